@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What crosses the border between a world and an algorithm.
+ *
+ * A world (ns-3, the twin, a kernel) hands over one `cc_sample` per ACK and reads `cwnd_pkts` and
+ * `pacing_Bps` back from the state. Volumes are packets of `mss_bytes` payload, times microseconds,
+ * rates payload bytes per second, ratios Q16 (65536 = 1) unless a name says otherwise.
+ */
+#ifndef BBRGYM_CC_TYPES_H
+#define BBRGYM_CC_TYPES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CC_RTT_UNKNOWN_US UINT64_MAX
+
+enum cc_algorithm { CC_ALGORITHM_BBR = 0, CC_ALGORITHM_CUBIC = 1, CC_ALGORITHM_RENO = 2 };
+
+/* Linux's order: everything from CC_CA_RECOVERY on is "at least recovery" (tcp_ca_state). */
+enum cc_ca_state {
+    CC_CA_OPEN = 0,
+    CC_CA_DISORDER = 1,
+    CC_CA_CWR = 2,
+    CC_CA_RECOVERY = 3,
+    CC_CA_LOSS = 4
+};
+
+/* Facts about a connection when the algorithm takes over (after the handshake). */
+struct cc_start {
+    uint64_t now_us;
+    uint64_t srtt_us;    /* 0: no sample yet */
+    uint64_t min_rtt_us; /* CC_RTT_UNKNOWN_US: no sample yet */
+    uint64_t rng_seed;   /* of the flow's own named stream */
+    uint32_t mss_bytes;
+    uint32_t initial_cwnd_pkts;
+};
+
+/* One ACK: algorithms.md 1.2 and 1.3; Linux `struct rate_sample` and the `tcp_sock` fields BBR reads. */
+struct cc_sample {
+    uint64_t now_us;
+    uint64_t delivered_time_us;    /* time `delivered_pkts` last grew */
+    uint64_t delivered_pkts;       /* C(now), this ACK included */
+    uint64_t prior_delivered_pkts; /* C when the newest acknowledged packet left */
+    int64_t sample_pkts;           /* RS.delivered; -1: no valid sample */
+    int64_t interval_us;           /* RS.interval; <= 0: no valid sample */
+    int64_t rtt_us;                /* RS.rtt; -1: this ACK measured none */
+    uint64_t srtt_us;              /* smoothed RTT, weight 1/8; 0: none yet */
+    uint64_t min_rtt_us;           /* connection minimum RTT; CC_RTT_UNKNOWN_US: none yet */
+    uint32_t acked_pkts;           /* newly cumulatively or selectively acknowledged */
+    uint32_t lost_pkts;            /* newly marked lost; a lost retransmission counts again */
+    uint32_t prior_in_flight_pkts; /* before this ACK was processed */
+    uint32_t in_flight_pkts;       /* after it */
+    uint8_t ca_state;              /* enum cc_ca_state, after loss detection on this ACK */
+    bool is_app_limited;
+    bool is_ack_delayed;
+    bool is_cwnd_limited; /* the window, not pacing or the application, held the last flight back */
+};
+
+#endif
