@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// The sender's memory of what it has in the network, kept the way Linux keeps it (tcp_input.c, tcp_rate.c,
+// tcp_recovery.c): which segments are acknowledged, lost or retransmitted, how fast they were delivered,
+// and which are to be called lost.
+//
+//   in flight = packets_out - sacked_out - lost_out + retrans_out
+//   delivered = packets newly acknowledged, cumulatively or selectively, each counted once
+//   lost      = packets marked lost; a retransmission lost again counts again
+//
+// Loss is decided by time, as in RFC 8985 (RACK): a segment is lost once one sent later was delivered and
+// a round trip plus the reordering window has passed since it left. So a lost retransmission is found like
+// any other loss, without waiting for the retransmission timer.
+//
+// No ns-3 in here: time is nanoseconds, data is a 64-bit offset in the byte stream.
+#ifndef BBRGYM_SCOREBOARD_H
+#define BBRGYM_SCOREBOARD_H
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace bbrgym
+{
+
+/** A half-open range [begin, end) of the byte stream. */
+struct ByteRange
+{
+    uint64_t begin = 0;
+    uint64_t end = 0;
+};
+
+/** One segment that was sent and is not yet cumulatively acknowledged. */
+struct Segment
+{
+    ByteRange bytes;
+    int64_t sent_ns = 0; ///< of its latest transmission
+
+    // What the delivery-rate sampler noted when it left (algorithms.md 1.3, step 1).
+    int64_t first_tx_ns = 0;
+    int64_t delivered_ns = 0;
+    uint64_t delivered_pkts = 0;
+    bool app_limited = false;
+
+    bool sacked = false;
+    bool lost = false;               ///< marked lost, not (yet) delivered
+    bool retransmitting = false;     ///< its retransmission is in the network
+    bool ever_retransmitted = false; ///< its RTT says nothing (Karn)
+};
+
+/** What one ACK told. */
+struct AckOutcome
+{
+    uint32_t acked_pkts = 0;          ///< newly delivered, cumulatively or selectively
+    std::size_t removed_segments = 0; ///< gone from the front of the scoreboard
+    bool una_advanced = false;
+    bool is_ack_delayed = false; ///< a lone runt: it may have waited for the receiver's timer
+    int64_t rtt_ns = -1;         ///< of the newest never-retransmitted segment; -1: none
+    int64_t oldest_rtt_ns = -1;  ///< of the oldest one; what RFC 6298's estimator is fed with
+};
+
+/** The delivery-rate sample of one ACK (algorithms.md 1.3, steps 3 to 5); -1: invalid. */
+struct RateSample
+{
+    int64_t sample_pkts = -1;
+    int64_t interval_ns = -1;
+    uint64_t prior_delivered_pkts = 0;
+    bool is_app_limited = false;
+};
+
+class Scoreboard
+{
+  public:
+    static constexpr int64_t NEVER_NS = std::numeric_limits<int64_t>::max();
+
+    explicit Scoreboard(uint32_t mss_bytes = 0) : m_mss_bytes(mss_bytes) {}
+
+    /** A new segment left. Segments are contiguous and sent in order. */
+    void Sent(ByteRange bytes, int64_t now_ns);
+    /** Segment `index` (from NextLost) left again. */
+    void Retransmitted(std::size_t index, int64_t now_ns);
+    /** First segment that is lost and waits for its retransmission; nothing if none does. */
+    std::optional<std::size_t> NextLost();
+
+    /** Takes in an acknowledgement up to `una` and its SACK blocks. */
+    AckOutcome Acknowledge(uint64_t una, std::span<const ByteRange> sack_blocks, int64_t now_ns);
+    /**
+     * Marks what must be lost by now; returns how many packets.
+     * `patient`: not yet in recovery, so that reordering is given a chance.
+     */
+    uint32_t DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns);
+    /** When DetectLosses has to be asked again although no ACK came; NEVER_NS: not at all. */
+    int64_t ReorderingDeadlineNs() const { return m_reordering_deadline_ns; }
+    /** The retransmission timer fired: nothing is believed to be in the network any more. */
+    void MarkAllLost();
+
+    /** The sample of the ACK last taken in; call after loss detection. */
+    RateSample TakeRateSample(int64_t now_ns);
+    /** What is in the network now, and what has been delivered, is all the application had. */
+    void MarkAppLimited();
+    bool IsAppLimited() const { return m_app_limited_until != 0; }
+    /** True if nothing lost waits for its retransmission. */
+    bool NothingToRetransmit() const { return m_lost_waiting == 0; }
+
+    bool Empty() const { return m_segments.empty(); }
+    const Segment& At(std::size_t index) const { return m_segments[index]; }
+    uint32_t PacketsOut() const { return static_cast<uint32_t>(m_segments.size()); }
+    uint32_t SackedOut() const { return m_sacked_out; }
+    uint32_t LostOut() const { return m_lost_out; }
+    uint32_t RetransOut() const { return m_retrans_out; }
+    uint32_t InFlight() const { return PacketsOut() - m_sacked_out - m_lost_out + m_retrans_out; }
+    uint64_t Delivered() const { return m_delivered_pkts; }
+    int64_t DeliveredTimeNs() const { return m_delivered_ns; }
+    uint64_t LostTotal() const { return m_lost_total; }
+    /** Smallest RTT measured in the last 300 s (tcp_min_rtt_wlen), or -1. */
+    int64_t MinRttNs() const { return m_min_rtt_ns; }
+    void NoteRtt(int64_t rtt_ns, int64_t now_ns);
+
+  private:
+    /** One transmission, oldest first; stale once its segment was sent again, delivered or lost. */
+    struct Transmission
+    {
+        uint64_t serial; ///< of the segment
+        int64_t sent_ns;
+    };
+
+    void Snapshot(Segment& segment, int64_t now_ns);
+    void MarkSacked(std::span<const ByteRange> blocks, int64_t now_ns, AckOutcome& outcome);
+    void RemoveAcknowledged(uint64_t una, int64_t now_ns, AckOutcome& outcome);
+    void Delivered(Segment& segment, int64_t now_ns);
+    void MarkLost(Segment& segment, uint64_t serial);
+    std::size_t FirstAtOrAfter(uint64_t offset) const;
+    std::size_t SkipKnown(std::size_t index) const;
+    bool SentLaterThanNewestDelivered(const Segment& segment) const;
+    int64_t ReorderingWindowNs(bool patient, int64_t srtt_ns) const;
+
+    uint32_t m_mss_bytes;
+    std::deque<Segment> m_segments;
+    uint64_t m_front_serial = 0; ///< serial number of m_segments[0]
+    std::deque<Transmission> m_transmissions;
+    std::vector<ByteRange> m_known_blocks; ///< SACK blocks of the previous ACK
+    uint64_t m_retransmit_hint = 0;        ///< no serial below it waits for a retransmission
+    uint32_t m_sacked_out = 0;
+    uint32_t m_lost_out = 0;
+    uint32_t m_retrans_out = 0;
+    uint32_t m_lost_waiting = 0; ///< lost and not retransmitting
+    uint64_t m_highest_sacked = 0;
+
+    uint64_t m_delivered_pkts = 0;
+    int64_t m_delivered_ns = 0;
+    int64_t m_first_tx_ns = 0;
+    uint64_t m_lost_total = 0;
+    uint64_t m_app_limited_until = 0; ///< value of delivered at which the bubble is gone; 0: none
+
+    // The newest segment delivered by the current ACK (sampler, step 2).
+    bool m_has_newest = false;
+    Segment m_newest;
+    int64_t m_send_phase_ns = 0;
+    bool m_acked_any = false;
+
+    // RACK: the latest-sent segment ever delivered.
+    int64_t m_rack_sent_ns = -1;
+    uint64_t m_rack_end = 0;
+    int64_t m_rack_rtt_ns = 0;
+    bool m_reordering_seen = false;
+    int64_t m_reordering_deadline_ns = NEVER_NS;
+
+    int64_t m_min_rtt_ns = -1;
+    int64_t m_min_rtt_at_ns = 0;
+};
+
+} // namespace bbrgym
+
+#endif
