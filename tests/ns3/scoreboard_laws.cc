@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// Drives the scoreboard over a FIFO network that drops packets, retransmissions too, and holds it to what the
+// network knows: every drop is marked lost exactly once, nothing else is, every byte is delivered once, and
+// the counters equal a recount of the segments. Prints the number of operations; exits 1 at the first lie.
+//
+// usage: scoreboard_laws SEED OPERATIONS
+
+#include "scoreboard.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <random>
+#include <set>
+#include <vector>
+
+namespace
+{
+
+constexpr uint32_t MSS = 1000;
+constexpr int64_t ONE_WAY_NS = 5'000'000;
+
+struct Packet
+{
+    uint64_t begin;
+    int64_t arrives_ns;
+};
+
+/** Receives in order of arrival and answers each packet with a cumulative ACK and up to three SACK blocks. */
+class Receiver
+{
+  public:
+    std::vector<bbrgym::ByteRange> Take(uint64_t begin)
+    {
+        if (begin >= m_next)
+        {
+            m_beyond.insert(begin);
+        }
+        while (!m_beyond.empty() && *m_beyond.begin() == m_next)
+        {
+            m_beyond.erase(m_beyond.begin());
+            m_next += MSS;
+        }
+        std::vector<bbrgym::ByteRange> ranges;
+        for (const uint64_t b : m_beyond)
+        {
+            if (!ranges.empty() && ranges.back().end == b)
+            {
+                ranges.back().end += MSS;
+            }
+            else
+            {
+                ranges.push_back({b, b + MSS});
+            }
+        }
+        // RFC 2018: the block that holds the newest packet first, then others.
+        std::stable_partition(ranges.begin(), ranges.end(), [begin](const bbrgym::ByteRange& r) {
+            return r.begin <= begin && begin < r.end;
+        });
+        ranges.resize(std::min<std::size_t>(ranges.size(), 3));
+        return ranges;
+    }
+
+    uint64_t Next() const { return m_next; }
+
+  private:
+    uint64_t m_next = 0;
+    std::set<uint64_t> m_beyond;
+};
+
+void
+Require(bool truth, const char* law, uint64_t seed, int64_t now_ns)
+{
+    if (!truth)
+    {
+        std::fprintf(stderr, "violated: %s (seed %" PRIu64 ", at %" PRId64 " ns)\n", law, seed, now_ns);
+        std::exit(1);
+    }
+}
+
+void
+CheckCounters(const bbrgym::Scoreboard& board, uint64_t seed, int64_t now_ns)
+{
+    uint32_t sacked = 0;
+    uint32_t lost = 0;
+    uint32_t retransmitting = 0;
+    for (std::size_t i = 0; i < board.PacketsOut(); ++i)
+    {
+        const auto& s = board.At(i);
+        Require(!(s.sacked && (s.lost || s.retransmitting)), "a SACKed segment is neither lost nor out", seed, now_ns);
+        Require(!s.retransmitting || s.lost, "only what was lost is retransmitted", seed, now_ns);
+        sacked += s.sacked;
+        lost += s.lost;
+        retransmitting += s.retransmitting;
+    }
+    Require(sacked == board.SackedOut(), "sacked_out equals a recount", seed, now_ns);
+    Require(lost == board.LostOut(), "lost_out equals a recount", seed, now_ns);
+    Require(retransmitting == board.RetransOut(), "retrans_out equals a recount", seed, now_ns);
+}
+
+} // namespace
+
+int
+main(int argc, char** argv)
+{
+    if (argc != 3)
+    {
+        std::fprintf(stderr, "usage: %s SEED OPERATIONS\n", argv[0]);
+        return 2;
+    }
+    const uint64_t seed = std::strtoull(argv[1], nullptr, 10);
+    const uint64_t operations = std::strtoull(argv[2], nullptr, 10);
+    std::mt19937_64 random(seed);
+    const double drop = std::uniform_real_distribution<double>(0.0, 0.5)(random);
+    const uint32_t window = 1 + static_cast<uint32_t>(random() % 200);
+    std::bernoulli_distribution dropped(drop);
+
+    bbrgym::Scoreboard board(MSS);
+    Receiver receiver;
+    std::deque<Packet> network;
+    uint64_t next_offset = 0;
+    uint64_t drops = 0;
+    uint64_t timeouts = 0;
+    int64_t now_ns = 1;
+    int64_t srtt_ns = 2 * ONE_WAY_NS;
+
+    const auto transmit = [&](uint64_t begin) {
+        if (dropped(random))
+        {
+            ++drops;
+        }
+        else
+        {
+            network.push_back({begin, now_ns + 2 * ONE_WAY_NS});
+        }
+    };
+
+    for (uint64_t op = 0; op < operations || board.InFlight() > 0 || !board.NothingToRetransmit(); ++op)
+    {
+        const bool draining = op >= operations;
+        while (board.InFlight() < window)
+        {
+            if (const auto lost = board.NextLost())
+            {
+                const uint64_t begin = board.At(*lost).bytes.begin;
+                board.Retransmitted(*lost, now_ns);
+                transmit(begin);
+            }
+            else if (!draining)
+            {
+                board.Sent({next_offset, next_offset + MSS}, now_ns);
+                transmit(next_offset);
+                next_offset += MSS;
+            }
+            else
+            {
+                break;
+            }
+            now_ns += 1 + static_cast<int64_t>(random() % 1000);
+        }
+        if (network.empty())
+        {
+            // Nothing is under way: only the timer can help, and everything believed in flight was dropped.
+            board.DetectLosses(false, srtt_ns, now_ns);
+            if (board.NothingToRetransmit() && board.InFlight() > 0)
+            {
+                ++timeouts;
+                now_ns += 200'000'000;
+                board.MarkAllLost();
+            }
+        }
+        else
+        {
+            const Packet packet = network.front();
+            network.pop_front();
+            now_ns = std::max(now_ns, packet.arrives_ns);
+            const auto blocks = receiver.Take(packet.begin);
+            const auto outcome = board.Acknowledge(receiver.Next(), blocks, now_ns);
+            board.DetectLosses(random() % 2 == 0, srtt_ns, now_ns);
+            const auto rate = board.TakeRateSample(now_ns);
+            Require(outcome.rtt_ns < 0 || outcome.rtt_ns >= 2 * ONE_WAY_NS, "no RTT below the path's", seed, now_ns);
+            Require(rate.interval_ns < 0 || rate.interval_ns >= 2 * ONE_WAY_NS,
+                    "no rate sample over less than a round trip", seed, now_ns);
+            Require(rate.sample_pkts <= static_cast<int64_t>(board.Delivered()), "no sample above the total", seed, now_ns);
+        }
+        Require(board.LostTotal() <= drops, "nothing is called lost that was not dropped", seed, now_ns);
+        if (op % 64 == 0)
+        {
+            CheckCounters(board, seed, now_ns);
+        }
+    }
+    CheckCounters(board, seed, now_ns);
+    Require(receiver.Next() == next_offset, "all data arrived", seed, now_ns);
+    Require(board.Delivered() == next_offset / MSS, "each packet is delivered once", seed, now_ns);
+    Require(board.LostTotal() == drops, "every drop is marked lost exactly once", seed, now_ns);
+    std::printf("%" PRIu64 " operations, %" PRIu64 " drops, %" PRIu64 " timeouts\n", operations, drops, timeouts);
+    return 0;
+}
