@@ -41,6 +41,7 @@ struct cc_sample {
     uint64_t delivered_time_us;    /* time `delivered_pkts` last grew */
     uint64_t delivered_pkts;       /* C(now), this ACK included */
     uint64_t prior_delivered_pkts; /* C when the newest acknowledged packet left */
+    uint64_t total_lost_pkts;      /* ever marked lost, timeouts included */
     int64_t sample_pkts;           /* RS.delivered; -1: no valid sample */
     int64_t interval_us;           /* RS.interval; <= 0: no valid sample */
     int64_t rtt_us;                /* RS.rtt; -1: this ACK measured none */

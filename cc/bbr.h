@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * BBR v1 (Cardwell et al., CACM 2017; Linux 5.x net/ipv4/tcp_bbr.c; algorithms.md section 2).
+ *
+ *   bw      = max over 10 rounds of delivered / interval
+ *   min_rtt = min over 10 s of RTT
+ *   pacing  = gain * bw * 0.99
+ *   cwnd    = gain * bw * min_rtt, and a little for bursts
+ *   gains   by state (bbr_model.h) and by phase of the cycle (bbr_cycle.h)
+ *
+ * The published variants hook in where a mechanism's bit is set: mech_*.h.
+ */
+#ifndef BBRGYM_CC_BBR_H
+#define BBRGYM_CC_BBR_H
+
+#include "bbr_model.h"
+#include "mech_congestion_detect.h"
+#include "mech_cwnd_cap.h"
+
+/* ---- pacing (H1, H12) ---- */
+
+static inline uint64_t bbr_pacing_for_Bps(uint64_t bw_Bps, int64_t gain_q16)
+{
+    uint64_t rate_Bps = cc_mul_div(cc_scale(bw_Bps, gain_q16), 100 - BBR_PACING_MARGIN_PERCENT, 100);
+
+    /* Below UINT64_MAX, which means unpaced, and never a rate that sends nothing. */
+    return cc_max_u64(cc_min_u64(rate_Bps, UINT64_MAX - 1), 1);
+}
+
+static inline void bbr_init_pacing(struct cc_state *state)
+{
+    struct bbr_state *bbr = &state->bbr;
+    uint64_t rtt_us = BBR_UNKNOWN_RTT_US;
+
+    if (bbr->srtt_us != 0) {
+        rtt_us = bbr->srtt_us;
+        bbr->has_seen_rtt = true;
+    }
+    state->pacing_Bps = bbr_pacing_for_Bps(bbr_rate_Bps(bbr, state->cwnd_pkts, rtt_us), BBR_HIGH_GAIN_Q16);
+}
+
+static inline void bbr_set_pacing(struct cc_state *state, uint64_t bw_Bps, int64_t gain_q16)
+{
+    struct bbr_state *bbr = &state->bbr;
+    uint64_t rate_Bps = bbr_pacing_for_Bps(bw_Bps, gain_q16);
+
+    if (!bbr->has_seen_rtt && bbr->srtt_us != 0)
+        bbr_init_pacing(state);
+    if (bbr->full_bw_reached || rate_Bps > state->pacing_Bps)
+        state->pacing_Bps = rate_Bps;
+}
+
+/* ---- window (H15, H16) ---- */
+
+/*
+ * Deducts losses, and on entering and leaving recovery holds the window to what was delivered or restores it.
+ * Returns true if that decides the window for this ACK. BBR-ACD asks first whether the loss was congestion.
+ */
+static inline bool bbr_recover_or_restore(struct cc_state *state, const struct cc_params *params,
+                                          const struct cc_sample *rs, uint64_t bw_Bps, uint32_t *cwnd_pkts)
+{
+    struct bbr_state *bbr = &state->bbr;
+    uint32_t flight_pkts = cc_clamp_to_u32((uint64_t)rs->in_flight_pkts + rs->acked_pkts);
+    uint32_t cwnd = *cwnd_pkts;
+    bool detects = cc_has(params, CC_CONGESTION_DETECT);
+    bool entered = rs->ca_state == CC_CA_RECOVERY && bbr->prev_ca_state != CC_CA_RECOVERY;
+    bool left = rs->ca_state < CC_CA_RECOVERY && bbr->prev_ca_state >= CC_CA_RECOVERY;
+
+    if (rs->lost_pkts > 0)
+        cwnd = cwnd > rs->lost_pkts ? cwnd - rs->lost_pkts : 1;
+    if (detects)
+        acd_detect(bbr, params, rs);
+
+    if (entered && (!detects || bbr->acd_congested)) {
+        bbr->packet_conservation = true;
+        bbr->acd_cut_done = false;
+        bbr->next_round_delivered_pkts = rs->delivered_pkts;
+        if (!detects)
+            cwnd = flight_pkts;
+    } else if (left) {
+        cwnd = cc_max_u32(cwnd, bbr->prior_cwnd_pkts);
+        bbr->packet_conservation = false;
+    }
+    bbr->prev_ca_state = rs->ca_state;
+
+    if (bbr->packet_conservation && detects)
+        cwnd = acd_cut_pkts(bbr, params, rs, state->pacing_Bps, bw_Bps, cwnd);
+    else if (bbr->packet_conservation)
+        cwnd = cc_max_u32(cc_max_u32(cwnd, flight_pkts), BBR_CWND_FLOOR_PKTS);
+    *cwnd_pkts = cwnd;
+    return bbr->packet_conservation;
+}
+
+static inline uint64_t bbr_target_cwnd_pkts(const struct cc_state *state, const struct cc_params *params,
+                                            uint64_t bw_Bps)
+{
+    const struct bbr_state *bbr = &state->bbr;
+    uint64_t target_pkts = bbr_bdp_pkts(bbr, bw_Bps, bbr->cwnd_gain_q16);
+    bool capped = cc_has(params, CC_CWND_CAP) && bbr->mode == BBR_PROBE_BW;
+
+    if (capped)
+        target_pkts = plus_cap_pkts(bbr, params, bw_Bps, target_pkts);
+    if (!capped || params->plus_bonus == 1)
+        target_pkts = cc_add_sat(target_pkts, bbr_aggregation_bonus_pkts(bbr));
+    return bbr_quantize_pkts(bbr, state->pacing_Bps, target_pkts);
+}
+
+static inline void bbr_set_cwnd(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs,
+                                uint64_t bw_Bps)
+{
+    struct bbr_state *bbr = &state->bbr;
+    uint32_t cwnd = state->cwnd_pkts;
+
+    if (rs->acked_pkts > 0 && !bbr_recover_or_restore(state, params, rs, bw_Bps, &cwnd)) {
+        uint64_t target_pkts = bbr_target_cwnd_pkts(state, params, bw_Bps);
+        uint64_t grown_pkts = (uint64_t)cwnd + rs->acked_pkts;
+
+        if (bbr->full_bw_reached)
+            cwnd = cc_clamp_to_u32(cc_min_u64(grown_pkts, target_pkts));
+        else if (cwnd < target_pkts || rs->delivered_pkts < state->initial_cwnd_pkts)
+            cwnd = cc_clamp_to_u32(grown_pkts);
+        cwnd = cc_max_u32(cwnd, BBR_CWND_FLOOR_PKTS);
+    }
+    if (bbr->mode == BBR_PROBE_RTT)
+        cwnd = cc_min_u32(cwnd, BBR_CWND_FLOOR_PKTS);
+    state->cwnd_pkts = cwnd;
+}
+
+/* ---- events ---- */
+
+static inline void bbr_init(struct cc_state *state, const struct cc_params *params, const struct cc_start *start)
+{
+    struct bbr_state *bbr = &state->bbr;
+
+    bbr->mode = BBR_STARTUP;
+    bbr->mss_bytes = cc_max_u32(start->mss_bytes, 1);
+    bbr->min_rtt_us = start->min_rtt_us;
+    bbr->min_rtt_stamp_us = start->now_us;
+    bbr->srtt_us = start->srtt_us;
+    bbr->delivered_time_us = start->now_us;
+    bbr->phase_rng = cc_rng_make(start->rng_seed, "probe_bw.phase");
+    bbr->trand_rng = cc_rng_make(start->rng_seed, "probe_rtt.interval");
+    bbr->acd_last_rtt_us = -1;
+    bbr->bbq_data_min_rtt_us = CC_RTT_UNKNOWN_US;
+    bbr_aggregation_start_epoch(&bbr->aggregation, start->now_us);
+    bbr_update_gains(bbr, params);
+    bbr_init_pacing(state);
+}
+
+static inline void bbr_note_sample(struct bbr_state *bbr, const struct cc_params *params, const struct cc_sample *rs)
+{
+    bbr->delivered_pkts = rs->delivered_pkts;
+    bbr->delivered_time_us = rs->delivered_time_us;
+    if (rs->srtt_us != 0)
+        bbr->srtt_us = rs->srtt_us;
+    plus_update_srtt(bbr, params, rs);
+}
+
+/* H2 */
+static inline void bbr_on_ack(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
+{
+    struct bbr_state *bbr = &state->bbr;
+    uint64_t bw_Bps;
+
+    bbr_note_sample(bbr, params, rs);
+    bbr_update_bandwidth(bbr, params, rs);
+    bbr_update_aggregation(bbr, rs, state->cwnd_pkts);
+    bbr_update_cycle(bbr, params, rs, state->pacing_Bps);
+    bbr_check_full_pipe(bbr, rs);
+    bbr_check_drain(state, rs);
+    bbr_update_min_rtt(state, params, rs);
+    bbr_update_gains(bbr, params);
+
+    bw_Bps = bbr_bw_Bps(bbr);
+    bbr_set_pacing(state, bw_Bps, bbr->pacing_gain_q16);
+    bbr_set_cwnd(state, params, rs, bw_Bps);
+}
+
+static inline void bbr_on_loss_state(struct cc_state *state, enum cc_ca_state new_state)
+{
+    if (new_state >= CC_CA_CWR)
+        bbr_save_cwnd(&state->bbr, state->cwnd_pkts);
+}
+
+/* H17: the estimate of a full pipe starts anew, and a timeout is a loss for the policer's eye. */
+static inline void bbr_on_rto(struct cc_state *state, uint64_t total_lost_pkts)
+{
+    struct bbr_state *bbr = &state->bbr;
+    struct cc_sample rs = {0};
+
+    bbr_save_cwnd(bbr, state->cwnd_pkts);
+    bbr->prev_ca_state = CC_CA_LOSS;
+    bbr->full_bw_Bps = 0;
+    bbr->round_start = true;
+
+    rs.lost_pkts = 1;
+    rs.delivered_pkts = bbr->delivered_pkts;
+    rs.delivered_time_us = bbr->delivered_time_us;
+    rs.total_lost_pkts = total_lost_pkts;
+    if (bbr_policer_update(bbr, &rs))
+        bbr_enter_probe_bw(bbr, bbr->delivered_time_us);
+}
+
+/* H18: the first packet after silence; no burst, and no ACKs counted as bunched for the time of it. */
+static inline void bbr_on_restart(struct cc_state *state, const struct cc_params *params, uint64_t now_us,
+                                  bool app_limited)
+{
+    struct bbr_state *bbr = &state->bbr;
+
+    if (!app_limited)
+        return;
+    bbr->idle_restart = true;
+    bbr_aggregation_start_epoch(&bbr->aggregation, now_us);
+    if (bbr->mode == BBR_PROBE_BW)
+        bbr_set_pacing(state, bbr_bw_Bps(bbr), CC_Q16_ONE);
+    else if (bbr->mode == BBR_PROBE_RTT && bbr->probe_rtt_done_us != 0 && now_us > bbr->probe_rtt_done_us)
+        bbr_exit_probe_rtt(state, params, now_us);
+}
+
+/* H20: the window itself comes back through H15. */
+static inline void bbr_on_undo(struct cc_state *state)
+{
+    state->bbr.full_bw_Bps = 0;
+    state->bbr.full_bw_count = 0;
+    bbr_policer_reset(&state->bbr.policer);
+}
+
+#endif

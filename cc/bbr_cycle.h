@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * PROBE_BW's cycle of pacing gains (algorithms.md H6, H7 and H11).
+ *
+ *   phase      0: up                  1: down        2 .. 7: cruise
+ *   gain       1.25                   0.75           1
+ *   lasts      a min_rtt, and until   a min_rtt, or  a min_rtt each
+ *              loss or 1.25 BDP       until 1 BDP
+ *
+ * A flow enters at any phase but "down", at random, so that flows do not probe in step.
+ */
+#ifndef BBRGYM_CC_BBR_CYCLE_H
+#define BBRGYM_CC_BBR_CYCLE_H
+
+#include "bbr_target.h"
+#include "mech_gain_scale.h"
+#include "mech_probe_cap.h"
+
+/* Gain of the current phase by the table; PG's scaling comes on top of it. */
+static inline int64_t bbr_phase_gain_q16(const struct bbr_state *bbr, const struct cc_params *params)
+{
+    if (bbr->policer.in_use)
+        return CC_Q16_ONE;
+    switch (bbr->cycle_index) {
+    case 0:
+        return params->bbr_up_gain_q16;
+    case 1:
+        return 2 * CC_Q16_ONE - params->bbr_up_gain_q16;
+    default:
+        return CC_Q16_ONE;
+    }
+}
+
+static inline void bbr_advance_cycle(struct bbr_state *bbr, uint64_t delivered_time_us)
+{
+    bbr->cycle_index = (bbr->cycle_index + 1) % BBR_CYCLE_PHASES;
+    bbr->cycle_time_us = delivered_time_us;
+    if (bbr->cycle_index == 0)
+        bbq_start_probe(bbr);
+}
+
+static inline void bbr_enter_probe_bw(struct bbr_state *bbr, uint64_t delivered_time_us)
+{
+    bbr->mode = BBR_PROBE_BW;
+    bbr->cycle_index = BBR_CYCLE_PHASES - 1 - (uint32_t)cc_rng_below(&bbr->phase_rng, BBR_CYCLE_PHASES - 1);
+    bbr_advance_cycle(bbr, delivered_time_us);
+}
+
+static inline bool bbr_phase_is_over(const struct bbr_state *bbr, const struct cc_params *params,
+                                     const struct cc_sample *rs, uint64_t pacing_Bps)
+{
+    int64_t gain_q16 = bbr_phase_gain_q16(bbr, params);
+    uint64_t elapsed_us = cc_sub_sat(rs->delivered_time_us, bbr->cycle_time_us);
+    bool full_length = elapsed_us > bbr->min_rtt_us;
+    uint64_t bw_Bps = bbr_max_bw_Bps(bbr);
+
+    if (gain_q16 == CC_Q16_ONE) {
+        if (cc_has(params, CC_GAIN_SCALE))
+            return elapsed_us > pg_cruise_phase_us(params, bbr);
+        return full_length;
+    }
+    if (gain_q16 > CC_Q16_ONE) {
+        if (cc_has(params, CC_PROBE_CAP) && bbq_caps_probe(bbr, params))
+            return bbq_probe_is_over(bbr, params, elapsed_us);
+        if (cc_has(params, CC_GAIN_SCALE) && params->pg_end_test == 1)
+            gain_q16 = pg_scale_gain_q16(params, bbr, gain_q16);
+        return full_length && (rs->lost_pkts > 0 ||
+                               rs->prior_in_flight_pkts >= bbr_inflight_pkts(bbr, pacing_Bps, bw_Bps, gain_q16));
+    }
+    if (cc_has(params, CC_PROBE_CAP) && params->bbq_drain_to_bdp == 1)
+        return rs->prior_in_flight_pkts <= bbr_bdp_pkts(bbr, bw_Bps, CC_Q16_ONE);
+    return full_length || rs->prior_in_flight_pkts <= bbr_inflight_pkts(bbr, pacing_Bps, bw_Bps, CC_Q16_ONE);
+}
+
+static inline void bbr_update_cycle(struct bbr_state *bbr, const struct cc_params *params, const struct cc_sample *rs,
+                                    uint64_t pacing_Bps)
+{
+    if (bbr->mode == BBR_PROBE_BW && bbr_phase_is_over(bbr, params, rs, pacing_Bps))
+        bbr_advance_cycle(bbr, rs->delivered_time_us);
+}
+
+static inline void bbr_update_gains(struct bbr_state *bbr, const struct cc_params *params)
+{
+    switch (bbr->mode) {
+    case BBR_STARTUP:
+        bbr->pacing_gain_q16 = BBR_HIGH_GAIN_Q16;
+        bbr->cwnd_gain_q16 = BBR_HIGH_GAIN_Q16;
+        break;
+    case BBR_DRAIN:
+        bbr->pacing_gain_q16 = BBR_DRAIN_GAIN_Q16;
+        bbr->cwnd_gain_q16 = BBR_HIGH_GAIN_Q16;
+        break;
+    case BBR_PROBE_BW:
+        bbr->pacing_gain_q16 = bbr_phase_gain_q16(bbr, params);
+        bbr->cwnd_gain_q16 = params->bbr_cwnd_gain_q16;
+        if (bbr->cycle_index == 0 && !bbr->policer.in_use && cc_has(params, CC_GAIN_SCALE))
+            bbr->pacing_gain_q16 = pg_scale_gain_q16(params, bbr, bbr->pacing_gain_q16);
+        break;
+    default:
+        bbr->pacing_gain_q16 = CC_Q16_ONE;
+        bbr->cwnd_gain_q16 = CC_Q16_ONE;
+        break;
+    }
+}
+
+#endif

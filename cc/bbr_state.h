@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * BBR v1's memory and constants (Linux 5.x net/ipv4/tcp_bbr.c; algorithms.md 2.1 and 2.2).
+ */
+#ifndef BBRGYM_CC_BBR_STATE_H
+#define BBRGYM_CC_BBR_STATE_H
+
+#include "max_filter.h"
+#include "params.h"
+#include "rng.h"
+
+#define BBR_HIGH_GAIN_Q16 (739 * 256)   /* 2/ln 2, Linux's 739/256: doubles the rate each round of STARTUP */
+#define BBR_DRAIN_GAIN_Q16 (88 * 256)   /* its inverse, 88/256: empties in one round what STARTUP queued */
+#define BBR_CYCLE_PHASES 8              /* one up, one down, six at the estimate */
+#define BBR_BW_WINDOW_ROUNDS 10         /* the cycle and two more */
+#define BBR_PROBE_RTT_TIME_US 200000    /* long enough to overlap with others' */
+#define BBR_CWND_FLOOR_PKTS 4           /* lets a receiver that ACKs every other packet keep two ACKs going */
+#define BBR_FULL_BW_GROWTH_Q16 81920    /* 1.25: less growth than that in a round is a plateau */
+#define BBR_FULL_BW_ROUNDS 3            /* three: receive windows may grow in two */
+#define BBR_PACING_MARGIN_PERCENT 1     /* paces 1 % below the estimate to keep the queue short */
+#define BBR_UNKNOWN_RTT_US 1000         /* nominal RTT before the first sample */
+
+enum bbr_mode { BBR_STARTUP = 0, BBR_DRAIN = 1, BBR_PROBE_BW = 2, BBR_PROBE_RTT = 3 };
+
+/* How much more is acknowledged than the bandwidth explains (H5). */
+struct bbr_aggregation {
+    uint64_t epoch_time_us;
+    uint32_t epoch_acked_pkts;
+    uint32_t extra_pkts[2]; /* maxima of this and the previous window of rounds */
+    uint32_t slot;
+    uint32_t age_rounds;
+};
+
+/* The long-term bandwidth estimator that finds policers (H4). */
+struct bbr_policer {
+    bool is_sampling;
+    bool in_use;
+    uint32_t rounds;
+    uint64_t bw_Bps;
+    uint64_t last_time_ms;
+    uint64_t last_delivered_pkts;
+    uint64_t last_lost_pkts;
+};
+
+struct bbr_state {
+    uint32_t mode; /* enum bbr_mode */
+    uint32_t mss_bytes;
+    int64_t pacing_gain_q16;
+    int64_t cwnd_gain_q16;
+
+    /* path model */
+    struct cc_max_filter bw_filter; /* time is the round count */
+    uint64_t min_rtt_us;            /* CC_RTT_UNKNOWN_US: none yet */
+    uint64_t min_rtt_stamp_us;
+    uint64_t srtt_us; /* the connection's, 0: none yet */
+
+    /* rounds */
+    uint64_t round_count;
+    uint64_t next_round_delivered_pkts;
+    bool round_start;
+
+    /* STARTUP */
+    bool full_bw_reached;
+    uint32_t full_bw_count;
+    uint64_t full_bw_Bps;
+
+    /* PROBE_BW */
+    uint32_t cycle_index;
+    uint64_t cycle_time_us;
+
+    /* PROBE_RTT */
+    uint64_t probe_rtt_done_us; /* 0: not yet at the floor */
+    bool probe_rtt_round_done;
+    uint64_t probe_rtt_interval_us; /* drawn, RANDOM_PROBE_RTT only; 0: to be drawn */
+
+    /* recovery */
+    uint32_t prior_cwnd_pkts;
+    uint32_t prev_ca_state; /* enum cc_ca_state */
+    bool packet_conservation;
+    bool idle_restart;
+    bool has_seen_rtt;
+
+    struct bbr_aggregation aggregation;
+    struct bbr_policer policer;
+
+    /* what the latest sample said, for events between ACKs */
+    uint64_t delivered_pkts;
+    uint64_t delivered_time_us;
+
+    /* mechanisms */
+    uint64_t plus_srtt_us;
+    int64_t acd_last_rtt_us;
+    uint32_t acd_same_count;
+    bool acd_congested;
+    bool acd_cut_done; /* once-an-episode halving has been applied */
+    bool bbq_queue_seen;
+    bool bbq_queue_latched;
+    uint64_t bbq_data_min_rtt_us;
+
+    /* One stream a purpose: switching a mechanism never shifts another's draws. */
+    struct cc_rng phase_rng;
+    struct cc_rng trand_rng;
+};
+
+static inline uint64_t bbr_max_bw_Bps(const struct bbr_state *bbr) { return cc_max_filter_get(&bbr->bw_filter); }
+
+/* The rate to act on: a policer's where one was found, else the bottleneck's. */
+static inline uint64_t bbr_bw_Bps(const struct bbr_state *bbr)
+{
+    return bbr->policer.in_use ? bbr->policer.bw_Bps : bbr_max_bw_Bps(bbr);
+}
+
+/* Packets of a rate over a time, rounded down. */
+static inline uint64_t bbr_pkts_in(const struct bbr_state *bbr, uint64_t bw_Bps, uint64_t time_us)
+{
+    return cc_mul_div(bw_Bps, time_us, UINT64_C(1000000) * bbr->mss_bytes);
+}
+
+/* Payload bytes per second of `pkts` delivered in `time_us` > 0. */
+static inline uint64_t bbr_rate_Bps(const struct bbr_state *bbr, uint64_t pkts, uint64_t time_us)
+{
+    return cc_mul_div(pkts, UINT64_C(1000000) * bbr->mss_bytes, time_us);
+}
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * From the path model to packets: BDP, TSO goal, the quantisation budget (algorithms.md H13 and H14).
+ *
+ *   inflight(bw, gain) = even(ceil(bw * min_rtt * gain) + 3 TSO bursts), + 2 while probing up
+ */
+#ifndef BBRGYM_CC_BBR_TARGET_H
+#define BBRGYM_CC_BBR_TARGET_H
+
+#include "bbr_state.h"
+
+#define BBR_TSO_MAX_PKTS 127         /* Linux: 0x7F segments */
+#define BBR_TSO_MAX_BYTES 65215      /* Linux: sk_gso_max_size less the headers' room */
+#define BBR_MIN_TSO_RATE_Bps 150000  /* 1.2 Mbit/s: slower paths send packet by packet */
+#define BBR_MIN_RTT_UNKNOWN_PKTS 10  /* Linux: TCP_INIT_CWND */
+
+/* Segments of one transmission burst: 1/1024 s of data (sk_pacing_shift 10). */
+static inline uint32_t bbr_tso_goal_pkts(const struct bbr_state *bbr, uint64_t pacing_Bps)
+{
+    uint64_t bytes = cc_min_u64(pacing_Bps >> 10, BBR_TSO_MAX_BYTES);
+    uint64_t least = pacing_Bps < BBR_MIN_TSO_RATE_Bps ? 1 : 2;
+
+    return (uint32_t)cc_min_u64(BBR_TSO_MAX_PKTS, cc_max_u64(bytes / bbr->mss_bytes, least));
+}
+
+/* Packets that fill the path `gain` times. */
+static inline uint64_t bbr_bdp_pkts(const struct bbr_state *bbr, uint64_t bw_Bps, int64_t gain_q16)
+{
+    uint64_t byte_us;
+
+    if (bbr->min_rtt_us == CC_RTT_UNKNOWN_US)
+        return BBR_MIN_RTT_UNKNOWN_PKTS;
+    if (gain_q16 <= 0)
+        return 0;
+    byte_us = cc_mul_sat(bw_Bps, bbr->min_rtt_us);
+    return cc_mul_div_ceil(byte_us, (uint64_t)gain_q16, UINT64_C(1000000) * CC_Q16_ONE * bbr->mss_bytes);
+}
+
+static inline uint64_t bbr_quantize_pkts(const struct bbr_state *bbr, uint64_t pacing_Bps, uint64_t pkts)
+{
+    pkts = cc_add_sat(pkts, 3 * (uint64_t)bbr_tso_goal_pkts(bbr, pacing_Bps));
+    pkts = cc_add_sat(pkts, pkts & 1);
+    if (bbr->mode == BBR_PROBE_BW && bbr->cycle_index == 0)
+        pkts = cc_add_sat(pkts, 2);
+    return pkts;
+}
+
+static inline uint64_t bbr_inflight_pkts(const struct bbr_state *bbr, uint64_t pacing_Bps, uint64_t bw_Bps,
+                                         int64_t gain_q16)
+{
+    return bbr_quantize_pkts(bbr, pacing_Bps, bbr_bdp_pkts(bbr, bw_Bps, gain_q16));
+}
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Congestion control for every world: one event in, a window and a pacing rate out (state->cwnd_pkts,
+ * state->pacing_Bps). Freestanding C11, integers only; state and parameters are plain structs, copied by
+ * assignment. A world calls, in the order of Linux's ACK processing: cc_on_loss_state for each change of
+ * ca_state, then cc_on_ack, and between ACKs cc_on_rto and cc_on_restart.
+ */
+#ifndef BBRGYM_CC_H
+#define BBRGYM_CC_H
+
+#include "bbr.h"
+#include "cubic.h"
+#include "reno.h"
+
+/* The connection stands (or the algorithm is attached): start from nothing. */
+static inline void cc_init(struct cc_state *state, const struct cc_params *params, const struct cc_start *start)
+{
+    struct cc_state fresh = {0};
+
+    *state = fresh;
+    state->cwnd_pkts = cc_max_u32(start->initial_cwnd_pkts, 1);
+    state->initial_cwnd_pkts = state->cwnd_pkts;
+    state->ssthresh_pkts = RENO_SSTHRESH_UNSET;
+    state->pacing_Bps = UINT64_MAX;
+    state->min_rtt_us = start->min_rtt_us;
+    if (params->algorithm == CC_ALGORITHM_BBR)
+        bbr_init(state, params, start);
+}
+
+static inline void cc_count_round(struct cc_state *state, const struct cc_sample *sample)
+{
+    if (sample->sample_pkts >= 0 && sample->prior_delivered_pkts >= state->next_round_delivered_pkts) {
+        state->next_round_delivered_pkts = sample->delivered_pkts;
+        state->round_count++;
+    }
+    state->min_rtt_us = cc_min_u64(state->min_rtt_us, sample->min_rtt_us);
+}
+
+static inline void cc_on_ack(struct cc_state *state, const struct cc_params *params, const struct cc_sample *sample)
+{
+    state->mark_app_limited = false;
+    switch (params->algorithm) {
+    case CC_ALGORITHM_BBR:
+        bbr_on_ack(state, params, sample);
+        return;
+    case CC_ALGORITHM_CUBIC:
+        state->cubic.last_ack_us = sample->now_us;
+        cubic_on_ack(state, sample);
+        break;
+    default:
+        reno_on_ack(state, sample);
+        break;
+    }
+    cc_count_round(state, sample);
+}
+
+static inline void cc_reduce(struct cc_state *state, const struct cc_params *params, uint32_t in_flight_pkts)
+{
+    if (params->algorithm == CC_ALGORITHM_CUBIC)
+        cubic_reduce(state);
+    else
+        reno_reduce(state, in_flight_pkts);
+}
+
+/* ca_state changes, but not to Loss (cc_on_rto). */
+static inline void cc_on_loss_state(struct cc_state *state, const struct cc_params *params,
+                                    enum cc_ca_state new_state, uint32_t in_flight_pkts)
+{
+    state->ca_state = new_state;
+    if (params->algorithm == CC_ALGORITHM_BBR) {
+        bbr_on_loss_state(state, new_state);
+    } else if (new_state == CC_CA_CWR || new_state == CC_CA_RECOVERY) {
+        cc_reduce(state, params, in_flight_pkts);
+        state->cwnd_pkts = state->ssthresh_pkts;
+    }
+}
+
+/*
+ * The retransmission timer fired and everything unacknowledged was marked lost: one packet may leave.
+ * `prior_in_flight_pkts` was in flight before, `in_flight_pkts` is now. Reno and CUBIC reduce once an episode
+ * (RFC 5681, section 3.1; Linux tcp_enter_loss).
+ */
+static inline void cc_on_rto(struct cc_state *state, const struct cc_params *params, uint32_t prior_in_flight_pkts,
+                             uint32_t in_flight_pkts, uint64_t total_lost_pkts)
+{
+    if (params->algorithm == CC_ALGORITHM_BBR)
+        bbr_on_rto(state, total_lost_pkts);
+    else if (state->ca_state < CC_CA_CWR)
+        cc_reduce(state, params, prior_in_flight_pkts);
+    state->ca_state = CC_CA_LOSS;
+    state->cwnd_pkts = cc_clamp_to_u32((uint64_t)in_flight_pkts + 1);
+}
+
+/* The first packet after nothing was in flight; `app_limited`: the application had nothing to send before. */
+static inline void cc_on_restart(struct cc_state *state, const struct cc_params *params, uint64_t now_us,
+                                 bool app_limited)
+{
+    if (params->algorithm == CC_ALGORITHM_BBR)
+        bbr_on_restart(state, params, now_us, app_limited);
+    else if (params->algorithm == CC_ALGORITHM_CUBIC && app_limited)
+        cubic_on_restart(state, now_us);
+}
+
+/* The recovery just left was spurious. */
+static inline void cc_on_undo(struct cc_state *state, const struct cc_params *params)
+{
+    if (params->algorithm == CC_ALGORITHM_BBR)
+        bbr_on_undo(state);
+}
+
+/* ---- what may be read ---- */
+
+/* Bottleneck bandwidth of the model in payload bytes per second; 0: the algorithm has none. */
+static inline uint64_t cc_bw_Bps(const struct cc_state *state) { return bbr_max_bw_Bps(&state->bbr); }
+
+static inline uint64_t cc_min_rtt_us(const struct cc_state *state, const struct cc_params *params)
+{
+    return params->algorithm == CC_ALGORITHM_BBR ? state->bbr.min_rtt_us : state->min_rtt_us;
+}
+
+static inline uint64_t cc_round_count(const struct cc_state *state, const struct cc_params *params)
+{
+    return params->algorithm == CC_ALGORITHM_BBR ? state->bbr.round_count : state->round_count;
+}
+
+/* 0 STARTUP, 1 DRAIN, 2 PROBE_RTT, 8 + i phase i of PROBE_BW, 16 slow start, 17 congestion avoidance. */
+static inline uint32_t cc_phase(const struct cc_state *state, const struct cc_params *params)
+{
+    if (params->algorithm != CC_ALGORITHM_BBR)
+        return state->cwnd_pkts < state->ssthresh_pkts ? 16 : 17;
+    switch (state->bbr.mode) {
+    case BBR_STARTUP:
+        return 0;
+    case BBR_DRAIN:
+        return 1;
+    case BBR_PROBE_RTT:
+        return 2;
+    default:
+        return 8 + state->bbr.cycle_index;
+    }
+}
+
+#endif

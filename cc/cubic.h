@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * CUBIC (RFC 9438).
+ *
+ *   W(t)   = C (t - K)^3 + W_max            C = 0.4, K = cubic root of (W_max - cwnd at epoch start) / C
+ *   loss   : W_max = cwnd, lower if it falls for the second time (fast convergence); cwnd *= 0.7
+ *   W_est  : what Reno with the same decrease would have; the window is at least that
+ *
+ * Times are milliseconds and windows packets inside, so that a cube fits 64 bits; no HyStart.
+ */
+#ifndef BBRGYM_CC_CUBIC_H
+#define BBRGYM_CC_CUBIC_H
+
+#include "reno.h"
+
+#define CUBIC_BETA_Q16 45875     /* 0.7 (RFC 9438, 4.6) */
+#define CUBIC_C_TENTHS 4         /* 0.4 (RFC 9438, 5.1) */
+#define CUBIC_MAX_OFFSET_MS 2000000 /* (2000 s)^3 is beyond any window */
+
+/* Largest r with r^3 <= x, bit by bit. */
+static inline uint64_t cubic_root(uint64_t x)
+{
+    uint64_t root = 0;
+    int bit;
+
+    for (bit = 20; bit >= 0; bit--) {
+        uint64_t candidate = root | (UINT64_C(1) << bit);
+
+        if (candidate * candidate * candidate <= x)
+            root = candidate;
+    }
+    return root;
+}
+
+static inline void cubic_start_epoch(struct cc_state *state, uint64_t now_us)
+{
+    struct cubic_state *cubic = &state->cubic;
+
+    cubic->epoch_start_us = cc_max_u64(now_us, 1);
+    cubic->w_est_milli_pkts = (uint64_t)state->cwnd_pkts * 1000;
+    if (state->cwnd_pkts < cubic->w_max_pkts) {
+        /* K^3 = W / C seconds^3 = W * 10 / 4 * 10^9 ms^3 */
+        uint64_t below_pkts = cubic->w_max_pkts - state->cwnd_pkts;
+
+        cubic->k_ms = cubic_root(cc_mul_sat(below_pkts, UINT64_C(10000000000) / CUBIC_C_TENTHS));
+        cubic->origin_pkts = cubic->w_max_pkts;
+    } else {
+        cubic->k_ms = 0;
+        cubic->origin_pkts = state->cwnd_pkts;
+    }
+}
+
+/* W at a time since the epoch's start, at least 1 packet. */
+static inline uint64_t cubic_window_pkts(const struct cubic_state *cubic, uint64_t since_us)
+{
+    uint64_t t_ms = since_us / 1000;
+    uint64_t offset_ms = t_ms > cubic->k_ms ? t_ms - cubic->k_ms : cubic->k_ms - t_ms;
+    uint64_t delta_pkts;
+
+    offset_ms = cc_min_u64(offset_ms, CUBIC_MAX_OFFSET_MS);
+    delta_pkts = cc_mul_div(offset_ms * offset_ms * offset_ms, CUBIC_C_TENTHS, UINT64_C(10000000000));
+    if (t_ms >= cubic->k_ms)
+        return cc_add_sat(cubic->origin_pkts, delta_pkts);
+    return cubic->origin_pkts > delta_pkts ? cubic->origin_pkts - delta_pkts : 1;
+}
+
+/* RFC 9438, 4.3: alpha = 3 (1 - beta) / (1 + beta) = 9/17 until W_est reaches W_max, then 1. */
+static inline void cubic_update_reno_estimate(struct cc_state *state, uint32_t acked_pkts)
+{
+    struct cubic_state *cubic = &state->cubic;
+    bool below = cubic->w_est_milli_pkts < (uint64_t)cubic->w_max_pkts * 1000;
+    uint64_t alpha_milli = below ? 529 : 1000;
+
+    cubic->w_est_milli_pkts =
+        cc_add_sat(cubic->w_est_milli_pkts, cc_mul_div(alpha_milli, acked_pkts, cc_max_u32(state->cwnd_pkts, 1)));
+}
+
+static inline void cubic_avoid_congestion(struct cc_state *state, const struct cc_sample *rs, uint32_t acked_pkts)
+{
+    struct cubic_state *cubic = &state->cubic;
+    uint64_t cwnd = state->cwnd_pkts;
+    uint64_t since_us, target_pkts;
+
+    if (cubic->epoch_start_us == 0)
+        cubic_start_epoch(state, rs->now_us);
+    since_us = cc_sub_sat(rs->now_us, cubic->epoch_start_us);
+    cubic_update_reno_estimate(state, acked_pkts);
+
+    /* Aim at where the curve is a round trip ahead, by at most half a window more (RFC 9438, 4.4). */
+    target_pkts = cubic_window_pkts(cubic, cc_add_sat(since_us, rs->srtt_us));
+    target_pkts = cc_min_u64(cc_max_u64(target_pkts, cwnd), cwnd + cwnd / 2);
+    cubic->credit_milli_pkts += cc_mul_div((target_pkts - cwnd) * 1000, acked_pkts, cc_max_u64(cwnd, 1));
+    state->cwnd_pkts = cc_clamp_to_u32(cwnd + cubic->credit_milli_pkts / 1000);
+    cubic->credit_milli_pkts %= 1000;
+
+    if (cubic->w_est_milli_pkts / 1000 > state->cwnd_pkts)
+        state->cwnd_pkts = cc_clamp_to_u32(cubic->w_est_milli_pkts / 1000);
+}
+
+static inline void cubic_on_ack(struct cc_state *state, const struct cc_sample *rs)
+{
+    bool slow_start_after_timeout = rs->ca_state == CC_CA_LOSS && rs->acked_pkts > 0;
+    uint32_t acked_pkts = rs->acked_pkts;
+
+    if (!reno_may_grow(rs) && !slow_start_after_timeout)
+        return;
+    acked_pkts = reno_slow_start(state, acked_pkts);
+    if (acked_pkts > 0)
+        cubic_avoid_congestion(state, rs, acked_pkts);
+}
+
+static inline void cubic_reduce(struct cc_state *state)
+{
+    struct cubic_state *cubic = &state->cubic;
+    uint32_t cwnd = state->cwnd_pkts;
+
+    /* Fast convergence: a flow that peaks lower than before makes room (RFC 9438, 4.7). */
+    cubic->w_max_pkts = cwnd < cubic->w_max_pkts
+                            ? cc_clamp_to_u32(cc_scale(cwnd, (CC_Q16_ONE + CUBIC_BETA_Q16) / 2))
+                            : cwnd;
+    cubic->epoch_start_us = 0;
+    cubic->credit_milli_pkts = 0;
+    state->ssthresh_pkts = cc_max_u32(cc_clamp_to_u32(cc_scale(cwnd, CUBIC_BETA_Q16)), RENO_CWND_FLOOR_PKTS);
+}
+
+/* The clock of the curve does not run while nothing was sent. */
+static inline void cubic_on_restart(struct cc_state *state, uint64_t now_us)
+{
+    struct cubic_state *cubic = &state->cubic;
+    uint64_t idle_us = cc_sub_sat(now_us, cubic->last_ack_us);
+
+    if (cubic->epoch_start_us != 0 && cubic->last_ack_us != 0)
+        cubic->epoch_start_us = cc_min_u64(cc_add_sat(cubic->epoch_start_us, idle_us), now_us);
+}
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * CONGESTION_DETECT, of BBR-ACD (Mahmud et al., Electronics 2020, figures 6 and 7; algorithms.md 4.2).
+ *
+ *   congested = three ACKs in a row whose RTTs lie within alpha of each other and above min_rtt,
+ *               or RTT > 2 * min_rtt
+ *   loss with congestion: for a round the window is halved on every ACK and held to one BDP
+ *   loss without:         only the lost packets are deducted, no packet conservation
+ *
+ * ACKs that measured no RTT neither count nor reset (reading A7).
+ */
+#ifndef BBRGYM_CC_MECH_CONGESTION_DETECT_H
+#define BBRGYM_CC_MECH_CONGESTION_DETECT_H
+
+#include "bbr_target.h"
+
+static inline void acd_detect(struct bbr_state *bbr, const struct cc_params *params, const struct cc_sample *rs)
+{
+    uint64_t rtt_us, gap_us;
+    bool identical;
+
+    if (rs->rtt_us < 0 || bbr->min_rtt_us == CC_RTT_UNKNOWN_US)
+        return;
+    rtt_us = (uint64_t)rs->rtt_us;
+    gap_us = rs->rtt_us > bbr->acd_last_rtt_us ? (uint64_t)(rs->rtt_us - bbr->acd_last_rtt_us)
+                                               : (uint64_t)(bbr->acd_last_rtt_us - rs->rtt_us);
+    identical = bbr->acd_last_rtt_us >= 0 && rtt_us > bbr->min_rtt_us && gap_us <= (uint64_t)params->acd_alpha_us;
+    bbr->acd_same_count = identical ? cc_min_u32(bbr->acd_same_count + 1, 1000) : 0;
+    bbr->acd_last_rtt_us = rs->rtt_us;
+    bbr->acd_congested = bbr->acd_same_count >= (uint64_t)params->acd_identical_count ||
+                         rtt_us > cc_scale(bbr->min_rtt_us, params->acd_rtt_ratio_q16);
+}
+
+/* The window on an ACK of a congestive recovery's first round. */
+static inline uint32_t acd_cut_pkts(struct bbr_state *bbr, const struct cc_params *params, const struct cc_sample *rs,
+                                    uint64_t pacing_Bps, uint64_t bw_Bps, uint32_t cwnd_pkts)
+{
+    uint64_t target_pkts = bbr_inflight_pkts(bbr, pacing_Bps, bw_Bps, params->acd_inflight_gain_q16);
+    uint64_t cut_pkts = cc_min_u64(cc_scale(cwnd_pkts, params->acd_cut_q16), target_pkts);
+
+    if (params->acd_halve_mode == 1 && bbr->acd_cut_done)
+        cut_pkts = cc_max_u64(cwnd_pkts, cc_add_sat(rs->in_flight_pkts, rs->acked_pkts));
+    bbr->acd_cut_done = true;
+    return cc_max_u32(cc_clamp_to_u32(cut_pkts), BBR_CWND_FLOOR_PKTS);
+}
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * CWND_CAP, of BBR+ (Utsumi et al., 2018; algorithms.md 4.1).
+ *
+ *   in PROBE_BW:  target = quantise(min(BDP(cwnd gain), alpha * bw * sRTT))
+ *
+ * With alpha < 1 a standing queue shrinks round by round. The quantisation budget q keeps a lone flow at
+ * min(50 q, 2 BDP) instead of letting it decay (algorithms.md 4.1, P2).
+ */
+#ifndef BBRGYM_CC_MECH_CWND_CAP_H
+#define BBRGYM_CC_MECH_CWND_CAP_H
+
+#include "bbr_state.h"
+
+#define PLUS_KERNEL_WEIGHT_Q16 8192 /* 1/8: then the connection's own sRTT is used */
+
+static inline void plus_update_srtt(struct bbr_state *bbr, const struct cc_params *params, const struct cc_sample *rs)
+{
+    uint64_t rtt_us, step_us;
+
+    if (rs->rtt_us < 0)
+        return;
+    rtt_us = (uint64_t)rs->rtt_us;
+    if (bbr->plus_srtt_us == 0) {
+        bbr->plus_srtt_us = rtt_us;
+    } else if (rtt_us >= bbr->plus_srtt_us) {
+        step_us = cc_scale(rtt_us - bbr->plus_srtt_us, params->plus_srtt_weight_q16);
+        bbr->plus_srtt_us += step_us;
+    } else {
+        step_us = cc_scale(bbr->plus_srtt_us - rtt_us, params->plus_srtt_weight_q16);
+        bbr->plus_srtt_us -= step_us;
+    }
+}
+
+static inline uint64_t plus_cap_pkts(const struct bbr_state *bbr, const struct cc_params *params, uint64_t bw_Bps,
+                                     uint64_t target_pkts)
+{
+    bool own = params->plus_srtt_weight_q16 != PLUS_KERNEL_WEIGHT_Q16;
+    uint64_t srtt_us = own ? bbr->plus_srtt_us : bbr->srtt_us;
+
+    if (bbr->mode != BBR_PROBE_BW || srtt_us == 0)
+        return target_pkts;
+    return cc_min_u64(target_pkts,
+                      cc_mul_div_ceil(cc_mul_sat(bw_Bps, srtt_us), (uint64_t)params->plus_alpha_q16,
+                                      UINT64_C(1000000) * CC_Q16_ONE * bbr->mss_bytes));
+}
+
+#endif

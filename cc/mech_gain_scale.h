@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * GAIN_SCALE, of BBR-PG (Xu et al., Future Internet 2024, algorithm 1; algorithms.md 4.4).
+ *
+ *   gamma           = sRTT / min_rtt, at least 1
+ *   probe-up gain   = up gain * gamma^exponent       (exponent 1 as printed, -1 as its claims want it)
+ *   filter window   = floor(Tinterval / sRTT) + 4    rounds
+ *   cruise          = six phases that together last Tinterval
+ */
+#ifndef BBRGYM_CC_MECH_GAIN_SCALE_H
+#define BBRGYM_CC_MECH_GAIN_SCALE_H
+
+#include "bbr_state.h"
+
+#define PG_CRUISE_PHASES 6
+
+/* log2(x) in Q16 for x >= 1 in Q16: the integer part by shifting, each bit of the fraction by squaring. */
+static inline int64_t pg_log2_q16(uint64_t x_q16)
+{
+    int64_t result = 0;
+    int bit;
+
+    while (x_q16 >= 2 * CC_Q16_ONE) {
+        x_q16 >>= 1;
+        result += CC_Q16_ONE;
+    }
+    for (bit = 15; bit >= 0; bit--) {
+        x_q16 = (x_q16 * x_q16) >> 16;
+        if (x_q16 >= 2 * CC_Q16_ONE) {
+            x_q16 >>= 1;
+            result += (int64_t)1 << bit;
+        }
+    }
+    return result;
+}
+
+/* 2^x in Q16 for |x| < 32 in Q16: one square root of two a bit of the fraction. */
+static inline uint64_t pg_exp2_q16(int64_t x_q16)
+{
+    static const uint32_t roots_q30[16] = {
+        /* 2^(2^-k) * 2^30, k = 1 .. 16 */
+        1518500249, 1276901416, 1170923761, 1121280435, 1097253708, 1085434105, 1079572135, 1076653033,
+        1075196443, 1074468887, 1074105294, 1073923543, 1073832680, 1073787251, 1073764537, 1073753180};
+    int64_t whole = x_q16 >> 16;
+    uint64_t fraction = (uint64_t)x_q16 & 0xffff;
+    uint64_t result_q30 = UINT64_C(1) << 30;
+    int bit;
+
+    for (bit = 0; bit < 16; bit++)
+        if (fraction & (UINT64_C(1) << (15 - bit)))
+            result_q30 = (result_q30 * roots_q30[bit]) >> 30;
+    if (whole >= 14)
+        return result_q30 << (cc_min_u64((uint64_t)whole, 32) - 14);
+    return whole < -31 ? 0 : result_q30 >> (14 - whole);
+}
+
+/* gain * gamma^exponent; exact for exponents 1, 0 and -1. */
+static inline int64_t pg_scale_gain_q16(const struct cc_params *params, const struct bbr_state *bbr, int64_t gain_q16)
+{
+    int64_t exponent_q16 = params->pg_gain_exponent_q16;
+    uint64_t srtt_us = bbr->srtt_us, min_rtt_us = bbr->min_rtt_us, cap_us, gamma_q16, power_q16;
+
+    if (srtt_us == 0 || min_rtt_us == CC_RTT_UNKNOWN_US || min_rtt_us == 0)
+        return gain_q16;
+    cap_us = cc_scale(min_rtt_us, params->pg_gamma_cap_q16);
+    srtt_us = cc_max_u64(cc_min_u64(srtt_us, cap_us), min_rtt_us);
+    if (exponent_q16 == CC_Q16_ONE)
+        return (int64_t)cc_mul_div((uint64_t)gain_q16, srtt_us, min_rtt_us);
+    if (exponent_q16 == -CC_Q16_ONE)
+        return (int64_t)cc_mul_div((uint64_t)gain_q16, min_rtt_us, srtt_us);
+    gamma_q16 = cc_mul_div(srtt_us, CC_Q16_ONE, min_rtt_us);
+    power_q16 = pg_exp2_q16(pg_log2_q16(gamma_q16) * exponent_q16 / CC_Q16_ONE);
+    return (int64_t)cc_mul_div((uint64_t)gain_q16, power_q16, CC_Q16_ONE);
+}
+
+static inline uint64_t pg_bw_window_rounds(const struct cc_params *params, const struct bbr_state *bbr)
+{
+    uint64_t offset = (uint64_t)params->pg_win_offset;
+
+    return bbr->srtt_us == 0 ? BBR_BW_WINDOW_ROUNDS : (uint64_t)params->pg_tinterval_us / bbr->srtt_us + offset;
+}
+
+/* How long a phase at gain 1 lasts. */
+static inline uint64_t pg_cruise_phase_us(const struct cc_params *params, const struct bbr_state *bbr)
+{
+    return params->pg_cruise_mode == 0 ? (uint64_t)params->pg_tinterval_us / PG_CRUISE_PHASES : bbr->min_rtt_us;
+}
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * PROBE_CAP, of BBQ (Ma et al., arXiv 1706.09115; algorithms.md 4.3).
+ *
+ *   queue seen  = RTT >= (1 + beta) * min_rtt          judged on each ACK that measured an RTT
+ *   probe-up with a queue ends after min(min_rtt, alpha), whatever is in flight
+ *   probe-up without one ends as BBR's
+ */
+#ifndef BBRGYM_CC_MECH_PROBE_CAP_H
+#define BBRGYM_CC_MECH_PROBE_CAP_H
+
+#include "bbr_state.h"
+
+static inline void bbq_watch_queue(struct bbr_state *bbr, const struct cc_params *params, const struct cc_sample *rs)
+{
+    uint64_t base_us, threshold_us;
+
+    if (rs->rtt_us < 0)
+        return;
+    bbr->bbq_data_min_rtt_us = cc_min_u64(bbr->bbq_data_min_rtt_us, (uint64_t)rs->rtt_us);
+    base_us = params->bbq_data_min_rtt ? bbr->bbq_data_min_rtt_us : bbr->min_rtt_us;
+    if (base_us == CC_RTT_UNKNOWN_US)
+        return;
+    threshold_us = cc_add_sat(cc_scale(base_us, CC_Q16_ONE + params->bbq_beta_q16), (uint64_t)params->bbq_slack_us);
+    bbr->bbq_queue_seen = (uint64_t)rs->rtt_us >= threshold_us;
+}
+
+/* The probe starts: what is seen now holds for it if the latch is at its start. */
+static inline void bbq_start_probe(struct bbr_state *bbr) { bbr->bbq_queue_latched = bbr->bbq_queue_seen; }
+
+static inline bool bbq_caps_probe(const struct bbr_state *bbr, const struct cc_params *params)
+{
+    return params->bbq_latch ? bbr->bbq_queue_latched : bbr->bbq_queue_seen;
+}
+
+static inline bool bbq_probe_is_over(const struct bbr_state *bbr, const struct cc_params *params, uint64_t elapsed_us)
+{
+    return elapsed_us > cc_min_u64(bbr->min_rtt_us, (uint64_t)params->bbq_alpha_us);
+}
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What can be set from outside, at any moment: the algorithm, the mechanisms switched on, the tunables.
+ */
+#ifndef BBRGYM_CC_PARAMS_H
+#define BBRGYM_CC_PARAMS_H
+
+#include "arith.h"
+
+/* One bit a published mechanism. */
+enum cc_mechanism {
+    CC_CWND_CAP = 1 << 0,          /* BBR+ */
+    CC_CONGESTION_DETECT = 1 << 1, /* BBR-ACD */
+    CC_PROBE_CAP = 1 << 2,         /* BBQ */
+    CC_GAIN_SCALE = 1 << 3,        /* BBR-PG: probe-up gain, bandwidth window, cruise */
+    CC_RANDOM_PROBE_RTT = 1 << 4,  /* BBR-PG: ProbeRTT interval */
+    CC_ALL_MECHANISMS = (1 << 5) - 1
+};
+
+/* A field a tunable, but for switches, which are bits of `mechanisms`. */
+#define CC_FIELD_ratio(name) int64_t name##_q16;
+#define CC_FIELD_us(name) int64_t name;
+#define CC_FIELD_count(name) int64_t name;
+#define CC_FIELD_mode(name) int64_t name;
+#define CC_FIELD_switch(name)
+
+struct cc_params {
+    uint32_t algorithm;  /* enum cc_algorithm */
+    uint32_t mechanisms; /* bits of enum cc_mechanism */
+#define CC_TUNABLE(name, symbol, kind, def, low, high, scale, mechanism, source) CC_FIELD_##kind(name)
+#include "tunables.def"
+#undef CC_TUNABLE
+};
+
+enum cc_variant {
+#define CC_VARIANT(id, name, algorithm, mechanisms, exponent, source) CC_VARIANT_##id,
+#include "variants.def"
+#undef CC_VARIANT
+    CC_VARIANT_COUNT
+};
+
+/* A decimal constant in Q16, rounded; folded by the compiler, no floating point runs. */
+#define CC_Q16(x) ((int64_t)((x) * 65536.0 + ((x) < 0 ? -0.5 : 0.5)))
+
+#define CC_DEFAULT_ratio(name, value) params->name##_q16 = CC_Q16(value);
+#define CC_DEFAULT_us(name, value) params->name = (value);
+#define CC_DEFAULT_count(name, value) params->name = (value);
+#define CC_DEFAULT_mode(name, value) params->name = (value);
+#define CC_DEFAULT_switch(name, value)
+
+/* The preset of a variant; an unknown one counts as BBR. */
+static inline void cc_params_init(struct cc_params *params, enum cc_variant variant)
+{
+    params->algorithm = CC_ALGORITHM_BBR;
+    params->mechanisms = 0;
+#define CC_TUNABLE(name, symbol, kind, def, low, high, scale, mechanism, source) CC_DEFAULT_##kind(name, def)
+#include "tunables.def"
+#undef CC_TUNABLE
+
+    switch (variant) {
+#define CC_VARIANT(id, name, algorithm_, mechanisms_, exponent, source)                                                \
+    case CC_VARIANT_##id:                                                                                              \
+        params->algorithm = (algorithm_);                                                                              \
+        params->mechanisms = (mechanisms_);                                                                            \
+        params->pg_gain_exponent_q16 = (exponent) * CC_Q16_ONE;                                                        \
+        break;
+#include "variants.def"
+#undef CC_VARIANT
+    case CC_VARIANT_COUNT:
+        break;
+    }
+}
+
+static inline bool cc_has(const struct cc_params *params, enum cc_mechanism mechanism)
+{
+    return (params->mechanisms & (uint32_t)mechanism) != 0;
+}
+
+#endif

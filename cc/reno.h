@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Reno (RFC 5681; recovery as RFC 6582 would have it is the world's, by SACK).
+ *
+ *   slow start            cwnd += acked                 while cwnd < ssthresh
+ *   congestion avoidance  cwnd += 1 per cwnd acked
+ *   loss                  ssthresh = max(in flight / 2, 2); cwnd = ssthresh
+ *   timeout               ssthresh likewise, cwnd = what the world lets out
+ *
+ * The window grows only while it is what holds the sender back (RFC 7661's reason, Linux is_cwnd_limited).
+ */
+#ifndef BBRGYM_CC_RENO_H
+#define BBRGYM_CC_RENO_H
+
+#include "state.h"
+
+#define RENO_CWND_FLOOR_PKTS 2
+#define RENO_SSTHRESH_UNSET UINT32_MAX
+
+/* Slow start takes what it can; returns the acknowledged packets left for congestion avoidance. */
+static inline uint32_t reno_slow_start(struct cc_state *state, uint32_t acked_pkts)
+{
+    uint32_t room = state->ssthresh_pkts > state->cwnd_pkts ? state->ssthresh_pkts - state->cwnd_pkts : 0;
+    uint32_t taken = cc_min_u32(room, acked_pkts);
+
+    state->cwnd_pkts += taken;
+    return acked_pkts - taken;
+}
+
+/* One packet more for each `per` packets acknowledged. */
+static inline void reno_avoid_congestion(struct cc_state *state, uint32_t acked_pkts, uint32_t per)
+{
+    uint64_t credit = (uint64_t)state->reno_credit_pkts + acked_pkts;
+
+    per = cc_max_u32(per, 1);
+    state->cwnd_pkts = cc_clamp_to_u32(state->cwnd_pkts + credit / per);
+    state->reno_credit_pkts = (uint32_t)(credit % per);
+}
+
+static inline bool reno_may_grow(const struct cc_sample *rs)
+{
+    return rs->acked_pkts > 0 && rs->is_cwnd_limited && rs->ca_state < CC_CA_CWR;
+}
+
+static inline void reno_on_ack(struct cc_state *state, const struct cc_sample *rs)
+{
+    bool slow_start_after_timeout = rs->ca_state == CC_CA_LOSS && rs->acked_pkts > 0;
+    uint32_t acked_pkts = rs->acked_pkts;
+
+    if (!reno_may_grow(rs) && !slow_start_after_timeout)
+        return;
+    acked_pkts = reno_slow_start(state, acked_pkts);
+    if (acked_pkts > 0)
+        reno_avoid_congestion(state, acked_pkts, state->cwnd_pkts);
+}
+
+static inline void reno_reduce(struct cc_state *state, uint32_t in_flight_pkts)
+{
+    state->ssthresh_pkts = cc_max_u32(in_flight_pkts / 2, RENO_CWND_FLOOR_PKTS);
+    state->reno_credit_pkts = 0;
+}
+
+#endif

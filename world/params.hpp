@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// The tables of tunables and variants (cc/tunables.def, cc/variants.def) for C++: names, units, bounds, and
+// tunables read and written in natural units.
+#ifndef BBRGYM_WORLD_PARAMS_HPP
+#define BBRGYM_WORLD_PARAMS_HPP
+
+extern "C" {
+#include "cc.h"
+}
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace bbrgym
+{
+
+enum class TunableKind
+{
+    ratio,
+    us,
+    count,
+    mode,
+    on_off
+};
+
+struct TunableInfo
+{
+    std::string_view name;
+    std::string_view symbol;
+    std::string_view unit; ///< ratio, us, count, mode or switch
+    TunableKind kind;
+    double default_value;
+    double low;
+    double high;
+    std::string_view scale;     ///< linear or log
+    std::string_view mechanism; ///< what has it: BBR, MIX or a mechanism
+    std::string_view source;
+    int64_t cc_params::*field; ///< null for a switch
+    uint32_t bit;              ///< of a switch or of the mechanism it belongs to; 0: BBR's own
+};
+
+struct VariantInfo
+{
+    std::string_view name;
+    cc_algorithm algorithm;
+    uint32_t mechanisms;
+    std::string_view source;
+};
+
+namespace detail
+{
+
+// clang-format off
+#define BBRGYM_FIELD_ratio(name) &cc_params::name##_q16
+#define BBRGYM_FIELD_us(name) &cc_params::name
+#define BBRGYM_FIELD_count(name) &cc_params::name
+#define BBRGYM_FIELD_mode(name) &cc_params::name
+#define BBRGYM_FIELD_switch(name) nullptr
+#define BBRGYM_KIND_ratio TunableKind::ratio
+#define BBRGYM_KIND_us TunableKind::us
+#define BBRGYM_KIND_count TunableKind::count
+#define BBRGYM_KIND_mode TunableKind::mode
+#define BBRGYM_KIND_switch TunableKind::on_off
+
+constexpr uint32_t MechanismBit(std::string_view name)
+{
+    if (name == "CWND_CAP" || name == "use_cwnd_cap") { return CC_CWND_CAP; }
+    if (name == "CONGESTION_DETECT" || name == "use_congestion_detect") { return CC_CONGESTION_DETECT; }
+    if (name == "PROBE_CAP" || name == "use_probe_cap") { return CC_PROBE_CAP; }
+    if (name == "GAIN_SCALE" || name == "use_gain_scale") { return CC_GAIN_SCALE; }
+    if (name == "RANDOM_PROBE_RTT" || name == "use_random_probe_rtt") { return CC_RANDOM_PROBE_RTT; }
+    return 0;
+}
+
+#define CC_TUNABLE(name, symbol, kind, def, low, high, scale, mechanism, source)                       \
+    TunableInfo{#name, symbol, #kind, BBRGYM_KIND_##kind, def, low, high, #scale, #mechanism, source,  \
+                BBRGYM_FIELD_##kind(name),                                                             \
+                MechanismBit(std::string_view(#mechanism) == "MIX" ? #name : #mechanism)},
+inline constexpr std::array TUNABLES = {
+#include "tunables.def"
+};
+#undef CC_TUNABLE
+
+#define CC_VARIANT(id, name, algorithm, mechanisms, exponent, source) VariantInfo{name, algorithm, mechanisms, source},
+inline constexpr std::array VARIANTS = {
+#include "variants.def"
+};
+#undef CC_VARIANT
+// clang-format on
+
+} // namespace detail
+
+constexpr std::span<const TunableInfo>
+Tunables()
+{
+    return detail::TUNABLES;
+}
+
+constexpr std::span<const VariantInfo>
+Variants()
+{
+    return detail::VARIANTS;
+}
+
+constexpr std::string_view
+VariantName(int variant)
+{
+    return detail::VARIANTS[static_cast<std::size_t>(variant)].name;
+}
+
+/** Index of a variant; nothing if there is none of that name. */
+inline std::optional<int>
+FindVariant(std::string_view name)
+{
+    for (std::size_t i = 0; i < detail::VARIANTS.size(); ++i)
+    {
+        if (detail::VARIANTS[i].name == name)
+        {
+            return static_cast<int>(i);
+        }
+    }
+    return std::nullopt;
+}
+
+/** Index of a tunable; nothing if there is none of that name. */
+inline std::optional<int>
+FindTunable(std::string_view name)
+{
+    for (std::size_t i = 0; i < detail::TUNABLES.size(); ++i)
+    {
+        if (detail::TUNABLES[i].name == name)
+        {
+            return static_cast<int>(i);
+        }
+    }
+    return std::nullopt;
+}
+
+inline cc_params
+Preset(int variant)
+{
+    cc_params params{};
+    cc_params_init(&params, static_cast<cc_variant>(variant));
+    return params;
+}
+
+/** BBR's own tunables belong to every BBR, a mechanism's to the variants that have it, all to bbr-mix. */
+inline bool
+VariantHasTunable(int variant, int tunable)
+{
+    const VariantInfo& v = detail::VARIANTS[static_cast<std::size_t>(variant)];
+    const TunableInfo& t = detail::TUNABLES[static_cast<std::size_t>(tunable)];
+    if (v.algorithm != CC_ALGORITHM_BBR)
+    {
+        return false;
+    }
+    return v.name == "bbr-mix" || t.bit == 0 || (t.kind != TunableKind::on_off && (v.mechanisms & t.bit) != 0);
+}
+
+/** Value of a tunable in natural units. */
+inline double
+GetTunable(const cc_params& params, int tunable)
+{
+    const TunableInfo& t = detail::TUNABLES[static_cast<std::size_t>(tunable)];
+    if (t.kind == TunableKind::on_off)
+    {
+        return (params.mechanisms & t.bit) != 0 ? 1.0 : 0.0;
+    }
+    const double stored = static_cast<double>(params.*t.field);
+    return t.kind == TunableKind::ratio ? stored / CC_Q16_ONE : stored;
+}
+
+/**
+ * Sets a tunable from natural units; whole numbers and switches are rounded to the nearest.
+ * @throws std::invalid_argument naming the tunable, the value and the range, if it is out of range or not a number
+ */
+inline void
+SetTunable(cc_params& params, int tunable, double value)
+{
+    const TunableInfo& t = detail::TUNABLES[static_cast<std::size_t>(tunable)];
+    if (!(value >= t.low && value <= t.high))
+    {
+        std::ostringstream text;
+        text << t.name << " = " << value << " is outside [" << t.low << ", " << t.high << "] " << t.unit;
+        throw std::invalid_argument(text.str());
+    }
+    if (t.kind == TunableKind::on_off)
+    {
+        params.mechanisms = value >= 0.5 ? params.mechanisms | t.bit : params.mechanisms & ~t.bit;
+        return;
+    }
+    params.*t.field = std::llround(t.kind == TunableKind::ratio ? value * CC_Q16_ONE : value);
+}
+
+} // namespace bbrgym
+
+#endif
