@@ -209,15 +209,15 @@ TcpBbrgym::Start(cc_start start)
 }
 
 void
-TcpBbrgym::OnLossState(cc_ca_state state, uint64_t now_us, uint32_t in_flight_pkts)
+TcpBbrgym::OnLossState(cc_ca_state state, uint32_t in_flight_pkts)
 {
-    cc_on_loss_state(&m_state, &m_params, state, now_us, in_flight_pkts);
+    cc_on_loss_state(&m_state, &m_params, state, in_flight_pkts);
 }
 
 void
-TcpBbrgym::OnRto(uint64_t now_us, uint32_t in_flight_pkts)
+TcpBbrgym::OnRto(uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts)
 {
-    cc_on_rto(&m_state, &m_params, now_us, in_flight_pkts);
+    cc_on_rto(&m_state, &m_params, prior_in_flight_pkts, in_flight_pkts, total_lost_pkts);
 }
 
 void
@@ -275,11 +275,11 @@ TcpBbrgym::CongestionStateSet(Ptr<TcpSocketState> tcb, TcpSocketState::TcpCongSt
     const uint32_t in_flight_pkts = tcb->m_bytesInFlight / tcb->m_segmentSize;
     if (state == TcpSocketState::CA_LOSS)
     {
-        OnRto(NowUs(), 0);
+        OnRto(in_flight_pkts, 0, m_stock.TotalLostPkts());
     }
     else
     {
-        OnLossState(static_cast<cc_ca_state>(state), NowUs(), in_flight_pkts);
+        OnLossState(static_cast<cc_ca_state>(state), in_flight_pkts);
     }
 }
 

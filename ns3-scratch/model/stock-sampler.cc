@@ -52,6 +52,8 @@ StockSampler::Sample(Ptr<const TcpSocketState> tcb,
     out.min_rtt_us = m_min_rtt_us;
     out.acked_pkts = (sample.m_ackedSacked + mss - 1) / mss;
     out.lost_pkts = NewlyLostPkts(sample, in_flight_bytes, mss);
+    m_total_lost_pkts += out.lost_pkts;
+    out.total_lost_pkts = m_total_lost_pkts;
     out.prior_in_flight_pkts = sample.m_priorInFlight / mss;
     out.in_flight_pkts = in_flight_bytes / mss;
     out.ca_state = static_cast<uint8_t>(tcb->m_congState.Get());

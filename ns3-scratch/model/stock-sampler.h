@@ -27,6 +27,7 @@ class StockSampler
                      const TcpRateOps::TcpRateSample& sample);
     void MarkAppLimited(const cc_sample& sample);
     bool SawAppLimited() const { return m_saw_app_limited; }
+    uint64_t TotalLostPkts() const { return m_total_lost_pkts; }
 
   private:
     uint32_t NewlyLostPkts(const TcpRateOps::TcpRateSample& sample, uint32_t in_flight_bytes, uint32_t mss);
@@ -42,6 +43,7 @@ class StockSampler
     uint64_t m_disregard_from_pkts = 1;
     uint64_t m_disregard_until_pkts = 0;
     bool m_saw_app_limited = false;
+    uint64_t m_total_lost_pkts = 0;
 };
 
 } // namespace ns3

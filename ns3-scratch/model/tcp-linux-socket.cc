@@ -291,7 +291,7 @@ TcpLinuxSocket::ChangeLossState(cc_ca_state state)
         return;
     }
     m_ca_state = state;
-    m_controller->OnLossState(state, Us(NowNs()), m_board.InFlight());
+    m_controller->OnLossState(state, m_board.InFlight());
     m_tcb->m_congState = static_cast<TcpSocketState::TcpCongState_t>(state);
 }
 
@@ -313,6 +313,7 @@ TcpLinuxSocket::RunController(const bbrgym::AckOutcome& outcome, uint32_t lost_p
     sample.min_rtt_us = m_board.MinRttNs() < 0 ? CC_RTT_UNKNOWN_US : Us(m_board.MinRttNs());
     sample.acked_pkts = outcome.acked_pkts;
     sample.lost_pkts = lost_pkts;
+    sample.total_lost_pkts = m_board.LostTotal();
     sample.prior_in_flight_pkts = prior_in_flight;
     sample.in_flight_pkts = m_board.InFlight();
     sample.ca_state = static_cast<uint8_t>(m_ca_state);
@@ -329,7 +330,7 @@ TcpLinuxSocket::RunController(const bbrgym::AckOutcome& outcome, uint32_t lost_p
     m_tcb->m_lastAckedSeq = m_una;
     if (m_ack_observer)
     {
-        m_ack_observer({sample, m_controller->GetState()});
+        m_ack_observer({sample, m_controller->GetState(), m_controller->GetParams()});
     }
 }
 
@@ -547,10 +548,11 @@ TcpLinuxSocket::ReTxTimeout()
     --m_dataRetrCount;
     ++m_totals.rto_count;
 
+    const uint32_t prior_in_flight = m_board.InFlight();
     m_board.MarkAllLost();
     m_recovery_point = m_next_offset;
     m_ca_state = CC_CA_LOSS;
-    m_controller->OnRto(Us(now_ns), m_board.InFlight());
+    m_controller->OnRto(prior_in_flight, m_board.InFlight(), m_board.LostTotal());
     m_controller->Publish(m_tcb);
     m_tcb->m_congState = TcpSocketState::CA_LOSS;
     m_rto_backoff = std::min(m_rto_backoff + 1, MAX_BACKOFF);

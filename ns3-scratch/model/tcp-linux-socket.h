@@ -45,6 +45,7 @@ struct AckEvent
 {
     const cc_sample& sample;
     const cc_state& state;
+    const cc_params& params;
 };
 
 class TcpLinuxSocket : public TcpSocketBase
