@@ -65,6 +65,7 @@ Scoreboard::Acknowledge(uint64_t una, std::span<const ByteRange> sack_blocks, in
     AckOutcome outcome;
     const uint64_t delivered_before = m_delivered_pkts;
     m_has_newest = false;
+    m_highest_sacked_before = m_highest_sacked;
 
     MarkSacked(sack_blocks, now_ns, outcome);
     RemoveAcknowledged(una, now_ns, outcome);
@@ -192,7 +193,6 @@ Scoreboard::Snapshot(Segment& segment, int64_t now_ns)
 void
 Scoreboard::MarkSacked(std::span<const ByteRange> blocks, int64_t now_ns, AckOutcome& outcome)
 {
-    const uint64_t highest_before = m_highest_sacked;
     for (const ByteRange& block : blocks)
     {
         std::size_t i = SkipKnown(FirstAtOrAfter(block.begin));
@@ -203,7 +203,7 @@ Scoreboard::MarkSacked(std::span<const ByteRange> blocks, int64_t now_ns, AckOut
             {
                 if (!segment.ever_retransmitted)
                 {
-                    m_reordering_seen |= segment.bytes.end < highest_before;
+                    m_reordering_seen |= segment.bytes.end < m_highest_sacked_before;
                     const int64_t rtt_ns = now_ns - segment.sent_ns;
                     outcome.oldest_rtt_ns = std::max(outcome.oldest_rtt_ns, rtt_ns);
                     outcome.rtt_ns = outcome.rtt_ns < 0 ? rtt_ns : std::min(outcome.rtt_ns, rtt_ns);
@@ -241,7 +241,7 @@ Scoreboard::RemoveAcknowledged(uint64_t una, int64_t now_ns, AckOutcome& outcome
         {
             if (!segment.ever_retransmitted)
             {
-                m_reordering_seen |= segment.bytes.end < m_highest_sacked;
+                m_reordering_seen |= segment.bytes.end < m_highest_sacked_before;
                 newest_rtt_ns = now_ns - segment.sent_ns;
                 oldest_rtt_ns = std::max(oldest_rtt_ns, newest_rtt_ns);
             }

@@ -149,6 +149,7 @@ class Scoreboard
     uint32_t m_retrans_out = 0;
     uint32_t m_lost_waiting = 0; ///< lost and not retransmitting
     uint64_t m_highest_sacked = 0;
+    uint64_t m_highest_sacked_before = 0; ///< by the ACKs before this one: below it, order was not kept
 
     uint64_t m_delivered_pkts = 0;
     int64_t m_delivered_ns = 0;

@@ -29,10 +29,20 @@ struct Packet
     int64_t arrives_ns;
 };
 
-/** Receives in order of arrival and answers each packet with a cumulative ACK and up to three SACK blocks. */
+/**
+ * Receives in order of arrival and answers with a cumulative ACK and up to three SACK blocks: every packet, or,
+ * as delayed acknowledgement has it, every other one as long as nothing is missing.
+ */
 class Receiver
 {
   public:
+    /** True if the packet is answered at once. */
+    bool AnswersAtOnce(uint64_t begin)
+    {
+        m_held = m_beyond.empty() && begin == m_next && !m_held;
+        return !m_held;
+    }
+
     std::vector<bbrgym::ByteRange> Take(uint64_t begin)
     {
         if (begin >= m_next)
@@ -68,6 +78,7 @@ class Receiver
 
   private:
     uint64_t m_next = 0;
+    bool m_held = false;
     std::set<uint64_t> m_beyond;
 };
 
@@ -177,7 +188,12 @@ main(int argc, char** argv)
             const Packet packet = network.front();
             network.pop_front();
             now_ns = std::max(now_ns, packet.arrives_ns);
+            const bool answer = receiver.AnswersAtOnce(packet.begin) || network.empty();
             const auto blocks = receiver.Take(packet.begin);
+            if (!answer)
+            {
+                continue;
+            }
             const auto outcome = board.Acknowledge(receiver.Next(), blocks, now_ns);
             board.DetectLosses(random() % 2 == 0, srtt_ns, now_ns);
             const auto rate = board.TakeRateSample(now_ns);
@@ -186,6 +202,11 @@ main(int argc, char** argv)
                     "no rate sample over less than a round trip", seed, now_ns);
             Require(rate.sample_pkts <= static_cast<int64_t>(board.Delivered()), "no sample above the total", seed, now_ns);
         }
+        Require(board.ReorderingDeadlineNs() == bbrgym::Scoreboard::NEVER_NS ||
+                    board.ReorderingDeadlineNs() > now_ns - 1,
+                "the reordering timer lies ahead",
+                seed,
+                now_ns);
         Require(board.LostTotal() <= drops, "nothing is called lost that was not dropped", seed, now_ns);
         if (op % 64 == 0)
         {
