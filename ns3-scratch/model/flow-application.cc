@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "flow-application.h"
+
+#include "ns3/boolean.h"
+#include "ns3/log.h"
+#include "ns3/packet.h"
+#include "ns3/simulator.h"
+#include "ns3/tcp-l4-protocol.h"
+#include "ns3/uinteger.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ns3
+{
+
+NS_LOG_COMPONENT_DEFINE("BbrgymFlowApplication");
+NS_OBJECT_ENSURE_REGISTERED(FlowApplication);
+NS_OBJECT_ENSURE_REGISTERED(FlowSink);
+
+namespace
+{
+
+constexpr uint32_t INITIAL_CWND_PKTS = 10;     // Linux: TCP_INIT_CWND
+constexpr uint32_t SYN_TRIES = 20;             // ns-3 doubles the timer in an int: more would overflow it
+constexpr uint32_t DATA_TRIES = 1000;          // a flow is never given up for its losses
+constexpr uint32_t DELAYED_ACK_PKTS = 2;       // RFC 5681
+const Time DELAYED_ACK_TIMEOUT = MilliSeconds(40); // Linux: TCP_DELACK_MIN
+const Time SYN_TIMEOUT = Seconds(1);           // RFC 6298; ns-3's default is 3 s
+const Time MIN_RTO = MilliSeconds(200);        // Linux: TCP_RTO_MIN; ns-3's default is 1 s
+constexpr uint64_t MIN_BACKLOG_PKTS = 64;
+
+int64_t
+NowNs()
+{
+    return Simulator::Now().GetNanoSeconds();
+}
+
+} // namespace
+
+void
+SocketSettings::ApplyTo(Ptr<TcpSocket> socket) const
+{
+    socket->SetAttribute("SegmentSize", UintegerValue(mss_bytes));
+    socket->SetAttribute("SndBufSize", UintegerValue(buffer_bytes));
+    socket->SetAttribute("RcvBufSize", UintegerValue(buffer_bytes));
+    socket->SetAttribute("InitialCwnd", UintegerValue(INITIAL_CWND_PKTS));
+    socket->SetAttribute("ConnTimeout", TimeValue(SYN_TIMEOUT));
+    socket->SetAttribute("ConnCount", UintegerValue(SYN_TRIES));
+    socket->SetAttribute("DataRetries", UintegerValue(DATA_TRIES));
+    socket->SetAttribute("DelAckCount", UintegerValue(DELAYED_ACK_PKTS));
+    socket->SetAttribute("DelAckTimeout", TimeValue(DELAYED_ACK_TIMEOUT));
+    socket->SetAttribute("MinRto", TimeValue(MIN_RTO));
+    socket->SetAttribute("Timestamp", BooleanValue(false)); // its clock ticks in milliseconds
+    socket->SetAttribute("Sack", BooleanValue(true));
+}
+
+// ---- FlowApplication ------------------------------------------------------------------------------------
+
+TypeId
+FlowApplication::GetTypeId()
+{
+    static TypeId tid = TypeId("ns3::BbrgymFlowApplication").SetParent<Application>().SetGroupName("Applications");
+    return tid;
+}
+
+FlowApplication::FlowApplication(const bbrgym::Flow& flow,
+                                 uint64_t run_seed,
+                                 FlowSender& sender,
+                                 const SocketSettings& settings,
+                                 const Address& sink,
+                                 Observer observer)
+    : m_app(flow.app),
+      m_sender(sender),
+      m_settings(settings),
+      m_sink(sink),
+      m_observer(std::move(observer)),
+      m_random(run_seed, "flow." + flow.name + ".app")
+{
+    SetStartTime(NanoSeconds(flow.start_ns));
+    SetStopTime(NanoSeconds(flow.stop_ns));
+}
+
+void
+FlowApplication::StartApplication()
+{
+    m_socket = m_sender.CreateSocket(GetNode(), m_observer.rtt);
+    m_settings.ApplyTo(m_socket);
+    m_observer.started();
+    m_socket->Bind();
+    m_socket->Connect(m_sink);
+    if (std::holds_alternative<bbrgym::Bulk>(m_app))
+    {
+        KeepBacklog();
+    }
+    else
+    {
+        BeginBurst();
+    }
+}
+
+/** What was written is still sent; nothing more is written. */
+void
+FlowApplication::StopApplication()
+{
+    m_event.Cancel();
+    m_socket->Close();
+    m_observer.stopped();
+    m_app = bbrgym::Cbr{}; // no backlog to keep any more
+}
+
+void
+FlowApplication::NoteSegment(const SegmentView& segment)
+{
+    if (segment.payload_bytes == 0)
+    {
+        return;
+    }
+    const auto beyond = static_cast<int32_t>(segment.seq + segment.payload_bytes - m_next_seq);
+    const bool is_retransmission = beyond <= 0;
+    if (!is_retransmission)
+    {
+        m_sent_bytes += static_cast<uint32_t>(beyond);
+        m_next_seq += static_cast<uint32_t>(beyond);
+        if (std::holds_alternative<bbrgym::Bulk>(m_app) && !m_event.IsPending() &&
+            m_written_bytes - m_sent_bytes < m_backlog_bytes / 2)
+        {
+            m_event = Simulator::ScheduleNow(&FlowApplication::KeepBacklog, this);
+        }
+    }
+    m_observer.sent(is_retransmission);
+}
+
+void
+FlowApplication::KeepBacklog()
+{
+    // Half a window is more than any ACK sets free.
+    const auto window_pkts = static_cast<uint64_t>(m_sender.State().cwnd_pkts);
+    m_backlog_bytes = std::max(MIN_BACKLOG_PKTS, window_pkts / 2) * m_settings.mss_bytes;
+    const uint64_t unsent_bytes = m_written_bytes - m_sent_bytes;
+    if (unsent_bytes < m_backlog_bytes)
+    {
+        Write(static_cast<uint32_t>(m_backlog_bytes - unsent_bytes));
+    }
+}
+
+void
+FlowApplication::BeginBurst()
+{
+    m_burst_start_ns = NowNs();
+    m_burst_writes = 0;
+    m_burst_stop_ns = INT64_MAX;
+    if (const auto* on_off = std::get_if<bbrgym::OnOff>(&m_app))
+    {
+        m_burst_stop_ns = m_burst_start_ns + Duration(on_off->on_ns);
+    }
+    WriteOnBeat();
+}
+
+void
+FlowApplication::WriteOnBeat()
+{
+    const auto* on_off = std::get_if<bbrgym::OnOff>(&m_app);
+    const double rate_bps = on_off ? on_off->rate_bps : std::get<bbrgym::Cbr>(m_app).rate_bps;
+    Write(m_settings.mss_bytes);
+    ++m_burst_writes;
+    // From the burst's begin, so that rounding never adds up.
+    const double beat_ns = static_cast<double>(m_burst_writes) * m_settings.mss_bytes * 8e9 / rate_bps;
+    const int64_t next_ns = m_burst_start_ns + std::llround(beat_ns);
+    if (next_ns < m_burst_stop_ns)
+    {
+        m_event = Simulator::Schedule(NanoSeconds(next_ns - NowNs()), &FlowApplication::WriteOnBeat, this);
+    }
+    else
+    {
+        const int64_t resume_ns = m_burst_stop_ns + Duration(on_off->off_ns);
+        m_event = Simulator::Schedule(NanoSeconds(resume_ns - NowNs()), &FlowApplication::BeginBurst, this);
+    }
+}
+
+int64_t
+FlowApplication::Duration(int64_t mean_ns)
+{
+    if (!std::get<bbrgym::OnOff>(m_app).random)
+    {
+        return mean_ns;
+    }
+    return std::llround(static_cast<double>(mean_ns) * m_random.Exponential());
+}
+
+/** False if the socket's buffer is full; the bytes are then gone, as from a live source. */
+bool
+FlowApplication::Write(uint32_t bytes)
+{
+    const int accepted = m_socket->Send(Create<Packet>(bytes), 0);
+    m_written_bytes += accepted > 0 ? static_cast<uint64_t>(accepted) : 0;
+    return accepted > 0;
+}
+
+void
+FlowApplication::DoDispose()
+{
+    m_event.Cancel();
+    m_socket = nullptr;
+    m_observer = {};
+    Application::DoDispose();
+}
+
+// ---- FlowSink -------------------------------------------------------------------------------------------
+
+TypeId
+FlowSink::GetTypeId()
+{
+    static TypeId tid = TypeId("ns3::BbrgymFlowSink").SetParent<Application>().SetGroupName("Applications");
+    return tid;
+}
+
+FlowSink::FlowSink(const Address& listen,
+                   const SocketSettings& settings,
+                   std::function<void(uint32_t bytes)> readable)
+    : m_listen(listen),
+      m_settings(settings),
+      m_readable(std::move(readable))
+{
+}
+
+void
+FlowSink::StartApplication()
+{
+    m_socket = DynamicCast<TcpSocket>(GetNode()->GetObject<TcpL4Protocol>()->CreateSocket());
+    m_settings.ApplyTo(m_socket);
+    m_socket->Bind(m_listen);
+    m_socket->Listen();
+    m_socket->SetAcceptCallback(MakeNullCallback<bool, Ptr<Socket>, const Address&>(),
+                                Callback<void, Ptr<Socket>, const Address&>([this](Ptr<Socket> accepted, const Address&) {
+                                    accepted->SetRecvCallback(MakeCallback(&FlowSink::Read, this));
+                                    accepted->SetCloseCallbacks(
+                                        Callback<void, Ptr<Socket>>([](Ptr<Socket> peer) { peer->Close(); }),
+                                        MakeNullCallback<void, Ptr<Socket>>());
+                                }));
+}
+
+void
+FlowSink::Read(Ptr<Socket> socket)
+{
+    while (const Ptr<Packet> packet = socket->Recv())
+    {
+        if (packet->GetSize() == 0) // end of the stream
+        {
+            break;
+        }
+        m_readable(packet->GetSize());
+    }
+}
+
+void
+FlowSink::DoDispose()
+{
+    m_socket = nullptr;
+    m_readable = nullptr;
+    Application::DoDispose();
+}
+
+} // namespace ns3

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// The two ends of a flow. FlowApplication opens the connection at its start time, writes as its kind of
+// application does, and closes at its stop time. FlowSink reads at once whatever arrives in order.
+#ifndef BBRGYM_FLOW_APPLICATION_H
+#define BBRGYM_FLOW_APPLICATION_H
+
+#include "flow-sender.h"
+#include "link-device.h"
+
+#include "random.hpp"
+#include "scenario.hpp"
+
+#include "ns3/application.h"
+#include "ns3/event-id.h"
+#include "ns3/tcp-socket.h"
+
+namespace ns3
+{
+
+/** What every socket of a simulation is set to (on the object, never as ns-3 default). */
+struct SocketSettings
+{
+    uint32_t mss_bytes;
+    uint32_t buffer_bytes;
+
+    void ApplyTo(Ptr<TcpSocket> socket) const;
+};
+
+class FlowApplication : public Application
+{
+  public:
+    static TypeId GetTypeId();
+
+    /** What the measurement is told. */
+    struct Observer
+    {
+        std::function<void()> started;
+        std::function<void()> stopped;
+        std::function<void(bool is_retransmission)> sent;
+        FlowSender::RttCallback rtt;
+    };
+
+    FlowApplication(const bbrgym::Flow& flow,
+                    uint64_t run_seed,
+                    FlowSender& sender,
+                    const SocketSettings& settings,
+                    const Address& sink,
+                    Observer observer);
+
+    /** A segment of this flow goes on the wire. */
+    void NoteSegment(const SegmentView& segment);
+
+  protected:
+    void DoDispose() override;
+
+  private:
+    void StartApplication() override;
+    void StopApplication() override;
+
+    // Bulk: some packets more than the socket can use soon, so that neither the sender ever waits for the
+    // application nor much is left to send after the stop.
+    void KeepBacklog();
+
+    // CBR and on-off: one packet each period while on.
+    void BeginBurst();
+    void WriteOnBeat();
+    int64_t Duration(int64_t mean_ns);
+
+    bool Write(uint32_t bytes);
+
+    bbrgym::App m_app;
+    FlowSender& m_sender;
+    SocketSettings m_settings;
+    Address m_sink;
+    Observer m_observer;
+    bbrgym::Random m_random;
+
+    Ptr<TcpSocket> m_socket;
+    EventId m_event;
+    uint64_t m_backlog_bytes = 0; ///< to have unsent after each refill
+    uint64_t m_written_bytes = 0;
+    uint64_t m_sent_bytes = 0; ///< of payload, each byte once
+    uint32_t m_next_seq = 1;   ///< after the SYN
+    int64_t m_burst_start_ns = 0;
+    int64_t m_burst_stop_ns = 0;
+    uint64_t m_burst_writes = 0;
+};
+
+class FlowSink : public Application
+{
+  public:
+    static TypeId GetTypeId();
+
+    FlowSink(const Address& listen, const SocketSettings& settings, std::function<void(uint32_t bytes)> readable);
+
+  protected:
+    void DoDispose() override;
+
+  private:
+    void StartApplication() override;
+    void Read(Ptr<Socket> socket);
+
+    Address m_listen;
+    SocketSettings m_settings;
+    std::function<void(uint32_t)> m_readable;
+    Ptr<TcpSocket> m_socket;
+};
+
+} // namespace ns3
+
+#endif

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// The sending socket of a flow: made for the flow's congestion control, then watched. One kind runs our
+// algorithms on TcpLinuxSocket, the other ns-3's own on its TcpSocketBase, uncured.
+#ifndef BBRGYM_FLOW_SENDER_H
+#define BBRGYM_FLOW_SENDER_H
+
+#include "bbrgym-cc.h"
+#include "tcp-linux-socket.h"
+
+#include "measurement.hpp"
+#include "scenario.hpp"
+
+#include "ns3/node.h"
+#include "ns3/socket.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ns3
+{
+
+class FlowSender
+{
+  public:
+    using RttCallback = std::function<void(int64_t rtt_ns)>;
+
+    virtual ~FlowSender() = default;
+
+    /** Makes the flow's socket; `on_rtt` gets every RTT sample of it. To be called once. */
+    virtual Ptr<TcpSocket> CreateSocket(Ptr<Node> node, RttCallback on_rtt) = 0;
+    /** All zero before there is a socket. */
+    virtual bbrgym::SenderState State() const = 0;
+};
+
+/** A row of an ACK trace: what one ACK said and what the algorithm made of it. -1: not measured. */
+struct AckRecord
+{
+    int64_t time_us;
+    int64_t rtt_us;
+    int64_t srtt_us;
+    int64_t cwnd_pkts;
+    uint64_t pacing_Bps; ///< all ones: unpaced
+    uint64_t bw_Bps;
+    int64_t in_flight_pkts;
+    int64_t delivered_pkts;
+    int64_t lost_pkts;
+    int64_t sample_pkts;
+    int64_t interval_us;
+    int64_t phase;
+    int64_t ca_state;
+    int64_t round_count;
+};
+
+/** One of our algorithms on TcpLinuxSocket. */
+class LinuxSender : public FlowSender
+{
+  public:
+    /** std::invalid_argument on a tunable that the variant has not, or out of its range. */
+    LinuxSender(const bbrgym::Flow& flow, int variant, uint64_t run_seed);
+
+    Ptr<TcpSocket> CreateSocket(Ptr<Node> node, RttCallback on_rtt) override;
+    bbrgym::SenderState State() const override;
+
+    int Variant() const { return m_variant; }
+    const cc_params& GetParams() const { return m_params; }
+    void SetParams(const cc_params& params);
+
+    void TraceAcks(std::size_t max_rows);
+    const std::vector<AckRecord>& AckTrace() const { return m_trace; }
+
+  private:
+    void NoteAck(const AckEvent& event);
+
+    int m_variant;
+    uint64_t m_rng_seed;
+    cc_params m_params;
+    Ptr<TcpLinuxSocket> m_socket;
+    Ptr<TcpBbrgym> m_controller;
+    RttCallback m_on_rtt;
+    std::size_t m_max_rows = 0;
+    std::vector<AckRecord> m_trace;
+};
+
+/** The names ("ns3-bbr", ...) under which ns-3's own congestion controls run. */
+std::vector<std::string> StockCongestionControls();
+
+/** The TypeId behind such a name; std::invalid_argument if there is none. */
+TypeId StockCongestionControl(const std::string& name);
+
+/** ns-3's own congestion control on ns-3's own socket, seen through its trace sources. */
+class StockSender : public FlowSender
+{
+  public:
+    StockSender(const std::string& name, uint32_t mss_bytes);
+
+    Ptr<TcpSocket> CreateSocket(Ptr<Node> node, RttCallback on_rtt) override;
+    bbrgym::SenderState State() const override;
+
+  private:
+    TypeId m_congestion_control;
+    uint32_t m_mss_bytes;
+    Ptr<TcpSocket> m_socket;
+    RttCallback m_on_rtt;
+    Time m_last_rtt;
+    Time m_srtt;
+    Time m_min_rtt = Time::Max();
+    uint64_t m_acked_bytes = 0;
+    uint64_t m_retransmitted_pkts = 0;
+    uint64_t m_rto_count = 0;
+    uint32_t m_cwnd_bytes = 0;
+    uint32_t m_ssthresh_bytes = UINT32_MAX;
+    uint32_t m_in_flight_bytes = 0;
+    double m_pacing_Bps = 0;
+};
+
+} // namespace ns3
+
+#endif

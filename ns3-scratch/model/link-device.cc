@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "link-device.h"
+
+#include "ns3/ipv4-l3-protocol.h"
+#include "ns3/log.h"
+#include "ns3/simulator.h"
+
+#include <algorithm>
+#include <array>
+
+namespace ns3
+{
+
+NS_LOG_COMPONENT_DEFINE("BbrgymLinkDevice");
+NS_OBJECT_ENSURE_REGISTERED(LinkDevice);
+NS_OBJECT_ENSURE_REGISTERED(DelayDevice);
+
+// ---- segments -------------------------------------------------------------------------------------------
+
+/** Fixed offsets instead of ns-3's header classes, which would cost more than all the rest of a device. */
+SegmentView
+SegmentView::Of(Ptr<const Packet> packet)
+{
+    constexpr uint32_t IP_BYTES = 20; // no IP options anywhere here
+    std::array<uint8_t, IP_BYTES + 20> head{};
+    packet->CopyData(head.data(), head.size());
+    const auto big_endian = [&head](std::size_t at, std::size_t bytes) {
+        uint32_t value = 0;
+        for (std::size_t i = at; i < at + bytes; ++i)
+        {
+            value = value << 8 | head[i];
+        }
+        return value;
+    };
+    const uint32_t tcp_bytes = uint32_t{head[IP_BYTES + 12]} / 16 * 4;
+    return {Ipv4Address(big_endian(16, 4)),
+            static_cast<uint16_t>(big_endian(IP_BYTES + 2, 2)),
+            big_endian(IP_BYTES + 4, 4),
+            packet->GetSize() - IP_BYTES - tcp_bytes};
+}
+
+// ---- LinkDevice -----------------------------------------------------------------------------------------
+
+TypeId
+LinkDevice::GetTypeId()
+{
+    static TypeId tid = TypeId("ns3::BbrgymLinkDevice").SetParent<NetDevice>().SetGroupName("Network");
+    return tid;
+}
+
+void
+LinkDevice::Receive(Ptr<Packet> packet)
+{
+    m_receive(this, packet, Ipv4L3Protocol::PROT_NUMBER, m_address);
+}
+
+void
+LinkDevice::DoDispose()
+{
+    m_node = nullptr;
+    m_receive = MakeNullCallback<bool, Ptr<NetDevice>, Ptr<const Packet>, uint16_t, const Address&>();
+    NetDevice::DoDispose();
+}
+
+void
+LinkDevice::Path::Deliver(Ptr<Packet> packet)
+{
+    const Time now = Simulator::Now();
+    last_arrival = std::max(last_arrival, now + delay);
+    Simulator::ScheduleWithContext(to->GetNode()->GetId(), last_arrival - now, &LinkDevice::Receive, to, packet);
+}
+
+// ---- DelayDevice ----------------------------------------------------------------------------------------
+
+TypeId
+DelayDevice::GetTypeId()
+{
+    static TypeId tid = TypeId("ns3::BbrgymDelayDevice").SetParent<LinkDevice>().SetGroupName("Network");
+    return tid;
+}
+
+void
+DelayDevice::AddPath(Ipv4Address destination, Ptr<LinkDevice> to, Time delay)
+{
+    m_paths[destination.Get()] = Path{to, delay, Time(0)};
+}
+
+bool
+DelayDevice::Send(Ptr<Packet> packet, const Address&, uint16_t)
+{
+    const SegmentView segment = SegmentView::Of(packet);
+    const auto path = m_paths.find(segment.destination.Get());
+    if (path == m_paths.end())
+    {
+        return false;
+    }
+    if (m_observer)
+    {
+        m_observer(segment);
+    }
+    path->second.Deliver(packet);
+    return true;
+}
+
+void
+DelayDevice::DoDispose()
+{
+    m_paths.clear();
+    m_observer = nullptr;
+    LinkDevice::DoDispose();
+}
+
+} // namespace ns3

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// A one-way link as ns-3 NetDevice. LinkDevice is what every end of a link needs; DelayDevice hands packets
+// to the far end after a fixed delay and without serialisation.
+#ifndef BBRGYM_LINK_DEVICE_H
+#define BBRGYM_LINK_DEVICE_H
+
+#include "ns3/channel.h"
+#include "ns3/ipv4-address.h"
+#include "ns3/mac48-address.h"
+#include "ns3/net-device.h"
+#include "ns3/node.h"
+#include "ns3/nstime.h"
+#include "ns3/packet.h"
+
+#include <functional>
+#include <unordered_map>
+
+namespace ns3
+{
+
+/** Where and what a TCP packet is, read from its headers. */
+struct SegmentView
+{
+    Ipv4Address destination;
+    uint16_t destination_port;
+    uint32_t seq;
+    uint32_t payload_bytes;
+
+    static SegmentView Of(Ptr<const Packet> packet);
+};
+
+class LinkDevice : public NetDevice
+{
+  public:
+    static TypeId GetTypeId();
+
+    /** Takes a packet from the far end of some link up to the node. Runs in the node's context. */
+    void Receive(Ptr<Packet> packet);
+
+    // NetDevice; point-to-point, no addresses to resolve, IPv4 alone.
+    void SetIfIndex(uint32_t index) override { m_if_index = index; }
+    uint32_t GetIfIndex() const override { return m_if_index; }
+    Ptr<Channel> GetChannel() const override { return nullptr; }
+    void SetAddress(Address address) override { m_address = Mac48Address::ConvertFrom(address); }
+    Address GetAddress() const override { return m_address; }
+    bool SetMtu(uint16_t) override { return false; }
+    uint16_t GetMtu() const override { return 65535; }
+    bool IsLinkUp() const override { return true; }
+    void AddLinkChangeCallback(Callback<void>) override {}
+    bool IsBroadcast() const override { return false; }
+    Address GetBroadcast() const override { return Mac48Address::GetBroadcast(); }
+    bool IsMulticast() const override { return false; }
+    Address GetMulticast(Ipv4Address) const override { return Mac48Address::GetBroadcast(); }
+    Address GetMulticast(Ipv6Address) const override { return Mac48Address::GetBroadcast(); }
+    bool IsBridge() const override { return false; }
+    bool IsPointToPoint() const override { return true; }
+    bool SendFrom(Ptr<Packet> packet, const Address&, const Address& destination, uint16_t protocol) override
+    {
+        return Send(packet, destination, protocol);
+    }
+    Ptr<Node> GetNode() const override { return m_node; }
+    void SetNode(Ptr<Node> node) override { m_node = node; }
+    bool NeedsArp() const override { return false; }
+    void SetReceiveCallback(ReceiveCallback callback) override { m_receive = callback; }
+    void SetPromiscReceiveCallback(PromiscReceiveCallback) override {}
+    bool SupportsSendFrom() const override { return false; }
+
+  protected:
+    void DoDispose() override;
+
+    /** One way to a device of another node. What is sent later never arrives earlier. */
+    struct Path
+    {
+        Ptr<LinkDevice> to;
+        Time delay;
+        Time last_arrival;
+
+        void Deliver(Ptr<Packet> packet);
+    };
+
+  private:
+    Ptr<Node> m_node;
+    uint32_t m_if_index = 0;
+    Mac48Address m_address;
+    ReceiveCallback m_receive;
+};
+
+/** Pure delay to one or more far ends, chosen by the packet's destination address. */
+class DelayDevice : public LinkDevice
+{
+  public:
+    static TypeId GetTypeId();
+
+    void AddPath(Ipv4Address destination, Ptr<LinkDevice> to, Time delay);
+    /** Shows each segment that is sent, before it is on its way. */
+    void SetObserver(std::function<void(const SegmentView&)> observer) { m_observer = std::move(observer); }
+
+    bool Send(Ptr<Packet> packet, const Address& destination, uint16_t protocol) override;
+
+  protected:
+    void DoDispose() override;
+
+  private:
+    std::unordered_map<uint32_t, Path> m_paths;
+    std::function<void(const SegmentView&)> m_observer;
+};
+
+} // namespace ns3
+
+#endif

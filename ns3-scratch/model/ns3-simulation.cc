@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "ns3-simulation.h"
+
+#include "bottleneck-device.h"
+#include "fixed-routing.h"
+#include "flow-application.h"
+#include "flow-sender.h"
+#include "link-device.h"
+#include "measurement.hpp"
+#include "params.hpp"
+
+#include "ns3/boolean.h"
+#include "ns3/codel-queue-disc.h"
+#include "ns3/data-rate.h"
+#include "ns3/double.h"
+#include "ns3/fifo-queue-disc.h"
+#include "ns3/icmpv4-l4-protocol.h"
+#include "ns3/inet-socket-address.h"
+#include "ns3/ipv4-l3-protocol.h"
+#include "ns3/queue-size.h"
+#include "ns3/red-queue-disc.h"
+#include "ns3/rng-seed-manager.h"
+#include "ns3/simulator.h"
+#include "ns3/tcp-l4-protocol.h"
+#include "ns3/traffic-control-layer.h"
+#include "ns3/uinteger.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+
+namespace bbrgym
+{
+
+using namespace ns3;
+
+namespace
+{
+
+constexpr uint16_t FIRST_PORT = 5000;
+constexpr uint32_t RECEIVER_ADDRESS = 0x0a000001; // 10.0.0.1
+constexpr uint32_t ROUTER_ADDRESS = 0x0a000002;   // 10.0.0.2
+constexpr uint32_t SENDER_ADDRESS = 0x0a010000;   // 10.1.0.0 + flow
+constexpr uint64_t MIN_BUFFER_BYTES = 64'000'000;
+constexpr uint64_t MAX_BUFFER_BYTES = 1'000'000'000; // what TCP's window scale can announce
+
+bool g_is_running = false; // ns-3's simulator is global to the process
+
+double
+MeanRateBps(const Link& link)
+{
+    if (!link.trace)
+    {
+        return link.rate_bps;
+    }
+    const Trace& trace = *link.trace;
+    return static_cast<double>(trace.times_ns.size() * trace.opportunity_bytes) * 8e9 /
+           static_cast<double>(trace.period_ns);
+}
+
+/** Room for four times the largest window that is of use: the path's bytes and a full queue. */
+SocketSettings
+SettingsFor(const Scenario& scenario)
+{
+    double rate_bps = MeanRateBps(scenario.link);
+    double extra_ns = 0;
+    for (const LinkChange& change : scenario.link.changes)
+    {
+        rate_bps = std::max(rate_bps, change.rate_bps.value_or(0));
+        extra_ns = std::max(extra_ns, static_cast<double>(change.delay_ns.value_or(0)));
+    }
+    double rtt_ns = 0;
+    for (const Flow& flow : scenario.flows)
+    {
+        rtt_ns = std::max(rtt_ns, static_cast<double>(flow.rtt_ns));
+    }
+    const Queue& queue = scenario.link.queue;
+    const double packet_bytes = scenario.mss_bytes + HEADER_BYTES;
+    const double queue_bytes = queue.size_bytes ? static_cast<double>(*queue.size_bytes)
+                                                : static_cast<double>(*queue.size_packets) * packet_bytes;
+    const double window_bytes = rate_bps * (rtt_ns + extra_ns) / 8e9 + queue_bytes;
+    return {scenario.mss_bytes,
+            static_cast<uint32_t>(std::clamp<double>(4 * window_bytes, MIN_BUFFER_BYTES, MAX_BUFFER_BYTES))};
+}
+
+// ---- queues ---------------------------------------------------------------------------------------------
+
+/** RED counts in bytes, so a limit in packets becomes one in bytes of full packets. */
+QueueSize
+SizeOf(const Queue& queue, bool in_bytes, uint32_t packet_bytes)
+{
+    if (queue.size_bytes)
+    {
+        return {QueueSizeUnit::BYTES, static_cast<uint32_t>(*queue.size_bytes)};
+    }
+    const auto packets = static_cast<uint32_t>(*queue.size_packets);
+    return in_bytes ? QueueSize(QueueSizeUnit::BYTES, packets * packet_bytes)
+                    : QueueSize(QueueSizeUnit::PACKETS, packets);
+}
+
+Ptr<QueueDisc>
+MakeRed(const Red& red, const Link& link, uint32_t packet_bytes)
+{
+    auto disc = CreateObject<RedQueueDisc>();
+    disc->SetAttribute("MaxSize", QueueSizeValue(SizeOf(link.queue, true, packet_bytes)));
+    disc->SetAttribute("MinTh", DoubleValue(static_cast<double>(red.min_bytes)));
+    disc->SetAttribute("MaxTh", DoubleValue(static_cast<double>(red.max_bytes)));
+    disc->SetAttribute("LInterm", DoubleValue(1 / red.max_probability));
+    disc->SetAttribute("Gentle", BooleanValue(false)); // the classic law, as in switches
+    disc->SetAttribute("MeanPktSize", UintegerValue(packet_bytes));
+    disc->SetAttribute("LinkBandwidth", DataRateValue(DataRate(static_cast<uint64_t>(MeanRateBps(link)))));
+    disc->AssignStreams(0);
+    return disc;
+}
+
+Ptr<QueueDisc>
+MakeCoDel(const CoDel& codel, const Link& link, uint32_t packet_bytes)
+{
+    auto disc = CreateObject<CoDelQueueDisc>();
+    disc->SetAttribute("MaxSize", QueueSizeValue(SizeOf(link.queue, false, packet_bytes)));
+    disc->SetAttribute("Target", TimeValue(NanoSeconds(codel.target_ns)));
+    disc->SetAttribute("Interval", TimeValue(NanoSeconds(codel.interval_ns)));
+    disc->SetAttribute("MinBytes", UintegerValue(packet_bytes));
+    return disc;
+}
+
+Ptr<QueueDisc>
+MakeQueue(const Link& link, uint32_t packet_bytes)
+{
+    Ptr<QueueDisc> disc;
+    if (const auto* red = std::get_if<Red>(&link.queue.discipline))
+    {
+        disc = MakeRed(*red, link, packet_bytes);
+    }
+    else if (const auto* codel = std::get_if<CoDel>(&link.queue.discipline))
+    {
+        disc = MakeCoDel(*codel, link, packet_bytes);
+    }
+    else
+    {
+        disc = CreateObject<FifoQueueDisc>();
+        disc->SetAttribute("MaxSize", QueueSizeValue(SizeOf(link.queue, false, packet_bytes)));
+    }
+    disc->Initialize();
+    return disc;
+}
+
+// ---- hosts ----------------------------------------------------------------------------------------------
+
+/** A node with one device, one address and the TCP/IP protocols. */
+Ptr<Node>
+MakeHost(Ipv4Address address, Ptr<LinkDevice> device)
+{
+    auto node = CreateObject<Node>();
+    auto ip = CreateObject<Ipv4L3Protocol>();
+    node->AggregateObject(ip);
+    node->AggregateObject(CreateObject<Icmpv4L4Protocol>());
+    node->AggregateObject(CreateObject<TcpL4Protocol>());
+    node->AggregateObject(CreateObject<TrafficControlLayer>());
+
+    node->AddDevice(device);
+    const uint32_t interface = ip->AddInterface(device);
+    ip->AddAddress(interface, Ipv4InterfaceAddress(address, Ipv4Mask::GetOnes()));
+    ip->SetUp(interface);
+    ip->SetRoutingProtocol(CreateObject<FixedRouting>(address, device));
+    return node;
+}
+
+} // namespace
+
+// ---- the network ----------------------------------------------------------------------------------------
+
+class Ns3Simulation::Network : public MeasuredWorld, public BottleneckObserver
+{
+  public:
+    Network(const Scenario& scenario, uint64_t seed, const Tables& tables);
+    ~Network() override;
+    Network(const Network&) = delete;
+    Network& operator=(const Network&) = delete;
+
+    void Advance(double duration_s);
+    bool Done() const { return NowNs() >= m_scenario.duration_ns; }
+    void Summarise(std::span<double> flow_table, std::span<double> link_row) const;
+
+    // MeasuredWorld
+    int64_t NowNs() const override { return Simulator::Now().GetNanoSeconds(); }
+    double CapacityBytes() const override { return m_bottleneck->CapacityBytes(); }
+    double QueueByteNs() const override { return m_bottleneck->QueueByteNs(); }
+    SenderState Sender(std::size_t flow) const override { return m_flows[flow].sender->State(); }
+
+    LinuxSender& OurSender(std::size_t flow) const;
+
+    // BottleneckObserver
+    void QueueDropped(std::size_t flow, uint32_t payload_bytes) override
+    {
+        m_measurement.QueueDropped(flow, payload_bytes > 0);
+    }
+    void Started(std::size_t flow, Time waited) override
+    {
+        m_measurement.TransmissionBegan(flow, waited.GetNanoSeconds());
+    }
+    void Departed(std::size_t flow, uint32_t ip_bytes) override { m_measurement.Departed(flow, ip_bytes); }
+    void RandomLost(std::size_t flow, uint32_t payload_bytes) override
+    {
+        m_measurement.RandomLost(flow, payload_bytes > 0);
+    }
+
+  private:
+    /** A flow's sender; `ours` is the same one, or null where it is ns-3's own. */
+    struct FlowSlot
+    {
+        std::unique_ptr<FlowSender> sender;
+        LinuxSender* ours = nullptr;
+        std::vector<double> tunables; ///< as last read from the table
+    };
+
+    void MakePath();
+    void AddFlow(std::size_t flow);
+    FlowSlot MakeSender(std::size_t flow) const;
+    void ScheduleChanges();
+    void ShowTunables(std::size_t flow);
+    void ApplyTunables();
+    std::span<double> TunablesOf(std::size_t flow) const;
+
+    const Scenario m_scenario;
+    const uint64_t m_seed;
+    const Tables m_tables;
+    const SocketSettings m_settings;
+    std::vector<FlowSlot> m_flows;
+    Measurement m_measurement;
+
+    Ptr<BottleneckDevice> m_bottleneck;
+    Ptr<DelayDevice> m_return;
+    Ptr<Node> m_receiver;
+};
+
+Ns3Simulation::Network::Network(const Scenario& scenario, uint64_t seed, const Tables& tables)
+    : m_scenario(scenario),
+      m_seed(seed),
+      m_tables(tables),
+      m_settings(SettingsFor(scenario)),
+      m_measurement(m_scenario, *this)
+{
+    RngSeedManager::SetSeed(1);
+    RngSeedManager::SetRun(seed);
+    RngSeedManager::ResetNextStreamIndex();
+
+    MakePath();
+    for (std::size_t flow = 0; flow < m_scenario.flows.size(); ++flow)
+    {
+        AddFlow(flow);
+    }
+    ScheduleChanges();
+    m_measurement.TakeInterval(m_tables.flow_stats, m_tables.link_stats);
+}
+
+/** ns-3's global state goes first: it still calls into the senders. */
+Ns3Simulation::Network::~Network()
+{
+    Simulator::Destroy();
+}
+
+/** Router and receiver, and what is between them. */
+void
+Ns3Simulation::Network::MakePath()
+{
+    const uint32_t packet_bytes = m_scenario.mss_bytes + HEADER_BYTES;
+    m_bottleneck = CreateObject<BottleneckDevice>(m_scenario.link,
+                                                  m_seed,
+                                                  MakeQueue(m_scenario.link, packet_bytes),
+                                                  FIRST_PORT);
+    m_return = CreateObject<DelayDevice>();
+    MakeHost(Ipv4Address(ROUTER_ADDRESS), m_bottleneck);
+    m_receiver = MakeHost(Ipv4Address(RECEIVER_ADDRESS), m_return);
+    m_bottleneck->Connect(m_return);
+    m_bottleneck->SetObserver(this);
+}
+
+/** The delay of the link and that of the two pure-delay paths make up the flow's RTT. */
+void
+Ns3Simulation::Network::AddFlow(std::size_t flow)
+{
+    const Flow& spec = m_scenario.flows[flow];
+    const auto index = static_cast<uint32_t>(flow);
+    const auto port = static_cast<uint16_t>(FIRST_PORT + index);
+    const Ipv4Address address(SENDER_ADDRESS + index);
+    const Ipv4Address receiver(RECEIVER_ADDRESS);
+    const int64_t access_ns = std::max<int64_t>(spec.rtt_ns / 2 - m_scenario.link.delay_ns, 0);
+    const int64_t return_ns = spec.rtt_ns - m_scenario.link.delay_ns - access_ns;
+
+    auto access = CreateObject<DelayDevice>();
+    const Ptr<Node> node = MakeHost(address, access);
+    access->AddPath(receiver, m_bottleneck, NanoSeconds(access_ns));
+    m_return->AddPath(address, access, NanoSeconds(return_ns));
+
+    m_flows.push_back(MakeSender(flow));
+    ShowTunables(flow);
+    const FlowApplication::Observer observer{
+        [this, flow] { m_measurement.FlowStarted(flow); },
+        [this, flow] { m_measurement.FlowStopped(flow); },
+        [this, flow](bool is_retransmission) { m_measurement.Sent(flow, is_retransmission); },
+        [this, flow](int64_t rtt_ns) { m_measurement.RttSample(flow, rtt_ns); }};
+    auto application = CreateObject<FlowApplication>(spec,
+                                                     m_seed,
+                                                     *m_flows.back().sender,
+                                                     m_settings,
+                                                     InetSocketAddress(receiver, port),
+                                                     observer);
+    node->AddApplication(application);
+    access->SetObserver([application = PeekPointer(application)](const SegmentView& segment) {
+        application->NoteSegment(segment);
+    });
+    m_receiver->AddApplication(CreateObject<FlowSink>(
+        InetSocketAddress(receiver, port),
+        m_settings,
+        [this, flow](uint32_t bytes) { m_measurement.Readable(flow, bytes); }));
+}
+
+Ns3Simulation::Network::FlowSlot
+Ns3Simulation::Network::MakeSender(std::size_t flow) const
+{
+    const Flow& spec = m_scenario.flows[flow];
+    const std::string path = "flows[" + std::to_string(flow) + "]";
+    const auto variant = FindVariant(spec.cc);
+    FlowSlot slot;
+    if (variant)
+    {
+        try
+        {
+            auto sender = std::make_unique<LinuxSender>(spec, *variant, m_seed);
+            slot.ours = sender.get();
+            slot.sender = std::move(sender);
+        }
+        catch (const std::invalid_argument& error)
+        {
+            throw ScenarioError(path + ".tunables", error.what());
+        }
+        return slot;
+    }
+    const auto stock = StockCongestionControls();
+    if (std::find(stock.begin(), stock.end(), spec.cc) == stock.end())
+    {
+        std::string known;
+        for (const VariantInfo& info : Variants())
+        {
+            known += std::string(info.name) + ", ";
+        }
+        for (const std::string& name : stock)
+        {
+            known += name + (name == stock.back() ? "" : ", ");
+        }
+        throw ScenarioError(path + ".cc", "is '" + spec.cc + "', expected one of " + known);
+    }
+    if (!spec.tunables.empty())
+    {
+        throw ScenarioError(path + ".tunables", "ns-3's own " + spec.cc + " has none, expected {}");
+    }
+    slot.sender = std::make_unique<StockSender>(spec.cc, m_scenario.mss_bytes);
+    return slot;
+}
+
+void
+Ns3Simulation::Network::ScheduleChanges()
+{
+    Simulator::Schedule(NanoSeconds(m_scenario.warmup_ns), &Measurement::WarmedUp, &m_measurement);
+    for (const LinkChange& change : m_scenario.link.changes)
+    {
+        Simulator::Schedule(NanoSeconds(change.at_ns), [this, change] {
+            if (change.rate_bps)
+            {
+                m_bottleneck->SetRate(*change.rate_bps);
+            }
+            if (change.delay_ns)
+            {
+                m_bottleneck->SetDelay(NanoSeconds(*change.delay_ns));
+            }
+            if (change.loss_rate)
+            {
+                m_bottleneck->SetLossRate(*change.loss_rate);
+            }
+        });
+    }
+}
+
+// ---- tunables -------------------------------------------------------------------------------------------
+
+std::span<double>
+Ns3Simulation::Network::TunablesOf(std::size_t flow) const
+{
+    return m_tables.tunables.subspan(flow * Tunables().size(), Tunables().size());
+}
+
+void
+Ns3Simulation::Network::ShowTunables(std::size_t flow)
+{
+    FlowSlot& slot = m_flows[flow];
+    slot.tunables.assign(Tunables().size(), std::numeric_limits<double>::quiet_NaN());
+    for (std::size_t i = 0; slot.ours && i < Tunables().size(); ++i)
+    {
+        const auto tunable = static_cast<int>(i);
+        if (VariantHasTunable(slot.ours->Variant(), tunable))
+        {
+            slot.tunables[i] = GetTunable(slot.ours->GetParams(), tunable);
+        }
+    }
+    std::ranges::copy(slot.tunables, TunablesOf(flow).begin());
+}
+
+/** Takes over what changed in the table: all of it, or nothing if any of it is wrong. */
+void
+Ns3Simulation::Network::ApplyTunables()
+{
+    std::vector<std::pair<std::size_t, cc_params>> changed;
+    for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
+    {
+        const FlowSlot& slot = m_flows[flow];
+        const auto wanted = TunablesOf(flow);
+        if (std::memcmp(wanted.data(), slot.tunables.data(), wanted.size_bytes()) == 0)
+        {
+            continue;
+        }
+        cc_params params = slot.ours ? slot.ours->GetParams() : cc_params{};
+        for (std::size_t i = 0; i < wanted.size(); ++i)
+        {
+            const bool is_same = wanted[i] == slot.tunables[i] ||
+                                 (std::isnan(wanted[i]) && std::isnan(slot.tunables[i]));
+            if (is_same)
+            {
+                continue;
+            }
+            const auto tunable = static_cast<int>(i);
+            const Flow& spec = m_scenario.flows[flow];
+            if (!slot.ours || !VariantHasTunable(slot.ours->Variant(), tunable))
+            {
+                throw std::invalid_argument("flow '" + spec.name + "': " + spec.cc + " has no tunable " +
+                                            std::string(Tunables()[i].name));
+            }
+            try
+            {
+                SetTunable(params, tunable, wanted[i]);
+            }
+            catch (const std::invalid_argument& error)
+            {
+                throw std::invalid_argument("flow '" + spec.name + "': " + error.what());
+            }
+        }
+        changed.emplace_back(flow, params);
+    }
+    for (const auto& [flow, params] : changed)
+    {
+        if (m_flows[flow].ours)
+        {
+            m_flows[flow].ours->SetParams(params);
+        }
+        std::ranges::copy(TunablesOf(flow), m_flows[flow].tunables.begin());
+    }
+}
+
+LinuxSender&
+Ns3Simulation::Network::OurSender(std::size_t flow) const
+{
+    if (flow >= m_flows.size())
+    {
+        throw std::out_of_range("flow " + std::to_string(flow) + " of " + std::to_string(m_flows.size()));
+    }
+    if (!m_flows[flow].ours)
+    {
+        throw std::invalid_argument("flow '" + m_scenario.flows[flow].name + "': ns-3's own " +
+                                    m_scenario.flows[flow].cc + " shows no ACKs");
+    }
+    return *m_flows[flow].ours;
+}
+
+// ---- running --------------------------------------------------------------------------------------------
+
+void
+Ns3Simulation::Network::Advance(double duration_s)
+{
+    if (!(duration_s >= 0))
+    {
+        throw std::invalid_argument("advance: the duration is " + std::to_string(duration_s) + ", expected >= 0 s");
+    }
+    ApplyTunables();
+    const int64_t left_ns = m_scenario.duration_ns - NowNs();
+    const int64_t step_ns = std::min<int64_t>(std::llround(std::min(duration_s * 1e9, 9e18)), left_ns);
+    if (step_ns > 0)
+    {
+        Simulator::Stop(NanoSeconds(step_ns));
+        Simulator::Run();
+    }
+    m_measurement.TakeInterval(m_tables.flow_stats, m_tables.link_stats);
+}
+
+void
+Ns3Simulation::Network::Summarise(std::span<double> flow_table, std::span<double> link_row) const
+{
+    m_measurement.Summarise(flow_table, link_row);
+}
+
+// ---- the outside ----------------------------------------------------------------------------------------
+
+Ns3Simulation::Ns3Simulation(const Scenario& scenario, uint64_t seed, const Tables& tables)
+{
+    if (g_is_running)
+    {
+        throw std::runtime_error("a simulation is already alive in this process; ns-3 allows one, close it first");
+    }
+    g_is_running = true;
+    try
+    {
+        m_network = std::make_unique<Network>(scenario, seed, tables);
+    }
+    catch (...)
+    {
+        Simulator::Destroy();
+        g_is_running = false;
+        throw;
+    }
+}
+
+Ns3Simulation::~Ns3Simulation()
+{
+    Close();
+}
+
+void
+Ns3Simulation::Close()
+{
+    if (m_network)
+    {
+        m_network.reset();
+        g_is_running = false;
+    }
+}
+
+void
+Ns3Simulation::Advance(double duration_s)
+{
+    m_network->Advance(duration_s);
+}
+
+double
+Ns3Simulation::NowS() const
+{
+    return static_cast<double>(m_network->NowNs()) / 1e9;
+}
+
+bool
+Ns3Simulation::Done() const
+{
+    return m_network->Done();
+}
+
+void
+Ns3Simulation::Summarise(std::span<double> flow_table, std::span<double> link_row) const
+{
+    m_network->Summarise(flow_table, link_row);
+}
+
+void
+Ns3Simulation::TraceAcks(std::size_t flow, std::size_t max_rows)
+{
+    m_network->OurSender(flow).TraceAcks(max_rows);
+}
+
+const std::vector<AckRecord>&
+Ns3Simulation::AckTrace(std::size_t flow) const
+{
+    return m_network->OurSender(flow).AckTrace();
+}
+
+} // namespace bbrgym

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// One run of a scenario on ns-3, driven in control intervals.
+//
+//   sender 0 --delay--\                                  (each sender has its own delay)
+//   sender 1 --delay----> router --bottleneck--> receiver
+//      ^                                            |
+//      +----------------- delay <-------------------+    (ACKs; the same way for all, the same delay as there)
+//
+// ns-3 is one simulation per process. Every run begins from the same global state, so the same scenario and
+// seed give the same numbers, whatever ran before in the process.
+#ifndef BBRGYM_NS3_SIMULATION_H
+#define BBRGYM_NS3_SIMULATION_H
+
+#include "scenario.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace ns3
+{
+struct AckRecord;
+}
+
+namespace bbrgym
+{
+
+class Ns3Simulation
+{
+  public:
+    /** Tables the caller owns, row-major; they must outlive the simulation. */
+    struct Tables
+    {
+        std::span<double> tunables;   ///< [flows, tunables], read before each advance
+        std::span<double> flow_stats; ///< [flows, FLOW_STAT]
+        std::span<double> link_stats; ///< [LINK_STAT]
+    };
+
+    /**
+     * Builds the network, fills `tunables` with each flow's initial values (NaN where the flow has not that
+     * tunable) and the stats with those of an empty interval.
+     * Throws std::runtime_error while another simulation is alive, std::invalid_argument on a bad scenario.
+     */
+    Ns3Simulation(const Scenario& scenario, uint64_t seed, const Tables& tables);
+    ~Ns3Simulation();
+    Ns3Simulation(const Ns3Simulation&) = delete;
+    Ns3Simulation& operator=(const Ns3Simulation&) = delete;
+
+    /** Applies changed tunables, runs, at most to the scenario's end, and writes the stats of that time. */
+    void Advance(double duration_s);
+
+    double NowS() const;
+    bool Done() const;
+
+    void Summarise(std::span<double> flow_table, std::span<double> link_row) const;
+
+    /** Records the flow's next ACKs, up to so many; std::invalid_argument for one of ns-3's own controls. */
+    void TraceAcks(std::size_t flow, std::size_t max_rows);
+    const std::vector<ns3::AckRecord>& AckTrace(std::size_t flow) const;
+
+    /** Ends the simulation and frees ns-3 for the next one. */
+    void Close();
+
+  private:
+    class Network;
+    std::unique_ptr<Network> m_network;
+};
+
+} // namespace bbrgym
+
+#endif

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "measurement.hpp"
+
+#include <algorithm>
+
+namespace bbrgym
+{
+
+namespace
+{
+
+constexpr double NOTHING = std::numeric_limits<double>::quiet_NaN();
+
+double
+Mbps(double bytes, double seconds)
+{
+    return seconds > 0 ? bytes * 8 / 1e6 / seconds : 0;
+}
+
+double
+Ratio(double part, double whole, double if_nothing)
+{
+    return whole > 0 ? part / whole : if_nothing;
+}
+
+double
+Seconds(int64_t ns)
+{
+    return static_cast<double>(ns) / 1e9;
+}
+
+double
+Real(uint64_t count)
+{
+    return static_cast<double>(count);
+}
+
+} // namespace
+
+Measurement::FlowTotals
+Measurement::FlowTotals::operator-(const FlowTotals& earlier) const
+{
+    return {sent_pkts - earlier.sent_pkts,
+            retransmitted_pkts - earlier.retransmitted_pkts,
+            dropped_pkts - earlier.dropped_pkts,
+            departed_bytes - earlier.departed_bytes,
+            goodput_bytes - earlier.goodput_bytes,
+            waited_ns - earlier.waited_ns,
+            waits - earlier.waits,
+            marked_lost_pkts - earlier.marked_lost_pkts,
+            delivered_pkts - earlier.delivered_pkts,
+            rto_count - earlier.rto_count};
+}
+
+Measurement::LinkTotals
+Measurement::LinkTotals::operator-(const LinkTotals& earlier) const
+{
+    return {time_ns - earlier.time_ns,
+            capacity_bytes - earlier.capacity_bytes,
+            queue_byte_ns - earlier.queue_byte_ns,
+            fair_share_bytes - earlier.fair_share_bytes,
+            departed_bytes - earlier.departed_bytes,
+            goodput_bytes - earlier.goodput_bytes,
+            queue_dropped_pkts - earlier.queue_dropped_pkts,
+            random_lost_pkts - earlier.random_lost_pkts};
+}
+
+Measurement::Measurement(const Scenario& scenario, const MeasuredWorld& world)
+    : m_world(world),
+      m_payload_ratio(static_cast<double>(scenario.mss_bytes) / (scenario.mss_bytes + HEADER_BYTES)),
+      m_mss_bytes(scenario.mss_bytes),
+      m_flows(scenario.flows.size())
+{
+}
+
+// ---- events ---------------------------------------------------------------------------------------------
+
+void
+Measurement::Sent(std::size_t flow, bool is_retransmission)
+{
+    ++m_flows[flow].totals.sent_pkts;
+    m_flows[flow].totals.retransmitted_pkts += is_retransmission;
+}
+
+void
+Measurement::RttSample(std::size_t flow, int64_t rtt_ns)
+{
+    FlowRecord& record = m_flows[flow];
+    record.interval_rtt.Add(rtt_ns);
+    record.last_rtt_ms = static_cast<double>(rtt_ns) / 1e6;
+    if (record.window == Window::OPEN)
+    {
+        record.window_rtt.Add(rtt_ns);
+    }
+}
+
+void
+Measurement::Readable(std::size_t flow, uint64_t payload_bytes)
+{
+    m_flows[flow].totals.goodput_bytes += payload_bytes;
+    m_link.goodput_bytes += payload_bytes;
+}
+
+void
+Measurement::QueueDropped(std::size_t flow, bool has_payload)
+{
+    m_flows[flow].totals.dropped_pkts += has_payload;
+    m_link.queue_dropped_pkts += has_payload;
+}
+
+void
+Measurement::TransmissionBegan(std::size_t flow, int64_t waited_ns)
+{
+    m_flows[flow].totals.waited_ns += static_cast<uint64_t>(waited_ns);
+    ++m_flows[flow].totals.waits;
+    m_interval_wait.Add(waited_ns);
+    if (m_is_warm)
+    {
+        m_window_wait.Add(waited_ns);
+    }
+}
+
+void
+Measurement::Departed(std::size_t flow, uint64_t ip_bytes)
+{
+    m_flows[flow].totals.departed_bytes += ip_bytes;
+    m_link.departed_bytes += ip_bytes;
+}
+
+void
+Measurement::RandomLost(std::size_t flow, bool has_payload)
+{
+    m_flows[flow].totals.dropped_pkts += has_payload;
+    m_link.random_lost_pkts += has_payload;
+}
+
+// ---- moments --------------------------------------------------------------------------------------------
+
+void
+Measurement::FlowStarted(std::size_t flow)
+{
+    AccrueFairShare();
+    ++m_active_flows;
+    m_flows[flow].is_active = m_flows[flow].was_active = true;
+    if (m_is_warm)
+    {
+        OpenWindow(flow);
+    }
+}
+
+void
+Measurement::FlowStopped(std::size_t flow)
+{
+    AccrueFairShare();
+    FlowRecord& record = m_flows[flow];
+    --m_active_flows;
+    record.is_active = false;
+    if (record.window == Window::OPEN)
+    {
+        record.window = Window::CLOSED;
+        record.flow_at_close = TotalsNow(flow);
+        record.link_at_close = LinkNow();
+    }
+}
+
+void
+Measurement::WarmedUp()
+{
+    AccrueFairShare();
+    m_is_warm = true;
+    m_link_at_warm = LinkNow();
+    for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
+    {
+        if (m_flows[flow].is_active)
+        {
+            OpenWindow(flow);
+        }
+    }
+}
+
+void
+Measurement::OpenWindow(std::size_t flow)
+{
+    FlowRecord& record = m_flows[flow];
+    record.window = Window::OPEN;
+    record.flow_at_open = TotalsNow(flow);
+    record.link_at_open = LinkNow();
+}
+
+/** To be called before the number of active flows changes. */
+void
+Measurement::AccrueFairShare()
+{
+    m_link = LinkNow();
+}
+
+Measurement::FlowTotals
+Measurement::TotalsNow(std::size_t flow) const
+{
+    FlowTotals totals = m_flows[flow].totals;
+    const SenderState sender = m_world.Sender(flow);
+    totals.marked_lost_pkts = sender.marked_lost_pkts;
+    totals.delivered_pkts = sender.delivered_pkts;
+    totals.rto_count = sender.rto_count;
+    return totals;
+}
+
+Measurement::LinkTotals
+Measurement::LinkNow() const
+{
+    LinkTotals totals = m_link;
+    totals.time_ns = m_world.NowNs();
+    totals.capacity_bytes = m_world.CapacityBytes();
+    totals.queue_byte_ns = m_world.QueueByteNs();
+    if (m_active_flows > 0)
+    {
+        const double capacity_bytes = totals.capacity_bytes - m_link.capacity_bytes;
+        totals.fair_share_bytes += capacity_bytes * m_payload_ratio / m_active_flows;
+    }
+    return totals;
+}
+
+// ---- intervals ------------------------------------------------------------------------------------------
+
+void
+Measurement::TakeInterval(std::span<double> flow_stats, std::span<double> link_stats)
+{
+    const LinkTotals now = LinkNow();
+    const LinkTotals interval = now - m_link_at_interval;
+    for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
+    {
+        WriteRow(IntervalOf(flow, Seconds(interval.time_ns)), flow_stats, flow);
+    }
+    WriteRow(IntervalOfLink(interval), link_stats, 0);
+    m_interval_wait.Clear();
+    m_link_at_interval = now;
+}
+
+FlowStats
+Measurement::IntervalOf(std::size_t flow, double seconds)
+{
+    FlowRecord& record = m_flows[flow];
+    const SenderState sender = m_world.Sender(flow);
+    const FlowTotals now = TotalsNow(flow);
+    const FlowTotals interval = now - record.at_interval;
+    const Histogram& rtt = record.interval_rtt;
+    const bool has_rtt = rtt.Count() > 0;
+
+    FlowStats stats;
+    stats.active = record.was_active;
+    stats.goodput_mbps = Mbps(Real(interval.goodput_bytes), seconds);
+    stats.throughput_mbps = Mbps(Real(interval.departed_bytes), seconds);
+    stats.delivery_rate_mbps = Mbps(Real(interval.delivered_pkts) * m_mss_bytes, seconds);
+    stats.bw_mbps = Mbps(sender.bw_Bps, 1);
+    stats.pacing_mbps = Mbps(sender.pacing_Bps, 1);
+    stats.cwnd_pkts = sender.cwnd_pkts;
+    stats.in_flight_pkts = sender.in_flight_pkts;
+    stats.rtt_mean_ms = has_rtt ? rtt.MeanMs() : record.last_rtt_ms;
+    stats.rtt_p95_ms = has_rtt ? rtt.PercentileMs(95) : record.last_rtt_ms;
+    stats.rtt_min_ms = has_rtt ? rtt.MinMs() : record.last_rtt_ms;
+    stats.rtt_samples = Real(rtt.Count());
+    stats.srtt_ms = sender.srtt_us / 1e3;
+    stats.min_rtt_ms = sender.min_rtt_us / 1e3;
+    stats.sent_pkts = Real(interval.sent_pkts);
+    stats.retransmitted_pkts = Real(interval.retransmitted_pkts);
+    stats.lost_pkts = Real(interval.marked_lost_pkts);
+    stats.delivered_pkts = Real(interval.delivered_pkts);
+    stats.rto_count = Real(interval.rto_count);
+    stats.phase = sender.phase;
+    stats.app_limited = sender.app_limited;
+    stats.queue_delay_mean_ms = Ratio(Real(interval.waited_ns) / 1e6, Real(interval.waits), 0);
+    stats.dropped_pkts = Real(interval.dropped_pkts);
+
+    record.at_interval = now;
+    record.interval_rtt.Clear();
+    record.was_active = record.is_active;
+    return stats;
+}
+
+LinkStats
+Measurement::IntervalOfLink(const LinkTotals& interval) const
+{
+    const double seconds = Seconds(interval.time_ns);
+    const bool has_wait = m_interval_wait.Count() > 0;
+    LinkStats stats;
+    stats.rate_mbps = Mbps(interval.capacity_bytes, seconds);
+    stats.utilisation = Ratio(Real(interval.departed_bytes), interval.capacity_bytes, 0);
+    stats.queue_mean_bytes = Ratio(interval.queue_byte_ns, static_cast<double>(interval.time_ns), 0);
+    stats.queue_delay_mean_ms = has_wait ? m_interval_wait.MeanMs() : 0;
+    stats.queue_delay_p95_ms = has_wait ? m_interval_wait.PercentileMs(95) : 0;
+    stats.queue_dropped_pkts = Real(interval.queue_dropped_pkts);
+    stats.random_lost_pkts = Real(interval.random_lost_pkts);
+    stats.active_flows = m_active_flows;
+    return stats;
+}
+
+// ---- summary --------------------------------------------------------------------------------------------
+
+void
+Measurement::Summarise(std::span<double> flow_table, std::span<double> link_row) const
+{
+    double sum = 0;
+    double sum_of_squares = 0;
+    double count = 0;
+    for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
+    {
+        const FlowSummary summary = SummaryOf(flow);
+        WriteRow(summary, flow_table, flow);
+        if (m_flows[flow].window != Window::BEFORE)
+        {
+            sum += summary.goodput_mbps;
+            sum_of_squares += summary.goodput_mbps * summary.goodput_mbps;
+            ++count;
+        }
+    }
+    WriteRow(SummaryOfLink(Ratio(sum * sum, count * sum_of_squares, NOTHING)), link_row, 0);
+}
+
+FlowSummary
+Measurement::SummaryOf(std::size_t flow) const
+{
+    const FlowRecord& record = m_flows[flow];
+    if (record.window == Window::BEFORE)
+    {
+        return {}; // all NaN: nothing was measured
+    }
+    const bool is_open = record.window == Window::OPEN;
+    const FlowTotals totals = (is_open ? TotalsNow(flow) : record.flow_at_close) - record.flow_at_open;
+    const LinkTotals link = (is_open ? LinkNow() : record.link_at_close) - record.link_at_open;
+    const double seconds = Seconds(link.time_ns);
+    const double sent_pkts = Real(totals.sent_pkts);
+    const bool has_rtt = record.window_rtt.Count() > 0;
+
+    FlowSummary summary;
+    summary.start_s = Seconds(record.link_at_open.time_ns);
+    summary.stop_s = summary.start_s + seconds;
+    summary.goodput_mbps = Mbps(Real(totals.goodput_bytes), seconds);
+    summary.throughput_mbps = Mbps(Real(totals.departed_bytes), seconds);
+    summary.fair_share_mbps = Mbps(link.fair_share_bytes, seconds);
+    summary.share = Ratio(Real(totals.goodput_bytes), Real(link.goodput_bytes), NOTHING);
+    summary.sent_pkts = sent_pkts;
+    summary.retransmitted_pkts = Real(totals.retransmitted_pkts);
+    summary.lost_pkts = Real(totals.dropped_pkts);
+    summary.marked_lost_pkts = Real(totals.marked_lost_pkts);
+    summary.retransmit_rate = Ratio(summary.retransmitted_pkts, sent_pkts, NOTHING);
+    summary.loss_rate = Ratio(summary.lost_pkts, sent_pkts, NOTHING);
+    summary.rtt_mean_ms = has_rtt ? record.window_rtt.MeanMs() : NOTHING;
+    summary.rtt_p95_ms = has_rtt ? record.window_rtt.PercentileMs(95) : NOTHING;
+    summary.rtt_min_ms = has_rtt ? record.window_rtt.MinMs() : NOTHING;
+    summary.queue_delay_mean_ms = Ratio(Real(totals.waited_ns) / 1e6, Real(totals.waits), NOTHING);
+    summary.rto_count = Real(totals.rto_count);
+    return summary;
+}
+
+LinkSummary
+Measurement::SummaryOfLink(double jain) const
+{
+    if (!m_is_warm)
+    {
+        return {};
+    }
+    const LinkTotals totals = LinkNow() - m_link_at_warm;
+    const bool has_wait = m_window_wait.Count() > 0;
+    LinkSummary summary;
+    summary.utilisation = Ratio(Real(totals.departed_bytes), totals.capacity_bytes, NOTHING);
+    summary.queue_delay_mean_ms = has_wait ? m_window_wait.MeanMs() : NOTHING;
+    summary.queue_delay_p95_ms = has_wait ? m_window_wait.PercentileMs(95) : NOTHING;
+    summary.jain = jain;
+    summary.capacity_mbps = Mbps(totals.capacity_bytes, Seconds(totals.time_ns));
+    summary.queue_dropped_pkts = Real(totals.queue_dropped_pkts);
+    summary.random_lost_pkts = Real(totals.random_lost_pkts);
+    return summary;
+}
+
+} // namespace bbrgym

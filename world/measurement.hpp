@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// Turns what happens in a network into the rows of fields.def. The world reports events; this class counts
+// them per control interval and per measured window (from warm-up on, while the flow runs).
+#ifndef BBRGYM_WORLD_MEASUREMENT_HPP
+#define BBRGYM_WORLD_MEASUREMENT_HPP
+
+#include "fields.hpp"
+#include "histogram.hpp"
+#include "scenario.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace bbrgym
+{
+
+/** A sender as it is now; totals since its connection stood. */
+struct SenderState
+{
+    double bw_Bps = 0;     ///< 0: the algorithm has no estimate
+    double pacing_Bps = 0; ///< 0: unpaced
+    double cwnd_pkts = 0;
+    double in_flight_pkts = 0;
+    double srtt_us = 0;    ///< 0: none yet
+    double min_rtt_us = 0; ///< 0: none yet
+    double phase = 0;
+    bool app_limited = false;
+    uint64_t marked_lost_pkts = 0;
+    uint64_t delivered_pkts = 0;
+    uint64_t rto_count = 0;
+};
+
+/** What the measurement asks of a world. */
+class MeasuredWorld
+{
+  public:
+    virtual ~MeasuredWorld() = default;
+    virtual int64_t NowNs() const = 0;
+    /** Bytes the bottleneck could have carried until now. */
+    virtual double CapacityBytes() const = 0;
+    /** Integral of the queued bytes over time until now. */
+    virtual double QueueByteNs() const = 0;
+    virtual SenderState Sender(std::size_t flow) const = 0;
+};
+
+class Measurement
+{
+  public:
+    Measurement(const Scenario& scenario, const MeasuredWorld& world);
+
+    // Events of the network. Packets without payload (SYN, FIN) count in bytes and waits, not as packets.
+    void Sent(std::size_t flow, bool is_retransmission);
+    void RttSample(std::size_t flow, int64_t rtt_ns);
+    void Readable(std::size_t flow, uint64_t payload_bytes);
+    void QueueDropped(std::size_t flow, bool has_payload);
+    void TransmissionBegan(std::size_t flow, int64_t waited_ns);
+    void Departed(std::size_t flow, uint64_t ip_bytes);
+    void RandomLost(std::size_t flow, bool has_payload);
+
+    // Moments of the scenario.
+    void FlowStarted(std::size_t flow);
+    void FlowStopped(std::size_t flow);
+    void WarmedUp();
+
+    /** Writes the rows of the interval since the last call, or since the begin. */
+    void TakeInterval(std::span<double> flow_stats, std::span<double> link_stats);
+    void Summarise(std::span<double> flow_table, std::span<double> link_row) const;
+
+  private:
+    /** What only grows; an interval or a window is the difference of two of these. */
+    struct FlowTotals
+    {
+        uint64_t sent_pkts = 0;
+        uint64_t retransmitted_pkts = 0;
+        uint64_t dropped_pkts = 0;
+        uint64_t departed_bytes = 0;
+        uint64_t goodput_bytes = 0;
+        uint64_t waited_ns = 0;
+        uint64_t waits = 0;
+        uint64_t marked_lost_pkts = 0;
+        uint64_t delivered_pkts = 0;
+        uint64_t rto_count = 0;
+
+        FlowTotals operator-(const FlowTotals& earlier) const;
+    };
+
+    struct LinkTotals
+    {
+        int64_t time_ns = 0;
+        double capacity_bytes = 0;
+        double queue_byte_ns = 0;
+        double fair_share_bytes = 0; ///< integral of payload capacity / active flows
+        uint64_t departed_bytes = 0;
+        uint64_t goodput_bytes = 0;
+        uint64_t queue_dropped_pkts = 0;
+        uint64_t random_lost_pkts = 0;
+
+        LinkTotals operator-(const LinkTotals& earlier) const;
+    };
+
+    enum class Window
+    {
+        BEFORE,
+        OPEN,
+        CLOSED
+    };
+
+    struct FlowRecord
+    {
+        FlowTotals totals;
+        FlowTotals at_interval;
+        Histogram interval_rtt;
+        double last_rtt_ms = 0;
+        bool is_active = false;
+        bool was_active = false; ///< during some part of the interval
+
+        Window window = Window::BEFORE;
+        FlowTotals flow_at_open;
+        FlowTotals flow_at_close;
+        LinkTotals link_at_open;
+        LinkTotals link_at_close;
+        Histogram window_rtt;
+    };
+
+    FlowTotals TotalsNow(std::size_t flow) const;
+    LinkTotals LinkNow() const;
+    void AccrueFairShare();
+    void OpenWindow(std::size_t flow);
+    FlowStats IntervalOf(std::size_t flow, double seconds);
+    LinkStats IntervalOfLink(const LinkTotals& interval) const;
+    FlowSummary SummaryOf(std::size_t flow) const;
+    LinkSummary SummaryOfLink(double jain) const;
+
+    const MeasuredWorld& m_world;
+    double m_payload_ratio; ///< payload / IP bytes of a full packet
+    double m_mss_bytes;
+    std::vector<FlowRecord> m_flows;
+    uint32_t m_active_flows = 0;
+    bool m_is_warm = false;
+
+    LinkTotals m_link; ///< time_ns and capacity_bytes are those of the last AccrueFairShare
+    LinkTotals m_link_at_interval;
+    LinkTotals m_link_at_warm;
+    Histogram m_interval_wait;
+    Histogram m_window_wait;
+};
+
+} // namespace bbrgym
+
+#endif

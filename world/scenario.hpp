@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// A scenario as every C++ world sees it: read strictly from JSON in which all defaults are already resolved
+// (the package's Scenario writes it). Times in nanoseconds, rates in bits per second.
+#ifndef BBRGYM_WORLD_SCENARIO_HPP
+#define BBRGYM_WORLD_SCENARIO_HPP
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace bbrgym
+{
+
+/** One wrong thing in a scenario: the field's path, what it is and what is allowed. */
+class ScenarioError : public std::invalid_argument
+{
+  public:
+    ScenarioError(const std::string& path, const std::string& problem)
+        : std::invalid_argument("scenario" + (path.empty() ? "" : ": " + path) + ": " + problem)
+    {
+    }
+};
+
+struct DropTail
+{
+};
+
+struct Red
+{
+    uint64_t min_bytes = 0;
+    uint64_t max_bytes = 0;
+    double max_probability = 0; ///< of an early drop at max_bytes; above that everything is dropped
+};
+
+struct CoDel
+{
+    int64_t target_ns = 0;
+    int64_t interval_ns = 0;
+};
+
+struct Queue
+{
+    std::variant<DropTail, Red, CoDel> discipline;
+    std::optional<uint64_t> size_bytes; ///< exactly one of the two is set
+    std::optional<uint64_t> size_packets;
+};
+
+struct Bernoulli
+{
+    double rate = 0;
+};
+
+/** Two states; in each a packet is lost with that state's probability, then the state may change. */
+struct GilbertElliott
+{
+    double good_to_bad = 0;
+    double bad_to_good = 0;
+    double loss_good = 0;
+    double loss_bad = 0;
+};
+
+using Loss = std::variant<Bernoulli, GilbertElliott>;
+
+struct Trace
+{
+    std::vector<int64_t> times_ns; ///< ascending within [0, period_ns]
+    int64_t period_ns = 0;
+    uint64_t opportunity_bytes = 0;
+};
+
+struct LinkChange
+{
+    int64_t at_ns = 0;
+    std::optional<double> rate_bps;
+    std::optional<int64_t> delay_ns;
+    std::optional<double> loss_rate;
+};
+
+struct Link
+{
+    double rate_bps = 0; ///< 0 where there is a trace
+    std::optional<Trace> trace;
+    int64_t delay_ns = 0;
+    Queue queue;
+    Loss loss;
+    std::vector<LinkChange> changes; ///< ascending
+};
+
+struct Bulk
+{
+};
+
+struct Cbr
+{
+    double rate_bps = 0; ///< of payload
+};
+
+struct OnOff
+{
+    double rate_bps = 0; ///< of payload, while on
+    int64_t on_ns = 0;
+    int64_t off_ns = 0;
+    bool random = false; ///< exponential with those means instead of fixed
+};
+
+using App = std::variant<Bulk, Cbr, OnOff>;
+
+struct Flow
+{
+    std::string name;
+    std::string cc;
+    int64_t rtt_ns = 0; ///< propagation both ways, the link's delay included
+    int64_t start_ns = 0;
+    int64_t stop_ns = 0;
+    App app;
+    std::map<std::string, double> tunables;
+};
+
+struct Scenario
+{
+    std::string name;
+    int64_t duration_ns = 0;
+    int64_t warmup_ns = 0;
+    uint32_t mss_bytes = 0;
+    Link link;
+    std::vector<Flow> flows;
+};
+
+/** Reads a resolved scenario; throws ScenarioError at the first thing that is wrong. */
+Scenario ParseScenario(const std::string& json);
+
+/** What a packet of `payload_bytes` occupies on the link: IPv4 and TCP headers without options. */
+inline constexpr uint32_t HEADER_BYTES = 40;
+
+} // namespace bbrgym
+
+#endif
