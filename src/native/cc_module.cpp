@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// bbrgym._cc: the tables of tunables and variants, and a controller of cc/ that can be driven event by event.
+#include "params.hpp"
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace py = pybind11;
+using namespace bbrgym;
+
+namespace
+{
+
+int
+RequireVariant(const std::string& name)
+{
+    if (const auto variant = FindVariant(name))
+    {
+        return *variant;
+    }
+    std::string known;
+    for (const auto& v : Variants())
+    {
+        known += (known.empty() ? "" : ", ") + std::string(v.name);
+    }
+    throw py::value_error("variant = '" + name + "': expected one of " + known);
+}
+
+int
+RequireTunable(const std::string& name)
+{
+    if (const auto tunable = FindTunable(name))
+    {
+        return *tunable;
+    }
+    throw py::value_error("no tunable is named '" + name + "'");
+}
+
+py::list
+TunableTable()
+{
+    py::list table;
+    for (const auto& t : Tunables())
+    {
+        py::dict row;
+        row["name"] = t.name;
+        row["symbol"] = t.symbol;
+        row["unit"] = t.unit;
+        row["default"] = t.default_value;
+        row["low"] = t.low;
+        row["high"] = t.high;
+        row["scale"] = t.scale;
+        row["mechanism"] = t.mechanism;
+        row["source"] = t.source;
+        table.append(row);
+    }
+    return table;
+}
+
+py::list
+VariantTable()
+{
+    py::list table;
+    for (int v = 0; v < static_cast<int>(Variants().size()); ++v)
+    {
+        const auto& info = Variants()[static_cast<std::size_t>(v)];
+        const cc_params preset = Preset(v);
+        py::list tunables;
+        py::dict values;
+        for (int t = 0; t < static_cast<int>(Tunables().size()); ++t)
+        {
+            const auto& tunable = Tunables()[static_cast<std::size_t>(t)];
+            values[py::cast(tunable.name)] = GetTunable(preset, t);
+            if (VariantHasTunable(v, t))
+            {
+                tunables.append(tunable.name);
+            }
+        }
+        py::dict row;
+        row["name"] = info.name;
+        row["algorithm"] = info.algorithm == CC_ALGORITHM_BBR     ? "bbr"
+                           : info.algorithm == CC_ALGORITHM_CUBIC ? "cubic"
+                                                                  : "reno";
+        row["source"] = info.source;
+        row["tunables"] = tunables;
+        row["preset"] = values;
+        table.append(row);
+    }
+    return table;
+}
+
+/** A controller without a network: events in, window and pacing rate out. */
+class Controller
+{
+  public:
+    Controller(const std::string& variant,
+               uint64_t now_us,
+               uint64_t srtt_us,
+               uint64_t min_rtt_us,
+               uint64_t rng_seed,
+               uint32_t mss_bytes,
+               uint32_t initial_cwnd_pkts)
+        : m_params(Preset(RequireVariant(variant)))
+    {
+        const cc_start start{.now_us = now_us,
+                             .srtt_us = srtt_us,
+                             .min_rtt_us = min_rtt_us,
+                             .rng_seed = rng_seed,
+                             .mss_bytes = mss_bytes,
+                             .initial_cwnd_pkts = initial_cwnd_pkts};
+        cc_init(&m_state, &m_params, &start);
+    }
+
+    void SetTunable(const std::string& name, double value)
+    {
+        bbrgym::SetTunable(m_params, RequireTunable(name), value);
+    }
+
+    double GetTunable(const std::string& name) const { return bbrgym::GetTunable(m_params, RequireTunable(name)); }
+
+    void OnAck(const cc_sample& sample) { cc_on_ack(&m_state, &m_params, &sample); }
+
+    void OnLossState(uint32_t state, uint32_t in_flight_pkts)
+    {
+        if (state >= CC_CA_LOSS)
+        {
+            throw py::value_error("state = " + std::to_string(state) + ": expected 0 to 3 (a timeout is on_rto)");
+        }
+        cc_on_loss_state(&m_state, &m_params, static_cast<cc_ca_state>(state), in_flight_pkts);
+    }
+
+    void OnRto(uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts)
+    {
+        cc_on_rto(&m_state, &m_params, prior_in_flight_pkts, in_flight_pkts, total_lost_pkts);
+    }
+
+    void OnRestart(uint64_t now_us, bool app_limited) { cc_on_restart(&m_state, &m_params, now_us, app_limited); }
+    void OnUndo() { cc_on_undo(&m_state, &m_params); }
+
+    py::dict State() const
+    {
+        const bbr_state& b = m_state.bbr;
+        py::dict s;
+        s["cwnd_pkts"] = m_state.cwnd_pkts;
+        s["ssthresh_pkts"] = m_state.ssthresh_pkts;
+        s["pacing_Bps"] = m_state.pacing_Bps;
+        s["mark_app_limited"] = m_state.mark_app_limited;
+        s["phase"] = cc_phase(&m_state, &m_params);
+        s["bw_Bps"] = cc_bw_Bps(&m_state);
+        s["min_rtt_us"] = cc_min_rtt_us(&m_state, &m_params);
+        s["min_rtt_stamp_us"] = b.min_rtt_stamp_us;
+        s["round_count"] = cc_round_count(&m_state, &m_params);
+        s["round_start"] = b.round_start;
+        s["next_round_delivered_pkts"] = b.next_round_delivered_pkts;
+        s["pacing_gain_q16"] = b.pacing_gain_q16;
+        s["cwnd_gain_q16"] = b.cwnd_gain_q16;
+        s["full_bw_reached"] = b.full_bw_reached;
+        s["full_bw_count"] = b.full_bw_count;
+        s["full_bw_Bps"] = b.full_bw_Bps;
+        s["prior_cwnd_pkts"] = b.prior_cwnd_pkts;
+        s["prev_ca_state"] = b.prev_ca_state;
+        s["packet_conservation"] = b.packet_conservation;
+        s["idle_restart"] = b.idle_restart;
+        s["probe_rtt_done_us"] = b.probe_rtt_done_us;
+        s["probe_rtt_interval_us"] = b.probe_rtt_interval_us;
+        s["policer_sampling"] = b.policer.is_sampling;
+        s["policer_in_use"] = b.policer.in_use;
+        s["policer_bw_Bps"] = b.policer.bw_Bps;
+        s["extra_acked_pkts"] = py::make_tuple(b.aggregation.extra_pkts[0], b.aggregation.extra_pkts[1]);
+        s["acd_same_count"] = b.acd_same_count;
+        s["acd_congested"] = b.acd_congested;
+        s["bbq_queue_seen"] = b.bbq_queue_seen;
+        s["cubic_w_max_pkts"] = m_state.cubic.w_max_pkts;
+        s["cubic_k_ms"] = m_state.cubic.k_ms;
+        return s;
+    }
+
+  private:
+    cc_params m_params;
+    cc_state m_state{};
+};
+
+void
+DeclareSample(py::module_& m)
+{
+    py::class_<cc_sample>(m, "Sample", "One ACK (cc/types.h); fields not given are 0.")
+        .def(py::init([](const py::kwargs& fields) {
+            py::object sample = py::cast(cc_sample{});
+            for (const auto& [name, value] : fields)
+            {
+                py::setattr(sample, name, value);
+            }
+            return sample.cast<cc_sample>();
+        }))
+        .def_readwrite("now_us", &cc_sample::now_us)
+        .def_readwrite("delivered_time_us", &cc_sample::delivered_time_us)
+        .def_readwrite("delivered_pkts", &cc_sample::delivered_pkts)
+        .def_readwrite("prior_delivered_pkts", &cc_sample::prior_delivered_pkts)
+        .def_readwrite("total_lost_pkts", &cc_sample::total_lost_pkts)
+        .def_readwrite("sample_pkts", &cc_sample::sample_pkts)
+        .def_readwrite("interval_us", &cc_sample::interval_us)
+        .def_readwrite("rtt_us", &cc_sample::rtt_us)
+        .def_readwrite("srtt_us", &cc_sample::srtt_us)
+        .def_readwrite("min_rtt_us", &cc_sample::min_rtt_us)
+        .def_readwrite("acked_pkts", &cc_sample::acked_pkts)
+        .def_readwrite("lost_pkts", &cc_sample::lost_pkts)
+        .def_readwrite("prior_in_flight_pkts", &cc_sample::prior_in_flight_pkts)
+        .def_readwrite("in_flight_pkts", &cc_sample::in_flight_pkts)
+        .def_readwrite("ca_state", &cc_sample::ca_state)
+        .def_readwrite("is_app_limited", &cc_sample::is_app_limited)
+        .def_readwrite("is_ack_delayed", &cc_sample::is_ack_delayed)
+        .def_readwrite("is_cwnd_limited", &cc_sample::is_cwnd_limited);
+}
+
+void
+DeclareController(py::module_& m)
+{
+    py::class_<Controller>(m, "Controller", "A controller of cc/ without a network, driven event by event.")
+        .def(py::init<const std::string&, uint64_t, uint64_t, uint64_t, uint64_t, uint32_t, uint32_t>(),
+             py::arg("variant"),
+             py::kw_only(),
+             py::arg("now_us") = 0,
+             py::arg("srtt_us") = 0,
+             py::arg("min_rtt_us") = CC_RTT_UNKNOWN_US,
+             py::arg("rng_seed") = 1,
+             py::arg("mss_bytes") = 1448,
+             py::arg("initial_cwnd_pkts") = 10)
+        .def("set_tunable", &Controller::SetTunable, py::arg("name"), py::arg("value"))
+        .def("get_tunable", &Controller::GetTunable, py::arg("name"))
+        .def("on_ack", &Controller::OnAck, py::arg("sample"))
+        .def("on_loss_state", &Controller::OnLossState, py::arg("state"), py::arg("in_flight_pkts"))
+        .def("on_rto",
+             &Controller::OnRto,
+             py::arg("prior_in_flight_pkts"),
+             py::arg("in_flight_pkts"),
+             py::arg("total_lost_pkts"))
+        .def("on_restart", &Controller::OnRestart, py::arg("now_us"), py::arg("app_limited"))
+        .def("on_undo", &Controller::OnUndo)
+        .def_property_readonly("state", &Controller::State);
+}
+
+/** The windowed maximum, to be held against a brute-force one. */
+void
+DeclareMaxFilter(py::module_& m)
+{
+    py::class_<cc_max_filter>(m, "MaxFilter", "Windowed maximum of cc/max_filter.h.")
+        .def(py::init([] { return cc_max_filter{}; }))
+        .def("update",
+             [](cc_max_filter& filter, uint64_t time, uint64_t window, uint64_t value) {
+                 return cc_max_filter_update(&filter, time, window, value);
+             },
+             py::arg("time"),
+             py::arg("window"),
+             py::arg("value"));
+}
+
+} // namespace
+
+PYBIND11_MODULE(_cc, m)
+{
+    m.doc() = "The congestion control algorithms and their table of tunables.";
+    m.def("tunables", &TunableTable, "The table of tunables, a dict a row (cc/tunables.def).");
+    m.def("variants", &VariantTable, "The variants, their tunables and presets (cc/variants.def).");
+    m.def("stream_seed",
+          [](uint64_t run_seed, const std::string& name) { return cc_stream_seed(run_seed, name.c_str()); },
+          py::arg("run_seed"),
+          py::arg("name"),
+          "Seed of a named stream of a run.");
+    m.def("mul_div", &cc_mul_div, py::arg("a"), py::arg("b"), py::arg("d"), "floor(a b / d), saturating.");
+    m.def("mul_div_ceil", &cc_mul_div_ceil, py::arg("a"), py::arg("b"), py::arg("d"), "ceil(a b / d), saturating.");
+    m.def("cubic_root", &cubic_root, py::arg("x"), "Integer cube root.");
+    m.def("random_below",
+          [](uint64_t seed, uint64_t n, int count) {
+              cc_rng rng{seed};
+              std::vector<uint64_t> draws(static_cast<std::size_t>(count));
+              for (auto& draw : draws)
+              {
+                  draw = cc_rng_below(&rng, n);
+              }
+              return draws;
+          },
+          py::arg("seed"),
+          py::arg("n"),
+          py::arg("count"),
+          "`count` uniform draws from 0 to n - 1.");
+    DeclareSample(m);
+    DeclareController(m);
+    DeclareMaxFilter(m);
+}
