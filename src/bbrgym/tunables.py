@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The tables of tunables and variants, read from the compiled controllers (cc/tunables.def, cc/variants.def)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from bbrgym import _cc
+
+#: ns-3's own congestion controls, uncured; they run on ns-3's own socket and have no tunables.
+STOCK_CONTROLS = ("ns3-bbr", "ns3-cubic", "ns3-linux-reno", "ns3-bic", "ns3-vegas", "ns3-westwood")
+
+
+@dataclass(frozen=True)
+class Tunable:
+    """One tunable, in natural units.
+
+    Attributes:
+        name: unique name, with the unit where it has one (``bbq_alpha_us``).
+        symbol: what the paper calls it.
+        unit: ``ratio``, ``us``, ``count``, ``mode`` or ``switch``.
+        default: the paper's value; a variant's own is in :attr:`Variant.preset`.
+        low: smallest value allowed.
+        high: largest value allowed.
+        scale: ``linear`` or ``log``, how the range is best searched.
+        mechanism: what has it: ``BBR``, ``MIX`` or a mechanism.
+        source: where it is from.
+    """
+
+    name: str
+    symbol: str
+    unit: str
+    default: float
+    low: float
+    high: float
+    scale: str
+    mechanism: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One congestion control.
+
+    Attributes:
+        name: as scenarios and commands name it.
+        algorithm: ``bbr``, ``cubic`` or ``reno``; ``ns-3`` for ns-3's own.
+        source: the paper or RFC.
+        preset: its tunables and the values it starts from, in natural units.
+    """
+
+    name: str
+    algorithm: str
+    source: str
+    preset: Mapping[str, float]
+
+
+def _declared_tunables() -> dict[str, Tunable]:
+    return {row["name"]: Tunable(**row) for row in _cc.tunables()}
+
+
+def _declared_variants() -> dict[str, Variant]:
+    ours = {
+        row["name"]: Variant(
+            name=row["name"],
+            algorithm=row["algorithm"],
+            source=row["source"],
+            preset=MappingProxyType({name: row["preset"][name] for name in row["tunables"]}),
+        )
+        for row in _cc.variants()
+    }
+    stock = {
+        name: Variant(name, "ns-3", "ns-3's own, as it is", MappingProxyType({}))
+        for name in STOCK_CONTROLS
+    }
+    return ours | stock
+
+
+#: Every tunable by name, in the order of the tunables' columns of a world.
+TUNABLES: Mapping[str, Tunable] = MappingProxyType(_declared_tunables())
+
+#: Every congestion control by name; ours first, then ns-3's own.
+VARIANTS: Mapping[str, Variant] = MappingProxyType(_declared_variants())
