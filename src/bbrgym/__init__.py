@@ -2,9 +2,9 @@
 """A Gymnasium for tuning BBR-family congestion control."""
 
 from bbrgym.errors import ConfigError, ScenarioError
-from bbrgym.scenario import Scenario
-from bbrgym.scenario_files import load_scenario, scenario_names
+from bbrgym.scenario import Scenario, load_scenario, scenario_names
 from bbrgym.tunables import TUNABLES, VARIANTS
+from bbrgym.worlds import World, WorldError, make_world
 
 __version__ = "0.1.0"
 
@@ -14,6 +14,9 @@ __all__ = [
     "ConfigError",
     "Scenario",
     "ScenarioError",
+    "World",
+    "WorldError",
     "load_scenario",
+    "make_world",
     "scenario_names",
 ]
