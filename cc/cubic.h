@@ -23,10 +23,11 @@ static inline uint64_t cubic_root(uint64_t x)
     uint64_t root = 0;
     int bit;
 
-    for (bit = 20; bit >= 0; bit--) {
+    for (bit = 21; bit >= 0; bit--) {
         uint64_t candidate = root | (UINT64_C(1) << bit);
+        uint64_t cube = cc_mul_sat(candidate * candidate, candidate);
 
-        if (candidate * candidate * candidate <= x)
+        if (cube <= x && cube != UINT64_MAX)
             root = candidate;
     }
     return root;

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Random lives of every controller under ASan and UBSan: prints the number of operations, exits 1 with the
+ * operation and the seed at the first broken invariant.
+ *
+ * usage: fuzz_cc SEED OPERATIONS
+ */
+#include "cc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct cc_rng rng;
+
+static uint64_t below(uint64_t n) { return cc_rng_below(&rng, n); }
+
+/* Spread over magnitudes: 2^0 .. 2^bits - 1. */
+static uint64_t magnitude(unsigned bits) { return cc_rng_next(&rng) >> (64 - 1 - below(bits)); }
+
+static void require(bool truth, const char *law, uint64_t seed, uint64_t operation)
+{
+    if (!truth) {
+        fprintf(stderr, "violated: %s (seed %llu, operation %llu)\n", law, (unsigned long long)seed,
+                (unsigned long long)operation);
+        exit(1);
+    }
+}
+
+static void tune(struct cc_params *params)
+{
+    /* Any bits of the switches; tunables anywhere in and a little outside their ranges. */
+    params->mechanisms = (uint32_t)below(CC_ALL_MECHANISMS + 1);
+    params->bbr_up_gain_q16 = 66847 + (int64_t)below(64225);
+    params->bbr_cwnd_gain_q16 = 65536 + (int64_t)below(196608);
+    params->bbr_probe_rtt_interval_us = 2000000 + (int64_t)below(28000000);
+    params->plus_alpha_q16 = (int64_t)below(70000);
+    params->plus_srtt_weight_q16 = 1 + (int64_t)below(65536);
+    params->acd_alpha_us = (int64_t)below(5000);
+    params->acd_cut_q16 = (int64_t)below(65536);
+    params->acd_halve_mode = (int64_t)below(2);
+    params->bbq_alpha_us = (int64_t)below(50000);
+    params->bbq_beta_q16 = (int64_t)below(16384);
+    params->bbq_latch = (int64_t)below(2);
+    params->bbq_drain_to_bdp = (int64_t)below(2);
+    params->pg_tinterval_us = 30000 + (int64_t)below(970000);
+    params->pg_gain_exponent_q16 = (int64_t)below(196608) - 98304;
+    params->pg_cruise_mode = (int64_t)below(2);
+    params->pg_end_test = (int64_t)below(2);
+    params->pg_trand_low_us = (int64_t)below(20000000);
+    params->pg_trand_high_us = (int64_t)below(20000000);
+}
+
+int main(int argc, char **argv)
+{
+    struct cc_params params;
+    struct cc_state state;
+    struct cc_sample rs = {0};
+    struct cc_start start = {0};
+    uint64_t seed, operations, i;
+    bool is_bbr = false, delivered_since_timeout = false;
+
+    if (argc != 3) {
+        fprintf(stderr, "usage: %s SEED OPERATIONS\n", argv[0]);
+        return 2;
+    }
+    seed = strtoull(argv[1], NULL, 10);
+    operations = strtoull(argv[2], NULL, 10);
+    rng = cc_rng_make(seed, "fuzz");
+
+    for (i = 0; i < operations; i++) {
+        uint64_t event = below(1000);
+
+        if (i == 0 || event == 0) {
+            cc_params_init(&params, (enum cc_variant)below(CC_VARIANT_COUNT));
+            is_bbr = params.algorithm == CC_ALGORITHM_BBR;
+            start.now_us = rs.now_us;
+            start.mss_bytes = 1 + (uint32_t)below(65000);
+            start.initial_cwnd_pkts = (uint32_t)below(1000);
+            start.srtt_us = magnitude(24);
+            start.min_rtt_us = start.srtt_us ? start.srtt_us : CC_RTT_UNKNOWN_US;
+            start.rng_seed = cc_rng_next(&rng);
+            cc_init(&state, &params, &start);
+            rs.ca_state = CC_CA_OPEN;
+            delivered_since_timeout = false;
+        } else if (event < 20) {
+            rs.ca_state = (uint8_t)below(4);
+            cc_on_loss_state(&state, &params, (enum cc_ca_state)rs.ca_state, (uint32_t)magnitude(32));
+        } else if (event < 30) {
+            uint32_t in_flight = (uint32_t)magnitude(20);
+
+            rs.ca_state = CC_CA_LOSS;
+            cc_on_rto(&state, &params, (uint32_t)magnitude(32), in_flight, rs.total_lost_pkts);
+            require(state.cwnd_pkts == in_flight + 1, "a timeout leaves in flight + 1", seed, i);
+            delivered_since_timeout = false;
+        } else if (event < 40) {
+            rs.now_us += magnitude(34);
+            cc_on_restart(&state, &params, rs.now_us, below(2) == 0);
+        } else if (event < 45) {
+            cc_on_undo(&state, &params);
+        } else if (event < 60) {
+            tune(&params);
+        } else {
+            rs.now_us += magnitude(24);
+            rs.delivered_time_us = rs.now_us;
+            rs.acked_pkts = (uint32_t)magnitude(20) - 1;
+            rs.lost_pkts = below(4) == 0 ? (uint32_t)magnitude(20) : 0;
+            rs.total_lost_pkts += rs.lost_pkts;
+            rs.prior_delivered_pkts = cc_sub_sat(rs.delivered_pkts, magnitude(20));
+            rs.delivered_pkts += rs.acked_pkts;
+            rs.sample_pkts = below(10) == 0 ? -1 : (int64_t)magnitude(32);
+            rs.interval_us = below(10) == 0 ? -1 : (int64_t)magnitude(25);
+            rs.rtt_us = below(4) == 0 ? -1 : (int64_t)magnitude(25);
+            rs.srtt_us = magnitude(25);
+            rs.min_rtt_us = magnitude(25);
+            rs.prior_in_flight_pkts = (uint32_t)magnitude(32);
+            rs.in_flight_pkts = (uint32_t)magnitude(32);
+            rs.is_app_limited = below(4) == 0;
+            rs.is_ack_delayed = below(4) == 0;
+            rs.is_cwnd_limited = below(2) == 0;
+            cc_on_ack(&state, &params, &rs);
+            delivered_since_timeout |= rs.acked_pkts > 0;
+            require(!is_bbr || !delivered_since_timeout || state.cwnd_pkts >= 4, "BBR keeps 4 packets", seed, i);
+        }
+        require(state.cwnd_pkts >= 1, "a window is never empty", seed, i);
+        require(state.pacing_Bps > 0, "pacing is never zero", seed, i);
+        require(is_bbr == (state.pacing_Bps != UINT64_MAX), "BBR and only BBR paces", seed, i);
+        require(!is_bbr || state.bbr.cycle_index < 8, "eight phases", seed, i);
+        require(!is_bbr || state.bbr.pacing_gain_q16 >= 0, "no negative gain", seed, i);
+    }
+    printf("%llu operations\n", (unsigned long long)operations);
+    return 0;
+}

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The mechanisms as hooks into BBR v1, and bbr-mix as all of them."""
+
+import random
+
+import pytest
+from driver import OPEN, PROBE_BW, RECOVERY, Path
+
+from bbrgym import _cc
+
+VARIANTS = {row["name"]: row for row in _cc.variants()}
+TUNABLES = {row["name"]: row for row in _cc.tunables()}
+PRESETS = {
+    "bbr": [],
+    "bbr-plus": ["use_cwnd_cap"],
+    "bbr-acd": ["use_congestion_detect"],
+    "bbq": ["use_probe_cap"],
+    "bbr-pg": ["use_gain_scale", "use_random_probe_rtt"],
+}
+
+
+def random_life(path: Path, seed: int, steps: int) -> list[dict]:
+    """A life of ACKs, losses, timeouts and silences; the same for the same seed."""
+    draw = random.Random(seed)
+    states = []
+    ca_state = OPEN
+    for _ in range(steps):
+        event = draw.random()
+        if event < 0.01:
+            ca_state = OPEN if ca_state else RECOVERY
+            path.controller.on_loss_state(ca_state, draw.randrange(100))
+        elif event < 0.012:
+            path.controller.on_rto(draw.randrange(100), 0, path.total_lost_pkts)
+            ca_state = 4
+        elif event < 0.02:
+            path.now_us += draw.randrange(3_000_000)
+            path.controller.on_restart(path.now_us, draw.random() < 0.5)
+        path.bw_Bps *= draw.choice([0.97, 1.0, 1.03])
+        queue_us = draw.randrange(0, 30_000)
+        states.append(
+            path.ack(
+                acked_pkts=draw.randrange(0, 4),
+                lost_pkts=draw.choice([0, 0, 0, 1]),
+                rtt_us=draw.choice([-1, path.rtt_us + queue_us]),
+                srtt_us=path.rtt_us + queue_us,
+                ca_state=ca_state,
+                in_flight_pkts=draw.randrange(0, 120),
+                prior_in_flight_pkts=draw.randrange(0, 120),
+                advance_us=draw.randrange(1, 6000),
+            )
+        )
+    return states
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("variant", PRESETS)
+def test_mix_at_a_preset_is_the_variant_bit_for_bit(variant: str, seed: int) -> None:
+    alone = Path(variant, seed=seed)
+    mixed = Path("bbr-mix", seed=seed)
+    for switch in PRESETS[variant]:
+        mixed.controller.set_tunable(switch, 1)
+    assert random_life(alone, seed, 6000) == random_life(mixed, seed, 6000)
+
+
+def test_the_variants_differ_from_bbr_and_each_other() -> None:
+    lives = {variant: repr(random_life(Path(variant), 1, 6000)) for variant in [*PRESETS, "bbr-pg-inv"]}
+    assert len(set(lives.values())) == len(lives)
+
+
+def test_switching_on_random_probe_rtt_leaves_the_phase_draws_alone() -> None:
+    plain, drawn = Path("bbr", seed=5), Path("bbr-mix", seed=5)
+    drawn.controller.set_tunable("use_random_probe_rtt", 1)
+    assert plain.until_probe_bw()["phase"] == drawn.until_probe_bw()["phase"]
+
+
+# ---- BBR+ ----
+
+
+def test_plus_shrinks_a_standing_queue_to_its_fixed_point() -> None:
+    """Reading P2: w <- 0.98 w + q settles at min(50 q, 2 BDP) and never decays to nothing."""
+    path = Path("bbr-plus")
+    path.until_probe_bw()
+    for _ in range(20_000):
+        cwnd = path.state["cwnd_pkts"]
+        srtt_us = max(path.rtt_us, round(cwnd * path.rtt_us / path.model()))
+        path.srtt_us = srtt_us
+        state = path.ack(srtt_us=srtt_us, prior_in_flight_pkts=cwnd)
+    assert path.model() <= state["cwnd_pkts"] <= 80
+
+
+# ---- BBR-ACD ----
+
+
+def into_recovery(rtts_us: list[int]) -> dict:
+    path = Path("bbr-acd")
+    path.until_probe_bw()
+    for rtt_us in rtts_us:
+        path.ack(rtt_us=rtt_us)
+    path.controller.on_loss_state(RECOVERY, 60)
+    return path.ack(ca_state=RECOVERY, lost_pkts=2, rtt_us=-1, in_flight_pkts=60, prior_delivered_pkts=0)
+
+
+def test_acd_congestive_loss_halves() -> None:
+    state = into_recovery([50_000, 50_300, 50_100])
+    assert state["acd_congested"] and state["packet_conservation"] and state["cwnd_pkts"] <= 40
+
+
+def test_acd_random_loss_only_deducts() -> None:
+    state = into_recovery([40_000, 40_000])
+    assert not state["acd_congested"] and not state["packet_conservation"] and state["cwnd_pkts"] >= 70
+
+
+def test_acd_acks_without_rtt_neither_count_nor_reset() -> None:
+    path = Path("bbr-acd")
+    path.until_probe_bw()
+    for rtt_us in (50_000, -1, 50_300, -1, -1, 50_100):
+        state = path.ack(rtt_us=rtt_us)
+    assert state["acd_same_count"] == 2 and state["acd_congested"]
+
+
+def halvings(mode: int) -> list[int]:
+    path = Path("bbr-acd")
+    path.controller.set_tunable("acd_halve_mode", mode)
+    path.until_probe_bw()
+    path.controller.on_loss_state(RECOVERY, 60)
+    return [
+        path.ack(ca_state=RECOVERY, rtt_us=90_000, in_flight_pkts=20, prior_delivered_pkts=0)["cwnd_pkts"]
+        for _ in range(4)
+    ]
+
+
+def test_acd_halves_on_every_ack_or_once_an_episode() -> None:
+    every, once = halvings(0), halvings(1)
+    assert every[0] == once[0]
+    assert all(b == max(a // 2, 4) for a, b in zip(every, every[1:], strict=False))
+    assert all(cwnd >= 22 for cwnd in once)
+
+
+# ---- BBQ ----
+
+
+def probe_length_us(queue_us: int, **tunables: float) -> int:
+    path = Path("bbq", rtt_us=50_000)
+    for name, value in tunables.items():
+        path.controller.set_tunable(name, value)
+    path.until_probe_bw()
+    path.until(PROBE_BW + 0, rtt_us=50_000 + queue_us)
+    start_us = path.now_us
+    for _ in range(500):
+        if path.ack(rtt_us=50_000 + queue_us, advance_us=500, prior_in_flight_pkts=10)["phase"] != PROBE_BW:
+            break
+    return path.now_us - start_us
+
+
+def test_bbq_with_a_queue_ends_the_probe_after_alpha() -> None:
+    assert 3000 < probe_length_us(10_000) <= 3500
+    assert 8000 < probe_length_us(10_000, bbq_alpha_us=8000) <= 8500
+
+
+def test_bbq_without_a_queue_probes_as_bbr() -> None:
+    assert probe_length_us(300) >= 250_000, "0.6 % of queue is below beta: until 1.25 BDP are in flight"
+    assert probe_length_us(500) <= 3500, "equality counts as a queue"
+    assert probe_length_us(500, bbq_slack_us=1000) >= 250_000
+
+
+# ---- BBR-PG ----
+
+
+def test_pg_probe_interval_is_whole_seconds_between_its_bounds() -> None:
+    drawn = set()
+    for seed in range(300):
+        path = Path("bbr-pg", seed=seed)
+        drawn.add(path.ack()["probe_rtt_interval_us"])
+    assert drawn == {s * 1_000_000 for s in range(5, 16)}
+
+
+def test_pg_crossed_bounds_are_taken_the_right_way_round() -> None:
+    path = Path("bbr-pg")
+    path.controller.set_tunable("pg_trand_low_us", 10e6)
+    path.controller.set_tunable("pg_trand_high_us", 8e6)
+    assert 8e6 <= path.ack()["probe_rtt_interval_us"] <= 10e6
+
+
+def test_pg_cruise_phases_last_a_sixth_of_tinterval() -> None:
+    path = Path("bbr-pg", rtt_us=100_000)
+    path.until_probe_bw()
+    path.until(PROBE_BW + 2, prior_in_flight_pkts=10_000, advance_us=1000)
+    start_us = path.now_us
+    path.until(PROBE_BW + 3, advance_us=1000)
+    assert 30_000 < path.now_us - start_us <= 32_000
+
+
+# ---- the table ----
+
+
+@pytest.mark.parametrize("name", TUNABLES)
+def test_defaults_lie_within_bounds_and_bounds_are_held(name: str) -> None:
+    row = TUNABLES[name]
+    assert row["low"] <= row["default"] <= row["high"]
+    controller = _cc.Controller("bbr-mix")
+    for value in (row["low"], row["high"], row["default"]):
+        controller.set_tunable(name, value)
+        assert controller.get_tunable(name) == pytest.approx(value, abs=1e-5)
+    for value in (row["high"] * 1.01 + 1, row["low"] - 1, float("nan")):
+        with pytest.raises(ValueError, match=rf"{name} = .* is outside \["):
+            controller.set_tunable(name, value)
+
+
+def test_variants_have_their_own_tunables_and_mix_has_all() -> None:
+    own = {name for name in TUNABLES if name.startswith("bbr_")}
+    assert set(VARIANTS["bbr"]["tunables"]) == own
+    assert set(VARIANTS["bbq"]["tunables"]) == own | {n for n in TUNABLES if n.startswith("bbq_")}
+    assert set(VARIANTS["bbr-mix"]["tunables"]) == set(TUNABLES)
+    assert VARIANTS["cubic"]["tunables"] == VARIANTS["reno"]["tunables"] == []
+    assert VARIANTS["bbr-pg-inv"]["preset"]["pg_gain_exponent"] == -1
