@@ -2,7 +2,8 @@
 """A Gymnasium for tuning BBR-family congestion control."""
 
 from bbrgym.errors import ConfigError, ScenarioError
-from bbrgym.scenario import Scenario, load_scenario, scenario_names
+from bbrgym.scenario import Scenario
+from bbrgym.scenario_files import load_scenario, scenario_names
 from bbrgym.tunables import TUNABLES, VARIANTS
 from bbrgym.worlds import World, WorldError, make_world
 

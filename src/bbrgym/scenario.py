@@ -1,186 +1,492 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reads scenarios, and says in one sentence what is wrong with one."""
+"""The scenario: one bottleneck link, the flows that share it, and for how long.
+
+A scenario is written by people (YAML, a mapping), so it has defaults, counts and sizes in BDP. A world reads
+its resolved form, in which every one of these is a plain value. Units are in the names; a rate is of IP
+packets (payload + 40 bytes) on the link and of payload in an application.
+"""
 
 from __future__ import annotations
 
+import json
+import numbers
 from collections.abc import Mapping
-from importlib import resources
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 
-import yaml
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
 
-from bbrgym.errors import ScenarioError, nearest
-from bbrgym.scenario_model import FieldProblem, Scenario, shown
-from bbrgym.trace import SHIPPED_PREFIX
+from bbrgym.errors import ConfigError, nearest
+from bbrgym.trace import read_trace
+from bbrgym.tunables import TUNABLES, VARIANTS
 
-__all__ = ["Scenario", "is_scenario_file", "load_scenario", "parse_scenario", "read_scenario", "scenario_names"]
+HEADER_BYTES = 40  # IPv4 and TCP without options, beside the payload of each packet
+
+# The bounds keep a scenario inside what the controllers are tested for and what a machine can hold.
+MAX_DURATION_S = 86_400.0
+MAX_RATE_MBPS = 400_000.0
+MAX_RTT_MS = 10_000.0
+MIN_RTT_MS = 0.01
+MAX_BYTES = 4_000_000_000  # of a queue, or in flight at once
+MAX_QUEUE_PACKETS = 60_000
+MAX_FLOWS = 1_000
+MAX_CHANGES = 100_000
+MAX_WARMUP_DEFAULT_S = 30.0
 
 
-def load_scenario(source: str | Path | Mapping[str, Any] | Scenario) -> Scenario:
-    """Loads and checks a scenario.
+class FieldProblem(ValueError):
+    """A problem with a field of a model below, by its path within that model."""
 
-    Args:
-        source: the name of a shipped scenario (:func:`scenario_names`), a YAML or JSON file, or a mapping of the
-            fields of :class:`Scenario`.
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(problem)
+        self.path = path
+        self.problem = problem
 
-    Raises:
-        ScenarioError: names the field, its value and what is allowed.
+
+def _number(value: Any) -> Any:
+    """Plain Python numbers for NumPy's; booleans and everything else pass on to be refused."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    return float(value) if isinstance(value, numbers.Real) else value
+
+
+def _whole_number(value: Any) -> Any:
+    """As `_number`, and whole floats (2e6) as integers."""
+    value = _number(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _sequence(value: Any) -> Any:
+    if not isinstance(value, list | tuple):
+        raise FieldProblem("", f"is {shown(value)}, expected a list")
+    return tuple(value)
+
+
+def shown(value: Any) -> str:
+    """A value as an error message shows it: like Python, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+Float = Annotated[float, BeforeValidator(_number)]
+Whole = Annotated[int, BeforeValidator(_whole_number)]
+Rate = Annotated[Float, Field(ge=1e-3, le=MAX_RATE_MBPS)]
+Probability = Annotated[Float, Field(ge=0, le=1)]
+Seconds = Annotated[Float, Field(ge=0, le=MAX_DURATION_S)]
+PositiveSeconds = Annotated[Float, Field(ge=1e-3, le=MAX_DURATION_S)]
+Delay = Annotated[Float, Field(ge=0, le=MAX_RTT_MS / 2)]
+Bytes = Annotated[Whole, Field(ge=1, le=MAX_BYTES)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=64)]
+
+T = TypeVar("T")
+List = Annotated[tuple[T, ...], Field(strict=False), BeforeValidator(_sequence)]
+
+
+class Model(BaseModel):
+    """Base of all parts: unknown fields, NaN, infinities and values of another type are refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+# ---- the link -----------------------------------------------------------------------------------------
+
+
+class Red(Model):
+    """Random early detection: drops at random between two queue lengths.
+
+    Attributes:
+        min_bytes: mean queue from which packets are dropped early.
+        max_bytes: mean queue at which every packet is dropped.
+        max_probability: probability of an early drop just below ``max_bytes``.
     """
-    if isinstance(source, Scenario):
-        return source
-    return parse_scenario(read_scenario(source))
+
+    min_bytes: Bytes
+    max_bytes: Bytes
+    max_probability: Annotated[Float, Field(gt=0, le=1)]
+
+    @model_validator(mode="after")
+    def _check(self) -> Red:
+        if self.max_bytes <= self.min_bytes:
+            raise FieldProblem("max_bytes", f"is {self.max_bytes}, expected more than min_bytes = {self.min_bytes}")
+        return self
 
 
-def scenario_names() -> list[str]:
-    """Names of the scenarios that the package ships."""
-    return sorted(path.stem for path in _folder().glob("*.yaml"))
+class CoDel(Model):
+    """Controlled delay (RFC 8289).
 
-
-def is_scenario_file(source: str) -> bool:
-    """Whether a text means a file, not the name of a shipped scenario."""
-    return source.endswith((".yaml", ".yml", ".json")) or "/" in source
-
-
-def read_scenario(source: str | Path | Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a scenario as written, not yet checked; a relative trace in a file is relative to it."""
-    if isinstance(source, Mapping):
-        plain = OmegaConf.to_container(source, resolve=True) if OmegaConf.is_config(source) else dict(source)
-        return {str(key): value for key, value in plain.items()}
-    if isinstance(source, str) and not is_scenario_file(source):
-        if source not in scenario_names():
-            raise ScenarioError(
-                "", f"no scenario is named {shown(source)}; {nearest(source, scenario_names())}, or a file (.yaml)"
-            )
-        return _read_file(_folder() / f"{source}.yaml")
-    if isinstance(source, str | Path):
-        return _read_file(Path(source))
-    raise ScenarioError("", f"is {shown(source)}, expected a name, a file or a mapping")
-
-
-def parse_scenario(fields: Mapping[str, Any]) -> Scenario:
-    """Checks the fields of a scenario.
-
-    Raises:
-        ScenarioError: for the first thing that is wrong.
+    Attributes:
+        target_ms: waiting time that is accepted.
+        interval_ms: how long it may be exceeded before packets are dropped.
     """
-    name = fields.get("name")
+
+    target_ms: Annotated[Float, Field(gt=0, le=MAX_RTT_MS)] = 5.0
+    interval_ms: Annotated[Float, Field(gt=0, le=MAX_RTT_MS)] = 100.0
+
+    @model_validator(mode="after")
+    def _check(self) -> CoDel:
+        if self.target_ms >= self.interval_ms:
+            raise FieldProblem("target_ms", f"is {self.target_ms}, expected less than interval_ms = {self.interval_ms}")
+        return self
+
+
+class Queue(Model):
+    """The bottleneck's queue; exactly one of the three sizes is given.
+
+    Attributes:
+        kind: discipline.
+        size_bytes: capacity in IP bytes.
+        size_packets: capacity in packets.
+        size_bdp: capacity in bandwidth-delay products: link rate (of a trace: its mean) times ``bdp_rtt_ms``.
+        bdp_rtt_ms: RTT of that product; the largest of the flows' unless given.
+        red: thresholds, for kind ``red`` only.
+        codel: times, for kind ``codel`` only.
+    """
+
+    kind: Literal["droptail", "red", "codel"] = "droptail"
+    size_bytes: Bytes | None = None
+    size_packets: Annotated[Whole, Field(ge=1, le=MAX_QUEUE_PACKETS)] | None = None
+    size_bdp: Annotated[Float, Field(gt=0, le=1e6)] | None = None
+    bdp_rtt_ms: Annotated[Float, Field(ge=MIN_RTT_MS, le=MAX_RTT_MS)] | None = None
+    red: Red | None = None
+    codel: CoDel | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Queue:
+        sizes = [size for size in ("size_bytes", "size_packets", "size_bdp") if getattr(self, size) is not None]
+        if len(sizes) != 1:
+            given = " and ".join(f"{size} = {getattr(self, size)}" for size in sizes) or "no size"
+            raise FieldProblem("", f"has {given}, expected exactly one of size_bytes, size_packets and size_bdp")
+        if self.bdp_rtt_ms is not None and self.size_bdp is None:
+            raise FieldProblem("bdp_rtt_ms", f"is {self.bdp_rtt_ms}, expected only beside size_bdp")
+        if self.red is not None and self.kind != "red":
+            raise FieldProblem("red", f"is given, expected only with kind red, which is {self.kind}")
+        if self.red is None and self.kind == "red":
+            raise FieldProblem("red", "is missing, expected min_bytes, max_bytes and max_probability for kind red")
+        if self.codel is not None and self.kind != "codel":
+            raise FieldProblem("codel", f"is given, expected only with kind codel, which is {self.kind}")
+        return self
+
+
+class NoLoss(Model):
+    """No random loss."""
+
+    kind: Literal["none"] = "none"
+
+
+class Bernoulli(Model):
+    """Each packet is lost with the same probability ``rate`` behind the bottleneck."""
+
+    kind: Literal["bernoulli"]
+    rate: Probability
+
+
+class GilbertElliott(Model):
+    """Loss in bursts: two states, each with a loss probability, and the probabilities to change between them."""
+
+    kind: Literal["gilbert_elliott"]
+    good_to_bad: Probability
+    bad_to_good: Probability
+    loss_good: Probability = 0.0
+    loss_bad: Probability = 1.0
+
+
+Loss = Annotated[NoLoss | Bernoulli | GilbertElliott, Field(discriminator="kind")]
+
+
+class Trace(Model):
+    """A rate that varies: at each of ``times_ms`` the link carries ``opportunity_bytes``; repeats every period."""
+
+    times_ms: List[Annotated[Float, Field(ge=0)]]
+    period_ms: Annotated[Float, Field(gt=0, le=1e9)]
+    opportunity_bytes: Bytes = 1500
+
+    @model_validator(mode="after")
+    def _check(self) -> Trace:
+        if not self.times_ms:
+            raise FieldProblem("times_ms", "is empty, expected at least one time")
+        earlier = 0.0
+        for index, time_ms in enumerate(self.times_ms):
+            if not earlier <= time_ms <= self.period_ms:
+                raise FieldProblem(
+                    f"times_ms[{index}]",
+                    f"is {time_ms}, expected at least the time before it, {earlier}, and at most period_ms = {self.period_ms}",
+                )
+            earlier = time_ms
+        return self
+
+
+class Change(Model):
+    """What changes at the link at ``at_s``: its rate, its one-way delay or its Bernoulli loss rate."""
+
+    at_s: Seconds
+    rate_mbps: Rate | None = None
+    delay_ms: Delay | None = None
+    loss_rate: Probability | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Change:
+        if self.rate_mbps is None and self.delay_ms is None and self.loss_rate is None:
+            raise FieldProblem("", "changes nothing, expected rate_mbps, delay_ms or loss_rate")
+        return self
+
+
+class Link(Model):
+    """The bottleneck.
+
+    Attributes:
+        rate_mbps: capacity in Mbit/s of IP bytes; or a trace of either form.
+        trace_path: a file of Mahimahi's format, or ``bbrgym:NAME`` for one that is shipped.
+        trace: the trace itself.
+        delay_ms: one-way propagation delay of the link, a part of every flow's ``rtt_ms``.
+        queue: what stands before it.
+        loss: random loss behind it.
+        changes: at fixed times.
+    """
+
+    rate_mbps: Rate | None = None
+    trace_path: Annotated[str, Field(min_length=1)] | None = None
+    trace: Trace | None = None
+    delay_ms: Delay = 1.0
+    queue: Queue
+    loss: Loss = NoLoss()
+    changes: List[Change] = ()
+
+    @model_validator(mode="after")
+    def _check(self) -> Link:
+        rates = [rate for rate in ("rate_mbps", "trace_path", "trace") if getattr(self, rate) is not None]
+        if len(rates) != 1:
+            given = " and ".join(rates) or "none"
+            raise FieldProblem("", f"has {given}, expected exactly one of rate_mbps, trace_path and trace")
+        if len(self.changes) > MAX_CHANGES:
+            raise FieldProblem("changes", f"has {len(self.changes)} entries, expected at most {MAX_CHANGES}")
+        for index, change in enumerate(self.changes):
+            path = f"changes[{index}]"
+            if index and change.at_s < self.changes[index - 1].at_s:
+                raise FieldProblem(f"{path}.at_s", f"is {change.at_s}, expected times in ascending order")
+            if change.rate_mbps is not None and self.rate_mbps is None:
+                raise FieldProblem(
+                    f"{path}.rate_mbps", f"is {change.rate_mbps}, expected none: the link follows a trace"
+                )
+            if change.loss_rate is not None and isinstance(self.loss, GilbertElliott):
+                raise FieldProblem(
+                    f"{path}.loss_rate", f"is {change.loss_rate}, expected none: the loss is gilbert_elliott"
+                )
+        return self
+
+
+# ---- the flows ----------------------------------------------------------------------------------------
+
+
+class Bulk(Model):
+    """Always has data to send."""
+
+    kind: Literal["bulk"] = "bulk"
+
+
+class Cbr(Model):
+    """Writes ``rate_mbps`` of payload evenly."""
+
+    kind: Literal["cbr"]
+    rate_mbps: Rate
+
+
+class OnOff(Model):
+    """Writes ``rate_mbps`` for ``on_s``, then nothing for ``off_s``; ``random``: exponential with those means."""
+
+    kind: Literal["onoff"]
+    rate_mbps: Rate
+    on_s: PositiveSeconds
+    off_s: PositiveSeconds
+    random: bool = False
+
+
+App = Annotated[Bulk | Cbr | OnOff, Field(discriminator="kind")]
+
+
+class Flow(Model):
+    """One TCP connection, or ``count`` alike, named ``name-0``, ``name-1``, ...
+
+    Attributes:
+        name: unique in the scenario.
+        count: how many.
+        cc: congestion control; of a learner the evaluated variant stands in its place.
+        role: ``learner``: under test; ``fixed``: keeps its ``cc``; ``background``: the same, and never scored.
+        rtt_ms: round-trip propagation delay, the link's included.
+        start_s: when it starts.
+        stop_s: when it stops; at the scenario's end unless given.
+        app: what it sends.
+        tunables: in natural units; the others are at the variant's preset.
+    """
+
+    name: Name
+    count: Annotated[Whole, Field(ge=1, le=MAX_FLOWS)] = 1
+    cc: str = "bbr"
+    role: Literal["learner", "fixed", "background"] = "learner"
+    rtt_ms: Annotated[Float, Field(ge=MIN_RTT_MS, le=MAX_RTT_MS)]
+    start_s: Seconds = 0.0
+    stop_s: Seconds | None = None
+    app: App = Bulk()
+    tunables: dict[str, Float] = {}
+
+    @model_validator(mode="after")
+    def _check(self) -> Flow:
+        if self.cc not in VARIANTS:
+            raise FieldProblem("cc", f"is {shown(self.cc)}; {nearest(self.cc, VARIANTS)}")
+        if self.stop_s is not None and self.stop_s <= self.start_s:
+            raise FieldProblem("stop_s", f"is {self.stop_s}, expected more than start_s = {self.start_s}")
+        check_tunables(self.cc, self.tunables)
+        return self
+
+
+def check_tunables(cc: str, tunables: Mapping[str, float]) -> None:
+    """Raises FieldProblem for the first tunable that ``cc`` does not have or that is out of its range."""
+    for name, value in tunables.items():
+        path = f"tunables.{name}"
+        if name not in VARIANTS[cc].preset:
+            has = nearest(name, VARIANTS[cc].preset) if VARIANTS[cc].preset else "it has none"
+            raise FieldProblem(path, f"is no tunable of {cc}; {has}")
+        tunable = TUNABLES[name]
+        if not tunable.low <= value <= tunable.high:
+            raise FieldProblem(path, f"is {value:g}, expected {tunable.low:g} to {tunable.high:g} ({tunable.unit})")
+        if tunable.unit in ("count", "mode", "switch") and not float(value).is_integer():
+            raise FieldProblem(path, f"is {value:g}, expected a whole number ({tunable.unit})")
+
+
+# ---- the whole ----------------------------------------------------------------------------------------
+
+
+class Scenario(Model):
+    """What a world runs.
+
+    Attributes:
+        name: shown in records.
+        duration_s: simulated time.
+        warmup_s: before it nothing is measured in summaries; a quarter of the duration and at most 30 s
+            unless given.
+        mss_bytes: payload of a full packet.
+        link: the bottleneck.
+        flows: its users.
+    """
+
+    name: Name = "unnamed"
+    duration_s: Annotated[Float, Field(ge=1e-3, le=MAX_DURATION_S)]
+    warmup_s: Seconds | None = None
+    mss_bytes: Annotated[Whole, Field(ge=64, le=65_000)] = 1448
+    link: Link
+    flows: List[Flow]
+
+    _resolved: Scenario | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _check(self) -> Scenario:
+        if self.warmup_s is not None and self.warmup_s >= self.duration_s:
+            raise FieldProblem("warmup_s", f"is {self.warmup_s}, expected less than duration_s = {self.duration_s}")
+        total = sum(flow.count for flow in self.flows)
+        if not 1 <= total <= MAX_FLOWS:
+            raise FieldProblem("flows", f"has {total} flows, expected 1 to {MAX_FLOWS}")
+        for index, flow in enumerate(self.flows):
+            if flow.start_s >= self.duration_s:
+                raise FieldProblem(
+                    f"flows[{index}].start_s", f"is {flow.start_s}, expected less than duration_s = {self.duration_s}"
+                )
+            if flow.rtt_ms < 2 * self.link.delay_ms:
+                raise FieldProblem(
+                    f"flows[{index}].rtt_ms",
+                    f"is {flow.rtt_ms}, expected at least twice link.delay_ms = {self.link.delay_ms}",
+                )
+        self._resolved = _resolve(self)
+        return self
+
+    def resolved(self) -> Scenario:
+        """The same scenario with plain values only: what a world reads."""
+        return self if self._resolved is None else self._resolved
+
+    def resolved_json(self) -> str:
+        """The resolved form as JSON, the same text for the same scenario."""
+        written_by_people = {
+            "link": {"trace_path": True, "queue": {"size_bdp", "bdp_rtt_ms"}},
+            "flows": {"__all__": {"count"}},
+        }
+        return json.dumps(self.resolved().model_dump(mode="json", exclude=written_by_people), allow_nan=False)
+
+
+def _resolve(scenario: Scenario) -> Scenario:
+    trace = _trace(scenario.link)
+    rate_mbps = _mean_rate_mbps(scenario.link, trace)
+    rtt_ms = max(flow.rtt_ms for flow in scenario.flows)
+    fastest_mbps = max([rate_mbps, *(change.rate_mbps or 0.0 for change in scenario.link.changes)])
+    if _bdp_bytes(fastest_mbps, rtt_ms) > MAX_BYTES:
+        raise FieldProblem(
+            "link",
+            f"{fastest_mbps:g} Mbit/s times an RTT of {rtt_ms:g} ms is {_bdp_bytes(fastest_mbps, rtt_ms):.3g} bytes "
+            f"in flight, expected at most {MAX_BYTES}",
+        )
+    link = scenario.link.model_copy(
+        update={
+            "trace": trace,
+            "trace_path": None,
+            "queue": _resolve_queue(scenario, rate_mbps, rtt_ms),
+        }
+    )
+    warmup_s = scenario.warmup_s
+    if warmup_s is None:
+        warmup_s = min(scenario.duration_s / 4, MAX_WARMUP_DEFAULT_S)
+    return scenario.model_copy(update={"warmup_s": warmup_s, "link": link, "flows": _expand(scenario)})
+
+
+def _trace(link: Link) -> Trace | None:
+    if link.trace_path is None:
+        return link.trace
     try:
-        return Scenario.model_validate(dict(fields))
-    except ValidationError as error:
-        # A misspelt field is reported before the missing one it leaves behind.
-        errors = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
-        path, problem = _translate(errors[0])
-        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-        raise ScenarioError(path, problem + more, name if isinstance(name, str) else "") from None
+        read = read_trace(link.trace_path)
+    except ConfigError as error:
+        raise FieldProblem("link.trace_path", str(error)) from error
+    return Trace.model_construct(
+        times_ms=read.times_ms, period_ms=float(read.period_ms), opportunity_bytes=read.opportunity_bytes
+    )
 
 
-def _folder() -> Path:
-    return Path(str(resources.files("bbrgym") / "conf" / "scenario"))
+def _mean_rate_mbps(link: Link, trace: Trace | None) -> float:
+    if trace is not None:
+        return len(trace.times_ms) * trace.opportunity_bytes * 8 / (trace.period_ms * 1e3)
+    return link.rate_mbps or 0.0
 
 
-def _read_file(path: Path) -> dict[str, Any]:
-    try:
-        read = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, OmegaConfBaseException, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise ScenarioError("", f"cannot read {str(path)!r}: {reason}") from error
-    if not isinstance(read, dict):
-        raise ScenarioError("", f"{str(path)!r} holds {shown(read)}, expected the fields of a scenario")
-    fields = {str(key): value for key, value in read.items()}
-    fields.setdefault("name", path.stem)
-    link = fields.get("link")
-    if isinstance(link, dict) and isinstance(link.get("trace_path"), str):
-        if not link["trace_path"].startswith(SHIPPED_PREFIX):
-            link["trace_path"] = str(path.parent / link["trace_path"])
-    return fields
+def _bdp_bytes(rate_mbps: float, rtt_ms: float) -> float:
+    return rate_mbps * 125.0 * rtt_ms
 
 
-# ---- what pydantic says, in our words -----------------------------------------------------------------
-
-_BOUNDS = {
-    "greater_than": ("gt", "a number >"),
-    "greater_than_equal": ("ge", "a number >="),
-    "less_than": ("lt", "a number <"),
-    "less_than_equal": ("le", "a number <="),
-}
-_TYPES = {
-    "float_type": "a number",
-    "float_parsing": "a number",
-    "finite_number": "a finite number",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "int_parsing": "a whole number",
-    "int_parsing_size": "a smaller number",
-    "bool_type": "true or false",
-    "string_type": "a text",
-    "dict_type": "a mapping of names to values",
-    "model_type": "a mapping of fields",
-    "model_attributes_type": "a mapping of fields",
-}
-_TAGGED = {"loss", "app"}  # after these pydantic's location names the kind as well
+def _resolve_queue(scenario: Scenario, rate_mbps: float, longest_rtt_ms: float) -> Queue:
+    queue = scenario.link.queue
+    packet_bytes = scenario.mss_bytes + HEADER_BYTES
+    size_bytes = queue.size_bytes
+    if queue.size_bdp is not None:
+        rtt_ms = longest_rtt_ms if queue.bdp_rtt_ms is None else queue.bdp_rtt_ms
+        size_bytes = round(queue.size_bdp * _bdp_bytes(rate_mbps, rtt_ms))
+    capacity_bytes = size_bytes if size_bytes is not None else (queue.size_packets or 0) * packet_bytes
+    if not packet_bytes <= capacity_bytes <= MAX_BYTES:
+        size = "size_packets" if size_bytes is None else "size_bytes" if queue.size_bdp is None else "size_bdp"
+        raise FieldProblem(
+            f"link.queue.{size}",
+            f"is {getattr(queue, size)}, which holds {capacity_bytes} bytes, expected at least one packet of "
+            f"{packet_bytes} bytes and at most {MAX_BYTES}",
+        )
+    if queue.red is not None and queue.red.max_bytes > capacity_bytes:
+        raise FieldProblem(
+            "link.queue.red.max_bytes", f"is {queue.red.max_bytes}, expected at most the queue's {capacity_bytes} bytes"
+        )
+    codel = CoDel() if queue.kind == "codel" and queue.codel is None else queue.codel
+    return queue.model_copy(update={"size_bytes": size_bytes, "size_bdp": None, "bdp_rtt_ms": None, "codel": codel})
 
 
-def _translate(error: ErrorDetails) -> tuple[str, str]:
-    path = _path(error["loc"])
-    kind, context, value = error["type"], error.get("ctx", {}), error.get("input")
-    if kind == "value_error" and isinstance(context["error"], FieldProblem):
-        inner = context["error"]
-        return _join(path, inner.path), inner.problem
-    if kind == "missing":
-        return path, "is missing"
-    if kind == "extra_forbidden":
-        return path, f"is no field; {nearest(str(error['loc'][-1]), _fields_at(error['loc'][:-1]))}"
-    if kind in _BOUNDS:
-        key, words = _BOUNDS[kind]
-        return path, f"is {shown(value)}, expected {words} {context[key]:g}"
-    if kind in _TYPES:
-        return path, f"is {shown(value)}, expected {_TYPES[kind]}"
-    if kind == "literal_error":
-        return path, f"is {shown(value)}, expected one of {context['expected']}"
-    if kind == "union_tag_invalid":
-        return _join(path, "kind"), f"is {shown(context['tag'])}, expected one of {context['expected_tags']}"
-    if kind == "union_tag_not_found":
-        return _join(path, "kind"), f"is missing in {shown(value)}"
-    if kind == "string_pattern_mismatch":
-        return path, f"is {shown(value)}, expected letters, digits, '_', '.' and '-', beginning with a letter or digit"
-    return path, f"is {shown(value)}: {error['msg']}"
-
-
-def _path(location: tuple[int | str, ...]) -> str:
-    path = ""
-    for before, part in zip((None, *location), location, strict=False):
-        if before not in _TAGGED:
-            path = f"{path}[{part}]" if isinstance(part, int) else _join(path, part)
-    return path
-
-
-def _join(path: str, part: str) -> str:
-    separator = "." if path and part and not part.startswith("[") else ""
-    return f"{path}{separator}{part}"
-
-
-def _fields_at(location: tuple[int | str, ...]) -> list[str]:
-    """Names of the fields of the model at a location, found in the model's JSON schema."""
-    schema = Scenario.model_json_schema()
-    definitions = schema["$defs"]
-    at = schema
-    for part in location:
-        at = _step(at, part, definitions)
-    return list(at["properties"])
-
-
-def _step(schema: dict[str, Any], part: int | str, definitions: dict[str, Any]) -> dict[str, Any]:
-    if "discriminator" in schema:
-        target: dict[str, Any] = {"$ref": schema["discriminator"]["mapping"][part]}
-    elif isinstance(part, int):
-        target = schema["items"]
-    else:
-        target = schema["properties"][part]
-    options = [option for option in target.get("anyOf", [target]) if option.get("type") != "null"]
-    target = options[0]
-    return definitions[target["$ref"].rsplit("/", 1)[1]] if "$ref" in target else target
+def _expand(scenario: Scenario) -> tuple[Flow, ...]:
+    flows: dict[str, Flow] = {}
+    for index, flow in enumerate(scenario.flows):
+        names = [flow.name] if flow.count == 1 else [f"{flow.name}-{i}" for i in range(flow.count)]
+        stop_s = scenario.duration_s if flow.stop_s is None else min(flow.stop_s, scenario.duration_s)
+        for name in names:
+            if name in flows:
+                raise FieldProblem(f"flows[{index}].name", f"gives {name!r} a second time, expected unique names")
+            flows[name] = flow.model_copy(update={"name": name, "count": 1, "stop_s": stop_s})
+    return tuple(flows.values())
