@@ -21,14 +21,15 @@ function(bbrgym_find_ns3_package result)
   set(${result} "${folder}" PARENT_SCOPE)
 endfunction()
 
-# Unpacks the PyPI package alone: its one requirement, cppyy, is large and never used here.
+# Unpacks the PyPI package alone: its one requirement, cppyy, is large and never used here. Always the same
+# wheel, whatever the Python: its libraries do not depend on Python, and none exists yet for some versions.
 function(bbrgym_download_ns3 result)
   set(folder "${CMAKE_BINARY_DIR}/ns3-package")
   if(NOT EXISTS "${folder}/ns3/include/ns3/core-module.h")
     message(STATUS "Fetching ${NS3_REQUIREMENT}")
     execute_process(
-      COMMAND ${Python_EXECUTABLE} -m pip download --quiet --no-deps --only-binary :all:
-              --dest "${folder}" ${NS3_REQUIREMENT}
+      COMMAND ${Python_EXECUTABLE} -m pip download --quiet --no-deps --dest "${folder}"
+              --only-binary :all: --implementation cp --python-version 3.11 --abi cp311 ${NS3_REQUIREMENT}
       RESULT_VARIABLE failed ERROR_VARIABLE reason)
     file(GLOB wheel "${folder}/ns3-*.whl")
     if(failed OR NOT wheel)

@@ -141,7 +141,8 @@ Measurement::FlowStarted(std::size_t flow)
 {
     AccrueFairShare();
     ++m_active_flows;
-    m_flows[flow].is_active = m_flows[flow].was_active = true;
+    m_flows[flow].is_active = true;
+    m_flows[flow].started_ns = m_world.NowNs();
     if (m_is_warm)
     {
         OpenWindow(flow);
@@ -155,6 +156,7 @@ Measurement::FlowStopped(std::size_t flow)
     FlowRecord& record = m_flows[flow];
     --m_active_flows;
     record.is_active = false;
+    record.was_active = true;
     if (record.window == Window::OPEN)
     {
         record.window = Window::CLOSED;
@@ -227,11 +229,14 @@ Measurement::TakeInterval(std::span<double> flow_stats, std::span<double> link_s
 {
     const LinkTotals now = LinkNow();
     const LinkTotals interval = now - m_link_at_interval;
+    double active_flows = 0;
     for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
     {
-        WriteRow(IntervalOf(flow, Seconds(interval.time_ns)), flow_stats, flow);
+        const FlowStats stats = IntervalOf(flow, Seconds(interval.time_ns));
+        active_flows += stats.active;
+        WriteRow(stats, flow_stats, flow);
     }
-    WriteRow(IntervalOfLink(interval), link_stats, 0);
+    WriteRow(IntervalOfLink(interval, active_flows), link_stats, 0);
     m_interval_wait.Clear();
     m_link_at_interval = now;
 }
@@ -247,7 +252,7 @@ Measurement::IntervalOf(std::size_t flow, double seconds)
     const bool has_rtt = rtt.Count() > 0;
 
     FlowStats stats;
-    stats.active = record.was_active;
+    stats.active = record.was_active || (record.is_active && record.started_ns < m_world.NowNs());
     stats.goodput_mbps = Mbps(Real(interval.goodput_bytes), seconds);
     stats.throughput_mbps = Mbps(Real(interval.departed_bytes), seconds);
     stats.delivery_rate_mbps = Mbps(Real(interval.delivered_pkts) * m_mss_bytes, seconds);
@@ -278,7 +283,7 @@ Measurement::IntervalOf(std::size_t flow, double seconds)
 }
 
 LinkStats
-Measurement::IntervalOfLink(const LinkTotals& interval) const
+Measurement::IntervalOfLink(const LinkTotals& interval, double active_flows) const
 {
     const double seconds = Seconds(interval.time_ns);
     const bool has_wait = m_interval_wait.Count() > 0;
@@ -290,7 +295,7 @@ Measurement::IntervalOfLink(const LinkTotals& interval) const
     stats.queue_delay_p95_ms = has_wait ? m_interval_wait.PercentileMs(95) : 0;
     stats.queue_dropped_pkts = Real(interval.queue_dropped_pkts);
     stats.random_lost_pkts = Real(interval.random_lost_pkts);
-    stats.active_flows = m_active_flows;
+    stats.active_flows = active_flows;
     return stats;
 }
 

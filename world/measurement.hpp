@@ -113,7 +113,8 @@ class Measurement
         Histogram interval_rtt;
         double last_rtt_ms = 0;
         bool is_active = false;
-        bool was_active = false; ///< during some part of the interval
+        bool was_active = false; ///< at the interval's begin, or already stopped in it
+        int64_t started_ns = 0;
 
         Window window = Window::BEFORE;
         FlowTotals flow_at_open;
@@ -128,7 +129,7 @@ class Measurement
     void AccrueFairShare();
     void OpenWindow(std::size_t flow);
     FlowStats IntervalOf(std::size_t flow, double seconds);
-    LinkStats IntervalOfLink(const LinkTotals& interval) const;
+    LinkStats IntervalOfLink(const LinkTotals& interval, double active_flows) const;
     FlowSummary SummaryOf(std::size_t flow) const;
     LinkSummary SummaryOfLink(double jain) const;
 

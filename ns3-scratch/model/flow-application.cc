@@ -77,8 +77,6 @@ FlowApplication::FlowApplication(const bbrgym::Flow& flow,
       m_observer(std::move(observer)),
       m_random(run_seed, "flow." + flow.name + ".app")
 {
-    SetStartTime(NanoSeconds(flow.start_ns));
-    SetStopTime(NanoSeconds(flow.stop_ns));
 }
 
 void
@@ -134,13 +132,13 @@ FlowApplication::NoteSegment(const SegmentView& segment)
 void
 FlowApplication::KeepBacklog()
 {
-    // Half a window is more than any ACK sets free.
-    const auto window_pkts = static_cast<uint64_t>(m_sender.State().cwnd_pkts);
-    m_backlog_bytes = std::max(MIN_BACKLOG_PKTS, window_pkts / 2) * m_settings.mss_bytes;
+    // Half a window is more than any ACK sets free. ns-3's own windows may be absurd (2^32 - 1 bytes).
+    const double window_pkts = std::min(m_sender.State().cwnd_pkts, m_settings.window_bytes / m_settings.mss_bytes);
+    m_backlog_bytes = std::max(MIN_BACKLOG_PKTS, static_cast<uint64_t>(window_pkts / 2)) * m_settings.mss_bytes;
     const uint64_t unsent_bytes = m_written_bytes - m_sent_bytes;
     if (unsent_bytes < m_backlog_bytes)
     {
-        Write(static_cast<uint32_t>(m_backlog_bytes - unsent_bytes));
+        Write(m_backlog_bytes - unsent_bytes);
     }
 }
 
@@ -188,13 +186,15 @@ FlowApplication::Duration(int64_t mean_ns)
     return std::llround(static_cast<double>(mean_ns) * m_random.Exponential());
 }
 
-/** False if the socket's buffer is full; the bytes are then gone, as from a live source. */
-bool
-FlowApplication::Write(uint32_t bytes)
+/** What the socket's buffer has no room for is never written, as by a live source. */
+void
+FlowApplication::Write(uint64_t bytes)
 {
-    const int accepted = m_socket->Send(Create<Packet>(bytes), 0);
-    m_written_bytes += accepted > 0 ? static_cast<uint64_t>(accepted) : 0;
-    return accepted > 0;
+    const auto room = static_cast<uint32_t>(std::min<uint64_t>(bytes, m_socket->GetTxAvailable()));
+    if (room > 0 && m_socket->Send(Create<Packet>(room), 0) > 0)
+    {
+        m_written_bytes += room;
+    }
 }
 
 void

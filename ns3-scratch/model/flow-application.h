@@ -23,6 +23,7 @@ struct SocketSettings
 {
     uint32_t mss_bytes;
     uint32_t buffer_bytes;
+    double window_bytes; ///< the largest window that is of use
 
     void ApplyTo(Ptr<TcpSocket> socket) const;
 };
@@ -67,7 +68,7 @@ class FlowApplication : public Application
     void WriteOnBeat();
     int64_t Duration(int64_t mean_ns);
 
-    bool Write(uint32_t bytes);
+    void Write(uint64_t bytes);
 
     bbrgym::App m_app;
     FlowSender& m_sender;

@@ -82,7 +82,8 @@ SettingsFor(const Scenario& scenario)
                                                 : static_cast<double>(*queue.size_packets) * packet_bytes;
     const double window_bytes = rate_bps * (rtt_ns + extra_ns) / 8e9 + queue_bytes;
     return {scenario.mss_bytes,
-            static_cast<uint32_t>(std::clamp<double>(4 * window_bytes, MIN_BUFFER_BYTES, MAX_BUFFER_BYTES))};
+            static_cast<uint32_t>(std::clamp<double>(4 * window_bytes, MIN_BUFFER_BYTES, MAX_BUFFER_BYTES)),
+            window_bytes};
 }
 
 // ---- queues ---------------------------------------------------------------------------------------------
@@ -308,6 +309,8 @@ Ns3Simulation::Network::AddFlow(std::size_t flow)
                                                      m_settings,
                                                      InetSocketAddress(receiver, port),
                                                      observer);
+    application->SetStartTime(NanoSeconds(spec.start_ns));
+    application->SetStopTime(NanoSeconds(spec.stop_ns));
     node->AddApplication(application);
     access->SetObserver([application = PeekPointer(application)](const SegmentView& segment) {
         application->NoteSegment(segment);

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Fixtures that run scenarios on the ns-3 world's native module and on the standalone program."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bbrgym import _ns3
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # for ns3_harness
+
+from ns3_harness import Scenario, Simulation, Summary
+
+
+@pytest.fixture
+def simulate() -> Iterator[Callable[..., Simulation]]:
+    """Makes simulations, one alive at a time, and closes the last one at the end of the test."""
+    alive: list[Simulation] = []
+
+    def make(resolved: Scenario, seed: int = 1) -> Simulation:
+        if alive:
+            alive.pop().native.close()
+        alive.append(Simulation(resolved, seed))
+        return alive[-1]
+
+    yield make
+    if alive:
+        alive.pop().native.close()
+
+
+@pytest.fixture
+def run(simulate: Callable[..., Simulation]) -> Callable[..., Summary]:
+    """Runs a scenario to its end, at once or in steps, and returns the summary."""
+
+    def to_end(resolved: Scenario, seed: int = 1, step_s: float = 1e6) -> Summary:
+        simulation = simulate(resolved, seed)
+        while not simulation.native.done:
+            simulation.advance(step_s)
+        return simulation.summary()
+
+    return to_end
+
+
+@pytest.fixture
+def program() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs the standalone program on a scenario given as text."""
+    installed = Path(_ns3.__file__).parent / "_bin" / "bbrgym-scenario"
+    built = sorted(
+        Path(__file__).resolve().parents[2].glob("build*/**/bbrgym-scenario"), key=lambda p: p.stat().st_mtime
+    )
+    path = installed if installed.exists() else built[-1] if built else None
+    if path is None:
+        pytest.fail("bbrgym-scenario is neither installed beside bbrgym._ns3 nor in a build folder")
+
+    def call(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [str(candidates[-1]), "-", *arguments]
+        return subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+
+    return call

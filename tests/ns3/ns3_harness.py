@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Small resolved scenarios, and the native module's simulation with tables of its own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bbrgym import _cc, _ns3
+
+Scenario = dict[str, Any]
+
+FLOW_STATS = [field[0] for field in _ns3.flow_fields()]
+LINK_STATS = [field[0] for field in _ns3.link_fields()]
+FLOW_SUMMARY = [field[0] for field in _ns3.flow_summary_fields()]
+LINK_SUMMARY = [field[0] for field in _ns3.link_summary_fields()]
+TUNABLES = [tunable["name"] for tunable in _cc.tunables()]
+
+PACKET_BYTES = 1488
+
+
+def flow(name: str = "a", cc: str = "reno", rtt_ms: float = 40.0, **changes: Any) -> Scenario:
+    """A resolved flow: bulk, from 0 s on, for longer than any scenario here lasts."""
+    return {
+        "name": name,
+        "cc": cc,
+        "role": "fixed",
+        "rtt_ms": rtt_ms,
+        "start_s": 0.0,
+        "stop_s": 1000.0,
+        "app": {"kind": "bulk"},
+        "tunables": {},
+        **changes,
+    }
+
+
+def queue(**changes: Any) -> Scenario:
+    """A resolved drop-tail queue of 50 kB, which is one BDP of `scenario`'s defaults."""
+    size = {} if "size_packets" in changes else {"size_bytes": 50_000}
+    return {"kind": "droptail", "size_bytes": None, "size_packets": None, "red": None, "codel": None, **size, **changes}
+
+
+def change(at_s: float, **values: Any) -> Scenario:
+    return {"at_s": at_s, "rate_mbps": None, "delay_ms": None, "loss_rate": None, **values}
+
+
+def scenario(*flows: Scenario, duration_s: float = 10.0, warmup_s: float = 2.0, **link: Any) -> Scenario:
+    """A resolved scenario: 10 Mbit/s, 1 ms, drop-tail of 50 kB, one Reno flow of 40 ms unless said."""
+    return {
+        "name": "test",
+        "duration_s": duration_s,
+        "warmup_s": warmup_s,
+        "mss_bytes": 1448,
+        "link": {
+            "rate_mbps": None if link.get("trace") else 10.0,
+            "trace": None,
+            "delay_ms": 1.0,
+            "queue": queue(),
+            "loss": {"kind": "none"},
+            "changes": [],
+            **link,
+        },
+        "flows": list(flows) or [flow()],
+    }
+
+
+class Simulation:
+    """The native simulation with tables of its own, read by field name."""
+
+    def __init__(self, resolved: Scenario, seed: int = 1) -> None:
+        flows = len(resolved["flows"])
+        self.tunables = np.zeros((flows, len(TUNABLES)))
+        self.flow_stats = np.zeros((flows, len(FLOW_STATS)))
+        self.link_stats = np.zeros(len(LINK_STATS))
+        self.native = _ns3.Simulation(json.dumps(resolved), seed, self.tunables, self.flow_stats, self.link_stats)
+        self.flows = flows
+
+    def advance(self, seconds: float) -> None:
+        self.native.advance(seconds)
+
+    def flow(self, field: str, index: int = 0) -> float:
+        return float(self.flow_stats[index, FLOW_STATS.index(field)])
+
+    def link(self, field: str) -> float:
+        return float(self.link_stats[LINK_STATS.index(field)])
+
+    def summary(self) -> Summary:
+        flows = np.zeros((self.flows, len(FLOW_SUMMARY)))
+        link = np.zeros(len(LINK_SUMMARY))
+        self.native.summary(flows, link)
+        return Summary(flows, link)
+
+
+@dataclass
+class Summary:
+    flows: np.ndarray
+    link_row: np.ndarray
+
+    def flow(self, field: str, index: int = 0) -> float:
+        return float(self.flows[index, FLOW_SUMMARY.index(field)])
+
+    def link(self, field: str) -> float:
+        return float(self.link_row[LINK_SUMMARY.index(field)])
+
+    def bytes(self) -> bytes:
+        return self.flows.tobytes() + self.link_row.tobytes()

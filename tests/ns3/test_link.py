@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The bottleneck and the paths around it, against what can be worked out on paper."""
+
+import math
+
+import numpy as np
+import pytest
+from ns3_harness import PACKET_BYTES, change, flow, queue, scenario
+
+PACKET_MS = PACKET_BYTES * 8 / 10e6 * 1e3  # on a link of 10 Mbit/s
+PAYLOAD_RATIO = 1448 / PACKET_BYTES
+
+
+def cbr(rate_mbps: float, **changes):
+    return flow(app={"kind": "cbr", "rate_mbps": rate_mbps}, **changes)
+
+
+# ---- rate and delay --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cc", ["reno", "cubic", "bbr", "ns3-cubic"])
+def test_a_lone_flow_fills_the_link_and_no_more(run, cc):
+    summary = run(scenario(flow(cc=cc), duration_s=20, warmup_s=5))
+    a_packet = PACKET_BYTES * 8 / (15 * 10e6)  # counted when it has left, though begun before the window
+    assert 0.97 < summary.link("utilisation") <= 1 + a_packet
+    assert summary.flow("goodput_mbps") == pytest.approx(summary.flow("throughput_mbps") * PAYLOAD_RATIO, rel=0.01)
+    assert summary.link("capacity_mbps") == pytest.approx(10)
+    assert summary.flow("fair_share_mbps") == pytest.approx(10 * PAYLOAD_RATIO)
+
+
+@pytest.mark.parametrize("rtt_ms", [1.0, 1.5, 10.0, 300.0])
+@pytest.mark.parametrize("cc", ["reno", "ns3-cubic"])
+def test_base_rtt_is_the_scenarios_plus_one_serialisation(run, cc, rtt_ms):
+    summary = run(scenario(cbr(1.0, cc=cc, rtt_ms=rtt_ms)))
+    assert summary.flow("rtt_min_ms") == pytest.approx(rtt_ms + PACKET_MS, abs=0.001)
+    assert summary.flow("queue_delay_mean_ms") == 0
+
+
+def test_each_flow_has_its_own_base_rtt(run):
+    flows = [cbr(0.5, name=f"f{rtt}", rtt_ms=rtt) for rtt in (10.0, 20.0, 70.0)]
+    summary = run(scenario(*flows))
+    for index, rtt in enumerate((10.0, 20.0, 70.0)):
+        assert rtt + PACKET_MS <= summary.flow("rtt_min_ms", index) + 0.001 < rtt + 3 * PACKET_MS + 0.001
+
+
+def test_a_rate_change_is_followed_and_its_capacity_exact(simulate):
+    changes = [change(4.25, rate_mbps=5.0), change(6.0, rate_mbps=20.0)]
+    simulation = simulate(scenario(changes=changes))
+    rates = []
+    for _ in range(10):
+        simulation.advance(1.0)
+        rates.append(simulation.link("rate_mbps"))
+        assert simulation.flow("throughput_mbps") <= rates[-1] + 0.02
+    assert rates == pytest.approx([10] * 4 + [0.25 * 10 + 0.75 * 5, 5] + [20] * 4)
+    assert simulation.flow("throughput_mbps") > 15
+
+
+def test_a_longer_delay_adds_to_the_rtt_and_a_shorter_one_never_reorders(run, simulate):
+    longer = scenario(cbr(1.0), changes=[change(1.0, delay_ms=31.0)])
+    assert run(longer).flow("rtt_min_ms") == pytest.approx(40 + 30 + PACKET_MS, abs=0.001)
+    # Were packets to overtake each other, their holes would be taken for losses.
+    shorter = scenario(flow(), delay_ms=20.0, queue=queue(size_bytes=10**9), changes=[change(3.0, delay_ms=1.0)])
+    simulation = simulate(shorter)
+    simulation.advance(10)
+    assert simulation.flow("retransmitted_pkts") == simulation.flow("lost_pkts") == 0
+
+
+# ---- queue -----------------------------------------------------------------------------------------------
+
+
+def max_rtt_ms(simulation) -> float:
+    simulation.native.trace_acks(0, 10**6)
+    simulation.advance(10)
+    return float(simulation.native.ack_trace(0)["rtt_us"].max()) / 1e3
+
+
+def test_a_full_drop_tail_queue_holds_its_limit_exactly(simulate):
+    simulation = simulate(scenario(queue=queue(size_packets=30)))
+    # The last of 30 waits for the rest of the one in transmission and 29 more, then for itself.
+    longest_ms = max_rtt_ms(simulation)
+    assert 40 + 30 * PACKET_MS < longest_ms <= 40 + 31 * PACKET_MS
+    assert simulation.summary().link("queue_dropped_pkts") > 0
+
+
+def test_a_limit_in_bytes_is_the_same_as_in_that_many_full_packets(run):
+    in_packets = run(scenario(queue=queue(size_packets=30)))
+    in_bytes = run(scenario(queue=queue(size_bytes=30 * PACKET_BYTES)))
+    assert in_packets.bytes() == in_bytes.bytes()
+    smaller = run(scenario(queue=queue(size_bytes=30 * PACKET_BYTES - 1)))
+    assert smaller.bytes() != in_bytes.bytes()
+
+
+def test_red_drops_before_the_queue_is_full(simulate):
+    red = {"min_bytes": 15_000, "max_bytes": 60_000, "max_probability": 0.1}
+    simulation = simulate(scenario(queue=queue(kind="red", size_bytes=500_000, red=red), duration_s=20))
+    simulation.advance(20)
+    summary = simulation.summary()
+    assert summary.link("queue_dropped_pkts") > 0
+    assert summary.link("queue_delay_p95_ms") < 60_000 * 8 / 10e6 * 1e3
+    assert summary.link("utilisation") > 0.9
+
+
+def test_codel_keeps_the_delay_of_a_deep_buffer_short(run):
+    codel = {"target_ms": 5.0, "interval_ms": 100.0}
+    deep = queue(size_bytes=500_000)
+    held = run(scenario(queue={**deep, "kind": "codel", "codel": codel}, duration_s=30, warmup_s=10))
+    tail = run(scenario(queue=deep, duration_s=30, warmup_s=10))
+    assert held.link("queue_dropped_pkts") > 0
+    assert held.link("queue_delay_mean_ms") < 20 < 100 < tail.link("queue_delay_mean_ms")
+    assert held.link("utilisation") > 0.8
+
+
+def test_littles_law_holds_for_the_queue(simulate):
+    """Mean bytes in the queue = departing bytes per second x mean wait."""
+    simulation = simulate(scenario(duration_s=30))
+    simulation.advance(10)
+    simulation.advance(20)
+    departed_Bps = simulation.flow("throughput_mbps") * 1e6 / 8
+    expected = departed_Bps * simulation.link("queue_delay_mean_ms") / 1e3
+    assert simulation.link("queue_mean_bytes") == pytest.approx(expected, rel=0.01)
+
+
+# ---- random loss -----------------------------------------------------------------------------------------
+
+
+def sent_and_lost(run, loss, seed=1):
+    summary = run(scenario(flow(cc="bbr"), duration_s=20, warmup_s=0, loss=loss), seed)
+    assert summary.flow("lost_pkts") == summary.link("random_lost_pkts") + summary.link("queue_dropped_pkts")
+    return summary.flow("sent_pkts"), summary.link("random_lost_pkts")
+
+
+@pytest.mark.parametrize("rate", [0.001, 0.02, 0.3])
+def test_bernoulli_loss_has_its_rate(run, rate):
+    sent, lost = sent_and_lost(run, {"kind": "bernoulli", "rate": rate})
+    assert sent > 2_000
+    assert abs(lost - sent * rate) < 4.5 * math.sqrt(sent * rate * (1 - rate))
+
+
+def test_gilbert_elliott_loss_has_its_mean_and_comes_in_bursts(run):
+    states = {"good_to_bad": 0.01, "bad_to_good": 0.2, "loss_good": 0.001, "loss_bad": 0.5}
+    sent, lost = sent_and_lost(run, {"kind": "gilbert_elliott", **states})
+    bad = 0.01 / (0.01 + 0.2)
+    mean = bad * 0.5 + (1 - bad) * 0.001
+    # Losses of the same stay in the bad state go together: variance up by about 1 + 2 * 0.5 / 0.21.
+    assert abs(lost - sent * mean) < 4.5 * math.sqrt(sent * mean * (1 + 2 * 0.5 / 0.21))
+    frozen = {"good_to_bad": 0.0, "bad_to_good": 0.0, "loss_good": 0.0, "loss_bad": 1.0}
+    assert sent_and_lost(run, {"kind": "gilbert_elliott", **frozen})[1] == 0
+
+
+def test_loss_comes_after_the_departure_is_counted(run):
+    summary = run(scenario(flow(cc="bbr"), loss={"kind": "bernoulli", "rate": 0.1}))
+    delivered = summary.flow("throughput_mbps") * 0.9 * PAYLOAD_RATIO
+    assert summary.flow("goodput_mbps") == pytest.approx(delivered, rel=0.03)
+
+
+def test_a_loss_change_applies_from_its_time_on(simulate):
+    simulation = simulate(scenario(flow(cc="bbr"), changes=[change(5.0, loss_rate=0.05)]))
+    simulation.advance(5.0)
+    assert simulation.link("random_lost_pkts") == 0
+    simulation.advance(5.0)
+    assert simulation.link("random_lost_pkts") > 50
+
+
+# ---- trace -----------------------------------------------------------------------------------------------
+
+
+def trace(times_ms, period_ms):
+    return {"times_ms": times_ms, "period_ms": period_ms, "opportunity_bytes": 1500}
+
+
+def test_a_trace_link_carries_its_opportunities_and_repeats(run):
+    # 0.5 s at 24 Mbit/s, 0.5 s at 6 Mbit/s, again and again.
+    times = [t for t in range(1, 501) for _ in range(2)] + [t for t in range(501, 1001) if t % 2]
+    summary = run(scenario(trace=trace(times, 1001.0), duration_s=20.02, warmup_s=2.002))
+    assert summary.link("capacity_mbps") == pytest.approx(1250 * 1500 * 8 / 1.001 / 1e6, rel=1e-3)
+    assert 0.6 < summary.link("utilisation") <= 1.0
+
+
+def test_a_steady_trace_is_a_link_of_that_rate(simulate):
+    """One opportunity of 1500 B per ms is 12 Mbit/s, whatever the size of the packets."""
+    simulation = simulate(scenario(trace=trace([1.0], 1.0), queue=queue(size_bytes=100_000), duration_s=20))
+    simulation.advance(10)
+    simulation.advance(10)
+    assert simulation.link("rate_mbps") == pytest.approx(12)
+    assert simulation.link("utilisation") == pytest.approx(1, abs=1e-3)
+
+
+def test_a_packet_waits_for_the_next_opportunity_and_unused_ones_are_lost(simulate):
+    # One packet each 100 ms, an opportunity at each 10 ms: never a queue, never two opportunities for a packet.
+    lone = cbr(1448 * 8 / 0.1 / 1e6, rtt_ms=40.0)
+    simulation = simulate(scenario(lone, trace=trace([10.0], 10.0)))
+    simulation.advance(1)
+    simulation.native.trace_acks(0, 1000)
+    simulation.advance(9)
+    rtt_us = simulation.native.ack_trace(0)["rtt_us"]
+    delayed_ack_us = 40_000
+    assert len(rtt_us) == 90
+    assert np.all(rtt_us <= 40_000 + 10_000 + delayed_ack_us)
+    assert simulation.link("utilisation") == pytest.approx(PACKET_BYTES / 15_000, rel=0.01)
+    assert simulation.link("queue_mean_bytes") <= PACKET_BYTES * 10 / 100
+
+
+def test_a_trace_with_a_long_silence_delivers_again_after_it(simulate):
+    times = [float(t) for t in range(1, 1001)]
+    simulation = simulate(scenario(trace=trace(times, 3000.0), duration_s=9, warmup_s=0))
+    delivered = []
+    for _ in range(9):
+        simulation.advance(1)
+        delivered.append(simulation.flow("throughput_mbps") > 0.1)
+    assert delivered == [True, False, False] * 3

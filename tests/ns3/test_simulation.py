@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Repeatability, the module's and the program's borders, and errors."""
+
+import copy
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from ns3_harness import FLOW_STATS, FLOW_SUMMARY, LINK_STATS, TUNABLES, change, flow, queue, scenario
+
+from bbrgym import _ns3
+
+
+def mixed():
+    """Everything that draws random numbers, at once."""
+    onoff = {"kind": "onoff", "rate_mbps": 1.0, "on_s": 0.2, "off_s": 0.2, "random": True}
+    red = {"min_bytes": 15_000, "max_bytes": 60_000, "max_probability": 0.1}
+    return scenario(
+        flow("a", cc="bbr"),
+        flow("b", cc="ns3-bbr", rtt_ms=20.0),
+        flow("c", cc="cubic", app=onoff, start_s=1.0),
+        duration_s=6,
+        queue=queue(kind="red", size_bytes=100_000, red=red),
+        loss={"kind": "bernoulli", "rate": 0.01},
+    )
+
+
+# ---- repeatability ---------------------------------------------------------------------------------------
+
+
+def test_same_seed_same_bytes_in_one_process_whatever_ran_between(run):
+    first = run(mixed(), seed=7)
+    run(scenario(flow(cc="ns3-bbr"), flow("b", cc="bbr"), duration_s=3), seed=3)
+    assert run(mixed(), seed=7).bytes() == first.bytes()
+
+
+def test_another_seed_another_run(run):
+    assert run(mixed(), seed=7).bytes() != run(mixed(), seed=8).bytes()
+
+
+def test_the_size_of_the_steps_does_not_matter(run):
+    assert run(mixed(), step_s=0.01).bytes() == run(mixed()).bytes()
+
+
+def test_the_program_gives_the_same_numbers_in_its_own_process(run, program):
+    result = program(json.dumps(mixed()), "--seed", "7", "--json")
+    assert result.returncode == 0, result.stderr
+    printed = json.loads(result.stdout)
+    summary = run(mixed(), seed=7)
+    for index, name in enumerate("abc"):
+        for field in FLOW_SUMMARY:
+            assert printed["flows"][name][field] == summary.flow(field, index), field
+    assert all(printed["flows"][name]["sent_pkts"] > 100 for name in "abc")
+    assert printed["link"]["jain"] == summary.link("jain")
+
+
+# ---- borders of the module -------------------------------------------------------------------------------
+
+
+def tables(flows: int = 1):
+    return (
+        np.zeros((flows, len(TUNABLES))),
+        np.zeros((flows, len(FLOW_STATS))),
+        np.zeros(len(LINK_STATS)),
+    )
+
+
+def test_fields_say_what_they_are():
+    for fields in (_ns3.flow_fields(), _ns3.link_fields(), _ns3.flow_summary_fields(), _ns3.link_summary_fields()):
+        assert len({name for name, *_ in fields}) == len(fields)
+        for _name, unit, visibility, meaning in fields:
+            assert unit
+            assert visibility in ("sender", "omniscient")
+            assert meaning
+
+
+def test_only_one_simulation_is_alive_and_close_frees_the_process(simulate):
+    first = simulate(scenario())
+    with pytest.raises(RuntimeError, match="already alive in this process"):
+        _ns3.Simulation(json.dumps(scenario()), 1, *tables())
+    first.native.close()
+    first.native.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        first.native.advance(1)
+    simulate(scenario()).advance(1)
+
+
+def test_a_failed_construction_leaves_the_process_free(simulate):
+    wrong = scenario(flow(cc="bbq", tunables={"bbq_alpha_us": -1}))
+    with pytest.raises(ValueError, match=r"flows\[0\]\.tunables: bbq_alpha_us = -1 is outside"):
+        simulate(wrong)
+    simulate(scenario()).advance(1)
+
+
+def test_advance_stops_at_the_end(simulate):
+    simulation = simulate(scenario(duration_s=3))
+    simulation.advance(2)
+    assert not simulation.native.done
+    simulation.advance(1e12)
+    assert simulation.native.now_s == 3
+    assert simulation.native.done
+    simulation.advance(1)
+    assert simulation.native.now_s == 3
+    assert simulation.flow("sent_pkts") == 0
+
+
+@pytest.mark.parametrize("duration", [-1.0, float("nan")])
+def test_a_negative_advance_is_an_error(simulate, duration):
+    with pytest.raises(ValueError, match="expected >= 0 s"):
+        simulate(scenario()).advance(duration)
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+@pytest.mark.parametrize("damage", ["shape", "type", "order", "readonly"])
+def test_a_wrong_table_is_an_error(which, damage):
+    given = list(tables(2))
+    table = given[which]
+    if damage == "shape":
+        table = np.zeros(3)
+    elif damage == "type":
+        table = table.astype(np.float32)
+    elif damage == "order":
+        table = np.zeros((4, *table.shape[1:]) if table.ndim == 2 else 2 * len(table))[::2]
+    else:
+        table.flags.writeable = False
+    given[which] = table
+    name = ["tunables", "flow_stats", "link_stats"][which]
+    with pytest.raises(ValueError, match=f"^{name}: expected a writable C-contiguous float64 array"):
+        _ns3.Simulation(json.dumps(scenario(flow("a"), flow("b"))), 1, *given)
+
+
+def test_acks_are_traced_up_to_the_limit(simulate):
+    simulation = simulate(scenario(flow(cc="bbr"), flow("b", cc="ns3-bbr")))
+    simulation.native.trace_acks(0, 500)
+    simulation.advance(10)
+    trace = simulation.native.ack_trace(0)
+    assert len(trace) == 500
+    assert np.all(np.diff(trace["time_us"]) >= 0)
+    assert np.all(np.diff(trace["delivered_pkts"]) >= 0)
+    assert np.all(trace["cwnd_pkts"] >= 4)
+    with pytest.raises(ValueError, match="ns3-bbr shows no ACKs"):
+        simulation.native.trace_acks(1, 10)
+    with pytest.raises(IndexError, match="flow 2 of 2"):
+        simulation.native.trace_acks(2, 10)
+
+
+def test_the_lock_of_the_interpreter_is_free_while_it_runs():
+    """Another thread counts while a simulation runs."""
+    code = """
+import json, sys, threading
+sys.path.insert(0, sys.argv[1])
+from ns3_harness import Simulation, flow, scenario
+simulation = Simulation(scenario(flow(cc="ns3-bbr"), duration_s=60))
+running, count = True, 0
+def work():
+    global count
+    while running:
+        count += 1
+thread = threading.Thread(target=work)
+sys.setswitchinterval(1e-4)
+thread.start()
+before = count
+simulation.advance(60)
+during = count - before
+running = False
+thread.join(10)
+simulation.native.close()
+print(during)
+"""
+    folder = str(__file__).rpartition("/")[0]
+    result = subprocess.run(
+        [sys.executable, "-c", code, folder], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert int(result.stdout) > 10_000
+
+
+# ---- errors ----------------------------------------------------------------------------------------------
+
+
+def edited(path, value):
+    resolved = copy.deepcopy(scenario(flow("a"), flow("b")))
+    place = resolved
+    for key in path[:-1]:
+        place = place[key]
+    if value is KeyError:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = value
+    return resolved
+
+
+ERRORS = [
+    (["duration_s"], KeyError, r"scenario: duration_s: is missing"),
+    (["duration_s"], 0, r"duration_s: is 0, expected a number > 0"),
+    (["duration_s"], "10", r'duration_s: is "10", expected a number'),
+    (["warmup_s"], 10.0, r"warmup_s: is 10.0, expected a number < duration_s"),
+    (["colour"], 1, r"colour: unknown field, allowed are duration_s, flows, link, mss_bytes, name, warmup_s"),
+    (["mss_bytes"], 1448.5, r"mss_bytes: is 1448.5, expected a whole number"),
+    (["mss_bytes"], 10, r"mss_bytes: is 10, expected a number >= 64"),
+    (["link"], [], r"link: is array, expected an object"),
+    (["link", "rate_mbps"], -5, r"link.rate_mbps: is -5, expected a number > 0"),
+    (["link", "rate_mbps"], None, r"link: expected exactly one of rate_mbps and trace"),
+    (["link", "delay_ms"], -1, r"link.delay_ms: is -1, expected a number >= 0"),
+    (["link", "queue", "kind"], "fifo", r'link.queue.kind: is "fifo", expected one of codel, droptail, red'),
+    (["link", "queue", "size_bytes"], None, r"link.queue: expected exactly one of size_bytes and size_packets"),
+    (["link", "queue", "size_packets"], 3, r"link.queue: expected exactly one of size_bytes and size_packets"),
+    (["link", "queue", "size_bytes"], 0, r"link.queue.size_bytes: is 0, expected a number >= 1"),
+    (
+        ["link", "loss"],
+        {"kind": "bernoulli", "rate": 1.5},
+        r"link.loss.rate: is 1.5, expected a number >= 0.0 and <= 1",
+    ),
+    (["link", "loss"], {"kind": "bernoulli"}, r"link.loss.rate: is missing"),
+    (["link", "loss"], {}, r"link.loss.kind: is missing, expected one of"),
+    (["link", "changes"], [{"at_s": 1}], r"link.changes\[0\].delay_ms: is missing"),
+    (
+        ["link", "changes"],
+        [change(2.0, rate_mbps=1.0), change(1.0, rate_mbps=2.0)],
+        r"link.changes\[1\].at_s: is 1.0, expected times in ascending order",
+    ),
+    (["flows"], [], r"flows: has 0 entries, expected 1 to 10000"),
+    (["flows", 1, "name"], "a", r'flows\[1\].name: is "a" again'),
+    (["flows", 1, "cc"], "bbr9", r"flows\[1\].cc: is 'bbr9', expected one of bbr, bbr-plus, .*ns3-westwood"),
+    (["flows", 0, "rtt_ms"], 0.5, r"flows\[0\].rtt_ms: is 0.5, expected a number >= 1.0"),
+    (["flows", 0, "stop_s"], 0, r"flows\[0\].stop_s: is 0, expected a number > start_s"),
+    (["flows", 0, "role"], "hero", r'flows\[0\].role: is "hero", expected one of background, fixed, learner'),
+    (["flows", 0, "app"], {"kind": "cbr"}, r"flows\[0\].app.rate_mbps: is missing"),
+    (["flows", 0, "app"], {"kind": "bulk", "rate_mbps": 1}, r"flows\[0\].app.rate_mbps: unknown field"),
+    (["flows", 0, "tunables"], {"bbq_alpha_us": 1000}, r"flows\[0\].tunables: reno has no tunable bbq_alpha_us"),
+    (["flows", 0, "tunables"], {"x": "y"}, r'flows\[0\].tunables.x: is "y", expected a number'),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "message"), ERRORS)
+def test_a_wrong_field_is_one_error_with_its_path(simulate, path, value, message):
+    with pytest.raises(ValueError, match=message):
+        simulate(edited(path, value))
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        ([], "times_ms: is empty"),
+        ([2.0, 1.0], r"times_ms\[1\]: is 1.0, expected a number, not below the one before and at most period_ms"),
+        ([11.0], r"times_ms\[0\]: is 11.0"),
+        (["x"], r'times_ms\[0\]: is "x"'),
+    ],
+)
+def test_a_wrong_trace_is_one_error_with_its_path(simulate, times, message):
+    trace = {"times_ms": times, "period_ms": 10.0, "opportunity_bytes": 1500}
+    with pytest.raises(ValueError, match=f"link.trace.{message}"):
+        simulate(scenario(trace=trace))
+
+
+def test_a_rate_change_on_a_trace_is_an_error(simulate):
+    trace = {"times_ms": [1.0], "period_ms": 1.0, "opportunity_bytes": 1500}
+    with pytest.raises(ValueError, match=r"changes\[0\].rate_mbps: the link follows a trace, expected null"):
+        simulate(scenario(trace=trace, changes=[change(1.0, rate_mbps=1.0)]))
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "message"),
+    [
+        ("{", (), "is not JSON"),
+        (json.dumps(edited(["link", "rate_mbps"], -5)), (), "link.rate_mbps: is -5"),
+        (json.dumps(edited(["flows", 0, "cc"], "x")), (), "flows[0].cc: is 'x'"),
+        (json.dumps(scenario()), ("--seed", "x"), "--seed is 'x', expected a whole number >= 0"),
+        (json.dumps(scenario()), ("--seed", "-1"), "--seed is '-1', expected a whole number >= 0"),
+        (json.dumps(scenario()), ("--sed",), "unexpected '--sed'; usage:"),
+    ],
+)
+def test_the_program_prints_one_line_and_ends_with_2(program, text, arguments, message):
+    result = program(text, *arguments)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("bbrgym-scenario: ")
+    assert result.stderr.count("\n") == 1
+    assert message in result.stderr
+
+
+def test_the_program_prints_every_field_of_the_summary(program):
+    result = program(json.dumps(scenario(flow("a", cc="bbr"), duration_s=3)))
+    assert result.returncode == 0
+    assert "a (bbr)" in result.stdout
+    for name in FLOW_SUMMARY:
+        assert f"  {name} " in result.stdout
