@@ -50,11 +50,9 @@ def run(simulate: Callable[..., Simulation]) -> Callable[..., Summary]:
 def program() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs the standalone program on a scenario given as text."""
     installed = Path(_ns3.__file__).parent / "_bin" / "bbrgym-scenario"
-    built = sorted(
-        Path(__file__).resolve().parents[2].glob("build*/**/bbrgym-scenario"), key=lambda p: p.stat().st_mtime
-    )
-    path = installed if installed.exists() else built[-1] if built else None
-    if path is None:
+    built = Path(__file__).resolve().parents[2].glob("build*/**/bbrgym-scenario")
+    candidates = [installed] if installed.exists() else sorted(built, key=lambda path: path.stat().st_mtime)
+    if not candidates:
         pytest.fail("bbrgym-scenario is neither installed beside bbrgym._ns3 nor in a build folder")
 
     def call(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
