@@ -110,6 +110,7 @@ struct Recording
     uint64_t rto_count = 0;
     uint64_t retransmitted_pkts = 0;
     double goodput_mbps = 0;
+    double max_cwnd_bytes = 0;
     std::vector<double> retransmit_times_s;
     std::vector<double> send_times_s;
 };
@@ -290,6 +291,11 @@ Run(const Network& network, bool ours)
             }
             const auto socket = DynamicCast<TcpSocketBase>(s);
             socket->TraceConnectWithoutContext(
+                "CongestionWindow",
+                Callback<void, uint32_t, uint32_t>([&recording](uint32_t, uint32_t bytes) {
+                    recording.max_cwnd_bytes = std::max(recording.max_cwnd_bytes, double(bytes));
+                }));
+            socket->TraceConnectWithoutContext(
                 "Tx",
                 Callback<void, Ptr<const Packet>, const TcpHeader&, Ptr<const TcpSocketBase>>(
                     [&recording](Ptr<const Packet> p, const TcpHeader&, Ptr<const TcpSocketBase>) {
@@ -450,12 +456,17 @@ D2(bool ours)
 void
 D3(bool ours)
 {
-    Network n;
-    n.queue_pkts = 10; // 0.3 BDP
-    n.duration_s = 5;
-    const auto r = Run(n, ours)[0];
-    const double bdp = PayloadCapacityMbps(n) * 1e6 / 8 * 2 * n.one_way_ms / 1e3 / n.mss;
-    Print("max_cwnd_bdp", MaxOf(r.rows, [](const Row& x) { return x.cwnd_pkts; }, [](const Row&) { return true; }) / bdp);
+    // Shallow queues of several depths: recovery has to end while STARTUP still lasts.
+    double most = 0;
+    for (const uint32_t queue_pkts : {6u, 8u, 10u, 12u, 14u, 20u})
+    {
+        Network n;
+        n.queue_pkts = queue_pkts;
+        n.duration_s = 3;
+        const double bdp = PayloadCapacityMbps(n) * 1e6 / 8 * 2 * n.one_way_ms / 1e3;
+        most = std::max(most, Run(n, ours)[0].max_cwnd_bytes / bdp);
+    }
+    Print("max_cwnd_bdp", most);
 }
 
 void
@@ -604,18 +615,6 @@ D9(bool ours)
 }
 
 void
-D10(bool ours)
-{
-    // Full rate until 3 s, then capacity falls to a quarter and the sender has no more than 0.5 Mbit/s to say.
-    Network n;
-    n.cbr_mbps = 0;
-    n.rate_mbps_at = {{3.0, 2.5}};
-    n.duration_s = 9;
-    const auto r = Run(n, ours)[0];
-    Print("bandwidth_after_cut", r.rows.back().bw_mbps / (PayloadCapacityMbps(n) / 4));
-}
-
-void
 D11D12(bool ours)
 {
     for (const auto& [rate_mbps, one_way_ms] : {std::pair{10.0, 20.0}, {100.0, 5.0}})
@@ -657,10 +656,12 @@ D13(bool ours)
 void
 D14(bool ours)
 {
+    // A packet every 39 ms, each alone in the network, and a path that gets ten times shorter.
     Network n;
+    n.cbr_mbps = 0.3;
     n.one_way_ms = 50;
     n.one_way_ms_at = {{5.0, 5.0}};
-    n.duration_s = 7;
+    n.duration_s = 8;
     const auto r = Run(n, ours)[0];
     double rejected = 0;
     for (const auto& row : r.rows)
@@ -717,22 +718,29 @@ D17(bool ours)
 {
     Network n;
     n.queue_pkts = 15;
-    n.duration_s = 6;
+    n.loss = 0.002;
+    n.duration_s = 20;
     const auto r = Run(n, ours)[0];
-    // Packet conservation has to last a round: it must still be on at the ACK after the one that entered.
+    // Packet conservation has to last a round trip from the ACK that entered recovery, or until recovery ends.
     double entries = 0;
-    double conserving = 0;
-    for (std::size_t i = 1; i + 1 < r.rows.size(); ++i)
+    double cut_short = 0;
+    for (std::size_t i = 1; i < r.rows.size(); ++i)
     {
-        const bool enters = r.rows[i].ca_state == CC_CA_RECOVERY && r.rows[i - 1].ca_state < CC_CA_RECOVERY;
-        if (enters && r.rows[i + 1].ca_state == CC_CA_RECOVERY)
+        if (r.rows[i].ca_state != CC_CA_RECOVERY || r.rows[i - 1].ca_state >= CC_CA_RECOVERY)
         {
-            ++entries;
-            conserving += r.rows[i + 1].conserving;
+            continue;
         }
+        ++entries;
+        std::size_t j = i;
+        while (j + 1 < r.rows.size() && r.rows[j].conserving)
+        {
+            ++j;
+        }
+        const bool in_recovery_still = r.rows[j].ca_state == CC_CA_RECOVERY;
+        cut_short += in_recovery_still && r.rows[j].t_s - r.rows[i].t_s < 2 * n.one_way_ms / 1e3;
     }
     Print("recoveries", entries);
-    Print("conserving_share", conserving / entries);
+    Print("cut_short_share", cut_short / entries);
 }
 
 /** A window of 100 packets, two timeouts in a row, then all is acknowledged: the window must be back. */
@@ -852,7 +860,7 @@ main(int argc, char** argv)
 {
     const std::map<std::string, void (*)(bool)> experiments = {
         {"D1", D1},   {"D2", D2},   {"D3", D3},         {"D4", D4},   {"D5", D5},   {"D6", D6},
-        {"D7", D7},   {"D8", D8},   {"D9", D9},         {"D10", D10}, {"D11", D11D12}, {"D13", D13},
+        {"D7", D7},   {"D8", D8},   {"D9", D9},         {"D11", D11D12}, {"D13", D13},
         {"D14", D14}, {"D15", D15}, {"D16", D16},       {"D17", D17}, {"D18", D18}, {"D19", D19},
         {"D22", D22}, {"D24", D24}, {"D26", D26},
     };
