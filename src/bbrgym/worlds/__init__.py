@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.worlds.errors import WorldError
+from bbrgym.worlds.layout import Table
 from bbrgym.worlds.local import LocalWorld
 from bbrgym.worlds.process import WorkerWorld
 from bbrgym.worlds.world import World
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from bbrgym.scenario import Scenario
 
-__all__ = ["World", "WorldError", "WorldKind", "make_world", "register_world", "world_kinds"]
+__all__ = ["Isolation", "Table", "World", "WorldError", "WorldKind", "make_world", "register_world", "world_kinds"]
 
 Isolation = Literal["process", "none"]
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 Table = NDArray[np.float64]
 
 FIELD_LISTS = ("flow_fields", "link_fields", "flow_summary_fields", "link_summary_fields")
-"""Functions of an engine's module: columns of the tables of the same order, as tuples (name, unit, visibility, meaning)."""
+"""Functions of an engine's module: a table's columns as tuples (name, unit, visibility, meaning)."""
 
 MIN_TEXT_BYTES = 64 * 1024
 

@@ -31,7 +31,7 @@ class Server:
         except ValueError as error:
             self._memory.write_text(str(error).encode())
             self._memory.words[Word.STATUS] = Status.INVALID
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the owner raises it
             self._memory.write_text(f"{type(error).__name__}: {error}".encode())
             self._memory.words[Word.STATUS] = Status.FAILED
         else:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from abc import ABC, abstractmethod
@@ -14,7 +13,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.scenario import Scenario, load_scenario
+from bbrgym.scenario import FieldProblem, Scenario, check_tunables
+from bbrgym.scenario_files import load_scenario
 from bbrgym.tunables import TUNABLES
 from bbrgym.worlds.layout import Shape, Table, Tables
 
@@ -75,10 +75,12 @@ class World(ABC):
         """
         self._refuse_unless_running()
         index = self._flow_index(flow)
-        row = self._tunables[index]
-        columns = [self._checked_column(index, name, value) for name, value in values.items()]
-        for column, value in zip(columns, values.values(), strict=True):
-            row[column] = value
+        try:
+            check_tunables(self._flows[index].cc, values)
+        except FieldProblem as error:
+            raise ConfigError(f"flow {self._flows[index].name!r}: {error.path} {error.problem}") from None
+        for name, value in values.items():
+            self._tunables[index, _COLUMNS[name]] = value
 
     def advance(self, seconds: float) -> None:
         """Runs for so much simulated time, at most to the scenario's end, and measures that interval.
@@ -242,7 +244,8 @@ class World(ABC):
         self._seed = int(seed)
         self._scenario = scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
         self._scenario_json = self._scenario.resolved_json()
-        self._flow_names = tuple(flow["name"] for flow in json.loads(self._scenario_json)["flows"])
+        self._flows = self._scenario.resolved().flows
+        self._flow_names = tuple(flow.name for flow in self._flows)
 
     def _flow_index(self, flow: int | str) -> int:
         if isinstance(flow, str):
@@ -253,19 +256,9 @@ class World(ABC):
             return int(flow)
         raise ConfigError(f"flow {flow!r}: allowed are 0 to {len(self._flow_names) - 1}")
 
-    def _checked_column(self, flow: int, name: str, value: float) -> int:
-        where = f"flow {self._flow_names[flow]!r}, tunable {name!r}"
-        if name not in _COLUMNS or np.isnan(self._tunables[flow, _COLUMNS[name]]):
-            has = [known for known, column in _COLUMNS.items() if not np.isnan(self._tunables[flow, column])]
-            raise ConfigError(f"{where}: {nearest(name, has) if has else 'this flow has no tunables'}")
-        tunable = TUNABLES[name]
-        if not tunable.low <= value <= tunable.high:
-            raise ConfigError(f"{where}: {value!r}, allowed are {tunable.low:g} to {tunable.high:g} ({tunable.unit})")
-        return _COLUMNS[name]
-
     def _refuse_if_closed(self) -> None:
         if os.getpid() != self._owner_pid:
-            raise RuntimeError(f"{self!r} belongs to process {self._owner_pid}: a fork of it needs its own make_world()")
+            raise RuntimeError(f"{self!r} belongs to process {self._owner_pid}: a fork needs a make_world() of its own")
         if self._is_closed:
             raise ValueError(f"{self!r} is closed: make another with make_world()")
 
@@ -280,6 +273,6 @@ def _names(fields: list[Field]) -> tuple[str, ...]:
 
 
 def _read_only(table: Table) -> Table:
-    view = table.view()
+    view: Table = table.view()
     view.flags.writeable = False
     return view
