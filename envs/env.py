@@ -198,7 +198,7 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
     @property
     def default_action(self) -> Action:
         """The action that gives the variant's own setting."""
-        return self._action.default.copy()
+        return np.array(self._action.default)
 
     @property
     def flow_fields(self) -> tuple[str, ...]:

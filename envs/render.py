@@ -63,7 +63,7 @@ class History:
                 axes.legend(loc="upper left", fontsize="x-small", ncols=4)
         canvas.draw()  # type: ignore[no-untyped-call]
         pixels: NDArray[np.uint8] = np.asarray(canvas.buffer_rgba())  # type: ignore[no-untyped-call]
-        return pixels[:, :, :3].copy()
+        return np.array(pixels[:, :, :3])
 
     def _plot(self, axes: Axes, rows: list[Table], names: Sequence[str]) -> None:
         columns = np.reshape(rows, (len(rows), len(names)))

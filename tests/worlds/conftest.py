@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import sys
+from pathlib import Path
+
+import pytest
+
+import bbrgym
+from bbrgym.worlds import register_world
+
+sys.path.append(str(Path(__file__).parent / "support"))  # workers get it too
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _odd_world():
+    register_world("odd", engine="odd_engine", meaning="misbehaves")
+
+
+@pytest.fixture
+def make_odd():
+    """Makes worlds that misbehave from 1 s on; closes them."""
+    worlds = []
+
+    def make(deed, **options):
+        worlds.append(bbrgym.make_world("odd", odd_scenario(deed), **options))
+        return worlds[-1]
+
+    yield make
+    for world in worlds:
+        world.close()
+
+
+def odd_scenario(deed):
+    return {
+        "name": deed,
+        "duration_s": 10.0,
+        "link": {"rate_mbps": 1.0, "queue": {"size_packets": 10}},
+        "flows": [{"name": "flow", "rtt_ms": 10.0}],
+    }
+
+
+@pytest.fixture
+def busy_scenario():
+    """Keeps an ns-3 worker busy for seconds in each simulated second."""
+    return {
+        "name": "busy",
+        "duration_s": 1000.0,
+        "link": {"rate_mbps": 400.0, "queue": {"size_bdp": 1.0}},
+        "flows": [{"name": "flow", "count": 8, "cc": "bbr", "rtt_ms": 20.0}],
+    }
+
+
+@pytest.fixture
+def short_scenario():
+    """Two flows with different algorithms for 3 s; a few ms of work each second."""
+    return {
+        "name": "short",
+        "duration_s": 3.0,
+        "link": {"rate_mbps": 5.0, "queue": {"size_bdp": 1.0}, "loss": {"kind": "bernoulli", "rate": 0.01}},
+        "flows": [
+            {"name": "tuned", "cc": "bbq", "rtt_ms": 20.0},
+            {"name": "other", "cc": "cubic", "rtt_ms": 40.0, "role": "fixed"},
+        ],
+    }

@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Workers that die, hang and fail, and owners that do."""
+
+import contextlib
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from processes import ends_within, has_computed, open_fds, wait_until, workers
+
+import bbrgym
+
+
+def shared_memory_names():
+    return sorted(os.listdir("/dev/shm"))
+
+
+def advance_until(world, misbehaves_at_s):
+    while world.now_s < misbehaves_at_s:
+        world.advance(0.5)
+
+
+# ---- workers ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("deed", "reason"),
+    [
+        (
+            "abort",
+            r"the worker was killed by SIGABRT; it last wrote:\nline 81\n(.*\n)*assert failed\. cond=\"cwnd > 0\"$",
+        ),
+        ("exit", r"the worker exited with code 7$"),
+        ("raise", r"RuntimeError: the model broke$"),
+    ],
+)
+def test_a_failure_is_a_world_error_and_a_reset_goes_on(make_odd, deed, reason):
+    world = make_odd(deed, seed=11)
+    advance_until(world, 1.0)
+    with pytest.raises(bbrgym.WorldError, match=f"^scenario '{deed}', seed 11, at 1 s: {reason}") as caught:
+        world.advance(0.5)
+    assert (caught.value.scenario, caught.value.seed, caught.value.now_s) == (deed, 11, 1.0)
+    with pytest.raises(ValueError, match=r"is not running: call reset\(\) first"):
+        world.advance(0.5)
+    world.reset(seed=12)
+    advance_until(world, 1.0)
+    assert world.link_stats().tolist() == [1.0, 12.0]
+
+
+def test_a_hang_is_a_world_error(make_odd):
+    world = make_odd("hang", timeout_s=2.0)
+    [worker] = workers()
+    advance_until(world, 1.0)
+    begin_s = time.monotonic()
+    with pytest.raises(bbrgym.WorldError, match=r"at 1 s: no answer within 2 s \(timeout_s sets"):
+        world.advance(0.5)
+    assert time.monotonic() - begin_s < 4.0
+    assert not worker.is_running()
+    world.reset()
+    world.advance(0.5)
+
+
+def test_the_timeout_grows_with_what_is_asked(make_odd):
+    world = make_odd("hang", timeout_s=2.0)
+    advance_until(world, 1.0)
+    with pytest.raises(bbrgym.WorldError, match=r"no answer within 3 s"):
+        world.advance(1.5)
+
+
+def test_what_the_engine_refuses_is_the_callers_mistake(make_odd):
+    with pytest.raises(ValueError, match=r"^flows\[0\]\.cc: not in this world$"):
+        make_odd("refuse")
+    with pytest.raises(bbrgym.WorldError, match="at 0 s: RuntimeError: out of routers"):
+        make_odd("fail")
+    gc.collect()
+    assert workers() == []
+
+
+def test_an_engine_that_is_not_there(monkeypatch):
+    bbrgym.worlds.register_world("nowhere", engine="no_such_engine", meaning="cannot be imported")
+    with pytest.raises(bbrgym.WorldError, match="the worker exited with code 1; .*\n(.*\n)*.*no_such_engine"):
+        bbrgym.make_world("nowhere", "steady")
+
+
+def test_what_a_worker_writes_does_not_pile_up(make_odd, capfd):
+    world = make_odd("talk")
+    while not world.done:
+        world.advance(0.5)
+    [worker] = workers()
+    assert os.stat(f"/proc/{worker.pid}/fd/2").st_size <= 1 << 20
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV])
+def test_ns3_killed_in_an_advance(busy_scenario, number):
+    with bbrgym.make_world("ns3", busy_scenario, seed=2) as world:
+        [worker] = workers()
+        death_s = []
+
+        def kill():
+            wait_until(lambda: has_computed(worker, 1.0))
+            death_s.append(time.monotonic())
+            worker.send_signal(number)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        with pytest.raises(
+            bbrgym.WorldError, match=f"scenario 'busy', seed 2, at 0 s: the worker was killed by {number.name}"
+        ):
+            world.advance(1000.0)
+        assert time.monotonic() - death_s[0] < 2.0
+        killer.join()
+        world.reset()
+        world.advance(0.01)
+        assert world.now_s == 0.01
+
+
+def test_ns3_killed_between_two_advances(short_scenario):
+    with bbrgym.make_world("ns3", short_scenario) as world:
+        world.advance(1.0)
+        workers()[0].kill()
+        with pytest.raises(bbrgym.WorldError, match="at 1 s: the worker was killed by SIGKILL"):
+            world.advance(1.0)
+        world.reset()
+        assert world.now_s == 0.0
+
+
+def test_ns3_stopped_in_an_advance(busy_scenario):
+    with bbrgym.make_world("ns3", busy_scenario, timeout_s=2.0) as world:
+        [worker] = workers()
+
+        def stop():
+            wait_until(lambda: has_computed(worker, 0.5))
+            worker.suspend()
+
+        stopper = threading.Thread(target=stop)
+        stopper.start()
+        with pytest.raises(bbrgym.WorldError, match="no answer within 2 s"):
+            world.advance(1.0)
+        stopper.join()
+        assert not worker.is_running()
+
+
+def test_ctrl_c_ends_the_wait_and_a_reset_goes_on(make_odd):
+    world = make_odd("hang")
+    advance_until(world, 1.0)
+    seen = world.flow_stats()
+    calls = seen[0, 0]
+
+    def interrupt():
+        wait_until(lambda: seen[0, 0] > calls)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    interrupter = threading.Thread(target=interrupt)
+    interrupter.start()
+    with pytest.raises(KeyboardInterrupt):
+        world.advance(0.5)
+    interrupter.join()
+    world.reset()
+    world.advance(0.5)
+    assert world.now_s == 0.5
+
+
+def test_ctrl_c_in_the_terminal_does_not_reach_a_worker(make_odd):
+    world = make_odd("steady")
+    [worker] = workers()
+    assert os.getsid(worker.pid) == worker.pid  # a session of its own
+    worker.send_signal(signal.SIGINT)
+    world.advance(0.5)
+    assert world.now_s == 0.5
+
+
+# ---- what is left -------------------------------------------------------------------------------------
+
+
+def test_nothing_is_left(short_scenario):
+    names, fds = shared_memory_names(), open_fds()
+    world = bbrgym.make_world("ns3", short_scenario)
+    with_world = open_fds()
+    for seed in range(100):
+        world.reset("steady" if seed % 2 else short_scenario, seed)
+        world.advance(0.01)
+    assert len(workers()) == 1
+    assert open_fds() == with_world
+    assert shared_memory_names() == names
+    world.close()
+    del world
+    assert workers() == []
+    assert open_fds() == fds
+
+
+def test_nothing_is_left_of_a_forgotten_world(make_odd):
+    fds = open_fds()
+    bbrgym.make_world("ns3", "steady").advance(0.1)
+    gc.collect()
+    assert workers() == []
+    assert open_fds() == fds
+
+
+def test_nothing_is_left_of_a_world_that_could_not_be_made():
+    fds = open_fds()
+    for _ in range(3):
+        with pytest.raises(bbrgym.WorldError):
+            bbrgym.make_world("odd", {**bbrgym.load_scenario("steady").model_dump(), "name": "fail"})
+    gc.collect()
+    assert workers() == []
+    assert open_fds() == fds
+
+
+def test_32_worlds_at_once(short_scenario):
+    names = shared_memory_names()
+    worlds = [bbrgym.make_world("ns3", short_scenario, seed) for seed in range(1, 33)]
+    try:
+        assert len(workers()) == 32
+        for _ in range(3):
+            for world in worlds:
+                world.advance(0.5)
+        shown = [world.flow_stats().tobytes() for world in worlds]
+        assert shared_memory_names() == names
+        with bbrgym.make_world("ns3", short_scenario, seed=32) as alone:
+            for _ in range(3):
+                alone.advance(0.5)
+            assert alone.flow_stats().tobytes() == shown[-1]
+        assert len(set(shown)) == 32
+    finally:
+        for world in worlds:
+            world.close()
+    assert workers() == []
+
+
+def test_each_thread_drives_its_world(short_scenario):
+    shown = {}
+
+    def drive(name):
+        with bbrgym.make_world("ns3", short_scenario, seed=6) as world:
+            while not world.done:
+                world.advance(0.1)
+            shown[name] = world.summary()[0].tobytes()
+
+    threads = [threading.Thread(target=drive, args=(name,)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60.0)
+    assert len(shown) == 4
+    assert len(set(shown.values())) == 1
+
+
+def test_a_fork_neither_uses_nor_ends_the_owners_world(short_scenario):
+    with bbrgym.make_world("ns3", short_scenario) as world:
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                world.advance(1.0)
+            except RuntimeError as error:
+                code = 0 if f"belongs to process {os.getppid()}" in str(error) else 2
+            world.close()
+            os._exit(code)
+        assert os.waitpid(pid, 0) == (pid, 0)
+        world.advance(1.0)
+        assert world.now_s == 1.0
+
+
+# ---- owners -------------------------------------------------------------------------------------------
+
+OWNER = """
+import os, sys, time
+import bbrgym
+world = bbrgym.make_world("ns3", {scenario!r})
+print("ready", flush=True)
+sys.stdin.readline()
+{then}
+"""
+
+
+@contextlib.contextmanager
+def another_owner(scenario, then):
+    """Another Python with a world, its worker, and a pidfd of that; it goes on when told to."""
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER.format(scenario=scenario, then=then)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
+    )
+    with owner:
+        try:
+            assert owner.stdout.readline() == b"ready\n"
+            [worker] = workers(owner.pid)
+            worker_fd = os.pidfd_open(worker.pid)
+            owner.stdin.write(b"\n")
+            owner.stdin.flush()
+            yield owner, worker, worker_fd
+            os.close(worker_fd)
+        finally:
+            owner.kill()
+
+
+@pytest.mark.parametrize("then", ["world.advance(1000.0)", "time.sleep(60)"], ids=["in an advance", "idle"])
+def test_a_worker_ends_with_its_killed_owner(busy_scenario, then):
+    with another_owner(busy_scenario, then) as (owner, worker, worker_fd):
+        if "advance" in then:
+            wait_until(lambda: has_computed(worker, 1.0))
+        owner.kill()
+        assert ends_within(worker_fd, 2.0)
+
+
+def test_a_worker_ends_with_its_killed_owner_though_a_fork_lives_on(busy_scenario):
+    fork = 'os.write(1, b"%d\\n" % os.fork()); time.sleep(60)'  # holds every descriptor that the owner held
+    with another_owner(busy_scenario, fork) as (owner, _, worker_fd):
+        fork_pid = max(int(owner.stdout.readline()), int(owner.stdout.readline()))
+        owner.kill()
+        try:
+            assert ends_within(worker_fd, 2.0)
+        finally:
+            os.kill(fork_pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        "sys.exit(0)",
+        "raise ValueError",
+        "world.advance(0.1); del world; time.sleep(60)",
+        "world.close(); time.sleep(60)",
+    ],
+)
+def test_a_worker_ends_with_its_world_and_with_its_owners_exit(busy_scenario, then):
+    with another_owner(busy_scenario, then) as (_, _, worker_fd):
+        assert ends_within(worker_fd, 10.0)
+
+
+def test_the_owners_python_settings_do_not_reach_a_worker(monkeypatch, make_odd):
+    monkeypatch.setenv("PYTHONSTARTUP", "/nonexistent")
+    monkeypatch.setenv("PYTHONINSPECT", "1")
+    monkeypatch.setenv("PYTHONHOME", "/nonexistent")
+    world = make_odd("steady")
+    world.advance(0.5)
+    assert world.now_s == 0.5
+
+
+def test_a_worker_outlives_the_thread_that_started_it(make_odd):
+    made = []
+    thread = threading.Thread(target=lambda: made.append(make_odd("steady")))
+    thread.start()
+    thread.join(20.0)
+    made[0].advance(0.5)
+    assert made[0].now_s == 0.5

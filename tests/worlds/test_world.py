@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The interface, the same in a worker and in this process."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import bbrgym
+from bbrgym.worlds import world_kinds
+
+ISOLATIONS = ["process", "none"]
+
+
+@pytest.fixture(params=ISOLATIONS)
+def world(request, short_scenario):
+    with bbrgym.make_world("ns3", short_scenario, seed=3, isolation=request.param) as world:
+        yield world
+
+
+def run(world, interval_s=0.1):
+    """Everything that a run shows, as bytes."""
+    shown = [world.flow_stats().tobytes(), world.link_stats().tobytes(), world.tunables().tobytes()]
+    while not world.done:
+        world.advance(interval_s)
+        shown += [world.flow_stats().tobytes(), world.link_stats().tobytes(), str(world.now_s).encode()]
+    return b"".join([*shown, *(table.tobytes() for table in world.summary())])
+
+
+def test_a_run_has_the_declared_tables(world):
+    assert world.name == "ns3"
+    assert world.seed == 3
+    assert world.scenario.name == "short"
+    assert world.flow_names == ("tuned", "other")
+    assert world.tunable_names == tuple(bbrgym.TUNABLES)
+    assert world.tunables().shape == (2, len(world.tunable_names))
+    assert world.flow_stats().shape == (2, len(world.flow_fields))
+    assert world.link_stats().shape == (len(world.link_fields),)
+    flows, link = world.summary()
+    assert flows.shape == (2, len(world.flow_summary_fields))
+    assert link.shape == (len(world.link_summary_fields),)
+    assert {"goodput_mbps", "rtt_mean_ms"} <= set(world.flow_fields)
+    assert "queue_delay_mean_ms" in world.link_fields
+
+
+def test_time_runs_to_the_scenarios_end_and_no_further(world):
+    assert (world.now_s, world.done) == (0.0, False)
+    world.advance(2.9)
+    assert (world.now_s, world.done) == (2.9, False)
+    world.advance(0.5)
+    assert (world.now_s, world.done) == (3.0, True)
+
+
+def test_stats_are_those_of_the_last_interval(world):
+    sent = world.flow_fields.index("sent_pkts")
+    total = 0.0
+    while not world.done:
+        world.advance(0.25)
+        total += world.flow_stats()[:, sent].sum()
+    world.reset()
+    world.advance(3.0)
+    assert world.flow_stats()[:, sent].sum() == total > 1000
+
+
+def test_views_are_read_only_and_summaries_are_the_callers(world):
+    for view in (world.tunables(), world.flow_stats(), world.link_stats()):
+        with pytest.raises(ValueError, match="read-only"):
+            view[:] = 0
+    flows, link = world.summary()
+    flows[:] = link[:] = 7.0
+    assert not np.array_equal(world.summary()[0], flows)
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_one_others(world, short_scenario):
+    first = run(world)
+    world.reset()
+    assert run(world) == first
+    world.reset(seed=4)
+    assert run(world) != first
+    world.reset("steady")  # another number of flows between
+    world.advance(1.0)
+    world.reset(short_scenario, seed=3)
+    assert run(world) == first
+
+
+def test_worker_and_this_process_give_the_same_bytes(short_scenario):
+    shown = []
+    for isolation in ISOLATIONS:
+        with bbrgym.make_world("ns3", short_scenario, seed=5, isolation=isolation) as world:
+            world.set_tunables("tuned", {"bbq_alpha_us": 1000.0})
+            shown.append(run(world))
+    assert shown[0] == shown[1]
+
+
+def test_tunables_start_at_the_preset_and_act(world):
+    tunables = dict(zip(world.tunable_names, world.tunables()[0], strict=True))
+    assert {name for name, value in tunables.items() if not np.isnan(value)} == set(bbrgym.VARIANTS["bbq"].preset)
+    assert tunables["bbq_alpha_us"] == 3000.0
+    assert np.isnan(world.tunables()[1]).all()
+
+    world.advance(1.0)
+    world.set_tunables(0, {"bbr_cwnd_gain": 1.0, "bbr_probe_rtt_interval_us": 2_000_000})
+    assert world.tunables()[0, world.tunable_names.index("bbr_cwnd_gain")] == 1.0
+    changed = run(world)
+    world.reset()
+    world.advance(1.0)
+    assert run(world) != changed
+
+
+@pytest.mark.parametrize(
+    ("flow", "values", "text"),
+    [
+        ("tuned", {"bbq_alfa_us": 1.0}, r"flow 'tuned': tunables\.bbq_alfa_us .*did you mean bbq_alpha_us"),
+        ("tuned", {"plus_alpha": 1.0}, r"plus_alpha is no tunable of bbq"),
+        ("tuned", {"bbq_alpha_us": 1e6}, r"tunables\.bbq_alpha_us is 1e\+06, expected 500 to 50000 \(us\)"),
+        ("tuned", {"bbq_alpha_us": float("nan")}, r"bbq_alpha_us is nan, expected 500 to 50000"),
+        ("tuned", {"bbq_latch": 0.5}, r"bbq_latch is 0\.5, expected a whole number"),
+        ("tuned", {"bbr_up_gain": 1.5, "bbq_alpha_us": 0.0}, r"bbq_alpha_us is 0, "),
+        ("other", {"bbr_up_gain": 1.5}, r"flow 'other': tunables\.bbr_up_gain is no tunable of cubic"),
+        ("tunde", {"bbr_up_gain": 1.5}, r"flow 'tunde': did you mean tuned\?"),
+        (2, {"bbr_up_gain": 1.5}, r"flow 2: allowed are 0 to 1"),
+        (-1, {"bbr_up_gain": 1.5}, r"flow -1: allowed are 0 to 1"),
+    ],
+)
+def test_a_wrong_tunable_is_refused_and_nothing_is_set(short_scenario, flow, values, text):
+    with bbrgym.make_world("ns3", short_scenario, isolation="none") as world:
+        before = world.tunables().tobytes()
+        with pytest.raises(bbrgym.ConfigError, match=text):
+            world.set_tunables(flow, values)
+        assert world.tunables().tobytes() == before
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf")])
+def test_an_advance_needs_a_length(world, seconds):
+    with pytest.raises(bbrgym.ConfigError, match="advance: .* allowed is a finite number of seconds above 0"):
+        world.advance(seconds)
+    assert world.now_s == 0.0
+
+
+def test_a_closed_world_says_so(world):
+    world.close()
+    world.close()
+    for use in (world.reset, world.flow_stats, world.summary, lambda: world.advance(1.0), lambda: world.now_s):
+        with pytest.raises(ValueError, match="<world 'ns3': scenario 'short', seed 3> is closed"):
+            use()
+
+
+def test_a_world_is_not_copied(world):
+    for copying in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="a world cannot be copied or pickled: call make_world"):
+            copying(world)
+
+
+def test_one_world_in_this_process_at_a_time(short_scenario):
+    with bbrgym.make_world("ns3", short_scenario, isolation="none") as first:
+        with pytest.raises(bbrgym.WorldError, match=r"scenario 'short', seed 8, at 0 s: .*ns-3 allows one"):
+            bbrgym.make_world("ns3", short_scenario, seed=8, isolation="none")
+        first.advance(1.0)
+        assert first.now_s == 1.0
+    with bbrgym.make_world("ns3", short_scenario, isolation="none") as second:
+        second.advance(1.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"name": "ns4"}, "world 'ns4': did you mean ns3"),
+        ({"isolation": "thread"}, "isolation 'thread': .*allowed are process, none"),
+        ({"seed": -1}, "seed: -1, allowed are integers from 0 to"),
+        ({"seed": 2**63}, "seed: 9223372036854775808, allowed are"),
+        ({"seed": 1.5}, "seed: 1.5, allowed are"),
+        ({"seed": True}, "seed: True, allowed are"),
+        ({"timeout_s": 0}, "timeout_s: 0, allowed is a finite number of seconds above 0"),
+        ({"timeout_s": float("inf")}, "timeout_s: inf, allowed is"),
+        ({"scenario": "stedy"}, "did you mean steady"),
+    ],
+)
+def test_wrong_arguments(arguments, text):
+    with pytest.raises(bbrgym.ConfigError, match=text):
+        bbrgym.make_world(**{"name": "ns3", "scenario": "steady", **arguments})
+
+
+def test_a_failed_reset_leaves_the_world_to_be_reset(world):
+    with pytest.raises(bbrgym.ScenarioError):
+        world.reset("stedy")
+    world.reset()
+    world.advance(1.0)
+    assert world.now_s == 1.0
+
+
+def test_kinds_are_listed_and_unique():
+    assert world_kinds()["ns3"].engine == "bbrgym._ns3"
+    with pytest.raises(bbrgym.ConfigError, match="world 'ns3' is registered already"):
+        bbrgym.worlds.register_world("ns3", "bbrgym._other", "another")
+
+
+def test_a_world_error_travels_between_processes():
+    error = bbrgym.WorldError("steady", 4, 1.25, "the worker was killed by SIGKILL")
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error) == "scenario 'steady', seed 4, at 1.25 s: the worker was killed by SIGKILL"
+    assert (again.scenario, again.seed, again.now_s, again.reason) == ("steady", 4, 1.25, error.reason)
