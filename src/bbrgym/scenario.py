@@ -9,15 +9,17 @@ packets (payload + 40 bytes) on the link and of payload in an application.
 from __future__ import annotations
 
 import json
-import numbers
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.trace import read_trace
 from bbrgym.tunables import TUNABLES, VARIANTS
+from bbrgym.validation import FieldProblem, Float, List, Model, Whole, shown
+
+__all__ = ["FieldProblem", "Scenario", "check_tunables"]
 
 HEADER_BYTES = 40  # IPv4 and TCP without options, beside the payload of each packet
 
@@ -33,44 +35,6 @@ MAX_CHANGES = 100_000
 MAX_WARMUP_DEFAULT_S = 30.0
 
 
-class FieldProblem(ValueError):
-    """A problem with a field of a model below, by its path within that model."""
-
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(problem)
-        self.path = path
-        self.problem = problem
-
-
-def _number(value: Any) -> Any:
-    """Plain Python numbers for NumPy's; booleans and everything else pass on to be refused."""
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, numbers.Integral):
-        return int(value)
-    return float(value) if isinstance(value, numbers.Real) else value
-
-
-def _whole_number(value: Any) -> Any:
-    """As `_number`, and whole floats (2e6) as integers."""
-    value = _number(value)
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _sequence(value: Any) -> Any:
-    if not isinstance(value, list | tuple):
-        raise FieldProblem("", f"is {shown(value)}, expected a list")
-    return tuple(value)
-
-
-def shown(value: Any) -> str:
-    """A value as an error message shows it: like Python, cut where it is long."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
-Float = Annotated[float, BeforeValidator(_number)]
-Whole = Annotated[int, BeforeValidator(_whole_number)]
 Rate = Annotated[Float, Field(ge=1e-3, le=MAX_RATE_MBPS)]
 Probability = Annotated[Float, Field(ge=0, le=1)]
 Seconds = Annotated[Float, Field(ge=0, le=MAX_DURATION_S)]
@@ -78,16 +42,6 @@ PositiveSeconds = Annotated[Float, Field(ge=1e-3, le=MAX_DURATION_S)]
 Delay = Annotated[Float, Field(ge=0, le=MAX_RTT_MS / 2)]
 Bytes = Annotated[Whole, Field(ge=1, le=MAX_BYTES)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=64)]
-
-T = TypeVar("T")
-List = Annotated[tuple[T, ...], Field(strict=False), BeforeValidator(_sequence)]
-
-
-class Model(BaseModel):
-    """Base of all parts: unknown fields, NaN, infinities and values of another type are refused."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-
 
 # ---- the link -----------------------------------------------------------------------------------------
 
@@ -210,7 +164,7 @@ class Trace(Model):
             if not earlier <= time_ms <= self.period_ms:
                 raise FieldProblem(
                     f"times_ms[{index}]",
-                    f"is {time_ms}, expected at least the time before it, {earlier}, and at most period_ms = {self.period_ms}",
+                    f"is {time_ms}, expected a time from {earlier}, the one before, to period_ms = {self.period_ms}",
                 )
             earlier = time_ms
         return self
@@ -327,7 +281,7 @@ class Flow(Model):
     start_s: Seconds = 0.0
     stop_s: Seconds | None = None
     app: App = Bulk()
-    tunables: dict[str, Float] = {}
+    tunables: dict[str, Float] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _check(self) -> Flow:
@@ -404,11 +358,11 @@ class Scenario(Model):
 
     def resolved_json(self) -> str:
         """The resolved form as JSON, the same text for the same scenario."""
-        written_by_people = {
-            "link": {"trace_path": True, "queue": {"size_bdp", "bdp_rtt_ms"}},
-            "flows": {"__all__": {"count"}},
-        }
-        return json.dumps(self.resolved().model_dump(mode="json", exclude=written_by_people), allow_nan=False)
+        plain = self.resolved().model_dump(mode="json")
+        del plain["link"]["trace_path"], plain["link"]["queue"]["size_bdp"], plain["link"]["queue"]["bdp_rtt_ms"]
+        for flow in plain["flows"]:
+            del flow["count"]
+        return json.dumps(plain, allow_nan=False)
 
 
 def _resolve(scenario: Scenario) -> Scenario:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from bbrgym import _cc
+import bbrgym._cc as _cc
 
 #: ns-3's own congestion controls, uncured; they run on ns-3's own socket and have no tunables.
 STOCK_CONTROLS = ("ns3-bbr", "ns3-cubic", "ns3-linux-reno", "ns3-bic", "ns3-vegas", "ns3-westwood")
@@ -71,10 +71,7 @@ def _declared_variants() -> dict[str, Variant]:
         )
         for row in _cc.variants()
     }
-    stock = {
-        name: Variant(name, "ns-3", "ns-3's own, as it is", MappingProxyType({}))
-        for name in STOCK_CONTROLS
-    }
+    stock = {name: Variant(name, "ns-3", "ns-3's own, as it is", MappingProxyType({})) for name in STOCK_CONTROLS}
     return ours | stock
 
 

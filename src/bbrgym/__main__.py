@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``python -m bbrgym``."""
+
+import sys
+
+from bbrgym.cli import main
+
+sys.exit(main())

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command ``bbrgym``.
+
+Exit codes: 0 done, 1 a run broke, 2 what was asked for is wrong, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as ProgressBar
+
+import bbrgym
+from bbrgym.compose import compose_config
+from bbrgym.errors import ConfigError
+from bbrgym.evaluation import Progress, evaluate
+from bbrgym.listing import listing
+from bbrgym.scenario_files import parse_scenario
+from bbrgym.tables import summary_table
+from bbrgym.worlds import WorldError
+
+_EVALUATE = """\
+Runs every variant with every seed on a scenario; writes a run folder and shows the table.
+
+examples:
+  bbrgym evaluate scenario=rtt_fairness 'variants=[bbr,bbq]' 'seeds=[1,2,3]' output_dir=runs/mine
+  bbrgym evaluate scenario=mine.yaml scenario.link.rate_mbps=50 scenario.duration_s=20
+  bbrgym evaluate 'variants=[bbq]' tunables.bbq_alpha_us=1000
+  bbrgym evaluate output_dir=runs/mine resume=true
+"""
+_SCENARIO = """\
+Prints a scenario in its resolved form, the JSON that every world and the standalone program read.
+
+example:
+  bbrgym scenario rtt_fairness scenario.link.rate_mbps=50 > scenario.json
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    options = _parser().parse_args(arguments)
+    errors = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
+    try:
+        options.run(options)
+    except ConfigError as error:
+        errors.print(f"bbrgym: {error}")
+        return 2
+    except WorldError as error:
+        errors.print(f"bbrgym: {error}")
+        return 1
+    except KeyboardInterrupt:
+        errors.print("bbrgym: interrupted; with output_dir=DIR resume=true the finished runs are kept")
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="bbrgym", description="A Gymnasium for tuning BBR-family congestion control.")
+    parser.add_argument("--version", action="version", version=f"bbrgym {bbrgym.__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    raw = argparse.RawDescriptionHelpFormatter
+
+    command = commands.add_parser(
+        "evaluate",
+        help="compare variants on a scenario",
+        description=_EVALUATE,
+        epilog="options and their defaults:\n\n" + _shipped("evaluate.yaml"),
+        formatter_class=raw,
+    )
+    command.add_argument("overrides", nargs="*", metavar="OPTION=VALUE")
+    command.set_defaults(run=_evaluate)
+
+    command = commands.add_parser("list", help="show variants, tunables, scenarios and worlds")
+    command.set_defaults(run=_list)
+
+    command = commands.add_parser(
+        "scenario", help="print a scenario's resolved JSON", description=_SCENARIO, formatter_class=raw
+    )
+    command.add_argument("scenario", metavar="NAME", help="a shipped scenario or a file")
+    command.add_argument("overrides", nargs="*", metavar="scenario.FIELD=VALUE")
+    command.set_defaults(run=_scenario)
+    return parser
+
+
+def _shipped(name: str) -> str:
+    return (resources.files("bbrgym") / "conf" / name).read_text(encoding="utf-8")
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    config = compose_config("evaluate", options.overrides)
+    scenario = parse_scenario(_mapping(config.pop("scenario"), "scenario"))
+    resume = config.pop("resume")
+    if not isinstance(resume, bool):
+        raise ConfigError(f"resume: is {resume!r}, expected true or false")
+    output_dir = config.pop("output_dir")
+    if output_dir is None:
+        now = datetime.datetime.now().astimezone()
+        output_dir = Path("runs") / f"{scenario.name}-{now:%Y%m%d-%H%M%S}"
+    bar = _progress_bar()
+    task = bar.add_task("", total=None, runs="")
+
+    def show(progress: Progress) -> None:
+        bar.start()
+        runs = f"{progress.done_runs}/{progress.total_runs} runs"
+        bar.update(task, total=progress.total_s, completed=progress.done_s, runs=runs)
+
+    try:
+        summary = evaluate(scenario, output_dir=str(output_dir), resume=resume, on_progress=show, **config)
+    finally:
+        bar.stop()
+    console = _console()
+    console.print(summary_table(summary))
+    console.print(f"run folder: {output_dir}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _list(options: argparse.Namespace) -> None:  # noqa: ARG001
+    console = _console()
+    for table in listing():
+        console.print(table)
+
+
+def _scenario(options: argparse.Namespace) -> None:
+    overrides = [f"scenario={options.scenario}", *options.overrides]
+    config = compose_config("evaluate", overrides)
+    sys.stdout.write(parse_scenario(_mapping(config["scenario"], "scenario")).resolved_json() + "\n")
+
+
+def _console() -> Console:
+    """Of the terminal's width; where the output goes to a file or pipe, wide enough for any table."""
+    console = Console()
+    return console if console.is_terminal else Console(width=200)
+
+
+def _mapping(value: Any, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{name}: is {value!r}, expected a mapping of fields")
+    return value
+
+
+def _progress_bar() -> ProgressBar:
+    return ProgressBar(
+        TextColumn("{task.fields[runs]}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.completed:.0f} of {task.total:.0f} simulated s"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )

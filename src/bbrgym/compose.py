@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Composes a command's configuration from conf/ and the overrides of its command line (Hydra's grammar).
+
+Beside Hydra's own: ``scenario=`` takes a file too, and fields under ``scenario.`` and ``tunables.`` need no ``+``
+where the file does not have them, since a scenario's own checks know all fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from hydra.core.config_store import ConfigStore
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, OverrideType
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from bbrgym.errors import ConfigError, nearest
+from bbrgym.scenario_files import is_scenario_file, read_scenario
+
+_OPEN = ("scenario.", "tunables.")  # what lies under these is checked later, by models that know all fields
+_FILE_CONFIG = "file-of-the-command-line"
+
+
+def compose_config(name: str, overrides: Sequence[str]) -> dict[str, Any]:
+    """The configuration ``conf/<name>.yaml`` with overrides applied, as plain values.
+
+    Raises:
+        ConfigError: names the override, or the key in it, that cannot be.
+        ScenarioError: the scenario named cannot be read.
+    """
+    conf = Path(str(resources.files("bbrgym") / "conf"))
+    prepared = [_prepare(override, conf) for override in overrides]
+    known = _keys(OmegaConf.load(conf / f"{name}.yaml"), conf)
+    for override in prepared:
+        _refuse_unknown(override, known)
+    try:
+        with initialize_config_dir(str(conf), version_base="1.3"):
+            config = compose(name, overrides=[override.input_line or "" for override in prepared])
+        plain: Any = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+    except (HydraException, OmegaConfBaseException, ValueError, TypeError) as error:
+        reason = _one_line(error) + (f" ({_one_line(error.__cause__)})" if error.__cause__ else "")
+        raise ConfigError(f"cannot compose {' '.join(overrides)}: {reason}") from error
+    return {str(key): value for key, value in plain.items()}
+
+
+def _prepare(text: str, conf: Path) -> Override:
+    override = _parse(text)
+    key = override.key_or_group
+    if override.type is OverrideType.CHANGE and key.startswith(_OPEN):
+        return _parse(f"++{text}")
+    if override.type is OverrideType.CHANGE and (conf / key).is_dir():
+        return _parse(_group_override(key, override.value(), conf))
+    return override
+
+
+def _parse(text: str) -> Override:
+    try:
+        return OverridesParser.create().parse_override(text)
+    except HydraException as error:
+        raise ConfigError(f"{text!r} is no override like scenario.link.rate_mbps=50: {_one_line(error)}") from error
+
+
+def _group_override(group: str, choice: Any, conf: Path) -> str:
+    """``scenario=NAME`` or ``world=NAME`` as it is; a scenario's file becomes a configuration of Hydra's first."""
+    options = sorted(path.stem for path in (conf / group).glob("*.yaml"))
+    if choice in options:
+        return f"{group}={choice}"
+    if group == "scenario" and isinstance(choice, str) and is_scenario_file(choice):
+        ConfigStore.instance().store(group="scenario", name=_FILE_CONFIG, node=read_scenario(choice))
+        return f"scenario={_FILE_CONFIG}"
+    also = ", or a file (.yaml)" if group == "scenario" else ""
+    raise ConfigError(f"{group}: is {choice!r}; {nearest(str(choice), options)}{also}")
+
+
+def _keys(primary: Any, conf: Path) -> list[str]:
+    """Keys that a configuration has: its own and those of the groups in its defaults list."""
+    keys = [str(key) for key in primary if key != "defaults"]
+    for entry in primary.get("defaults", []):
+        if isinstance(entry, DictConfig):
+            ((group, option),) = entry.items()
+            fields = OmegaConf.load(conf / str(group) / f"{option!s}.yaml")
+            keys += [str(group), *(f"{group!s}.{field!s}" for field in fields)]
+    return keys
+
+
+def _refuse_unknown(override: Override, known: list[str]) -> None:
+    key = override.key_or_group
+    if not key.startswith(_OPEN) and key not in known:
+        options = [name for name in known if not name.startswith("scenario.")]
+        raise ConfigError(f"{key}: is no option; {nearest(key, options)}")
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split("See https://")[0].split())

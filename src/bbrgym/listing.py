@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What there is to choose from, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.table import Table
+
+from bbrgym.scenario_files import load_scenario, scenario_names
+from bbrgym.tunables import TUNABLES, VARIANTS
+from bbrgym.worlds import world_kinds
+
+
+def listing() -> Iterator[Table]:
+    """Variants, tunables, scenarios and worlds."""
+    yield variants_table()
+    yield tunables_table()
+    yield scenarios_table()
+    yield worlds_table()
+
+
+def variants_table() -> Table:
+    table = _table("Variants", "name", "tunables (and bbr's)", "source")
+    common = set(VARIANTS["bbr"].preset)
+    for variant in VARIANTS.values():
+        own = [name for name in variant.preset if name not in common]
+        every = "all" if len(variant.preset) == len(TUNABLES) else ", ".join(own)
+        table.add_row(variant.name, every or ("-" if not variant.preset else ", ".join(variant.preset)), variant.source)
+    return table
+
+
+def tunables_table() -> Table:
+    table = _table("Tunables", "name", "symbol", "unit", "default", "range", "scale", "source")
+    for tunable in TUNABLES.values():
+        table.add_row(
+            tunable.name,
+            tunable.symbol,
+            tunable.unit,
+            f"{tunable.default:.10g}",
+            f"{tunable.low:.10g} to {tunable.high:.10g}",
+            tunable.scale,
+            tunable.source,
+        )
+    return table
+
+
+def scenarios_table() -> Table:
+    table = _table("Scenarios", "name", "link", "flows", "duration")
+    for name in scenario_names():
+        scenario = load_scenario(name)
+        link = scenario.link
+        rate = f"{link.rate_mbps:g} Mbit/s" if link.rate_mbps is not None else str(link.trace_path)
+        flows = ", ".join(f"{flow.count} x {flow.rtt_ms:g} ms ({flow.role})" for flow in scenario.flows)
+        table.add_row(name, rate, flows, f"{scenario.duration_s:g} s")
+    return table
+
+
+def worlds_table() -> Table:
+    table = _table("Worlds", "name", "what it is")
+    for name, kind in world_kinds().items():
+        table.add_row(name, kind.meaning)
+    return table
+
+
+def _table(title: str, *headings: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table

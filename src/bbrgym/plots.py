@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The figures of a run folder."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from bbrgym.records import write_atomically
+from bbrgym.tables import Interval, flow_groups, goodput_columns, interval, per_run
+
+MAX_LINES = 8  # more flows than this are shown as the mean of each group
+SMOOTHING_S = 1.0
+DPI = 130
+# Okabe and Ito's colours, which the colour-blind can tell apart.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#000000")
+
+
+def write_figures(folder: Path, summary: pl.DataFrame, timeseries: pl.DataFrame) -> None:
+    """Writes goodput.png, queue_delay.png (both of the first seed) and summary.png (of all seeds)."""
+    first_seed = timeseries.filter(pl.col("seed") == timeseries["seed"][0])
+    for name, figure in (
+        ("goodput.png", goodput_over_time(first_seed)),
+        ("queue_delay.png", queue_delay_over_time(first_seed)),
+        ("summary.png", summary_bars(summary)),
+    ):
+        write_atomically(folder / name, FigureCanvasAgg(figure).print_png)
+
+
+def goodput_over_time(timeseries: pl.DataFrame) -> Figure:
+    """A panel per variant, a line per flow: goodput in Mbit/s, averaged over a second."""
+    groups = flow_groups(timeseries["flow"].unique(maintain_order=True).to_list())
+    if sum(map(len, groups.values())) <= MAX_LINES:
+        groups = {name: [name] for names in groups.values() for name in names}
+    figure, panels = _panels(timeseries, "goodput (Mbit/s)")
+    for variant, panel in panels.items():
+        rows = timeseries.filter(pl.col("variant") == variant)
+        for colour, (label, names) in zip(_colours(len(groups)), groups.items(), strict=True):
+            mean = (
+                rows.filter(pl.col("flow").is_in(names) & (pl.col("active") > 0))
+                .group_by("time_s", maintain_order=True)
+                .agg(pl.col("goodput_mbps").mean())
+            )
+            suffix = f" (mean of {len(names)})" if len(names) > 1 else ""
+            _line(panel, mean["time_s"], mean["goodput_mbps"], colour, label + suffix)
+    next(iter(panels.values())).set_ylim(bottom=0)  # the panels share their scale
+    _legend_of_first(figure, panels)
+    return figure
+
+
+def queue_delay_over_time(timeseries: pl.DataFrame) -> Figure:
+    """A panel per variant: the queueing delay at the bottleneck in ms, averaged over a second."""
+    figure, panels = _panels(timeseries, "queueing delay (ms)")
+    for variant, panel in panels.items():
+        rows = timeseries.filter(pl.col("variant") == variant).unique("time_s", keep="first", maintain_order=True)
+        _line(panel, rows["time_s"], rows["link_queue_delay_mean_ms"], COLOURS[0], None)
+    next(iter(panels.values())).set_ylim(bottom=0)
+    return figure
+
+
+def summary_bars(summary: pl.DataFrame) -> Figure:
+    """Goodput, queueing delay and score of each variant, with 95 % intervals where there are several seeds."""
+    runs = per_run(summary)
+    variants = runs["variant"].unique(maintain_order=True).to_list()
+    figure = Figure(figsize=(11, 1.4 + 0.42 * len(variants)), dpi=DPI, layout="constrained")
+    axes = figure.subplots(1, 3, sharey=True, width_ratios=(1.6, 1, 1))
+    _bars(axes[0], runs, variants, goodput_columns(runs))
+    axes[0].set_xlabel("goodput (Mbit/s)")
+    _bars(axes[1], runs, variants, {"queue_delay_ms": ""})
+    axes[1].set_xlabel("queueing delay (ms)")
+    _bars(axes[2], runs, variants, {"score": ""})
+    axes[2].set_xlabel("score (0: fair share, no queue)")
+    axes[0].set_yticks(range(len(variants)), variants)
+    axes[0].invert_yaxis()
+    if len(goodput_columns(runs)) > 1:
+        axes[0].legend(frameon=False, fontsize="small", loc="best")
+    seeds = summary["seed"].n_unique()
+    figure.suptitle(f"{summary['scenario'][0]} on {summary['world'][0]}, {seeds} seed{'s' if seeds > 1 else ''}")
+    return figure
+
+
+def _panels(timeseries: pl.DataFrame, what: str) -> tuple[Figure, dict[str, Axes]]:
+    variants = timeseries["variant"].unique(maintain_order=True).to_list()
+    columns = min(len(variants), 2)
+    rows = math.ceil(len(variants) / columns)
+    figure = Figure(figsize=(5.5 * columns, 0.7 + 1.7 * rows), dpi=DPI, layout="constrained")
+    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    for axis in axes[len(variants) :]:
+        axis.set_visible(False)
+    panels = dict(zip(variants, axes, strict=False))
+    for index, (variant, panel) in enumerate(panels.items()):
+        panel.set_title(variant, fontsize="medium", loc="left")
+        _tidy(panel)
+        if index + columns >= len(variants):  # nothing below it
+            panel.set_xlabel("time (s)")
+            panel.tick_params(labelbottom=True)
+    figure.supylabel(what, fontsize="medium")
+    figure.suptitle(f"{timeseries['scenario'][0]} on {timeseries['world'][0]}, seed {timeseries['seed'][0]}")
+    return figure, panels
+
+
+def _line(panel: Axes, time_s: pl.Series, values: pl.Series, colour: str, label: str | None) -> None:
+    step_s = time_s[0] if len(time_s) > 0 else SMOOTHING_S
+    width = max(1, round(SMOOTHING_S / step_s))
+    panel.plot(time_s, values.rolling_mean(width, min_samples=1), color=colour, label=label, linewidth=1.2)
+
+
+def _bars(axis: Axes, runs: pl.DataFrame, variants: list[str], columns: dict[str, str]) -> None:
+    height = 0.8 / len(columns)
+    for index, (colour, (column, label)) in enumerate(zip(_colours(len(columns)), columns.items(), strict=True)):
+        intervals = [_interval_of(runs.filter(pl.col("variant") == variant)[column]) for variant in variants]
+        axis.barh(
+            np.arange(len(variants)) + (index - (len(columns) - 1) / 2) * height,
+            [i.mean for i in intervals],
+            height=height,
+            xerr=[i.half_width for i in intervals],
+            color=colour,
+            label=label,
+            error_kw={"elinewidth": 1, "capsize": 2},
+        )
+    _tidy(axis)
+
+
+def _interval_of(values: pl.Series) -> Interval:
+    return interval(values.cast(pl.Float64).fill_null(math.nan).to_numpy())
+
+
+def _tidy(axis: Axes) -> None:
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(alpha=0.25)
+    axis.set_axisbelow(True)
+
+
+def _legend_of_first(figure: Figure, panels: dict[str, Axes]) -> None:
+    first = next(iter(panels.values()))
+    handles, labels = first.get_legend_handles_labels()
+    if len(handles) > 1:
+        figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+
+
+def _colours(count: int) -> list[str]:
+    return [COLOURS[index % len(COLOURS)] for index in range(count)]

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Base of the validated models, and what is wrong with one in one sentence."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from bbrgym.errors import nearest
+
+
+class FieldProblem(ValueError):
+    """A problem with a field, by its path within the model that raises it."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(problem)
+        self.path = path
+        self.problem = problem
+
+
+def _number(value: Any) -> Any:
+    """Plain Python numbers for NumPy's; booleans and everything else pass on to be refused."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    return float(value) if isinstance(value, numbers.Real) else value
+
+
+def _whole_number(value: Any) -> Any:
+    """As `_number`, and whole floats (2e6) as integers."""
+    value = _number(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _sequence(value: Any) -> Any:
+    if not isinstance(value, list | tuple):
+        raise FieldProblem("", f"is {shown(value)}, expected a list")
+    return tuple(value)
+
+
+def shown(value: Any) -> str:
+    """A value as an error message shows it: like Python, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+Float = Annotated[float, BeforeValidator(_number)]
+Whole = Annotated[int, BeforeValidator(_whole_number)]
+
+T = TypeVar("T")
+List = Annotated[tuple[T, ...], Field(strict=False), BeforeValidator(_sequence)]
+
+
+class Model(BaseModel):
+    """Base of all parts: unknown fields, NaN, infinities and values of another type are refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+# ---- what pydantic says, in our words -----------------------------------------------------------------
+
+_BOUNDS = {
+    "greater_than": ("gt", "a number >"),
+    "greater_than_equal": ("ge", "a number >="),
+    "less_than": ("lt", "a number <"),
+    "less_than_equal": ("le", "a number <="),
+}
+_TYPES = {
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_parsing_size": "a smaller number",
+    "bool_type": "true or false",
+    "string_type": "a text",
+    "dict_type": "a mapping of names to values",
+    "model_type": "a mapping of fields",
+    "model_attributes_type": "a mapping of fields",
+}
+_TAGGED = {"loss", "app"}  # after these pydantic's location names the kind as well
+
+
+def first_problem(error: ValidationError, model: type[BaseModel]) -> tuple[str, str]:
+    """Path and description of what to correct first."""
+    # A misspelt field comes before the missing one that it leaves behind.
+    errors = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
+    path, problem = _translate(errors[0], model)
+    return path, problem if len(errors) == 1 else f"{problem} (and {len(errors) - 1} more)"
+
+
+def _translate(error: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
+    path = _path(error["loc"])
+    kind, context, value = error["type"], error.get("ctx", {}), error.get("input")
+    if kind == "value_error" and isinstance(context["error"], FieldProblem):
+        inner = context["error"]
+        return _join(path, inner.path), inner.problem
+    if kind == "missing":
+        return path, "is missing"
+    if kind == "extra_forbidden":
+        return path, f"is no field; {nearest(str(error['loc'][-1]), _fields_at(model, error['loc'][:-1]))}"
+    if kind in _BOUNDS:
+        key, words = _BOUNDS[kind]
+        return path, f"is {shown(value)}, expected {words} {context[key]:g}"
+    if kind in _TYPES:
+        return path, f"is {shown(value)}, expected {_TYPES[kind]}"
+    if kind == "too_short":
+        return path, f"is {shown(value)}, expected at least {context['min_length']}"
+    if kind == "literal_error":
+        return path, f"is {shown(value)}, expected one of {context['expected']}"
+    if kind == "union_tag_invalid":
+        return _join(path, "kind"), f"is {shown(context['tag'])}, expected one of {context['expected_tags']}"
+    if kind == "union_tag_not_found":
+        return _join(path, "kind"), f"is missing in {shown(value)}"
+    if kind == "string_pattern_mismatch":
+        return path, f"is {shown(value)}, expected letters, digits, '_', '.' and '-', beginning with a letter or digit"
+    return path, f"is {shown(value)}: {error['msg']}"
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    path = ""
+    for before, part in zip((None, *location), location, strict=False):
+        if before not in _TAGGED:
+            path = f"{path}[{part}]" if isinstance(part, int) else _join(path, part)
+    return path
+
+
+def _join(path: str, part: str) -> str:
+    separator = "." if path and part and not part.startswith("[") else ""
+    return f"{path}{separator}{part}"
+
+
+def _fields_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    """Names of the fields at a location, found in the model's JSON schema."""
+    schema = model.model_json_schema()
+    definitions = schema.get("$defs", {})
+    at = schema
+    for part in location:
+        at = _step(at, part, definitions)
+    return list(at["properties"])
+
+
+def _step(schema: dict[str, Any], part: int | str, definitions: dict[str, Any]) -> dict[str, Any]:
+    if "discriminator" in schema:
+        target: dict[str, Any] = {"$ref": schema["discriminator"]["mapping"][part]}
+    elif isinstance(part, int):
+        target = schema["items"]
+    else:
+        target = schema["properties"][part]
+    options = [option for option in target.get("anyOf", [target]) if option.get("type") != "null"]
+    target = options[0]
+    return definitions[target["$ref"].rsplit("/", 1)[1]] if "$ref" in target else target
