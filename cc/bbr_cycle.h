@@ -46,26 +46,33 @@ static inline void bbr_enter_probe_bw(struct bbr_state *bbr, uint64_t delivered_
     bbr_advance_cycle(bbr, delivered_time_us);
 }
 
+/* The gain that is paced at: PG scales the table's on the way up, possibly to below 1. */
+static inline int64_t bbr_paced_gain_q16(const struct bbr_state *bbr, const struct cc_params *params)
+{
+    int64_t gain_q16 = bbr_phase_gain_q16(bbr, params);
+
+    if (bbr->cycle_index == 0 && !bbr->policer.in_use && cc_has(params, CC_GAIN_SCALE))
+        gain_q16 = pg_scale_gain_q16(params, bbr, gain_q16);
+    return gain_q16;
+}
+
 static inline bool bbr_phase_is_over(const struct bbr_state *bbr, const struct cc_params *params,
                                      const struct cc_sample *rs, uint64_t pacing_Bps)
 {
-    int64_t gain_q16 = bbr_phase_gain_q16(bbr, params);
+    int64_t gain_q16 = bbr_paced_gain_q16(bbr, params);
+    int64_t target_gain_q16 = params->pg_end_test == 1 ? gain_q16 : bbr_phase_gain_q16(bbr, params);
     uint64_t elapsed_us = cc_sub_sat(rs->delivered_time_us, bbr->cycle_time_us);
     bool full_length = elapsed_us > bbr->min_rtt_us;
     uint64_t bw_Bps = bbr_max_bw_Bps(bbr);
 
-    if (gain_q16 == CC_Q16_ONE) {
-        if (cc_has(params, CC_GAIN_SCALE))
-            return elapsed_us > pg_cruise_phase_us(params, bbr);
-        return full_length;
-    }
+    if (gain_q16 == CC_Q16_ONE)
+        return cc_has(params, CC_GAIN_SCALE) ? elapsed_us > pg_cruise_phase_us(params, bbr) : full_length;
     if (gain_q16 > CC_Q16_ONE) {
         if (cc_has(params, CC_PROBE_CAP) && bbq_caps_probe(bbr, params))
             return bbq_probe_is_over(bbr, params, elapsed_us);
-        if (cc_has(params, CC_GAIN_SCALE) && params->pg_end_test == 1)
-            gain_q16 = pg_scale_gain_q16(params, bbr, gain_q16);
-        return full_length && (rs->lost_pkts > 0 ||
-                               rs->prior_in_flight_pkts >= bbr_inflight_pkts(bbr, pacing_Bps, bw_Bps, gain_q16));
+        return full_length &&
+               (rs->lost_pkts > 0 ||
+                rs->prior_in_flight_pkts >= bbr_inflight_pkts(bbr, pacing_Bps, bw_Bps, target_gain_q16));
     }
     if (cc_has(params, CC_PROBE_CAP) && params->bbq_drain_to_bdp == 1)
         return rs->prior_in_flight_pkts <= bbr_bdp_pkts(bbr, bw_Bps, CC_Q16_ONE);
@@ -91,10 +98,8 @@ static inline void bbr_update_gains(struct bbr_state *bbr, const struct cc_param
         bbr->cwnd_gain_q16 = BBR_HIGH_GAIN_Q16;
         break;
     case BBR_PROBE_BW:
-        bbr->pacing_gain_q16 = bbr_phase_gain_q16(bbr, params);
+        bbr->pacing_gain_q16 = bbr_paced_gain_q16(bbr, params);
         bbr->cwnd_gain_q16 = params->bbr_cwnd_gain_q16;
-        if (bbr->cycle_index == 0 && !bbr->policer.in_use && cc_has(params, CC_GAIN_SCALE))
-            bbr->pacing_gain_q16 = pg_scale_gain_q16(params, bbr, bbr->pacing_gain_q16);
         break;
     default:
         bbr->pacing_gain_q16 = CC_Q16_ONE;

@@ -447,6 +447,10 @@ TcpLinuxSocket::SendAgain(std::size_t index)
     const auto below_una = static_cast<uint32_t>(m_board.At(index).bytes.begin - m_una_offset);
     Emit(payload->Copy(), m_una + SequenceNumber32(below_una), true);
     AfterSend(payload->GetSize());
+    if (index == 0)
+    {
+        ArmRto(); // the timer is the head's (tcp_xmit_retransmit_queue)
+    }
 }
 
 /** Puts the TCP header on and hands the segment to IP. */

@@ -190,6 +190,16 @@ def test_pg_cruise_phases_last_a_sixth_of_tinterval() -> None:
     assert 30_000 < path.now_us - start_us <= 32_000
 
 
+def test_pg_a_gain_scaled_below_one_does_not_hold_the_flow_in_probe_up() -> None:
+    path = Path("bbr-pg-inv", rtt_us=10_000, srtt_us=30_000)
+    path.until_probe_bw()
+    path.until(PROBE_BW + 0, prior_in_flight_pkts=10_000)
+    assert path.state["pacing_gain_q16"] < 65536
+    for _ in range(20):
+        state = path.ack(prior_in_flight_pkts=1000)
+    assert state["phase"] != PROBE_BW + 0
+
+
 # ---- the table ----
 
 
