@@ -215,7 +215,7 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
     def _take(self, scenario: Scenario) -> None:
         self._scenario = _with_variant(scenario, self._variant)
         self._flows = self._scenario.resolved().flows
-        self._learners = np.array([i for i, flow in enumerate(self._flows) if flow.role == "learner"], np.intp)
+        self._learners = _learners_of(self._scenario)
         if not len(self._learners):
             raise ConfigError(f"scenario {scenario.name!r} has no flow with role learner: nothing would be controlled")
         self._base_rtt_ms = np.array([flow.rtt_ms for flow in self._flows])
@@ -226,16 +226,14 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
         if unknown:
             raise ConfigError(f"reset options: {sorted(unknown)}, allowed is scenario")
         if "scenario" in options:
-            learners = len(self._learners)
-            before = self._scenario
-            self._take(load_scenario(options["scenario"]))
-            if len(self._learners) != learners:
-                wanted = len(self._learners)
-                self._take(before)
+            scenario = load_scenario(options["scenario"])
+            learners = len(_learners_of(scenario))
+            if learners != len(self._learners):
                 raise ConfigError(
-                    f"reset options: scenario has {wanted} learner flows, this environment was made for {learners}; "
-                    "make another one for it"
+                    f"reset options: scenario {scenario.name!r} has {learners} flows with role learner, this "
+                    f"environment was made for {len(self._learners)}: make another one for it"
                 )
+            self._take(scenario)
 
     def _values_in_force(self, world: World) -> dict[str, float]:
         """Of the first learner flow; a scenario can give each its own."""
@@ -250,6 +248,11 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
             "flow_stats": world.flow_stats().copy(),
             "link_stats": world.link_stats().copy(),
         }
+
+
+def _learners_of(scenario: Scenario) -> NDArray[np.intp]:
+    flows = scenario.resolved().flows
+    return np.array([i for i, flow in enumerate(flows) if flow.role == "learner"], np.intp)
 
 
 def _with_variant(scenario: Scenario, variant: str) -> Scenario:

@@ -54,20 +54,18 @@ def throughput(interval: Interval) -> float:
 
 def delay(interval: Interval) -> float:
     """RTT against propagation alone; a flow without an RTT sample yet counts as at its base."""
-    rtt_ms = interval.flows["rtt_mean_ms"][interval.learners]
-    base_ms = interval.base_rtt_ms[interval.learners]
     if not len(interval.learners):
         return 0.0
-    ratios = np.where(rtt_ms > 0, rtt_ms / base_ms, 1.0)
-    return 0.0 - float(np.mean(np.clip(np.log2(ratios), 0.0, -_FLOOR_LOG2)))
+    ratios = interval.flows["rtt_mean_ms"][interval.learners] / interval.base_rtt_ms[interval.learners]
+    return 0.0 - float(np.mean(np.log2(np.clip(ratios, 1.0, 2.0**-_FLOOR_LOG2))))
 
 
 def loss(interval: Interval) -> float:
     """Packets really dropped, of those sent in the same interval."""
-    dropped = interval.flows["dropped_pkts"][interval.learners]
-    sent = interval.flows["sent_pkts"][interval.learners]
     if not len(interval.learners):
         return 0.0
+    dropped = interval.flows["dropped_pkts"][interval.learners]
+    sent = interval.flows["sent_pkts"][interval.learners]
     return 0.0 - float(np.mean(np.minimum(dropped / np.maximum(sent, 1.0), 1.0)))
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from processes import ends_within, has_computed, open_fds, wait_until, workers
@@ -17,7 +18,7 @@ import bbrgym
 
 
 def shared_memory_names():
-    return sorted(os.listdir("/dev/shm"))
+    return sorted(path.name for path in Path("/dev/shm").iterdir())
 
 
 def advance_until(world, misbehaves_at_s):
@@ -83,7 +84,7 @@ def test_what_the_engine_refuses_is_the_callers_mistake(make_odd):
 
 def test_an_engine_that_is_not_there(monkeypatch):
     bbrgym.worlds.register_world("nowhere", engine="no_such_engine", meaning="cannot be imported")
-    with pytest.raises(bbrgym.WorldError, match="the worker exited with code 1; .*\n(.*\n)*.*no_such_engine"):
+    with pytest.raises(bbrgym.WorldError, match=r"the worker exited with code 1; .*\n(.*\n)*.*no_such_engine"):
         bbrgym.make_world("nowhere", "steady")
 
 
@@ -92,7 +93,7 @@ def test_what_a_worker_writes_does_not_pile_up(make_odd, capfd):
     while not world.done:
         world.advance(0.5)
     [worker] = workers()
-    assert os.stat(f"/proc/{worker.pid}/fd/2").st_size <= 1 << 20
+    assert Path(f"/proc/{worker.pid}/fd/2").stat().st_size <= 1 << 20
     assert capfd.readouterr() == ("", "")
 
 

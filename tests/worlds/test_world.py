@@ -133,7 +133,7 @@ def test_a_wrong_tunable_is_refused_and_nothing_is_set(short_scenario, flow, val
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf")])
 def test_an_advance_needs_a_length(world, seconds):
-    with pytest.raises(bbrgym.ConfigError, match="advance: .* allowed is a finite number of seconds above 0"):
+    with pytest.raises(bbrgym.ConfigError, match=r"advance: .* allowed is a finite number of seconds above 0"):
         world.advance(seconds)
     assert world.now_s == 0.0
 

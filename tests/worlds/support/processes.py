@@ -4,20 +4,21 @@
 import os
 import select
 import time
+from pathlib import Path
 
 import psutil
 
 
 def workers(owner_pid=None):
     """The living workers of a process, this one unless given."""
-    living = []
-    for child in psutil.Process(owner_pid).children():
-        try:
-            if any(word.endswith("worlds/worker.py") for word in child.cmdline()):
-                living.append(child)
-        except psutil.NoSuchProcess:
-            continue
-    return living
+    return [child for child in psutil.Process(owner_pid).children() if _is_worker(child)]
+
+
+def _is_worker(process):
+    try:
+        return any(word.endswith("worlds/worker.py") for word in process.cmdline())
+    except psutil.NoSuchProcess:
+        return False
 
 
 def wait_until(condition, timeout_s=20.0):
@@ -42,4 +43,4 @@ def ends_within(pid_fd, timeout_s):
 
 def open_fds():
     """Number of this process's descriptors."""
-    return len(os.listdir("/proc/self/fd"))
+    return len(list(Path("/proc/self/fd").iterdir()))

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import sys
+from pathlib import Path
+
+import pytest
+
+import bbrgym.envs  # noqa: F401 - registers the environments
+
+sys.path.append(str(Path(__file__).parent / "support"))
+
+
+@pytest.fixture
+def short_scenario():
+    """Two learners and a competitor for 3 s on a lossy link with a small queue."""
+    return {
+        "name": "short",
+        "duration_s": 3.0,
+        "link": {"rate_mbps": 8.0, "queue": {"size_bdp": 0.5}, "loss": {"kind": "bernoulli", "rate": 0.005}},
+        "flows": [
+            {"name": "near", "cc": "bbr", "rtt_ms": 20.0},
+            {"name": "competitor", "cc": "cubic", "rtt_ms": 40.0, "role": "background"},
+            {"name": "far", "cc": "bbr", "rtt_ms": 60.0, "start_s": 0.5, "stop_s": 2.5},
+        ],
+    }

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import multiprocessing
+import warnings
+
+import gymnasium
+import numpy as np
+import psutil
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import bbrgym
+from bbrgym.envs.observation import FEATURES
+
+pytest.importorskip("stable_baselines3", reason="the checker of Stable-Baselines3 needs it")
+from stable_baselines3.common.env_checker import check_env as check_env_sb3
+
+
+@pytest.fixture
+def make(short_scenario):
+    """Makes bbrgym/Tune-v0 on the short scenario and closes it."""
+    made = []
+
+    def make_one(**options):
+        made.append(gymnasium.make("bbrgym/Tune-v0", **{"scenario": short_scenario, **options}))
+        return made[-1]
+
+    yield make_one
+    for env in made:
+        env.close()
+
+
+def play(env, seed, actions=None):
+    """An episode: everything that the env returned."""
+    observation, info = env.reset(seed=seed)
+    seen = [(observation, 0.0, info)]
+    truncated = False
+    while not truncated:
+        action = env.unwrapped.default_action if actions is None else actions.sample()
+        observation, reward, terminated, truncated, info = env.step(action)
+        assert not terminated
+        seen.append((observation, reward, info))
+    return seen
+
+
+def as_bytes(seen):
+    return [(o.tobytes(), r, i["flow_stats"].tobytes(), i["link_stats"].tobytes()) for o, r, i in seen]
+
+
+@pytest.mark.parametrize("checker", [check_env, check_env_sb3], ids=["gymnasium", "sb3"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"variant": "bbr-mix", "stack": 4},
+        {"variant": "bbr-pg", "tunables": ["pg_trand_high_us"], "features": ["rtt_mean", "lost"]},
+        {"render_mode": "rgb_array", "isolation": "none"},
+    ],
+    ids=str,
+)
+def test_checkers_have_no_complaint(make, checker, options):
+    env = make(**options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        checker(env.unwrapped, **({"skip_render_check": True} if options.get("isolation") == "none" else {}))
+
+
+@pytest.mark.parametrize("variant", [name for name, variant in bbrgym.VARIANTS.items() if variant.preset])
+def test_observations_are_in_bounds_whatever_is_done(make, variant):
+    env = make(variant=variant, stack=2, control_interval_s=0.05)
+    env.action_space.seed(1)
+    for observation, reward, _ in play(env, 1, env.action_space):
+        assert env.observation_space.contains(observation)
+        assert np.isfinite(reward)
+
+
+def test_the_shapes(make):
+    env = make(variant="bbq", stack=2)
+    tunables = len(bbrgym.VARIANTS["bbq"].preset)
+    assert env.action_space.shape == (tunables,)
+    assert env.observation_space.shape == (2 * (2 * len(FEATURES) + tunables),)
+    assert make(tunables=["bbq_beta"], features=["cwnd"]).observation_space.shape == (3,)
+
+
+def test_an_episode_is_the_scenario(make):
+    env = make(control_interval_s=0.4)
+    seen = play(env, 9)
+    assert [round(info["now_s"], 6) for _, _, info in seen] == [0.0, 0.4, 0.8, 1.2, 1.6, 2.0, 2.4, 2.8, 3.0]
+    with pytest.raises(gymnasium.error.ResetNeeded, match=r"call reset\(\) first"):
+        env.step(env.unwrapped.default_action)
+    env.reset()
+    env.step(env.unwrapped.default_action)
+
+
+def test_a_step_needs_a_reset(make):
+    env = make().unwrapped
+    with pytest.raises(gymnasium.error.ResetNeeded, match=r"call reset\(\) first"):
+        env.step(env.default_action)
+
+
+def test_the_seed_reaches_the_simulator_and_repeats_it(make):
+    env, other = make(), make()
+    assert env.reset(seed=5)[1]["seed"] == 5
+    first = as_bytes(play(env, 5))
+    assert as_bytes(play(env, 5)) == first
+    assert as_bytes(play(other, 5)) == first
+    assert as_bytes(play(other, 6)) != first
+
+
+def test_without_a_seed_each_run_has_its_own_drawn_from_the_last_one(make):
+    drawn = []
+    for _ in range(2):
+        env = make()
+        env.reset(seed=5)
+        drawn.append([env.reset()[1]["seed"] for _ in range(3)])
+    assert drawn[0] == drawn[1]
+    assert len({5, *drawn[0]}) == 4
+
+
+def test_the_default_action_changes_nothing(make, short_scenario):
+    last = play(make(variant="bbq"), 3)[-1][2]
+    for flow in short_scenario["flows"]:
+        if flow.get("role") != "background":
+            flow["cc"] = "bbq"
+    with bbrgym.make_world("ns3", short_scenario, seed=3) as world:
+        while not world.done:
+            world.advance(0.1)
+        assert world.flow_stats().tobytes() == last["flow_stats"].tobytes()
+
+
+def test_the_action_sets_every_learner_and_no_other(make):
+    env = make(variant="bbq", tunables=["bbr_cwnd_gain", "bbq_alpha_us"])
+    env.reset(seed=1)
+    *_, info = env.step(np.array([1.0, -1.0], np.float32))
+    assert info["tunables"] == {"bbr_cwnd_gain": 4.0, "bbq_alpha_us": 500.0}
+    world = env.unwrapped._world
+    set_to = world.tunables()[:, world.tunable_names.index("bbr_cwnd_gain")]
+    assert set_to.tolist() == [4.0, pytest.approx(np.nan, nan_ok=True), 4.0]
+
+
+def test_the_starting_setting_is_the_scenarios(make, short_scenario):
+    short_scenario["flows"][0] |= {"cc": "bbq", "tunables": {"bbq_alpha_us": 1500.0}}
+    env = make(scenario=short_scenario, variant="bbq", tunables=["bbq_alpha_us"], features=["active"])
+    observation, info = env.reset(seed=1)
+    assert info["tunables"] == {"bbq_alpha_us": 1500.0}
+    assert observation[-1] == pytest.approx(np.log(3) / np.log(100))
+    assert env.unwrapped.default_action[0] == pytest.approx(2 * np.log(6) / np.log(100) - 1)
+
+
+def test_the_reward_is_the_weighted_sum_of_its_terms(make):
+    weights = {"throughput": 1.0, "delay": 0.25, "loss": 10.0, "fairness": 2.0, "change": 0.5}
+    env = make(reward_weights=weights)
+    env.action_space.seed(2)
+    paid = play(env, 2, env.action_space)[1:]
+    for _, reward, info in paid:
+        assert reward == pytest.approx(sum(weights[name] * value for name, value in info["reward_terms"].items()))
+    for name in weights:
+        assert len({info["reward_terms"][name] for _, _, info in paid}) > 3
+
+
+def test_options_change_the_scenario(make, short_scenario):
+    env = make()
+    env.reset(seed=1)
+    faster = {**short_scenario, "name": "faster", "link": {**short_scenario["link"], "rate_mbps": 20.0}}
+    _, info = env.reset(seed=1, options={"scenario": faster})
+    assert info["scenario"] == "faster"
+    assert env.reset(seed=1)[1]["scenario"] == "faster"
+    with pytest.raises(
+        bbrgym.ConfigError, match="'steady' has 1 flows with role learner, this environment was made for 2"
+    ):
+        env.reset(options={"scenario": "steady"})
+    with pytest.raises(bbrgym.ConfigError, match=r"reset options: \['scenrio'\], allowed is scenario"):
+        env.reset(options={"scenrio": "steady"})
+    assert env.reset(seed=1)[1]["scenario"] == "faster"
+
+
+def worker_of(env):
+    return psutil.Process(env.unwrapped._world._worker._process.pid)
+
+
+def test_a_broken_world_is_an_error_and_a_reset_goes_on(make):
+    env = make()
+    first = as_bytes(play(env, 4))
+    env.reset(seed=4)
+    env.step(env.unwrapped.default_action)
+    worker_of(env).kill()
+    with pytest.raises(
+        bbrgym.WorldError, match=r"scenario 'short', seed 4, at 0\.1 s: the worker was killed by SIGKILL"
+    ):
+        env.step(env.unwrapped.default_action)
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step(env.unwrapped.default_action)
+    assert as_bytes(play(env, 4)) == first
+    worker_of(env).kill()
+    with pytest.raises(bbrgym.WorldError, match="seed 8, at 0 s: the worker was killed by SIGKILL"):
+        env.reset(seed=8)
+    assert as_bytes(play(env, 4)) == first
+
+
+def test_close_ends_the_worker_and_may_come_again(make):
+    env = make()
+    env.reset(seed=1)
+    worker = worker_of(env)
+    env.close()
+    env.close()
+    assert not worker.is_running()
+
+
+def test_the_picture_grows_with_the_run(make):
+    env = make(render_mode="rgb_array")
+    env.reset(seed=1)
+    pictures = [env.render()]
+    for _ in range(5):
+        env.step(env.unwrapped.default_action)
+    pictures.append(env.render())
+    for picture in pictures:
+        assert picture.shape == (720, 960, 3)
+        assert picture.dtype == np.uint8
+    assert (pictures[0] != pictures[1]).any(axis=2).mean() > 0.001
+    env.reset(seed=1)
+    assert np.array_equal(env.render(), pictures[0])
+
+
+def test_without_a_render_mode_there_is_no_picture(make):
+    env = make().unwrapped
+    env.reset(seed=1)
+    assert env.render() is None
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_other_processes_make_it_too(method):
+    from elsewhere import first_steps
+
+    context = multiprocessing.get_context(method)
+    with context.Pool(2) as pool:
+        there = pool.map_async(first_steps, [7, 7]).get(60.0)
+    assert there == [first_steps(7)] * 2
+
+
+def test_a_vector_of_them(make):
+    envs = gymnasium.make_vec(
+        "bbrgym/Tune-v0", num_envs=2, vectorization_mode="async", vector_kwargs={"context": "spawn"}, scenario="steady"
+    )
+    observations, _ = envs.reset(seed=[3, 4])
+    assert observations.shape == (2, *envs.single_observation_space.shape)
+    *_, info = envs.step(envs.action_space.sample())
+    assert info["seed"].tolist() == [3, 4]
+    assert set(info["reward_terms"]) >= {"throughput", "delay"}
+    envs.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"control_interval_s": 0.0}, "control_interval_s: 0.0, allowed is a finite number above 0"),
+        ({"variant": "cubic"}, "variant 'cubic' has no tunables"),
+        ({"variant": "bbqq"}, "did you mean bbq"),
+        ({"scenario": "stedy"}, "did you mean steady"),
+        ({"tunables": ["plus_alpha"]}, "'plus_alpha' is not one of bbq's"),
+        ({"features": ["cwmd"]}, "did you mean cwnd"),
+        ({"reward_weights": {"delai": 1}}, "did you mean delay"),
+    ],
+)
+def test_wrong_arguments(make, options, text):
+    with pytest.raises(bbrgym.ConfigError, match=text):
+        make(**options)
+
+
+def test_a_world_that_is_not_there(make):
+    with pytest.raises(bbrgym.ConfigError, match="world 'ns4': did you mean ns3"):
+        make(world="ns4").reset()
+
+
+def test_a_scenario_without_learners(make, short_scenario):
+    for flow in short_scenario["flows"]:
+        flow["role"] = "fixed"
+    with pytest.raises(bbrgym.ConfigError, match="'short' has no flow with role learner"):
+        make(scenario=short_scenario)

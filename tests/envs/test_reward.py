@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bbrgym
+from bbrgym.envs.reward import TERMS, Interval, Reward
+
+
+def interval(
+    goodput, rtt=None, base=None, active=None, learners=None, moved=(0.0,), rate=10.0, sent=100.0, dropped=0.0
+):
+    flows = len(goodput)
+    active = np.ones(flows) if active is None else np.array(active, float)
+    learners = range(flows) if learners is None else learners
+    return Interval(
+        flows={
+            "active": active,
+            "goodput_mbps": np.array(goodput, float),
+            "rtt_mean_ms": np.full(flows, 10.0) if rtt is None else np.array(rtt, float),
+            "dropped_pkts": np.full(flows, dropped),
+            "sent_pkts": np.full(flows, sent),
+        },
+        link={"rate_mbps": rate},
+        learners=np.array([i for i in learners if active[i]], np.intp),
+        base_rtt_ms=np.full(flows, 10.0) if base is None else np.array(base, float),
+        payload_fraction=0.8,
+        moved=np.array(moved, np.float32),
+    )
+
+
+def term(name, *args, **kwargs):
+    return Reward().terms(interval(*args, **kwargs))[name]
+
+
+def test_throughput():
+    assert term("throughput", [8.0]) == 0.0
+    assert term("throughput", [4.0, 4.0]) == 0.0
+    assert term("throughput", [2.0, 8.0]) == 0.0  # a half and twice the share
+    assert term("throughput", [2.0, 8.0], learners=[0]) == -1.0
+    assert term("throughput", [2.0, 0.0], learners=[0], active=[1, 0]) == -2.0
+    assert term("throughput", [0.0]) == -6.0
+    assert term("throughput", [8.0], rate=0.0) == 0.0
+
+
+def test_delay():
+    assert term("delay", [1.0], rtt=[10.0]) == 0.0
+    assert term("delay", [1.0], rtt=[40.0]) == -2.0
+    assert term("delay", [1.0, 1.0], rtt=[40.0, 100.0], base=[10.0, 100.0]) == -1.0
+    assert term("delay", [1.0], rtt=[0.0]) == 0.0  # no sample yet
+    assert term("delay", [1.0], rtt=[9.9]) == 0.0
+    assert term("delay", [1.0], rtt=[1e6]) == -6.0
+
+
+def test_loss():
+    assert term("loss", [1.0], dropped=0.0) == 0.0
+    assert term("loss", [1.0], dropped=25.0) == -0.25
+    assert term("loss", [1.0], sent=0.0, dropped=5.0) == -1.0
+
+
+def test_fairness():
+    assert term("fairness", [3.0, 3.0, 3.0]) == 0.0
+    assert term("fairness", [9.0, 0.0, 0.0]) == pytest.approx(1 / 3 - 1)
+    assert term("fairness", [9.0, 0.0, 9.0], active=[1, 0, 1]) == 0.0
+    assert term("fairness", [0.0, 0.0]) == 0.0
+
+
+def test_change():
+    assert term("change", [1.0], moved=[0.0, 0.0]) == 0.0
+    assert term("change", [1.0], moved=[2.0, 0.0]) == -0.5
+
+
+def test_without_an_active_learner_nothing_is_paid_but_the_change():
+    terms = Reward().terms(interval([5.0, 5.0], learners=[], moved=[2.0]))
+    assert terms == {"throughput": 0, "delay": 0, "loss": 0, "fairness": 0, "change": -1.0}
+
+
+@given(st.data(), st.integers(1, 5))
+def test_terms_stay_in_their_ranges(data, flows):
+    def numbers(low, high):
+        return data.draw(st.lists(st.floats(low, high), min_size=flows, max_size=flows))
+
+    active = data.draw(st.lists(st.booleans(), min_size=flows, max_size=flows))
+    terms = Reward().terms(
+        interval(
+            goodput=np.minimum(numbers(0, 1e3), 8.0),
+            rtt=numbers(0, 1e6),
+            base=numbers(0.01, 1e4),
+            active=active,
+            moved=numbers(0, 2),
+            sent=data.draw(st.floats(0, 1e6)),
+            dropped=data.draw(st.floats(0, 1e6)),
+        )
+    )
+    assert set(terms) == set(TERMS)
+    for name, value in terms.items():
+        high = np.log2(flows) if TERMS[name].high == "log2(flows)" else float(TERMS[name].high)
+        assert float(TERMS[name].low) <= value <= high + 1e-12
+
+
+@given(st.dictionaries(st.sampled_from(list(TERMS)), st.floats(-10, 10)))
+def test_the_total_is_the_weighted_sum(weights):
+    reward = Reward(weights)
+    terms = reward.terms(interval([2.0, 5.0], rtt=[20.0, 30.0], dropped=3.0, moved=[0.5]))
+    assert reward.total(terms) == pytest.approx(sum(weights.get(name, 0.0) * terms[name] for name in TERMS))
+
+
+def test_the_default_is_the_score():
+    assert Reward().weights == {"throughput": 1.0, "delay": 0.5, "loss": 0.0, "fairness": 0.0, "change": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("weights", "text"),
+    [
+        ({"delai": 1.0}, "reward_weights: 'delai': did you mean delay"),
+        ({"delay": float("nan")}, r"reward_weights\['delay'\]: nan, allowed is a finite number"),
+    ],
+)
+def test_wrong_weights(weights, text):
+    with pytest.raises(bbrgym.ConfigError, match=text):
+        Reward(weights)
