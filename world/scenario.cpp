@@ -19,6 +19,8 @@ using Json = nlohmann::json;
 constexpr double INF = std::numeric_limits<double>::infinity();
 constexpr double MAX_S = 1e6;         // keeps every time far from the range of int64 nanoseconds
 constexpr double MAX_MBPS = 1e6;      // 1 Tbit/s
+constexpr double MIN_MBPS = 1e-3;     // 1 kbit/s
+constexpr double MIN_BURST_S = 1e-3;  // shorter ones would be all events and no packets
 constexpr double MAX_BYTES = 4e9;     // ns-3 counts queues in uint32
 constexpr double MAX_MSS_BYTES = 65000;
 constexpr double MIN_MSS_BYTES = 64;
@@ -87,7 +89,8 @@ class Object
 
     int64_t TimeNs(const char* key, double ns_per_unit, bool above_0 = false) const
     {
-        return std::llround(Number(key, {0, MAX_S * 1e9 / ns_per_unit, above_0}) * ns_per_unit);
+        const double low = above_0 ? 1 / ns_per_unit : 0;
+        return std::llround(Number(key, {low, MAX_S * 1e9 / ns_per_unit}) * ns_per_unit);
     }
 
     uint64_t Count(const char* key, Range range) const
@@ -100,7 +103,7 @@ class Object
         return static_cast<uint64_t>(number);
     }
 
-    double RateBps(const char* key) const { return Number(key, {0, MAX_MBPS, true}) * 1e6; }
+    double RateBps(const char* key) const { return Number(key, {MIN_MBPS, MAX_MBPS}) * 1e6; }
 
     double Probability(const char* key) const { return Number(key, {0, 1}); }
 
@@ -160,7 +163,7 @@ Kind(const Json& json, const std::string& path, const std::set<std::string>& all
 }
 
 Queue
-ParseQueue(const Json& json)
+ParseQueue(const Json& json, uint32_t packet_bytes)
 {
     const Object object(json, "link.queue", {"kind", "size_bytes", "size_packets", "red", "codel"});
     const std::string kind = Kind(json, "link.queue", {"droptail", "red", "codel"});
@@ -175,7 +178,7 @@ ParseQueue(const Json& json)
     }
     else
     {
-        queue.size_packets = object.Count("size_packets", {1, MAX_BYTES / MAX_MSS_BYTES});
+        queue.size_packets = object.Count("size_packets", {1, std::floor(MAX_BYTES / packet_bytes)});
     }
     if (kind == "red")
     {
@@ -282,7 +285,7 @@ ParseChanges(const Json& json, const Link& link)
 }
 
 Link
-ParseLink(const Json& json)
+ParseLink(const Json& json, uint32_t packet_bytes)
 {
     const Object object(json, "link", {"rate_mbps", "trace", "delay_ms", "queue", "loss", "changes"});
     Link link;
@@ -299,7 +302,7 @@ ParseLink(const Json& json)
         link.trace = ParseTrace(object["trace"]);
     }
     link.delay_ns = object.TimeNs("delay_ms", 1e6);
-    link.queue = ParseQueue(object["queue"]);
+    link.queue = ParseQueue(object["queue"], packet_bytes);
     link.loss = ParseLoss(object["loss"]);
     link.changes = ParseChanges(object.Array("changes"), link);
     return link;
@@ -317,8 +320,8 @@ ParseApp(const Json& json, const std::string& path)
     {
         const Object app(json, path, {"kind", "rate_mbps", "on_s", "off_s", "random"});
         return OnOff{app.RateBps("rate_mbps"),
-                     app.TimeNs("on_s", 1e9, true),
-                     app.TimeNs("off_s", 1e9, true),
+                     std::llround(app.Number("on_s", {MIN_BURST_S, MAX_S}) * 1e9),
+                     std::llround(app.Number("off_s", {MIN_BURST_S, MAX_S}) * 1e9),
                      app.Flag("random")};
     }
     const Object bulk(json, path, {"kind"});
@@ -391,7 +394,7 @@ ParseScenario(const std::string& text)
         throw ScenarioError("warmup_s", "is " + object["warmup_s"].dump() + ", expected a number < duration_s");
     }
     scenario.mss_bytes = static_cast<uint32_t>(object.Count("mss_bytes", {MIN_MSS_BYTES, MAX_MSS_BYTES}));
-    scenario.link = ParseLink(object["link"]);
+    scenario.link = ParseLink(object["link"], scenario.mss_bytes + HEADER_BYTES);
     const Json& flows = object.Array("flows");
     if (flows.empty() || flows.size() > 10'000)
     {

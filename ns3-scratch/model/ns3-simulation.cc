@@ -221,6 +221,8 @@ class Ns3Simulation::Network : public MeasuredWorld, public BottleneckObserver
     void AddFlow(std::size_t flow);
     FlowSlot MakeSender(std::size_t flow) const;
     void ScheduleChanges();
+    void PauseAfter(int64_t step_ns);
+    void PauseWhenInstantIsOver(uint64_t events_before);
     void ShowTunables(std::size_t flow);
     void ApplyTunables();
     std::span<double> TunablesOf(std::size_t flow) const;
@@ -490,10 +492,32 @@ Ns3Simulation::Network::Advance(double duration_s)
     const int64_t step_ns = std::min<int64_t>(std::llround(std::min(duration_s * 1e9, 9e18)), left_ns);
     if (step_ns > 0)
     {
-        Simulator::Stop(NanoSeconds(step_ns));
+        PauseAfter(step_ns);
         Simulator::Run();
     }
     m_measurement.TakeInterval(m_tables.flow_stats, m_tables.link_stats);
+}
+
+/** An interval holds all events of its last instant, so that the size of the steps changes nothing. */
+void
+Ns3Simulation::Network::PauseAfter(int64_t step_ns)
+{
+    Simulator::Schedule(NanoSeconds(step_ns), &Network::PauseWhenInstantIsOver, this, 0);
+}
+
+/** Comes again, after everything else that is due now, until it is the only thing that is due. */
+void
+Ns3Simulation::Network::PauseWhenInstantIsOver(uint64_t events_before)
+{
+    const uint64_t events = Simulator::GetEventCount();
+    if (events == events_before + 1)
+    {
+        Simulator::Stop();
+    }
+    else
+    {
+        Simulator::ScheduleNow(&Network::PauseWhenInstantIsOver, this, events);
+    }
 }
 
 void

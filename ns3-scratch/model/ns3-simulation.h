@@ -60,7 +60,7 @@ class Ns3Simulation
     void TraceAcks(std::size_t flow, std::size_t max_rows);
     const std::vector<ns3::AckRecord>& AckTrace(std::size_t flow) const;
 
-    /** Ends the simulation and frees ns-3 for the next one. */
+    /** Ends the simulation and frees ns-3 for the next one; nothing else may be asked of this one. */
     void Close();
 
   private:

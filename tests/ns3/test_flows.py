@@ -29,7 +29,7 @@ def test_cbr_above_capacity_fills_the_link(run):
 
 def test_on_off_sends_while_on(simulate):
     app = {"kind": "onoff", "rate_mbps": 2.0, "on_s": 1.0, "off_s": 2.0, "random": False}
-    simulation = simulate(scenario(flow(app=app), duration_s=9))
+    simulation = simulate(scenario(flow(app=app, start_s=0.001), duration_s=9))
     sent = []
     for _ in range(9):
         simulation.advance(1)

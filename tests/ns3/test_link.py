@@ -147,6 +147,15 @@ def test_gilbert_elliott_loss_has_its_mean_and_comes_in_bursts(run):
     assert sent_and_lost(run, {"kind": "gilbert_elliott", **frozen})[1] == 0
 
 
+def test_flows_come_up_through_heavy_loss(run):
+    """SYNs are lost as well: each is tried again after 1, 2, 4, ... s, and the RTT is taken from none of them."""
+    flows = [flow(f"f{i}", cc="bbr", rtt_ms=20.0) for i in range(12)]
+    summary = run(scenario(*flows, duration_s=40, warmup_s=20, loss={"kind": "bernoulli", "rate": 0.3}))
+    for index in range(len(flows)):
+        assert summary.flow("goodput_mbps", index) > 0.05
+        assert 20 < summary.flow("rtt_min_ms", index) < 100
+
+
 def test_loss_comes_after_the_departure_is_counted(run):
     summary = run(scenario(flow(cc="bbr"), loss={"kind": "bernoulli", "rate": 0.1}))
     delivered = summary.flow("throughput_mbps") * 0.9 * PAYLOAD_RATIO
