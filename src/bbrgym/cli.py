@@ -105,17 +105,18 @@ def _evaluate(options: argparse.Namespace) -> None:
         now = datetime.datetime.now().astimezone()
         output_dir = Path("runs") / f"{scenario.name}-{now:%Y%m%d-%H%M%S}"
     bar = _progress_bar()
-    task = bar.add_task("", total=None, runs="")
+    task = bar.add_task("", runs="")
 
     def show(progress: Progress) -> None:
-        bar.start()
         runs = f"{progress.done_runs}/{progress.total_runs} runs"
         bar.update(task, total=progress.total_s, completed=progress.done_s, runs=runs)
+        bar.start()
 
     try:
         summary = evaluate(scenario, output_dir=str(output_dir), resume=resume, on_progress=show, **config)
     finally:
-        bar.stop()
+        if bar.live.is_started:
+            bar.stop()
     console = _console()
     console.print(summary_table(summary))
     console.print(f"run folder: {output_dir}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+#   make demo    sets everything up, compares the variants on the RTT-fairness scenario
+#   make test    sets everything up, runs all tests against the installed wheel
+#   make check   style, types
+#   make docs    regenerates the generated parts of README.md and docs/
+#   make clean   removes what the above made
+#
+# Set-up needs Python 3.10 or newer, a C/C++ compiler, make and pip; it fills .venv/, build/ and dist/ only. Each
+# step leaves a stamp when it is done, so a second call is quick and an interrupted one is taken up again.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+STAMPS := $(VENV)/stamps
+
+BUILD_NEEDS := pip scikit-build-core pybind11 nlohmann-json cmake ninja
+SOURCES := $(shell find cc world ns3-scratch cmake src envs agents conf -type f \
+	! -name '*.so' ! -name '*.pyc' ! -name '.*') CMakeLists.txt pyproject.toml LICENSE README.md
+
+.PHONY: demo test check docs clean
+.DELETE_ON_ERROR:
+
+demo: $(STAMPS)/package
+	$(BIN)/bbrgym evaluate scenario=rtt_fairness \
+		'variants=[bbr,bbr-plus,bbr-acd,bbq,bbr-pg,bbr-pg-inv,cubic]'
+
+test: $(STAMPS)/test
+	$(BIN)/python -P -m pytest
+
+check: $(STAMPS)/dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+docs: $(STAMPS)/package
+	$(BIN)/python docs/generate.py
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+# ---- set-up -------------------------------------------------------------------------------------------
+
+# Debian's python3 has no ensurepip without python3-venv; then the machine's pip does its work.
+$(STAMPS)/venv:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "bbrgym needs Python 3.10 or newer; make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV) || { $(PYTHON) -m venv --without-pip $(VENV) && \
+		$(PYTHON) -m pip --python $(BIN)/python install pip; }
+	mkdir -p $(STAMPS)
+	touch $@
+
+$(STAMPS)/build: constraints.txt | $(STAMPS)/venv
+	$(PIP) install --quiet -c constraints.txt $(BUILD_NEEDS)
+	touch $@
+
+$(STAMPS)/wheel: $(SOURCES) $(STAMPS)/build
+	rm -rf dist
+	$(PIP) wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	touch $@
+
+$(STAMPS)/package: $(STAMPS)/wheel
+	$(PIP) uninstall --quiet --yes bbrgym
+	$(PIP) install --quiet -c constraints.txt dist/bbrgym-*.whl
+	touch $@
+
+# torch first and in one version: nothing that only asks for "torch" may take another, larger one.
+$(STAMPS)/test: constraints.txt $(STAMPS)/package
+	$(PIP) install --quiet -c constraints.txt torch==2.13.0
+	$(PIP) install --quiet -c constraints.txt "$$(echo dist/bbrgym-*.whl)[test]"
+	touch $@
+
+$(STAMPS)/dev: constraints.txt $(STAMPS)/test
+	$(PIP) install --quiet -c constraints.txt "$$(echo dist/bbrgym-*.whl)[dev]"
+	touch $@
