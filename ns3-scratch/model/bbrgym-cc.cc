@@ -308,6 +308,7 @@ TcpBbrgym::CongControl(Ptr<TcpSocketState> tcb,
         m_stock.MarkAppLimited(linux_sample);
     }
     Publish(tcb);
+    tcb->m_ssThresh = GetSsThresh(tcb, 0); // where the socket will put the window when recovery ends
 }
 
 } // namespace ns3

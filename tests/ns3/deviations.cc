@@ -101,6 +101,7 @@ struct Network
     std::vector<std::pair<double, double>> rate_mbps_at;
     std::vector<std::pair<double, double>> blackouts_s; ///< (from, to): everything sent is dropped
     uint32_t run = 1;
+    std::string controller = "ns3::WatchedBbr"; ///< on the stock socket
 };
 
 struct Recording
@@ -111,6 +112,8 @@ struct Recording
     uint64_t retransmitted_pkts = 0;
     double goodput_mbps = 0;
     double max_cwnd_bytes = 0;
+    double final_bw_mbps = 0; ///< of a TcpBbrgym on the stock socket
+    double bbq_alpha_us = 0;
     std::vector<double> retransmit_times_s;
     std::vector<double> send_times_s;
 };
@@ -211,7 +214,7 @@ Run(const Network& network, bool ours)
     Config::SetDefault("ns3::TcpSocket::DataRetries", UintegerValue(1000));
     Config::SetDefault("ns3::TcpSocketBase::Timestamp", BooleanValue(network.timestamps));
     Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(MilliSeconds(200)));
-    Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(WatchedBbr::GetTypeId()));
+    Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(TypeId::LookupByName(network.controller)));
 
     std::vector<Recording> recordings(network.flows);
     std::vector<Ptr<PacketSink>> sinks;
@@ -344,6 +347,16 @@ Run(const Network& network, bool ours)
                 });
                 finish.push_back([&recording, linux_socket] {
                     recording.rto_count = linux_socket->GetSenderStats().rto_count;
+                });
+                return;
+            }
+            if (const auto bbrgym = DynamicCast<TcpBbrgym>(StockSocket::Controller(socket)))
+            {
+                finish.push_back([&recording, bbrgym] {
+                    recording.final_bw_mbps = double(cc_bw_Bps(&bbrgym->GetState())) * 8e-6;
+                    DoubleValue alpha(NAN);
+                    bbrgym->GetAttributeFailSafe("BbqAlphaUs", alpha);
+                    recording.bbq_alpha_us = alpha.Get();
                 });
                 return;
             }
@@ -843,6 +856,29 @@ D24(bool ours)
     Print("unpaced_share", unpaced / double(r.retransmit_times_s.size()));
 }
 
+/** Our controllers by name on ns-3's own socket, as any script can have them; always "ours". */
+void
+OnStockSocket(bool)
+{
+    for (const char* name : {"Bbr", "BbrPlus", "BbrAcd", "Bbq", "BbrPg", "BbrMix", "Cubic", "Reno"})
+    {
+        Network n;
+        n.controller = std::string("ns3::TcpBbrgym") + name;
+        n.queue_pkts = 60;
+        n.loss = 0.0005;
+        const auto r = Run(n, false)[0];
+        const double bdp = PayloadCapacityMbps(n) * 1e6 / 8 * 2 * n.one_way_ms / 1e3;
+        std::printf("goodput_share_%s %.6g\n", name, r.goodput_mbps / PayloadCapacityMbps(n));
+        std::printf("bandwidth_%s %.6g\n", name, r.final_bw_mbps / PayloadCapacityMbps(n));
+        std::printf("max_cwnd_bdp_%s %.6g\n", name, r.max_cwnd_bytes / bdp);
+    }
+    Config::SetDefault("ns3::TcpBbrgymBbq::BbqAlphaUs", DoubleValue(1500));
+    Network n;
+    n.controller = "ns3::TcpBbrgymBbq";
+    n.duration_s = 1;
+    Print("bbq_alpha_us", Run(n, false)[0].bbq_alpha_us);
+}
+
 void
 D26(bool ours)
 {
@@ -862,7 +898,7 @@ main(int argc, char** argv)
         {"D1", D1},   {"D2", D2},   {"D3", D3},         {"D4", D4},   {"D5", D5},   {"D6", D6},
         {"D7", D7},   {"D8", D8},   {"D9", D9},         {"D11", D11D12}, {"D13", D13},
         {"D14", D14}, {"D15", D15}, {"D16", D16},       {"D17", D17}, {"D18", D18}, {"D19", D19},
-        {"D22", D22}, {"D24", D24}, {"D26", D26},
+        {"D22", D22}, {"D24", D24}, {"D26", D26}, {"SOCKET", OnStockSocket},
     };
     if (argc != 3 || !experiments.count(argv[1]) || (std::string(argv[2]) != "stock" && std::string(argv[2]) != "ours"))
     {

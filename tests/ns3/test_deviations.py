@@ -191,3 +191,14 @@ def test_d26_startup_gain_is_the_kernels(both: Both) -> None:
     stock, ours = both
     assert stock["startup_gain"] == pytest.approx(2.89, abs=0.005), "no margin, 2.89"
     assert ours["startup_gain"] == pytest.approx(739 / 256 * 0.99, abs=0.01)
+
+
+def test_socket_of_ns3_runs_our_controllers_by_name(program: Path) -> None:
+    measured = measure(program, "SOCKET", "ours")
+    for name in ("Bbr", "BbrPlus", "BbrAcd", "Bbq", "BbrPg", "BbrMix"):
+        assert measured[f"goodput_share_{name}"] > 0.85
+        assert 0.9 < measured[f"bandwidth_{name}"] < 1.02, "the rate sample is repaired (D1)"
+        assert measured[f"max_cwnd_bdp_{name}"] < 4, "and the window (D3)"
+    for name in ("Cubic", "Reno"):
+        assert measured[f"goodput_share_{name}"] > 0.4
+    assert measured["bbq_alpha_us"] == 1500, "set through the attribute system"
