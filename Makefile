@@ -26,8 +26,10 @@ demo: $(STAMPS)/package
 	$(BIN)/bbrgym evaluate scenario=rtt_fairness \
 		'variants=[bbr,bbr-plus,bbr-acd,bbq,bbr-pg,bbr-pg-inv,cubic]'
 
+# The build tree goes along for the tests that compare with ns-3's own classes in C++.
 test: $(STAMPS)/test
-	$(BIN)/python -P -m pytest
+	PATH="$(CURDIR)/$(BIN):$$PATH" BBRGYM_BUILD_DIR="$$(dirname "$$(ls -t build/*/CMakeCache.txt | head -1)")" \
+		$(BIN)/python -P -m pytest
 
 check: $(STAMPS)/dev
 	$(BIN)/ruff check

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module", autouse=True)
 def program() -> Path:
-    build = Path(str(BUILD_DIR))
+    build = Path(str(BUILD_DIR)).resolve()
     made = subprocess.run(
         ["cmake", "--build", str(build), "--target", "deviations"],
         capture_output=True,
