@@ -20,6 +20,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 import weakref
 from contextlib import ExitStack
 from dataclasses import replace
@@ -34,6 +35,7 @@ _SCRIPT = str(Path(__file__).with_name("worker.py"))
 _KILL_TIMEOUT_S = 10.0
 _MAX_TIMEOUT_MS = 2**31 - 1
 _LOOKS = 50
+_QUICK_S = 200e-6
 _STDERR_TAIL_BYTES = 4096
 _STDERR_TAIL_LINES = 20
 
@@ -60,6 +62,7 @@ class _Worker:
             held.callback(_kill, self._process, os.getpid())
             pid_fd = os.pidfd_open(self._process.pid)
             held.callback(os.close, pid_fd)
+            self._is_quick = False
             self._poll = select.poll()
             self._poll.register(self._done_fd, select.POLLIN)
             self._poll.register(pid_fd, select.POLLIN)
@@ -84,7 +87,7 @@ class _Worker:
         """Sends a command and waits for its end; raises _WorkerFailure."""
         self.memory.words[Word.COMMAND] = command
         os.eventfd_write(self._command_fd, 1)
-        ready = self._look() or self._poll.poll(min(timeout_s * 1000.0, _MAX_TIMEOUT_MS))
+        ready = self._wait(timeout_s)
         for fd, _ in ready:
             if fd == self._done_fd:
                 os.eventfd_read(fd)
@@ -93,14 +96,23 @@ class _Worker:
             raise _WorkerFailure(f"the worker {self._how_it_died()}{self._last_words()}")
         raise _WorkerFailure(f"no answer within {timeout_s:g} s (timeout_s sets how long to wait){self._last_words()}")
 
-    def _look(self) -> list[tuple[int, int]]:
-        """Looks for a while before sleeping: waking a sleeping thread on an idle core costs more than a short step."""
-        for _ in range(_LOOKS):
+    def _wait(self, timeout_s: float) -> list[tuple[int, int]]:
+        """Descriptors that are ready, none after the timeout.
+
+        Where the last answer came at once, looks for the next one before sleeping: to be woken on an idle core takes
+        longer than a short step.
+        """
+        begin_s = time.perf_counter()
+        ready: list[tuple[int, int]] = []
+        for _ in range(_LOOKS if self._is_quick else 0):
             ready = self._poll.poll(0)
             if ready:
-                return ready
-            os.sched_yield()
-        return []
+                break
+            os.sched_yield()  # the worker may want this core
+        else:
+            ready = self._poll.poll(min(timeout_s * 1000.0, _MAX_TIMEOUT_MS))
+        self._is_quick = time.perf_counter() - begin_s < _QUICK_S
+        return ready
 
     def _how_it_died(self) -> str:
         code = self._process.wait(_KILL_TIMEOUT_S)
