@@ -19,12 +19,12 @@
 
 /* ---- pacing (H1, H12) ---- */
 
-static inline uint64_t bbr_pacing_for_Bps(uint64_t bw_Bps, int64_t gain_q16)
+static inline uint64_t bbr_pacing_for_Bps(const struct bbr_state *bbr, uint64_t bw_Bps, int64_t gain_q16)
 {
     uint64_t rate_Bps = cc_mul_div(cc_scale(bw_Bps, gain_q16), 100 - BBR_PACING_MARGIN_PERCENT, 100);
 
-    /* Below UINT64_MAX, which means unpaced, and never a rate that sends nothing. */
-    return cc_max_u64(cc_min_u64(rate_Bps, UINT64_MAX - 1), 1);
+    /* Below UINT64_MAX, which means unpaced, and never a rate at which nothing leaves. */
+    return cc_max_u64(cc_min_u64(rate_Bps, UINT64_MAX - 1), bbr->mss_bytes / BBR_SLOWEST_PKT_S + 1);
 }
 
 static inline void bbr_init_pacing(struct cc_state *state)
@@ -36,13 +36,13 @@ static inline void bbr_init_pacing(struct cc_state *state)
         rtt_us = bbr->srtt_us;
         bbr->has_seen_rtt = true;
     }
-    state->pacing_Bps = bbr_pacing_for_Bps(bbr_rate_Bps(bbr, state->cwnd_pkts, rtt_us), BBR_HIGH_GAIN_Q16);
+    state->pacing_Bps = bbr_pacing_for_Bps(bbr, bbr_rate_Bps(bbr, state->cwnd_pkts, rtt_us), BBR_HIGH_GAIN_Q16);
 }
 
 static inline void bbr_set_pacing(struct cc_state *state, uint64_t bw_Bps, int64_t gain_q16)
 {
     struct bbr_state *bbr = &state->bbr;
-    uint64_t rate_Bps = bbr_pacing_for_Bps(bw_Bps, gain_q16);
+    uint64_t rate_Bps = bbr_pacing_for_Bps(bbr, bw_Bps, gain_q16);
 
     if (!bbr->has_seen_rtt && bbr->srtt_us != 0)
         bbr_init_pacing(state);
@@ -55,6 +55,7 @@ static inline void bbr_set_pacing(struct cc_state *state, uint64_t bw_Bps, int64
 /*
  * Deducts losses, and on entering and leaving recovery holds the window to what was delivered or restores it.
  * Returns true if that decides the window for this ACK. BBR-ACD asks first whether the loss was congestion.
+ * Linux lets the window fall below the floor while it conserves packets; here the floor always holds.
  */
 static inline bool bbr_recover_or_restore(struct cc_state *state, const struct cc_params *params,
                                           const struct cc_sample *rs, uint64_t bw_Bps, uint32_t *cwnd_pkts)
@@ -117,7 +118,7 @@ static inline void bbr_set_cwnd(struct cc_state *state, const struct cc_params *
 
         if (bbr->full_bw_reached)
             cwnd = cc_clamp_to_u32(cc_min_u64(grown_pkts, target_pkts));
-        else if (cwnd < target_pkts || rs->delivered_pkts < state->initial_cwnd_pkts)
+        else if (cwnd < target_pkts || rs->delivered_pkts < BBR_INIT_CWND_PKTS)
             cwnd = cc_clamp_to_u32(grown_pkts);
         cwnd = cc_max_u32(cwnd, BBR_CWND_FLOOR_PKTS);
     }
@@ -134,7 +135,8 @@ static inline void bbr_init(struct cc_state *state, const struct cc_params *para
 
     bbr->mode = BBR_STARTUP;
     bbr->mss_bytes = cc_max_u32(start->mss_bytes, 1);
-    bbr->min_rtt_us = start->min_rtt_us;
+    bbr->bw_window_rounds = BBR_BW_WINDOW_ROUNDS;
+    bbr->min_rtt_us = cc_max_u64(start->min_rtt_us, 1);
     bbr->min_rtt_stamp_us = start->now_us;
     bbr->srtt_us = start->srtt_us;
     bbr->delivered_time_us = start->now_us;

@@ -16,6 +16,14 @@
 #include "mech_gain_scale.h"
 #include "mech_probe_cap.h"
 
+/* Takes back what the up phase added. */
+static inline int64_t bbr_down_gain_q16(const struct cc_params *params)
+{
+    int64_t gain_q16 = 2 * CC_Q16_ONE - params->bbr_up_gain_q16;
+
+    return gain_q16 > BBR_DOWN_GAIN_MIN_Q16 ? gain_q16 : BBR_DOWN_GAIN_MIN_Q16;
+}
+
 /* Gain of the current phase by the table; PG's scaling comes on top of it. */
 static inline int64_t bbr_phase_gain_q16(const struct bbr_state *bbr, const struct cc_params *params)
 {
@@ -25,7 +33,7 @@ static inline int64_t bbr_phase_gain_q16(const struct bbr_state *bbr, const stru
     case 0:
         return params->bbr_up_gain_q16;
     case 1:
-        return 2 * CC_Q16_ONE - params->bbr_up_gain_q16;
+        return bbr_down_gain_q16(params);
     default:
         return CC_Q16_ONE;
     }
@@ -46,7 +54,7 @@ static inline void bbr_enter_probe_bw(struct bbr_state *bbr, uint64_t delivered_
     bbr_advance_cycle(bbr, delivered_time_us);
 }
 
-/* The gain that is paced at: PG scales the table's on the way up, possibly to below 1. */
+/* The gain to pace at: PG scales the table's on the way up, possibly to below 1. */
 static inline int64_t bbr_paced_gain_q16(const struct bbr_state *bbr, const struct cc_params *params)
 {
     int64_t gain_q16 = bbr_phase_gain_q16(bbr, params);
@@ -56,11 +64,11 @@ static inline int64_t bbr_paced_gain_q16(const struct bbr_state *bbr, const stru
     return gain_q16;
 }
 
+/* By the gain in effect, which is the last ACK's: not yet that of a phase entered since (Linux). */
 static inline bool bbr_phase_is_over(const struct bbr_state *bbr, const struct cc_params *params,
                                      const struct cc_sample *rs, uint64_t pacing_Bps)
 {
-    int64_t gain_q16 = bbr_paced_gain_q16(bbr, params);
-    int64_t target_gain_q16 = params->pg_end_test == 1 ? gain_q16 : bbr_phase_gain_q16(bbr, params);
+    int64_t gain_q16 = bbr->pacing_gain_q16;
     uint64_t elapsed_us = cc_sub_sat(rs->delivered_time_us, bbr->cycle_time_us);
     bool full_length = elapsed_us > bbr->min_rtt_us;
     uint64_t bw_Bps = bbr_max_bw_Bps(bbr);
@@ -70,12 +78,13 @@ static inline bool bbr_phase_is_over(const struct bbr_state *bbr, const struct c
     if (gain_q16 > CC_Q16_ONE) {
         if (cc_has(params, CC_PROBE_CAP) && bbq_caps_probe(bbr, params))
             return bbq_probe_is_over(bbr, params, elapsed_us);
-        return full_length &&
-               (rs->lost_pkts > 0 ||
-                rs->prior_in_flight_pkts >= bbr_inflight_pkts(bbr, pacing_Bps, bw_Bps, target_gain_q16));
+        if (cc_has(params, CC_GAIN_SCALE) && params->pg_end_test == 0)
+            gain_q16 = bbr_phase_gain_q16(bbr, params);
+        return full_length && (rs->lost_pkts > 0 ||
+                               rs->prior_in_flight_pkts >= bbr_inflight_pkts(bbr, pacing_Bps, bw_Bps, gain_q16));
     }
     if (cc_has(params, CC_PROBE_CAP) && params->bbq_drain_to_bdp == 1)
-        return rs->prior_in_flight_pkts <= bbr_bdp_pkts(bbr, bw_Bps, CC_Q16_ONE);
+        return rs->prior_in_flight_pkts <= bbq_drain_target_pkts(bbr, bw_Bps);
     return full_length || rs->prior_in_flight_pkts <= bbr_inflight_pkts(bbr, pacing_Bps, bw_Bps, CC_Q16_ONE);
 }
 

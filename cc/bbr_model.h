@@ -20,7 +20,7 @@
 static inline void bbr_update_bandwidth(struct bbr_state *bbr, const struct cc_params *params,
                                         const struct cc_sample *rs)
 {
-    uint64_t bw_Bps, window_rounds;
+    uint64_t bw_Bps;
 
     bbr->round_start = false;
     if (rs->sample_pkts < 0 || rs->interval_us <= 0)
@@ -30,15 +30,16 @@ static inline void bbr_update_bandwidth(struct bbr_state *bbr, const struct cc_p
         bbr->round_count++;
         bbr->round_start = true;
         bbr->packet_conservation = false;
+        bbr->bw_window_rounds =
+            cc_has(params, CC_GAIN_SCALE) ? pg_bw_window_rounds(params, bbr) : BBR_BW_WINDOW_ROUNDS;
     }
     if (bbr_policer_update(bbr, rs))
         bbr_enter_probe_bw(bbr, rs->delivered_time_us);
 
     bw_Bps = bbr_rate_Bps(bbr, (uint64_t)rs->sample_pkts, (uint64_t)rs->interval_us);
-    window_rounds = cc_has(params, CC_GAIN_SCALE) ? pg_bw_window_rounds(params, bbr) : BBR_BW_WINDOW_ROUNDS;
     /* An application-limited sample only shows that the path has at least that much. */
     if (!rs->is_app_limited || bw_Bps >= bbr_max_bw_Bps(bbr))
-        cc_max_filter_update(&bbr->bw_filter, bbr->round_count, window_rounds, bw_Bps);
+        cc_max_filter_update(&bbr->bw_filter, bbr->round_count, bbr->bw_window_rounds, bw_Bps);
 }
 
 static inline void bbr_check_full_pipe(struct bbr_state *bbr, const struct cc_sample *rs)
@@ -129,13 +130,14 @@ static inline void bbr_update_min_rtt(struct cc_state *state, const struct cc_pa
     struct bbr_state *bbr = &state->bbr;
     bool expired = rs->now_us > cc_add_sat(bbr->min_rtt_stamp_us, bbr_probe_rtt_interval_us(bbr, params));
 
-    if (rs->rtt_us >= 0 &&
-        ((uint64_t)rs->rtt_us <= bbr->min_rtt_us || (expired && !rs->is_ack_delayed))) {
+    bool replace = expired && !rs->is_ack_delayed;
+
+    if (rs->rtt_us >= 0 && ((uint64_t)rs->rtt_us <= bbr->min_rtt_us || replace)) {
         bbr->min_rtt_us = cc_max_u64((uint64_t)rs->rtt_us, 1);
         bbr->min_rtt_stamp_us = rs->now_us;
     }
     if (cc_has(params, CC_PROBE_CAP))
-        bbq_watch_queue(bbr, params, rs);
+        bbq_watch_queue(bbr, params, rs, replace);
     if (expired && !bbr->idle_restart && bbr->mode != BBR_PROBE_RTT) {
         bbr->mode = BBR_PROBE_RTT;
         bbr_save_cwnd(bbr, state->cwnd_pkts);

@@ -17,8 +17,11 @@
 #define BBR_CWND_FLOOR_PKTS 4           /* lets a receiver that ACKs every other packet keep two ACKs going */
 #define BBR_FULL_BW_GROWTH_Q16 81920    /* 1.25: less growth than that in a round is a plateau */
 #define BBR_FULL_BW_ROUNDS 3            /* three: receive windows may grow in two */
+#define BBR_DOWN_GAIN_MIN_Q16 19661     /* 0.3: an up gain of 2 must not stop the flow on the way down */
 #define BBR_PACING_MARGIN_PERCENT 1     /* paces 1 % below the estimate to keep the queue short */
 #define BBR_UNKNOWN_RTT_US 1000         /* nominal RTT before the first sample */
+#define BBR_INIT_CWND_PKTS 10           /* Linux TCP_INIT_CWND, whatever the connection began with */
+#define BBR_SLOWEST_PKT_S 64            /* paces a packet in 64 s at least: less than the longest timeout, 120 s */
 
 enum bbr_mode { BBR_STARTUP = 0, BBR_DRAIN = 1, BBR_PROBE_BW = 2, BBR_PROBE_RTT = 3 };
 
@@ -50,6 +53,7 @@ struct bbr_state {
 
     /* path model */
     struct cc_max_filter bw_filter; /* time is the round count */
+    uint64_t bw_window_rounds;
     uint64_t min_rtt_us;            /* CC_RTT_UNKNOWN_US: none yet */
     uint64_t min_rtt_stamp_us;
     uint64_t srtt_us; /* the connection's, 0: none yet */
@@ -88,7 +92,7 @@ struct bbr_state {
     uint64_t delivered_time_us;
 
     /* mechanisms */
-    uint64_t plus_srtt_us;
+    uint64_t plus_srtt_q16_us;
     int64_t acd_last_rtt_us;
     uint32_t acd_same_count;
     bool acd_congested;

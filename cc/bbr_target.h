@@ -12,7 +12,6 @@
 #define BBR_TSO_MAX_PKTS 127         /* Linux: 0x7F segments */
 #define BBR_TSO_MAX_BYTES 65215      /* Linux: sk_gso_max_size less the headers' room */
 #define BBR_MIN_TSO_RATE_Bps 150000  /* 1.2 Mbit/s: slower paths send packet by packet */
-#define BBR_MIN_RTT_UNKNOWN_PKTS 10  /* Linux: TCP_INIT_CWND */
 
 /* Segments of one transmission burst: 1/1024 s of data (sk_pacing_shift 10). */
 static inline uint32_t bbr_tso_goal_pkts(const struct bbr_state *bbr, uint64_t pacing_Bps)
@@ -29,7 +28,7 @@ static inline uint64_t bbr_bdp_pkts(const struct bbr_state *bbr, uint64_t bw_Bps
     uint64_t byte_us;
 
     if (bbr->min_rtt_us == CC_RTT_UNKNOWN_US)
-        return BBR_MIN_RTT_UNKNOWN_PKTS;
+        return BBR_INIT_CWND_PKTS;
     if (gain_q16 <= 0)
         return 0;
     byte_us = cc_mul_sat(bw_Bps, bbr->min_rtt_us);

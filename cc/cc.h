@@ -56,6 +56,9 @@ static inline void cc_on_ack(struct cc_state *state, const struct cc_params *par
 
 static inline void cc_reduce(struct cc_state *state, const struct cc_params *params, uint32_t in_flight_pkts)
 {
+    state->before.cwnd_pkts = state->cwnd_pkts;
+    state->before.ssthresh_pkts = state->ssthresh_pkts;
+    state->before.cubic = state->cubic;
     if (params->algorithm == CC_ALGORITHM_CUBIC)
         cubic_reduce(state);
     else
@@ -87,6 +90,8 @@ static inline void cc_on_rto(struct cc_state *state, const struct cc_params *par
         bbr_on_rto(state, total_lost_pkts);
     else if (state->ca_state < CC_CA_CWR)
         cc_reduce(state, params, prior_in_flight_pkts);
+    if (params->algorithm == CC_ALGORITHM_CUBIC)
+        cubic_on_rto(state);
     state->ca_state = CC_CA_LOSS;
     state->cwnd_pkts = cc_clamp_to_u32((uint64_t)in_flight_pkts + 1);
 }
@@ -101,11 +106,17 @@ static inline void cc_on_restart(struct cc_state *state, const struct cc_params 
         cubic_on_restart(state, now_us);
 }
 
-/* The recovery just left was spurious. */
+/* The recovery just left was spurious: Reno and CUBIC take back the reduction (RFC 9438, 4.9; Linux undo_cwnd). */
 static inline void cc_on_undo(struct cc_state *state, const struct cc_params *params)
 {
-    if (params->algorithm == CC_ALGORITHM_BBR)
+    if (params->algorithm == CC_ALGORITHM_BBR) {
         bbr_on_undo(state);
+    } else if (state->before.cwnd_pkts != 0) {
+        state->cwnd_pkts = cc_max_u32(state->cwnd_pkts, state->before.cwnd_pkts);
+        state->ssthresh_pkts = cc_max_u32(state->ssthresh_pkts, state->before.ssthresh_pkts);
+        state->cubic = state->before.cubic;
+        state->before.cwnd_pkts = 0;
+    }
 }
 
 /* ---- what may be read ---- */

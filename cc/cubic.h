@@ -6,6 +6,8 @@
  *   loss   : W_max = cwnd, lower if it falls for the second time (fast convergence); cwnd *= 0.7
  *   W_est  : what Reno with the same decrease would have; the window is at least that
  *
+ *   timeout: the curve starts at the window where avoidance begins, K = 0
+ *
  * Times are milliseconds and windows packets inside, so that a cube fits 64 bits; no HyStart.
  */
 #ifndef BBRGYM_CC_CUBIC_H
@@ -13,8 +15,11 @@
 
 #include "reno.h"
 
-#define CUBIC_BETA_Q16 45875     /* 0.7 (RFC 9438, 4.6) */
-#define CUBIC_C_TENTHS 4         /* 0.4 (RFC 9438, 5.1) */
+#define CUBIC_BETA_PERCENT 70       /* RFC 9438, 4.6 */
+#define CUBIC_CONVERGE_PERCENT 85   /* (1 + beta) / 2 (RFC 9438, 4.7) */
+#define CUBIC_C_TENTHS 4            /* 0.4 (RFC 9438, 5.1) */
+#define CUBIC_ALPHA_MICRO 529412    /* 3 (1 - beta) / (1 + beta) = 9/17 (RFC 9438, 4.3) */
+#define CUBIC_MICRO UINT64_C(1000000)
 #define CUBIC_MAX_OFFSET_MS 2000000 /* (2000 s)^3 is beyond any window */
 
 /* Largest r with r^3 <= x, bit by bit. */
@@ -38,7 +43,7 @@ static inline void cubic_start_epoch(struct cc_state *state, uint64_t now_us)
     struct cubic_state *cubic = &state->cubic;
 
     cubic->epoch_start_us = cc_max_u64(now_us, 1);
-    cubic->w_est_milli_pkts = (uint64_t)state->cwnd_pkts * 1000;
+    cubic->w_est_micro_pkts = state->cwnd_pkts * CUBIC_MICRO;
     if (state->cwnd_pkts < cubic->w_max_pkts) {
         /* K^3 = W / C seconds^3 = W * 10 / 4 * 10^9 ms^3 */
         uint64_t below_pkts = cubic->w_max_pkts - state->cwnd_pkts;
@@ -65,15 +70,15 @@ static inline uint64_t cubic_window_pkts(const struct cubic_state *cubic, uint64
     return cubic->origin_pkts > delta_pkts ? cubic->origin_pkts - delta_pkts : 1;
 }
 
-/* RFC 9438, 4.3: alpha = 3 (1 - beta) / (1 + beta) = 9/17 until W_est reaches W_max, then 1. */
+/* RFC 9438, 4.3: alpha packets a window until W_est is where the last reduction was, then one. */
 static inline void cubic_update_reno_estimate(struct cc_state *state, uint32_t acked_pkts)
 {
     struct cubic_state *cubic = &state->cubic;
-    bool below = cubic->w_est_milli_pkts < (uint64_t)cubic->w_max_pkts * 1000;
-    uint64_t alpha_milli = below ? 529 : 1000;
+    bool below = cubic->w_est_micro_pkts < cubic->prior_cwnd_pkts * CUBIC_MICRO;
+    uint64_t alpha_micro = below ? CUBIC_ALPHA_MICRO : CUBIC_MICRO;
 
-    cubic->w_est_milli_pkts =
-        cc_add_sat(cubic->w_est_milli_pkts, cc_mul_div(alpha_milli, acked_pkts, cc_max_u32(state->cwnd_pkts, 1)));
+    cubic->w_est_micro_pkts =
+        cc_add_sat(cubic->w_est_micro_pkts, cc_mul_div(alpha_micro, acked_pkts, cc_max_u32(state->cwnd_pkts, 1)));
 }
 
 static inline void cubic_avoid_congestion(struct cc_state *state, const struct cc_sample *rs, uint32_t acked_pkts)
@@ -90,12 +95,10 @@ static inline void cubic_avoid_congestion(struct cc_state *state, const struct c
     /* Aim at where the curve is a round trip ahead, by at most half a window more (RFC 9438, 4.4). */
     target_pkts = cubic_window_pkts(cubic, cc_add_sat(since_us, rs->srtt_us));
     target_pkts = cc_min_u64(cc_max_u64(target_pkts, cwnd), cwnd + cwnd / 2);
-    cubic->credit_milli_pkts += cc_mul_div((target_pkts - cwnd) * 1000, acked_pkts, cc_max_u64(cwnd, 1));
-    state->cwnd_pkts = cc_clamp_to_u32(cwnd + cubic->credit_milli_pkts / 1000);
-    cubic->credit_milli_pkts %= 1000;
-
-    if (cubic->w_est_milli_pkts / 1000 > state->cwnd_pkts)
-        state->cwnd_pkts = cc_clamp_to_u32(cubic->w_est_milli_pkts / 1000);
+    cubic->credit_micro_pkts += cc_mul_div((target_pkts - cwnd) * CUBIC_MICRO, acked_pkts, cc_max_u64(cwnd, 1));
+    cwnd += cubic->credit_micro_pkts / CUBIC_MICRO;
+    cubic->credit_micro_pkts %= CUBIC_MICRO;
+    state->cwnd_pkts = cc_clamp_to_u32(cc_max_u64(cwnd, cubic->w_est_micro_pkts / CUBIC_MICRO));
 }
 
 static inline void cubic_on_ack(struct cc_state *state, const struct cc_sample *rs)
@@ -113,15 +116,22 @@ static inline void cubic_on_ack(struct cc_state *state, const struct cc_sample *
 static inline void cubic_reduce(struct cc_state *state)
 {
     struct cubic_state *cubic = &state->cubic;
-    uint32_t cwnd = state->cwnd_pkts;
+    uint64_t cwnd = state->cwnd_pkts;
 
     /* Fast convergence: a flow that peaks lower than before makes room (RFC 9438, 4.7). */
-    cubic->w_max_pkts = cwnd < cubic->w_max_pkts
-                            ? cc_clamp_to_u32(cc_scale(cwnd, (CC_Q16_ONE + CUBIC_BETA_Q16) / 2))
-                            : cwnd;
+    cubic->w_max_pkts = (uint32_t)(cwnd < cubic->w_max_pkts ? cwnd * CUBIC_CONVERGE_PERCENT / 100 : cwnd);
+    cubic->prior_cwnd_pkts = state->cwnd_pkts;
     cubic->epoch_start_us = 0;
-    cubic->credit_milli_pkts = 0;
-    state->ssthresh_pkts = cc_max_u32(cc_clamp_to_u32(cc_scale(cwnd, CUBIC_BETA_Q16)), RENO_CWND_FLOOR_PKTS);
+    cubic->credit_micro_pkts = 0;
+    state->ssthresh_pkts = cc_max_u32((uint32_t)(cwnd * CUBIC_BETA_PERCENT / 100), RENO_CWND_FLOOR_PKTS);
+}
+
+/* RFC 9438, 4.8: no old maximum to aim at, so K = 0 when avoidance begins. */
+static inline void cubic_on_rto(struct cc_state *state)
+{
+    state->cubic.w_max_pkts = 0;
+    state->cubic.epoch_start_us = 0;
+    state->cubic.credit_micro_pkts = 0;
 }
 
 /* The clock of the curve does not run while nothing was sent. */

@@ -16,29 +16,26 @@
 
 static inline void plus_update_srtt(struct bbr_state *bbr, const struct cc_params *params, const struct cc_sample *rs)
 {
-    uint64_t rtt_us, step_us;
+    uint64_t rtt_q16_us, srtt_q16_us = bbr->plus_srtt_q16_us;
 
     if (rs->rtt_us < 0)
         return;
-    rtt_us = (uint64_t)rs->rtt_us;
-    if (bbr->plus_srtt_us == 0) {
-        bbr->plus_srtt_us = rtt_us;
-    } else if (rtt_us >= bbr->plus_srtt_us) {
-        step_us = cc_scale(rtt_us - bbr->plus_srtt_us, params->plus_srtt_weight_q16);
-        bbr->plus_srtt_us += step_us;
-    } else {
-        step_us = cc_scale(bbr->plus_srtt_us - rtt_us, params->plus_srtt_weight_q16);
-        bbr->plus_srtt_us -= step_us;
-    }
+    rtt_q16_us = cc_min_u64((uint64_t)rs->rtt_us, UINT32_MAX) << 16;
+    if (srtt_q16_us == 0)
+        bbr->plus_srtt_q16_us = rtt_q16_us;
+    else if (rtt_q16_us >= srtt_q16_us)
+        bbr->plus_srtt_q16_us += cc_scale(rtt_q16_us - srtt_q16_us, params->plus_srtt_weight_q16);
+    else
+        bbr->plus_srtt_q16_us -= cc_scale(srtt_q16_us - rtt_q16_us, params->plus_srtt_weight_q16);
 }
 
 static inline uint64_t plus_cap_pkts(const struct bbr_state *bbr, const struct cc_params *params, uint64_t bw_Bps,
                                      uint64_t target_pkts)
 {
     bool own = params->plus_srtt_weight_q16 != PLUS_KERNEL_WEIGHT_Q16;
-    uint64_t srtt_us = own ? bbr->plus_srtt_us : bbr->srtt_us;
+    uint64_t srtt_us = own ? bbr->plus_srtt_q16_us >> 16 : bbr->srtt_us;
 
-    if (bbr->mode != BBR_PROBE_BW || srtt_us == 0)
+    if (srtt_us == 0)
         return target_pkts;
     return cc_min_u64(target_pkts,
                       cc_mul_div_ceil(cc_mul_sat(bw_Bps, srtt_us), (uint64_t)params->plus_alpha_q16,

@@ -13,6 +13,8 @@
 #include "bbr_state.h"
 
 #define PG_CRUISE_PHASES 6
+#define PG_GAMMA_UNCAPPED_Q16 (64 * CC_Q16_ONE) /* the cap's upper bound stands for none, as printed */
+#define PG_GAIN_MAX_Q16 ((uint64_t)1 << 40)     /* beyond any use; keeps the sign */
 
 /* log2(x) in Q16 for x >= 1 in Q16: the integer part by shifting, each bit of the fraction by squaring. */
 static inline int64_t pg_log2_q16(uint64_t x_q16)
@@ -20,7 +22,7 @@ static inline int64_t pg_log2_q16(uint64_t x_q16)
     int64_t result = 0;
     int bit;
 
-    while (x_q16 >= 2 * CC_Q16_ONE) {
+    for (bit = 0; bit < 64 && x_q16 >= 2 * CC_Q16_ONE; bit++) {
         x_q16 >>= 1;
         result += CC_Q16_ONE;
     }
@@ -54,23 +56,36 @@ static inline uint64_t pg_exp2_q16(int64_t x_q16)
     return whole < -31 ? 0 : result_q30 >> (14 - whole);
 }
 
-/* gain * gamma^exponent; exact for exponents 1, 0 and -1. */
+/* sRTT that counts in gamma: at least min_rtt, at most the cap times it. */
+static inline uint64_t pg_capped_srtt_us(const struct cc_params *params, const struct bbr_state *bbr)
+{
+    uint64_t srtt_us = cc_max_u64(bbr->srtt_us, bbr->min_rtt_us);
+
+    if (params->pg_gamma_cap_q16 >= PG_GAMMA_UNCAPPED_Q16)
+        return srtt_us;
+    return cc_max_u64(cc_min_u64(srtt_us, cc_scale(bbr->min_rtt_us, params->pg_gamma_cap_q16)), bbr->min_rtt_us);
+}
+
+/* gain * gamma^exponent; exact for exponents 1, 0 and -1; never 0. */
 static inline int64_t pg_scale_gain_q16(const struct cc_params *params, const struct bbr_state *bbr, int64_t gain_q16)
 {
     int64_t exponent_q16 = params->pg_gain_exponent_q16;
-    uint64_t srtt_us = bbr->srtt_us, min_rtt_us = bbr->min_rtt_us, cap_us, gamma_q16, power_q16;
+    uint64_t min_rtt_us = bbr->min_rtt_us, srtt_us, scaled_q16;
 
-    if (srtt_us == 0 || min_rtt_us == CC_RTT_UNKNOWN_US || min_rtt_us == 0)
+    if (bbr->srtt_us == 0 || min_rtt_us == CC_RTT_UNKNOWN_US || gain_q16 <= 0)
         return gain_q16;
-    cap_us = cc_scale(min_rtt_us, params->pg_gamma_cap_q16);
-    srtt_us = cc_max_u64(cc_min_u64(srtt_us, cap_us), min_rtt_us);
-    if (exponent_q16 == CC_Q16_ONE)
-        return (int64_t)cc_mul_div((uint64_t)gain_q16, srtt_us, min_rtt_us);
-    if (exponent_q16 == -CC_Q16_ONE)
-        return (int64_t)cc_mul_div((uint64_t)gain_q16, min_rtt_us, srtt_us);
-    gamma_q16 = cc_mul_div(srtt_us, CC_Q16_ONE, min_rtt_us);
-    power_q16 = pg_exp2_q16(pg_log2_q16(gamma_q16) * exponent_q16 / CC_Q16_ONE);
-    return (int64_t)cc_mul_div((uint64_t)gain_q16, power_q16, CC_Q16_ONE);
+    srtt_us = pg_capped_srtt_us(params, bbr);
+    if (exponent_q16 == CC_Q16_ONE) {
+        scaled_q16 = cc_mul_div((uint64_t)gain_q16, srtt_us, min_rtt_us);
+    } else if (exponent_q16 == -CC_Q16_ONE) {
+        scaled_q16 = cc_mul_div((uint64_t)gain_q16, min_rtt_us, srtt_us);
+    } else {
+        uint64_t gamma_q16 = cc_mul_div(srtt_us, CC_Q16_ONE, min_rtt_us);
+
+        scaled_q16 = cc_scale((uint64_t)gain_q16,
+                              (int64_t)pg_exp2_q16(pg_log2_q16(gamma_q16) * exponent_q16 / CC_Q16_ONE));
+    }
+    return (int64_t)cc_max_u64(cc_min_u64(scaled_q16, PG_GAIN_MAX_Q16), 1);
 }
 
 static inline uint64_t pg_bw_window_rounds(const struct cc_params *params, const struct bbr_state *bbr)

@@ -5,20 +5,26 @@
  *   queue seen  = RTT >= (1 + beta) * min_rtt          judged on each ACK that measured an RTT
  *   probe-up with a queue ends after min(min_rtt, alpha), whatever is in flight
  *   probe-up without one ends as BBR's
+ *
+ * The threshold's min_rtt is that of data ACKs (reading Q4): a handshake of 40-byte packets is faster than any data
+ * by more than beta on short paths.
  */
 #ifndef BBRGYM_CC_MECH_PROBE_CAP_H
 #define BBRGYM_CC_MECH_PROBE_CAP_H
 
-#include "bbr_state.h"
+#include "bbr_target.h"
 
-static inline void bbq_watch_queue(struct bbr_state *bbr, const struct cc_params *params, const struct cc_sample *rs)
+/* `replace`: min_rtt has expired and this ACK may renew it. */
+static inline void bbq_watch_queue(struct bbr_state *bbr, const struct cc_params *params, const struct cc_sample *rs,
+                                   bool replace)
 {
     uint64_t base_us, threshold_us;
 
     if (rs->rtt_us < 0)
         return;
-    bbr->bbq_data_min_rtt_us = cc_min_u64(bbr->bbq_data_min_rtt_us, (uint64_t)rs->rtt_us);
-    base_us = params->bbq_data_min_rtt ? bbr->bbq_data_min_rtt_us : bbr->min_rtt_us;
+    if ((uint64_t)rs->rtt_us <= bbr->bbq_data_min_rtt_us || replace)
+        bbr->bbq_data_min_rtt_us = cc_max_u64((uint64_t)rs->rtt_us, 1);
+    base_us = params->bbq_data_min_rtt == 1 ? bbr->bbq_data_min_rtt_us : bbr->min_rtt_us;
     if (base_us == CC_RTT_UNKNOWN_US)
         return;
     threshold_us = cc_add_sat(cc_scale(base_us, CC_Q16_ONE + params->bbq_beta_q16), (uint64_t)params->bbq_slack_us);
@@ -30,12 +36,18 @@ static inline void bbq_start_probe(struct bbr_state *bbr) { bbr->bbq_queue_latch
 
 static inline bool bbq_caps_probe(const struct bbr_state *bbr, const struct cc_params *params)
 {
-    return params->bbq_latch ? bbr->bbq_queue_latched : bbr->bbq_queue_seen;
+    return params->bbq_latch == 1 ? bbr->bbq_queue_latched : bbr->bbq_queue_seen;
 }
 
 static inline bool bbq_probe_is_over(const struct bbr_state *bbr, const struct cc_params *params, uint64_t elapsed_us)
 {
     return elapsed_us > cc_min_u64(bbr->min_rtt_us, (uint64_t)params->bbq_alpha_us);
+}
+
+/* The forced drain of section V-A ends at one BDP without any budget, but not below what the floor keeps in flight. */
+static inline uint64_t bbq_drain_target_pkts(const struct bbr_state *bbr, uint64_t bw_Bps)
+{
+    return cc_max_u64(bbr_bdp_pkts(bbr, bw_Bps, CC_Q16_ONE), BBR_CWND_FLOOR_PKTS);
 }
 
 #endif

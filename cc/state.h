@@ -13,8 +13,16 @@ struct cubic_state {
     uint64_t k_ms;
     uint32_t w_max_pkts;
     uint32_t origin_pkts;
-    uint64_t w_est_milli_pkts;
-    uint64_t credit_milli_pkts;
+    uint32_t prior_cwnd_pkts; /* before the latest reduction */
+    uint64_t w_est_micro_pkts;
+    uint64_t credit_micro_pkts;
+};
+
+/* CUBIC's and Reno's windows before the latest reduction, to come back to if it was for nothing. */
+struct cc_before_reduction {
+    uint32_t cwnd_pkts; /* 0: nothing to come back to */
+    uint32_t ssthresh_pkts;
+    struct cubic_state cubic;
 };
 
 struct cc_state {
@@ -31,6 +39,7 @@ struct cc_state {
 
     /* CUBIC and Reno */
     struct cubic_state cubic;
+    struct cc_before_reduction before;
     uint32_t reno_credit_pkts;
     uint64_t round_count;
     uint64_t next_round_delivered_pkts;

@@ -8,6 +8,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace py = pybind11;
 using namespace bbrgym;
@@ -151,6 +152,7 @@ class Controller
         s["mark_app_limited"] = m_state.mark_app_limited;
         s["phase"] = cc_phase(&m_state, &m_params);
         s["bw_Bps"] = cc_bw_Bps(&m_state);
+        s["bw_window_rounds"] = b.bw_window_rounds;
         s["min_rtt_us"] = cc_min_rtt_us(&m_state, &m_params);
         s["min_rtt_stamp_us"] = b.min_rtt_stamp_us;
         s["round_count"] = cc_round_count(&m_state, &m_params);
@@ -158,6 +160,7 @@ class Controller
         s["next_round_delivered_pkts"] = b.next_round_delivered_pkts;
         s["pacing_gain_q16"] = b.pacing_gain_q16;
         s["cwnd_gain_q16"] = b.cwnd_gain_q16;
+        s["cycle_time_us"] = b.cycle_time_us;
         s["full_bw_reached"] = b.full_bw_reached;
         s["full_bw_count"] = b.full_bw_count;
         s["full_bw_Bps"] = b.full_bw_Bps;
@@ -165,17 +168,25 @@ class Controller
         s["prev_ca_state"] = b.prev_ca_state;
         s["packet_conservation"] = b.packet_conservation;
         s["idle_restart"] = b.idle_restart;
+        s["has_seen_rtt"] = b.has_seen_rtt;
         s["probe_rtt_done_us"] = b.probe_rtt_done_us;
+        s["probe_rtt_round_done"] = b.probe_rtt_round_done;
         s["probe_rtt_interval_us"] = b.probe_rtt_interval_us;
         s["policer_sampling"] = b.policer.is_sampling;
         s["policer_in_use"] = b.policer.in_use;
         s["policer_bw_Bps"] = b.policer.bw_Bps;
+        s["policer_rounds"] = b.policer.rounds;
         s["extra_acked_pkts"] = py::make_tuple(b.aggregation.extra_pkts[0], b.aggregation.extra_pkts[1]);
+        s["phase_rng"] = b.phase_rng.state;
+        s["trand_rng"] = b.trand_rng.state;
+        s["plus_srtt_us"] = b.plus_srtt_q16_us >> 16;
         s["acd_same_count"] = b.acd_same_count;
         s["acd_congested"] = b.acd_congested;
         s["bbq_queue_seen"] = b.bbq_queue_seen;
+        s["bbq_data_min_rtt_us"] = b.bbq_data_min_rtt_us;
         s["cubic_w_max_pkts"] = m_state.cubic.w_max_pkts;
         s["cubic_k_ms"] = m_state.cubic.k_ms;
+        s["cubic_w_est_micro_pkts"] = m_state.cubic.w_est_micro_pkts;
         return s;
     }
 

@@ -18,7 +18,7 @@ class Path:
     """A path of a given rate and RTT, acknowledging as told; keeps the counters a world would keep."""
 
     variant: str = "bbr"
-    bw_Bps: float = 1_205_000.0
+    bw_Bps: float = 1_205_000.0  # noqa: N815 (Bps is a unit)
     rtt_us: int = 40_000
     seed: int = 1
     initial_cwnd_pkts: int = 10

@@ -26,28 +26,21 @@ static void require(bool truth, const char *law, uint64_t seed, uint64_t operati
     }
 }
 
+/* Any value of the table's range, the ends included. */
+static int64_t between(int64_t low, int64_t high) { return low + (int64_t)below((uint64_t)(high - low) + 1); }
+
+#define TUNE_ratio(name, low, high) params->name##_q16 = between(CC_Q16(low), CC_Q16(high));
+#define TUNE_us(name, low, high) params->name = between(low, high);
+#define TUNE_count(name, low, high) params->name = between(low, high);
+#define TUNE_mode(name, low, high) params->name = between(low, high);
+#define TUNE_switch(name, low, high)
+
 static void tune(struct cc_params *params)
 {
-    /* Any bits of the switches; tunables anywhere in and a little outside their ranges. */
     params->mechanisms = (uint32_t)below(CC_ALL_MECHANISMS + 1);
-    params->bbr_up_gain_q16 = 66847 + (int64_t)below(64225);
-    params->bbr_cwnd_gain_q16 = 65536 + (int64_t)below(196608);
-    params->bbr_probe_rtt_interval_us = 2000000 + (int64_t)below(28000000);
-    params->plus_alpha_q16 = (int64_t)below(70000);
-    params->plus_srtt_weight_q16 = 1 + (int64_t)below(65536);
-    params->acd_alpha_us = (int64_t)below(5000);
-    params->acd_cut_q16 = (int64_t)below(65536);
-    params->acd_halve_mode = (int64_t)below(2);
-    params->bbq_alpha_us = (int64_t)below(50000);
-    params->bbq_beta_q16 = (int64_t)below(16384);
-    params->bbq_latch = (int64_t)below(2);
-    params->bbq_drain_to_bdp = (int64_t)below(2);
-    params->pg_tinterval_us = 30000 + (int64_t)below(970000);
-    params->pg_gain_exponent_q16 = (int64_t)below(196608) - 98304;
-    params->pg_cruise_mode = (int64_t)below(2);
-    params->pg_end_test = (int64_t)below(2);
-    params->pg_trand_low_us = (int64_t)below(20000000);
-    params->pg_trand_high_us = (int64_t)below(20000000);
+#define CC_TUNABLE(name, symbol, kind, def, low, high, scale, mechanism, source) TUNE_##kind(name, low, high)
+#include "tunables.def"
+#undef CC_TUNABLE
 }
 
 int main(int argc, char **argv)
@@ -102,7 +95,7 @@ int main(int argc, char **argv)
         } else {
             rs.now_us += magnitude(24);
             rs.delivered_time_us = rs.now_us;
-            rs.acked_pkts = (uint32_t)magnitude(20) - 1;
+            rs.acked_pkts = below(8) == 0 ? 0 : (uint32_t)magnitude(below(50) == 0 ? 32 : 20);
             rs.lost_pkts = below(4) == 0 ? (uint32_t)magnitude(20) : 0;
             rs.total_lost_pkts += rs.lost_pkts;
             rs.prior_delivered_pkts = cc_sub_sat(rs.delivered_pkts, magnitude(20));
@@ -125,7 +118,8 @@ int main(int argc, char **argv)
         require(state.pacing_Bps > 0, "pacing is never zero", seed, i);
         require(is_bbr == (state.pacing_Bps != UINT64_MAX), "BBR and only BBR paces", seed, i);
         require(!is_bbr || state.bbr.cycle_index < 8, "eight phases", seed, i);
-        require(!is_bbr || state.bbr.pacing_gain_q16 >= 0, "no negative gain", seed, i);
+        require(!is_bbr || state.bbr.pacing_gain_q16 > 0, "a gain is positive", seed, i);
+        require(!is_bbr || state.bbr.min_rtt_us > 0, "min_rtt is never zero", seed, i);
     }
     printf("%llu operations\n", (unsigned long long)operations);
     return 0;

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """BBR v1's state machine: every transition, hook by hook (Linux tcp_bbr.c)."""
 
+import itertools
 from collections import Counter
 
 import pytest
 from driver import (
+    CWR,
+    DISORDER,
     DRAIN,
     LOSS,
     MSS_BYTES,
@@ -15,6 +18,8 @@ from driver import (
     STARTUP,
     Path,
 )
+
+from bbrgym import _cc
 
 UP, DOWN, CRUISE = 1.25, 0.75, 1.0
 
@@ -35,7 +40,8 @@ def in_probe_bw(**settings: object) -> Path:
 def test_startup_ends_after_three_rounds_without_growth() -> None:
     path = Path()
     state = path.until(DRAIN, in_flight_pkts=10_000)
-    assert state["full_bw_reached"] and state["full_bw_count"] == 3
+    assert state["full_bw_reached"]
+    assert state["full_bw_count"] == 3
     assert state["pacing_gain_q16"] == 88 * 256
     assert state["ssthresh_pkts"] < 2**32 - 1
 
@@ -47,7 +53,8 @@ def test_growth_of_a_quarter_keeps_startup() -> None:
         round_count = path.state["round_count"]
         while path.state["round_count"] == round_count:
             state = path.ack()
-    assert state["phase"] == STARTUP and not state["full_bw_reached"]
+    assert state["phase"] == STARTUP
+    assert not state["full_bw_reached"]
 
 
 def test_app_limited_rounds_do_not_fill_the_pipe() -> None:
@@ -55,6 +62,26 @@ def test_app_limited_rounds_do_not_fill_the_pipe() -> None:
     for _ in range(2000):
         state = path.ack(is_app_limited=True)
     assert state["phase"] == STARTUP
+
+
+def test_the_first_ten_packets_grow_the_window_whatever_the_target() -> None:
+    path = Path(bw_Bps=2000, rtt_us=1_000_000, initial_cwnd_pkts=40)
+    assert [path.ack(prior_delivered_pkts=0, advance_us=1000)["cwnd_pkts"] for _ in range(6)] == [
+        42,
+        44,
+        46,
+        48,
+        48,
+        48,
+    ]
+
+
+def test_pacing_waits_for_the_first_rtt() -> None:
+    controller = _cc.Controller("bbr")
+    nominal_Bps = controller.state["pacing_Bps"]
+    sample = {"now_us": 40_000, "delivered_time_us": 40_000, "sample_pkts": -1, "interval_us": -1, "rtt_us": 40_000}
+    controller.on_ack(_cc.Sample(**sample, srtt_us=40_000, acked_pkts=0))
+    assert controller.state["pacing_Bps"] == pytest.approx(nominal_Bps / 40, rel=1e-3)
 
 
 def test_pacing_never_falls_in_startup() -> None:
@@ -101,7 +128,7 @@ def test_cycle_order_and_gains() -> None:
             seen.append((state["phase"] - PROBE_BW, gain(state)))
         if len(seen) > 18:
             break
-    for (phase, _), (following, g) in zip(seen, seen[1:], strict=False):
+    for (phase, _), (following, g) in itertools.pairwise(seen):
         assert following == (phase + 1) % 8
         assert g == {0: UP, 1: DOWN}.get(following, CRUISE)
 
@@ -149,7 +176,9 @@ def test_probe_rtt_by_the_clock() -> None:
     while path.state["phase"] != PROBE_RTT:
         state = path.ack(rtt_us=path.rtt_us + 500, prior_in_flight_pkts=10_000)
     assert path.now_us - 1_000_000 > 10_000_000, "not before ten seconds without a new minimum"
-    assert state["cwnd_pkts"] == 4 and state["mark_app_limited"] and gain(state) == 1.0
+    assert state["cwnd_pkts"] == 4
+    assert state["mark_app_limited"]
+    assert gain(state) == 1.0
 
     state = path.ack(in_flight_pkts=4, advance_us=1000)
     at_floor_us = path.now_us
@@ -209,8 +238,47 @@ def test_idle_restart_neither_bursts_nor_enters_probe_rtt() -> None:
     assert state["idle_restart"]
     assert state["pacing_Bps"] <= path.bw_Bps
     state = path.ack(rtt_us=path.rtt_us + 10, sample_pkts=0)
-    assert state["phase"] != PROBE_RTT and state["idle_restart"]
+    assert state["phase"] != PROBE_RTT
+    assert state["idle_restart"]
     assert not path.ack(sample_pkts=5)["idle_restart"]
+
+
+def test_silence_in_probe_rtt_may_end_it_and_the_first_ack_cruises() -> None:
+    """The gain in effect is still PROBE_RTT's 1, so the phase drawn, be it "up", ends by its length (Linux)."""
+    drew_up = 0
+    for seed in range(40):
+        path = in_probe_bw(seed=seed)
+        path.until(PROBE_RTT, rtt_us=path.rtt_us + 500, prior_in_flight_pkts=10_000, advance_us=50_000)
+        path.ack(in_flight_pkts=4)
+        path.now_us += 100_000
+        path.controller.on_restart(path.now_us, True)
+        assert path.state["phase"] == PROBE_RTT, "200 ms are not over"
+        path.now_us += 200_000
+        path.controller.on_restart(path.now_us, False)
+        assert path.state["phase"] == PROBE_RTT, "the application was not what held the flow back"
+        path.controller.on_restart(path.now_us, True)
+        phase = path.state["phase"] - PROBE_BW
+        assert phase in {0, 2, 3, 4, 5, 6, 7}
+        drew_up += phase == 0
+        assert path.ack(prior_in_flight_pkts=1)["phase"] - PROBE_BW == (phase + 1) % 8
+    assert drew_up > 0
+
+
+def test_an_up_gain_of_two_leaves_three_tenths_on_the_way_down() -> None:
+    path = in_probe_bw()
+    path.controller.set_tunable("bbr_up_gain", 2.0)
+    path.until(PROBE_BW + 0)
+    assert gain(path.ack(prior_in_flight_pkts=1)) == 2.0
+    path.until(PROBE_BW + 1, prior_in_flight_pkts=10_000)
+    assert gain(path.state) == pytest.approx(0.3, abs=1e-4)
+
+
+def test_without_deliveries_a_packet_a_minute_is_still_paced() -> None:
+    path = in_probe_bw()
+    for _ in range(40):
+        state = path.ack(sample_pkts=0, prior_delivered_pkts=path.delivered_pkts)
+    assert state["bw_Bps"] == 0
+    assert MSS_BYTES / 64 <= state["pacing_Bps"] < MSS_BYTES / 32
 
 
 # ---- samples ----
@@ -252,13 +320,42 @@ def test_recovery_conserves_packets_for_one_round_then_restores() -> None:
     before = path.state["cwnd_pkts"]
     path.controller.on_loss_state(RECOVERY, 30)
     state = path.ack(ca_state=RECOVERY, lost_pkts=3, in_flight_pkts=30, prior_delivered_pkts=0)
-    assert state["packet_conservation"] and state["cwnd_pkts"] == 32
+    assert state["packet_conservation"]
+    assert state["cwnd_pkts"] == 32
     state = path.ack(ca_state=RECOVERY, in_flight_pkts=20, prior_delivered_pkts=0)
-    assert state["packet_conservation"] and state["cwnd_pkts"] == 32, "never below what it was"
+    assert state["packet_conservation"]
+    assert state["cwnd_pkts"] == 32, "never below what it was"
     state = path.ack(ca_state=RECOVERY, in_flight_pkts=20, prior_delivered_pkts=path.delivered_pkts)
     assert not state["packet_conservation"], "a round has passed"
     path.controller.on_loss_state(OPEN, 20)
     assert path.ack(ca_state=OPEN)["cwnd_pkts"] >= before
+
+
+@pytest.mark.parametrize("state", [CWR, RECOVERY])
+def test_the_window_is_saved_when_it_is_about_to_be_reduced(state: int) -> None:
+    path = in_probe_bw()
+    before = path.state["cwnd_pkts"]
+    path.controller.on_loss_state(DISORDER, 30)
+    assert path.state["prior_cwnd_pkts"] != before
+    path.controller.on_loss_state(state, 30)
+    assert path.state["prior_cwnd_pkts"] == before
+
+
+def test_a_reduction_within_recovery_does_not_overwrite_the_saved_window_with_less() -> None:
+    path = in_probe_bw()
+    before = path.state["cwnd_pkts"]
+    path.controller.on_loss_state(RECOVERY, 30)
+    assert path.ack(ca_state=RECOVERY, in_flight_pkts=10, prior_delivered_pkts=0)["cwnd_pkts"] < before
+    path.controller.on_loss_state(CWR, 10)
+    assert path.state["prior_cwnd_pkts"] == before
+
+
+def test_conservation_keeps_the_floor() -> None:
+    path = in_probe_bw()
+    path.controller.on_loss_state(RECOVERY, 0)
+    state = path.ack(ca_state=RECOVERY, acked_pkts=1, in_flight_pkts=0, lost_pkts=70, prior_delivered_pkts=0)
+    assert state["packet_conservation"]
+    assert state["cwnd_pkts"] == 4
 
 
 def test_losses_are_deducted_once() -> None:
@@ -274,11 +371,22 @@ def test_two_timeouts_in_a_row_keep_the_window_to_come_back_to() -> None:
     path = in_probe_bw()
     before = path.state["cwnd_pkts"]
     path.controller.on_rto(before, 0, before)
-    assert path.state["cwnd_pkts"] == 1 and path.state["full_bw_Bps"] == 0
+    assert path.state["cwnd_pkts"] == 1
+    assert path.state["full_bw_Bps"] == 0
     path.controller.on_rto(1, 0, before + 1)
     assert path.ack(ca_state=LOSS, acked_pkts=1, in_flight_pkts=0)["cwnd_pkts"] == 4
     path.controller.on_loss_state(OPEN, 0)
     assert path.ack(ca_state=OPEN, in_flight_pkts=0)["cwnd_pkts"] >= before
+
+
+def test_a_timeout_leaves_the_count_of_full_rounds_alone() -> None:
+    path = Path()
+    path.until(DRAIN, in_flight_pkts=10_000)
+    path.controller.on_rto(50, 0, 50)
+    state = path.state
+    assert state["full_bw_reached"]
+    assert state["full_bw_count"] == 3
+    assert state["round_start"]
 
 
 def test_undo_starts_the_plateau_count_anew() -> None:
@@ -286,7 +394,8 @@ def test_undo_starts_the_plateau_count_anew() -> None:
     for _ in range(80):
         path.ack()
     path.controller.on_undo()
-    assert path.state["full_bw_Bps"] == 0 and path.state["full_bw_count"] == 0
+    assert path.state["full_bw_Bps"] == 0
+    assert path.state["full_bw_count"] == 0
 
 
 # ---- ACK aggregation, policer ----

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from driver import MSS_BYTES
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bbrgym import _cc
 
@@ -73,9 +75,7 @@ def test_golden(printed: dict[str, int], name: str) -> None:
     ("name", "expected"),
     [("pow_half", 2**0.5), ("pow_minus_half", 2**-0.5), ("pow_one_and_a_half", 3**1.5)],
 )
-def test_fractional_power_of_gamma_is_within_a_thousandth(
-    printed: dict[str, int], name: str, expected: float
-) -> None:
+def test_fractional_power_of_gamma_is_within_a_thousandth(printed: dict[str, int], name: str, expected: float) -> None:
     assert printed[name] / 65536 == pytest.approx(expected, rel=1e-3)
 
 
@@ -94,6 +94,13 @@ def test_gains_of_the_cycle_are_the_kernels() -> None:
     controller = _cc.Controller("bbr", srtt_us=1000, min_rtt_us=1000)
     assert controller.state["pacing_gain_q16"] == 739 * 256
     assert controller.state["cwnd_gain_q16"] == 739 * 256
+
+
+@given(a=st.integers(0, 2**64 - 1), b=st.integers(0, 2**64 - 1), d=st.integers(1, 2**64 - 1))
+def test_wide_arithmetic_is_exact_or_saturates(a: int, b: int, d: int) -> None:
+    most = 2**64 - 1
+    assert _cc.mul_div(a, b, d) == min(a * b // d, most)
+    assert _cc.mul_div_ceil(a, b, d) == min(-(-a * b // d), most)
 
 
 def test_wide_multiplication_and_division_are_exact() -> None:

@@ -14,7 +14,9 @@ def round_trip(path: Path, **changes: object) -> dict:
     window = path.state["cwnd_pkts"]
     acks = max(1, window // 2)
     for i in range(acks):
-        state = path.ack(acked_pkts=2 if i < acks - 1 else window - 2 * (acks - 1), advance_us=path.rtt_us // acks, **changes)
+        state = path.ack(
+            acked_pkts=2 if i < acks - 1 else window - 2 * (acks - 1), advance_us=path.rtt_us // acks, **changes
+        )
     return state
 
 
@@ -54,7 +56,7 @@ def test_timeouts_halve_the_threshold_once_an_episode() -> None:
 def test_cubic_reduces_by_three_tenths_and_comes_back_after_k() -> None:
     path = Path("cubic", initial_cwnd_pkts=1000, rtt_us=200_000, bw_Bps=1000 * MSS_BYTES / 0.2)
     path.controller.on_loss_state(RECOVERY, 1000)
-    assert path.state["cwnd_pkts"] == 699  # 0.7 in Q16 is a hair below
+    assert path.state["cwnd_pkts"] == 700
     path.controller.on_loss_state(OPEN, 600)
     start_us = path.now_us
     while path.state["cwnd_pkts"] < 990:
@@ -80,7 +82,7 @@ def test_cubic_makes_room_when_it_peaks_lower() -> None:
     path.controller.on_loss_state(RECOVERY, 1000)
     path.controller.on_loss_state(OPEN, 600)
     path.controller.on_loss_state(RECOVERY, 600)
-    assert path.state["cubic_w_max_pkts"] == pytest.approx(0.85 * 699, abs=1)
+    assert path.state["cubic_w_max_pkts"] == pytest.approx(0.85 * 700, abs=1)
 
 
 def test_cubic_on_a_short_path_is_at_least_reno() -> None:
@@ -92,6 +94,44 @@ def test_cubic_on_a_short_path_is_at_least_reno() -> None:
     for _ in range(12):
         state = round_trip(path)
     assert state["cwnd_pkts"] - start == pytest.approx(12 * 9 / 17, abs=2)
+
+
+def test_cubic_after_a_timeout_starts_its_curve_where_avoidance_begins() -> None:
+    """RFC 9438, 4.8: K = 0, so the window never waits at the old maximum."""
+    path = Path("cubic", initial_cwnd_pkts=1000, rtt_us=100_000, bw_Bps=1000 * MSS_BYTES / 0.1)
+    path.controller.on_rto(1000, 0, 1000)
+    assert (path.state["cwnd_pkts"], path.state["ssthresh_pkts"]) == (1, 700)
+    while path.state["cwnd_pkts"] < 700:
+        path.ack(ca_state=LOSS)
+    path.controller.on_loss_state(OPEN, 700)
+    start_us = path.now_us
+    while path.now_us < start_us + 10_000_000:
+        state = path.ack()
+    assert state["cubic_k_ms"] == 0
+    assert state["cwnd_pkts"] == pytest.approx(700 + 0.4 * 10.1**3, rel=0.02)
+
+
+def test_cubic_grows_a_large_window_by_fractions_of_a_packet() -> None:
+    """1 Gbit/s, 1.2 s: W_est adds 9/17 of a packet a round trip, half a millionth of one each ACK."""
+    path = Path("cubic", initial_cwnd_pkts=100_000, rtt_us=1000, bw_Bps=100_000 * MSS_BYTES / 0.001)
+    path.controller.on_loss_state(RECOVERY, 100_000)
+    path.controller.on_loss_state(OPEN, 70_000)
+    for _ in range(70_000 // 2):
+        state = path.ack(advance_us=0)
+    assert state["cubic_w_est_micro_pkts"] == pytest.approx(70_000e6 + 529_412, abs=40_000)
+
+
+@pytest.mark.parametrize("variant", ["reno", "cubic"])
+def test_undo_takes_a_spurious_reduction_back(variant: str) -> None:
+    path = Path(variant, initial_cwnd_pkts=100)
+    before = path.state
+    path.controller.on_loss_state(RECOVERY, 100)
+    assert path.state["cwnd_pkts"] < 100
+    path.controller.on_undo()
+    for name in ("cwnd_pkts", "ssthresh_pkts", "cubic_w_max_pkts"):
+        assert path.state[name] == before[name]
+    path.controller.on_undo()
+    assert path.state["cwnd_pkts"] == 100, "only once"
 
 
 @pytest.mark.parametrize("x", [0, 1, 7, 8, 26, 27, 10**9, 10**18, 2**63, 2**64 - 1])

@@ -24,9 +24,7 @@ def feed(series: list[tuple[int, int]], window: int) -> list[tuple[int, int, int
 
 
 @given(SERIES, st.integers(4, 40))
-def test_never_above_the_exact_maximum_and_never_below_the_newest(
-    series: list[tuple[int, int]], window: int
-) -> None:
+def test_never_above_the_exact_maximum_and_never_below_the_newest(series: list[tuple[int, int]], window: int) -> None:
     for _time, value, filtered, exact in feed(series, window):
         assert value <= filtered <= exact
 

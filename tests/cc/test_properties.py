@@ -134,7 +134,7 @@ class AnyLife(RuleBasedStateMachine):
         assert 0 < state["pacing_Bps"] <= UNPACED
         if self.variant in BBR:
             assert state["pacing_Bps"] != UNPACED
-            assert 0 < state["pacing_gain_q16"]
+            assert state["pacing_gain_q16"] > 0
         else:
             assert state["pacing_Bps"] == UNPACED
         assert state["phase"] in {0, 1, 2, *range(8, 18)}

@@ -7,7 +7,6 @@ import pytest
 
 from bbrgym import _cc
 
-
 PINNED = [705, 655, 152, 365, 293, 156]
 
 
