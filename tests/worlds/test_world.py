@@ -3,6 +3,7 @@
 
 import copy
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -91,6 +92,34 @@ def test_worker_and_this_process_give_the_same_bytes(short_scenario):
             world.set_tunables("tuned", {"bbq_alpha_us": 1000.0})
             shown.append(run(world))
     assert shown[0] == shown[1]
+
+
+def test_a_scenario_larger_than_the_last_one_fits(world):
+    world.advance(0.1)
+    assert len(bbrgym.load_scenario("cellular").resolved_json()) > 100_000  # its trace
+    world.reset("cellular")
+    world.advance(0.5)
+    assert world.now_s == 0.5
+    world.reset({**bbrgym.load_scenario("crowd").model_dump(), "duration_s": 31.0})
+    world.advance(0.1)
+    assert world.flow_stats().shape[0] == len(world.flow_names) == 21
+
+
+def test_stepping_keeps_nothing(world):
+    for _ in range(100):
+        world.advance(0.001)
+    views = (world.flow_stats(), world.link_stats(), world.tunables())
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    for _ in range(1000):
+        world.advance(0.001)
+    after, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert after - before < 1000
+    assert peak - before < 4000
+    assert world.flow_stats() is views[0]
+    assert world.link_stats() is views[1]
+    assert world.tunables() is views[2]
 
 
 def test_tunables_start_at_the_preset_and_act(world):
