@@ -698,6 +698,13 @@ TcpLinuxSocketFactory::Install(Ptr<Node> node)
     node->AggregateObject(factory);
 }
 
+void
+TcpLinuxSocketFactory::DoDispose()
+{
+    m_node = nullptr;
+    TcpSocketFactory::DoDispose();
+}
+
 Ptr<Socket>
 TcpLinuxSocketFactory::CreateSocket()
 {

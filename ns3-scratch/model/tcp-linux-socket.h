@@ -140,8 +140,11 @@ class TcpLinuxSocketFactory : public TcpSocketFactory
     static void Install(Ptr<Node> node);
     Ptr<Socket> CreateSocket() override;
 
+  protected:
+    void DoDispose() override;
+
   private:
-    Ptr<Node> m_node;
+    Ptr<Node> m_node; ///< which holds this factory in turn, until disposal
     TypeId m_congestion_control;
 };
 
