@@ -348,6 +348,13 @@ def re_f8(rate_mbps: float) -> Callable[[], list[Case]]:
     ]
 
 
+def policer_edge() -> list[Case]:
+    return [
+        Case((f"{100 * loss:g} %", f"{100 * loss / (1 - loss):.1f} %"), lossy("bbr", loss, 20.0))
+        for loss in (0.12, 0.14, 0.15, 0.16, 0.17, 0.18, 0.20)
+    ]
+
+
 def egress(m: Measured) -> list[np.ndarray]:
     return [m.flows["throughput_mbps"][:, 0], m.flows["goodput_mbps"][:, 0], m.flows["rto_count"][:, 0]]
 
@@ -413,6 +420,14 @@ EXPERIMENTS = {
         says="The same at a fifth of the rate, which is faster to run; published is for 100 Mbit/s.",
         header=("cc", "loss", "link egress (Mbit/s)", "goodput (Mbit/s)", "timeouts"),
         cases=re_f8(20.0),
+        row=egress,
+    ),
+    "policer-edge": Experiment(
+        title="Where random loss looks like a policer",
+        says="BBR v1 takes a path for policed where lost / delivered reaches 50/256 = 19.5 %, which is a "
+        "loss rate of 16.3 %: 20 Mbit/s, 100 ms, 60 s, BBR.",
+        header=("loss", "lost / delivered", "link egress (Mbit/s)", "goodput (Mbit/s)", "timeouts"),
+        cases=policer_edge,
         row=egress,
     ),
 }
