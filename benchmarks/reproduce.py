@@ -81,9 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 # ---- running ------------------------------------------------------------------------------------------
 
 
-def run(
-    experiment: Experiment, seeds: Iterable[int], jobs: int, world: str
-) -> list[tuple[Case, Measured]]:
+def run(experiment: Experiment, seeds: Iterable[int], jobs: int, world: str) -> list[tuple[Case, Measured]]:
     cases = experiment.cases()
     tasks = [(case, seed) for case in cases for seed in seeds]
     with ThreadPoolExecutor(jobs) as pool:
@@ -142,8 +140,7 @@ def render(
         "",
         experiment.says,
         "",
-        f"`{command}`, {datetime.date.today().isoformat()}, mean and 95 % interval over "
-        f"{options.seeds} seeds.",
+        f"`{command}`, {datetime.date.today().isoformat()}, mean and 95 % interval over {options.seeds} seeds.",
         "",
         "| " + " | ".join(header) + " |",
         "|" + "---|" * len(header),
@@ -391,7 +388,14 @@ EXPERIMENTS = {
         title="BP-2 and BP-3: one flow against CUBIC, by buffer",
         says="BBR+ (Utsumi et al.): 10 Mbit/s, 40 ms, 120 s. The paper has curves only: BBR below CUBIC and "
         "total below the link rate at deep buffers; BBR+ close to CUBIC and total near the link rate.",
-        header=("variant", "buffer", "its goodput (Mbit/s)", "CUBIC's (Mbit/s)", "total on the link (Mbit/s)", "its share"),
+        header=(
+            "variant",
+            "buffer",
+            "its goodput (Mbit/s)",
+            "CUBIC's (Mbit/s)",
+            "total on the link (Mbit/s)",
+            "its share",
+        ),
         cases=bp_3,
         row=against_cubic,
     ),

@@ -31,8 +31,6 @@ def laws(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("seed", range(1, 9))
 def test_every_drop_is_marked_lost_exactly_once(laws: Path, seed: int) -> None:
-    run = subprocess.run(
-        [str(laws), str(seed), "20000"], capture_output=True, text=True, timeout=60, check=False
-    )
+    run = subprocess.run([str(laws), str(seed), "20000"], capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == 0, run.stderr
     assert "drops" in run.stdout

@@ -58,9 +58,7 @@ def life(simulate, mapping: dict) -> list[bytes]:
 @pytest.mark.parametrize("name", SCENARIOS)
 @pytest.mark.parametrize("variant", SWITCHES)
 def test_mix_at_a_preset_is_the_variant_bit_for_bit(simulate, name: str, variant: str) -> None:
-    assert life(simulate, resolved(name, variant, {})) == life(
-        simulate, resolved(name, "bbr-mix", SWITCHES[variant])
-    )
+    assert life(simulate, resolved(name, variant, {})) == life(simulate, resolved(name, "bbr-mix", SWITCHES[variant]))
 
 
 @pytest.mark.parametrize("variant", BBR_VARIANTS)
@@ -68,9 +66,7 @@ def test_mix_at_a_preset_is_the_variant_bit_for_bit(simulate, name: str, variant
 def test_a_lone_flows_bandwidth_is_the_payload_capacity(
     simulate, variant: str, rate_mbps: float, rtt_ms: float
 ) -> None:
-    simulation = simulate(
-        scenario(flow(cc=variant, rtt_ms=rtt_ms), rate_mbps=rate_mbps, duration_s=9.0), seed=1
-    )
+    simulation = simulate(scenario(flow(cc=variant, rtt_ms=rtt_ms), rate_mbps=rate_mbps, duration_s=9.0), seed=1)
     simulation.native.trace_acks(0, 200_000)
     simulation.advance(9.0)
     trace = simulation.native.ack_trace(0)
