@@ -12,7 +12,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 STAMPS := $(VENV)/stamps
 
 BUILD_NEEDS := pip scikit-build-core pybind11 nlohmann-json cmake ninja
@@ -46,32 +46,37 @@ clean:
 
 # Debian's python3 has no ensurepip without python3-venv; then the machine's pip does its work.
 $(STAMPS)/venv:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "bbrgym needs Python 3.10 or newer; make PYTHON=...")'
-	$(PYTHON) -m venv $(VENV) || { $(PYTHON) -m venv --without-pip $(VENV) && \
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "bbrgym needs Python 3.10 or newer; make PYTHON=...")'
+	@$(PYTHON) -m venv $(VENV) || { $(PYTHON) -m venv --without-pip $(VENV) && \
 		$(PYTHON) -m pip --python $(BIN)/python install pip; }
-	mkdir -p $(STAMPS)
-	touch $@
+	@mkdir -p $(STAMPS)
+	@touch $@
 
 $(STAMPS)/build: constraints.txt | $(STAMPS)/venv
-	$(PIP) install --quiet -c constraints.txt $(BUILD_NEEDS)
-	touch $@
+	@echo "Installing what the build needs"
+	@$(PIP) install -c constraints.txt $(BUILD_NEEDS)
+	@touch $@
 
 $(STAMPS)/wheel: $(SOURCES) $(STAMPS)/build
-	rm -rf dist
-	$(PIP) wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
-	touch $@
+	@echo "Building the wheel (about two minutes the first time)"
+	@rm -rf dist
+	@$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
+	@touch $@
 
 $(STAMPS)/package: $(STAMPS)/wheel
-	$(PIP) uninstall --quiet --yes bbrgym
-	$(PIP) install --quiet -c constraints.txt dist/bbrgym-*.whl
-	touch $@
+	@echo "Installing the wheel and what it needs"
+	@$(PIP) uninstall --yes bbrgym
+	@$(PIP) install -c constraints.txt dist/bbrgym-*.whl
+	@touch $@
 
 # torch first and in one version: nothing that only asks for "torch" may take another, larger one.
 $(STAMPS)/test: constraints.txt $(STAMPS)/package
-	$(PIP) install --quiet -c constraints.txt torch==2.13.0
-	$(PIP) install --quiet -c constraints.txt "$$(echo dist/bbrgym-*.whl)[test]"
-	touch $@
+	@echo "Installing what the tests need"
+	@$(PIP) install -c constraints.txt torch==2.13.0
+	@$(PIP) install -c constraints.txt "$$(echo dist/bbrgym-*.whl)[test]"
+	@touch $@
 
 $(STAMPS)/dev: constraints.txt $(STAMPS)/test
-	$(PIP) install --quiet -c constraints.txt "$$(echo dist/bbrgym-*.whl)[dev]"
-	touch $@
+	@echo "Installing what the checks need"
+	@$(PIP) install -c constraints.txt "$$(echo dist/bbrgym-*.whl)[dev]"
+	@touch $@

@@ -19,7 +19,8 @@ MAX_LINES = 8  # more flows than this are shown as the mean of each group
 SMOOTHING_S = 1.0
 DPI = 130
 # Okabe and Ito's colours, which the colour-blind can tell apart.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#000000")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
+NEUTRAL = "#7F7F7F"
 
 
 def write_figures(folder: Path, summary: pl.DataFrame, timeseries: pl.DataFrame) -> None:
@@ -72,9 +73,9 @@ def summary_bars(summary: pl.DataFrame) -> Figure:
     axes = figure.subplots(1, 3, sharey=True, width_ratios=(1.6, 1, 1))
     _bars(axes[0], runs, variants, goodput_columns(runs))
     axes[0].set_xlabel("goodput (Mbit/s)")
-    _bars(axes[1], runs, variants, {"queue_delay_ms": ""})
+    _bars(axes[1], runs, variants, {"queue_delay_ms": ""}, NEUTRAL)
     axes[1].set_xlabel("queueing delay (ms)")
-    _bars(axes[2], runs, variants, {"score": ""})
+    _bars(axes[2], runs, variants, {"score": ""}, NEUTRAL)
     axes[2].set_xlabel("score (0: fair share, no queue)")
     axes[0].set_yticks(range(len(variants)), variants)
     axes[0].invert_yaxis()
@@ -94,33 +95,33 @@ def _panels(timeseries: pl.DataFrame, what: str) -> tuple[Figure, dict[str, Axes
     for axis in axes[len(variants) :]:
         axis.set_visible(False)
     panels = dict(zip(variants, axes, strict=False))
-    for index, (variant, panel) in enumerate(panels.items()):
+    for variant, panel in panels.items():
         panel.set_title(variant, fontsize="medium", loc="left")
         _tidy(panel)
-        if index + columns >= len(variants):  # nothing below it
-            panel.set_xlabel("time (s)")
-            panel.tick_params(labelbottom=True)
+    figure.supxlabel("time (s)", fontsize="medium")
     figure.supylabel(what, fontsize="medium")
     figure.suptitle(f"{timeseries['scenario'][0]} on {timeseries['world'][0]}, seed {timeseries['seed'][0]}")
     return figure, panels
 
 
 def _line(panel: Axes, time_s: pl.Series, values: pl.Series, colour: str, label: str | None) -> None:
-    step_s = time_s[0] if len(time_s) > 0 else SMOOTHING_S
+    step_s = time_s[1] - time_s[0] if len(time_s) > 1 else SMOOTHING_S
     width = max(1, round(SMOOTHING_S / step_s))
     panel.plot(time_s, values.rolling_mean(width, min_samples=1), color=colour, label=label, linewidth=1.2)
 
 
-def _bars(axis: Axes, runs: pl.DataFrame, variants: list[str], columns: dict[str, str]) -> None:
+def _bars(
+    axis: Axes, runs: pl.DataFrame, variants: list[str], columns: dict[str, str], colour: str | None = None
+) -> None:
     height = 0.8 / len(columns)
-    for index, (colour, (column, label)) in enumerate(zip(_colours(len(columns)), columns.items(), strict=True)):
+    for index, (column, label) in enumerate(columns.items()):
         intervals = [_interval_of(runs.filter(pl.col("variant") == variant)[column]) for variant in variants]
         axis.barh(
             np.arange(len(variants)) + (index - (len(columns) - 1) / 2) * height,
             [i.mean for i in intervals],
             height=height,
             xerr=[i.half_width for i in intervals],
-            color=colour,
+            color=colour or COLOURS[index],
             label=label,
             error_kw={"elinewidth": 1, "capsize": 2},
         )

@@ -80,9 +80,11 @@ def _folder() -> Path:
 def _read_file(path: Path) -> dict[str, Any]:
     try:
         read = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, OmegaConfBaseException, ValueError) as error:
+    except (OSError, yaml.YAMLError, OmegaConfBaseException, ValueError) as error:  # ValueError: not UTF-8, for one
         reason = " ".join(str(error).split())
         raise ScenarioError("", f"cannot read {str(path)!r}: {reason}") from error
+    except RecursionError:
+        raise ScenarioError("", f"cannot read {str(path)!r}: it contains itself or nests too deeply") from None
     if not isinstance(read, dict):
         raise ScenarioError("", f"{str(path)!r} holds {shown(read)}, expected the fields of a scenario")
     fields = {str(key): value for key, value in read.items()}

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command bbrgym as a user runs it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+from omegaconf import OmegaConf
+
+import bbrgym
+from bbrgym.cli import main
+
+SHORT = ["scenario=steady", "scenario.duration_s=1", "variants=[bbr]"]
+
+
+def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "bbrgym", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=cwd,
+    )
+
+
+def test_evaluate_writes_a_run_folder_and_shows_the_table(tmp_path: Path) -> None:
+    done = run("evaluate", *SHORT, "variants=[bbr,bbq]", "seeds=[1,2]", "output_dir=out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "steady on ns3, mean and 95 % interval of 2 seeds" in done.stdout
+    assert "run folder: out" in done.stdout
+    assert "4/4 runs" in done.stderr
+    summary = pl.read_parquet(tmp_path / "out" / "summary.parquet")
+    assert summary["variant"].to_list() == ["bbr", "bbr", "bbq", "bbq"]
+
+
+def test_without_output_dir_the_folder_is_named_after_the_scenario(tmp_path: Path) -> None:
+    assert run("evaluate", *SHORT, cwd=tmp_path).returncode == 0
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name.startswith("steady-")
+
+
+def test_any_field_of_the_scenario_can_be_overridden(tmp_path: Path) -> None:
+    overrides = [
+        *("scenario.link.rate_mbps=50", "scenario.link.loss={kind: bernoulli, rate: 0.01}", "scenario.mss_bytes=1000"),
+        *("scenario.flows.0.rtt_ms=20", "scenario.flows.0.app={kind: cbr, rate_mbps: 2}", "scenario.warmup_s=0.5"),
+        "scenario.link.changes=[{at_s: 0.5, rate_mbps: 5}]",
+    ]
+    done = run("evaluate", *SHORT, *overrides, "tunables.bbr_up_gain=1.1", "output_dir=out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    config = OmegaConf.to_container(OmegaConf.load(tmp_path / "out" / "config.yaml"))
+    assert isinstance(config, dict)
+    scenario = config["scenario"]
+    assert scenario["link"]["rate_mbps"] == 50
+    assert scenario["link"]["loss"] == {"kind": "bernoulli", "rate": 0.01}
+    assert (scenario["mss_bytes"], scenario["duration_s"], scenario["warmup_s"]) == (1000, 1, 0.5)
+    assert (scenario["flows"][0]["rtt_ms"], scenario["flows"][0]["app"]["kind"]) == (20, "cbr")
+    assert scenario["link"]["changes"] == [{"at_s": 0.5, "rate_mbps": 5}]
+    assert config["tunables"] == {"bbr_up_gain": 1.1}
+
+
+def test_a_scenario_can_be_a_file(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "duration_s: 9\nlink: {rate_mbps: 5, queue: {size_packets: 20}}\nflows: [{name: a, rtt_ms: 30}]\n"
+    )
+    overrides = ["scenario=mine.yaml", "scenario.duration_s=1", "scenario.flows.0.rtt_ms=10", "variants=reno"]
+    done = run("evaluate", *overrides, "output_dir=out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    summary = pl.read_parquet(tmp_path / "out" / "summary.parquet")
+    assert summary.select("scenario", "cc", "rtt_ms").rows() == [("mine", "reno", 10.0)]
+
+
+@pytest.mark.parametrize(
+    ("override", "says"),
+    [
+        ("scenario=stedy", "scenario: is 'stedy'; did you mean steady? allowed are cellular,"),
+        ("scenario=no/such.yaml", "cannot read 'no/such.yaml'"),
+        ("scenario=null", "scenario: is None; allowed are"),
+        ("scenario=steady,lossy", "scenario: is "),
+        ("scenario.link.rate_mbps=-5", "scenario steady: link.rate_mbps: is -5, expected a number >= 0.001"),
+        ("scenario.link.rate_mps=5", "link.rate_mps: is no field; did you mean rate_mbps?"),
+        ("scenario.flows.7.rtt_ms=5", "scenario.flows.7.rtt_ms=5"),
+        ("scenario.flows.x=5", "scenario.flows.x=5"),
+        ("scenario.duration_s=${nothing}", "Interpolation key 'nothing' not found"),
+        ("scenario.warmup_s=2", "warmup_s: is 2.0, expected less than duration_s = 1.0"),
+        ("variants=[bbr2]", "variants[0]: is 'bbr2'; did you mean bbr?"),
+        ("varants=[bbr]", "varants: is no option; did you mean variants?"),
+        ("+new=1", "new: is no option"),
+        ("hydra.run.dir=x", "hydra.run.dir: is no option"),
+        ("variants=[bbr", "'variants=[bbr' is no override like scenario.link.rate_mbps=50"),
+        ("bbr", "'bbr' is no override like"),
+        ("world=moon", "world: is 'moon'; allowed are ns3"),
+        ("world.timeout=3", "world.timeout: is no option; did you mean world.timeout_s?"),
+        ("world.isolation=vm", "world.isolation: is 'vm', expected one of 'process' or 'none'"),
+        ("tunables.bbq_alpha_us=1000", "tunables.bbq_alpha_us: is given, but none of the variants has it"),
+        ("tunables.bbr_up_gain=9", "tunables.bbr_up_gain: is 9, expected 1.02 to 2 (ratio)"),
+        ("seeds=[a]", "seeds[0]: is 'a', expected a whole number"),
+        ("resume=perhaps", "resume: is 'perhaps', expected true or false"),
+        ("output_dir=/dev/null/x", "output_dir: cannot use '/dev/null/x'"),
+    ],
+)
+def test_a_wrong_override_is_one_clear_line(
+    override: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["evaluate", *SHORT, override]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("bbrgym: ")
+    assert says in shown.err
+    assert shown.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_in_use_needs_resume(tmp_path: Path) -> None:
+    assert run("evaluate", *SHORT, "output_dir=out", cwd=tmp_path).returncode == 0
+    again = run("evaluate", *SHORT, "output_dir=out", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "resume=true" in again.stderr
+    assert run("evaluate", *SHORT, "output_dir=out", "resume=true", cwd=tmp_path).returncode == 0
+
+
+LONG = ["scenario=steady", "scenario.duration_s=10", "seeds=[1,2,3,4,5,6,7,8,9,10,11,12]", "variants=[bbr]", "jobs=2"]
+
+
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15), (signal.SIGKILL, -9)])
+def test_an_interrupted_command_goes_on_where_it_stopped(how: signal.Signals, code: int, tmp_path: Path) -> None:
+    arguments = ["evaluate", *LONG, "output_dir=out"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bbrgym", *arguments], cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    kept = wait_for_jobs(tmp_path / "out" / "jobs", 2, process)
+    os.kill(process.pid, how)
+    process.communicate(timeout=30)
+    assert process.returncode == code
+    assert not (tmp_path / "out" / "summary.parquet").exists()
+    for path in tmp_path.rglob("*.parquet"):
+        pl.read_parquet(path)  # whole
+
+    kept_at_ns = {path: path.stat().st_mtime_ns for path in kept}
+    done = run(*arguments, "resume=true", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept_at_ns
+    straight = run(*arguments[:-1], "output_dir=straight", cwd=tmp_path)
+    assert straight.returncode == 0, straight.stderr
+    for name in ("summary.parquet", "timeseries.parquet"):
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
+
+
+def wait_for_jobs(folder: Path, count: int, process: subprocess.Popen[bytes]) -> list[Path]:
+    """Files of the first jobs that are finished; the command is far from its end then."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        kept = sorted(folder.glob("[!.]*.summary.parquet"))
+        if len(kept) >= count:
+            return kept
+        assert process.poll() is None, "the command ended before it could be interrupted"
+        time.sleep(0.005)
+    pytest.fail(f"no {count} jobs in {folder} within a minute")
+
+
+def test_a_world_that_breaks_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
+    done = run("evaluate", *SHORT, "scenario.duration_s=5000", "world.timeout_s=0.001", "output_dir=out", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("bbrgym: scenario 'steady', seed 1, at 0 s: ")
+
+
+def test_scenario_prints_what_worlds_read() -> None:
+    done = run("scenario", "rtt_fairness", "scenario.link.rate_mbps=50")
+    assert done.returncode == 0, done.stderr
+    expected = bbrgym.load_scenario("rtt_fairness").model_dump(exclude_none=True)
+    expected["link"]["rate_mbps"] = 50.0
+    assert json.loads(done.stdout) == json.loads(bbrgym.load_scenario(expected).resolved_json())
+
+
+def test_scenario_names_a_mistake() -> None:
+    done = run("scenario", "steady", "scenario.flows.0.cc=bbr9")
+    assert done.returncode == 2
+    assert "flows[0].cc: is 'bbr9'" in done.stderr
+
+
+def test_list_shows_everything_there_is() -> None:
+    done = run("list")
+    assert done.returncode == 0, done.stderr
+    for name in [*bbrgym.VARIANTS, *bbrgym.TUNABLES, *bbrgym.scenario_names(), "ns3"]:
+        assert name in done.stdout
+    for tunable in bbrgym.TUNABLES.values():
+        assert tunable.symbol in done.stdout
+        assert tunable.source in done.stdout
+
+
+def test_help_and_version() -> None:
+    assert run("--version").stdout == f"bbrgym {bbrgym.__version__}\n"
+    for command in ("evaluate", "list", "scenario"):
+        assert run(command, "--help").returncode == 0
+    assert "score_delta" in run("evaluate", "--help").stdout
+    assert run().returncode == 2

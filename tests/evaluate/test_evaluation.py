@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""bbrgym.evaluate on the real world: its records, and that nothing but the question decides them."""
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from omegaconf import OmegaConf
+
+import bbrgym
+from bbrgym import evaluation
+from bbrgym.records import SUMMARY_SCHEMA
+
+COLUMNS = [
+    *("scenario", "world", "variant", "agent", "seed", "flow", "cc", "role", "rtt_ms", "start_s", "stop_s"),
+    *("goodput_mbps", "throughput_mbps", "share", "retransmit_rate", "loss_rate", "rtt_mean_ms", "rtt_p95_ms"),
+    *("queue_delay_mean_ms", "utilisation", "jain", "score"),
+]
+
+SHORT: dict[str, Any] = {
+    "name": "short",
+    "duration_s": 3.0,
+    "warmup_s": 1.0,
+    "link": {"rate_mbps": 10.0, "queue": {"size_bdp": 1.0}, "loss": {"kind": "bernoulli", "rate": 0.005}},
+    "flows": [
+        {"name": "learner", "rtt_ms": 20.0, "role": "learner"},
+        {"name": "other", "cc": "cubic", "rtt_ms": 30.0, "role": "background", "stop_s": 2.5},
+    ],
+}
+
+
+def test_the_summary_has_the_agreed_columns_and_rows() -> None:
+    summary = bbrgym.evaluate(SHORT, ["bbr", "ns3-bbr"], seeds=[1, 2])
+    assert summary.columns == COLUMNS
+    assert summary.schema == SUMMARY_SCHEMA
+    assert summary.select("variant", "seed", "flow", "cc", "role").rows() == [
+        (variant, seed, *flow)
+        for variant in ("bbr", "ns3-bbr")
+        for seed in (1, 2)
+        for flow in (("learner", variant, "learner"), ("other", "cubic", "background"))
+    ]
+    assert set(summary["scenario"]) == {"short"}
+    assert set(summary["world"]) == {"ns3"}
+    assert set(summary["agent"]) == {"fixed"}
+
+
+def test_the_summary_s_values_hang_together() -> None:
+    summary = bbrgym.evaluate(SHORT, ["bbr"], seeds=[1])
+    learner, other = summary.rows(named=True)
+    assert (learner["start_s"], learner["stop_s"], other["stop_s"]) == (1.0, 3.0, 2.5)
+    assert 0.0 < learner["goodput_mbps"] < learner["throughput_mbps"] * 1.01 < 10.1
+    assert learner["rtt_ms"] <= learner["rtt_mean_ms"] <= learner["rtt_p95_ms"] * 1.01
+    assert 0.5 < learner["utilisation"] <= 1.0
+    assert 0.5 <= learner["jain"] <= 1.0
+    assert learner["loss_rate"] > 0
+    assert learner["score"] == other["score"]  # the run's
+
+
+def test_the_time_series_agrees_with_the_summary(tmp_path: Path) -> None:
+    summary = bbrgym.evaluate(SHORT, ["bbr"], seeds=[1], output_dir=tmp_path / "run", interval_s=0.25)
+    series = pl.read_parquet(tmp_path / "run" / "timeseries.parquet")
+    assert series.columns[:7] == ["scenario", "world", "variant", "agent", "seed", "time_s", "flow"]
+    assert series.filter(pl.col("flow") == "learner")["time_s"].to_list() == pytest.approx(np.arange(1, 13) * 0.25)
+    measured = series.filter((pl.col("flow") == "learner") & (pl.col("time_s") > 1.0))
+    assert measured["goodput_mbps"].mean() == pytest.approx(summary["goodput_mbps"][0])
+    assert measured["link_utilisation"].mean() == pytest.approx(summary["utilisation"][0], rel=1e-3)
+
+
+def test_the_run_folder_is_complete(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "run"
+    summary = bbrgym.evaluate(SHORT, ["bbr", "bbq"], output_dir=folder)
+    assert pl.read_parquet(folder / "summary.parquet").equals(summary)
+    for name in ("goodput.png", "queue_delay.png", "summary.png"):
+        assert (folder / "figures" / name).read_bytes().startswith(b"\x89PNG")
+    assert "short on ns3, one seed" in (folder / "summary.txt").read_text()
+    config = OmegaConf.to_container(OmegaConf.load(folder / "config.yaml"))
+    assert isinstance(config, dict)
+    scenario = config.pop("scenario")
+    assert bbrgym.load_scenario(scenario).resolved_json() == bbrgym.load_scenario(SHORT).resolved_json()
+    assert bbrgym.evaluate(scenario, **config).equals(summary)  # the config alone repeats the run
+    assert list(folder.rglob("*.partial")) == []
+
+
+def test_neither_jobs_nor_isolation_nor_repetition_change_a_byte(tmp_path: Path) -> None:
+    questions: list[dict[str, Any]] = [
+        {"jobs": 1},
+        {"jobs": 4},
+        {"jobs": 1, "world": {"isolation": "none"}},
+        {"jobs": 4},
+    ]
+    files = []
+    for index, how in enumerate(questions):
+        folder = tmp_path / str(index)
+        bbrgym.evaluate(SHORT, ["bbr-pg", "cubic"], seeds=[3, 4], output_dir=folder, **how)
+        files.append([(folder / name).read_bytes() for name in ("summary.parquet", "timeseries.parquet")])
+    assert files[0] == files[1] == files[2] == files[3]
+
+
+def test_another_seed_is_another_run() -> None:
+    summary = bbrgym.evaluate(SHORT, ["bbr"], seeds=[1, 2])
+    goodput = summary.filter(pl.col("flow") == "learner")["goodput_mbps"]
+    assert goodput[0] != goodput[1]
+
+
+def test_tunables_reach_the_flows() -> None:
+    def goodput(**tunables: float) -> float:
+        return float(bbrgym.evaluate(SHORT, ["bbr"], tunables=tunables)["goodput_mbps"][0])
+
+    assert goodput(bbr_cwnd_gain=2.0) == goodput()
+    assert goodput(bbr_cwnd_gain=1.0) != goodput()
+
+
+def test_finished_runs_are_not_run_again(tmp_path: Path) -> None:
+    bbrgym.evaluate(SHORT, ["bbr"], output_dir=tmp_path)
+    jobs = {path: path.stat().st_mtime_ns for path in (tmp_path / "jobs").iterdir()}
+    summary = bbrgym.evaluate(SHORT, ["bbr", "bbq"], output_dir=tmp_path, resume=True)
+    assert {path: path.stat().st_mtime_ns for path in jobs} == jobs
+    assert len(list((tmp_path / "jobs").iterdir())) == 2 * len(jobs)
+    assert summary.equals(bbrgym.evaluate(SHORT, ["bbr", "bbq"]))
+
+
+def test_what_a_run_depends_on_is_in_its_key() -> None:
+    scenario = bbrgym.load_scenario(SHORT)
+
+    def key(scenario: bbrgym.Scenario = scenario, **settings: Any) -> str:
+        asked = evaluation.parse_settings({"variants": ["bbr"], **settings})
+        return evaluation.plan(scenario, asked)[0].key
+
+    others = [
+        key(bbrgym.load_scenario({**SHORT, "duration_s": 4.0})),
+        key(variants=["bbq"]),
+        key(seeds=[2]),
+        key(interval_s=0.2),
+        key(score_delta=1.0),
+        key(tunables={"bbr_up_gain": 1.1}),
+    ]
+    assert len({key(), *others}) == 1 + len(others)
+    assert key() == key(jobs=7) == key(world={"isolation": "none"})
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"variants": ["bbr2"]}, r"variants\[0\]: is 'bbr2'; did you mean bbr\?"),
+        ({"variants": []}, "variants: is .*, expected at least 1"),
+        ({"variants": None}, "variants: is None, expected a list"),
+        ({"variants": ["bbr", "bbr"]}, "variants: is .*, expected each once"),
+        ({"seeds": [1, 1]}, "seeds: is .*, expected each once"),
+        ({"seeds": [-1]}, r"seeds\[0\]: is -1, expected a number >= 0"),
+        ({"seeds": [True]}, r"seeds\[0\]: is True, expected a whole number"),
+        ({"world": "twin2"}, "world.name: is 'twin2'; "),
+        ({"world": {"timeout_s": 0}}, "world.timeout_s: is 0, expected a number > 0"),
+        ({"tunables": {"bbq_alpha": 1}}, "tunables.bbq_alpha: is no tunable; did you mean bbq_alpha_us"),
+        ({"tunables": {"bbq_alpha_us": 1000}}, "none of the variants has it; bbq, bbr-mix have"),
+        ({"tunables": {"bbr_up_gain": 9}}, r"flows\[0\].tunables.bbr_up_gain: is 9, expected 1.02 to 2"),
+        ({"interval_s": 0}, "interval_s: is 0, expected a number >= 0.001"),
+        ({"score_delta": float("nan")}, "score_delta: is nan"),
+        ({"jobs": 0}, "jobs: is 0, expected a number >= 1"),
+        ({"jobs": 2, "world": {"isolation": "none"}}, "jobs: is 2, expected 1 with world.isolation none"),
+        ({"sedes": [1]}, "sedes: is no field; did you mean seeds"),
+    ],
+)
+def test_a_wrong_question_is_one_clear_error(settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(bbrgym.ConfigError, match=says) as caught:
+        bbrgym.evaluate(SHORT, **{"variants": ["bbr"], **settings})
+    assert "\n" not in str(caught.value)
+
+
+def test_several_variants_need_a_learner() -> None:
+    scenario = {**SHORT, "flows": [{"name": "a", "role": "fixed", "rtt_ms": 20.0}]}
+    with pytest.raises(bbrgym.ConfigError, match="no flow of role learner"):
+        bbrgym.evaluate(scenario, ["bbr", "bbq"])
+    assert len(bbrgym.evaluate(scenario, ["bbr"])) == 1
+
+
+def test_progress_comes_to_its_end() -> None:
+    seen: list[evaluation.Progress] = []
+    bbrgym.evaluate(SHORT, ["bbr", "cubic"], on_progress=seen.append)
+    assert seen[-1] == evaluation.Progress(6.0, 6.0, 2, 2)
+
+
+def test_the_command_and_the_function_have_the_same_defaults() -> None:
+    config = OmegaConf.to_container(OmegaConf.load(Path(str(bbrgym.__path__[0])) / "conf" / "evaluate.yaml"))
+    assert isinstance(config, dict)
+    parameters = inspect.signature(bbrgym.evaluate).parameters
+    fields = evaluation.Evaluation.model_fields
+    assert {"scenario": parameters["scenario"].default} in config["defaults"]
+    assert {"world": evaluation.WorldSettings().name} in config["defaults"]
+    assert tuple(config["variants"]) == parameters["variants"].default
+    for name in ("seeds", "tunables", "interval_s", "score_delta", "jobs"):
+        default = fields[name].get_default(call_default_factory=True)
+        assert config[name] == (list(default) if isinstance(default, tuple) else default)
+    world = OmegaConf.to_container(OmegaConf.load(Path(str(bbrgym.__path__[0])) / "conf" / "world" / "ns3.yaml"))
+    assert world == evaluation.WorldSettings().model_dump()

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Means, intervals and the table."""
+
+import math
+
+import polars as pl
+import pytest
+
+from bbrgym.records import SUMMARY_SCHEMA
+from bbrgym.tables import flow_groups, goodput_columns, interval, per_run, summary_text
+
+NAN = math.nan
+
+
+def test_student_s_interval() -> None:
+    # t(0.975, 4) = 2.7764, sample deviation of 1..5 = 1.5811
+    result = interval([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert result.mean == 3.0
+    assert result.half_width == pytest.approx(2.7764 * 1.5811 / math.sqrt(5), rel=1e-4)
+    assert result.text(2) == "3.00 ± 1.96"
+
+
+def test_one_seed_has_no_interval() -> None:
+    assert interval([2.5]).text(1) == "2.5"
+    assert interval([2.5, NAN]).text(1) == "2.5"
+    assert interval([]).text(1) == "-"
+
+
+def test_flows_of_one_count_are_a_group() -> None:
+    assert flow_groups(["a-0", "a-1", "b", "c-x"]) == {"a": ["a-0", "a-1"], "b": ["b"], "c-x": ["c-x"]}
+
+
+def summary(rows: list[dict[str, object]]) -> pl.DataFrame:
+    blank: dict[str, object] = {
+        name: "x" if kind == pl.String else 0 if kind == pl.Int64 else 1.0 for name, kind in SUMMARY_SCHEMA.items()
+    }
+    return pl.DataFrame([{**blank, **row} for row in rows], schema=SUMMARY_SCHEMA)
+
+
+def test_the_queueing_delay_is_the_mean_over_packets() -> None:
+    runs = per_run(
+        summary(
+            [
+                {"flow": "a", "throughput_mbps": 3.0, "start_s": 0.0, "stop_s": 10.0, "queue_delay_mean_ms": 10.0},
+                {"flow": "b", "throughput_mbps": 1.0, "start_s": 0.0, "stop_s": 10.0, "queue_delay_mean_ms": 50.0},
+                {"flow": "c", "throughput_mbps": NAN, "start_s": NAN, "stop_s": NAN, "queue_delay_mean_ms": NAN},
+            ]
+        )
+    )
+    assert runs["queue_delay_ms"].to_list() == [20.0]
+
+
+def test_many_flows_are_shown_as_their_total() -> None:
+    runs = per_run(summary([{"flow": f"flow{letter}", "goodput_mbps": 2.0} for letter in "abcde"]))
+    assert goodput_columns(runs) == {"goodput": "total"}
+    assert runs["goodput"].to_list() == [10.0]
+
+
+def test_the_table_says_what_it_shows() -> None:
+    rows = [
+        {"scenario": "s", "world": "w", "variant": v, "seed": seed, "flow": "f", "goodput_mbps": float(seed)}
+        for v in ("bbr", "bbq")
+        for seed in (1, 3)
+    ]
+    text = summary_text(summary(rows))
+    assert "s on w, mean and 95 % interval of 2 seeds" in text
+    assert "2.00 ± 12.71" in text
+    assert text.index("bbr") < text.index("bbq")

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What `make` built and installed: one package, whole, and it is what the tests import."""
+
+import importlib.metadata
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import bbrgym
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def wheel() -> Path:
+    wheels = list((ROOT / "dist").glob("bbrgym-*.whl"))
+    if not wheels:
+        pytest.skip("there is no wheel in dist/; `make test` builds one")
+    assert len(wheels) == 1
+    return wheels[0]
+
+
+@pytest.fixture(scope="module")
+def names(wheel: Path) -> list[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return archive.namelist()
+
+
+def test_the_tests_import_the_installed_wheel(wheel: Path) -> None:
+    assert wheel.exists()
+    installed = Path(sysconfig.get_path("platlib")) / "bbrgym"
+    if Path(bbrgym.__path__[0]) != installed:
+        pytest.skip(f"these tests import {bbrgym.__path__[0]}; `make test` imports {installed}")
+    assert not (installed / "envs").is_symlink()
+
+
+def test_the_wheel_holds_one_package(names: list[str]) -> None:
+    assert {name.split("/")[0] for name in names} == {"bbrgym", f"bbrgym-{bbrgym.__version__}.dist-info"}
+
+
+def test_the_wheel_is_whole(names: list[str]) -> None:
+    def shipped(folder: Path, into: str) -> set[str]:
+        tracked = subprocess.run(
+            ["git", "ls-files", "."], cwd=folder, capture_output=True, text=True, check=True, timeout=60
+        ).stdout.split()
+        return {f"{into}/{name}" for name in tracked if not (folder / name).is_symlink() and (folder / name).is_file()}
+
+    expected = shipped(ROOT / "src" / "bbrgym", "bbrgym")
+    for folder in ("agents", "conf", "envs"):
+        expected |= shipped(ROOT / folder, f"bbrgym/{folder}")
+    assert expected - set(names) == set()
+
+
+def test_the_wheel_carries_the_native_parts_and_the_licence(names: list[str]) -> None:
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    assert {f"bbrgym/_cc{suffix}", f"bbrgym/_ns3{suffix}"} <= set(names)
+    assert any(name.startswith("bbrgym/_ns3libs/libns3") for name in names)
+    assert f"bbrgym-{bbrgym.__version__}.dist-info/licenses/LICENSE" in names
+
+
+def test_the_licence_is_declared() -> None:
+    try:
+        metadata = importlib.metadata.metadata("bbrgym")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("bbrgym is not installed; `make test` installs it")
+    assert metadata["License-Expression"] == "GPL-2.0-only"
+    assert metadata["Requires-Python"] == ">=3.10"
+    assert metadata["Version"] == bbrgym.__version__
+
+
+def test_importing_it_is_quick_work() -> None:
+    """An environment's worker should not pay for tables and figures."""
+    heavy = {"matplotlib", "polars", "hydra", "scipy"}
+    code = f"import bbrgym, sys; print(sorted({heavy!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Each mistake is one sentence: the field's path, the value, what is allowed."""
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bbrgym
+
+GOOD: dict[str, Any] = {
+    "name": "good",
+    "duration_s": 20.0,
+    "link": {"rate_mbps": 10.0, "delay_ms": 1.0, "queue": {"size_bytes": 100_000}},
+    "flows": [{"name": "a", "rtt_ms": 40.0}],
+}
+FLOW = {"name": "a", "rtt_ms": 40.0}
+
+NAN, INF = float("nan"), float("inf")
+
+# Where, what is put there, what the message must say.
+MISTAKES: list[tuple[str, Any, str]] = [
+    ("link.rate_mbps", -5, "link.rate_mbps: is -5, expected a number >= 0.001"),
+    ("link.rate_mbps", 0, "expected a number >= 0.001"),
+    ("link.rate_mbps", 1e7, "expected a number <= 400000"),
+    ("link.rate_mbps", True, "link.rate_mbps: is True, expected a number"),
+    ("link.rate_mbps", "10", "link.rate_mbps: is '10', expected a number"),
+    ("link.rate_mbps", NAN, "link.rate_mbps: is nan, expected a finite number"),
+    ("link.rate_mbps", INF, "link.rate_mbps: is inf, expected a"),
+    ("link.rate_mbps", 10**400, "link.rate_mbps: is 1000"),
+    ("link.rate_mbps", None, "link: has none, expected exactly one of rate_mbps, trace_path and trace"),
+    ("link.rate_mps", 5, "link.rate_mps: is no field; did you mean rate_mbps? allowed are"),
+    ("link.trace_path", "x.down", "link: has rate_mbps and trace_path, expected exactly one of"),
+    ("link.delay_ms", -1, "link.delay_ms: is -1, expected a number >= 0"),
+    ("link.delay_ms", 30.0, "flows[0].rtt_ms: is 40.0, expected at least twice link.delay_ms = 30.0"),
+    ("link.queue", {}, "link.queue: has no size, expected exactly one of size_bytes, size_packets and size_bdp"),
+    ("link.queue.size_packets", 5, "link.queue: has size_bytes = 100000 and size_packets = 5, expected exactly one"),
+    ("link.queue.size_bytes", 2.5, "link.queue.size_bytes: is 2.5, expected a whole number"),
+    ("link.queue.size_bytes", 10**30, "link.queue.size_bytes: is 1000000000000000000000000000000, expected a"),
+    ("link.queue.size_bytes", 100, "holds 100 bytes, expected at least one packet of 1488 bytes"),
+    ("link.queue", {"size_bdp": 1e6}, "link.queue.size_bdp: is 1000000.0, which holds 50000000000 bytes"),
+    ("link.queue.kind", "fifo", "link.queue.kind: is 'fifo', expected one of 'droptail', 'red' or 'codel'"),
+    ("link.queue.kind", "red", "link.queue.red: is missing, expected min_bytes, max_bytes and max_probability"),
+    ("link.queue.codel", {}, "link.queue.codel: is given, expected only with kind codel, which is droptail"),
+    ("link.queue.bdp_rtt_ms", 10, "link.queue.bdp_rtt_ms: is 10.0, expected only beside size_bdp"),
+    (
+        "link.queue",
+        {"kind": "red", "size_bytes": 9000, "red": {"min_bytes": 3000, "max_bytes": 9500, "max_probability": 0.02}},
+        "link.queue.red.max_bytes: is 9500, expected at most the queue's 9000 bytes",
+    ),
+    (
+        "link.queue",
+        {"kind": "red", "size_bytes": 9000, "red": {"min_bytes": 3000, "max_bytes": 2000, "max_probability": 0.02}},
+        "link.queue.red.max_bytes: is 2000, expected more than min_bytes = 3000",
+    ),
+    ("link.loss", {"kind": "random"}, "link.loss.kind: is 'random', expected one of 'none', 'bernoulli'"),
+    ("link.loss", {"rate": 0.1}, "link.loss.kind: is missing"),
+    ("link.loss", {"kind": "bernoulli", "rate": 1.5}, "link.loss.rate: is 1.5, expected a number <= 1"),
+    ("link.loss", {"kind": "bernoulli"}, "link.loss.rate: is missing"),
+    ("link.loss", {"kind": "none", "rate": 0.1}, "link.loss.rate: is no field"),
+    ("link.changes", [{"at_s": 1.0}], "link.changes[0]: changes nothing, expected rate_mbps, delay_ms or loss_rate"),
+    (
+        "link.changes",
+        [{"at_s": 2.0, "rate_mbps": 5}, {"at_s": 1.0, "rate_mbps": 9}],
+        "link.changes[1].at_s: is 1.0, expected times in ascending order",
+    ),
+    ("flows", [], "flows: has 0 flows, expected 1 to 1000"),
+    ("flows", [{**FLOW, "count": 600}, {**FLOW, "name": "b", "count": 600}], "flows: has 1200 flows, expected 1 to"),
+    ("flows", {"a": 1}, "flows: is {'a': 1}, expected a list"),
+    ("flows", [FLOW, FLOW], "flows[1].name: gives 'a' a second time, expected unique names"),
+    ("flows", [{**FLOW, "count": 2}, {**FLOW, "name": "a-1"}], "flows[1].name: gives 'a-1' a second time"),
+    ("flows.0", 3, "flows[0]: is 3, expected a mapping of fields"),
+    ("flows.0", {"name": "a"}, "flows[0].rtt_ms: is missing"),
+    ("flows.0.name", "a b", "flows[0].name: is 'a b', expected letters, digits"),
+    ("flows.0.count", 0, "flows[0].count: is 0, expected a number >= 1"),
+    ("flows.0.cc", "bbr2", "flows[0].cc: is 'bbr2'; did you mean bbr? allowed are bbr, bbr-plus,"),
+    ("flows.0.role", "lerner", "flows[0].role: is 'lerner', expected one of 'learner', 'fixed' or 'background'"),
+    ("flows.0.start_s", 20.0, "flows[0].start_s: is 20.0, expected less than duration_s = 20.0"),
+    ("flows.0.stop_s", 0.0, "flows[0].stop_s: is 0.0, expected more than start_s = 0.0"),
+    ("flows.0.app", {"kind": "cbr"}, "flows[0].app.rate_mbps: is missing"),
+    ("flows.0.app", {"kind": "cbr", "rate_mbps": 1, "on_s": 1}, "flows[0].app.on_s: is no field"),
+    ("flows.0.app", "bulk", "flows[0].app: is 'bulk', expected a mapping of fields"),
+    ("flows.0.tunables", {"bbq_alpha_us": 3000}, "flows[0].tunables.bbq_alpha_us: is no tunable of bbr; "),
+    ("flows.0.tunables", {"bbr_up_gain": 9}, "flows[0].tunables.bbr_up_gain: is 9, expected 1.02 to 2 (ratio)"),
+    ("flows.0.tunables", {"bbr_up_gain": True}, "flows[0].tunables.bbr_up_gain: is True, expected a number"),
+    ("duration_s", 0, "duration_s: is 0, expected a number >= 0.001"),
+    ("duration_s", 1e9, "duration_s: is 1000000000.0, expected a number <= 86400"),
+    ("warmup_s", 20.0, "warmup_s: is 20.0, expected less than duration_s = 20.0"),
+    ("mss_bytes", 40, "mss_bytes: is 40, expected a number >= 64"),
+    ("name", "../evil", "name: is '../evil', expected letters"),
+    ("seed", 1, "seed: is no field; allowed are name, duration_s, warmup_s, mss_bytes, link, flows"),
+]
+
+
+def with_mistake(path: str, value: Any) -> dict[str, Any]:
+    fields = copy.deepcopy(GOOD)
+    at: Any = fields
+    *parents, last = [int(part) if part.isdigit() else part for part in path.split(".")]
+    for parent in parents:
+        at = at[parent]
+    at[last] = value
+    return fields
+
+
+@pytest.mark.parametrize(("path", "value", "says"), MISTAKES, ids=[f"{m[0]}-{i}" for i, m in enumerate(MISTAKES)])
+def test_a_mistake_is_one_clear_sentence(path: str, value: Any, says: str) -> None:
+    with pytest.raises(bbrgym.ScenarioError) as caught:
+        bbrgym.load_scenario(with_mistake(path, value))
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+def test_absurd_memory_is_refused() -> None:
+    fields = with_mistake("link.rate_mbps", 400_000.0)
+    fields["flows"][0]["rtt_ms"] = 10_000.0
+    with pytest.raises(bbrgym.ScenarioError, match=r"link: 400000 Mbit/s times an RTT of 10000 ms is 5e\+11 bytes"):
+        bbrgym.load_scenario(fields)
+
+
+def test_a_whole_tunable_must_be_whole() -> None:
+    fields = with_mistake("flows.0.tunables", {"acd_identical_count": 2.5})
+    fields["flows"][0]["cc"] = "bbr-acd"
+    with pytest.raises(bbrgym.ScenarioError, match=r"acd_identical_count: is 2\.5, expected a whole number"):
+        bbrgym.load_scenario(fields)
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("stedy", "no scenario is named 'stedy'; did you mean steady? allowed are cellular, "),
+        ("no/such.yaml", "cannot read 'no/such.yaml'"),
+        (7, "is 7, expected a name, a file or a mapping"),
+        ({}, "duration_s: is missing (and 2 more)"),
+    ],
+)
+def test_a_source_that_is_none(source: Any, says: str) -> None:
+    with pytest.raises(bbrgym.ScenarioError) as caught:
+        bbrgym.load_scenario(source)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["[1, 2]", "just text", "a: [", "a: 1\na: 2", "duration_s: ${nothing}", "\x00", "link: &a [*a]"]
+)
+def test_a_broken_file(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "broken.yaml"
+    path.write_text(text)
+    with pytest.raises(bbrgym.ScenarioError) as caught:
+        bbrgym.load_scenario(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "binary.yaml"
+    path.write_bytes(b"\xff\xfe\x00\x80")
+    with pytest.raises(bbrgym.ScenarioError, match="cannot read"):
+        bbrgym.load_scenario(path)
+
+
+def test_the_error_keeps_its_parts_through_a_pickle() -> None:
+    with pytest.raises(bbrgym.ScenarioError) as caught:
+        bbrgym.load_scenario(with_mistake("link.rate_mbps", -5))
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert (error.path, error.scenario) == ("link.rate_mbps", "good")
+    assert str(error) == str(caught.value)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""From what people write to what worlds read."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bbrgym
+from bbrgym.scenario import Scenario
+
+SIMPLE: dict[str, Any] = {
+    "name": "simple",
+    "duration_s": 20.0,
+    "link": {"rate_mbps": 10.0, "queue": {"size_bdp": 2.0}},
+    "flows": [{"name": "a", "rtt_ms": 40.0}, {"name": "b", "rtt_ms": 20.0}],
+}
+
+
+def load(**changes: Any) -> Scenario:
+    return bbrgym.load_scenario({**copy.deepcopy(SIMPLE), **changes})
+
+
+def test_only_plain_values_remain() -> None:
+    plain = json.loads(load().resolved_json())
+    assert set(plain) == {"name", "duration_s", "warmup_s", "mss_bytes", "link", "flows"}
+    assert set(plain["link"]) == {"rate_mbps", "trace", "delay_ms", "queue", "loss", "changes"}
+    assert set(plain["link"]["queue"]) == {"kind", "size_bytes", "size_packets", "red", "codel"}
+    assert set(plain["flows"][0]) == {"name", "cc", "role", "rtt_ms", "start_s", "stop_s", "app", "tunables"}
+
+
+def test_bdp_is_that_of_the_longest_rtt_unless_said() -> None:
+    assert load().resolved().link.queue.size_bytes == 2 * 50_000
+    link = {"rate_mbps": 10.0, "queue": {"size_bdp": 2.0, "bdp_rtt_ms": 20.0}}
+    assert load(link=link).resolved().link.queue.size_bytes == 2 * 25_000
+
+
+@pytest.mark.parametrize(("duration_s", "warmup_s"), [(20.0, 5.0), (120.0, 30.0), (300.0, 30.0)])
+def test_warm_up_is_a_quarter_and_at_most_30_s(duration_s: float, warmup_s: float) -> None:
+    assert load(duration_s=duration_s).resolved().warmup_s == warmup_s
+
+
+def test_a_flow_stops_with_the_scenario() -> None:
+    flows = [{"name": "a", "rtt_ms": 40.0}, {"name": "b", "rtt_ms": 40.0, "stop_s": 110.0}]
+    assert [flow.stop_s for flow in load(flows=flows).resolved().flows] == [20.0, 20.0]
+
+
+def test_count_makes_that_many_alike() -> None:
+    flows = [{"name": "a", "rtt_ms": 40.0, "count": 3}, {"name": "b", "rtt_ms": 20.0}]
+    assert [flow.name for flow in load(flows=flows).resolved().flows] == ["a-0", "a-1", "a-2", "b"]
+
+
+def test_codel_has_its_rfc_s_times() -> None:
+    codel = load(link={"rate_mbps": 10.0, "queue": {"kind": "codel", "size_packets": 100}}).resolved().link.queue.codel
+    assert codel is not None
+    assert (codel.target_ms, codel.interval_ms) == (5.0, 100.0)
+
+
+def test_numpy_s_numbers_and_whole_floats_are_numbers() -> None:
+    link = {"rate_mbps": np.float32(10.0), "queue": {"size_bytes": 2e6}}
+    scenario = load(link=link, mss_bytes=np.int64(1000), duration_s=np.int32(5))
+    assert (scenario.link.rate_mbps, scenario.link.queue.size_bytes) == (10.0, 2_000_000)
+    assert (scenario.mss_bytes, scenario.duration_s) == (1000, 5.0)
+    assert type(scenario.mss_bytes) is int
+
+
+def test_the_text_is_the_same_for_the_same_scenario() -> None:
+    assert load().resolved_json() == load().resolved_json()
+    assert load().resolved_json() != load(duration_s=21.0).resolved_json()
+
+
+def test_a_file_names_its_scenario_and_its_trace_relative_to_itself(tmp_path: Path) -> None:
+    (tmp_path / "my.down").write_text("1\n5\n5\n10\n")
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "duration_s: 2\nlink: {trace_path: my.down, queue: {size_packets: 50}}\nflows: [{name: a, rtt_ms: 40}]\n"
+    )
+    scenario = bbrgym.load_scenario(path).resolved()
+    assert scenario.name == "mine"
+    assert scenario.link.trace is not None
+    assert scenario.link.trace.times_ms == (1, 5, 5, 10)
+    assert scenario.link.trace.period_ms == 10
+    assert bbrgym.load_scenario(str(path)).resolved_json() == scenario.resolved_json()
+
+
+def test_json_is_a_file_too(tmp_path: Path) -> None:
+    path = tmp_path / "steady.json"
+    path.write_text(bbrgym.load_scenario("steady").resolved_json())
+    assert bbrgym.load_scenario(path).resolved_json() == bbrgym.load_scenario("steady").resolved_json()
