@@ -129,14 +129,25 @@ class NoLoss(Model):
 
 
 class Bernoulli(Model):
-    """Each packet is lost with the same probability ``rate`` behind the bottleneck."""
+    """Independent random loss behind the bottleneck.
+
+    Attributes:
+        rate: probability of each packet's loss.
+    """
 
     kind: Literal["bernoulli"]
     rate: Probability
 
 
 class GilbertElliott(Model):
-    """Loss in bursts: two states, each with a loss probability, and the probabilities to change between them."""
+    """Loss in bursts: two states, of which each packet finds one and may then change it.
+
+    Attributes:
+        good_to_bad: probability to change after a packet in the good state.
+        bad_to_good: probability to change after a packet in the bad state.
+        loss_good: probability of loss in the good state.
+        loss_bad: probability of loss in the bad state.
+    """
 
     kind: Literal["gilbert_elliott"]
     good_to_bad: Probability
@@ -149,7 +160,13 @@ Loss = Annotated[NoLoss | Bernoulli | GilbertElliott, Field(discriminator="kind"
 
 
 class Trace(Model):
-    """A rate that varies: at each of ``times_ms`` the link carries ``opportunity_bytes``; repeats every period."""
+    """A rate that varies: at each time the link carries so many bytes.
+
+    Attributes:
+        times_ms: ascending, repeats allowed.
+        period_ms: when the trace starts again.
+        opportunity_bytes: IP bytes at each time.
+    """
 
     times_ms: List[Annotated[Float, Field(ge=0)]]
     period_ms: Annotated[Float, Field(gt=0, le=1e9)]
@@ -171,7 +188,14 @@ class Trace(Model):
 
 
 class Change(Model):
-    """What changes at the link at ``at_s``: its rate, its one-way delay or its Bernoulli loss rate."""
+    """A change of the link while the scenario runs.
+
+    Attributes:
+        at_s: when; in ascending order.
+        rate_mbps: new rate, of a link without a trace.
+        delay_ms: new one-way delay.
+        loss_rate: new rate of Bernoulli loss; also where the link had none before.
+    """
 
     at_s: Seconds
     rate_mbps: Rate | None = None
@@ -239,14 +263,25 @@ class Bulk(Model):
 
 
 class Cbr(Model):
-    """Writes ``rate_mbps`` of payload evenly."""
+    """Writes evenly.
+
+    Attributes:
+        rate_mbps: payload.
+    """
 
     kind: Literal["cbr"]
     rate_mbps: Rate
 
 
 class OnOff(Model):
-    """Writes ``rate_mbps`` for ``on_s``, then nothing for ``off_s``; ``random``: exponential with those means."""
+    """Writes evenly for a time, then nothing for a time, and so on.
+
+    Attributes:
+        rate_mbps: payload while on.
+        on_s: how long on.
+        off_s: how long off.
+        random: exponential times with these means instead.
+    """
 
     kind: Literal["onoff"]
     rate_mbps: Rate

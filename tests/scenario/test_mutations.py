@@ -93,9 +93,11 @@ def mutated(draw: st.DrawFn) -> dict[str, Any]:
         at: Any = fields
         for parent in parents:
             at = at[parent]
-        change = draw(st.sampled_from(["replace", "replace", "number", "number", "delete", "add", "double"]))
+        change = draw(st.sampled_from([*["nudge"] * 6, "number", "number", "replace", "delete", "add", "double"]))
         if change == "replace":
             at[last] = draw(values)
+        elif change == "nudge" and type(at[last]) in (int, float):  # often still a scenario
+            at[last] = type(at[last])(at[last] * draw(st.floats(0.3, 3.0)))
         elif change == "number":
             at[last] = draw(numbers)
         elif change == "delete":

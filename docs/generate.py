@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Writes what the documentation says of the code: variants.md, scenarios.md, worlds.md and README's table.
+
+usage: python docs/generate.py [--check]
+
+With --check nothing is written; it fails if something differs from what would be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel
+
+import bbrgym
+from bbrgym import _ns3, scenario
+from bbrgym.tunables import Variant
+from bbrgym.worlds import world_kinds
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTE = "<!-- Written by docs/generate.py from the code; `make docs` writes it anew. -->"
+MODELS: tuple[type[BaseModel], ...] = (
+    scenario.Scenario,
+    scenario.Link,
+    scenario.Queue,
+    scenario.Red,
+    scenario.CoDel,
+    scenario.Bernoulli,
+    scenario.GilbertElliott,
+    scenario.Trace,
+    scenario.Change,
+    scenario.Flow,
+    scenario.Cbr,
+    scenario.OnOff,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--check", action="store_true", help="write nothing, fail if something differs")
+    is_check = parser.parse_args(arguments).check
+    pages = {
+        ROOT / "docs" / "variants.md": variants_page(),
+        ROOT / "docs" / "scenarios.md": scenarios_page(),
+        ROOT / "docs" / "worlds.md": worlds_page(),
+        ROOT / "README.md": with_block((ROOT / "README.md").read_text(encoding="utf-8"), "variants", readme_variants()),
+    }
+    stale = [path for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    if is_check:
+        sys.stderr.writelines(
+            f"{path.relative_to(ROOT)} is not what docs/generate.py writes: make docs\n" for path in stale
+        )
+        return 1 if stale else 0
+    for path in stale:
+        path.write_text(pages[path], encoding="utf-8")
+    return 0
+
+
+# ---- pages --------------------------------------------------------------------------------------------
+
+
+def variants_page() -> str:
+    return page(
+        "Variants and tunables",
+        "Each published idea is a mechanism that hooks into BBR v1; a variant is a set of mechanisms with every "
+        "tunable at the paper's value. `bbr-mix` may have any: there the mechanisms' switches are tunables too, so "
+        "every variant is one point of its space. Names with `ns3-` run ns-3's own code, as it is, to compare.",
+        "## Variants",
+        table(["variant", "tunables", "source"], ([code(v.name), own_tunables(v), v.source] for v in all_variants())),
+        "## Tunables",
+        "Values in natural units: `us` are microseconds, a `ratio` is a plain number, `mode` and `switch` are whole. "
+        "The preset of `bbr-pg-inv` differs from the defaults in `pg_gain_exponent`, which is -1; a variant with a "
+        "mechanism has the switches of `bbr-mix` set accordingly.",
+        table(
+            ["tunable", "symbol", "unit", "default", "range", "scale", "source"],
+            (
+                [
+                    code(t.name),
+                    t.symbol,
+                    t.unit,
+                    plain(t.default),
+                    f"{plain(t.low)} to {plain(t.high)}",
+                    t.scale,
+                    t.source,
+                ]
+                for t in bbrgym.TUNABLES.values()
+            ),
+        ),
+    )
+
+
+def scenarios_page() -> str:
+    parts = [
+        "A scenario is one bottleneck link and the flows that share it. `bbrgym.load_scenario` takes a shipped one's "
+        "name, a YAML or JSON file or a mapping; on the command line every field can be overridden, for example "
+        "`scenario.link.rate_mbps=50` or `scenario.flows.0.rtt_ms=20`. Learner flows take the evaluated variant.",
+        "## Shipped scenarios",
+    ]
+    for name in bbrgym.scenario_names():
+        text = (Path(str(bbrgym.__path__[0])) / "conf" / "scenario" / f"{name}.yaml").read_text(encoding="utf-8")
+        parts += [f"### {name}", comment(text), f"```yaml\n{without_comment(text)}```"]
+    parts += [
+        "## Fields",
+        "Numbers must be finite, and of their type: a text or `true` is no number. Rates of links count IP bytes "
+        "(payload and 40 bytes a packet), rates of applications payload.",
+    ]
+    for model in MODELS:
+        parts += [f"### {model.__name__}", summary(model), fields_table(model)]
+    return page("Scenarios", *parts)
+
+
+def worlds_page() -> str:
+    columns = ["field", "unit", "seen by", "meaning"]
+
+    def fields(rows: Iterable[tuple[str, str, str, str]]) -> str:
+        return table(columns, ([code(name), unit, seen_by, meaning] for name, unit, seen_by, meaning in rows))
+
+    return page(
+        "Worlds and what they measure",
+        "A world runs one scenario and is driven in control intervals: `bbrgym.make_world(name, scenario, seed)`. "
+        "All worlds measure the same fields. What only an omniscient observer can know is marked so; a sender, and "
+        "so an agent, does not see it.",
+        table(["world", "what it is"], ([code(name), kind.meaning] for name, kind in world_kinds().items())),
+        "## Of each flow, every interval",
+        "`world.flow_stats()`, and the columns of `timeseries.parquet`.",
+        fields(_ns3.flow_fields()),
+        "## Of the link, every interval",
+        "`world.link_stats()`, and with `link_` before the name the columns of `timeseries.parquet`.",
+        fields(_ns3.link_fields()),
+        "## Of each flow, in the end",
+        "`world.summary()[0]`: over the flow's measured window, from the later of the warm-up's end and its start to "
+        "its stop.",
+        fields(_ns3.flow_summary_fields()),
+        "## Of the link, in the end",
+        "`world.summary()[1]`: from the warm-up's end on.",
+        fields(_ns3.link_summary_fields()),
+    )
+
+
+def readme_variants() -> str:
+    ours = [variant for variant in all_variants() if not variant.name.startswith("ns3-")]
+    return table(["variant", "tunables", "source"], ([code(v.name), own_tunables(v), v.source] for v in ours))
+
+
+# ---- pieces -------------------------------------------------------------------------------------------
+
+
+def all_variants() -> Iterable[Variant]:
+    return bbrgym.VARIANTS.values()
+
+
+def own_tunables(variant: Variant) -> str:
+    common = bbrgym.VARIANTS["bbr"].preset
+    if len(variant.preset) == len(bbrgym.TUNABLES):
+        return "all of them"
+    if variant.name == "bbr":
+        return ", ".join(map(code, common))
+    own = [code(name) for name in variant.preset if name not in common]
+    return ", ".join(["those of `bbr`", *own]) if own else "none"
+
+
+def comment(text: str) -> str:
+    lines = [line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("#")]
+    return re.sub(r"(scenario\.[\w.]+=[\w./-]+)", r"`\1`", " ".join(lines))
+
+
+def without_comment(text: str) -> str:
+    return "".join(line + "\n" for line in text.splitlines() if not line.startswith("#"))
+
+
+def summary(model: type[BaseModel]) -> str:
+    return " ".join((model.__doc__ or "").split("Attributes:")[0].split()).replace("``", "`")
+
+
+def fields_table(model: type[BaseModel]) -> str:
+    schema = model.model_json_schema()
+    meanings = attributes(model)
+    required = schema.get("required", [])
+    return table(
+        ["field", "default", "allowed", "meaning"],
+        (
+            [
+                code(name),
+                "required" if name in required else default(model, name),
+                allowed(model, name, field, schema.get("$defs", {})),
+                meanings.get(name, "which of these it is" if name == "kind" else ""),
+            ]
+            for name, field in schema["properties"].items()
+        ),
+    )
+
+
+def attributes(model: type[BaseModel]) -> dict[str, str]:
+    """Meanings of the fields, from the docstring's Attributes."""
+    _, _, text = (model.__doc__ or "").partition("Attributes:\n")
+    entries = re.split(r"\n {8}(?=\w)", "\n" + text.rstrip())
+    pairs = (entry.split(":", 1) for entry in entries if ":" in entry)
+    return {name.strip(): " ".join(meaning.split()).removesuffix(".").replace("``", "`") for name, meaning in pairs}
+
+
+def default(model: type[BaseModel], name: str) -> str:
+    value = model.model_fields[name].get_default(call_default_factory=True)
+    if isinstance(value, BaseModel):
+        return code(f"kind: {value.model_dump()['kind']}")
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return code(str(value).lower())
+    return code(str(value)) if value not in ((), {}) else "none"
+
+
+def allowed(model: type[BaseModel], name: str, field: dict[str, Any], definitions: dict[str, Any]) -> str:
+    options = [option for option in field.get("anyOf", [field]) if option.get("type") != "null"]
+    option = options[0]
+    if "discriminator" in option:
+        kinds = [definitions[ref["$ref"].rsplit("/", 1)[1]]["properties"]["kind"]["const"] for ref in option["oneOf"]]
+        return f"kind {', '.join(kinds)}"
+    if "$ref" in option:
+        return option["$ref"].rsplit("/", 1)[1]
+    if "enum" in option or "const" in option:
+        return ", ".join(map(str, option.get("enum", [option.get("const")])))
+    if option.get("type") == "array":
+        items = option["items"]
+        return f"list of {items['$ref'].rsplit('/', 1)[1]}" if "$ref" in items else "list of numbers"
+    kind = option["type"]
+    if kind not in ("number", "integer"):
+        return {"string": "text", "boolean": "true, false", "object": "mapping"}[kind]
+    text = " and ".join(f"{sign} {plain(bound)}" for sign, bound in bounds(model.model_fields[name]).items())
+    return f"{'whole number' if kind == 'integer' else 'number'} {text}".strip()
+
+
+def bounds(part: Any) -> dict[str, float]:
+    """Bounds of a field, wherever they stand in what it is annotated with; the first of a kind counts."""
+    found = {
+        sign: getattr(part, name)
+        for name, sign in {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}.items()
+        if isinstance(getattr(part, name, None), int | float)
+    }
+    inner = [*getattr(part, "metadata", ()), *getattr(part, "__metadata__", ()), getattr(part, "annotation", None)]
+    for each in [*inner, *get_args(part)]:
+        if each is not None:
+            found = bounds(each) | found
+    return found
+
+
+def page(title: str, *parts: str) -> str:
+    return "\n\n".join([NOTE, f"# {title}", *(part.rstrip("\n") for part in parts)]) + "\n"
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def with_block(text: str, name: str, block: str) -> str:
+    """The text with what stands between the marks of ``name`` replaced."""
+    begin, end = f"<!-- begin {name}, written by docs/generate.py -->", f"<!-- end {name} -->"
+    before, found, rest = text.partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not found or not found_end:
+        raise SystemExit(f"README.md has no lines '{begin}' and '{end}'")
+    return f"{before}{begin}\n\n{block}\n\n{end}{after}"
+
+
+def code(text: str) -> str:
+    return f"`{text}`"
+
+
+def plain(value: float) -> str:
+    return f"{value:.10g}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
