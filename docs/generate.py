@@ -230,7 +230,9 @@ def allowed(model: type[BaseModel], name: str, field: dict[str, Any], definition
     kind = option["type"]
     if kind not in ("number", "integer"):
         return {"string": "text", "boolean": "true, false", "object": "mapping"}[kind]
-    text = " and ".join(f"{sign} {plain(bound)}" for sign, bound in bounds(model.model_fields[name]).items())
+    text = " and ".join(
+        f"{sign} {plain(bound)}" for sign, bound in sorted(bounds(model.model_fields[name]).items(), reverse=True)
+    )
     return f"{'whole number' if kind == 'integer' else 'number'} {text}".strip()
 
 

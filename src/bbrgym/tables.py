@@ -87,18 +87,17 @@ def summary_table(summary: pl.DataFrame) -> Table:
     runs = per_run(summary)
     seeds = summary["seed"].n_unique()
     means = f"mean and 95 % interval of {seeds} seeds" if seeds > 1 else "one seed"
-    table = Table(
-        title=f"{summary['scenario'][0]} on {summary['world'][0]}, {means}", title_justify="left", box=box.SIMPLE_HEAD
-    )
+    title = f"{summary['scenario'][0]} on {summary['world'][0]}, {means}"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     columns = [
-        *((name, f"goodput {heading}\n(Mbit/s)", 2, 1.0) for name, heading in goodput_columns(runs).items()),
-        ("queue_delay_ms", "queueing delay\n(ms)", 2, 1.0),
-        ("retransmit_rate", "retransmitted\n(%)", 2, 100.0),
-        ("utilisation", "utilisation\n(%)", 1, 100.0),
-        ("jain", "Jain\nindex", 3, 1.0),
-        ("score", "score\n", 2, 1.0),
+        *((name, f"goodput\n{heading}\n(Mbit/s)", 2, 1.0) for name, heading in goodput_columns(runs).items()),
+        ("queue_delay_ms", "queueing\ndelay\n(ms)", 2, 1.0),
+        ("retransmit_rate", "retrans-\nmitted\n(%)", 2, 100.0),
+        ("utilisation", "utili-\nsation\n(%)", 1, 100.0),
+        ("jain", "Jain\nindex\n", 3, 1.0),
+        ("score", "score\n\n", 2, 1.0),
     ]
-    table.add_column("variant\n")
+    table.add_column("variant\n\n", min_width=max(map(len, runs["variant"])))
     for _, heading, _, _ in columns:
         table.add_column(heading, justify="right")
     for (variant,), group in runs.group_by("variant", maintain_order=True):
