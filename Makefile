@@ -46,7 +46,10 @@ clean:
 
 # Debian's python3 has no ensurepip without python3-venv; then the machine's pip does its work.
 $(STAMPS)/venv:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "bbrgym needs Python 3.10 or newer; make PYTHON=...")'
+	@$(PYTHON) -c 'import sys; sys.version_info < (3, 10) and \
+		sys.exit("bbrgym needs Python 3.10 or newer: make PYTHON=...")'
+	@$(PYTHON) -c 'import os, sys, sysconfig; path = sysconfig.get_path("include") + "/Python.h"; \
+		os.path.exists(path) or sys.exit(path + " is missing: install the headers of Python (python3-dev)")'
 	@$(PYTHON) -m venv $(VENV) || { $(PYTHON) -m venv --without-pip $(VENV) && \
 		$(PYTHON) -m pip --python $(BIN)/python install pip; }
 	@mkdir -p $(STAMPS)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import ValidationError
 
@@ -46,6 +46,8 @@ def is_scenario_file(source: str) -> bool:
 
 def read_scenario(source: str | Path | Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a scenario as written, not yet checked; a relative trace in a file is relative to it."""
+    if isinstance(source, DictConfig):
+        return read_scenario(dict(_plain(source)))
     if isinstance(source, Mapping):
         return {str(key): value for key, value in source.items()}
     if isinstance(source, str) and not is_scenario_file(source):
@@ -77,9 +79,13 @@ def _folder() -> Path:
     return Path(str(resources.files("bbrgym") / "conf" / "scenario"))
 
 
+def _plain(config: Any) -> Any:
+    return OmegaConf.to_container(config, resolve=True)
+
+
 def _read_file(path: Path) -> dict[str, Any]:
     try:
-        read = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
+        read = _plain(OmegaConf.load(path))
     except (OSError, yaml.YAMLError, OmegaConfBaseException, ValueError) as error:  # ValueError: not UTF-8, for one
         reason = " ".join(str(error).split())
         raise ScenarioError("", f"cannot read {str(path)!r}: {reason}") from error

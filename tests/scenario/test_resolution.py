@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from omegaconf import OmegaConf
 
 import bbrgym
 from bbrgym.scenario import Scenario
@@ -90,3 +91,7 @@ def test_json_is_a_file_too(tmp_path: Path) -> None:
     path = tmp_path / "steady.json"
     path.write_text(bbrgym.load_scenario("steady").resolved_json())
     assert bbrgym.load_scenario(path).resolved_json() == bbrgym.load_scenario("steady").resolved_json()
+
+
+def test_a_config_of_omegaconf_is_a_mapping_too() -> None:
+    assert bbrgym.load_scenario(OmegaConf.create(SIMPLE)).resolved_json() == load().resolved_json()
