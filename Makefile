@@ -29,7 +29,7 @@ demo: $(STAMPS)/package
 # The build tree goes along for the tests that compare with ns-3's own classes in C++.
 test: $(STAMPS)/test
 	PATH="$(CURDIR)/$(BIN):$$PATH" BBRGYM_BUILD_DIR="$$(dirname "$$(ls -t build/*/CMakeCache.txt | head -1)")" \
-		$(BIN)/python -P -m pytest
+		$(BIN)/pytest
 
 check: $(STAMPS)/dev
 	$(BIN)/ruff check

@@ -98,7 +98,8 @@ def _panels(timeseries: pl.DataFrame, what: str) -> tuple[Figure, dict[str, Axes
     for variant, panel in panels.items():
         panel.set_title(variant, fontsize="medium", loc="left")
         _tidy(panel)
-    figure.supxlabel("time (s)", fontsize="medium")
+    for panel in axes[-columns:]:
+        panel.set_xlabel("time (s)")
     figure.supylabel(what, fontsize="medium")
     figure.suptitle(f"{timeseries['scenario'][0]} on {timeseries['world'][0]}, seed {timeseries['seed'][0]}")
     return figure, panels
