@@ -21,7 +21,7 @@ def mixed():
         flow("a", cc="bbr"),
         flow("b", cc="ns3-bbr", rtt_ms=20.0),
         flow("c", cc="cubic", app=onoff, start_s=1.0),
-        duration_s=6,
+        duration_s=8,
         queue=queue(kind="red", size_bytes=100_000, red=red),
         loss={"kind": "bernoulli", "rate": 0.01},
     )
