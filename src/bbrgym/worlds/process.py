@@ -16,11 +16,9 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
-import time
 import weakref
 from contextlib import ExitStack
 from dataclasses import replace
@@ -29,13 +27,11 @@ from typing import Any
 
 from bbrgym.worlds.errors import WorldError
 from bbrgym.worlds.layout import MIN_TEXT_BYTES, Command, Real, SharedMemory, Status, Table, Word
+from bbrgym.worlds.wakeup import Wakeup
 from bbrgym.worlds.world import World
 
 _SCRIPT = str(Path(__file__).with_name("worker.py"))
 _KILL_TIMEOUT_S = 10.0
-_MAX_TIMEOUT_MS = 2**31 - 1
-_LOOKS = 50
-_QUICK_S = 200e-6
 _STDERR_TAIL_BYTES = 4096
 _STDERR_TAIL_LINES = 20
 
@@ -62,10 +58,7 @@ class _Worker:
             held.callback(_kill, self._process, os.getpid())
             pid_fd = os.pidfd_open(self._process.pid)
             held.callback(os.close, pid_fd)
-            self._is_quick = False
-            self._poll = select.poll()
-            self._poll.register(self._done_fd, select.POLLIN)
-            self._poll.register(pid_fd, select.POLLIN)
+            self._answer = Wakeup(self._done_fd, pid_fd)
             #: Kills the process and frees all of this; also at garbage collection and at exit.
             self.close = weakref.finalize(self, held.pop_all().close)
 
@@ -87,7 +80,7 @@ class _Worker:
         """Sends a command and waits for its end; raises _WorkerFailure."""
         self.memory.words[Word.COMMAND] = command
         os.eventfd_write(self._command_fd, 1)
-        ready = self._wait(timeout_s)
+        ready = self._answer.wait(timeout_s)
         for fd, _ in ready:
             if fd == self._done_fd:
                 os.eventfd_read(fd)
@@ -95,24 +88,6 @@ class _Worker:
         if ready:
             raise _WorkerFailure(f"the worker {self._how_it_died()}{self._last_words()}")
         raise _WorkerFailure(f"no answer within {timeout_s:g} s (timeout_s sets how long to wait){self._last_words()}")
-
-    def _wait(self, timeout_s: float) -> list[tuple[int, int]]:
-        """Descriptors that are ready, none after the timeout.
-
-        Where the last answer came at once, looks for the next one before sleeping: to be woken on an idle core takes
-        longer than a short step.
-        """
-        begin_s = time.perf_counter()
-        ready: list[tuple[int, int]] = []
-        for _ in range(_LOOKS if self._is_quick else 0):
-            ready = self._poll.poll(0)
-            if ready:
-                break
-            os.sched_yield()  # the worker may want this core
-        else:
-            ready = self._poll.poll(min(timeout_s * 1000.0, _MAX_TIMEOUT_MS))
-        self._is_quick = time.perf_counter() - begin_s < _QUICK_S
-        return ready
 
     def _how_it_died(self) -> str:
         code = self._process.wait(_KILL_TIMEOUT_S)

@@ -20,6 +20,7 @@ import types
 from pathlib import Path
 
 _STDERR_LIMIT_BYTES = 1 << 20
+_OWNER_SLEEPS_S = 3600.0  # and again, while it lives
 
 
 def _die_with(parent_pid: int) -> None:
@@ -66,10 +67,15 @@ def main() -> None:
     _skip_package_init()
     from bbrgym.worlds.layout import SharedMemory
     from bbrgym.worlds.server import Server
+    from bbrgym.worlds.wakeup import Wakeup
 
     server = Server(importlib.import_module(start["engine"]), SharedMemory(start["memory_fd"]))
+    command_fd = start["command_fd"]
+    command = Wakeup(command_fd)
     while True:
-        os.eventfd_read(start["command_fd"])
+        if not command.wait(_OWNER_SLEEPS_S):
+            continue
+        os.eventfd_read(command_fd)
         server.serve()
         os.eventfd_write(start["done_fd"], 1)
         _cut_stderr()
