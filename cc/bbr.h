@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * BBR v1 (Cardwell et al., CACM 2017; Linux 5.x net/ipv4/tcp_bbr.c; algorithms.md section 2).
+ * BBR v1 (Cardwell et al., CACM 2017; Linux 5.x net/ipv4/tcp_bbr.c).
  *
  *   bw      = max over 10 rounds of delivered / interval
  *   min_rtt = min over 10 s of RTT
@@ -9,6 +9,10 @@
  *   gains   by state (bbr_model.h) and by phase of the cycle (bbr_cycle.h)
  *
  * The published variants hook in where a mechanism's bit is set: mech_*.h.
+ *
+ * Comments number the kernel's hooks: H1 init, H2 on ACK, which runs H3 bandwidth, H4 policer, H5 ACK aggregation,
+ * H6 phase over?, H7 next phase, H8 full pipe, H9 drain, H10 min RTT and ProbeRTT, H11 gains, H12 pacing, H13 BDP,
+ * H14 quantise, H15 recover or restore, H16 cwnd; H17 timeout, H18 restart from idle, H19 save cwnd, H20 undo.
  */
 #ifndef BBRGYM_CC_BBR_H
 #define BBRGYM_CC_BBR_H

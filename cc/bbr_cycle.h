@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * PROBE_BW's cycle of pacing gains (algorithms.md H6, H7 and H11).
+ * PROBE_BW's cycle of pacing gains (hooks H6, H7 and H11).
  *
  *   phase      0: up                  1: down        2 .. 7: cruise
  *   gain       1.25                   0.75           1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What BBR believes of the path: rounds, bottleneck bandwidth, whether the pipe is full, the round-trip
- * propagation delay (algorithms.md H3, H8, H9 and H10).
+ * propagation delay (hooks H3, H8, H9 and H10).
  *
  *   STARTUP --pipe full--> DRAIN --in flight <= BDP--> PROBE_BW
  *      ^                                                 |  ^

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Token-bucket policers: a rate that loses a fifth of the packets at the same throughput twice in a row is one
- * (Linux bbr_lt_bw_sampling; algorithms.md H4).
+ * (Linux bbr_lt_bw_sampling; hook H4).
  *
  *            loss                 4 to 16 rounds, loss >= 19.5 %, same rate as before
  *   idle ---------> sampling --------------------------------------------------> in use

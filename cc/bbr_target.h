@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * From the path model to packets: BDP, TSO goal, the quantisation budget (algorithms.md H13 and H14).
+ * From the path model to packets: BDP, TSO goal, the quantisation budget (hooks H13 and H14).
  *
  *   inflight(bw, gain) = even(ceil(bw * min_rtt * gain) + 3 TSO bursts), + 2 while probing up
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * CONGESTION_DETECT, of BBR-ACD (Mahmud et al., Electronics 2020, figures 6 and 7; algorithms.md 4.2).
+ * CONGESTION_DETECT, of BBR-ACD (Mahmud et al., Electronics 2020, figures 6 and 7).
  *
  *   congested = three ACKs in a row whose RTTs lie within alpha of each other and above min_rtt,
  *               or RTT > 2 * min_rtt

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * CWND_CAP, of BBR+ (Utsumi et al., 2018; algorithms.md 4.1).
+ * CWND_CAP, of BBR+ (Utsumi et al., 2018).
  *
  *   in PROBE_BW:  target = quantise(min(BDP(cwnd gain), alpha * bw * sRTT))
  *
  * With alpha < 1 a standing queue shrinks round by round. The quantisation budget q keeps a lone flow at
- * min(50 q, 2 BDP) instead of letting it decay (algorithms.md 4.1, P2).
+ * min(50 q, 2 BDP) instead of letting it decay.
  */
 #ifndef BBRGYM_CC_MECH_CWND_CAP_H
 #define BBRGYM_CC_MECH_CWND_CAP_H

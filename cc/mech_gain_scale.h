@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * GAIN_SCALE, of BBR-PG (Xu et al., Future Internet 2024, algorithm 1; algorithms.md 4.4).
+ * GAIN_SCALE, of BBR-PG (Xu et al., Future Internet 2024, algorithm 1).
  *
  *   gamma           = sRTT / min_rtt, at least 1
  *   probe-up gain   = up gain * gamma^exponent       (exponent 1 as printed, -1 as its claims want it)

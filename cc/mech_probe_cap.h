@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * PROBE_CAP, of BBQ (Ma et al., arXiv 1706.09115; algorithms.md 4.3).
+ * PROBE_CAP, of BBQ (Ma et al., arXiv 1706.09115).
  *
  *   queue seen  = RTT >= (1 + beta) * min_rtt          judged on each ACK that measured an RTT
  *   probe-up with a queue ends after min(min_rtt, alpha), whatever is in flight

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * RANDOM_PROBE_RTT, of BBR-PG (Xu et al., Future Internet 2024; algorithms.md 4.4).
+ * RANDOM_PROBE_RTT, of BBR-PG (Xu et al., Future Internet 2024).
  *
  *   Trand = a whole number of seconds, uniform from low to high, drawn at the start and at each ProbeRTT's end
  *

@@ -35,7 +35,7 @@ struct cc_start {
     uint32_t initial_cwnd_pkts;
 };
 
-/* One ACK: algorithms.md 1.2 and 1.3; Linux `struct rate_sample` and the `tcp_sock` fields BBR reads. */
+/* One ACK: Linux's `struct rate_sample` and the `tcp_sock` fields BBR reads. */
 struct cc_sample {
     uint64_t now_us;
     uint64_t delivered_time_us;    /* time `delivered_pkts` last grew */

@@ -40,7 +40,7 @@ struct Segment
     ByteRange bytes;
     int64_t sent_ns = 0; ///< of its latest transmission
 
-    // What the delivery-rate sampler noted when it left (algorithms.md 1.3, step 1).
+    // What the delivery-rate sampler noted when it left.
     int64_t first_tx_ns = 0;
     int64_t delivered_ns = 0;
     uint64_t delivered_pkts = 0;
@@ -63,7 +63,7 @@ struct AckOutcome
     int64_t oldest_rtt_ns = -1;  ///< of the oldest one; what RFC 6298's estimator is fed with
 };
 
-/** The delivery-rate sample of one ACK (algorithms.md 1.3, steps 3 to 5); -1: invalid. */
+/** The delivery-rate sample of one ACK; -1: invalid. */
 struct RateSample
 {
     int64_t sample_pkts = -1;

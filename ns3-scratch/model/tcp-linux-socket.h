@@ -79,7 +79,7 @@ class TcpLinuxSocket : public TcpSocketBase
     void StartController();
     void NoteHandshakeRtt();
 
-    // One ACK, in the kernel's order (algorithms.md 1.3).
+    // One ACK, in the kernel's order.
     void TakeAck(const TcpHeader& header);
     bbrgym::AckOutcome UpdateScoreboard(const TcpHeader& header);
     void UpdateRtt(const bbrgym::AckOutcome& outcome);
