@@ -7,7 +7,7 @@
  *   loss with congestion: for a round the window is halved on every ACK and held to one BDP
  *   loss without:         only the lost packets are deducted, no packet conservation
  *
- * ACKs that measured no RTT neither count nor reset (reading A7).
+ * ACKs that measured no RTT neither count nor reset.
  */
 #ifndef BBRGYM_CC_MECH_CONGESTION_DETECT_H
 #define BBRGYM_CC_MECH_CONGESTION_DETECT_H
