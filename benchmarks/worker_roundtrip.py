@@ -4,8 +4,7 @@
 usage: python benchmarks/worker_roundtrip.py [--steps 20000]
 
 The one flow starts at the scenario's end; each step advances by 1 ms. Printed are the median and the 95th percentile
-of advance() in this process and in a worker, with two cores idle (two cores have to be, or the worker's core is warm
-already and the figure is better).
+of advance() in this process and in a worker.
 """
 
 from __future__ import annotations
