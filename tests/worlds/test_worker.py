@@ -147,6 +147,15 @@ def test_ns3_stopped_in_an_advance(busy_scenario):
         assert not worker.is_running()
 
 
+@pytest.fixture
+def ctrl_c_raises():
+    """Python's own answer to SIGINT, also where the tests run in the background of a shell, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c_raises")
 def test_ctrl_c_ends_the_wait_and_a_reset_goes_on(make_odd):
     world = make_odd("hang")
     advance_until(world, 1.0)
@@ -196,6 +205,7 @@ def test_nothing_is_left(short_scenario):
 
 
 def test_nothing_is_left_of_a_forgotten_world(make_odd):
+    gc.collect()  # of what earlier tests forgot
     fds = open_fds()
     bbrgym.make_world("ns3", "steady").advance(0.1)
     gc.collect()
@@ -204,6 +214,7 @@ def test_nothing_is_left_of_a_forgotten_world(make_odd):
 
 
 def test_nothing_is_left_of_a_world_that_could_not_be_made():
+    gc.collect()
     fds = open_fds()
     for _ in range(3):
         with pytest.raises(bbrgym.WorldError):
