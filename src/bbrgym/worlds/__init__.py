@@ -33,20 +33,22 @@ class WorldKind:
     Attributes:
         engine: dotted name of the module with its Simulation class and its lists of fields; `bbrgym._ns3` is the model.
         meaning: one line for people.
+        isolation: where its simulation runs unless the caller says otherwise.
     """
 
     engine: str
     meaning: str
+    isolation: Isolation
 
 
 _KINDS: dict[str, WorldKind] = {}
 
 
-def register_world(name: str, engine: str, meaning: str) -> None:
+def register_world(name: str, engine: str, meaning: str, isolation: Isolation = "process") -> None:
     """Makes a world known to `make_world`; a name can be taken once."""
     if name in _KINDS:
         raise ConfigError(f"world {name!r} is registered already, with engine {_KINDS[name].engine!r}")
-    _KINDS[name] = WorldKind(engine, meaning)
+    _KINDS[name] = WorldKind(engine, meaning, isolation)
 
 
 def world_kinds() -> dict[str, WorldKind]:
@@ -59,7 +61,7 @@ def make_world(
     scenario: Scenario | str | PathLike[str] | dict[str, Any],
     seed: int = 1,
     *,
-    isolation: Isolation = "process",
+    isolation: Isolation | None = None,
     timeout_s: float = 60.0,
 ) -> World:
     """Starts a run of a scenario in a world.
@@ -69,7 +71,7 @@ def make_world(
         scenario: a Scenario, a name, a path or a mapping.
         seed: of all random numbers, 0 to 2**63 - 1; the same scenario and seed give the same bytes out.
         isolation: ``process`` runs it in a worker process, so that its abort is a WorldError and many may be open at
-            once; ``none`` runs it in this process.
+            once; ``none`` runs it in this process; without, as the world is registered: ns3 in a worker, twin here.
         timeout_s: the longest wall time the worker may take to start, to reset, and for each simulated second of an
             advance (for a shorter advance: in all). After it the worker is killed and the world raises WorldError.
 
@@ -79,9 +81,12 @@ def make_world(
     """
     if name not in _KINDS:
         raise ConfigError(f"world {name!r}: {nearest(name, _KINDS)}")
+    if isolation is None:
+        isolation = _KINDS[name].isolation
     if isolation not in _ISOLATIONS:
         raise ConfigError(f"isolation {isolation!r}: {nearest(isolation, _ISOLATIONS)}")
     return _ISOLATIONS[isolation](name, _KINDS[name].engine, scenario, seed, timeout_s)
 
 
 register_world("ns3", engine="bbrgym._ns3", meaning="the reference: ns-3's network and TCP sockets, packet by packet")
+register_world("twin", engine="bbrgym._twin", meaning="the fast one: a lean packet-level engine", isolation="none")
