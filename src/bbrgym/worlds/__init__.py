@@ -11,7 +11,7 @@ from bbrgym.worlds.errors import WorldError
 from bbrgym.worlds.layout import Table
 from bbrgym.worlds.local import LocalWorld
 from bbrgym.worlds.process import WorkerWorld
-from bbrgym.worlds.world import World
+from bbrgym.worlds.world import Snapshot, World
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from bbrgym.scenario import Scenario
 
-__all__ = ["Isolation", "Table", "World", "WorldError", "WorldKind", "make_world", "register_world", "world_kinds"]
+__all__ = ["Isolation", "Snapshot", "Table", "World", "WorldError", "WorldKind", "make_world", "register_world", "world_kinds"]
 
 Isolation = Literal["process", "none"]
 
