@@ -17,7 +17,7 @@ from bbrgym.envs.observation import Observation, SenderObservation
 from bbrgym.envs.render import History
 from bbrgym.envs.reward import Interval, Reward
 from bbrgym.errors import ConfigError
-from bbrgym.scenario import HEADER_BYTES, Scenario
+from bbrgym.scenario import Scenario
 from bbrgym.scenario_files import load_scenario, parse_scenario
 from bbrgym.worlds import Isolation, World, WorldError, make_world
 
@@ -160,10 +160,8 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
         terms = self._reward.terms(
             Interval(
                 flows=flows,
-                link=link,
                 learners=self._learners[flows["active"][self._learners] > 0],
                 base_rtt_ms=self._base_rtt_ms,
-                payload_fraction=self._payload_fraction,
                 moved=np.abs(self._setting - previous),
             )
         )
@@ -219,7 +217,6 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
         if not len(self._learners):
             raise ConfigError(f"scenario {scenario.name!r} has no flow with role learner: nothing would be controlled")
         self._base_rtt_ms = np.array([flow.rtt_ms for flow in self._flows])
-        self._payload_fraction = self._scenario.mss_bytes / (self._scenario.mss_bytes + HEADER_BYTES)
 
     def _take_options(self, options: dict[str, Any]) -> None:
         unknown = set(options) - {"scenario"}
