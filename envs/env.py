@@ -18,7 +18,7 @@ from bbrgym.envs.render import History
 from bbrgym.envs.reward import Interval, Reward
 from bbrgym.errors import ConfigError
 from bbrgym.scenario import Scenario
-from bbrgym.scenario_files import load_scenario, parse_scenario
+from bbrgym.scenario_files import load_scenario, with_variant
 from bbrgym.worlds import Isolation, World, WorldError, make_world
 
 _SEEDS = 2**31
@@ -211,7 +211,7 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
     # ---- details -----------------------------------------------------------------------------------------------
 
     def _take(self, scenario: Scenario) -> None:
-        self._scenario = _with_variant(scenario, self._variant)
+        self._scenario = with_variant(scenario, self._variant)
         self._flows = self._scenario.resolved().flows
         self._learners = _learners_of(self._scenario)
         if not len(self._learners):
@@ -250,12 +250,3 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
 def _learners_of(scenario: Scenario) -> NDArray[np.intp]:
     flows = scenario.resolved().flows
     return np.array([i for i, flow in enumerate(flows) if flow.role == "learner"], np.intp)
-
-
-def _with_variant(scenario: Scenario, variant: str) -> Scenario:
-    """The learner flows run the variant; what the scenario sets of another variant's tunables goes."""
-    fields = scenario.model_dump()
-    for flow in fields["flows"]:
-        if flow["role"] == "learner" and flow["cc"] != variant:
-            flow |= {"cc": variant, "tunables": {}}
-    return parse_scenario(fields)
