@@ -17,8 +17,8 @@ from bbrgym.envs.observation import Observation, SenderObservation
 from bbrgym.envs.render import History
 from bbrgym.envs.reward import Interval, Reward
 from bbrgym.errors import ConfigError
-from bbrgym.scenario import HEADER_BYTES, Scenario
-from bbrgym.scenario_files import load_scenario, parse_scenario
+from bbrgym.scenario import Scenario
+from bbrgym.scenario_files import load_scenario, with_variant
 from bbrgym.worlds import Isolation, World, WorldError, make_world
 
 _SEEDS = 2**31
@@ -160,10 +160,8 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
         terms = self._reward.terms(
             Interval(
                 flows=flows,
-                link=link,
                 learners=self._learners[flows["active"][self._learners] > 0],
                 base_rtt_ms=self._base_rtt_ms,
-                payload_fraction=self._payload_fraction,
                 moved=np.abs(self._setting - previous),
             )
         )
@@ -213,13 +211,12 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
     # ---- details -----------------------------------------------------------------------------------------------
 
     def _take(self, scenario: Scenario) -> None:
-        self._scenario = _with_variant(scenario, self._variant)
+        self._scenario = with_variant(scenario, self._variant)
         self._flows = self._scenario.resolved().flows
         self._learners = _learners_of(self._scenario)
         if not len(self._learners):
             raise ConfigError(f"scenario {scenario.name!r} has no flow with role learner: nothing would be controlled")
         self._base_rtt_ms = np.array([flow.rtt_ms for flow in self._flows])
-        self._payload_fraction = self._scenario.mss_bytes / (self._scenario.mss_bytes + HEADER_BYTES)
 
     def _take_options(self, options: dict[str, Any]) -> None:
         unknown = set(options) - {"scenario"}
@@ -253,12 +250,3 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
 def _learners_of(scenario: Scenario) -> NDArray[np.intp]:
     flows = scenario.resolved().flows
     return np.array([i for i, flow in enumerate(flows) if flow.role == "learner"], np.intp)
-
-
-def _with_variant(scenario: Scenario, variant: str) -> Scenario:
-    """The learner flows run the variant; what the scenario sets of another variant's tunables goes."""
-    fields = scenario.model_dump()
-    for flow in fields["flows"]:
-        if flow["role"] == "learner" and flow["cc"] != variant:
-            flow |= {"cc": variant, "tunables": {}}
-    return parse_scenario(fields)

@@ -27,29 +27,24 @@ class Interval:
 
     Attributes:
         flows: measurements of all flows by field.
-        link: measurements of the bottleneck by field.
         learners: indices of the learner flows that are active.
         base_rtt_ms: propagation both ways, of all flows.
-        payload_fraction: payload / IP bytes of a full packet.
         moved: distance that each coordinate of the action moved.
     """
 
     flows: Mapping[str, Table]
-    link: Mapping[str, float]
     learners: NDArray[np.intp]
     base_rtt_ms: Table
-    payload_fraction: float
     moved: NDArray[np.float32]
 
 
 def throughput(interval: Interval) -> float:
-    """Goodput against an equal share of the capacity for payload."""
-    active_flows = np.count_nonzero(interval.flows["active"])
-    capacity_mbps = interval.link["rate_mbps"] * interval.payload_fraction
-    if not len(interval.learners) or capacity_mbps <= 0:
+    """Goodput against the fair share; nothing is paid where the link carries nothing."""
+    fair_share_mbps = interval.flows["fair_share_mbps"][interval.learners]
+    if not len(interval.learners) or np.any(fair_share_mbps <= 0):
         return 0.0
-    fair_shares = interval.flows["goodput_mbps"][interval.learners] * active_flows / capacity_mbps
-    return float(np.mean(np.log2(np.maximum(fair_shares, 2.0**_FLOOR_LOG2))))
+    ratios = interval.flows["goodput_mbps"][interval.learners] / fair_share_mbps
+    return float(np.mean(np.log2(np.maximum(ratios, 2.0**_FLOOR_LOG2))))
 
 
 def delay(interval: Interval) -> float:
@@ -103,7 +98,7 @@ TERMS: Mapping[str, Term] = {
 }
 """The terms by name.
 
-Fair share: the capacity for payload / active flows. Without an active learner flow all terms but change are 0.
+Fair share: the world's `fair_share_mbps`. Without an active learner flow all terms but change are 0.
 """
 
 

@@ -135,7 +135,8 @@ class Measurement
     LinkTotals LinkNow(const MeasuredWorld& world) const;
     void AccrueFairShare(const MeasuredWorld& world);
     void OpenWindow(std::size_t flow, const MeasuredWorld& world);
-    FlowStats IntervalOf(std::size_t flow, double seconds, const MeasuredWorld& world);
+    bool IsActiveInInterval(std::size_t flow, const MeasuredWorld& world) const;
+    FlowStats IntervalOf(std::size_t flow, double seconds, double fair_share_mbps, const MeasuredWorld& world);
     LinkStats IntervalOfLink(const LinkTotals& interval, double active_flows) const;
     FlowSummary SummaryOf(std::size_t flow, const MeasuredWorld& world) const;
     LinkSummary SummaryOfLink(double jain, const MeasuredWorld& world) const;

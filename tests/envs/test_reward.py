@@ -9,7 +9,7 @@ from bbrgym.envs.reward import TERMS, Interval, Reward
 
 
 def interval(
-    goodput, rtt=None, base=None, active=None, learners=None, moved=(0.0,), rate=10.0, sent=100.0, dropped=0.0
+    goodput, rtt=None, base=None, active=None, learners=None, moved=(0.0,), capacity=8.0, sent=100.0, dropped=0.0
 ):
     flows = len(goodput)
     active = np.ones(flows) if active is None else np.array(active, float)
@@ -18,14 +18,13 @@ def interval(
         flows={
             "active": active,
             "goodput_mbps": np.array(goodput, float),
+            "fair_share_mbps": np.full(flows, capacity / max(np.count_nonzero(active), 1)),
             "rtt_mean_ms": np.full(flows, 10.0) if rtt is None else np.array(rtt, float),
             "dropped_pkts": np.full(flows, dropped),
             "sent_pkts": np.full(flows, sent),
         },
-        link={"rate_mbps": rate},
         learners=np.array([i for i in learners if active[i]], np.intp),
         base_rtt_ms=np.full(flows, 10.0) if base is None else np.array(base, float),
-        payload_fraction=0.8,
         moved=np.array(moved, np.float32),
     )
 
@@ -41,7 +40,7 @@ def test_throughput():
     assert term("throughput", [2.0, 8.0], learners=[0]) == -1.0
     assert term("throughput", [2.0, 0.0], learners=[0], active=[1, 0]) == -2.0
     assert term("throughput", [0.0]) == -6.0
-    assert term("throughput", [8.0], rate=0.0) == 0.0
+    assert term("throughput", [8.0], capacity=0.0) == 0.0
 
 
 def test_delay():
