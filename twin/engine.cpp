@@ -17,7 +17,7 @@ constexpr uint32_t SYN_BYTES = HEADER_BYTES + 8; // window scale and SACK-permit
 constexpr int64_t SYN_TIMEOUT_NS = 1'000'000'000; // RFC 6298; doubles each time
 constexpr uint32_t SYN_TRIES = 20;
 constexpr uint64_t MIN_BACKLOG_PKTS = 64;
-constexpr std::size_t MIN_RESERVED_PKTS = 64;
+constexpr std::size_t MIN_RESERVED_PKTS = 16;
 constexpr std::size_t MAX_RESERVED_PKTS = 4096; // beyond it memory comes as it is needed
 
 /** Packets that a flow can have in the network, and as many again SACKed or waiting to be sent again. */
@@ -754,7 +754,7 @@ Engine::CountPackets(std::size_t flow) const
     {
         census.queued_pkts += is_data_of(m_bottleneck.Queue().Packets()[i]);
     }
-    census.queued_pkts += m_bottleneck.InService() && is_data_of(*m_bottleneck.InService());
+    census.queued_pkts += m_bottleneck.InService() != nullptr && is_data_of(*m_bottleneck.InService());
     for (std::size_t i = 0; i < m_link.size(); ++i)
     {
         census.on_link_pkts += is_data_of(m_link[i]);

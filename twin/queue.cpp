@@ -228,28 +228,15 @@ PacketQueue::Put(const QueuedPacket& packet, int64_t now_ns)
     return true;
 }
 
-std::optional<QueuedPacket>
-PacketQueue::TakeFront()
-{
-    if (m_packets.empty())
-    {
-        return std::nullopt;
-    }
-    const QueuedPacket packet = m_packets.front();
-    m_packets.pop_front();
-    m_bytes -= packet.ip_bytes;
-    return packet;
-}
-
 bool
-PacketQueue::MayDrop(CoDelState& codel, const std::optional<QueuedPacket>& packet, int64_t now_ns) const
+PacketQueue::MayDrop(CoDelState& codel, const QueuedPacket& packet, bool is_there, int64_t now_ns) const
 {
-    if (!packet)
+    if (!is_there)
     {
         codel.NothingBehind();
         return false;
     }
-    return codel.MayDrop(now_ns - packet->queued_ns, m_bytes, now_ns);
+    return codel.MayDrop(now_ns - packet.queued_ns, m_bytes, now_ns);
 }
 
 } // namespace bbrgym
