@@ -453,15 +453,18 @@ void
 Engine::Establish(std::size_t flow)
 {
     FlowState& state = m_flows[flow];
-    Emit(flow, HANDSHAKE_ACK);
+    const bool is_linux = m_scenario->tcp == TcpStack::LINUX;
+    if (!state.is_established || is_linux)
+    {
+        Emit(flow, HANDSHAKE_ACK); // Linux answers the SYN-ACK of a second SYN, too (tcp_send_dupack)
+    }
     if (state.is_established)
     {
-        return; // a second SYN was answered too
+        return;
     }
     state.is_established = true;
     state.syn_event_ns = NEVER_NS;
     const bool is_clear = state.syn_count == 1; // Karn
-    const bool is_linux = m_scenario->tcp == TcpStack::LINUX;
     state.sender.Start(m_scenario->mss_bytes,
                        TcpSender<CcController>::INITIAL_CWND_PKTS,
                        is_clear ? m_now_ns - state.syn_sent_ns : -1,
