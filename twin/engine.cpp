@@ -16,6 +16,7 @@ namespace
 constexpr uint32_t SYN_BYTES = HEADER_BYTES + 8; // window scale and SACK-permitted options
 constexpr int64_t SYN_TIMEOUT_NS = 1'000'000'000; // RFC 6298; doubles each time
 constexpr uint32_t SYN_TRIES = 20;
+constexpr uint64_t FIRST_WINDOW_BYTES = 65'535; // a SYN-ACK's window is not scaled (RFC 7323, 2.2)
 constexpr uint64_t MIN_BACKLOG_PKTS = 64;
 constexpr std::size_t MIN_RESERVED_PKTS = 64;
 constexpr std::size_t MAX_RESERVED_PKTS = 4096; // beyond it memory comes as it is needed
@@ -464,6 +465,7 @@ Engine::Establish(std::size_t flow)
     }
     state.is_established = true;
     state.syn_event_ns = NEVER_NS;
+    state.window_pkts = std::min(m_buffer_pkts, FIRST_WINDOW_BYTES / m_scenario->mss_bytes);
     const bool is_clear = state.syn_count == 1; // Karn
     state.sender.Start(m_scenario->mss_bytes,
                        TcpSender<CcController>::INITIAL_CWND_PKTS,
@@ -477,6 +479,7 @@ void
 Engine::TakeAck(std::size_t flow, uint64_t una, std::span<const SerialRange> blocks)
 {
     FlowState& state = m_flows[flow];
+    state.window_pkts = m_buffer_pkts;
     const cc_sample& sample = state.sender.OnAck(una, blocks, m_now_ns);
     if (sample.rtt_us >= 0)
     {
@@ -557,7 +560,7 @@ Engine::OnTimer(std::size_t flow)
 bool
 Engine::HasNew(const FlowState& flow) const
 {
-    return flow.HasUnsent() && flow.sender.Board().PacketsOut() < m_buffer_pkts;
+    return flow.HasUnsent() && flow.sender.Board().PacketsOut() < flow.window_pkts;
 }
 
 void

@@ -65,6 +65,7 @@ struct FlowState
     TcpReceiver receiver;
     bool is_established = false; ///< at the sender
     bool is_running = false;     ///< the application is at work
+    uint64_t window_pkts = 0;    ///< for which the receiver has room, as the sender knows
     uint64_t arrived_pkts = 0;   ///< data, at the receiver
 
     // The way there, up to the queue, and back.
