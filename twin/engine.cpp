@@ -563,11 +563,12 @@ Engine::HasNew(const FlowState& flow) const
     return flow.HasUnsent() && flow.sender.Board().PacketsOut() < flow.window_pkts;
 }
 
+/** An earlier time than before comes after a timeout, which lets pacing begin anew. */
 void
 Engine::ArmSend(std::size_t flow, int64_t time_ns)
 {
     FlowState& state = m_flows[flow];
-    if (state.send_event_ns == NEVER_NS)
+    if (time_ns < state.send_event_ns)
     {
         state.send_event_ns = time_ns;
         Put(time_ns, SourceOf(flow, SEND));
@@ -710,7 +711,10 @@ Engine::Write(std::size_t flow, uint64_t pkts)
     if (state.is_established)
     {
         state.sender.BeforeWrite(state.HasUnsent());
-        ArmSend(flow, m_now_ns);
+        if (state.send_event_ns == NEVER_NS)
+        {
+            ArmSend(flow, m_now_ns);
+        }
     }
     state.written += taken;
 }
