@@ -16,6 +16,7 @@ namespace
 constexpr uint32_t SYN_BYTES = HEADER_BYTES + 8; // window scale and SACK-permitted options
 constexpr int64_t SYN_TIMEOUT_NS = 1'000'000'000; // RFC 6298; doubles each time
 constexpr uint32_t SYN_TRIES = 20;
+constexpr uint64_t FIRST_WINDOW_BYTES = 65'535; // a SYN-ACK's window is not scaled (RFC 7323, 2.2)
 constexpr uint64_t MIN_BACKLOG_PKTS = 64;
 constexpr std::size_t MIN_RESERVED_PKTS = 16;
 constexpr std::size_t MAX_RESERVED_PKTS = 4096; // beyond it memory comes as it is needed
@@ -427,15 +428,19 @@ void
 Engine::Establish(std::size_t flow)
 {
     FlowState& state = m_flows[flow];
-    Emit(flow, HANDSHAKE_ACK);
+    const bool is_linux = m_scenario->tcp == TcpStack::LINUX;
+    if (!state.is_established || is_linux)
+    {
+        Emit(flow, HANDSHAKE_ACK); // Linux answers the SYN-ACK of a second SYN, too (tcp_send_dupack)
+    }
     if (state.is_established)
     {
-        return; // a second SYN was answered too
+        return;
     }
     state.is_established = true;
     state.syn_event_ns = NEVER_NS;
+    state.window_pkts = std::min(m_buffer_pkts, FIRST_WINDOW_BYTES / m_scenario->mss_bytes);
     const bool is_clear = state.syn_count == 1; // Karn
-    const bool is_linux = m_scenario->tcp == TcpStack::LINUX;
     state.sender.Start(m_scenario->mss_bytes,
                        TcpSender<CcController>::INITIAL_CWND_PKTS,
                        is_clear ? m_now_ns - state.syn_sent_ns : -1,
@@ -448,6 +453,7 @@ void
 Engine::TakeAck(std::size_t flow, uint64_t una, std::span<const SerialRange> blocks)
 {
     FlowState& state = m_flows[flow];
+    state.window_pkts = m_buffer_pkts;
     const cc_sample& sample = state.sender.OnAck(una, blocks, m_now_ns);
     if (sample.rtt_us >= 0)
     {
@@ -528,29 +534,30 @@ Engine::OnTimer(std::size_t flow)
 bool
 Engine::HasNew(const FlowState& flow) const
 {
-    return flow.HasUnsent() && flow.sender.Board().PacketsOut() < m_buffer_pkts;
+    return flow.HasUnsent() && flow.sender.Board().PacketsOut() < flow.window_pkts;
 }
 
 /** The event for sending has come. */
 void
 Engine::SendNow(std::size_t flow)
 {
-    m_flows[flow].send_is_armed = false;
+    FlowState& state = m_flows[flow];
+    state.send_event_ns = NEVER_NS;
     TrySend(flow);
-    if (!m_flows[flow].send_is_armed)
+    if (state.send_event_ns == NEVER_NS)
     {
         m_events.Clear(LeafOf(flow, SEND));
     }
 }
 
-/** If it is armed for an earlier time, it will be armed again then. */
+/** An earlier time than before comes after a timeout, which lets pacing begin anew. */
 void
 Engine::ArmSend(std::size_t flow, int64_t time_ns)
 {
     FlowState& state = m_flows[flow];
-    if (!state.send_is_armed)
+    if (time_ns < state.send_event_ns)
     {
-        state.send_is_armed = true;
+        state.send_event_ns = time_ns;
         m_events.Set(LeafOf(flow, SEND), {time_ns, Order(flow, SEND)});
     }
 }
@@ -691,7 +698,10 @@ Engine::Write(std::size_t flow, uint64_t pkts)
     if (state.is_established)
     {
         state.sender.BeforeWrite(state.HasUnsent());
-        ArmSend(flow, m_now_ns);
+        if (state.send_event_ns == NEVER_NS)
+        {
+            ArmSend(flow, m_now_ns);
+        }
     }
     state.written += taken;
 }
