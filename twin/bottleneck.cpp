@@ -44,7 +44,7 @@ Bottleneck::Arrive(const QueuedPacket& packet, int64_t now_ns, Measurement& meas
     NoteQueueLength(now_ns);
     if (!m_queue.Put(packet, now_ns))
     {
-        measurement.QueueDropped(packet.flow, IsData(packet.serial));
+        measurement.QueueDropped(packet.name.flow, packet.name.IsData());
     }
     if (m_next_service_ns != NEVER_NS)
     {
@@ -93,12 +93,12 @@ Bottleneck::TakeNext(int64_t now_ns, Measurement& measurement)
 {
     NoteQueueLength(now_ns);
     m_is_serving = m_queue.Take(m_in_service, now_ns, [&measurement](const QueuedPacket& dropped) {
-        measurement.QueueDropped(dropped.flow, IsData(dropped.serial));
+        measurement.QueueDropped(dropped.name.flow, dropped.name.IsData());
     });
     if (m_is_serving)
     {
-        m_bytes_left = m_in_service.ip_bytes;
-        measurement.TransmissionBegan(m_in_service.flow, now_ns - m_in_service.queued_ns);
+        m_bytes_left = m_queue.BytesOf(m_in_service.name);
+        measurement.TransmissionBegan(m_in_service.name.flow, now_ns - m_in_service.queued_ns);
     }
     return m_is_serving;
 }
@@ -108,7 +108,7 @@ Bottleneck::StartAtRate(int64_t now_ns, Measurement& measurement)
 {
     if (TakeNext(now_ns, measurement))
     {
-        const uint32_t bytes = m_in_service.ip_bytes;
+        const uint32_t bytes = m_queue.BytesOf(m_in_service.name);
         const double service_ns = bytes == m_packet_bytes ? m_full_service_ns : ServiceNs(bytes, m_rate_bps);
         m_next_service_ns = now_ns + static_cast<int64_t>(service_ns);
     }
@@ -129,10 +129,10 @@ bool
 Bottleneck::Depart(Measurement& measurement)
 {
     m_is_serving = false;
-    measurement.Departed(m_in_service.flow, m_in_service.ip_bytes);
+    measurement.Departed(m_in_service.name.flow, m_queue.BytesOf(m_in_service.name));
     if (m_loss->IsLost())
     {
-        measurement.RandomLost(m_in_service.flow, IsData(m_in_service.serial));
+        measurement.RandomLost(m_in_service.name.flow, m_in_service.name.IsData());
         return false;
     }
     return true;

@@ -13,7 +13,6 @@ namespace bbrgym
 namespace
 {
 
-constexpr uint32_t SYN_BYTES = HEADER_BYTES + 8; // window scale and SACK-permitted options
 constexpr int64_t SYN_TIMEOUT_NS = 1'000'000'000; // RFC 6298; doubles each time
 constexpr uint32_t SYN_TRIES = 20;
 constexpr uint64_t FIRST_WINDOW_BYTES = 65'535; // a SYN-ACK's window is not scaled (RFC 7323, 2.2)
@@ -259,7 +258,7 @@ Engine::Emit(std::size_t flow, uint64_t serial)
 {
     FlowState& state = m_flows[flow];
     state.access.push_back(
-        {m_now_ns + state.access_ns, Order(flow, ACCESS), serial, static_cast<uint32_t>(flow)});
+        {m_now_ns + state.access_ns, Order(flow, ACCESS), {serial, flow}});
     if (state.access.size() == 1)
     {
         ShowPipe(state.access, LeafOf(flow, ACCESS));
@@ -270,13 +269,10 @@ void
 Engine::ReachQueue(std::size_t flow)
 {
     FlowState& state = m_flows[flow];
-    const uint64_t serial = state.access.front().serial;
+    const PacketName name = state.access.front().name;
     state.access.pop_front();
     ShowPipe(state.access, LeafOf(flow, ACCESS));
-    const uint32_t ip_bytes = IsData(serial) ? m_scenario->mss_bytes + HEADER_BYTES
-                              : serial == SYN ? SYN_BYTES
-                                              : HEADER_BYTES;
-    if (m_bottleneck.Arrive({m_now_ns, serial, static_cast<uint32_t>(flow), ip_bytes}, m_now_ns, m_measurement))
+    if (m_bottleneck.Arrive({m_now_ns, name}, m_now_ns, m_measurement))
     {
         ShowServer();
     }
@@ -294,7 +290,7 @@ Engine::Serve()
 {
     m_bottleneck.Serve(m_now_ns, m_measurement, [this](const QueuedPacket& packet) {
         m_last_arrival_ns = std::max(m_last_arrival_ns, m_now_ns + m_link_delay_ns);
-        m_link.push_back({m_last_arrival_ns, Order(LINK), packet.serial, packet.flow});
+        m_link.push_back({m_last_arrival_ns, Order(LINK), packet.name});
         if (m_link.size() == 1)
         {
             ShowPipe(m_link, LINK);
@@ -306,14 +302,14 @@ Engine::Serve()
 void
 Engine::ReachReceiver()
 {
-    const PacketInPipe packet = m_link.front();
+    const PacketName packet = m_link.front().name;
     m_link.pop_front();
     ShowPipe(m_link, LINK);
     if (packet.serial == SYN)
     {
         PutOnWayBack(packet.flow, 0, AckInPipe::SYN_ACK_BLOCKS);
     }
-    if (!IsData(packet.serial))
+    if (!packet.IsData())
     {
         return;
     }
@@ -755,7 +751,7 @@ Engine::CountPackets(std::size_t flow) const
     census.sent_pkts = state.sender.Totals().sent_pkts;
     census.arrived_pkts = state.arrived_pkts;
     census.dropped_pkts = m_measurement.DroppedPkts(flow);
-    const auto is_data_of = [flow](const auto& packet) { return packet.flow == flow && IsData(packet.serial); };
+    const auto is_data_of = [flow](const auto& packet) { return packet.name.flow == flow && packet.name.IsData(); };
     for (std::size_t i = 0; i < state.access.size(); ++i)
     {
         census.in_access_pkts += is_data_of(state.access[i]);

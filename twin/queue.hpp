@@ -7,6 +7,7 @@
 
 #include "packet.hpp"
 #include "ring.hpp"
+#include "scoreboard.hpp"
 
 #include "random.hpp"
 #include "scenario.hpp"
@@ -89,6 +90,9 @@ class PacketQueue
     template <class OnDrop>
     bool Take(QueuedPacket& packet, int64_t now_ns, OnDrop&& dropped);
 
+    /** What a packet occupies on the link. */
+    uint32_t BytesOf(PacketName name) const;
+
     uint64_t Bytes() const { return m_bytes; }
     bool Empty() const { return m_packets.empty(); }
     const Ring<QueuedPacket>& Packets() const { return m_packets; }
@@ -100,11 +104,19 @@ class PacketQueue
     bool MayDrop(CoDelState& codel, const QueuedPacket& packet, bool is_there, int64_t now_ns) const;
 
     Ring<QueuedPacket> m_packets;
+    uint32_t m_full_packet_bytes = 0;
     uint64_t m_bytes = 0;
     uint64_t m_max_bytes = 0;
     uint64_t m_max_packets = 0;
     std::variant<DropTail, RedState, CoDelState> m_discipline;
 };
+
+inline uint32_t
+PacketQueue::BytesOf(PacketName name) const
+{
+    constexpr uint32_t SYN_OPTION_BYTES = 8; // window scale and SACK-permitted
+    return name.IsData() ? m_full_packet_bytes : name.serial == SYN ? HEADER_BYTES + SYN_OPTION_BYTES : HEADER_BYTES;
+}
 
 inline bool
 PacketQueue::TakeFront(QueuedPacket& packet)
@@ -115,7 +127,7 @@ PacketQueue::TakeFront(QueuedPacket& packet)
     }
     packet = m_packets.front();
     m_packets.pop_front();
-    m_bytes -= packet.ip_bytes;
+    m_bytes -= BytesOf(packet.name);
     return true;
 }
 
