@@ -19,6 +19,8 @@ from bbrgym.worlds.vector import EngineWorlds, LoopedWorlds, VectorWorld
 from bbrgym.worlds.world import World
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from bbrgym.scenario import Scenario
 
 __all__ = [
@@ -135,7 +137,7 @@ def make_vector_world(
         raise ConfigError(f"num_worlds: {num_worlds}, allowed are numbers from 1")
     if threads is not None and threads < 1:
         raise ConfigError(f"threads: {threads}, allowed are numbers from 1")
-    sources = scenario if is_sequence(scenario) else [scenario] * num_worlds
+    sources: Sequence[Any] = scenario if is_sequence(scenario) else [scenario] * num_worlds
     all_seeds = [seeds + i for i in range(num_worlds)] if isinstance(seeds, int) else seeds
     if len(sources) != num_worlds or len(all_seeds) != num_worlds:
         raise ConfigError(f"{num_worlds} worlds, but {len(sources)} scenarios and {len(all_seeds)} seeds")

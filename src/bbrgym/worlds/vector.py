@@ -159,11 +159,10 @@ class VectorWorld(ABC):
         self.scenarios[index], self.seeds[index] = snapshot.scenario, snapshot.seed
 
     def reserve(self, flow_capacity: int) -> None:
-        """Makes room for more flows: the arrays are new ones, and every world needs a reset."""
+        """Makes room for more flows, if need be: the arrays are new ones, the runs go on."""
         self._refuse_if_closed()
         if flow_capacity > self._flow_capacity:
             self._flow_capacity = flow_capacity
-            self._is_running[:] = False
             self._lay_out()
 
     def close(self) -> None:
@@ -210,7 +209,7 @@ class VectorWorld(ABC):
 
     @abstractmethod
     def _lay_out(self) -> None:
-        """Makes the arrays for the capacity there is."""
+        """Makes the arrays for the capacity there is; runs go on."""
 
     @abstractmethod
     def _close(self) -> None:
@@ -268,10 +267,8 @@ class LoopedWorlds(VectorWorld):
         first = self._worlds[0]
         self.flow_fields, self.link_fields = first.flow_fields, first.link_fields
         self.flow_summary_fields, self.link_summary_fields = first.flow_summary_fields, first.link_summary_fields
-        self._lay_out()
-        for index in range(self.num_worlds):
-            self._show_run(index)
         self._is_running[:] = True
+        self._lay_out()
 
     def _reset(self, index: int, scenario: Scenario | None) -> None:
         self._worlds[index].reset(scenario, self.seeds[index])
@@ -314,6 +311,8 @@ class LoopedWorlds(VectorWorld):
 
     def _lay_out(self) -> None:
         self._make_arrays()
+        for index in np.flatnonzero(self._is_running).tolist():
+            self._show_run(index)
 
     def _close(self) -> None:
         for world in self._worlds:
@@ -401,6 +400,7 @@ class EngineWorlds(VectorWorld):
         self._vector.restore(index, snapshot.state)
 
     def _lay_out(self) -> None:
+        running = {index: self._vector.save(index) for index in np.flatnonzero(self._is_running).tolist()}
         self._close()
         self._make_arrays()
         self._is_loaded = np.zeros(self.num_worlds, np.bool_)
@@ -413,6 +413,9 @@ class EngineWorlds(VectorWorld):
             self.now_s,
             self.done.view(np.uint8),
         )
+        for index, state in running.items():
+            self._reset(index, None)
+            self._vector.restore(index, state)
 
     def _close(self) -> None:
         if self._vector is not None:

@@ -23,8 +23,8 @@ Field = tuple[str, str, str, str]
 
 _MAX_SEED = 2**63 - 1
 
-
-_COLUMNS = {name: column for column, name in enumerate(TUNABLES)}
+TUNABLE_COLUMNS = {name: column for column, name in enumerate(TUNABLES)}
+"""Of the worlds' tables of tunables."""
 
 
 class World(ABC):
@@ -80,7 +80,7 @@ class World(ABC):
         except FieldProblem as error:
             raise ConfigError(f"flow {self._flows[index].name!r}: {error.path} {error.problem}") from None
         for name, value in values.items():
-            self._tunables[index, _COLUMNS[name]] = value
+            self._tunables[index, TUNABLE_COLUMNS[name]] = value
 
     def write_tunables(self, values: Table) -> None:
         """Sets all tunables of all flows: [flows, tunables], NaN where a flow has not that tunable.
