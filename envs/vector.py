@@ -128,12 +128,11 @@ class TuneVectorEnv(VectorEnv[Observation, Action, NDArray[Any]]):
                 ended = step.truncated
                 observations, infos = self._restart_at_once(step)
             infos |= _where(self._everywhere, self._batch.info())
-        if step is None:
-            rewards, truncated = np.zeros(self.num_envs), self._nowhere.copy()
-        else:
-            rewards, truncated = step.rewards, step.truncated
-            infos |= _where(~ended if ended.any() else self._everywhere, {"reward_terms": step.terms})
-        self._has_ended = truncated if self._mode is not AutoresetMode.SAME_STEP else self._nowhere
+        if step is not None and not ended.all():
+            infos |= _where(~ended, {"reward_terms": step.terms})
+        rewards = np.zeros(self.num_envs) if step is None else step.rewards
+        truncated = self._nowhere if step is None else step.truncated
+        self._has_ended = self._nowhere if self._mode is AutoresetMode.SAME_STEP else truncated
         return observations, rewards, self._nowhere.copy(), truncated.copy(), infos
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:

@@ -129,7 +129,7 @@ def test_each_of_many_is_paid_as_if_it_were_alone(data, learners, n, absent):
         "payload_fraction": rng.uniform(0.5, 1, n),
         "moved": rng.uniform(0, 2, (n, 4)).astype(np.float32),
     }
-    reward = Reward({name: 1.0 / 3.0 for name in TERMS})
+    reward = Reward(dict.fromkeys(TERMS, 1.0 / 3.0))
     together = reward.terms(Interval(flows=padded(flows, absent), **whole))
     for i in range(n):
         one = {
