@@ -20,8 +20,8 @@ from bbrgym.envs.observation import Observation, SenderObservation, Stack
 from bbrgym.envs.render import History
 from bbrgym.envs.reward import Interval, Reward
 from bbrgym.errors import ConfigError
-from bbrgym.scenario import HEADER_BYTES, Scenario
-from bbrgym.scenario_files import Source, is_sequence, load_scenario, parse_scenario
+from bbrgym.scenario import Scenario
+from bbrgym.scenario_files import Source, is_sequence, load_scenario, with_variant
 from bbrgym.worlds import Isolation, Table, VectorWorld, WorldError, make_vector_world
 from bbrgym.worlds.world import TUNABLE_COLUMNS, check_seed
 
@@ -77,17 +77,16 @@ class _Course:
     scenario: Scenario
     learners: NDArray[np.intp]
     base_rtt_ms: Table
-    payload_fraction: float
 
     @classmethod
     def of(cls, source: Source, variant: str) -> _Course:
-        scenario = _with_variant(load_scenario(source), variant)
+        scenario = with_variant(load_scenario(source), variant)
         flows = scenario.resolved().flows
         learners = np.array([i for i, flow in enumerate(flows) if flow.role == "learner"], np.intp)
         if not len(learners):
             raise ConfigError(f"scenario {scenario.name!r} has no flow with role learner: nothing would be controlled")
         base_rtt_ms = np.array([flows[i].rtt_ms for i in learners])
-        return cls(scenario, learners, base_rtt_ms, scenario.mss_bytes / (scenario.mss_bytes + HEADER_BYTES))
+        return cls(scenario, learners, base_rtt_ms)
 
     @property
     def flows(self) -> int:
@@ -132,7 +131,6 @@ class TuneBatch:
         self._names = np.full(num_envs, None, object)
         self._learner_flows = np.zeros((num_envs, self._learners), np.intp)
         self._base_rtt_ms = np.ones((num_envs, self._learners))
-        self._payload_fraction = np.ones(num_envs)
         self._histories: list[History | None] = [None] * num_envs
 
     # ---- runs --------------------------------------------------------------------------------------------------
@@ -287,7 +285,6 @@ class TuneBatch:
             self._names[index] = course.scenario.name
             self._learner_flows[index] = course.learners
             self._base_rtt_ms[index] = course.base_rtt_ms
-            self._payload_fraction[index] = course.payload_fraction
         self._find_learners()
         self._values[indices] = self._worlds().tunables[indices, self._learner_flows[indices, 0]][:, self._columns]
         self._settings[indices] = self.action.actions(self._values[indices])
@@ -335,9 +332,7 @@ class TuneBatch:
         return Interval(
             learners=dict(zip(worlds.flow_fields, by_flow, strict=True)),
             flows=dict(zip(worlds.flow_fields, worlds.flow_stats.transpose(2, 0, 1), strict=True)),
-            link=dict(zip(worlds.link_fields, worlds.link_stats.T, strict=True)),
             base_rtt_ms=self._base_rtt_ms,
-            payload_fraction=self._payload_fraction,
             moved=moved,
         )
 
@@ -361,12 +356,3 @@ class TuneBatch:
 def draw_seed(generator: np.random.Generator) -> int:
     """The seed of a run that was given none."""
     return int(generator.integers(_SEEDS))
-
-
-def _with_variant(scenario: Scenario, variant: str) -> Scenario:
-    """The learner flows run the variant; what the scenario sets of another variant's tunables goes."""
-    fields = scenario.model_dump()
-    for flow in fields["flows"]:
-        if flow["role"] == "learner" and flow["cc"] != variant:
-            flow |= {"cc": variant, "tunables": {}}
-    return parse_scenario(fields)

@@ -31,17 +31,13 @@ class Interval:
     Attributes:
         learners: measurements of the learner flows by field, [N, L].
         flows: measurements of all flows by field, [N, F]; NaN where an environment has no such flow.
-        link: measurements of the bottleneck by field, [N].
         base_rtt_ms: propagation both ways, of the learner flows: [N, L].
-        payload_fraction: payload / IP bytes of a full packet, [N].
         moved: distance that each coordinate of the action moved, [N, tunables].
     """
 
     learners: Mapping[str, Table]
     flows: Mapping[str, Table]
-    link: Mapping[str, Table]
     base_rtt_ms: Table
-    payload_fraction: Table
     moved: Action
 
     @cached_property
@@ -66,14 +62,12 @@ def _sum(values: NDArray[Any]) -> Table:
 
 
 def throughput(interval: Interval) -> Table:
-    """Goodput against an equal share of the capacity for payload."""
-    active_flows = _sum(interval.flows["active"] > 0.0)
-    capacity_mbps = interval.link["rate_mbps"] * interval.payload_fraction
-    fair_mbps = capacity_mbps / np.maximum(active_flows, 1.0)
-    is_known = fair_mbps > 0.0
-    shares = interval.learners["goodput_mbps"] / np.where(is_known, fair_mbps, 1.0)[:, None]
-    mean = interval.mean(np.log2(np.maximum(shares, 2.0**_FLOOR_LOG2)))
-    return np.where(is_known, mean, 0.0)
+    """Goodput against the fair share; nothing is paid where the link carries nothing."""
+    fair_share_mbps = interval.learners["fair_share_mbps"]
+    is_known = fair_share_mbps > 0.0
+    ratios = interval.learners["goodput_mbps"] / np.where(is_known, fair_share_mbps, 1.0)
+    mean = interval.mean(np.log2(np.maximum(ratios, 2.0**_FLOOR_LOG2)))
+    return np.where((is_known | ~interval.is_active).all(axis=-1), mean, 0.0)
 
 
 def delay(interval: Interval) -> Table:
@@ -124,7 +118,7 @@ TERMS: Mapping[str, Term] = {
 }
 """The terms by name.
 
-Fair share: the capacity for payload / active flows. Without an active learner flow all terms but change are 0.
+Fair share: the world's `fair_share_mbps`. Without an active learner flow all terms but change are 0.
 """
 
 

@@ -229,20 +229,32 @@ Measurement::TakeInterval(std::span<double> flow_stats, std::span<double> link_s
 {
     const LinkTotals now = LinkNow();
     const LinkTotals interval = now - m_link_at_interval;
+    const double seconds = Seconds(interval.time_ns);
     double active_flows = 0;
     for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
     {
-        const FlowStats stats = IntervalOf(flow, Seconds(interval.time_ns));
-        active_flows += stats.active;
-        WriteRow(stats, flow_stats, flow);
+        active_flows += IsActiveInInterval(flow);
     }
-    WriteRow(IntervalOfLink(interval, active_flows), link_stats, 0);
+    const LinkStats link = IntervalOfLink(interval, active_flows);
+    const double fair_share_mbps = Ratio(link.rate_mbps * m_payload_ratio, active_flows, 0);
+    for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
+    {
+        WriteRow(IntervalOf(flow, seconds, fair_share_mbps), flow_stats, flow);
+    }
+    WriteRow(link, link_stats, 0);
     m_interval_wait.Clear();
     m_link_at_interval = now;
 }
 
+bool
+Measurement::IsActiveInInterval(std::size_t flow) const
+{
+    const FlowRecord& record = m_flows[flow];
+    return record.was_active || (record.is_active && record.started_ns < m_world.NowNs());
+}
+
 FlowStats
-Measurement::IntervalOf(std::size_t flow, double seconds)
+Measurement::IntervalOf(std::size_t flow, double seconds, double fair_share_mbps)
 {
     FlowRecord& record = m_flows[flow];
     const SenderState sender = m_world.Sender(flow);
@@ -252,9 +264,10 @@ Measurement::IntervalOf(std::size_t flow, double seconds)
     const bool has_rtt = rtt.Count() > 0;
 
     FlowStats stats;
-    stats.active = record.was_active || (record.is_active && record.started_ns < m_world.NowNs());
+    stats.active = IsActiveInInterval(flow);
     stats.goodput_mbps = Mbps(Real(interval.goodput_bytes), seconds);
     stats.throughput_mbps = Mbps(Real(interval.departed_bytes), seconds);
+    stats.fair_share_mbps = fair_share_mbps;
     stats.delivery_rate_mbps = Mbps(Real(interval.delivered_pkts) * m_mss_bytes, seconds);
     stats.bw_mbps = Mbps(sender.bw_Bps, 1);
     stats.pacing_mbps = Mbps(sender.pacing_Bps, 1);

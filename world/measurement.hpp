@@ -128,7 +128,8 @@ class Measurement
     LinkTotals LinkNow() const;
     void AccrueFairShare();
     void OpenWindow(std::size_t flow);
-    FlowStats IntervalOf(std::size_t flow, double seconds);
+    bool IsActiveInInterval(std::size_t flow) const;
+    FlowStats IntervalOf(std::size_t flow, double seconds, double fair_share_mbps);
     LinkStats IntervalOfLink(const LinkTotals& interval, double active_flows) const;
     FlowSummary SummaryOf(std::size_t flow) const;
     LinkSummary SummaryOfLink(double jain) const;

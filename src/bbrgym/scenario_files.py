@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reads scenarios, and says in one sentence what is wrong with one."""
+"""Reads scenarios, puts a variant into them, and says in one sentence what is wrong with one."""
 
 from __future__ import annotations
 
@@ -82,6 +82,22 @@ def parse_scenario(fields: Mapping[str, Any]) -> Scenario:
 def is_sequence(sources: Any) -> TypeGuard[Sequence[Any]]:
     """Whether these are several sources, one after the other."""
     return isinstance(sources, Sequence) and not isinstance(sources, str)
+
+
+def with_variant(scenario: Scenario, variant: str, tunables: Mapping[str, float] | None = None) -> Scenario:
+    """The scenario with ``variant`` in every learner flow, and the given tunables set there.
+
+    A learner's own tunables stay where the variant is the one they were written for.
+
+    Raises:
+        ScenarioError: no such variant, or a tunable that it does not have or that is out of its range.
+    """
+    fields = scenario.model_dump()
+    for flow in fields["flows"]:
+        if flow["role"] == "learner":
+            kept = flow["tunables"] if flow["cc"] == variant else {}
+            flow.update(cc=variant, tunables={**kept, **(tunables or {})})
+    return parse_scenario(fields)
 
 
 def _folder() -> Path:

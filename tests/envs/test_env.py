@@ -10,6 +10,7 @@ from gymnasium.utils.env_checker import check_env
 
 import bbrgym
 from bbrgym.envs.observation import FEATURES
+from bbrgym.scenario_files import with_variant
 
 pytest.importorskip("stable_baselines3", reason="the checker of Stable-Baselines3 needs it")
 from stable_baselines3.common.env_checker import check_env as check_env_sb3
@@ -118,10 +119,8 @@ def test_without_a_seed_each_run_has_its_own_drawn_from_the_last_one(make):
 
 def test_the_default_action_changes_nothing(make, short_scenario):
     last = play(make(variant="bbq"), 3)[-1][2]
-    for flow in short_scenario["flows"]:
-        if flow.get("role") != "background":
-            flow["cc"] = "bbq"
-    with bbrgym.make_world("ns3", short_scenario, seed=3) as world:
+    scenario = with_variant(bbrgym.load_scenario(short_scenario), "bbq")
+    with bbrgym.make_world("ns3", scenario, seed=3) as world:
         while not world.done:
             world.advance(0.1)
         assert world.flow_stats().tobytes() == last["flow_stats"].tobytes()

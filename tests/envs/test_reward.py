@@ -9,12 +9,14 @@ from bbrgym.envs.reward import TERMS, Interval, Reward
 
 
 def interval(
-    goodput, rtt=None, base=None, active=None, learners=None, moved=(0.0,), rate=10.0, sent=100.0, dropped=0.0
+    goodput, rtt=None, base=None, active=None, learners=None, moved=(0.0,), capacity=8.0, sent=100.0, dropped=0.0
 ):
     flows = len(goodput)
+    active = np.ones(flows) if active is None else active
     stats = {
-        "active": np.ones(flows) if active is None else active,
+        "active": active,
         "goodput_mbps": goodput,
+        "fair_share_mbps": np.full(flows, capacity / max(np.count_nonzero(active), 1)),
         "rtt_mean_ms": np.full(flows, 10.0) if rtt is None else rtt,
         "dropped_pkts": np.full(flows, dropped),
         "sent_pkts": np.full(flows, sent),
@@ -25,9 +27,7 @@ def interval(
     return Interval(
         learners={name: values[:, learners] for name, values in stats.items()},
         flows=stats,
-        link={"rate_mbps": np.array([rate])},
         base_rtt_ms=base[None, learners],
-        payload_fraction=np.array([0.8]),
         moved=np.array([moved], np.float32),
     )
 
@@ -47,7 +47,7 @@ def test_throughput():
     assert term("throughput", [2.0, 8.0], learners=[0]) == -1.0
     assert term("throughput", [2.0, 0.0], learners=[0], active=[1, 0]) == -2.0
     assert term("throughput", [0.0]) == -6.0
-    assert term("throughput", [8.0], rate=0.0) == 0.0
+    assert term("throughput", [8.0], capacity=0.0) == 0.0
 
 
 def test_delay():
@@ -119,14 +119,12 @@ def padded(table, flows):
 def test_each_of_many_is_paid_as_if_it_were_alone(data, learners, n, absent):
     """Beside others, and where others have more flows."""
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
-    names = ("active", "goodput_mbps", "rtt_mean_ms", "dropped_pkts", "sent_pkts")
+    names = ("active", "goodput_mbps", "fair_share_mbps", "rtt_mean_ms", "dropped_pkts", "sent_pkts")
     flows = {name: np.exp(rng.normal(0, 3, (n, learners + 1))) for name in names}
     flows["active"] = rng.integers(0, 2, (n, learners + 1)).astype(float)
     whole = {
         "learners": {name: np.ascontiguousarray(values[:, 1:]) for name, values in flows.items()},
-        "link": {"rate_mbps": rng.uniform(0, 9, n)},
         "base_rtt_ms": rng.uniform(1, 9, (n, learners)),
-        "payload_fraction": rng.uniform(0.5, 1, n),
         "moved": rng.uniform(0, 2, (n, 4)).astype(np.float32),
     }
     reward = Reward(dict.fromkeys(TERMS, 1.0 / 3.0))

@@ -112,6 +112,17 @@ def test_fair_share_is_the_time_mean_over_the_flows_present(run):
     assert 0 < summary.flow("share", 1) < 1
 
 
+def test_fair_share_of_an_interval_is_by_the_flows_active_in_it(simulate):
+    simulation = simulate(scenario(flow("a", stop_s=7.5), flow("b", start_s=4.0, stop_s=6.0)))
+    shares = []
+    for _ in range(10):
+        simulation.advance(1.0)
+        shares.append(simulation.flow("fair_share_mbps"))
+        assert simulation.flow("fair_share_mbps", 1) == shares[-1]
+    payload = 10 * PAYLOAD_RATIO
+    assert shares == pytest.approx([*[payload] * 4, *[payload / 2] * 2, *[payload] * 2, 0.0, 0.0])
+
+
 def test_shares_add_up_and_jain_is_that_of_the_goodputs(run):
     flows = [flow(f"f{i}", rtt_ms=10.0 + 20 * i) for i in range(3)]
     summary = run(scenario(*flows))

@@ -12,6 +12,7 @@ from omegaconf import OmegaConf
 
 import bbrgym
 from bbrgym.scenario import Scenario
+from bbrgym.scenario_files import with_variant
 
 SIMPLE: dict[str, Any] = {
     "name": "simple",
@@ -95,3 +96,14 @@ def test_json_is_a_file_too(tmp_path: Path) -> None:
 
 def test_a_config_of_omegaconf_is_a_mapping_too() -> None:
     assert bbrgym.load_scenario(OmegaConf.create(SIMPLE)).resolved_json() == load().resolved_json()
+
+
+def test_a_variant_and_its_tunables_go_to_the_learners() -> None:
+    flows = [
+        {"name": "l", "cc": "bbr", "rtt_ms": 40.0, "tunables": {"bbr_up_gain": 1.1}},
+        {"name": "b", "cc": "cubic", "rtt_ms": 20.0, "role": "background"},
+    ]
+    changed = with_variant(load(flows=flows), "bbq", {"bbq_beta": 0.1}).flows
+    assert [(flow.cc, dict(flow.tunables)) for flow in changed] == [("bbq", {"bbq_beta": 0.1}), ("cubic", {})]
+    with pytest.raises(bbrgym.ScenarioError, match=r"flows\[0\].tunables.bbq_beta"):
+        with_variant(load(), "bbr", {"bbq_beta": 0.1})
