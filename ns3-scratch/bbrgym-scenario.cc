@@ -119,7 +119,8 @@ void
 Run(const Arguments& arguments)
 {
     using namespace bbrgym;
-    const Scenario scenario = ParseScenario(ReadAll(arguments.file));
+    const auto shared = std::make_shared<const Scenario>(ParseScenario(ReadAll(arguments.file)));
+    const Scenario& scenario = *shared;
     const std::size_t flows = scenario.flows.size();
     std::vector<double> tunables(flows * Tunables().size());
     std::vector<double> flow_stats(flows * std::size(FLOW_STAT_FIELDS));
@@ -127,7 +128,7 @@ Run(const Arguments& arguments)
     std::vector<double> flow_table(flows * std::size(FLOW_SUMMARY_FIELDS));
     std::vector<double> link_row(std::size(LINK_SUMMARY_FIELDS));
 
-    Ns3Simulation simulation(scenario, arguments.seed, {tunables, flow_stats, link_stats});
+    Ns3Simulation simulation(shared, arguments.seed, {tunables, flow_stats, link_stats});
     simulation.Advance(static_cast<double>(scenario.duration_ns) / 1e9);
     simulation.Summarise(flow_table, link_row);
 

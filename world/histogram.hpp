@@ -20,11 +20,11 @@ class Histogram
     {
         const auto value = static_cast<uint64_t>(std::max<int64_t>(value_ns, 0));
         const std::size_t bucket = Bucket(value);
-        if (bucket >= m_counts.size())
+        if (bucket - m_first >= m_counts.size()) // also if it is below m_first
         {
-            m_counts.resize(bucket + 1, 0);
+            Cover(bucket);
         }
-        ++m_counts[bucket];
+        ++m_counts[bucket - m_first];
         m_low = m_count == 0 ? bucket : std::min(m_low, bucket);
         m_high = m_count == 0 ? bucket : std::max(m_high, bucket);
         m_min_ns = m_count == 0 ? value : std::min(m_min_ns, value);
@@ -37,11 +37,24 @@ class Histogram
     {
         if (m_count > 0)
         {
-            std::fill(m_counts.begin() + static_cast<std::ptrdiff_t>(m_low),
-                      m_counts.begin() + static_cast<std::ptrdiff_t>(m_high) + 1,
+            std::fill(m_counts.begin() + static_cast<std::ptrdiff_t>(m_low - m_first),
+                      m_counts.begin() + static_cast<std::ptrdiff_t>(m_high - m_first) + 1,
                       0);
         }
         m_count = m_sum_ns = m_min_ns = 0;
+    }
+
+    /** Makes room for these values ahead, so that adding them allocates nothing. */
+    void Reserve(int64_t low_ns, int64_t high_ns)
+    {
+        for (const int64_t value_ns : {low_ns, high_ns})
+        {
+            const std::size_t bucket = Bucket(static_cast<uint64_t>(std::max<int64_t>(value_ns, 0)));
+            if (bucket - m_first >= m_counts.size())
+            {
+                Cover(bucket);
+            }
+        }
     }
 
     uint64_t Count() const { return m_count; }
@@ -54,7 +67,7 @@ class Histogram
         const uint64_t rank = (m_count * percent + 99) / 100;
         uint64_t seen = 0;
         std::size_t bucket = m_low;
-        while (bucket < m_high && (seen += m_counts[bucket]) < rank)
+        while (bucket < m_high && (seen += m_counts[bucket - m_first]) < rank)
         {
             ++bucket;
         }
@@ -86,7 +99,19 @@ class Histogram
         return static_cast<double>(low) + static_cast<double>((uint64_t{1} << shift) - 1) / 2.0;
     }
 
-    std::vector<uint64_t> m_counts;
+    /** Widens the buckets kept to hold this one too, and some beyond it. */
+    void Cover(std::size_t bucket)
+    {
+        const std::size_t first = std::min(m_counts.empty() ? bucket : m_first, bucket - std::min<std::size_t>(bucket, STEPS / 2));
+        const std::size_t end = std::max(m_first + m_counts.size(), bucket + STEPS / 2);
+        std::vector<uint64_t> counts(end - first, 0);
+        std::copy(m_counts.begin(), m_counts.end(), counts.begin() + static_cast<std::ptrdiff_t>(m_first - first));
+        m_counts = std::move(counts);
+        m_first = first;
+    }
+
+    std::vector<uint64_t> m_counts; ///< of the buckets from m_first on
+    std::size_t m_first = 0;
     std::size_t m_low = 0;
     std::size_t m_high = 0;
     uint64_t m_count = 0;

@@ -65,12 +65,27 @@ Measurement::LinkTotals::operator-(const LinkTotals& earlier) const
             random_lost_pkts - earlier.random_lost_pkts};
 }
 
-Measurement::Measurement(const Scenario& scenario, const MeasuredWorld& world)
-    : m_world(world),
-      m_payload_ratio(static_cast<double>(scenario.mss_bytes) / (scenario.mss_bytes + HEADER_BYTES)),
-      m_mss_bytes(scenario.mss_bytes),
-      m_flows(scenario.flows.size())
+void
+Measurement::Reset(const Scenario& scenario)
 {
+    m_payload_ratio = static_cast<double>(scenario.mss_bytes) / (scenario.mss_bytes + HEADER_BYTES);
+    m_mss_bytes = scenario.mss_bytes;
+    m_flows.resize(scenario.flows.size());
+    for (FlowRecord& record : m_flows)
+    {
+        Histogram interval_rtt = std::move(record.interval_rtt);
+        Histogram window_rtt = std::move(record.window_rtt);
+        record = FlowRecord();
+        record.interval_rtt = std::move(interval_rtt);
+        record.window_rtt = std::move(window_rtt);
+        record.interval_rtt.Clear();
+        record.window_rtt.Clear();
+    }
+    m_active_flows = 0;
+    m_is_warm = false;
+    m_link = m_link_at_interval = m_link_at_warm = LinkTotals();
+    m_interval_wait.Clear();
+    m_window_wait.Clear();
 }
 
 // ---- events ---------------------------------------------------------------------------------------------
@@ -137,22 +152,22 @@ Measurement::RandomLost(std::size_t flow, bool has_payload)
 // ---- moments --------------------------------------------------------------------------------------------
 
 void
-Measurement::FlowStarted(std::size_t flow)
+Measurement::FlowStarted(std::size_t flow, const MeasuredWorld& world)
 {
-    AccrueFairShare();
+    AccrueFairShare(world);
     ++m_active_flows;
     m_flows[flow].is_active = true;
-    m_flows[flow].started_ns = m_world.NowNs();
+    m_flows[flow].started_ns = world.NowNs();
     if (m_is_warm)
     {
-        OpenWindow(flow);
+        OpenWindow(flow, world);
     }
 }
 
 void
-Measurement::FlowStopped(std::size_t flow)
+Measurement::FlowStopped(std::size_t flow, const MeasuredWorld& world)
 {
-    AccrueFairShare();
+    AccrueFairShare(world);
     FlowRecord& record = m_flows[flow];
     --m_active_flows;
     record.is_active = false;
@@ -160,47 +175,47 @@ Measurement::FlowStopped(std::size_t flow)
     if (record.window == Window::OPEN)
     {
         record.window = Window::CLOSED;
-        record.flow_at_close = TotalsNow(flow);
-        record.link_at_close = LinkNow();
+        record.flow_at_close = TotalsNow(flow, world);
+        record.link_at_close = LinkNow(world);
     }
 }
 
 void
-Measurement::WarmedUp()
+Measurement::WarmedUp(const MeasuredWorld& world)
 {
-    AccrueFairShare();
+    AccrueFairShare(world);
     m_is_warm = true;
-    m_link_at_warm = LinkNow();
+    m_link_at_warm = LinkNow(world);
     for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
     {
         if (m_flows[flow].is_active)
         {
-            OpenWindow(flow);
+            OpenWindow(flow, world);
         }
     }
 }
 
 void
-Measurement::OpenWindow(std::size_t flow)
+Measurement::OpenWindow(std::size_t flow, const MeasuredWorld& world)
 {
     FlowRecord& record = m_flows[flow];
     record.window = Window::OPEN;
-    record.flow_at_open = TotalsNow(flow);
-    record.link_at_open = LinkNow();
+    record.flow_at_open = TotalsNow(flow, world);
+    record.link_at_open = LinkNow(world);
 }
 
 /** To be called before the number of active flows changes. */
 void
-Measurement::AccrueFairShare()
+Measurement::AccrueFairShare(const MeasuredWorld& world)
 {
-    m_link = LinkNow();
+    m_link = LinkNow(world);
 }
 
 Measurement::FlowTotals
-Measurement::TotalsNow(std::size_t flow) const
+Measurement::TotalsNow(std::size_t flow, const MeasuredWorld& world) const
 {
     FlowTotals totals = m_flows[flow].totals;
-    const SenderState sender = m_world.Sender(flow);
+    const SenderState sender = world.Sender(flow);
     totals.marked_lost_pkts = sender.marked_lost_pkts;
     totals.delivered_pkts = sender.delivered_pkts;
     totals.rto_count = sender.rto_count;
@@ -208,12 +223,12 @@ Measurement::TotalsNow(std::size_t flow) const
 }
 
 Measurement::LinkTotals
-Measurement::LinkNow() const
+Measurement::LinkNow(const MeasuredWorld& world) const
 {
     LinkTotals totals = m_link;
-    totals.time_ns = m_world.NowNs();
-    totals.capacity_bytes = m_world.CapacityBytes();
-    totals.queue_byte_ns = m_world.QueueByteNs();
+    totals.time_ns = world.NowNs();
+    totals.capacity_bytes = world.CapacityBytes();
+    totals.queue_byte_ns = world.QueueByteNs();
     if (m_active_flows > 0)
     {
         const double capacity_bytes = totals.capacity_bytes - m_link.capacity_bytes;
@@ -225,21 +240,21 @@ Measurement::LinkNow() const
 // ---- intervals ------------------------------------------------------------------------------------------
 
 void
-Measurement::TakeInterval(std::span<double> flow_stats, std::span<double> link_stats)
+Measurement::TakeInterval(const MeasuredWorld& world, std::span<double> flow_stats, std::span<double> link_stats)
 {
-    const LinkTotals now = LinkNow();
+    const LinkTotals now = LinkNow(world);
     const LinkTotals interval = now - m_link_at_interval;
     const double seconds = Seconds(interval.time_ns);
     double active_flows = 0;
     for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
     {
-        active_flows += IsActiveInInterval(flow);
+        active_flows += IsActiveInInterval(flow, world);
     }
     const LinkStats link = IntervalOfLink(interval, active_flows);
     const double fair_share_mbps = Ratio(link.rate_mbps * m_payload_ratio, active_flows, 0);
     for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
     {
-        WriteRow(IntervalOf(flow, seconds, fair_share_mbps), flow_stats, flow);
+        WriteRow(IntervalOf(flow, seconds, fair_share_mbps, world), flow_stats, flow);
     }
     WriteRow(link, link_stats, 0);
     m_interval_wait.Clear();
@@ -247,24 +262,24 @@ Measurement::TakeInterval(std::span<double> flow_stats, std::span<double> link_s
 }
 
 bool
-Measurement::IsActiveInInterval(std::size_t flow) const
+Measurement::IsActiveInInterval(std::size_t flow, const MeasuredWorld& world) const
 {
     const FlowRecord& record = m_flows[flow];
-    return record.was_active || (record.is_active && record.started_ns < m_world.NowNs());
+    return record.was_active || (record.is_active && record.started_ns < world.NowNs());
 }
 
 FlowStats
-Measurement::IntervalOf(std::size_t flow, double seconds, double fair_share_mbps)
+Measurement::IntervalOf(std::size_t flow, double seconds, double fair_share_mbps, const MeasuredWorld& world)
 {
     FlowRecord& record = m_flows[flow];
-    const SenderState sender = m_world.Sender(flow);
-    const FlowTotals now = TotalsNow(flow);
+    const SenderState sender = world.Sender(flow);
+    const FlowTotals now = TotalsNow(flow, world);
     const FlowTotals interval = now - record.at_interval;
     const Histogram& rtt = record.interval_rtt;
     const bool has_rtt = rtt.Count() > 0;
 
     FlowStats stats;
-    stats.active = IsActiveInInterval(flow);
+    stats.active = IsActiveInInterval(flow, world);
     stats.goodput_mbps = Mbps(Real(interval.goodput_bytes), seconds);
     stats.throughput_mbps = Mbps(Real(interval.departed_bytes), seconds);
     stats.fair_share_mbps = fair_share_mbps;
@@ -315,14 +330,14 @@ Measurement::IntervalOfLink(const LinkTotals& interval, double active_flows) con
 // ---- summary --------------------------------------------------------------------------------------------
 
 void
-Measurement::Summarise(std::span<double> flow_table, std::span<double> link_row) const
+Measurement::Summarise(const MeasuredWorld& world, std::span<double> flow_table, std::span<double> link_row) const
 {
     double sum = 0;
     double sum_of_squares = 0;
     double count = 0;
     for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
     {
-        const FlowSummary summary = SummaryOf(flow);
+        const FlowSummary summary = SummaryOf(flow, world);
         WriteRow(summary, flow_table, flow);
         if (m_flows[flow].window != Window::BEFORE)
         {
@@ -331,11 +346,11 @@ Measurement::Summarise(std::span<double> flow_table, std::span<double> link_row)
             ++count;
         }
     }
-    WriteRow(SummaryOfLink(Ratio(sum * sum, count * sum_of_squares, NOTHING)), link_row, 0);
+    WriteRow(SummaryOfLink(Ratio(sum * sum, count * sum_of_squares, NOTHING), world), link_row, 0);
 }
 
 FlowSummary
-Measurement::SummaryOf(std::size_t flow) const
+Measurement::SummaryOf(std::size_t flow, const MeasuredWorld& world) const
 {
     const FlowRecord& record = m_flows[flow];
     if (record.window == Window::BEFORE)
@@ -343,8 +358,8 @@ Measurement::SummaryOf(std::size_t flow) const
         return {}; // all NaN: nothing was measured
     }
     const bool is_open = record.window == Window::OPEN;
-    const FlowTotals totals = (is_open ? TotalsNow(flow) : record.flow_at_close) - record.flow_at_open;
-    const LinkTotals link = (is_open ? LinkNow() : record.link_at_close) - record.link_at_open;
+    const FlowTotals totals = (is_open ? TotalsNow(flow, world) : record.flow_at_close) - record.flow_at_open;
+    const LinkTotals link = (is_open ? LinkNow(world) : record.link_at_close) - record.link_at_open;
     const double seconds = Seconds(link.time_ns);
     const double sent_pkts = Real(totals.sent_pkts);
     const bool has_rtt = record.window_rtt.Count() > 0;
@@ -371,13 +386,13 @@ Measurement::SummaryOf(std::size_t flow) const
 }
 
 LinkSummary
-Measurement::SummaryOfLink(double jain) const
+Measurement::SummaryOfLink(double jain, const MeasuredWorld& world) const
 {
     if (!m_is_warm)
     {
         return {};
     }
-    const LinkTotals totals = LinkNow() - m_link_at_warm;
+    const LinkTotals totals = LinkNow(world) - m_link_at_warm;
     const bool has_wait = m_window_wait.Count() > 0;
     LinkSummary summary;
     summary.utilisation = Ratio(Real(totals.departed_bytes), totals.capacity_bytes, NOTHING);

@@ -47,7 +47,11 @@ class MeasuredWorld
 class Measurement
 {
   public:
-    Measurement(const Scenario& scenario, const MeasuredWorld& world);
+    Measurement() = default;
+    explicit Measurement(const Scenario& scenario) { Reset(scenario); }
+
+    /** Forgets everything measured but keeps the memory. */
+    void Reset(const Scenario& scenario);
 
     // Events of the network. Packets without payload (SYN, FIN) count in bytes and waits, not as packets.
     void Sent(std::size_t flow, bool is_retransmission);
@@ -59,13 +63,16 @@ class Measurement
     void RandomLost(std::size_t flow, bool has_payload);
 
     // Moments of the scenario.
-    void FlowStarted(std::size_t flow);
-    void FlowStopped(std::size_t flow);
-    void WarmedUp();
+    void FlowStarted(std::size_t flow, const MeasuredWorld& world);
+    void FlowStopped(std::size_t flow, const MeasuredWorld& world);
+    void WarmedUp(const MeasuredWorld& world);
+
+    /** Data packets of a flow that queue or random loss took, ever. */
+    uint64_t DroppedPkts(std::size_t flow) const { return m_flows[flow].totals.dropped_pkts; }
 
     /** Writes the rows of the interval since the last call, or since the begin. */
-    void TakeInterval(std::span<double> flow_stats, std::span<double> link_stats);
-    void Summarise(std::span<double> flow_table, std::span<double> link_row) const;
+    void TakeInterval(const MeasuredWorld& world, std::span<double> flow_stats, std::span<double> link_stats);
+    void Summarise(const MeasuredWorld& world, std::span<double> flow_table, std::span<double> link_row) const;
 
   private:
     /** What only grows; an interval or a window is the difference of two of these. */
@@ -124,19 +131,18 @@ class Measurement
         Histogram window_rtt;
     };
 
-    FlowTotals TotalsNow(std::size_t flow) const;
-    LinkTotals LinkNow() const;
-    void AccrueFairShare();
-    void OpenWindow(std::size_t flow);
-    bool IsActiveInInterval(std::size_t flow) const;
-    FlowStats IntervalOf(std::size_t flow, double seconds, double fair_share_mbps);
+    FlowTotals TotalsNow(std::size_t flow, const MeasuredWorld& world) const;
+    LinkTotals LinkNow(const MeasuredWorld& world) const;
+    void AccrueFairShare(const MeasuredWorld& world);
+    void OpenWindow(std::size_t flow, const MeasuredWorld& world);
+    bool IsActiveInInterval(std::size_t flow, const MeasuredWorld& world) const;
+    FlowStats IntervalOf(std::size_t flow, double seconds, double fair_share_mbps, const MeasuredWorld& world);
     LinkStats IntervalOfLink(const LinkTotals& interval, double active_flows) const;
-    FlowSummary SummaryOf(std::size_t flow) const;
-    LinkSummary SummaryOfLink(double jain) const;
+    FlowSummary SummaryOf(std::size_t flow, const MeasuredWorld& world) const;
+    LinkSummary SummaryOfLink(double jain, const MeasuredWorld& world) const;
 
-    const MeasuredWorld& m_world;
-    double m_payload_ratio; ///< payload / IP bytes of a full packet
-    double m_mss_bytes;
+    double m_payload_ratio = 0; ///< payload / IP bytes of a full packet
+    double m_mss_bytes = 0;
     std::vector<FlowRecord> m_flows;
     uint32_t m_active_flows = 0;
     bool m_is_warm = false;

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <initializer_list>
 #include <limits>
@@ -24,6 +25,8 @@ constexpr double MIN_BURST_S = 1e-3;  // shorter ones would be all events and no
 constexpr double MAX_BYTES = 4e9;     // ns-3 counts queues in uint32
 constexpr double MAX_MSS_BYTES = 65000;
 constexpr double MIN_MSS_BYTES = 64;
+constexpr double MIN_BUFFER_BYTES = 64e6;
+constexpr double MAX_BUFFER_BYTES = 1e9; // what TCP's window scale can announce
 
 struct Range
 {
@@ -365,6 +368,18 @@ ParseFlow(const Json& json, const std::string& path, const Scenario& scenario)
     return flow;
 }
 
+TcpStack
+ParseTcp(const Object& object)
+{
+    const std::set<std::string> stacks = {"linux", "ns3"};
+    const std::string stack = object.Text("tcp");
+    if (!stacks.contains(stack))
+    {
+        throw ScenarioError("tcp", "is " + object["tcp"].dump() + ", expected one of " + Object::List(stacks));
+    }
+    return stack == "ns3" ? TcpStack::NS3 : TcpStack::LINUX;
+}
+
 Json
 ParseJson(const std::string& text)
 {
@@ -380,13 +395,61 @@ ParseJson(const std::string& text)
 
 } // namespace
 
+PathDelays
+PathDelaysOf(const Flow& flow, const Link& link)
+{
+    const int64_t access_ns = std::max<int64_t>(flow.rtt_ns / 2 - link.delay_ns, 0);
+    return {access_ns, flow.rtt_ns - link.delay_ns - access_ns};
+}
+
+double
+MeanRateBps(const Link& link)
+{
+    if (!link.trace)
+    {
+        return link.rate_bps;
+    }
+    const Trace& trace = *link.trace;
+    return static_cast<double>(trace.times_ns.size() * trace.opportunity_bytes) * 8e9 /
+           static_cast<double>(trace.period_ns);
+}
+
+double
+UsefulWindowBytes(const Scenario& scenario)
+{
+    double rate_bps = MeanRateBps(scenario.link);
+    double extra_ns = 0;
+    for (const LinkChange& change : scenario.link.changes)
+    {
+        rate_bps = std::max(rate_bps, change.rate_bps.value_or(0));
+        extra_ns = std::max(extra_ns, static_cast<double>(change.delay_ns.value_or(0)));
+    }
+    double rtt_ns = 0;
+    for (const Flow& flow : scenario.flows)
+    {
+        rtt_ns = std::max(rtt_ns, static_cast<double>(flow.rtt_ns));
+    }
+    const Queue& queue = scenario.link.queue;
+    const double packet_bytes = scenario.mss_bytes + HEADER_BYTES;
+    const double queue_bytes = queue.size_bytes ? static_cast<double>(*queue.size_bytes)
+                                                : static_cast<double>(*queue.size_packets) * packet_bytes;
+    return rate_bps * (rtt_ns + extra_ns) / 8e9 + queue_bytes;
+}
+
+uint32_t
+BufferBytes(const Scenario& scenario)
+{
+    return static_cast<uint32_t>(std::clamp<double>(4 * UsefulWindowBytes(scenario), MIN_BUFFER_BYTES, MAX_BUFFER_BYTES));
+}
+
 Scenario
 ParseScenario(const std::string& text)
 {
     const Json json = ParseJson(text);
-    const Object object(json, "", {"name", "duration_s", "warmup_s", "mss_bytes", "link", "flows"});
+    const Object object(json, "", {"name", "duration_s", "warmup_s", "mss_bytes", "tcp", "link", "flows"});
     Scenario scenario;
     scenario.name = object.Text("name");
+    scenario.tcp = ParseTcp(object);
     scenario.duration_ns = object.TimeNs("duration_s", 1e9, true);
     scenario.warmup_ns = object.TimeNs("warmup_s", 1e9);
     if (scenario.warmup_ns >= scenario.duration_ns)

@@ -121,15 +121,41 @@ struct Flow
     std::map<std::string, double> tunables;
 };
 
+/** What TCP does beyond the common ground of the worlds. */
+enum class TcpStack
+{
+    LINUX, ///< all of Linux's that a world has
+    NS3    ///< without what the ns-3 world lacks: tail loss probe, F-RTO, undo, D-SACK, quick ACKs
+};
+
 struct Scenario
 {
     std::string name;
+    TcpStack tcp = TcpStack::LINUX;
     int64_t duration_ns = 0;
     int64_t warmup_ns = 0;
     uint32_t mss_bytes = 0;
     Link link;
     std::vector<Flow> flows;
 };
+
+/** The delays around the link's: before the bottleneck, and from the receiver back to the sender. */
+struct PathDelays
+{
+    int64_t access_ns;
+    int64_t return_ns;
+};
+
+PathDelays PathDelaysOf(const Flow& flow, const Link& link);
+
+/** The link's rate, or a trace's mean. */
+double MeanRateBps(const Link& link);
+
+/** The largest window that is of use in a scenario: the path's bytes, and a full queue. */
+double UsefulWindowBytes(const Scenario& scenario);
+
+/** What each socket can hold: four times that, at least 64 MB, at most what TCP's window scale can announce. */
+uint32_t BufferBytes(const Scenario& scenario);
 
 /** Reads a resolved scenario; throws ScenarioError at the first thing that is wrong. */
 Scenario ParseScenario(const std::string& json);

@@ -186,11 +186,12 @@ FlowApplication::Duration(int64_t mean_ns)
     return std::llround(static_cast<double>(mean_ns) * m_random.Exponential());
 }
 
-/** What the socket's buffer has no room for is never written, as by a live source. */
+/** Whole segments; what the socket's buffer has no room for is never written, as by a live source. */
 void
 FlowApplication::Write(uint64_t bytes)
 {
-    const auto room = static_cast<uint32_t>(std::min<uint64_t>(bytes, m_socket->GetTxAvailable()));
+    const uint64_t segments = std::min<uint64_t>(bytes, m_socket->GetTxAvailable()) / m_settings.mss_bytes;
+    const auto room = static_cast<uint32_t>(segments * m_settings.mss_bytes);
     if (room > 0 && m_socket->Send(Create<Packet>(room), 0) > 0)
     {
         m_written_bytes += room;

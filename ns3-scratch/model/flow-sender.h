@@ -8,6 +8,7 @@
 #include "bbrgym-cc.h"
 #include "tcp-linux-socket.h"
 
+#include "ack_record.hpp"
 #include "measurement.hpp"
 #include "scenario.hpp"
 
@@ -35,41 +36,19 @@ class FlowSender
     virtual bbrgym::SenderState State() const = 0;
 };
 
-/** A row of an ACK trace: what one ACK said and what the algorithm made of it. -1: not measured. */
-struct AckRecord
-{
-    int64_t time_us;
-    int64_t rtt_us;
-    int64_t srtt_us;
-    int64_t cwnd_pkts;
-    uint64_t pacing_Bps; ///< all ones: unpaced
-    uint64_t bw_Bps;
-    int64_t in_flight_pkts;
-    int64_t delivered_pkts;
-    int64_t lost_pkts;
-    int64_t sample_pkts;
-    int64_t interval_us;
-    int64_t phase;
-    int64_t ca_state;
-    int64_t round_count;
-};
-
 /** One of our algorithms on TcpLinuxSocket. */
 class LinuxSender : public FlowSender
 {
   public:
-    /** std::invalid_argument on a tunable that the variant has not, or out of its range. */
-    LinuxSender(const bbrgym::Flow& flow, int variant, uint64_t run_seed);
+    LinuxSender(const bbrgym::Flow& flow, int variant, const cc_params& params, uint64_t run_seed);
 
     Ptr<TcpSocket> CreateSocket(Ptr<Node> node, RttCallback on_rtt) override;
     bbrgym::SenderState State() const override;
 
-    int Variant() const { return m_variant; }
-    const cc_params& GetParams() const { return m_params; }
     void SetParams(const cc_params& params);
 
     void TraceAcks(std::size_t max_rows);
-    const std::vector<AckRecord>& AckTrace() const { return m_trace; }
+    const std::vector<bbrgym::AckRecord>& AckTrace() const { return m_trace; }
 
   private:
     void NoteAck(const AckEvent& event);
@@ -81,7 +60,7 @@ class LinuxSender : public FlowSender
     Ptr<TcpBbrgym> m_controller;
     RttCallback m_on_rtt;
     std::size_t m_max_rows = 0;
-    std::vector<AckRecord> m_trace;
+    std::vector<bbrgym::AckRecord> m_trace;
 };
 
 /** The names ("ns3-bbr", ...) under which ns-3's own congestion controls run. */

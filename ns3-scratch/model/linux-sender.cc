@@ -6,36 +6,13 @@
 #include "ns3/pointer.h"
 #include "ns3/type-id.h"
 
-#include <stdexcept>
-
 namespace ns3
 {
 
-namespace
-{
-
-cc_params
-ParamsOf(const bbrgym::Flow& flow, int variant)
-{
-    cc_params params = bbrgym::Preset(variant);
-    for (const auto& [name, value] : flow.tunables)
-    {
-        const auto tunable = bbrgym::FindTunable(name);
-        if (!tunable || !bbrgym::VariantHasTunable(variant, *tunable))
-        {
-            throw std::invalid_argument(flow.cc + " has no tunable " + name);
-        }
-        bbrgym::SetTunable(params, *tunable, value);
-    }
-    return params;
-}
-
-} // namespace
-
-LinuxSender::LinuxSender(const bbrgym::Flow& flow, int variant, uint64_t run_seed)
+LinuxSender::LinuxSender(const bbrgym::Flow& flow, int variant, const cc_params& params, uint64_t run_seed)
     : m_variant(variant),
       m_rng_seed(cc_stream_seed(run_seed, ("flow." + flow.name).c_str())),
-      m_params(ParamsOf(flow, variant))
+      m_params(params)
 {
 }
 
@@ -109,21 +86,7 @@ LinuxSender::NoteAck(const AckEvent& event)
     }
     if (m_trace.size() < m_max_rows)
     {
-        const auto signed_of = [](uint64_t value) { return static_cast<int64_t>(value); };
-        m_trace.push_back({signed_of(sample.now_us),
-                           sample.rtt_us,
-                           sample.srtt_us == 0 ? -1 : signed_of(sample.srtt_us),
-                           event.state.cwnd_pkts,
-                           event.state.pacing_Bps,
-                           cc_bw_Bps(&event.state),
-                           sample.in_flight_pkts,
-                           signed_of(sample.delivered_pkts),
-                           sample.lost_pkts,
-                           sample.sample_pkts,
-                           sample.interval_us,
-                           cc_phase(&event.state, &m_params),
-                           sample.ca_state,
-                           signed_of(cc_round_count(&event.state, &m_params))});
+        m_trace.push_back(bbrgym::MakeAckRecord(sample, event.state, m_params));
     }
 }
 

@@ -8,6 +8,7 @@
 #include "link-device.h"
 #include "measurement.hpp"
 #include "params.hpp"
+#include "tunable_table.hpp"
 
 #include "ns3/boolean.h"
 #include "ns3/codel-queue-disc.h"
@@ -27,8 +28,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <limits>
 #include <stdexcept>
 
 namespace bbrgym
@@ -43,47 +42,13 @@ constexpr uint16_t FIRST_PORT = 5000;
 constexpr uint32_t RECEIVER_ADDRESS = 0x0a000001; // 10.0.0.1
 constexpr uint32_t ROUTER_ADDRESS = 0x0a000002;   // 10.0.0.2
 constexpr uint32_t SENDER_ADDRESS = 0x0a010000;   // 10.1.0.0 + flow
-constexpr uint64_t MIN_BUFFER_BYTES = 64'000'000;
-constexpr uint64_t MAX_BUFFER_BYTES = 1'000'000'000; // what TCP's window scale can announce
 
 bool g_is_running = false; // ns-3's simulator is global to the process
 
-double
-MeanRateBps(const Link& link)
-{
-    if (!link.trace)
-    {
-        return link.rate_bps;
-    }
-    const Trace& trace = *link.trace;
-    return static_cast<double>(trace.times_ns.size() * trace.opportunity_bytes) * 8e9 /
-           static_cast<double>(trace.period_ns);
-}
-
-/** Room for four times the largest window that is of use: the path's bytes and a full queue. */
 SocketSettings
 SettingsFor(const Scenario& scenario)
 {
-    double rate_bps = MeanRateBps(scenario.link);
-    double extra_ns = 0;
-    for (const LinkChange& change : scenario.link.changes)
-    {
-        rate_bps = std::max(rate_bps, change.rate_bps.value_or(0));
-        extra_ns = std::max(extra_ns, static_cast<double>(change.delay_ns.value_or(0)));
-    }
-    double rtt_ns = 0;
-    for (const Flow& flow : scenario.flows)
-    {
-        rtt_ns = std::max(rtt_ns, static_cast<double>(flow.rtt_ns));
-    }
-    const Queue& queue = scenario.link.queue;
-    const double packet_bytes = scenario.mss_bytes + HEADER_BYTES;
-    const double queue_bytes = queue.size_bytes ? static_cast<double>(*queue.size_bytes)
-                                                : static_cast<double>(*queue.size_packets) * packet_bytes;
-    const double window_bytes = rate_bps * (rtt_ns + extra_ns) / 8e9 + queue_bytes;
-    return {scenario.mss_bytes,
-            static_cast<uint32_t>(std::clamp<double>(4 * window_bytes, MIN_BUFFER_BYTES, MAX_BUFFER_BYTES)),
-            window_bytes};
+    return {scenario.mss_bytes, BufferBytes(scenario), UsefulWindowBytes(scenario)};
 }
 
 // ---- queues ---------------------------------------------------------------------------------------------
@@ -176,13 +141,13 @@ MakeHost(Ipv4Address address, Ptr<LinkDevice> device)
 class Ns3Simulation::Network : public MeasuredWorld, public BottleneckObserver
 {
   public:
-    Network(const Scenario& scenario, uint64_t seed, const Tables& tables);
+    Network(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Tables& tables);
     ~Network() override;
     Network(const Network&) = delete;
     Network& operator=(const Network&) = delete;
 
     void Advance(double duration_s);
-    bool Done() const { return NowNs() >= m_scenario.duration_ns; }
+    bool Done() const { return NowNs() >= m_scenario->duration_ns; }
     void Summarise(std::span<double> flow_table, std::span<double> link_row) const;
 
     // MeasuredWorld
@@ -214,49 +179,48 @@ class Ns3Simulation::Network : public MeasuredWorld, public BottleneckObserver
     {
         std::unique_ptr<FlowSender> sender;
         LinuxSender* ours = nullptr;
-        std::vector<double> tunables; ///< as last read from the table
     };
 
     void MakePath();
     void AddFlow(std::size_t flow);
-    FlowSlot MakeSender(std::size_t flow) const;
+    FlowSlot MakeSender(std::size_t flow);
     void ScheduleChanges();
     void PauseAfter(int64_t step_ns);
     void PauseWhenInstantIsOver(uint64_t events_before);
-    void ShowTunables(std::size_t flow);
     void ApplyTunables();
-    std::span<double> TunablesOf(std::size_t flow) const;
 
-    const Scenario m_scenario;
+    const std::shared_ptr<const Scenario> m_scenario;
     const uint64_t m_seed;
     const Tables m_tables;
     const SocketSettings m_settings;
     std::vector<FlowSlot> m_flows;
     Measurement m_measurement;
+    TunableTable m_tunables;
 
     Ptr<BottleneckDevice> m_bottleneck;
     Ptr<DelayDevice> m_return;
     Ptr<Node> m_receiver;
 };
 
-Ns3Simulation::Network::Network(const Scenario& scenario, uint64_t seed, const Tables& tables)
-    : m_scenario(scenario),
+Ns3Simulation::Network::Network(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Tables& tables)
+    : m_scenario(std::move(scenario)),
       m_seed(seed),
       m_tables(tables),
-      m_settings(SettingsFor(scenario)),
-      m_measurement(m_scenario, *this)
+      m_settings(SettingsFor(*m_scenario)),
+      m_measurement(*m_scenario)
 {
     RngSeedManager::SetSeed(1);
     RngSeedManager::SetRun(seed);
     RngSeedManager::ResetNextStreamIndex();
 
     MakePath();
-    for (std::size_t flow = 0; flow < m_scenario.flows.size(); ++flow)
+    for (std::size_t flow = 0; flow < m_scenario->flows.size(); ++flow)
     {
         AddFlow(flow);
     }
     ScheduleChanges();
-    m_measurement.TakeInterval(m_tables.flow_stats, m_tables.link_stats);
+    m_tunables.Show(m_tables.tunables);
+    m_measurement.TakeInterval(*this, m_tables.flow_stats, m_tables.link_stats);
 }
 
 /** ns-3's global state goes first: it still calls into the senders. */
@@ -269,10 +233,10 @@ Ns3Simulation::Network::~Network()
 void
 Ns3Simulation::Network::MakePath()
 {
-    const uint32_t packet_bytes = m_scenario.mss_bytes + HEADER_BYTES;
-    m_bottleneck = CreateObject<BottleneckDevice>(m_scenario.link,
+    const uint32_t packet_bytes = m_scenario->mss_bytes + HEADER_BYTES;
+    m_bottleneck = CreateObject<BottleneckDevice>(m_scenario->link,
                                                   m_seed,
-                                                  MakeQueue(m_scenario.link, packet_bytes),
+                                                  MakeQueue(m_scenario->link, packet_bytes),
                                                   FIRST_PORT);
     m_return = CreateObject<DelayDevice>();
     MakeHost(Ipv4Address(ROUTER_ADDRESS), m_bottleneck);
@@ -281,28 +245,25 @@ Ns3Simulation::Network::MakePath()
     m_bottleneck->SetObserver(this);
 }
 
-/** The delay of the link and that of the two pure-delay paths make up the flow's RTT. */
 void
 Ns3Simulation::Network::AddFlow(std::size_t flow)
 {
-    const Flow& spec = m_scenario.flows[flow];
+    const Flow& spec = m_scenario->flows[flow];
     const auto index = static_cast<uint32_t>(flow);
     const auto port = static_cast<uint16_t>(FIRST_PORT + index);
     const Ipv4Address address(SENDER_ADDRESS + index);
     const Ipv4Address receiver(RECEIVER_ADDRESS);
-    const int64_t access_ns = std::max<int64_t>(spec.rtt_ns / 2 - m_scenario.link.delay_ns, 0);
-    const int64_t return_ns = spec.rtt_ns - m_scenario.link.delay_ns - access_ns;
+    const PathDelays delays = PathDelaysOf(spec, m_scenario->link);
 
     auto access = CreateObject<DelayDevice>();
     const Ptr<Node> node = MakeHost(address, access);
-    access->AddPath(receiver, m_bottleneck, NanoSeconds(access_ns));
-    m_return->AddPath(address, access, NanoSeconds(return_ns));
+    access->AddPath(receiver, m_bottleneck, NanoSeconds(delays.access_ns));
+    m_return->AddPath(address, access, NanoSeconds(delays.return_ns));
 
     m_flows.push_back(MakeSender(flow));
-    ShowTunables(flow);
     const FlowApplication::Observer observer{
-        [this, flow] { m_measurement.FlowStarted(flow); },
-        [this, flow] { m_measurement.FlowStopped(flow); },
+        [this, flow] { m_measurement.FlowStarted(flow, *this); },
+        [this, flow] { m_measurement.FlowStopped(flow, *this); },
         [this, flow](bool is_retransmission) { m_measurement.Sent(flow, is_retransmission); },
         [this, flow](int64_t rtt_ns) { m_measurement.RttSample(flow, rtt_ns); }};
     auto application = CreateObject<FlowApplication>(spec,
@@ -324,24 +285,19 @@ Ns3Simulation::Network::AddFlow(std::size_t flow)
 }
 
 Ns3Simulation::Network::FlowSlot
-Ns3Simulation::Network::MakeSender(std::size_t flow) const
+Ns3Simulation::Network::MakeSender(std::size_t flow)
 {
-    const Flow& spec = m_scenario.flows[flow];
+    const Flow& spec = m_scenario->flows[flow];
     const std::string path = "flows[" + std::to_string(flow) + "]";
     const auto variant = FindVariant(spec.cc);
     FlowSlot slot;
     if (variant)
     {
-        try
-        {
-            auto sender = std::make_unique<LinuxSender>(spec, *variant, m_seed);
-            slot.ours = sender.get();
-            slot.sender = std::move(sender);
-        }
-        catch (const std::invalid_argument& error)
-        {
-            throw ScenarioError(path + ".tunables", error.what());
-        }
+        const cc_params params = ParamsOf(spec, *variant, path);
+        auto sender = std::make_unique<LinuxSender>(spec, *variant, params, m_seed);
+        slot.ours = sender.get();
+        slot.sender = std::move(sender);
+        m_tunables.AddFlow(*variant, params);
         return slot;
     }
     const auto stock = StockCongestionControls();
@@ -362,15 +318,16 @@ Ns3Simulation::Network::MakeSender(std::size_t flow) const
     {
         throw ScenarioError(path + ".tunables", "ns-3's own " + spec.cc + " has none, expected {}");
     }
-    slot.sender = std::make_unique<StockSender>(spec.cc, m_scenario.mss_bytes);
+    m_tunables.AddFlow(TunableTable::NO_VARIANT, {});
+    slot.sender = std::make_unique<StockSender>(spec.cc, m_scenario->mss_bytes);
     return slot;
 }
 
 void
 Ns3Simulation::Network::ScheduleChanges()
 {
-    Simulator::Schedule(NanoSeconds(m_scenario.warmup_ns), &Measurement::WarmedUp, &m_measurement);
-    for (const LinkChange& change : m_scenario.link.changes)
+    Simulator::Schedule(NanoSeconds(m_scenario->warmup_ns), [this] { m_measurement.WarmedUp(*this); });
+    for (const LinkChange& change : m_scenario->link.changes)
     {
         Simulator::Schedule(NanoSeconds(change.at_ns), [this, change] {
             if (change.rate_bps)
@@ -389,80 +346,6 @@ Ns3Simulation::Network::ScheduleChanges()
     }
 }
 
-// ---- tunables -------------------------------------------------------------------------------------------
-
-std::span<double>
-Ns3Simulation::Network::TunablesOf(std::size_t flow) const
-{
-    return m_tables.tunables.subspan(flow * Tunables().size(), Tunables().size());
-}
-
-void
-Ns3Simulation::Network::ShowTunables(std::size_t flow)
-{
-    FlowSlot& slot = m_flows[flow];
-    slot.tunables.assign(Tunables().size(), std::numeric_limits<double>::quiet_NaN());
-    for (std::size_t i = 0; slot.ours && i < Tunables().size(); ++i)
-    {
-        const auto tunable = static_cast<int>(i);
-        if (VariantHasTunable(slot.ours->Variant(), tunable))
-        {
-            slot.tunables[i] = GetTunable(slot.ours->GetParams(), tunable);
-        }
-    }
-    std::ranges::copy(slot.tunables, TunablesOf(flow).begin());
-}
-
-/** Takes over what changed in the table: all of it, or nothing if any of it is wrong. */
-void
-Ns3Simulation::Network::ApplyTunables()
-{
-    std::vector<std::pair<std::size_t, cc_params>> changed;
-    for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
-    {
-        const FlowSlot& slot = m_flows[flow];
-        const auto wanted = TunablesOf(flow);
-        if (std::memcmp(wanted.data(), slot.tunables.data(), wanted.size_bytes()) == 0)
-        {
-            continue;
-        }
-        cc_params params = slot.ours ? slot.ours->GetParams() : cc_params{};
-        for (std::size_t i = 0; i < wanted.size(); ++i)
-        {
-            const bool is_same = wanted[i] == slot.tunables[i] ||
-                                 (std::isnan(wanted[i]) && std::isnan(slot.tunables[i]));
-            if (is_same)
-            {
-                continue;
-            }
-            const auto tunable = static_cast<int>(i);
-            const Flow& spec = m_scenario.flows[flow];
-            if (!slot.ours || !VariantHasTunable(slot.ours->Variant(), tunable))
-            {
-                throw std::invalid_argument("flow '" + spec.name + "': " + spec.cc + " has no tunable " +
-                                            std::string(Tunables()[i].name));
-            }
-            try
-            {
-                SetTunable(params, tunable, wanted[i]);
-            }
-            catch (const std::invalid_argument& error)
-            {
-                throw std::invalid_argument("flow '" + spec.name + "': " + error.what());
-            }
-        }
-        changed.emplace_back(flow, params);
-    }
-    for (const auto& [flow, params] : changed)
-    {
-        if (m_flows[flow].ours)
-        {
-            m_flows[flow].ours->SetParams(params);
-        }
-        std::ranges::copy(TunablesOf(flow), m_flows[flow].tunables.begin());
-    }
-}
-
 LinuxSender&
 Ns3Simulation::Network::OurSender(std::size_t flow) const
 {
@@ -472,10 +355,19 @@ Ns3Simulation::Network::OurSender(std::size_t flow) const
     }
     if (!m_flows[flow].ours)
     {
-        throw std::invalid_argument("flow '" + m_scenario.flows[flow].name + "': ns-3's own " +
-                                    m_scenario.flows[flow].cc + " shows no ACKs");
+        throw std::invalid_argument("flow '" + m_scenario->flows[flow].name + "': ns-3's own " +
+                                    m_scenario->flows[flow].cc + " shows no ACKs");
     }
     return *m_flows[flow].ours;
+}
+
+void
+Ns3Simulation::Network::ApplyTunables()
+{
+    for (const auto& [flow, params] : m_tunables.Changes(m_tables.tunables, *m_scenario))
+    {
+        m_flows[flow].ours->SetParams(params);
+    }
 }
 
 // ---- running --------------------------------------------------------------------------------------------
@@ -488,14 +380,14 @@ Ns3Simulation::Network::Advance(double duration_s)
         throw std::invalid_argument("advance: the duration is " + std::to_string(duration_s) + ", expected >= 0 s");
     }
     ApplyTunables();
-    const int64_t left_ns = m_scenario.duration_ns - NowNs();
+    const int64_t left_ns = m_scenario->duration_ns - NowNs();
     const int64_t step_ns = std::min<int64_t>(std::llround(std::min(duration_s * 1e9, 9e18)), left_ns);
     if (step_ns > 0)
     {
         PauseAfter(step_ns);
         Simulator::Run();
     }
-    m_measurement.TakeInterval(m_tables.flow_stats, m_tables.link_stats);
+    m_measurement.TakeInterval(*this, m_tables.flow_stats, m_tables.link_stats);
 }
 
 /** An interval holds all events of its last instant, so that the size of the steps changes nothing. */
@@ -523,12 +415,12 @@ Ns3Simulation::Network::PauseWhenInstantIsOver(uint64_t events_before)
 void
 Ns3Simulation::Network::Summarise(std::span<double> flow_table, std::span<double> link_row) const
 {
-    m_measurement.Summarise(flow_table, link_row);
+    m_measurement.Summarise(*this, flow_table, link_row);
 }
 
 // ---- the outside ----------------------------------------------------------------------------------------
 
-Ns3Simulation::Ns3Simulation(const Scenario& scenario, uint64_t seed, const Tables& tables)
+Ns3Simulation::Ns3Simulation(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Tables& tables)
 {
     if (g_is_running)
     {
@@ -537,7 +429,7 @@ Ns3Simulation::Ns3Simulation(const Scenario& scenario, uint64_t seed, const Tabl
     g_is_running = true;
     try
     {
-        m_network = std::make_unique<Network>(scenario, seed, tables);
+        m_network = std::make_unique<Network>(std::move(scenario), seed, tables);
     }
     catch (...)
     {

@@ -12,17 +12,14 @@
 #ifndef BBRGYM_NS3_SIMULATION_H
 #define BBRGYM_NS3_SIMULATION_H
 
+#include "ack_record.hpp"
+
 #include "scenario.hpp"
 
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
-
-namespace ns3
-{
-struct AckRecord;
-}
 
 namespace bbrgym
 {
@@ -43,7 +40,7 @@ class Ns3Simulation
      * tunable) and the stats with those of an empty interval.
      * Throws std::runtime_error while another simulation is alive, std::invalid_argument on a bad scenario.
      */
-    Ns3Simulation(const Scenario& scenario, uint64_t seed, const Tables& tables);
+    Ns3Simulation(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Tables& tables);
     ~Ns3Simulation();
     Ns3Simulation(const Ns3Simulation&) = delete;
     Ns3Simulation& operator=(const Ns3Simulation&) = delete;
@@ -58,7 +55,7 @@ class Ns3Simulation
 
     /** Records the flow's next ACKs, up to so many; std::invalid_argument for one of ns-3's own controls. */
     void TraceAcks(std::size_t flow, std::size_t max_rows);
-    const std::vector<ns3::AckRecord>& AckTrace(std::size_t flow) const;
+    const std::vector<AckRecord>& AckTrace(std::size_t flow) const;
 
     /** Ends the simulation and frees ns-3 for the next one; nothing else may be asked of this one. */
     void Close();

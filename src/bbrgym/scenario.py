@@ -354,6 +354,8 @@ class Scenario(Model):
         warmup_s: before it nothing is measured in summaries; a quarter of the duration and at most 30 s
             unless given.
         mss_bytes: payload of a full packet.
+        tcp: ``linux``: all of Linux's TCP that a world has; ``ns3``: without what the ns-3 world's sockets lack (tail
+            loss probe, F-RTO, undo, D-SACK, quick ACKs), so that worlds can be compared like for like.
         link: the bottleneck.
         flows: its users.
     """
@@ -362,6 +364,7 @@ class Scenario(Model):
     duration_s: Annotated[Float, Field(ge=1e-3, le=MAX_DURATION_S)]
     warmup_s: Seconds | None = None
     mss_bytes: Annotated[Whole, Field(ge=64, le=65_000)] = 1448
+    tcp: Literal["linux", "ns3"] = "linux"
     link: Link
     flows: List[Flow]
 

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// A row of an ACK trace: what one ACK said and what the algorithm made of it. The same in every world.
+#ifndef BBRGYM_TCP_ACK_RECORD_HPP
+#define BBRGYM_TCP_ACK_RECORD_HPP
+
+extern "C" {
+#include "cc.h"
+}
+
+#include <cstdint>
+
+namespace bbrgym
+{
+
+/** -1: not measured. */
+struct AckRecord
+{
+    int64_t time_us;
+    int64_t rtt_us;
+    int64_t srtt_us;
+    int64_t cwnd_pkts;
+    uint64_t pacing_Bps; ///< all ones: unpaced
+    uint64_t bw_Bps;
+    int64_t in_flight_pkts;
+    int64_t delivered_pkts;
+    int64_t lost_pkts;
+    int64_t sample_pkts;
+    int64_t interval_us;
+    int64_t phase;
+    int64_t ca_state;
+    int64_t round_count;
+};
+
+inline AckRecord
+MakeAckRecord(const cc_sample& sample, const cc_state& state, const cc_params& params)
+{
+    const auto signed_of = [](uint64_t value) { return static_cast<int64_t>(value); };
+    return {signed_of(sample.now_us),
+            sample.rtt_us,
+            sample.srtt_us == 0 ? -1 : signed_of(sample.srtt_us),
+            state.cwnd_pkts,
+            state.pacing_Bps,
+            cc_bw_Bps(&state),
+            sample.in_flight_pkts,
+            signed_of(sample.delivered_pkts),
+            sample.lost_pkts,
+            sample.sample_pkts,
+            sample.interval_us,
+            cc_phase(&state, &params),
+            sample.ca_state,
+            signed_of(cc_round_count(&state, &params))};
+}
+
+} // namespace bbrgym
+
+#endif

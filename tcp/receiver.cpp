@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "receiver.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace bbrgym
+{
+
+namespace
+{
+
+constexpr uint64_t WORD_BITS = 64;
+constexpr std::size_t MIN_WORDS = 4;
+
+} // namespace
+
+void
+TcpReceiver::Reset(ReceiverStyle style)
+{
+    std::vector<uint64_t> beyond = std::move(m_beyond);
+    std::ranges::fill(beyond, 0);
+    *this = TcpReceiver();
+    m_beyond = std::move(beyond);
+    m_style = style;
+    if (style == ReceiverStyle::LINUX)
+    {
+        m_quick_acks = QUICK_ACKS;
+    }
+    else
+    {
+        m_unanswered_pkts = DELAYED_ACK_PKTS; // ns-3 answers the first segment at once
+    }
+}
+
+TcpReceiver::Arrival
+TcpReceiver::Take(uint64_t serial, int64_t now_ns)
+{
+    if (serial < m_next || Has(serial))
+    {
+        if (m_style == ReceiverStyle::LINUX)
+        {
+            m_duplicate = {serial, serial + 1};
+            m_quick_acks = QUICK_ACKS;
+        }
+        return {0, true};
+    }
+    if (serial > m_next)
+    {
+        Put(serial);
+        Report(serial);
+        return {0, true};
+    }
+    const uint32_t readable_pkts = Advance();
+    const bool is_gap = m_beyond_pkts > 0 || readable_pkts > 1;
+    if (is_gap || m_quick_acks > 0 || ++m_unanswered_pkts >= DELAYED_ACK_PKTS)
+    {
+        return {readable_pkts, true};
+    }
+    m_deadline_ns = std::min(m_deadline_ns, now_ns + DELAYED_ACK_NS);
+    return {readable_pkts, false};
+}
+
+std::size_t
+TcpReceiver::Acknowledge(std::span<SerialRange, MAX_SACK_BLOCKS> blocks)
+{
+    std::size_t count = 0;
+    if (m_duplicate.begin < m_duplicate.end)
+    {
+        blocks[count++] = m_duplicate;
+    }
+    for (std::size_t i = 0; i < m_block_count && count < blocks.size(); ++i)
+    {
+        blocks[count++] = m_blocks[i];
+    }
+    m_duplicate = {};
+    m_unanswered_pkts = 0;
+    m_quick_acks -= m_quick_acks > 0;
+    m_deadline_ns = NEVER_NS;
+    return count;
+}
+
+bool
+TcpReceiver::Has(uint64_t serial) const
+{
+    const uint64_t bits = m_beyond.size() * WORD_BITS;
+    return m_beyond_pkts > 0 && serial - m_next < bits &&
+           (m_beyond[(serial & (bits - 1)) / WORD_BITS] >> (serial % WORD_BITS) & 1) != 0;
+}
+
+void
+TcpReceiver::Put(uint64_t serial)
+{
+    if (serial - m_next >= m_beyond.size() * WORD_BITS)
+    {
+        Grow(serial);
+    }
+    m_beyond[(serial & (m_beyond.size() * WORD_BITS - 1)) / WORD_BITS] |= uint64_t{1} << (serial % WORD_BITS);
+    ++m_beyond_pkts;
+}
+
+/** Makes the window of bits reach from m_next to `serial`. */
+void
+TcpReceiver::Grow(uint64_t serial)
+{
+    const std::vector<uint64_t> old = std::move(m_beyond);
+    const uint64_t old_words = old.size();
+    m_beyond.assign(std::max<std::size_t>(std::bit_ceil((serial - m_next) / WORD_BITS + 2), MIN_WORDS), 0);
+    // A word of the old window holds serials of one stretch only, but for the one that m_next lies in, which may
+    // hold the window's end as well; so the bits move one by one.
+    for (uint64_t s = m_next; s < m_next + old_words * WORD_BITS; ++s)
+    {
+        const uint64_t bit = old[s / WORD_BITS & (old_words - 1)] >> (s % WORD_BITS) & 1;
+        m_beyond[s / WORD_BITS & (m_beyond.size() - 1)] |= bit << (s % WORD_BITS);
+    }
+}
+
+/** RFC 2018, section 4: first the block with the newest segment, then those reported before. */
+void
+TcpReceiver::Report(uint64_t serial)
+{
+    SerialRange newest{serial, serial + 1};
+    std::size_t kept = m_block_count;
+    for (std::size_t i = 0; i < kept;)
+    {
+        const SerialRange block = m_blocks[i];
+        if (block.end != newest.begin && newest.end != block.begin)
+        {
+            ++i;
+            continue;
+        }
+        newest = {std::min(block.begin, newest.begin), std::max(block.end, newest.end)};
+        std::copy(m_blocks.begin() + i + 1, m_blocks.begin() + kept, m_blocks.begin() + i);
+        --kept;
+        i = 0; // it may touch one of the blocks before, now that it is larger
+    }
+    kept = std::min(kept, m_blocks.size() - 1);
+    std::copy_backward(m_blocks.begin(), m_blocks.begin() + kept, m_blocks.begin() + kept + 1);
+    m_blocks[0] = newest;
+    m_block_count = kept + 1;
+}
+
+/** m_next has arrived: takes it and what lay right behind it; returns how many segments. */
+uint32_t
+TcpReceiver::Advance()
+{
+    const uint64_t before = m_next++;
+    while (m_beyond_pkts > 0 && Has(m_next))
+    {
+        m_beyond[(m_next & (m_beyond.size() * WORD_BITS - 1)) / WORD_BITS] &= ~(uint64_t{1} << (m_next % WORD_BITS));
+        --m_beyond_pkts;
+        ++m_next;
+    }
+    if (m_block_count > 0)
+    {
+        const auto known = std::remove_if(m_blocks.begin(), m_blocks.begin() + m_block_count, [this](const SerialRange& block) {
+            return block.end <= m_next;
+        });
+        m_block_count = static_cast<std::size_t>(known - m_blocks.begin());
+    }
+    return static_cast<uint32_t>(m_next - before);
+}
+
+} // namespace bbrgym

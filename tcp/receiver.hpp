@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// The receiving end: what has arrived, when to acknowledge it, and with which SACK blocks (RFC 2018), in
+// segments. Every second segment in order is acknowledged, a lone one after 40 ms; at once what leaves or
+// fills a gap. Linux's receiver also reports duplicates (D-SACK, RFC 2883) and acknowledges the first
+// segments one by one (TCP_MAX_QUICKACKS); ns-3's does neither but acknowledges the very first one at once.
+#ifndef BBRGYM_TCP_RECEIVER_HPP
+#define BBRGYM_TCP_RECEIVER_HPP
+
+#include "scoreboard.hpp"
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace bbrgym
+{
+
+enum class ReceiverStyle
+{
+    LINUX,
+    NS3
+};
+
+class TcpReceiver
+{
+  public:
+    static constexpr uint32_t DELAYED_ACK_PKTS = 2;             ///< RFC 5681
+    static constexpr int64_t DELAYED_ACK_NS = 40'000'000;       ///< Linux: TCP_DELACK_MIN
+    static constexpr uint32_t QUICK_ACKS = 16;                  ///< Linux: TCP_MAX_QUICKACKS
+
+    struct Arrival
+    {
+        uint32_t readable_pkts; ///< newly in order
+        bool answer_at_once;
+    };
+
+    /** Forgets the connection but keeps memory. */
+    void Reset(ReceiverStyle style);
+
+    Arrival Take(uint64_t serial, int64_t now_ns);
+
+    /** When an ACK is due though nothing arrives; NEVER_NS: not. */
+    int64_t DelayedAckDeadlineNs() const { return m_deadline_ns; }
+
+    /** An ACK leaves, of everything below Next() and with the blocks written to `blocks`; returns how many. */
+    std::size_t Acknowledge(std::span<SerialRange, MAX_SACK_BLOCKS> blocks);
+
+    uint64_t Next() const { return m_next; }
+
+  private:
+    bool Has(uint64_t serial) const;
+    void Put(uint64_t serial);
+    void Grow(uint64_t serial);
+    void Report(uint64_t serial);
+    uint32_t Advance();
+
+    ReceiverStyle m_style = ReceiverStyle::LINUX;
+    uint64_t m_next = 0;            ///< first segment not yet received
+    std::vector<uint64_t> m_beyond; ///< a bit for each segment after m_next, by serial modulo the size
+    uint32_t m_beyond_pkts = 0;
+
+    std::array<SerialRange, MAX_SACK_BLOCKS> m_blocks{}; ///< newest first
+    std::size_t m_block_count = 0;
+    SerialRange m_duplicate; ///< to report; empty: none
+
+    uint32_t m_unanswered_pkts = 0;
+    uint32_t m_quick_acks = 0;
+    int64_t m_deadline_ns = NEVER_NS;
+};
+
+} // namespace bbrgym
+
+#endif

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// A queue in one block of memory, indexed from its front. It grows by doubling and never shrinks: once it has
+// been as long as it gets, it allocates no more. Copied by value.
+#ifndef BBRGYM_TCP_RING_HPP
+#define BBRGYM_TCP_RING_HPP
+
+#include <bit>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace bbrgym
+{
+
+template <class T>
+class Ring
+{
+  public:
+    bool empty() const { return m_size == 0; }
+    std::size_t size() const { return m_size; }
+    std::size_t capacity() const { return m_slots.size(); }
+
+    T& operator[](std::size_t index) { return m_slots[(m_front + index) & (m_slots.size() - 1)]; }
+    const T& operator[](std::size_t index) const { return m_slots[(m_front + index) & (m_slots.size() - 1)]; }
+    T& front() { return m_slots[m_front]; }
+    const T& front() const { return m_slots[m_front]; }
+    T& back() { return (*this)[m_size - 1]; }
+    const T& back() const { return (*this)[m_size - 1]; }
+
+    void push_back(const T& value)
+    {
+        if (m_size == m_slots.size())
+        {
+            reserve(m_size + 1);
+        }
+        m_slots[(m_front + m_size) & (m_slots.size() - 1)] = value;
+        ++m_size;
+    }
+
+    void pop_front()
+    {
+        m_front = (m_front + 1) & (m_slots.size() - 1);
+        --m_size;
+    }
+
+    void clear() { m_front = m_size = 0; }
+
+    /** Makes room for so many without a further allocation. */
+    void reserve(std::size_t size)
+    {
+        if (size <= m_slots.size())
+        {
+            return;
+        }
+        std::vector<T> slots(std::bit_ceil(size));
+        for (std::size_t i = 0; i < m_size; ++i)
+        {
+            slots[i] = (*this)[i];
+        }
+        m_slots = std::move(slots);
+        m_front = 0;
+    }
+
+  private:
+    std::vector<T> m_slots; ///< a power of two of them
+    std::size_t m_front = 0;
+    std::size_t m_size = 0;
+};
+
+} // namespace bbrgym
+
+#endif

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "scoreboard.hpp"
+
+#include <algorithm>
+
+namespace bbrgym
+{
+
+namespace
+{
+
+constexpr int64_t MIN_RTT_WINDOW_NS = 300'000'000'000; // Linux: tcp_min_rtt_wlen
+constexpr uint32_t DUPLICATE_THRESHOLD_PKTS = 3;       // RFC 5681; Linux: tcp_reordering
+
+/** Later on the wire; of segments sent in the same instant the one further in the stream. */
+bool
+SentAfter(int64_t a_ns, uint64_t a, int64_t b_ns, uint64_t b)
+{
+    return a_ns > b_ns || (a_ns == b_ns && a > b);
+}
+
+} // namespace
+
+uint64_t
+Scoreboard::Sent(bool is_runt, int64_t now_ns)
+{
+    const uint64_t serial = Next();
+    Segment segment;
+    Snapshot(segment, now_ns);
+    segment.is_runt = is_runt;
+    m_segments.push_back(segment);
+    m_transmissions.push_back({serial, now_ns});
+    return serial;
+}
+
+void
+Scoreboard::Retransmitted(uint64_t serial, int64_t now_ns)
+{
+    Segment& segment = Of(serial);
+    Snapshot(segment, now_ns);
+    --m_lost_waiting;
+    ++m_retrans_out;
+    segment.retransmitting = true;
+    segment.ever_retransmitted = true;
+    m_transmissions.push_back({serial, now_ns});
+}
+
+void
+Scoreboard::Probed(int64_t now_ns)
+{
+    Segment& segment = m_segments.back();
+    Snapshot(segment, now_ns);
+    segment.ever_retransmitted = true;
+    m_transmissions.push_back({Next() - 1, now_ns});
+}
+
+std::optional<uint64_t>
+Scoreboard::NextLost()
+{
+    if (m_lost_waiting == 0)
+    {
+        return std::nullopt;
+    }
+    uint64_t serial = std::max(m_retransmit_hint, m_una);
+    while (!Of(serial).lost || Of(serial).retransmitting)
+    {
+        ++serial;
+    }
+    m_retransmit_hint = serial;
+    return serial;
+}
+
+AckOutcome
+Scoreboard::Acknowledge(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns)
+{
+    AckOutcome outcome;
+    const uint64_t delivered_before = m_delivered_pkts;
+    m_has_newest = false;
+    m_sacked_until_before = m_sacked_until;
+
+    MarkSacked(blocks, now_ns, outcome);
+    RemoveAcknowledged(una, now_ns, outcome);
+
+    outcome.acked_pkts = static_cast<uint32_t>(m_delivered_pkts - delivered_before);
+    m_acked_any = outcome.acked_pkts > 0;
+    if (outcome.rtt_ns >= 0)
+    {
+        NoteRtt(outcome.rtt_ns, now_ns);
+    }
+    return outcome;
+}
+
+uint32_t
+Scoreboard::DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns)
+{
+    m_reordering_deadline_ns = NEVER_NS;
+    if (m_rack_sent_ns < 0)
+    {
+        return 0;
+    }
+    const uint64_t lost_before = m_lost_total;
+    const int64_t wait_ns = m_rack_rtt_ns + ReorderingWindowNs(patient, srtt_ns);
+    // Transmissions stand in the order of time: the first that is still out and young enough ends the search.
+    while (!m_transmissions.empty())
+    {
+        const Transmission oldest = m_transmissions.front();
+        if (oldest.serial >= m_una)
+        {
+            const Segment& segment = At(oldest.serial);
+            const bool waits = segment.lost && !segment.retransmitting;
+            if (!segment.sacked && !waits && segment.sent_ns == oldest.sent_ns)
+            {
+                if (!SentAfter(m_rack_sent_ns, m_rack_serial, segment.sent_ns, oldest.serial))
+                {
+                    break;
+                }
+                if (segment.sent_ns + wait_ns > now_ns)
+                {
+                    m_reordering_deadline_ns = segment.sent_ns + wait_ns;
+                    break;
+                }
+                MarkLost(oldest.serial);
+            }
+        }
+        m_transmissions.pop_front();
+    }
+    return static_cast<uint32_t>(m_lost_total - lost_before);
+}
+
+void
+Scoreboard::MarkAllLost()
+{
+    for (uint64_t serial = m_una; serial < Next(); ++serial)
+    {
+        if (!At(serial).sacked)
+        {
+            MarkLost(serial);
+        }
+    }
+    m_transmissions.clear();
+    m_reordering_deadline_ns = NEVER_NS;
+}
+
+/** Linux's tcp_undo_cwnd_reduction: a retransmission stays in the network beside what it repeats. */
+void
+Scoreboard::UnmarkLost()
+{
+    for (uint64_t serial = m_una; serial < Next(); ++serial)
+    {
+        Of(serial).lost = false;
+    }
+    m_lost_out = 0;
+    m_lost_waiting = 0;
+}
+
+RateSample
+Scoreboard::TakeRateSample(int64_t now_ns)
+{
+    if (m_app_limited_until != 0 && m_delivered_pkts > m_app_limited_until)
+    {
+        m_app_limited_until = 0;
+    }
+    if (m_acked_any)
+    {
+        m_delivered_ns = now_ns;
+    }
+    RateSample sample;
+    if (!m_has_newest)
+    {
+        return sample;
+    }
+    sample.prior_delivered_pkts = m_newest.delivered_pkts;
+    sample.is_app_limited = m_newest.app_limited;
+    sample.sample_pkts = static_cast<int64_t>(m_delivered_pkts - m_newest.delivered_pkts);
+    const int64_t send_phase_ns = m_newest.sent_ns - m_newest.first_tx_ns;
+    const int64_t ack_phase_ns = now_ns - m_newest.delivered_ns;
+    const int64_t interval_ns = std::max(send_phase_ns, ack_phase_ns);
+    // Shorter than any round trip: the ACKs were compressed, the rate would be fiction.
+    if (m_min_rtt_ns < 0 || interval_ns >= m_min_rtt_ns)
+    {
+        sample.interval_ns = interval_ns;
+    }
+    return sample;
+}
+
+void
+Scoreboard::MarkAppLimited()
+{
+    m_app_limited_until = std::max<uint64_t>(m_delivered_pkts + InFlight(), 1);
+}
+
+void
+Scoreboard::NoteRtt(int64_t rtt_ns, int64_t now_ns)
+{
+    if (m_min_rtt_ns < 0 || rtt_ns <= m_min_rtt_ns || now_ns - m_min_rtt_at_ns > MIN_RTT_WINDOW_NS)
+    {
+        m_min_rtt_ns = rtt_ns;
+        m_min_rtt_at_ns = now_ns;
+    }
+}
+
+void
+Scoreboard::Reset(std::size_t segments)
+{
+    Ring<Segment> kept = std::move(m_segments);
+    Ring<Transmission> kept_transmissions = std::move(m_transmissions);
+    *this = Scoreboard();
+    kept.clear();
+    kept.reserve(segments);
+    kept_transmissions.clear();
+    kept_transmissions.reserve(segments);
+    m_segments = std::move(kept);
+    m_transmissions = std::move(kept_transmissions);
+}
+
+void
+Scoreboard::Snapshot(Segment& segment, int64_t now_ns)
+{
+    if (m_segments.empty())
+    {
+        m_first_tx_ns = now_ns;
+        m_delivered_ns = now_ns;
+    }
+    segment.sent_ns = now_ns;
+    segment.first_tx_ns = m_first_tx_ns;
+    segment.delivered_ns = m_delivered_ns;
+    segment.delivered_pkts = m_delivered_pkts;
+    segment.app_limited = m_app_limited_until != 0;
+}
+
+void
+Scoreboard::MarkSacked(std::span<const SerialRange> blocks, int64_t now_ns, AckOutcome& outcome)
+{
+    for (const SerialRange& block : blocks)
+    {
+        const uint64_t end = std::min(block.end, Next());
+        for (uint64_t serial = SkipKnown(std::max(block.begin, m_una)); serial < end; serial = SkipKnown(serial + 1))
+        {
+            Segment& segment = Of(serial);
+            if (segment.sacked)
+            {
+                continue;
+            }
+            if (!segment.ever_retransmitted)
+            {
+                NoteOriginal(serial, outcome);
+                const int64_t rtt_ns = now_ns - segment.sent_ns;
+                outcome.oldest_rtt_ns = std::max(outcome.oldest_rtt_ns, rtt_ns);
+                outcome.rtt_ns = outcome.rtt_ns < 0 ? rtt_ns : std::min(outcome.rtt_ns, rtt_ns);
+            }
+            Delivered(serial, now_ns);
+            segment.sacked = true;
+            ++m_sacked_out;
+            m_sacked_until = std::max(m_sacked_until, serial + 1);
+            outcome.data_sacked = true;
+        }
+    }
+    m_known_count = blocks.size();
+    std::ranges::copy(blocks, m_known_blocks.begin());
+}
+
+void
+Scoreboard::RemoveAcknowledged(uint64_t una, int64_t now_ns, AckOutcome& outcome)
+{
+    const bool sacked_before = m_sacked_out > 0;
+    bool retransmitted_data = false;
+    bool runt = false;
+    int64_t newest_rtt_ns = -1;
+    int64_t oldest_rtt_ns = -1;
+
+    while (m_una < una && !m_segments.empty())
+    {
+        const Segment& segment = m_segments.front();
+        retransmitted_data |= segment.ever_retransmitted;
+        runt = segment.is_runt;
+        if (segment.sacked)
+        {
+            --m_sacked_out;
+        }
+        else
+        {
+            if (!segment.ever_retransmitted)
+            {
+                NoteOriginal(m_una, outcome);
+                newest_rtt_ns = now_ns - segment.sent_ns;
+                oldest_rtt_ns = std::max(oldest_rtt_ns, newest_rtt_ns);
+            }
+            Delivered(m_una, now_ns);
+        }
+        m_segments.pop_front();
+        ++m_una;
+        ++outcome.removed_segments;
+    }
+    // An ACK that also covers a retransmission cannot tell which transmission it answers (Karn).
+    if (!retransmitted_data && newest_rtt_ns >= 0)
+    {
+        outcome.oldest_rtt_ns = oldest_rtt_ns;
+        outcome.rtt_ns = outcome.rtt_ns < 0 ? newest_rtt_ns : outcome.rtt_ns;
+        outcome.is_ack_delayed = outcome.removed_segments == 1 && !sacked_before && runt;
+    }
+}
+
+void
+Scoreboard::NoteOriginal(uint64_t serial, AckOutcome& outcome)
+{
+    m_reordering_seen |= serial + 1 < m_sacked_until_before;
+    outcome.first_original = std::min(outcome.first_original, serial);
+}
+
+void
+Scoreboard::Delivered(uint64_t serial, int64_t now_ns)
+{
+    Segment& segment = Of(serial);
+    m_lost_out -= segment.lost;
+    m_lost_waiting -= segment.lost && !segment.retransmitting;
+    m_retrans_out -= segment.retransmitting;
+    segment.lost = false;
+    segment.retransmitting = false;
+    ++m_delivered_pkts;
+
+    if (!m_has_newest || SentAfter(segment.sent_ns, serial, m_newest.sent_ns, m_newest_serial))
+    {
+        m_has_newest = true;
+        m_newest = segment;
+        m_newest_serial = serial;
+        m_first_tx_ns = segment.sent_ns;
+    }
+
+    // RFC 8985, 6.2 step 2: faster than any round trip, so it was the original that arrived.
+    const int64_t rtt_ns = now_ns - segment.sent_ns;
+    const bool answers_original = segment.ever_retransmitted && rtt_ns < m_min_rtt_ns;
+    if (!answers_original && SentAfter(segment.sent_ns, serial, m_rack_sent_ns, m_rack_serial))
+    {
+        m_rack_sent_ns = segment.sent_ns;
+        m_rack_serial = serial;
+        m_rack_rtt_ns = rtt_ns;
+    }
+}
+
+void
+Scoreboard::MarkLost(uint64_t serial)
+{
+    Segment& segment = Of(serial);
+    if (segment.lost && !segment.retransmitting)
+    {
+        return;
+    }
+    m_retrans_out -= segment.retransmitting;
+    m_lost_out += !segment.lost;
+    segment.retransmitting = false;
+    segment.lost = true;
+    ++m_lost_total;
+    ++m_lost_waiting;
+    m_retransmit_hint = std::min(m_retransmit_hint, serial);
+}
+
+/** Jumps over what the previous ACK's blocks covered: those segments are marked already. */
+uint64_t
+Scoreboard::SkipKnown(uint64_t serial) const
+{
+    bool moved = true;
+    while (moved)
+    {
+        moved = false;
+        for (std::size_t i = 0; i < m_known_count; ++i)
+        {
+            if (m_known_blocks[i].begin <= serial && serial < m_known_blocks[i].end)
+            {
+                serial = m_known_blocks[i].end;
+                moved = true;
+            }
+        }
+    }
+    return serial;
+}
+
+/** RFC 8985, 6.2 step 4, as Linux has it (tcp_rack_reo_wnd), without its widening by DSACK. */
+int64_t
+Scoreboard::ReorderingWindowNs(bool patient, int64_t srtt_ns) const
+{
+    if (!m_reordering_seen && (!patient || m_sacked_out >= DUPLICATE_THRESHOLD_PKTS))
+    {
+        return 0;
+    }
+    return std::min(std::max<int64_t>(m_min_rtt_ns, 0) / 4, srtt_ns);
+}
+
+} // namespace bbrgym

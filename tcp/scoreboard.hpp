@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// The sender's memory of what it has in the network, kept the way Linux keeps it (tcp_input.c, tcp_rate.c,
+// tcp_recovery.c): which segments are acknowledged, lost or retransmitted, how fast they were delivered,
+// and which are to be called lost.
+//
+//   in flight = packets_out - sacked_out - lost_out + retrans_out
+//   delivered = packets newly acknowledged, cumulatively or selectively, each counted once
+//   lost      = packets marked lost; a retransmission lost again counts again
+//
+// Loss is decided by time, as in RFC 8985 (RACK): a segment is lost once one sent later was delivered and
+// a round trip plus the reordering window has passed since it left. So a lost retransmission is found like
+// any other loss, without waiting for the retransmission timer.
+//
+// Segments have serial numbers: 0 for the connection's first one, then one more each. Time is nanoseconds.
+#ifndef BBRGYM_TCP_SCOREBOARD_HPP
+#define BBRGYM_TCP_SCOREBOARD_HPP
+
+#include "ring.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+
+namespace bbrgym
+{
+
+/** "At no time"; later than every time. */
+inline constexpr int64_t NEVER_NS = std::numeric_limits<int64_t>::max();
+
+/** What fits into a TCP header's options without timestamps. */
+inline constexpr std::size_t MAX_SACK_BLOCKS = 4;
+
+/** The segments [begin, end). */
+struct SerialRange
+{
+    uint64_t begin = 0;
+    uint64_t end = 0;
+
+    bool operator==(const SerialRange&) const = default;
+};
+
+/** One segment that was sent and is not yet cumulatively acknowledged. */
+struct Segment
+{
+    int64_t sent_ns = 0; ///< of its latest transmission
+
+    // What the delivery-rate sampler noted when it left.
+    int64_t first_tx_ns = 0;
+    int64_t delivered_ns = 0;
+    uint64_t delivered_pkts : 58 = 0;
+    uint64_t app_limited : 1 = false;
+
+    uint64_t is_runt : 1 = false; ///< carries less than a full segment
+    uint64_t sacked : 1 = false;
+    uint64_t lost : 1 = false;               ///< marked lost, not (yet) delivered
+    uint64_t retransmitting : 1 = false;     ///< its retransmission is in the network
+    uint64_t ever_retransmitted : 1 = false; ///< its RTT says nothing (Karn)
+};
+
+/** What one ACK told. */
+struct AckOutcome
+{
+    uint32_t acked_pkts = 0;       ///< newly delivered, cumulatively or selectively
+    uint32_t removed_segments = 0; ///< gone from the front of the scoreboard
+    bool data_sacked = false;      ///< a block named a segment for the first time
+    bool is_ack_delayed = false;   ///< a lone runt: it may have waited for the receiver's timer
+    int64_t rtt_ns = -1;           ///< of the newest never-retransmitted segment; -1: none
+    int64_t oldest_rtt_ns = -1;    ///< of the oldest one; what RFC 6298's estimator is fed with
+    /** The first never-retransmitted segment among the newly delivered ones; all ones: none. */
+    uint64_t first_original = std::numeric_limits<uint64_t>::max();
+
+    bool UnaAdvanced() const { return removed_segments > 0; }
+};
+
+/** The delivery-rate sample of one ACK; -1: invalid. */
+struct RateSample
+{
+    int64_t sample_pkts = -1;
+    int64_t interval_ns = -1;
+    uint64_t prior_delivered_pkts = 0;
+    bool is_app_limited = false;
+};
+
+class Scoreboard
+{
+  public:
+    /** A new segment left; returns its serial number. */
+    uint64_t Sent(bool is_runt, int64_t now_ns);
+    /** A segment from NextLost left again. */
+    void Retransmitted(uint64_t serial, int64_t now_ns);
+    /** The last segment left again, as a probe; in flight it counts once (Linux: __tcp_retransmit_skb). */
+    void Probed(int64_t now_ns);
+    /** First segment that is lost and waits for its retransmission; nothing if none does. */
+    std::optional<uint64_t> NextLost();
+
+    /** Takes in an acknowledgement of everything below `una` and of the blocks. */
+    AckOutcome Acknowledge(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns);
+    /**
+     * Marks what must be lost by now; returns how many packets.
+     * `patient`: not yet in recovery, so that reordering is given a chance.
+     */
+    uint32_t DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns);
+    /** When DetectLosses has to be asked again although no ACK came; NEVER_NS: not at all. */
+    int64_t ReorderingDeadlineNs() const { return m_reordering_deadline_ns; }
+    /** The retransmission timer fired: nothing is believed to be in the network any more. */
+    void MarkAllLost();
+    /** The losses were none: what is out counts as in the network again. */
+    void UnmarkLost();
+
+    /** The sample of the ACK last taken in; call after loss detection. */
+    RateSample TakeRateSample(int64_t now_ns);
+    /** What is in the network now, and what has been delivered, is all the application had. */
+    void MarkAppLimited();
+    bool IsAppLimited() const { return m_app_limited_until != 0; }
+    /** True if nothing lost waits for its retransmission. */
+    bool NothingToRetransmit() const { return m_lost_waiting == 0; }
+
+    bool Empty() const { return m_segments.empty(); }
+    uint64_t Una() const { return m_una; }                       ///< first segment not acknowledged
+    uint64_t Next() const { return m_una + m_segments.size(); } ///< the next new segment's serial number
+    const Segment& At(uint64_t serial) const { return m_segments[serial - m_una]; }
+    uint32_t PacketsOut() const { return static_cast<uint32_t>(m_segments.size()); }
+    uint32_t SackedOut() const { return m_sacked_out; }
+    uint32_t LostOut() const { return m_lost_out; }
+    uint32_t RetransOut() const { return m_retrans_out; }
+    uint32_t InFlight() const { return PacketsOut() - m_sacked_out - m_lost_out + m_retrans_out; }
+    uint64_t Delivered() const { return m_delivered_pkts; }
+    int64_t DeliveredTimeNs() const { return m_delivered_ns; }
+    uint64_t LostTotal() const { return m_lost_total; }
+    /** Smallest RTT measured in the last 300 s (tcp_min_rtt_wlen), or -1. */
+    int64_t MinRttNs() const { return m_min_rtt_ns; }
+    void NoteRtt(int64_t rtt_ns, int64_t now_ns);
+
+    /** Forgets everything but keeps the memory, which is made enough for `segments`. */
+    void Reset(std::size_t segments);
+
+  private:
+    /** One transmission, oldest first; stale once its segment was sent again, delivered or lost. */
+    struct Transmission
+    {
+        uint64_t serial;
+        int64_t sent_ns;
+    };
+
+    Segment& Of(uint64_t serial) { return m_segments[serial - m_una]; }
+    void Snapshot(Segment& segment, int64_t now_ns);
+    void MarkSacked(std::span<const SerialRange> blocks, int64_t now_ns, AckOutcome& outcome);
+    void RemoveAcknowledged(uint64_t una, int64_t now_ns, AckOutcome& outcome);
+    void NoteOriginal(uint64_t serial, AckOutcome& outcome);
+    void Delivered(uint64_t serial, int64_t now_ns);
+    void MarkLost(uint64_t serial);
+    uint64_t SkipKnown(uint64_t serial) const;
+    int64_t ReorderingWindowNs(bool patient, int64_t srtt_ns) const;
+
+    Ring<Segment> m_segments;
+    uint64_t m_una = 0; ///< serial number of m_segments[0]
+    Ring<Transmission> m_transmissions;
+    std::array<SerialRange, MAX_SACK_BLOCKS> m_known_blocks{}; ///< SACK blocks of the previous ACK
+    std::size_t m_known_count = 0;
+    uint64_t m_retransmit_hint = 0; ///< no serial below it waits for a retransmission
+    uint32_t m_sacked_out = 0;
+    uint32_t m_lost_out = 0;
+    uint32_t m_retrans_out = 0;
+    uint32_t m_lost_waiting = 0;          ///< lost and not retransmitting
+    uint64_t m_sacked_until = 0;          ///< end of the highest segment SACKed
+    uint64_t m_sacked_until_before = 0;   ///< by the ACKs before this one: below it, order was not kept
+
+    uint64_t m_delivered_pkts = 0;
+    int64_t m_delivered_ns = 0;
+    int64_t m_first_tx_ns = 0;
+    uint64_t m_lost_total = 0;
+    uint64_t m_app_limited_until = 0; ///< value of delivered at which the bubble is gone; 0: none
+
+    // The newest segment delivered by the current ACK (sampler, step 2).
+    bool m_has_newest = false;
+    uint64_t m_newest_serial = 0;
+    Segment m_newest;
+    bool m_acked_any = false;
+
+    // RACK: the latest-sent segment ever delivered.
+    int64_t m_rack_sent_ns = -1;
+    uint64_t m_rack_serial = 0;
+    int64_t m_rack_rtt_ns = 0;
+    bool m_reordering_seen = false;
+    int64_t m_reordering_deadline_ns = NEVER_NS;
+
+    int64_t m_min_rtt_ns = -1;
+    int64_t m_min_rtt_at_ns = 0;
+};
+
+} // namespace bbrgym
+
+#endif

@@ -1,0 +1,653 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// Linux's TCP sender on SACK: what an ACK does to scoreboard, RTT estimate, loss state and congestion
+// control, what may leave and when, and what happens if nothing comes back.
+//
+// A host drives it: it reports ACKs and the timer, asks `Next` what to send until there is nothing, and
+// reports what it sent. Between two events it waits until PacingDeadlineNs (to ask again) or TimerDeadlineNs
+// (to call OnTimer), whichever applies.
+//
+// Controller is how the host reaches the algorithms of cc/; it has the functions of cc.h as members, without
+// state and params: State, Start, OnAck, OnLossState, OnRto, OnRestart, OnUndo.
+//
+// Not modelled: ECN, TSO bursts, timestamps (so no Eifel detection), SACK reneging, proportional rate
+// reduction (the window falls to its new value at once).
+#ifndef BBRGYM_TCP_SENDER_HPP
+#define BBRGYM_TCP_SENDER_HPP
+
+#include "scoreboard.hpp"
+
+extern "C" {
+#include "cc.h"
+}
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <span>
+
+namespace bbrgym
+{
+
+/** What of Linux's loss recovery is at work. */
+struct RecoveryFeatures
+{
+    bool tail_loss_probe = true; ///< RFC 8985, section 7
+    bool undo = true;            ///< of spurious recovery, by F-RTO (RFC 5682) and D-SACK (RFC 2883)
+};
+
+/** Totals since the connection stood. */
+struct SenderTotals
+{
+    uint64_t sent_pkts = 0; ///< data segments, retransmissions included
+    uint64_t retransmitted_pkts = 0;
+    uint64_t rto_count = 0;
+    uint64_t probe_count = 0; ///< tail loss probes
+    uint64_t undo_count = 0;  ///< recoveries taken back as spurious
+};
+
+/** What is to leave now. */
+struct ToSend
+{
+    enum class Kind
+    {
+        NOTHING,
+        NEW,
+        AGAIN
+    };
+
+    Kind kind = Kind::NOTHING;
+    uint64_t serial = 0; ///< of the segment to send AGAIN
+};
+
+template <class Controller>
+class TcpSender
+{
+  public:
+    static constexpr uint32_t INITIAL_CWND_PKTS = 10;           ///< Linux: TCP_INIT_CWND
+    static constexpr int64_t RTO_MIN_NS = 200'000'000;          ///< Linux: TCP_RTO_MIN, under the variation term
+    static constexpr int64_t RTO_MAX_NS = 120'000'000'000;      ///< Linux: TCP_RTO_MAX
+    static constexpr int64_t RTO_INITIAL_NS = 1'000'000'000;    ///< RFC 6298, 2.1
+    static constexpr uint32_t MAX_BACKOFF = 16;
+    static constexpr uint64_t UNPACED_PKTS = 10;                ///< Linux: the first ten segments are not paced
+    static constexpr int64_t PROBE_SLACK_NS = 2'000'000;        ///< Linux: TCP_TIMEOUT_MIN_US
+
+    /** The connection stands. `handshake_rtt_ns`: -1 where the SYN was sent more than once. */
+    void Start(uint32_t mss_bytes,
+               uint32_t initial_cwnd_pkts,
+               int64_t handshake_rtt_ns,
+               RecoveryFeatures features,
+               int64_t now_ns);
+
+    /** An ACK of everything below `una` and of the blocks, the first of which may be a D-SACK. Returns what it told. */
+    const cc_sample& OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns);
+    /** TimerDeadlineNs has come. True: a probe is due, to be reported with NoteProbe. */
+    bool OnTimer(int64_t now_ns);
+
+    /** What may leave now; `has_new`: the host has new data that the receiver has room for. */
+    ToSend Next(bool has_new, int64_t now_ns);
+    void NoteNew(uint32_t payload_bytes, bool is_runt, int64_t now_ns);
+    void NoteAgain(uint64_t serial, uint32_t payload_bytes, int64_t now_ns);
+    /** A tail loss probe left: new data, noted already, or the last segment again. */
+    void NoteProbe(bool is_retransmission, uint32_t payload_bytes, int64_t now_ns);
+    /** The application is about to write; `has_unsent`: at least a segment still waits to be sent. */
+    void BeforeWrite(bool has_unsent);
+
+    /** Next would say something else at that time only because of pacing; NEVER_NS: no. */
+    int64_t PacingDeadlineNs() const { return m_pacing_deadline_ns; }
+    int64_t TimerDeadlineNs() const
+    {
+        return std::min({m_rto_deadline_ns, m_probe_deadline_ns, m_board.ReorderingDeadlineNs()});
+    }
+
+    const Scoreboard& Board() const { return m_board; }
+    const SenderTotals& Totals() const { return m_totals; }
+    cc_ca_state LossState() const { return m_ca_state; }
+    int64_t SrttNs() const { return m_srtt_ns; }        ///< -1: no sample yet
+    int64_t LastRttNs() const { return m_last_rtt_ns; } ///< -1: no sample yet
+    int64_t RtoNs() const;
+    Controller& GetController() { return m_controller; }
+    const Controller& GetController() const { return m_controller; }
+
+    /** Forgets the connection but keeps memory, made enough for `segments` on the way. */
+    void Reset(std::size_t segments);
+
+  private:
+    static uint64_t Us(int64_t ns) { return static_cast<uint64_t>(ns / 1000); }
+
+    // One ACK, in the kernel's order (tcp_ack).
+    void NoteDuplicateReport(std::span<const SerialRange>& blocks, uint64_t una);
+    void UpdateRtt(const AckOutcome& outcome);
+    void JudgeProbe(const AckOutcome& outcome, uint64_t una);
+    void UpdateLossState(const AckOutcome& outcome, uint32_t newly_lost);
+    bool JudgeTimeout(const AckOutcome& outcome);
+    void RunController(const AckOutcome& outcome, uint32_t lost_pkts, uint32_t prior_in_flight, int64_t now_ns);
+
+    void EnterRecovery();
+    void ChangeLossState(cc_ca_state state);
+    void BeginUndo();
+    bool MayUndo() const;
+    void Undo();
+
+    void NoteTransmission(uint32_t payload_bytes, int64_t now_ns);
+    void Timeout(int64_t now_ns);
+    void ArmRto(int64_t now_ns);
+    void ArmProbe(int64_t now_ns);
+
+    static constexpr uint64_t NONE = std::numeric_limits<uint64_t>::max();
+
+    Controller m_controller;
+    Scoreboard m_board;
+    RecoveryFeatures m_features;
+    SenderTotals m_totals;
+    cc_sample m_sample{};
+    cc_ca_state m_ca_state = CC_CA_OPEN;
+    uint64_t m_recovery_point = 0; ///< recovery ends when everything below it is acknowledged
+
+    int64_t m_srtt_ns = -1;
+    int64_t m_rttvar_ns = 0;
+    int64_t m_last_rtt_ns = -1;
+
+    int64_t m_next_send_ns = 0; ///< when pacing allows the next packet
+    int64_t m_pacing_deadline_ns = NEVER_NS;
+    uint64_t m_cwnd_limited_until = 0; ///< the window held back what was sent below this serial number
+
+    int64_t m_rto_deadline_ns = NEVER_NS;
+    uint32_t m_rto_backoff = 0;
+    int64_t m_probe_deadline_ns = NEVER_NS;
+    uint64_t m_probe_until = NONE; ///< a probe is out: what was next when it left (tlp_high_seq)
+    bool m_probe_is_retransmission = false;
+
+    bool m_frto = false;               ///< the timeout may prove spurious
+    bool m_frto_wants_new = false;     ///< new data before retransmissions, to find out
+    uint64_t m_undo_marker = NONE;     ///< what was unacknowledged when the episode began; NONE: nothing to undo
+    int64_t m_undo_retransmissions = 0; ///< of the episode, not yet reported as duplicates; -1: none was made
+};
+
+// ---- the connection -------------------------------------------------------------------------------------
+
+template <class Controller>
+void
+TcpSender<Controller>::Start(uint32_t mss_bytes,
+                          uint32_t initial_cwnd_pkts,
+                          int64_t handshake_rtt_ns,
+                          RecoveryFeatures features,
+                          int64_t now_ns)
+{
+    m_features = features;
+    if (handshake_rtt_ns >= 0)
+    {
+        m_last_rtt_ns = handshake_rtt_ns;
+        m_srtt_ns = handshake_rtt_ns;
+        m_rttvar_ns = handshake_rtt_ns / 2;
+        m_board.NoteRtt(handshake_rtt_ns, now_ns);
+    }
+    cc_start start{};
+    start.now_us = Us(now_ns);
+    start.srtt_us = m_srtt_ns < 0 ? 0 : Us(m_srtt_ns);
+    start.min_rtt_us = m_board.MinRttNs() < 0 ? CC_RTT_UNKNOWN_US : Us(m_board.MinRttNs());
+    start.mss_bytes = mss_bytes;
+    start.initial_cwnd_pkts = initial_cwnd_pkts;
+    m_controller.Start(start);
+}
+
+template <class Controller>
+void
+TcpSender<Controller>::Reset(std::size_t segments)
+{
+    Scoreboard board = std::move(m_board);
+    *this = TcpSender();
+    m_board = std::move(board);
+    m_board.Reset(segments);
+}
+
+// ---- one ACK --------------------------------------------------------------------------------------------
+
+template <class Controller>
+const cc_sample&
+TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns)
+{
+    const uint32_t prior_in_flight = m_board.InFlight();
+    NoteDuplicateReport(blocks, una);
+    const AckOutcome outcome = m_board.Acknowledge(una, blocks, now_ns);
+    UpdateRtt(outcome);
+    JudgeProbe(outcome, una);
+    const uint32_t newly_lost = m_board.DetectLosses(m_ca_state < CC_CA_RECOVERY, std::max<int64_t>(m_srtt_ns, 0), now_ns);
+    UpdateLossState(outcome, newly_lost);
+    RunController(outcome, newly_lost, prior_in_flight, now_ns);
+    if (outcome.UnaAdvanced())
+    {
+        m_rto_backoff = 0;
+        ArmRto(now_ns);
+        ArmProbe(now_ns);
+    }
+    return m_sample;
+}
+
+/** A first block that lies below `una` or inside the second reports a duplicate (RFC 2883); it is taken off. */
+template <class Controller>
+void
+TcpSender<Controller>::NoteDuplicateReport(std::span<const SerialRange>& blocks, uint64_t una)
+{
+    if (blocks.empty())
+    {
+        return;
+    }
+    const SerialRange first = blocks[0];
+    const bool inside_second = blocks.size() > 1 && blocks[1].begin <= first.begin && first.end <= blocks[1].end;
+    if (first.end > una && !inside_second)
+    {
+        return;
+    }
+    blocks = blocks.subspan(1);
+    if (m_undo_marker != NONE && m_undo_retransmissions > 0 && first.end > m_undo_marker)
+    {
+        --m_undo_retransmissions;
+    }
+    if (m_probe_until != NONE && m_probe_is_retransmission && first.end == m_probe_until)
+    {
+        m_probe_until = NONE; // the original of the probe had arrived too
+    }
+}
+
+/** RFC 6298, fed with the oldest segment's RTT as Linux does. */
+template <class Controller>
+void
+TcpSender<Controller>::UpdateRtt(const AckOutcome& outcome)
+{
+    if (outcome.rtt_ns >= 0)
+    {
+        m_last_rtt_ns = outcome.rtt_ns;
+    }
+    const int64_t rtt_ns = outcome.oldest_rtt_ns;
+    if (rtt_ns < 0)
+    {
+        return;
+    }
+    if (m_srtt_ns < 0)
+    {
+        m_srtt_ns = rtt_ns;
+        m_rttvar_ns = rtt_ns / 2;
+    }
+    else
+    {
+        const int64_t error_ns = rtt_ns - m_srtt_ns;
+        m_rttvar_ns += (std::abs(error_ns) - m_rttvar_ns) / 4;
+        m_srtt_ns += error_ns / 8;
+    }
+}
+
+/** What became of the tail loss probe (RFC 8985, 7.4; tcp_process_tlp_ack). */
+template <class Controller>
+void
+TcpSender<Controller>::JudgeProbe(const AckOutcome& outcome, uint64_t una)
+{
+    if (m_probe_until == NONE || una < m_probe_until)
+    {
+        return;
+    }
+    const bool is_pure_duplicate = !outcome.UnaAdvanced() && !outcome.data_sacked;
+    if (!m_probe_is_retransmission || is_pure_duplicate)
+    {
+        m_probe_until = NONE;
+    }
+    else if (una > m_probe_until)
+    {
+        // Acknowledged further without a word of a duplicate: the probe repaired a loss, which counts as one.
+        m_probe_until = NONE;
+        if (m_ca_state < CC_CA_CWR)
+        {
+            ChangeLossState(CC_CA_CWR);
+            ChangeLossState(m_board.SackedOut() > 0 ? CC_CA_DISORDER : CC_CA_OPEN);
+        }
+    }
+}
+
+/** Linux's tcp_fastretrans_alert, as far as SACK and RACK need it. */
+template <class Controller>
+void
+TcpSender<Controller>::UpdateLossState(const AckOutcome& outcome, uint32_t newly_lost)
+{
+    if (m_ca_state == CC_CA_LOSS && m_features.undo && JudgeTimeout(outcome))
+    {
+        return;
+    }
+    if (m_ca_state >= CC_CA_RECOVERY && m_board.Una() >= m_recovery_point)
+    {
+        if (MayUndo())
+        {
+            Undo();
+        }
+        ChangeLossState(CC_CA_OPEN);
+    }
+    if (m_ca_state >= CC_CA_RECOVERY)
+    {
+        return;
+    }
+    if (MayUndo())
+    {
+        Undo(); // the duplicates were reported only after the episode
+    }
+    if (newly_lost > 0 || m_board.LostOut() > 0)
+    {
+        EnterRecovery();
+    }
+    else
+    {
+        ChangeLossState(m_board.SackedOut() > 0 ? CC_CA_DISORDER : CC_CA_OPEN);
+    }
+}
+
+/** F-RTO on SACK (RFC 5682, 3.1; tcp_process_loss). True: the timeout was spurious and is undone. */
+template <class Controller>
+bool
+TcpSender<Controller>::JudgeTimeout(const AckOutcome& outcome)
+{
+    const bool recovered = m_board.Una() >= m_recovery_point;
+    const bool original_arrived = m_frto && outcome.first_original < m_recovery_point;
+    m_frto_wants_new = false;
+    if (original_arrived || (outcome.UnaAdvanced() && MayUndo()))
+    {
+        m_board.UnmarkLost();
+        Undo();
+        ChangeLossState(CC_CA_OPEN);
+        m_frto = false;
+        return true;
+    }
+    if (m_frto && m_board.Next() > m_recovery_point)
+    {
+        m_frto = !outcome.data_sacked && outcome.acked_pkts > 0; // new data overtook the old: the loss was real
+    }
+    else if (m_frto && outcome.UnaAdvanced() && !recovered)
+    {
+        m_recovery_point = m_board.Next();
+        m_frto_wants_new = true;
+    }
+    return false;
+}
+
+template <class Controller>
+void
+TcpSender<Controller>::RunController(const AckOutcome& outcome, uint32_t lost_pkts, uint32_t prior_in_flight, int64_t now_ns)
+{
+    const RateSample rate = m_board.TakeRateSample(now_ns);
+    cc_sample& sample = m_sample;
+    sample.now_us = Us(now_ns);
+    sample.delivered_time_us = Us(m_board.DeliveredTimeNs());
+    sample.delivered_pkts = m_board.Delivered();
+    sample.prior_delivered_pkts = rate.prior_delivered_pkts;
+    sample.sample_pkts = rate.sample_pkts;
+    sample.interval_us = rate.interval_ns < 0 ? -1 : rate.interval_ns / 1000;
+    sample.rtt_us = outcome.rtt_ns < 0 ? -1 : outcome.rtt_ns / 1000;
+    sample.srtt_us = m_srtt_ns < 0 ? 0 : Us(m_srtt_ns);
+    sample.min_rtt_us = m_board.MinRttNs() < 0 ? CC_RTT_UNKNOWN_US : Us(m_board.MinRttNs());
+    sample.acked_pkts = outcome.acked_pkts;
+    sample.lost_pkts = lost_pkts;
+    sample.total_lost_pkts = m_board.LostTotal();
+    sample.prior_in_flight_pkts = prior_in_flight;
+    sample.in_flight_pkts = m_board.InFlight();
+    sample.ca_state = static_cast<uint8_t>(m_ca_state);
+    sample.is_app_limited = rate.is_app_limited;
+    sample.is_ack_delayed = outcome.is_ack_delayed;
+    sample.is_cwnd_limited = m_board.Una() <= m_cwnd_limited_until;
+
+    m_controller.OnAck(sample);
+    if (m_controller.State().mark_app_limited)
+    {
+        m_board.MarkAppLimited();
+    }
+}
+
+// ---- loss states ----------------------------------------------------------------------------------------
+
+template <class Controller>
+void
+TcpSender<Controller>::EnterRecovery()
+{
+    m_recovery_point = m_board.Next();
+    m_probe_until = NONE;
+    BeginUndo();
+    ChangeLossState(CC_CA_RECOVERY);
+}
+
+template <class Controller>
+void
+TcpSender<Controller>::ChangeLossState(cc_ca_state state)
+{
+    if (state == m_ca_state)
+    {
+        return;
+    }
+    m_ca_state = state;
+    if (state != CC_CA_OPEN)
+    {
+        m_probe_deadline_ns = NEVER_NS; // RACK has what it needs
+    }
+    m_controller.OnLossState(state, m_board.InFlight());
+}
+
+template <class Controller>
+void
+TcpSender<Controller>::BeginUndo()
+{
+    m_undo_marker = m_features.undo ? m_board.Una() : NONE;
+    m_undo_retransmissions = m_board.RetransOut() > 0 ? m_board.RetransOut() : -1;
+}
+
+/** Every retransmission of the episode was reported as a duplicate: none of them was needed. */
+template <class Controller>
+bool
+TcpSender<Controller>::MayUndo() const
+{
+    return m_undo_marker != NONE && m_undo_retransmissions == 0;
+}
+
+template <class Controller>
+void
+TcpSender<Controller>::Undo()
+{
+    m_controller.OnUndo();
+    m_undo_marker = NONE;
+    ++m_totals.undo_count;
+}
+
+// ---- sending --------------------------------------------------------------------------------------------
+
+template <class Controller>
+ToSend
+TcpSender<Controller>::Next(bool has_new, int64_t now_ns)
+{
+    m_pacing_deadline_ns = NEVER_NS;
+    if (m_board.InFlight() >= m_controller.State().cwnd_pkts)
+    {
+        m_cwnd_limited_until = m_board.Next();
+        return {};
+    }
+    if (now_ns < m_next_send_ns)
+    {
+        m_pacing_deadline_ns = m_next_send_ns;
+        return {};
+    }
+    if (m_frto_wants_new)
+    {
+        if (has_new)
+        {
+            return {ToSend::Kind::NEW};
+        }
+        if (m_board.Next() > m_recovery_point)
+        {
+            return {}; // the answer to what was sent will tell
+        }
+        m_frto = m_frto_wants_new = false; // nothing to find out with
+    }
+    if (const auto lost = m_board.NextLost())
+    {
+        return {ToSend::Kind::AGAIN, *lost};
+    }
+    return {has_new ? ToSend::Kind::NEW : ToSend::Kind::NOTHING};
+}
+
+template <class Controller>
+void
+TcpSender<Controller>::NoteNew(uint32_t payload_bytes, bool is_runt, int64_t now_ns)
+{
+    if (m_board.InFlight() == 0)
+    {
+        m_controller.OnRestart(Us(now_ns), m_board.IsAppLimited());
+    }
+    m_board.Sent(is_runt, now_ns);
+    NoteTransmission(payload_bytes, now_ns);
+    ArmProbe(now_ns);
+}
+
+template <class Controller>
+void
+TcpSender<Controller>::NoteAgain(uint64_t serial, uint32_t payload_bytes, int64_t now_ns)
+{
+    if (m_board.InFlight() == 0)
+    {
+        m_controller.OnRestart(Us(now_ns), m_board.IsAppLimited());
+    }
+    m_board.Retransmitted(serial, now_ns);
+    ++m_totals.retransmitted_pkts;
+    m_undo_retransmissions = std::max<int64_t>(m_undo_retransmissions, 0) + 1;
+    NoteTransmission(payload_bytes, now_ns);
+    if (serial == m_board.Una())
+    {
+        ArmRto(now_ns); // the timer is the head's (tcp_xmit_retransmit_queue)
+    }
+}
+
+/** Pacing by payload bytes (sk_pacing_rate); the timer, if none runs. */
+template <class Controller>
+void
+TcpSender<Controller>::NoteTransmission(uint32_t payload_bytes, int64_t now_ns)
+{
+    ++m_totals.sent_pkts;
+    const uint64_t pacing_Bps = m_controller.State().pacing_Bps;
+    if (pacing_Bps != UINT64_MAX && m_totals.sent_pkts > UNPACED_PKTS)
+    {
+        const auto gap_ns = static_cast<int64_t>(uint64_t{payload_bytes} * 1'000'000'000 / pacing_Bps);
+        m_next_send_ns = std::max(m_next_send_ns, now_ns) + gap_ns;
+    }
+    if (m_rto_deadline_ns == NEVER_NS)
+    {
+        ArmRto(now_ns);
+    }
+}
+
+template <class Controller>
+void
+TcpSender<Controller>::BeforeWrite(bool has_unsent)
+{
+    if (!has_unsent && m_board.NothingToRetransmit() && m_board.InFlight() < m_controller.State().cwnd_pkts)
+    {
+        m_board.MarkAppLimited(); // as tcp_sendmsg judges, before the data is queued
+    }
+}
+
+// ---- timers ---------------------------------------------------------------------------------------------
+
+template <class Controller>
+bool
+TcpSender<Controller>::OnTimer(int64_t now_ns)
+{
+    if (now_ns >= m_probe_deadline_ns)
+    {
+        m_probe_deadline_ns = NEVER_NS;
+        return true;
+    }
+    if (now_ns >= m_board.ReorderingDeadlineNs())
+    {
+        const uint32_t newly_lost =
+            m_board.DetectLosses(m_ca_state < CC_CA_RECOVERY, std::max<int64_t>(m_srtt_ns, 0), now_ns);
+        if (newly_lost > 0 && m_ca_state < CC_CA_RECOVERY)
+        {
+            EnterRecovery();
+        }
+    }
+    if (now_ns >= m_rto_deadline_ns)
+    {
+        Timeout(now_ns);
+    }
+    return false;
+}
+
+/** RFC 6298, 5.4 to 5.7: everything unacknowledged counts as lost, and one packet may leave at once. */
+template <class Controller>
+void
+TcpSender<Controller>::Timeout(int64_t now_ns)
+{
+    ++m_totals.rto_count;
+    const uint32_t prior_in_flight = m_board.InFlight();
+    const bool is_new_episode = m_ca_state < CC_CA_RECOVERY || m_board.Una() >= m_recovery_point;
+    if (is_new_episode)
+    {
+        BeginUndo();
+    }
+    m_frto = m_features.undo && (is_new_episode || m_rto_backoff > 0);
+    m_frto_wants_new = false;
+    m_probe_until = NONE;
+    m_probe_deadline_ns = NEVER_NS;
+    m_board.MarkAllLost();
+    m_recovery_point = m_board.Next();
+    m_ca_state = CC_CA_LOSS;
+    m_controller.OnRto(prior_in_flight, m_board.InFlight(), m_board.LostTotal());
+    m_rto_backoff = std::min(m_rto_backoff + 1, MAX_BACKOFF);
+    m_next_send_ns = now_ns; // the head leaves at once, whatever the pacing was
+    ArmRto(now_ns);
+}
+
+template <class Controller>
+void
+TcpSender<Controller>::NoteProbe(bool is_retransmission, uint32_t payload_bytes, int64_t now_ns)
+{
+    if (is_retransmission)
+    {
+        m_board.Probed(now_ns);
+        ++m_totals.retransmitted_pkts;
+        NoteTransmission(payload_bytes, now_ns);
+    }
+    ++m_totals.probe_count;
+    m_probe_until = m_board.Next();
+    m_probe_is_retransmission = is_retransmission;
+    m_probe_deadline_ns = NEVER_NS;
+    ArmRto(now_ns);
+}
+
+template <class Controller>
+void
+TcpSender<Controller>::ArmRto(int64_t now_ns)
+{
+    m_rto_deadline_ns = m_board.Empty() ? NEVER_NS : now_ns + RtoNs();
+}
+
+/** Two round trips without news make the tail suspect (RFC 8985, 7.2; tcp_schedule_loss_probe). */
+template <class Controller>
+void
+TcpSender<Controller>::ArmProbe(int64_t now_ns)
+{
+    m_probe_deadline_ns = NEVER_NS;
+    if (!m_features.tail_loss_probe || m_probe_until != NONE || m_board.Empty() || m_ca_state != CC_CA_OPEN)
+    {
+        return;
+    }
+    // A lone packet may wait for the receiver's delayed-ACK timer.
+    const int64_t slack_ns = m_board.PacketsOut() == 1 ? RTO_MIN_NS : PROBE_SLACK_NS;
+    const int64_t wait_ns = m_srtt_ns < 0 ? RTO_INITIAL_NS : 2 * m_srtt_ns + slack_ns;
+    m_probe_deadline_ns = std::min(now_ns + wait_ns, m_rto_deadline_ns);
+}
+
+/** srtt + max(4 rttvar, 200 ms), doubled for each timeout in a row (tcp_set_rto, tcp_bound_rto). */
+template <class Controller>
+int64_t
+TcpSender<Controller>::RtoNs() const
+{
+    const int64_t base_ns = m_srtt_ns < 0 ? RTO_INITIAL_NS : m_srtt_ns + std::max(4 * m_rttvar_ns, RTO_MIN_NS);
+    return std::min(base_ns << m_rto_backoff, RTO_MAX_NS);
+}
+
+} // namespace bbrgym
+
+#endif

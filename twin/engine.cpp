@@ -1,0 +1,767 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "engine.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+
+namespace bbrgym
+{
+
+namespace
+{
+
+constexpr uint32_t SYN_BYTES = HEADER_BYTES + 8; // window scale and SACK-permitted options
+constexpr int64_t SYN_TIMEOUT_NS = 1'000'000'000; // RFC 6298; doubles each time
+constexpr uint32_t SYN_TRIES = 20;
+constexpr uint64_t MIN_BACKLOG_PKTS = 64;
+constexpr std::size_t MIN_RESERVED_PKTS = 64;
+constexpr std::size_t MAX_RESERVED_PKTS = 4096; // beyond it memory comes as it is needed
+
+/** Packets that a flow can have in the network, and as many again SACKed or waiting to be sent again. */
+std::size_t
+ReservedPkts(const Scenario& scenario)
+{
+    const double window_pkts = UsefulWindowBytes(scenario) / scenario.mss_bytes;
+    return std::clamp(static_cast<std::size_t>(2 * window_pkts / static_cast<double>(scenario.flows.size())),
+                      MIN_RESERVED_PKTS,
+                      MAX_RESERVED_PKTS);
+}
+
+} // namespace
+
+// ---- a run ----------------------------------------------------------------------------------------------
+
+void
+Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Tables& tables)
+{
+    m_scenario = std::move(scenario);
+    m_now_ns = 0;
+    m_next_order = 0;
+    m_event_count = 0;
+    m_events.Clear();
+    m_buffer_pkts = BufferBytes(*m_scenario) / m_scenario->mss_bytes;
+    m_useful_window_pkts = UsefulWindowBytes(*m_scenario) / m_scenario->mss_bytes;
+    m_measurement.Reset(*m_scenario);
+    m_tunables.Reset();
+
+    m_bottleneck.Reset(m_scenario->link, m_scenario->mss_bytes + HEADER_BYTES, seed);
+    m_link.clear();
+    m_link_delay_ns = m_scenario->link.delay_ns;
+    m_last_arrival_ns = 0;
+    PrepareScript();
+    m_flows.resize(m_scenario->flows.size());
+    for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
+    {
+        PrepareFlow(flow, seed);
+    }
+    m_tunables.Show(tables.tunables);
+    m_measurement.TakeInterval(*this, tables.flow_stats, tables.link_stats);
+}
+
+void
+Engine::PrepareFlow(std::size_t flow, uint64_t seed)
+{
+    const Flow& spec = m_scenario->flows[flow];
+    const auto variant = FindVariant(spec.cc);
+    const std::string path = "flows[" + std::to_string(flow) + "]";
+    if (!variant)
+    {
+        throw ScenarioError(path + ".cc", "is '" + spec.cc + "', which the twin has not: ns-3's own need the ns3 world");
+    }
+    const cc_params params = ParamsOf(spec, *variant, path);
+    m_tunables.AddFlow(*variant, params);
+
+    // Everything new but the memory.
+    FlowState& state = m_flows[flow];
+    FlowState fresh;
+    std::swap(fresh.sender, state.sender);
+    std::swap(fresh.receiver, state.receiver);
+    std::swap(fresh.access, state.access);
+    std::swap(fresh.way_back, state.way_back);
+    std::swap(fresh.way_back_blocks, state.way_back_blocks);
+    std::swap(fresh.trace, state.trace);
+    state = std::move(fresh);
+    state.sender.Reset(ReservedPkts(*m_scenario));
+    state.sender.GetController().Init(params, cc_stream_seed(seed, ("flow." + spec.name).c_str()));
+    state.receiver.Reset(m_scenario->tcp == TcpStack::NS3 ? ReceiverStyle::NS3 : ReceiverStyle::LINUX);
+    state.access.clear();
+    state.way_back.clear();
+    state.way_back_blocks.clear();
+    state.trace.clear();
+    state.random.emplace(seed, "flow." + spec.name + ".app");
+
+    const PathDelays delays = PathDelaysOf(spec, m_scenario->link);
+    state.access_ns = delays.access_ns;
+    state.return_ns = delays.return_ns;
+    Put(spec.start_ns, SourceOf(flow, LIFE));
+}
+
+/** The link's changes and the warm-up's end, by time; at the same time the warm-up ends first. */
+void
+Engine::PrepareScript()
+{
+    const auto& changes = m_scenario->link.changes;
+    const auto time_ns = [&](std::size_t i) { return i < changes.size() ? changes[i].at_ns : m_scenario->warmup_ns; };
+    m_script.resize(changes.size() + 1);
+    std::iota(m_script.begin(), m_script.end(), 0);
+    std::rotate(m_script.begin(), m_script.end() - 1, m_script.end());
+    std::ranges::stable_sort(m_script, {}, time_ns);
+    m_script_at = 0;
+    Put(time_ns(m_script[0]), SCRIPT);
+}
+
+void
+Engine::RunScript()
+{
+    const auto& changes = m_scenario->link.changes;
+    const std::size_t index = m_script[m_script_at++];
+    if (index == changes.size())
+    {
+        m_measurement.WarmedUp(*this);
+    }
+    else
+    {
+        const LinkChange& change = changes[index];
+        if (change.rate_bps)
+        {
+            m_bottleneck.SetRate(*change.rate_bps, m_now_ns);
+        }
+        if (change.loss_rate)
+        {
+            m_bottleneck.SetLossRate(*change.loss_rate);
+        }
+        m_link_delay_ns = change.delay_ns.value_or(m_link_delay_ns);
+    }
+    if (m_script_at < m_script.size())
+    {
+        const std::size_t next = m_script[m_script_at];
+        Put(next < changes.size() ? changes[next].at_ns : m_scenario->warmup_ns, SCRIPT);
+    }
+}
+
+void
+Engine::Advance(double duration_s, const Tables& tables)
+{
+    if (!(duration_s >= 0))
+    {
+        throw std::invalid_argument("advance: the duration is " + std::to_string(duration_s) + ", expected >= 0 s");
+    }
+    for (const auto& [flow, params] : m_tunables.Changes(tables.tunables, *m_scenario))
+    {
+        m_flows[flow].sender.GetController().SetParams(params);
+    }
+    const int64_t left_ns = m_scenario->duration_ns - m_now_ns;
+    RunUntil(m_now_ns + std::min<int64_t>(std::llround(std::min(duration_s * 1e9, 9e18)), left_ns));
+    m_measurement.TakeInterval(*this, tables.flow_stats, tables.link_stats);
+}
+
+void
+Engine::Summarise(std::span<double> flow_table, std::span<double> link_row) const
+{
+    m_measurement.Summarise(*this, flow_table, link_row);
+}
+
+// ---- events ---------------------------------------------------------------------------------------------
+
+/** An interval holds all events of its last instant, so that the size of the steps changes nothing. */
+void
+Engine::RunUntil(int64_t end_ns)
+{
+    while (!m_events.Empty() && m_events.First().time_ns <= end_ns)
+    {
+        const Event event = m_events.First();
+        m_events.RemoveFirst();
+        m_now_ns = event.time_ns;
+        ++m_event_count;
+        Handle(event);
+    }
+    m_now_ns = end_ns;
+}
+
+void
+Engine::Handle(const Event& event)
+{
+    const uint32_t source = event.Source();
+    if (source >= FIRST_FLOW)
+    {
+        HandleFlow((source - FIRST_FLOW) / SOURCES_PER_FLOW,
+                   static_cast<FlowSource>((source - FIRST_FLOW) % SOURCES_PER_FLOW),
+                   event.time_ns);
+    }
+    else if (source == SERVER)
+    {
+        Serve();
+    }
+    else if (source == LINK)
+    {
+        ReachReceiver();
+    }
+    else
+    {
+        RunScript();
+    }
+}
+
+void
+Engine::HandleFlow(std::size_t flow, FlowSource kind, int64_t time_ns)
+{
+    FlowState& state = m_flows[flow];
+    // A timer that was moved leaves its old event behind.
+    const auto is_due = [time_ns](int64_t& event_ns) {
+        const bool due = event_ns == time_ns;
+        event_ns = due ? NEVER_NS : event_ns;
+        return due;
+    };
+    switch (kind)
+    {
+    case ACCESS:
+        ReachQueue(flow);
+        break;
+    case WAY_BACK:
+        ReachSender(flow);
+        break;
+    case SEND:
+        if (is_due(state.send_event_ns))
+        {
+            TrySend(flow);
+        }
+        break;
+    case TIMER:
+        if (is_due(state.timer_event_ns))
+        {
+            OnTimer(flow);
+        }
+        break;
+    case DELAYED_ACK:
+        if (is_due(state.delayed_ack_event_ns))
+        {
+            AnswerDelayed(flow);
+        }
+        break;
+    case APP:
+        if (is_due(state.app_event_ns))
+        {
+            RunApplication(flow);
+        }
+        break;
+    case SYN_TIMER:
+        if (is_due(state.syn_event_ns))
+        {
+            SendSyn(flow);
+        }
+        break;
+    default:
+        StartOrStop(flow);
+    }
+}
+
+// ---- the network ----------------------------------------------------------------------------------------
+
+/** A packet leaves the sender. */
+void
+Engine::Emit(std::size_t flow, uint64_t serial)
+{
+    FlowState& state = m_flows[flow];
+    const PacketInPipe packet{m_now_ns + state.access_ns,
+                              Order(SourceOf(flow, ACCESS)),
+                              serial,
+                              static_cast<uint32_t>(flow)};
+    if (state.access.empty())
+    {
+        m_events.Put({packet.arrives_ns, packet.order});
+    }
+    state.access.push_back(packet);
+}
+
+void
+Engine::ReachQueue(std::size_t flow)
+{
+    FlowState& state = m_flows[flow];
+    const uint64_t serial = state.access.front().serial;
+    state.access.pop_front();
+    if (!state.access.empty())
+    {
+        m_events.Put({state.access.front().arrives_ns, state.access.front().order});
+    }
+    const uint32_t ip_bytes = IsData(serial) ? m_scenario->mss_bytes + HEADER_BYTES
+                              : serial == SYN ? SYN_BYTES
+                                              : HEADER_BYTES;
+    if (m_bottleneck.Arrive({m_now_ns, serial, static_cast<uint32_t>(flow), ip_bytes}, m_now_ns, m_measurement))
+    {
+        Put(m_bottleneck.NextServiceNs(), SERVER);
+    }
+}
+
+void
+Engine::Serve()
+{
+    m_bottleneck.Serve(m_now_ns, m_measurement, [this](const QueuedPacket& packet) {
+        m_last_arrival_ns = std::max(m_last_arrival_ns, m_now_ns + m_link_delay_ns);
+        const PacketInPipe on_link{m_last_arrival_ns, Order(LINK), packet.serial, packet.flow};
+        if (m_link.empty())
+        {
+            m_events.Put({on_link.arrives_ns, on_link.order});
+        }
+        m_link.push_back(on_link);
+    });
+    if (m_bottleneck.NextServiceNs() != NEVER_NS)
+    {
+        Put(m_bottleneck.NextServiceNs(), SERVER);
+    }
+}
+
+void
+Engine::ReachReceiver()
+{
+    const PacketInPipe packet = m_link.front();
+    m_link.pop_front();
+    if (!m_link.empty())
+    {
+        m_events.Put({m_link.front().arrives_ns, m_link.front().order});
+    }
+    if (packet.serial == SYN)
+    {
+        SendSynAck(packet.flow);
+    }
+    if (!IsData(packet.serial))
+    {
+        return;
+    }
+    FlowState& state = m_flows[packet.flow];
+    ++state.arrived_pkts;
+    const TcpReceiver::Arrival arrival = state.receiver.Take(packet.serial, m_now_ns);
+    if (arrival.readable_pkts > 0)
+    {
+        m_measurement.Readable(packet.flow, uint64_t{arrival.readable_pkts} * m_scenario->mss_bytes);
+    }
+    if (arrival.answer_at_once)
+    {
+        SendAck(packet.flow);
+    }
+    else if (state.delayed_ack_event_ns == NEVER_NS)
+    {
+        state.delayed_ack_event_ns = state.receiver.DelayedAckDeadlineNs();
+        Put(state.delayed_ack_event_ns, SourceOf(packet.flow, DELAYED_ACK));
+    }
+}
+
+void
+Engine::AnswerDelayed(std::size_t flow)
+{
+    FlowState& state = m_flows[flow];
+    const int64_t deadline_ns = state.receiver.DelayedAckDeadlineNs();
+    if (deadline_ns == m_now_ns)
+    {
+        SendAck(flow);
+    }
+    else if (deadline_ns != NEVER_NS) // another segment waits since
+    {
+        state.delayed_ack_event_ns = deadline_ns;
+        Put(deadline_ns, SourceOf(flow, DELAYED_ACK));
+    }
+}
+
+void
+Engine::SendAck(std::size_t flow)
+{
+    FlowState& state = m_flows[flow];
+    std::array<SerialRange, MAX_SACK_BLOCKS> blocks;
+    const std::size_t count = state.receiver.Acknowledge(blocks);
+    AckInPipe ack{m_now_ns + state.return_ns, Order(SourceOf(flow, WAY_BACK)), state.receiver.Next(), count};
+    for (std::size_t i = 0; i < count; ++i)
+    {
+        state.way_back_blocks.push_back(blocks[i]);
+    }
+    if (state.way_back.empty())
+    {
+        m_events.Put({ack.arrives_ns, ack.order});
+    }
+    state.way_back.push_back(ack);
+}
+
+void
+Engine::SendSynAck(std::size_t flow)
+{
+    FlowState& state = m_flows[flow];
+    const AckInPipe syn_ack{m_now_ns + state.return_ns,
+                            Order(SourceOf(flow, WAY_BACK)),
+                            0,
+                            AckInPipe::SYN_ACK_BLOCKS};
+    if (state.way_back.empty())
+    {
+        m_events.Put({syn_ack.arrives_ns, syn_ack.order});
+    }
+    state.way_back.push_back(syn_ack);
+}
+
+void
+Engine::ReachSender(std::size_t flow)
+{
+    FlowState& state = m_flows[flow];
+    const AckInPipe ack = state.way_back.front();
+    state.way_back.pop_front();
+    if (!state.way_back.empty())
+    {
+        m_events.Put({state.way_back.front().arrives_ns, state.way_back.front().order});
+    }
+    if (ack.block_count == AckInPipe::SYN_ACK_BLOCKS)
+    {
+        Establish(flow);
+        return;
+    }
+    std::array<SerialRange, MAX_SACK_BLOCKS> blocks;
+    for (std::size_t i = 0; i < ack.block_count; ++i)
+    {
+        blocks[i] = state.way_back_blocks.front();
+        state.way_back_blocks.pop_front();
+    }
+    TakeAck(flow, ack.una, std::span(blocks.data(), ack.block_count));
+}
+
+// ---- the sender -----------------------------------------------------------------------------------------
+
+void
+Engine::SendSyn(std::size_t flow)
+{
+    FlowState& state = m_flows[flow];
+    if (state.is_established || state.syn_count >= SYN_TRIES)
+    {
+        return;
+    }
+    state.syn_sent_ns = m_now_ns;
+    ++state.syn_count;
+    Emit(flow, SYN);
+    state.syn_event_ns = m_now_ns + (SYN_TIMEOUT_NS << (state.syn_count - 1));
+    Put(state.syn_event_ns, SourceOf(flow, SYN_TIMER));
+}
+
+void
+Engine::Establish(std::size_t flow)
+{
+    FlowState& state = m_flows[flow];
+    Emit(flow, HANDSHAKE_ACK);
+    if (state.is_established)
+    {
+        return; // a second SYN was answered too
+    }
+    state.is_established = true;
+    state.syn_event_ns = NEVER_NS;
+    const bool is_clear = state.syn_count == 1; // Karn
+    const bool is_linux = m_scenario->tcp == TcpStack::LINUX;
+    state.sender.Start(m_scenario->mss_bytes,
+                       TcpSender<CcController>::INITIAL_CWND_PKTS,
+                       is_clear ? m_now_ns - state.syn_sent_ns : -1,
+                       {.tail_loss_probe = is_linux, .undo = is_linux},
+                       m_now_ns);
+    ArmSend(flow, m_now_ns);
+}
+
+void
+Engine::TakeAck(std::size_t flow, uint64_t una, std::span<const SerialRange> blocks)
+{
+    FlowState& state = m_flows[flow];
+    const cc_sample& sample = state.sender.OnAck(una, blocks, m_now_ns);
+    if (sample.rtt_us >= 0)
+    {
+        m_measurement.RttSample(flow, sample.rtt_us * 1000);
+    }
+    if (state.trace.size() < state.max_trace_rows)
+    {
+        const CcController& controller = state.sender.GetController();
+        state.trace.push_back(MakeAckRecord(sample, controller.State(), controller.Params()));
+    }
+    TrySend(flow);
+}
+
+void
+Engine::TrySend(std::size_t flow)
+{
+    FlowState& state = m_flows[flow];
+    for (;;)
+    {
+        const ToSend next = state.sender.Next(HasNew(state), m_now_ns);
+        if (next.kind == ToSend::Kind::NOTHING)
+        {
+            break;
+        }
+        if (next.kind == ToSend::Kind::NEW)
+        {
+            SendNew(flow);
+        }
+        else
+        {
+            Emit(flow, next.serial);
+            m_measurement.Sent(flow, true);
+            state.sender.NoteAgain(next.serial, m_scenario->mss_bytes, m_now_ns);
+        }
+    }
+    if (state.sender.PacingDeadlineNs() != NEVER_NS)
+    {
+        ArmSend(flow, state.sender.PacingDeadlineNs());
+    }
+    ArmTimer(flow);
+}
+
+void
+Engine::SendNew(std::size_t flow)
+{
+    FlowState& state = m_flows[flow];
+    Emit(flow, state.sender.Board().Next());
+    m_measurement.Sent(flow, false);
+    state.sender.NoteNew(m_scenario->mss_bytes, false, m_now_ns);
+    if (state.backlog_pkts > 0 && state.is_running && 2 * (state.written - state.sender.Board().Next()) < state.backlog_pkts)
+    {
+        ArmApplication(flow, m_now_ns);
+    }
+}
+
+void
+Engine::OnTimer(std::size_t flow)
+{
+    FlowState& state = m_flows[flow];
+    if (m_now_ns >= state.sender.TimerDeadlineNs() && state.sender.OnTimer(m_now_ns))
+    {
+        const bool is_new = HasNew(state);
+        if (is_new)
+        {
+            SendNew(flow);
+        }
+        else
+        {
+            Emit(flow, state.sender.Board().Next() - 1);
+            m_measurement.Sent(flow, true);
+        }
+        state.sender.NoteProbe(!is_new, m_scenario->mss_bytes, m_now_ns);
+    }
+    TrySend(flow);
+}
+
+/** Whether a new segment may leave as far as application and receiver go. */
+bool
+Engine::HasNew(const FlowState& flow) const
+{
+    return flow.HasUnsent() && flow.sender.Board().PacketsOut() < m_buffer_pkts;
+}
+
+void
+Engine::ArmSend(std::size_t flow, int64_t time_ns)
+{
+    FlowState& state = m_flows[flow];
+    if (state.send_event_ns == NEVER_NS)
+    {
+        state.send_event_ns = time_ns;
+        Put(time_ns, SourceOf(flow, SEND));
+    }
+}
+
+/** The event behind the timers is moved only when it would come too late. */
+void
+Engine::ArmTimer(std::size_t flow)
+{
+    FlowState& state = m_flows[flow];
+    const int64_t deadline_ns = state.sender.TimerDeadlineNs();
+    if (deadline_ns < state.timer_event_ns)
+    {
+        state.timer_event_ns = deadline_ns;
+        Put(deadline_ns, SourceOf(flow, TIMER));
+    }
+}
+
+// ---- the application ------------------------------------------------------------------------------------
+
+void
+Engine::StartOrStop(std::size_t flow)
+{
+    FlowState& state = m_flows[flow];
+    const Flow& spec = m_scenario->flows[flow];
+    if (state.is_running)
+    {
+        // What was written is still sent; nothing more is written.
+        state.is_running = false;
+        state.app_event_ns = NEVER_NS;
+        m_measurement.FlowStopped(flow, *this);
+        return;
+    }
+    state.is_running = true;
+    Put(spec.stop_ns, SourceOf(flow, LIFE));
+    m_measurement.FlowStarted(flow, *this);
+    SendSyn(flow);
+    if (std::holds_alternative<Bulk>(spec.app))
+    {
+        KeepBacklog(flow);
+    }
+    else
+    {
+        BeginBurst(flow);
+    }
+}
+
+void
+Engine::RunApplication(std::size_t flow)
+{
+    if (std::holds_alternative<Bulk>(m_scenario->flows[flow].app))
+    {
+        KeepBacklog(flow);
+    }
+    else if (m_now_ns < m_flows[flow].burst_stop_ns)
+    {
+        WriteOnBeat(flow);
+    }
+    else
+    {
+        BeginBurst(flow);
+    }
+}
+
+/** Bulk: some packets more than the sender can use soon, so that it never waits and little is left at the stop. */
+void
+Engine::KeepBacklog(std::size_t flow)
+{
+    FlowState& state = m_flows[flow];
+    // Half a window is more than any ACK sets free.
+    const double cwnd_pkts = state.is_established ? state.sender.GetController().State().cwnd_pkts : 0;
+    const double window_pkts = std::min(cwnd_pkts, m_useful_window_pkts);
+    state.backlog_pkts = std::max(MIN_BACKLOG_PKTS, static_cast<uint64_t>(window_pkts / 2));
+    const uint64_t unsent = state.written - state.sender.Board().Next();
+    if (unsent < state.backlog_pkts)
+    {
+        Write(flow, state.backlog_pkts - unsent);
+    }
+}
+
+void
+Engine::BeginBurst(std::size_t flow)
+{
+    FlowState& state = m_flows[flow];
+    const auto* on_off = std::get_if<OnOff>(&m_scenario->flows[flow].app);
+    state.burst_start_ns = m_now_ns;
+    state.burst_writes = 0;
+    state.burst_stop_ns = NEVER_NS;
+    if (on_off != nullptr)
+    {
+        const double length = on_off->random ? state.random->Exponential() : 1.0;
+        state.burst_stop_ns = m_now_ns + std::llround(static_cast<double>(on_off->on_ns) * length);
+    }
+    WriteOnBeat(flow);
+}
+
+void
+Engine::WriteOnBeat(std::size_t flow)
+{
+    FlowState& state = m_flows[flow];
+    const App& app = m_scenario->flows[flow].app;
+    const auto* on_off = std::get_if<OnOff>(&app);
+    const double rate_bps = on_off != nullptr ? on_off->rate_bps : std::get<Cbr>(app).rate_bps;
+    Write(flow, 1);
+    ++state.burst_writes;
+    // From the burst's begin, so that rounding never adds up.
+    const double beat_ns = static_cast<double>(state.burst_writes) * m_scenario->mss_bytes * 8e9 / rate_bps;
+    const int64_t next_ns = state.burst_start_ns + std::llround(beat_ns);
+    if (next_ns < state.burst_stop_ns)
+    {
+        ArmApplication(flow, next_ns);
+        return;
+    }
+    const double length = on_off->random ? state.random->Exponential() : 1.0;
+    ArmApplication(flow, state.burst_stop_ns + std::llround(static_cast<double>(on_off->off_ns) * length));
+}
+
+void
+Engine::ArmApplication(std::size_t flow, int64_t time_ns)
+{
+    FlowState& state = m_flows[flow];
+    if (state.app_event_ns == NEVER_NS)
+    {
+        state.app_event_ns = time_ns;
+        Put(time_ns, SourceOf(flow, APP));
+    }
+}
+
+/** What the socket's buffer has no room for is never written, as by a live source. */
+void
+Engine::Write(std::size_t flow, uint64_t pkts)
+{
+    FlowState& state = m_flows[flow];
+    const uint64_t taken = std::min(pkts, m_buffer_pkts - (state.written - state.sender.Board().Una()));
+    if (taken == 0)
+    {
+        return;
+    }
+    if (state.is_established)
+    {
+        state.sender.BeforeWrite(state.HasUnsent());
+        ArmSend(flow, m_now_ns);
+    }
+    state.written += taken;
+}
+
+// ---- what may be seen -----------------------------------------------------------------------------------
+
+SenderState
+Engine::Sender(std::size_t flow) const
+{
+    SenderState seen;
+    const FlowState& state = m_flows[flow];
+    if (!state.is_established)
+    {
+        return seen;
+    }
+    const cc_state& cc = state.sender.GetController().State();
+    const cc_params& params = state.sender.GetController().Params();
+    const Scoreboard& board = state.sender.Board();
+    const uint64_t min_rtt_us = cc_min_rtt_us(&cc, &params);
+    seen.bw_Bps = static_cast<double>(cc_bw_Bps(&cc));
+    seen.pacing_Bps = cc.pacing_Bps == UINT64_MAX ? 0 : static_cast<double>(cc.pacing_Bps);
+    seen.cwnd_pkts = cc.cwnd_pkts;
+    seen.in_flight_pkts = board.InFlight();
+    seen.srtt_us = state.sender.SrttNs() < 0 ? 0 : static_cast<double>(state.sender.SrttNs() / 1000);
+    seen.min_rtt_us = min_rtt_us == CC_RTT_UNKNOWN_US ? 0 : static_cast<double>(min_rtt_us);
+    seen.phase = cc_phase(&cc, &params);
+    seen.app_limited = board.IsAppLimited();
+    seen.marked_lost_pkts = board.LostTotal();
+    seen.delivered_pkts = board.Delivered();
+    seen.rto_count = state.sender.Totals().rto_count;
+    return seen;
+}
+
+void
+Engine::TraceAcks(std::size_t flow, std::size_t max_rows)
+{
+    m_flows.at(flow).max_trace_rows = max_rows;
+}
+
+const std::vector<AckRecord>&
+Engine::AckTrace(std::size_t flow) const
+{
+    return m_flows.at(flow).trace;
+}
+
+Census
+Engine::CountPackets(std::size_t flow) const
+{
+    const FlowState& state = m_flows.at(flow);
+    Census census;
+    census.sent_pkts = state.sender.Totals().sent_pkts;
+    census.arrived_pkts = state.arrived_pkts;
+    census.dropped_pkts = m_measurement.DroppedPkts(flow);
+    const auto is_data_of = [flow](const auto& packet) { return packet.flow == flow && IsData(packet.serial); };
+    for (std::size_t i = 0; i < state.access.size(); ++i)
+    {
+        census.in_access_pkts += is_data_of(state.access[i]);
+    }
+    for (std::size_t i = 0; i < m_bottleneck.Queue().Packets().size(); ++i)
+    {
+        census.queued_pkts += is_data_of(m_bottleneck.Queue().Packets()[i]);
+    }
+    census.queued_pkts += m_bottleneck.InService() && is_data_of(*m_bottleneck.InService());
+    for (std::size_t i = 0; i < m_link.size(); ++i)
+    {
+        census.on_link_pkts += is_data_of(m_link[i]);
+    }
+    return census;
+}
+
+} // namespace bbrgym

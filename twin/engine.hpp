@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// One run of a scenario, packet by packet:
+//
+//   application -> sender -> access delay -> [ bottleneck ] -> link delay -> receiver
+//                     ^------------------ return delay -----------------------'
+//
+// Delays are pipes that keep order; nothing but the bottleneck queues or drops. An Engine is a value: a copy
+// of it continues just as the original would. Once it has seen a scenario's busiest moment it allocates no
+// more, also after a Reset.
+//
+// Not modelled: connection tear-down (nothing leaves after the last data segment), segments that are not full
+// (applications write whole ones), packets of ACKs on a loaded way back, ECN, receive buffers that fill
+// (applications read at once), and what sender.hpp and receiver.hpp list.
+#ifndef BBRGYM_TWIN_ENGINE_HPP
+#define BBRGYM_TWIN_ENGINE_HPP
+
+#include "bottleneck.hpp"
+#include "event_queue.hpp"
+#include "flow.hpp"
+
+#include "measurement.hpp"
+#include "tunable_table.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace bbrgym
+{
+
+/** Where every data packet of a flow that ever left its sender is, or went. */
+struct Census
+{
+    uint64_t sent_pkts = 0;
+    uint64_t in_access_pkts = 0;
+    uint64_t queued_pkts = 0; ///< the one in transmission included
+    uint64_t on_link_pkts = 0;
+    uint64_t arrived_pkts = 0; ///< duplicates included
+    uint64_t dropped_pkts = 0; ///< by the queue or at random
+};
+
+class Engine : public MeasuredWorld
+{
+  public:
+    /** The caller's arrays: [flows, tunables], [flows, fields], [fields]. */
+    struct Tables
+    {
+        std::span<double> tunables;
+        std::span<double> flow_stats;
+        std::span<double> link_stats;
+    };
+
+    /** Begins a run and fills the tables. ScenarioError: a flow runs what this world has not. */
+    void Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Tables& tables);
+
+    /** Takes over changed tunables, runs for so long, at most to the scenario's end, and measures that interval. */
+    void Advance(double duration_s, const Tables& tables);
+    bool Done() const { return m_now_ns >= m_scenario->duration_ns; }
+    void Summarise(std::span<double> flow_table, std::span<double> link_row) const;
+
+    void TraceAcks(std::size_t flow, std::size_t max_rows);
+    const std::vector<AckRecord>& AckTrace(std::size_t flow) const;
+
+    const Scenario& GetScenario() const { return *m_scenario; }
+    const std::shared_ptr<const Scenario>& SharedScenario() const { return m_scenario; }
+    uint64_t EventCount() const { return m_event_count; }
+    Census CountPackets(std::size_t flow) const;
+
+    // MeasuredWorld
+    int64_t NowNs() const override { return m_now_ns; }
+    double CapacityBytes() const override { return m_bottleneck.CapacityBytes(m_now_ns); }
+    double QueueByteNs() const override { return m_bottleneck.QueueByteNs(m_now_ns); }
+    SenderState Sender(std::size_t flow) const override;
+
+  private:
+    /** Sources of events: three of the network's, then these of each flow. */
+    enum Source : uint32_t
+    {
+        SCRIPT,
+        SERVER,
+        LINK,
+        FIRST_FLOW = 8
+    };
+
+    enum FlowSource : uint32_t
+    {
+        LIFE,
+        ACCESS,
+        WAY_BACK,
+        SEND,
+        TIMER,
+        DELAYED_ACK,
+        APP,
+        SYN_TIMER,
+        SOURCES_PER_FLOW = 8
+    };
+
+    void PrepareFlow(std::size_t flow, uint64_t seed);
+    void PrepareScript();
+
+    // Events.
+    uint64_t Order(uint32_t source) { return m_next_order++ << Event::SOURCE_BITS | source; }
+    void Put(int64_t time_ns, uint32_t source) { m_events.Put({time_ns, Order(source)}); }
+    static uint32_t SourceOf(std::size_t flow, FlowSource kind)
+    {
+        return FIRST_FLOW + static_cast<uint32_t>(flow) * SOURCES_PER_FLOW + kind;
+    }
+    void RunUntil(int64_t end_ns);
+    void Handle(const Event& event);
+    void HandleFlow(std::size_t flow, FlowSource kind, int64_t time_ns);
+    void RunScript();
+
+    // The network.
+    void Emit(std::size_t flow, uint64_t serial);
+    void ReachQueue(std::size_t flow);
+    void Serve();
+    void ReachReceiver();
+    void SendAck(std::size_t flow);
+    void SendSynAck(std::size_t flow);
+    void ReachSender(std::size_t flow);
+    void AnswerDelayed(std::size_t flow);
+
+    // The sender.
+    void SendSyn(std::size_t flow);
+    void Establish(std::size_t flow);
+    void TakeAck(std::size_t flow, uint64_t una, std::span<const SerialRange> blocks);
+    void TrySend(std::size_t flow);
+    void SendNew(std::size_t flow);
+    void OnTimer(std::size_t flow);
+    bool HasNew(const FlowState& flow) const;
+    void ArmSend(std::size_t flow, int64_t time_ns);
+    void ArmTimer(std::size_t flow);
+
+    // The application.
+    void StartOrStop(std::size_t flow);
+    void RunApplication(std::size_t flow);
+    void KeepBacklog(std::size_t flow);
+    void BeginBurst(std::size_t flow);
+    void WriteOnBeat(std::size_t flow);
+    void ArmApplication(std::size_t flow, int64_t time_ns);
+    void Write(std::size_t flow, uint64_t pkts);
+
+    std::shared_ptr<const Scenario> m_scenario;
+    int64_t m_now_ns = 0;
+    uint64_t m_next_order = 0;
+    uint64_t m_event_count = 0;
+    EventQueue m_events;
+
+    Bottleneck m_bottleneck;
+    Ring<PacketInPipe> m_link;
+    int64_t m_link_delay_ns = 0;
+    int64_t m_last_arrival_ns = 0; ///< order is kept when the delay falls
+    std::vector<FlowState> m_flows;
+
+    std::vector<std::size_t> m_script; ///< indices of the link's changes, then one more for the end of the warm-up
+    std::size_t m_script_at = 0;
+
+    uint64_t m_buffer_pkts = 0;
+    double m_useful_window_pkts = 0;
+    Measurement m_measurement;
+    TunableTable m_tunables;
+};
+
+} // namespace bbrgym
+
+#endif

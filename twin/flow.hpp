@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// One connection: application, sender, the pipes around the bottleneck, receiver. Plain memory; what happens
+// to it is the engine's.
+#ifndef BBRGYM_TWIN_FLOW_HPP
+#define BBRGYM_TWIN_FLOW_HPP
+
+#include "packet.hpp"
+
+#include "ack_record.hpp"
+#include "receiver.hpp"
+#include "ring.hpp"
+#include "sender.hpp"
+
+#include "random.hpp"
+#include "scenario.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace bbrgym
+{
+
+/** The algorithms of cc/ as a TcpSender wants them. */
+class CcController
+{
+  public:
+    void Init(const cc_params& params, uint64_t rng_seed)
+    {
+        m_params = params;
+        m_rng_seed = rng_seed;
+    }
+    void SetParams(const cc_params& params) { m_params = params; }
+    const cc_params& Params() const { return m_params; }
+
+    const cc_state& State() const { return m_state; }
+    void Start(cc_start start)
+    {
+        start.rng_seed = m_rng_seed;
+        cc_init(&m_state, &m_params, &start);
+    }
+    void OnAck(const cc_sample& sample) { cc_on_ack(&m_state, &m_params, &sample); }
+    void OnLossState(cc_ca_state state, uint32_t in_flight) { cc_on_loss_state(&m_state, &m_params, state, in_flight); }
+    void OnRto(uint32_t prior_in_flight, uint32_t in_flight, uint64_t total_lost)
+    {
+        cc_on_rto(&m_state, &m_params, prior_in_flight, in_flight, total_lost);
+    }
+    void OnRestart(uint64_t now_us, bool app_limited) { cc_on_restart(&m_state, &m_params, now_us, app_limited); }
+    void OnUndo() { cc_on_undo(&m_state, &m_params); }
+
+  private:
+    cc_state m_state{};
+    cc_params m_params{};
+    uint64_t m_rng_seed = 0;
+};
+
+struct FlowState
+{
+    // What stays the same during a run.
+    int64_t access_ns = 0;
+    int64_t return_ns = 0;
+
+    TcpSender<CcController> sender;
+    TcpReceiver receiver;
+    bool is_established = false; ///< at the sender
+    bool is_running = false;     ///< the application is at work
+    uint64_t arrived_pkts = 0;   ///< data, at the receiver
+
+    // The way there, up to the queue, and back.
+    Ring<PacketInPipe> access;
+    Ring<AckInPipe> way_back;
+    Ring<SerialRange> way_back_blocks;
+
+    // When this flow's timers stand in the event queue; NEVER_NS: not. An event at another time is stale.
+    int64_t send_event_ns = NEVER_NS;
+    int64_t timer_event_ns = NEVER_NS;
+    int64_t delayed_ack_event_ns = NEVER_NS;
+    int64_t app_event_ns = NEVER_NS;
+    int64_t syn_event_ns = NEVER_NS;
+
+    // Connecting.
+    int64_t syn_sent_ns = 0;
+    uint32_t syn_count = 0;
+
+    // The application: segments written, ever; those below sender.Board().Next() have been sent.
+    uint64_t written = 0;
+    uint64_t backlog_pkts = 0; ///< bulk: to have unsent after each refill
+    int64_t burst_start_ns = 0;
+    int64_t burst_stop_ns = 0;
+    uint64_t burst_writes = 0;
+    std::optional<Random> random; ///< of the application; there after the reset
+
+    std::size_t max_trace_rows = 0;
+    std::vector<AckRecord> trace;
+
+    bool HasUnsent() const { return written > sender.Board().Next(); }
+};
+
+} // namespace bbrgym
+
+#endif

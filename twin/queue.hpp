@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// The bottleneck's queue under its discipline: drop-tail, RED (Floyd and Jacobson 1993, the classic law with a
+// hard drop above max) or CoDel (RFC 8289). RED and CoDel count as ns-3's do.
+#ifndef BBRGYM_TWIN_QUEUE_HPP
+#define BBRGYM_TWIN_QUEUE_HPP
+
+#include "packet.hpp"
+#include "ring.hpp"
+
+#include "random.hpp"
+#include "scenario.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+
+namespace bbrgym
+{
+
+/** RED's memory. The average is in bytes; it decays while the queue is empty as if small packets had come. */
+class RedState
+{
+  public:
+    RedState(const Red& red, double rate_bps, uint32_t packet_bytes, uint64_t run_seed);
+
+    /** Whether an arriving packet is dropped early. */
+    bool Drops(uint32_t ip_bytes, uint64_t queued_bytes, int64_t now_ns);
+    void FoundEmpty(int64_t now_ns);
+
+  private:
+    void Average(uint64_t queued_bytes, int64_t now_ns);
+    bool DropsByChance(uint32_t ip_bytes);
+
+    Red m_red;
+    double m_packets_per_s;
+    double m_packet_bytes;
+    Random m_random;
+    double m_average_bytes = 0;
+    uint64_t m_bytes_since_drop = 0;
+    bool m_was_below = true; ///< the average was below min when last seen
+    std::optional<int64_t> m_idle_since_ns = 0;
+};
+
+/** CoDel's memory. Time is in units of 1,024 ns, modulo 2^32, as in Linux. */
+class CoDelState
+{
+  public:
+    CoDelState(const CoDel& codel, uint32_t packet_bytes);
+
+    /** Whether a packet that waited so long, with so much behind it, may be dropped now. */
+    bool MayDrop(int64_t waited_ns, uint64_t queued_bytes, int64_t now_ns);
+    /** There was nothing to take. */
+    void FoundEmpty() { m_is_dropping = false; }
+    void NothingBehind() { m_first_above = 0; }
+
+    bool IsDropping() const { return m_is_dropping; }
+    void StopDropping() { m_is_dropping = false; }
+    bool DropIsDue(int64_t now_ns) const;
+    void CountDrop();
+    void ScheduleNextDrop();
+    void StartDropping(int64_t now_ns);
+
+  private:
+    static uint32_t Ticks(int64_t ns) { return static_cast<uint32_t>(static_cast<uint64_t>(ns) >> 10); }
+    uint32_t After(uint32_t ticks) const;
+
+    uint32_t m_target;
+    uint32_t m_interval;
+    uint32_t m_packet_bytes;
+    uint32_t m_first_above = 0; ///< when the delay will have been above target for an interval; 0: it is below
+    uint32_t m_drop_next = 0;
+    uint32_t m_count = 0;
+    uint32_t m_last_count = 0;
+    uint16_t m_inverse_sqrt = UINT16_MAX; ///< 1 / sqrt(count), 0.16 bits
+    bool m_is_dropping = false;
+};
+
+class PacketQueue
+{
+  public:
+    /** Empties it and takes over another link's queue; keeps its memory. */
+    void Reset(const Link& link, uint32_t packet_bytes, uint64_t run_seed);
+
+    /** False if the packet is dropped. */
+    bool Put(const QueuedPacket& packet, int64_t now_ns);
+
+    /** The next packet; those that CoDel drops instead are handed to `dropped`. */
+    template <class OnDrop>
+    std::optional<QueuedPacket> Take(int64_t now_ns, OnDrop&& dropped);
+
+    uint64_t Bytes() const { return m_bytes; }
+    bool Empty() const { return m_packets.empty(); }
+    const Ring<QueuedPacket>& Packets() const { return m_packets; }
+
+  private:
+    std::optional<QueuedPacket> TakeFront();
+    template <class OnDrop>
+    std::optional<QueuedPacket> TakeByCoDel(CoDelState& codel, int64_t now_ns, OnDrop& dropped);
+    bool MayDrop(CoDelState& codel, const std::optional<QueuedPacket>& packet, int64_t now_ns) const;
+
+    Ring<QueuedPacket> m_packets;
+    uint64_t m_bytes = 0;
+    uint64_t m_max_bytes = 0;
+    uint64_t m_max_packets = 0;
+    std::variant<DropTail, RedState, CoDelState> m_discipline;
+};
+
+template <class OnDrop>
+std::optional<QueuedPacket>
+PacketQueue::Take(int64_t now_ns, OnDrop&& dropped)
+{
+    if (auto* codel = std::get_if<CoDelState>(&m_discipline))
+    {
+        return TakeByCoDel(*codel, now_ns, dropped);
+    }
+    if (m_packets.empty())
+    {
+        if (auto* red = std::get_if<RedState>(&m_discipline))
+        {
+            red->FoundEmpty(now_ns);
+        }
+        return std::nullopt;
+    }
+    return TakeFront();
+}
+
+/** RFC 8289, 5.5, in the arrangement of ns-3 and Linux. */
+template <class OnDrop>
+std::optional<QueuedPacket>
+PacketQueue::TakeByCoDel(CoDelState& codel, int64_t now_ns, OnDrop& dropped)
+{
+    std::optional<QueuedPacket> packet = TakeFront();
+    if (!packet)
+    {
+        codel.FoundEmpty();
+        return packet;
+    }
+    const bool may_drop = MayDrop(codel, packet, now_ns);
+    if (codel.IsDropping())
+    {
+        if (!may_drop)
+        {
+            codel.StopDropping();
+        }
+        while (codel.IsDropping() && codel.DropIsDue(now_ns))
+        {
+            codel.CountDrop();
+            dropped(*packet);
+            packet = TakeFront();
+            if (MayDrop(codel, packet, now_ns))
+            {
+                codel.ScheduleNextDrop();
+            }
+            else
+            {
+                codel.StopDropping();
+            }
+        }
+    }
+    else if (may_drop)
+    {
+        dropped(*packet);
+        packet = TakeFront();
+        MayDrop(codel, packet, now_ns);
+        codel.StartDropping(now_ns);
+    }
+    return packet;
+}
+
+} // namespace bbrgym
+
+#endif

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "thread_pool.hpp"
+
+namespace bbrgym
+{
+
+ThreadPool::ThreadPool(std::size_t threads)
+{
+    for (std::size_t i = 1; i < threads; ++i)
+    {
+        m_helpers.emplace_back([this] { Serve(); });
+    }
+}
+
+ThreadPool::~ThreadPool()
+{
+    {
+        const std::lock_guard lock(m_mutex);
+        m_is_ending = true;
+    }
+    m_begin.notify_all();
+    for (std::thread& helper : m_helpers)
+    {
+        helper.join();
+    }
+}
+
+void
+ThreadPool::ForEach(std::size_t count, const std::function<void(std::size_t)>& work)
+{
+    m_work = &work;
+    m_count = count;
+    m_next = 0;
+    m_error = nullptr;
+    {
+        const std::lock_guard lock(m_mutex);
+        m_at_work = m_helpers.size();
+        ++m_round;
+    }
+    m_begin.notify_all();
+    TakePart();
+    std::unique_lock lock(m_mutex);
+    m_end.wait(lock, [this] { return m_at_work == 0; });
+    if (m_error)
+    {
+        std::rethrow_exception(m_error);
+    }
+}
+
+void
+ThreadPool::Serve()
+{
+    for (uint64_t round = 1;; ++round)
+    {
+        {
+            std::unique_lock lock(m_mutex);
+            m_begin.wait(lock, [this, round] { return m_is_ending || m_round >= round; });
+            if (m_is_ending)
+            {
+                return;
+            }
+        }
+        TakePart();
+        const std::lock_guard lock(m_mutex);
+        if (--m_at_work == 0)
+        {
+            m_end.notify_one();
+        }
+    }
+}
+
+void
+ThreadPool::TakePart()
+{
+    for (std::size_t index = m_next++; index < m_count; index = m_next++)
+    {
+        try
+        {
+            (*m_work)(index);
+        }
+        catch (...)
+        {
+            const std::lock_guard lock(m_mutex);
+            if (!m_error || index < m_error_index)
+            {
+                m_error = std::current_exception();
+                m_error_index = index;
+            }
+        }
+    }
+}
+
+} // namespace bbrgym

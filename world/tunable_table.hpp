@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// The caller's table of tunables [flows, tunables], NaN where a flow's algorithm has not that tunable: shown
+// at the begin of a run, read again before each interval.
+#ifndef BBRGYM_WORLD_TUNABLE_TABLE_HPP
+#define BBRGYM_WORLD_TUNABLE_TABLE_HPP
+
+#include "params.hpp"
+#include "scenario.hpp"
+
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace bbrgym
+{
+
+class TunableTable
+{
+  public:
+    /** A flow's variant; -1: it runs something that has no tunables. */
+    static constexpr int NO_VARIANT = -1;
+
+    /** Of no flow yet; forgets earlier ones. */
+    void Reset() { m_flows.clear(); }
+    void AddFlow(int variant, const cc_params& params) { m_flows.push_back({variant, params}); }
+
+    /** Writes what is in force. */
+    void Show(std::span<double> table);
+
+    /**
+     * What the caller changed in the table, as flows with their new parameters: all of it, or std::invalid_argument
+     * if any of it is wrong. `scenario` is for the names in the message.
+     */
+    const std::vector<std::pair<std::size_t, cc_params>>& Changes(std::span<const double> table, const Scenario& scenario);
+
+  private:
+    struct FlowRow
+    {
+        int variant;
+        cc_params params;
+    };
+
+    std::vector<FlowRow> m_flows;
+    std::vector<double> m_shown;
+    std::vector<std::pair<std::size_t, cc_params>> m_changes;
+};
+
+/** The parameters of a flow that runs `variant`: its preset, with the flow's own tunables. ScenarioError at `path`. */
+cc_params ParamsOf(const Flow& flow, int variant, const std::string& path);
+
+} // namespace bbrgym
+
+#endif
