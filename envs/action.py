@@ -19,7 +19,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.tunables import TUNABLES, VARIANTS
+from bbrgym.tunables import TUNABLES, VARIANTS, Tunable
 from bbrgym.worlds import Table
 
 Action = NDArray[np.float32]
@@ -55,18 +55,7 @@ class TunablesAction:
                 raise ConfigError(f"tunables: {name!r} is not one of {variant}'s: {nearest(name, preset)}")
         if not self.names or len(set(self.names)) < len(self.names):
             raise ConfigError(f"tunables: {list(self.names)}, allowed is a non-empty list without repetition")
-        declared = [TUNABLES[name] for name in self.names]
-        self._low = np.array([tunable.low for tunable in declared])
-        self._high = np.array([tunable.high for tunable in declared])
-        whole = [tunable.unit in _WHOLE_NUMBERS for tunable in declared]
-        log = [tunable.scale == "log" and not is_whole for tunable, is_whole in zip(declared, whole, strict=True)]
-        self._whole, self._log = np.flatnonzero(whole), np.flatnonzero(log)
-        #: By an upper bound's coordinate: the one of its lower bound, if any, and that one's preset.
-        self._bounded = {
-            self.names.index(upper): (self.names.index(lower) if lower in self.names else None, preset[lower])
-            for upper, lower in NOT_BELOW.items()
-            if upper in self.names
-        }
+        self._sort(preset)
         self.space = spaces.Box(-1.0, 1.0, (len(self.names),), np.float32)
         self.default = self.from_values(preset)
 
@@ -92,53 +81,51 @@ class TunablesAction:
         """
         if np.shape(actions)[-1:] != self.space.shape or not np.all(np.abs(actions) <= 1.0):
             raise self.refusal(actions)
-        part = (np.asarray(actions, np.float64) + 1.0) / 2.0
-        low, high, log, whole = self._low, self._high, self._log, self._whole
-        values = low + (high - low) * part
-        if log.size:
-            values[..., log] = low[log] * np.power(high[log] / low[log], part[..., log])
-        if whole.size:
-            count = high[whole] - low[whole] + 1.0
-            values[..., whole] = low[whole] + np.maximum(np.ceil(part[..., whole] * count) - 1.0, 0.0)
+        shape = np.shape(actions)
+        part = np.asarray(actions, np.float64).reshape(-1, shape[-1]).T[self._order]
+        part += 1.0
+        part /= 2.0
+        values = self._low + self._span * part
+        log, whole = self._log, self._whole
+        values[log] = self._low[log] * np.power(self._high[log] / self._low[log], part[log])
+        count = self._span[whole] + 1.0
+        values[whole] = self._low[whole] + np.maximum(np.ceil(part[whole] * count) - 1.0, 0.0)
         for i in self._bounded:
-            least = self._least(i, values)
-            if i in log:
-                values[..., i] = least * np.power(high[i] / least, part[..., i])
-            else:
-                values[..., i] = least + (high[i] - least) * part[..., i]
-            np.maximum(values[..., i], least, out=values[..., i])
-        return _within(values, low, high)  # the ends exactly, whatever the rounding
+            low, high = self._least(i, values), self._high[i]
+            is_log = i < log.stop
+            values[i] = low * np.power(high / low, part[i]) if is_log else low + (high - low) * part[i]
+            np.maximum(values[i], low, out=values[i])
+        np.minimum(np.maximum(values, self._low, out=values), self._high, out=values)  # the ends exactly
+        return np.ascontiguousarray(values[self._as_asked].T).reshape(shape)
 
     def actions(self, values: Table) -> Action:
         """The actions that give settings (to float32): [..., tunables] both."""
-        low, high, log, whole = self._low, self._high, self._log, self._whole
-        part = (values - low) / (high - low)
-        if log.size:
-            part[..., log] = np.log(values[..., log] / low[log]) / np.log(high[log] / low[log])
-        if whole.size:
-            part[..., whole] = (values[..., whole] - low[whole] + 0.5) / (high[whole] - low[whole] + 1.0)
+        x = values.reshape(-1, values.shape[-1]).T[self._order]
+        log, whole = self._log, self._whole
+        part = (x - self._low) / self._span
+        part[log] = np.log(x[log] / self._low[log]) / np.log(self._high[log] / self._low[log])
+        part[whole] = (x[whole] - self._low[whole] + 0.5) / (self._span[whole] + 1.0)
         for i in self._bounded:
-            least = self._least(i, values)
-            if i in log:
-                above, span = np.log(values[..., i] / least), np.log(high[i] / least)
-            else:
-                above, span = values[..., i] - least, high[i] - least
-            part[..., i] = above / np.where(span > 0.0, span, 1.0)
-        return (2.0 * _within(part, 0.0, 1.0) - 1.0).astype(np.float32)
+            low, high = self._least(i, x), self._high[i]
+            is_log = i < log.stop
+            above, span = (np.log(x[i] / low), np.log(high / low)) if is_log else (x[i] - low, high - low)
+            part[i] = above / np.where(span > 0.0, span, 1.0)
+        np.minimum(np.maximum(part, 0.0, out=part), 1.0, out=part)
+        return (2.0 * part[self._as_asked].T - 1.0).astype(np.float32, order="C").reshape(values.shape)
 
     def in_force(self, actions: Action, values: Table) -> Action:
         """The actions with each whole number's coordinate in the middle of its part; values: what they mean."""
         settings = np.array(actions, np.float32)
-        whole = self._whole
-        if whole.size:
-            low, high = self._low[whole], self._high[whole]
-            settings[..., whole] = 2.0 * (values[..., whole] - low + 0.5) / (high - low + 1.0) - 1.0
+        columns, whole = self._order[self._whole], self._whole
+        if columns:
+            part = (values[..., columns] - self._low[whole, 0] + 0.5) / (self._span[whole, 0] + 1.0)
+            settings[..., columns] = 2.0 * part - 1.0
         return settings
 
     def _least(self, i: int, values: Table) -> Table:
         """What leaves an upper bound where its lower bound is, or where that one's preset is if it is not set."""
         lower, preset = self._bounded[i]
-        least: Table = np.maximum(self._low[i], preset if lower is None else values[..., lower])
+        least: Table = np.maximum(self._low[i], preset if lower is None else values[lower])
         return least
 
     def refusal(self, action: object) -> ConfigError:
@@ -148,8 +135,26 @@ class TunablesAction:
             "gymnasium.wrappers.ClipAction makes them so"
         )
 
+    def _sort(self, preset: Mapping[str, float]) -> None:
+        """Puts together what is computed alike: on a log scale, linear, whole numbers. A row for each from here on."""
+        kinds = {name: _kind(TUNABLES[name]) for name in self.names}
+        ordered = sorted(self.names, key=kinds.__getitem__)
+        self._order = [self.names.index(name) for name in ordered]
+        self._as_asked = [ordered.index(name) for name in self.names]
+        ends = [sum(kind <= last for kind in kinds.values()) for last in range(3)]
+        self._log, self._whole = slice(0, ends[0]), slice(ends[1], ends[2])
+        self._low = np.array([[TUNABLES[name].low] for name in ordered])
+        self._high = np.array([[TUNABLES[name].high] for name in ordered])
+        self._span = self._high - self._low
+        #: By an upper bound's row: the one of its lower bound, if any, and that one's preset.
+        self._bounded = {
+            ordered.index(upper): (ordered.index(lower) if lower in ordered else None, preset[lower])
+            for upper, lower in NOT_BELOW.items()
+            if upper in ordered
+        }
 
-def _within(values: Table, low: Table | float, high: Table | float) -> Table:
-    """Quicker than np.clip."""
-    within: Table = np.minimum(np.maximum(values, low), high)
-    return within
+
+def _kind(tunable: Tunable) -> int:
+    if tunable.unit in _WHOLE_NUMBERS:
+        return 2
+    return 0 if tunable.scale == "log" else 1

@@ -307,7 +307,7 @@ class TuneBatch:
         """Where the learner flows are in the worlds' arrays."""
         worlds = self._worlds()
         rows = self._learner_flows + worlds.flow_capacity * np.arange(self._n)[:, None]
-        self._rows = rows.ravel()
+        self._rows = rows.T.copy()
         cells = (rows * len(worlds.tunable_names))[:, :, None] + self._columns
         self._cells = cells.ravel()
 
@@ -317,10 +317,10 @@ class TuneBatch:
         self._worlds().tunables.reshape(-1)[self._cells] = every.reshape(-1)
 
     def _learner_stats(self, indices: Sequence[int] | None = None) -> Table:
-        """Measurements of the learner flows of (some of) the environments: [fields, environments * learners]."""
+        """Measurements of the learner flows of (some of) the environments: [fields, learners * environments]."""
         stats = self._worlds().flow_stats
-        rows = self._rows if indices is None else self._rows.reshape(self._n, -1)[indices].ravel()
-        by_flow: Table = stats.reshape(-1, stats.shape[-1]).take(rows, axis=0)
+        rows = self._rows if indices is None else self._rows[:, indices]
+        by_flow: Table = stats.reshape(-1, stats.shape[-1]).take(rows.ravel(), axis=0)
         return np.ascontiguousarray(by_flow.T)
 
     def _view(self, learners: Table, settings: Action) -> Observation:
@@ -328,12 +328,12 @@ class TuneBatch:
 
     def _interval(self, learners: Table, moved: Action) -> Interval:
         worlds = self._worlds()
-        by_flow = learners.reshape(len(learners), self._n, self._learners)
+        by_flow = learners.reshape(len(learners), self._learners, self._n)
         return Interval(
             learners=dict(zip(worlds.flow_fields, by_flow, strict=True)),
-            flows=dict(zip(worlds.flow_fields, worlds.flow_stats.transpose(2, 0, 1), strict=True)),
-            base_rtt_ms=self._base_rtt_ms,
-            moved=moved,
+            flows=dict(zip(worlds.flow_fields, worlds.flow_stats.T, strict=True)),
+            base_rtt_ms=self._base_rtt_ms.T,
+            moved=moved.T,
         )
 
     def _new_history(self, index: int) -> History:

@@ -128,7 +128,7 @@ class SenderObservation:
 
         Args:
             fields: names of the measurements.
-            flows: measurements of the learner flows, [fields, N * flows].
+            flows: measurements, [fields, flows * N]: those of all first learner flows, of all second ones, and so on.
             settings: in force, as actions: [N, tunables].
         """
         n = len(settings)
@@ -136,16 +136,20 @@ class SenderObservation:
             self._find(fields)
         x, divisor = flows[self._rows], flows[self._divisors]
         x[self._divided] /= np.where(divisor > 0.0, divisor, np.inf)
-        log, linear, within = x[self._log], x[self._linear], x[self._within]
         part = np.empty(x.shape, np.float32)
-        part[self._log] = np.log(np.maximum(log / self._low[self._log], 1.0)) / self._log_range
-        part[self._linear] = (linear - self._low[self._linear]) / self._linear_range
+        log, linear, within = x[self._log], x[self._linear], x[self._within]
+        log /= self._low[self._log]
+        np.log(np.maximum(log, 1.0, out=log), out=log)
+        log *= self._per_log
+        np.minimum(log, 1.0, out=part[self._log], casting="same_kind")
+        linear -= self._low[self._linear]
+        linear *= self._per_linear
+        np.minimum(np.maximum(linear, 0.0, out=linear), 1.0, out=part[self._linear], casting="same_kind")
         part[self._within] = (self._low[self._within] <= within) & (within <= self._high[self._within])
-        np.minimum(np.maximum(part, 0.0, out=part), 1.0, out=part)
         view = np.empty((n, self.width), np.float32)
-        by_flow = part[self._as_asked].reshape(len(self.features), n, self._flows)
+        by_flow = part[self._as_asked].reshape(len(self.features), self._flows, n)
         numbers = len(self.features) * self._flows
-        view[:, :numbers].reshape(n, self._flows, len(self.features))[:] = by_flow.transpose(1, 2, 0)
+        view[:, :numbers].reshape(n, self._flows, len(self.features))[:] = by_flow.transpose(2, 1, 0)
         view[:, numbers:] = (settings + 1.0) / 2.0
         return view
 
@@ -167,8 +171,8 @@ class SenderObservation:
         self._linear, self._within = slice(ends[1], ends[3]), slice(ends[3], ends[4])
         self._low = np.array([[feature.low] for feature in self._sorted]).reshape(-1, 1)
         self._high = np.array([[feature.high] for feature in self._sorted]).reshape(-1, 1)
-        self._log_range = np.log(self._high[self._log] / self._low[self._log])
-        self._linear_range = self._high[self._linear] - self._low[self._linear]
+        self._per_log = 1.0 / np.log(self._high[self._log] / self._low[self._log])
+        self._per_linear = 1.0 / (self._high[self._linear] - self._low[self._linear])
 
 
 class Stack:

@@ -21,6 +21,7 @@ from bbrgym.envs.action import Action
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.worlds import Table
 
+_FEW = 16  # rows, from which on a loop over them is slower
 _FLOOR_LOG2 = -6.0  # nothing delivered counts as 1/64 of the fair share; an RTT of 64 times the base as the worst
 
 
@@ -29,10 +30,10 @@ class Interval:
     """What the terms are computed from: one interval of N environments with L learner flows and at most F flows each.
 
     Attributes:
-        learners: measurements of the learner flows by field, [N, L].
-        flows: measurements of all flows by field, [N, F]; NaN where an environment has no such flow.
-        base_rtt_ms: propagation both ways, of the learner flows: [N, L].
-        moved: distance that each coordinate of the action moved, [N, tunables].
+        learners: measurements of the learner flows by field, [L, N].
+        flows: measurements of all flows by field, [F, N]; NaN where an environment has no such flow.
+        base_rtt_ms: propagation both ways, of the learner flows: [L, N].
+        moved: distance that each coordinate of the action moved, [tunables, N].
     """
 
     learners: Mapping[str, Table]
@@ -41,9 +42,9 @@ class Interval:
     moved: Action
 
     @cached_property
-    def is_active(self) -> NDArray[np.bool_]:
-        """Which learner flows count: [N, L]."""
-        return self.learners["active"] > 0.0
+    def is_active(self) -> Table:
+        """1 for the learner flows that count, else 0: [L, N]."""
+        return np.where(self.learners["active"] > 0.0, 1.0, 0.0)
 
     @cached_property
     def active_learners(self) -> Table:
@@ -51,13 +52,18 @@ class Interval:
         return _sum(self.is_active)
 
     def mean(self, values: Table) -> Table:
-        """Over the active learner flows, 0 without one: [N, L] -> [N]."""
-        return _sum(np.where(self.is_active, values, 0.0)) / np.maximum(self.active_learners, 1.0)
+        """Over the active learner flows, 0 without one: [L, N] -> [N]."""
+        return _sum(values * self.is_active) / np.maximum(self.active_learners, 1.0)
 
 
-def _sum(values: NDArray[Any]) -> Table:
-    """Over the last axis, one after the other: the same to the bit whatever lies beside it, or behind it as zeros."""
-    total: Table = np.add.accumulate(values, axis=-1, dtype=np.float64)[..., -1]
+def _sum(rows: Table) -> Table:
+    """One row after the other: the same to the bit whatever stands beside it, or behind it as zeros."""
+    if len(rows) > _FEW:
+        total: Table = np.add.accumulate(rows, axis=0)[-1]
+        return total
+    total = rows[0].astype(np.float64)
+    for row in rows[1:]:
+        total += row
     return total
 
 
@@ -67,7 +73,7 @@ def throughput(interval: Interval) -> Table:
     is_known = fair_share_mbps > 0.0
     ratios = interval.learners["goodput_mbps"] / np.where(is_known, fair_share_mbps, 1.0)
     mean = interval.mean(np.log2(np.maximum(ratios, 2.0**_FLOOR_LOG2)))
-    return np.where((is_known | ~interval.is_active).all(axis=-1), mean, 0.0)
+    return np.where((is_known >= interval.is_active).all(axis=0), mean, 0.0)
 
 
 def delay(interval: Interval) -> Table:
@@ -94,8 +100,7 @@ def fairness(interval: Interval) -> Table:
 
 def change(interval: Interval) -> Table:
     """How far the controller moved its knobs."""
-    mean: Table = _sum(interval.moved) / interval.moved.shape[-1]
-    return 0.0 - mean / 2.0
+    return 0.0 - _sum(interval.moved) / (2.0 * len(interval.moved))
 
 
 @dataclass(frozen=True)
@@ -144,7 +149,8 @@ class Reward:
 
     def total(self, terms: Mapping[str, Table]) -> Table:
         """Their weighted sum: [N]."""
-        total = np.zeros(len(next(iter(terms.values()))))
-        for name, values in terms.items():
-            total += self.weights[name] * values
+        weighted = [self.weights[name] * values for name, values in terms.items()]
+        total = weighted[0]
+        for values in weighted[1:]:
+            total += values
         return total

@@ -24,6 +24,11 @@ def view(features, **values):
     return observation.view(NAMES, stats_of(**values).T, np.zeros((1, 0), np.float32))[0].tolist()
 
 
+def fields_first(stats, n):
+    """Of n environments' flows, one after the other: the fields of all first flows, of all second ones, ..."""
+    return np.ascontiguousarray(stats.reshape(n, -1, len(NAMES)).transpose(2, 1, 0)).reshape(len(NAMES), -1)
+
+
 def test_features_are_declared_soundly():
     assert len({feature.name for feature in FEATURES}) == len(FEATURES)
     for feature in FEATURES:
@@ -70,9 +75,9 @@ def test_any_stats_give_an_observation_in_bounds(stats, stack):
 )
 def test_each_of_many_is_seen_as_if_it_were_alone(stats, settings):
     observation = SenderObservation(2, 3)
-    together = observation.view(NAMES, np.ascontiguousarray(stats.T), settings)
+    together = observation.view(NAMES, fields_first(stats, 5), settings)
     for i in range(5):
-        alone = observation.view(NAMES, np.ascontiguousarray(stats[2 * i : 2 * i + 2].T), settings[i : i + 1])
+        alone = observation.view(NAMES, fields_first(stats[2 * i : 2 * i + 2], 1), settings[i : i + 1])
         assert alone[0].tobytes() == together[i].tobytes()
 
 

@@ -21,14 +21,14 @@ def interval(
         "dropped_pkts": np.full(flows, dropped),
         "sent_pkts": np.full(flows, sent),
     }
-    stats = {name: np.array([values], float) for name, values in stats.items()}
+    stats = {name: np.array(values, float)[:, None] for name, values in stats.items()}
     learners = list(range(flows) if learners is None else learners)
     base = np.full(flows, 10.0) if base is None else np.array(base, float)
     return Interval(
-        learners={name: values[:, learners] for name, values in stats.items()},
+        learners={name: values[learners] for name, values in stats.items()},
         flows=stats,
-        base_rtt_ms=base[None, learners],
-        moved=np.array([moved], np.float32),
+        base_rtt_ms=base[learners, None],
+        moved=np.array(moved, np.float32)[:, None],
     )
 
 
@@ -112,7 +112,7 @@ def test_the_total_is_the_weighted_sum(weights):
 
 
 def padded(table, flows):
-    return {name: np.pad(v, ((0, 0), (0, flows)), constant_values=np.nan) for name, v in table.items()}
+    return {name: np.pad(v, ((0, flows), (0, 0)), constant_values=np.nan) for name, v in table.items()}
 
 
 @given(st.data(), st.integers(1, 5), st.integers(2, 9), st.integers(0, 3))
@@ -120,20 +120,20 @@ def test_each_of_many_is_paid_as_if_it_were_alone(data, learners, n, absent):
     """Beside others, and where others have more flows."""
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     names = ("active", "goodput_mbps", "fair_share_mbps", "rtt_mean_ms", "dropped_pkts", "sent_pkts")
-    flows = {name: np.exp(rng.normal(0, 3, (n, learners + 1))) for name in names}
-    flows["active"] = rng.integers(0, 2, (n, learners + 1)).astype(float)
+    flows = {name: np.exp(rng.normal(0, 3, (learners + 1, n))) for name in names}
+    flows["active"] = rng.integers(0, 2, (learners + 1, n)).astype(float)
     whole = {
-        "learners": {name: np.ascontiguousarray(values[:, 1:]) for name, values in flows.items()},
-        "base_rtt_ms": rng.uniform(1, 9, (n, learners)),
-        "moved": rng.uniform(0, 2, (n, 4)).astype(np.float32),
+        "learners": {name: np.ascontiguousarray(values[1:]) for name, values in flows.items()},
+        "base_rtt_ms": rng.uniform(1, 9, (learners, n)),
+        "moved": rng.uniform(0, 2, (4, n)).astype(np.float32),
     }
     reward = Reward(dict.fromkeys(TERMS, 1.0 / 3.0))
     together = reward.terms(Interval(flows=padded(flows, absent), **whole))
     for i in range(n):
         one = {
-            key: {name: v[i : i + 1].copy() for name, v in values.items()}
+            key: {name: v[:, i : i + 1].copy() for name, v in values.items()}
             if isinstance(values, dict)
-            else values[i : i + 1].copy()
+            else values[:, i : i + 1].copy()
             for key, values in (whole | {"flows": flows}).items()
         }
         alone = reward.terms(Interval(**one))
