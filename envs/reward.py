@@ -12,10 +12,8 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bbrgym.envs.action import Action
 from bbrgym.errors import ConfigError, nearest
