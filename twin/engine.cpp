@@ -341,10 +341,22 @@ Engine::ReachReceiver()
     {
         SendAck(packet.flow);
     }
-    else if (state.delayed_ack_event_ns == NEVER_NS)
+    else
+    {
+        state.delayed_ack_order = Order(SourceOf(packet.flow, DELAYED_ACK));
+        ArmDelayedAck(packet.flow);
+    }
+}
+
+/** An event that waits already comes first and is then put off to the new deadline. */
+void
+Engine::ArmDelayedAck(std::size_t flow)
+{
+    FlowState& state = m_flows[flow];
+    if (state.delayed_ack_event_ns == NEVER_NS)
     {
         state.delayed_ack_event_ns = state.receiver.DelayedAckDeadlineNs();
-        Put(state.delayed_ack_event_ns, SourceOf(packet.flow, DELAYED_ACK));
+        m_events.Put({state.delayed_ack_event_ns, state.delayed_ack_order});
     }
 }
 
@@ -357,10 +369,9 @@ Engine::AnswerDelayed(std::size_t flow)
     {
         SendAck(flow);
     }
-    else if (deadline_ns != NEVER_NS) // another segment waits since
+    else if (deadline_ns != NEVER_NS)
     {
-        state.delayed_ack_event_ns = deadline_ns;
-        Put(deadline_ns, SourceOf(flow, DELAYED_ACK));
+        ArmDelayedAck(flow);
     }
 }
 

@@ -120,6 +120,7 @@ class Engine : public MeasuredWorld
     void SendAck(std::size_t flow);
     void SendSynAck(std::size_t flow);
     void ReachSender(std::size_t flow);
+    void ArmDelayedAck(std::size_t flow);
     void AnswerDelayed(std::size_t flow);
 
     // The sender.

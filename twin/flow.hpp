@@ -76,6 +76,7 @@ struct FlowState
     int64_t send_event_ns = NEVER_NS;
     int64_t timer_event_ns = NEVER_NS;
     int64_t delayed_ack_event_ns = NEVER_NS;
+    uint64_t delayed_ack_order = 0; ///< of the deadline in force
     int64_t app_event_ns = NEVER_NS;
     int64_t syn_event_ns = NEVER_NS;
 

@@ -16,7 +16,7 @@ from bbrgym.worlds.layout import Table
 from bbrgym.worlds.local import LocalWorld
 from bbrgym.worlds.process import WorkerWorld
 from bbrgym.worlds.vector import EngineWorlds, LoopedWorlds, VectorWorld
-from bbrgym.worlds.world import World
+from bbrgym.worlds.world import Snapshot, World
 
 if TYPE_CHECKING:
     from typing import Any
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Isolation",
+    "Snapshot",
     "Table",
     "VectorWorld",
     "World",

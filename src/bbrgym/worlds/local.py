@@ -51,6 +51,15 @@ class LocalWorld(World):
             self._simulation.summary(self._tables.flow_summary, self._tables.link_summary)
         return self._tables.flow_summary.copy(), self._tables.link_summary.copy()
 
+    def _save(self) -> Any:
+        return self._simulation.save() if hasattr(self._simulation, "save") else super()._save()
+
+    def _restore(self, state: Any) -> None:
+        if not hasattr(self._engine.Simulation, "restore"):
+            super()._restore(state)
+        self._reset()
+        self._simulation.restore(state)
+
     def _close(self) -> None:
         if self._simulation is not None:
             self._simulation.close()

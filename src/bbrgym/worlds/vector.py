@@ -9,7 +9,6 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NoReturn
 
@@ -22,18 +21,9 @@ from bbrgym.scenario_files import load_scenario
 from bbrgym.tunables import TUNABLES
 from bbrgym.worlds.errors import WorldError
 from bbrgym.worlds.layout import FIELD_LISTS, Table
-from bbrgym.worlds.world import World, check_seed, field_names
+from bbrgym.worlds.world import Snapshot, World, check_seed, field_names
 
 Flags = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class VectorSnapshot:
-    """One world's state as `VectorWorld.save` took it; opaque."""
-
-    state: Any
-    scenario: Scenario
-    seed: int
 
 
 class VectorWorld(ABC):
@@ -147,16 +137,20 @@ class VectorWorld(ABC):
         self._refuse_unless_running(index)
         return self._summary(index)
 
-    def save(self, index: int) -> VectorSnapshot:
-        """A world's state, to be restored into any world of this vector."""
+    def save(self, index: int) -> Snapshot:
+        """A world's run as it is now; see `World.save`."""
         self._refuse_unless_running(index)
-        return VectorSnapshot(self._save(index), self.scenarios[index], self.seeds[index])
+        return self._save(index)
 
-    def restore(self, index: int, snapshot: VectorSnapshot) -> None:
-        """Puts a world, and its rows of the arrays, into a saved state."""
-        self._refuse_unless_running(index)
+    def restore(self, index: int, snapshot: Snapshot) -> None:
+        """Continues a world from a snapshot, of any world of the same kind; see `World.restore`."""
+        self._refuse_if_closed()
+        if snapshot.world != self._name:
+            raise ConfigError(f"snapshot: of a {snapshot.world!r} world, allowed is one of {self._name!r}")
+        self.reserve(flows_of(snapshot.scenario))
         self._restore(index, snapshot)
         self.scenarios[index], self.seeds[index] = snapshot.scenario, snapshot.seed
+        self._is_running[index] = True
 
     def reserve(self, flow_capacity: int) -> None:
         """Makes room for more flows, if need be: the arrays are new ones, the runs go on."""
@@ -200,11 +194,11 @@ class VectorWorld(ABC):
         """Arrays of their own."""
 
     @abstractmethod
-    def _save(self, index: int) -> Any:
-        """Whatever `_restore` understands."""
+    def _save(self, index: int) -> Snapshot:
+        """The run as it is now."""
 
     @abstractmethod
-    def _restore(self, index: int, snapshot: VectorSnapshot) -> None:
+    def _restore(self, index: int, snapshot: Snapshot) -> None:
         """Back to it."""
 
     @abstractmethod
@@ -302,11 +296,11 @@ class LoopedWorlds(VectorWorld):
     def _summary(self, index: int) -> tuple[Table, Table]:
         return self._worlds[index].summary()
 
-    def _save(self, index: int) -> Any:
+    def _save(self, index: int) -> Snapshot:
         return self._worlds[index].save()
 
-    def _restore(self, index: int, snapshot: VectorSnapshot) -> None:
-        self._worlds[index].restore(snapshot.state)
+    def _restore(self, index: int, snapshot: Snapshot) -> None:
+        self._worlds[index].restore(snapshot)
         self._show_run(index)
 
     def _lay_out(self) -> None:
@@ -393,11 +387,12 @@ class EngineWorlds(VectorWorld):
         self._vector.summary(index, flows, link)
         return flows, link
 
-    def _save(self, index: int) -> Any:
-        return self._vector.save(index)
+    def _save(self, index: int) -> Snapshot:
+        return Snapshot(self._name, self._vector.save(index), self.scenarios[index], self.seeds[index])
 
-    def _restore(self, index: int, snapshot: VectorSnapshot) -> None:
+    def _restore(self, index: int, snapshot: Snapshot) -> None:
         self._vector.restore(index, snapshot.state)
+        self._is_loaded[index] = True
 
     def _lay_out(self) -> None:
         running = {index: self._vector.save(index) for index in np.flatnonzero(self._is_running).tolist()}

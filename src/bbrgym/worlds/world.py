@@ -7,6 +7,7 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NoReturn
 
@@ -25,6 +26,23 @@ _MAX_SEED = 2**63 - 1
 
 TUNABLE_COLUMNS = {name: column for column, name in enumerate(TUNABLES)}
 """Of the worlds' tables of tunables."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A run at one moment; made by `World.save`, for `World.restore`. Keeps its value whatever the run does.
+
+    Attributes:
+        world: the world's registered name.
+        state: the engine's own; opaque.
+        scenario: what runs.
+        seed: of the run.
+    """
+
+    world: str
+    state: Any
+    scenario: Scenario
+    seed: int
 
 
 class World(ABC):
@@ -122,6 +140,28 @@ class World(ABC):
         self._refuse_unless_running()
         return self._summary()
 
+    def save(self) -> Snapshot:
+        """The run as it is now, to come back to any number of times.
+
+        Raises:
+            ConfigError: this world cannot be saved; the twin in this process can.
+        """
+        self._refuse_unless_running()
+        return Snapshot(self._name, self._save(), self._scenario, self._seed)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continues from a snapshot of a world of the same kind, its scenario and seed included, bit for bit.
+
+        Raises:
+            ConfigError: the snapshot is another kind of world's.
+        """
+        self._refuse_if_closed()
+        if snapshot.world != self._name:
+            raise ConfigError(f"snapshot: of a {snapshot.world!r} world, allowed is one of {self._name!r}")
+        self._take(snapshot.scenario, snapshot.seed)
+        self._restore(snapshot.state)
+        self._is_running = True
+
     def close(self) -> None:
         """Ends the simulation and frees all it holds; again is harmless."""
         self._is_running = False
@@ -214,6 +254,14 @@ class World(ABC):
     @abstractmethod
     def _close(self) -> None:
         """Frees the run and what it ran in; may come twice."""
+
+    def _save(self) -> Any:
+        """The engine's state; for a world that can."""
+        raise ConfigError(f"save: {self!r} cannot; allowed are worlds in this process whose engine can: twin")
+
+    def _restore(self, state: Any) -> None:
+        """Takes over a state of _save, and hands the tables to `_show`."""
+        raise ConfigError(f"restore: {self!r} cannot; allowed are worlds in this process whose engine can: twin")
 
     def _take_fields(
         self,
