@@ -103,12 +103,8 @@ static inline void cubic_avoid_congestion(struct cc_state *state, const struct c
 
 static inline void cubic_on_ack(struct cc_state *state, const struct cc_sample *rs)
 {
-    bool slow_start_after_timeout = rs->ca_state == CC_CA_LOSS && rs->acked_pkts > 0;
-    uint32_t acked_pkts = rs->acked_pkts;
+    uint32_t acked_pkts = reno_slow_start(state, reno_growth_pkts(rs));
 
-    if (!reno_may_grow(rs) && !slow_start_after_timeout)
-        return;
-    acked_pkts = reno_slow_start(state, acked_pkts);
     if (acked_pkts > 0)
         cubic_avoid_congestion(state, rs, acked_pkts);
 }

@@ -37,19 +37,18 @@ static inline void reno_avoid_congestion(struct cc_state *state, uint32_t acked_
     state->reno_credit_pkts = (uint32_t)(credit % per);
 }
 
-static inline bool reno_may_grow(const struct cc_sample *rs)
+/* The acknowledged packets that may grow the window; after a timeout all, for slow start begins anew. */
+static inline uint32_t reno_growth_pkts(const struct cc_sample *rs)
 {
-    return rs->acked_pkts > 0 && rs->is_cwnd_limited && rs->ca_state < CC_CA_CWR;
+    bool is_held_back = rs->is_cwnd_limited && rs->ca_state < CC_CA_CWR;
+
+    return is_held_back || rs->ca_state == CC_CA_LOSS ? rs->acked_pkts : 0;
 }
 
 static inline void reno_on_ack(struct cc_state *state, const struct cc_sample *rs)
 {
-    bool slow_start_after_timeout = rs->ca_state == CC_CA_LOSS && rs->acked_pkts > 0;
-    uint32_t acked_pkts = rs->acked_pkts;
+    uint32_t acked_pkts = reno_slow_start(state, reno_growth_pkts(rs));
 
-    if (!reno_may_grow(rs) && !slow_start_after_timeout)
-        return;
-    acked_pkts = reno_slow_start(state, acked_pkts);
     if (acked_pkts > 0)
         reno_avoid_congestion(state, acked_pkts, state->cwnd_pkts);
 }
