@@ -111,7 +111,8 @@ class TunablesAction:
             above, span = (np.log(x[i] / low), np.log(high / low)) if is_log else (x[i] - low, high - low)
             part[i] = above / np.where(span > 0.0, span, 1.0)
         np.minimum(np.maximum(part, 0.0, out=part), 1.0, out=part)
-        return (2.0 * part[self._as_asked].T - 1.0).astype(np.float32, order="C").reshape(values.shape)
+        actions: Action = (2.0 * part[self._as_asked].T - 1.0).astype(np.float32, order="C").reshape(values.shape)
+        return actions
 
     def in_force(self, actions: Action, values: Table) -> Action:
         """The actions with each whole number's coordinate in the middle of its part; values: what they mean."""

@@ -12,8 +12,10 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bbrgym.envs.action import Action
 from bbrgym.errors import ConfigError, nearest
@@ -54,10 +56,10 @@ class Interval:
         return _sum(values * self.is_active) / np.maximum(self.active_learners, 1.0)
 
 
-def _sum(rows: Table) -> Table:
+def _sum(rows: NDArray[Any]) -> Table:
     """One row after the other: the same to the bit whatever stands beside it, or behind it as zeros."""
     if len(rows) > _FEW:
-        total: Table = np.add.accumulate(rows, axis=0)[-1]
+        total: Table = np.add.accumulate(rows, axis=0, dtype=np.float64)[-1]
         return total
     total = rows[0].astype(np.float64)
     for row in rows[1:]:
