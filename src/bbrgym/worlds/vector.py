@@ -290,8 +290,11 @@ class LoopedWorlds(VectorWorld):
                 run(index)
         else:
             list(self._pool.map(run, indices))
-        if errors:
-            raise errors[0]
+        try:
+            if errors:
+                raise errors[0]
+        finally:
+            errors.clear()  # an error that its own traceback holds would keep the worlds
 
     def _summary(self, index: int) -> tuple[Table, Table]:
         return self._worlds[index].summary()
@@ -309,8 +312,8 @@ class LoopedWorlds(VectorWorld):
             self._show_run(index)
 
     def _close(self) -> None:
-        for world in self._worlds:
-            world.close()
+        while self._worlds:
+            self._worlds.pop().close()
         if self._pool is not None:
             self._pool.shutdown()
 
