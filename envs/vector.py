@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from bbrgym.envs.action import Action
-from bbrgym.envs.batch import Draw, Flags, Options, Step, TuneBatch, draw_seed
+from bbrgym.envs.batch import Draw, Flags, Generators, Options, Step, TuneBatch
 from bbrgym.envs.env import TuneEnv
 from bbrgym.envs.observation import Observation
 from bbrgym.errors import ConfigError
@@ -81,8 +80,7 @@ class TuneVectorEnv(VectorEnv[Observation, Action, NDArray[Any]]):
             raise ConfigError(f"autoreset_mode: {autoreset_mode!r}, allowed are {', '.join(modes)}")
         self._mode = AutoresetMode(autoreset_mode)
         self._batch = TuneBatch(num_envs, options)
-        self._generators: list[np.random.Generator | None] = [None] * num_envs
-        self._generator_seeds = [-1] * num_envs
+        self._generators = Generators(num_envs)
         self._everywhere = _read_only(np.ones(num_envs, np.bool_))
         self._nowhere = _read_only(np.zeros(num_envs, np.bool_))
         self._has_ended: Flags = self._nowhere  # and waits for its reset
@@ -147,12 +145,12 @@ class TuneVectorEnv(VectorEnv[Observation, Action, NDArray[Any]]):
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override] # as SyncVectorEnv has it
         """The environments' generators, from which a reset without seed draws one."""
-        return tuple(self._generator(index) for index in range(self.num_envs))
+        return self._generators.all()
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override] # as SyncVectorEnv has it
         """What they were seeded with."""
-        return tuple(self._generator_seeds[index] for index, _ in enumerate(self.np_random))
+        return self._generators.seeds()
 
     # ---- what it is made of ------------------------------------------------------------------------------------
 
@@ -178,21 +176,8 @@ class TuneVectorEnv(VectorEnv[Observation, Action, NDArray[Any]]):
 
     # ---- details -----------------------------------------------------------------------------------------------
 
-    def _generator(self, index: int, seed: int | None = None) -> np.random.Generator:
-        """An environment's generator, seeded anew if a seed is given or it has none yet."""
-        generator = self._generators[index]
-        if generator is None or seed is not None:
-            generator, self._generator_seeds[index] = seeding.np_random(seed)
-            self._generators[index] = generator
-        return generator
-
     def _restart(self, indices: Sequence[int], seeds: Sequence[int | None] | None = None) -> Observation:
-        given = seeds or [None] * len(indices)
-        generators = [self._generator(index, seed) for index, seed in zip(indices, given, strict=True)]
-        chosen = [
-            draw_seed(generator) if seed is None else seed for generator, seed in zip(generators, given, strict=True)
-        ]
-        return self._batch.reset(indices, chosen)
+        return self._batch.reset(indices, self._generators.runs(indices, seeds or [None] * len(indices)))
 
     def _restart_at_once(self, step: Step) -> tuple[Observation, dict[str, Any]]:
         """Resets what ended: the observations of all, and the last ones and infos of those that ended."""

@@ -7,12 +7,10 @@ import psutil
 import pytest
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import NormalizeObservation, RecordEpisodeStatistics
+from vectors import drawn, scenario
 
 import bbrgym
-from bbrgym.worlds import world_kinds
 
-WORLD = "twin" if "twin" in world_kinds() else "ns3"
-BOTH_WORLDS = sorted({WORLD, "ns3"})
 MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]
 
 
@@ -22,32 +20,12 @@ def make():
     made = []
 
     def make_one(num_envs=3, **options):
-        made.append(gymnasium.make_vec("bbrgym/Tune-v0", num_envs=num_envs, **{"world": WORLD, **options}))
+        made.append(gymnasium.make_vec("bbrgym/Tune-v0", num_envs=num_envs, **{"world": "twin", **options}))
         return made[-1]
 
     yield make_one
     for envs in made:
         envs.close()
-
-
-def scenario(duration_s=1.0, others=1, rate_mbps=8.0, **link):
-    """Two learners, and competitors before, between and behind them."""
-    flows = [{"name": f"other-{i}", "cc": "cubic", "rtt_ms": 30.0, "role": "background"} for i in range(others)]
-    flows.insert(others // 2, {"name": "near", "cc": "bbr", "rtt_ms": 20.0})
-    flows.insert(others - others // 3, {"name": "far", "cc": "bbr", "rtt_ms": 60.0, "start_s": 0.05})
-    return {
-        "name": f"with-{others}",
-        "duration_s": duration_s,
-        "link": {"rate_mbps": rate_mbps, "queue": {"size_bdp": 0.5}, **link},
-        "flows": flows,
-    }
-
-
-def drawn(seed):
-    """Another rate for each seed, and another number of flows."""
-    rng = np.random.default_rng(seed)
-    loss = {"kind": "bernoulli", "rate": float(rng.uniform(0, 0.02))}
-    return scenario(float(rng.choice([0.5, 0.8])), int(rng.integers(0, 3)), float(rng.uniform(2, 12)), loss=loss)
 
 
 class OneByOne:
@@ -140,13 +118,13 @@ def assert_equal_to_one_by_one(envs, singles, steps, seed=5):
 def test_a_vector_step_is_that_of_each_bit_for_bit(make, mode, options):
     scenarios = [scenario(1.0), scenario(0.6, others=0), scenario(0.7, others=3, rate_mbps=3.0), drawn]
     envs = make(4, scenario=scenarios, autoreset_mode=mode, **options)
-    singles = OneByOne(scenarios, mode, world=WORLD, **options)
+    singles = OneByOne(scenarios, mode, world="twin", **options)
     assert assert_equal_to_one_by_one(envs, singles, 25) >= 8
     assert assert_equal_to_one_by_one(envs, singles, 15, seed=1) >= 4
     singles.close()
 
 
-@pytest.mark.parametrize("world", BOTH_WORLDS)
+@pytest.mark.parametrize("world", ["twin", "ns3"])
 @pytest.mark.parametrize("mode", MODES)
 def test_it_is_gymnasiums_own_vector_of_single_environments(make, mode, world):
     options = {"scenario": scenario(0.5), "world": world}
@@ -241,7 +219,7 @@ def test_room_for_more_flows_is_made_while_others_run(make):
 
     scenarios = [draw, scenario(5.0)]
     envs = make(2, scenario=scenarios)
-    singles = OneByOne(scenarios, AutoresetMode.NEXT_STEP, world=WORLD)
+    singles = OneByOne(scenarios, AutoresetMode.NEXT_STEP, world="twin")
     assert assert_equal_to_one_by_one(envs, singles, 30) > 5
     singles.close()
 
