@@ -41,7 +41,7 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Tab
     m_now_ns = 0;
     m_next_order = 0;
     m_event_count = 0;
-    m_events.Clear();
+    m_events.Reset(BUSY_SOURCES + m_scenario->flows.size() * BUSY_FLOW_SOURCES);
     m_buffer_pkts = BufferBytes(*m_scenario) / m_scenario->mss_bytes;
     m_useful_window_pkts = UsefulWindowBytes(*m_scenario) / m_scenario->mss_bytes;
     m_measurement.Reset(*m_scenario);
@@ -96,7 +96,7 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     const PathDelays delays = PathDelaysOf(spec, m_scenario->link);
     state.access_ns = delays.access_ns;
     state.return_ns = delays.return_ns;
-    Put(spec.start_ns, SourceOf(flow, LIFE));
+    PutSeldom(spec.start_ns, SourceOf(flow, LIFE));
 }
 
 /** The link's changes and the warm-up's end, by time; at the same time the warm-up ends first. */
@@ -110,7 +110,7 @@ Engine::PrepareScript()
     std::rotate(m_script.begin(), m_script.end() - 1, m_script.end());
     std::ranges::stable_sort(m_script, {}, time_ns);
     m_script_at = 0;
-    Put(time_ns(m_script[0]), SCRIPT);
+    PutSeldom(time_ns(m_script[0]), SCRIPT);
 }
 
 void
@@ -138,7 +138,7 @@ Engine::RunScript()
     if (m_script_at < m_script.size())
     {
         const std::size_t next = m_script[m_script_at];
-        Put(next < changes.size() ? changes[next].at_ns : m_scenario->warmup_ns, SCRIPT);
+        PutSeldom(next < changes.size() ? changes[next].at_ns : m_scenario->warmup_ns, SCRIPT);
     }
 }
 
@@ -170,26 +170,23 @@ Engine::Summarise(std::span<double> flow_table, std::span<double> link_row) cons
 void
 Engine::RunUntil(int64_t end_ns)
 {
-    while (!m_events.Empty() && m_events.First().time_ns <= end_ns)
+    while (m_events.First().time_ns <= end_ns)
     {
         const Event event = m_events.First();
-        m_events.RemoveFirst();
         m_now_ns = event.time_ns;
         ++m_event_count;
-        Handle(event);
+        Handle(event.Source());
     }
     m_now_ns = end_ns;
 }
 
 void
-Engine::Handle(const Event& event)
+Engine::Handle(uint32_t source)
 {
-    const uint32_t source = event.Source();
     if (source >= FIRST_FLOW)
     {
         HandleFlow((source - FIRST_FLOW) / SOURCES_PER_FLOW,
-                   static_cast<FlowSource>((source - FIRST_FLOW) % SOURCES_PER_FLOW),
-                   event.time_ns);
+                   static_cast<FlowSource>((source - FIRST_FLOW) % SOURCES_PER_FLOW));
     }
     else if (source == SERVER)
     {
@@ -201,59 +198,54 @@ Engine::Handle(const Event& event)
     }
     else
     {
+        m_events.RemoveSeldom();
         RunScript();
     }
 }
 
 void
-Engine::HandleFlow(std::size_t flow, FlowSource kind, int64_t time_ns)
+Engine::HandleFlow(std::size_t flow, FlowSource kind)
 {
-    FlowState& state = m_flows[flow];
-    // A timer that was moved leaves its old event behind.
-    const auto is_due = [time_ns](int64_t& event_ns) {
-        const bool due = event_ns == time_ns;
-        event_ns = due ? NEVER_NS : event_ns;
-        return due;
-    };
     switch (kind)
     {
     case ACCESS:
         ReachQueue(flow);
-        break;
+        return;
     case WAY_BACK:
         ReachSender(flow);
-        break;
+        return;
     case SEND:
-        if (is_due(state.send_event_ns))
-        {
-            TrySend(flow);
-        }
-        break;
-    case TIMER:
-        if (is_due(state.timer_event_ns))
-        {
-            OnTimer(flow);
-        }
-        break;
-    case DELAYED_ACK:
-        if (is_due(state.delayed_ack_event_ns))
-        {
-            AnswerDelayed(flow);
-        }
-        break;
-    case APP:
-        if (is_due(state.app_event_ns))
-        {
-            RunApplication(flow);
-        }
-        break;
-    case SYN_TIMER:
-        if (is_due(state.syn_event_ns))
-        {
-            SendSyn(flow);
-        }
-        break;
+        SendNow(flow);
+        return;
     default:
+        m_events.RemoveSeldom();
+    }
+
+    FlowState& state = m_flows[flow];
+    // A timer that was moved leaves its old event behind.
+    const auto is_due = [this](int64_t& event_ns) {
+        const bool due = event_ns == m_now_ns;
+        event_ns = due ? NEVER_NS : event_ns;
+        return due;
+    };
+    if (kind == TIMER && is_due(state.timer_event_ns))
+    {
+        OnTimer(flow);
+    }
+    else if (kind == DELAYED_ACK && is_due(state.delayed_ack_event_ns))
+    {
+        AnswerDelayed(flow);
+    }
+    else if (kind == APP && is_due(state.app_event_ns))
+    {
+        RunApplication(flow);
+    }
+    else if (kind == SYN_TIMER && is_due(state.syn_event_ns))
+    {
+        SendSyn(flow);
+    }
+    else if (kind == LIFE)
+    {
         StartOrStop(flow);
     }
 }
@@ -265,15 +257,12 @@ void
 Engine::Emit(std::size_t flow, uint64_t serial)
 {
     FlowState& state = m_flows[flow];
-    const PacketInPipe packet{m_now_ns + state.access_ns,
-                              Order(SourceOf(flow, ACCESS)),
-                              serial,
-                              static_cast<uint32_t>(flow)};
-    if (state.access.empty())
+    state.access.push_back(
+        {m_now_ns + state.access_ns, Order(flow, ACCESS), serial, static_cast<uint32_t>(flow)});
+    if (state.access.size() == 1)
     {
-        m_events.Put({packet.arrives_ns, packet.order});
+        ShowPipe(state.access, LeafOf(flow, ACCESS));
     }
-    state.access.push_back(packet);
 }
 
 void
@@ -282,17 +271,21 @@ Engine::ReachQueue(std::size_t flow)
     FlowState& state = m_flows[flow];
     const uint64_t serial = state.access.front().serial;
     state.access.pop_front();
-    if (!state.access.empty())
-    {
-        m_events.Put({state.access.front().arrives_ns, state.access.front().order});
-    }
+    ShowPipe(state.access, LeafOf(flow, ACCESS));
     const uint32_t ip_bytes = IsData(serial) ? m_scenario->mss_bytes + HEADER_BYTES
                               : serial == SYN ? SYN_BYTES
                                               : HEADER_BYTES;
     if (m_bottleneck.Arrive({m_now_ns, serial, static_cast<uint32_t>(flow), ip_bytes}, m_now_ns, m_measurement))
     {
-        Put(m_bottleneck.NextServiceNs(), SERVER);
+        ShowServer();
     }
+}
+
+void
+Engine::ShowServer()
+{
+    const int64_t next_ns = m_bottleneck.NextServiceNs();
+    next_ns == NEVER_NS ? m_events.Clear(SERVER) : m_events.Set(SERVER, {next_ns, Order(SERVER)});
 }
 
 void
@@ -300,17 +293,13 @@ Engine::Serve()
 {
     m_bottleneck.Serve(m_now_ns, m_measurement, [this](const QueuedPacket& packet) {
         m_last_arrival_ns = std::max(m_last_arrival_ns, m_now_ns + m_link_delay_ns);
-        const PacketInPipe on_link{m_last_arrival_ns, Order(LINK), packet.serial, packet.flow};
-        if (m_link.empty())
+        m_link.push_back({m_last_arrival_ns, Order(LINK), packet.serial, packet.flow});
+        if (m_link.size() == 1)
         {
-            m_events.Put({on_link.arrives_ns, on_link.order});
+            ShowPipe(m_link, LINK);
         }
-        m_link.push_back(on_link);
     });
-    if (m_bottleneck.NextServiceNs() != NEVER_NS)
-    {
-        Put(m_bottleneck.NextServiceNs(), SERVER);
-    }
+    ShowServer();
 }
 
 void
@@ -318,13 +307,10 @@ Engine::ReachReceiver()
 {
     const PacketInPipe packet = m_link.front();
     m_link.pop_front();
-    if (!m_link.empty())
-    {
-        m_events.Put({m_link.front().arrives_ns, m_link.front().order});
-    }
+    ShowPipe(m_link, LINK);
     if (packet.serial == SYN)
     {
-        SendSynAck(packet.flow);
+        PutOnWayBack(packet.flow, 0, AckInPipe::SYN_ACK_BLOCKS);
     }
     if (!IsData(packet.serial))
     {
@@ -343,7 +329,7 @@ Engine::ReachReceiver()
     }
     else
     {
-        state.delayed_ack_order = Order(SourceOf(packet.flow, DELAYED_ACK));
+        state.delayed_ack_order = Order(packet.flow, DELAYED_ACK);
         ArmDelayedAck(packet.flow);
     }
 }
@@ -356,7 +342,7 @@ Engine::ArmDelayedAck(std::size_t flow)
     if (state.delayed_ack_event_ns == NEVER_NS)
     {
         state.delayed_ack_event_ns = state.receiver.DelayedAckDeadlineNs();
-        m_events.Put({state.delayed_ack_event_ns, state.delayed_ack_order});
+        m_events.AddSeldom({state.delayed_ack_event_ns, state.delayed_ack_order});
     }
 }
 
@@ -381,31 +367,22 @@ Engine::SendAck(std::size_t flow)
     FlowState& state = m_flows[flow];
     std::array<SerialRange, MAX_SACK_BLOCKS> blocks;
     const std::size_t count = state.receiver.Acknowledge(blocks);
-    AckInPipe ack{m_now_ns + state.return_ns, Order(SourceOf(flow, WAY_BACK)), state.receiver.Next(), count};
     for (std::size_t i = 0; i < count; ++i)
     {
         state.way_back_blocks.push_back(blocks[i]);
     }
-    if (state.way_back.empty())
-    {
-        m_events.Put({ack.arrives_ns, ack.order});
-    }
-    state.way_back.push_back(ack);
+    PutOnWayBack(flow, state.receiver.Next(), count);
 }
 
 void
-Engine::SendSynAck(std::size_t flow)
+Engine::PutOnWayBack(std::size_t flow, uint64_t una, std::size_t block_count)
 {
     FlowState& state = m_flows[flow];
-    const AckInPipe syn_ack{m_now_ns + state.return_ns,
-                            Order(SourceOf(flow, WAY_BACK)),
-                            0,
-                            AckInPipe::SYN_ACK_BLOCKS};
-    if (state.way_back.empty())
+    state.way_back.push_back({m_now_ns + state.return_ns, Order(flow, WAY_BACK), una, block_count});
+    if (state.way_back.size() == 1)
     {
-        m_events.Put({syn_ack.arrives_ns, syn_ack.order});
+        ShowPipe(state.way_back, LeafOf(flow, WAY_BACK));
     }
-    state.way_back.push_back(syn_ack);
 }
 
 void
@@ -414,10 +391,7 @@ Engine::ReachSender(std::size_t flow)
     FlowState& state = m_flows[flow];
     const AckInPipe ack = state.way_back.front();
     state.way_back.pop_front();
-    if (!state.way_back.empty())
-    {
-        m_events.Put({state.way_back.front().arrives_ns, state.way_back.front().order});
-    }
+    ShowPipe(state.way_back, LeafOf(flow, WAY_BACK));
     if (ack.block_count == AckInPipe::SYN_ACK_BLOCKS)
     {
         Establish(flow);
@@ -446,7 +420,7 @@ Engine::SendSyn(std::size_t flow)
     ++state.syn_count;
     Emit(flow, SYN);
     state.syn_event_ns = m_now_ns + (SYN_TIMEOUT_NS << (state.syn_count - 1));
-    Put(state.syn_event_ns, SourceOf(flow, SYN_TIMER));
+    PutSeldom(state.syn_event_ns, SourceOf(flow, SYN_TIMER));
 }
 
 void
@@ -557,14 +531,27 @@ Engine::HasNew(const FlowState& flow) const
     return flow.HasUnsent() && flow.sender.Board().PacketsOut() < m_buffer_pkts;
 }
 
+/** The event for sending has come. */
+void
+Engine::SendNow(std::size_t flow)
+{
+    m_flows[flow].send_is_armed = false;
+    TrySend(flow);
+    if (!m_flows[flow].send_is_armed)
+    {
+        m_events.Clear(LeafOf(flow, SEND));
+    }
+}
+
+/** If it is armed for an earlier time, it will be armed again then. */
 void
 Engine::ArmSend(std::size_t flow, int64_t time_ns)
 {
     FlowState& state = m_flows[flow];
-    if (state.send_event_ns == NEVER_NS)
+    if (!state.send_is_armed)
     {
-        state.send_event_ns = time_ns;
-        Put(time_ns, SourceOf(flow, SEND));
+        state.send_is_armed = true;
+        m_events.Set(LeafOf(flow, SEND), {time_ns, Order(flow, SEND)});
     }
 }
 
@@ -577,7 +564,7 @@ Engine::ArmTimer(std::size_t flow)
     if (deadline_ns < state.timer_event_ns)
     {
         state.timer_event_ns = deadline_ns;
-        Put(deadline_ns, SourceOf(flow, TIMER));
+        PutSeldom(deadline_ns, SourceOf(flow, TIMER));
     }
 }
 
@@ -597,7 +584,7 @@ Engine::StartOrStop(std::size_t flow)
         return;
     }
     state.is_running = true;
-    Put(spec.stop_ns, SourceOf(flow, LIFE));
+    PutSeldom(spec.stop_ns, SourceOf(flow, LIFE));
     m_measurement.FlowStarted(flow, *this);
     SendSyn(flow);
     if (std::holds_alternative<Bulk>(spec.app))
@@ -687,7 +674,7 @@ Engine::ArmApplication(std::size_t flow, int64_t time_ns)
     if (state.app_event_ns == NEVER_NS)
     {
         state.app_event_ns = time_ns;
-        Put(time_ns, SourceOf(flow, APP));
+        PutSeldom(time_ns, SourceOf(flow, APP));
     }
 }
 

@@ -75,18 +75,17 @@ class Engine : public MeasuredWorld
     SenderState Sender(std::size_t flow) const override;
 
   private:
-    /** Sources of events: three of the network's, then these of each flow. */
+    /** Sources of events: these of the network, then those of each flow. The first ones are busy. */
     enum Source : uint32_t
     {
-        SCRIPT,
         SERVER,
         LINK,
+        SCRIPT,
         FIRST_FLOW = 8
     };
 
     enum FlowSource : uint32_t
     {
-        LIFE,
         ACCESS,
         WAY_BACK,
         SEND,
@@ -94,22 +93,36 @@ class Engine : public MeasuredWorld
         DELAYED_ACK,
         APP,
         SYN_TIMER,
-        SOURCES_PER_FLOW = 8
+        LIFE,
+        SOURCES_PER_FLOW
     };
+
+    static constexpr uint32_t BUSY_SOURCES = SCRIPT;
+    static constexpr uint32_t BUSY_FLOW_SOURCES = TIMER;
 
     void PrepareFlow(std::size_t flow, uint64_t seed);
     void PrepareScript();
 
     // Events.
     uint64_t Order(uint32_t source) { return m_next_order++ << Event::SOURCE_BITS | source; }
-    void Put(int64_t time_ns, uint32_t source) { m_events.Put({time_ns, Order(source)}); }
+    uint64_t Order(std::size_t flow, FlowSource kind) { return Order(SourceOf(flow, kind)); }
     static uint32_t SourceOf(std::size_t flow, FlowSource kind)
     {
         return FIRST_FLOW + static_cast<uint32_t>(flow) * SOURCES_PER_FLOW + kind;
     }
+    /** Of a busy source of a flow; those of the network are their own leaves. */
+    static std::size_t LeafOf(std::size_t flow, FlowSource kind) { return BUSY_SOURCES + flow * BUSY_FLOW_SOURCES + kind; }
+    void PutSeldom(int64_t time_ns, uint32_t source) { m_events.AddSeldom({time_ns, Order(source)}); }
+    /** A pipe's next event is its first packet's arrival. */
+    template <class Pipe>
+    void ShowPipe(const Pipe& pipe, std::size_t leaf)
+    {
+        pipe.empty() ? m_events.Clear(leaf) : m_events.Set(leaf, {pipe.front().arrives_ns, pipe.front().order});
+    }
+    void ShowServer();
     void RunUntil(int64_t end_ns);
-    void Handle(const Event& event);
-    void HandleFlow(std::size_t flow, FlowSource kind, int64_t time_ns);
+    void Handle(uint32_t source);
+    void HandleFlow(std::size_t flow, FlowSource kind);
     void RunScript();
 
     // The network.
@@ -118,7 +131,7 @@ class Engine : public MeasuredWorld
     void Serve();
     void ReachReceiver();
     void SendAck(std::size_t flow);
-    void SendSynAck(std::size_t flow);
+    void PutOnWayBack(std::size_t flow, uint64_t una, std::size_t block_count);
     void ReachSender(std::size_t flow);
     void ArmDelayedAck(std::size_t flow);
     void AnswerDelayed(std::size_t flow);
@@ -131,6 +144,7 @@ class Engine : public MeasuredWorld
     void SendNew(std::size_t flow);
     void OnTimer(std::size_t flow);
     bool HasNew(const FlowState& flow) const;
+    void SendNow(std::size_t flow);
     void ArmSend(std::size_t flow, int64_t time_ns);
     void ArmTimer(std::size_t flow);
 

@@ -3,11 +3,20 @@
 // What happens next. Events are not packets but sources of events (a pipe, a timer): a pipe of a thousand
 // packets stands in here once, with its first packet's time. Events of the same time happen in the order in
 // which they were ordered, as in any honest simulator.
+//
+// Busy sources have a leaf each in a tournament: every inner node holds the earlier of its two children, so a
+// change costs one comparison a level, always as many and without a branch to guess. Sources that seldom have
+// an event share one leaf through a heap.
 #ifndef BBRGYM_TWIN_EVENT_QUEUE_HPP
 #define BBRGYM_TWIN_EVENT_QUEUE_HPP
 
+#include "scoreboard.hpp"
+
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace bbrgym
@@ -22,102 +31,71 @@ struct Event
     uint64_t order;
 
     uint32_t Source() const { return static_cast<uint32_t>(order & ((uint64_t{1} << SOURCE_BITS) - 1)); }
-    bool operator<(const Event& other) const
+    bool operator>(const Event& other) const
     {
-        return time_ns < other.time_ns || (time_ns == other.time_ns && order < other.order);
+        return time_ns > other.time_ns || (time_ns == other.time_ns && order > other.order);
     }
 };
 
-/** A heap of four children a node. What is taken leaves a hole, which the next event put in fills cheaply. */
 class EventQueue
 {
   public:
-    void Clear()
+    /** Empties it and makes `leaves` for busy sources, numbered from 0. */
+    void Reset(std::size_t leaves)
     {
-        m_heap.clear();
-        m_has_hole = false;
+        m_leaves = std::bit_ceil(leaves + 1);
+        m_tree.assign(2 * m_leaves, NOTHING);
+        m_seldom.clear();
     }
 
-    void Reserve(std::size_t events) { m_heap.reserve(events); }
+    /** The earliest event; its time is NEVER_NS if there is none. */
+    const Event& First() const { return m_tree[1]; }
 
-    /** The earliest event; to be asked only if there is one. */
-    bool Empty()
+    /** The next event of a busy source, in place of the one it had. */
+    void Set(std::size_t leaf, Event event) { Place(m_leaves + 1 + leaf, event); }
+    void Clear(std::size_t leaf) { Set(leaf, NOTHING); }
+
+    /** An event of another source; it may have several. */
+    void AddSeldom(Event event)
     {
-        FillHole();
-        return m_heap.empty();
+        m_seldom.push_back(event);
+        std::ranges::push_heap(m_seldom, std::greater<>());
+        Place(m_leaves, m_seldom.front());
     }
 
-    const Event& First() const { return m_heap.front(); }
-
-    void RemoveFirst() { m_has_hole = true; }
-
-    void Put(Event event)
+    /** First() was one of those and is done with. */
+    void RemoveSeldom()
     {
-        if (m_has_hole)
-        {
-            m_has_hole = false;
-            SiftDown(event);
-            return;
-        }
-        m_heap.push_back(event);
-        std::size_t at = m_heap.size() - 1;
-        while (at > 0 && event < m_heap[(at - 1) / WIDTH])
-        {
-            m_heap[at] = m_heap[(at - 1) / WIDTH];
-            at = (at - 1) / WIDTH;
-        }
-        m_heap[at] = event;
+        std::ranges::pop_heap(m_seldom, std::greater<>());
+        m_seldom.pop_back();
+        Place(m_leaves, m_seldom.empty() ? NOTHING : m_seldom.front());
     }
-
 
   private:
-    static constexpr std::size_t WIDTH = 4;
+    static constexpr Event NOTHING{NEVER_NS, 0};
 
-    void FillHole()
+    /** As one number, which compilers compare without a branch. */
+    static unsigned __int128 Rank(const Event& event)
     {
-        if (!m_has_hole)
+        return static_cast<unsigned __int128>(static_cast<uint64_t>(event.time_ns)) << 64 | event.order;
+    }
+
+    void Place(std::size_t at, Event event)
+    {
+        m_tree[at] = event;
+        for (; at > 1; at /= 2)
         {
-            return;
-        }
-        m_has_hole = false;
-        const Event last = m_heap.back();
-        m_heap.pop_back();
-        if (!m_heap.empty())
-        {
-            SiftDown(last);
+            const Event rival = m_tree[at ^ 1];
+            const bool rival_wins = Rank(rival) < Rank(event);
+            event.time_ns = rival_wins ? rival.time_ns : event.time_ns;
+            event.order = rival_wins ? rival.order : event.order;
+            m_tree[at / 2] = event;
         }
     }
 
-    /** Puts an event in the root's place and lets it sink. */
-    void SiftDown(Event event)
-    {
-        const std::size_t size = m_heap.size();
-        std::size_t at = 0;
-        for (;;)
-        {
-            const std::size_t first = at * WIDTH + 1;
-            if (first >= size)
-            {
-                break;
-            }
-            const std::size_t end = first + WIDTH < size ? first + WIDTH : size;
-            std::size_t least = first;
-            for (std::size_t child = first + 1; child < end; ++child)
-            {
-                least = m_heap[child] < m_heap[least] ? child : least;
-            }
-            if (!(m_heap[least] < event))
-            {
-                break;
-            }
-            m_heap[at] = m_heap[least];
-            at = least;
-        }
-        m_heap[at] = event;
-    }
-
-    std::vector<Event> m_heap;
-    bool m_has_hole = false;
+    std::vector<Event> m_tree; ///< the root at 1, the children of i at 2i and 2i + 1, leaf 0 for m_seldom
+    std::size_t m_leaves = 1;
+    std::vector<Event> m_seldom; ///< a heap, the earliest in front
 };
 
 } // namespace bbrgym

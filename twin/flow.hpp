@@ -72,8 +72,8 @@ struct FlowState
     Ring<AckInPipe> way_back;
     Ring<SerialRange> way_back_blocks;
 
+    bool send_is_armed = false;
     // When this flow's timers stand in the event queue; NEVER_NS: not. An event at another time is stale.
-    int64_t send_event_ns = NEVER_NS;
     int64_t timer_event_ns = NEVER_NS;
     int64_t delayed_ack_event_ns = NEVER_NS;
     uint64_t delayed_ack_order = 0; ///< of the deadline in force
