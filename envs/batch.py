@@ -131,7 +131,11 @@ class TuneBatch:
         self._seeds = np.zeros(num_envs, np.int64)
         self._names = np.full(num_envs, None, object)
         self._learner_flows = np.zeros((num_envs, self._learners), np.intp)
-        self._base_rtt_ms = np.ones((num_envs, self._learners))
+        self._courses: list[_Course | None] = [None] * num_envs
+        self._base_rtt_ms = np.ones((self._learners, num_envs))
+        self._rows = np.zeros((self._learners, num_envs), np.intp)  # of the flows, in flow_stats
+        self._cells = np.zeros((num_envs, self._learners, tunables), np.intp)  # of their tunables, in all tunables
+        self._found_for: Table | None = None
         self._histories: list[History | None] = [None] * num_envs
 
     # ---- runs --------------------------------------------------------------------------------------------------
@@ -270,10 +274,12 @@ class TuneBatch:
         return course
 
     def _start(self, indices: Sequence[int], seeds: Sequence[int]) -> None:
-        courses = []
-        for index, seed in zip(indices, seeds, strict=True):
-            given = self._given[index]
-            courses.append(given if isinstance(given, _Course) else self._course(given(seed)))
+        """Begins runs, and finds where their learner flows are."""
+        given = [self._given[index] for index in indices]
+        courses = [
+            course if isinstance(course, _Course) else self._course(course(seed))
+            for course, seed in zip(given, seeds, strict=True)
+        ]
         if self.worlds is None:
             self._make_worlds(indices, courses, seeds)
         else:
@@ -281,12 +287,17 @@ class TuneBatch:
             for index, course, seed in zip(indices, courses, seeds, strict=True):
                 is_same = self.worlds.scenarios[index] is course.scenario
                 self.worlds.reset(index, None if is_same else course.scenario, seed)
+        is_laid_out_anew = self._found_for is not self._worlds().tunables
         for index, course, seed in zip(indices, courses, seeds, strict=True):
             self._seeds[index] = seed
-            self._names[index] = course.scenario.name
-            self._learner_flows[index] = course.learners
-            self._base_rtt_ms[index] = course.base_rtt_ms
-        self._find_learners()
+            if self._courses[index] is not course:
+                self._courses[index] = course
+                self._names[index] = course.scenario.name
+                self._learner_flows[index] = course.learners
+                self._base_rtt_ms[:, index] = course.base_rtt_ms
+                self._find_learners(slice(index, index + 1))
+        if is_laid_out_anew:
+            self._find_learners(slice(None))
         self._values[indices] = self._worlds().tunables[indices, self._learner_flows[indices, 0]][:, self._columns]
         self._settings[indices] = self.action.actions(self._values[indices])
 
@@ -304,18 +315,18 @@ class TuneBatch:
             timeout_s=self._options.timeout_s,
         )
 
-    def _find_learners(self) -> None:
-        """Where the learner flows are in the worlds' arrays."""
+    def _find_learners(self, envs: slice) -> None:
+        """Where some environments' learner flows are in the worlds' arrays."""
         worlds = self._worlds()
-        rows = self._learner_flows + worlds.flow_capacity * np.arange(self._n)[:, None]
-        self._rows = rows.T.copy()
-        cells = (rows * len(worlds.tunable_names))[:, :, None] + self._columns
-        self._cells = cells.ravel()
+        rows = self._learner_flows[envs] + worlds.flow_capacity * np.arange(self._n)[envs, None]
+        self._rows[:, envs] = rows.T
+        self._cells[envs] = (rows * len(worlds.tunable_names))[:, :, None] + self._columns
+        self._found_for = worlds.tunables
 
     def _write(self, values: Table) -> None:
         """All learner flows of an environment get the same values."""
         every = np.repeat(values, self._learners, axis=0) if self._learners > 1 else values
-        self._worlds().tunables.reshape(-1)[self._cells] = every.reshape(-1)
+        self._worlds().tunables.reshape(-1)[self._cells.reshape(-1)] = every.reshape(-1)
 
     def _learner_stats(self, indices: Sequence[int] | None = None) -> Table:
         """Measurements of the learner flows of (some of) the environments: [fields, learners * environments]."""
@@ -333,7 +344,7 @@ class TuneBatch:
         return Interval(
             learners=dict(zip(worlds.flow_fields, by_flow, strict=True)),
             flows=dict(zip(worlds.flow_fields, worlds.flow_stats.T, strict=True)),
-            base_rtt_ms=self._base_rtt_ms.T,
+            base_rtt_ms=self._base_rtt_ms,
             moved=moved.T,
         )
 

@@ -92,6 +92,8 @@ def with_variant(scenario: Scenario, variant: str, tunables: Mapping[str, float]
     Raises:
         ScenarioError: no such variant, or a tunable that it does not have or that is out of its range.
     """
+    if not tunables and all(flow.cc == variant for flow in scenario.flows if flow.role == "learner"):
+        return scenario
     fields = scenario.model_dump()
     for flow in fields["flows"]:
         if flow["role"] == "learner":
