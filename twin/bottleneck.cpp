@@ -44,7 +44,7 @@ Bottleneck::Arrive(const QueuedPacket& packet, int64_t now_ns, Measurement& meas
     NoteQueueLength(now_ns);
     if (!m_queue.Put(packet, now_ns))
     {
-        measurement.QueueDropped(packet.flow, IsData(packet.serial));
+        measurement.QueueDropped(packet.name.flow, packet.name.IsData());
     }
     if (m_next_service_ns != NEVER_NS)
     {
@@ -92,16 +92,15 @@ bool
 Bottleneck::TakeNext(int64_t now_ns, Measurement& measurement)
 {
     NoteQueueLength(now_ns);
-    m_in_service = m_queue.Take(now_ns, [&measurement](const QueuedPacket& dropped) {
-        measurement.QueueDropped(dropped.flow, IsData(dropped.serial));
+    m_is_serving = m_queue.Take(m_in_service, now_ns, [&measurement](const QueuedPacket& dropped) {
+        measurement.QueueDropped(dropped.name.flow, dropped.name.IsData());
     });
-    if (!m_in_service)
+    if (m_is_serving)
     {
-        return false;
+        m_bytes_left = m_queue.BytesOf(m_in_service.name);
+        measurement.TransmissionBegan(m_in_service.name.flow, now_ns - m_in_service.queued_ns);
     }
-    m_bytes_left = m_in_service->ip_bytes;
-    measurement.TransmissionBegan(m_in_service->flow, now_ns - m_in_service->queued_ns);
-    return true;
+    return m_is_serving;
 }
 
 void
@@ -109,7 +108,7 @@ Bottleneck::StartAtRate(int64_t now_ns, Measurement& measurement)
 {
     if (TakeNext(now_ns, measurement))
     {
-        const uint32_t bytes = m_in_service->ip_bytes;
+        const uint32_t bytes = m_queue.BytesOf(m_in_service.name);
         const double service_ns = bytes == m_packet_bytes ? m_full_service_ns : ServiceNs(bytes, m_rate_bps);
         m_next_service_ns = now_ns + static_cast<int64_t>(service_ns);
     }
@@ -118,7 +117,7 @@ Bottleneck::StartAtRate(int64_t now_ns, Measurement& measurement)
 void
 Bottleneck::AwaitOpportunity(int64_t now_ns)
 {
-    if (m_in_service || !m_queue.Empty())
+    if (m_is_serving || !m_queue.Empty())
     {
         const Opportunities::Next next = m_trace->After(now_ns);
         m_opportunity_bytes = next.bytes;
@@ -126,18 +125,17 @@ Bottleneck::AwaitOpportunity(int64_t now_ns)
     }
 }
 
-std::optional<QueuedPacket>
+bool
 Bottleneck::Depart(Measurement& measurement)
 {
-    const QueuedPacket packet = *m_in_service;
-    m_in_service.reset();
-    measurement.Departed(packet.flow, packet.ip_bytes);
+    m_is_serving = false;
+    measurement.Departed(m_in_service.name.flow, m_queue.BytesOf(m_in_service.name));
     if (m_loss->IsLost())
     {
-        measurement.RandomLost(packet.flow, IsData(packet.serial));
-        return std::nullopt;
+        measurement.RandomLost(m_in_service.name.flow, m_in_service.name.IsData());
+        return false;
     }
-    return packet;
+    return true;
 }
 
 } // namespace bbrgym

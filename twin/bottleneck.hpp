@@ -47,15 +47,16 @@ class Bottleneck
     double QueueByteNs(int64_t now_ns) const;
 
     const PacketQueue& Queue() const { return m_queue; }
-    const std::optional<QueuedPacket>& InService() const { return m_in_service; }
+    /** The packet in transmission; null: none. */
+    const QueuedPacket* InService() const { return m_is_serving ? &m_in_service : nullptr; }
 
   private:
     void NoteQueueLength(int64_t now_ns);
     bool TakeNext(int64_t now_ns, Measurement& measurement);
     void StartAtRate(int64_t now_ns, Measurement& measurement);
     void AwaitOpportunity(int64_t now_ns);
-    /** The packet in service leaves; nothing if it is lost at random. */
-    std::optional<QueuedPacket> Depart(Measurement& measurement);
+    /** The packet in service leaves; false: it is lost at random. */
+    bool Depart(Measurement& measurement);
 
     PacketQueue m_queue;
     std::optional<LossModel> m_loss; ///< always there after Reset
@@ -63,7 +64,8 @@ class Bottleneck
     double m_full_service_ns = 0; ///< of a full packet
     uint32_t m_packet_bytes = 0;
     std::optional<Opportunities> m_trace;
-    std::optional<QueuedPacket> m_in_service;
+    QueuedPacket m_in_service{};
+    bool m_is_serving = false;
     uint32_t m_bytes_left = 0;          ///< of the packet in service; used with a trace
     uint64_t m_opportunity_bytes = 0;   ///< of the next opportunity
     int64_t m_next_service_ns = NEVER_NS;
@@ -81,24 +83,24 @@ Bottleneck::Serve(int64_t now_ns, Measurement& measurement, Deliver&& deliver)
     m_next_service_ns = NEVER_NS;
     if (!m_trace)
     {
-        if (const auto packet = Depart(measurement))
+        if (Depart(measurement))
         {
-            deliver(*packet);
+            deliver(m_in_service);
         }
         StartAtRate(now_ns, measurement);
         return;
     }
     uint64_t bytes = m_opportunity_bytes;
-    while (bytes > 0 && (m_in_service || TakeNext(now_ns, measurement)))
+    while (bytes > 0 && (m_is_serving || TakeNext(now_ns, measurement)))
     {
         const auto sent = static_cast<uint32_t>(std::min<uint64_t>(bytes, m_bytes_left));
         bytes -= sent;
         m_bytes_left -= sent;
         if (m_bytes_left == 0)
         {
-            if (const auto packet = Depart(measurement))
+            if (Depart(measurement))
             {
-                deliver(*packet);
+                deliver(m_in_service);
             }
         }
     }

@@ -13,11 +13,11 @@ namespace bbrgym
 namespace
 {
 
-constexpr uint32_t SYN_BYTES = HEADER_BYTES + 8; // window scale and SACK-permitted options
 constexpr int64_t SYN_TIMEOUT_NS = 1'000'000'000; // RFC 6298; doubles each time
 constexpr uint32_t SYN_TRIES = 20;
+constexpr uint64_t FIRST_WINDOW_BYTES = 65'535; // a SYN-ACK's window is not scaled (RFC 7323, 2.2)
 constexpr uint64_t MIN_BACKLOG_PKTS = 64;
-constexpr std::size_t MIN_RESERVED_PKTS = 64;
+constexpr std::size_t MIN_RESERVED_PKTS = 16;
 constexpr std::size_t MAX_RESERVED_PKTS = 4096; // beyond it memory comes as it is needed
 
 /** Packets that a flow can have in the network, and as many again SACKed or waiting to be sent again. */
@@ -258,7 +258,7 @@ Engine::Emit(std::size_t flow, uint64_t serial)
 {
     FlowState& state = m_flows[flow];
     state.access.push_back(
-        {m_now_ns + state.access_ns, Order(flow, ACCESS), serial, static_cast<uint32_t>(flow)});
+        {m_now_ns + state.access_ns, Order(flow, ACCESS), {serial, flow}});
     if (state.access.size() == 1)
     {
         ShowPipe(state.access, LeafOf(flow, ACCESS));
@@ -269,13 +269,10 @@ void
 Engine::ReachQueue(std::size_t flow)
 {
     FlowState& state = m_flows[flow];
-    const uint64_t serial = state.access.front().serial;
+    const PacketName name = state.access.front().name;
     state.access.pop_front();
     ShowPipe(state.access, LeafOf(flow, ACCESS));
-    const uint32_t ip_bytes = IsData(serial) ? m_scenario->mss_bytes + HEADER_BYTES
-                              : serial == SYN ? SYN_BYTES
-                                              : HEADER_BYTES;
-    if (m_bottleneck.Arrive({m_now_ns, serial, static_cast<uint32_t>(flow), ip_bytes}, m_now_ns, m_measurement))
+    if (m_bottleneck.Arrive({m_now_ns, name}, m_now_ns, m_measurement))
     {
         ShowServer();
     }
@@ -293,7 +290,7 @@ Engine::Serve()
 {
     m_bottleneck.Serve(m_now_ns, m_measurement, [this](const QueuedPacket& packet) {
         m_last_arrival_ns = std::max(m_last_arrival_ns, m_now_ns + m_link_delay_ns);
-        m_link.push_back({m_last_arrival_ns, Order(LINK), packet.serial, packet.flow});
+        m_link.push_back({m_last_arrival_ns, Order(LINK), packet.name});
         if (m_link.size() == 1)
         {
             ShowPipe(m_link, LINK);
@@ -305,14 +302,14 @@ Engine::Serve()
 void
 Engine::ReachReceiver()
 {
-    const PacketInPipe packet = m_link.front();
+    const PacketName packet = m_link.front().name;
     m_link.pop_front();
     ShowPipe(m_link, LINK);
     if (packet.serial == SYN)
     {
         PutOnWayBack(packet.flow, 0, AckInPipe::SYN_ACK_BLOCKS);
     }
-    if (!IsData(packet.serial))
+    if (!packet.IsData())
     {
         return;
     }
@@ -427,15 +424,19 @@ void
 Engine::Establish(std::size_t flow)
 {
     FlowState& state = m_flows[flow];
-    Emit(flow, HANDSHAKE_ACK);
+    const bool is_linux = m_scenario->tcp == TcpStack::LINUX;
+    if (!state.is_established || is_linux)
+    {
+        Emit(flow, HANDSHAKE_ACK); // Linux answers the SYN-ACK of a second SYN, too (tcp_send_dupack)
+    }
     if (state.is_established)
     {
-        return; // a second SYN was answered too
+        return;
     }
     state.is_established = true;
     state.syn_event_ns = NEVER_NS;
+    state.window_pkts = std::min(m_buffer_pkts, FIRST_WINDOW_BYTES / m_scenario->mss_bytes);
     const bool is_clear = state.syn_count == 1; // Karn
-    const bool is_linux = m_scenario->tcp == TcpStack::LINUX;
     state.sender.Start(m_scenario->mss_bytes,
                        TcpSender<CcController>::INITIAL_CWND_PKTS,
                        is_clear ? m_now_ns - state.syn_sent_ns : -1,
@@ -448,6 +449,7 @@ void
 Engine::TakeAck(std::size_t flow, uint64_t una, std::span<const SerialRange> blocks)
 {
     FlowState& state = m_flows[flow];
+    state.window_pkts = m_buffer_pkts;
     const cc_sample& sample = state.sender.OnAck(una, blocks, m_now_ns);
     if (sample.rtt_us >= 0)
     {
@@ -528,29 +530,30 @@ Engine::OnTimer(std::size_t flow)
 bool
 Engine::HasNew(const FlowState& flow) const
 {
-    return flow.HasUnsent() && flow.sender.Board().PacketsOut() < m_buffer_pkts;
+    return flow.HasUnsent() && flow.sender.Board().PacketsOut() < flow.window_pkts;
 }
 
 /** The event for sending has come. */
 void
 Engine::SendNow(std::size_t flow)
 {
-    m_flows[flow].send_is_armed = false;
+    FlowState& state = m_flows[flow];
+    state.send_event_ns = NEVER_NS;
     TrySend(flow);
-    if (!m_flows[flow].send_is_armed)
+    if (state.send_event_ns == NEVER_NS)
     {
         m_events.Clear(LeafOf(flow, SEND));
     }
 }
 
-/** If it is armed for an earlier time, it will be armed again then. */
+/** An earlier time than before comes after a timeout, which lets pacing begin anew. */
 void
 Engine::ArmSend(std::size_t flow, int64_t time_ns)
 {
     FlowState& state = m_flows[flow];
-    if (!state.send_is_armed)
+    if (time_ns < state.send_event_ns)
     {
-        state.send_is_armed = true;
+        state.send_event_ns = time_ns;
         m_events.Set(LeafOf(flow, SEND), {time_ns, Order(flow, SEND)});
     }
 }
@@ -691,7 +694,10 @@ Engine::Write(std::size_t flow, uint64_t pkts)
     if (state.is_established)
     {
         state.sender.BeforeWrite(state.HasUnsent());
-        ArmSend(flow, m_now_ns);
+        if (state.send_event_ns == NEVER_NS)
+        {
+            ArmSend(flow, m_now_ns);
+        }
     }
     state.written += taken;
 }
@@ -745,7 +751,7 @@ Engine::CountPackets(std::size_t flow) const
     census.sent_pkts = state.sender.Totals().sent_pkts;
     census.arrived_pkts = state.arrived_pkts;
     census.dropped_pkts = m_measurement.DroppedPkts(flow);
-    const auto is_data_of = [flow](const auto& packet) { return packet.flow == flow && IsData(packet.serial); };
+    const auto is_data_of = [flow](const auto& packet) { return packet.name.flow == flow && packet.name.IsData(); };
     for (std::size_t i = 0; i < state.access.size(); ++i)
     {
         census.in_access_pkts += is_data_of(state.access[i]);
@@ -754,7 +760,7 @@ Engine::CountPackets(std::size_t flow) const
     {
         census.queued_pkts += is_data_of(m_bottleneck.Queue().Packets()[i]);
     }
-    census.queued_pkts += m_bottleneck.InService() && is_data_of(*m_bottleneck.InService());
+    census.queued_pkts += m_bottleneck.InService() != nullptr && is_data_of(*m_bottleneck.InService());
     for (std::size_t i = 0; i < m_link.size(); ++i)
     {
         census.on_link_pkts += is_data_of(m_link[i]);

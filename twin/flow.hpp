@@ -65,6 +65,7 @@ struct FlowState
     TcpReceiver receiver;
     bool is_established = false; ///< at the sender
     bool is_running = false;     ///< the application is at work
+    uint64_t window_pkts = 0;    ///< for which the receiver has room, as the sender knows
     uint64_t arrived_pkts = 0;   ///< data, at the receiver
 
     // The way there, up to the queue, and back.
@@ -72,7 +73,7 @@ struct FlowState
     Ring<AckInPipe> way_back;
     Ring<SerialRange> way_back_blocks;
 
-    bool send_is_armed = false;
+    int64_t send_event_ns = NEVER_NS; ///< when the SEND event is due; NEVER_NS: there is none
     // When this flow's timers stand in the event queue; NEVER_NS: not. An event at another time is stale.
     int64_t timer_event_ns = NEVER_NS;
     int64_t delayed_ack_event_ns = NEVER_NS;

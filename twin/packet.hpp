@@ -4,20 +4,28 @@
 #ifndef BBRGYM_TWIN_PACKET_HPP
 #define BBRGYM_TWIN_PACKET_HPP
 
-#include "scoreboard.hpp"
-
 #include <cstdint>
-#include <limits>
 
 namespace bbrgym
 {
 
+/** Which packet of which flow, in 64 bits: what moves most has to be small. */
+struct PacketName
+{
+    static constexpr int SERIAL_BITS = 44;
+
+    uint64_t serial : SERIAL_BITS;
+    uint64_t flow : 64 - SERIAL_BITS;
+
+    bool IsData() const;
+};
+
 /** Serial "numbers" of the packets that carry no data. */
-inline constexpr uint64_t SYN = std::numeric_limits<uint64_t>::max();
+inline constexpr uint64_t SYN = (uint64_t{1} << PacketName::SERIAL_BITS) - 1;
 inline constexpr uint64_t HANDSHAKE_ACK = SYN - 1;
 
-inline constexpr bool
-IsData(uint64_t serial)
+inline bool
+PacketName::IsData() const
 {
     return serial < HANDSHAKE_ACK;
 }
@@ -27,17 +35,14 @@ struct PacketInPipe
 {
     int64_t arrives_ns;
     uint64_t order;
-    uint64_t serial;
-    uint32_t flow;
+    PacketName name;
 };
 
 /** In the bottleneck's queue. */
 struct QueuedPacket
 {
     int64_t queued_ns;
-    uint64_t serial;
-    uint32_t flow;
-    uint32_t ip_bytes;
+    PacketName name;
 };
 
 /** On its way back to the sender; its SACK blocks wait in a pipe of their own. */

@@ -192,6 +192,7 @@ void
 PacketQueue::Reset(const Link& link, uint32_t packet_bytes, uint64_t run_seed)
 {
     m_packets.clear();
+    m_full_packet_bytes = packet_bytes;
     m_bytes = 0;
     m_max_bytes = link.queue.size_bytes.value_or(std::numeric_limits<uint64_t>::max());
     m_max_packets = link.queue.size_packets.value_or(std::numeric_limits<uint64_t>::max());
@@ -214,42 +215,30 @@ PacketQueue::Reset(const Link& link, uint32_t packet_bytes, uint64_t run_seed)
 bool
 PacketQueue::Put(const QueuedPacket& packet, int64_t now_ns)
 {
+    const uint32_t ip_bytes = BytesOf(packet.name);
     auto* red = std::get_if<RedState>(&m_discipline);
-    if (red != nullptr && red->Drops(packet.ip_bytes, m_bytes, now_ns))
+    if (red != nullptr && red->Drops(ip_bytes, m_bytes, now_ns))
     {
         return false;
     }
-    if (m_bytes + packet.ip_bytes > m_max_bytes || m_packets.size() >= m_max_packets)
+    if (m_bytes + ip_bytes > m_max_bytes || m_packets.size() >= m_max_packets)
     {
         return false;
     }
     m_packets.push_back(packet);
-    m_bytes += packet.ip_bytes;
+    m_bytes += ip_bytes;
     return true;
 }
 
-std::optional<QueuedPacket>
-PacketQueue::TakeFront()
-{
-    if (m_packets.empty())
-    {
-        return std::nullopt;
-    }
-    const QueuedPacket packet = m_packets.front();
-    m_packets.pop_front();
-    m_bytes -= packet.ip_bytes;
-    return packet;
-}
-
 bool
-PacketQueue::MayDrop(CoDelState& codel, const std::optional<QueuedPacket>& packet, int64_t now_ns) const
+PacketQueue::MayDrop(CoDelState& codel, const QueuedPacket& packet, bool is_there, int64_t now_ns) const
 {
-    if (!packet)
+    if (!is_there)
     {
         codel.NothingBehind();
         return false;
     }
-    return codel.MayDrop(now_ns - packet->queued_ns, m_bytes, now_ns);
+    return codel.MayDrop(now_ns - packet.queued_ns, m_bytes, now_ns);
 }
 
 } // namespace bbrgym

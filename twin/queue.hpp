@@ -7,6 +7,7 @@
 
 #include "packet.hpp"
 #include "ring.hpp"
+#include "scoreboard.hpp"
 
 #include "random.hpp"
 #include "scenario.hpp"
@@ -85,58 +86,79 @@ class PacketQueue
     /** False if the packet is dropped. */
     bool Put(const QueuedPacket& packet, int64_t now_ns);
 
-    /** The next packet; those that CoDel drops instead are handed to `dropped`. */
+    /** Moves the next packet to `packet`, false if there is none; those that CoDel drops are handed to `dropped`. */
     template <class OnDrop>
-    std::optional<QueuedPacket> Take(int64_t now_ns, OnDrop&& dropped);
+    bool Take(QueuedPacket& packet, int64_t now_ns, OnDrop&& dropped);
+
+    /** What a packet occupies on the link. */
+    uint32_t BytesOf(PacketName name) const;
 
     uint64_t Bytes() const { return m_bytes; }
     bool Empty() const { return m_packets.empty(); }
     const Ring<QueuedPacket>& Packets() const { return m_packets; }
 
   private:
-    std::optional<QueuedPacket> TakeFront();
+    bool TakeFront(QueuedPacket& packet);
     template <class OnDrop>
-    std::optional<QueuedPacket> TakeByCoDel(CoDelState& codel, int64_t now_ns, OnDrop& dropped);
-    bool MayDrop(CoDelState& codel, const std::optional<QueuedPacket>& packet, int64_t now_ns) const;
+    bool TakeByCoDel(CoDelState& codel, QueuedPacket& packet, int64_t now_ns, OnDrop& dropped);
+    bool MayDrop(CoDelState& codel, const QueuedPacket& packet, bool is_there, int64_t now_ns) const;
 
     Ring<QueuedPacket> m_packets;
+    uint32_t m_full_packet_bytes = 0;
     uint64_t m_bytes = 0;
     uint64_t m_max_bytes = 0;
     uint64_t m_max_packets = 0;
     std::variant<DropTail, RedState, CoDelState> m_discipline;
 };
 
+inline uint32_t
+PacketQueue::BytesOf(PacketName name) const
+{
+    constexpr uint32_t SYN_OPTION_BYTES = 8; // window scale and SACK-permitted
+    return name.IsData() ? m_full_packet_bytes : name.serial == SYN ? HEADER_BYTES + SYN_OPTION_BYTES : HEADER_BYTES;
+}
+
+inline bool
+PacketQueue::TakeFront(QueuedPacket& packet)
+{
+    if (m_packets.empty())
+    {
+        return false;
+    }
+    packet = m_packets.front();
+    m_packets.pop_front();
+    m_bytes -= BytesOf(packet.name);
+    return true;
+}
+
 template <class OnDrop>
-std::optional<QueuedPacket>
-PacketQueue::Take(int64_t now_ns, OnDrop&& dropped)
+bool
+PacketQueue::Take(QueuedPacket& packet, int64_t now_ns, OnDrop&& dropped)
 {
     if (auto* codel = std::get_if<CoDelState>(&m_discipline))
     {
-        return TakeByCoDel(*codel, now_ns, dropped);
+        return TakeByCoDel(*codel, packet, now_ns, dropped);
     }
-    if (m_packets.empty())
+    const bool is_there = TakeFront(packet);
+    if (auto* red = std::get_if<RedState>(&m_discipline); red != nullptr && !is_there)
     {
-        if (auto* red = std::get_if<RedState>(&m_discipline))
-        {
-            red->FoundEmpty(now_ns);
-        }
-        return std::nullopt;
+        red->FoundEmpty(now_ns);
     }
-    return TakeFront();
+    return is_there;
 }
 
 /** RFC 8289, 5.5, in the arrangement of ns-3 and Linux. */
 template <class OnDrop>
-std::optional<QueuedPacket>
-PacketQueue::TakeByCoDel(CoDelState& codel, int64_t now_ns, OnDrop& dropped)
+bool
+PacketQueue::TakeByCoDel(CoDelState& codel, QueuedPacket& packet, int64_t now_ns, OnDrop& dropped)
 {
-    std::optional<QueuedPacket> packet = TakeFront();
-    if (!packet)
+    bool is_there = TakeFront(packet);
+    if (!is_there)
     {
         codel.FoundEmpty();
-        return packet;
+        return false;
     }
-    const bool may_drop = MayDrop(codel, packet, now_ns);
+    const bool may_drop = MayDrop(codel, packet, is_there, now_ns);
     if (codel.IsDropping())
     {
         if (!may_drop)
@@ -146,9 +168,9 @@ PacketQueue::TakeByCoDel(CoDelState& codel, int64_t now_ns, OnDrop& dropped)
         while (codel.IsDropping() && codel.DropIsDue(now_ns))
         {
             codel.CountDrop();
-            dropped(*packet);
-            packet = TakeFront();
-            if (MayDrop(codel, packet, now_ns))
+            dropped(packet);
+            is_there = TakeFront(packet);
+            if (MayDrop(codel, packet, is_there, now_ns))
             {
                 codel.ScheduleNextDrop();
             }
@@ -160,12 +182,12 @@ PacketQueue::TakeByCoDel(CoDelState& codel, int64_t now_ns, OnDrop& dropped)
     }
     else if (may_drop)
     {
-        dropped(*packet);
-        packet = TakeFront();
-        MayDrop(codel, packet, now_ns);
+        dropped(packet);
+        is_there = TakeFront(packet);
+        MayDrop(codel, packet, is_there, now_ns);
         codel.StartDropping(now_ns);
     }
-    return packet;
+    return is_there;
 }
 
 } // namespace bbrgym

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The twin against ns-3, ACK by ACK: with `tcp: ns3` both worlds show the same numbers, bit for bit.
+
+Every column of every ACK's record, every interval's table and the summaries are compared. What differs, on
+purpose, and is tested here as well:
+
+- RED's random early drops: ns-3's queue draws them from ns-3's own generator.
+- After a flow's end ns-3's sockets close the connection: a FIN of 40 bytes passes the bottleneck.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from twin_harness import FLOW_STATS, LINK_STATS, LINK_SUMMARY, TUNABLES, Mapping, Simulation, Summary, flow, scenario
+
+import bbrgym
+from bbrgym import _ns3, _twin
+
+VARIANTS = [name for name, variant in bbrgym.VARIANTS.items() if variant.algorithm != "ns-3"]
+ACKS = 20_000
+MAX_ACKS = 10**6
+
+Columns = dict[str, np.ndarray]
+
+
+def life(engine: Any, mapping: Mapping, seed: int, step_s: float, changes: Mapping) -> tuple[Columns, Summary]:
+    """Everything that a run shows, by name; `changes`: tunables of flow 0 to set before a step."""
+    simulation = Simulation(mapping, seed, engine)
+    try:
+        for index in range(simulation.flows):
+            simulation.native.trace_acks(index, MAX_ACKS)
+        rows = []
+        while not simulation.native.done:
+            for name, value in changes.get(len(rows), {}).items():
+                simulation.set(name, value)
+            simulation.advance(step_s)
+            rows.append((simulation.flow_stats.copy(), simulation.link_stats.copy()))
+        shown = {}
+        for index in range(simulation.flows):
+            trace = simulation.native.ack_trace(index)
+            shown |= {f"flow {index}, ACKs' {name}": trace[name].copy() for name in trace.dtype.names}
+            for column, name in enumerate(FLOW_STATS):
+                shown[f"flow {index}, {name}"] = np.array([flows[index, column] for flows, _ in rows])
+        for column, name in enumerate(LINK_STATS):
+            shown[f"link, {name}"] = np.array([link[column] for _, link in rows])
+        return shown, simulation.summary()
+    finally:
+        simulation.native.close()
+
+
+def both(mapping: Mapping, seed: int = 1, step_s: float = 0.1, changes: Mapping | None = None) -> list[Any]:
+    return [life(engine, mapping, seed, step_s, changes or {}) for engine in (_ns3, _twin)]
+
+
+def assert_equal(mapping: Mapping, seed: int = 1, step_s: float = 0.1, changes: Mapping | None = None) -> Columns:
+    (ns3, ns3_summary), (twin, twin_summary) = both(mapping, seed, step_s, changes)
+    for name, column in ns3.items():
+        assert_same_column(name, column, twin[name])
+    assert twin_summary.bytes() == ns3_summary.bytes()
+    return ns3
+
+
+def assert_same_column(name: str, ns3: np.ndarray, twin: np.ndarray) -> None:
+    shared = min(len(ns3), len(twin))
+    unequal = np.flatnonzero(ns3[:shared] != twin[:shared])
+    first = unequal[0] if len(unequal) else None
+    assert first is None, f"{name}: at {first} of {shared} ns-3 has {ns3[first]}, the twin {twin[first]}"
+    assert len(ns3) == len(twin), name
+
+
+def acks(columns: Columns, index: int = 0) -> int:
+    return len(columns[f"flow {index}, ACKs' time_us"])
+
+
+def marked_lost(columns: Columns, index: int = 0) -> float:
+    return float(columns[f"flow {index}, lost_pkts"].sum())
+
+
+def like_ns3(*flows: Mapping, rate_mbps: float = 20.0, duration_s: float = 8.0, **link: Any) -> Mapping:
+    rate = {} if "trace" in link else {"rate_mbps": rate_mbps}
+    return scenario(*flows, duration_s=duration_s, tcp="ns3", **rate, **link)
+
+
+def two(**of_both: Any) -> list[Mapping]:
+    return [flow("near", rtt_ms=20.0, **of_both), flow("far", rtt_ms=80.0, **of_both)]
+
+
+# ---- one flow ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cc", VARIANTS)
+def test_one_flow_on_a_deep_queue(cc: str) -> None:
+    columns = assert_equal(like_ns3(flow(cc=cc), rate_mbps=50.0, duration_s=11.0))
+    assert acks(columns) > ACKS
+
+
+@pytest.mark.parametrize("cc", VARIANTS)
+def test_one_flow_on_a_queue_that_overflows(cc: str) -> None:
+    shallow = {"size_bdp": 0.1}
+    columns = assert_equal(like_ns3(flow(cc=cc), rate_mbps=50.0, duration_s=17.0, queue=shallow))
+    assert acks(columns) > ACKS
+    assert marked_lost(columns) > 10
+
+
+@pytest.mark.parametrize(
+    ("rate_mbps", "rtt_ms", "mss_bytes"), [(0.2, 40.0, 1448), (20.0, 1.0, 1448), (20.0, 1000.0, 1448), (5.0, 20.0, 200), (50.0, 20.0, 8960)]
+)
+@pytest.mark.parametrize("cc", ["bbr", "cubic"])
+def test_one_flow_elsewhere(cc: str, rate_mbps: float, rtt_ms: float, mss_bytes: int) -> None:
+    mapping = like_ns3(
+        flow(cc=cc, rtt_ms=rtt_ms), rate_mbps=rate_mbps, delay_ms=0.25, queue={"size_packets": 40}, duration_s=5.0
+    )
+    assert_equal({**mapping, "mss_bytes": mss_bytes})
+
+
+# ---- several flows ----------------------------------------------------------------------------------------
+
+MIXED_CC = ["bbr", "cubic", "bbq", "reno", "bbr-pg", "bbr-acd", "bbr-plus", "bbr-mix", "bbr-pg-inv", "bbr"]
+ON_OFF = {"kind": "onoff", "rate_mbps": 15.0, "on_s": 0.3, "off_s": 0.2}
+CHANGES = [
+    {"at_s": 2.0, "rate_mbps": 5.0},
+    {"at_s": 4.0, "rate_mbps": 30.0, "delay_ms": 30.0},
+    {"at_s": 5.0, "delay_ms": 2.0},
+    {"at_s": 6.0, "loss_rate": 0.02},
+]
+
+LADDER = {
+    "two flows": like_ns3(*two()),
+    "cubic against bbr": like_ns3(flow("a", cc="cubic"), flow("b")),
+    "reno against bbq": like_ns3(flow("a", cc="reno", rtt_ms=25.0), flow("b", cc="bbq")),
+    "one packet of queue": like_ns3(*two(), queue={"size_packets": 1}),
+    "five packets of queue": like_ns3(*two(), queue={"size_packets": 5}),
+    "ten BDP of queue": like_ns3(*two(), queue={"size_bdp": 10.0}),
+    "cbr": like_ns3(flow("a", app={"kind": "cbr", "rate_mbps": 5.0}), flow("b", cc="cubic")),
+    "on and off": like_ns3(flow("a", app=ON_OFF), flow("b", cc="cubic")),
+    "rate and delay change": like_ns3(*two(), changes=CHANGES[:3]),
+    "codel": like_ns3(*two(), queue={"kind": "codel", "size_bdp": 4.0}),
+    "codel, loss-based": like_ns3(flow("a", cc="cubic"), flow("b", cc="reno"), queue={"kind": "codel", "size_bdp": 4}),
+    "ten flows": like_ns3(*[flow(f"f{i}", cc, 20.0 + 10 * i) for i, cc in enumerate(MIXED_CC)], rate_mbps=40.0),
+}
+
+# Both worlds draw these from the same streams.
+RANDOM = {
+    "bernoulli": like_ns3(*two(), loss={"kind": "bernoulli", "rate": 0.02}),
+    "bernoulli, loss-based": like_ns3(*two(cc="cubic"), loss={"kind": "bernoulli", "rate": 0.005}),
+    "every third lost": like_ns3(*two(), loss={"kind": "bernoulli", "rate": 0.33}),
+    "gilbert-elliott": like_ns3(
+        *two(),
+        loss={"kind": "gilbert_elliott", "good_to_bad": 0.005, "bad_to_good": 0.2, "loss_good": 0.0, "loss_bad": 0.5},
+    ),
+    "loss changes": like_ns3(*two(), changes=CHANGES),
+    "random on and off": like_ns3(flow("a", app={**ON_OFF, "random": True}), flow("b", cc="cubic")),
+    "cellular": like_ns3(
+        flow("a"),
+        flow("b", cc="cubic", rtt_ms=60.0),
+        trace=bbrgym.load_scenario("cellular").resolved().model_dump()["link"]["trace"],
+        queue={"size_bytes": 100_000},
+        loss={"kind": "bernoulli", "rate": 0.001},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LADDER)
+def test_several_flows(name: str) -> None:
+    assert_equal(LADDER[name])
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("name", RANDOM)
+def test_random_draws_of_the_same_streams(name: str, seed: int) -> None:
+    assert_equal(RANDOM[name], seed)
+
+
+@pytest.mark.parametrize("step_s", [0.001, 8.0])
+def test_the_size_of_the_steps(step_s: float) -> None:
+    assert_equal(LADDER["two flows"], step_s=step_s)
+
+
+def test_tunables_that_change_on_the_way() -> None:
+    changes = {
+        5: {"bbr_cwnd_gain": 1.2},
+        20: {"bbr_up_gain": 1.5, "use_probe_cap": 1.0},
+        40: {"use_random_probe_rtt": 1.0, "pg_trand_low_us": 2e6, "pg_trand_high_us": 1e7, "bbr_cwnd_gain": 2.5},
+    }
+    assert {name for values in changes.values() for name in values} <= set(TUNABLES)
+    assert_equal(like_ns3(flow("a", cc="bbr-mix"), flow("b", rtt_ms=80.0)), changes=changes)
+
+
+# ---- what differs on purpose ------------------------------------------------------------------------------
+
+
+def red(max_probability: float) -> Mapping:
+    law = {"min_bytes": 20_000, "max_bytes": 60_000, "max_probability": max_probability}
+    return like_ns3(*two(cc="cubic"), queue={"kind": "red", "size_bytes": 100_000, "red": law})
+
+
+def test_red_is_the_same_but_for_its_draws() -> None:
+    """With an early drop next to impossible only the average and the hard drop above the maximum are left."""
+    columns = assert_equal(red(1e-12))
+    assert columns["link, queue_dropped_pkts"].sum() > 10
+
+
+def test_reds_draws_are_ns3s_own() -> None:
+    (ns3, ns3_summary), (twin, twin_summary) = both(red(0.1))
+    first = np.flatnonzero(ns3["link, queue_dropped_pkts"])[0]
+    assert first > 0
+    for name, column in ns3.items():
+        if "ACKs" not in name:
+            assert_same_column(name, column[:first], twin[name][:first])
+    assert twin["link, queue_dropped_pkts"].sum() > 10
+    for field, tolerance in (("utilisation", 0.02), ("queue_delay_mean_ms", 3.0), ("jain", 0.05)):
+        assert twin_summary.link(field) == pytest.approx(ns3_summary.link(field), abs=tolerance)
+
+
+def test_ns3_closes_its_connections() -> None:
+    stopping = like_ns3(
+        flow("a", start_s=1.0, stop_s=5.0),
+        flow("b", cc="cubic", start_s=0.5),
+        flow("c", cc="bbr-pg", start_s=2.0, stop_s=6.0),
+        queue={"size_bdp": 2.0},
+    )
+    (ns3, ns3_summary), (twin, twin_summary) = both(stopping)
+    touched = {"rtt_samples", "throughput_mbps", "queue_delay_mean_ms", "ACKs"}  # by a FIN and what answers it
+    for name, column in ns3.items():
+        if not any(word in name for word in touched) and not name.startswith("link"):
+            assert_same_column(name, column, twin[name])
+    for index, more in enumerate([1, 0, 1]):
+        assert 0 <= acks(ns3, index) - acks(twin, index) <= more
+        for name in (name for name in ns3 if name.startswith(f"flow {index}, ACKs")):
+            assert_same_column(name, ns3[name][: acks(twin, index)], twin[name])
+    # Two FINs of 40 bytes, and their answers' last words, in 6 s at 20 Mbit/s.
+    departed = [summary.link("utilisation") * 20e6 / 8 * 6 for summary in (ns3_summary, twin_summary)]
+    assert 40 <= departed[0] - departed[1] <= 2 * 40 + 1
+    assert twin_summary.flows.tobytes() == ns3_summary.flows.tobytes()
+    for field in set(LINK_SUMMARY) - {"utilisation", "queue_delay_mean_ms", "queue_delay_p95_ms"}:
+        assert twin_summary.link(field) == ns3_summary.link(field)
+    assert twin_summary.link("queue_delay_mean_ms") == pytest.approx(ns3_summary.link("queue_delay_mean_ms"), rel=1e-3)
