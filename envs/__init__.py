@@ -5,4 +5,8 @@ from __future__ import annotations
 
 import gymnasium
 
-gymnasium.register(id="bbrgym/Tune-v0", entry_point="bbrgym.envs.env:TuneEnv")
+gymnasium.register(
+    id="bbrgym/Tune-v0",
+    entry_point="bbrgym.envs.env:TuneEnv",
+    vector_entry_point="bbrgym.envs.vector:TuneVectorEnv",
+)

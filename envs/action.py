@@ -4,13 +4,14 @@
 Each coordinate runs through its tunable's range: linear or log as the table of tunables says; what takes whole numbers
 only (counts, modes, switches) gets an equal part of [-1, 1] for each, so a switch is on above 0.
 
+All of it works on the last axis, so an array of actions gives what each of them gives alone, bit for bit.
+
 A tunable that must not be below another one (`NOT_BELOW`) runs through what the other one leaves of its range. So every
 action is a legal setting.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.tunables import TUNABLES, VARIANTS, Tunable
+from bbrgym.worlds import Table
 
 Action = NDArray[np.float32]
 
@@ -53,57 +55,107 @@ class TunablesAction:
                 raise ConfigError(f"tunables: {name!r} is not one of {variant}'s: {nearest(name, preset)}")
         if not self.names or len(set(self.names)) < len(self.names):
             raise ConfigError(f"tunables: {list(self.names)}, allowed is a non-empty list without repetition")
-        self._preset = preset
-        self._lower_bounds_first = sorted(self.names, key=NOT_BELOW.__contains__)
+        self._sort(preset)
         self.space = spaces.Box(-1.0, 1.0, (len(self.names),), np.float32)
         self.default = self.from_values(preset)
 
     def to_values(self, action: Action) -> dict[str, float]:
-        """The setting, in natural units.
+        """The setting, in natural units, that an action means.
 
         Raises:
             ConfigError: not of the space's shape, or a number outside [-1, 1].
         """
-        if np.shape(action) != self.space.shape or not np.all(np.abs(action) <= 1.0):
-            raise ConfigError(
-                f"action: {action!r}, allowed are {len(self.names)} numbers in [-1, 1]; "
-                "gymnasium.wrappers.ClipAction makes them so"
-            )
-        coordinates = dict(zip(self.names, action.tolist(), strict=True))
-        values = dict.fromkeys(self.names, 0.0)
-        for name in self._lower_bounds_first:
-            values[name] = _value(TUNABLES[name], self._low(name, values), (coordinates[name] + 1.0) / 2.0)
-        return values
+        if np.shape(action) != self.space.shape:
+            raise self.refusal(action)
+        return dict(zip(self.names, self.values(action).tolist(), strict=True))
 
     def from_values(self, values: Mapping[str, float]) -> Action:
         """The action that gives a setting (to float32); values of other tunables are left aside."""
-        return np.array(
-            [2.0 * _part(TUNABLES[name], self._low(name, values), values[name]) - 1.0 for name in self.names],
-            np.float32,
+        return self.actions(np.array([values[name] for name in self.names]))
+
+    def values(self, actions: Action) -> Table:
+        """The settings that actions mean: [..., tunables] both.
+
+        Raises:
+            ConfigError: not of the space's shape, or a number outside [-1, 1].
+        """
+        if np.shape(actions)[-1:] != self.space.shape or not np.all(np.abs(actions) <= 1.0):
+            raise self.refusal(actions)
+        shape = np.shape(actions)
+        part = np.asarray(actions, np.float64).reshape(-1, shape[-1]).T[self._order]
+        part += 1.0
+        part /= 2.0
+        values = self._low + self._span * part
+        log, whole = self._log, self._whole
+        values[log] = self._low[log] * np.power(self._high[log] / self._low[log], part[log])
+        count = self._span[whole] + 1.0
+        values[whole] = self._low[whole] + np.maximum(np.ceil(part[whole] * count) - 1.0, 0.0)
+        for i in self._bounded:
+            low, high = self._least(i, values), self._high[i]
+            is_log = i < log.stop
+            values[i] = low * np.power(high / low, part[i]) if is_log else low + (high - low) * part[i]
+            np.maximum(values[i], low, out=values[i])
+        np.minimum(np.maximum(values, self._low, out=values), self._high, out=values)  # the ends exactly
+        return np.ascontiguousarray(values[self._as_asked].T).reshape(shape)
+
+    def actions(self, values: Table) -> Action:
+        """The actions that give settings (to float32): [..., tunables] both."""
+        x = values.reshape(-1, values.shape[-1]).T[self._order]
+        log, whole = self._log, self._whole
+        part = (x - self._low) / self._span
+        part[log] = np.log(x[log] / self._low[log]) / np.log(self._high[log] / self._low[log])
+        part[whole] = (x[whole] - self._low[whole] + 0.5) / (self._span[whole] + 1.0)
+        for i in self._bounded:
+            low, high = self._least(i, x), self._high[i]
+            is_log = i < log.stop
+            above, span = (np.log(x[i] / low), np.log(high / low)) if is_log else (x[i] - low, high - low)
+            part[i] = above / np.where(span > 0.0, span, 1.0)
+        np.minimum(np.maximum(part, 0.0, out=part), 1.0, out=part)
+        actions: Action = (2.0 * part[self._as_asked].T - 1.0).astype(np.float32, order="C").reshape(values.shape)
+        return actions
+
+    def in_force(self, actions: Action, values: Table) -> Action:
+        """The actions with each whole number's coordinate in the middle of its part; values: what they mean."""
+        settings = np.array(actions, np.float32)
+        columns, whole = self._order[self._whole], self._whole
+        if columns:
+            part = (values[..., columns] - self._low[whole, 0] + 0.5) / (self._span[whole, 0] + 1.0)
+            settings[..., columns] = 2.0 * part - 1.0
+        return settings
+
+    def _least(self, i: int, values: Table) -> Table:
+        """What leaves an upper bound where its lower bound is, or where that one's preset is if it is not set."""
+        lower, preset = self._bounded[i]
+        least: Table = np.maximum(self._low[i], preset if lower is None else values[lower])
+        return least
+
+    def refusal(self, action: object) -> ConfigError:
+        """What is wrong with an action that is not of the space."""
+        return ConfigError(
+            f"action: {action!r}, allowed are {len(self.names)} numbers in [-1, 1]; "
+            "gymnasium.wrappers.ClipAction makes them so"
         )
 
-    def _low(self, name: str, values: Mapping[str, float]) -> float:
-        lower = NOT_BELOW.get(name)
-        if lower is None:
-            return TUNABLES[name].low
-        return max(TUNABLES[name].low, values.get(lower, self._preset[lower]))
+    def _sort(self, preset: Mapping[str, float]) -> None:
+        """Puts together what is computed alike: on a log scale, linear, whole numbers. A row for each from here on."""
+        kinds = {name: _kind(TUNABLES[name]) for name in self.names}
+        ordered = sorted(self.names, key=kinds.__getitem__)
+        self._order = [self.names.index(name) for name in ordered]
+        self._as_asked = [ordered.index(name) for name in self.names]
+        ends = [sum(kind <= last for kind in kinds.values()) for last in range(3)]
+        self._log, self._whole = slice(0, ends[0]), slice(ends[1], ends[2])
+        self._low = np.array([[TUNABLES[name].low] for name in ordered])
+        self._high = np.array([[TUNABLES[name].high] for name in ordered])
+        self._span = self._high - self._low
+        #: By an upper bound's row: the one of its lower bound, if any, and that one's preset.
+        self._bounded = {
+            ordered.index(upper): (ordered.index(lower) if lower in ordered else None, preset[lower])
+            for upper, lower in NOT_BELOW.items()
+            if upper in ordered
+        }
 
 
-def _value(tunable: Tunable, low: float, part: float) -> float:
-    """What lies at a part of [low, tunable.high], 0 to 1."""
+def _kind(tunable: Tunable) -> int:
     if tunable.unit in _WHOLE_NUMBERS:
-        return low + max(math.ceil(part * (tunable.high - low + 1.0)) - 1, 0)
-    is_log = tunable.scale == "log"
-    value = low * math.pow(tunable.high / low, part) if is_log else low + (tunable.high - low) * part
-    return min(max(value, low), tunable.high)  # the ends exactly, whatever the rounding
-
-
-def _part(tunable: Tunable, low: float, value: float) -> float:
-    """Where in [low, tunable.high] a value lies, 0 to 1; of a whole number, the middle of its part."""
-    if tunable.unit in _WHOLE_NUMBERS:
-        part = (value - low + 0.5) / (tunable.high - low + 1.0)
-    elif tunable.scale == "log":
-        part = math.log(value / low) / math.log(tunable.high / low)
-    else:
-        part = (value - low) / (tunable.high - low)
-    return min(max(part, 0.0), 1.0)
+        return 2
+    return 0 if tunable.scale == "log" else 1

@@ -3,25 +3,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from bbrgym.envs.action import Action, TunablesAction
-from bbrgym.envs.observation import Observation, SenderObservation
-from bbrgym.envs.render import History
-from bbrgym.envs.reward import Interval, Reward
-from bbrgym.errors import ConfigError
-from bbrgym.scenario import Scenario
-from bbrgym.scenario_files import load_scenario, with_variant
-from bbrgym.worlds import Isolation, World, WorldError, make_world
-
-_SEEDS = 2**31
+from bbrgym.envs.action import Action
+from bbrgym.envs.batch import Draw, Options, TuneBatch, draw_seed
+from bbrgym.envs.observation import Observation
+from bbrgym.scenario_files import Source
+from bbrgym.worlds import Isolation
 
 
 class TuneEnv(gymnasium.Env[Observation, Action]):
@@ -62,7 +55,9 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
 
     ## Arguments
     * `world`: name of the world, `ns3`.
-    * `scenario`: a name, a path, a mapping or a Scenario.
+    * `scenario`: a name, a path, a mapping or a Scenario; or a function that draws one of these from a run's seed,
+      called once at each reset (and with seed 0 when the environment is made). Each has as many learner flows as the
+      first.
     * `variant`: what the learner flows run.
     * `tunables`: names of those to set; all of the variant without.
     * `control_interval_s`: simulated seconds of a step.
@@ -80,36 +75,34 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
     def __init__(
         self,
         world: str = "ns3",
-        scenario: str | Mapping[str, Any] | Scenario = "steady",
+        scenario: Source | Draw = "steady",
         variant: str = "bbq",
         tunables: Sequence[str] | None = None,
         control_interval_s: float = 0.1,
         features: Sequence[str] | None = None,
         stack: int = 1,
         reward_weights: Mapping[str, float] | None = None,
-        isolation: Isolation = "process",
+        isolation: Isolation | None = None,
         timeout_s: float = 60.0,
         render_mode: str | None = None,
     ) -> None:
-        if not 0.0 < control_interval_s < math.inf:
-            raise ConfigError(f"control_interval_s: {control_interval_s}, allowed is a finite number above 0")
-        if render_mode not in (None, "rgb_array"):
-            raise ConfigError(f"render_mode: {render_mode!r}, allowed are None and 'rgb_array'")
+        options = Options(
+            world=world,
+            scenario=scenario,
+            variant=variant,
+            tunables=tunables,
+            control_interval_s=control_interval_s,
+            features=features,
+            stack=stack,
+            reward_weights=reward_weights,
+            isolation=isolation,
+            timeout_s=timeout_s,
+            render_mode=render_mode,
+        )
+        self._batch = TuneBatch(1, options)
         self.render_mode = render_mode
-        self._world_name = world
-        self._isolation: Isolation = isolation
-        self._timeout_s = timeout_s
-        self._variant = variant
-        self._control_interval_s = control_interval_s
-        self._world: World | None = None
-        self._is_running = False
-        self._history: History | None = None
-        self._action = TunablesAction(variant, tunables)
-        self._take(load_scenario(scenario))
-        self._observation = SenderObservation(len(self._learners), len(self._action.names), features, stack)
-        self._reward = Reward(reward_weights)
-        self.action_space = self._action.space
-        self.observation_space = self._observation.space
+        self.action_space = self._batch.action.space
+        self.observation_space = self._batch.observation.space
 
     # ---- Gymnasium ---------------------------------------------------------------------------------------------
 
@@ -118,135 +111,42 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Starts a run; see Starting State."""
         super().reset(seed=seed)
-        self._take_options(options or {})
-        world_seed = int(self.np_random.integers(_SEEDS)) if seed is None else seed
-        self._is_running = False
-        if self._world is None:
-            self._world = make_world(
-                self._world_name,
-                self._scenario,
-                world_seed,
-                isolation=self._isolation,
-                timeout_s=self._timeout_s,
-            )
-        else:
-            self._world.reset(self._scenario, world_seed)
-        self._is_running = True
-        self._setting = self._action.from_values(self._values_in_force(self._world))
-        if self.render_mode == "rgb_array":
-            title = f"{self._scenario.name}, {self._variant}, seed {world_seed}"
-            names = [flow.name for flow in self._flows]
-            self._history = History(title, self._scenario.duration_s, names, self.tunables)
-        stats = self._world.flow_stats()[self._learners]
-        return self._observation.reset(self._world.flow_fields, stats, self._setting), self._info(self._world)
+        self._batch.take_options(options or {}, [0])
+        observations = self._batch.reset([0], [draw_seed(self.np_random) if seed is None else seed])
+        return observations[0], self._batch.info_of(0)
 
     def step(self, action: Action) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Sets the tunables and runs for a control interval."""
-        if self._world is None or not self._is_running:
-            raise ResetNeeded("call reset() first: no run has begun, or it has ended")
-        values = self._action.to_values(action)
-        try:
-            for learner in self._learners:
-                self._world.set_tunables(learner, values)
-            self._world.advance(self._control_interval_s)
-        except WorldError:
-            self._is_running = False
-            raise
-        self._is_running = not self._world.done
-
-        previous, self._setting = self._setting, self._action.from_values(values)
-        flows = dict(zip(self._world.flow_fields, self._world.flow_stats().T, strict=True))
-        link = dict(zip(self._world.link_fields, self._world.link_stats().tolist(), strict=True))
-        terms = self._reward.terms(
-            Interval(
-                flows=flows,
-                learners=self._learners[flows["active"][self._learners] > 0],
-                base_rtt_ms=self._base_rtt_ms,
-                moved=np.abs(self._setting - previous),
-            )
-        )
-        if self._history is not None:
-            self._history.add(self._world.now_s, flows, link, (self._setting + 1.0) / 2.0)
-        observation = self._observation.step(self._world.flow_stats()[self._learners], self._setting)
-        info = {**self._info(self._world), "reward_terms": terms}
-        return observation, self._reward.total(terms), False, self._world.done, info
+        step = self._batch.step(np.asarray(action)[None])
+        info = {**self._batch.info_of(0), "reward_terms": {name: float(term[0]) for name, term in step.terms.items()}}
+        return step.observations[0], float(step.rewards[0]), False, bool(step.truncated[0]), info
 
     def render(self) -> NDArray[np.uint8] | None:
         """RGB image [720, 960, 3] of the run so far; None without a render mode."""
-        if self.render_mode is None:
-            return None
-        if self._history is None:
-            raise ResetNeeded("call reset() first: no run has begun")
-        return self._history.draw()
+        return self._batch.render(0)
 
     def close(self) -> None:
         """Ends the world."""
-        if self._world is not None:
-            self._world.close()
-            self._world = None
-        self._is_running = False
+        self._batch.close()
 
     # ---- what it is made of ------------------------------------------------------------------------------------
 
     @property
     def tunables(self) -> tuple[str, ...]:
         """The coordinates of an action."""
-        return self._action.names
+        return self._batch.action.names
 
     @property
     def default_action(self) -> Action:
         """The action that gives the variant's own setting."""
-        return np.array(self._action.default)
+        return np.array(self._batch.action.default)
 
     @property
     def flow_fields(self) -> tuple[str, ...]:
         """The columns of ``info["flow_stats"]``; known from the first reset on."""
-        return () if self._world is None else self._world.flow_fields
+        return self._batch.flow_fields
 
     @property
     def link_fields(self) -> tuple[str, ...]:
         """The entries of ``info["link_stats"]``; known from the first reset on."""
-        return () if self._world is None else self._world.link_fields
-
-    # ---- details -----------------------------------------------------------------------------------------------
-
-    def _take(self, scenario: Scenario) -> None:
-        self._scenario = with_variant(scenario, self._variant)
-        self._flows = self._scenario.resolved().flows
-        self._learners = _learners_of(self._scenario)
-        if not len(self._learners):
-            raise ConfigError(f"scenario {scenario.name!r} has no flow with role learner: nothing would be controlled")
-        self._base_rtt_ms = np.array([flow.rtt_ms for flow in self._flows])
-
-    def _take_options(self, options: dict[str, Any]) -> None:
-        unknown = set(options) - {"scenario"}
-        if unknown:
-            raise ConfigError(f"reset options: {sorted(unknown)}, allowed is scenario")
-        if "scenario" in options:
-            scenario = load_scenario(options["scenario"])
-            learners = len(_learners_of(scenario))
-            if learners != len(self._learners):
-                raise ConfigError(
-                    f"reset options: scenario {scenario.name!r} has {learners} flows with role learner, this "
-                    f"environment was made for {len(self._learners)}: make another one for it"
-                )
-            self._take(scenario)
-
-    def _values_in_force(self, world: World) -> dict[str, float]:
-        """Of the first learner flow; a scenario can give each its own."""
-        return dict(zip(world.tunable_names, world.tunables()[self._learners[0]].tolist(), strict=True))
-
-    def _info(self, world: World) -> dict[str, Any]:
-        return {
-            "now_s": world.now_s,
-            "scenario": self._scenario.name,
-            "seed": world.seed,
-            "tunables": {name: value for name, value in self._values_in_force(world).items() if name in self.tunables},
-            "flow_stats": world.flow_stats().copy(),
-            "link_stats": world.link_stats().copy(),
-        }
-
-
-def _learners_of(scenario: Scenario) -> NDArray[np.intp]:
-    flows = scenario.resolved().flows
-    return np.array([i for i, flow in enumerate(flows) if flow.role == "learner"], np.intp)
+        return self._batch.link_fields

@@ -89,7 +89,8 @@ class SenderObservation:
         oldest interval ... newest interval
         each: flow 0's features, flow 1's features, ..., the tunables that the action sets, from [-1, 1] to [0, 1]
 
-    Before the first intervals the reset's own view stands in their place.
+    Before the first intervals the reset's own view stands in their place. What is computed here is computed for N
+    environments at once, and for each as if it were alone, bit for bit.
 
     Args:
         flows: number of learner flows.
@@ -99,7 +100,9 @@ class SenderObservation:
 
     Attributes:
         features: the chosen ones.
-        space: Box(0, 1, (stack * (flows * features + settings),), float32).
+        stack: how many intervals.
+        width: numbers of one interval.
+        space: Box(0, 1, (stack * width,), float32), width = flows * features + settings.
     """
 
     def __init__(self, flows: int, settings: int, features: Sequence[str] | None = None, stack: int = 1) -> None:
@@ -113,44 +116,86 @@ class SenderObservation:
         if len(set(names)) < len(names):
             raise ConfigError(f"features: {list(names)}, allowed is a list without repetition")
         self.features = tuple(known[name] for name in names)
-        self._flow_numbers = flows * len(names)
-        self._stacked = np.zeros((stack, self._flow_numbers + settings), np.float32)
-        self.space = spaces.Box(0.0, 1.0, (self._stacked.size,), np.float32)
-        self._low = np.array([feature.low for feature in self.features])
-        self._high = np.array([feature.high for feature in self.features])
-        self._is_log = np.array([feature.scale == "log" for feature in self.features])
-        self._is_within = np.array([feature.scale == "within" for feature in self.features])
+        self.stack = stack
+        self.width = flows * len(names) + settings
+        self.space = spaces.Box(0.0, 1.0, (stack * self.width,), np.float32)
+        self._flows = flows
+        self._fields: Sequence[str] = ()
+        self._sort()
 
-    def reset(self, flow_fields: Sequence[str], stats: Table, action: Action) -> Observation:
-        """The first observation of a run.
+    def view(self, fields: Sequence[str], flows: Table, settings: Action) -> Observation:
+        """One interval's numbers of each environment: [N, width].
 
         Args:
-            flow_fields: the columns of stats.
-            stats: of the learner flows, [flows, flow_fields].
-            action: the setting in force.
+            fields: names of the measurements.
+            flows: measurements, [fields, flows * N]: those of all first learner flows, of all second ones, and so on.
+            settings: in force, as actions: [N, tunables].
         """
-        self._columns = [flow_fields.index(feature.field) for feature in self.features]
-        self._divided = [i for i, feature in enumerate(self.features) if feature.per is not None]
-        self._divisors = [flow_fields.index(feature.per) for feature in self.features if feature.per is not None]
-        self._stacked[:] = self._view(stats, action)
-        return self._stacked.flatten()
+        n = len(settings)
+        if fields is not self._fields:
+            self._find(fields)
+        x, divisor = flows[self._rows], flows[self._divisors]
+        x[self._divided] /= np.where(divisor > 0.0, divisor, np.inf)
+        part = np.empty(x.shape, np.float32)
+        log, linear, within = x[self._log], x[self._linear], x[self._within]
+        log /= self._low[self._log]
+        np.log(np.maximum(log, 1.0, out=log), out=log)
+        log *= self._per_log
+        np.minimum(log, 1.0, out=part[self._log], casting="same_kind")
+        linear -= self._low[self._linear]
+        linear *= self._per_linear
+        np.minimum(np.maximum(linear, 0.0, out=linear), 1.0, out=part[self._linear], casting="same_kind")
+        part[self._within] = (self._low[self._within] <= within) & (within <= self._high[self._within])
+        view = np.empty((n, self.width), np.float32)
+        by_flow = part[self._as_asked].reshape(len(self.features), self._flows, n)
+        numbers = len(self.features) * self._flows
+        view[:, :numbers].reshape(n, self._flows, len(self.features))[:] = by_flow.transpose(2, 1, 0)
+        view[:, numbers:] = (settings + 1.0) / 2.0
+        return view
 
-    def step(self, stats: Table, action: Action) -> Observation:
-        """The observation after an interval; arguments as in reset()."""
-        self._stacked[:-1] = self._stacked[1:]
-        self._stacked[-1] = self._view(stats, action)
-        return self._stacked.flatten()
+    def _find(self, fields: Sequence[str]) -> None:
+        self._fields = fields
+        self._rows = [fields.index(feature.field) for feature in self._sorted]
+        self._divisors = [fields.index(feature.per) for feature in self._sorted if feature.per is not None]
 
-    def _view(self, stats: Table, action: Action) -> NDArray[np.float64]:
-        x = stats[:, self._columns]
-        divisor = stats[:, self._divisors]
-        x[:, self._divided] = np.divide(x[:, self._divided], divisor, out=np.zeros_like(divisor), where=divisor > 0)
-        return np.concatenate((self._normalised(x).ravel(), (action + 1.0) / 2.0))
+    def _sort(self) -> None:
+        """Puts together what is computed alike: log, log of ratios, linear ratios, linear, within."""
+        kinds = [("log", False), ("log", True), ("linear", True), ("linear", False), ("within", False)]
+        of_kind = [
+            [feature for feature in self.features if (feature.scale, feature.per is not None) == kind] for kind in kinds
+        ]
+        self._sorted = [feature for features in of_kind for feature in features]
+        self._as_asked = [self._sorted.index(feature) for feature in self.features]
+        ends = np.cumsum([len(features) for features in of_kind]).tolist()
+        self._log, self._divided = slice(0, ends[1]), slice(ends[0], ends[2])
+        self._linear, self._within = slice(ends[1], ends[3]), slice(ends[3], ends[4])
+        self._low = np.array([[feature.low] for feature in self._sorted]).reshape(-1, 1)
+        self._high = np.array([[feature.high] for feature in self._sorted]).reshape(-1, 1)
+        self._per_log = 1.0 / np.log(self._high[self._log] / self._low[self._log])
+        self._per_linear = 1.0 / (self._high[self._linear] - self._low[self._linear])
 
-    def _normalised(self, x: Table) -> Table:
-        part = np.empty_like(x)
-        log, within, linear = self._is_log, self._is_within, ~(self._is_log | self._is_within)
-        part[:, linear] = (x[:, linear] - self._low[linear]) / (self._high - self._low)[linear]
-        part[:, log] = np.log(np.maximum(x[:, log] / self._low[log], 1.0)) / np.log(self._high[log] / self._low[log])
-        part[:, within] = (self._low[within] <= x[:, within]) & (x[:, within] <= self._high[within])
-        return np.clip(part, 0.0, 1.0, out=part)
+
+class Stack:
+    """The last intervals of N environments, from which their observations are made.
+
+    Args:
+        num_envs: N.
+        observation: whose views they are.
+    """
+
+    def __init__(self, num_envs: int, observation: SenderObservation) -> None:
+        self._views = np.zeros((num_envs, observation.stack, observation.width), np.float32)
+
+    def begin(self, indices: Sequence[int], view: Observation) -> None:
+        """Environments begin anew: the view, [indices, width], stands for all intervals before it."""
+        self._views[indices] = view[:, None]
+
+    def add(self, view: Observation) -> None:
+        """An interval has passed in all environments: [N, width]."""
+        self._views[:, :-1] = self._views[:, 1:]
+        self._views[:, -1] = view
+
+    def observations(self) -> Observation:
+        """Of all environments: [N, stack * width], the caller's own."""
+        observations: Observation = self._views.reshape(len(self._views), -1).copy()
+        return observations

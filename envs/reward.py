@@ -11,78 +11,103 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bbrgym.envs.action import Action
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.worlds import Table
 
+_FEW = 16  # rows, from which on a loop over them is slower
 _FLOOR_LOG2 = -6.0  # nothing delivered counts as 1/64 of the fair share; an RTT of 64 times the base as the worst
 
 
 @dataclass(frozen=True)
 class Interval:
-    """What the terms are computed from.
+    """What the terms are computed from: one interval of N environments with L learner flows and at most F flows each.
 
     Attributes:
-        flows: measurements of all flows by field.
-        learners: indices of the learner flows that are active.
-        base_rtt_ms: propagation both ways, of all flows.
-        moved: distance that each coordinate of the action moved.
+        learners: measurements of the learner flows by field, [L, N].
+        flows: measurements of all flows by field, [F, N]; NaN where an environment has no such flow.
+        base_rtt_ms: propagation both ways, of the learner flows: [L, N].
+        moved: distance that each coordinate of the action moved, [tunables, N].
     """
 
+    learners: Mapping[str, Table]
     flows: Mapping[str, Table]
-    learners: NDArray[np.intp]
     base_rtt_ms: Table
-    moved: NDArray[np.float32]
+    moved: Action
+
+    @cached_property
+    def is_active(self) -> Table:
+        """1 for the learner flows that count, else 0: [L, N]."""
+        return np.where(self.learners["active"] > 0.0, 1.0, 0.0)
+
+    @cached_property
+    def active_learners(self) -> Table:
+        """How many: [N]."""
+        return _sum(self.is_active)
+
+    def mean(self, values: Table) -> Table:
+        """Over the active learner flows, 0 without one: [L, N] -> [N]."""
+        return _sum(values * self.is_active) / np.maximum(self.active_learners, 1.0)
 
 
-def throughput(interval: Interval) -> float:
+def _sum(rows: NDArray[Any]) -> Table:
+    """One row after the other: the same to the bit whatever stands beside it, or behind it as zeros."""
+    if len(rows) > _FEW:
+        total: Table = np.add.accumulate(rows, axis=0, dtype=np.float64)[-1]
+        return total
+    total = rows[0].astype(np.float64)
+    for row in rows[1:]:
+        total += row
+    return total
+
+
+def throughput(interval: Interval) -> Table:
     """Goodput against the fair share; nothing is paid where the link carries nothing."""
-    fair_share_mbps = interval.flows["fair_share_mbps"][interval.learners]
-    if not len(interval.learners) or np.any(fair_share_mbps <= 0):
-        return 0.0
-    ratios = interval.flows["goodput_mbps"][interval.learners] / fair_share_mbps
-    return float(np.mean(np.log2(np.maximum(ratios, 2.0**_FLOOR_LOG2))))
+    fair_share_mbps = interval.learners["fair_share_mbps"]
+    is_known = fair_share_mbps > 0.0
+    ratios = interval.learners["goodput_mbps"] / np.where(is_known, fair_share_mbps, 1.0)
+    mean = interval.mean(np.log2(np.maximum(ratios, 2.0**_FLOOR_LOG2)))
+    return np.where((is_known >= interval.is_active).all(axis=0), mean, 0.0)
 
 
-def delay(interval: Interval) -> float:
+def delay(interval: Interval) -> Table:
     """RTT against propagation alone; a flow without an RTT sample yet counts as at its base."""
-    if not len(interval.learners):
-        return 0.0
-    ratios = interval.flows["rtt_mean_ms"][interval.learners] / interval.base_rtt_ms[interval.learners]
-    return 0.0 - float(np.mean(np.log2(np.clip(ratios, 1.0, 2.0**-_FLOOR_LOG2))))
+    ratios = interval.learners["rtt_mean_ms"] / interval.base_rtt_ms
+    return 0.0 - interval.mean(np.log2(np.minimum(np.maximum(ratios, 1.0), 2.0**-_FLOOR_LOG2)))
 
 
-def loss(interval: Interval) -> float:
+def loss(interval: Interval) -> Table:
     """Packets really dropped, of those sent in the same interval."""
-    if not len(interval.learners):
-        return 0.0
-    dropped = interval.flows["dropped_pkts"][interval.learners]
-    sent = interval.flows["sent_pkts"][interval.learners]
-    return 0.0 - float(np.mean(np.minimum(dropped / np.maximum(sent, 1.0), 1.0)))
+    ratios = interval.learners["dropped_pkts"] / np.maximum(interval.learners["sent_pkts"], 1.0)
+    return 0.0 - interval.mean(np.minimum(ratios, 1.0))
 
 
-def fairness(interval: Interval) -> float:
+def fairness(interval: Interval) -> Table:
     """Jain's index of all active flows, learners or not."""
-    goodput = interval.flows["goodput_mbps"][interval.flows["active"] > 0]
-    squares = float(np.sum(goodput**2))
-    if not len(interval.learners) or squares == 0.0:
-        return 0.0
-    return float(np.sum(goodput)) ** 2 / (len(goodput) * squares) - 1.0
+    is_active = interval.flows["active"] > 0.0
+    goodput = np.where(is_active, interval.flows["goodput_mbps"], 0.0)
+    total, squares = _sum(goodput), _sum(goodput * goodput)
+    is_known = (interval.active_learners > 0.0) & (squares > 0.0)
+    jain = total * total / np.where(is_known, _sum(is_active) * squares, 1.0)
+    return np.where(is_known, jain - 1.0, 0.0)
 
 
-def change(interval: Interval) -> float:
+def change(interval: Interval) -> Table:
     """How far the controller moved its knobs."""
-    return 0.0 - float(np.mean(interval.moved)) / 2.0
+    return 0.0 - _sum(interval.moved) / (2.0 * len(interval.moved))
 
 
 @dataclass(frozen=True)
 class Term:
     """One term: how it is computed, its default weight, and how to write it."""
 
-    compute: Callable[[Interval], float]
+    compute: Callable[[Interval], Table]
     weight: float
     formula: str
     low: str
@@ -118,10 +143,14 @@ class Reward:
                 raise ConfigError(f"reward_weights[{name!r}]: {weight}, allowed is a finite number")
         self.weights = {name: float(given.get(name, 0.0)) for name in TERMS}
 
-    def terms(self, interval: Interval) -> dict[str, float]:
-        """Every term of an interval, weighted or not."""
+    def terms(self, interval: Interval) -> dict[str, Table]:
+        """Every term of an interval, weighted or not: [N] each."""
         return {name: term.compute(interval) for name, term in TERMS.items()}
 
-    def total(self, terms: Mapping[str, float]) -> float:
-        """Their weighted sum."""
-        return sum(self.weights[name] * value for name, value in terms.items())
+    def total(self, terms: Mapping[str, Table]) -> Table:
+        """Their weighted sum: [N]."""
+        weighted = [self.weights[name] * values for name, values in terms.items()]
+        total = weighted[0]
+        for values in weighted[1:]:
+            total += values
+        return total

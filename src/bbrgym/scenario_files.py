@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypeGuard
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
@@ -18,8 +19,11 @@ from bbrgym.scenario import Scenario
 from bbrgym.trace import SHIPPED_PREFIX
 from bbrgym.validation import first_problem, shown
 
+Source: TypeAlias = str | PathLike[str] | Mapping[str, Any] | Scenario
+"""What a scenario can be loaded from."""
 
-def load_scenario(source: str | Path | Mapping[str, Any] | Scenario) -> Scenario:
+
+def load_scenario(source: Source) -> Scenario:
     """Loads and checks a scenario.
 
     Args:
@@ -44,7 +48,7 @@ def is_scenario_file(source: str) -> bool:
     return source.endswith((".yaml", ".yml", ".json")) or "/" in source
 
 
-def read_scenario(source: str | Path | Mapping[str, Any]) -> dict[str, Any]:
+def read_scenario(source: str | PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a scenario as written, not yet checked; a relative trace in a file is relative to it."""
     if isinstance(source, DictConfig):
         return read_scenario(dict(_plain(source)))
@@ -56,7 +60,7 @@ def read_scenario(source: str | Path | Mapping[str, Any]) -> dict[str, Any]:
                 "", f"no scenario is named {shown(source)}; {nearest(source, scenario_names())}, or a file (.yaml)"
             )
         return _read_file(_folder() / f"{source}.yaml")
-    if isinstance(source, str | Path):
+    if isinstance(source, str | PathLike):
         return _read_file(Path(source))
     raise ScenarioError("", f"is {shown(source)}, expected a name, a file or a mapping")
 
@@ -75,6 +79,11 @@ def parse_scenario(fields: Mapping[str, Any]) -> Scenario:
         raise ScenarioError(path, problem, name if isinstance(name, str) else "") from None
 
 
+def is_sequence(sources: Any) -> TypeGuard[Sequence[Any]]:
+    """Whether these are several sources, one after the other."""
+    return isinstance(sources, Sequence) and not isinstance(sources, str)
+
+
 def with_variant(scenario: Scenario, variant: str, tunables: Mapping[str, float] | None = None) -> Scenario:
     """The scenario with ``variant`` in every learner flow, and the given tunables set there.
 
@@ -83,6 +92,8 @@ def with_variant(scenario: Scenario, variant: str, tunables: Mapping[str, float]
     Raises:
         ScenarioError: no such variant, or a tunable that it does not have or that is out of its range.
     """
+    if not tunables and all(flow.cc == variant for flow in scenario.flows if flow.role == "learner"):
+        return scenario
     fields = scenario.model_dump()
     for flow in fields["flows"]:
         if flow["role"] == "learner":

@@ -31,6 +31,23 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
+@pytest.mark.parametrize("index", range(3))
+def test_the_python_of_many_environments_runs(tmp_path: Path, index: int) -> None:
+    codes = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "vectors.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert len(codes) == 3
+    if "stable_baselines3" in codes[index]:
+        pytest.importorskip("stable_baselines3")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", codes[index]],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_readme_s_python_runs(tmp_path: Path) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     assert 8 <= len(code.strip().splitlines()) <= 14

@@ -131,8 +131,8 @@ def test_the_action_sets_every_learner_and_no_other(make):
     env.reset(seed=1)
     *_, info = env.step(np.array([1.0, -1.0], np.float32))
     assert info["tunables"] == {"bbr_cwnd_gain": 4.0, "bbq_alpha_us": 500.0}
-    world = env.unwrapped._world
-    set_to = world.tunables()[:, world.tunable_names.index("bbr_cwnd_gain")]
+    worlds = env.unwrapped._batch.worlds
+    set_to = worlds.tunables[0, :, worlds.tunable_names.index("bbr_cwnd_gain")]
     assert set_to.tolist() == [4.0, pytest.approx(np.nan, nan_ok=True), 4.0]
 
 
@@ -173,7 +173,7 @@ def test_options_change_the_scenario(make, short_scenario):
 
 
 def worker_of(env):
-    return psutil.Process(env.unwrapped._world._worker._process.pid)
+    return psutil.Process(env.unwrapped._batch.worlds._worlds[0]._worker._process.pid)
 
 
 def test_a_broken_world_is_an_error_and_a_reset_goes_on(make):

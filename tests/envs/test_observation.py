@@ -7,7 +7,7 @@ from hypothesis.extra import numpy as hnp
 
 import bbrgym
 from bbrgym import _ns3
-from bbrgym.envs.observation import FEATURES, SenderObservation
+from bbrgym.envs.observation import FEATURES, SenderObservation, Stack
 
 FIELDS = {name: (unit, visibility) for name, unit, visibility, _ in _ns3.flow_fields()}
 NAMES = tuple(FIELDS)
@@ -18,10 +18,15 @@ def stats_of(**values):
     return np.array([[values.get(name, 0.0) for name in NAMES]])
 
 
-def view(features, stack=1, flows=1, **values):
-    """The observation of one flow at its beginning, without a setting."""
-    observation = SenderObservation(flows, 0, features, stack)
-    return observation.reset(NAMES, stats_of(**values), np.zeros(0, np.float32)).tolist()
+def view(features, **values):
+    """One flow's numbers, without a setting."""
+    observation = SenderObservation(1, 0, features)
+    return observation.view(NAMES, stats_of(**values).T, np.zeros((1, 0), np.float32))[0].tolist()
+
+
+def fields_first(stats, n):
+    """Of n environments' flows, one after the other: the fields of all first flows, of all second ones, ..."""
+    return np.ascontiguousarray(stats.reshape(n, -1, len(NAMES)).transpose(2, 1, 0)).reshape(len(NAMES), -1)
 
 
 def test_features_are_declared_soundly():
@@ -59,30 +64,44 @@ def test_what_is_not_known_is_0():
 @given(hnp.arrays(np.float64, (3, len(NAMES)), elements=st.just(0.0) | st.floats(1e-9, 1e12)), st.integers(1, 3))
 def test_any_stats_give_an_observation_in_bounds(stats, stack):
     observation = SenderObservation(3, 2, stack=stack)
-    setting = np.array([-1.0, 1.0], np.float32)
-    for seen in (observation.reset(NAMES, stats, setting), observation.step(stats, setting)):
-        assert observation.space.contains(seen)
+    seen = Stack(1, observation)
+    seen.add(observation.view(NAMES, np.ascontiguousarray(stats.T), np.array([[-1.0, 1.0]], np.float32)))
+    assert observation.space.contains(seen.observations()[0])
+
+
+@given(
+    hnp.arrays(np.float64, (10, len(NAMES)), elements=st.just(0.0) | st.floats(1e-9, 1e12)),
+    hnp.arrays(np.float32, (5, 3), elements=st.floats(-1, 1, width=32)),
+)
+def test_each_of_many_is_seen_as_if_it_were_alone(stats, settings):
+    observation = SenderObservation(2, 3)
+    together = observation.view(NAMES, fields_first(stats, 5), settings)
+    for i in range(5):
+        alone = observation.view(NAMES, fields_first(stats[2 * i : 2 * i + 2], 1), settings[i : i + 1])
+        assert alone[0].tobytes() == together[i].tobytes()
 
 
 def test_flows_stand_side_by_side_and_then_the_setting():
     observation = SenderObservation(2, 1, ["active", "lost"])
     stats = np.concatenate([stats_of(active=1), stats_of(lost_pkts=1, sent_pkts=2)])
-    assert observation.reset(NAMES, stats, np.array([0.5], np.float32)).tolist() == [1, 0, 0, 0.5, 0.75]
+    assert observation.view(NAMES, stats.T, np.array([[0.5]], np.float32)).tolist() == [[1, 0, 0, 0.5, 0.75]]
 
 
 def test_the_newest_interval_is_last():
-    observation = SenderObservation(1, 1, ["lost"], stack=3)
-    setting = np.array([-1.0], np.float32)
+    stack = Stack(2, SenderObservation(1, 0, ["cwnd", "lost"], stack=3))
 
-    def lost(packets):
-        return stats_of(lost_pkts=packets, sent_pkts=100)
+    def both(number):
+        return np.array([[number, 0.5], [number + 1, 0.5]], np.float32)
 
-    assert observation.reset(NAMES, lost(0), setting).tolist() == [0, 0, 0, 0, 0, 0]
-    first = observation.step(lost(25), setting)
-    assert first.tolist() == [0, 0, 0, 0, 0.25, 0]
-    assert observation.step(lost(50), -setting).tolist() == [0, 0, 0.25, 0, 0.5, 1]
-    assert first.tolist() == [0, 0, 0, 0, 0.25, 0], "an observation is the caller's"
-    assert observation.reset(NAMES, lost(100), setting).tolist() == [1, 0, 1, 0, 1, 0]
+    stack.begin([0, 1], both(0))
+    first = stack.observations()
+    assert first.tolist() == [[0, 0.5, 0, 0.5, 0, 0.5], [1, 0.5, 1, 0.5, 1, 0.5]]
+    stack.add(both(2))
+    assert stack.observations().tolist() == [[0, 0.5, 0, 0.5, 2, 0.5], [1, 0.5, 1, 0.5, 3, 0.5]]
+    stack.begin([1], both(8)[1:])
+    stack.add(both(4))
+    assert stack.observations().tolist() == [[0, 0.5, 2, 0.5, 4, 0.5], [9, 0.5, 9, 0.5, 5, 0.5]]
+    assert first[0, 4] == 0, "an observation is the caller's"
 
 
 @pytest.mark.parametrize(

@@ -12,25 +12,32 @@ def interval(
     goodput, rtt=None, base=None, active=None, learners=None, moved=(0.0,), capacity=8.0, sent=100.0, dropped=0.0
 ):
     flows = len(goodput)
-    active = np.ones(flows) if active is None else np.array(active, float)
-    learners = range(flows) if learners is None else learners
+    active = np.ones(flows) if active is None else active
+    stats = {
+        "active": active,
+        "goodput_mbps": goodput,
+        "fair_share_mbps": np.full(flows, capacity / max(np.count_nonzero(active), 1)),
+        "rtt_mean_ms": np.full(flows, 10.0) if rtt is None else rtt,
+        "dropped_pkts": np.full(flows, dropped),
+        "sent_pkts": np.full(flows, sent),
+    }
+    stats = {name: np.array(values, float)[:, None] for name, values in stats.items()}
+    learners = list(range(flows) if learners is None else learners)
+    base = np.full(flows, 10.0) if base is None else np.array(base, float)
     return Interval(
-        flows={
-            "active": active,
-            "goodput_mbps": np.array(goodput, float),
-            "fair_share_mbps": np.full(flows, capacity / max(np.count_nonzero(active), 1)),
-            "rtt_mean_ms": np.full(flows, 10.0) if rtt is None else np.array(rtt, float),
-            "dropped_pkts": np.full(flows, dropped),
-            "sent_pkts": np.full(flows, sent),
-        },
-        learners=np.array([i for i in learners if active[i]], np.intp),
-        base_rtt_ms=np.full(flows, 10.0) if base is None else np.array(base, float),
-        moved=np.array(moved, np.float32),
+        learners={name: values[learners] for name, values in stats.items()},
+        flows=stats,
+        base_rtt_ms=base[learners, None],
+        moved=np.array(moved, np.float32)[:, None],
     )
 
 
+def terms_of(*args, **kwargs):
+    return {name: values.item() for name, values in Reward().terms(interval(*args, **kwargs)).items()}
+
+
 def term(name, *args, **kwargs):
-    return Reward().terms(interval(*args, **kwargs))[name]
+    return terms_of(*args, **kwargs)[name]
 
 
 def test_throughput():
@@ -71,7 +78,7 @@ def test_change():
 
 
 def test_without_an_active_learner_nothing_is_paid_but_the_change():
-    terms = Reward().terms(interval([5.0, 5.0], learners=[], moved=[2.0]))
+    terms = terms_of([5.0, 5.0], active=[0, 1], learners=[0], moved=[2.0])
     assert terms == {"throughput": 0, "delay": 0, "loss": 0, "fairness": 0, "change": -1.0}
 
 
@@ -81,16 +88,14 @@ def test_terms_stay_in_their_ranges(data, flows):
         return data.draw(st.lists(st.floats(low, high), min_size=flows, max_size=flows))
 
     active = data.draw(st.lists(st.booleans(), min_size=flows, max_size=flows))
-    terms = Reward().terms(
-        interval(
-            goodput=np.minimum(numbers(0, 1e3), 8.0),
-            rtt=numbers(0, 1e6),
-            base=numbers(0.01, 1e4),
-            active=active,
-            moved=numbers(0, 2),
-            sent=data.draw(st.floats(0, 1e6)),
-            dropped=data.draw(st.floats(0, 1e6)),
-        )
+    terms = terms_of(
+        goodput=np.minimum(numbers(0, 1e3), 8.0),
+        rtt=numbers(0, 1e6),
+        base=numbers(0.01, 1e4),
+        active=active,
+        moved=numbers(0, 2),
+        sent=data.draw(st.floats(0, 1e6)),
+        dropped=data.draw(st.floats(0, 1e6)),
     )
     assert set(terms) == set(TERMS)
     for name, value in terms.items():
@@ -102,7 +107,40 @@ def test_terms_stay_in_their_ranges(data, flows):
 def test_the_total_is_the_weighted_sum(weights):
     reward = Reward(weights)
     terms = reward.terms(interval([2.0, 5.0], rtt=[20.0, 30.0], dropped=3.0, moved=[0.5]))
-    assert reward.total(terms) == pytest.approx(sum(weights.get(name, 0.0) * terms[name] for name in TERMS))
+    expected = sum(weights.get(name, 0.0) * terms[name].item() for name in TERMS)
+    assert reward.total(terms).item() == pytest.approx(expected)
+
+
+def padded(table, flows):
+    return {name: np.pad(v, ((0, flows), (0, 0)), constant_values=np.nan) for name, v in table.items()}
+
+
+@given(st.data(), st.sampled_from([1, 2, 5, 17, 40]), st.integers(2, 9), st.integers(0, 20))
+def test_each_of_many_is_paid_as_if_it_were_alone(data, learners, n, absent):
+    """Beside others, and where others have more flows."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    names = ("active", "goodput_mbps", "fair_share_mbps", "rtt_mean_ms", "dropped_pkts", "sent_pkts")
+    flows = {name: np.exp(rng.normal(0, 3, (learners + 1, n))) for name in names}
+    flows["active"] = rng.integers(0, 2, (learners + 1, n)).astype(float)
+    whole = {
+        "learners": {name: np.ascontiguousarray(values[1:]) for name, values in flows.items()},
+        "base_rtt_ms": rng.uniform(1, 9, (learners, n)),
+        "moved": rng.uniform(0, 2, (4, n)).astype(np.float32),
+    }
+    reward = Reward(dict.fromkeys(TERMS, 1.0 / 3.0))
+    together = reward.terms(Interval(flows=padded(flows, absent), **whole))
+    for i in range(n):
+        one = {
+            key: {name: v[:, i : i + 1].copy() for name, v in values.items()}
+            if isinstance(values, dict)
+            else values[:, i : i + 1].copy()
+            for key, values in (whole | {"flows": flows}).items()
+        }
+        alone = reward.terms(Interval(**one))
+        assert {name: v.tobytes() for name, v in alone.items()} == {
+            name: v[i].tobytes() for name, v in together.items()
+        }
+        assert reward.total(alone).tobytes() == reward.total(together)[i].tobytes()
 
 
 def test_the_default_is_the_score():

@@ -24,8 +24,8 @@ Field = tuple[str, str, str, str]
 
 _MAX_SEED = 2**63 - 1
 
-
-_COLUMNS = {name: column for column, name in enumerate(TUNABLES)}
+TUNABLE_COLUMNS = {name: column for column, name in enumerate(TUNABLES)}
+"""Of the worlds' tables of tunables."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,15 @@ class World(ABC):
         except FieldProblem as error:
             raise ConfigError(f"flow {self._flows[index].name!r}: {error.path} {error.problem}") from None
         for name, value in values.items():
-            self._tunables[index, _COLUMNS[name]] = value
+            self._tunables[index, TUNABLE_COLUMNS[name]] = value
+
+    def write_tunables(self, values: Table) -> None:
+        """Sets all tunables of all flows: [flows, tunables], NaN where a flow has not that tunable.
+
+        A value out of its range is found by the next advance(), which raises ConfigError or ValueError then.
+        """
+        self._refuse_unless_running()
+        self._tunables[:] = values
 
     def advance(self, seconds: float) -> None:
         """Runs for so much simulated time, at most to the scenario's end, and measures that interval.
@@ -263,10 +271,10 @@ class World(ABC):
         link_summary_fields: list[Field],
     ) -> None:
         """The engine's own lists, once it is known."""
-        self._flow_fields = _names(flow_fields)
-        self._link_fields = _names(link_fields)
-        self._flow_summary_fields = _names(flow_summary_fields)
-        self._link_summary_fields = _names(link_summary_fields)
+        self._flow_fields = field_names(flow_fields)
+        self._link_fields = field_names(link_fields)
+        self._flow_summary_fields = field_names(flow_summary_fields)
+        self._link_summary_fields = field_names(link_summary_fields)
 
     def _shape(self) -> Shape:
         """Of the tables that the scenario needs."""
@@ -287,9 +295,7 @@ class World(ABC):
         self._link_stats_view = _read_only(tables.link_stats)
 
     def _take(self, scenario: Any, seed: int) -> None:
-        if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed <= _MAX_SEED:
-            raise ConfigError(f"seed: {seed!r}, allowed are integers from 0 to 2**63 - 1")
-        self._seed = int(seed)
+        self._seed = check_seed(seed)
         self._scenario = scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
         self._scenario_json = self._scenario.resolved_json()
         self._flows = self._scenario.resolved().flows
@@ -316,7 +322,15 @@ class World(ABC):
             raise ValueError(f"{self!r} is not running: call reset() first")
 
 
-def _names(fields: list[Field]) -> tuple[str, ...]:
+def check_seed(seed: Any) -> int:
+    """The seed as an int; raises ConfigError unless it is a whole number from 0 to 2**63 - 1."""
+    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed <= _MAX_SEED:
+        raise ConfigError(f"seed: {seed!r}, allowed are integers from 0 to 2**63 - 1")
+    return int(seed)
+
+
+def field_names(fields: list[Field]) -> tuple[str, ...]:
+    """The columns' names of an engine's list of fields."""
     return tuple(name for name, *_ in fields)
 
 

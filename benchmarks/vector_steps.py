@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Steps of many environments at once: how many a second, what Python takes of it, what a second core adds.
+
+usage: python benchmarks/vector_steps.py [--envs 256] [--flows 1] [--steps 300] [--rounds 5] [--variant bbq]
+
+`gymnasium.make_vec("bbrgym/Tune-v0", world="twin")` on a link of 10 Mbit/s, RTT 40 ms, 1 BDP, in steps of 100 ms, with
+random actions; each episode's scenario is drawn, of 15 to 45 s. Printed are, for one thread and for as many as there
+are cores, the median over rounds (one thread and many in turn) of steps a second, and where the time of a vector step
+goes. Engine: the call in which the worlds run, in C++. Python: all else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import platform
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+import bbrgym
+from bbrgym.envs.action import TunablesAction
+from bbrgym.envs.batch import TuneBatch
+from bbrgym.envs.observation import SenderObservation, Stack
+from bbrgym.envs.reward import Reward
+from bbrgym.worlds import VectorWorld
+
+PARTS: dict[str, list[tuple[type, str]]] = {
+    "engine": [(VectorWorld, "advance")],
+    "resets": [(TuneBatch, "reset")],
+    "action": [(TunablesAction, "values"), (TunablesAction, "in_force")],
+    "observation": [(SenderObservation, "view"), (Stack, "add"), (Stack, "observations")],
+    "reward": [(Reward, "terms"), (Reward, "total")],
+    "info": [(TuneBatch, "info")],
+}
+EPISODE_S = (15.0, 45.0)
+
+
+def main() -> None:
+    """Prints the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--envs", type=int, default=256, help="environments")
+    parser.add_argument("--flows", type=int, default=1, help="learner flows of each")
+    parser.add_argument("--steps", type=int, default=300, help="vector steps of a round")
+    parser.add_argument("--rounds", type=int, default=5, help="of which the median counts")
+    parser.add_argument("--variant", default="bbq", help="what the flows run")
+    asked = parser.parse_args()
+    cores = len(os.sched_getaffinity(0))
+    print(f"{platform.processor() or platform.machine()}, {cores} cores, Python {platform.python_version()}")
+    print(f"bbrgym {bbrgym.__version__}, {asked.envs} environments, {asked.flows} flows, {asked.variant}")
+
+    clock = Clock()
+    vectors = {threads: make(asked, threads) for threads in sorted({1, cores})}
+    actions = np.random.default_rng(1).uniform(-1, 1, (16, *next(iter(vectors.values())).action_space.shape))
+    rounds: dict[int, list[dict[str, float]]] = {threads: [] for threads in vectors}
+    for turn in range(asked.rounds + 1):
+        for threads, envs in vectors.items():
+            taken = clock.time(envs, asked.steps, actions.astype(np.float32))
+            if turn:  # the first one warms up
+                rounds[threads].append(taken)
+    for envs in vectors.values():
+        envs.close()
+    report(asked.envs, rounds)
+
+
+def make(asked: argparse.Namespace, threads: int) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
+    """The environments; each run's scenario is drawn from some that differ in length."""
+    scenarios = [
+        bbrgym.load_scenario(
+            {
+                "name": "vector-steps",
+                "duration_s": float(duration_s),
+                "link": {"rate_mbps": 10.0, "queue": {"size_bdp": 1.0}},
+                "flows": [{"name": "learner", "count": asked.flows, "cc": asked.variant, "rtt_ms": 40.0}],
+            }
+        )
+        for duration_s in np.linspace(*EPISODE_S, 61)
+    ]
+    envs = gymnasium.make_vec(
+        "bbrgym/Tune-v0",
+        asked.envs,
+        world="twin",
+        scenario=lambda seed: scenarios[seed % len(scenarios)],
+        variant=asked.variant,
+        threads=threads,
+    )
+    envs.reset(seed=1)
+    return envs
+
+
+class Clock:
+    """Adds up the time that the parts of a step take, those within a part not counted twice."""
+
+    def __init__(self) -> None:
+        self._taken_s: Counter[str] = Counter()
+        self._within: list[float] = []
+        for part, functions in PARTS.items():
+            for owner, name in functions:
+                setattr(owner, name, self._timed(part, getattr(owner, name)))
+
+    def _timed(self, part: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self._within.append(0.0)
+            begin_s = time.perf_counter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                taken_s = time.perf_counter() - begin_s
+                self._taken_s[part] += taken_s - self._within.pop()
+                if self._within:
+                    self._within[-1] += taken_s
+
+        return call
+
+    def time(self, envs: gymnasium.vector.VectorEnv[Any, Any, Any], steps: int, actions: Any) -> dict[str, float]:
+        """Mean microseconds of a vector step by part, and in all."""
+        self._taken_s.clear()
+        begin_s = time.perf_counter()
+        for step in range(steps):
+            envs.step(actions[step % len(actions)])
+        all_s = time.perf_counter() - begin_s
+        taken_s = {part: self._taken_s[part] for part in PARTS}
+        taken_s |= {"rest": all_s - sum(taken_s.values()), "all": all_s}
+        return {part: seconds / steps * 1e6 for part, seconds in taken_s.items()}
+
+
+def report(num_envs: int, rounds: dict[int, list[dict[str, float]]]) -> None:
+    """The tables of what was taken, by threads."""
+    medians = {
+        threads: {part: float(np.median([taken[part] for taken in turns])) for part in turns[0]}
+        for threads, turns in rounds.items()
+    }
+    print(f"\n{'us of a vector step':<20}" + "".join(f"{f'{threads} threads':>12}" for threads in medians))
+    for part in [*PARTS, "rest", "all"]:
+        print(f"{part:<20}" + "".join(f"{taken[part]:12.0f}" for taken in medians.values()))
+    print(f"{'Python':<20}" + "".join(f"{1 - taken['engine'] / taken['all']:12.1%}" for taken in medians.values()))
+    print(f"{'steps/s':<20}" + "".join(f"{num_envs / taken['all'] * 1e6:12,.0f}" for taken in medians.values()))
+    one, many = min(medians), max(medians)
+    if many > one:
+        for part in ("all", "engine"):
+            ratios = [a[part] / b[part] for a, b in zip(rounds[one], rounds[many], strict=True)]
+            print(
+                f"{many} threads against one, {part}: {np.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""bbrgym/Tune-v0 many times over, stepped in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from bbrgym.envs.action import Action
+from bbrgym.envs.batch import Draw, Flags, Generators, Options, Step, TuneBatch
+from bbrgym.envs.env import TuneEnv
+from bbrgym.envs.observation import Observation
+from bbrgym.errors import ConfigError
+from bbrgym.scenario_files import Source
+from bbrgym.worlds import Isolation, Table
+
+
+class TuneVectorEnv(VectorEnv[Observation, Action, NDArray[Any]]):
+    """N environments `TuneEnv`, stepped in one call; made by `gymnasium.make_vec("bbrgym/Tune-v0", num_envs=N)`.
+
+    What comes back equals what N environments in `gymnasium.vector.SyncVectorEnv` give, bit for bit: observations,
+    rewards, truncations, infos, and the seeds that resets draw. The worlds' engine does the stepping, in threads.
+
+    Infos are arrays with a mask `_name` beside each. ``flow_stats`` is [N, F, fields], F the most flows of an
+    environment; the rows of flows that an environment has not are NaN. Masks may be read-only and shared.
+
+    Args:
+        num_envs: N.
+        scenario: as for `TuneEnv`; or a sequence of these, one for each environment.
+        flow_capacity: the most flows that a drawn scenario will have, so that no memory is laid out anew; only a hint.
+        threads: in which the worlds run; as many as this process has cores without.
+        autoreset_mode: what follows the end of a run, see `gymnasium.vector.AutoresetMode`: `NextStep` (the next step
+            resets the environment and leaves its action aside), `SameStep` (it is reset at once; ``final_obs`` and
+            ``final_info`` are the run's last ones) or `Disabled`.
+
+        The others are those of `TuneEnv`.
+    """
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        world: str = "ns3",
+        scenario: Source | Draw | Sequence[Source | Draw] = "steady",
+        variant: str = "bbq",
+        tunables: Sequence[str] | None = None,
+        control_interval_s: float = 0.1,
+        features: Sequence[str] | None = None,
+        stack: int = 1,
+        reward_weights: Mapping[str, float] | None = None,
+        isolation: Isolation | None = None,
+        timeout_s: float = 60.0,
+        render_mode: str | None = None,
+        *,
+        flow_capacity: int | None = None,
+        threads: int | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+    ) -> None:
+        options = Options(
+            world=world,
+            scenario=scenario,
+            variant=variant,
+            tunables=tunables,
+            control_interval_s=control_interval_s,
+            features=features,
+            stack=stack,
+            reward_weights=reward_weights,
+            isolation=isolation,
+            timeout_s=timeout_s,
+            render_mode=render_mode,
+            flow_capacity=flow_capacity,
+            threads=threads,
+        )
+        modes = [mode.value for mode in AutoresetMode]
+        if autoreset_mode not in modes and not isinstance(autoreset_mode, AutoresetMode):
+            raise ConfigError(f"autoreset_mode: {autoreset_mode!r}, allowed are {', '.join(modes)}")
+        self._mode = AutoresetMode(autoreset_mode)
+        self._batch = TuneBatch(num_envs, options)
+        self._generators = Generators(num_envs)
+        self._everywhere = _read_only(np.ones(num_envs, np.bool_))
+        self._nowhere = _read_only(np.zeros(num_envs, np.bool_))
+        self._has_ended: Flags = self._nowhere  # and waits for its reset
+        self.num_envs = num_envs
+        self.render_mode = render_mode
+        self.metadata = {**TuneEnv.metadata, "autoreset_mode": self._mode}
+        self.single_action_space = self._batch.action.space
+        self.single_observation_space = self._batch.observation.space
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+
+    # ---- Gymnasium ---------------------------------------------------------------------------------------------
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Starts all runs, or those of ``options["reset_mask"]``.
+
+        Args:
+            seed: of the first environment, each next one's is one more; or one for each; or none.
+            options: `scenario` as in `TuneEnv`, or a sequence with one for each; `reset_mask`, [N] of bool.
+        """
+        others = dict(options or {})
+        mask = self._checked_mask(others.pop("reset_mask", self._everywhere))
+        seeds = self._checked_seeds(seed)
+        indices = np.flatnonzero(mask).tolist()
+        self._batch.take_options(others, indices)
+        observations = self._restart(indices, [seeds[index] for index in indices])
+        self._has_ended = self._has_ended & ~mask
+        return observations, _where(mask, self._batch.info())
+
+    def step(self, actions: Action) -> tuple[Observation, Table, Flags, Flags, dict[str, Any]]:
+        """Sets the tunables and runs for a control interval; see the autoreset mode for what follows a run's end."""
+        ended = self._has_ended
+        if self._mode is AutoresetMode.NEXT_STEP and ended.any():
+            step = None if ended.all() else self._batch.step(actions, ~ended)
+            observations = self._restart(np.flatnonzero(ended).tolist())
+            infos = _where(self._everywhere, self._batch.info())
+        else:
+            step = self._batch.step(actions)
+            observations, infos, ended = step.observations, {}, self._nowhere
+            if self._mode is AutoresetMode.SAME_STEP and step.truncated.any():
+                ended = step.truncated
+                observations, infos = self._restart_at_once(step)
+            infos |= _where(self._everywhere, self._batch.info())
+        if step is not None and not ended.all():
+            infos |= _where(~ended, {"reward_terms": step.terms})
+        rewards = np.zeros(self.num_envs) if step is None else step.rewards
+        truncated = self._nowhere if step is None else step.truncated
+        self._has_ended = self._nowhere if self._mode is AutoresetMode.SAME_STEP else truncated
+        return observations, rewards, self._nowhere.copy(), truncated.copy(), infos
+
+    def render(self) -> tuple[NDArray[np.uint8], ...] | None:
+        """An image of each environment, as of `TuneEnv`; None without a render mode."""
+        pictures = [self._batch.render(index) for index in range(self.num_envs)]
+        return None if self.render_mode is None else tuple(picture for picture in pictures if picture is not None)
+
+    def close_extras(self, **kwargs: Any) -> None:  # noqa: ARG002 - Gymnasium hands on what close() was given
+        """Ends the worlds."""
+        self._batch.close()
+
+    @property  # type: ignore[misc]
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override] # as SyncVectorEnv has it
+        """The environments' generators, from which a reset without seed draws one."""
+        return self._generators.all()
+
+    @property
+    def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override] # as SyncVectorEnv has it
+        """What they were seeded with."""
+        return self._generators.seeds()
+
+    # ---- what it is made of ------------------------------------------------------------------------------------
+
+    @property
+    def tunables(self) -> tuple[str, ...]:
+        """The coordinates of an action."""
+        return self._batch.action.names
+
+    @property
+    def default_actions(self) -> Action:
+        """The actions that give the variant's own setting: [N, tunables]."""
+        return np.tile(self._batch.action.default, (self.num_envs, 1))
+
+    @property
+    def flow_fields(self) -> tuple[str, ...]:
+        """The columns of ``infos["flow_stats"]``; known from the first reset on."""
+        return self._batch.flow_fields
+
+    @property
+    def link_fields(self) -> tuple[str, ...]:
+        """The columns of ``infos["link_stats"]``; known from the first reset on."""
+        return self._batch.link_fields
+
+    # ---- details -----------------------------------------------------------------------------------------------
+
+    def _restart(self, indices: Sequence[int], seeds: Sequence[int | None] | None = None) -> Observation:
+        return self._batch.reset(indices, self._generators.runs(indices, seeds or [None] * len(indices)))
+
+    def _restart_at_once(self, step: Step) -> tuple[Observation, dict[str, Any]]:
+        """Resets what ended: the observations of all, and the last ones and infos of those that ended."""
+        ended = np.flatnonzero(step.truncated).tolist()
+        final_obs = np.full(self.num_envs, None, object)
+        for index in ended:
+            final_obs[index] = step.observations[index].copy()
+        final_info = _where(step.truncated, {**self._batch.info(), "reward_terms": dict(step.terms)})
+        infos = {
+            "final_obs": final_obs,
+            "_final_obs": step.truncated.copy(),
+            "final_info": final_info,
+            "_final_info": step.truncated.copy(),
+        }
+        return self._restart(ended), infos
+
+    def _checked_mask(self, mask: Any) -> Flags:
+        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
+            raise ConfigError(f"reset options: reset_mask {mask!r}, allowed is an array of {self.num_envs} bool")
+        if not mask.any():
+            raise ConfigError("reset options: reset_mask has no True, allowed is one at least")
+        return mask
+
+    def _checked_seeds(self, seed: int | Sequence[int | None] | None) -> Sequence[int | None]:
+        if seed is None:
+            return [None] * self.num_envs
+        if isinstance(seed, int | np.integer):
+            return [int(seed) + index for index in range(self.num_envs)]
+        if len(seed) != self.num_envs:
+            raise ConfigError(f"seed: {len(seed)} seeds for {self.num_envs} environments, allowed is one for each")
+        return seed
+
+
+def _where(mask: Flags, info: dict[str, Any]) -> dict[str, Any]:
+    """The infos of the environments of the mask, and 0 or None for the others; the mask beside each, as `_name`."""
+    is_everywhere = mask.all()
+    infos: dict[str, Any] = {}
+    for name, values in info.items():
+        if isinstance(values, dict):
+            infos[name] = _where(mask, values)
+        elif is_everywhere:
+            infos[name] = values
+        else:
+            infos[name] = np.zeros_like(values) if values.dtype != object else np.full_like(values, None)
+            infos[name][mask] = values[mask]
+        infos[f"_{name}"] = mask
+    return infos
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Scenarios for many environments at once."""
+
+import numpy as np
+
+
+def scenario(duration_s=1.0, others=1, rate_mbps=8.0, **link):
+    """Two learners, and competitors before, between and behind them."""
+    flows = [{"name": f"other-{i}", "cc": "cubic", "rtt_ms": 30.0, "role": "background"} for i in range(others)]
+    flows.insert(others // 2, {"name": "near", "cc": "bbr", "rtt_ms": 20.0})
+    flows.insert(others - others // 3, {"name": "far", "cc": "bbr", "rtt_ms": 60.0, "start_s": 0.05})
+    return {
+        "name": f"with-{others}",
+        "duration_s": duration_s,
+        "link": {"rate_mbps": rate_mbps, "queue": {"size_bdp": 0.5}, **link},
+        "flows": flows,
+    }
+
+
+def drawn(seed):
+    """Another rate for each seed, and another number of flows."""
+    rng = np.random.default_rng(seed)
+    loss = {"kind": "bernoulli", "rate": float(rng.uniform(0, 0.02))}
+    return scenario(float(rng.choice([0.5, 0.8])), int(rng.integers(0, 3)), float(rng.uniform(2, 12)), loss=loss)

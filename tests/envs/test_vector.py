@@ -1,0 +1,387 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import warnings
+
+import gymnasium
+import numpy as np
+import psutil
+import pytest
+from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers.vector import NormalizeObservation, RecordEpisodeStatistics
+from vectors import drawn, scenario
+
+import bbrgym
+
+MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]
+
+
+@pytest.fixture
+def make():
+    """Makes vectors of bbrgym/Tune-v0 and closes them."""
+    made = []
+
+    def make_one(num_envs=3, **options):
+        made.append(gymnasium.make_vec("bbrgym/Tune-v0", num_envs=num_envs, **{"world": "twin", **options}))
+        return made[-1]
+
+    yield make_one
+    for envs in made:
+        envs.close()
+
+
+class OneByOne:
+    """N single environments, reset by the rules of an autoreset mode."""
+
+    def __init__(self, scenarios, mode, **options):
+        self.envs = [gymnasium.make("bbrgym/Tune-v0", scenario=each, **options).unwrapped for each in scenarios]
+        self.is_at_once = mode is AutoresetMode.SAME_STEP
+        self.ended = [False] * len(self.envs)
+
+    def reset(self, seed):
+        return [env.reset(seed=seed + i) for i, env in enumerate(self.envs)]
+
+    def step(self, actions):
+        """Of each: observation, reward, truncated, info, final observation, final info."""
+        results = []
+        for i, env in enumerate(self.envs):
+            final = (None, None)
+            if self.ended[i]:
+                (observation, info), reward, truncated = env.reset(), 0.0, False
+            else:
+                observation, reward, _, truncated, info = env.step(actions[i])
+                if truncated and self.is_at_once:
+                    final = (observation, info)
+                    observation, info = env.reset()
+            self.ended[i] = truncated and not self.is_at_once
+            results.append((observation, reward, truncated, info, *final))
+        return results
+
+    def close(self):
+        for env in self.envs:
+            env.close()
+
+
+def info_at(infos, index):
+    """What the infos of many say of one."""
+    return {
+        name: info_at(values, index) if isinstance(values, dict) else values[index]
+        for name, values in infos.items()
+        if not name.startswith("_") and infos[f"_{name}"][index]
+    }
+
+
+def assert_same_info(seen, expected):
+    assert seen.keys() == expected.keys()
+    for name, value in expected.items():
+        if isinstance(value, dict):
+            assert_same_info(seen[name], value)
+        elif name == "flow_stats":
+            assert seen[name][: len(value)].tobytes() == value.tobytes()
+            assert np.isnan(seen[name][len(value) :]).all()
+        elif isinstance(value, np.ndarray):
+            assert seen[name].tobytes() == value.tobytes()
+        else:
+            assert seen[name] == value
+
+
+def assert_equal_to_one_by_one(envs, singles, steps, seed=5):
+    """Steps both and compares every bit."""
+    observations, infos = envs.reset(seed=seed)
+    for i, (observation, info) in enumerate(singles.reset(seed)):
+        assert observations[i].tobytes() == observation.tobytes()
+        assert_same_info(info_at(infos, i), info)
+    rng = np.random.default_rng(seed)
+    runs = 0
+    for _ in range(steps):
+        actions = rng.uniform(-1, 1, envs.action_space.shape).astype(np.float32)
+        observations, rewards, terminated, truncated, infos = envs.step(actions)
+        assert not terminated.any()
+        assert envs.observation_space.contains(observations)
+        for i, (observation, reward, has_ended, info, final, final_info) in enumerate(singles.step(actions)):
+            assert observations[i].tobytes() == observation.tobytes()
+            assert (rewards[i], truncated[i]) == (reward, has_ended)
+            seen = info_at(infos, i)
+            assert (final is None) == ("final_obs" not in seen)
+            if final is not None:
+                assert seen.pop("final_obs").tobytes() == final.tobytes()
+                assert_same_info(seen.pop("final_info"), final_info)
+            assert_same_info(seen, info)
+            runs += has_ended
+    return runs
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"variant": "bbr-mix", "stack": 3}, {"variant": "bbr-pg", "reward_weights": {"fairness": 1.0, "loss": 0.3}}],
+    ids=str,
+)
+def test_a_vector_step_is_that_of_each_bit_for_bit(make, mode, options):
+    scenarios = [scenario(1.0), scenario(0.6, others=0), scenario(0.7, others=3, rate_mbps=3.0), drawn]
+    envs = make(4, scenario=scenarios, autoreset_mode=mode, **options)
+    singles = OneByOne(scenarios, mode, world="twin", **options)
+    assert assert_equal_to_one_by_one(envs, singles, 25) >= 8
+    assert assert_equal_to_one_by_one(envs, singles, 15, seed=1) >= 4
+    singles.close()
+
+
+@pytest.mark.parametrize("world", ["twin", "ns3"])
+@pytest.mark.parametrize("mode", MODES)
+def test_it_is_gymnasiums_own_vector_of_single_environments(make, mode, world):
+    options = {"scenario": scenario(0.5), "world": world}
+    ours = make(2, autoreset_mode=mode, **options)
+    theirs = make(2, vectorization_mode="sync", vector_kwargs={"autoreset_mode": mode}, **options)
+    assert type(ours).__name__ == "TuneVectorEnv"
+    assert type(theirs).__name__ == "SyncVectorEnv"
+    assert ours.metadata == theirs.metadata
+    for space in ("observation_space", "action_space", "single_observation_space", "single_action_space"):
+        assert getattr(ours, space) == getattr(theirs, space)
+    ours.action_space.seed(3)
+    assert_same(ours.reset(seed=[3, 9]), theirs.reset(seed=[3, 9]))
+    for _ in range(14):
+        actions = ours.action_space.sample()
+        assert_same(ours.step(actions), theirs.step(actions))
+    assert [g.bit_generator.state for g in ours.np_random] == [g.bit_generator.state for g in theirs.np_random]
+    assert ours.np_random_seed == theirs.np_random_seed
+    assert_same(ours.reset(), theirs.reset())
+    mask = np.array([False, True])
+    assert_same(
+        ours.reset(seed=4, options={"reset_mask": mask}), theirs.reset(seed=4, options={"reset_mask": mask.copy()})
+    )
+
+
+def assert_same(ours, theirs):
+    """Whatever environments return, to the bit and the type."""
+    assert type(ours) is type(theirs)
+    if isinstance(ours, dict):
+        assert ours.keys() == theirs.keys()
+        for name in ours:
+            assert_same(ours[name], theirs[name])
+    elif isinstance(ours, tuple):
+        assert len(ours) == len(theirs)
+        for one, other in zip(ours, theirs, strict=True):
+            assert_same(one, other)
+    elif isinstance(ours, np.ndarray):
+        assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+        if ours.dtype == object:
+            for one, other in zip(ours.tolist(), theirs.tolist(), strict=True):
+                assert_same(one, other)
+        else:
+            assert ours.tobytes() == theirs.tobytes()
+    else:
+        assert ours == theirs
+
+
+def test_twice_in_a_row_is_the_same(make):
+    def play():
+        envs = make(3, scenario=drawn)
+        envs.action_space.seed(1)
+        seen = [envs.reset(seed=7)[0].tobytes()]
+        for _ in range(12):
+            observations, rewards, *_ = envs.step(envs.action_space.sample())
+            seen += [observations.tobytes(), rewards.tobytes()]
+        envs.close()
+        return seen
+
+    assert play() == play()
+
+
+def test_what_it_returns_is_the_callers(make):
+    envs = make(2, scenario=scenario())
+    first, infos = envs.reset(seed=1)
+    kept = (first.copy(), infos["flow_stats"].copy(), infos["now_s"].copy(), infos["tunables"]["bbq_beta"].copy())
+    for _ in range(3):
+        envs.step(envs.action_space.sample())
+    for seen, copy in zip(
+        (first, infos["flow_stats"], infos["now_s"], infos["tunables"]["bbq_beta"]), kept, strict=True
+    ):
+        assert np.array_equal(seen, copy, equal_nan=True)
+
+
+def test_a_drawn_scenario_is_drawn_once_for_each_run_from_its_seed(make):
+    asked = []
+
+    def draw(seed):
+        asked.append(seed)
+        return scenario(0.2)
+
+    envs = make(2, scenario=draw)
+    assert asked == [0]
+    _, infos = envs.reset(seed=5)
+    assert asked == [0, 5, 6]
+    for _ in range(3):
+        *_, infos = envs.step(envs.default_actions)
+    assert asked == [0, 5, 6, *infos["seed"].tolist()]
+
+
+def test_room_for_more_flows_is_made_while_others_run(make):
+    def draw(seed):
+        return scenario(0.2 if seed % 2 else 0.5, others=seed % 7)
+
+    scenarios = [draw, scenario(5.0)]
+    envs = make(2, scenario=scenarios)
+    singles = OneByOne(scenarios, AutoresetMode.NEXT_STEP, world="twin")
+    assert assert_equal_to_one_by_one(envs, singles, 30) > 5
+    singles.close()
+
+
+def test_options_change_the_scenarios(make):
+    envs = make(2, scenario=scenario())
+    envs.reset(seed=1)
+    options = {"scenario": [scenario(others=2), drawn]}
+    _, infos = envs.reset(seed=1, options=options)
+    assert infos["scenario"].tolist() == ["with-2", drawn(2)["name"]]
+    _, infos = envs.reset(seed=1, options={"scenario": scenario(others=3), "reset_mask": np.array([True, False])})
+    assert infos["scenario"].tolist() == ["with-3", None]
+    assert envs.reset(seed=1)[1]["scenario"].tolist() == ["with-3", drawn(2)["name"]]
+
+
+def test_without_autoreset_the_caller_resets(make):
+    envs = make(2, scenario=[scenario(0.2), scenario(0.4)], autoreset_mode="Disabled")
+    envs.reset(seed=1)
+    envs.step(envs.default_actions)
+    *_, truncated, _ = envs.step(envs.default_actions)
+    assert truncated.tolist() == [True, False]
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        envs.step(envs.default_actions)
+    envs.reset(options={"reset_mask": truncated})
+    *_, truncated, infos = envs.step(envs.default_actions)
+    assert infos["now_s"] == pytest.approx([0.1, 0.3])
+
+
+def test_gymnasiums_wrappers_take_it(make):
+    envs = NormalizeObservation(RecordEpisodeStatistics(make(3, scenario=scenario(0.5))))
+    envs.reset(seed=1)
+    lengths = []
+    for _ in range(13):
+        *_, infos = envs.step(envs.action_space.sample())
+        lengths += infos["episode"]["l"][infos["_episode"]].tolist() if "episode" in infos else []
+    assert lengths == [5, 5, 5, 5, 5, 5]
+
+
+def test_its_spec_makes_it_again(make):
+    envs = make(2, scenario=scenario())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = gymnasium.make_vec(envs.spec)
+    assert (again.num_envs, type(again)) == (2, type(envs))
+    again.close()
+
+
+def test_each_has_a_picture(make):
+    envs = make(2, scenario=scenario(), render_mode="rgb_array")
+    envs.reset(seed=1)
+    before = envs.render()
+    envs.step(envs.default_actions)
+    after = envs.render()
+    assert [picture.shape for picture in after] == [(720, 960, 3)] * 2
+    assert not any(np.array_equal(*pair) for pair in zip(before, after, strict=True))
+    assert make(2, scenario=scenario()).render() is None
+
+
+def test_a_step_needs_a_reset_of_all(make):
+    envs = make(2, scenario=scenario())
+    with pytest.raises(gymnasium.error.ResetNeeded, match=r"call reset\(\) first"):
+        envs.step(envs.default_actions)
+    with pytest.raises(gymnasium.error.ResetNeeded, match=r"call reset\(\) first"):
+        envs.reset(options={"reset_mask": np.array([True, False])})
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_broken_world_is_an_error_and_a_reset_goes_on(make, threads):
+    envs = make(2, world="ns3", isolation="process", scenario=scenario(), threads=threads)
+    first = envs.reset(seed=4)[0]
+    envs.step(envs.default_actions)
+    psutil.Process(envs._batch.worlds._worlds[1]._worker._process.pid).kill()
+    with pytest.raises(bbrgym.WorldError, match=r"seed 5, at 0\.1 s: the worker was killed by SIGKILL"):
+        envs.step(envs.default_actions)
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        envs.step(envs.default_actions)
+    assert envs.reset(seed=4)[0].tobytes() == first.tobytes()
+    envs.step(envs.default_actions)
+
+
+def test_close_ends_the_workers_and_may_come_again(make):
+    envs = make(2, world="ns3", isolation="process", scenario=scenario())
+    envs.reset(seed=1)
+    workers = [psutil.Process(world._worker._process.pid) for world in envs._batch.worlds._worlds]
+    envs.close()
+    envs.close()
+    assert not any(worker.is_running() for worker in workers)
+
+
+@pytest.mark.parametrize("bad", [np.nan, 1.1])
+def test_a_wrong_action_is_refused_but_not_one_that_is_left_aside(make, bad):
+    envs = make(2, scenario=[scenario(0.1), scenario(1.0)])
+    envs.reset(seed=1)
+    actions = envs.default_actions
+    actions[0, 0] = bad
+    with pytest.raises(bbrgym.ConfigError, match=r"allowed are 9 numbers in \[-1, 1\]"):
+        envs.step(actions)
+    envs.step(envs.default_actions)
+    envs.step(actions)  # resets the first one
+    for wrong in (envs.default_actions[:1], envs.default_actions[:, 1:], envs.default_actions[0]):
+        with pytest.raises(bbrgym.ConfigError, match="action: array"):
+            envs.step(wrong)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"num_envs": 0}, "num_envs: 0, allowed are numbers from 1"),
+        ({"scenario": [scenario()]}, "scenario: 1 for 2 environments, allowed are one or one for each"),
+        (
+            {"scenario": ["steady", scenario()]},
+            "'with-1' has 2 flows with role learner, this environment was made for 1",
+        ),
+        ({"scenario": "stedy"}, "did you mean steady"),
+        ({"autoreset_mode": "Never"}, "autoreset_mode: 'Never', allowed are NextStep, SameStep, Disabled"),
+        ({"control_interval_s": 0.0}, "control_interval_s: 0.0"),
+        ({"variant": "cubic"}, "has no tunables"),
+    ],
+)
+def test_wrong_arguments(make, options, text):
+    with pytest.raises(bbrgym.ConfigError, match=text):
+        make(**{"num_envs": 2, **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"flow_capacity": 2}, "flow_capacity: 2, allowed are numbers from 3"),
+        ({"threads": 0}, "threads: 0, allowed are numbers from 1"),
+        ({"world": "ns4"}, "world 'ns4': did you mean ns3"),
+    ],
+)
+def test_wrong_arguments_of_the_worlds(make, options, text):
+    with pytest.raises(bbrgym.ConfigError, match=text):
+        make(2, **{"scenario": scenario(), **options}).reset(seed=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"seed": [1]}, "seed: 1 seeds for 2 environments"),
+        ({"seed": 2**63 - 1}, r"seed: 9223372036854775808, allowed are integers from 0 to 2\*\*63 - 1"),
+        ({"options": {"reset_mask": [True, True]}}, "allowed is an array of 2 bool"),
+        ({"options": {"reset_mask": np.zeros(2, bool)}}, "has no True"),
+        ({"options": {"scenrio": "steady"}}, r"reset options: \['scenrio'\], allowed is scenario"),
+        (
+            {"options": {"scenario": "steady"}},
+            "'steady' has 1 flows with role learner, this environment was made for 2",
+        ),
+        ({"options": {"scenario": ["steady"]}}, "scenario: 1 for 2 environments"),
+    ],
+)
+def test_wrong_resets(make, arguments, text):
+    envs = make(2, scenario=scenario())
+    envs.reset(seed=1)
+    with pytest.raises(bbrgym.ConfigError, match=text):
+        envs.reset(**arguments)
+    envs.reset(seed=1)
+    envs.step(envs.default_actions)
+
+
+def test_a_drawn_scenario_with_other_learners_is_refused(make):
+    envs = make(1, scenario=lambda seed: "steady" if seed == 3 else scenario())
+    with pytest.raises(bbrgym.ConfigError, match="'steady' has 1 flows with role learner, this environment was made"):
+        envs.reset(seed=3)

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import numpy as np
+import pytest
+
+import bbrgym
+from bbrgym.worlds import make_vector_world
+
+WAYS = {"looped": {"isolation": "process"}, "engine": {"isolation": "none"}}
+
+
+def scenario(flows=2, duration_s=2.0, loss=0.01):
+    return {
+        "name": f"flows-{flows}",
+        "duration_s": duration_s,
+        "link": {"rate_mbps": 5.0, "queue": {"size_bdp": 1.0}, "loss": {"kind": "bernoulli", "rate": loss}},
+        "flows": [{"name": f"flow-{i}", "cc": "bbq" if i % 2 else "bbr", "rtt_ms": 20.0 + i} for i in range(flows)],
+    }
+
+
+@pytest.fixture(params=WAYS)
+def make(request):
+    """Makes three worlds of 2, 1 and 3 flows in every way there is; closes them."""
+    made = []
+
+    def make_worlds(scenarios=None, **options):
+        scenarios = [scenario(2), scenario(1), scenario(3)] if scenarios is None else scenarios
+        options = {"seeds": 7, **WAYS[request.param], **options}
+        made.append(make_vector_world("twin", len(scenarios), scenarios, **options))
+        return made[-1]
+
+    yield make_worlds
+    for worlds in made:
+        worlds.close()
+
+
+def one(scenario, seed):
+    return bbrgym.make_world("twin", scenario, seed=seed)
+
+
+def assert_is(worlds, index, world):
+    """The same bytes, and NaN behind them."""
+    flows = len(world.flow_names)
+    assert worlds.flow_names(index) == world.flow_names
+    assert worlds.flow_stats[index, :flows].tobytes() == world.flow_stats().tobytes()
+    assert worlds.tunables[index, :flows].tobytes() == world.tunables().tobytes()
+    assert worlds.link_stats[index].tobytes() == world.link_stats().tobytes()
+    assert np.isnan(worlds.flow_stats[index, flows:]).all()
+    assert np.isnan(worlds.tunables[index, flows:]).all()
+    assert (worlds.now_s[index], worlds.done[index]) == (world.now_s, world.done)
+    assert [table.tobytes() for table in worlds.summary(index)] == [table.tobytes() for table in world.summary()]
+
+
+def test_each_is_what_it_is_alone(make):
+    worlds = make()
+    with one(scenario(2), 7) as first, one(scenario(1), 8) as second, one(scenario(3), 9) as third:
+        for world, index in zip((first, second, third), range(3), strict=True):
+            assert_is(worlds, index, world)
+        for mask in ([True, True, True], [True, False, True], [False, True, False], [True, True, True]):
+            worlds.advance(0.7, np.array(mask))
+            for index, world in enumerate((first, second, third)):
+                if mask[index]:
+                    world.advance(0.7)
+                assert_is(worlds, index, world)
+
+
+def test_the_arrays_columns_are_a_worlds(make):
+    worlds = make()
+    with one(scenario(), 1) as world:
+        for columns in ("tunable_names", "flow_fields", "link_fields", "flow_summary_fields", "link_summary_fields"):
+            assert getattr(worlds, columns) == getattr(world, columns)
+
+
+def test_tunables_are_set_by_writing_them(make):
+    worlds = make()
+    column = worlds.tunable_names.index("bbr_cwnd_gain")
+    worlds.advance(0.5)
+    worlds.tunables[0, :, column] = [3.0, 1.5, np.nan]
+    worlds.advance(0.5)
+    with one(scenario(2), 7) as world:
+        world.advance(0.5)
+        world.set_tunables("flow-0", {"bbr_cwnd_gain": 3.0})
+        world.set_tunables("flow-1", {"bbr_cwnd_gain": 1.5})
+        world.advance(0.5)
+        assert_is(worlds, 0, world)
+
+
+def test_a_wrong_tunable_is_an_error_and_the_others_run(make):
+    worlds = make()
+    worlds.tunables[1, 0, worlds.tunable_names.index("bbr_cwnd_gain")] = 99.0
+    with pytest.raises(ValueError, match="bbr_cwnd_gain"):
+        worlds.advance(0.5)
+    assert worlds.now_s.tolist() == [0.5, 0.0, 0.5]
+
+
+def test_a_reset_is_of_one(make):
+    worlds = make()
+    worlds.advance(1.0)
+    worlds.reset(1, seed=99)
+    with one(scenario(2), 7) as first, one(scenario(1), 99) as second:
+        first.advance(1.0)
+        assert_is(worlds, 0, first)
+        worlds.advance(0.3, np.array([False, True, False]))
+        second.advance(0.3)
+        assert_is(worlds, 1, second)
+    worlds.reset(1, scenario(3, loss=0.0))
+    worlds.reset(2, scenario(1), seed=5)
+    with one(scenario(3, loss=0.0), 99) as second, one(scenario(1), 5) as third:
+        assert_is(worlds, 1, second)
+        assert_is(worlds, 2, third)
+    assert [each.name for each in worlds.scenarios] == ["flows-2", "flows-3", "flows-1"]
+    assert worlds.seeds == [7, 99, 5]
+
+
+def test_what_has_too_many_flows_needs_room(make):
+    worlds = make()
+    worlds.advance(0.6)
+    with pytest.raises(bbrgym.ConfigError, match="'flows-5' has 5 flows, there is room for 3: give flow_capacity"):
+        worlds.reset(1, scenario(5))
+    with one(scenario(1), 8) as world:
+        world.advance(0.6)
+        assert_is(worlds, 1, world)
+    assert make(flow_capacity=5).flow_stats.shape[:2] == (3, 5)
+
+
+@pytest.fixture
+def twins():
+    """Worlds that can be saved."""
+    with make_vector_world("twin", 3, [scenario(2), scenario(1), scenario(3)], 7) as worlds:
+        yield worlds
+
+
+def test_room_is_made_while_they_run(twins):
+    twins.advance(0.6)
+    twins.reserve(2)
+    assert twins.flow_capacity == 3
+    twins.reserve(6)
+    assert twins.flow_stats.shape[:2] == (3, 6)
+    with one(scenario(2), 7) as world:
+        world.advance(0.6)
+        assert_is(twins, 0, world)
+        world.advance(0.6)
+        twins.advance(0.6)
+        assert_is(twins, 0, world)
+        twins.reset(0)
+        world.reset()
+        assert_is(twins, 0, world)
+
+
+def test_a_snapshot_goes_on_as_if_nothing_had_been(twins):
+    twins.advance(0.5)
+    snapshot = twins.save(0)
+    with one(scenario(2), 7) as world:
+        world.advance(0.5)
+        for index in (0, 2, 1):
+            twins.advance(0.3)
+            twins.restore(index, snapshot)
+            assert_is(twins, index, world)
+            assert (twins.scenarios[index].name, twins.seeds[index]) == ("flows-2", 7)
+        world.restore(snapshot)
+        world.advance(0.4)
+        twins.advance(0.4)
+        assert_is(twins, 1, world)
+        twins.reset(1)
+        world.reset()
+        assert_is(twins, 1, world)
+        twins.restore(2, world.save())
+        assert_is(twins, 2, world)
+
+
+def test_a_snapshot_of_another_kind_is_refused(twins):
+    with (
+        make_vector_world("ns3", 1, scenario(1)) as others,
+        pytest.raises(bbrgym.ConfigError, match="snapshot: of a 'twin' world, allowed is one of 'ns3'"),
+    ):
+        others.restore(0, twins.save(0))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_threads_change_nothing(threads):
+    with make_vector_world("twin", 9, scenario(2), 3, threads=threads) as worlds, one(scenario(2), 5) as world:
+        for _ in range(4):
+            worlds.advance(0.4)
+            world.advance(0.4)
+        assert_is(worlds, 2, world)
+
+
+def test_worlds_that_run_nothing_say_so(make):
+    worlds = make()
+    with pytest.raises(bbrgym.ConfigError, match="advance: 0 s, allowed is a finite number of seconds above 0"):
+        worlds.advance(0)
+    worlds.close()
+    worlds.close()
+    for call in (lambda: worlds.advance(1.0), lambda: worlds.reset(0), lambda: worlds.save(0)):
+        with pytest.raises(ValueError, match="3 worlds 'twin'> are closed: make others"):
+            call()
+    with pytest.raises(TypeError, match="call make_vector_world"):
+        worlds.__reduce__()
+
+
+def test_a_world_that_breaks_needs_a_reset_and_the_others_go_on():
+    with make_vector_world("odd", 2, [odd("exit"), odd("none")], timeout_s=10.0) as worlds:
+        worlds.advance(1.0)
+        with pytest.raises(bbrgym.WorldError, match="scenario 'exit', seed 1, at 1 s: the worker exited with code 7"):
+            worlds.advance(1.0)
+        assert worlds.now_s.tolist() == [1.0, 2.0]
+        with pytest.raises(ValueError, match=r"world 0 of .* is not running: call reset\(\) first"):
+            worlds.advance(0.5)
+        worlds.advance(0.5, np.array([False, True]))
+        worlds.reset(0)
+        worlds.advance(0.5)
+        assert worlds.now_s.tolist() == [0.5, 3.0]
+
+
+def odd(deed):
+    return {
+        "name": deed,
+        "duration_s": 10.0,
+        "link": {"rate_mbps": 1.0, "queue": {"size_packets": 10}},
+        "flows": [{"name": "flow", "rtt_ms": 10.0}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"num_worlds": 0}, "num_worlds: 0, allowed are numbers from 1"),
+        ({"scenario": ["steady"]}, "2 worlds, but 1 scenarios and 2 seeds"),
+        ({"seeds": [1, 2, 3]}, "2 worlds, but 2 scenarios and 3 seeds"),
+        ({"seeds": 2**63 - 1}, r"seed: 9223372036854775808, allowed are integers from 0 to 2\*\*63 - 1"),
+        ({"seeds": -1}, "seed: -1"),
+        ({"threads": 0}, "threads: 0, allowed are numbers from 1"),
+        ({"name": "twins"}, "world 'twins': did you mean twin"),
+        ({"isolation": "thread"}, "isolation 'thread'"),
+        ({"flow_capacity": 0}, "flow_capacity: 0, allowed are numbers from 1, a scenario's flows"),
+    ],
+)
+def test_wrong_arguments(arguments, text):
+    with pytest.raises(bbrgym.ConfigError, match=text):
+        make_vector_world(**{"name": "twin", "num_worlds": 2, "scenario": "steady", **arguments})
