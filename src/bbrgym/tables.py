@@ -45,37 +45,6 @@ def interval(values: npt.ArrayLike) -> Interval:
     return Interval(float(np.mean(known)), float(half_width))
 
 
-def flow_groups(names: list[str]) -> dict[str, list[str]]:
-    """Flows that were written as one with a count (name-0, name-1, ...) by their common name."""
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        groups.setdefault(re.sub(r"-\d+$", "", name), []).append(name)
-    return groups
-
-
-def per_run(summary: pl.DataFrame) -> pl.DataFrame:
-    """A row per run: its flows' goodput by group (mean over the group) and what describes the run as a whole.
-
-    The queueing delay is the mean over packets, the retransmission rate that over flows.
-    """
-    groups = flow_groups(summary["flow"].unique(maintain_order=True).to_list())
-    packets = pl.col("throughput_mbps") * (pl.col("stop_s") - pl.col("start_s"))
-    has_delay = pl.col("queue_delay_mean_ms").is_not_nan() & packets.is_not_nan()
-    delay = (pl.col("queue_delay_mean_ms") * packets).filter(has_delay).sum() / packets.filter(has_delay).sum()
-    return summary.group_by("variant", "seed", maintain_order=True).agg(
-        *(
-            pl.col("goodput_mbps").filter(pl.col("flow").is_in(names)).fill_nan(None).mean().alias(f"goodput:{group}")
-            for group, names in groups.items()
-        ),
-        pl.col("goodput_mbps").fill_nan(None).sum().alias("goodput"),
-        delay.alias("queue_delay_ms"),
-        pl.col("retransmit_rate").fill_nan(None).mean(),
-        pl.col("utilisation").first(),
-        pl.col("jain").first(),
-        pl.col("score").first(),
-    )
-
-
 def goodput_columns(runs: pl.DataFrame) -> dict[str, str]:
     """Headings of the goodput columns by name: one a group of flows, or the total where these are too many."""
     groups = {name: name.removeprefix("goodput:") for name in runs.columns if name.startswith("goodput:")}
