@@ -21,8 +21,7 @@ class Metric:
 
     Attributes:
         column: its name, a column of `per_run`, or ``share``, which every flow has.
-        name: for people.
-        unit: of what is shown.
+        heading: of a column with it, in two lines, with the unit shown.
         factor: from the value to what is shown.
         digits: shown after the point.
         absolute: values closer than this agree.
@@ -30,8 +29,7 @@ class Metric:
     """
 
     column: str
-    name: str
-    unit: str
+    heading: str
     factor: float
     digits: int
     absolute: float
@@ -44,20 +42,20 @@ class Metric:
     def tolerance_text(self) -> str:
         """The tolerance in the unit shown."""
         absolute = f"{self.absolute * self.factor:g}"
-        return f"± {absolute} or {100 * self.relative:g} %" if self.relative else f"± {absolute}"
+        return f"±{absolute} or {100 * self.relative:g} %" if self.relative else f"±{absolute}"
 
     def text(self, value: float, sign: str = "") -> str:
         """A value, or with sign ``+`` a difference, as shown."""
         return "-" if math.isnan(value) else f"{value * self.factor:{sign}.{self.digits}f}"
 
 
-SHARE = Metric("share", "share", "", 1.0, 3, absolute=0.05)
+SHARE = Metric("share", "share,\nworst flow", 1.0, 3, absolute=0.05)
 METRICS = (
     SHARE,
-    Metric("utilisation", "utilisation", "%", 100.0, 1, absolute=0.02),
-    Metric("queue_delay_ms", "queueing delay", "ms", 1.0, 2, absolute=2.0, relative=0.15),
-    Metric("retransmit_rate", "retransmitted", "%", 100.0, 2, absolute=0.003, relative=0.25),
-    Metric("jain", "Jain index", "", 1.0, 3, absolute=0.05),
+    Metric("utilisation", "utili-\nsation, %", 100.0, 1, absolute=0.02),
+    Metric("queue_delay_ms", "queue\ndelay, ms", 1.0, 2, absolute=2.0, relative=0.15),
+    Metric("retransmit_rate", "re-\nsent, %", 100.0, 2, absolute=0.003, relative=0.25),
+    Metric("jain", "Jain\nindex", 1.0, 3, absolute=0.05),
 )
 
 

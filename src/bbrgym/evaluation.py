@@ -305,9 +305,7 @@ def run_job(job: Job, stop: threading.Event | None = None, report: Callable[[flo
     link_rows: list[npt.NDArray[np.float64]] = []
     times_s: list[float] = []
     clock = _Clock()
-    with make_world(
-        job.world, job.scenario, seed=job.seed, isolation=how.isolation, timeout_s=how.timeout_s
-    ) as world:
+    with make_world(job.world, job.scenario, seed=job.seed, isolation=how.isolation, timeout_s=how.timeout_s) as world:
         with clock:  # once more, since the first reset starts a worker and loads the engine
             world.reset()
         while not world.done:
