@@ -24,7 +24,7 @@ from pathlib import Path
 
 import polars as pl
 import yaml
-from machine import measured_on
+from report import measured_on
 from rich.console import Console
 from rich.status import Status
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a figure was measured on."""
+"""What the pages that benchmarks write have in common."""
 
 from __future__ import annotations
 
@@ -26,3 +26,18 @@ def processor() -> str:
         if line.startswith("model name"):
             return " ".join(line.split(":", 1)[1].split())
     return platform.processor() or "unknown processor"
+
+
+def replace_section(path: Path, name: str, section: str) -> None:
+    """Puts ``section`` between the marks of ``name``, at the end of the page if it has none."""
+    begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->\n"
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    block = begin + section + end
+    if begin in text and end in text:
+        before, rest = text.split(begin, 1)
+        text = before + block + rest.split(end, 1)[1]
+    else:
+        text = text.rstrip("\n") + ("\n\n" if text else "") + block
+    partial = path.with_suffix(".partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
