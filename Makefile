@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-#   make demo    sets everything up, compares the variants on the RTT-fairness scenario
+#   make demo    sets everything up, compares the variants on the RTT-fairness scenario, and ns-3 with the twin
 #   make test    sets everything up, runs all tests against the installed wheel
 #   make check   style, types
 #   make docs    regenerates the generated parts of README.md and docs/
@@ -23,7 +23,7 @@ SOURCES := $(shell find cc world ns3-scratch cmake src envs agents conf -type f 
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/package
-	$(BIN)/bbrgym evaluate scenario=rtt_fairness \
+	$(BIN)/bbrgym evaluate scenario=rtt_fairness 'world=[ns3,twin]' \
 		'variants=[bbr,bbr-plus,bbr-acd,bbq,bbr-pg,bbr-pg-inv,cubic]'
 
 # The build tree goes along for the tests that compare with ns-3's own classes in C++.
