@@ -19,7 +19,17 @@ if TYPE_CHECKING:
 
     from bbrgym.scenario import Scenario
 
-__all__ = ["Isolation", "Snapshot", "Table", "World", "WorldError", "WorldKind", "make_world", "register_world", "world_kinds"]
+__all__ = [
+    "Isolation",
+    "Snapshot",
+    "Table",
+    "World",
+    "WorldError",
+    "WorldKind",
+    "make_world",
+    "register_world",
+    "world_kinds",
+]
 
 Isolation = Literal["process", "none"]
 
