@@ -101,6 +101,8 @@ class TcpSender
         return std::min({m_rto_deadline_ns, m_probe_deadline_ns, m_board.ReorderingDeadlineNs()});
     }
 
+    int64_t RtoDeadlineNs() const { return m_rto_deadline_ns; } ///< NEVER_NS: nothing is out
+
     const Scoreboard& Board() const { return m_board; }
     const SenderTotals& Totals() const { return m_totals; }
     cc_ca_state LossState() const { return m_ca_state; }
