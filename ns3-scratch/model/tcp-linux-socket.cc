@@ -149,6 +149,7 @@ TcpLinuxSocket::Send(Ptr<Packet> packet, uint32_t flags)
     {
         // In an event of its own, so that the application can fill the buffer first.
         m_send_event = Simulator::ScheduleNow(&TcpLinuxSocket::TrySend, this);
+        m_send_event_ns = NowNs();
     }
     return accepted;
 }
@@ -309,10 +310,8 @@ TcpLinuxSocket::TrySend()
         }
         m_tcb->m_bytesInFlight = BytesInFlight();
     }
-    if (const int64_t at_ns = m_sender.PacingDeadlineNs(); at_ns != bbrgym::NEVER_NS && !m_send_event.IsPending())
-    {
-        m_send_event = Simulator::Schedule(NanoSeconds(at_ns - NowNs()), &TcpLinuxSocket::TrySend, this);
-    }
+    // An earlier time than before comes after a timeout, which lets pacing begin anew.
+    Arm(m_send_event, m_send_event_ns, m_sender.PacingDeadlineNs(), [this] { TrySend(); });
     ArmTimers();
 }
 
@@ -468,6 +467,7 @@ TcpLinuxSocket::EstimateRtt(const TcpHeader& header)
     if (m_state == SYN_SENT && !m_send_event.IsPending())
     {
         m_send_event = Simulator::ScheduleNow(&TcpLinuxSocket::TrySend, this);
+        m_send_event_ns = NowNs();
     }
 }
 

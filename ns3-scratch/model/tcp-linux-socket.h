@@ -123,6 +123,7 @@ class TcpLinuxSocket : public TcpSocketBase
     int64_t m_handshake_rtt_ns = -1; ///< -1: not measured
 
     EventId m_send_event;
+    int64_t m_send_event_ns = 0;
     EventId m_reordering_event;
     int64_t m_reordering_event_ns = 0;
     int64_t m_retx_event_ns = 0; ///< of TcpSocketBase::m_retxEvent, which also repeats a FIN
