@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-#   make demo    sets everything up, compares the variants on the RTT-fairness scenario
+#   make demo    sets everything up, compares the variants on the RTT-fairness scenario, and ns-3 with the twin
 #   make test    sets everything up, runs all tests against the installed wheel
 #   make check   style, types
 #   make docs    regenerates the generated parts of README.md and docs/
@@ -16,14 +16,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 STAMPS := $(VENV)/stamps
 
 BUILD_NEEDS := pip scikit-build-core pybind11 nlohmann-json cmake ninja
-SOURCES := $(shell find cc world ns3-scratch cmake src envs agents conf -type f \
+SOURCES := $(shell find cc world tcp twin ns3-scratch cmake src envs agents conf -type f \
 	! -name '*.so' ! -name '*.pyc' ! -name '.*') CMakeLists.txt pyproject.toml LICENSE README.md
 
 .PHONY: demo test check docs clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/package
-	$(BIN)/bbrgym evaluate scenario=rtt_fairness \
+	$(BIN)/bbrgym evaluate scenario=rtt_fairness 'world=[ns3,twin]' \
 		'variants=[bbr,bbr-plus,bbr-acd,bbq,bbr-pg,bbr-pg-inv,cubic]'
 
 # The build tree goes along for the tests that compare with ns-3's own classes in C++.

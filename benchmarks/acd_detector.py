@@ -3,68 +3,101 @@
 
 usage: python benchmarks/acd_detector.py [--seed 1]
 
-Prints, for the `congested` scenario (15 kB queue), the recoveries entered, those judged congestive (three RTTs
-within alpha, or an RTT above the ratio) and the packets lost, for the published setting and for settings that
-call more and more congestive. Takes half a minute.
+Prints two tables for the `congested` scenario (15 kB queue), for the published setting and for settings that call more
+and more congestive: the recoveries entered, those judged congestive (three RTTs within alpha, or an RTT above the
+ratio) and the packets dropped; then when the sender declared packets lost. The cut of the window holds for the round
+that begins with a recovery's first ACK. A packet is declared lost when a later one has arrived, so those of that round
+left before the cut. Takes five seconds.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+from collections import Counter
+from dataclasses import dataclass, field
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 import bbrgym
 from bbrgym import _cc, _ns3
+from bbrgym.scenario_files import with_variant
 
 SETTINGS: dict[str, dict[str, float]] = {
-    "as published": {},
-    "alpha = 5 ms, a packet's time": {"acd_alpha_us": 5000.0},
+    "as published (alpha 1 ms, ratio 2)": {},
+    "alpha 5 ms, a packet's time": {"acd_alpha_us": 5000.0},
     "RTT ratio 1.5": {"acd_rtt_ratio": 1.5},
-    "RTT ratio 1.1: nearly every loss": {"acd_rtt_ratio": 1.1},
+    "RTT ratio 1.1": {"acd_rtt_ratio": 1.1},
 }
 RECOVERY = 3
+MOMENTS = (
+    "at a recovery's first ACK",
+    "in the round after it",
+    "later in the recovery",
+    "after a timeout",
+    "by a timer",
+)
+
+
+@dataclass
+class Outcome:
+    """All flows of a run together."""
+
+    recoveries: int = 0
+    congestive: int = 0
+    dropped_pkts: int = 0
+    declared_lost_pkts: Counter[str] = field(default_factory=Counter)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
     seed = parser.parse_args().seed
-    table = Table(title="BBR-ACD on `congested`, 15 kB queue")
-    for column in ("setting", "recoveries", "judged congestive", "share", "lost packets"):
-        table.add_column(column)
-    for name, tunables in SETTINGS.items():
-        entered, congestive, lost = run(tunables, seed)
-        share = f"{congestive / entered:.1%}"
-        table.add_row(name, str(entered), str(congestive), share, str(lost))
-    Console().print(table)
+    outcomes = {name: run(tunables, seed) for name, tunables in SETTINGS.items()}
+    print_row("setting", "recoveries", "judged congestive", "lost packets")
+    print("|" + "---|" * 4)
+    for name, o in outcomes.items():
+        print_row(name, o.recoveries, f"{o.congestive} ({o.congestive / o.recoveries:.1%})", o.dropped_pkts)
+    print()
+    print_row("declared lost", *MOMENTS)
+    print("|" + "---|" * (1 + len(MOMENTS)))
+    for name, o in outcomes.items():
+        total = o.declared_lost_pkts.total()
+        shares = [f"{o.declared_lost_pkts[moment] / total:.1%}" for moment in MOMENTS]
+        print_row(f"{name}: {total}", *shares)
 
 
-def run(tunables: dict[str, float], seed: int) -> tuple[int, int, int]:
-    """Recoveries entered, those whose last verdict was "congested", and packets dropped, all flows together."""
-    mapping = json.loads(bbrgym.load_scenario("congested").resolved_json())
-    for flow in mapping["flows"]:
-        flow.update(cc="bbr-acd", tunables=tunables)
-    flows = len(mapping["flows"])
+def print_row(*cells: object) -> None:
+    print("| " + " | ".join(map(str, cells)) + " |")
+
+
+def run(tunables: dict[str, float], seed: int) -> Outcome:
+    scenario = with_variant(bbrgym.load_scenario("congested"), "bbr-acd", tunables)
+    flows = len(scenario.resolved().flows)
     tables = [np.zeros((flows, len(_cc.tunables()))), np.zeros((flows, len(_ns3.flow_fields())))]
-    simulation = _ns3.Simulation(json.dumps(mapping), seed, *tables, np.zeros(len(_ns3.link_fields())))
+    simulation = _ns3.Simulation(scenario.resolved_json(), seed, *tables, np.zeros(len(_ns3.link_fields())))
     for index in range(flows):
         simulation.trace_acks(index, 1_000_000)
-    simulation.advance(mapping["duration_s"])
-    settings = {row["name"]: row["default"] for row in _cc.tunables()} | tunables
-    verdicts = [verdicts_at_entry(simulation.ack_trace(index), settings) for index in range(flows)]
+    simulation.advance(scenario.duration_s)
     summary = np.zeros((flows, len(_ns3.flow_summary_fields())))
     simulation.summary(summary, np.zeros(len(_ns3.link_summary_fields())))
-    lost = summary[:, [field[0] for field in _ns3.flow_summary_fields()].index("lost_pkts")].sum()
+    total_pkts = dict(zip((row[0] for row in _ns3.flow_summary_fields()), summary.sum(axis=0).tolist(), strict=True))
+
+    settings = {row["name"]: row["default"] for row in _cc.tunables()} | tunables
+    outcome = Outcome(dropped_pkts=int(total_pkts["lost_pkts"]))
+    for index in range(flows):
+        trace = simulation.ack_trace(index)
+        verdicts = verdicts_at_entry(trace, settings)
+        outcome.recoveries += len(verdicts)
+        outcome.congestive += sum(verdicts)
+        outcome.declared_lost_pkts += declared_lost_pkts(trace)
+    # RACK's timer and the retransmission timer act between ACKs.
+    outcome.declared_lost_pkts["by a timer"] = int(total_pkts["marked_lost_pkts"]) - outcome.declared_lost_pkts.total()
     simulation.close()
-    return sum(map(len, verdicts)), sum(map(sum, verdicts)), int(lost)
+    return outcome
 
 
 def verdicts_at_entry(trace: np.ndarray, settings: dict[str, float]) -> list[bool]:
-    """The detector of algorithms' figure 6 re-run over a trace; its verdict at each recovery's first ACK."""
+    """The detector of BBR-ACD's figure 6 re-run over a trace, with the smallest RTT so far as the minimum."""
     verdicts = []
     min_rtt = last = float("inf")
     same = 0
@@ -81,6 +114,30 @@ def verdicts_at_entry(trace: np.ndarray, settings: dict[str, float]) -> list[boo
             verdicts.append(congested)
         before = ca_state
     return verdicts
+
+
+def declared_lost_pkts(trace: np.ndarray) -> Counter[str]:
+    """When ACKs declared packets lost."""
+    found: Counter[str] = Counter()
+    before = 0
+    round_end_pkts = 0  # the round is over when a packet is acknowledged that left after so many were delivered
+    is_first_round = False
+    columns = ("ca_state", "lost_pkts", "delivered_pkts", "sample_pkts", "interval_us")
+    for ca_state, lost, delivered, sample, interval_us in zip(*(trace[c].tolist() for c in columns), strict=True):
+        entered = ca_state == RECOVERY and before != RECOVERY
+        if entered:
+            round_end_pkts, is_first_round = delivered, True
+        elif interval_us > 0 and delivered - sample >= round_end_pkts:
+            is_first_round = False
+        if ca_state != RECOVERY:
+            moment = "after a timeout"
+        elif entered:
+            moment = "at a recovery's first ACK"
+        else:
+            moment = "in the round after it" if is_first_round else "later in the recovery"
+        found[moment] += lost
+        before = ca_state
+    return found
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from report import replace_section
 from rich.console import Console
 from rich.progress import track
 from scipy import stats
@@ -160,21 +161,6 @@ def interval(values: np.ndarray) -> str:
         return f"{mean:.{digits}f}"
     half = float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values))
     return f"{mean:.{digits}f} ± {half:.{digits}f}"
-
-
-def replace_section(path: Path, name: str, section: str) -> None:
-    """Puts ``section`` between the marks of ``name``, at the end of the page if it has none."""
-    begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->\n"
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    block = begin + section + end
-    if begin in text and end in text:
-        before, rest = text.split(begin, 1)
-        text = before + block + rest.split(end, 1)[1]
-    else:
-        text = text.rstrip("\n") + ("\n\n" if text else "") + block
-    partial = path.with_suffix(".partial")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
 
 
 # ---- experiments --------------------------------------------------------------------------------------

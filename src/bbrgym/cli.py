@@ -23,17 +23,20 @@ from bbrgym.compose import compose_config
 from bbrgym.errors import ConfigError
 from bbrgym.evaluation import Progress, evaluate
 from bbrgym.listing import listing
+from bbrgym.records import RunFolder
 from bbrgym.scenario_files import parse_scenario
-from bbrgym.tables import summary_table
+from bbrgym.tables import speed_table, tables_of
 from bbrgym.worlds import WorldError
 
 _EVALUATE = """\
-Runs every variant with every seed on a scenario; writes a run folder and shows the table.
+Runs every variant with every seed on a scenario; writes a run folder and shows the table. With several worlds it
+also shows how far apart they are, and how fast.
 
 examples:
   bbrgym evaluate scenario=rtt_fairness 'variants=[bbr,bbq]' 'seeds=[1,2,3]' output_dir=runs/mine
   bbrgym evaluate scenario=mine.yaml scenario.link.rate_mbps=50 scenario.duration_s=20
   bbrgym evaluate 'variants=[bbq]' tunables.bbq_alpha_us=1000
+  bbrgym evaluate 'world=[ns3,twin]' 'seeds=[1,2,3]'
   bbrgym evaluate output_dir=runs/mine resume=true
 """
 _SCENARIO = """\
@@ -118,7 +121,11 @@ def _evaluate(options: argparse.Namespace) -> None:
         if bar.live.is_started:
             bar.stop()
     console = _console()
-    console.print(summary_table(summary))
+    for table in tables_of(summary):
+        console.print(table)
+    timing = RunFolder(Path(output_dir)).read_timing()
+    if timing["world"].n_unique() > 1:
+        console.print(speed_table(timing))
     console.print(f"run folder: {output_dir}", markup=False, highlight=False, soft_wrap=True)
 
 

@@ -7,6 +7,7 @@ where the file does not have them, since a scenario's own checks know all fields
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
@@ -24,6 +25,7 @@ from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario_files import is_scenario_file, read_scenario
 
 _OPEN = ("scenario.", "tunables.")  # what lies under these is checked later, by models that know all fields
+_LISTS = ("world",)  # groups of which several may be chosen
 _FILE_CONFIG = "file-of-the-command-line"
 
 
@@ -36,7 +38,7 @@ def compose_config(name: str, overrides: Sequence[str]) -> dict[str, Any]:
     """
     conf = Path(str(resources.files("bbrgym") / "conf"))
     prepared = [_prepare(override, conf) for override in overrides]
-    known = _keys(OmegaConf.load(conf / f"{name}.yaml"), conf)
+    known = _keys(OmegaConf.load(conf / f"{name}.yaml"), prepared, conf)
     for override in prepared:
         _refuse_unknown(override, known)
     try:
@@ -67,26 +69,43 @@ def _parse(text: str) -> Override:
 
 
 def _group_override(group: str, choice: Any, conf: Path) -> str:
-    """``scenario=NAME`` or ``world=NAME`` as it is; a scenario's file becomes a configuration of Hydra's first."""
+    """``world=NAME`` or ``world=[NAME,...]`` as it is; a scenario's file becomes a configuration of Hydra's first."""
     options = sorted(path.stem for path in (conf / group).glob("*.yaml"))
-    if choice in options:
-        return f"{group}={choice}"
-    if group == "scenario" and isinstance(choice, str) and is_scenario_file(choice):
+    if group == "scenario" and isinstance(choice, str) and choice not in options and is_scenario_file(choice):
         ConfigStore.instance().store(group="scenario", name=_FILE_CONFIG, node=read_scenario(choice))
         return f"scenario={_FILE_CONFIG}"
-    also = ", or a file (.yaml)" if group == "scenario" else ""
-    raise ConfigError(f"{group}: is {choice!r}; {nearest(str(choice), options)}{also}")
+    is_list = group in _LISTS and isinstance(choice, list)
+    for one in choice if is_list else [choice]:
+        if one not in options:
+            also = ", or a file (.yaml)" if group == "scenario" else ""
+            raise ConfigError(f"{group}: is {one!r}; {nearest(str(one), options)}{also}")
+    if not is_list:
+        return f"{group}={choice}"
+    if not choice or len(set(choice)) < len(choice):
+        raise ConfigError(f"{group}: is {choice!r}, expected at least one of {', '.join(options)}, each once")
+    return f"{group}=[{','.join(choice)}]"
 
 
-def _keys(primary: Any, conf: Path) -> list[str]:
-    """Keys that a configuration has: its own and those of the groups in its defaults list."""
+def _keys(primary: Any, overrides: Sequence[Override], conf: Path) -> list[str]:
+    """Keys that a configuration has: its own and those of the groups' options that are chosen."""
     keys = [str(key) for key in primary if key != "defaults"]
+    chosen = {override.key_or_group: override.value() for override in overrides}
     for entry in primary.get("defaults", []):
         if isinstance(entry, DictConfig):
-            ((group, option),) = entry.items()
-            fields = OmegaConf.load(conf / str(group) / f"{option!s}.yaml")
-            keys += [str(group), *(f"{group!s}.{field!s}" for field in fields)]
+            ((group, default),) = entry.items()
+            keys.append(str(group))
+            choice = chosen.get(str(group), default)
+            for option in choice if isinstance(choice, list) else [choice]:
+                keys += _keys_of_option(str(group), str(option), conf)
     return keys
+
+
+def _keys_of_option(group: str, option: str, conf: Path) -> list[str]:
+    path = conf / group / f"{option}.yaml"
+    if not path.exists():  # a scenario's file: its fields are checked later
+        return []
+    package = re.match(r"# @package (\S+)", path.read_text(encoding="utf-8"))
+    return [f"{package[1] if package else group}.{field!s}" for field in OmegaConf.load(path)]
 
 
 def _refuse_unknown(override: Override, known: list[str]) -> None:

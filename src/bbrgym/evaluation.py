@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs every variant with every seed on one scenario and records what came out."""
+"""Runs every variant with every seed on one scenario, in one world or several, and records what came out."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import hashlib
 import json
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,37 +23,30 @@ from pydantic import Field, ValidationError, model_validator
 from bbrgym import plots, tables
 from bbrgym.agents import fixed
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.records import RUN_COLUMNS, SUMMARY_SCHEMA, RunFolder, RunRecord
+from bbrgym.records import RUN_COLUMNS, SUMMARY_SCHEMA, TIMING_SCHEMA, RunFolder, RunRecord
 from bbrgym.scenario import Scenario
 from bbrgym.scenario_files import load_scenario
 from bbrgym.score import flow_scores, run_score
 from bbrgym.tunables import TUNABLES, VARIANTS
 from bbrgym.validation import FieldProblem, Float, List, Model, Whole, first_problem, shown
-from bbrgym.worlds import World, make_world, world_kinds
+from bbrgym.worlds import Isolation, World, make_world, world_kinds
 
 _POLL_S = 0.2  # how soon Ctrl-C and progress are looked at
 MAX_JOBS = 256
 
 
 class WorldSettings(Model):
-    """Where the runs happen; see :func:`bbrgym.make_world`."""
+    """How the runs of a world happen; see :func:`bbrgym.make_world`."""
 
-    name: str = "ns3"
-    isolation: Literal["process", "none"] = "process"
+    isolation: Isolation | None = None
     timeout_s: Annotated[Float, Field(gt=0, le=86_400)] = 60.0
-
-    @model_validator(mode="after")
-    def _check(self) -> WorldSettings:
-        if self.name not in world_kinds():
-            raise FieldProblem("name", f"is {shown(self.name)}; {nearest(self.name, world_kinds())}")
-        return self
 
 
 class Evaluation(Model):
     """What an evaluation is asked for, beside the scenario.
 
     Attributes:
-        world: where the runs happen.
+        world: where the runs happen, by name; where there are several, the first is what the others are compared with.
         variants: congestion controls that take the learner flows' place, one after the other.
         tunables: in natural units, for those of the variants that have them.
         seeds: each variant runs once with each.
@@ -61,7 +55,9 @@ class Evaluation(Model):
         jobs: runs at once; one a core unless given.
     """
 
-    world: WorldSettings = WorldSettings()
+    world: Annotated[dict[str, WorldSettings], Field(min_length=1)] = Field(
+        default_factory=lambda: {"ns3": WorldSettings()}
+    )
     variants: Annotated[List[str], Field(min_length=1)]
     tunables: dict[str, Float] = Field(default_factory=dict)
     seeds: Annotated[List[Annotated[Whole, Field(ge=0, le=2**63 - 1)]], Field(min_length=1)] = (1,)
@@ -71,6 +67,9 @@ class Evaluation(Model):
 
     @model_validator(mode="after")
     def _check(self) -> Evaluation:
+        for name in self.world:
+            if name not in world_kinds():
+                raise FieldProblem("world", f"is {shown(name)}; {nearest(name, world_kinds())}")
         for index, variant in enumerate(self.variants):
             if variant not in VARIANTS:
                 raise FieldProblem(f"variants[{index}]", f"is {shown(variant)}; {nearest(variant, VARIANTS)}")
@@ -86,9 +85,24 @@ class Evaluation(Model):
                 raise FieldProblem(
                     f"tunables.{name}", f"is given, but none of the variants has it; {', '.join(having)} have"
                 )
-        if self.world.isolation == "none" and (self.jobs or 1) > 1:
-            raise FieldProblem("jobs", f"is {self.jobs}, expected 1 with world.isolation none: one run at a time")
+        alone = self._alone()
+        if alone is not None and (self.jobs or 1) > 1:
+            raise FieldProblem(
+                "jobs", f"is {self.jobs}, expected 1 with world.{alone}.isolation none: one run at a time"
+            )
         return self
+
+    def jobs_at_once(self) -> int:
+        """How many runs may go on at the same time."""
+        return 1 if self._alone() is not None else self.jobs or os.cpu_count() or 1
+
+    def _alone(self) -> str | None:
+        """A world that runs in this process and can do so only once at a time."""
+        for name, settings in self.world.items():
+            kind = world_kinds()[name]
+            if kind.is_alone and (settings.isolation or kind.isolation) == "none":
+                return name
+        return None
 
 
 @dataclass(frozen=True)
@@ -96,23 +110,24 @@ class Job:
     """One run: everything its records depend on."""
 
     scenario: Scenario
+    world: str
     variant: str
     seed: int
     settings: Evaluation
 
     @property
     def key(self) -> str:
-        """Names the run; another scenario, variant, seed or setting has another key."""
+        """Names the run; another scenario, world, variant, seed or setting has another key."""
         depends_on = [
             self.scenario.resolved_json(),
             self.variant,
             self.seed,
-            self.settings.world.name,
+            self.world,
             self.settings.interval_s,
             self.settings.score_delta,
         ]
         digest = hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()
-        return f"{self.scenario.name}-{self.variant}-{self.seed}-{digest[:16]}"
+        return f"{self.scenario.name}-{self.world}-{self.variant}-{self.seed}-{digest[:16]}"
 
 
 @dataclass(frozen=True)
@@ -149,11 +164,11 @@ def evaluate(
         output_dir: run folder to write; without it nothing is written.
         resume: keep the finished runs that ``output_dir`` already holds.
         on_progress: called now and then, in the caller's thread.
-        **settings: the other fields of :class:`Evaluation`: world (a name or a mapping), tunables, seeds,
-            interval_s, score_delta, jobs.
+        **settings: the other fields of :class:`Evaluation`: world (a name, a list of names, or a mapping from names
+            to settings), tunables, seeds, interval_s, score_delta, jobs.
 
     Returns:
-        The rows of summary.parquet: one per variant, seed and flow.
+        The rows of summary.parquet: one per world, variant, seed and flow.
 
     Raises:
         ScenarioError, ConfigError: what was asked for is wrong.
@@ -173,13 +188,14 @@ def evaluate(
         timeseries = pl.concat([record.timeseries for record in records])
         folder.write_table("summary.parquet", summary)
         folder.write_table("timeseries.parquet", timeseries)
+        folder.write_timing(pl.concat([record.timing for record in records]))
         folder.write_text("summary.txt", tables.summary_text(summary))
         plots.write_figures(folder.path / "figures", summary, timeseries)
     return summary
 
 
 def parse_settings(fields: Mapping[str, Any]) -> Evaluation:
-    """Checks what an evaluation is asked for; a single variant, seed or world's name stands for itself.
+    """Checks what an evaluation is asked for; a single variant, seed or world stands for itself.
 
     Raises:
         ConfigError: names the setting, its value and what is allowed.
@@ -188,13 +204,24 @@ def parse_settings(fields: Mapping[str, Any]) -> Evaluation:
     for name in ("variants", "seeds"):
         if isinstance(fields.get(name), str | int):
             fields[name] = [fields[name]]
-    if isinstance(fields.get("world"), str):
-        fields["world"] = {"name": fields["world"]}
+    fields["world"] = _world_settings(fields.get("world", "ns3"))
     try:
         return Evaluation.model_validate(fields)
     except ValidationError as error:
         path, problem = first_problem(error, Evaluation)
         raise ConfigError(f"{path}: {problem}") from None
+
+
+def _world_settings(world: Any) -> Any:
+    """Settings by name, for one world's name or a list of them."""
+    names = [world] if isinstance(world, str) else world
+    if not isinstance(names, list | tuple):
+        return world
+    if not all(isinstance(name, str) for name in names):
+        raise ConfigError(f"world: is {shown(world)}, expected a world's name or a list of them")
+    if len(set(names)) < len(names):
+        raise ConfigError(f"world: is {shown(world)}, expected each once")
+    return {name: {} for name in names}
 
 
 def config_text(scenario: Scenario, settings: Evaluation) -> str:
@@ -214,7 +241,8 @@ def plan(scenario: Scenario, settings: Evaluation) -> list[Job]:
             "take them, expected one variant or such a flow"
         )
     return [
-        Job(fixed.assign(scenario, variant, settings.tunables), variant, seed, settings)
+        Job(fixed.assign(scenario, variant, settings.tunables), world, variant, seed, settings)
+        for world in settings.world
         for variant in settings.variants
         for seed in settings.seeds
     ]
@@ -233,8 +261,7 @@ def _run_all(
     def run(index: int) -> RunRecord:
         return _run_or_load(jobs[index], folder, stop, lambda at_s: now_s.__setitem__(index, at_s))
 
-    workers = 1 if settings.world.isolation == "none" else settings.jobs or os.cpu_count() or 1
-    with ThreadPoolExecutor(workers, thread_name_prefix="bbrgym-run") as pool:
+    with ThreadPoolExecutor(settings.jobs_at_once(), thread_name_prefix="bbrgym-run") as pool:
         futures = [pool.submit(run, index) for index in range(len(jobs))]
         pending: set[Future[RunRecord]] = set(futures)
         try:
@@ -273,27 +300,42 @@ def _run_or_load(
 
 def run_job(job: Job, stop: threading.Event | None = None, report: Callable[[float], None] | None = None) -> RunRecord:
     """Runs one job to its end; ``report`` is called with the simulated time after each interval."""
-    world_settings = job.settings.world
+    how = job.settings.world[job.world]
     flow_rows: list[npt.NDArray[np.float64]] = []
     link_rows: list[npt.NDArray[np.float64]] = []
     times_s: list[float] = []
-    with make_world(
-        world_settings.name,
-        job.scenario,
-        seed=job.seed,
-        isolation=world_settings.isolation,
-        timeout_s=world_settings.timeout_s,
-    ) as world:
+    clock = _Clock()
+    with make_world(job.world, job.scenario, seed=job.seed, isolation=how.isolation, timeout_s=how.timeout_s) as world:
+        with clock:  # once more, since the first reset starts a worker and loads the engine
+            world.reset()
         while not world.done:
             if stop is not None and stop.is_set():
                 raise _Stopped
-            world.advance(job.settings.interval_s)
+            with clock:
+                world.advance(job.settings.interval_s)
             times_s.append(world.now_s)
             flow_rows.append(world.flow_stats().copy())
             link_rows.append(world.link_stats().copy())
             if report is not None:
                 report(times_s[-1])
-        return RunRecord(_summary(job, world), _timeseries(job, world, times_s, flow_rows, link_rows))
+        return RunRecord(
+            _summary(job, world),
+            _timeseries(job, world, times_s, flow_rows, link_rows),
+            _timing(job, times_s[-1], clock.elapsed_s),
+        )
+
+
+class _Clock:
+    """Sums the wall time of the blocks it is entered for."""
+
+    def __init__(self) -> None:
+        self.elapsed_s = 0.0
+
+    def __enter__(self) -> None:
+        self._began_s = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self.elapsed_s += time.perf_counter() - self._began_s
 
 
 def _summary(job: Job, world: World) -> pl.DataFrame:
@@ -345,6 +387,11 @@ def _timeseries(
     return pl.DataFrame(columns, schema_overrides={"seed": pl.Int64})
 
 
+def _timing(job: Job, simulated_s: float, wall_s: float) -> pl.DataFrame:
+    values = (job.scenario.name, job.world, job.variant, job.seed, simulated_s, wall_s)
+    return pl.DataFrame([values], schema=TIMING_SCHEMA, orient="row")
+
+
 def _run_columns(job: Job, rows: int) -> dict[str, list[Any]]:
-    values = (job.scenario.name, job.settings.world.name, job.variant, fixed.NAME, job.seed)
+    values = (job.scenario.name, job.world, job.variant, fixed.NAME, job.seed)
     return {column: [value] * rows for column, value in zip(RUN_COLUMNS, values, strict=True)}

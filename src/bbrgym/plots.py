@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from bbrgym.records import write_atomically
-from bbrgym.tables import Interval, flow_groups, goodput_columns, interval, per_run
+from bbrgym.records import flow_groups, per_run, write_atomically
+from bbrgym.tables import Interval, goodput_columns, interval, title_of, worlds_of
 
 MAX_LINES = 8  # more flows than this are shown as the mean of each group
 SMOOTHING_S = 1.0
@@ -21,6 +21,9 @@ DPI = 130
 # Okabe and Ito's colours, which the colour-blind can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
 NEUTRAL = "#7F7F7F"
+# Worlds side by side: the first as in a figure of its own, the others dashed or pale.
+LINE_STYLES = ("-", "--", ":", "-.")
+OPACITIES = (1.0, 0.45, 0.25, 0.15)
 
 
 def write_figures(folder: Path, summary: pl.DataFrame, timeseries: pl.DataFrame) -> None:
@@ -35,33 +38,37 @@ def write_figures(folder: Path, summary: pl.DataFrame, timeseries: pl.DataFrame)
 
 
 def goodput_over_time(timeseries: pl.DataFrame) -> Figure:
-    """A panel per variant, a line per flow: goodput in Mbit/s, averaged over a second."""
+    """A panel per variant, a line per flow and world: goodput in Mbit/s, averaged over a second."""
     groups = flow_groups(timeseries["flow"].unique(maintain_order=True).to_list())
     if sum(map(len, groups.values())) <= MAX_LINES:
         groups = {name: [name] for names in groups.values() for name in names}
     figure, panels = _panels(timeseries, "goodput (Mbit/s)")
     for variant, panel in panels.items():
-        rows = timeseries.filter(pl.col("variant") == variant)
-        for colour, (label, names) in zip(_colours(len(groups)), groups.items(), strict=True):
-            mean = (
-                rows.filter(pl.col("flow").is_in(names) & (pl.col("active") > 0))
-                .group_by("time_s", maintain_order=True)
-                .agg(pl.col("goodput_mbps").mean())
-            )
-            suffix = f" (mean of {len(names)})" if len(names) > 1 else ""
-            _line(panel, mean["time_s"], mean["goodput_mbps"], colour, label + suffix)
+        for world, style, where in _by_world(timeseries):
+            rows = timeseries.filter((pl.col("variant") == variant) & (pl.col("world") == world))
+            for colour, (label, names) in zip(_colours(len(groups)), groups.items(), strict=True):
+                mean = (
+                    rows.filter(pl.col("flow").is_in(names) & (pl.col("active") > 0))
+                    .group_by("time_s", maintain_order=True)
+                    .agg(pl.col("goodput_mbps").mean())
+                )
+                suffix = f" (mean of {len(names)})" if len(names) > 1 else ""
+                _line(panel, mean["time_s"], mean["goodput_mbps"], colour, label + suffix + where, style)
     next(iter(panels.values())).set_ylim(bottom=0)  # the panels share their scale
     _legend_of_first(figure, panels)
     return figure
 
 
 def queue_delay_over_time(timeseries: pl.DataFrame) -> Figure:
-    """A panel per variant: the queueing delay at the bottleneck in ms, averaged over a second."""
+    """A panel per variant, a line per world: the queueing delay at the bottleneck in ms, averaged over a second."""
     figure, panels = _panels(timeseries, "queueing delay (ms)")
     for variant, panel in panels.items():
-        rows = timeseries.filter(pl.col("variant") == variant).unique("time_s", keep="first", maintain_order=True)
-        _line(panel, rows["time_s"], rows["link_queue_delay_mean_ms"], COLOURS[0], None)
+        for index, (world, style, _) in enumerate(_by_world(timeseries)):
+            rows = timeseries.filter((pl.col("variant") == variant) & (pl.col("world") == world))
+            rows = rows.unique("time_s", keep="first", maintain_order=True)
+            _line(panel, rows["time_s"], rows["link_queue_delay_mean_ms"], COLOURS[index], world, style)
     next(iter(panels.values())).set_ylim(bottom=0)
+    _legend_of_first(figure, panels)
     return figure
 
 
@@ -69,7 +76,9 @@ def summary_bars(summary: pl.DataFrame) -> Figure:
     """Goodput, queueing delay and score of each variant, with 95 % intervals where there are several seeds."""
     runs = per_run(summary)
     variants = runs["variant"].unique(maintain_order=True).to_list()
-    figure = Figure(figsize=(11, 1.4 + 0.42 * len(variants)), dpi=DPI, layout="constrained")
+    worlds = worlds_of(summary)
+    height = 1.4 + 0.42 * len(variants) * (0.5 + 0.5 * len(worlds)) + 0.4 * (len(worlds) > 1)
+    figure = Figure(figsize=(11, height), dpi=DPI, layout="constrained")
     axes = figure.subplots(1, 3, sharey=True, width_ratios=(1.6, 1, 1))
     _bars(axes[0], runs, variants, goodput_columns(runs))
     axes[0].set_xlabel("goodput (Mbit/s)")
@@ -79,10 +88,12 @@ def summary_bars(summary: pl.DataFrame) -> Figure:
     axes[2].set_xlabel("score (0: fair share, no queue)")
     axes[0].set_yticks(range(len(variants)), variants)
     axes[0].invert_yaxis()
-    if len(goodput_columns(runs)) > 1:
+    if len(worlds) > 1:
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+    elif len(goodput_columns(runs)) > 1:
         axes[0].legend(frameon=False, fontsize="small", loc="best")
     seeds = summary["seed"].n_unique()
-    figure.suptitle(f"{summary['scenario'][0]} on {summary['world'][0]}, {seeds} seed{'s' if seeds > 1 else ''}")
+    figure.suptitle(f"{title_of(summary)}, {seeds} seed{'s' if seeds > 1 else ''}")
     return figure
 
 
@@ -101,28 +112,44 @@ def _panels(timeseries: pl.DataFrame, what: str) -> tuple[Figure, dict[str, Axes
     for panel in axes[-columns:]:
         panel.set_xlabel("time (s)")
     figure.supylabel(what, fontsize="medium")
-    figure.suptitle(f"{timeseries['scenario'][0]} on {timeseries['world'][0]}, seed {timeseries['seed'][0]}")
+    figure.suptitle(f"{title_of(timeseries)}, seed {timeseries['seed'][0]}")
     return figure, panels
 
 
-def _line(panel: Axes, time_s: pl.Series, values: pl.Series, colour: str, label: str | None) -> None:
+def _by_world(table: pl.DataFrame) -> list[tuple[str, str, str]]:
+    """Each world with its style of lines and what a label says of it."""
+    worlds = worlds_of(table)
+    return [
+        (world, LINE_STYLES[index % len(LINE_STYLES)], f", {world}" if len(worlds) > 1 else "")
+        for index, world in enumerate(worlds)
+    ]
+
+
+def _line(panel: Axes, time_s: pl.Series, values: pl.Series, colour: str, label: str, style: str) -> None:
     step_s = time_s[1] - time_s[0] if len(time_s) > 1 else SMOOTHING_S
     width = max(1, round(SMOOTHING_S / step_s))
-    panel.plot(time_s, values.rolling_mean(width, min_samples=1), color=colour, label=label, linewidth=1.2)
+    panel.plot(time_s, values.rolling_mean(width, min_samples=1), style, color=colour, label=label, linewidth=1.2)
 
 
 def _bars(
     axis: Axes, runs: pl.DataFrame, variants: list[str], columns: dict[str, str], colour: str | None = None
 ) -> None:
-    height = 0.8 / len(columns)
-    for index, (column, label) in enumerate(columns.items()):
-        intervals = [_interval_of(runs.filter(pl.col("variant") == variant)[column]) for variant in variants]
+    bars = [
+        (column, label + where, colour or COLOURS[at], world, OPACITIES[index % len(OPACITIES)])
+        for at, (column, label) in enumerate(columns.items())
+        for index, (world, _, where) in enumerate(_by_world(runs))
+    ]
+    height = 0.8 / len(bars)
+    for position, (column, label, fill, world, opacity) in enumerate(bars):
+        of_world = runs.filter(pl.col("world") == world)
+        intervals = [_interval_of(of_world.filter(pl.col("variant") == variant)[column]) for variant in variants]
         axis.barh(
-            np.arange(len(variants)) + (index - (len(columns) - 1) / 2) * height,
+            np.arange(len(variants)) + (position - (len(bars) - 1) / 2) * height,
             [i.mean for i in intervals],
             height=height,
             xerr=[i.half_width for i in intervals],
-            color=colour or COLOURS[index],
+            color=fill,
+            alpha=opacity,
             label=label,
             error_kw={"elinewidth": 1, "capsize": 2},
         )

@@ -5,7 +5,8 @@
     jobs/                 each finished run, so that an interrupted command can go on
     summary.parquet       a row per scenario, world, variant, seed and flow
     timeseries.parquet    a row per interval and flow
-    summary.txt           the table of the terminal
+    timing.csv            the wall time of each run, which the other files do not depend on
+    summary.txt           the tables of the terminal
     figures/*.png
 
 Every file is written beside its place and then renamed, so a killed command leaves whole files or none.
@@ -14,6 +15,7 @@ Every file is written beside its place and then renamed, so a killed command lea
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -55,13 +57,31 @@ SUMMARY_SCHEMA = pl.Schema(
 #: flow fields and its link fields with ``link_`` before them follow.
 RUN_COLUMNS = ("scenario", "world", "variant", "agent", "seed")
 
+#: Columns of timing.csv. ``wall_s`` is the time within the world's reset and advances: the start of a worker process
+#: and the keeping of records are not in it.
+TIMING_SCHEMA = pl.Schema(
+    {
+        "scenario": pl.String,
+        "world": pl.String,
+        "variant": pl.String,
+        "seed": pl.Int64,
+        "simulated_s": pl.Float64,
+        "wall_s": pl.Float64,
+    }
+)
+
 
 @dataclass(frozen=True)
 class RunRecord:
-    """The rows of one run in the two tables."""
+    """What one run leaves: its rows in the tables."""
 
     summary: pl.DataFrame
     timeseries: pl.DataFrame
+    timing: pl.DataFrame
+
+
+_JOBS = "jobs"
+_JOB_PARTS = ("timing", "timeseries", "summary")  # in the order in which they are written: with the last it is kept
 
 
 class RunFolder:
@@ -69,7 +89,7 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._jobs = path / "jobs"
+        self._jobs = path / _JOBS
 
     def open(self, *, resume: bool) -> None:
         """Makes the folder, or goes on with it.
@@ -96,12 +116,18 @@ class RunFolder:
         whole = table.rechunk()
         write_atomically(self.path / name, lambda partial: whole.write_parquet(partial, compression="zstd"))
 
+    def write_timing(self, timing: pl.DataFrame) -> None:
+        write_atomically(self.path / "timing.csv", timing.write_csv)
+
+    def read_timing(self) -> pl.DataFrame:
+        return pl.read_csv(self.path / "timing.csv", schema=TIMING_SCHEMA)
+
     def has_job(self, key: str) -> bool:
-        return self._summary_path(key).exists() and self._timeseries_path(key).exists()
+        return all((self._jobs / f"{key}.{part}.parquet").exists() for part in _JOB_PARTS)
 
     def store_job(self, key: str, record: RunRecord) -> None:
-        self.write_table(str(self._timeseries_path(key).relative_to(self.path)), record.timeseries)
-        self.write_table(str(self._summary_path(key).relative_to(self.path)), record.summary)
+        for part in _JOB_PARTS:
+            self.write_table(f"{_JOBS}/{key}.{part}.parquet", getattr(record, part))
 
     def load_job(self, key: str) -> RunRecord:
         """A stored run.
@@ -110,17 +136,46 @@ class RunFolder:
             ConfigError: its files cannot be read.
         """
         try:
-            return RunRecord(pl.read_parquet(self._summary_path(key)), pl.read_parquet(self._timeseries_path(key)))
+            return RunRecord(**{part: pl.read_parquet(self._jobs / f"{key}.{part}.parquet") for part in _JOB_PARTS})
         except (OSError, pl.exceptions.PolarsError) as error:
             raise ConfigError(
                 f"output_dir: cannot read run {key} in {str(self._jobs)!r}, delete it: {error}"
             ) from error
 
-    def _summary_path(self, key: str) -> Path:
-        return self._jobs / f"{key}.summary.parquet"
 
-    def _timeseries_path(self, key: str) -> Path:
-        return self._jobs / f"{key}.timeseries.parquet"
+def flow_groups(names: list[str]) -> dict[str, list[str]]:
+    """Flows that were written as one with a count (name-0, name-1, ...) by their common name."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(re.sub(r"-\d+$", "", name), []).append(name)
+    return groups
+
+
+def per_run(summary: pl.DataFrame) -> pl.DataFrame:
+    """A row per run: its flows' goodput and share by group (mean over the group) and what describes the run as a whole.
+
+    The queueing delay is the mean over packets, the retransmission rate that over flows.
+    """
+    groups = flow_groups(summary["flow"].unique(maintain_order=True).to_list())
+    packets = pl.col("throughput_mbps") * (pl.col("stop_s") - pl.col("start_s"))
+    has_delay = pl.col("queue_delay_mean_ms").is_not_nan() & packets.is_not_nan()
+    delay = (pl.col("queue_delay_mean_ms") * packets).filter(has_delay).sum() / packets.filter(has_delay).sum()
+    return summary.group_by("world", "variant", "seed", maintain_order=True).agg(
+        *(
+            pl.col("goodput_mbps").filter(pl.col("flow").is_in(names)).fill_nan(None).mean().alias(f"goodput:{group}")
+            for group, names in groups.items()
+        ),
+        *(
+            pl.col("share").filter(pl.col("flow").is_in(names)).fill_nan(None).mean().alias(f"share:{group}")
+            for group, names in groups.items()
+        ),
+        pl.col("goodput_mbps").fill_nan(None).sum().alias("goodput"),
+        delay.alias("queue_delay_ms"),
+        pl.col("retransmit_rate").fill_nan(None).mean(),
+        pl.col("utilisation").first(),
+        pl.col("jain").first(),
+        pl.col("score").first(),
+    )
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The summary as a table for people: a row per variant, means over seeds with their 95 % confidence interval."""
+"""What came out, as tables for people.
+
+The summary has a row per variant (and world): means over seeds with their 95 % confidence interval. With several
+worlds there follow how far apart they are and how fast each was.
+"""
 
 from __future__ import annotations
 
 import io
 import math
-import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +19,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 from scipy.special import stdtrit
+
+from bbrgym.comparison import METRICS, differences
+from bbrgym.records import per_run
 
 MAX_GROUPS = 4  # flows that get a column of their own
 
@@ -45,73 +52,109 @@ def interval(values: npt.ArrayLike) -> Interval:
     return Interval(float(np.mean(known)), float(half_width))
 
 
-def flow_groups(names: list[str]) -> dict[str, list[str]]:
-    """Flows that were written as one with a count (name-0, name-1, ...) by their common name."""
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        groups.setdefault(re.sub(r"-\d+$", "", name), []).append(name)
-    return groups
-
-
-def per_run(summary: pl.DataFrame) -> pl.DataFrame:
-    """A row per run: its flows' goodput by group (mean over the group) and what describes the run as a whole.
-
-    The queueing delay is the mean over packets, the retransmission rate that over flows.
-    """
-    groups = flow_groups(summary["flow"].unique(maintain_order=True).to_list())
-    packets = pl.col("throughput_mbps") * (pl.col("stop_s") - pl.col("start_s"))
-    has_delay = pl.col("queue_delay_mean_ms").is_not_nan() & packets.is_not_nan()
-    delay = (pl.col("queue_delay_mean_ms") * packets).filter(has_delay).sum() / packets.filter(has_delay).sum()
-    return summary.group_by("variant", "seed", maintain_order=True).agg(
-        *(
-            pl.col("goodput_mbps").filter(pl.col("flow").is_in(names)).fill_nan(None).mean().alias(f"goodput:{group}")
-            for group, names in groups.items()
-        ),
-        pl.col("goodput_mbps").fill_nan(None).sum().alias("goodput"),
-        delay.alias("queue_delay_ms"),
-        pl.col("retransmit_rate").fill_nan(None).mean(),
-        pl.col("utilisation").first(),
-        pl.col("jain").first(),
-        pl.col("score").first(),
-    )
-
-
 def goodput_columns(runs: pl.DataFrame) -> dict[str, str]:
     """Headings of the goodput columns by name: one a group of flows, or the total where these are too many."""
     groups = {name: name.removeprefix("goodput:") for name in runs.columns if name.startswith("goodput:")}
     return groups if len(groups) <= MAX_GROUPS else {"goodput": "total"}
 
 
+def worlds_of(summary: pl.DataFrame) -> list[str]:
+    """Names of the worlds, in the order asked for."""
+    names: list[str] = summary["world"].unique(maintain_order=True).to_list()
+    return names
+
+
+def title_of(summary: pl.DataFrame) -> str:
+    """``scenario on world``, or ``scenario on world and world``."""
+    return f"{summary['scenario'][0]} on {' and '.join(worlds_of(summary))}"
+
+
+def tables_of(summary: pl.DataFrame) -> Iterator[Table]:
+    """The summary, and for each world after the first how far it is from the first."""
+    yield summary_table(summary)
+    reference, *others = worlds_of(summary)
+    for other in others:
+        yield difference_table(summary, reference, other)
+
+
 def summary_table(summary: pl.DataFrame) -> Table:
-    """The table that commands show."""
+    """A row per variant and world."""
     runs = per_run(summary)
+    worlds = worlds_of(summary)
+    is_one_world = len(worlds) == 1
     seeds = summary["seed"].n_unique()
     means = f"mean and 95 % interval of {seeds} seeds" if seeds > 1 else "one seed"
-    title = f"{summary['scenario'][0]} on {summary['world'][0]}, {means}"
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    table = _table(f"{title_of(summary)}, {means}")
+    groups = goodput_columns(runs)
     columns = [
-        *((name, f"goodput\n{heading}\n(Mbit/s)", 2, 1.0) for name, heading in goodput_columns(runs).items()),
-        ("queue_delay_ms", "queueing\ndelay\n(ms)", 2, 1.0),
-        ("retransmit_rate", "retrans-\nmitted\n(%)", 2, 100.0),
-        ("utilisation", "utili-\nsation\n(%)", 1, 100.0),
+        *((name, f"goodput\n{heading}\nMbit/s", 2, 1.0) for name, heading in groups.items()),
+        *(() if is_one_world or len(groups) == 1 else _share_columns(groups)),
+        ("queue_delay_ms", "queue\ndelay\nms", 2, 1.0),
+        ("retransmit_rate", "re-\nsent\n%", 2, 100.0),
+        ("utilisation", "utili-\nsation\n%", 1, 100.0),
         ("jain", "Jain\nindex\n", 3, 1.0),
         ("score", "score\n\n", 2, 1.0),
     ]
     table.add_column("variant\n\n", min_width=max(map(len, runs["variant"])))
+    if not is_one_world:
+        table.add_column("world\n\n", min_width=max(map(len, worlds)))
     for _, heading, _, _ in columns:
         table.add_column(heading, justify="right")
-    for (variant,), group in runs.group_by("variant", maintain_order=True):
-        cells = [
-            interval(group[name].cast(pl.Float64).fill_null(math.nan).to_numpy() * factor).text(digits)
-            for name, _, digits, factor in columns
-        ]
-        table.add_row(str(variant), *cells)
+    for variant in runs["variant"].unique(maintain_order=True):
+        for world in worlds:
+            group = runs.filter((pl.col("variant") == variant) & (pl.col("world") == world))
+            cells = [
+                interval(group[name].cast(pl.Float64).fill_null(math.nan).to_numpy() * factor).text(digits)
+                for name, _, digits, factor in columns
+            ]
+            names = [variant] if is_one_world else [variant if world == worlds[0] else "", world]
+            table.add_row(*names, *cells, end_section=not is_one_world and world == worlds[-1])
     return table
 
 
+def _share_columns(groups: dict[str, str]) -> Iterator[tuple[str, str, int, float]]:
+    """Of all groups but the last, to which the others leave the rest."""
+    return ((f"share:{heading}", f"share\n{heading}\n", 3, 1.0) for heading in list(groups.values())[:-1])
+
+
+def difference_table(summary: pl.DataFrame, reference: str, other: str) -> Table:
+    """A row per variant: ``other`` less ``reference``, and what is beyond the tolerances."""
+    rows = list(differences(summary, reference, other))
+    agreeing = sum(all(cell.agrees for cell in cells) for _, cells in rows)
+    table = _table(f"{other} less {reference}: {agreeing} of {len(rows)} variants within the tolerances")
+    table.add_column("variant\n\n")
+    for metric in METRICS:
+        table.add_column(f"{metric.heading}\n{metric.tolerance_text()}", justify="right")
+    table.add_column("agree\n\n")
+    for variant, cells in rows:
+        shown = [cell.metric.text(cell.difference, "+") + ("" if cell.agrees else " !") for cell in cells]
+        table.add_row(variant, *shown, "yes" if all(cell.agrees for cell in cells) else "no")
+    return table
+
+
+def speed_table(timing: pl.DataFrame) -> Table:
+    """A row per world: what its runs cost."""
+    worlds = timing.group_by("world", maintain_order=True).agg(pl.col("simulated_s").sum(), pl.col("wall_s").sum())
+    table = _table("Wall time within the runs (without the start of processes)")
+    for heading in ("world", "simulated (s)", "wall time (s)", "simulated s per s", "speed"):
+        table.add_column(heading, justify="left" if heading == "world" else "right")
+    first, first_speed = "", math.nan
+    for world, simulated_s, wall_s in worlds.iter_rows():
+        speed = simulated_s / wall_s
+        first, first_speed = (first or world), (speed if not first else first_speed)
+        ratio = "1" if world == first else f"{speed / first_speed:.1f} times {first}"
+        table.add_row(world, f"{simulated_s:.0f}", f"{wall_s:.2f}", f"{speed:.1f}", ratio)
+    return table
+
+
+def _table(title: str) -> Table:
+    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+
+
 def summary_text(summary: pl.DataFrame) -> str:
-    """The table as plain text."""
+    """The tables as plain text."""
     console = Console(file=io.StringIO(), width=160, color_system=None, legacy_windows=False)
     with console.capture() as captured:
-        console.print(summary_table(summary))
+        for table in tables_of(summary):
+            console.print(table)
     return "".join(line.rstrip() + "\n" for line in captured.get().splitlines())

@@ -150,6 +150,8 @@ def _step(schema: dict[str, Any], part: int | str, definitions: dict[str, Any]) 
         target: dict[str, Any] = {"$ref": schema["discriminator"]["mapping"][part]}
     elif isinstance(part, int):
         target = schema["items"]
+    elif "properties" not in schema:
+        target = schema["additionalProperties"]
     else:
         target = schema["properties"][part]
     options = [option for option in target.get("anyOf", [target]) if option.get("type") != "null"]

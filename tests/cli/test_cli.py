@@ -15,6 +15,7 @@ from omegaconf import OmegaConf
 
 import bbrgym
 from bbrgym.cli import main
+from bbrgym.compose import compose_config
 
 SHORT = ["scenario=steady", "scenario.duration_s=1", "variants=[bbr]"]
 
@@ -96,8 +97,13 @@ def test_a_scenario_can_be_a_file(tmp_path: Path) -> None:
         ("variants=[bbr", "'variants=[bbr' is no override like scenario.link.rate_mbps=50"),
         ("bbr", "'bbr' is no override like"),
         ("world=moon", "world: is 'moon'; allowed are ns3"),
-        ("world.timeout=3", "world.timeout: is no option; did you mean world.timeout_s?"),
-        ("world.isolation=vm", "world.isolation: is 'vm', expected one of 'process' or 'none'"),
+        ("world=[ns3,moon]", "world: is 'moon'; allowed are ns3"),
+        ("world=[ns3,ns3]", "world: is ['ns3', 'ns3'], expected at least one of"),
+        ("world=[]", "world: is [], expected at least one of"),
+        ("world=ns3,twin", "world: is "),
+        ("world.timeout_s=3", "world.timeout_s: is no option; did you mean world.ns3.timeout_s?"),
+        ("world.twin.timeout_s=3", "world.twin.timeout_s: is no option; did you mean world.ns3.timeout_s?"),
+        ("world.ns3.isolation=vm", "world.ns3.isolation: is 'vm', expected one of 'process' or 'none'"),
         ("tunables.bbq_alpha_us=1000", "tunables.bbq_alpha_us: is given, but none of the variants has it"),
         ("tunables.bbr_up_gain=9", "tunables.bbr_up_gain: is 9, expected 1.02 to 2 (ratio)"),
         ("seeds=[a]", "seeds[0]: is 'a', expected a whole number"),
@@ -116,6 +122,25 @@ def test_a_wrong_override_is_one_clear_line(
     assert says in shown.err
     assert shown.err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("overrides", "worlds"),
+    [
+        ([], ["ns3"]),
+        (["world=ns3"], ["ns3"]),
+        (["world=twin"], ["twin"]),
+        (["world=[twin]"], ["twin"]),
+        (["world=[ns3,twin]"], ["ns3", "twin"]),
+        (["world=[twin,ns3]"], ["twin", "ns3"]),
+    ],
+)
+def test_a_world_or_a_list_of_worlds_can_be_chosen(overrides: list[str], worlds: list[str]) -> None:
+    config = compose_config("evaluate", overrides)
+    assert list(config["world"]) == worlds
+    for world in worlds:
+        override = f"world.{world}.timeout_s=7"
+        assert compose_config("evaluate", [*overrides, override])["world"][world]["timeout_s"] == 7
 
 
 def test_a_folder_in_use_needs_resume(tmp_path: Path) -> None:
@@ -166,7 +191,9 @@ def wait_for_jobs(folder: Path, count: int, process: subprocess.Popen[bytes]) ->
 
 
 def test_a_world_that_breaks_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
-    done = run("evaluate", *SHORT, "scenario.duration_s=5000", "world.timeout_s=0.001", "output_dir=out", cwd=tmp_path)
+    done = run(
+        "evaluate", *SHORT, "scenario.duration_s=5000", "world.ns3.timeout_s=0.001", "output_dir=out", cwd=tmp_path
+    )
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("bbrgym: scenario 'steady', seed 1, at 0 s: ")
 

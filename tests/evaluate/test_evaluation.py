@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """bbrgym.evaluate on the real world: its records, and that nothing but the question decides them."""
 
+import dataclasses
 import inspect
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,9 @@ import pytest
 from omegaconf import OmegaConf
 
 import bbrgym
-from bbrgym import evaluation
-from bbrgym.records import SUMMARY_SCHEMA
+from bbrgym import evaluation, worlds
+from bbrgym.records import SUMMARY_SCHEMA, TIMING_SCHEMA, RunFolder
+from bbrgym.worlds import world_kinds
 
 COLUMNS = [
     *("scenario", "world", "variant", "agent", "seed", "flow", "cc", "role", "rtt_ms", "start_s", "stop_s"),
@@ -88,7 +91,7 @@ def test_neither_jobs_nor_isolation_nor_repetition_change_a_byte(tmp_path: Path)
     questions: list[dict[str, Any]] = [
         {"jobs": 1},
         {"jobs": 4},
-        {"jobs": 1, "world": {"isolation": "none"}},
+        {"jobs": 1, "world": {"ns3": {"isolation": "none"}}},
         {"jobs": 4},
     ]
     files = []
@@ -119,6 +122,8 @@ def test_finished_runs_are_not_run_again(tmp_path: Path) -> None:
     summary = bbrgym.evaluate(SHORT, ["bbr", "bbq"], output_dir=tmp_path, resume=True)
     assert {path: path.stat().st_mtime_ns for path in jobs} == jobs
     assert len(list((tmp_path / "jobs").iterdir())) == 2 * len(jobs)
+    timing = pl.read_csv(tmp_path / "timing.csv")
+    assert timing["variant"].to_list() == ["bbr", "bbq"]
     assert summary.equals(bbrgym.evaluate(SHORT, ["bbr", "bbq"]))
 
 
@@ -138,7 +143,7 @@ def test_what_a_run_depends_on_is_in_its_key() -> None:
         key(tunables={"bbr_up_gain": 1.1}),
     ]
     assert len({key(), *others}) == 1 + len(others)
-    assert key() == key(jobs=7) == key(world={"isolation": "none"})
+    assert key() == key(jobs=7) == key(world={"ns3": {"isolation": "none"}})
 
 
 @pytest.mark.parametrize(
@@ -151,15 +156,22 @@ def test_what_a_run_depends_on_is_in_its_key() -> None:
         ({"seeds": [1, 1]}, "seeds: is .*, expected each once"),
         ({"seeds": [-1]}, r"seeds\[0\]: is -1, expected a number >= 0"),
         ({"seeds": [True]}, r"seeds\[0\]: is True, expected a whole number"),
-        ({"world": "twin2"}, "world.name: is 'twin2'; "),
-        ({"world": {"timeout_s": 0}}, "world.timeout_s: is 0, expected a number > 0"),
+        ({"world": "ns4"}, "world: is 'ns4'; did you mean ns3"),
+        ({"world": ["ns3", "moon"]}, "world: is 'moon'; allowed are ns3"),
+        ({"world": ["ns3", "ns3"]}, "world: is .*, expected each once"),
+        ({"world": []}, "world: is {}, expected at least 1"),
+        ({"world": [3]}, r"world: is \[3\], expected a world's name or a list of them"),
+        ({"world": None}, "world: is None, expected a mapping"),
+        ({"world": {"ns3": {"timeout_s": 0}}}, "world.ns3.timeout_s: is 0, expected a number > 0"),
+        ({"world": {"ns3": {"timeout": 3}}}, "world.ns3.timeout: is no field; did you mean timeout_s"),
+        ({"world": {"ns3": {"isolation": "vm"}}}, "world.ns3.isolation: is 'vm', expected one of 'process' or 'none'"),
         ({"tunables": {"bbq_alpha": 1}}, "tunables.bbq_alpha: is no tunable; did you mean bbq_alpha_us"),
         ({"tunables": {"bbq_alpha_us": 1000}}, "none of the variants has it; bbq, bbr-mix have"),
         ({"tunables": {"bbr_up_gain": 9}}, r"flows\[0\].tunables.bbr_up_gain: is 9, expected 1.02 to 2"),
         ({"interval_s": 0}, "interval_s: is 0, expected a number >= 0.001"),
         ({"score_delta": float("nan")}, "score_delta: is nan"),
         ({"jobs": 0}, "jobs: is 0, expected a number >= 1"),
-        ({"jobs": 2, "world": {"isolation": "none"}}, "jobs: is 2, expected 1 with world.isolation none"),
+        ({"jobs": 2, "world": {"ns3": {"isolation": "none"}}}, "jobs: is 2, expected 1 with world.ns3.isolation none"),
         ({"sedes": [1]}, "sedes: is no field; did you mean seeds"),
     ],
 )
@@ -188,10 +200,66 @@ def test_the_command_and_the_function_have_the_same_defaults() -> None:
     parameters = inspect.signature(bbrgym.evaluate).parameters
     fields = evaluation.Evaluation.model_fields
     assert {"scenario": parameters["scenario"].default} in config["defaults"]
-    assert {"world": evaluation.WorldSettings().name} in config["defaults"]
+    assert list(evaluation.parse_settings({"variants": ["bbr"]}).world) == ["ns3"]
+    assert {"world": "ns3"} in config["defaults"]
     assert tuple(config["variants"]) == parameters["variants"].default
     for name in ("seeds", "tunables", "interval_s", "score_delta", "jobs"):
         default = fields[name].get_default(call_default_factory=True)
         assert config[name] == (list(default) if isinstance(default, tuple) else default)
-    world = OmegaConf.to_container(OmegaConf.load(Path(str(bbrgym.__path__[0])) / "conf" / "world" / "ns3.yaml"))
-    assert world == evaluation.WorldSettings().model_dump()
+
+
+@pytest.mark.parametrize("world", sorted(world_kinds()))
+def test_a_world_s_file_says_its_defaults(world: str) -> None:
+    path = Path(str(bbrgym.__path__[0])) / "conf" / "world" / f"{world}.yaml"
+    assert OmegaConf.to_container(OmegaConf.load(path)) == {
+        "isolation": world_kinds()[world].isolation,
+        "timeout_s": evaluation.WorldSettings().timeout_s,
+    }
+    assert path.read_text().startswith(f"# @package world.{world}\n")
+
+
+# ---- several worlds -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def again(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A second world: ns-3's engine by another name."""
+    name = "ns3-again"
+    monkeypatch.setitem(worlds._KINDS, name, worlds.world_kinds()["ns3"])
+    return name
+
+
+def test_worlds_stand_side_by_side(again: str, tmp_path: Path) -> None:
+    summary = bbrgym.evaluate(SHORT, ["bbr", "cubic"], world=["ns3", again], seeds=[1, 2], output_dir=tmp_path)
+    assert summary.select("world", "variant", "seed").unique(maintain_order=True).rows() == [
+        (world, variant, seed) for world in ("ns3", again) for variant in ("bbr", "cubic") for seed in (1, 2)
+    ]
+    first, second = (summary.filter(pl.col("world") == world).drop("world") for world in ("ns3", again))
+    assert first.equals(second)
+    assert first.equals(bbrgym.evaluate(SHORT, ["bbr", "cubic"], seeds=[1, 2]).drop("world"))
+    text = (tmp_path / "summary.txt").read_text()
+    assert "short on ns3 and ns3-again, mean and 95 % interval of 2 seeds" in text
+    assert "ns3-again less ns3: 2 of 2 variants within the tolerances" in text
+    for name in ("goodput.png", "queue_delay.png", "summary.png"):
+        assert (tmp_path / "figures" / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_each_run_s_wall_time_is_kept(again: str, tmp_path: Path) -> None:
+    began_s = time.perf_counter()
+    bbrgym.evaluate(SHORT, ["bbr"], world=[again, "ns3"], output_dir=tmp_path, jobs=1)
+    took_s = time.perf_counter() - began_s
+    timing = RunFolder(tmp_path).read_timing()
+    assert timing.schema == TIMING_SCHEMA
+    assert timing.drop("wall_s").rows() == [("short", world, "bbr", 1, 3.0) for world in (again, "ns3")]
+    assert timing["wall_s"].min() > 0  # type: ignore[operator]
+    assert timing["wall_s"].sum() < took_s
+    bbrgym.evaluate(SHORT, ["bbr"], world=[again, "ns3"], output_dir=tmp_path, resume=True)
+    assert RunFolder(tmp_path).read_timing().equals(timing)
+
+
+def test_one_world_runs_alone_in_its_process_and_the_other_need_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = dataclasses.replace(world_kinds()["ns3"], isolation="none", is_alone=False)
+    monkeypatch.setitem(worlds._KINDS, "many", many)
+    assert evaluation.parse_settings({"variants": ["bbr"], "world": ["ns3", "many"], "jobs": 3}).jobs_at_once() == 3
+    alone = {"variants": ["bbr"], "world": {"many": {}, "ns3": {"isolation": "none"}}}
+    assert evaluation.parse_settings(alone).jobs_at_once() == 1

@@ -9,7 +9,7 @@ import pytest
 import bbrgym
 from bbrgym.records import RunFolder, RunRecord, write_atomically
 
-RECORD = RunRecord(pl.DataFrame({"a": [1, 2]}), pl.DataFrame({"b": [1.5, None, 3.0]}))
+RECORD = RunRecord(pl.DataFrame({"a": [1, 2]}), pl.DataFrame({"b": [1.5, None, 3.0]}), pl.DataFrame({"wall_s": [0.25]}))
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
@@ -35,6 +35,7 @@ def test_a_job_comes_back_as_it_was_stored(tmp_path: Path) -> None:
     loaded = folder.load_job("key")
     assert loaded.summary.equals(RECORD.summary)
     assert loaded.timeseries.equals(RECORD.timeseries)
+    assert loaded.timing.equals(RECORD.timing)
 
 
 def test_the_same_table_gives_the_same_bytes(tmp_path: Path) -> None:

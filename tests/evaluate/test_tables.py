@@ -6,8 +6,8 @@ import math
 import polars as pl
 import pytest
 
-from bbrgym.records import SUMMARY_SCHEMA
-from bbrgym.tables import flow_groups, goodput_columns, interval, per_run, summary_text
+from bbrgym.records import SUMMARY_SCHEMA, TIMING_SCHEMA, flow_groups, per_run
+from bbrgym.tables import goodput_columns, interval, speed_table, summary_text
 
 NAN = math.nan
 
@@ -66,3 +66,37 @@ def test_the_table_says_what_it_shows() -> None:
     assert "s on w, mean and 95 % interval of 2 seeds" in text
     assert "2.00 ± 12.71" in text
     assert text.index("bbr") < text.index("bbq")
+
+
+def two_worlds(**of_second: float) -> pl.DataFrame:
+    rows = [
+        {"scenario": "s", "world": world, "variant": "bbr", "seed": seed, "flow": flow, **change}
+        for world, change in (("a", {}), ("b", of_second))
+        for seed in (1, 2)
+        for flow in ("short", "long")
+    ]
+    return summary(rows)
+
+
+def test_worlds_have_rows_of_their_own_and_their_difference_is_shown() -> None:
+    text = summary_text(two_worlds(jain=0.9))
+    assert "s on a and b, mean and 95 % interval of 2 seeds" in text
+    assert [line.split()[:2] for line in text.splitlines()[6:9]] == [["bbr", "a"], ["b", "1.00"], []]
+    assert "b less a: 0 of 1 variants within the tolerances" in text
+    assert "-0.100 !" in text
+    assert "share" not in summary_text(two_worlds().filter(pl.col("world") == "a"))
+
+
+def test_the_table_fits_a_terminal_of_80_columns() -> None:
+    text = summary_text(two_worlds().filter(pl.col("seed") == 1).with_columns(pl.lit("bbr-pg-inv").alias("variant")))
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_speed_is_in_simulated_seconds_per_second() -> None:
+    rows = [("s", "a", "bbr", 1, 10.0, 4.0), ("s", "a", "bbq", 1, 10.0, 6.0), ("s", "b", "bbr", 1, 10.0, 0.01)]
+    table = speed_table(pl.DataFrame(rows, schema=TIMING_SCHEMA, orient="row"))
+    cells = [list(column.cells) for column in table.columns]
+    assert list(zip(*cells, strict=True)) == [
+        ("a", "20", "10.00", "2.0", "1"),
+        ("b", "10", "0.01", "1000.0", "500.0 times a"),
+    ]

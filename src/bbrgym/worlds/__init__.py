@@ -50,22 +50,26 @@ class WorldKind:
         engine: dotted name of the module with its Simulation class and its lists of fields; `bbrgym._ns3` is the model.
             A class `Vector` in it, if there is one, runs many at once.
         meaning: one line for people.
-        isolation: where its simulation runs unless the caller says otherwise.
+        isolation: where it runs unless `make_world` is told.
+        is_alone: whether one process can hold a single run of it at a time.
     """
 
     engine: str
     meaning: str
-    isolation: Isolation
+    isolation: Isolation = "process"
+    is_alone: bool = True
 
 
 _KINDS: dict[str, WorldKind] = {}
 
 
-def register_world(name: str, engine: str, meaning: str, isolation: Isolation = "process") -> None:
+def register_world(
+    name: str, engine: str, meaning: str, *, isolation: Isolation = "process", is_alone: bool = True
+) -> None:
     """Makes a world known to `make_world`; a name can be taken once."""
     if name in _KINDS:
         raise ConfigError(f"world {name!r} is registered already, with engine {_KINDS[name].engine!r}")
-    _KINDS[name] = WorldKind(engine, meaning, isolation)
+    _KINDS[name] = WorldKind(engine, meaning, isolation, is_alone)
 
 
 def world_kinds() -> dict[str, WorldKind]:
@@ -88,7 +92,7 @@ def make_world(
         scenario: a Scenario, a name, a path or a mapping.
         seed: of all random numbers, 0 to 2**63 - 1; the same scenario and seed give the same bytes out.
         isolation: ``process`` runs it in a worker process, so that its abort is a WorldError and many may be open at
-            once; ``none`` runs it in this process; without, as the world is registered: ns3 in a worker, twin here.
+            once; ``none`` runs it in this process; what the world's kind says unless given.
         timeout_s: the longest wall time the worker may take to start, to reset, and for each simulated second of an
             advance (for a shorter advance: in all). After it the worker is killed and the world raises WorldError.
 
@@ -161,4 +165,10 @@ def _kind(name: str, isolation: Isolation | None) -> tuple[WorldKind, Isolation]
 
 
 register_world("ns3", engine="bbrgym._ns3", meaning="the reference: ns-3's network and TCP sockets, packet by packet")
-register_world("twin", engine="bbrgym._twin", meaning="the fast one: a lean packet-level engine", isolation="none")
+register_world(
+    "twin",
+    engine="bbrgym._twin",
+    meaning="the fast one: a lean packet-level engine",
+    isolation="none",
+    is_alone=False,
+)

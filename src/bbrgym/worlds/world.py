@@ -261,6 +261,7 @@ class World(ABC):
 
     def _restore(self, state: Any) -> None:
         """Takes over a state of _save, and hands the tables to `_show`."""
+        del state
         raise ConfigError(f"restore: {self!r} cannot; allowed are worlds in this process whose engine can: twin")
 
     def _take_fields(

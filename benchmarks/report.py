@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the pages that benchmarks write have in common."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+from pathlib import Path
+
+import bbrgym
+
+
+def measured_on() -> str:
+    """Date, version, processor and Python in one phrase."""
+    return (
+        f"{datetime.date.today().isoformat()}, bbrgym {bbrgym.__version__}, {processor()} "
+        f"({len(os.sched_getaffinity(0))} cores), {platform.system()} {platform.machine()}, "
+        f"Python {platform.python_version()}"
+    )
+
+
+def processor() -> str:
+    """The processor's model name."""
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            return " ".join(line.split(":", 1)[1].split())
+    return platform.processor() or "unknown processor"
+
+
+def replace_section(path: Path, name: str, section: str) -> None:
+    """Puts ``section`` between the marks of ``name``, at the end of the page if it has none."""
+    begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->\n"
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    block = begin + section + end
+    if begin in text and end in text:
+        before, rest = text.split(begin, 1)
+        text = before + block + rest.split(end, 1)[1]
+    else:
+        text = text.rstrip("\n") + ("\n\n" if text else "") + block
+    partial = path.with_suffix(".partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)

@@ -1,0 +1,424 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How fast the twin is: a delivered packet, against ns-3, a reset, and how much memory a world takes.
+
+usage: python benchmarks/twin_speed.py [SECTION ...] [--runs 5] [--world twin] [--write docs/performance.md]
+
+Sections: packets, curve, ns3, reset, memory; all of them unless named. A delivered packet is a full one of payload
+that the receiver got in order: goodput / mss. Each figure is the median of the runs, each run a fresh world with
+another seed, timed within advance(). ``--write`` replaces the sections there, and the curve's figure beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib
+import math
+import multiprocessing
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from report import measured_on, replace_section
+from rich.console import Console
+from rich.progress import track
+
+import bbrgym
+from bbrgym.records import write_atomically
+from bbrgym.scenario import Scenario
+from bbrgym.worlds import World, make_world, world_kinds
+
+RTTS_MS = (10.0, 50.0)
+CURVE_FLOWS = (1, 2, 5, 10, 30, 100, 300, 1000)
+CURVE_RATES_MBPS = (1.0, 10.0, 100.0, 1_000.0, 10_000.0)
+CURVE_PACKETS = 2_000_000  # that a point of the curve runs for, within the bounds below
+LONGEST_S, SHORTEST_S = 120.0, 5.0
+MEMORY_WORLDS = 32
+RESETS = 500
+FIGURE = "figures/twin_speed.svg"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
+    parser.add_argument("--runs", type=int, default=5, help="runs of each figure (default: 5)")
+    parser.add_argument("--world", default="twin", choices=list(world_kinds()))
+    parser.add_argument("--write", type=Path, help="Markdown file whose sections are replaced")
+    options = parser.parse_args(arguments)
+    for name in options.sections:
+        if name not in SECTIONS:
+            parser.error(f"no section is named {name!r}, expected some of {', '.join(SECTIONS)}")
+    for name in options.sections or SECTIONS:
+        title, measure = SECTIONS[name]
+        command = f"python benchmarks/twin_speed.py {name} --runs {options.runs}"
+        command += "" if options.world == "twin" else f" --world {options.world}"
+        body = measure(options)
+        section = "\n".join([f"## {title}", "", f"`{command}`, {measured_on()}.", "", *body]) + "\n"
+        Console(soft_wrap=True, markup=False, highlight=False).print(section)
+        if options.write is not None:
+            replace_section(options.write, f"twin-speed {name}", section)
+    return 0
+
+
+# ---- scenarios and clocks -----------------------------------------------------------------------------
+
+
+def dumbbell(rate_mbps: float, flows: int, duration_s: float, rtts_ms: Sequence[float] = RTTS_MS) -> Scenario:
+    """BBR flows, alternately of each RTT, at a drop-tail queue of one bandwidth-delay product."""
+    counts = [flows // len(rtts_ms) + (index < flows % len(rtts_ms)) for index in range(len(rtts_ms))]
+    return bbrgym.load_scenario(
+        {
+            "name": f"{rate_mbps:g}-mbps-{flows}-flows",
+            "duration_s": duration_s,
+            "warmup_s": 0.0,
+            "link": {"rate_mbps": rate_mbps, "queue": {"size_bdp": 1.0, "bdp_rtt_ms": max(rtts_ms)}},
+            "flows": [
+                {"name": f"rtt{rtt_ms:g}", "count": count, "cc": "bbr", "role": "fixed", "rtt_ms": rtt_ms}
+                for rtt_ms, count in zip(rtts_ms, counts, strict=True)
+                if count
+            ],
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run's cost.
+
+    Attributes:
+        wall_s: within advance().
+        simulated_s: how much it simulated.
+        delivered_pkts: full packets of payload that receivers got in order.
+        sent_pkts: packets sent, retransmissions included.
+    """
+
+    wall_s: float
+    simulated_s: float
+    delivered_pkts: float
+    sent_pkts: float
+
+    @property
+    def ns_per_packet(self) -> float:
+        return self.wall_s / self.delivered_pkts * 1e9 if self.delivered_pkts else math.nan
+
+
+def time_run(world_name: str, scenario: Scenario, seed: int) -> Run:
+    with make_world(world_name, scenario, seed=seed, timeout_s=3600.0) as world:
+        begin_s = time.perf_counter()
+        world.advance(scenario.duration_s)
+        wall_s = time.perf_counter() - begin_s
+        flows, _ = world.summary()
+        column = dict(zip(world.flow_summary_fields, flows.T, strict=True))
+        payload_bytes = column["goodput_mbps"] * 125e3 * (column["stop_s"] - column["start_s"])
+        delivered_pkts = float(np.nansum(payload_bytes)) / scenario.mss_bytes
+        return Run(wall_s, world.now_s, delivered_pkts, float(np.nansum(column["sent_pkts"])))
+
+
+def spread(values: Iterable[float], digits: int = 0) -> str:
+    """Median, and in brackets smallest and largest."""
+    known = sorted(values)
+    middle, low, high = (f"{value:,.{digits}f}" for value in (statistics.median(known), known[0], known[-1]))
+    return middle if len(known) == 1 else f"{middle} ({low} to {high})"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return ["| " + " | ".join(row) + " |" for row in [header, ["---"] * len(header), *rows]]
+
+
+def progress(values: Iterable[Any], what: str) -> Iterable[Any]:
+    return track(list(values), description=what, console=Console(stderr=True), transient=True)
+
+
+# ---- a delivered packet -------------------------------------------------------------------------------
+
+
+def packets(options: argparse.Namespace) -> list[str]:
+    cases = {
+        "100 Mbit/s, 2 flows": (dumbbell(100.0, 2, 120.0), "at most 150 ns"),
+        "100 Mbit/s, 100 flows": (dumbbell(100.0, 100, 60.0), "at most 300 ns"),
+        "1 Gbit/s, 2 flows": (dumbbell(1_000.0, 2, 20.0), "at most 1.3 times 100 Mbit/s"),
+        "10 Gbit/s, 2 flows": (dumbbell(10_000.0, 2, 5.0), "at most 1.3 times 100 Mbit/s"),
+    }
+    runs: dict[str, list[Run]] = {label: [] for label in cases}
+    for seed in progress(range(1, options.runs + 1), "packets"):  # round by round: each sees the same weather
+        for label, (scenario, _) in cases.items():
+            runs[label].append(time_run(options.world, scenario, seed))
+    first = runs["100 Mbit/s, 2 flows"]
+    rows = []
+    for label, of_case in runs.items():
+        ratios = [run.ns_per_packet / base.ns_per_packet for run, base in zip(of_case, first, strict=True)]
+        rows.append(
+            [
+                label,
+                f"{statistics.median(run.delivered_pkts for run in of_case):,.0f}",
+                f"{statistics.median(run.sent_pkts / run.delivered_pkts for run in of_case):.3f}",
+                spread(run.ns_per_packet for run in of_case),
+                f"{statistics.median(run.wall_s / run.sent_pkts * 1e9 for run in of_case):.0f}",
+                f"{statistics.median(ratios):.2f}",
+                cases[label][1],
+            ]
+        )
+    return [
+        "BBR flows, half with an RTT of 10 ms and half of 50 ms, drop-tail, one bandwidth-delay product. Median of "
+        f"{options.runs} runs, in brackets the fastest and the slowest; the ratio is that of a "
+        "delivered packet's cost to the first line's in the same round.",
+        "",
+        *table(
+            [
+                "link",
+                "delivered packets",
+                "sent / delivered",
+                "ns per delivered packet",
+                "ns per sent packet",
+                "ratio",
+                "aim",
+            ],
+            rows,
+        ),
+    ]
+
+
+# ---- the curve ----------------------------------------------------------------------------------------
+
+
+def curve(options: argparse.Namespace) -> list[str]:
+    points = [(flows, rate_mbps) for rate_mbps in CURVE_RATES_MBPS for flows in CURVE_FLOWS]
+    measured: dict[tuple[int, float], list[Run]] = {point: [] for point in points}
+    for seed in range(1, options.runs + 1):
+        for flows, rate_mbps in progress(points, f"curve, run {seed} of {options.runs}"):
+            pkts_per_s = rate_mbps * 125e3 / 1488.0
+            duration_s = min(LONGEST_S, max(SHORTEST_S, CURVE_PACKETS / pkts_per_s))
+            scenario = dumbbell(rate_mbps, flows, duration_s)
+            measured[flows, rate_mbps].append(time_run(options.world, scenario, seed))
+    ns = {point: statistics.median(run.ns_per_packet for run in runs) for point, runs in measured.items()}
+    sent = {
+        point: statistics.median(run.sent_pkts / run.delivered_pkts for run in runs) for point, runs in measured.items()
+    }
+    if options.write is not None:
+        figure = curve_figure(ns)
+        write_atomically(
+            options.write.parent / FIGURE, lambda path: figure.savefig(path, format="svg", metadata={"Date": None})
+        )
+    rows = [
+        [
+            rate_text(rate_mbps),
+            *(f"{ns[flows, rate_mbps]:,.0f}" + crowding(sent[flows, rate_mbps]) for flows in CURVE_FLOWS),
+        ]
+        for rate_mbps in CURVE_RATES_MBPS
+    ]
+    return [
+        "Nanoseconds per delivered packet by number of flows, for the same kind of link. A mark says where more was "
+        "sent than delivered: * more than 1.1 times, ** more than 1.5 times, since so many "
+        "flows overflow so small a queue. What was lost is part of the cost.",
+        "",
+        *table(["link", *map(str, CURVE_FLOWS)], rows),
+        "",
+        f"![Nanoseconds per delivered packet by flows and rate]({FIGURE})",
+    ]
+
+
+def crowding(sent_per_delivered: float) -> str:
+    return " **" if sent_per_delivered > 1.5 else " *" if sent_per_delivered > 1.1 else ""
+
+
+def rate_text(rate_mbps: float) -> str:
+    return f"{rate_mbps:g} Mbit/s" if rate_mbps < 1000 else f"{rate_mbps / 1000:g} Gbit/s"
+
+
+def curve_figure(ns: dict[tuple[int, float], float]) -> Figure:
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axis = figure.subplots()
+    for rate_mbps in CURVE_RATES_MBPS:
+        axis.plot(CURVE_FLOWS, [ns[flows, rate_mbps] for flows in CURVE_FLOWS], "o-", label=rate_text(rate_mbps))
+    axis.set(xscale="log", yscale="log", xlabel="flows", ylabel="ns per delivered packet")
+    axis.grid(alpha=0.25, which="both")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(frameon=False)
+    return figure
+
+
+# ---- against ns-3 -------------------------------------------------------------------------------------
+
+
+def against_ns3(options: argparse.Namespace) -> list[str]:
+    scenarios = {
+        "10 Mbit/s, 1 flow": dumbbell(10.0, 1, 60.0, rtts_ms=(40.0,)),
+        "100 Mbit/s, 2 flows": dumbbell(100.0, 2, 20.0),
+        "100 Mbit/s, 100 flows": dumbbell(100.0, 100, 20.0),
+        "1 Gbit/s, 2 flows": dumbbell(1_000.0, 2, 3.0),
+    }
+    rows = []
+    for label, scenario in progress(scenarios.items(), "against ns-3"):
+        ns3, fast = [], []
+        for seed in range(1, options.runs + 1):  # in turns
+            ns3.append(time_run("ns3", scenario, seed))
+            fast.append(time_run(options.world, scenario, seed))
+        ratios = [slow.wall_s / run.wall_s for slow, run in zip(ns3, fast, strict=True)]
+        rows.append(
+            [
+                label,
+                spread(run.ns_per_packet / 1e3 for run in ns3),
+                spread(run.ns_per_packet for run in fast),
+                spread((run.simulated_s / run.wall_s for run in ns3), digits=1),
+                spread(run.simulated_s / run.wall_s for run in fast),
+                spread(ratios),
+            ]
+        )
+    return [
+        f"The same scenario in both worlds, in turns. Median of {options.runs} runs; the ratio is that of the same "
+        "round. Aim: at least 300 times.",
+        "",
+        *table(
+            [
+                "link",
+                "ns3, us per delivered packet",
+                f"{options.world}, ns per delivered packet",
+                "ns3, simulated s per s",
+                f"{options.world}, simulated s per s",
+                "times as fast",
+            ],
+            rows,
+        ),
+    ]
+
+
+# ---- a reset ------------------------------------------------------------------------------------------
+
+
+def reset(options: argparse.Namespace) -> list[str]:
+    rows = []
+    for flows in (1, 2, 10, 100):
+        scenario = dumbbell(10.0, flows, 60.0, rtts_ms=(40.0,))
+        with make_world(options.world, scenario) as world:
+            again, anew = engine_resets(options.world, scenario)
+            rows.append(
+                [str(flows), again, anew, reset_us(lambda seed: world.reset(seed=seed), lambda: world.advance(0.2))]
+            )
+    return [
+        "Microseconds of one reset after a run of 0.2 s, by number of flows; median, in brackets the 5th and the 95th "
+        "percentile. Aim: at most 20 us.",
+        "",
+        *table(
+            ["flows", "vector engine, same scenario", "vector engine, scenario read anew", "`World.reset`"],
+            rows,
+        ),
+    ]
+
+
+def engine_resets(world_name: str, scenario: Scenario) -> tuple[str, str]:
+    """Of one world of the engine that steps many: with another seed only, and with its scenario read anew."""
+    engine = importlib.import_module(world_kinds()[world_name].engine)
+    if not hasattr(engine, "Vector"):
+        return "-", "-"
+    text, flows = scenario.resolved_json(), len(scenario.resolved().flows)
+    vector = engine.Vector(
+        flows,
+        1,
+        np.empty((1, flows, len(bbrgym.TUNABLES))),
+        np.empty((1, flows, len(engine.flow_fields()))),
+        np.empty((1, len(engine.link_fields()))),
+        np.empty(1),
+        np.empty(1, np.uint8),
+    )
+    chosen = np.ones(1, np.uint8)
+
+    def run() -> None:
+        vector.advance(0.2, chosen)
+
+    vector.reset(0, text, 1)
+    again = reset_us(lambda seed: vector.reset_seed(0, seed), run)
+    anew = reset_us(lambda seed: vector.reset(0, text, seed), run)
+    vector.close()
+    return again, anew
+
+
+def reset_us(begin: Callable[[int], None], run: Callable[[], None]) -> str:
+    taken_us = np.empty(RESETS)
+    for index in range(-RESETS // 10, RESETS):  # the first ones warm up
+        begin_ns = time.perf_counter_ns()
+        begin(index % RESETS)
+        taken_us[index] = (time.perf_counter_ns() - begin_ns) / 1e3
+        run()
+    low, middle, high = np.percentile(taken_us, [5, 50, 95])
+    return f"{middle:.1f} ({low:.1f} to {high:.1f})"
+
+
+# ---- memory -------------------------------------------------------------------------------------------
+
+
+def memory(options: argparse.Namespace) -> list[str]:
+    cases = {
+        "10 Mbit/s, 1 flow": (dumbbell(10.0, 1, 60.0, rtts_ms=(40.0,)), 2.0),
+        "100 Mbit/s, 2 flows": (dumbbell(100.0, 2, 60.0), 2.0),
+        "100 Mbit/s, 100 flows": (dumbbell(100.0, 100, 60.0), 2.0),
+        "1 Gbit/s, 2 flows": (dumbbell(1_000.0, 2, 60.0), 2.0),
+        "10 Gbit/s, 2 flows": (dumbbell(10_000.0, 2, 60.0), 2.0),
+    }
+    rows = []
+    for label, (scenario, run_s) in progress(cases.items(), "memory"):
+        worlds = MEMORY_WORLDS if scenario.link.rate_mbps < 1_000.0 else MEMORY_WORLDS // 8
+        fresh = multiprocessing.get_context("spawn")  # nothing that was freed before lies about
+        with ProcessPoolExecutor(1, fresh) as pool:
+            grown_bytes, most_pkts = pool.submit(memory_of, options.world, scenario, worlds, run_s).result()
+        allowed_bytes = 1e6 + 128 * most_pkts
+        rows.append(
+            [
+                label,
+                str(worlds),
+                f"{most_pkts:,.0f}",
+                f"{grown_bytes / 1e3:,.0f}",
+                f"{allowed_bytes / 1e3:,.0f}",
+            ]
+        )
+    return [
+        "Resident memory that a world adds to a process, by the difference over many of them, each after a run of 2 s; "
+        "packets in flight are the most that it had at once, at ends of intervals of 10 ms. Aim: at most 1 MB and 128 "
+        "bytes per packet in flight.",
+        "",
+        *table(["link", "worlds", "packets in flight", "memory per world (kB)", "aim (kB)"], rows),
+    ]
+
+
+def memory_of(world_name: str, scenario: Scenario, count: int, run_s: float) -> tuple[float, float]:
+    """Bytes that each of ``count`` worlds added, and the most packets that one had in flight (mean over them)."""
+    with make_world(world_name, scenario, isolation="none") as first:  # loads what all share
+        first.advance(0.01)
+        column = first.flow_fields.index("in_flight_pkts")
+    before_bytes = resident_bytes()
+    worlds: list[World] = []
+    most_pkts = np.zeros(count)
+    for index in range(count):
+        world = make_world(world_name, scenario, seed=index, isolation="none")
+        worlds.append(world)
+        while world.now_s < run_s:
+            world.advance(0.01)
+            most_pkts[index] = max(most_pkts[index], world.flow_stats()[:, column].sum())
+    grown_bytes = (resident_bytes() - before_bytes) / count
+    for world in worlds:
+        world.close()
+    return grown_bytes, float(most_pkts.mean())
+
+
+def resident_bytes() -> int:
+    gc.collect()
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+SECTIONS: dict[str, tuple[str, Callable[[argparse.Namespace], list[str]]]] = {
+    "packets": ("A delivered packet", packets),
+    "curve": ("By flows and rate", curve),
+    "ns3": ("Against ns-3", against_ns3),
+    "reset": ("A reset", reset),
+    "memory": ("Memory", memory),
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A small part of benchmarks/fidelity.py's matrix, and that the benchmark tells agreement from the rest."""
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from bbrgym.comparison import METRICS, Difference
+from bbrgym.scenario_files import load_scenario, read_scenario
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+SCENARIOS = ("rtts", "loss", "codel")
+CCS = ("bbr", "bbq", "cubic", "reno")
+SEEDS = (1, 2)
+
+
+@pytest.fixture
+def fidelity(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    return importlib.import_module("fidelity")
+
+
+def shortened(name: str) -> dict[str, Any]:
+    return {**read_scenario(BENCHMARKS / "fidelity" / f"{name}.yaml"), "duration_s": 15.0, "warmup_s": 5.0}
+
+
+def test_a_small_matrix_agrees(fidelity: ModuleType, tmp_path: Path) -> None:
+    scenarios = {name: shortened(name) for name in SCENARIOS}
+    matrix = fidelity.measure(scenarios, CCS, SEEDS, tmp_path, 2, Console(stderr=True))
+    assert [(cell.scenario, cell.cc) for cell in matrix.cells] == [(name, cc) for name in SCENARIOS for cc in CCS]
+    assert [(cell.scenario, cell.cc, cell.differences) for cell in matrix.cells if not cell.agrees] == []
+
+
+def test_every_scenario_of_the_matrix_is_valid_and_compares_like_with_like(fidelity: ModuleType) -> None:
+    assert len(fidelity.scenario_names()) >= 8
+    assert len(fidelity.CCS) >= 8
+    for name in fidelity.scenario_names():
+        scenario = load_scenario(BENCHMARKS / "fidelity" / f"{name}.yaml")
+        assert scenario.tcp == "ns3", name
+        assert any(flow.role == "learner" for flow in scenario.flows), name
+        assert fidelity.comment(BENCHMARKS / "fidelity" / f"{name}.yaml"), name
+
+
+def cell(fidelity: ModuleType, scenario: str, cc: str, jain: float = 1.0) -> Any:
+    return fidelity.Cell(scenario, cc, [Difference(metric, None, 1.0, jain) for metric in METRICS])
+
+
+def test_a_cause_is_asked_for_where_and_only_where_a_cell_disagrees(fidelity: ModuleType) -> None:
+    good, bad = cell(fidelity, "red", "bbr"), cell(fidelity, "red", "cubic", jain=0.5)
+    cells = [good] * 19 + [bad]
+    assert fidelity.check(cells, {"red": {"cubic": "because"}}) == []
+    assert fidelity.check(cells, {}) == ["red, cubic: does not agree, and causes.yaml has no cause"]
+    assert fidelity.check([good], {"red": {"bbr": "because"}}) == ["red, bbr: agrees, but causes.yaml has a cause"]
+    assert fidelity.check([good], {"rde": {"bbr": "because"}}) == [
+        "rde, bbr: is no cell of the matrix, but causes.yaml has a cause"
+    ]
+
+
+def test_fewer_than_required_are_too_few(fidelity: ModuleType) -> None:
+    good, bad = cell(fidelity, "red", "bbr"), cell(fidelity, "red", "cubic", jain=0.5)
+    causes = {"red": {"cubic": "because"}}
+    assert fidelity.check([good] * 19 + [bad], causes) == []
+    assert fidelity.check([good] * 18 + [bad], causes) == ["18 of 19 cells agree, required are 95 %"]
