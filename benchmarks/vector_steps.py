@@ -4,9 +4,9 @@
 usage: python benchmarks/vector_steps.py [--envs 256] [--flows 1] [--steps 300] [--rounds 5] [--variant bbq]
 
 `gymnasium.make_vec("bbrgym/Tune-v0", world="twin")` on a link of 10 Mbit/s, RTT 40 ms, 1 BDP, in steps of 100 ms, with
-random actions; each episode's scenario is drawn, of 15 to 45 s. Printed are, for one thread and for as many as there
-are cores, the median over rounds (one thread and many in turn) of steps a second, and where the time of a vector step
-goes. Engine: the call in which the worlds run, in C++. Python: all else.
+random actions and episodes of 15 to 45 s. Printed are, for one thread and for as many as there are cores, the median
+over rounds (one thread and many in turn) of steps a second, and where the time of a vector step goes. Engine: the call
+in which the worlds run, in C++. Python: all else.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ import numpy as np
 
 import bbrgym
 from bbrgym.envs.action import TunablesAction
-from bbrgym.envs.batch import TuneBatch
+from bbrgym.envs.batch import Generators, TuneBatch
 from bbrgym.envs.observation import SenderObservation, Stack
 from bbrgym.envs.reward import Reward
 from bbrgym.worlds import VectorWorld
 
 PARTS: dict[str, list[tuple[type, str]]] = {
     "engine": [(VectorWorld, "advance")],
-    "resets": [(TuneBatch, "reset")],
-    "action": [(TunablesAction, "values"), (TunablesAction, "in_force")],
+    "resets": [(VectorWorld, "reset"), (Generators, "runs")],
+    "action": [(TunablesAction, "settle")],
     "observation": [(SenderObservation, "view"), (Stack, "add"), (Stack, "observations")],
     "reward": [(Reward, "terms"), (Reward, "total")],
     "info": [(TuneBatch, "info")],
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def make(asked: argparse.Namespace, threads: int) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
-    """The environments; each run's scenario is drawn from some that differ in length."""
+    """The environments; they differ in the length of their episodes, so that these end at different times."""
     scenarios = [
         bbrgym.load_scenario(
             {
@@ -79,13 +79,13 @@ def make(asked: argparse.Namespace, threads: int) -> gymnasium.vector.VectorEnv[
                 "flows": [{"name": "learner", "count": asked.flows, "cc": asked.variant, "rtt_ms": 40.0}],
             }
         )
-        for duration_s in np.linspace(*EPISODE_S, 61)
+        for duration_s in np.linspace(*EPISODE_S, asked.envs)
     ]
     envs = gymnasium.make_vec(
         "bbrgym/Tune-v0",
         asked.envs,
         world="twin",
-        scenario=lambda seed: scenarios[seed % len(scenarios)],
+        scenario=scenarios,
         variant=asked.variant,
         threads=threads,
     )

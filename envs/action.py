@@ -79,49 +79,53 @@ class TunablesAction:
         Raises:
             ConfigError: not of the space's shape, or a number outside [-1, 1].
         """
-        if np.shape(actions)[-1:] != self.space.shape or not np.all(np.abs(actions) <= 1.0):
-            raise self.refusal(actions)
+        return self.settle(actions)[0]
+
+    def settle(self, actions: Action) -> tuple[Table, Action]:
+        """The settings that actions mean; and the actions, each whole number's coordinate in the middle of its part.
+
+        Raises:
+            ConfigError: as values().
+        """
         shape = np.shape(actions)
-        part = np.asarray(actions, np.float64).reshape(-1, shape[-1]).T[self._order]
+        if shape[-1:] != self.space.shape or not np.all(np.abs(actions) <= 1.0):
+            raise self.refusal(actions)
+        part = np.asarray(actions, np.float64).reshape(-1, shape[-1]).T.take(self._order, axis=0)
         part += 1.0
-        part /= 2.0
-        values = self._low + self._span * part
+        part *= 0.5
+        values = self._span * part
+        values += self._low
         log, whole = self._log, self._whole
-        values[log] = self._low[log] * np.power(self._high[log] / self._low[log], part[log])
-        count = self._span[whole] + 1.0
-        values[whole] = self._low[whole] + np.maximum(np.ceil(part[whole] * count) - 1.0, 0.0)
+        values[log] = np.power(self._ratio, part[log]) * self._low[log]
+        settings = np.array(actions, np.float32)
+        if len(self._count):
+            nth = np.maximum(np.ceil(part[whole] * self._count) - 1.0, 0.0)
+            values[whole] = self._low[whole] + nth
+            settings[..., self._order[whole]] = ((2.0 * nth + 1.0) / self._count - 1.0).T.reshape(*shape[:-1], -1)
         for i in self._bounded:
             low, high = self._least(i, values), self._high[i]
             is_log = i < log.stop
             values[i] = low * np.power(high / low, part[i]) if is_log else low + (high - low) * part[i]
-            np.maximum(values[i], low, out=values[i])
-        np.minimum(np.maximum(values, self._low, out=values), self._high, out=values)  # the ends exactly
-        return np.ascontiguousarray(values[self._as_asked].T).reshape(shape)
+        np.minimum(values, self._high, out=values)  # the end exactly, whatever the rounding
+        return np.ascontiguousarray(values.take(self._as_asked, axis=0).T).reshape(shape), settings
 
     def actions(self, values: Table) -> Action:
         """The actions that give settings (to float32): [..., tunables] both."""
-        x = values.reshape(-1, values.shape[-1]).T[self._order]
+        x = values.reshape(-1, values.shape[-1]).T.take(self._order, axis=0)
         log, whole = self._log, self._whole
         part = (x - self._low) / self._span
-        part[log] = np.log(x[log] / self._low[log]) / np.log(self._high[log] / self._low[log])
-        part[whole] = (x[whole] - self._low[whole] + 0.5) / (self._span[whole] + 1.0)
+        part[log] = np.log(x[log] / self._low[log]) / np.log(self._ratio)
+        part[whole] = (x[whole] - self._low[whole] + 0.5) / self._count
         for i in self._bounded:
             low, high = self._least(i, x), self._high[i]
             is_log = i < log.stop
             above, span = (np.log(x[i] / low), np.log(high / low)) if is_log else (x[i] - low, high - low)
             part[i] = above / np.where(span > 0.0, span, 1.0)
         np.minimum(np.maximum(part, 0.0, out=part), 1.0, out=part)
-        actions: Action = (2.0 * part[self._as_asked].T - 1.0).astype(np.float32, order="C").reshape(values.shape)
+        actions: Action = (
+            (2.0 * part.take(self._as_asked, axis=0).T - 1.0).astype(np.float32, order="C").reshape(values.shape)
+        )
         return actions
-
-    def in_force(self, actions: Action, values: Table) -> Action:
-        """The actions with each whole number's coordinate in the middle of its part; values: what they mean."""
-        settings = np.array(actions, np.float32)
-        columns, whole = self._order[self._whole], self._whole
-        if columns:
-            part = (values[..., columns] - self._low[whole, 0] + 0.5) / (self._span[whole, 0] + 1.0)
-            settings[..., columns] = 2.0 * part - 1.0
-        return settings
 
     def _least(self, i: int, values: Table) -> Table:
         """What leaves an upper bound where its lower bound is, or where that one's preset is if it is not set."""
@@ -140,13 +144,15 @@ class TunablesAction:
         """Puts together what is computed alike: on a log scale, linear, whole numbers. A row for each from here on."""
         kinds = {name: _kind(TUNABLES[name]) for name in self.names}
         ordered = sorted(self.names, key=kinds.__getitem__)
-        self._order = [self.names.index(name) for name in ordered]
-        self._as_asked = [ordered.index(name) for name in self.names]
+        self._order = np.array([self.names.index(name) for name in ordered])
+        self._as_asked = np.array([ordered.index(name) for name in self.names])
         ends = [sum(kind <= last for kind in kinds.values()) for last in range(3)]
         self._log, self._whole = slice(0, ends[0]), slice(ends[1], ends[2])
         self._low = np.array([[TUNABLES[name].low] for name in ordered])
         self._high = np.array([[TUNABLES[name].high] for name in ordered])
         self._span = self._high - self._low
+        self._ratio = self._high[self._log] / self._low[self._log]
+        self._count = self._span[self._whole] + 1.0
         #: By an upper bound's row: the one of its lower bound, if any, and that one's preset.
         self._bounded = {
             ordered.index(upper): (ordered.index(lower) if lower in ordered else None, preset[lower])

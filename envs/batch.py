@@ -7,7 +7,7 @@ Every computation is one over all N, and gives each environment what it would ge
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -71,13 +71,21 @@ class Step:
     terms: dict[str, Table]
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Course:
-    """A scenario as an environment runs it."""
+    """A scenario as an environment runs it.
+
+    Attributes:
+        scenario: with the variant in its learner flows.
+        learners: their indices.
+        base_rtt_ms: theirs.
+        start: values and action of the setting that it starts with, once it has been started.
+    """
 
     scenario: Scenario
     learners: NDArray[np.intp]
     base_rtt_ms: Table
+    start: tuple[Table, Action] | None = None
 
     @classmethod
     def of(cls, source: Source, variant: str) -> _Course:
@@ -86,12 +94,29 @@ class _Course:
         learners = np.array([i for i, flow in enumerate(flows) if flow.role == "learner"], np.intp)
         if not len(learners):
             raise ConfigError(f"scenario {scenario.name!r} has no flow with role learner: nothing would be controlled")
-        base_rtt_ms = np.array([flows[i].rtt_ms for i in learners])
-        return cls(scenario, learners, base_rtt_ms)
+        return cls(scenario, learners, np.array([flows[i].rtt_ms for i in learners]))
 
     @property
     def flows(self) -> int:
         return len(self.scenario.resolved().flows)
+
+
+class _Columns(Mapping[str, Table]):
+    """Rows of an array by name."""
+
+    def __init__(self, names: Sequence[str], rows: Table) -> None:
+        self._names = names
+        self._rows = rows
+
+    def __getitem__(self, name: str) -> Table:
+        row: Table = self._rows[self._names.index(name)]
+        return row
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 class TuneBatch:
@@ -151,48 +176,46 @@ class TuneBatch:
                 self._given[index] = given[index]
 
     def reset(self, indices: Sequence[int], seeds: Sequence[int]) -> Observation:
-        """Starts runs with these seeds; the observations of all environments."""
-        self._is_running[indices] = False
-        self._start(indices, [check_seed(seed) for seed in seeds])
-        self._is_running[indices] = True
-        for index in indices if self._options.render_mode is not None else ():
-            self._histories[index] = self._new_history(index)
+        """Begins runs with these seeds; the observations of all environments."""
+        self._begin(indices, seeds)
         self._stack.begin(indices, self._view(self._learner_stats(indices), self._settings[indices]))
         return self._stack.observations()
 
-    def step(self, actions: Action, mask: Flags | None = None) -> Step:
-        """Sets the tunables and runs for a control interval.
+    def step(self, actions: Action, begin: Sequence[int] = (), seeds: Sequence[int] = ()) -> Step:
+        """Sets the tunables and runs for a control interval; or begins a run.
 
         Args:
             actions: [N, tunables].
-            mask: [N], which environments run; all without. Of the others the actions are left aside, the rewards are 0
-                and the observations mean nothing: a reset must follow.
+            begin: environments that begin a run instead; their actions are left aside, their rewards are 0.
+            seeds: of these runs.
         """
+        mask = None
+        if len(begin):
+            mask = np.ones(self._n, np.bool_)
+            mask[begin] = False
         if self.worlds is None or not (self._is_running if mask is None else self._is_running | ~mask).all():
             raise ResetNeeded("call reset() first: no run has begun, or it has ended")
         if np.shape(actions) != self._settings.shape:
             raise self.action.refusal(actions)
-        asked = actions if mask is None else np.where(mask[:, None], actions, self._settings)
-        values = self.action.values(asked)
-        self._write(values)
-        try:
-            self.worlds.advance(self._options.control_interval_s, mask)
-        except WorldError:
-            self._is_running[:] = False
-            raise
-        previous, self._settings, self._values = self._settings, self.action.in_force(asked, values), values
+        previous = self._settings
+        if len(begin) < self._n:
+            self._act(actions if mask is None else np.where(mask[:, None], actions, previous), mask)
+        if len(begin):
+            self._begin(begin, seeds)
         truncated = self.worlds.done.copy()
+        self._is_running &= ~truncated
         learners = self._learner_stats()
         terms = self._reward.terms(self._interval(learners, np.abs(self._settings - previous)))
         rewards = self._reward.total(terms)
         if mask is not None:
-            truncated &= mask
             for numbers in (rewards, *terms.values()):
                 numbers[~mask] = 0.0
-        self._is_running &= ~truncated
         if self._options.render_mode is not None:
             self._remember(mask)
-        self._stack.add(self._view(learners, self._settings))
+        view = self._view(learners, self._settings)
+        self._stack.add(view)
+        if len(begin):
+            self._stack.begin(begin, view[begin])
         return Step(self._stack.observations(), rewards, truncated, terms)
 
     def info(self) -> dict[str, Any]:
@@ -273,33 +296,56 @@ class TuneBatch:
             )
         return course
 
-    def _start(self, indices: Sequence[int], seeds: Sequence[int]) -> None:
-        """Begins runs, and finds where their learner flows are."""
+    def _act(self, actions: Action, mask: Flags | None) -> None:
+        """Sets the tunables and runs."""
+        worlds = self._worlds()
+        self._values, self._settings = self.action.settle(actions)
+        every = np.repeat(self._values, self._learners, axis=0) if self._learners > 1 else self._values
+        worlds.tunables.reshape(-1)[self._cells.reshape(-1)] = every.reshape(-1)
+        try:
+            worlds.advance(self._options.control_interval_s, mask)
+        except WorldError:
+            self._is_running[:] = False
+            raise
+
+    def _begin(self, indices: Sequence[int], seeds: Sequence[int]) -> None:
+        """Begins runs."""
+        self._is_running[indices] = False
+        checked = [check_seed(seed) for seed in seeds]
         given = [self._given[index] for index in indices]
         courses = [
             course if isinstance(course, _Course) else self._course(course(seed))
-            for course, seed in zip(given, seeds, strict=True)
+            for course, seed in zip(given, checked, strict=True)
         ]
         if self.worlds is None:
-            self._make_worlds(indices, courses, seeds)
+            self._make_worlds(indices, courses, checked)
         else:
             self.worlds.reserve(max(course.flows for course in courses))
-            for index, course, seed in zip(indices, courses, seeds, strict=True):
+            for index, course, seed in zip(indices, courses, checked, strict=True):
                 is_same = self.worlds.scenarios[index] is course.scenario
                 self.worlds.reset(index, None if is_same else course.scenario, seed)
-        is_laid_out_anew = self._found_for is not self._worlds().tunables
-        for index, course, seed in zip(indices, courses, seeds, strict=True):
+        for index, course, seed in zip(indices, courses, checked, strict=True):
             self._seeds[index] = seed
-            if self._courses[index] is not course:
-                self._courses[index] = course
-                self._names[index] = course.scenario.name
-                self._learner_flows[index] = course.learners
-                self._base_rtt_ms[:, index] = course.base_rtt_ms
-                self._find_learners(slice(index, index + 1))
-        if is_laid_out_anew:
+            self._take_course(index, course)
+            if self._options.render_mode is not None:
+                self._histories[index] = self._new_history(index)
+        if self._found_for is not self._worlds().tunables:
             self._find_learners(slice(None))
-        self._values[indices] = self._worlds().tunables[indices, self._learner_flows[indices, 0]][:, self._columns]
-        self._settings[indices] = self.action.actions(self._values[indices])
+            self._found_for = self._worlds().tunables
+        self._is_running[indices] = True
+
+    def _take_course(self, index: int, course: _Course) -> None:
+        """What the rest needs to know of an environment's scenario."""
+        if self._courses[index] is not course:
+            self._courses[index] = course
+            self._names[index] = course.scenario.name
+            self._learner_flows[index] = course.learners
+            self._base_rtt_ms[:, index] = course.base_rtt_ms
+            self._find_learners(slice(index, index + 1))
+        if course.start is None:
+            values = self._worlds().tunables[index, course.learners[0], self._columns]
+            course.start = (values, self.action.actions(values))
+        self._values[index], self._settings[index] = course.start
 
     def _make_worlds(self, indices: Sequence[int], courses: Sequence[_Course], seeds: Sequence[int]) -> None:
         if len(indices) < self._n:
@@ -321,12 +367,6 @@ class TuneBatch:
         rows = self._learner_flows[envs] + worlds.flow_capacity * np.arange(self._n)[envs, None]
         self._rows[:, envs] = rows.T
         self._cells[envs] = (rows * len(worlds.tunable_names))[:, :, None] + self._columns
-        self._found_for = worlds.tunables
-
-    def _write(self, values: Table) -> None:
-        """All learner flows of an environment get the same values."""
-        every = np.repeat(values, self._learners, axis=0) if self._learners > 1 else values
-        self._worlds().tunables.reshape(-1)[self._cells.reshape(-1)] = every.reshape(-1)
 
     def _learner_stats(self, indices: Sequence[int] | None = None) -> Table:
         """Measurements of the learner flows of (some of) the environments: [fields, learners * environments]."""
@@ -342,8 +382,8 @@ class TuneBatch:
         worlds = self._worlds()
         by_flow = learners.reshape(len(learners), self._learners, self._n)
         return Interval(
-            learners=dict(zip(worlds.flow_fields, by_flow, strict=True)),
-            flows=dict(zip(worlds.flow_fields, worlds.flow_stats.T, strict=True)),
+            learners=_Columns(worlds.flow_fields, by_flow),
+            flows=_Columns(worlds.flow_fields, worlds.flow_stats.T),
             base_rtt_ms=self._base_rtt_ms,
             moved=moved.T,
         )

@@ -134,7 +134,7 @@ class SenderObservation:
         n = len(settings)
         if fields is not self._fields:
             self._find(fields)
-        x, divisor = flows[self._rows], flows[self._divisors]
+        x, divisor = flows.take(self._rows, axis=0), flows.take(self._divisors, axis=0)
         x[self._divided] /= np.where(divisor > 0.0, divisor, np.inf)
         part = np.empty(x.shape, np.float32)
         log, linear, within = x[self._log], x[self._linear], x[self._within]
@@ -147,7 +147,7 @@ class SenderObservation:
         np.minimum(np.maximum(linear, 0.0, out=linear), 1.0, out=part[self._linear], casting="same_kind")
         part[self._within] = (self._low[self._within] <= within) & (within <= self._high[self._within])
         view = np.empty((n, self.width), np.float32)
-        by_flow = part[self._as_asked].reshape(len(self.features), self._flows, n)
+        by_flow = part.take(self._as_asked, axis=0).reshape(len(self.features), self._flows, n)
         numbers = len(self.features) * self._flows
         view[:, :numbers].reshape(n, self._flows, len(self.features))[:] = by_flow.transpose(2, 1, 0)
         view[:, numbers:] = (settings + 1.0) / 2.0
@@ -155,8 +155,9 @@ class SenderObservation:
 
     def _find(self, fields: Sequence[str]) -> None:
         self._fields = fields
-        self._rows = [fields.index(feature.field) for feature in self._sorted]
-        self._divisors = [fields.index(feature.per) for feature in self._sorted if feature.per is not None]
+        self._rows = np.array([fields.index(feature.field) for feature in self._sorted], np.intp)
+        divisors = [fields.index(feature.per) for feature in self._sorted if feature.per is not None]
+        self._divisors = np.array(divisors, np.intp)
 
     def _sort(self) -> None:
         """Puts together what is computed alike: log, log of ratios, linear ratios, linear, within."""
@@ -165,7 +166,7 @@ class SenderObservation:
             [feature for feature in self.features if (feature.scale, feature.per is not None) == kind] for kind in kinds
         ]
         self._sorted = [feature for features in of_kind for feature in features]
-        self._as_asked = [self._sorted.index(feature) for feature in self.features]
+        self._as_asked = np.array([self._sorted.index(feature) for feature in self.features], np.intp)
         ends = np.cumsum([len(features) for features in of_kind]).tolist()
         self._log, self._divided = slice(0, ends[1]), slice(ends[0], ends[2])
         self._linear, self._within = slice(ends[1], ends[3]), slice(ends[3], ends[4])

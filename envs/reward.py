@@ -42,18 +42,18 @@ class Interval:
     moved: Action
 
     @cached_property
-    def is_active(self) -> Table:
-        """1 for the learner flows that count, else 0: [L, N]."""
-        return np.where(self.learners["active"] > 0.0, 1.0, 0.0)
+    def is_active(self) -> NDArray[np.bool_]:
+        """Which learner flows count: [L, N]."""
+        return self.learners["active"] > 0.0
 
     @cached_property
-    def active_learners(self) -> Table:
-        """How many: [N]."""
-        return _sum(self.is_active)
+    def weights(self) -> Table:
+        """Of the learner flows in a mean over the active ones: [L, N]."""
+        return self.is_active / np.maximum(_sum(self.is_active), 1.0)
 
     def mean(self, values: Table) -> Table:
         """Over the active learner flows, 0 without one: [L, N] -> [N]."""
-        return _sum(values * self.is_active) / np.maximum(self.active_learners, 1.0)
+        return _sum(values * self.weights)
 
 
 def _sum(rows: NDArray[Any]) -> Table:
@@ -93,7 +93,7 @@ def fairness(interval: Interval) -> Table:
     is_active = interval.flows["active"] > 0.0
     goodput = np.where(is_active, interval.flows["goodput_mbps"], 0.0)
     total, squares = _sum(goodput), _sum(goodput * goodput)
-    is_known = (interval.active_learners > 0.0) & (squares > 0.0)
+    is_known = interval.is_active.any(axis=0) & (squares > 0.0)
     jain = total * total / np.where(is_known, _sum(is_active) * squares, 1.0)
     return np.where(is_known, jain - 1.0, 0.0)
 

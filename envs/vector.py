@@ -109,29 +109,25 @@ class TuneVectorEnv(VectorEnv[Observation, Action, NDArray[Any]]):
         indices = np.flatnonzero(mask).tolist()
         self._batch.take_options(others, indices)
         observations = self._restart(indices, [seeds[index] for index in indices])
-        self._has_ended = self._has_ended & ~mask
+        remain = self._has_ended & ~mask
+        self._has_ended = remain if remain.any() else self._nowhere
         return observations, _where(mask, self._batch.info())
 
     def step(self, actions: Action) -> tuple[Observation, Table, Flags, Flags, dict[str, Any]]:
         """Sets the tunables and runs for a control interval; see the autoreset mode for what follows a run's end."""
         ended = self._has_ended
-        if self._mode is AutoresetMode.NEXT_STEP and ended.any():
-            step = None if ended.all() else self._batch.step(actions, ~ended)
-            observations = self._restart(np.flatnonzero(ended).tolist())
-            infos = _where(self._everywhere, self._batch.info())
-        else:
-            step = self._batch.step(actions)
-            observations, infos, ended = step.observations, {}, self._nowhere
-            if self._mode is AutoresetMode.SAME_STEP and step.truncated.any():
-                ended = step.truncated
-                observations, infos = self._restart_at_once(step)
-            infos |= _where(self._everywhere, self._batch.info())
-        if step is not None and not ended.all():
-            infos |= _where(~ended, {"reward_terms": step.terms})
-        rewards = np.zeros(self.num_envs) if step is None else step.rewards
-        truncated = self._nowhere if step is None else step.truncated
-        self._has_ended = self._nowhere if self._mode is AutoresetMode.SAME_STEP else truncated
-        return observations, rewards, self._nowhere.copy(), truncated.copy(), infos
+        begin = np.flatnonzero(ended).tolist() if self._mode is AutoresetMode.NEXT_STEP else []
+        step = self._batch.step(actions, begin, self._generators.runs(begin, [None] * len(begin)) if begin else ())
+        observations, infos = step.observations, dict[str, Any]()
+        if self._mode is AutoresetMode.SAME_STEP and step.truncated.any():
+            ended = step.truncated
+            observations, infos = self._restart_at_once(step)
+        infos |= _where(self._everywhere, self._batch.info())
+        if not ended.all():
+            infos |= _where(self._everywhere if ended is self._nowhere else ~ended, {"reward_terms": step.terms})
+        if self._mode is not AutoresetMode.SAME_STEP:
+            self._has_ended = step.truncated.copy() if step.truncated.any() else self._nowhere
+        return observations, step.rewards, self._nowhere.copy(), step.truncated, infos
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """An image of each environment, as of `TuneEnv`; None without a render mode."""
@@ -211,13 +207,13 @@ class TuneVectorEnv(VectorEnv[Observation, Action, NDArray[Any]]):
         return seed
 
 
-def _where(mask: Flags, info: dict[str, Any]) -> dict[str, Any]:
+def _where(mask: Flags, info: dict[str, Any], is_everywhere: bool | None = None) -> dict[str, Any]:
     """The infos of the environments of the mask, and 0 or None for the others; the mask beside each, as `_name`."""
-    is_everywhere = mask.all()
+    is_everywhere = bool(mask.all()) if is_everywhere is None else is_everywhere
     infos: dict[str, Any] = {}
     for name, values in info.items():
         if isinstance(values, dict):
-            infos[name] = _where(mask, values)
+            infos[name] = _where(mask, values, is_everywhere)
         elif is_everywhere:
             infos[name] = values
         else:
