@@ -7,6 +7,7 @@
 
 #include <bit>
 #include <cstddef>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -43,6 +44,9 @@ class Ring
         m_front = (m_front + 1) & (m_slots.size() - 1);
         --m_size;
     }
+
+    /** All of it; to be asked only if nothing was taken since it was empty. */
+    std::span<T> in_one_piece() { return {m_slots.data(), m_size}; }
 
     void clear() { m_front = m_size = 0; }
 

@@ -2,7 +2,6 @@
 #include "scoreboard.hpp"
 
 #include <algorithm>
-#include <vector>
 
 namespace bbrgym
 {
@@ -146,24 +145,21 @@ Scoreboard::MarkAllLost()
 void
 Scoreboard::UnmarkLost()
 {
-    std::vector<Transmission> out;
+    m_transmissions.clear();
     for (uint64_t serial = m_una; serial < Next(); ++serial)
     {
         Segment& segment = Of(serial);
         segment.lost = false;
         if (!segment.sacked)
         {
-            out.push_back({serial, segment.sent_ns});
+            m_transmissions.push_back({serial, segment.sent_ns});
         }
     }
     m_lost_out = 0;
     m_lost_waiting = 0;
-    std::ranges::stable_sort(out, {}, &Transmission::sent_ns);
-    m_transmissions.clear();
-    for (const Transmission& transmission : out)
-    {
-        m_transmissions.push_back(transmission);
-    }
+    std::ranges::sort(m_transmissions.in_one_piece(), [](const Transmission& a, const Transmission& b) {
+        return SentAfter(b.sent_ns, b.serial, a.sent_ns, a.serial);
+    });
     m_rack = m_rack_original;
 }
 
