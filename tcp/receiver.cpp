@@ -41,7 +41,14 @@ TcpReceiver::Take(uint64_t serial, int64_t now_ns)
         if (m_style == ReceiverStyle::LINUX)
         {
             m_duplicate = {serial, serial + 1};
-            m_quick_acks = QUICK_ACKS;
+            if (serial < m_next)
+            {
+                m_quick_acks = QUICK_ACKS;
+            }
+            else
+            {
+                Report(serial); // RFC 2883, section 4: the block it lies in follows
+            }
         }
         return {0, true};
     }
@@ -124,7 +131,7 @@ TcpReceiver::Report(uint64_t serial)
     for (std::size_t i = 0; i < kept;)
     {
         const SerialRange block = m_blocks[i];
-        if (block.end != newest.begin && newest.end != block.begin)
+        if (block.end < newest.begin || newest.end < block.begin)
         {
             ++i;
             continue;

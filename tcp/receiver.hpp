@@ -4,6 +4,7 @@
 // segments. Every second segment in order is acknowledged, a lone one after 40 ms; at once what leaves or
 // fills a gap. Linux's receiver also reports duplicates (D-SACK, RFC 2883) and acknowledges the first
 // segments one by one (TCP_MAX_QUICKACKS); ns-3's does neither but acknowledges the very first one at once.
+// Not modelled: Linux's compression of SACKs.
 #ifndef BBRGYM_TCP_RECEIVER_HPP
 #define BBRGYM_TCP_RECEIVER_HPP
 

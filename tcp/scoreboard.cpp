@@ -2,6 +2,7 @@
 #include "scoreboard.hpp"
 
 #include <algorithm>
+#include <vector>
 
 namespace bbrgym
 {
@@ -94,12 +95,12 @@ uint32_t
 Scoreboard::DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns)
 {
     m_reordering_deadline_ns = NEVER_NS;
-    if (m_rack_sent_ns < 0)
+    if (m_rack.sent_ns < 0)
     {
         return 0;
     }
     const uint64_t lost_before = m_lost_total;
-    const int64_t wait_ns = m_rack_rtt_ns + ReorderingWindowNs(patient, srtt_ns);
+    const int64_t wait_ns = m_rack.rtt_ns + ReorderingWindowNs(patient, srtt_ns);
     // Transmissions stand in the order of time: the first that is still out and young enough ends the search.
     while (!m_transmissions.empty())
     {
@@ -110,7 +111,7 @@ Scoreboard::DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns)
             const bool waits = segment.lost && !segment.retransmitting;
             if (!segment.sacked && !waits && segment.sent_ns == oldest.sent_ns)
             {
-                if (!SentAfter(m_rack_sent_ns, m_rack_serial, segment.sent_ns, oldest.serial))
+                if (!SentAfter(m_rack.sent_ns, m_rack.serial, segment.sent_ns, oldest.serial))
                 {
                     break;
                 }
@@ -145,12 +146,25 @@ Scoreboard::MarkAllLost()
 void
 Scoreboard::UnmarkLost()
 {
+    std::vector<Transmission> out;
     for (uint64_t serial = m_una; serial < Next(); ++serial)
     {
-        Of(serial).lost = false;
+        Segment& segment = Of(serial);
+        segment.lost = false;
+        if (!segment.sacked)
+        {
+            out.push_back({serial, segment.sent_ns});
+        }
     }
     m_lost_out = 0;
     m_lost_waiting = 0;
+    std::ranges::stable_sort(out, {}, &Transmission::sent_ns);
+    m_transmissions.clear();
+    for (const Transmission& transmission : out)
+    {
+        m_transmissions.push_back(transmission);
+    }
+    m_rack = m_rack_original;
 }
 
 RateSample
@@ -326,14 +340,16 @@ Scoreboard::Delivered(uint64_t serial, int64_t now_ns)
         m_first_tx_ns = segment.sent_ns;
     }
 
+    const NewestDelivered delivered{segment.sent_ns, serial, now_ns - segment.sent_ns};
     // RFC 8985, 6.2 step 2: faster than any round trip, so it was the original that arrived.
-    const int64_t rtt_ns = now_ns - segment.sent_ns;
-    const bool answers_original = segment.ever_retransmitted && rtt_ns < m_min_rtt_ns;
-    if (!answers_original && SentAfter(segment.sent_ns, serial, m_rack_sent_ns, m_rack_serial))
+    const bool answers_original = segment.ever_retransmitted && delivered.rtt_ns < m_min_rtt_ns;
+    if (!answers_original && SentAfter(segment.sent_ns, serial, m_rack.sent_ns, m_rack.serial))
     {
-        m_rack_sent_ns = segment.sent_ns;
-        m_rack_serial = serial;
-        m_rack_rtt_ns = rtt_ns;
+        m_rack = delivered;
+    }
+    if (!segment.ever_retransmitted && SentAfter(segment.sent_ns, serial, m_rack_original.sent_ns, m_rack_original.serial))
+    {
+        m_rack_original = delivered;
     }
 }
 

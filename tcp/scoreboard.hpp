@@ -108,7 +108,10 @@ class Scoreboard
     int64_t ReorderingDeadlineNs() const { return m_reordering_deadline_ns; }
     /** The retransmission timer fired: nothing is believed to be in the network any more. */
     void MarkAllLost();
-    /** The losses were none: what is out counts as in the network again. */
+    /**
+     * The losses were none: what is out counts as in the network again, and what was taken for the arrival of a
+     * retransmission was that of the original. To be followed by DetectLosses.
+     */
     void UnmarkLost();
 
     /** The sample of the ACK last taken in; call after loss detection. */
@@ -146,6 +149,14 @@ class Scoreboard
         int64_t sent_ns;
     };
 
+    /** The latest-sent segment ever delivered, and the round trip it took. */
+    struct NewestDelivered
+    {
+        int64_t sent_ns = -1; ///< -1: none
+        uint64_t serial = 0;
+        int64_t rtt_ns = 0;
+    };
+
     Segment& Of(uint64_t serial) { return m_segments[serial - m_una]; }
     void Snapshot(Segment& segment, int64_t now_ns);
     void MarkSacked(std::span<const SerialRange> blocks, int64_t now_ns, AckOutcome& outcome);
@@ -181,10 +192,8 @@ class Scoreboard
     Segment m_newest;
     bool m_acked_any = false;
 
-    // RACK: the latest-sent segment ever delivered.
-    int64_t m_rack_sent_ns = -1;
-    uint64_t m_rack_serial = 0;
-    int64_t m_rack_rtt_ns = 0;
+    NewestDelivered m_rack;
+    NewestDelivered m_rack_original; ///< of those never retransmitted
     bool m_reordering_seen = false;
     int64_t m_reordering_deadline_ns = NEVER_NS;
 

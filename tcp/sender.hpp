@@ -12,6 +12,11 @@
 //
 // Not modelled: ECN, TSO bursts, timestamps (so no Eifel detection), SACK reneging, proportional rate
 // reduction (the window falls to its new value at once).
+//
+// Simpler than Linux: the back-off ends with the first ACK that advances, not with the first RTT sample; a
+// timeout counts everything as lost, also what left less than a round trip ago; a SACK does not re-arm the
+// retransmission timer; a lost retransmission does not turn Loss into Recovery; and a recovery in which nothing
+// was sent again yet is not undone.
 #ifndef BBRGYM_TCP_SENDER_HPP
 #define BBRGYM_TCP_SENDER_HPP
 
@@ -101,6 +106,8 @@ class TcpSender
         return std::min({m_rto_deadline_ns, m_probe_deadline_ns, m_board.ReorderingDeadlineNs()});
     }
 
+    int64_t RtoDeadlineNs() const { return m_rto_deadline_ns; } ///< NEVER_NS: nothing is out
+
     const Scoreboard& Board() const { return m_board; }
     const SenderTotals& Totals() const { return m_totals; }
     cc_ca_state LossState() const { return m_ca_state; }
@@ -117,14 +124,16 @@ class TcpSender
     static uint64_t Us(int64_t ns) { return static_cast<uint64_t>(ns / 1000); }
 
     // One ACK, in the kernel's order (tcp_ack).
-    void NoteDuplicateReport(std::span<const SerialRange>& blocks, uint64_t una);
+    bool TakeDuplicateReport(std::span<const SerialRange>& blocks, uint64_t una);
     void UpdateRtt(const AckOutcome& outcome);
     void JudgeProbe(const AckOutcome& outcome, uint64_t una);
-    void UpdateLossState(const AckOutcome& outcome, uint32_t newly_lost);
-    bool JudgeTimeout(const AckOutcome& outcome);
+    bool JudgeTimeout(const AckOutcome& outcome, bool reports_duplicate);
+    uint32_t DetectLosses(int64_t now_ns);
+    void UpdateLossState(uint32_t newly_lost);
     void RunController(const AckOutcome& outcome, uint32_t lost_pkts, uint32_t prior_in_flight, int64_t now_ns);
 
     void EnterRecovery();
+    cc_ca_state StateWithoutLoss() const;
     void ChangeLossState(cc_ca_state state);
     void BeginUndo();
     bool MayUndo() const;
@@ -209,12 +218,16 @@ const cc_sample&
 TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns)
 {
     const uint32_t prior_in_flight = m_board.InFlight();
-    NoteDuplicateReport(blocks, una);
+    const bool reports_duplicate = TakeDuplicateReport(blocks, una);
     const AckOutcome outcome = m_board.Acknowledge(una, blocks, now_ns);
     UpdateRtt(outcome);
     JudgeProbe(outcome, una);
-    const uint32_t newly_lost = m_board.DetectLosses(m_ca_state < CC_CA_RECOVERY, std::max<int64_t>(m_srtt_ns, 0), now_ns);
-    UpdateLossState(outcome, newly_lost);
+    uint32_t newly_lost = DetectLosses(now_ns);
+    if (m_ca_state == CC_CA_LOSS && JudgeTimeout(outcome, reports_duplicate))
+    {
+        newly_lost += DetectLosses(now_ns);
+    }
+    UpdateLossState(newly_lost);
     RunController(outcome, newly_lost, prior_in_flight, now_ns);
     if (outcome.UnaAdvanced())
     {
@@ -227,18 +240,18 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
 
 /** A first block that lies below `una` or inside the second reports a duplicate (RFC 2883); it is taken off. */
 template <class Controller>
-void
-TcpSender<Controller>::NoteDuplicateReport(std::span<const SerialRange>& blocks, uint64_t una)
+bool
+TcpSender<Controller>::TakeDuplicateReport(std::span<const SerialRange>& blocks, uint64_t una)
 {
     if (blocks.empty())
     {
-        return;
+        return false;
     }
     const SerialRange first = blocks[0];
     const bool inside_second = blocks.size() > 1 && blocks[1].begin <= first.begin && first.end <= blocks[1].end;
     if (first.end > una && !inside_second)
     {
-        return;
+        return false;
     }
     blocks = blocks.subspan(1);
     if (m_undo_marker != NONE && m_undo_retransmissions > 0 && first.end > m_undo_marker)
@@ -249,6 +262,7 @@ TcpSender<Controller>::NoteDuplicateReport(std::span<const SerialRange>& blocks,
     {
         m_probe_until = NONE; // the original of the probe had arrived too
     }
+    return true;
 }
 
 /** RFC 6298, fed with the oldest segment's RTT as Linux does. */
@@ -299,35 +313,67 @@ TcpSender<Controller>::JudgeProbe(const AckOutcome& outcome, uint64_t una)
         if (m_ca_state < CC_CA_CWR)
         {
             ChangeLossState(CC_CA_CWR);
-            ChangeLossState(m_board.SackedOut() > 0 ? CC_CA_DISORDER : CC_CA_OPEN);
+            ChangeLossState(StateWithoutLoss());
         }
     }
+}
+
+/**
+ * Loss state only: F-RTO on SACK (RFC 5682, 3.1; tcp_process_loss), and what D-SACKs say. True: the timeout was
+ * spurious and is undone.
+ */
+template <class Controller>
+bool
+TcpSender<Controller>::JudgeTimeout(const AckOutcome& outcome, bool reports_duplicate)
+{
+    const bool original_arrived = m_frto && outcome.first_original < m_recovery_point;
+    m_frto_wants_new = false;
+    if (original_arrived || (outcome.UnaAdvanced() && MayUndo()))
+    {
+        m_frto = false;
+        m_rto_backoff = 0;
+        m_board.UnmarkLost();
+        Undo();
+        ChangeLossState(CC_CA_OPEN);
+        return true;
+    }
+    if (m_frto && m_board.Next() > m_recovery_point)
+    {
+        const bool is_duplicate_ack = outcome.acked_pkts == 0 && !reports_duplicate;
+        m_frto = !outcome.data_sacked && !is_duplicate_ack; // new data overtook the old: the loss was real
+    }
+    else if (m_frto && outcome.UnaAdvanced() && m_board.Una() < m_recovery_point)
+    {
+        m_frto_wants_new = true;
+    }
+    return false;
+}
+
+template <class Controller>
+uint32_t
+TcpSender<Controller>::DetectLosses(int64_t now_ns)
+{
+    return m_board.DetectLosses(m_ca_state < CC_CA_RECOVERY, std::max<int64_t>(m_srtt_ns, 0), now_ns);
 }
 
 /** Linux's tcp_fastretrans_alert, as far as SACK and RACK need it. */
 template <class Controller>
 void
-TcpSender<Controller>::UpdateLossState(const AckOutcome& outcome, uint32_t newly_lost)
+TcpSender<Controller>::UpdateLossState(uint32_t newly_lost)
 {
-    if (m_ca_state == CC_CA_LOSS && m_features.undo && JudgeTimeout(outcome))
+    const bool is_over = m_ca_state >= CC_CA_RECOVERY && m_board.Una() >= m_recovery_point;
+    const bool is_undone = MayUndo() && (is_over || m_ca_state != CC_CA_LOSS);
+    if (is_undone)
     {
-        return;
+        Undo();
     }
-    if (m_ca_state >= CC_CA_RECOVERY && m_board.Una() >= m_recovery_point)
+    if (is_over || (is_undone && m_ca_state == CC_CA_RECOVERY))
     {
-        if (MayUndo())
-        {
-            Undo();
-        }
         ChangeLossState(CC_CA_OPEN);
     }
     if (m_ca_state >= CC_CA_RECOVERY)
     {
         return;
-    }
-    if (MayUndo())
-    {
-        Undo(); // the duplicates were reported only after the episode
     }
     if (newly_lost > 0 || m_board.LostOut() > 0)
     {
@@ -335,36 +381,8 @@ TcpSender<Controller>::UpdateLossState(const AckOutcome& outcome, uint32_t newly
     }
     else
     {
-        ChangeLossState(m_board.SackedOut() > 0 ? CC_CA_DISORDER : CC_CA_OPEN);
+        ChangeLossState(StateWithoutLoss());
     }
-}
-
-/** F-RTO on SACK (RFC 5682, 3.1; tcp_process_loss). True: the timeout was spurious and is undone. */
-template <class Controller>
-bool
-TcpSender<Controller>::JudgeTimeout(const AckOutcome& outcome)
-{
-    const bool recovered = m_board.Una() >= m_recovery_point;
-    const bool original_arrived = m_frto && outcome.first_original < m_recovery_point;
-    m_frto_wants_new = false;
-    if (original_arrived || (outcome.UnaAdvanced() && MayUndo()))
-    {
-        m_board.UnmarkLost();
-        Undo();
-        ChangeLossState(CC_CA_OPEN);
-        m_frto = false;
-        return true;
-    }
-    if (m_frto && m_board.Next() > m_recovery_point)
-    {
-        m_frto = !outcome.data_sacked && outcome.acked_pkts > 0; // new data overtook the old: the loss was real
-    }
-    else if (m_frto && outcome.UnaAdvanced() && !recovered)
-    {
-        m_recovery_point = m_board.Next();
-        m_frto_wants_new = true;
-    }
-    return false;
 }
 
 template <class Controller>
@@ -406,9 +424,16 @@ void
 TcpSender<Controller>::EnterRecovery()
 {
     m_recovery_point = m_board.Next();
-    m_probe_until = NONE;
     BeginUndo();
     ChangeLossState(CC_CA_RECOVERY);
+}
+
+/** Linux's tcp_try_keep_open. */
+template <class Controller>
+cc_ca_state
+TcpSender<Controller>::StateWithoutLoss() const
+{
+    return m_board.SackedOut() > 0 || m_board.RetransOut() > 0 ? CC_CA_DISORDER : CC_CA_OPEN;
 }
 
 template <class Controller>
@@ -427,12 +452,16 @@ TcpSender<Controller>::ChangeLossState(cc_ca_state state)
     m_controller.OnLossState(state, m_board.InFlight());
 }
 
+/** An episode begins; what was sent again before, a probe too, may still be reported as a duplicate. */
 template <class Controller>
 void
 TcpSender<Controller>::BeginUndo()
 {
+    const bool probe_is_out = m_probe_until != NONE && m_probe_is_retransmission;
+    const int64_t out_pkts = int64_t{m_board.RetransOut()} + probe_is_out;
     m_undo_marker = m_features.undo ? m_board.Una() : NONE;
-    m_undo_retransmissions = m_board.RetransOut() > 0 ? m_board.RetransOut() : -1;
+    m_undo_retransmissions = out_pkts > 0 ? out_pkts : -1;
+    m_probe_until = NONE; // the episode does what the probe would
 }
 
 /** Every retransmission of the episode was reported as a duplicate: none of them was needed. */
@@ -560,9 +589,7 @@ TcpSender<Controller>::OnTimer(int64_t now_ns)
     }
     if (now_ns >= m_board.ReorderingDeadlineNs())
     {
-        const uint32_t newly_lost =
-            m_board.DetectLosses(m_ca_state < CC_CA_RECOVERY, std::max<int64_t>(m_srtt_ns, 0), now_ns);
-        if (newly_lost > 0 && m_ca_state < CC_CA_RECOVERY)
+        if (DetectLosses(now_ns) > 0 && m_ca_state < CC_CA_RECOVERY)
         {
             EnterRecovery();
         }
@@ -588,7 +615,6 @@ TcpSender<Controller>::Timeout(int64_t now_ns)
     }
     m_frto = m_features.undo && (is_new_episode || m_rto_backoff > 0);
     m_frto_wants_new = false;
-    m_probe_until = NONE;
     m_probe_deadline_ns = NEVER_NS;
     m_board.MarkAllLost();
     m_recovery_point = m_board.Next();

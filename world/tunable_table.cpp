@@ -38,7 +38,9 @@ TunableTable::Changes(std::span<const double> table, const Scenario& scenario)
     for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
     {
         const FlowRow& row = m_flows[flow];
-        const std::string who = "flow '" + scenario.flows[flow].name + "': ";
+        const auto refuse = [&scenario, flow](const std::string& reason) {
+            throw std::invalid_argument("flow '" + scenario.flows[flow].name + "': " + reason);
+        };
         cc_params params = row.params;
         bool is_changed = false;
         for (std::size_t i = 0; i < Tunables().size(); ++i)
@@ -52,8 +54,7 @@ TunableTable::Changes(std::span<const double> table, const Scenario& scenario)
             const auto tunable = static_cast<int>(i);
             if (row.variant == NO_VARIANT || !VariantHasTunable(row.variant, tunable))
             {
-                throw std::invalid_argument(who + scenario.flows[flow].cc + " has no tunable " +
-                                            std::string(Tunables()[i].name));
+                refuse(scenario.flows[flow].cc + " has no tunable " + std::string(Tunables()[i].name));
             }
             try
             {
@@ -61,7 +62,7 @@ TunableTable::Changes(std::span<const double> table, const Scenario& scenario)
             }
             catch (const std::invalid_argument& error)
             {
-                throw std::invalid_argument(who + error.what());
+                refuse(error.what());
             }
             is_changed = true;
         }

@@ -227,6 +227,12 @@ TcpBbrgym::OnRestart(uint64_t now_us, bool app_limited)
 }
 
 void
+TcpBbrgym::OnUndo()
+{
+    cc_on_undo(&m_state, &m_params);
+}
+
+void
 TcpBbrgym::Publish(Ptr<TcpSocketState> tcb) const
 {
     const auto bytes = [&tcb](uint32_t pkts) {

@@ -346,7 +346,7 @@ Run(const Network& network, bool ours)
                                               e.state.bbr.packet_conservation});
                 });
                 finish.push_back([&recording, linux_socket] {
-                    recording.rto_count = linux_socket->GetSenderStats().rto_count;
+                    recording.rto_count = linux_socket->GetSender().Totals().rto_count;
                 });
                 return;
             }
@@ -520,26 +520,26 @@ D5(bool ours)
 void
 D6(bool ours)
 {
-    constexpr uint32_t mss = 1000;
     if (ours)
     {
-        bbrgym::Scoreboard board(mss);
-        for (uint64_t i = 0; i < 10; ++i)
+        bbrgym::Scoreboard board;
+        for (int64_t i = 0; i < 10; ++i)
         {
-            board.Sent({i * mss, (i + 1) * mss}, int64_t(i));
+            board.Sent(false, i);
         }
-        const std::vector<bbrgym::ByteRange> hole{{6 * mss, 10 * mss}, {3 * mss, 5 * mss}};
-        board.Acknowledge(2 * mss, hole, 1'000'000);
+        const std::vector<bbrgym::SerialRange> hole{{6, 10}, {3, 5}};
+        board.Acknowledge(2, hole, 1'000'000);
         board.DetectLosses(false, 1'000'000, 1'000'000);
         for (int i = 0; i < 2; ++i)
         {
             board.Retransmitted(*board.NextLost(), 1'000'001);
         }
-        const std::vector<bbrgym::ByteRange> filled{{3 * mss, 10 * mss}};
-        board.Acknowledge(2 * mss, filled, 2'000'000);
+        const std::vector<bbrgym::SerialRange> filled{{3, 10}};
+        board.Acknowledge(2, filled, 2'000'000);
         Print("in_flight_pkts", board.InFlight());
         return;
     }
+    constexpr uint32_t mss = 1000;
     auto buffer = CreateObject<TcpTxBuffer>(0);
     buffer->SetRWndCallback(MakeCallback(+[]() -> uint32_t { return 1u << 30; }));
     buffer->SetMaxBufferSize(1 << 20);

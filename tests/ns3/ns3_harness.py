@@ -54,6 +54,7 @@ def scenario(*flows: Scenario, duration_s: float = 10.0, warmup_s: float = 2.0, 
         "duration_s": duration_s,
         "warmup_s": warmup_s,
         "mss_bytes": 1448,
+        "tcp": "linux",
         "link": {
             "rate_mbps": None if link.get("trace") else 10.0,
             "trace": None,

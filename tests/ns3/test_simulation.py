@@ -206,7 +206,7 @@ ERRORS = [
     (["duration_s"], 0, r"duration_s: is 0, expected a number >= 1e-09"),
     (["duration_s"], "10", r'duration_s: is "10", expected a number'),
     (["warmup_s"], 10.0, r"warmup_s: is 10.0, expected a number < duration_s"),
-    (["colour"], 1, r"colour: unknown field, allowed are duration_s, flows, link, mss_bytes, name, warmup_s"),
+    (["colour"], 1, r"colour: unknown field, allowed are duration_s, flows, link, mss_bytes, name, tcp, warmup_s"),
     (["mss_bytes"], 1448.5, r"mss_bytes: is 1448.5, expected a whole number"),
     (["mss_bytes"], 10, r"mss_bytes: is 10, expected a number >= 64"),
     (["link"], [], r"link: is array, expected an object"),

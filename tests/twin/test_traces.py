@@ -106,7 +106,8 @@ def test_one_flow_on_a_queue_that_overflows(cc: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rate_mbps", "rtt_ms", "mss_bytes"), [(0.2, 40.0, 1448), (20.0, 1.0, 1448), (20.0, 1000.0, 1448), (5.0, 20.0, 200), (50.0, 20.0, 8960)]
+    ("rate_mbps", "rtt_ms", "mss_bytes"),
+    [(0.2, 40.0, 1448), (20.0, 1.0, 1448), (20.0, 1000.0, 1448), (5.0, 20.0, 200), (50.0, 20.0, 8960)],
 )
 @pytest.mark.parametrize("cc", ["bbr", "cubic"])
 def test_one_flow_elsewhere(cc: str, rate_mbps: float, rtt_ms: float, mss_bytes: int) -> None:

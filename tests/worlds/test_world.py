@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The interface, the same in a worker and in this process."""
+"""The interface, the same in every world, in a worker and in this process."""
 
+import contextlib
 import copy
+import dataclasses
 import pickle
 import tracemalloc
 
@@ -11,12 +13,21 @@ import pytest
 import bbrgym
 from bbrgym.worlds import world_kinds
 
+NAMES = ["ns3", "twin"]
 ISOLATIONS = ["process", "none"]
+WORLDS = [(name, isolation) for name in NAMES for isolation in ISOLATIONS]
 
 
-@pytest.fixture(params=ISOLATIONS)
+@pytest.fixture(params=WORLDS, ids="-".join)
 def world(request, short_scenario):
-    with bbrgym.make_world("ns3", short_scenario, seed=3, isolation=request.param) as world:
+    name, isolation = request.param
+    with bbrgym.make_world(name, short_scenario, seed=3, isolation=isolation) as world:
+        yield world
+
+
+@pytest.fixture
+def twin(short_scenario):
+    with bbrgym.make_world("twin", short_scenario, seed=3) as world:
         yield world
 
 
@@ -30,7 +41,7 @@ def run(world, interval_s=0.1):
 
 
 def test_a_run_has_the_declared_tables(world):
-    assert world.name == "ns3"
+    assert world.name in NAMES
     assert world.seed == 3
     assert world.scenario.name == "short"
     assert world.flow_names == ("tuned", "other")
@@ -85,10 +96,20 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_others(world, short_
     assert run(world) == first
 
 
-def test_worker_and_this_process_give_the_same_bytes(short_scenario):
+def test_every_world_has_the_same_tables(short_scenario):
+    kinds = []
+    for name in NAMES:
+        with bbrgym.make_world(name, short_scenario) as world:
+            kinds.append((world.tunable_names, world.flow_fields, world.link_fields))
+            kinds[-1] += (world.flow_summary_fields, world.link_summary_fields, world.tunables().tobytes())
+    assert kinds[0] == kinds[1]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_worker_and_this_process_give_the_same_bytes(short_scenario, name):
     shown = []
     for isolation in ISOLATIONS:
-        with bbrgym.make_world("ns3", short_scenario, seed=5, isolation=isolation) as world:
+        with bbrgym.make_world(name, short_scenario, seed=5, isolation=isolation) as world:
             world.set_tunables("tuned", {"bbq_alpha_us": 1000.0})
             shown.append(run(world))
     assert shown[0] == shown[1]
@@ -152,8 +173,9 @@ def test_tunables_start_at_the_preset_and_act(world):
         (-1, {"bbr_up_gain": 1.5}, r"flow -1: allowed are 0 to 1"),
     ],
 )
-def test_a_wrong_tunable_is_refused_and_nothing_is_set(short_scenario, flow, values, text):
-    with bbrgym.make_world("ns3", short_scenario, isolation="none") as world:
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wrong_tunable_is_refused_and_nothing_is_set(short_scenario, name, flow, values, text):
+    with bbrgym.make_world(name, short_scenario, isolation="none") as world:
         before = world.tunables().tobytes()
         with pytest.raises(bbrgym.ConfigError, match=text):
             world.set_tunables(flow, values)
@@ -171,7 +193,7 @@ def test_a_closed_world_says_so(world):
     world.close()
     world.close()
     for use in (world.reset, world.flow_stats, world.summary, lambda: world.advance(1.0), lambda: world.now_s):
-        with pytest.raises(ValueError, match="<world 'ns3': scenario 'short', seed 3> is closed"):
+        with pytest.raises(ValueError, match=f"<world '{world.name}': scenario 'short', seed 3> is closed"):
             use()
 
 
@@ -181,7 +203,7 @@ def test_a_world_is_not_copied(world):
             copying(world)
 
 
-def test_one_world_in_this_process_at_a_time(short_scenario):
+def test_one_ns3_in_this_process_at_a_time(short_scenario):
     with bbrgym.make_world("ns3", short_scenario, isolation="none") as first:
         with pytest.raises(bbrgym.WorldError, match=r"scenario 'short', seed 8, at 0 s: .*ns-3 allows one"):
             bbrgym.make_world("ns3", short_scenario, seed=8, isolation="none")
@@ -189,6 +211,107 @@ def test_one_world_in_this_process_at_a_time(short_scenario):
         assert first.now_s == 1.0
     with bbrgym.make_world("ns3", short_scenario, isolation="none") as second:
         second.advance(1.0)
+
+
+def test_many_twins_in_this_process(short_scenario):
+    with contextlib.ExitStack() as stack:
+        twins = [stack.enter_context(bbrgym.make_world("twin", short_scenario, seed=seed)) for seed in range(50)]
+        for _ in range(10):
+            for world in twins:
+                world.advance(0.1)
+        shown = [world.flow_stats().tobytes() for world in twins]
+        assert len(set(shown)) == 50
+        alone = stack.enter_context(bbrgym.make_world("twin", short_scenario, seed=49))
+        for _ in range(10):
+            alone.advance(0.1)
+        assert alone.flow_stats().tobytes() == shown[-1]
+
+
+def test_the_twin_runs_here_and_ns3_in_a_worker_unless_said():
+    assert {name: kind.isolation for name, kind in world_kinds().items() if name in NAMES} == {
+        "ns3": "process",
+        "twin": "none",
+    }
+
+
+# ---- snapshots ----------------------------------------------------------------------------------------
+
+
+def test_a_saved_world_continues_as_it_did(twin):
+    twin.advance(1.0)
+    twin.set_tunables("tuned", {"bbr_cwnd_gain": 1.5})
+    state = twin.save()
+    first = run(twin)
+    for _ in range(2):
+        twin.restore(state)
+        assert twin.now_s == 1.0
+        assert run(twin) == first
+
+
+def test_branches_differ_by_what_is_set_in_them(twin):
+    twin.advance(1.0)
+    state = twin.save()
+    branches = []
+    for gain in (1.0, 3.0, 1.0):
+        twin.restore(state)
+        twin.set_tunables("tuned", {"bbr_cwnd_gain": gain})
+        branches.append(run(twin))
+    assert branches[0] == branches[2] != branches[1]
+
+
+def test_another_world_continues_with_scenario_and_seed(twin):
+    twin.advance(1.0)
+    state = twin.save()
+    expected = run(twin)
+    twin.close()
+    with bbrgym.make_world("twin", "steady", seed=8) as other:  # another number of flows
+        other.advance(2.0)
+        other.restore(state)
+        assert (other.scenario.name, other.seed, other.flow_names) == ("short", 3, ("tuned", "other"))
+        assert run(other) == expected
+        other.reset()
+        other.advance(1.0)
+        other.set_tunables("tuned", {"bbq_alpha_us": 1000.0})
+        other.restore(state)
+        assert run(other) == expected
+
+
+def test_a_world_that_is_to_be_reset_can_be_restored(twin):
+    twin.advance(1.0)
+    state = twin.save()
+    expected = run(twin)
+    with pytest.raises(bbrgym.ScenarioError):
+        twin.reset("stedy")
+    twin.restore(state)
+    assert run(twin) == expected
+
+
+@pytest.mark.parametrize(("name", "isolation"), [world for world in WORLDS if world != ("twin", "none")])
+def test_only_the_twin_in_this_process_has_snapshots(short_scenario, twin, name, isolation):
+    state = twin.save()
+    with bbrgym.make_world(name, short_scenario, seed=4, isolation=isolation) as world:
+        world.advance(1.0)
+        before = world.flow_stats().tobytes()
+        cannot = rf"<world '{name}': scenario 'short', seed 4> cannot; allowed are worlds in this process .*: twin"
+        with pytest.raises(bbrgym.ConfigError, match="save: " + cannot):
+            world.save()
+        with pytest.raises(bbrgym.ConfigError, match="restore: " + cannot):
+            world.restore(state)
+        assert (world.seed, world.now_s, world.flow_stats().tobytes()) == (4, 1.0, before)
+        world.advance(1.0)
+        assert world.now_s == 2.0
+
+
+def test_a_snapshot_is_of_its_kind_of_world(twin):
+    state = dataclasses.replace(twin.save(), world="another")
+    with pytest.raises(bbrgym.ConfigError, match="snapshot: of a 'another' world, allowed is one of 'twin'"):
+        twin.restore(state)
+    twin.close()
+    with pytest.raises(ValueError, match="is closed"):
+        twin.restore(state)
+
+
+# ---- arguments ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -205,9 +328,10 @@ def test_one_world_in_this_process_at_a_time(short_scenario):
         ({"scenario": "stedy"}, "did you mean steady"),
     ],
 )
-def test_wrong_arguments(arguments, text):
+@pytest.mark.parametrize("name", NAMES)
+def test_wrong_arguments(name, arguments, text):
     with pytest.raises(bbrgym.ConfigError, match=text):
-        bbrgym.make_world(**{"name": "ns3", "scenario": "steady", **arguments})
+        bbrgym.make_world(**{"name": name, "scenario": "steady", **arguments})
 
 
 def test_a_failed_reset_leaves_the_world_to_be_reset(world):

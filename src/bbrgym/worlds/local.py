@@ -51,12 +51,13 @@ class LocalWorld(World):
             self._simulation.summary(self._tables.flow_summary, self._tables.link_summary)
         return self._tables.flow_summary.copy(), self._tables.link_summary.copy()
 
+    def _can_save(self) -> bool:
+        return hasattr(self._engine.Simulation, "save")
+
     def _save(self) -> Any:
-        return self._simulation.save() if hasattr(self._simulation, "save") else super()._save()
+        return self._simulation.save()
 
     def _restore(self, state: Any) -> None:
-        if not hasattr(self._engine.Simulation, "restore"):
-            super()._restore(state)
         self._reset()
         self._simulation.restore(state)
 

@@ -147,15 +147,17 @@ class World(ABC):
             ConfigError: this world cannot be saved; the twin in this process can.
         """
         self._refuse_unless_running()
+        self._refuse_unless_savable("save")
         return Snapshot(self._name, self._save(), self._scenario, self._seed)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continues from a snapshot of a world of the same kind, its scenario and seed included, bit for bit.
 
         Raises:
-            ConfigError: the snapshot is another kind of world's.
+            ConfigError: the snapshot is another kind of world's, or this one cannot; it goes on as it was.
         """
         self._refuse_if_closed()
+        self._refuse_unless_savable("restore")
         if snapshot.world != self._name:
             raise ConfigError(f"snapshot: of a {snapshot.world!r} world, allowed is one of {self._name!r}")
         self._take(snapshot.scenario, snapshot.seed)
@@ -255,14 +257,17 @@ class World(ABC):
     def _close(self) -> None:
         """Frees the run and what it ran in; may come twice."""
 
+    def _can_save(self) -> bool:
+        """Whether there are _save and _restore."""
+        return False
+
     def _save(self) -> Any:
-        """The engine's state; for a world that can."""
-        raise ConfigError(f"save: {self!r} cannot; allowed are worlds in this process whose engine can: twin")
+        """The engine's state."""
+        raise NotImplementedError
 
     def _restore(self, state: Any) -> None:
         """Takes over a state of _save, and hands the tables to `_show`."""
-        del state
-        raise ConfigError(f"restore: {self!r} cannot; allowed are worlds in this process whose engine can: twin")
+        raise NotImplementedError
 
     def _take_fields(
         self,
@@ -316,6 +321,10 @@ class World(ABC):
             raise RuntimeError(f"{self!r} belongs to process {self._owner_pid}: a fork needs a make_world() of its own")
         if self._is_closed:
             raise ValueError(f"{self!r} is closed: make another with make_world()")
+
+    def _refuse_unless_savable(self, deed: str) -> None:
+        if not self._can_save():
+            raise ConfigError(f"{deed}: {self!r} cannot; allowed are worlds in this process whose engine can: twin")
 
     def _refuse_unless_running(self) -> None:
         self._refuse_if_closed()

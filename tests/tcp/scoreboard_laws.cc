@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // Drives the scoreboard over a FIFO network that drops packets, retransmissions too, and holds it to what the
-// network knows: every drop is marked lost exactly once, nothing else is, every byte is delivered once, and
+// network knows: every drop is marked lost exactly once, nothing else is, every segment is delivered once, and
 // the counters equal a recount of the segments. Prints the number of operations; exits 1 at the first lie.
 //
 // usage: scoreboard_laws SEED OPERATIONS
 
-#include "scoreboard.h"
+#include "scoreboard.hpp"
 
 #include <algorithm>
 #include <cinttypes>
@@ -20,12 +20,11 @@
 namespace
 {
 
-constexpr uint32_t MSS = 1000;
 constexpr int64_t ONE_WAY_NS = 5'000'000;
 
 struct Packet
 {
-    uint64_t begin;
+    uint64_t serial;
     int64_t arrives_ns;
 };
 
@@ -37,38 +36,38 @@ class Receiver
 {
   public:
     /** True if the packet is answered at once. */
-    bool AnswersAtOnce(uint64_t begin)
+    bool AnswersAtOnce(uint64_t serial)
     {
-        m_held = m_beyond.empty() && begin == m_next && !m_held;
+        m_held = m_beyond.empty() && serial == m_next && !m_held;
         return !m_held;
     }
 
-    std::vector<bbrgym::ByteRange> Take(uint64_t begin)
+    std::vector<bbrgym::SerialRange> Take(uint64_t serial)
     {
-        if (begin >= m_next)
+        if (serial >= m_next)
         {
-            m_beyond.insert(begin);
+            m_beyond.insert(serial);
         }
         while (!m_beyond.empty() && *m_beyond.begin() == m_next)
         {
             m_beyond.erase(m_beyond.begin());
-            m_next += MSS;
+            ++m_next;
         }
-        std::vector<bbrgym::ByteRange> ranges;
-        for (const uint64_t b : m_beyond)
+        std::vector<bbrgym::SerialRange> ranges;
+        for (const uint64_t s : m_beyond)
         {
-            if (!ranges.empty() && ranges.back().end == b)
+            if (!ranges.empty() && ranges.back().end == s)
             {
-                ranges.back().end += MSS;
+                ++ranges.back().end;
             }
             else
             {
-                ranges.push_back({b, b + MSS});
+                ranges.push_back({s, s + 1});
             }
         }
         // RFC 2018: the block that holds the newest packet first, then others.
-        std::stable_partition(ranges.begin(), ranges.end(), [begin](const bbrgym::ByteRange& r) {
-            return r.begin <= begin && begin < r.end;
+        std::stable_partition(ranges.begin(), ranges.end(), [serial](const bbrgym::SerialRange& r) {
+            return r.begin <= serial && serial < r.end;
         });
         ranges.resize(std::min<std::size_t>(ranges.size(), 3));
         return ranges;
@@ -98,9 +97,9 @@ CheckCounters(const bbrgym::Scoreboard& board, uint64_t seed, int64_t now_ns)
     uint32_t sacked = 0;
     uint32_t lost = 0;
     uint32_t retransmitting = 0;
-    for (std::size_t i = 0; i < board.PacketsOut(); ++i)
+    for (uint64_t serial = board.Una(); serial < board.Next(); ++serial)
     {
-        const auto& s = board.At(i);
+        const bbrgym::Segment& s = board.At(serial);
         Require(!(s.sacked && (s.lost || s.retransmitting)), "a SACKed segment is neither lost nor out", seed, now_ns);
         Require(!s.retransmitting || s.lost, "only what was lost is retransmitted", seed, now_ns);
         sacked += s.sacked;
@@ -129,23 +128,22 @@ main(int argc, char** argv)
     const uint32_t window = 1 + static_cast<uint32_t>(random() % 200);
     std::bernoulli_distribution dropped(drop);
 
-    bbrgym::Scoreboard board(MSS);
+    bbrgym::Scoreboard board;
     Receiver receiver;
     std::deque<Packet> network;
-    uint64_t next_offset = 0;
     uint64_t drops = 0;
     uint64_t timeouts = 0;
     int64_t now_ns = 1;
     int64_t srtt_ns = 2 * ONE_WAY_NS;
 
-    const auto transmit = [&](uint64_t begin) {
+    const auto transmit = [&](uint64_t serial) {
         if (dropped(random))
         {
             ++drops;
         }
         else
         {
-            network.push_back({begin, now_ns + 2 * ONE_WAY_NS});
+            network.push_back({serial, now_ns + 2 * ONE_WAY_NS});
         }
     };
 
@@ -156,15 +154,12 @@ main(int argc, char** argv)
         {
             if (const auto lost = board.NextLost())
             {
-                const uint64_t begin = board.At(*lost).bytes.begin;
                 board.Retransmitted(*lost, now_ns);
-                transmit(begin);
+                transmit(*lost);
             }
             else if (!draining)
             {
-                board.Sent({next_offset, next_offset + MSS}, now_ns);
-                transmit(next_offset);
-                next_offset += MSS;
+                transmit(board.Sent(false, now_ns));
             }
             else
             {
@@ -188,8 +183,8 @@ main(int argc, char** argv)
             const Packet packet = network.front();
             network.pop_front();
             now_ns = std::max(now_ns, packet.arrives_ns);
-            const bool answer = receiver.AnswersAtOnce(packet.begin) || network.empty();
-            const auto blocks = receiver.Take(packet.begin);
+            const bool answer = receiver.AnswersAtOnce(packet.serial) || network.empty();
+            const auto blocks = receiver.Take(packet.serial);
             if (!answer)
             {
                 continue;
@@ -202,7 +197,7 @@ main(int argc, char** argv)
                     "no rate sample over less than a round trip", seed, now_ns);
             Require(rate.sample_pkts <= static_cast<int64_t>(board.Delivered()), "no sample above the total", seed, now_ns);
         }
-        Require(board.ReorderingDeadlineNs() == bbrgym::Scoreboard::NEVER_NS ||
+        Require(board.ReorderingDeadlineNs() == bbrgym::NEVER_NS ||
                     board.ReorderingDeadlineNs() > now_ns - 1,
                 "the reordering timer lies ahead",
                 seed,
@@ -214,8 +209,8 @@ main(int argc, char** argv)
         }
     }
     CheckCounters(board, seed, now_ns);
-    Require(receiver.Next() == next_offset, "all data arrived", seed, now_ns);
-    Require(board.Delivered() == next_offset / MSS, "each packet is delivered once", seed, now_ns);
+    Require(receiver.Next() == board.Next(), "all data arrived", seed, now_ns);
+    Require(board.Delivered() == board.Next(), "each packet is delivered once", seed, now_ns);
     Require(board.LostTotal() == drops, "every drop is marked lost exactly once", seed, now_ns);
     std::printf("%" PRIu64 " operations, %" PRIu64 " drops, %" PRIu64 " timeouts\n", operations, drops, timeouts);
     return 0;

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Compiles the C++ programs beside this file against tcp/, with the sanitizers on, and runs them."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+
+
+@pytest.fixture(scope="session")
+def run_program(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+    """Runs a program by its name; its output, if it has nothing to complain about."""
+    compiler = shutil.which("g++") or shutil.which("c++")
+    if compiler is None:
+        pytest.fail("a C++ compiler is part of what the tests need")
+    folder = tmp_path_factory.mktemp("tcp")
+
+    @functools.cache
+    def compiled(name: str) -> Path:
+        subprocess.run(
+            [
+                *(
+                    compiler,
+                    "-std=c++20",
+                    "-O1",
+                    "-g",
+                    "-Wall",
+                    "-Wextra",
+                    "-Werror",
+                    "-Wno-missing-field-initializers",
+                ),
+                *("-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{ROOT / 'tcp'}", f"-I{ROOT / 'cc'}"),
+                *map(str, [HERE / f"{name}.cc", ROOT / "tcp" / "scoreboard.cpp", ROOT / "tcp" / "receiver.cpp"]),
+                *("-o", str(folder / name)),
+            ],
+            check=True,
+            timeout=120,
+        )
+        return folder / name
+
+    def run(name: str, *arguments: object) -> str:
+        command = [str(compiled(name)), *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run

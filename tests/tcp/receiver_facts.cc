@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// What the receiver answers, and when, to the arrivals of the named experiment. Prints "name value" lines;
+// test_receiver.py says what they should be.
+//
+// usage: receiver_facts EXPERIMENT
+
+#include "receiver.hpp"
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <initializer_list>
+#include <string>
+
+namespace
+{
+
+using bbrgym::ReceiverStyle;
+
+constexpr int64_t MS = 1'000'000;
+
+class Talk
+{
+  public:
+    explicit Talk(ReceiverStyle style) { m_receiver.Reset(style); }
+
+    /** Arrivals a millisecond apart; what is due in between is answered. */
+    void Take(uint64_t begin, uint64_t end)
+    {
+        for (uint64_t serial = begin; serial < end; ++serial)
+        {
+            Wait(MS);
+            if (m_receiver.Take(serial, m_now_ns).answer_at_once)
+            {
+                Answer("!");
+            }
+            else
+            {
+                m_answers += ".";
+            }
+        }
+    }
+
+    void Wait(int64_t time_ns)
+    {
+        m_now_ns += time_ns;
+        if (m_receiver.DelayedAckDeadlineNs() <= m_now_ns)
+        {
+            std::printf("delayed_ms %.9g\n", double(m_receiver.DelayedAckDeadlineNs() - m_last_ns) / MS);
+            Answer("@");
+        }
+        m_last_ns = m_now_ns;
+    }
+
+    /** `!`: answered at once, `.`: not, `@`: answered later. */
+    void PrintAnswers(const char* name)
+    {
+        std::printf("%s %s\n", name, m_answers.c_str());
+        m_answers.clear();
+    }
+
+    void PrintLast(const char* name) const { std::printf("%s %s\n", name, m_last.c_str()); }
+
+  private:
+    void Answer(const char* how)
+    {
+        std::array<bbrgym::SerialRange, bbrgym::MAX_SACK_BLOCKS> blocks;
+        const std::size_t count = m_receiver.Acknowledge(blocks);
+        m_answers += how;
+        m_last = std::to_string(m_receiver.Next());
+        for (std::size_t i = 0; i < count; ++i)
+        {
+            m_last += " " + std::to_string(blocks[i].begin) + "-" + std::to_string(blocks[i].end);
+        }
+    }
+
+    bbrgym::TcpReceiver m_receiver;
+    int64_t m_now_ns = 0;
+    int64_t m_last_ns = 0;
+    std::string m_answers;
+    std::string m_last;
+};
+
+void
+InOrder(ReceiverStyle style)
+{
+    Talk talk(style);
+    talk.Take(0, 16);
+    talk.PrintAnswers("first_16");
+    talk.Take(16, 21);
+    talk.PrintAnswers("next_5");
+    talk.Wait(100 * MS);
+    talk.PrintAnswers("after_a_pause");
+    talk.PrintLast("ack");
+}
+
+void
+Linux()
+{
+    InOrder(ReceiverStyle::LINUX);
+}
+
+void
+Ns3()
+{
+    InOrder(ReceiverStyle::NS3);
+}
+
+/** Segment 20 comes last. */
+void
+Gap()
+{
+    Talk talk(ReceiverStyle::LINUX);
+    talk.Take(0, 20);
+    talk.Wait(100 * MS);
+    talk.PrintAnswers("before");
+    talk.Take(21, 25);
+    talk.PrintAnswers("beyond_the_gap");
+    talk.PrintLast("ack_of_the_gap");
+    talk.Take(20, 21);
+    talk.PrintAnswers("the_gap");
+    talk.PrintLast("ack_of_all");
+    talk.Take(25, 29);
+    talk.PrintAnswers("after");
+}
+
+/** Every second segment is missing. */
+void
+Blocks()
+{
+    Talk talk(ReceiverStyle::LINUX);
+    for (const uint64_t serial : {1, 3, 5, 7, 9})
+    {
+        talk.Take(serial, serial + 1);
+    }
+    talk.PrintLast("five_stretches");
+    talk.Take(4, 5);
+    talk.PrintLast("two_joined");
+    talk.Take(0, 1);
+    talk.PrintLast("first_gap_filled");
+    talk.Take(6, 7);
+    talk.PrintLast("joined_again");
+}
+
+void
+Duplicates(ReceiverStyle style)
+{
+    Talk talk(style);
+    talk.Take(0, 20);
+    talk.Wait(100 * MS);
+    talk.PrintAnswers("before");
+    talk.Take(5, 6);
+    talk.PrintLast("of_the_past");
+    talk.Take(20, 40);
+    talk.PrintAnswers("of_the_past_and_after");
+    talk.Wait(100 * MS);
+    for (const uint64_t serial : {41, 43, 45, 47, 43})
+    {
+        talk.Take(serial, serial + 1);
+    }
+    talk.PrintLast("beyond_the_gap");
+    talk.Take(49, 50);
+    talk.PrintLast("the_next");
+}
+
+void
+LinuxDuplicates()
+{
+    Duplicates(ReceiverStyle::LINUX);
+}
+
+void
+Ns3Duplicates()
+{
+    Duplicates(ReceiverStyle::NS3);
+}
+
+struct Experiment
+{
+    const char* name;
+    void (*run)();
+};
+
+constexpr Experiment EXPERIMENTS[] = {
+    {"linux", Linux},
+    {"ns3", Ns3},
+    {"gap", Gap},
+    {"blocks", Blocks},
+    {"linux_duplicates", LinuxDuplicates},
+    {"ns3_duplicates", Ns3Duplicates},
+};
+
+} // namespace
+
+int
+main(int argc, char** argv)
+{
+    for (const Experiment& experiment : EXPERIMENTS)
+    {
+        if (argc == 2 && std::strcmp(argv[1], experiment.name) == 0)
+        {
+            experiment.run();
+            return 0;
+        }
+    }
+    std::fprintf(stderr, "usage: %s EXPERIMENT\n", argv[0]);
+    return 2;
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// The receiver against a std::set, with segments that arrive in random order, ever further ahead, and more than
+// once: what has arrived, what is readable, and the SACK blocks of RFC 2018 and 2883. Exits 1 at the first lie.
+//
+// usage: receiver_laws SEED CONNECTIONS
+
+#include "receiver.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <set>
+#include <span>
+#include <vector>
+
+namespace
+{
+
+using bbrgym::SerialRange;
+
+void
+Require(bool truth, const char* law)
+{
+    if (!truth)
+    {
+        std::fprintf(stderr, "violated: %s\n", law);
+        std::exit(1);
+    }
+}
+
+/** Everything that arrived beyond the first gap, and the stretches of it by the time they were last touched. */
+class Reference
+{
+  public:
+    uint64_t next = 0;
+    std::set<uint64_t> beyond;
+    std::vector<SerialRange> stretches; ///< latest first
+    bool more_than_fit = false;         ///< since nothing was missing: the receiver has forgotten some
+
+    bool Has(uint64_t serial) const { return serial < next || beyond.contains(serial); }
+
+    /** Returns how many segments became readable. */
+    uint64_t Take(uint64_t serial)
+    {
+        const uint64_t before = next;
+        if (serial >= next)
+        {
+            beyond.insert(serial);
+            while (beyond.erase(next) > 0)
+            {
+                ++next;
+            }
+            Touch(serial);
+        }
+        return next - before;
+    }
+
+  private:
+    void Touch(uint64_t serial)
+    {
+        std::erase_if(stretches, [this](const SerialRange& s) { return s.begin < next; });
+        if (serial >= next)
+        {
+            uint64_t begin = serial;
+            uint64_t end = serial + 1;
+            while (beyond.contains(begin - 1))
+            {
+                --begin;
+            }
+            while (beyond.contains(end))
+            {
+                ++end;
+            }
+            std::erase_if(stretches, [=](const SerialRange& s) { return begin <= s.begin && s.end <= end; });
+            stretches.insert(stretches.begin(), {begin, end});
+        }
+        more_than_fit = stretches.size() > bbrgym::MAX_SACK_BLOCKS || (more_than_fit && !stretches.empty());
+    }
+};
+
+void
+CheckBlocks(std::span<const SerialRange> blocks, const Reference& truth, uint64_t newest)
+{
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+    {
+        Require(truth.next < blocks[i].begin && blocks[i].begin < blocks[i].end, "a block lies beyond the gap");
+        for (uint64_t serial = blocks[i].begin; serial < blocks[i].end; ++serial)
+        {
+            Require(truth.beyond.contains(serial), "a block names what has arrived");
+        }
+        for (std::size_t j = 0; j < i; ++j)
+        {
+            Require(blocks[j].end < blocks[i].begin || blocks[i].end < blocks[j].begin, "blocks stand apart");
+        }
+    }
+    if (newest > truth.next)
+    {
+        Require(!blocks.empty() && blocks[0].begin <= newest && newest < blocks[0].end, "the newest is in the first");
+    }
+    if (!truth.more_than_fit)
+    {
+        const std::size_t fit = std::min(blocks.size(), truth.stretches.size());
+        Require(truth.stretches.size() - fit <= 1, "as many blocks as fit");
+        Require(std::equal(blocks.begin(), blocks.end(), truth.stretches.begin()), "a block is the whole stretch");
+    }
+}
+
+struct Count
+{
+    uint64_t arrivals = 0;
+    uint64_t duplicates = 0;
+    uint64_t in_order = 0;
+};
+
+void
+Live(bbrgym::TcpReceiver& receiver, std::mt19937_64& random, Count& count)
+{
+    receiver.Reset(bbrgym::ReceiverStyle::LINUX);
+    Reference truth;
+    const uint64_t reach_bits = 2 + random() % 13;
+    const uint64_t one_in = 1 + random() % 8; // is not the next in order
+    constexpr uint64_t ARRIVALS = 1000;
+    for (uint64_t i = 0; i < ARRIVALS; ++i)
+    {
+        uint64_t serial = truth.next;
+        if (random() % one_in == 0)
+        {
+            const uint64_t reach = uint64_t{1} << (1 + i * reach_bits / ARRIVALS);
+            const uint64_t back = std::min<uint64_t>(truth.next, 3);
+            serial = truth.next - back + random() % (back + 1 + reach);
+        }
+        const bool is_duplicate = truth.Has(serial);
+        const bool gap_before = !truth.beyond.empty();
+        const auto arrival = receiver.Take(serial, static_cast<int64_t>(i));
+        Require(arrival.readable_pkts == truth.Take(serial), "what is readable is what is in order");
+        Require(receiver.Next() == truth.next, "the first gap is known");
+        Require(arrival.answer_at_once || !(is_duplicate || gap_before || !truth.beyond.empty()),
+                "duplicates and gaps are answered at once");
+        Require(arrival.answer_at_once || receiver.DelayedAckDeadlineNs() != bbrgym::NEVER_NS,
+                "what is not answered at once is answered later");
+
+        std::array<SerialRange, bbrgym::MAX_SACK_BLOCKS> blocks;
+        std::span<const SerialRange> sack(blocks.data(), receiver.Acknowledge(blocks));
+        if (is_duplicate)
+        {
+            Require(!sack.empty() && sack[0] == SerialRange{serial, serial + 1}, "a duplicate is reported first");
+            sack = sack.subspan(1);
+        }
+        CheckBlocks(sack, truth, serial);
+        ++count.arrivals;
+        count.duplicates += is_duplicate;
+    }
+    count.in_order += truth.next;
+}
+
+} // namespace
+
+int
+main(int argc, char** argv)
+{
+    if (argc != 3)
+    {
+        std::fprintf(stderr, "usage: %s SEED CONNECTIONS\n", argv[0]);
+        return 2;
+    }
+    std::mt19937_64 random(std::strtoull(argv[1], nullptr, 10));
+    const uint64_t connections = std::strtoull(argv[2], nullptr, 10);
+    Count count;
+    bbrgym::TcpReceiver used;
+    for (uint64_t i = 0; i < connections; ++i)
+    {
+        bbrgym::TcpReceiver fresh;
+        Live(i % 2 == 0 ? fresh : used, random, count);
+    }
+    std::printf("%" PRIu64 " arrivals, %" PRIu64 " duplicates, %" PRIu64 " in order\n",
+                count.arrivals,
+                count.duplicates,
+                count.in_order);
+    return 0;
+}

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// One connection over a path of 50 ms that misbehaves as the named experiment says. Prints what was measured as
+// "name value" lines; test_sender.py says what it should be.
+//
+// usage: sender_facts EXPERIMENT
+
+#include "connection.hpp"
+
+#include <cstring>
+#include <iterator>
+#include <limits>
+
+namespace
+{
+
+constexpr int64_t RTT = 50 * MS;
+constexpr bbrgym::RecoveryFeatures NO_FEATURES{.tail_loss_probe = false, .undo = false};
+
+using Kind = Departure::Kind;
+
+void
+Print(const char* name, double value)
+{
+    std::printf("%s %.9g\n", name, value);
+}
+
+void
+PrintCounts(const Connection& c)
+{
+    Print("timeouts", double(c.sender.Totals().rto_count));
+    Print("probes", double(c.sender.Totals().probe_count));
+    Print("retransmitted", double(c.sender.Totals().retransmitted_pkts));
+    Print("dropped", double(c.dropped_pkts));
+    Print("duplicates", double(c.duplicate_pkts));
+    Print("reductions", c.sender.GetController().Reductions());
+    Print("undos", c.sender.GetController().Undos());
+    Print("undos_in_recovery", c.sender.GetController().UndosInRecovery());
+    Print("undelivered", double(c.Written() - c.sender.Board().Una()));
+    Print("is_open", c.sender.LossState() == CC_CA_OPEN);
+}
+
+/** The first transmission of each of the segments is lost. */
+Connection::Arrival
+Losing(uint64_t begin, uint64_t end)
+{
+    return [=](const Departure& d, int64_t arrives_ns) {
+        return d.nth == 1 && begin <= d.serial && d.serial < end ? bbrgym::NEVER_NS : arrives_ns;
+    };
+}
+
+/** A link that stands still for a time and then carries on, in order, a segment each 0.1 ms. */
+Connection::Arrival
+Stalling(int64_t from_ns, int64_t to_ns)
+{
+    return [=, free_ns = int64_t{0}](const Departure&, int64_t arrives_ns) mutable {
+        arrives_ns = std::max(arrives_ns, free_ns);
+        arrives_ns = from_ns <= arrives_ns && arrives_ns < to_ns ? to_ns : arrives_ns;
+        free_ns = arrives_ns + MS / 10;
+        return arrives_ns;
+    };
+}
+
+void
+PrintFirstProbe(const Connection& c)
+{
+    const auto probe =
+        std::ranges::find_if(c.departures, [](const Departure& d) { return d.kind == Kind::PROBE; });
+    Print("probe_at_ms", double(probe->at_ns) / MS);
+    Print("probe_serial", double(probe->serial));
+}
+
+// ---- tail loss probes -----------------------------------------------------------------------------------
+
+/** Ten segments, the last is lost; later ten more. */
+void
+TailOfOne()
+{
+    Connection c({});
+    c.arrival = Losing(9, 10);
+    c.Write(10);
+    c.Run(SECOND);
+    Print("reductions_before_more_is_acknowledged", c.sender.GetController().Reductions());
+    const uint32_t cwnd = c.Cwnd();
+    c.Write(10);
+    c.Drain(SECOND);
+    Print("window_kept", double(c.Cwnd()) / cwnd);
+    PrintFirstProbe(c);
+    PrintCounts(c);
+}
+
+/** Ten segments, the last three are lost. */
+void
+TailOfMany()
+{
+    Connection c({});
+    c.arrival = Losing(7, 10);
+    c.Write(10);
+    c.Drain(2 * SECOND);
+    PrintFirstProbe(c);
+    PrintCounts(c);
+}
+
+/** A whole window is lost, and there is more to send. */
+void
+ProbeOfNewData()
+{
+    Connection c({});
+    c.arrival = Losing(0, 10);
+    c.Write(40);
+    c.Drain(2 * SECOND);
+    PrintFirstProbe(c);
+    PrintCounts(c);
+}
+
+/** Five segments take three round trips, but arrive; later ten more. */
+void
+ProbeOfWhatArrived()
+{
+    Connection c({});
+    c.arrival = Stalling(0, 4 * RTT);
+    c.Write(5);
+    c.Run(SECOND);
+    c.Write(10);
+    c.Drain(SECOND);
+    PrintFirstProbe(c);
+    PrintCounts(c);
+}
+
+/** One segment waits for the receiver's delayed ACK; its probe must not come before. */
+void
+LoneSegment()
+{
+    Connection c({});
+    int64_t now_ns = 0;
+    for (uint64_t i = 0; i < 40; ++i) // past the quick ACKs
+    {
+        c.Write(1);
+        c.Run(now_ns += 10 * RTT);
+    }
+    PrintCounts(c);
+}
+
+// ---- F-RTO ----------------------------------------------------------------------------------------------
+
+constexpr int64_t SPIKE_NS = 4 * RTT;
+constexpr int64_t SPIKE_END_NS = SPIKE_NS + 600 * MS;
+constexpr uint64_t NO_LOSS = std::numeric_limits<uint64_t>::max();
+
+/** A bulk flow until nothing arrives any more. */
+void
+RunToTheSpike(Connection& c)
+{
+    c.Write(2000);
+    c.Run(SPIKE_NS + RTT);
+}
+
+/** Everything stands still for 600 ms; a segment may be lost beforehand. */
+void
+Spike(const bbrgym::RecoveryFeatures& features, uint64_t lost_serial)
+{
+    Connection c({.initial_cwnd_pkts = 20, .features = features});
+    auto stall = Stalling(SPIKE_NS, SPIKE_END_NS);
+    c.arrival = [&](const Departure& d, int64_t arrives_ns) {
+        return d.serial == lost_serial && d.nth == 1 ? bbrgym::NEVER_NS : stall(d, arrives_ns);
+    };
+    RunToTheSpike(c);
+    const uint32_t cwnd = c.Cwnd();
+    Print("in_flight", c.sender.Board().InFlight());
+    c.Run(SPIKE_END_NS + RTT / 2 + MS);
+    Print("window_kept", double(c.Cwnd()) / cwnd);
+    Print("timeouts_by_then", double(c.sender.Totals().rto_count));
+    c.Drain(60 * SECOND);
+    PrintCounts(c);
+}
+
+void
+DelaySpike()
+{
+    Spike({}, NO_LOSS);
+}
+
+void
+DelaySpikeWithoutUndo()
+{
+    Spike(NO_FEATURES, NO_LOSS);
+}
+
+/** A segment amid those that stand still is really lost. */
+void
+DelaySpikeWithLoss()
+{
+    Connection dry({.initial_cwnd_pkts = 20});
+    dry.arrival = Stalling(SPIKE_NS, SPIKE_END_NS);
+    RunToTheSpike(dry);
+    Spike({}, dry.sender.Board().Una() + 20);
+}
+
+/** What would arrive in 600 ms is lost. */
+void
+RealTimeout()
+{
+    Connection c({.initial_cwnd_pkts = 20});
+    c.arrival = [](const Departure&, int64_t arrives_ns) {
+        return SPIKE_NS <= arrives_ns && arrives_ns < SPIKE_END_NS ? bbrgym::NEVER_NS : arrives_ns;
+    };
+    RunToTheSpike(c);
+    const uint32_t ssthresh_before = c.Cwnd();
+    c.Drain(60 * SECOND);
+    Print("threshold_kept", double(c.sender.GetController().State().ssthresh_pkts) / ssthresh_before);
+    PrintCounts(c);
+}
+
+// ---- D-SACK ---------------------------------------------------------------------------------------------
+
+constexpr uint64_t LATE = 30;
+
+/** Segment 30 takes longer than those behind it, and another one perhaps too. */
+Connection::Arrival
+Late(int64_t late_ns, uint64_t other = NO_LOSS, int64_t other_late_ns = 0)
+{
+    return [=](const Departure& d, int64_t arrives_ns) {
+        if (d.nth > 1)
+        {
+            return arrives_ns;
+        }
+        return arrives_ns + (d.serial == LATE ? late_ns : 0) + (d.serial == other ? other_late_ns : 0);
+    };
+}
+
+void
+SpuriousRecovery(const Connection::Arrival& arrival)
+{
+    Connection c({.initial_cwnd_pkts = 20});
+    c.arrival = arrival;
+    c.Write(1000);
+    uint32_t before = 0;
+    uint32_t reduced = 0;
+    uint32_t restored = 0;
+    c.on_ack = [&](const cc_sample&) {
+        const Controller& controller = c.sender.GetController();
+        before = controller.Reductions() == 0 ? c.Cwnd() : before;
+        reduced = controller.Undos() == 0 ? c.Cwnd() : reduced;
+        restored = restored == 0 && controller.Undos() > 0 ? c.Cwnd() : restored;
+    };
+    c.Run(SECOND);
+    Print("window_reduced", double(reduced) / before);
+    Print("window_restored", double(restored) / before);
+    PrintCounts(c);
+}
+
+/** The original arrives before its retransmission, which is then the duplicate. */
+void
+LateOriginal()
+{
+    SpuriousRecovery(Late(40 * MS));
+}
+
+/** The original arrives long after its retransmission, when recovery is over, and is the duplicate. */
+void
+VeryLateOriginal()
+{
+    SpuriousRecovery(Late(200 * MS));
+}
+
+/** As LateOriginal, and recovery still waits for the last segment sent before it began. */
+void
+LateOriginalInRecovery()
+{
+    Connection dry({.initial_cwnd_pkts = 20});
+    dry.arrival = Late(40 * MS);
+    dry.Write(1000);
+    dry.Run(SECOND);
+    const auto again =
+        std::ranges::find_if(dry.departures, [](const Departure& d) { return d.serial == LATE && d.nth == 2; });
+    SpuriousRecovery(Late(40 * MS, std::prev(again)->serial, 10 * MS));
+}
+
+/** The first of four is lost; the probe repeats the last, which had arrived. Its D-SACK is no word about the first. */
+void
+DuplicateOfTheProbe()
+{
+    Connection c({});
+    auto stall = Stalling(0, 4 * RTT);
+    c.arrival = [&](const Departure& d, int64_t arrives_ns) {
+        return d.serial == 0 && d.nth == 1 ? bbrgym::NEVER_NS : stall(d, arrives_ns);
+    };
+    c.Write(4);
+    c.Drain(2 * SECOND);
+    c.Write(10);
+    c.Drain(2 * SECOND);
+    PrintCounts(c);
+}
+
+// ---- the retransmission timer ---------------------------------------------------------------------------
+
+/** Nothing arrives any more; the times between the transmissions of the head. */
+void
+Backoff()
+{
+    Connection c({.features = NO_FEATURES});
+    c.Write(10);
+    c.Run(SECOND);
+    c.arrival = [](const Departure&, int64_t) { return bbrgym::NEVER_NS; };
+    c.Write(1);
+    int64_t last_ns = c.now_ns;
+    for (int i = 0; i < 14; ++i)
+    {
+        const std::size_t before = c.departures.size();
+        while (c.departures.size() == before)
+        {
+            c.Run(c.sender.TimerDeadlineNs());
+        }
+        std::printf("gap_%d_ms %.9g\n", i, double(c.departures.back().at_ns - last_ns) / MS);
+        last_ns = c.departures.back().at_ns;
+    }
+}
+
+void
+ShortRttTimeout()
+{
+    Connection c({.one_way_ns = MS / 10, .features = NO_FEATURES});
+    c.Write(1000);
+    c.Run(SECOND);
+    c.arrival = [](const Departure&, int64_t) { return bbrgym::NEVER_NS; };
+    c.Write(1);
+    c.Run(2 * SECOND);
+    const Departure& again = c.departures[c.departures.size() - 2];
+    Print("gap_ms", double(again.at_ns - SECOND) / MS);
+    Print("nth", again.nth);
+}
+
+// ---- RACK -----------------------------------------------------------------------------------------------
+
+/** A segment is lost three times while data flows. */
+void
+LostRetransmission()
+{
+    Connection c({.initial_cwnd_pkts = 20, .features = NO_FEATURES});
+    c.arrival = [](const Departure& d, int64_t arrives_ns) {
+        return d.serial == 50 && d.nth <= 3 ? bbrgym::NEVER_NS : arrives_ns;
+    };
+    c.Write(300);
+    c.Drain(5 * SECOND);
+    PrintCounts(c);
+    Print("lost_total", double(c.sender.Board().LostTotal()));
+}
+
+// ---- pacing ---------------------------------------------------------------------------------------------
+
+/** A millisecond a segment, a window that never limits, and some losses. */
+void
+Pacing()
+{
+    Connection c({.initial_cwnd_pkts = 1000, .pacing_Bps = 1'250'000});
+    c.arrival = [](const Departure& d, int64_t arrives_ns) {
+        return d.serial % 20 == 5 && d.nth == 1 ? bbrgym::NEVER_NS : arrives_ns;
+    };
+    c.Write(500);
+    c.Run(300 * MS);
+    const auto at_once = std::ranges::count_if(c.departures, [](const Departure& d) { return d.at_ns == 0; });
+    Print("at_once", double(at_once));
+    int64_t shortest_ns = SECOND;
+    int64_t longest_ns = 0;
+    for (std::size_t i = static_cast<std::size_t>(at_once); i < c.departures.size(); ++i)
+    {
+        const int64_t gap_ns = c.departures[i].at_ns - c.departures[i - 1].at_ns;
+        shortest_ns = std::min(shortest_ns, gap_ns);
+        longest_ns = std::max(longest_ns, gap_ns);
+    }
+    Print("shortest_gap_us", double(shortest_ns) / 1e3);
+    Print("longest_gap_us", double(longest_ns) / 1e3);
+    Print("retransmitted", double(c.sender.Totals().retransmitted_pkts));
+}
+
+// ---- application-limited --------------------------------------------------------------------------------
+
+/** A segment each 10 ms for a second, then as much as goes. */
+void
+AppLimited()
+{
+    Connection c({});
+    std::array<int, 2> samples{};
+    int64_t bulk_ns = SECOND;
+    int64_t last_limited_ns = 0;
+    c.on_ack = [&](const cc_sample& sample) {
+        ++samples[sample.is_app_limited];
+        if (sample.is_app_limited)
+        {
+            last_limited_ns = static_cast<int64_t>(sample.now_us) * 1000;
+        }
+    };
+    for (int64_t at_ns = 0; at_ns < bulk_ns; at_ns += 10 * MS)
+    {
+        c.Run(at_ns);
+        c.Write(1);
+    }
+    c.Run(bulk_ns);
+    Print("samples_of_the_trickle", samples[0] + samples[1]);
+    Print("limited_of_the_trickle", samples[1]);
+    Print("is_limited_in_the_trickle", c.sender.Board().IsAppLimited());
+    c.Write(10'000);
+    c.Run(3 * SECOND);
+    Print("limited_after_the_trickle_ms", double(last_limited_ns - bulk_ns) / MS);
+    Print("is_limited_in_the_bulk", c.sender.Board().IsAppLimited());
+}
+
+struct Experiment
+{
+    const char* name;
+    void (*run)();
+};
+
+constexpr Experiment EXPERIMENTS[] = {
+    {"tail_of_one", TailOfOne},
+    {"tail_of_many", TailOfMany},
+    {"probe_of_new_data", ProbeOfNewData},
+    {"probe_of_what_arrived", ProbeOfWhatArrived},
+    {"lone_segment", LoneSegment},
+    {"delay_spike", DelaySpike},
+    {"delay_spike_without_undo", DelaySpikeWithoutUndo},
+    {"delay_spike_with_loss", DelaySpikeWithLoss},
+    {"real_timeout", RealTimeout},
+    {"late_original", LateOriginal},
+    {"very_late_original", VeryLateOriginal},
+    {"late_original_in_recovery", LateOriginalInRecovery},
+    {"duplicate_of_the_probe", DuplicateOfTheProbe},
+    {"backoff", Backoff},
+    {"short_rtt_timeout", ShortRttTimeout},
+    {"lost_retransmission", LostRetransmission},
+    {"pacing", Pacing},
+    {"app_limited", AppLimited},
+};
+
+} // namespace
+
+int
+main(int argc, char** argv)
+{
+    for (const Experiment& experiment : EXPERIMENTS)
+    {
+        if (argc == 2 && std::strcmp(argv[1], experiment.name) == 0)
+        {
+            experiment.run();
+            return 0;
+        }
+    }
+    std::fprintf(stderr, "usage: %s EXPERIMENT\n", argv[0]);
+    return 2;
+}

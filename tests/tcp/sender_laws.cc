@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// Connections over paths that lose, stall and reorder at random, with every combination of the sender's features.
+// Whatever happens: no timer lies in the past, the window is kept, pacing too, the books balance, and in the end
+// everything written has arrived. Prints what happened; exits 1 at the first lie.
+//
+// usage: sender_laws SEED CONNECTIONS
+
+#include "connection.hpp"
+
+#include <cinttypes>
+#include <memory>
+#include <random>
+
+namespace
+{
+
+void
+CheckCounters(const bbrgym::Scoreboard& board)
+{
+    uint32_t sacked = 0;
+    uint32_t lost = 0;
+    uint32_t retransmitting = 0;
+    bool waits = false;
+    for (uint64_t serial = board.Una(); serial < board.Next(); ++serial)
+    {
+        const bbrgym::Segment& s = board.At(serial);
+        Require(!(s.sacked && (s.lost || s.retransmitting)), "a SACKed segment is neither lost nor out");
+        Require(!s.retransmitting || s.ever_retransmitted, "what is out again was sent again");
+        sacked += s.sacked;
+        lost += s.lost;
+        retransmitting += s.retransmitting;
+        waits |= s.lost && !s.retransmitting;
+    }
+    Require(sacked == board.SackedOut(), "sacked_out equals a recount");
+    Require(lost == board.LostOut(), "lost_out equals a recount");
+    Require(retransmitting == board.RetransOut(), "retrans_out equals a recount");
+    Require(waits != board.NothingToRetransmit(), "what waits to be sent again is known");
+}
+
+/** A link that serialises; it may stand still, lose, and let a segment be overtaken. */
+class RandomPath
+{
+  public:
+    explicit RandomPath(uint64_t seed)
+        : m_random(seed),
+          m_loss(Uniform(0, 0.2) * (Uniform(0, 1) < 0.7)),
+          m_late(Uniform(0, 0.02) * (Uniform(0, 1) < 0.5)),
+          m_stall(Uniform(0, 0.002)),
+          m_segment_ns(static_cast<int64_t>(Uniform(10'000, 2'000'000)))
+    {
+    }
+
+    double Uniform(double low, double high) { return std::uniform_real_distribution<double>(low, high)(m_random); }
+    uint64_t Below(uint64_t limit) { return m_random() % limit; }
+    void Heal() { m_loss = m_late = m_stall = 0; }
+
+    int64_t Arrival(int64_t arrives_ns)
+    {
+        if (Uniform(0, 1) < m_stall)
+        {
+            m_free_ns += static_cast<int64_t>(Uniform(0, 2) * double(SECOND));
+        }
+        arrives_ns = m_free_ns = std::max(arrives_ns, m_free_ns) + m_segment_ns;
+        if (Uniform(0, 1) < m_loss)
+        {
+            return bbrgym::NEVER_NS;
+        }
+        return Uniform(0, 1) < m_late ? arrives_ns + static_cast<int64_t>(Uniform(0, 0.3) * double(SECOND)) : arrives_ns;
+    }
+
+  private:
+    std::mt19937_64 m_random;
+    double m_loss;
+    double m_late;
+    double m_stall;
+    int64_t m_segment_ns;
+    int64_t m_free_ns = 0;
+};
+
+/** Every transmission but a probe and the answer to a timeout keeps the distance that pacing asks for. */
+void
+CheckPacing(const Connection& c, const Settings& settings)
+{
+    const auto gap_ns = static_cast<int64_t>(uint64_t{settings.mss_bytes} * 1'000'000'000 / settings.pacing_Bps);
+    uint64_t too_close = 0;
+    for (std::size_t i = bbrgym::TcpSender<Controller>::UNPACED_PKTS + 1; i < c.departures.size(); ++i)
+    {
+        const bool is_free = c.departures[i].kind == Departure::Kind::PROBE;
+        too_close += !is_free && c.departures[i].at_ns - c.departures[i - 1].at_ns < gap_ns;
+    }
+    Require(too_close <= c.sender.Totals().rto_count, "pacing is kept");
+}
+
+bbrgym::SenderTotals
+Live(uint64_t seed)
+{
+    const auto path = std::make_shared<RandomPath>(seed);
+    Settings settings;
+    settings.one_way_ns = static_cast<int64_t>(path->Uniform(100'000, 150'000'000));
+    settings.initial_cwnd_pkts = 1 + static_cast<uint32_t>(path->Below(30));
+    settings.pacing_Bps = static_cast<uint64_t>(path->Uniform(1e5, 1e8));
+    settings.features = {.tail_loss_probe = path->Below(2) == 0, .undo = path->Below(2) == 0};
+
+    Connection c(settings);
+    c.arrival = [path](const Departure&, int64_t arrives_ns) { return path->Arrival(arrives_ns); };
+    c.on_ack = [&](const cc_sample& sample) {
+        const bbrgym::Scoreboard& board = c.sender.Board();
+        CheckCounters(board);
+        Require(board.Empty() == (c.sender.RtoDeadlineNs() == bbrgym::NEVER_NS), "the timer runs while data is out");
+        Require(board.Empty() || c.sender.RtoDeadlineNs() <= c.now_ns + 120 * SECOND, "no timeout is beyond 120 s");
+        Require(c.sender.LossState() >= CC_CA_RECOVERY || board.LostOut() == 0, "losses mean recovery");
+        Require(c.sender.LossState() != CC_CA_OPEN || board.SackedOut() == 0, "gaps mean disorder");
+        Require(sample.rtt_us < 0 || sample.rtt_us >= 2 * settings.one_way_ns / 1000, "no RTT is below the path's");
+        Require(sample.sample_pkts <= static_cast<int64_t>(board.Delivered()), "no sample is above the total");
+        Require(c.Cwnd() > 0, "there is a window");
+    };
+    for (int i = 0; i < 20; ++i)
+    {
+        c.Write(1 + path->Below(path->Below(4) == 0 ? 500 : 20));
+        c.Run(c.now_ns + static_cast<int64_t>(path->Uniform(0, 1) * double(SECOND)));
+    }
+    path->Heal();
+    c.Drain(3600 * SECOND);
+
+    const bbrgym::SenderTotals& totals = c.sender.Totals();
+    Require(c.sender.Board().Una() == c.Written(), "everything written has arrived");
+    Require(c.sender.Board().Delivered() == c.Written(), "each segment is delivered once");
+    Require(totals.sent_pkts == c.departures.size(), "every departure is counted");
+    Require(totals.sent_pkts == c.Written() + totals.retransmitted_pkts, "what is sent is new or sent again");
+    Require(settings.features.tail_loss_probe || totals.probe_count == 0, "no probe where there are none");
+    Require(settings.features.undo || totals.undo_count == 0, "no undo where there is none");
+    Require(totals.undo_count == static_cast<uint64_t>(c.sender.GetController().Undos()), "every undo is told");
+    CheckPacing(c, settings);
+    return totals;
+}
+
+} // namespace
+
+int
+main(int argc, char** argv)
+{
+    if (argc != 3)
+    {
+        std::fprintf(stderr, "usage: %s SEED CONNECTIONS\n", argv[0]);
+        return 2;
+    }
+    const uint64_t seed = std::strtoull(argv[1], nullptr, 10);
+    const uint64_t connections = std::strtoull(argv[2], nullptr, 10);
+    bbrgym::SenderTotals sum;
+    for (uint64_t i = 0; i < connections; ++i)
+    {
+        const bbrgym::SenderTotals totals = Live(seed * 1'000'003 + i);
+        sum.sent_pkts += totals.sent_pkts;
+        sum.retransmitted_pkts += totals.retransmitted_pkts;
+        sum.rto_count += totals.rto_count;
+        sum.probe_count += totals.probe_count;
+        sum.undo_count += totals.undo_count;
+    }
+    std::printf("%" PRIu64 " sent, %" PRIu64 " retransmitted, %" PRIu64 " timeouts, %" PRIu64 " probes, %" PRIu64
+                " undos\n",
+                sum.sent_pkts,
+                sum.retransmitted_pkts,
+                sum.rto_count,
+                sum.probe_count,
+                sum.undo_count);
+    return 0;
+}

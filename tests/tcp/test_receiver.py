@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""When the receiver answers and with which blocks (receiver_facts.cc), and against a std::set (receiver_laws.cc).
+
+Arrivals come a millisecond apart; `!` stands for an answer at once, `.` for none, `@` for one that came later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+Facts = Callable[[str], dict[str, str]]
+
+
+@pytest.fixture
+def facts(run_program) -> Facts:
+    def measure(experiment: str) -> dict[str, str]:
+        lines = run_program("receiver_facts", experiment).splitlines()
+        return {name: value for name, _, value in (line.partition(" ") for line in lines)}
+
+    return measure
+
+
+def test_linux_answers_sixteen_at_once_then_every_second_and_a_lone_one_after_40_ms(facts: Facts) -> None:
+    seen = facts("linux")
+    assert seen["first_16"] == "!" * 16
+    assert seen["next_5"] == ".!.!."
+    assert (seen["after_a_pause"], seen["delayed_ms"]) == ("@", "40")
+
+
+def test_ns3_answers_the_first_at_once_then_every_second(facts: Facts) -> None:
+    seen = facts("ns3")
+    assert seen["first_16"] == "!" + ".!" * 7 + "."
+    assert seen["next_5"] == "!.!.!"
+
+
+def test_a_gap_is_answered_at_once_until_it_is_filled(facts: Facts) -> None:
+    seen = facts("gap")
+    assert (seen["beyond_the_gap"], seen["ack_of_the_gap"]) == ("!!!!", "20 21-25")
+    assert (seen["the_gap"], seen["ack_of_all"]) == ("!", "25")
+    assert seen["after"] == ".!.!"
+
+
+def test_blocks_stand_in_the_order_of_rfc_2018(facts: Facts) -> None:
+    seen = facts("blocks")
+    assert seen["five_stretches"] == "0 9-10 7-8 5-6 3-4", "the newest first, as many as fit"
+    assert seen["two_joined"] == "0 3-6 9-10 7-8"
+    assert seen["first_gap_filled"] == "2 3-6 9-10 7-8"
+    assert seen["joined_again"] == "2 3-8 9-10"
+
+
+def test_a_duplicate_is_reported_first_and_once(facts: Facts) -> None:
+    seen = facts("linux_duplicates")
+    assert seen["of_the_past"] == "20 5-6"
+    assert seen["of_the_past_and_after"] == "!" * 16 + ".!.!.", "sixteen at once again"
+    assert seen["beyond_the_gap"] == "40 43-44 43-44 47-48 45-46", "RFC 2883: the block it lies in follows"
+    assert seen["the_next"] == "40 49-50 43-44 47-48 45-46"
+
+
+def test_ns3_reports_no_duplicates(facts: Facts) -> None:
+    seen = facts("ns3_duplicates")
+    assert seen["of_the_past"] == "20"
+    assert seen["beyond_the_gap"] == "40 47-48 45-46 43-44 41-42"
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_laws(run_program, seed: int) -> None:
+    assert "duplicates" in run_program("receiver_laws", seed, 100)

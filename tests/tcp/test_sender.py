@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Linux's sender on a path of 50 ms that misbehaves (sender_facts.cc), and on random ones (sender_laws.cc).
+
+CUBIC controls the window: a reduction leaves 0.7 of it. A segment takes 0.1 ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+Facts = Callable[[str], dict[str, float]]
+
+
+@pytest.fixture
+def facts(run_program) -> Facts:
+    def measure(experiment: str) -> dict[str, float]:
+        lines = run_program("sender_facts", experiment).splitlines()
+        return {name: float(value) for name, value in map(str.split, lines)}
+
+    return measure
+
+
+def check_counts(seen: dict[str, float], **expected: int) -> None:
+    """Everything arrived, the connection is as if nothing had been, and what is not named did not happen."""
+    names = ("timeouts", "probes", "retransmitted", "dropped", "duplicates", "reductions", "undos")
+    assert {name: seen[name] for name in names} == {**dict.fromkeys(names, 0), **expected}
+    assert (seen["undelivered"], seen["is_open"]) == (0, 1)
+
+
+# ---- tail loss probes (RFC 8985, section 7) --------------------------------------------------------------
+
+
+def test_a_lost_tail_of_one_is_repaired_by_the_probe_and_counts_as_one_loss(facts: Facts) -> None:
+    seen = facts("tail_of_one")
+    assert seen["probe_serial"] == 9
+    assert seen["probe_at_ms"] == 50 + 250, "in place of the timeout: two round trips and a delayed ACK take longer"
+    assert seen["reductions_before_more_is_acknowledged"] == 0, "a duplicate might still be reported"
+    assert seen["window_kept"] == pytest.approx(0.7, abs=0.05)
+    check_counts(seen, probes=1, retransmitted=1, dropped=1, reductions=1)
+
+
+def test_the_probe_of_a_longer_tail_starts_recovery(facts: Facts) -> None:
+    seen = facts("tail_of_many")
+    assert (seen["probe_serial"], seen["probe_at_ms"]) == (9, 50 + 2 * 50 + 2)
+    check_counts(seen, probes=1, retransmitted=3, dropped=3, reductions=1)
+
+
+def test_the_probe_is_new_data_if_there_is_some(facts: Facts) -> None:
+    seen = facts("probe_of_new_data")
+    assert (seen["probe_serial"], seen["probe_at_ms"]) == (10, 2 * 50 + 2)
+    check_counts(seen, probes=1, retransmitted=10, dropped=10, reductions=1)
+
+
+def test_a_probe_of_what_had_arrived_costs_nothing_but_itself(facts: Facts) -> None:
+    check_counts(facts("probe_of_what_arrived"), probes=1, retransmitted=1, duplicates=1)
+
+
+def test_a_lone_segment_is_not_probed_while_its_ack_may_be_delayed(facts: Facts) -> None:
+    check_counts(facts("lone_segment"))
+
+
+# ---- F-RTO (RFC 5682) ------------------------------------------------------------------------------------
+
+
+def test_a_timeout_by_a_delay_spike_is_undone(facts: Facts) -> None:
+    seen = facts("delay_spike")
+    assert seen["in_flight"] > 300
+    assert seen["timeouts_by_then"] == 1
+    assert seen["window_kept"] >= 1
+    check_counts(seen, timeouts=1, probes=1, retransmitted=1, duplicates=1, reductions=1, undos=1)
+
+
+def test_without_undo_everything_is_sent_again(facts: Facts) -> None:
+    seen = facts("delay_spike_without_undo")
+    assert seen["window_kept"] < 0.1
+    assert seen["retransmitted"] == seen["duplicates"] > 300
+    assert seen["undos"] == seen["probes"] == 0
+
+
+def test_a_loss_in_the_spike_is_found_without_a_second_timeout(facts: Facts) -> None:
+    seen = facts("delay_spike_with_loss")
+    check_counts(seen, timeouts=1, probes=1, retransmitted=2, dropped=1, duplicates=1, reductions=2, undos=1)
+
+
+def test_a_real_timeout_is_not_undone(facts: Facts) -> None:
+    seen = facts("real_timeout")
+    assert seen["threshold_kept"] == pytest.approx(0.7, abs=0.01)
+    assert seen["timeouts"] >= 1
+    assert seen["retransmitted"] == seen["dropped"] > 300, "no more is sent again than was lost"
+    assert (seen["duplicates"], seen["reductions"], seen["undos"], seen["undelivered"]) == (0, 1, 0, 0)
+
+
+# ---- D-SACK (RFC 2883) -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("experiment", ["late_original", "very_late_original"])
+def test_a_recovery_for_a_late_segment_is_undone(facts: Facts, experiment: str) -> None:
+    seen = facts(experiment)
+    assert seen["window_reduced"] < 0.8
+    assert seen["window_restored"] >= 1
+    check_counts(seen, retransmitted=1, duplicates=1, reductions=1, undos=1)
+
+
+def test_a_recovery_is_undone_before_its_end(facts: Facts) -> None:
+    seen = facts("late_original_in_recovery")
+    assert seen["undos_in_recovery"] >= 1
+    assert seen["window_restored"] >= 1
+    assert seen["undos"] == seen["reductions"]
+
+
+def test_a_duplicate_of_the_probe_undoes_no_real_recovery(facts: Facts) -> None:
+    check_counts(facts("duplicate_of_the_probe"), probes=1, retransmitted=2, dropped=1, duplicates=1, reductions=1)
+
+
+# ---- the retransmission timer (RFC 6298) -----------------------------------------------------------------
+
+
+def test_timeouts_in_a_row_double_up_to_120_s(facts: Facts) -> None:
+    seen = facts("backoff")
+    assert seen["gap_0_ms"] == pytest.approx(50 + 200)
+    assert list(seen.values()) == pytest.approx([min(250 * 2**i, 120_000) for i in range(len(seen))])
+    assert len(seen) > 10
+
+
+def test_no_timeout_comes_before_200_ms(facts: Facts) -> None:
+    seen = facts("short_rtt_timeout")
+    assert seen["nth"] == 2
+    assert 200 <= seen["gap_ms"] < 201
+
+
+# ---- RACK (RFC 8985) -------------------------------------------------------------------------------------
+
+
+def test_a_lost_retransmission_needs_no_timeout(facts: Facts) -> None:
+    seen = facts("lost_retransmission")
+    assert seen["lost_total"] == 3
+    check_counts(seen, retransmitted=3, dropped=3, reductions=1)
+
+
+# ---- pacing and the application --------------------------------------------------------------------------
+
+
+def test_every_segment_after_the_first_ten_is_paced(facts: Facts) -> None:
+    seen = facts("pacing")
+    assert seen["at_once"] == 11, "the eleventh is the first that keeps the next one waiting"
+    assert seen["shortest_gap_us"] == seen["longest_gap_us"] == 1000
+    assert seen["retransmitted"] > 10, "retransmissions too"
+
+
+def test_samples_of_a_slow_application_are_marked(facts: Facts) -> None:
+    seen = facts("app_limited")
+    assert seen["samples_of_the_trickle"] == seen["limited_of_the_trickle"] > 50
+    assert seen["is_limited_in_the_trickle"] == 1
+    # The mark goes when what was out at the last write is acknowledged; what left before then bears it a round more.
+    assert 50 < seen["limited_after_the_trickle_ms"] <= 2 * 50
+    assert seen["is_limited_in_the_bulk"] == 0
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_laws(run_program, seed: int) -> None:
+    assert "undos" in run_program("sender_laws", seed, 200)

@@ -1,0 +1,583 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// Random scenarios against the laws that every run obeys. Each runs with all laws checked after each step, again
+// from a snapshot of its middle, and twice, in other steps, on an engine that ran others before: the second time
+// it may not allocate.
+//
+// usage: twin_fuzz FIRST_SEED SCENARIOS
+// Prints what ran, or the first broken law with its seed, and ends with 1.
+#include "random_scenario.hpp"
+
+#include "simulation.hpp"
+
+#include "fields.hpp"
+
+#include <unistd.h>
+
+#include <cinttypes>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+using namespace bbrgym;
+
+namespace
+{
+
+constexpr double MAX_PACKETS = 20'000;
+constexpr unsigned HANG_S = 120; // of wall time for one scenario
+
+uint64_t g_seed = 0;
+double g_now_s = 0;
+uint64_t g_allocations = 0;
+
+[[noreturn]] void
+Fail(const std::string& law)
+{
+    std::fprintf(stderr, "broken: %s (seed %" PRIu64 ", %.9f s)\n", law.c_str(), g_seed, g_now_s);
+    std::exit(1);
+}
+
+void
+Require(bool holds, const char* law)
+{
+    if (!holds)
+    {
+        Fail(law);
+    }
+}
+
+void
+Require(bool holds, const char* law, std::size_t flow, double is, double bound)
+{
+    if (!holds)
+    {
+        Fail(std::string(law) + ": flow " + std::to_string(flow) + ", " + std::to_string(is) + " against " +
+             std::to_string(bound));
+    }
+}
+
+extern "C" void
+OnHang(int)
+{
+    std::fprintf(stderr, "broken: no hang (seed %" PRIu64 ", after %.9f s)\n", g_seed, g_now_s);
+    _exit(1);
+}
+
+// ---- a run's plan and tables ------------------------------------------------------------------------------
+
+/** What the caller does: advances, and sets tunables before some of them. */
+struct Plan
+{
+    std::vector<int64_t> steps_ns;
+    std::vector<bool> changes; ///< before this step
+    std::size_t saved_before;  ///< this step
+
+    Plan(const Scenario& scenario, Draw& draw)
+    {
+        const auto duration_ns = static_cast<double>(scenario.duration_ns);
+        const double mean_ns = duration_ns / draw.Log(2, 60);
+        for (double left_ns = duration_ns; left_ns > 0; left_ns -= static_cast<double>(steps_ns.back()))
+        {
+            steps_ns.push_back(draw.Chance(0.05) ? 0 : 1 + static_cast<int64_t>(draw.Between(0, 2 * mean_ns)));
+            changes.push_back(draw.Chance(0.3));
+        }
+        saved_before = draw.Below(steps_ns.size());
+    }
+};
+
+double
+Seconds(int64_t ns)
+{
+    return static_cast<double>(ns) / 1e9;
+}
+
+struct TableMemory
+{
+    explicit TableMemory(std::size_t flows)
+        : tunables(flows * Tunables().size()),
+          flow_stats(flows * std::size(FLOW_STAT_FIELDS)),
+          link_stats(std::size(LINK_STAT_FIELDS))
+    {
+    }
+
+    Engine::Tables View() { return {tunables, flow_stats, link_stats}; }
+
+    template <class Row>
+    static Row ReadRow(const std::vector<double>& table, std::size_t index)
+    {
+        Row row;
+        std::memcpy(static_cast<void*>(&row), table.data() + index * sizeof(Row) / sizeof(double), sizeof(Row));
+        return row;
+    }
+
+    FlowStats Flow(std::size_t index) const { return ReadRow<FlowStats>(flow_stats, index); }
+    LinkStats Link() const { return ReadRow<LinkStats>(link_stats, 0); }
+
+    std::vector<double> tunables;
+    std::vector<double> flow_stats;
+    std::vector<double> link_stats;
+};
+
+std::vector<double>
+SummaryOf(const Engine& engine)
+{
+    std::vector<double> flows(engine.GetScenario().flows.size() * std::size(FLOW_SUMMARY_FIELDS));
+    std::vector<double> link(std::size(LINK_SUMMARY_FIELDS));
+    engine.Summarise(flows, link);
+    flows.insert(flows.end(), link.begin(), link.end());
+    return flows;
+}
+
+/** All that a run has shown, for comparing bit by bit. */
+class Shown
+{
+  public:
+    void Add(const std::vector<double>& table)
+    {
+        for (const double value : table)
+        {
+            uint64_t bits = 0;
+            std::memcpy(&bits, &value, sizeof(bits));
+            m_words.push_back(bits);
+        }
+    }
+    void Add(const TableMemory& tables, const Engine& engine)
+    {
+        Add(tables.tunables);
+        Add(tables.flow_stats);
+        Add(tables.link_stats);
+        AddTotals(engine);
+    }
+    void AddTotals(const Engine& engine)
+    {
+        Add(SummaryOf(engine));
+        m_words.push_back(engine.EventCount());
+        for (std::size_t flow = 0; flow < engine.GetScenario().flows.size(); ++flow)
+        {
+            const Census census = engine.CountPackets(flow);
+            m_words.insert(m_words.end(), {census.sent_pkts, census.in_access_pkts, census.queued_pkts});
+            m_words.insert(m_words.end(), {census.on_link_pkts, census.arrived_pkts, census.dropped_pkts});
+        }
+    }
+    bool operator==(const Shown&) const = default;
+
+  private:
+    std::vector<uint64_t> m_words;
+};
+
+// ---- the laws ---------------------------------------------------------------------------------------------
+
+/** Totals of a flow, gathered from the intervals' tables. */
+struct FlowTotal
+{
+    double sent_pkts = 0;
+    double retransmitted_pkts = 0;
+    double lost_pkts = 0;
+    double delivered_pkts = 0;
+    double readable_pkts = 0;
+    double dropped_pkts = 0;
+    double departed_bytes = 0;
+    int64_t silent_since_ns = 0;
+    bool is_established = false;
+
+    double NewPkts() const { return sent_pkts - retransmitted_pkts; }
+};
+
+class Laws
+{
+  public:
+    explicit Laws(const Scenario& scenario)
+        : m_scenario(scenario),
+          m_packet_bytes(scenario.mss_bytes + HEADER_BYTES),
+          m_flows(scenario.flows.size())
+    {
+    }
+
+    void Check(const Engine& engine, const TableMemory& tables, int64_t step_ns)
+    {
+        Clock(engine, step_ns);
+        m_queued_pkts = 0;
+        for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
+        {
+            Gather(flow, tables.Flow(flow));
+            Values(flow, tables.Flow(flow));
+            Packets(flow, engine.CountPackets(flow), tables.Flow(flow));
+            Silence(flow, engine);
+        }
+        Queue(tables.Link());
+        Link(engine, tables.Link());
+        Events(engine);
+        Summary(engine);
+    }
+
+    double SentPkts() const
+    {
+        double sum = 0;
+        for (const FlowTotal& flow : m_flows)
+        {
+            sum += flow.sent_pkts;
+        }
+        return sum;
+    }
+
+  private:
+    void Clock(const Engine& engine, int64_t step_ns)
+    {
+        const int64_t expected_ns = std::min(m_now_ns + step_ns, m_scenario.duration_ns);
+        Require(engine.NowNs() == expected_ns, "an advance ends where it should");
+        Require(engine.Done() == (expected_ns == m_scenario.duration_ns), "a run is done at its end");
+        m_step_ns = expected_ns - m_now_ns;
+        m_now_ns = expected_ns;
+    }
+
+    void Gather(std::size_t flow, const FlowStats& stats)
+    {
+        FlowTotal& total = m_flows[flow];
+        const double bytes_of_mbps = Seconds(m_step_ns) * 1e6 / 8;
+        const double readable = stats.goodput_mbps * bytes_of_mbps / m_scenario.mss_bytes;
+        Require(std::abs(readable - std::round(readable)) < 1e-5 * (1 + readable), "goodput is whole segments", flow, readable, 0);
+        total.sent_pkts += stats.sent_pkts;
+        total.retransmitted_pkts += stats.retransmitted_pkts;
+        total.lost_pkts += stats.lost_pkts;
+        total.delivered_pkts += stats.delivered_pkts;
+        total.readable_pkts += std::round(readable);
+        total.dropped_pkts += stats.dropped_pkts;
+        total.departed_bytes += std::round(stats.throughput_mbps * bytes_of_mbps);
+        total.is_established |= stats.cwnd_pkts > 0;
+        if (stats.sent_pkts > 0)
+        {
+            total.silent_since_ns = m_now_ns;
+        }
+    }
+
+    /** Fields are numbers, and within what they mean. */
+    void Values(std::size_t flow, const FlowStats& stats)
+    {
+        double values[std::size(FLOW_STAT_FIELDS)];
+        std::memcpy(values, &stats, sizeof(stats));
+        for (std::size_t i = 0; i < std::size(values); ++i)
+        {
+            Require(std::isfinite(values[i]) && values[i] >= 0, FLOW_STAT_FIELDS[i].name, flow, values[i], 0);
+        }
+        Require(stats.retransmitted_pkts <= stats.sent_pkts, "sent includes sent again", flow, stats.retransmitted_pkts, stats.sent_pkts);
+        Require(stats.rtt_min_ms <= stats.rtt_mean_ms * (1 + 1e-9), "minimum <= mean", flow, stats.rtt_min_ms, stats.rtt_mean_ms);
+        Require(stats.rtt_min_ms <= stats.rtt_p95_ms * 1.005, "minimum <= p95", flow, stats.rtt_min_ms, stats.rtt_p95_ms);
+        Require(!m_flows[flow].is_established || stats.cwnd_pkts >= 1, "a window is never empty", flow, stats.cwnd_pkts, 1);
+        // A microsecond: RTTs are cut to whole ones.
+        const double least_ms = static_cast<double>(LeastRttNs(flow)) / 1e6 - 1e-3;
+        Require(stats.rtt_samples == 0 || stats.rtt_min_ms >= least_ms, "no RTT below the path's", flow, stats.rtt_min_ms, least_ms);
+    }
+
+    /** The path's delay, with the least of the link's. */
+    int64_t LeastRttNs(std::size_t flow) const
+    {
+        const PathDelays delays = PathDelaysOf(m_scenario.flows[flow], m_scenario.link);
+        int64_t link_ns = m_scenario.link.delay_ns;
+        for (const LinkChange& change : m_scenario.link.changes)
+        {
+            link_ns = std::min(link_ns, change.delay_ns.value_or(link_ns));
+        }
+        return delays.access_ns + link_ns + delays.return_ns;
+    }
+
+    /** Packets and bytes are conserved. */
+    void Packets(std::size_t flow, const Census& census, const FlowStats& stats)
+    {
+        const FlowTotal& total = m_flows[flow];
+        const auto real = [](uint64_t count) { return static_cast<double>(count); };
+        const uint64_t known = census.in_access_pkts + census.queued_pkts + census.on_link_pkts + census.arrived_pkts + census.dropped_pkts;
+        Require(census.sent_pkts == known, "each packet sent is somewhere", flow, real(census.sent_pkts), real(known));
+        Require(total.sent_pkts == real(census.sent_pkts), "the table counts what is sent", flow, total.sent_pkts, real(census.sent_pkts));
+        Require(total.dropped_pkts == real(census.dropped_pkts), "the table counts drops", flow, total.dropped_pkts, real(census.dropped_pkts));
+        Require(total.readable_pkts <= total.NewPkts(), "no more is read than was written", flow, total.readable_pkts, total.NewPkts());
+        Require(total.readable_pkts <= real(census.arrived_pkts), "what is read has arrived", flow, total.readable_pkts, real(census.arrived_pkts));
+        Require(total.delivered_pkts <= real(census.arrived_pkts), "what was delivered has arrived", flow, total.delivered_pkts, real(census.arrived_pkts));
+        Require(total.delivered_pkts <= total.NewPkts(), "each segment is delivered once", flow, total.delivered_pkts, total.NewPkts());
+        const double out = total.NewPkts() - total.delivered_pkts;
+        Require(stats.in_flight_pkts <= out + total.retransmitted_pkts, "in flight is what is out", flow, stats.in_flight_pkts, out);
+        Require(stats.in_flight_pkts == 0 || out > 0, "nothing out, nothing in flight", flow, stats.in_flight_pkts, out);
+        if (m_scenario.tcp == TcpStack::NS3) // Linux's probes send again what is not lost; what it unmarks it may mark again
+        {
+            Require(total.retransmitted_pkts <= total.lost_pkts, "only what is lost is sent again", flow, total.retransmitted_pkts, total.lost_pkts);
+            Require(total.lost_pkts <= total.sent_pkts, "no more is lost than was sent", flow, total.lost_pkts, total.sent_pkts);
+        }
+        const double bytes = (real(census.arrived_pkts) + real(census.dropped_pkts)) * m_packet_bytes;
+        Require(real(census.arrived_pkts) * m_packet_bytes <= total.departed_bytes, "what arrived has departed", flow, bytes, total.departed_bytes);
+        m_queued_pkts += census.queued_pkts;
+    }
+
+    /** With work left a sender is never silent for longer than its timers and its pace allow. */
+    void Silence(std::size_t flow, const Engine& engine)
+    {
+        const FlowTotal& total = m_flows[flow];
+        const bbrgym::Flow& spec = m_scenario.flows[flow];
+        const SenderState sender = engine.Sender(flow);
+        const bool is_paced = sender.bw_Bps > 0 || sender.pacing_Bps > 0;
+        if (!total.is_established || is_paced)
+        {
+            return; // a pace may be as slow as a packet an hour
+        }
+        constexpr int64_t MAX_RTO_NS = 120'000'000'000;
+        const int64_t silence_ns = m_now_ns - total.silent_since_ns - m_step_ns;
+        const bool is_bulk = std::holds_alternative<Bulk>(spec.app) && m_now_ns < spec.stop_ns;
+        const bool is_owed = is_bulk || sender.in_flight_pkts > 0 || total.delivered_pkts < total.NewPkts();
+        Require(!is_owed || silence_ns <= MAX_RTO_NS + spec.rtt_ns, "no silence with work left", flow, Seconds(silence_ns), 120);
+    }
+
+    void Queue(const LinkStats& link)
+    {
+        const auto& queue = m_scenario.link.queue;
+        const uint64_t max_pkts = queue.size_packets.value_or(*LimitBytes() / m_packet_bytes);
+        Require(m_queued_pkts <= max_pkts + 1, "the queue is within its limit"); // and one in transmission
+        Require(!LimitBytes() || link.queue_mean_bytes <= static_cast<double>(*LimitBytes()) * (1 + 1e-9), "so is its mean");
+    }
+
+    /** RED and every queue counted in bytes; others hold packets of any size. */
+    std::optional<uint64_t> LimitBytes() const
+    {
+        const auto& queue = m_scenario.link.queue;
+        return queue.size_bytes ? *queue.size_bytes : *queue.size_packets * m_packet_bytes;
+    }
+
+    /** The link carries no more than it can; a packet in transmission keeps its rate when a slower one begins. */
+    void Link(const Engine& engine, const LinkStats& stats)
+    {
+        double values[std::size(LINK_STAT_FIELDS)];
+        std::memcpy(values, &stats, sizeof(stats));
+        for (std::size_t i = 0; i < std::size(values); ++i)
+        {
+            Require(std::isfinite(values[i]) && values[i] >= 0, LINK_STAT_FIELDS[i].name, 0, values[i], 0);
+        }
+        double departed_bytes = 0;
+        for (const FlowTotal& flow : m_flows)
+        {
+            departed_bytes += flow.departed_bytes;
+        }
+        const auto slowed = std::ranges::count_if(m_scenario.link.changes, [this](const LinkChange& change) {
+            return change.rate_bps && change.at_ns <= m_now_ns;
+        });
+        const double capacity_bytes = engine.CapacityBytes() + static_cast<double>(slowed) * m_packet_bytes;
+        Require(departed_bytes <= capacity_bytes * (1 + 1e-9) + 1e-3, "no more departs than the link can carry", 0, departed_bytes, capacity_bytes);
+        Require(engine.CapacityBytes() >= m_capacity_bytes, "capacity only grows");
+        m_capacity_bytes = engine.CapacityBytes();
+    }
+
+    /** Work is in proportion to packets, writes and timers. */
+    void Events(const Engine& engine)
+    {
+        const double seconds = Seconds(m_now_ns);
+        double budget = 100 + 10 * static_cast<double>(m_scenario.link.changes.size());
+        for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
+        {
+            const bbrgym::Flow& spec = m_scenario.flows[flow];
+            double writes_bps = 0;
+            double bursts = 0;
+            if (const auto* cbr = std::get_if<Cbr>(&spec.app))
+            {
+                writes_bps = cbr->rate_bps;
+            }
+            else if (const auto* on_off = std::get_if<OnOff>(&spec.app))
+            {
+                writes_bps = on_off->rate_bps;
+                // Random ones may be shorter than their means for a while.
+                bursts = 50 + 10 * seconds / Seconds(on_off->on_ns + on_off->off_ns);
+            }
+            budget += 200 + 20 * m_flows[flow].sent_pkts + 10 * seconds + 2 * bursts + 2 * writes_bps * seconds / (8.0 * m_scenario.mss_bytes);
+        }
+        if (m_scenario.link.trace)
+        {
+            const auto& trace = *m_scenario.link.trace;
+            budget += static_cast<double>(trace.times_ns.size()) * (seconds * 1e9 / static_cast<double>(trace.period_ns) + 1);
+        }
+        Require(static_cast<double>(engine.EventCount()) <= budget, "events are within their budget", 0, static_cast<double>(engine.EventCount()), budget);
+    }
+
+    void Summary(const Engine& engine)
+    {
+        const std::vector<double> rows = SummaryOf(engine);
+        const bool is_warm = m_now_ns >= m_scenario.warmup_ns;
+        for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
+        {
+            const auto row = TableMemory::ReadRow<FlowSummary>(rows, flow);
+            const bbrgym::Flow& spec = m_scenario.flows[flow];
+            const bool is_measured = is_warm && m_now_ns >= spec.start_ns && spec.stop_ns > m_scenario.warmup_ns;
+            const bool is_touching = m_now_ns == spec.start_ns || spec.stop_ns == m_scenario.warmup_ns;
+            Require(is_touching || std::isnan(row.start_s) != is_measured, "a row is there when the window is", flow, row.start_s, Seconds(m_now_ns));
+            if (std::isnan(row.start_s))
+            {
+                continue;
+            }
+            const double always[] = {row.start_s, row.stop_s, row.goodput_mbps, row.throughput_mbps, row.fair_share_mbps,
+                                     row.sent_pkts, row.retransmitted_pkts, row.lost_pkts, row.marked_lost_pkts, row.rto_count};
+            for (const double value : always)
+            {
+                Require(std::isfinite(value) && value >= 0, "a measured row has numbers", flow, value, 0);
+            }
+            Require(row.stop_s >= row.start_s && row.stop_s <= Seconds(m_now_ns) + 1e-9, "a window is in the past", flow, row.start_s, row.stop_s);
+            Require(std::isnan(row.retransmit_rate) == (row.sent_pkts == 0), "a ratio of nothing is NaN", flow, row.retransmit_rate, row.sent_pkts);
+            Require(std::isnan(row.share) || (row.share >= 0 && row.share <= 1), "a share is one", flow, row.share, 1);
+            Require(std::isnan(row.rtt_mean_ms) == std::isnan(row.rtt_min_ms), "RTTs are there or not", flow, row.rtt_mean_ms, 0);
+        }
+        const auto* link_row = rows.data() + m_flows.size() * std::size(FLOW_SUMMARY_FIELDS);
+        LinkSummary link;
+        std::memcpy(static_cast<void*>(&link), link_row, sizeof(link));
+        Require(std::isnan(link.jain) || (link.jain > 0 && link.jain <= 1 + 1e-12), "Jain's index is above 0, at most 1");
+        Require(std::isnan(link.capacity_mbps) != is_warm || m_now_ns == m_scenario.warmup_ns, "the link is measured after warm-up");
+    }
+
+    const Scenario& m_scenario;
+    double m_packet_bytes;
+    std::vector<FlowTotal> m_flows;
+    int64_t m_now_ns = 0;
+    int64_t m_step_ns = 0;
+    uint64_t m_queued_pkts = 0;
+    double m_capacity_bytes = 0;
+};
+
+// ---- one scenario -----------------------------------------------------------------------------------------
+
+void
+ChangeBefore(std::size_t step, const Plan& plan, TableMemory& tables)
+{
+    if (plan.changes[step])
+    {
+        Draw draw(g_seed + step, "tunables");
+        ChangeTunables(draw, tables.tunables);
+    }
+}
+
+struct Counts
+{
+    uint64_t events = 0;
+    double packets = 0;
+};
+
+/** Laws after each step; then again from the middle. Returns the totals that every other way must reach. */
+Shown
+RunByLaw(std::shared_ptr<const Scenario> scenario, const Plan& plan, Counts& counts)
+{
+    TableMemory tables(scenario->flows.size());
+    auto simulation = std::make_unique<Simulation>(scenario, g_seed, tables.View());
+    Laws laws(*scenario);
+    std::optional<Snapshot> snapshot;
+    Shown first;
+    for (std::size_t step = 0; step < plan.steps_ns.size(); ++step)
+    {
+        if (step == plan.saved_before)
+        {
+            snapshot = simulation->Save();
+        }
+        ChangeBefore(step, plan, tables);
+        simulation->Advance(Seconds(plan.steps_ns[step]));
+        g_now_s = simulation->NowS();
+        laws.Check(simulation->GetEngine(), tables, plan.steps_ns[step]);
+        if (snapshot)
+        {
+            first.Add(tables, simulation->GetEngine());
+        }
+    }
+    counts.events += simulation->GetEngine().EventCount();
+    counts.packets += laws.SentPkts();
+    Shown totals;
+    totals.AddTotals(simulation->GetEngine());
+
+    if (g_seed % 2 == 0)
+    {
+        simulation = std::make_unique<Simulation>(scenario, g_seed + 1, tables.View()); // a stranger to that run
+    }
+    simulation->Restore(*snapshot);
+    snapshot.reset();
+    Shown again;
+    for (std::size_t step = plan.saved_before; step < plan.steps_ns.size(); ++step)
+    {
+        ChangeBefore(step, plan, tables);
+        simulation->Advance(Seconds(plan.steps_ns[step]));
+        again.Add(tables, simulation->GetEngine());
+    }
+    Require(again == first, "from a snapshot the same bytes come again");
+    return totals;
+}
+
+struct Rerun
+{
+    Shown totals;
+    uint64_t allocations;
+};
+
+/** Each step in two, on an engine that has a past. */
+Rerun
+RunInOtherSteps(Engine& engine, std::shared_ptr<const Scenario> scenario, const Plan& plan)
+{
+    TableMemory tables(scenario->flows.size());
+    engine.Reset(scenario, g_seed, tables.View());
+    Draw draw(g_seed, "splits");
+    const uint64_t before = g_allocations;
+    for (std::size_t step = 0; step < plan.steps_ns.size(); ++step)
+    {
+        ChangeBefore(step, plan, tables);
+        const auto part_ns = static_cast<int64_t>(draw.Between(0, static_cast<double>(plan.steps_ns[step])));
+        engine.Advance(Seconds(part_ns), tables.View());
+        engine.Advance(Seconds(plan.steps_ns[step] - part_ns), tables.View());
+    }
+    Rerun rerun{{}, g_allocations - before};
+    rerun.totals.AddTotals(engine);
+    return rerun;
+}
+
+} // namespace
+
+/** AddressSanitizer calls it for each allocation. */
+extern "C" void
+__sanitizer_malloc_hook(const volatile void*, std::size_t)
+{
+    ++g_allocations;
+}
+
+extern "C" void
+__sanitizer_free_hook(const volatile void*)
+{
+}
+
+int
+main(int argc, char** argv)
+{
+    if (argc != 3)
+    {
+        std::fprintf(stderr, "usage: %s FIRST_SEED SCENARIOS\n", argv[0]);
+        return 2;
+    }
+    const uint64_t first_seed = std::strtoull(argv[1], nullptr, 10);
+    const uint64_t scenarios = std::strtoull(argv[2], nullptr, 10);
+    std::signal(SIGALRM, OnHang);
+    Engine veteran;
+    Counts counts;
+    for (g_seed = first_seed; g_seed < first_seed + scenarios; ++g_seed)
+    {
+        alarm(HANG_S);
+        g_now_s = 0;
+        try
+        {
+            const auto scenario = std::make_shared<const Scenario>(DrawScenario(g_seed, MAX_PACKETS));
+            Draw draw(g_seed, "plan");
+            const Plan plan(*scenario, draw);
+            const Shown totals = RunByLaw(scenario, plan, counts);
+            const Rerun once = RunInOtherSteps(veteran, scenario, plan);
+            Require(once.totals == totals, "the size of the steps and the past change nothing");
+            const Rerun twice = RunInOtherSteps(veteran, scenario, plan);
+            Require(twice.totals == totals, "an engine forgets");
+            Require(twice.allocations == 0, "what it has run before needs no memory", 0, static_cast<double>(twice.allocations), 0);
+        }
+        catch (const std::exception& error)
+        {
+            Fail(std::string("no exception: ") + error.what());
+        }
+    }
+    std::printf("%" PRIu64 " scenarios, %.0f packets, %" PRIu64 " events: every law holds\n", scenarios, counts.packets, counts.events);
+    return 0;
+}

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "scenario.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+#include <set>
+
+namespace bbrgym
+{
+
+namespace
+{
+
+using Json = nlohmann::json;
+
+constexpr double INF = std::numeric_limits<double>::infinity();
+constexpr double MAX_S = 1e6;         // keeps every time far from the range of int64 nanoseconds
+constexpr double MAX_MBPS = 1e6;      // 1 Tbit/s
+constexpr double MIN_MBPS = 1e-3;     // 1 kbit/s
+constexpr double MIN_BURST_S = 1e-3;  // shorter ones would be all events and no packets
+constexpr double MAX_BYTES = 4e9;     // ns-3 counts queues in uint32
+constexpr double MAX_MSS_BYTES = 65000;
+constexpr double MIN_MSS_BYTES = 64;
+
+struct Range
+{
+    double low;
+    double high;
+    bool above_low = false; ///< low itself is not allowed
+};
+
+/** One JSON object of which every key must be asked for, and nothing else may be there. */
+class Object
+{
+  public:
+    Object(const Json& json, std::string path, std::initializer_list<const char*> keys)
+        : m_json(json),
+          m_path(std::move(path))
+    {
+        if (!json.is_object())
+        {
+            throw ScenarioError(m_path, std::string("is ") + json.type_name() + ", expected an object");
+        }
+        const std::set<std::string> known(keys.begin(), keys.end());
+        for (const auto& [key, value] : json.items())
+        {
+            if (!known.contains(key))
+            {
+                throw ScenarioError(Path(key), "unknown field, allowed are " + List(known));
+            }
+        }
+        for (const auto& key : known)
+        {
+            if (!json.contains(key))
+            {
+                throw ScenarioError(Path(key), "is missing");
+            }
+        }
+    }
+
+    const Json& operator[](const char* key) const { return m_json.at(key); }
+
+    bool IsNull(const char* key) const { return m_json.at(key).is_null(); }
+
+    std::string Path(const std::string& key) const { return m_path.empty() ? key : m_path + "." + key; }
+
+    double Number(const char* key, Range range) const
+    {
+        const Json& value = m_json.at(key);
+        if (!value.is_number())
+        {
+            throw ScenarioError(Path(key), "is " + value.dump() + ", expected a number");
+        }
+        const double number = value.get<double>();
+        const bool low_enough = number <= range.high;
+        const bool high_enough = range.above_low ? number > range.low : number >= range.low;
+        if (!std::isfinite(number) || !low_enough || !high_enough)
+        {
+            throw ScenarioError(Path(key),
+                                "is " + value.dump() + ", expected a number " + (range.above_low ? "> " : ">= ") +
+                                    Json(range.low).dump() +
+                                    (range.high == INF ? "" : " and <= " + Json(range.high).dump()));
+        }
+        return number;
+    }
+
+    int64_t TimeNs(const char* key, double ns_per_unit, bool above_0 = false) const
+    {
+        const double low = above_0 ? 1 / ns_per_unit : 0;
+        return std::llround(Number(key, {low, MAX_S * 1e9 / ns_per_unit}) * ns_per_unit);
+    }
+
+    uint64_t Count(const char* key, Range range) const
+    {
+        const double number = Number(key, range);
+        if (number != std::floor(number))
+        {
+            throw ScenarioError(Path(key), "is " + m_json.at(key).dump() + ", expected a whole number");
+        }
+        return static_cast<uint64_t>(number);
+    }
+
+    double RateBps(const char* key) const { return Number(key, {MIN_MBPS, MAX_MBPS}) * 1e6; }
+
+    double Probability(const char* key) const { return Number(key, {0, 1}); }
+
+    bool Flag(const char* key) const
+    {
+        if (!m_json.at(key).is_boolean())
+        {
+            throw ScenarioError(Path(key), "is " + m_json.at(key).dump() + ", expected true or false");
+        }
+        return m_json.at(key).get<bool>();
+    }
+
+    std::string Text(const char* key) const
+    {
+        if (!m_json.at(key).is_string() || m_json.at(key).get_ref<const std::string&>().empty())
+        {
+            throw ScenarioError(Path(key), "is " + m_json.at(key).dump() + ", expected a text");
+        }
+        return m_json.at(key).get<std::string>();
+    }
+
+    const Json& Array(const char* key) const
+    {
+        if (!m_json.at(key).is_array())
+        {
+            throw ScenarioError(Path(key), "is " + m_json.at(key).dump() + ", expected a list");
+        }
+        return m_json.at(key);
+    }
+
+    static std::string List(const std::set<std::string>& names)
+    {
+        std::string text;
+        for (const auto& name : names)
+        {
+            text += (text.empty() ? "" : ", ") + name;
+        }
+        return text;
+    }
+
+  private:
+    const Json& m_json;
+    std::string m_path;
+};
+
+/** The `kind` of an object whose other fields depend on it. */
+std::string
+Kind(const Json& json, const std::string& path, const std::set<std::string>& allowed)
+{
+    if (!json.is_object() || !json.contains("kind") || !json["kind"].is_string() ||
+        !allowed.contains(json["kind"].get<std::string>()))
+    {
+        const std::string is = json.is_object() && json.contains("kind") ? json["kind"].dump() : "missing";
+        throw ScenarioError(path + ".kind", "is " + is + ", expected one of " + Object::List(allowed));
+    }
+    return json["kind"].get<std::string>();
+}
+
+Queue
+ParseQueue(const Json& json, uint32_t packet_bytes)
+{
+    const Object object(json, "link.queue", {"kind", "size_bytes", "size_packets", "red", "codel"});
+    const std::string kind = Kind(json, "link.queue", {"droptail", "red", "codel"});
+    Queue queue;
+    if (object.IsNull("size_bytes") == object.IsNull("size_packets"))
+    {
+        throw ScenarioError("link.queue", "expected exactly one of size_bytes and size_packets");
+    }
+    if (!object.IsNull("size_bytes"))
+    {
+        queue.size_bytes = object.Count("size_bytes", {1, MAX_BYTES});
+    }
+    else
+    {
+        queue.size_packets = object.Count("size_packets", {1, std::floor(MAX_BYTES / packet_bytes)});
+    }
+    if (kind == "red")
+    {
+        const Object red(object["red"], "link.queue.red", {"min_bytes", "max_bytes", "max_probability"});
+        Red parsed;
+        parsed.min_bytes = red.Count("min_bytes", {1, MAX_BYTES});
+        parsed.max_bytes = red.Count("max_bytes", {static_cast<double>(parsed.min_bytes), MAX_BYTES, true});
+        parsed.max_probability = red.Number("max_probability", {0, 1, true});
+        queue.discipline = parsed;
+    }
+    else if (kind == "codel")
+    {
+        const Object codel(object["codel"], "link.queue.codel", {"target_ms", "interval_ms"});
+        queue.discipline = CoDel{codel.TimeNs("target_ms", 1e6, true), codel.TimeNs("interval_ms", 1e6, true)};
+    }
+    return queue;
+}
+
+Loss
+ParseLoss(const Json& json)
+{
+    const std::string kind = Kind(json, "link.loss", {"none", "bernoulli", "gilbert_elliott"});
+    if (kind == "gilbert_elliott")
+    {
+        const Object loss(json, "link.loss", {"kind", "good_to_bad", "bad_to_good", "loss_good", "loss_bad"});
+        return GilbertElliott{loss.Probability("good_to_bad"),
+                              loss.Probability("bad_to_good"),
+                              loss.Probability("loss_good"),
+                              loss.Probability("loss_bad")};
+    }
+    if (kind == "bernoulli")
+    {
+        return Bernoulli{Object(json, "link.loss", {"kind", "rate"}).Probability("rate")};
+    }
+    const Object none(json, "link.loss", {"kind"});
+    return Bernoulli{0};
+}
+
+Trace
+ParseTrace(const Json& json)
+{
+    const Object object(json, "link.trace", {"times_ms", "period_ms", "opportunity_bytes"});
+    Trace trace;
+    trace.period_ns = object.TimeNs("period_ms", 1e6, true);
+    trace.opportunity_bytes = object.Count("opportunity_bytes", {1, MAX_BYTES});
+    const Json& times = object.Array("times_ms");
+    if (times.empty())
+    {
+        throw ScenarioError("link.trace.times_ms", "is empty, expected at least one time");
+    }
+    trace.times_ns.reserve(times.size());
+    for (std::size_t i = 0; i < times.size(); ++i)
+    {
+        const double time_ns = times[i].is_number() ? times[i].get<double>() * 1e6 : -1;
+        const int64_t low_ns = trace.times_ns.empty() ? 0 : trace.times_ns.back();
+        if (!(time_ns >= static_cast<double>(low_ns) && time_ns <= static_cast<double>(trace.period_ns)))
+        {
+            throw ScenarioError("link.trace.times_ms[" + std::to_string(i) + "]",
+                                "is " + times[i].dump() +
+                                    ", expected a number, not below the one before and at most period_ms");
+        }
+        trace.times_ns.push_back(std::llround(time_ns));
+    }
+    return trace;
+}
+
+std::vector<LinkChange>
+ParseChanges(const Json& json, const Link& link)
+{
+    std::vector<LinkChange> changes;
+    for (std::size_t i = 0; i < json.size(); ++i)
+    {
+        const std::string path = "link.changes[" + std::to_string(i) + "]";
+        const Object object(json[i], path, {"at_s", "rate_mbps", "delay_ms", "loss_rate"});
+        LinkChange change;
+        change.at_ns = object.TimeNs("at_s", 1e9);
+        if (!changes.empty() && change.at_ns < changes.back().at_ns)
+        {
+            throw ScenarioError(path + ".at_s", "is " + object["at_s"].dump() + ", expected times in ascending order");
+        }
+        if (!object.IsNull("rate_mbps"))
+        {
+            if (link.trace)
+            {
+                throw ScenarioError(path + ".rate_mbps", "the link follows a trace, expected null");
+            }
+            change.rate_bps = object.RateBps("rate_mbps");
+        }
+        if (!object.IsNull("delay_ms"))
+        {
+            change.delay_ns = object.TimeNs("delay_ms", 1e6);
+        }
+        if (!object.IsNull("loss_rate"))
+        {
+            if (std::holds_alternative<GilbertElliott>(link.loss))
+            {
+                throw ScenarioError(path + ".loss_rate", "the link's loss is gilbert_elliott, expected null");
+            }
+            change.loss_rate = object.Probability("loss_rate");
+        }
+        changes.push_back(change);
+    }
+    return changes;
+}
+
+Link
+ParseLink(const Json& json, uint32_t packet_bytes)
+{
+    const Object object(json, "link", {"rate_mbps", "trace", "delay_ms", "queue", "loss", "changes"});
+    Link link;
+    if (object.IsNull("rate_mbps") == object.IsNull("trace"))
+    {
+        throw ScenarioError("link", "expected exactly one of rate_mbps and trace");
+    }
+    if (object.IsNull("trace"))
+    {
+        link.rate_bps = object.RateBps("rate_mbps");
+    }
+    else
+    {
+        link.trace = ParseTrace(object["trace"]);
+    }
+    link.delay_ns = object.TimeNs("delay_ms", 1e6);
+    link.queue = ParseQueue(object["queue"], packet_bytes);
+    link.loss = ParseLoss(object["loss"]);
+    link.changes = ParseChanges(object.Array("changes"), link);
+    return link;
+}
+
+App
+ParseApp(const Json& json, const std::string& path)
+{
+    const std::string kind = Kind(json, path, {"bulk", "cbr", "onoff"});
+    if (kind == "cbr")
+    {
+        return Cbr{Object(json, path, {"kind", "rate_mbps"}).RateBps("rate_mbps")};
+    }
+    if (kind == "onoff")
+    {
+        const Object app(json, path, {"kind", "rate_mbps", "on_s", "off_s", "random"});
+        return OnOff{app.RateBps("rate_mbps"),
+                     std::llround(app.Number("on_s", {MIN_BURST_S, MAX_S}) * 1e9),
+                     std::llround(app.Number("off_s", {MIN_BURST_S, MAX_S}) * 1e9),
+                     app.Flag("random")};
+    }
+    const Object bulk(json, path, {"kind"});
+    return Bulk{};
+}
+
+Flow
+ParseFlow(const Json& json, const std::string& path, const Scenario& scenario)
+{
+    const Object object(json, path, {"name", "cc", "role", "rtt_ms", "start_s", "stop_s", "app", "tunables"});
+    Flow flow;
+    flow.name = object.Text("name");
+    flow.cc = object.Text("cc");
+    const std::set<std::string> roles = {"learner", "fixed", "background"}; // no world treats them differently
+    if (!roles.contains(object.Text("role")))
+    {
+        throw ScenarioError(path + ".role", "is " + object["role"].dump() + ", expected one of " + Object::List(roles));
+    }
+    const double delay_ms = static_cast<double>(scenario.link.delay_ns) / 1e6;
+    flow.rtt_ns = std::llround(object.Number("rtt_ms", {delay_ms, MAX_S}) * 1e6);
+    flow.start_ns = object.TimeNs("start_s", 1e9);
+    flow.stop_ns = object.TimeNs("stop_s", 1e9);
+    if (flow.stop_ns <= flow.start_ns)
+    {
+        throw ScenarioError(path + ".stop_s", "is " + object["stop_s"].dump() + ", expected a number > start_s");
+    }
+    flow.app = ParseApp(object["app"], path + ".app");
+    const Json& tunables = object["tunables"];
+    if (!tunables.is_object())
+    {
+        throw ScenarioError(path + ".tunables", "is " + tunables.dump() + ", expected an object");
+    }
+    for (const auto& [name, value] : tunables.items())
+    {
+        if (!value.is_number())
+        {
+            throw ScenarioError(path + ".tunables." + name, "is " + value.dump() + ", expected a number");
+        }
+        flow.tunables[name] = value.get<double>();
+    }
+    return flow;
+}
+
+TcpStack
+ParseTcp(const Object& object)
+{
+    const std::set<std::string> stacks = {"linux", "ns3"};
+    const std::string stack = object.Text("tcp");
+    if (!stacks.contains(stack))
+    {
+        throw ScenarioError("tcp", "is " + object["tcp"].dump() + ", expected one of " + Object::List(stacks));
+    }
+    return stack == "ns3" ? TcpStack::NS3 : TcpStack::LINUX;
+}
+
+Json
+ParseJson(const std::string& text)
+{
+    try
+    {
+        return Json::parse(text);
+    }
+    catch (const Json::parse_error& error)
+    {
+        throw ScenarioError("", std::string("is not JSON: ") + error.what());
+    }
+}
+
+} // namespace
+
+Scenario
+ParseScenario(const std::string& text)
+{
+    const Json json = ParseJson(text);
+    const Object object(json, "", {"name", "duration_s", "warmup_s", "mss_bytes", "tcp", "link", "flows"});
+    Scenario scenario;
+    scenario.name = object.Text("name");
+    scenario.tcp = ParseTcp(object);
+    scenario.duration_ns = object.TimeNs("duration_s", 1e9, true);
+    scenario.warmup_ns = object.TimeNs("warmup_s", 1e9);
+    if (scenario.warmup_ns >= scenario.duration_ns)
+    {
+        throw ScenarioError("warmup_s", "is " + object["warmup_s"].dump() + ", expected a number < duration_s");
+    }
+    scenario.mss_bytes = static_cast<uint32_t>(object.Count("mss_bytes", {MIN_MSS_BYTES, MAX_MSS_BYTES}));
+    scenario.link = ParseLink(object["link"], scenario.mss_bytes + HEADER_BYTES);
+    const Json& flows = object.Array("flows");
+    if (flows.empty() || flows.size() > 10'000)
+    {
+        throw ScenarioError("flows", "has " + std::to_string(flows.size()) + " entries, expected 1 to 10000");
+    }
+    std::set<std::string> names;
+    for (std::size_t i = 0; i < flows.size(); ++i)
+    {
+        const std::string path = "flows[" + std::to_string(i) + "]";
+        scenario.flows.push_back(ParseFlow(flows[i], path, scenario));
+        if (!names.insert(scenario.flows.back().name).second)
+        {
+            throw ScenarioError(path + ".name", "is " + flows[i]["name"].dump() + " again, expected a name of its own");
+        }
+    }
+    return scenario;
+}
+
+} // namespace bbrgym
