@@ -79,12 +79,14 @@ class _Course:
         scenario: with the variant in its learner flows.
         learners: their indices.
         base_rtt_ms: theirs.
+        flows: how many there are in all.
         start: values and action of the setting that it starts with, once it has been started.
     """
 
     scenario: Scenario
     learners: NDArray[np.intp]
     base_rtt_ms: Table
+    flows: int
     start: tuple[Table, Action] | None = None
 
     @classmethod
@@ -94,11 +96,7 @@ class _Course:
         learners = np.array([i for i, flow in enumerate(flows) if flow.role == "learner"], np.intp)
         if not len(learners):
             raise ConfigError(f"scenario {scenario.name!r} has no flow with role learner: nothing would be controlled")
-        return cls(scenario, learners, np.array([flows[i].rtt_ms for i in learners]))
-
-    @property
-    def flows(self) -> int:
-        return len(self.scenario.resolved().flows)
+        return cls(scenario, learners, np.array([flows[i].rtt_ms for i in learners]), len(flows))
 
 
 class _Columns(Mapping[str, Table]):
@@ -186,14 +184,14 @@ class TuneBatch:
 
         Args:
             actions: [N, tunables].
-            begin: environments that begin a run instead; their actions are left aside, their rewards are 0.
+            begin: environments that begin a run instead; their actions are left aside, their rewards and terms are 0.
             seeds: of these runs.
         """
         mask = None
         if len(begin):
             mask = np.ones(self._n, np.bool_)
             mask[begin] = False
-        if self.worlds is None or not (self._is_running if mask is None else self._is_running | ~mask).all():
+        if self.worlds is None or not (self._is_running if mask is None else self._is_running[mask]).all():
             raise ResetNeeded("call reset() first: no run has begun, or it has ended")
         if np.shape(actions) != self._settings.shape:
             raise self.action.refusal(actions)
@@ -208,8 +206,9 @@ class TuneBatch:
         terms = self._reward.terms(self._interval(learners, np.abs(self._settings - previous)))
         rewards = self._reward.total(terms)
         if mask is not None:
+            has_begun = ~mask
             for numbers in (rewards, *terms.values()):
-                numbers[~mask] = 0.0
+                np.copyto(numbers, 0.0, where=has_begun)
         if self._options.render_mode is not None:
             self._remember(mask)
         view = self._view(learners, self._settings)
@@ -385,7 +384,7 @@ class TuneBatch:
             learners=_Columns(worlds.flow_fields, by_flow),
             flows=_Columns(worlds.flow_fields, worlds.flow_stats.T),
             base_rtt_ms=self._base_rtt_ms,
-            moved=moved.T,
+            moved=moved,
         )
 
     def _new_history(self, index: int) -> History:

@@ -33,7 +33,7 @@ class Interval:
         learners: measurements of the learner flows by field, [L, N].
         flows: measurements of all flows by field, [F, N]; NaN where an environment has no such flow.
         base_rtt_ms: propagation both ways, of the learner flows: [L, N].
-        moved: distance that each coordinate of the action moved, [tunables, N].
+        moved: distance that each coordinate of the action moved, [N, tunables].
     """
 
     learners: Mapping[str, Table]
@@ -69,11 +69,9 @@ def _sum(rows: NDArray[Any]) -> Table:
 
 def throughput(interval: Interval) -> Table:
     """Goodput against the fair share; nothing is paid where the link carries nothing."""
-    fair_share_mbps = interval.learners["fair_share_mbps"]
-    is_known = fair_share_mbps > 0.0
-    ratios = interval.learners["goodput_mbps"] / np.where(is_known, fair_share_mbps, 1.0)
-    mean = interval.mean(np.log2(np.maximum(ratios, 2.0**_FLOOR_LOG2)))
-    return np.where((is_known >= interval.is_active).all(axis=0), mean, 0.0)
+    goodput_mbps, fair_share_mbps = interval.learners["goodput_mbps"], interval.learners["fair_share_mbps"]
+    ratios = np.divide(goodput_mbps, fair_share_mbps, out=np.ones_like(goodput_mbps), where=fair_share_mbps > 0.0)
+    return interval.mean(np.log2(np.maximum(ratios, 2.0**_FLOOR_LOG2)))
 
 
 def delay(interval: Interval) -> Table:
@@ -100,7 +98,9 @@ def fairness(interval: Interval) -> Table:
 
 def change(interval: Interval) -> Table:
     """How far the controller moved its knobs."""
-    return 0.0 - _sum(interval.moved) / (2.0 * len(interval.moved))
+    moved = interval.moved.astype(np.float64)  # or numpy converts a part at a time, and sums it apart
+    mean: Table = np.add.reduce(moved, axis=-1) / moved.shape[-1]
+    return 0.0 - mean / 2.0
 
 
 @dataclass(frozen=True)

@@ -122,9 +122,11 @@ class TuneVectorEnv(VectorEnv[Observation, Action, NDArray[Any]]):
         if self._mode is AutoresetMode.SAME_STEP and step.truncated.any():
             ended = step.truncated
             observations, infos = self._restart_at_once(step)
-        infos |= _where(self._everywhere, self._batch.info())
+        infos |= _where(self._everywhere, self._batch.info(), is_blank=True)
         if not ended.all():
-            infos |= _where(self._everywhere if ended is self._nowhere else ~ended, {"reward_terms": step.terms})
+            is_paid = self._everywhere if ended is self._nowhere else ~ended
+            is_blank = self._mode is not AutoresetMode.SAME_STEP or is_paid is self._everywhere
+            infos |= _where(is_paid, {"reward_terms": step.terms}, is_blank)
         if self._mode is not AutoresetMode.SAME_STEP:
             self._has_ended = step.truncated.copy() if step.truncated.any() else self._nowhere
         return observations, step.rewards, self._nowhere.copy(), step.truncated, infos
@@ -207,14 +209,21 @@ class TuneVectorEnv(VectorEnv[Observation, Action, NDArray[Any]]):
         return seed
 
 
-def _where(mask: Flags, info: dict[str, Any], is_everywhere: bool | None = None) -> dict[str, Any]:
-    """The infos of the environments of the mask, and 0 or None for the others; the mask beside each, as `_name`."""
-    is_everywhere = bool(mask.all()) if is_everywhere is None else is_everywhere
+def _where(mask: Flags, info: dict[str, Any], is_blank: bool | None = None) -> dict[str, Any]:
+    """The infos of the environments of the mask, and 0 or None for the others; the mask beside each, as `_name`.
+
+    Args:
+        mask: [N].
+        info: of all.
+        is_blank: whether it is 0 or None already where the mask is False; looked up in the mask without.
+    """
+    if is_blank is None:
+        is_blank = bool(mask.all())
     infos: dict[str, Any] = {}
     for name, values in info.items():
         if isinstance(values, dict):
-            infos[name] = _where(mask, values, is_everywhere)
-        elif is_everywhere:
+            infos[name] = _where(mask, values, is_blank)
+        elif is_blank:
             infos[name] = values
         else:
             infos[name] = np.zeros_like(values) if values.dtype != object else np.full_like(values, None)

@@ -76,6 +76,21 @@ def test_a_larger_coordinate_is_no_smaller_a_value(space_and_action, data):
     assert mapping.to_values(higher)[name] >= mapping.to_values(action)[name]
 
 
+@pytest.mark.parametrize("n", [2, 9, 700])
+@pytest.mark.parametrize("variant", TUNED)
+def test_each_of_many_means_what_it_means_alone(variant, n):
+    mapping = TunablesAction(variant)
+    actions = np.random.default_rng(n).uniform(-1, 1, (n, len(mapping.names))).astype(np.float32)
+    values, settings = mapping.settle(actions)
+    again = mapping.actions(values)
+    assert again == pytest.approx(settings, abs=1e-5)
+    for i in range(min(n, 50)):
+        one, setting = mapping.settle(actions[i : i + 1])
+        assert one.tobytes() == values[i].tobytes() == mapping.values(actions[i]).tobytes()
+        assert setting.tobytes() == settings[i].tobytes()
+        assert mapping.actions(one).tobytes() == again[i].tobytes()
+
+
 @pytest.mark.parametrize("variant", TUNED)
 def test_the_ends_are_the_ranges_ends(variant):
     mapping = TunablesAction(variant)
