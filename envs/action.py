@@ -88,7 +88,7 @@ class TunablesAction:
             ConfigError: as values().
         """
         shape = np.shape(actions)
-        if shape[-1:] != self.space.shape or not np.all(np.abs(actions) <= 1.0):
+        if shape[-1:] != self.space.shape or not (np.abs(actions) <= 1.0).all():
             raise self.refusal(actions)
         part = np.asarray(actions, np.float64).reshape(-1, shape[-1]).T.take(self._order, axis=0)
         part += 1.0
@@ -101,7 +101,7 @@ class TunablesAction:
         if len(self._count):
             nth = np.maximum(np.ceil(part[whole] * self._count) - 1.0, 0.0)
             values[whole] = self._low[whole] + nth
-            settings[..., self._order[whole]] = ((2.0 * nth + 1.0) / self._count - 1.0).T.reshape(*shape[:-1], -1)
+            settings[..., self._order[whole]] = (nth * (2.0 / self._count) + (1.0 / self._count - 1.0)).T.reshape(*shape[:-1], -1)
         for i in self._bounded:
             low, high = self._least(i, values), self._high[i]
             is_log = i < log.stop

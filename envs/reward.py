@@ -92,8 +92,8 @@ def fairness(interval: Interval) -> Table:
     goodput = np.where(is_active, interval.flows["goodput_mbps"], 0.0)
     total, squares = _sum(goodput), _sum(goodput * goodput)
     is_known = interval.is_active.any(axis=0) & (squares > 0.0)
-    jain = total * total / np.where(is_known, _sum(is_active) * squares, 1.0)
-    return np.where(is_known, jain - 1.0, 0.0)
+    jain = np.divide(total * total, _sum(is_active) * squares, out=np.ones_like(total), where=is_known)
+    return jain - 1.0
 
 
 def change(interval: Interval) -> Table:
@@ -149,8 +149,8 @@ class Reward:
 
     def total(self, terms: Mapping[str, Table]) -> Table:
         """Their weighted sum: [N]."""
-        weighted = [self.weights[name] * values for name, values in terms.items()]
-        total = weighted[0]
-        for values in weighted[1:]:
-            total += values
+        total = np.zeros(len(next(iter(terms.values()))))
+        for name, values in terms.items():
+            if self.weights[name]:
+                total += self.weights[name] * values
         return total
