@@ -17,7 +17,7 @@ import os
 import platform
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import gymnasium
@@ -54,18 +54,22 @@ def main() -> None:
     print(f"{platform.processor() or platform.machine()}, {cores} cores, Python {platform.python_version()}")
     print(f"bbrgym {bbrgym.__version__}, {asked.envs} environments, {asked.flows} flows, {asked.variant}")
 
-    clock = Clock()
     vectors = {threads: make(asked, threads) for threads in sorted({1, cores})}
-    actions = np.random.default_rng(1).uniform(-1, 1, (16, *next(iter(vectors.values())).action_space.shape))
+    shape = (16, *next(iter(vectors.values())).action_space.shape)
+    actions = np.random.default_rng(1).uniform(-1, 1, shape).astype(np.float32)
     rounds: dict[int, list[dict[str, float]]] = {threads: [] for threads in vectors}
     for turn in range(asked.rounds + 1):
         for threads, envs in vectors.items():
-            taken = clock.time(envs, asked.steps, actions.astype(np.float32))
+            with Clock("engine") as clock:
+                taken = clock.time(envs, asked.steps, actions)
             if turn:  # the first one warms up
                 rounds[threads].append(taken)
-    for envs in vectors.values():
+    parts = {}
+    for threads, envs in vectors.items():
+        with Clock(*PARTS) as clock:  # apart: to look costs time too
+            parts[threads] = clock.time(envs, asked.steps, actions)
         envs.close()
-    report(asked.envs, rounds)
+    report(asked.envs, rounds, parts)
 
 
 def make(asked: argparse.Namespace, threads: int) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
@@ -94,14 +98,21 @@ def make(asked: argparse.Namespace, threads: int) -> gymnasium.vector.VectorEnv[
 
 
 class Clock:
-    """Adds up the time that the parts of a step take, those within a part not counted twice."""
+    """While it is open, adds up the time that parts of a step take, those within a part not counted twice."""
 
-    def __init__(self) -> None:
+    def __init__(self, *parts: str) -> None:
+        self._functions = [(part, owner, name, getattr(owner, name)) for part in parts for owner, name in PARTS[part]]
         self._taken_s: Counter[str] = Counter()
         self._within: list[float] = []
-        for part, functions in PARTS.items():
-            for owner, name in functions:
-                setattr(owner, name, self._timed(part, getattr(owner, name)))
+
+    def __enter__(self) -> Clock:
+        for part, owner, name, function in self._functions:
+            setattr(owner, name, self._timed(part, function))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for _, owner, name, function in self._functions:
+            setattr(owner, name, function)
 
     def _timed(self, part: str, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -120,34 +131,40 @@ class Clock:
 
     def time(self, envs: gymnasium.vector.VectorEnv[Any, Any, Any], steps: int, actions: Any) -> dict[str, float]:
         """Mean microseconds of a vector step by part, and in all."""
-        self._taken_s.clear()
         begin_s = time.perf_counter()
         for step in range(steps):
             envs.step(actions[step % len(actions)])
         all_s = time.perf_counter() - begin_s
-        taken_s = {part: self._taken_s[part] for part in PARTS}
-        taken_s |= {"rest": all_s - sum(taken_s.values()), "all": all_s}
+        taken_s = {**self._taken_s, "rest": all_s - sum(self._taken_s.values()), "all": all_s}
         return {part: seconds / steps * 1e6 for part, seconds in taken_s.items()}
 
 
-def report(num_envs: int, rounds: dict[int, list[dict[str, float]]]) -> None:
+def report(num_envs: int, rounds: dict[int, list[dict[str, float]]], parts: dict[int, dict[str, float]]) -> None:
     """The tables of what was taken, by threads."""
+
+    def row(name: str, values: Iterable[float], form: str) -> None:
+        print(f"{name:<20}" + "".join(f"{value:12{form}}" for value in values))
+
     medians = {
         threads: {part: float(np.median([taken[part] for taken in turns])) for part in turns[0]}
         for threads, turns in rounds.items()
     }
-    print(f"\n{'us of a vector step':<20}" + "".join(f"{f'{threads} threads':>12}" for threads in medians))
-    for part in [*PARTS, "rest", "all"]:
-        print(f"{part:<20}" + "".join(f"{taken[part]:12.0f}" for taken in medians.values()))
-    print(f"{'Python':<20}" + "".join(f"{1 - taken['engine'] / taken['all']:12.1%}" for taken in medians.values()))
-    print(f"{'steps/s':<20}" + "".join(f"{num_envs / taken['all'] * 1e6:12,.0f}" for taken in medians.values()))
+    print(f"\n{'median of rounds':<20}" + "".join(f"{f'{threads} threads':>12}" for threads in medians))
+    row("steps/s", (num_envs / taken["all"] * 1e6 for taken in medians.values()), ",.0f")
+    row("us of a vector step", (taken["all"] for taken in medians.values()), ".0f")
+    row("engine, us", (taken["engine"] for taken in medians.values()), ".0f")
+    row("Python, us", (taken["rest"] for taken in medians.values()), ".0f")
+    row("Python, part", (taken["rest"] / taken["all"] for taken in medians.values()), ".1%")
     one, many = min(medians), max(medians)
     if many > one:
-        for part in ("all", "engine"):
+        for part, name in {"all": "all", "engine": "its engine"}.items():
             ratios = [a[part] / b[part] for a, b in zip(rounds[one], rounds[many], strict=True)]
             print(
-                f"{many} threads against one, {part}: {np.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+                f"{many} threads against one, {name}: {np.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
             )
+    print("\none round more, us of its vector steps, with what it costs to look")
+    for part in [*PARTS, "rest", "all"]:
+        row(part, (taken.get(part, 0.0) for taken in parts.values()), ".0f")
 
 
 if __name__ == "__main__":

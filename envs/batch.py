@@ -99,22 +99,22 @@ class _Course:
         return cls(scenario, learners, np.array([flows[i].rtt_ms for i in learners]), len(flows))
 
 
-class _Columns(Mapping[str, Table]):
+class _Rows(Mapping[str, Table]):
     """Rows of an array by name."""
 
-    def __init__(self, names: Sequence[str], rows: Table) -> None:
-        self._names = names
+    def __init__(self, places: Mapping[str, int], rows: Table) -> None:
+        self._places = places
         self._rows = rows
 
     def __getitem__(self, name: str) -> Table:
-        row: Table = self._rows[self._names.index(name)]
+        row: Table = self._rows[self._places[name]]
         return row
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self._places)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._places)
 
 
 class TuneBatch:
@@ -159,6 +159,7 @@ class TuneBatch:
         self._rows = np.zeros((self._learners, num_envs), np.intp)  # of the flows, in flow_stats
         self._cells = np.zeros((num_envs, self._learners, tunables), np.intp)  # of their tunables, in all tunables
         self._found_for: Table | None = None
+        self._places: dict[str, int] = {}  # of the flows' fields
         self._histories: list[History | None] = [None] * num_envs
 
     # ---- runs --------------------------------------------------------------------------------------------------
@@ -359,6 +360,7 @@ class TuneBatch:
             isolation=self._options.isolation,
             timeout_s=self._options.timeout_s,
         )
+        self._places = {name: place for place, name in enumerate(self.worlds.flow_fields)}
 
     def _find_learners(self, envs: slice) -> None:
         """Where some environments' learner flows are in the worlds' arrays."""
@@ -381,8 +383,8 @@ class TuneBatch:
         worlds = self._worlds()
         by_flow = learners.reshape(len(learners), self._learners, self._n)
         return Interval(
-            learners=_Columns(worlds.flow_fields, by_flow),
-            flows=_Columns(worlds.flow_fields, worlds.flow_stats.T),
+            learners=_Rows(self._places, by_flow),
+            flows=_Rows(self._places, worlds.flow_stats.T),
             base_rtt_ms=self._base_rtt_ms,
             moved=moved,
         )

@@ -61,9 +61,9 @@ def _sum(rows: NDArray[Any]) -> Table:
     if len(rows) > _FEW:
         total: Table = np.add.accumulate(rows, axis=0, dtype=np.float64)[-1]
         return total
-    total = rows[0].astype(np.float64)
+    total = rows[0].astype(np.float64, copy=False)
     for row in rows[1:]:
-        total += row
+        total = total + row
     return total
 
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "thread_pool.hpp"
 
+#include <pthread.h>
+#include <sched.h>
+
 namespace bbrgym
 {
 
@@ -28,6 +31,7 @@ ThreadPool::~ThreadPool()
 void
 ThreadPool::ForEach(std::size_t count, const std::function<void(std::size_t)>& work)
 {
+    LeaveCoreToCaller();
     m_work = &work;
     m_count = count;
     m_next = 0;
@@ -45,6 +49,31 @@ ThreadPool::ForEach(std::size_t count, const std::function<void(std::size_t)>& w
     {
         std::rethrow_exception(m_error);
     }
+}
+
+/**
+ * Linux likes to wake a thread on its waker's core, even where another one idles, and moves it away only after
+ * milliseconds: later than a round ends. So the helpers may run anywhere else.
+ */
+void
+ThreadPool::LeaveCoreToCaller()
+{
+    const int core = m_helpers.empty() ? -1 : sched_getcpu();
+    if (core < 0 || core == m_callers_core)
+    {
+        return;
+    }
+    cpu_set_t others;
+    if (pthread_getaffinity_np(pthread_self(), sizeof others, &others) != 0 || CPU_COUNT(&others) < 2)
+    {
+        return;
+    }
+    CPU_CLR(core, &others);
+    for (std::thread& helper : m_helpers)
+    {
+        pthread_setaffinity_np(helper.native_handle(), sizeof others, &others); // if it cannot, all is as before
+    }
+    m_callers_core = core;
 }
 
 void

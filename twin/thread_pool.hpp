@@ -34,6 +34,7 @@ class ThreadPool
   private:
     void Serve();
     void TakePart();
+    void LeaveCoreToCaller();
 
     std::mutex m_mutex;
     std::condition_variable m_begin;
@@ -47,6 +48,7 @@ class ThreadPool
     std::size_t m_error_index = 0; ///< under m_mutex
     std::exception_ptr m_error;    ///< under m_mutex
     std::vector<std::thread> m_helpers;
+    int m_callers_core = -1; ///< where no helper runs; -1: not yet known
 };
 
 } // namespace bbrgym
