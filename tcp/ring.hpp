@@ -20,7 +20,6 @@ class Ring
   public:
     bool empty() const { return m_size == 0; }
     std::size_t size() const { return m_size; }
-    std::size_t capacity() const { return m_slots.size(); }
 
     T& operator[](std::size_t index) { return m_slots[(m_front + index) & (m_slots.size() - 1)]; }
     const T& operator[](std::size_t index) const { return m_slots[(m_front + index) & (m_slots.size() - 1)]; }

@@ -241,32 +241,46 @@ Scoreboard::Snapshot(Segment& segment, int64_t now_ns)
 void
 Scoreboard::MarkSacked(std::span<const SerialRange> blocks, int64_t now_ns, AckOutcome& outcome)
 {
-    for (const SerialRange& block : blocks)
+    for (std::size_t i = 0; i < blocks.size(); ++i)
     {
-        const uint64_t end = std::min(block.end, Next());
-        for (uint64_t serial = SkipKnown(std::max(block.begin, m_una)); serial < end; serial = SkipKnown(serial + 1))
+        const uint64_t end = std::min(blocks[i].end, Next());
+        uint64_t serial = std::max(blocks[i].begin, m_una);
+        // Nearly always a block is what it was, or has grown: then only what is new is looked at.
+        if (i < m_known_count && m_known_blocks[i].begin <= serial && serial < m_known_blocks[i].end)
         {
-            Segment& segment = Of(serial);
-            if (segment.sacked)
+            serial = m_known_blocks[i].end;
+        }
+        while (serial < end)
+        {
+            if (At(serial).sacked)
             {
+                serial = SkipKnown(serial);
                 continue;
             }
-            if (!segment.ever_retransmitted)
-            {
-                NoteOriginal(serial, outcome);
-                const int64_t rtt_ns = now_ns - segment.sent_ns;
-                outcome.oldest_rtt_ns = std::max(outcome.oldest_rtt_ns, rtt_ns);
-                outcome.rtt_ns = outcome.rtt_ns < 0 ? rtt_ns : std::min(outcome.rtt_ns, rtt_ns);
-            }
-            Delivered(serial, now_ns);
-            segment.sacked = true;
-            ++m_sacked_out;
-            m_sacked_until = std::max(m_sacked_until, serial + 1);
-            outcome.data_sacked = true;
+            NoteSacked(serial, now_ns, outcome);
+            ++serial;
         }
     }
     m_known_count = blocks.size();
     std::ranges::copy(blocks, m_known_blocks.begin());
+}
+
+void
+Scoreboard::NoteSacked(uint64_t serial, int64_t now_ns, AckOutcome& outcome)
+{
+    Segment& segment = Of(serial);
+    if (!segment.ever_retransmitted)
+    {
+        NoteOriginal(serial, outcome);
+        const int64_t rtt_ns = now_ns - segment.sent_ns;
+        outcome.oldest_rtt_ns = std::max(outcome.oldest_rtt_ns, rtt_ns);
+        outcome.rtt_ns = outcome.rtt_ns < 0 ? rtt_ns : std::min(outcome.rtt_ns, rtt_ns);
+    }
+    Delivered(serial, now_ns);
+    segment.sacked = true;
+    ++m_sacked_out;
+    m_sacked_until = std::max(m_sacked_until, serial + 1);
+    outcome.data_sacked = true;
 }
 
 void
@@ -366,24 +380,18 @@ Scoreboard::MarkLost(uint64_t serial)
     m_retransmit_hint = std::min(m_retransmit_hint, serial);
 }
 
-/** Jumps over what the previous ACK's blocks covered: those segments are marked already. */
+/** Past a SACKed segment, and past all of the block that the previous ACK named it in. */
 uint64_t
 Scoreboard::SkipKnown(uint64_t serial) const
 {
-    bool moved = true;
-    while (moved)
+    for (std::size_t i = 0; i < m_known_count; ++i)
     {
-        moved = false;
-        for (std::size_t i = 0; i < m_known_count; ++i)
+        if (m_known_blocks[i].begin <= serial && serial < m_known_blocks[i].end)
         {
-            if (m_known_blocks[i].begin <= serial && serial < m_known_blocks[i].end)
-            {
-                serial = m_known_blocks[i].end;
-                moved = true;
-            }
+            return m_known_blocks[i].end;
         }
     }
-    return serial;
+    return serial + 1;
 }
 
 /** RFC 8985, 6.2 step 4, as Linux has it (tcp_rack_reo_wnd), without its widening by DSACK. */

@@ -160,6 +160,7 @@ class Scoreboard
     Segment& Of(uint64_t serial) { return m_segments[serial - m_una]; }
     void Snapshot(Segment& segment, int64_t now_ns);
     void MarkSacked(std::span<const SerialRange> blocks, int64_t now_ns, AckOutcome& outcome);
+    void NoteSacked(uint64_t serial, int64_t now_ns, AckOutcome& outcome);
     void RemoveAcknowledged(uint64_t una, int64_t now_ns, AckOutcome& outcome);
     void NoteOriginal(uint64_t serial, AckOutcome& outcome);
     void Delivered(uint64_t serial, int64_t now_ns);

@@ -46,7 +46,10 @@ class Metric:
 
     def text(self, value: float, sign: str = "") -> str:
         """A value, or with sign ``+`` a difference, as shown."""
-        return "-" if math.isnan(value) else f"{value * self.factor:{sign}.{self.digits}f}"
+        if math.isnan(value):
+            return "-"
+        shown = round(value * self.factor, self.digits) + 0.0  # no -0.0
+        return f"{shown:{sign}.{self.digits}f}"
 
 
 SHARE = Metric("share", "share,\nworst flow", 1.0, 3, absolute=0.05)

@@ -121,7 +121,8 @@ def difference_table(summary: pl.DataFrame, reference: str, other: str) -> Table
     """A row per variant: ``other`` less ``reference``, and what is beyond the tolerances."""
     rows = list(differences(summary, reference, other))
     agreeing = sum(all(cell.agrees for cell in cells) for _, cells in rows)
-    table = _table(f"{other} less {reference}: {agreeing} of {len(rows)} variants within the tolerances")
+    chance = "; of one seed, so chance is part of it" if summary["seed"].n_unique() == 1 else ""
+    table = _table(f"{other} less {reference}: {agreeing} of {len(rows)} variants within the tolerances{chance}")
     table.add_column("variant\n\n")
     for metric in METRICS:
         table.add_column(f"{metric.heading}\n{metric.tolerance_text()}", justify="right")

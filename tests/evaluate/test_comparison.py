@@ -67,3 +67,9 @@ def test_a_share_that_one_world_lacks_is_no_agreement() -> None:
     ((_, cells),) = differences(table, "a", "b")
     assert cells[0].flow == "y"
     assert not cells[0].agrees
+
+
+def test_a_difference_too_small_to_show_has_no_minus() -> None:
+    assert METRIC["utilisation"].text(-1e-6, "+") == "+0.0"
+    assert METRIC["utilisation"].text(-0.02, "+") == "-2.0"
+    assert METRIC["utilisation"].text(NAN, "+") == "-"

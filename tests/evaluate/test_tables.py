@@ -84,6 +84,9 @@ def test_worlds_have_rows_of_their_own_and_their_difference_is_shown() -> None:
     assert [line.split()[:2] for line in text.splitlines()[6:9]] == [["bbr", "a"], ["b", "1.00"], []]
     assert "b less a: 0 of 1 variants within the tolerances" in text
     assert "-0.100 !" in text
+    assert "chance" not in text
+    of_one = " ".join(summary_text(two_worlds().filter(pl.col("seed") == 1)).split())  # the title may take two lines
+    assert "of one seed, so chance is part of it" in of_one
     assert "share" not in summary_text(two_worlds().filter(pl.col("world") == "a"))
 
 

@@ -250,7 +250,7 @@ class Laws
         total.dropped_pkts += stats.dropped_pkts;
         total.departed_bytes += std::round(stats.throughput_mbps * bytes_of_mbps);
         total.is_established |= stats.cwnd_pkts > 0;
-        if (stats.sent_pkts > 0)
+        if (stats.sent_pkts > 0 || stats.delivered_pkts > 0) // ACKs put timers off while a smaller window drains
         {
             total.silent_since_ns = m_now_ns;
         }
@@ -312,7 +312,7 @@ class Laws
         m_queued_pkts += census.queued_pkts;
     }
 
-    /** With work left a sender is never silent for longer than its timers and its pace allow. */
+    /** With work left and no answers a sender is never silent for longer than its timers allow. */
     void Silence(std::size_t flow, const Engine& engine)
     {
         const FlowTotal& total = m_flows[flow];

@@ -10,16 +10,18 @@ purpose, and is tested here as well:
 
 from __future__ import annotations
 
+import os
+import random
 from typing import Any
 
 import numpy as np
 import pytest
+from random_scenarios import VARIANTS, random_scenario, random_value
 from twin_harness import FLOW_STATS, LINK_STATS, LINK_SUMMARY, TUNABLES, Mapping, Simulation, Summary, flow, scenario
 
 import bbrgym
 from bbrgym import _ns3, _twin
 
-VARIANTS = [name for name, variant in bbrgym.VARIANTS.items() if variant.algorithm != "ns-3"]
 ACKS = 20_000
 MAX_ACKS = 10**6
 
@@ -188,6 +190,23 @@ def test_tunables_that_change_on_the_way() -> None:
     }
     assert {name for values in changes.values() for name in values} <= set(TUNABLES)
     assert_equal(like_ns3(flow("a", cc="bbr-mix"), flow("b", rtt_ms=80.0)), changes=changes)
+
+
+# ---- anything at all --------------------------------------------------------------------------------------
+
+RANDOM_SCENARIOS = int(os.environ.get("BBRGYM_TRACE_SCENARIOS", "40"))
+
+
+@pytest.mark.parametrize("seed", range(RANDOM_SCENARIOS))
+def test_random_scenarios(seed: int) -> None:
+    """Tunables change on the way; BBRGYM_TRACE_SCENARIOS=1000 asks for as many."""
+    mapping = random_scenario(seed)
+    draw = random.Random(seed)
+    step_s = mapping["duration_s"] / draw.choice([7, 40, 200])
+    preset = bbrgym.VARIANTS[mapping["flows"][0]["cc"]].preset
+    changes = {step: {draw.choice(list(preset)): 0.0} for step in (2, 5) if preset}
+    changes = {step: {name: random_value(draw, name) for name in names} for step, names in changes.items()}
+    assert_equal(mapping, seed, step_s, changes)
 
 
 # ---- what differs on purpose ------------------------------------------------------------------------------

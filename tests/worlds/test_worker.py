@@ -245,16 +245,17 @@ def test_32_worlds_at_once(short_scenario):
     assert workers() == []
 
 
-def test_each_thread_drives_its_world(short_scenario):
+@pytest.mark.parametrize("name", ["ns3", "twin"])
+def test_each_thread_drives_its_world(short_scenario, name):
     shown = {}
 
-    def drive(name):
-        with bbrgym.make_world("ns3", short_scenario, seed=6) as world:
+    def drive(index):
+        with bbrgym.make_world(name, short_scenario, seed=6) as world:
             while not world.done:
                 world.advance(0.1)
-            shown[name] = world.summary()[0].tobytes()
+            shown[index] = world.summary()[0].tobytes()
 
-    threads = [threading.Thread(target=drive, args=(name,)) for name in range(4)]
+    threads = [threading.Thread(target=drive, args=(index,)) for index in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -263,8 +264,9 @@ def test_each_thread_drives_its_world(short_scenario):
     assert len(set(shown.values())) == 1
 
 
-def test_a_fork_neither_uses_nor_ends_the_owners_world(short_scenario):
-    with bbrgym.make_world("ns3", short_scenario) as world:
+@pytest.mark.parametrize("name", ["ns3", "twin"])
+def test_a_fork_neither_uses_nor_ends_the_owners_world(short_scenario, name):
+    with bbrgym.make_world(name, short_scenario) as world:
         pid = os.fork()
         if pid == 0:
             code = 1

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Random scenarios that both worlds run alike: without RED's draws, without a flow's end before the run's."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import bbrgym
+
+Mapping = dict[str, Any]
+
+VARIANTS = [name for name, variant in bbrgym.VARIANTS.items() if variant.algorithm != "ns-3"]
+
+
+class _Draw(random.Random):
+    def log(self, low: float, high: float) -> float:
+        """Spread evenly over magnitudes; to a thousandth."""
+        return round(math.exp(self.uniform(math.log(low), math.log(high))), 3)
+
+    def chance(self, probability: float) -> bool:
+        return self.random() < probability
+
+
+def random_scenario(seed: int) -> Mapping:
+    """Up to five flows, 0.2 to 60 Mbit/s, RTTs of 1 to 500 ms, 1 to 15 s."""
+    draw = _Draw(seed)
+    rtts_ms = [draw.log(1, 500) for _ in range(draw.choice([1, 1, 2, 2, 3, 5]))]
+    duration_s = draw.log(1, 15)
+    mss_bytes = draw.choice([1448, 1448, 500, 200, 8960])
+    link: Mapping = {
+        "delay_ms": round(min(rtts_ms) / 2 * draw.random(), 3),
+        "queue": _queue(draw, mss_bytes + 40),
+        "loss": _loss(draw),
+    }
+    is_trace = draw.chance(0.15)
+    if is_trace:
+        link["trace"] = _trace(draw, mss_bytes + 40)
+    else:
+        link["rate_mbps"] = draw.log(0.2, 60)
+    link["changes"] = _changes(draw, duration_s, is_trace, link["loss"]["kind"] == "gilbert_elliott")
+    return {
+        "name": f"random-{seed}",
+        "duration_s": duration_s,
+        "mss_bytes": mss_bytes,
+        "tcp": "ns3",
+        "link": link,
+        "flows": [_flow(draw, f"flow-{i}", rtt_ms, duration_s) for i, rtt_ms in enumerate(rtts_ms)],
+    }
+
+
+def _queue(draw: _Draw, packet_bytes: int) -> Mapping:
+    queue: Mapping = {"kind": draw.choice(["droptail", "droptail", "codel"])}
+    if draw.chance(0.5):
+        queue["size_packets"] = int(draw.log(1, 500))
+    else:
+        queue["size_bytes"] = int(draw.log(packet_bytes, 1e6))
+    if queue["kind"] == "codel" and draw.chance(0.5):
+        queue["codel"] = {"target_ms": draw.log(0.5, 50), "interval_ms": draw.log(51, 500)}
+    return queue
+
+
+def _loss(draw: _Draw) -> Mapping:
+    kind = draw.choices(["none", "bernoulli", "gilbert_elliott"], [0.55, 0.3, 0.15])[0]
+    if kind == "bernoulli":
+        return {"kind": kind, "rate": draw.log(0.001, 0.5)}
+    if kind == "gilbert_elliott":
+        chances = {"good_to_bad": 0.05, "bad_to_good": 1.0, "loss_good": 0.02, "loss_bad": 0.9}
+        return {"kind": kind, **{name: draw.uniform(0, most) for name, most in chances.items()}}
+    return {"kind": kind}
+
+
+def _trace(draw: _Draw, packet_bytes: int) -> Mapping:
+    period_ms = int(draw.log(5, 2000))
+    times_ms = [
+        draw.choice([period_ms * draw.random(), draw.randrange(period_ms + 1)]) for _ in range(draw.randint(1, 99))
+    ]
+    opportunity_bytes = draw.choice([1500, packet_bytes, 300, 5000])
+    return {"times_ms": sorted(times_ms), "period_ms": period_ms, "opportunity_bytes": opportunity_bytes}
+
+
+def _changes(draw: _Draw, duration_s: float, is_trace: bool, has_states: bool) -> list[Mapping]:
+    changes = []
+    for at_s in sorted(duration_s * draw.random() for _ in range(draw.choice([0, 0, 0, 1, 3, 6]))):
+        change = {}
+        if not is_trace and draw.chance(0.6):
+            change["rate_mbps"] = draw.log(0.2, 60)
+        if draw.chance(0.5):
+            change["delay_ms"] = draw.log(0.1, 100)
+        if not has_states and draw.chance(0.4):
+            change["loss_rate"] = 0.2 * draw.random()
+        if change:
+            changes.append({"at_s": at_s, **change})
+    return changes
+
+
+def _flow(draw: _Draw, name: str, rtt_ms: float, duration_s: float) -> Mapping:
+    cc = draw.choice(VARIANTS)
+    flow: Mapping = {"name": name, "cc": cc, "rtt_ms": rtt_ms, "tunables": {}}
+    kind = draw.choices(["bulk", "cbr", "onoff"], [0.65, 0.15, 0.2])[0]
+    if kind != "bulk":
+        flow["app"] = {"kind": kind, "rate_mbps": draw.log(0.05, 40)}
+    if kind == "onoff":
+        flow["app"] |= {"on_s": draw.log(0.01, 2), "off_s": draw.log(0.01, 2), "random": draw.chance(0.5)}
+    if draw.chance(0.4):
+        flow["start_s"] = 0.7 * duration_s * draw.random()
+    for tunable in bbrgym.VARIANTS[cc].preset:
+        if draw.chance(0.2):
+            flow["tunables"][tunable] = random_value(draw, tunable)
+    return flow
+
+
+def random_value(draw: random.Random, tunable: str) -> float:
+    """Any value that a tunable may have."""
+    declared = bbrgym.TUNABLES[tunable]
+    value = draw.uniform(declared.low, declared.high)
+    return float(round(value)) if declared.unit in ("count", "mode", "switch") else value
