@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime
 import os
 import platform
+import time
 from pathlib import Path
 
 import bbrgym
@@ -18,6 +19,31 @@ def measured_on() -> str:
         f"({len(os.sched_getaffinity(0))} cores), {platform.system()} {platform.machine()}, "
         f"Python {platform.python_version()}"
     )
+
+
+class Bystanders:
+    """What other processes of the machine used since this was made: a figure taken beside a busy one says so."""
+
+    def __init__(self) -> None:
+        self._began_s = time.monotonic()
+        self._busy_s = _machine_busy_s() - _own_s()
+
+    def phrase(self) -> str:
+        """Their mean use in cores."""
+        used_s = _machine_busy_s() - _own_s() - self._busy_s
+        elapsed_s = max(time.monotonic() - self._began_s, 1e-9)
+        return f"other processes used {max(used_s, 0.0) / elapsed_s:.2f} cores meanwhile"
+
+
+def _machine_busy_s() -> float:
+    user, nice, system = Path("/proc/stat").read_text(encoding="ascii").split(maxsplit=4)[1:4]
+    return (int(user) + int(nice) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def _own_s() -> float:
+    """Of this process and of its children that have ended."""
+    taken = os.times()
+    return taken.user + taken.system + taken.children_user + taken.children_system
 
 
 def processor() -> str:

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from report import measured_on, replace_section
+from report import Bystanders, measured_on, replace_section
 from rich.console import Console
 from rich.progress import track
 
@@ -60,8 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         title, measure = SECTIONS[name]
         command = f"python benchmarks/twin_speed.py {name} --runs {options.runs}"
         command += "" if options.world == "twin" else f" --world {options.world}"
+        bystanders = Bystanders()
         body = measure(options)
-        section = "\n".join([f"## {title}", "", f"`{command}`, {measured_on()}.", "", *body]) + "\n"
+        section = (
+            "\n".join([f"## {title}", "", f"`{command}`, {measured_on()}; {bystanders.phrase()}.", "", *body]) + "\n"
+        )
         Console(soft_wrap=True, markup=False, highlight=False).print(section)
         if options.write is not None:
             replace_section(options.write, f"twin-speed {name}", section)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,14 +16,22 @@ from matplotlib.figure import Figure
 from bbrgym.records import flow_groups, per_run, write_atomically
 from bbrgym.tables import Interval, goodput_columns, interval, title_of, worlds_of
 
+LineStyle = dict[str, Any]  # of Axes.plot
+
 MAX_LINES = 8  # more flows than this are shown as the mean of each group
 SMOOTHING_S = 1.0
 DPI = 130
 # Okabe and Ito's colours, which the colour-blind can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
 NEUTRAL = "#7F7F7F"
-# Worlds side by side: the first as in a figure of its own, the others dashed or pale.
-LINE_STYLES = ("-", "--", ":", "-.")
+# Worlds side by side: the first one's line is broad and pale, so that the others can be seen where they lie on it.
+ONE_LINE: LineStyle = {"linewidth": 1.2}
+LINES: tuple[LineStyle, ...] = (
+    {"linewidth": 4.0, "alpha": 0.35},
+    {"linewidth": 1.0},
+    {"linewidth": 1.2, "linestyle": "--"},
+    {"linewidth": 1.2, "linestyle": ":"},
+)
 OPACITIES = (1.0, 0.45, 0.25, 0.15)
 
 
@@ -116,19 +125,18 @@ def _panels(timeseries: pl.DataFrame, what: str) -> tuple[Figure, dict[str, Axes
     return figure, panels
 
 
-def _by_world(table: pl.DataFrame) -> list[tuple[str, str, str]]:
+def _by_world(table: pl.DataFrame) -> list[tuple[str, LineStyle, str]]:
     """Each world with its style of lines and what a label says of it."""
     worlds = worlds_of(table)
-    return [
-        (world, LINE_STYLES[index % len(LINE_STYLES)], f", {world}" if len(worlds) > 1 else "")
-        for index, world in enumerate(worlds)
-    ]
+    if len(worlds) == 1:
+        return [(worlds[0], ONE_LINE, "")]
+    return [(world, LINES[index % len(LINES)], f", {world}") for index, world in enumerate(worlds)]
 
 
-def _line(panel: Axes, time_s: pl.Series, values: pl.Series, colour: str, label: str, style: str) -> None:
+def _line(panel: Axes, time_s: pl.Series, values: pl.Series, colour: str, label: str, style: LineStyle) -> None:
     step_s = time_s[1] - time_s[0] if len(time_s) > 1 else SMOOTHING_S
     width = max(1, round(SMOOTHING_S / step_s))
-    panel.plot(time_s, values.rolling_mean(width, min_samples=1), style, color=colour, label=label, linewidth=1.2)
+    panel.plot(time_s, values.rolling_mean(width, min_samples=1), color=colour, label=label, **style)
 
 
 def _bars(
