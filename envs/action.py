@@ -101,7 +101,8 @@ class TunablesAction:
         if len(self._count):
             nth = np.maximum(np.ceil(part[whole] * self._count) - 1.0, 0.0)
             values[whole] = self._low[whole] + nth
-            settings[..., self._order[whole]] = (nth * (2.0 / self._count) + (1.0 / self._count - 1.0)).T.reshape(*shape[:-1], -1)
+            middle = nth * (2.0 / self._count) + (1.0 / self._count - 1.0)
+            settings[..., self._order[whole]] = middle.T.reshape(*shape[:-1], -1)
         for i in self._bounded:
             low, high = self._least(i, values), self._high[i]
             is_log = i < log.stop
