@@ -47,13 +47,14 @@ class Interval:
         return self.learners["active"] > 0.0
 
     @cached_property
-    def weights(self) -> Table:
-        """Of the learner flows in a mean over the active ones: [L, N]."""
-        return self.is_active / np.maximum(_sum(self.is_active), 1.0)
+    def active_count(self) -> Table:
+        """How many learner flows count, at least 1: [N]."""
+        count: Table = np.maximum(_sum(self.is_active), 1.0)
+        return count
 
     def mean(self, values: Table) -> Table:
-        """Over the active learner flows, 0 without one: [L, N] -> [N]."""
-        return _sum(values * self.weights)
+        """Over the active learner flows, 0 without one: [L, N] -> [N]. Divided last: never beyond its values' range."""
+        return _sum(values * self.is_active) / self.active_count
 
 
 def _sum(rows: NDArray[Any]) -> Table:

@@ -59,6 +59,11 @@ def test_delay():
     assert term("delay", [1.0], rtt=[1e6]) == -6.0
 
 
+@pytest.mark.parametrize("flows", [1, 3, 5, 7])
+def test_a_mean_of_floors_is_the_floor(flows):
+    assert term("throughput", [0.0] * flows) == -6.0
+
+
 def test_loss():
     assert term("loss", [1.0], dropped=0.0) == 0.0
     assert term("loss", [1.0], dropped=25.0) == -0.25
