@@ -16,6 +16,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
+from bbrgym.distribution import is_distribution, load_distribution
 from bbrgym.envs.action import Action, TunablesAction
 from bbrgym.envs.observation import Observation, SenderObservation, Stack
 from bbrgym.envs.render import History
@@ -281,7 +282,8 @@ class TuneBatch:
         if is_sequence(scenario) and len(several) != self._n:
             raise ConfigError(f"scenario: {len(several)} for {self._n} environments, allowed are one or one for each")
         given: list[_Course | Draw] = []
-        for one in several:
+        for source in several:
+            one = load_distribution(source) if is_distribution(source) else source
             course = self._course(one(_DRAW_WHEN_MADE) if callable(one) else one)
             given.append(one if callable(one) else course)
         return given if len(given) == self._n else given * self._n
