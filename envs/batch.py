@@ -16,6 +16,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
+from bbrgym.distribution import is_distribution, load_distribution
 from bbrgym.envs.action import Action, TunablesAction
 from bbrgym.envs.observation import Observation, SenderObservation, Stack, View
 from bbrgym.envs.render import History
@@ -260,8 +261,10 @@ class TuneBatch:
         several: list[Any] = list(scenario) if is_sequence(scenario) else [scenario]
         if is_sequence(scenario) and len(several) != self._n:
             raise ConfigError(f"scenario: {len(several)} for {self._n} environments, allowed are one or one for each")
-        variant = self._options.variant
-        given: list[Course | Draw] = [one if callable(one) else Course.of(one, variant) for one in several]
+        given: list[Course | Draw] = []
+        for source in several:
+            one = load_distribution(source) if is_distribution(source) else source
+            given.append(one if callable(one) else Course.of(one, self._options.variant))
         return given if len(given) == self._n else given * self._n
 
     def _needs(self, given: Sequence[Course | Draw]) -> list[tuple[str, int]]:

@@ -62,9 +62,9 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
 
     ## Arguments
     * `world`: name of the world, `ns3`.
-    * `scenario`: a name, a path, a mapping or a Scenario; or a function that draws one of these from a run's seed,
-      called once at each reset (and with seed 0 when the environment is made, unless it has an attribute
-      `max_learners`).
+    * `scenario`: a name, a path, a mapping or a Scenario; or the same of a distribution (`bbrgym.distribution`), or
+      any function that draws one of these from a run's seed, called once at each reset (and with seed 0 when the
+      environment is made, unless it has an attribute `max_learners`).
     * `variant`: what the learner flows run.
     * `tunables`: names of those to set; all of the variant without.
     * `control_interval_s`: simulated seconds of a step.

@@ -331,9 +331,9 @@ def test_a_wrong_action_is_refused_but_not_one_that_is_left_aside(make, bad):
         ({"scenario": [scenario()]}, "scenario: 1 for 2 environments, allowed are one or one for each"),
         (
             {"scenario": [scenario(), "steady"], "max_learners": 1},
-            "'with-1' has up to 2 .* at most 1: .*max_learners=2",
+            r"'with-1' has up to 2 .* at most 1: .*max_learners=2",
         ),
-        ({"scenario": [Crowds(), scenario()], "max_learners": 3}, "Crowds .* has up to 4 flows .* at most 3"),
+        ({"scenario": [Crowds(), scenario()], "max_learners": 3}, r"Crowds .* has up to 4 flows .* at most 3"),
         ({"max_learners": 0}, "max_learners: 0, allowed are whole numbers from 1"),
         ({"max_learners": 2.0}, "max_learners: 2.0, allowed are whole numbers from 1"),
         ({"view": "all"}, "view: 'all', allowed are each and pooled"),
@@ -388,7 +388,7 @@ def test_wrong_resets(make, arguments, text):
 
 def test_a_drawn_scenario_with_more_learners_is_refused(make):
     envs = make(1, scenario=lambda seed: scenario() if seed == 3 else "steady")
-    with pytest.raises(bbrgym.ConfigError, match="'with-1' has up to 2 flows with role learner, .* at most 1"):
+    with pytest.raises(bbrgym.ConfigError, match=r"'with-1' has up to 2 flows with role learner, .* at most 1"):
         envs.reset(seed=3)
 
 
