@@ -12,16 +12,15 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bbrgym.envs.action import Action
+from bbrgym.envs.sums import add_rows
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.worlds import Table
 
-_FEW = 16  # rows, from which on a loop over them is slower
 _FLOOR_LOG2 = -6.0  # nothing delivered counts as 1/64 of the fair share; an RTT of 64 times the base as the worst
 
 
@@ -49,23 +48,12 @@ class Interval:
     @cached_property
     def active_count(self) -> Table:
         """How many learner flows count, at least 1: [N]."""
-        count: Table = np.maximum(_sum(self.is_active), 1.0)
+        count: Table = np.maximum(add_rows(self.is_active), 1.0)
         return count
 
     def mean(self, values: Table) -> Table:
         """Over the active learner flows, 0 without one: [L, N] -> [N]. Divided last: never beyond its values' range."""
-        return _sum(values * self.is_active) / self.active_count
-
-
-def _sum(rows: NDArray[Any]) -> Table:
-    """One row after the other: the same to the bit whatever stands beside it, or behind it as zeros."""
-    if len(rows) > _FEW:
-        total: Table = np.add.accumulate(rows, axis=0, dtype=np.float64)[-1]
-        return total
-    total = rows[0].astype(np.float64, copy=False)
-    for row in rows[1:]:
-        total = total + row
-    return total
+        return add_rows(values * self.is_active) / self.active_count
 
 
 def throughput(interval: Interval) -> Table:
@@ -91,9 +79,9 @@ def fairness(interval: Interval) -> Table:
     """Jain's index of all active flows, learners or not."""
     is_active = interval.flows["active"] > 0.0
     goodput = np.where(is_active, interval.flows["goodput_mbps"], 0.0)
-    total, squares = _sum(goodput), _sum(goodput * goodput)
+    total, squares = add_rows(goodput), add_rows(goodput * goodput)
     is_known = interval.is_active.any(axis=0) & (squares > 0.0)
-    jain = np.divide(total * total, _sum(is_active) * squares, out=np.ones_like(total), where=is_known)
+    jain = np.divide(total * total, add_rows(is_active) * squares, out=np.ones_like(total), where=is_known)
     return jain - 1.0
 
 
