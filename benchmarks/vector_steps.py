@@ -25,7 +25,8 @@ import numpy as np
 
 import bbrgym
 from bbrgym.envs.action import TunablesAction
-from bbrgym.envs.batch import Generators, TuneBatch
+from bbrgym.envs.batch import TuneBatch
+from bbrgym.envs.generators import Generators
 from bbrgym.envs.observation import SenderObservation, Stack
 from bbrgym.envs.reward import Reward
 from bbrgym.worlds import VectorWorld

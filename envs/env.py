@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bbrgym.envs.action import Action
-from bbrgym.envs.batch import Draw, Options, TuneBatch, draw_seed
+from bbrgym.envs.batch import TuneBatch
+from bbrgym.envs.generators import draw_seed
 from bbrgym.envs.observation import Observation, View
+from bbrgym.envs.options import Draw, Options
 from bbrgym.scenario_files import Source
 from bbrgym.worlds import Isolation
 

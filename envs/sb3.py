@@ -12,8 +12,10 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from bbrgym.envs.action import Action
-from bbrgym.envs.batch import Draw, Generators, Options, Step, TuneBatch
+from bbrgym.envs.batch import Step, TuneBatch
+from bbrgym.envs.generators import Generators
 from bbrgym.envs.observation import Observation, View
+from bbrgym.envs.options import Draw, Options
 from bbrgym.scenario import Scenario
 from bbrgym.scenario_files import Source
 from bbrgym.worlds import Isolation

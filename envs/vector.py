@@ -12,9 +12,11 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from bbrgym.envs.action import Action
-from bbrgym.envs.batch import Draw, Generators, Options, Step, TuneBatch
+from bbrgym.envs.batch import Step, TuneBatch
 from bbrgym.envs.env import TuneEnv
+from bbrgym.envs.generators import Generators
 from bbrgym.envs.observation import Observation, View
+from bbrgym.envs.options import Draw, Options
 from bbrgym.envs.slots import Flags
 from bbrgym.errors import ConfigError
 from bbrgym.scenario_files import Source
