@@ -9,6 +9,7 @@ With --check nothing is written; it fails if something differs from what would b
 from __future__ import annotations
 
 import argparse
+import inspect
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -18,7 +19,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 import bbrgym
-from bbrgym import _ns3, scenario
+from bbrgym import _ns3, distribution, scenario
 from bbrgym.tunables import Variant
 from bbrgym.worlds import world_kinds
 
@@ -105,6 +106,14 @@ def scenarios_page() -> str:
         text = (Path(str(bbrgym.__path__[0])) / "conf" / "scenario" / f"{name}.yaml").read_text(encoding="utf-8")
         parts += [f"### {name}", comment(text), f"```yaml\n{without_comment(text)}```"]
     parts += [
+        "## Distributions",
+        inspect.getdoc(distribution) or "",
+        splits_text(),
+    ]
+    for name in bbrgym.distribution_names():
+        text = (Path(str(bbrgym.__path__[0])) / "conf" / "scenario" / f"{name}.yaml").read_text(encoding="utf-8")
+        parts += [f"### {name}", comment(text), f"```yaml\n{without_comment(text)}```"]
+    parts += [
         "## Fields",
         "Numbers must be finite, and of their type: a text or `true` is no number. Rates of links count IP bytes "
         "(payload and 40 bytes a packet), rates of applications payload.",
@@ -112,6 +121,14 @@ def scenarios_page() -> str:
     for model in MODELS:
         parts += [f"### {model.__name__}", summary(model), fields_table(model)]
     return page("Scenarios", *parts)
+
+
+def splits_text() -> str:
+    rows = ([name, f"{seeds.start} to {seeds.stop - 1}"] for name, seeds in distribution.SPLITS.items())
+    return (
+        "A seed is the number of a draw, and the seed of its run. Each split has its own; nothing may be chosen by "
+        "looking at test:\n\n" + table(["split", "seeds"], rows)
+    )
 
 
 def worlds_page() -> str:

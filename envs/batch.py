@@ -16,20 +16,22 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
+from bbrgym.distribution import is_distribution, load_distribution
 from bbrgym.envs.action import Action, TunablesAction
-from bbrgym.envs.observation import Observation, SenderObservation, Stack
+from bbrgym.envs.observation import Observation, SenderObservation, Stack, View
 from bbrgym.envs.render import History
 from bbrgym.envs.reward import Interval, Reward
+from bbrgym.envs.slots import Course, Flags, Slots
 from bbrgym.errors import ConfigError
-from bbrgym.scenario import Scenario
-from bbrgym.scenario_files import Source, is_sequence, load_scenario, with_variant
+from bbrgym.scenario_files import Source, is_sequence
 from bbrgym.worlds import Isolation, Table, VectorWorld, WorldError, make_vector_world
 from bbrgym.worlds.world import TUNABLE_COLUMNS, check_seed
 
 Draw: TypeAlias = Callable[[int], Source]
-"""Draws the scenario of a run from the run's seed; the same seed must give the same scenario."""
+"""Draws the scenario of a run from the run's seed; the same seed must give the same scenario.
 
-Flags: TypeAlias = NDArray[np.bool_]
+An attribute `max_learners` may say how many learner flows a draw has at most.
+"""
 
 _SEEDS = 2**31
 _DRAW_WHEN_MADE = 0  # the seed of the drawn scenario that tells how many learner flows there are
@@ -50,6 +52,8 @@ class Options:
     isolation: Isolation | None = None
     timeout_s: float = 60.0
     render_mode: str | None = None
+    max_learners: int | None = None
+    view: View = "each"
     flow_capacity: int | None = None
     threads: int | None = None
 
@@ -69,34 +73,6 @@ class Step:
     rewards: Table
     truncated: Flags
     terms: dict[str, Table]
-
-
-@dataclass
-class _Course:
-    """A scenario as an environment runs it.
-
-    Attributes:
-        scenario: with the variant in its learner flows.
-        learners: their indices.
-        base_rtt_ms: theirs.
-        flows: how many there are in all.
-        start: values and action of the setting that it starts with, once it has been started.
-    """
-
-    scenario: Scenario
-    learners: NDArray[np.intp]
-    base_rtt_ms: Table
-    flows: int
-    start: tuple[Table, Action] | None = None
-
-    @classmethod
-    def of(cls, source: Source, variant: str) -> _Course:
-        scenario = with_variant(load_scenario(source), variant)
-        flows = scenario.resolved().flows
-        learners = np.array([i for i, flow in enumerate(flows) if flow.role == "learner"], np.intp)
-        if not len(learners):
-            raise ConfigError(f"scenario {scenario.name!r} has no flow with role learner: nothing would be controlled")
-        return cls(scenario, learners, np.array([flows[i].rtt_ms for i in learners]), len(flows))
 
 
 class _Rows(Mapping[str, Table]):
@@ -127,12 +103,15 @@ class TuneBatch:
     Attributes:
         action: from actions to tunables.
         observation: from measurements to observations.
+        max_learners: the most learner flows that a scenario can have here.
         worlds: where they run, from the first reset on.
     """
 
     def __init__(self, num_envs: int, options: Options) -> None:
         if num_envs < 1:
             raise ConfigError(f"num_envs: {num_envs}, allowed are numbers from 1")
+        if options.max_learners is not None and (not isinstance(options.max_learners, int) or options.max_learners < 1):
+            raise ConfigError(f"max_learners: {options.max_learners!r}, allowed are whole numbers from 1")
         if not 0.0 < options.control_interval_s < math.inf:
             raise ConfigError(f"control_interval_s: {options.control_interval_s}, allowed is a finite number above 0")
         if options.render_mode not in (None, "rgb_array"):
@@ -141,11 +120,15 @@ class TuneBatch:
         self._options = options
         self.action = TunablesAction(options.variant, options.tunables)
         self._reward = Reward(options.reward_weights)
-        self._learners = 0  # the first course says how many
         self._given = self._courses_or_draws(options.scenario)
+        needs = self._needs(self._given)
+        self.max_learners = (
+            max(learners for _, learners in needs) if options.max_learners is None else options.max_learners
+        )
+        self._check_room(needs)
         tunables = len(self.action.names)
-        self.observation = SenderObservation(self._learners, tunables, options.features, options.stack)
-        self._columns = np.array([TUNABLE_COLUMNS[name] for name in self.action.names], np.intp)
+        self.observation = SenderObservation(self.max_learners, tunables, options.features, options.stack, options.view)
+        self._slots = Slots(num_envs, self.max_learners, [TUNABLE_COLUMNS[name] for name in self.action.names])
         self.worlds: VectorWorld | None = None
         self._is_running = np.zeros(num_envs, np.bool_)
         self._stack = Stack(num_envs, self.observation)
@@ -153,11 +136,7 @@ class TuneBatch:
         self._values = np.zeros((num_envs, tunables))
         self._seeds = np.zeros(num_envs, np.int64)
         self._names = np.full(num_envs, None, object)
-        self._learner_flows = np.zeros((num_envs, self._learners), np.intp)
-        self._courses: list[_Course | None] = [None] * num_envs
-        self._base_rtt_ms = np.ones((self._learners, num_envs))
-        self._rows = np.zeros((self._learners, num_envs), np.intp)  # of the flows, in flow_stats
-        self._cells = np.zeros((num_envs, self._learners, tunables), np.intp)  # of their tunables, in all tunables
+        self._courses: list[Course | None] = [None] * num_envs
         self._found_for: Table | None = None
         self._places: dict[str, int] = {}  # of the flows' fields
         self._histories: list[History | None] = [None] * num_envs
@@ -171,13 +150,15 @@ class TuneBatch:
             raise ConfigError(f"reset options: {sorted(unknown)}, allowed is scenario")
         if "scenario" in options:
             given = self._courses_or_draws(options["scenario"])
+            self._check_room(self._needs(given))
             for index in indices:
                 self._given[index] = given[index]
 
     def reset(self, indices: Sequence[int], seeds: Sequence[int]) -> Observation:
         """Begins runs with these seeds; the observations of all environments."""
         self._begin(indices, seeds)
-        self._stack.begin(indices, self._view(self._learner_stats(indices), self._settings[indices]))
+        learners = self._slots.stats(self._worlds(), indices)
+        self._stack.begin(indices, self._view(learners, self._settings[indices], self._slots.there(indices)))
         return self._stack.observations()
 
     def step(self, actions: Action, begin: Sequence[int] = (), seeds: Sequence[int] = ()) -> Step:
@@ -203,7 +184,7 @@ class TuneBatch:
             self._begin(begin, seeds)
         truncated = self.worlds.done.copy()
         self._is_running &= ~truncated
-        learners = self._learner_stats()
+        learners = self._slots.stats(self.worlds)
         terms = self._reward.terms(self._interval(learners, np.abs(self._settings - previous)))
         rewards = self._reward.total(terms)
         if mask is not None:
@@ -212,7 +193,7 @@ class TuneBatch:
                 np.copyto(numbers, 0.0, where=has_begun)
         if self._options.render_mode is not None:
             self._remember(mask)
-        view = self._view(learners, self._settings)
+        view = self._view(learners, self._settings, self._slots.there())
         self._stack.add(view)
         if len(begin):
             self._stack.begin(begin, view[begin])
@@ -275,33 +256,47 @@ class TuneBatch:
             raise ResetNeeded("call reset() first: no run has begun")
         return self.worlds
 
-    def _courses_or_draws(self, scenario: Source | Draw | Sequence[Source | Draw]) -> list[_Course | Draw]:
-        """Of each environment. The first one ever says how many learner flows there are."""
+    def _courses_or_draws(self, scenario: Source | Draw | Sequence[Source | Draw]) -> list[Course | Draw]:
+        """Of each environment."""
         several: list[Any] = list(scenario) if is_sequence(scenario) else [scenario]
         if is_sequence(scenario) and len(several) != self._n:
             raise ConfigError(f"scenario: {len(several)} for {self._n} environments, allowed are one or one for each")
-        given: list[_Course | Draw] = []
-        for one in several:
-            course = self._course(one(_DRAW_WHEN_MADE) if callable(one) else one)
-            given.append(one if callable(one) else course)
+        given: list[Course | Draw] = []
+        for source in several:
+            one = load_distribution(source) if is_distribution(source) else source
+            given.append(one if callable(one) else Course.of(one, self._options.variant))
         return given if len(given) == self._n else given * self._n
 
-    def _course(self, source: Source) -> _Course:
-        course = _Course.of(source, self._options.variant)
-        self._learners = self._learners or len(course.learners)
-        if len(course.learners) != self._learners:
-            raise ConfigError(
-                f"scenario {course.scenario.name!r} has {len(course.learners)} flows with role learner, this "
-                f"environment was made for {self._learners}: make another one for it"
-            )
+    def _needs(self, given: Sequence[Course | Draw]) -> list[tuple[str, int]]:
+        """Names of scenarios and draws, and how many learner flows they have at most, as far as can be told."""
+        needs = []
+        for one in {id(one): one for one in given}.values():
+            most = getattr(one, "max_learners", None)
+            if most is None:
+                course = Course.of(one(_DRAW_WHEN_MADE), self._options.variant) if callable(one) else one
+                needs.append((course.scenario.name, len(course.learners)))
+            else:
+                needs.append((str(getattr(one, "name", one)), int(most)))
+        return needs
+
+    def _check_room(self, needs: Sequence[tuple[str, int]]) -> None:
+        for name, learners in needs:
+            if learners > self.max_learners:
+                raise ConfigError(
+                    f"scenario {name!r} has up to {learners} flows with role learner, this environment was made for "
+                    f"at most {self.max_learners}: make one with max_learners={learners}"
+                )
+
+    def _drawn(self, draw: Draw, seed: int) -> Course:
+        course = Course.of(draw(seed), self._options.variant)
+        self._check_room([(course.scenario.name, len(course.learners))])
         return course
 
     def _act(self, actions: Action, mask: Flags | None) -> None:
         """Sets the tunables and runs."""
         worlds = self._worlds()
         self._values, self._settings = self.action.settle(actions)
-        every = np.repeat(self._values, self._learners, axis=0) if self._learners > 1 else self._values
-        worlds.tunables.reshape(-1)[self._cells.reshape(-1)] = every.reshape(-1)
+        self._slots.write(worlds, self._values)
         try:
             worlds.advance(self._options.control_interval_s, mask)
         except WorldError:
@@ -314,7 +309,7 @@ class TuneBatch:
         checked = [check_seed(seed) for seed in seeds]
         given = [self._given[index] for index in indices]
         courses = [
-            course if isinstance(course, _Course) else self._course(course(seed))
+            course if isinstance(course, Course) else self._drawn(course, seed)
             for course, seed in zip(given, checked, strict=True)
         ]
         if self.worlds is None:
@@ -330,24 +325,23 @@ class TuneBatch:
             if self._options.render_mode is not None:
                 self._histories[index] = self._new_history(index)
         if self._found_for is not self._worlds().tunables:
-            self._find_learners(slice(None))
+            self._slots.find(self._worlds())
             self._found_for = self._worlds().tunables
         self._is_running[indices] = True
 
-    def _take_course(self, index: int, course: _Course) -> None:
+    def _take_course(self, index: int, course: Course) -> None:
         """What the rest needs to know of an environment's scenario."""
         if self._courses[index] is not course:
             self._courses[index] = course
             self._names[index] = course.scenario.name
-            self._learner_flows[index] = course.learners
-            self._base_rtt_ms[:, index] = course.base_rtt_ms
-            self._find_learners(slice(index, index + 1))
+            self._slots.take(index, course, self._worlds())
         if course.start is None:
-            values = self._worlds().tunables[index, course.learners[0], self._columns]
+            values = self._slots.values(self._worlds(), index, course)
             course.start = (values, self.action.actions(values))
-        self._values[index], self._settings[index] = course.start
+        values, actions = course.start
+        self._values[index], self._settings[index] = values[0], actions[0]
 
-    def _make_worlds(self, indices: Sequence[int], courses: Sequence[_Course], seeds: Sequence[int]) -> None:
+    def _make_worlds(self, indices: Sequence[int], courses: Sequence[Course], seeds: Sequence[int]) -> None:
         if len(indices) < self._n:
             raise ResetNeeded("call reset() first: no run has begun")
         self.worlds = make_vector_world(
@@ -362,30 +356,16 @@ class TuneBatch:
         )
         self._places = {name: place for place, name in enumerate(self.worlds.flow_fields)}
 
-    def _find_learners(self, envs: slice) -> None:
-        """Where some environments' learner flows are in the worlds' arrays."""
-        worlds = self._worlds()
-        rows = self._learner_flows[envs] + worlds.flow_capacity * np.arange(self._n)[envs, None]
-        self._rows[:, envs] = rows.T
-        self._cells[envs] = (rows * len(worlds.tunable_names))[:, :, None] + self._columns
-
-    def _learner_stats(self, indices: Sequence[int] | None = None) -> Table:
-        """Measurements of the learner flows of (some of) the environments: [fields, learners * environments]."""
-        stats = self._worlds().flow_stats
-        rows = self._rows if indices is None else self._rows[:, indices]
-        by_flow: Table = stats.reshape(-1, stats.shape[-1]).take(rows.ravel(), axis=0)
-        return np.ascontiguousarray(by_flow.T)
-
-    def _view(self, learners: Table, settings: Action) -> Observation:
-        return self.observation.view(self._worlds().flow_fields, learners, settings)
+    def _view(self, learners: Table, settings: Action, is_there: Flags | None) -> Observation:
+        return self.observation.view(self._worlds().flow_fields, learners, settings, is_there)
 
     def _interval(self, learners: Table, moved: Action) -> Interval:
         worlds = self._worlds()
-        by_flow = learners.reshape(len(learners), self._learners, self._n)
+        by_flow = learners.reshape(len(learners), self._slots.count, self._n)
         return Interval(
             learners=_Rows(self._places, by_flow),
             flows=_Rows(self._places, worlds.flow_stats.T),
-            base_rtt_ms=self._base_rtt_ms,
+            base_rtt_ms=self._slots.base_rtt_ms,
             moved=moved,
         )
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bbrgym.envs.action import Action
 from bbrgym.envs.batch import Draw, Options, TuneBatch, draw_seed
-from bbrgym.envs.observation import Observation
+from bbrgym.envs.observation import Observation, View
 from bbrgym.scenario_files import Source
 from bbrgym.worlds import Isolation
 
@@ -22,7 +22,8 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
 
     ## Description
     Flows share a bottleneck; those with the role `learner` run the chosen variant. Each step sets their tunables, all
-    to the same values, lets the network run for a control interval, and pays for how well they did in it.
+    to the same values, lets the network run for a control interval, and pays for how well they did in it. How many
+    there are may differ from run to run, up to `max_learners`.
 
     ## Action Space
     `Box(-1, 1, (tunables,), float32)`: each coordinate runs through its tunable's range, linear or logarithmic as the
@@ -30,8 +31,14 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
     own setting. `env.unwrapped.tunables` names the coordinates.
 
     ## Observation Space
-    `Box(0, 1, (stack * (flows * features + tunables),), float32)`: of each learner flow what its sender knows, then the
-    tunables in force; the oldest of `stack` intervals first. `bbrgym.envs.observation.FEATURES` is the features' table.
+    `Box(0, 1, (stack * (numbers + tunables),), float32)`: what the learner flows' senders know, then the tunables in
+    force; the oldest of `stack` intervals first. `bbrgym.envs.observation.FEATURES` is the features' table.
+
+    * view `each`: `max_learners * features` numbers, one flow after the other. A run with fewer learner flows leaves
+      the last blocks at 0.
+    * view `pooled`: `3 * features + 1` numbers: mean, smallest and largest of each feature over the active learner
+      flows, and which part of `max_learners` is active. So what an agent sees has the same form for any number of
+      flows, in any order.
 
     ## Rewards
     The sum of the terms of `bbrgym.envs.reward.TERMS` times `reward_weights`, by default the score by which runs are
@@ -40,7 +47,7 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
     ## Starting State
     Time 0 of the scenario, the variant's own setting (and what the scenario sets of it), nothing sent. The first
     `reset(seed=s)` runs the network with seed s; a reset without seed draws the next one from it.
-    `reset(options={"scenario": ...})` changes the scenario, for one with as many learner flows.
+    `reset(options={"scenario": ...})` changes the scenario, for one with at most `max_learners` learner flows.
 
     ## Episode End
     `truncated` at the scenario's end. Never `terminated`.
@@ -55,9 +62,9 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
 
     ## Arguments
     * `world`: name of the world, `ns3`.
-    * `scenario`: a name, a path, a mapping or a Scenario; or a function that draws one of these from a run's seed,
-      called once at each reset (and with seed 0 when the environment is made). Each has as many learner flows as the
-      first.
+    * `scenario`: a name, a path, a mapping or a Scenario; or the same of a distribution (`bbrgym.distribution`), or
+      any function that draws one of these from a run's seed, called once at each reset (and with seed 0 when the
+      environment is made, unless it has an attribute `max_learners`).
     * `variant`: what the learner flows run.
     * `tunables`: names of those to set; all of the variant without.
     * `control_interval_s`: simulated seconds of a step.
@@ -65,6 +72,9 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
     * `reward_weights`: by term, 0 for those left out.
     * `isolation`, `timeout_s`: see `bbrgym.make_world`.
     * `render_mode`: `rgb_array` draws the run so far.
+    * `max_learners`: the most learner flows of any run. Without: as many as the scenario has; or as the attribute
+      `max_learners` of what draws it says, or its first scenario has. A run with more is a `ConfigError`.
+    * `view`: `each` or `pooled`, see Observation Space.
 
     ## Version History
     * v0: first.
@@ -85,6 +95,9 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
         isolation: Isolation | None = None,
         timeout_s: float = 60.0,
         render_mode: str | None = None,
+        *,
+        max_learners: int | None = None,
+        view: View = "each",
     ) -> None:
         options = Options(
             world=world,
@@ -98,6 +111,8 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
             isolation=isolation,
             timeout_s=timeout_s,
             render_mode=render_mode,
+            max_learners=max_learners,
+            view=view,
         )
         self._batch = TuneBatch(1, options)
         self.render_mode = render_mode
@@ -140,6 +155,11 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
     def default_action(self) -> Action:
         """The action that gives the variant's own setting."""
         return np.array(self._batch.action.default)
+
+    @property
+    def max_learners(self) -> int:
+        """How many learner flows a run can have."""
+        return self._batch.max_learners
 
     @property
     def flow_fields(self) -> tuple[str, ...]:

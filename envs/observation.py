@@ -14,17 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
 from bbrgym.envs.action import Action
+from bbrgym.envs.sums import add_rows
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.worlds import Table
 
 Observation = NDArray[np.float32]
+View: TypeAlias = Literal["each", "pooled"]
 
 
 @dataclass(frozen=True)
@@ -82,32 +84,43 @@ FEATURES = (
 
 
 class SenderObservation:
-    """The observation space: of each learner flow its features, then the setting; the last `stack` intervals.
+    """The observation space: the learner flows' features, then the setting; the last `stack` intervals.
 
     ::
 
         oldest interval ... newest interval
-        each: flow 0's features, flow 1's features, ..., the tunables that the action sets, from [-1, 1] to [0, 1]
+        interval:    features, the tunables that the action sets, from [-1, 1] to [0, 1]
+          each:      features = flow 0's features, flow 1's features, ...; those of an absent flow are 0
+          pooled:    features = means, smallest, largest of each feature over the active learner flows (0 without one),
+                                the part of the slots that they are
+
+    What is pooled depends neither on the flows' order nor, but for the last number, on how many the space was made for.
 
     Before the first intervals the reset's own view stands in their place. What is computed here is computed for N
     environments at once, and for each as if it were alone, bit for bit.
 
     Args:
-        flows: number of learner flows.
+        flows: number of slots for learner flows.
         settings: number of tunables that the action sets.
         features: names from `FEATURES`, in the order wanted; all without.
         stack: how many intervals.
+        view: `each` or `pooled`.
 
     Attributes:
         features: the chosen ones.
         stack: how many intervals.
         width: numbers of one interval.
-        space: Box(0, 1, (stack * width,), float32), width = flows * features + settings.
+        space: Box(0, 1, (stack * width,), float32); width = flows * features + settings of each, 3 * features + 1 +
+            settings pooled.
     """
 
-    def __init__(self, flows: int, settings: int, features: Sequence[str] | None = None, stack: int = 1) -> None:
+    def __init__(
+        self, flows: int, settings: int, features: Sequence[str] | None = None, stack: int = 1, view: View = "each"
+    ) -> None:
         if not isinstance(stack, int) or stack < 1:
             raise ConfigError(f"stack: {stack!r}, allowed is a whole number of intervals from 1")
+        if view not in get_args(View):
+            raise ConfigError(f"view: {view!r}, allowed are {' and '.join(get_args(View))}")
         known = {feature.name: feature for feature in FEATURES}
         names = tuple(known) if features is None else tuple(features)
         for name in names:
@@ -117,21 +130,42 @@ class SenderObservation:
             raise ConfigError(f"features: {list(names)}, allowed is a list without repetition")
         self.features = tuple(known[name] for name in names)
         self.stack = stack
-        self.width = flows * len(names) + settings
+        self._is_pooled = view == "pooled"
+        self._numbers = 3 * len(names) + 1 if self._is_pooled else flows * len(names)
+        self.width = self._numbers + settings
         self.space = spaces.Box(0.0, 1.0, (stack * self.width,), np.float32)
         self._flows = flows
         self._fields: Sequence[str] = ()
         self._sort()
 
-    def view(self, fields: Sequence[str], flows: Table, settings: Action) -> Observation:
+    def view(
+        self, fields: Sequence[str], flows: Table, settings: Action, is_there: NDArray[np.bool_] | None = None
+    ) -> Observation:
         """One interval's numbers of each environment: [N, width].
 
         Args:
             fields: names of the measurements.
-            flows: measurements, [fields, flows * N]: those of all first learner flows, of all second ones, and so on.
+            flows: measurements, [fields, flows * N]: those of all first learner flows, of all second ones, and so on;
+                0 of absent ones.
             settings: in force, as actions: [N, tunables].
+            is_there: which flows are not absent, [flows, N]; none is without.
         """
         n = len(settings)
+        view = np.empty((n, self.width), np.float32)
+        by_flow = self._by_flow(fields, flows).reshape(len(self.features), self._flows, n)
+        if self._is_pooled:
+            is_active = flows[fields.index("active")].reshape(self._flows, n) > 0.0
+            view[:, : self._numbers] = _pooled(by_flow, is_active).T
+        else:
+            if is_there is not None:
+                by_flow *= is_there
+            in_view = view[:, : self._numbers].reshape(n, self._flows, len(self.features))
+            in_view[:] = by_flow.transpose(2, 1, 0)
+        view[:, self._numbers :] = (settings + 1.0) / 2.0
+        return view
+
+    def _by_flow(self, fields: Sequence[str], flows: Table) -> Observation:
+        """Each feature of each flow: [features, flows * N]."""
         if fields is not self._fields:
             self._find(fields)
         x, divisor = flows.take(self._rows, axis=0), flows.take(self._divisors, axis=0)
@@ -146,12 +180,8 @@ class SenderObservation:
         linear *= self._per_linear
         np.minimum(np.maximum(linear, 0.0, out=linear), 1.0, out=part[self._linear], casting="same_kind")
         part[self._within] = (self._low[self._within] <= within) & (within <= self._high[self._within])
-        view = np.empty((n, self.width), np.float32)
-        by_flow = part.take(self._as_asked, axis=0).reshape(len(self.features), self._flows, n)
-        numbers = len(self.features) * self._flows
-        view[:, :numbers].reshape(n, self._flows, len(self.features))[:] = by_flow.transpose(2, 1, 0)
-        view[:, numbers:] = (settings + 1.0) / 2.0
-        return view
+        by_flow: Observation = part.take(self._as_asked, axis=0)
+        return by_flow
 
     def _find(self, fields: Sequence[str]) -> None:
         self._fields = fields
@@ -174,6 +204,21 @@ class SenderObservation:
         self._high = np.array([[feature.high] for feature in self._sorted]).reshape(-1, 1)
         self._per_log = 1.0 / np.log(self._high[self._log] / self._low[self._log])
         self._per_linear = 1.0 / (self._high[self._linear] - self._low[self._linear])
+
+
+def _pooled(by_flow: Observation, is_active: NDArray[np.bool_]) -> Table:
+    """Mean, smallest and largest of each feature over active flows, 0 without one; the part of flows that are active.
+
+    Args:
+        by_flow: [features, flows, N], each from 0 to 1.
+        is_active: [flows, N].
+    """
+    count = add_rows(is_active)
+    is_any = count > 0.0
+    mean = add_rows((by_flow * is_active).transpose(1, 0, 2)) / np.maximum(count, 1.0)
+    smallest = np.where(is_active, by_flow, 1.0).min(axis=1) * is_any
+    largest = np.where(is_active, by_flow, 0.0).max(axis=1)
+    return np.concatenate([mean, smallest, largest, count[None] / len(is_active)])
 
 
 class Stack:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bbrgym.envs.action import Action
 from bbrgym.envs.batch import Draw, Generators, Options, Step, TuneBatch
-from bbrgym.envs.observation import Observation
+from bbrgym.envs.observation import Observation, View
 from bbrgym.scenario import Scenario
 from bbrgym.scenario_files import Source
 from bbrgym.worlds import Isolation
@@ -64,6 +64,11 @@ class TuneMember:
         return np.array(self._batch.action.default)
 
     @property
+    def max_learners(self) -> int:
+        """How many learner flows a run can have."""
+        return self._batch.max_learners
+
+    @property
     def flow_fields(self) -> tuple[str, ...]:
         """The columns of ``info["flow_stats"]``; known from the first reset on."""
         return self._batch.flow_fields
@@ -103,7 +108,7 @@ class TuneVecEnv(VecEnv):
     Args:
         num_envs: N.
         full_infos: complete infos at every step; that is slow.
-        scenario, flow_capacity, threads: as for `TuneVectorEnv`.
+        scenario, max_learners, flow_capacity, threads: as for `TuneVectorEnv`.
 
         The others are those of `TuneEnv`.
     """
@@ -123,6 +128,8 @@ class TuneVecEnv(VecEnv):
         timeout_s: float = 60.0,
         render_mode: str | None = None,
         *,
+        max_learners: int | None = None,
+        view: View = "each",
         flow_capacity: int | None = None,
         threads: int | None = None,
         full_infos: bool = False,
@@ -139,6 +146,8 @@ class TuneVecEnv(VecEnv):
             isolation=isolation,
             timeout_s=timeout_s,
             render_mode=render_mode,
+            max_learners=max_learners,
+            view=view,
             flow_capacity=flow_capacity,
             threads=threads,
         )

@@ -12,9 +12,10 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from bbrgym.envs.action import Action
-from bbrgym.envs.batch import Draw, Flags, Generators, Options, Step, TuneBatch
+from bbrgym.envs.batch import Draw, Generators, Options, Step, TuneBatch
 from bbrgym.envs.env import TuneEnv
-from bbrgym.envs.observation import Observation
+from bbrgym.envs.observation import Observation, View
+from bbrgym.envs.slots import Flags
 from bbrgym.errors import ConfigError
 from bbrgym.scenario_files import Source
 from bbrgym.worlds import Isolation, Table
@@ -32,6 +33,7 @@ class TuneVectorEnv(VectorEnv[Observation, Action, NDArray[Any]]):
     Args:
         num_envs: N.
         scenario: as for `TuneEnv`; or a sequence of these, one for each environment.
+        max_learners: as for `TuneEnv`; the same for all, the most that one of them needs without.
         flow_capacity: the most flows that a drawn scenario will have, so that no memory is laid out anew; only a hint.
         threads: in which the worlds run; as many as this process has cores without.
         autoreset_mode: what follows the end of a run, see `gymnasium.vector.AutoresetMode`: `NextStep` (the next step
@@ -56,6 +58,8 @@ class TuneVectorEnv(VectorEnv[Observation, Action, NDArray[Any]]):
         timeout_s: float = 60.0,
         render_mode: str | None = None,
         *,
+        max_learners: int | None = None,
+        view: View = "each",
         flow_capacity: int | None = None,
         threads: int | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
@@ -72,6 +76,8 @@ class TuneVectorEnv(VectorEnv[Observation, Action, NDArray[Any]]):
             isolation=isolation,
             timeout_s=timeout_s,
             render_mode=render_mode,
+            max_learners=max_learners,
+            view=view,
             flow_capacity=flow_capacity,
             threads=threads,
         )
@@ -161,6 +167,11 @@ class TuneVectorEnv(VectorEnv[Observation, Action, NDArray[Any]]):
     def default_actions(self) -> Action:
         """The actions that give the variant's own setting: [N, tunables]."""
         return np.tile(self._batch.action.default, (self.num_envs, 1))
+
+    @property
+    def max_learners(self) -> int:
+        """How many learner flows a run can have."""
+        return self._batch.max_learners
 
     @property
     def flow_fields(self) -> tuple[str, ...]:

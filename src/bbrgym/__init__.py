@@ -4,9 +4,10 @@
 from typing import TYPE_CHECKING, Any
 
 from bbrgym import envs
+from bbrgym.distribution import Distribution, load_distribution
 from bbrgym.errors import ConfigError, ScenarioError
 from bbrgym.scenario import Scenario
-from bbrgym.scenario_files import load_scenario, scenario_names
+from bbrgym.scenario_files import distribution_names, load_scenario, scenario_names
 from bbrgym.tunables import TUNABLES, VARIANTS
 from bbrgym.worlds import World, WorldError, make_world
 
@@ -19,12 +20,15 @@ __all__ = [
     "TUNABLES",
     "VARIANTS",
     "ConfigError",
+    "Distribution",
     "Scenario",
     "ScenarioError",
     "World",
     "WorldError",
+    "distribution_names",
     "envs",
     "evaluate",
+    "load_distribution",
     "load_scenario",
     "make_world",
     "scenario_names",

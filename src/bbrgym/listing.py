@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
-from bbrgym.scenario_files import load_scenario, scenario_names
+from bbrgym.distribution import load_distribution
+from bbrgym.scenario_files import distribution_names, load_scenario, scenario_names
 from bbrgym.tunables import TUNABLES, VARIANTS
 from bbrgym.worlds import world_kinds
 
@@ -17,6 +18,7 @@ def listing() -> Iterator[Table]:
     yield variants_table()
     yield tunables_table()
     yield scenarios_table()
+    yield distributions_table()
     yield worlds_table()
 
 
@@ -53,6 +55,15 @@ def scenarios_table() -> Table:
         rate = f"{link.rate_mbps:g} Mbit/s" if link.rate_mbps is not None else str(link.trace_path)
         flows = ", ".join(f"{flow.count} x {flow.rtt_ms:g} ms ({flow.role})" for flow in scenario.flows)
         table.add_row(name, rate, flows, f"{scenario.duration_s:g} s")
+    return table
+
+
+def distributions_table() -> Table:
+    table = _table("Scenario distributions", "name", "flows", "learner flows", "duration")
+    for name in distribution_names():
+        distribution = load_distribution(name)
+        duration = f"{distribution.fields['duration_s']} s"
+        table.add_row(name, f"up to {distribution.max_flows}", f"up to {distribution.max_learners}", duration)
     return table
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import resources
 from os import PathLike
 from pathlib import Path
@@ -21,6 +22,9 @@ from bbrgym.validation import first_problem, shown
 
 Source: TypeAlias = str | PathLike[str] | Mapping[str, Any] | Scenario
 """What a scenario can be loaded from."""
+
+VARIABLES = "variables"
+"""The field that makes a file a distribution's, see `bbrgym.distribution`."""
 
 
 def load_scenario(source: Source) -> Scenario:
@@ -40,7 +44,18 @@ def load_scenario(source: Source) -> Scenario:
 
 def scenario_names() -> list[str]:
     """Names of the scenarios that the package ships."""
-    return sorted(path.stem for path in _folder().glob("*.yaml"))
+    return [name for name, is_distribution in _shipped().items() if not is_distribution]
+
+
+def distribution_names() -> list[str]:
+    """Names of the scenario distributions that the package ships."""
+    return [name for name, is_distribution in _shipped().items() if is_distribution]
+
+
+@cache
+def _shipped() -> Mapping[str, bool]:
+    """What the package ships by name; whether it is a distribution."""
+    return {path.stem: VARIABLES in _read_file(path) for path in sorted(_folder().glob("*.yaml"))}
 
 
 def is_scenario_file(source: str) -> bool:
@@ -55,9 +70,9 @@ def read_scenario(source: str | PathLike[str] | Mapping[str, Any]) -> dict[str, 
     if isinstance(source, Mapping):
         return {str(key): value for key, value in source.items()}
     if isinstance(source, str) and not is_scenario_file(source):
-        if source not in scenario_names():
+        if source not in _shipped():
             raise ScenarioError(
-                "", f"no scenario is named {shown(source)}; {nearest(source, scenario_names())}, or a file (.yaml)"
+                "", f"no scenario is named {shown(source)}; {nearest(source, _shipped())}, or a file (.yaml)"
             )
         return _read_file(_folder() / f"{source}.yaml")
     if isinstance(source, str | PathLike):
@@ -72,6 +87,10 @@ def parse_scenario(fields: Mapping[str, Any]) -> Scenario:
         ScenarioError: for the first thing that is wrong.
     """
     name = fields.get("name")
+    if VARIABLES in fields:
+        raise ScenarioError(
+            VARIABLES, "is given: a distribution, expected a scenario; a seed draws one from it", str(name or "")
+        )
     try:
         return Scenario.model_validate(dict(fields))
     except ValidationError as error:

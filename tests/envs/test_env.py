@@ -7,6 +7,7 @@ import numpy as np
 import psutil
 import pytest
 from gymnasium.utils.env_checker import check_env
+from vectors import Crowds, crowd
 
 import bbrgym
 from bbrgym.envs.observation import FEATURES
@@ -55,6 +56,8 @@ def as_bytes(seen):
         {"variant": "bbr-mix", "stack": 4},
         {"variant": "bbr-pg", "tunables": ["pg_trand_high_us"], "features": ["rtt_mean", "lost"]},
         {"render_mode": "rgb_array", "isolation": "none"},
+        {"scenario": Crowds(), "world": "twin"},
+        {"scenario": Crowds(), "world": "twin", "view": "pooled", "max_learners": 6},
     ],
     ids=str,
 )
@@ -163,13 +166,67 @@ def test_options_change_the_scenario(make, short_scenario):
     _, info = env.reset(seed=1, options={"scenario": faster})
     assert info["scenario"] == "faster"
     assert env.reset(seed=1)[1]["scenario"] == "faster"
-    with pytest.raises(
-        bbrgym.ConfigError, match="'steady' has 1 flows with role learner, this environment was made for 2"
-    ):
-        env.reset(options={"scenario": "steady"})
+    crowded = {**short_scenario, "flows": [{"name": "learner", "count": 3, "rtt_ms": 20.0}]}
+    with pytest.raises(bbrgym.ConfigError, match=r"'short' has up to 3 .* at most 2: make one with max_learners=3"):
+        env.reset(options={"scenario": crowded})
     with pytest.raises(bbrgym.ConfigError, match=r"reset options: \['scenrio'\], allowed is scenario"):
         env.reset(options={"scenrio": "steady"})
     assert env.reset(seed=1)[1]["scenario"] == "faster"
+
+
+def test_absent_learners_are_not_seen_and_leave_the_rest_as_it_is(make):
+    options = {"world": "twin", "scenario": crowd(2), "variant": "bbr-mix"}
+    fitting, roomy = make(**options), make(**options, max_learners=5)
+    features, tunables = len(FEATURES), len(fitting.unwrapped.tunables)
+    fitting.action_space.seed(1)
+    actions = [fitting.action_space.sample() for _ in range(5)]
+    both = [[(env.reset(seed=2)[0],), *(env.step(action) for action in actions)] for env in (fitting, roomy)]
+    for (observation, *paid), (roomy_observation, *roomy_paid) in zip(*both, strict=True):
+        flows, setting = np.split(observation, [-tunables])
+        roomy_flows, absent, roomy_setting = np.split(roomy_observation, [2 * features, 5 * features])
+        assert len(setting) == tunables
+        assert flows.tobytes() == roomy_flows.tobytes()
+        assert setting.tobytes() == roomy_setting.tobytes()
+        assert not absent.any()
+        if paid:
+            *rewards, info = paid
+            *roomy_rewards, roomy_info = roomy_paid
+            assert rewards == roomy_rewards
+            assert info["flow_stats"].tobytes() == roomy_info["flow_stats"].tobytes()
+            assert info["reward_terms"] == roomy_info["reward_terms"]
+
+
+def test_absent_learners_tunables_are_nobodys(make):
+    env = make(world="twin", scenario=crowd(1), max_learners=3, tunables=["bbr_cwnd_gain"])
+    env.reset(seed=1)
+    env.step(np.ones(1, np.float32))
+    worlds = env.unwrapped._batch.worlds
+    set_to = worlds.tunables[0, :, worlds.tunable_names.index("bbr_cwnd_gain")]
+    assert np.array_equal(set_to, [np.nan, 4.0], equal_nan=True)
+
+
+def test_pooled_is_what_each_shows_put_together(make):
+    options = {"world": "twin", "scenario": crowd(4), "max_learners": 5}
+    each, pooled = make(**options), make(**options, view="pooled")
+    features = len(FEATURES)
+    assert pooled.observation_space.shape == (3 * features + 1 + len(pooled.unwrapped.tunables),)
+    each.action_space.seed(1)
+    seen = set()
+    one, other = each.reset(seed=3)[0], pooled.reset(seed=3)[0]
+    for _ in range(5):
+        flows = one[: 5 * features].reshape(5, features)
+        active = flows[flows[:, 0] == 1.0].astype(float)
+        seen.add(len(active))
+        if len(active):
+            expected = np.concatenate([active.mean(axis=0), active.min(axis=0), active.max(axis=0)])
+        else:
+            expected = np.zeros(3 * features)
+        assert other[: 3 * features] == pytest.approx(expected, abs=1e-6)
+        assert other[3 * features] == pytest.approx(len(active) / 5)
+        assert other[3 * features + 1 :].tobytes() == one[5 * features :].tobytes()
+        action = each.action_space.sample()
+        one, other = each.step(action)[0], pooled.step(action)[0]
+    assert seen == {0, 3, 4}
 
 
 def worker_of(env):
@@ -272,5 +329,5 @@ def test_a_world_that_is_not_there(make):
 def test_a_scenario_without_learners(make, short_scenario):
     for flow in short_scenario["flows"]:
         flow["role"] = "fixed"
-    with pytest.raises(bbrgym.ConfigError, match="'short' has no flow with role learner"):
+    with pytest.raises(bbrgym.ConfigError, match=r"'short' has no flow with role learner"):
         make(scenario=short_scenario)

@@ -87,6 +87,51 @@ def test_flows_stand_side_by_side_and_then_the_setting():
     assert observation.view(NAMES, stats.T, np.array([[0.5]], np.float32)).tolist() == [[1, 0, 0, 0.5, 0.75]]
 
 
+def test_absent_flows_are_0():
+    observation = SenderObservation(2, 1, ["startup", "lost"])
+    stats = np.concatenate([stats_of(phase=0, lost_pkts=1, sent_pkts=2), stats_of()])
+    is_there = np.array([[True], [False]])
+    seen = observation.view(NAMES, stats.T, np.array([[0.5]], np.float32), is_there)
+    assert seen.tolist() == [[1, 0.5, 0, 0, 0.75]]
+
+
+def pooled(flows, *stats):
+    """The numbers of flows with these stats."""
+    table = np.concatenate([*stats, *[stats_of()] * (flows - len(stats))])
+    observation = SenderObservation(flows, 1, ["lost", "app_limited"], view="pooled")
+    return observation.view(NAMES, table.T, np.array([[0.5]], np.float32))[0].tolist()
+
+
+def test_pooled_are_mean_smallest_and_largest_of_the_active_ones():
+    one = stats_of(active=1, lost_pkts=1, sent_pkts=4, app_limited=1)
+    other = stats_of(active=1, lost_pkts=3, sent_pkts=4)
+    assert pooled(4, one, other) == [0.5, 0.5, 0.25, 0, 0.75, 1, 0.5, 0.75]
+    assert pooled(4, other, one) == pooled(4, one, other)
+    assert pooled(2, one, other)[:6] == pooled(4, one, other)[:6]
+    assert pooled(2, one) == [0.25, 1, 0.25, 1, 0.25, 1, 0.5, 0.75]
+    assert pooled(2, stats_of(lost_pkts=1, sent_pkts=1)) == [0, 0, 0, 0, 0, 0, 0, 0.75]
+
+
+@given(hnp.arrays(np.float64, (3, len(NAMES)), elements=st.just(0.0) | st.floats(1e-9, 1e12)))
+def test_pooled_stays_in_bounds(stats):
+    observation = SenderObservation(3, 2, view="pooled")
+    view = observation.view(NAMES, np.ascontiguousarray(stats.T), np.array([[-1.0, 1.0]], np.float32))
+    assert observation.space.contains(view[0])
+
+
+@pytest.mark.parametrize("flows", [2, 20])
+def test_each_of_many_is_pooled_as_if_it_were_alone(flows):
+    rng = np.random.default_rng(flows)
+    n = 50
+    stats = np.exp(rng.normal(0, 4, (flows * n, len(NAMES)))) * rng.integers(0, 2, (flows * n, len(NAMES)))
+    settings = rng.uniform(-1, 1, (n, 3)).astype(np.float32)
+    observation = SenderObservation(flows, 3, view="pooled")
+    together = observation.view(NAMES, fields_first(stats, n), settings)
+    for i in range(n):
+        its = fields_first(stats[flows * i : flows * (i + 1)], 1)
+        assert observation.view(NAMES, its, settings[i : i + 1])[0].tobytes() == together[i].tobytes()
+
+
 def test_the_newest_interval_is_last():
     stack = Stack(2, SenderObservation(1, 0, ["cwnd", "lost"], stack=3))
 
@@ -112,6 +157,7 @@ def test_the_newest_interval_is_last():
         ({"features": ["cwnd", "cwnd"]}, "without repetition"),
         ({"stack": 0}, "stack: 0, allowed is a whole number of intervals from 1"),
         ({"stack": 1.5}, "stack: 1.5"),
+        ({"view": "one"}, "view: 'one', allowed are each and pooled"),
     ],
 )
 def test_wrong_choices(options, text):

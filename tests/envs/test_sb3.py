@@ -5,7 +5,7 @@ import sys
 import gymnasium
 import numpy as np
 import pytest
-from vectors import drawn, scenario
+from vectors import Crowds, drawn, scenario
 
 import bbrgym
 
@@ -43,10 +43,11 @@ def assert_same_info(seen, expected):
 
 
 @pytest.mark.parametrize("full_infos", [True, False])
-def test_it_is_sb3s_own_vector_of_single_environments(make, full_infos):
-    scenarios = [scenario(0.5), scenario(0.8, others=3), drawn]
+@pytest.mark.parametrize("third", [drawn, Crowds()], ids=["drawn", "crowds"])
+def test_it_is_sb3s_own_vector_of_single_environments(make, full_infos, third):
+    scenarios = [scenario(0.5), scenario(0.8, others=3), third]
     ours = make(3, scenario=scenarios, stack=2, full_infos=full_infos)
-    options = {"world": "twin", "stack": 2}
+    options = {"world": "twin", "stack": 2, "max_learners": 2 if third is drawn else 4}
     theirs = DummyVecEnv(
         [lambda each=each: gymnasium.make("bbrgym/Tune-v0", scenario=each, **options) for each in scenarios]
     )

@@ -17,6 +17,30 @@ def scenario(duration_s=1.0, others=1, rate_mbps=8.0, **link):
     }
 
 
+def crowd(learners, duration_s=0.5):
+    """Some learners, a competitor among them."""
+    flows = [{"name": f"learner-{i}", "cc": "bbr", "rtt_ms": 20.0 + 15.0 * i} for i in range(learners)]
+    flows.insert(learners // 2, {"name": "other", "cc": "cubic", "rtt_ms": 30.0, "role": "background"})
+    if learners > 2:
+        flows[-1] |= {"start_s": 0.15, "stop_s": 0.35}
+    return {
+        "name": f"crowd-of-{learners}",
+        "duration_s": duration_s,
+        "link": {"rate_mbps": 8.0, "queue": {"size_bdp": 0.5}},
+        "flows": flows,
+    }
+
+
+class Crowds:
+    """Another number of learners for each seed."""
+
+    max_learners = 4
+
+    def __call__(self, seed):
+        rng = np.random.default_rng(seed)
+        return crowd(int(rng.integers(1, self.max_learners + 1)), float(rng.choice([0.3, 0.5])))
+
+
 def drawn(seed):
     """Another rate for each seed, and another number of flows."""
     rng = np.random.default_rng(seed)

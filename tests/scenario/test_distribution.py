@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Distributions: what they draw, and what is wrong with one."""
+
+import itertools
+import math
+
+import gymnasium
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare, kstest
+
+import bbrgym
+from bbrgym.distribution import SPLITS, Distribution, is_distribution, load_distribution, split_seeds
+
+SHIPPED = bbrgym.distribution_names()
+
+
+def small(**changes):
+    fields = {
+        "name": "small",
+        "variables": {"rate_mbps": {"log_uniform": [1, 100]}},
+        "duration_s": 2.0,
+        "link": {"rate_mbps": {"value": "rate_mbps"}, "queue": {"size_packets": {"integer": [10, 20]}}},
+        "flows": [{"name": "flow", "number": {"integer": [1, 3]}, "rtt_ms": {"uniform": [10, 50]}}],
+    }
+    return {**fields, **changes}
+
+
+# ---- laws --------------------------------------------------------------------------------------------------------
+
+
+@given(st.sampled_from(SHIPPED), st.integers(0, 2**32 + 999_999))
+def test_every_seed_draws_a_scenario_and_always_the_same(name, seed):
+    distribution = load_distribution(name)
+    scenario = distribution(seed)
+    assert scenario.resolved_json() == load_distribution(name)(seed).resolved_json()
+    learners = [flow for flow in scenario.resolved().flows if flow.role == "learner"]
+    assert 1 <= len(learners) <= distribution.max_learners
+    assert len(scenario.resolved().flows) <= distribution.max_flows
+    assert scenario.name == f"{name}-{seed}"
+
+
+@given(st.integers(0, 2**31))
+def test_wan_mix_is_within_what_it_promises(seed):
+    scenario = load_distribution("wan_mix")(seed)
+    rtts_ms = [flow.rtt_ms for flow in scenario.flows]
+    rates_mbps = [scenario.link.rate_mbps, *(change.rate_mbps for change in scenario.link.changes)]
+    bdp_bytes = scenario.link.rate_mbps * 125.0 * 200.0
+    assert 5.0 <= min(rtts_ms) <= max(rtts_ms) <= 200.0
+    assert max(rtts_ms) <= 10.0 * min(rtts_ms) * (1 + 1e-5)
+    assert all(1.0 <= rate <= 200.0 for rate in rates_mbps)
+    assert 1 <= len(scenario.flows) <= 8
+    assert {flow.cc for flow in scenario.flows} <= {"bbr", "cubic"}
+    assert scenario.link.queue.size_bytes <= max(10.0 * bdp_bytes, 12_000)
+    assert scenario.link.loss.kind == "none" or 1e-4 <= scenario.link.loss.rate <= 0.02
+
+
+def test_ranges_are_drawn_from_evenly():
+    scenarios = [Distribution(small())(seed) for seed in range(1500)]
+    rtts_ms = [scenario.flows[0].rtt_ms for scenario in scenarios]
+    assert kstest(rtts_ms, "uniform", args=(10, 40)).pvalue > 1e-3
+    rates = [math.log(scenario.link.rate_mbps) / math.log(100) for scenario in scenarios]
+    assert kstest(rates, "uniform").pvalue > 1e-3
+    sizes = [scenario.link.queue.size_packets for scenario in scenarios]
+    assert set(sizes) == set(range(10, 21))
+    assert chisquare([sizes.count(size) for size in range(10, 21)]).pvalue > 1e-3
+
+
+def test_choices_are_drawn_by_their_weights_and_may_hold_ranges():
+    loss = {"choice": [{"kind": "none"}, {"kind": "bernoulli", "rate": {"uniform": [0.1, 0.2]}}], "weights": [3, 1]}
+    link = {"rate_mbps": 10.0, "queue": {"size_packets": 10}, "loss": loss}
+    distribution = Distribution(small(link=link))
+    losses = [distribution(seed).link.loss for seed in range(2000)]
+    lossy = [loss.rate for loss in losses if loss.kind == "bernoulli"]
+    assert 0.25 - 0.04 < len(lossy) / 2000 < 0.25 + 0.04  # four standard deviations
+    assert all(0.1 <= rate <= 0.2 for rate in lossy)
+    assert len(set(lossy)) > 300
+
+
+def test_modifiers_apply_in_order():
+    queue = {"size_bytes": {"value": 100.4, "times": ["rate", 2], "low": 50_000, "high": 60_000, "whole": True}}
+    for rate, size in ((1.0, 50_000), (270.0, 54_216), (1000.0, 60_000)):
+        fields = small(variables={"rate": {"value": rate}}, link={"rate_mbps": 10.0, "queue": queue})
+        assert Distribution(fields)(1).link.queue.size_bytes == size
+
+
+def test_a_range_changed_leaves_the_other_draws_as_they_were():
+    one, other = Distribution(small()), Distribution(small(variables={"rate_mbps": {"log_uniform": [1, 50]}}))
+    for seed in range(20):
+        assert one(seed).link.rate_mbps != other(seed).link.rate_mbps
+        assert one(seed).flows == other(seed).flows
+        assert one(seed).link.queue == other(seed).link.queue
+
+
+def test_flows_of_one_entry_are_drawn_each_for_itself():
+    flows = next(s.flows for s in map(Distribution(small()), range(50)) if len(s.flows) == 3)
+    assert [flow.name for flow in flows] == ["flow-0", "flow-1", "flow-2"]
+    assert len({flow.rtt_ms for flow in flows}) == 3
+
+
+def test_draws_are_recorded():
+    """The draws of a seed are part of every result: they must never change."""
+    scenario = load_distribution("wan_mix")(2**32)
+    shown = (scenario.link.rate_mbps, scenario.link.queue.size_bytes, [flow.rtt_ms for flow in scenario.flows])
+    assert shown == RECORDED
+
+
+RECORDED = (89.3625, 8023463, [167.569, 150.396, 98.5771, 121.549])
+
+
+# ---- splits ------------------------------------------------------------------------------------------------------
+
+
+def test_splits_are_disjoint_and_resets_draw_from_train():
+    ranges = sorted(SPLITS.values(), key=lambda seeds: seeds.start)
+    assert all(one.stop <= other.start for one, other in itertools.pairwise(ranges))
+    env = gymnasium.make("bbrgym/Tune-v0", world="twin", scenario="rtt_pairs", variant="bbq")
+    _, info = env.reset(seed=5)
+    assert info["scenario"] == "rtt_pairs-5"
+    for _ in range(5):
+        _, info = env.reset()
+        assert info["seed"] in SPLITS["train"]
+        assert info["scenario"] == f"rtt_pairs-{info['seed']}"
+    env.close()
+
+
+def test_split_seeds():
+    assert split_seeds("test", 3) == range(2**32, 2**32 + 3)
+    assert split_seeds("train", 2, first=7) == range(7, 9)
+    with pytest.raises(bbrgym.ConfigError, match="'tset'; did you mean test"):
+        split_seeds("tset", 1)
+    with pytest.raises(bbrgym.ConfigError, match="numbers 0 to 999999"):
+        split_seeds("test", 2, first=999_999)
+
+
+# ---- what is wrong ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "problem"),
+    [
+        ({"variables": {"x": {"uniform": [2, 1]}}}, "variables.x.uniform", r"\[2, 1\], expected numbers in ascending"),
+        ({"variables": {"x": {"log_uniform": [0, 1]}}}, "variables.x.log_uniform", "above 0"),
+        ({"variables": {"x": {"uniform": [1, "y"]}}}, r"variables.x.uniform\[1\]", "'y', expected a number or a var"),
+        ({"variables": {"x": {"uniform": 3}}}, "variables.x.uniform", "3, expected two numbers"),
+        ({"variables": {"x": {"uniform": [0, 1], "tims": 2}}}, "variables.x", "tims"),
+        ({"variables": {"x": {"choice": [1, 2], "weights": [1]}}}, "variables.x", "as many weights"),
+        ({"variables": {"x": {"choice": [1, 2], "weights": [0, 0]}}}, "variables.x.weights", "one above"),
+        ({"variables": {"x": {"choice": ["a"], "times": 2}}}, "variables.x", "'a', expected a number beside times"),
+        ({"variables": [1]}, "variables", "expected names"),
+        ({"flows": 3}, "flows", "3, expected a list"),
+        ({"flows": [{"name": "f", "number": "many", "rtt_ms": 9}]}, r"flows\[0\].number", "'many', expected a whole"),
+        ({"duration_s": {"uniform": [-2, -1]}}, "duration_s", "expected a number >="),
+        ({"speed": 3}, "speed", "is no field"),
+    ],
+)
+def test_what_is_wrong_is_named(changes, path, problem):
+    with pytest.raises(bbrgym.ScenarioError, match=f"{path}: .*{problem}"):
+        Distribution(small(**changes))
+
+
+def test_a_distribution_is_no_scenario_and_the_other_way_round():
+    with pytest.raises(bbrgym.ScenarioError, match="variables: is given: a distribution"):
+        bbrgym.load_scenario("wan_mix")
+    with pytest.raises(bbrgym.ScenarioError, match="has no variables"):
+        load_distribution("steady")
+    with pytest.raises(bbrgym.ScenarioError, match="did you mean wan_mix"):
+        load_distribution("wan_mxi")
+    assert is_distribution("wan_mix")
+    assert not is_distribution("steady")
