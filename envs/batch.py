@@ -7,9 +7,9 @@ Every computation is one over all N, and gives each environment what it would ge
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from gymnasium.error import ResetNeeded
@@ -18,44 +18,20 @@ from numpy.typing import NDArray
 
 from bbrgym.distribution import is_distribution, load_distribution
 from bbrgym.envs.action import Action, TunablesAction
-from bbrgym.envs.observation import Observation, SenderObservation, Stack, View
+from bbrgym.envs.control import Control, Move
+from bbrgym.envs.observation import Observation, SenderObservation, Stack
+from bbrgym.envs.options import Draw, Options
 from bbrgym.envs.render import History
-from bbrgym.envs.reward import Interval, Reward
+from bbrgym.envs.reward import Reward
 from bbrgym.envs.slots import Course, Flags, Slots
+from bbrgym.envs.terms import Interval
 from bbrgym.errors import ConfigError
 from bbrgym.scenario_files import Source, is_sequence
-from bbrgym.worlds import Isolation, Table, VectorWorld, WorldError, make_vector_world
+from bbrgym.worlds import Table, VectorWorld, WorldError, make_vector_world
 from bbrgym.worlds.world import TUNABLE_COLUMNS, check_seed
-
-Draw: TypeAlias = Callable[[int], Source]
-"""Draws the scenario of a run from the run's seed; the same seed must give the same scenario.
-
-An attribute `max_learners` may say how many learner flows a draw has at most.
-"""
 
 _SEEDS = 2**31
 _DRAW_WHEN_MADE = 0  # the seed of the drawn scenario that tells how many learner flows there are
-
-
-@dataclass(frozen=True)
-class Options:
-    """The arguments that all environments share; see `TuneEnv`."""
-
-    world: str = "ns3"
-    scenario: Source | Draw | Sequence[Source | Draw] = "steady"
-    variant: str = "bbq"
-    tunables: Sequence[str] | None = None
-    control_interval_s: float = 0.1
-    features: Sequence[str] | None = None
-    stack: int = 1
-    reward_weights: Mapping[str, float] | None = None
-    isolation: Isolation | None = None
-    timeout_s: float = 60.0
-    render_mode: str | None = None
-    max_learners: int | None = None
-    view: View = "each"
-    flow_capacity: int | None = None
-    threads: int | None = None
 
 
 @dataclass(frozen=True)
@@ -101,7 +77,8 @@ class TuneBatch:
         options: of all of them.
 
     Attributes:
-        action: from actions to tunables.
+        action: from settings to tunables and back.
+        control: from actions to settings.
         observation: from measurements to observations.
         max_learners: the most learner flows that a scenario can have here.
         worlds: where they run, from the first reset on.
@@ -119,7 +96,15 @@ class TuneBatch:
         self._n = num_envs
         self._options = options
         self.action = TunablesAction(options.variant, options.tunables)
-        self._reward = Reward(options.reward_weights)
+        self.control = Control(
+            self.action,
+            options.action_kind,
+            levels=options.levels,
+            flat=options.flat,
+            step_size=options.step_size,
+            max_change=options.max_change,
+        )
+        self._reward = Reward(options.reward)
         self._given = self._courses_or_draws(options.scenario)
         needs = self._needs(self._given)
         self.max_learners = (
@@ -161,11 +146,11 @@ class TuneBatch:
         self._stack.begin(indices, self._view(learners, self._settings[indices], self._slots.there(indices)))
         return self._stack.observations()
 
-    def step(self, actions: Action, begin: Sequence[int] = (), seeds: Sequence[int] = ()) -> Step:
+    def step(self, actions: Move, begin: Sequence[int] = (), seeds: Sequence[int] = ()) -> Step:
         """Sets the tunables and runs for a control interval; or begins a run.
 
         Args:
-            actions: [N, tunables].
+            actions: [N, tunables]; [N] if flat.
             begin: environments that begin a run instead; their actions are left aside, their rewards and terms are 0.
             seeds: of these runs.
         """
@@ -175,11 +160,11 @@ class TuneBatch:
             mask[begin] = False
         if self.worlds is None or not (self._is_running if mask is None else self._is_running[mask]).all():
             raise ResetNeeded("call reset() first: no run has begun, or it has ended")
-        if np.shape(actions) != self._settings.shape:
-            raise self.action.refusal(actions)
+        if np.shape(actions) != (self._n, *np.shape(self.control.default)):
+            raise self.control.refusal(actions)
         previous = self._settings
         if len(begin) < self._n:
-            self._act(actions if mask is None else np.where(mask[:, None], actions, previous), mask)
+            self._act(actions if mask is None else self._left_aside(actions, begin), mask)
         if len(begin):
             self._begin(begin, seeds)
         truncated = self.worlds.done.copy()
@@ -292,10 +277,16 @@ class TuneBatch:
         self._check_room([(course.scenario.name, len(course.learners))])
         return course
 
-    def _act(self, actions: Action, mask: Flags | None) -> None:
+    def _left_aside(self, actions: Move, begin: Sequence[int]) -> Move:
+        """The actions with harmless ones in place of those that do not count."""
+        counting = np.array(actions)
+        counting[begin] = self.control.default
+        return counting
+
+    def _act(self, actions: Move, mask: Flags | None) -> None:
         """Sets the tunables and runs."""
         worlds = self._worlds()
-        self._values, self._settings = self.action.settle(actions)
+        self._values, self._settings = self.control.settle(actions, self._settings)
         self._slots.write(worlds, self._values)
         try:
             worlds.advance(self._options.control_interval_s, mask)

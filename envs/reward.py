@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the controller is paid for an interval: the weighted sum of named terms (`bbrgym.envs.terms`).
 
-The presets in conf/reward/ are such sums. `proportional`, the default, is the score by which runs are compared, interval
-by interval; docs/environments.md says how far the mean of each over an episode is from the score.
+The presets in conf/reward/ are such sums. `proportional`, the default, is the score by which runs are compared,
+interval by interval; docs/environments.md says how far the mean of each over an episode is from the score.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Reward:
     """
 
     def __init__(self, source: RewardSource = "proportional") -> None:
-        given = dict(reward_preset(source) if isinstance(source, str) else source)
+        given = dict(_contents(source))
         for name, number in given.items():
             if name not in (*TERMS, ALPHA):
                 raise ConfigError(f"reward: {name!r}: {nearest(str(name), (*TERMS, ALPHA))}")
@@ -84,6 +84,14 @@ def reward_preset(name: str) -> Mapping[str, float]:
     if name not in _presets():
         raise ConfigError(f"reward: {name!r}: {nearest(name, reward_names())}")
     return dict(_presets()[name])
+
+
+def _contents(source: RewardSource) -> Mapping[str, float]:
+    if isinstance(source, str):
+        return reward_preset(source)
+    if not isinstance(source, Mapping):
+        raise ConfigError(f"reward: {shown(source)}, allowed is a preset's name or weights by term")
+    return source
 
 
 @cache
