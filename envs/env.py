@@ -9,8 +9,9 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from bbrgym.envs.batch import TuneBatch, draw_seed
+from bbrgym.envs.batch import TuneBatch
 from bbrgym.envs.control import Move
+from bbrgym.envs.generators import draw_seed
 from bbrgym.envs.observation import Observation
 from bbrgym.envs.options import Options, arguments_of
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
@@ -25,7 +26,7 @@ An attribute `max_learners` may say how many learner flows a draw has at most.
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What all environments take.
+    """What all environments take; the batches check what is not checked here.
 
     Attributes:
         world: name of the world, `ns3` or `twin`.
@@ -74,6 +75,14 @@ class Options:
     render_mode: str | None = None
     flow_capacity: int | None = None
     threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_learners is not None and (not isinstance(self.max_learners, int) or self.max_learners < 1):
+            raise ConfigError(f"max_learners: {self.max_learners!r}, allowed are whole numbers from 1")
+        if not 0.0 < self.control_interval_s < math.inf:
+            raise ConfigError(f"control_interval_s: {self.control_interval_s}, allowed is a finite number above 0")
+        if self.render_mode not in (None, "rgb_array"):
+            raise ConfigError(f"render_mode: {self.render_mode!r}, allowed are None and 'rgb_array'")
 
 
 P = ParamSpec("P")

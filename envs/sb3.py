@@ -12,8 +12,9 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from bbrgym.envs.batch import Generators, Step, TuneBatch
+from bbrgym.envs.batch import Step, TuneBatch
 from bbrgym.envs.control import Move
+from bbrgym.envs.generators import Generators
 from bbrgym.envs.observation import Observation
 from bbrgym.envs.options import Draw, Options, arguments_of
 from bbrgym.scenario import Scenario

@@ -12,9 +12,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from bbrgym.envs.batch import Generators, Step, TuneBatch
+from bbrgym.envs.batch import Step, TuneBatch
 from bbrgym.envs.control import Move
 from bbrgym.envs.env import TuneEnv
+from bbrgym.envs.generators import Generators
 from bbrgym.envs.observation import Observation
 from bbrgym.envs.options import Options, arguments_of
 from bbrgym.envs.slots import Flags
