@@ -49,7 +49,7 @@ class TuneEnv(gymnasium.Env[Observation, Move]):
     ## Rewards
     The weighted sum of the terms of `bbrgym.envs.terms.TERMS`: `reward` names a preset or gives the weights. The
     default is the score by which runs are compared: mean log2(goodput / fair share) - 0.5 mean log2(RTT / base RTT).
-    `info["reward_terms"]` has every term.
+    `info["reward_terms"]` has the terms that it names, be it with weight 0.
 
     ## Starting State
     Time 0 of the scenario, the variant's own setting (and what the scenario sets of it), nothing sent. The first

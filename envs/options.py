@@ -47,7 +47,7 @@ class Options:
         features: of the observation; all without.
         stack: how many intervals an observation holds.
         view: `each` (a block of numbers for each learner flow) or `pooled` (over all of them).
-        reward: a preset's name; or weights by term, 0 for those left out, and perhaps `alpha`.
+        reward: a preset's name; or weights by term, and perhaps `alpha`; weight 0 shows a term without paying for it.
         isolation: whether a world runs in a process of its own, see `bbrgym.make_world`.
         timeout_s: the longest wait for such a process, see there.
         render_mode: `rgb_array` draws the run so far.

@@ -23,7 +23,7 @@ from bbrgym.validation import shown
 from bbrgym.worlds import Table
 
 RewardSource: TypeAlias = str | Mapping[str, float]
-"""A preset's name; or weights by term, 0 for those left out, and perhaps `alpha`."""
+"""A preset's name; or weights by term, and perhaps `alpha`. A term of weight 0 is only shown, one left out not even."""
 
 ALPHA = "alpha"
 """The parameter that stands beside the weights: alpha_fair's, from 0 (1 without)."""
@@ -36,7 +36,7 @@ class Reward:
         source: a preset's name or its contents.
 
     Attributes:
-        weights: by term, of all terms.
+        weights: by term, in the order of the table.
         alpha: of alpha_fair.
 
     Raises:
@@ -53,12 +53,16 @@ class Reward:
         self.alpha = float(given.pop(ALPHA, 1.0))
         if self.alpha < 0.0:
             raise ConfigError(f"reward.{ALPHA}: {self.alpha}, allowed are numbers from 0")
-        self.weights = {name: float(given.get(name, 0.0)) for name in TERMS}
-        self._compute: dict[str, Callable[[Interval], Table]] = {name: term.compute for name, term in TERMS.items()}
-        self._compute["alpha_fair"] = partial(alpha_fair, alpha=self.alpha)
+        if not given:
+            raise ConfigError(f"reward: {shown(source)}, allowed are weights of one term at least")
+        self.weights = {name: float(given[name]) for name in TERMS if name in given}
+        compute = {name: term.compute for name, term in TERMS.items()} | {
+            "alpha_fair": partial(alpha_fair, alpha=self.alpha)
+        }
+        self._compute: dict[str, Callable[[Interval], Table]] = {name: compute[name] for name in self.weights}
 
     def terms(self, interval: Interval) -> dict[str, Table]:
-        """Every term of an interval, weighted or not: [N] each."""
+        """The terms of an interval that have a weight, be it 0: [N] each."""
         return {name: compute(interval) for name, compute in self._compute.items()}
 
     def total(self, terms: Mapping[str, Table]) -> Table:

@@ -40,22 +40,21 @@ def score_of(goodput, rtt, delta=0.5, capacity=8.0, base_ms=10.0):
     return flow_scores(*table, mss_bytes=1448, delta=delta).item()
 
 
-@given(st.dictionaries(st.sampled_from(list(TERMS)), st.floats(-10, 10)), st.floats(0, 4))
+@given(st.dictionaries(st.sampled_from(list(TERMS)), st.floats(-10, 10), min_size=1), st.floats(0, 4))
 def test_the_total_is_the_weighted_sum(weights, alpha):
     reward = Reward({**weights, "alpha": alpha})
     terms = reward.terms(intervals([2.0, 5.0], rtt=[20.0, 30.0]))
-    expected = sum(weight * terms[name] for name, weight in weights.items())
-    assert reward.total(terms) == pytest.approx(expected if weights else np.zeros(2))
+    assert list(terms) == [name for name in TERMS if name in weights]
+    assert reward.total(terms) == pytest.approx(sum(weight * terms[name] for name, weight in weights.items()))
 
 
 def test_the_presets():
     assert reward_names() == PRESETS
     assert Reward().weights == Reward("proportional").weights == Reward(reward_preset("proportional")).weights
     for name in PRESETS:
-        reward = Reward(name)
-        assert {term: weight for term, weight in reward.weights.items() if weight} == {
-            term: weight for term, weight in reward_preset(name).items() if term != "alpha"
-        }
+        preset = reward_preset(name)
+        assert set(preset) >= {"throughput", "delay", "loss", "fairness", "change"}, "shown whatever is paid"
+        assert Reward(name).weights == {term: preset[term] for term in TERMS if term in preset}
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -148,6 +147,8 @@ def test_on_a_steady_link_the_default_is_the_score(variant):
         ({"delay": float("nan")}, "reward.delay: nan, allowed is a finite number"),
         ({"delay": "much"}, "reward.delay: 'much', allowed is a finite number"),
         ({"delay": True}, "reward.delay: True, allowed is a finite number"),
+        ({}, "reward: {}, allowed are weights of one term at least"),
+        ({"alpha": 2.0}, "allowed are weights of one term at least"),
         ({"alpha": -1.0}, "reward.alpha: -1.0, allowed are numbers from 0"),
         (7, "reward: 7, allowed is a preset's name or weights by term"),
     ],
