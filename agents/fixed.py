@@ -9,9 +9,6 @@ from bbrgym.scenario import Scenario
 from bbrgym.scenario_files import with_variant
 from bbrgym.tunables import VARIANTS
 
-#: What records call it.
-NAME = "fixed"
-
 
 def assign(scenario: Scenario, variant: str, tunables: Mapping[str, float]) -> Scenario:
     """The scenario with ``variant`` in every learner flow and the given tunables set for the whole run.

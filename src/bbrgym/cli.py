@@ -20,23 +20,26 @@ from rich.progress import Progress as ProgressBar
 
 import bbrgym
 from bbrgym.compose import compose_config
+from bbrgym.distribution import Distribution, is_distribution, load_distribution
 from bbrgym.errors import ConfigError
 from bbrgym.evaluation import Progress, evaluate
 from bbrgym.listing import listing
 from bbrgym.records import RunFolder
+from bbrgym.scenario import Scenario
 from bbrgym.scenario_files import parse_scenario
 from bbrgym.tables import speed_table, tables_of
 from bbrgym.worlds import WorldError
 
 _EVALUATE = """\
-Runs every variant with every seed on a scenario; writes a run folder and shows the table. With several worlds it
-also shows how far apart they are, and how fast.
+Runs every variant, and the agents beside them, with every seed on a scenario, or on draws of a distribution; writes a
+run folder and shows the tables. With several worlds it also shows how far apart they are, and how fast.
 
 examples:
   bbrgym evaluate scenario=rtt_fairness 'variants=[bbr,bbq]' 'seeds=[1,2,3]' output_dir=runs/mine
   bbrgym evaluate scenario=mine.yaml scenario.link.rate_mbps=50 scenario.duration_s=20
   bbrgym evaluate 'variants=[bbq]' tunables.bbq_alpha_us=1000
   bbrgym evaluate 'world=[ns3,twin]' 'seeds=[1,2,3]'
+  bbrgym evaluate scenario=wan_mix draws=100 world=twin 'agent=[runs/mine,random]'
   bbrgym evaluate output_dir=runs/mine resume=true
 """
 _SCENARIO = """\
@@ -99,7 +102,7 @@ def _shipped(name: str) -> str:
 
 def _evaluate(options: argparse.Namespace) -> None:
     config = compose_config("evaluate", options.overrides)
-    scenario = parse_scenario(_mapping(config.pop("scenario"), "scenario"))
+    scenario = _scenario_of(config.pop("scenario"))
     resume = config.pop("resume")
     if not isinstance(resume, bool):
         raise ConfigError(f"resume: is {resume!r}, expected true or false")
@@ -139,6 +142,11 @@ def _scenario(options: argparse.Namespace) -> None:
     overrides = [f"scenario={options.scenario}", *options.overrides]
     config = compose_config("evaluate", overrides)
     sys.stdout.write(parse_scenario(_mapping(config["scenario"], "scenario")).resolved_json() + "\n")
+
+
+def _scenario_of(fields: Any) -> Scenario | Distribution:
+    source = _mapping(fields, "scenario")
+    return load_distribution(source) if is_distribution(source) else parse_scenario(source)
 
 
 def _console() -> Console:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How far apart two worlds are on the same runs, and whether that is within the tolerances.
 
-Compared are means over seeds, variant by variant. The tolerances say when one world can stand in for the other.
+Compared are means over seeds, contestant by contestant. The tolerances say when one world can stand in for the other.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from bbrgym.records import per_run
+from bbrgym.records import per_run, with_contestants
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ METRICS = (
 
 @dataclass(frozen=True)
 class Difference:
-    """One figure of one variant in two worlds.
+    """One figure of one contestant in two worlds.
 
     Attributes:
         metric: which figure.
@@ -93,22 +93,22 @@ class Difference:
 
 
 def differences(summary: pl.DataFrame, reference: str, other: str) -> Iterator[tuple[str, list[Difference]]]:
-    """Each variant with its differences between two worlds, in the order of `METRICS`.
+    """Each contestant with its differences between two worlds, in the order of `METRICS`.
 
     Args:
         summary: rows of summary.parquet, of one scenario in both worlds.
         reference: the world compared with.
         other: the world compared.
     """
-    runs = per_run(summary)
-    for variant in summary["variant"].unique(maintain_order=True).to_list():
-        of_variant = pl.col("variant") == variant
+    runs, flows = per_run(summary), with_contestants(summary)
+    for contestant in flows["contestant"].unique(maintain_order=True).to_list():
+        of_contestant = pl.col("contestant") == contestant
         yield (
-            variant,
+            contestant,
             [
-                _largest_of_flows(summary.filter(of_variant), metric, reference, other)
+                _largest_of_flows(flows.filter(of_contestant), metric, reference, other)
                 if metric is SHARE
-                else _difference(runs.filter(of_variant), metric, None, reference, other)
+                else _difference(runs.filter(of_contestant), metric, None, reference, other)
                 for metric in METRICS
             ],
         )

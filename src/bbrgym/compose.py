@@ -8,7 +8,7 @@ where the file does not have them, since a scenario's own checks know all fields
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,10 @@ def compose_config(name: str, overrides: Sequence[str]) -> dict[str, Any]:
         ScenarioError: the scenario named cannot be read.
     """
     conf = Path(str(resources.files("bbrgym") / "conf"))
-    prepared = [_prepare(override, conf) for override in overrides]
-    known = _keys(OmegaConf.load(conf / f"{name}.yaml"), prepared, conf)
+    primary = OmegaConf.load(conf / f"{name}.yaml")
+    groups = _groups(primary)
+    prepared = [_prepare(override, conf, groups) for override in overrides]
+    known = _keys(primary, prepared, conf)
     for override in prepared:
         _refuse_unknown(override, known)
     try:
@@ -51,12 +53,18 @@ def compose_config(name: str, overrides: Sequence[str]) -> dict[str, Any]:
     return {str(key): value for key, value in plain.items()}
 
 
-def _prepare(text: str, conf: Path) -> Override:
+def _groups(primary: Any) -> dict[str, Any]:
+    """The groups that a configuration chooses from, and what it chooses by default."""
+    entries = [entry for entry in primary.get("defaults", []) if isinstance(entry, DictConfig)]
+    return {str(group): choice for entry in entries for group, choice in entry.items()}
+
+
+def _prepare(text: str, conf: Path, groups: Mapping[str, Any]) -> Override:
     override = _parse(text)
     key = override.key_or_group
     if override.type is OverrideType.CHANGE and key.startswith(_OPEN):
         return _parse(f"++{text}")
-    if override.type is OverrideType.CHANGE and (conf / key).is_dir():
+    if override.type is OverrideType.CHANGE and key in groups:
         return _parse(_group_override(key, override.value(), conf))
     return override
 
@@ -90,13 +98,11 @@ def _keys(primary: Any, overrides: Sequence[Override], conf: Path) -> list[str]:
     """Keys that a configuration has: its own and those of the groups' options that are chosen."""
     keys = [str(key) for key in primary if key != "defaults"]
     chosen = {override.key_or_group: override.value() for override in overrides}
-    for entry in primary.get("defaults", []):
-        if isinstance(entry, DictConfig):
-            ((group, default),) = entry.items()
-            keys.append(str(group))
-            choice = chosen.get(str(group), default)
-            for option in choice if isinstance(choice, list) else [choice]:
-                keys += _keys_of_option(str(group), str(option), conf)
+    for group, default in _groups(primary).items():
+        keys.append(group)
+        choice = chosen.get(group, default)
+        for option in choice if isinstance(choice, list) else [choice]:
+            keys += _keys_of_option(group, str(option), conf)
     return keys
 
 

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from bbrgym.records import flow_groups, per_run, write_atomically
+from bbrgym.records import flow_groups, per_run, with_contestants, write_atomically
 from bbrgym.tables import Interval, goodput_columns, interval, title_of, worlds_of
 
 LineStyle = dict[str, Any]  # of Axes.plot
@@ -37,7 +37,7 @@ OPACITIES = (1.0, 0.45, 0.25, 0.15)
 
 def write_figures(folder: Path, summary: pl.DataFrame, timeseries: pl.DataFrame) -> None:
     """Writes goodput.png, queue_delay.png (both of the first seed) and summary.png (of all seeds)."""
-    first_seed = timeseries.filter(pl.col("seed") == timeseries["seed"][0])
+    first_seed = with_contestants(timeseries.filter(pl.col("seed") == timeseries["seed"][0]))
     for name, figure in (
         ("goodput.png", goodput_over_time(first_seed)),
         ("queue_delay.png", queue_delay_over_time(first_seed)),
@@ -47,14 +47,14 @@ def write_figures(folder: Path, summary: pl.DataFrame, timeseries: pl.DataFrame)
 
 
 def goodput_over_time(timeseries: pl.DataFrame) -> Figure:
-    """A panel per variant, a line per flow and world: goodput in Mbit/s, averaged over a second."""
+    """A panel per contestant, a line per flow and world: goodput in Mbit/s, averaged over a second."""
     groups = flow_groups(timeseries["flow"].unique(maintain_order=True).to_list())
     if sum(map(len, groups.values())) <= MAX_LINES:
         groups = {name: [name] for names in groups.values() for name in names}
     figure, panels = _panels(timeseries, "goodput (Mbit/s)")
-    for variant, panel in panels.items():
+    for contestant, panel in panels.items():
         for world, style, where in _by_world(timeseries):
-            rows = timeseries.filter((pl.col("variant") == variant) & (pl.col("world") == world))
+            rows = timeseries.filter((pl.col("contestant") == contestant) & (pl.col("world") == world))
             for colour, (label, names) in zip(_colours(len(groups)), groups.items(), strict=True):
                 mean = (
                     rows.filter(pl.col("flow").is_in(names) & (pl.col("active") > 0))
@@ -69,11 +69,11 @@ def goodput_over_time(timeseries: pl.DataFrame) -> Figure:
 
 
 def queue_delay_over_time(timeseries: pl.DataFrame) -> Figure:
-    """A panel per variant, a line per world: the queueing delay at the bottleneck in ms, averaged over a second."""
+    """A panel per contestant, a line per world: the queueing delay at the bottleneck in ms, averaged over a second."""
     figure, panels = _panels(timeseries, "queueing delay (ms)")
-    for variant, panel in panels.items():
+    for contestant, panel in panels.items():
         for index, (world, style, _) in enumerate(_by_world(timeseries)):
-            rows = timeseries.filter((pl.col("variant") == variant) & (pl.col("world") == world))
+            rows = timeseries.filter((pl.col("contestant") == contestant) & (pl.col("world") == world))
             rows = rows.unique("time_s", keep="first", maintain_order=True)
             _line(panel, rows["time_s"], rows["link_queue_delay_mean_ms"], COLOURS[index], world, style)
     next(iter(panels.values())).set_ylim(bottom=0)
@@ -82,20 +82,20 @@ def queue_delay_over_time(timeseries: pl.DataFrame) -> Figure:
 
 
 def summary_bars(summary: pl.DataFrame) -> Figure:
-    """Goodput, queueing delay and score of each variant, with 95 % intervals where there are several seeds."""
+    """Goodput, queueing delay and score of each contestant, with 95 % intervals where there are several seeds."""
     runs = per_run(summary)
-    variants = runs["variant"].unique(maintain_order=True).to_list()
+    contestants = runs["contestant"].unique(maintain_order=True).to_list()
     worlds = worlds_of(summary)
-    height = 1.4 + 0.42 * len(variants) * (0.5 + 0.5 * len(worlds)) + 0.4 * (len(worlds) > 1)
+    height = 1.4 + 0.42 * len(contestants) * (0.5 + 0.5 * len(worlds)) + 0.4 * (len(worlds) > 1)
     figure = Figure(figsize=(11, height), dpi=DPI, layout="constrained")
     axes = figure.subplots(1, 3, sharey=True, width_ratios=(1.6, 1, 1))
-    _bars(axes[0], runs, variants, goodput_columns(runs))
+    _bars(axes[0], runs, contestants, goodput_columns(runs))
     axes[0].set_xlabel("goodput (Mbit/s)")
-    _bars(axes[1], runs, variants, {"queue_delay_ms": ""}, NEUTRAL)
+    _bars(axes[1], runs, contestants, {"queue_delay_ms": ""}, NEUTRAL)
     axes[1].set_xlabel("queueing delay (ms)")
-    _bars(axes[2], runs, variants, {"score": ""}, NEUTRAL)
+    _bars(axes[2], runs, contestants, {"score": ""}, NEUTRAL)
     axes[2].set_xlabel("score (0: fair share, no queue)")
-    axes[0].set_yticks(range(len(variants)), variants)
+    axes[0].set_yticks(range(len(contestants)), contestants)
     axes[0].invert_yaxis()
     if len(worlds) > 1:
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
@@ -107,16 +107,16 @@ def summary_bars(summary: pl.DataFrame) -> Figure:
 
 
 def _panels(timeseries: pl.DataFrame, what: str) -> tuple[Figure, dict[str, Axes]]:
-    variants = timeseries["variant"].unique(maintain_order=True).to_list()
-    columns = min(len(variants), 2)
-    rows = math.ceil(len(variants) / columns)
+    contestants = timeseries["contestant"].unique(maintain_order=True).to_list()
+    columns = min(len(contestants), 2)
+    rows = math.ceil(len(contestants) / columns)
     figure = Figure(figsize=(5.5 * columns, 0.7 + 1.7 * rows), dpi=DPI, layout="constrained")
     axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
-    for axis in axes[len(variants) :]:
+    for axis in axes[len(contestants) :]:
         axis.set_visible(False)
-    panels = dict(zip(variants, axes, strict=False))
-    for variant, panel in panels.items():
-        panel.set_title(variant, fontsize="medium", loc="left")
+    panels = dict(zip(contestants, axes, strict=False))
+    for contestant, panel in panels.items():
+        panel.set_title(contestant, fontsize="medium", loc="left")
         _tidy(panel)
     for panel in axes[-columns:]:
         panel.set_xlabel("time (s)")
@@ -140,7 +140,7 @@ def _line(panel: Axes, time_s: pl.Series, values: pl.Series, colour: str, label:
 
 
 def _bars(
-    axis: Axes, runs: pl.DataFrame, variants: list[str], columns: dict[str, str], colour: str | None = None
+    axis: Axes, runs: pl.DataFrame, contestants: list[str], columns: dict[str, str], colour: str | None = None
 ) -> None:
     bars = [
         (column, label + where, colour or COLOURS[at], world, OPACITIES[index % len(OPACITIES)])
@@ -150,9 +150,9 @@ def _bars(
     height = 0.8 / len(bars)
     for position, (column, label, fill, world, opacity) in enumerate(bars):
         of_world = runs.filter(pl.col("world") == world)
-        intervals = [_interval_of(of_world.filter(pl.col("variant") == variant)[column]) for variant in variants]
+        intervals = [_interval_of(of_world.filter(pl.col("contestant") == one)[column]) for one in contestants]
         axis.barh(
-            np.arange(len(variants)) + (position - (len(bars) - 1) / 2) * height,
+            np.arange(len(contestants)) + (position - (len(bars) - 1) / 2) * height,
             [i.mean for i in intervals],
             height=height,
             xerr=[i.half_width for i in intervals],

@@ -54,8 +54,10 @@ SUMMARY_SCHEMA = pl.Schema(
 )
 
 #: Columns that tell the runs of timeseries.parquet apart; ``time_s`` (the interval's end), ``flow``, the world's
-#: flow fields and its link fields with ``link_`` before them follow.
+#: flow fields, its link fields with ``link_`` before them and, with `TUNABLE_PREFIX`, the tunables that were set
+#: meanwhile follow.
 RUN_COLUMNS = ("scenario", "world", "variant", "agent", "seed")
+TUNABLE_PREFIX = "tunable_"
 
 #: Columns of timing.csv. ``wall_s`` is the time within the world's reset and advances: the start of a worker process
 #: and the keeping of records are not in it.
@@ -64,6 +66,7 @@ TIMING_SCHEMA = pl.Schema(
         "scenario": pl.String,
         "world": pl.String,
         "variant": pl.String,
+        "agent": pl.String,
         "seed": pl.Int64,
         "simulated_s": pl.Float64,
         "wall_s": pl.Float64,
@@ -79,6 +82,9 @@ class RunRecord:
     timeseries: pl.DataFrame
     timing: pl.DataFrame
 
+
+#: The agent of a variant with its own setting.
+FIXED = "fixed"
 
 _JOBS = "jobs"
 _JOB_PARTS = ("timing", "timeseries", "summary")  # in the order in which they are written: with the last it is kept
@@ -154,28 +160,54 @@ def flow_groups(names: list[str]) -> dict[str, list[str]]:
 def per_run(summary: pl.DataFrame) -> pl.DataFrame:
     """A row per run: its flows' goodput and share by group (mean over the group) and what describes the run as a whole.
 
+    ``contestant`` is the variant and, unless that is a preset, who set its tunables.
     The queueing delay is the mean over packets, the retransmission rate that over flows.
     """
     groups = flow_groups(summary["flow"].unique(maintain_order=True).to_list())
     packets = pl.col("throughput_mbps") * (pl.col("stop_s") - pl.col("start_s"))
     has_delay = pl.col("queue_delay_mean_ms").is_not_nan() & packets.is_not_nan()
     delay = (pl.col("queue_delay_mean_ms") * packets).filter(has_delay).sum() / packets.filter(has_delay).sum()
-    return summary.group_by("world", "variant", "seed", maintain_order=True).agg(
-        *(
-            pl.col("goodput_mbps").filter(pl.col("flow").is_in(names)).fill_nan(None).mean().alias(f"goodput:{group}")
-            for group, names in groups.items()
-        ),
-        *(
-            pl.col("share").filter(pl.col("flow").is_in(names)).fill_nan(None).mean().alias(f"share:{group}")
-            for group, names in groups.items()
-        ),
-        pl.col("goodput_mbps").fill_nan(None).sum().alias("goodput"),
-        delay.alias("queue_delay_ms"),
-        pl.col("retransmit_rate").fill_nan(None).mean(),
-        pl.col("utilisation").first(),
-        pl.col("jain").first(),
-        pl.col("score").first(),
+    return (
+        with_contestants(summary)
+        .group_by(*RUN_COLUMNS, "contestant", maintain_order=True)
+        .agg(
+            *(
+                pl.col("goodput_mbps")
+                .filter(pl.col("flow").is_in(names))
+                .fill_nan(None)
+                .mean()
+                .alias(f"goodput:{group}")
+                for group, names in groups.items()
+            ),
+            *(
+                pl.col("share").filter(pl.col("flow").is_in(names)).fill_nan(None).mean().alias(f"share:{group}")
+                for group, names in groups.items()
+            ),
+            pl.col("goodput_mbps").fill_nan(None).sum().alias("goodput"),
+            delay.alias("queue_delay_ms"),
+            pl.col("retransmit_rate").fill_nan(None).mean(),
+            pl.col("utilisation").first(),
+            pl.col("jain").first(),
+            pl.col("score").first(),
+        )
     )
+
+
+def with_contestants(table: pl.DataFrame) -> pl.DataFrame:
+    """The table with a column ``contestant``: what people see of an agent and its variant."""
+    pairs = table.select("agent", "variant").unique(maintain_order=True)
+    labels = [label_of(agent, variant) for agent, variant in pairs.iter_rows()]
+    return table.join(
+        pairs.with_columns(contestant=pl.Series(labels, dtype=pl.String)),
+        on=("agent", "variant"),
+        how="left",
+        maintain_order="left",
+    )
+
+
+def label_of(agent: str, variant: str) -> str:
+    """What people see of an agent and its variant; a preset is known by its variant alone."""
+    return variant if agent == FIXED else f"{agent} {variant}"
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:

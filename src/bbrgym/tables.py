@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What came out, as tables for people.
 
-The summary has a row per variant (and world): means over seeds with their 95 % confidence interval. With several
+The summary has a row per contestant (and world): means over seeds with their 95 % confidence interval. With several
 worlds there follow how far apart they are and how fast each was.
 """
 
@@ -78,7 +78,7 @@ def tables_of(summary: pl.DataFrame) -> Iterator[Table]:
 
 
 def summary_table(summary: pl.DataFrame) -> Table:
-    """A row per variant and world."""
+    """A row per contestant and world."""
     runs = per_run(summary)
     worlds = worlds_of(summary)
     is_one_world = len(worlds) == 1
@@ -95,19 +95,19 @@ def summary_table(summary: pl.DataFrame) -> Table:
         ("jain", "Jain\nindex\n", 3, 1.0),
         ("score", "score\n\n", 2, 1.0),
     ]
-    table.add_column("variant\n\n", min_width=max(map(len, runs["variant"])))
+    table.add_column("variant\n\n", min_width=max(map(len, runs["contestant"])))
     if not is_one_world:
         table.add_column("world\n\n", min_width=max(map(len, worlds)))
     for _, heading, _, _ in columns:
         table.add_column(heading, justify="right")
-    for variant in runs["variant"].unique(maintain_order=True):
+    for contestant in runs["contestant"].unique(maintain_order=True):
         for world in worlds:
-            group = runs.filter((pl.col("variant") == variant) & (pl.col("world") == world))
+            group = runs.filter((pl.col("contestant") == contestant) & (pl.col("world") == world))
             cells = [
                 interval(group[name].cast(pl.Float64).fill_null(math.nan).to_numpy() * factor).text(digits)
                 for name, _, digits, factor in columns
             ]
-            names = [variant] if is_one_world else [variant if world == worlds[0] else "", world]
+            names = [contestant] if is_one_world else [contestant if world == worlds[0] else "", world]
             table.add_row(*names, *cells, end_section=not is_one_world and world == worlds[-1])
     return table
 
@@ -118,7 +118,7 @@ def _share_columns(groups: dict[str, str]) -> Iterator[tuple[str, str, int, floa
 
 
 def difference_table(summary: pl.DataFrame, reference: str, other: str) -> Table:
-    """A row per variant: ``other`` less ``reference``, and what is beyond the tolerances."""
+    """A row per contestant: ``other`` less ``reference``, and what is beyond the tolerances."""
     rows = list(differences(summary, reference, other))
     agreeing = sum(all(cell.agrees for cell in cells) for _, cells in rows)
     chance = "; of one seed, so chance is part of it" if summary["seed"].n_unique() == 1 else ""
@@ -127,9 +127,9 @@ def difference_table(summary: pl.DataFrame, reference: str, other: str) -> Table
     for metric in METRICS:
         table.add_column(f"{metric.heading}\n{metric.tolerance_text()}", justify="right")
     table.add_column("agree\n\n")
-    for variant, cells in rows:
+    for contestant, cells in rows:
         shown = [cell.metric.text(cell.difference, "+") + ("" if cell.agrees else " !") for cell in cells]
-        table.add_row(variant, *shown, "yes" if all(cell.agrees for cell in cells) else "no")
+        table.add_row(contestant, *shown, "yes" if all(cell.agrees for cell in cells) else "no")
     return table
 
 

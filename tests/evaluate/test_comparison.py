@@ -41,7 +41,7 @@ def test_tolerances(column: str, reference: float, other: float, agrees: bool) -
 def rows(**columns: list[object]) -> pl.DataFrame:
     count = len(next(iter(columns.values())))
     blank = {name: ["x" if kind == pl.String else 1] * count for name, kind in SUMMARY_SCHEMA.items()}
-    return pl.DataFrame({**blank, **columns}, schema=SUMMARY_SCHEMA)
+    return pl.DataFrame({**blank, "agent": ["fixed"] * count, **columns}, schema=SUMMARY_SCHEMA)
 
 
 def test_means_over_seeds_are_compared() -> None:

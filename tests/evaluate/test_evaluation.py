@@ -199,11 +199,12 @@ def test_the_command_and_the_function_have_the_same_defaults() -> None:
     assert isinstance(config, dict)
     parameters = inspect.signature(bbrgym.evaluate).parameters
     fields = evaluation.Evaluation.model_fields
+    assert config["agent"] == parameters["agent"].default
     assert {"scenario": parameters["scenario"].default} in config["defaults"]
     assert list(evaluation.parse_settings({"variants": ["bbr"]}).world) == ["ns3"]
     assert {"world": "ns3"} in config["defaults"]
     assert tuple(config["variants"]) == parameters["variants"].default
-    for name in ("seeds", "tunables", "interval_s", "score_delta", "jobs"):
+    for name in ("tunables", "variant", "seeds", "draws", "split", "series_draws", "interval_s", "score_delta", "jobs"):
         default = fields[name].get_default(call_default_factory=True)
         assert config[name] == (list(default) if isinstance(default, tuple) else default)
 
@@ -250,7 +251,7 @@ def test_each_run_s_wall_time_is_kept(again: str, tmp_path: Path) -> None:
     took_s = time.perf_counter() - began_s
     timing = RunFolder(tmp_path).read_timing()
     assert timing.schema == TIMING_SCHEMA
-    assert timing.drop("wall_s").rows() == [("short", world, "bbr", 1, 3.0) for world in (again, "ns3")]
+    assert timing.drop("wall_s").rows() == [("short", world, "bbr", "fixed", 1, 3.0) for world in (again, "ns3")]
     assert timing["wall_s"].min() > 0  # type: ignore[operator]
     assert timing["wall_s"].sum() < took_s
     bbrgym.evaluate(SHORT, ["bbr"], world=[again, "ns3"], output_dir=tmp_path, resume=True)

@@ -34,7 +34,7 @@ def summary(rows: list[dict[str, object]]) -> pl.DataFrame:
     blank: dict[str, object] = {
         name: "x" if kind == pl.String else 0 if kind == pl.Int64 else 1.0 for name, kind in SUMMARY_SCHEMA.items()
     }
-    return pl.DataFrame([{**blank, **row} for row in rows], schema=SUMMARY_SCHEMA)
+    return pl.DataFrame([{**blank, "agent": "fixed", **row} for row in rows], schema=SUMMARY_SCHEMA)
 
 
 def test_the_queueing_delay_is_the_mean_over_packets() -> None:
@@ -96,7 +96,11 @@ def test_the_table_fits_a_terminal_of_80_columns() -> None:
 
 
 def test_speed_is_in_simulated_seconds_per_second() -> None:
-    rows = [("s", "a", "bbr", 1, 10.0, 4.0), ("s", "a", "bbq", 1, 10.0, 6.0), ("s", "b", "bbr", 1, 10.0, 0.01)]
+    rows = [
+        ("s", "a", "bbr", "fixed", 1, 10.0, 4.0),
+        ("s", "a", "bbq", "fixed", 1, 10.0, 6.0),
+        ("s", "b", "bbr", "fixed", 1, 10.0, 0.01),
+    ]
     table = speed_table(pl.DataFrame(rows, schema=TIMING_SCHEMA, orient="row"))
     cells = [list(column.cells) for column in table.columns]
     assert list(zip(*cells, strict=True)) == [

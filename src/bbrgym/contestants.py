@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Who takes part in an evaluation: a variant, and who sets its tunables in a run."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from bbrgym.agents import fixed
+from bbrgym.envs.action import Action
+from bbrgym.envs.batch import Options, TuneBatch
+from bbrgym.envs.slots import Flags
+from bbrgym.records import FIXED, label_of
+from bbrgym.scenario import Scenario
+from bbrgym.scenario_files import with_variant
+from bbrgym.worlds import Isolation, Table, VectorWorld, make_vector_world
+from bbrgym.worlds.world import TUNABLE_COLUMNS
+
+Kind: TypeAlias = Literal["fixed", "learned", "random", "oracle"]
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Under which a run happens.
+
+    Attributes:
+        scenario: as written or drawn; the contestant puts its variant into it.
+        world: by name.
+        seed: of the run.
+        isolation, timeout_s: see `bbrgym.make_world`.
+        interval_s: between two measurements of a contestant that has no interval of its own.
+    """
+
+    scenario: Scenario
+    world: str
+    seed: int
+    isolation: Isolation | None
+    timeout_s: float
+    interval_s: float
+
+
+@dataclass(frozen=True)
+class Contestant(ABC):
+    """A variant, and who sets its tunables.
+
+    Attributes:
+        agent: who, as records say it.
+        variant: of the learner flows.
+        group: contestants of one group are training runs of one agent, and are judged together too.
+    """
+
+    agent: str
+    variant: str
+    group: str
+
+    kind: ClassVar[Kind]
+
+    @property
+    def label(self) -> str:
+        """What people see."""
+        return label_of(self.agent, self.variant)
+
+    @abstractmethod
+    def prepared(self, scenario: Scenario) -> Scenario:
+        """The scenario as it runs with this contestant.
+
+        Raises:
+            ConfigError: it cannot take part in it.
+        """
+
+    @abstractmethod
+    def start(self, conditions: Conditions) -> Run:
+        """Begins a run."""
+
+    def identity(self) -> str:
+        """What a run depends on beside the variant, the prepared scenario and the conditions."""
+        return ""
+
+
+class Run(ABC):
+    """A run on its way.
+
+    Attributes:
+        tunables: names of those that may change meanwhile.
+    """
+
+    tunables: tuple[str, ...] = ()
+
+    @property
+    @abstractmethod
+    def worlds(self) -> VectorWorld:
+        """Where it runs, all by itself: its arrays at index 0."""
+
+    @abstractmethod
+    def restart(self) -> None:
+        """Back to the beginning."""
+
+    @abstractmethod
+    def advance(self) -> None:
+        """Runs one interval."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends the simulation."""
+
+    def settings(self) -> Table:
+        """Values in force in the last interval: [flows, tunables], NaN where a flow has not that one."""
+        values: Table = self.worlds.tunables[0][:, [TUNABLE_COLUMNS[name] for name in self.tunables]]
+        return values
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+# ---- fixed settings -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Preset(Contestant):
+    """A variant with its own setting, or with some tunables set for the whole run."""
+
+    tunables: Mapping[str, float] = field(default_factory=dict)
+
+    kind = "fixed"
+
+    def prepared(self, scenario: Scenario) -> Scenario:
+        return fixed.assign(scenario, self.variant, self.tunables)
+
+    def start(self, conditions: Conditions) -> Run:
+        return FixedRun(conditions, self.prepared(conditions.scenario))
+
+
+def preset(variant: str, tunables: Mapping[str, float] | None = None) -> Preset:
+    """A variant as its paper has it, or with tunables of one's choice."""
+    return Preset(FIXED, variant, label_of(FIXED, variant), tunables or {})
+
+
+class FixedRun(Run):
+    """A scenario that runs by itself."""
+
+    def __init__(self, conditions: Conditions, scenario: Scenario) -> None:
+        self._interval_s = conditions.interval_s
+        self._worlds = make_vector_world(
+            conditions.world,
+            1,
+            [scenario],
+            [conditions.seed],
+            threads=1,
+            isolation=conditions.isolation,
+            timeout_s=conditions.timeout_s,
+        )
+
+    @property
+    def worlds(self) -> VectorWorld:
+        return self._worlds
+
+    def restart(self) -> None:
+        self._worlds.reset(0)
+
+    def advance(self) -> None:
+        self._worlds.advance(self._interval_s)
+
+    def close(self) -> None:
+        self._worlds.close()
+
+
+# ---- tuners -------------------------------------------------------------------------------------------
+
+
+class Tuner(Protocol):
+    """Sets the tunables of environments side by side."""
+
+    def act(self, observations: Any, begun: Flags) -> Action:
+        """The actions [N, tunables] of observations [N, ...]; ``begun`` [N] marks the runs that have just begun."""
+
+
+class Agent(Protocol):
+    """What can be put in charge of a variant's tunables."""
+
+    name: str
+
+    def tuner(self, num_envs: int) -> Tuner:
+        """A fresh one for so many environments."""
+
+
+@dataclass(frozen=True)
+class Tuned(Contestant):
+    """A variant whose tunables are set while it runs.
+
+    Attributes:
+        arguments: of the environment that the tuner knows; world, scenario and where they run are left aside.
+    """
+
+    arguments: Mapping[str, Any]
+
+    def options(self, conditions: Conditions) -> Options:
+        """Of the environment for a run."""
+        where = {
+            "world": conditions.world,
+            "scenario": conditions.scenario,
+            "isolation": conditions.isolation,
+            "timeout_s": conditions.timeout_s,
+            "threads": 1,
+            "flow_capacity": None,
+            "render_mode": None,
+        }
+        return Options(**{**self.arguments, **where, "variant": self.variant})
+
+    def prepared(self, scenario: Scenario) -> Scenario:
+        prepared = with_variant(scenario, self.variant)
+        TuneBatch(1, self.options(Conditions(prepared, "twin", 0, None, 1.0, 1.0)))  # refuses what it cannot tune
+        return prepared
+
+    def start(self, conditions: Conditions) -> Run:
+        return TunedRun(self.options(conditions), conditions.seed, self.tuner(conditions))
+
+    @abstractmethod
+    def tuner(self, conditions: Conditions) -> Tuner:
+        """A fresh one for a run."""
+
+    def identity(self) -> str:
+        return repr(sorted(self.arguments.items()))
+
+
+@dataclass(frozen=True)
+class Learned(Tuned):
+    """A trained agent.
+
+    Attributes:
+        controller: the agent.
+        digest: of what it was loaded from.
+    """
+
+    controller: Agent
+    digest: str
+
+    kind = "learned"
+
+    def tuner(self, conditions: Conditions) -> Tuner:  # noqa: ARG002 - knows only what it observes
+        return self.controller.tuner(1)
+
+    def identity(self) -> str:
+        return f"{self.digest} {super().identity()}"
+
+
+@dataclass(frozen=True)
+class Random(Tuned):
+    """Sets all tunables anew every interval, anywhere in their ranges."""
+
+    kind = "random"
+
+    def tuner(self, conditions: Conditions) -> Tuner:
+        return _Dice(self.options(conditions), conditions.seed)
+
+
+class _Dice:
+    """Actions from a stream of the run's seed."""
+
+    def __init__(self, options: Options, seed: int) -> None:
+        self._space = TuneBatch(1, options).action.space
+        self._seed = seed
+
+    def act(self, observations: Any, begun: Flags) -> Action:  # noqa: ARG002 - it does not look
+        if begun.any():
+            self._generator = np.random.default_rng([self._seed, *b"agent.random"])
+        low, high = self._space.low, self._space.high
+        return self._generator.uniform(low, high, (1, *low.shape)).astype(np.float32)
+
+
+class TunedRun(Run):
+    """An environment of one, and a tuner that acts in it."""
+
+    def __init__(self, options: Options, seed: int, tuner: Tuner) -> None:
+        self._batch = TuneBatch(1, options)
+        self._seed = seed
+        self._tuner = tuner
+        self.tunables = self._batch.action.names
+        try:
+            self.restart()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def worlds(self) -> VectorWorld:
+        if self._batch.worlds is None:
+            raise ValueError("the run is closed")
+        return self._batch.worlds
+
+    def restart(self) -> None:
+        self._observations = self._batch.reset([0], [self._seed])
+        self._begun = np.ones(1, np.bool_)
+
+    def advance(self) -> None:
+        actions = self._tuner.act(self._observations, self._begun)
+        self._observations = self._batch.step(actions).observations
+        self._begun = np.zeros(1, np.bool_)
+
+    def close(self) -> None:
+        self._batch.close()
