@@ -13,7 +13,8 @@ import numpy as np
 
 from bbrgym.agents import fixed
 from bbrgym.envs.action import Action
-from bbrgym.envs.batch import Options, TuneBatch
+from bbrgym.envs.batch import TuneBatch
+from bbrgym.envs.options import Options
 from bbrgym.envs.slots import Flags
 from bbrgym.records import FIXED, label_of
 from bbrgym.scenario import Scenario
