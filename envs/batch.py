@@ -97,7 +97,7 @@ class TuneBatch(Runs):
             for numbers in (rewards, *terms.values()):
                 np.copyto(numbers, 0.0, where=has_begun)
         if self._options.render_mode is not None:
-            self._remember(mask, self._settings)
+            self._remember(mask)
         view = self._view(learners, self._settings, self._slots.there())
         self._stack.add(view)
         if len(begin):
@@ -132,6 +132,9 @@ class TuneBatch(Runs):
         values, actions = super()._take_course(index, course)
         self._values[index], self._settings[index] = values[0], actions[0]
         return values, actions
+
+    def _coordinates(self, index: int) -> dict[str, float]:
+        return dict(zip(self.action.names, self._settings[index].tolist(), strict=True))
 
     def _view(self, learners: Table, settings: Action, is_there: Flags | None) -> Observation:
         return self.observation.view(self._worlds().flow_fields, learners, settings, is_there)

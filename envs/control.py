@@ -88,6 +88,17 @@ class Control:
         """
         return self._tunables.settle(self._aims(actions, settings))
 
+    def check(self, actions: Move) -> None:
+        """Refuses what is not actions.
+
+        Raises:
+            ConfigError: says what is allowed.
+        """
+        if self._grid is None:
+            self._tunables.check(actions)
+        else:
+            self._grid.check(actions)
+
     def refusal(self, action: object) -> ConfigError:
         """What is wrong with an action that is not of the space."""
         return self._tunables.refusal(action) if self._grid is None else self._grid.refusal(action)
@@ -96,8 +107,7 @@ class Control:
         """Where they lead to, a whole number's coordinate anywhere in its part."""
         if self._grid is None and self._step is None and self._limit is None:
             return actions
-        if self._grid is None:
-            self._tunables.check(actions)
+        self.check(actions)
         aims = actions if self._grid is None else self._grid.coordinates(actions)
         if self._step is not None:
             aims = settings + self._step * aims

@@ -44,15 +44,11 @@ class Grid:
         self._last = np.where(has_ends, counts - 1.0, counts)
 
     def coordinates(self, levels: Levels) -> NDArray[np.float64]:
-        """What levels mean: [..., coordinates].
+        """What levels of the space mean: [..., coordinates].
 
         Args:
             levels: [..., coordinates]; [...] if flat.
-
-        Raises:
-            ConfigError: not of the space.
         """
-        self._check(levels)
         each = np.stack(np.unravel_index(levels, self._counts), axis=-1) if self._flat else levels
         coordinates: NDArray[np.float64] = 2.0 * ((each + self._first) / self._last) - 1.0
         return coordinates
@@ -74,7 +70,12 @@ class Grid:
         )
         return ConfigError(f"action: {action!r}, allowed are {allowed}")
 
-    def _check(self, levels: Levels) -> None:
+    def check(self, levels: Levels) -> None:
+        """Refuses what is not of the space.
+
+        Raises:
+            ConfigError: says what is allowed.
+        """
         given, shape = np.asarray(levels), self.space.shape or ()
         most = math.prod(self._counts) if self._flat else np.array(self._counts)
         is_of_shape = given.shape[given.ndim - len(shape) :] == shape

@@ -106,10 +106,10 @@ def test_what_there_is_most_of():
 @pytest.mark.parametrize("levels", [[0], [0, 3], [-1, 0], [0.0, 1.0], [[0, 0, 0]], 0, [True, False], ["0", "1"]])
 def test_what_are_no_levels(levels):
     with pytest.raises(bbrgym.ConfigError, match=r"allowed are 2 whole numbers from 0, below \[2, 3\]"):
-        Grid(np.array([2, 3]), np.array([True, True])).coordinates(np.array(levels))
+        Grid(np.array([2, 3]), np.array([True, True])).check(np.array(levels))
 
 
 @pytest.mark.parametrize("number", [-1, 6, 0.5, True])
 def test_what_is_no_flat_number(number):
     with pytest.raises(bbrgym.ConfigError, match="allowed are whole numbers from 0 to 5"):
-        Grid(np.array([2, 3]), np.array([True, True]), flat=True).coordinates(np.array(number))
+        Grid(np.array([2, 3]), np.array([True, True]), flat=True).check(np.array(number))
