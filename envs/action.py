@@ -38,6 +38,7 @@ class TunablesAction:
         tunables: which of them, in the order of the action; all without.
 
     Attributes:
+        variant: whose tunables.
         names: the tunables, in the order of the action.
         space: Box(-1, 1, (tunables,), float32).
         default: the action that gives the variant's own setting.
@@ -50,6 +51,7 @@ class TunablesAction:
         preset = VARIANTS[variant].preset
         if not preset:
             raise ConfigError(f"variant {variant!r} has no tunables to set")
+        self.variant = variant
         self.names = tuple(preset) if tunables is None else tuple(tunables)
         for name in self.names:
             if name not in preset:
