@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import gymnasium
@@ -11,14 +12,13 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from bbrgym.envs.action import Action
 from bbrgym.envs.batch import Step, TuneBatch
+from bbrgym.envs.control import Move
 from bbrgym.envs.generators import Generators
-from bbrgym.envs.observation import Observation, View
-from bbrgym.envs.options import Draw, Options
+from bbrgym.envs.observation import Observation
+from bbrgym.envs.options import Draw, Options, arguments_of
 from bbrgym.scenario import Scenario
 from bbrgym.scenario_files import Source
-from bbrgym.worlds import Isolation
 
 try:
     from stable_baselines3.common.vec_env import VecEnv
@@ -42,7 +42,7 @@ class TuneMember:
         self._generators = generators
         self._index = index
         self.render_mode = render_mode
-        self.action_space = batch.action.space
+        self.action_space = batch.control.space
         self.observation_space = batch.observation.space
 
     @property
@@ -61,9 +61,9 @@ class TuneMember:
         return self._batch.action.names
 
     @property
-    def default_action(self) -> Action:
-        """The action that gives the variant's own setting."""
-        return np.array(self._batch.action.default)
+    def default_action(self) -> Move:
+        """The variant's own setting, on a grid the nearest to it; if actions are relative, to stay."""
+        return np.array(self._batch.control.default)
 
     @property
     def max_learners(self) -> int:
@@ -100,6 +100,20 @@ class TuneMember:
         return self._batch.render(self._index)
 
 
+@dataclass(frozen=True)
+class VecOptions(Options):
+    """What `TuneVecEnv` takes beside what all environments take.
+
+    Attributes:
+        num_envs: how many environments.
+        full_infos: complete infos at every step; that is slow.
+    """
+
+    num_envs: int = 1
+    _: KW_ONLY
+    full_infos: bool = False
+
+
 class TuneVecEnv(VecEnv):
     """N environments `TuneEnv`, stepped in one call, as Stable-Baselines3's algorithms want them.
 
@@ -107,58 +121,20 @@ class TuneVecEnv(VecEnv):
     run's last step are complete: they hold what `TuneEnv` has there, `terminal_observation` and `TimeLimit.truncated`.
     An environment whose run has ended is reset at once.
 
-    Args:
-        num_envs: N.
-        full_infos: complete infos at every step; that is slow.
-        scenario, max_learners, flow_capacity, threads: as for `TuneVectorEnv`.
-
-        The others are those of `TuneEnv`.
+    It takes the arguments of `bbrgym.envs.options.Options` and `VecOptions`, by name.
     """
 
-    def __init__(
-        self,
-        num_envs: int = 1,
-        world: str = "ns3",
-        scenario: Source | Draw | Sequence[Source | Draw] = "steady",
-        variant: str = "bbq",
-        tunables: Sequence[str] | None = None,
-        control_interval_s: float = 0.1,
-        features: Sequence[str] | None = None,
-        stack: int = 1,
-        reward_weights: Mapping[str, float] | None = None,
-        isolation: Isolation | None = None,
-        timeout_s: float = 60.0,
-        render_mode: str | None = None,
-        *,
-        max_learners: int | None = None,
-        view: View = "each",
-        flow_capacity: int | None = None,
-        threads: int | None = None,
-        full_infos: bool = False,
-    ) -> None:
-        options = Options(
-            world=world,
-            scenario=scenario,
-            variant=variant,
-            tunables=tunables,
-            control_interval_s=control_interval_s,
-            features=features,
-            stack=stack,
-            reward_weights=reward_weights,
-            isolation=isolation,
-            timeout_s=timeout_s,
-            render_mode=render_mode,
-            max_learners=max_learners,
-            view=view,
-            flow_capacity=flow_capacity,
-            threads=threads,
-        )
+    @arguments_of(VecOptions)
+    def __init__(self, options: VecOptions) -> None:
+        num_envs = options.num_envs
         self._batch = TuneBatch(num_envs, options)
         self._generators = Generators(num_envs)
-        self._members = [TuneMember(self._batch, self._generators, index, render_mode) for index in range(num_envs)]
-        self._full_infos = full_infos
-        self._actions = np.zeros((num_envs, len(self._batch.action.names)), np.float32)
-        super().__init__(num_envs, self._batch.observation.space, self._batch.action.space)
+        self._members = [
+            TuneMember(self._batch, self._generators, index, options.render_mode) for index in range(num_envs)
+        ]
+        self._full_infos = options.full_infos
+        self._actions: Move = np.stack([self._batch.control.default] * num_envs)
+        super().__init__(num_envs, self._batch.observation.space, self._batch.control.space)
 
     def reset(self) -> Observation:
         """Starts all runs, with the seeds and options given to `seed` and `set_options` since the last time."""
@@ -171,7 +147,7 @@ class TuneVecEnv(VecEnv):
         self._reset_options()
         return observations
 
-    def step_async(self, actions: Action) -> None:
+    def step_async(self, actions: Move) -> None:
         """Takes the actions; `step_wait` runs."""
         self._actions = actions
 
