@@ -16,16 +16,37 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from bbrgym.envs.action import Action
+from bbrgym.envs.control import Move
 from bbrgym.envs.observation import Observation, SenderObservation, Stack
 from bbrgym.envs.options import Options
-from bbrgym.envs.reward import Interval, Reward
+from bbrgym.envs.reward import Reward
 from bbrgym.envs.runs import Runs
 from bbrgym.envs.slots import Course, Flags, to_ns
 from bbrgym.envs.sums import add_rows
-from bbrgym.errors import ConfigError, nearest
+from bbrgym.envs.terms import Interval
+from bbrgym.errors import ConfigError
 from bbrgym.worlds import Table
 
 RewardScope: TypeAlias = Literal["team", "own"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowOptions(Options):
+    """What environments with a controller for each learner flow take beside what all environments take.
+
+    Attributes:
+        reward_scope: `team`: each flow is paid what one controller of all learner flows would be, the mean over the
+            active ones. `own`: the same terms of it alone.
+    """
+
+    reward_scope: RewardScope = "team"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.view != "each":
+            raise ConfigError(f"view: {self.view!r}, allowed is 'each': an agent sees its own flow")
+        if self.reward_scope not in get_args(RewardScope):
+            raise ConfigError(f"reward_scope: {self.reward_scope!r}, allowed are {' and '.join(get_args(RewardScope))}")
 
 
 @dataclass(frozen=True)
@@ -58,9 +79,7 @@ class FlowBatch(Runs):
 
     Args:
         num_envs: N.
-        options: of all of them; the view is each flow's own.
-        reward_scope: `team`: each flow is paid what one controller of all learner flows would be, the mean over the
-            active ones. `own`: the same terms of it alone.
+        options: of all of them.
 
     Attributes:
         observation: from measurements to observations, of one flow.
@@ -69,13 +88,11 @@ class FlowBatch(Runs):
         The others are those of `Runs`; a run has room for the learner flows of its own scenarios.
     """
 
-    def __init__(self, num_envs: int, options: Options, reward_scope: RewardScope = "team") -> None:
+    def __init__(self, num_envs: int, options: FlowOptions) -> None:
         super().__init__(num_envs, options, is_room_the_same=False)
-        if reward_scope not in get_args(RewardScope):
-            raise ConfigError(f"reward_scope: {reward_scope!r}: {nearest(str(reward_scope), get_args(RewardScope))}")
         tunables, slots = len(self.action.names), (num_envs, self.max_learners)
-        self._reward = Reward(options.reward_weights)
-        self._is_own = reward_scope == "own"
+        self._reward = Reward(options.reward)
+        self._is_own = options.reward_scope == "own"
         self.observation = SenderObservation(1, tunables, options.features, options.stack)
         self._stack = Stack(num_envs * self.max_learners, self.observation)
         self._settings = np.zeros((*slots, tunables), np.float32)
@@ -93,15 +110,15 @@ class FlowBatch(Runs):
         self._begin_stacks(begun, view)
         return self._observations()
 
-    def step(self, actions: Action) -> FlowStep:
+    def step(self, actions: Move) -> FlowStep:
         """Sets the tunables of the flows that act and runs for a control interval.
 
         Args:
-            actions: [N, L, tunables]; those of flows that do not act are left aside.
+            actions: [N, L, tunables], [N, L] if flat; those of flows that do not act are left aside.
         """
         worlds = self._worlds_that_run(None)
-        if np.shape(actions) != self._settings.shape:
-            raise self.action.refusal(actions)
+        if np.shape(actions) != (*self.will_act.shape, *np.shape(self.control.default)):
+            raise self.control.refusal(actions)
         has_acted, previous = self.will_act, self._settings
         self._act(actions)
         self._take_ends()
@@ -151,10 +168,12 @@ class FlowBatch(Runs):
         self._values[index, : len(values)], self._settings[index, : len(values)] = values, actions
         return values, actions
 
-    def _act(self, actions: Action) -> None:
+    def _act(self, actions: Move) -> None:
         """Sets the tunables and runs."""
         acts = self.will_act[:, :, None]
-        values, settings = self.action.settle(np.where(acts, actions, self.action.default))
+        counting = np.array(actions)
+        counting[~self.will_act] = self.control.default
+        values, settings = self.control.settle(counting, self._settings)
         self._values = np.where(acts, values, self._values)
         self._settings = np.where(acts, settings, self._settings)
         self._slots.write_each(self._worlds(), self._values)

@@ -3,21 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bbrgym.envs.action import Action
-from bbrgym.envs.flows import FlowBatch, FlowStep, RewardScope
+from bbrgym.envs.control import Move
+from bbrgym.envs.flows import FlowBatch, FlowOptions, FlowStep
 from bbrgym.envs.generators import Generators
 from bbrgym.envs.members import Indices, Member, MembersVecEnv, Monitor, Wrapper
 from bbrgym.envs.observation import Observation
-from bbrgym.envs.options import Draw, Options
+from bbrgym.envs.options import arguments_of
 from bbrgym.envs.slots import Flags
-from bbrgym.scenario_files import Source
-from bbrgym.worlds import Isolation
 
 
 class FlowMember(Member):
@@ -48,6 +46,20 @@ class FlowMember(Member):
         return self._flows.info_of_flow(self.world, self.slot)
 
 
+@dataclass(frozen=True)
+class FlowVecOptions(FlowOptions):
+    """What `FlowVecEnv` takes beside `FlowOptions`.
+
+    Attributes:
+        num_worlds: how many worlds.
+        full_infos: complete infos of all that acted at every step; that is slow.
+    """
+
+    num_worlds: int = 1
+    _: KW_ONLY
+    full_infos: bool = False
+
+
 class FlowVecEnv(MembersVecEnv):
     """Worlds side by side, a row for each of their learner flows: one policy acts for all of them.
 
@@ -69,14 +81,8 @@ class FlowVecEnv(MembersVecEnv):
     flow's return and steps), as Monitor has it. So do not wrap it in VecMonitor, which would count idle stretches as
     episodes of return 0. Other infos hold `absent`: whether the row was idle.
 
-    Args:
-        num_worlds: how many.
-        reward_scope: as for `TuneMultiEnv`.
-        max_learners: rows of each world; without, as many as its own scenario can have learner flows.
-        full_infos: complete infos of all that acted at every step; that is slow.
-        scenario, flow_capacity, threads: as for `TuneVectorEnv`.
-
-        The others are those of `TuneEnv`.
+    It takes the arguments of `bbrgym.envs.options.Options`, `bbrgym.envs.flows.FlowOptions` and `FlowVecOptions`, by
+    name. `max_learners` is of each world; without, as many as its own scenario can have learner flows.
 
     Attributes:
         num_worlds: how many.
@@ -85,62 +91,27 @@ class FlowVecEnv(MembersVecEnv):
         row_is_active: rows whose flows ran in the last step, [rows].
     """
 
-    def __init__(
-        self,
-        num_worlds: int = 1,
-        world: str = "ns3",
-        scenario: Source | Draw | Sequence[Source | Draw] = "steady",
-        variant: str = "bbq",
-        tunables: Sequence[str] | None = None,
-        control_interval_s: float = 0.1,
-        features: Sequence[str] | None = None,
-        stack: int = 1,
-        reward_weights: Mapping[str, float] | None = None,
-        isolation: Isolation | None = None,
-        timeout_s: float = 60.0,
-        render_mode: str | None = None,
-        *,
-        reward_scope: RewardScope = "team",
-        max_learners: int | None = None,
-        flow_capacity: int | None = None,
-        threads: int | None = None,
-        full_infos: bool = False,
-    ) -> None:
-        options = Options(
-            world=world,
-            scenario=scenario,
-            variant=variant,
-            tunables=tunables,
-            control_interval_s=control_interval_s,
-            features=features,
-            stack=stack,
-            reward_weights=reward_weights,
-            isolation=isolation,
-            timeout_s=timeout_s,
-            render_mode=render_mode,
-            max_learners=max_learners,
-            flow_capacity=flow_capacity,
-            threads=threads,
-        )
-        self.num_worlds = num_worlds
-        self._batch = FlowBatch(num_worlds, options, reward_scope)
+    @arguments_of(FlowVecOptions)
+    def __init__(self, options: FlowVecOptions) -> None:
+        num_worlds = self.num_worlds = options.num_worlds
+        self._batch = FlowBatch(num_worlds, options)
         self._generators = Generators(num_worlds)
-        self._full_infos = full_infos
+        self._full_infos = options.full_infos
         rooms = self._batch.room
         self.world_of_row = np.repeat(np.arange(num_worlds), rooms)
         self.slot_of_row = np.concatenate([np.arange(room) for room in rooms])
         self._places = self.world_of_row * self._batch.max_learners + self.slot_of_row  # in [worlds, slots]
         rows = len(self._places)
         self._members = [
-            FlowMember(self._batch, self._generators, world, slot, render_mode)
+            FlowMember(self._batch, self._generators, world, slot, options.render_mode)
             for world, slot in zip(self.world_of_row.tolist(), self.slot_of_row.tolist(), strict=True)
         ]
         self.row_will_act: Flags = np.zeros(rows, np.bool_)
         self.row_is_active: Flags = np.zeros(rows, np.bool_)
         self._returns = np.zeros(rows)
         self._lengths = np.zeros(rows, np.int64)
-        super().__init__(rows, self._batch.observation.space, self._batch.action.space)
-        self._actions: Action = np.zeros(0, np.float32)
+        super().__init__(rows, self._batch.observation.space, self._batch.control.space)
+        self._actions: Move = np.stack([self._batch.control.default] * rows)
 
     def reset(self) -> Observation:
         """Starts all runs, with the seeds and options given to `seed` and `set_options` since the last time.
@@ -158,7 +129,7 @@ class FlowVecEnv(MembersVecEnv):
         self._returns[:] = self._lengths[:] = 0
         return self._seen(observations)
 
-    def step_async(self, actions: Action) -> None:
+    def step_async(self, actions: Move) -> None:
         """Takes the actions; `step_wait` runs."""
         self._actions = actions
 

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from bbrgym.envs.action import Action
+from bbrgym.envs.control import Move
 from bbrgym.envs.generators import Generators
 from bbrgym.envs.options import Draw
 from bbrgym.envs.runs import Runs
@@ -42,7 +42,7 @@ class Member:
         self._generators = generators
         self._index = index
         self.render_mode = render_mode
-        self.action_space = batch.action.space
+        self.action_space = batch.control.space
         self.observation_space = batch.observation.space
 
     @property
@@ -61,9 +61,9 @@ class Member:
         return self._batch.action.names
 
     @property
-    def default_action(self) -> Action:
-        """The action that gives the variant's own setting."""
-        return np.array(self._batch.action.default)
+    def default_action(self) -> Move:
+        """The variant's own setting, on a grid the nearest to it; if actions are relative, to stay."""
+        return np.array(self._batch.control.default)
 
     @property
     def max_learners(self) -> int:

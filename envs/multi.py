@@ -13,15 +13,13 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from bbrgym.envs.action import Action
-from bbrgym.envs.flows import FlowBatch, FlowStep, RewardScope
+from bbrgym.envs.control import Move
+from bbrgym.envs.flows import FlowBatch, FlowOptions, FlowStep
 from bbrgym.envs.generators import Generators
 from bbrgym.envs.observation import Observation
-from bbrgym.envs.options import Draw, Options
+from bbrgym.envs.options import arguments_of
 from bbrgym.envs.slots import Flags
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.scenario_files import Source
-from bbrgym.worlds import Isolation
 
 try:
     from pettingzoo import ParallelEnv
@@ -34,7 +32,7 @@ Observations: TypeAlias = dict[str, Observation]
 Infos: TypeAlias = dict[str, dict[str, Any]]
 
 
-class TuneMultiEnv(ParallelEnv[str, Observation, Action]):  # type: ignore[misc] # PettingZoo has no types
+class TuneMultiEnv(ParallelEnv[str, Observation, Move]):  # type: ignore[misc] # PettingZoo has no types
     """Set the tunables of each learner flow by itself, while all of them share a link.
 
     ## Description
@@ -77,9 +75,7 @@ class TuneMultiEnv(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
     As of `TuneEnv`. An agent without an action, and an action without an agent, are a `ConfigError`.
 
     ## Arguments
-    * `reward_scope`: see Rewards.
-
-    The others are those of `TuneEnv`.
+    Those of `bbrgym.envs.options.Options` and `bbrgym.envs.flows.FlowOptions`, by name.
 
     ## Version History
     * v0: first.
@@ -92,46 +88,17 @@ class TuneMultiEnv(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
         "is_parallelizable": True,
     }
 
-    def __init__(
-        self,
-        world: str = "ns3",
-        scenario: Source | Draw = "steady",
-        variant: str = "bbq",
-        tunables: Sequence[str] | None = None,
-        control_interval_s: float = 0.1,
-        features: Sequence[str] | None = None,
-        stack: int = 1,
-        reward_weights: Mapping[str, float] | None = None,
-        isolation: Isolation | None = None,
-        timeout_s: float = 60.0,
-        render_mode: str | None = None,
-        *,
-        max_learners: int | None = None,
-        reward_scope: RewardScope = "team",
-    ) -> None:
-        options = Options(
-            world=world,
-            scenario=scenario,
-            variant=variant,
-            tunables=tunables,
-            control_interval_s=control_interval_s,
-            features=features,
-            stack=stack,
-            reward_weights=reward_weights,
-            isolation=isolation,
-            timeout_s=timeout_s,
-            render_mode=render_mode,
-            max_learners=max_learners,
-        )
-        self._batch = FlowBatch(1, options, reward_scope)
+    @arguments_of(FlowOptions)
+    def __init__(self, options: FlowOptions) -> None:
+        self._batch = FlowBatch(1, options)
         self._generators = Generators(1)
         names = self._batch.given_flow_names(0)
         self._has_flows_names = names is not None
         self._slots: dict[str, int] = {}  # of the agents of this run
-        self.render_mode = render_mode
+        self.render_mode = options.render_mode
         self.possible_agents = list(names or (f"learner-{slot}" for slot in range(self._batch.max_learners)))
         self.agents: list[str] = []
-        views, moves = self._batch.observation.space, self._batch.action.space
+        views, moves = self._batch.observation.space, self._batch.control.space
         self.observation_spaces = {agent: copy.deepcopy(views) for agent in self.possible_agents}
         self.action_spaces = {agent: copy.deepcopy(moves) for agent in self.possible_agents}
 
@@ -148,7 +115,7 @@ class TuneMultiEnv(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
         return self._seen_by(self.agents, observations), self._infos_of(self.agents)
 
     def step(
-        self, actions: dict[str, Action]
+        self, actions: dict[str, Move]
     ) -> tuple[Observations, dict[str, float], dict[str, bool], dict[str, bool], Infos]:
         """Sets each agent's tunables and runs for a control interval.
 
@@ -196,9 +163,9 @@ class TuneMultiEnv(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
         return self._batch.action.names
 
     @property
-    def default_action(self) -> Action:
-        """The action that gives the variant's own setting."""
-        return np.array(self._batch.action.default)
+    def default_action(self) -> Move:
+        """The variant's own setting, on a grid the nearest to it; if actions are relative, to stay."""
+        return np.array(self._batch.control.default)
 
     @property
     def max_learners(self) -> int:
@@ -236,17 +203,19 @@ class TuneMultiEnv(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
             observations = self._batch.step(self._table_of({})).observations
         return observations
 
-    def _table_of(self, actions: Mapping[str, Action]) -> Action:
+    def _table_of(self, actions: Mapping[str, Move]) -> Move:
         """The actions of the agents that act, in the slots: [1, L, tunables]."""
         acting = self._that(self._batch.will_act)
         if set(actions) != set(acting):
             raise ConfigError(f"actions: of {sorted(actions)}, allowed is one of each agent there is: {acting}")
-        table = np.tile(self._batch.action.default, (1, self._batch.max_learners, 1))
+        control = self._batch.control
+        table = np.stack([control.default] * self._batch.max_learners)
         for agent, action in actions.items():
-            if np.shape(action) != table.shape[2:]:
-                raise self._batch.action.refusal(action)
-            table[0, self._slots[agent]] = action
-        return table
+            if np.shape(action) != table.shape[1:]:
+                raise control.refusal(action)
+            control.check(np.asarray(action))
+            table[self._slots[agent]] = action
+        return table[None]
 
     def _seen_by(self, agents: Sequence[str], observations: Observation) -> Observations:
         return {agent: observations[0, self._slots[agent]] for agent in agents}

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from bbrgym.distribution import is_distribution, load_distribution
 from bbrgym.envs.action import Action, TunablesAction
+from bbrgym.envs.control import Control
 from bbrgym.envs.observation import SenderObservation
 from bbrgym.envs.options import Draw, Options
 from bbrgym.envs.render import History
-from bbrgym.envs.reward import Interval
 from bbrgym.envs.slots import Course, Flags, Slots
+from bbrgym.envs.terms import Interval
 from bbrgym.errors import ConfigError
 from bbrgym.scenario_files import Source, is_sequence
 from bbrgym.worlds import Table, VectorWorld, WorldError, make_vector_world
@@ -55,7 +56,8 @@ class Runs(ABC):
             need, unless the options say.
 
     Attributes:
-        action: from actions to tunables.
+        action: from settings to tunables and back.
+        control: from actions to settings.
         observation: from measurements to observations.
         max_learners: the most learner flows that a run can have here.
         room: the same of each run: N numbers.
@@ -70,6 +72,14 @@ class Runs(ABC):
         self._n = num_envs
         self._options = options
         self.action = TunablesAction(options.variant, options.tunables)
+        self.control = Control(
+            self.action,
+            options.action_kind,
+            levels=options.levels,
+            flat=options.flat,
+            step_size=options.step_size,
+            max_change=options.max_change,
+        )
         self._given = self._courses_or_draws(options.scenario)
         needs = self._names_and_needs(self._given)
         self.max_learners = options.max_learners or max(learners for _, learners in needs)

@@ -3,20 +3,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bbrgym.envs.action import Action
 from bbrgym.envs.batch import Step, TuneBatch
+from bbrgym.envs.control import Move
 from bbrgym.envs.generators import Generators
 from bbrgym.envs.members import Member, MembersVecEnv
-from bbrgym.envs.observation import Observation, View
-from bbrgym.envs.options import Draw, Options
-from bbrgym.scenario_files import Source
-from bbrgym.worlds import Isolation
+from bbrgym.envs.observation import Observation
+from bbrgym.envs.options import Options, arguments_of
+
+
+@dataclass(frozen=True)
+class VecOptions(Options):
+    """What `TuneVecEnv` takes beside what all environments take.
+
+    Attributes:
+        num_envs: how many environments.
+        full_infos: complete infos at every step; that is slow.
+    """
+
+    num_envs: int = 1
+    _: KW_ONLY
+    full_infos: bool = False
 
 
 class TuneVecEnv(MembersVecEnv):
@@ -26,58 +38,18 @@ class TuneVecEnv(MembersVecEnv):
     run's last step are complete: they hold what `TuneEnv` has there, `terminal_observation` and `TimeLimit.truncated`.
     An environment whose run has ended is reset at once.
 
-    Args:
-        num_envs: N.
-        full_infos: complete infos at every step; that is slow.
-        scenario, max_learners, flow_capacity, threads: as for `TuneVectorEnv`.
-
-        The others are those of `TuneEnv`.
+    It takes the arguments of `bbrgym.envs.options.Options` and `VecOptions`, by name.
     """
 
-    def __init__(
-        self,
-        num_envs: int = 1,
-        world: str = "ns3",
-        scenario: Source | Draw | Sequence[Source | Draw] = "steady",
-        variant: str = "bbq",
-        tunables: Sequence[str] | None = None,
-        control_interval_s: float = 0.1,
-        features: Sequence[str] | None = None,
-        stack: int = 1,
-        reward_weights: Mapping[str, float] | None = None,
-        isolation: Isolation | None = None,
-        timeout_s: float = 60.0,
-        render_mode: str | None = None,
-        *,
-        max_learners: int | None = None,
-        view: View = "each",
-        flow_capacity: int | None = None,
-        threads: int | None = None,
-        full_infos: bool = False,
-    ) -> None:
-        options = Options(
-            world=world,
-            scenario=scenario,
-            variant=variant,
-            tunables=tunables,
-            control_interval_s=control_interval_s,
-            features=features,
-            stack=stack,
-            reward_weights=reward_weights,
-            isolation=isolation,
-            timeout_s=timeout_s,
-            render_mode=render_mode,
-            max_learners=max_learners,
-            view=view,
-            flow_capacity=flow_capacity,
-            threads=threads,
-        )
+    @arguments_of(VecOptions)
+    def __init__(self, options: VecOptions) -> None:
+        num_envs = options.num_envs
         self._batch = TuneBatch(num_envs, options)
         self._generators = Generators(num_envs)
-        self._members = [Member(self._batch, self._generators, index, render_mode) for index in range(num_envs)]
-        self._full_infos = full_infos
-        self._actions = np.zeros((num_envs, len(self._batch.action.names)), np.float32)
-        super().__init__(num_envs, self._batch.observation.space, self._batch.action.space)
+        self._members = [Member(self._batch, self._generators, index, options.render_mode) for index in range(num_envs)]
+        self._full_infos = options.full_infos
+        self._actions: Move = np.stack([self._batch.control.default] * num_envs)
+        super().__init__(num_envs, self._batch.observation.space, self._batch.control.space)
 
     def reset(self) -> Observation:
         """Starts all runs, with the seeds and options given to `seed` and `set_options` since the last time."""
@@ -90,7 +62,7 @@ class TuneVecEnv(MembersVecEnv):
         self._reset_options()
         return observations
 
-    def step_async(self, actions: Action) -> None:
+    def step_async(self, actions: Move) -> None:
         """Takes the actions; `step_wait` runs."""
         self._actions = actions
 

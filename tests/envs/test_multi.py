@@ -10,7 +10,7 @@ from vectors import Crowds, coming_and_going, crowd, scenario
 
 import bbrgym
 from bbrgym.envs.observation import FEATURES
-from bbrgym.envs.reward import TERMS
+from bbrgym.envs.terms import TERMS
 
 pytest.importorskip("pettingzoo", reason="what is tested is made for it")
 from pettingzoo.test import parallel_api_test, parallel_seed_test
@@ -48,8 +48,11 @@ def play(env, seed=1, act=sampled):
     return steps
 
 
+FLAT = {"tunables": ["bbq_beta", "bbq_latch"], "levels": 3, "flat": True}
+
+
 @pytest.mark.parametrize(
-    "options", [{}, {"scenario": coming_and_going()}, {"stack": 3, "reward_scope": "own"}], ids=str
+    "options", [{}, {"scenario": coming_and_going()}, {"stack": 3, "reward_scope": "own"}, FLAT], ids=str
 )
 @pytest.mark.parametrize("world", ["twin", "ns3"])
 def test_pettingzoos_test_has_no_complaint(make, options, world):
@@ -128,11 +131,11 @@ def test_the_scenarios_end_truncates_all(make):
     assert acted == ["near", "far"]
 
 
-@pytest.mark.parametrize("weights", [None, dict.fromkeys(TERMS, 0.5)])
-def test_agents_that_act_alike_are_one_controller(make, weights):
+@pytest.mark.parametrize("reward", ["proportional", dict.fromkeys(TERMS, 0.5)], ids=str)
+def test_agents_that_act_alike_are_one_controller(make, reward):
     staying = crowd(4, 0.8)
     del staying["flows"][-1]["stop_s"]  # what is sent after it is beyond an agent's reach, but not beyond the one's
-    options = {"scenario": staying, "variant": "bbr-mix", "reward_weights": weights}
+    options = {"scenario": staying, "variant": "bbr-mix", "reward": reward}
     many = make(**options)
     one = gymnasium.make("bbrgym/Tune-v0", world="twin", **options)
     features, tunables = len(FEATURES), len(many.tunables)
@@ -141,7 +144,7 @@ def test_agents_that_act_alike_are_one_controller(make, weights):
     many.reset(seed=3)
     while many.agents:
         acted, action = many.agents, one.action_space.sample()
-        seen, reward, _, _, info = one.step(action)
+        seen, paid, _, _, info = one.step(action)
         observations, rewards, *_, infos = many.step(dict.fromkeys(acted, action))
         flows = seen[:-tunables].reshape(4, features)
         has_joined_lately = len(acted) == 4 and info["now_s"] < 0.3  # what it moved is another distance
@@ -149,7 +152,7 @@ def test_agents_that_act_alike_are_one_controller(make, weights):
             assert infos[agent]["flow_stats"].tobytes() == info["flow_stats"].tobytes()
             assert infos[agent]["tunables"] == info["tunables"]
             assert observations[agent].tobytes() == np.append(flows[int(agent[-1])], seen[-tunables:]).tobytes()
-            assert weights or rewards[agent] == reward
+            assert reward != "proportional" or rewards[agent] == paid
             terms = infos[agent]["reward_terms"]
             assert has_joined_lately or terms == info["reward_terms"]
     one.close()
@@ -157,11 +160,11 @@ def test_agents_that_act_alike_are_one_controller(make, weights):
 
 def test_own_rewards_are_of_ones_own_flow(make):
     weights = {"throughput": 1.0, "delay": 0.25, "loss": 2.0, "fairness": 0.5, "change": 0.1}
-    options = {"scenario": crowd(4, 0.8), "reward_weights": weights}
+    options = {"scenario": crowd(4, 0.8), "reward": weights}
     team, own = play(make(**options)), play(make(**options, reward_scope="own"))
     for (acted, _, rewards, *_, infos), (_, _, own_rewards, *_, own_infos) in zip(team, own, strict=True):
         assert len({rewards[agent] for agent in acted}) == 1
-        for name in TERMS:
+        for name in weights:
             own_terms = [own_infos[agent]["reward_terms"][name] for agent in acted]
             assert np.mean(own_terms) == pytest.approx(infos[acted[0]]["reward_terms"][name])
             assert len(set(own_terms)) == 1 or name != "fairness"
@@ -183,6 +186,26 @@ def test_an_agent_sets_its_own_flow_and_no_other(make):
     assert np.array_equal(gains, [4.0, 1.0, np.nan], equal_nan=True) or np.array_equal(
         gains, [4.0, np.nan, 1.0], equal_nan=True
     )
+
+
+def test_an_agent_moves_its_own_flows_setting(make):
+    env = make(scenario=scenario(), tunables=["bbr_cwnd_gain"], action_kind="relative", step_size=0.5)
+    env.reset(seed=1)
+    moves = {"near": np.array([1.0], np.float32), "far": np.array([0.0], np.float32)}
+    gains = []
+    for _ in range(3):
+        *_, infos = env.step(moves)
+        gains.append([infos[agent]["tunables"]["bbr_cwnd_gain"] for agent in ("near", "far")])
+    assert np.array(gains) == pytest.approx(np.array([[2.75, 2.0], [3.5, 2.0], [4.0, 2.0]]))
+
+
+@pytest.mark.parametrize("wrong", [9, -1, 0.5, np.array([1])])
+def test_a_wrong_level_is_refused(make, wrong):
+    env = make(scenario=scenario(), tunables=["bbr_cwnd_gain"], levels=9, flat=True)
+    env.reset(seed=1)
+    with pytest.raises(bbrgym.ConfigError, match="allowed are whole numbers from 0 to 8"):
+        env.step({"near": 8, "far": wrong})
+    env.step({"near": 8, "far": np.int64(0)})
 
 
 def test_a_flow_that_has_not_started_keeps_its_own_setting(make):
@@ -273,8 +296,12 @@ def test_a_picture_shows_each_flows_setting(make):
 
 
 def test_wrong_arguments(make):
-    with pytest.raises(bbrgym.ConfigError, match="reward_scope: 'mine': allowed are team, own"):
+    with pytest.raises(bbrgym.ConfigError, match="reward_scope: 'mine', allowed are team and own"):
         make(reward_scope="mine")
+    with pytest.raises(bbrgym.ConfigError, match="view: 'pooled', allowed is 'each': an agent sees its own flow"):
+        make(view="pooled")
+    with pytest.raises(bbrgym.ConfigError, match="TuneMultiEnv: 'reward_scop' is no argument; did you mean reward_sc"):
+        make(reward_scop="own")
 
 
 def test_without_pettingzoo_it_says_what_to_install():
