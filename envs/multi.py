@@ -6,7 +6,6 @@ from __future__ import annotations
 import copy
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,10 +14,10 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from bbrgym.envs.control import Move
-from bbrgym.envs.flows import FlowBatch, FlowStep, RewardScope
+from bbrgym.envs.flows import FlowBatch, FlowOptions, FlowStep
 from bbrgym.envs.generators import Generators
 from bbrgym.envs.observation import Observation
-from bbrgym.envs.options import Options, arguments_of
+from bbrgym.envs.options import arguments_of
 from bbrgym.envs.slots import Flags
 from bbrgym.errors import ConfigError, nearest
 
@@ -31,22 +30,6 @@ except ModuleNotFoundError as error:
 
 Observations: TypeAlias = dict[str, Observation]
 Infos: TypeAlias = dict[str, dict[str, Any]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class MultiOptions(Options):
-    """What `TuneMultiEnv` takes beside what all environments take.
-
-    Attributes:
-        reward_scope: `team` (each agent is paid what one controller of all would be) or `own` (for its own flow alone).
-    """
-
-    reward_scope: RewardScope = "team"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.view != "each":
-            raise ConfigError(f"view: {self.view!r}, allowed is 'each': an agent sees its own flow")
 
 
 class TuneMultiEnv(ParallelEnv[str, Observation, Move]):  # type: ignore[misc] # PettingZoo has no types
@@ -92,7 +75,7 @@ class TuneMultiEnv(ParallelEnv[str, Observation, Move]):  # type: ignore[misc] #
     As of `TuneEnv`. An agent without an action, and an action without an agent, are a `ConfigError`.
 
     ## Arguments
-    Those of `bbrgym.envs.options.Options` and `MultiOptions`, by name.
+    Those of `bbrgym.envs.options.Options` and `bbrgym.envs.flows.FlowOptions`, by name.
 
     ## Version History
     * v0: first.
@@ -105,9 +88,9 @@ class TuneMultiEnv(ParallelEnv[str, Observation, Move]):  # type: ignore[misc] #
         "is_parallelizable": True,
     }
 
-    @arguments_of(MultiOptions)
-    def __init__(self, options: MultiOptions) -> None:
-        self._batch = FlowBatch(1, options, options.reward_scope)
+    @arguments_of(FlowOptions)
+    def __init__(self, options: FlowOptions) -> None:
+        self._batch = FlowBatch(1, options)
         self._generators = Generators(1)
         names = self._batch.given_flow_names(0)
         self._has_flows_names = names is not None
