@@ -18,7 +18,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -97,7 +97,7 @@ class Sb3Trainer:
         batch = TuneBatch(1, settings.options("twin"))
         keywords = self._policy_keywords(settings.agent)
         policy_class = _class_of(self._algorithm).policy_aliases[self._algorithm.policy]
-        policy = policy_class(batch.observation.space, batch.action.space, lambda _: 0.0, **keywords)
+        policy = policy_class(batch.observation.space, batch.control.space, lambda _: 0.0, **keywords)
         policy.load_state_dict(load_state(folder, checkpoint)["state"]["policy"])
         return PolicyAgent(settings.agent_name, policy)
 
@@ -257,8 +257,7 @@ def _restart(model: BaseAlgorithm, run: TrainingRun, step: int) -> None:
     model._last_obs = env.reset()  # type: ignore[assignment]
     model._last_episode_starts = np.ones(env.num_envs, np.bool_)
     if model.use_sde:
-        policy: Any = model.policy
-        policy.reset_noise(env.num_envs)
+        cast(Any, model.policy).reset_noise(env.num_envs)
 
 
 _COUNTERS = ("num_timesteps", "_n_updates", "_n_calls")

@@ -25,7 +25,7 @@ from bbrgym.validation import FieldProblem, Float, Model, Whole, first_problem, 
 from bbrgym.worlds import Isolation, world_kinds
 
 #: Arguments of the environments that a training sets by itself, beside those under `env`.
-_OWN = ("world", "scenario", "variant", "isolation", "timeout_s", "render_mode", "flow_capacity", "threads")
+_OWN = ("world", "scenario", "variant", "reward", "isolation", "timeout_s", "render_mode", "flow_capacity", "threads")
 
 
 class WorldSettings(Model):
@@ -58,6 +58,7 @@ class Training(Model):
         world: where the agent trains, one name and how.
         variant: whose tunables it sets.
         env: arguments of the environments.
+        reward: weights by term, or a preset's name.
         agent: its name and hyperparameters.
         logger: its name and settings.
         seed: of everything that is drawn.
@@ -74,6 +75,7 @@ class Training(Model):
     world: Annotated[dict[str, WorldSettings], Field(min_length=1, max_length=1)]
     variant: str = "bbr-mix"
     env: dict[str, Any] = Field(default_factory=dict)
+    reward: str | dict[str, Float] = "proportional"
     agent: dict[str, Any]
     logger: dict[str, Any] = Field(default_factory=lambda: {"name": "none"})
     seed: Annotated[Whole, Field(ge=0, le=2**63 - 1)] = 1
@@ -117,7 +119,7 @@ class Training(Model):
 
     def env_arguments(self) -> dict[str, Any]:
         """Of the environments that the agent knows, wherever they run: by name, as `Options` takes them."""
-        return {**self.env, "variant": self.variant, "scenario": self.source}
+        return {**self.env, "variant": self.variant, "scenario": self.source, "reward": self.reward}
 
     def options(self, world: str) -> Options:
         """Of the environments in a world."""

@@ -22,12 +22,11 @@ import bbrgym
 from bbrgym.compose import compose_config
 from bbrgym.distribution import Distribution, is_distribution, load_distribution
 from bbrgym.errors import ConfigError, TrainingError
-from bbrgym.evaluation import Progress, evaluate
+from bbrgym.evaluation import Progress, run_evaluation
 from bbrgym.listing import listing
-from bbrgym.records import RunFolder
 from bbrgym.scenario import Scenario
 from bbrgym.scenario_files import parse_scenario
-from bbrgym.tables import speed_table, tables_of
+from bbrgym.tables import speed_table
 from bbrgym.worlds import WorldError
 
 _EVALUATE = """\
@@ -122,6 +121,7 @@ def _shipped(name: str) -> str:
 def _evaluate(options: argparse.Namespace) -> None:
     config = compose_config("evaluate", options.overrides)
     scenario = _scenario_of(config.pop("scenario"))
+    agent = config.pop("agent")
     resume = config.pop("resume")
     if not isinstance(resume, bool):
         raise ConfigError(f"resume: is {resume!r}, expected true or false")
@@ -138,16 +138,17 @@ def _evaluate(options: argparse.Namespace) -> None:
         bar.start()
 
     try:
-        summary = evaluate(scenario, output_dir=str(output_dir), resume=resume, on_progress=show, **config)
+        outcome = run_evaluation(
+            scenario, config, agent=agent, output_dir=str(output_dir), resume=resume, on_progress=show
+        )
     finally:
         if bar.live.is_started:
             bar.stop()
     console = _console()
-    for table in tables_of(summary):
+    for table in outcome.tables():
         console.print(table)
-    timing = RunFolder(Path(output_dir)).read_timing()
-    if timing["world"].n_unique() > 1:
-        console.print(speed_table(timing))
+    if outcome.timing["world"].n_unique() > 1:
+        console.print(speed_table(outcome.timing))
     console.print(f"run folder: {output_dir}", markup=False, highlight=False, soft_wrap=True)
 
 

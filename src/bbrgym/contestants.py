@@ -13,7 +13,8 @@ import numpy as np
 
 from bbrgym.agents import fixed
 from bbrgym.envs.action import Action
-from bbrgym.envs.batch import Options, TuneBatch
+from bbrgym.envs.batch import TuneBatch
+from bbrgym.envs.options import Options
 from bbrgym.envs.slots import Flags
 from bbrgym.records import FIXED, label_of
 from bbrgym.scenario import Scenario
@@ -44,7 +45,7 @@ class Conditions:
     interval_s: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Contestant(ABC):
     """A variant, and who sets its tunables.
 
@@ -125,7 +126,7 @@ class Run(ABC):
 # ---- fixed settings -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Preset(Contestant):
     """A variant with its own setting, or with some tunables set for the whole run."""
 
@@ -193,7 +194,7 @@ class Agent(Protocol):
         """A fresh one for so many environments."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tuned(Contestant):
     """A variant whose tunables are set while it runs.
 
@@ -232,7 +233,7 @@ class Tuned(Contestant):
         return repr(sorted(self.arguments.items()))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Learned(Tuned):
     """A trained agent.
 
@@ -253,7 +254,7 @@ class Learned(Tuned):
         return f"{self.digest} {super().identity()}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Random(Tuned):
     """Sets all tunables anew every interval, anywhere in their ranges."""
 

@@ -16,10 +16,12 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from bbrgym import plots, tables
+from bbrgym.contest import find_reference
 from bbrgym.contestants import Contestant
 from bbrgym.distribution import Distribution, Split, is_distribution, load_distribution, split_seeds
 from bbrgym.enrolment import contestants_of
 from bbrgym.errors import ConfigError, nearest
+from bbrgym.outcome import Outcome
 from bbrgym.records import FIXED, RunFolder
 from bbrgym.runs import Job, Progress, run_all
 from bbrgym.scenario import Scenario
@@ -52,6 +54,8 @@ class Evaluation(Model):
         draws: of a distribution, in place of seeds: how many.
         split: of which split.
         series_draws: of a distribution: the first so many draws have rows in the time series.
+        reference: on a distribution, whom the others are compared with: a contestant's name; the best fixed setting
+            without.
         interval_s: between two rows of a flow in the time series; for trained agents their own interval.
         score_delta: weight of the RTT in the score.
         jobs: runs at once; one a core unless given.
@@ -67,6 +71,7 @@ class Evaluation(Model):
     draws: Annotated[Whole, Field(ge=1)] = 100
     split: Split = "test"
     series_draws: Annotated[Whole, Field(ge=0)] = 4
+    reference: str | None = None
     interval_s: Annotated[Float, Field(ge=1e-3, le=3600)] = 0.1
     score_delta: Annotated[Float, Field(ge=0, le=100)] = 0.5
     jobs: Annotated[Whole, Field(ge=1, le=MAX_JOBS)] | None = None
@@ -146,7 +151,7 @@ def evaluate(
         resume: keep the finished runs that ``output_dir`` already holds.
         on_progress: called now and then, in the caller's thread.
         **settings: the other fields of :class:`Evaluation`: world (a name, a list of names, or a mapping from names
-            to settings), tunables, variant, seeds, draws, split, series_draws, interval_s, score_delta, jobs.
+            to settings), tunables, variant, seeds, draws, split and so on.
 
     Returns:
         The rows of summary.parquet: one per world, contestant, seed and flow.
@@ -155,24 +160,69 @@ def evaluate(
         ScenarioError, ConfigError: what was asked for is wrong.
         WorldError: a run broke; finished runs are kept in ``output_dir``.
     """
-    asked = parse_settings({"variants": variants, **settings})
+    return run_evaluation(
+        scenario,
+        {"variants": variants, **settings},
+        agent=agent,
+        output_dir=output_dir,
+        resume=resume,
+        on_progress=on_progress,
+    ).summary
+
+
+def run_evaluation(
+    scenario: Source | Distribution,
+    settings: Mapping[str, Any],
+    *,
+    agent: Any = FIXED,
+    output_dir: str | Path | None = None,
+    resume: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Outcome:
+    """As `evaluate`, with the fields of :class:`Evaluation` in a mapping; returns all that came out."""
+    asked = parse_settings(settings)
     source = _load(scenario)
-    jobs = plan(source, asked, agent)
+    contestants = contestants_of(
+        agent, asked.variants, asked.tunables, variant=asked.variant, interval_s=asked.interval_s
+    )
+    draws = draws_of(source, asked)
+    jobs = plan(contestants, draws, asked)
     folder = None
     if output_dir is not None:
         folder = RunFolder(Path(output_dir))
         folder.open(resume=resume)
         folder.write_text("config.yaml", config_text(source, asked, agent))
     records = run_all(jobs, asked.jobs_at_once(), folder, on_progress)
-    summary = pl.concat([record.summary for record in records])
+    outcome = Outcome(
+        title=title_of(source, asked),
+        contestants=contestants,
+        draws={draw.seed: draw.scenario for draw in draws} if isinstance(source, Distribution) else {},
+        reference=asked.reference,
+        summary=pl.concat([record.summary for record in records]),
+        timeseries=pl.concat([record.timeseries for record in records], how="diagonal"),
+        timing=pl.concat([record.timing for record in records]),
+    )
     if folder is not None:
-        timeseries = pl.concat([record.timeseries for record in records], how="diagonal")
-        folder.write_table("summary.parquet", summary)
-        folder.write_table("timeseries.parquet", timeseries)
-        folder.write_timing(pl.concat([record.timing for record in records]))
-        folder.write_text("summary.txt", tables.summary_text(summary))
-        plots.write_figures(folder.path / "figures", summary, timeseries)
-    return summary
+        write_outcome(folder, outcome)
+    return outcome
+
+
+def write_outcome(folder: RunFolder, outcome: Outcome) -> None:
+    """The run folder's tables and figures."""
+    folder.write_table("summary.parquet", outcome.summary)
+    folder.write_table("timeseries.parquet", outcome.timeseries)
+    folder.write_timing(outcome.timing)
+    if outcome.contests:
+        folder.write_table("standings.parquet", pl.concat([contest.table() for contest in outcome.contests]))
+    folder.write_text("summary.txt", tables.plain_text(outcome.tables()))
+    plots.write_figures(folder.path / "figures", outcome.summary, outcome.timeseries)
+
+
+def title_of(source: Scenario | Distribution, settings: Evaluation) -> str:
+    """What is run."""
+    if isinstance(source, Scenario):
+        return source.name
+    return f"{source.name}, {settings.draws} {settings.split} draw{'s' if settings.draws > 1 else ''}"
 
 
 def _load(source: Source | Distribution) -> Scenario | Distribution:
@@ -244,16 +294,13 @@ def draws_of(source: Scenario | Distribution, settings: Evaluation) -> list[Draw
     return [Draw(source(seed), seed, index < settings.series_draws) for index, seed in enumerate(seeds)]
 
 
-def plan(source: Scenario | Distribution, settings: Evaluation, agent: Any = FIXED) -> list[Job]:
+def plan(contestants: Sequence[Contestant], draws: Sequence[Draw], settings: Evaluation) -> list[Job]:
     """The runs, in the order of the records.
 
     Raises:
-        ConfigError: there is no such contestant, or one cannot take part.
+        ConfigError: a contestant cannot take part, or there is no such reference.
     """
-    contestants = contestants_of(
-        agent, settings.variants, settings.tunables, variant=settings.variant, interval_s=settings.interval_s
-    )
-    draws = draws_of(source, settings)
+    find_reference(settings.reference, contestants)
     if len(contestants) > 1:
         _refuse_without_learners(draws, contestants)
     prepared = [(contestant, draw, contestant.prepared(draw.scenario)) for contestant in contestants for draw in draws]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ from rich.table import Table
 from scipy.special import stdtrit
 
 from bbrgym.comparison import METRICS, differences
+from bbrgym.contest import Contest, Standing
 from bbrgym.records import per_run
 
 MAX_GROUPS = 4  # flows that get a column of their own
@@ -64,27 +65,28 @@ def worlds_of(summary: pl.DataFrame) -> list[str]:
     return names
 
 
-def title_of(summary: pl.DataFrame) -> str:
-    """``scenario on world``, or ``scenario on world and world``."""
-    return f"{summary['scenario'][0]} on {' and '.join(worlds_of(summary))}"
+def title_of(summary: pl.DataFrame, what: str | None = None) -> str:
+    """``what on world``, or ``what on world and world``; the scenario's name without another one."""
+    return f"{what or summary['scenario'][0]} on {' and '.join(worlds_of(summary))}"
 
 
-def tables_of(summary: pl.DataFrame) -> Iterator[Table]:
+def tables_of(summary: pl.DataFrame, what: str | None = None) -> Iterator[Table]:
     """The summary, and for each world after the first how far it is from the first."""
-    yield summary_table(summary)
+    yield summary_table(summary, what)
     reference, *others = worlds_of(summary)
     for other in others:
         yield difference_table(summary, reference, other)
 
 
-def summary_table(summary: pl.DataFrame) -> Table:
+def summary_table(summary: pl.DataFrame, what: str | None = None) -> Table:
     """A row per contestant and world."""
     runs = per_run(summary)
     worlds = worlds_of(summary)
     is_one_world = len(worlds) == 1
     seeds = summary["seed"].n_unique()
-    means = f"mean and 95 % interval of {seeds} seeds" if seeds > 1 else "one seed"
-    table = _table(f"{title_of(summary)}, {means}")
+    runs_are = "seed" if summary["scenario"].n_unique() == 1 else "draw"
+    means = f"mean and 95 % interval of {seeds} {runs_are}s" if seeds > 1 else f"one {runs_are}"
+    table = _table(f"{title_of(summary, what)}, {means}")
     groups = goodput_columns(runs)
     columns = [
         *((name, f"goodput\n{heading}\nMbit/s", 2, 1.0) for name, heading in groups.items()),
@@ -133,6 +135,49 @@ def difference_table(summary: pl.DataFrame, reference: str, other: str) -> Table
     return table
 
 
+def standings_table(contest: Contest, what: str) -> Table:
+    """A row per contestant, and one for several training runs of an agent together."""
+    draws = contest.scores.draws
+    table = _table(f"{what} on {contest.world}: scores of {draws} draws, with 95 % intervals by bootstrap")
+    table.add_column("contestant\n\n", min_width=max(map(len, contest.scores.names)))
+    has_oracle = contest.best_fixed is not None and contest.oracle is not None
+    headings = [
+        "score,\nmean\n",
+        "score, inter-\nquartile mean\n",
+        f"score less\n{contest.reference}\n",
+        f"better than\n{contest.reference}\n% of draws",
+        *([f"of the gap\n{contest.best_fixed}\nto oracle, %"] if has_oracle else []),
+    ]
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for standing in contest.standings:
+        cells = [
+            standing.mean.text(3),
+            standing.iqm.text(3),
+            "-" if standing.contestant == contest.reference else standing.difference.text(3, "+"),
+            "-" if standing.contestant == contest.reference else standing.improvement.scaled(100).text(0),
+            *([standing.gap_closed.scaled(100).text(0)] if has_oracle else []),
+        ]
+        table.add_row(_with_runs(standing), *cells)
+    return table
+
+
+def families_table(contest: Contest, what: str) -> Table:
+    """A row per contestant, a column per family of draws."""
+    table = _table(f"{what} on {contest.world}: mean score by family of scenarios")
+    table.add_column("contestant\n\n", min_width=max(map(len, contest.scores.names)))
+    for family, standings in contest.by_family.items():
+        first, _, rest = family.partition(" ")
+        table.add_column(f"{first}\n{rest}\n{standings[0].draws}", justify="right")
+    for rows in zip(*contest.by_family.values(), strict=True):
+        table.add_row(_with_runs(rows[0]), *(standing.mean.short(2) for standing in rows))
+    return table
+
+
+def _with_runs(standing: Standing) -> str:
+    return standing.contestant if standing.runs == 1 else f"{standing.contestant}, all {standing.runs}"
+
+
 def speed_table(timing: pl.DataFrame) -> Table:
     """A row per world: what its runs cost."""
     worlds = timing.group_by("world", maintain_order=True).agg(pl.col("simulated_s").sum(), pl.col("wall_s").sum())
@@ -152,10 +197,10 @@ def _table(title: str) -> Table:
     return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
 
 
-def summary_text(summary: pl.DataFrame) -> str:
-    """The tables as plain text."""
+def plain_text(tables: Iterable[Table]) -> str:
+    """Tables as plain text."""
     console = Console(file=io.StringIO(), width=160, color_system=None, legacy_windows=False)
     with console.capture() as captured:
-        for table in tables_of(summary):
+        for table in tables:
             console.print(table)
     return "".join(line.rstrip() + "\n" for line in captured.get().splitlines())

@@ -12,6 +12,7 @@ import bbrgym
 from bbrgym import evaluation
 from bbrgym.contestants import Learned
 from bbrgym.distribution import split_seeds
+from bbrgym.enrolment import contestants_of
 from bbrgym.envs.action import TunablesAction
 from bbrgym.records import SUMMARY_SCHEMA, TUNABLE_PREFIX
 
@@ -128,7 +129,9 @@ def test_a_run_s_key_tells_agents_apart() -> None:
     scenario = bbrgym.load_scenario(SHORT)
 
     def key(agent: Any, **settings: Any) -> str:
-        return evaluation.plan(scenario, evaluation.parse_settings({"variants": [], **settings}), agent)[0].key
+        asked = evaluation.parse_settings({"variants": [], **settings})
+        contestants = contestants_of(agent, [], {}, variant="bbr-mix", interval_s=asked.interval_s)
+        return evaluation.plan(contestants, evaluation.draws_of(scenario, asked), asked)[0].key
 
     same = key(scripted(ACTION))
     assert same == key(scripted(ACTION), jobs=3)

@@ -14,6 +14,7 @@ from omegaconf import OmegaConf
 
 import bbrgym
 from bbrgym import evaluation, worlds
+from bbrgym.contestants import preset
 from bbrgym.records import SUMMARY_SCHEMA, TIMING_SCHEMA, RunFolder
 from bbrgym.worlds import world_kinds
 
@@ -127,12 +128,17 @@ def test_finished_runs_are_not_run_again(tmp_path: Path) -> None:
     assert summary.equals(bbrgym.evaluate(SHORT, ["bbr", "bbq"]))
 
 
+def first_key(scenario: bbrgym.Scenario, settings: dict[str, Any]) -> str:
+    asked = evaluation.parse_settings(settings)
+    draws = evaluation.draws_of(scenario, asked)
+    return evaluation.plan([preset(name, asked.tunables) for name in asked.variants], draws, asked)[0].key
+
+
 def test_what_a_run_depends_on_is_in_its_key() -> None:
     scenario = bbrgym.load_scenario(SHORT)
 
     def key(scenario: bbrgym.Scenario = scenario, **settings: Any) -> str:
-        asked = evaluation.parse_settings({"variants": ["bbr"], **settings})
-        return evaluation.plan(scenario, asked)[0].key
+        return first_key(scenario, {"variants": ["bbr"], **settings})
 
     others = [
         key(bbrgym.load_scenario({**SHORT, "duration_s": 4.0})),
@@ -204,7 +210,8 @@ def test_the_command_and_the_function_have_the_same_defaults() -> None:
     assert list(evaluation.parse_settings({"variants": ["bbr"]}).world) == ["ns3"]
     assert {"world": "ns3"} in config["defaults"]
     assert tuple(config["variants"]) == parameters["variants"].default
-    for name in ("tunables", "variant", "seeds", "draws", "split", "series_draws", "interval_s", "score_delta", "jobs"):
+    assert set(config) == {"defaults", "agent", "output_dir", "resume", *fields} - {"world"}
+    for name in fields.keys() - {"world", "variants"}:
         default = fields[name].get_default(call_default_factory=True)
         assert config[name] == (list(default) if isinstance(default, tuple) else default)
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from bbrgym.records import SUMMARY_SCHEMA, TIMING_SCHEMA, flow_groups, per_run
-from bbrgym.tables import goodput_columns, interval, speed_table, summary_text
+from bbrgym.tables import goodput_columns, interval, plain_text, speed_table, tables_of
 
 NAN = math.nan
 
@@ -54,6 +54,10 @@ def test_many_flows_are_shown_as_their_total() -> None:
     runs = per_run(summary([{"flow": f"flow{letter}", "goodput_mbps": 2.0} for letter in "abcde"]))
     assert goodput_columns(runs) == {"goodput": "total"}
     assert runs["goodput"].to_list() == [10.0]
+
+
+def summary_text(summary: pl.DataFrame) -> str:
+    return plain_text(tables_of(summary))
 
 
 def test_the_table_says_what_it_shows() -> None:

@@ -111,7 +111,9 @@ def test_the_judge_gives_each_run_the_score_that_it_has_alone() -> None:
 
 def test_nan_stops_the_training_and_keeps_the_last_good_checkpoint(tmp_path: Path) -> None:
     hyperparameters = {**asked()["agent"], "learning_rate": 1e30, "max_grad_norm": 1e30}
-    with pytest.raises(TrainingError, match=r"NaN or infinite after \d+ steps of ppo; the last checkpoint is of step 0"):
+    with pytest.raises(
+        TrainingError, match=r"NaN or infinite after \d+ steps of ppo; the last checkpoint is of step 0"
+    ):
         run(tmp_path / "run", agent=hyperparameters)
     assert curve(tmp_path / "run")["step"].to_list() == [0]
     load_agent(tmp_path / "run", "last")
