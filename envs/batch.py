@@ -14,7 +14,8 @@ import numpy as np
 
 from bbrgym.envs.action import Action
 from bbrgym.envs.control import Move
-from bbrgym.envs.observation import Observation, SenderObservation, Stack
+from bbrgym.envs.features import Observation
+from bbrgym.envs.observation import SenderObservation, Stack
 from bbrgym.envs.options import Options
 from bbrgym.envs.reward import Reward
 from bbrgym.envs.runs import Runs

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from bbrgym.envs.batch import TuneBatch
 from bbrgym.envs.control import Move
+from bbrgym.envs.features import Observation
 from bbrgym.envs.generators import draw_seed
-from bbrgym.envs.observation import Observation
 from bbrgym.envs.options import Options, arguments_of
 
 

@@ -15,9 +15,9 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from bbrgym.envs.control import Move
+from bbrgym.envs.features import Observation
 from bbrgym.envs.flows import FlowBatch, FlowStep, RewardScope
 from bbrgym.envs.generators import Generators
-from bbrgym.envs.observation import Observation
 from bbrgym.envs.options import Options, arguments_of
 from bbrgym.envs.slots import Flags
 from bbrgym.errors import ConfigError, nearest

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from bbrgym.envs.control import ActionKind
-from bbrgym.envs.observation import View
+from bbrgym.envs.features import View
 from bbrgym.envs.reward import RewardSource
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario_files import Source

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from bbrgym.envs.batch import Step, TuneBatch
 from bbrgym.envs.control import Move
+from bbrgym.envs.features import Observation
 from bbrgym.envs.generators import Generators
-from bbrgym.envs.observation import Observation
 from bbrgym.envs.options import Draw, Options, arguments_of
 from bbrgym.scenario import Scenario
 from bbrgym.scenario_files import Source

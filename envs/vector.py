@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from bbrgym.envs.batch import Step, TuneBatch
 from bbrgym.envs.control import Move
 from bbrgym.envs.env import TuneEnv
+from bbrgym.envs.features import Observation
 from bbrgym.envs.generators import Generators
-from bbrgym.envs.observation import Observation
 from bbrgym.envs.options import Options, arguments_of
 from bbrgym.envs.slots import Flags
 from bbrgym.errors import ConfigError
