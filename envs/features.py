@@ -26,6 +26,14 @@ from bbrgym.worlds import Table
 Observation = NDArray[np.float32]
 View: TypeAlias = Literal["each", "pooled"]
 
+Seen: TypeAlias = Observation | dict[str, Observation]
+"""An observation, or those of the actor and of the critic by these names."""
+
+
+def seen_at(seen: Seen, index: int) -> Seen:
+    """What one of many environments sees."""
+    return {name: each[index] for name, each in seen.items()} if isinstance(seen, dict) else seen[index]
+
 
 @dataclass(frozen=True)
 class Feature:
