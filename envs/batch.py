@@ -15,7 +15,6 @@ from gymnasium import spaces
 
 from bbrgym.envs.action import Action
 from bbrgym.envs.control import Move
-from bbrgym.envs.critic import CriticObservation
 from bbrgym.envs.features import Observation, Seen
 from bbrgym.envs.observation import SenderObservation, Stack
 from bbrgym.envs.options import Options
@@ -50,10 +49,7 @@ class TuneBatch(Runs):
         options: of all of them.
 
     Attributes:
-        observation: from measurements to observations.
-        observation_space: of an environment.
-
-        The others are those of `Runs`.
+        Those of `Runs`.
     """
 
     def __init__(self, num_envs: int, options: Options) -> None:
@@ -61,11 +57,10 @@ class TuneBatch(Runs):
         tunables = len(self.action.names)
         self._reward = Reward(options.reward)
         self.observation = SenderObservation(self.max_learners, tunables, options.features, options.stack, options.view)
-        self._critic = CriticObservation(self.max_learners, options.view) if options.critic else None
-        self.observation_space: spaces.Space[Any] = (
-            self.observation.space
-            if self._critic is None
-            else spaces.Dict(actor=self.observation.space, critic=self._critic.space)
+        self.observation_space = (
+            spaces.Dict(actor=self.observation.space, critic=self.critic.space)
+            if options.critic
+            else self.observation.space
         )
         self._stack = Stack(num_envs, self.observation)
         self._settings = np.zeros((num_envs, tunables), np.float32)
@@ -149,15 +144,7 @@ class TuneBatch(Runs):
     def _seen(self) -> Seen:
         """The observations of all environments, the caller's own."""
         actor = self._stack.observations()
-        if self._critic is None:
-            return actor
-        worlds = self._worlds()
-        flows = self._slots.stats(worlds)
-        is_there = self._slots.there()
-        critic = self._critic.view(
-            worlds.link_fields, worlds.link_stats, worlds.flow_fields, flows, self._slots.base_rtt_ms, is_there
-        )
-        return {"actor": actor, "critic": critic}
+        return {"actor": actor, "critic": self.seen_by_critic()} if self._options.critic else actor
 
     def _view(self, learners: Table, settings: Action, is_there: Flags | None) -> Observation:
         return self.observation.view(self._worlds().flow_fields, learners, settings, is_there)

@@ -25,10 +25,31 @@ from bbrgym.envs.runs import Runs
 from bbrgym.envs.slots import Course, Flags, to_ns
 from bbrgym.envs.sums import add_rows
 from bbrgym.envs.terms import Interval
-from bbrgym.errors import ConfigError, nearest
+from bbrgym.errors import ConfigError
 from bbrgym.worlds import Table
 
 RewardScope: TypeAlias = Literal["team", "own"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowOptions(Options):
+    """What environments with a controller for each learner flow take beside what all environments take.
+
+    Attributes:
+        reward_scope: `team`: each flow is paid what one controller of all learner flows would be, the mean over the
+            active ones. `own`: the same terms of it alone.
+    """
+
+    reward_scope: RewardScope = "team"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.view != "each":
+            raise ConfigError(f"view: {self.view!r}, allowed is 'each': an agent sees its own flow")
+        if self.critic:
+            raise ConfigError("critic: True, allowed is False: for agents of flows TuneMultiEnv.state() has it")
+        if self.reward_scope not in get_args(RewardScope):
+            raise ConfigError(f"reward_scope: {self.reward_scope!r}, allowed are {' and '.join(get_args(RewardScope))}")
 
 
 @dataclass(frozen=True)
@@ -61,9 +82,7 @@ class FlowBatch(Runs):
 
     Args:
         num_envs: N.
-        options: of all of them; the view is each flow's own.
-        reward_scope: `team`: each flow is paid what one controller of all learner flows would be, the mean over the
-            active ones. `own`: the same terms of it alone.
+        options: of all of them.
 
     Attributes:
         observation: from measurements to observations, of one flow.
@@ -72,14 +91,13 @@ class FlowBatch(Runs):
         The others are those of `Runs`; a run has room for the learner flows of its own scenarios.
     """
 
-    def __init__(self, num_envs: int, options: Options, reward_scope: RewardScope = "team") -> None:
+    def __init__(self, num_envs: int, options: FlowOptions) -> None:
         super().__init__(num_envs, options, is_room_the_same=False)
-        if reward_scope not in get_args(RewardScope):
-            raise ConfigError(f"reward_scope: {reward_scope!r}: {nearest(str(reward_scope), get_args(RewardScope))}")
         tunables, slots = len(self.action.names), (num_envs, self.max_learners)
         self._reward = Reward(options.reward)
-        self._is_own = reward_scope == "own"
+        self._is_own = options.reward_scope == "own"
         self.observation = SenderObservation(1, tunables, options.features, options.stack)
+        self.observation_space = self.observation.space
         self._stack = Stack(num_envs * self.max_learners, self.observation)
         self._settings = np.zeros((*slots, tunables), np.float32)
         self._values = np.zeros((*slots, tunables))

@@ -6,7 +6,6 @@ from __future__ import annotations
 import copy
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,9 +15,9 @@ from numpy.typing import NDArray
 
 from bbrgym.envs.control import Move
 from bbrgym.envs.features import Observation
-from bbrgym.envs.flows import FlowBatch, FlowStep, RewardScope
+from bbrgym.envs.flows import FlowBatch, FlowOptions, FlowStep
 from bbrgym.envs.generators import Generators
-from bbrgym.envs.options import Options, arguments_of
+from bbrgym.envs.options import arguments_of
 from bbrgym.envs.slots import Flags
 from bbrgym.errors import ConfigError, nearest
 
@@ -31,22 +30,6 @@ except ModuleNotFoundError as error:
 
 Observations: TypeAlias = dict[str, Observation]
 Infos: TypeAlias = dict[str, dict[str, Any]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class MultiOptions(Options):
-    """What `TuneMultiEnv` takes beside what all environments take.
-
-    Attributes:
-        reward_scope: `team` (each agent is paid what one controller of all would be) or `own` (for its own flow alone).
-    """
-
-    reward_scope: RewardScope = "team"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.view != "each":
-            raise ConfigError(f"view: {self.view!r}, allowed is 'each': an agent sees its own flow")
 
 
 class TuneMultiEnv(ParallelEnv[str, Observation, Move]):  # type: ignore[misc] # PettingZoo has no types
@@ -68,6 +51,8 @@ class TuneMultiEnv(ParallelEnv[str, Observation, Move]):  # type: ignore[misc] #
     ## Observation Space
     For each agent `Box(0, 1, (stack * (features + tunables),), float32)`: its own features, then its own tunables in
     force; the oldest of `stack` intervals first. What it sees first stands for the intervals before it joined.
+
+    `state()` is what only an onlooker knows, as the critic of `TuneEnv` has it; of the space `state_space`.
 
     ## Rewards
     The sum of terms of `TuneEnv`. `reward_scope`:
@@ -92,7 +77,7 @@ class TuneMultiEnv(ParallelEnv[str, Observation, Move]):  # type: ignore[misc] #
     As of `TuneEnv`. An agent without an action, and an action without an agent, are a `ConfigError`.
 
     ## Arguments
-    Those of `bbrgym.envs.options.Options` and `MultiOptions`, by name.
+    Those of `bbrgym.envs.options.Options` and `bbrgym.envs.flows.FlowOptions`, by name.
 
     ## Version History
     * v0: first.
@@ -105,9 +90,9 @@ class TuneMultiEnv(ParallelEnv[str, Observation, Move]):  # type: ignore[misc] #
         "is_parallelizable": True,
     }
 
-    @arguments_of(MultiOptions)
-    def __init__(self, options: MultiOptions) -> None:
-        self._batch = FlowBatch(1, options, options.reward_scope)
+    @arguments_of(FlowOptions)
+    def __init__(self, options: FlowOptions) -> None:
+        self._batch = FlowBatch(1, options)
         self._generators = Generators(1)
         names = self._batch.given_flow_names(0)
         self._has_flows_names = names is not None
@@ -115,6 +100,7 @@ class TuneMultiEnv(ParallelEnv[str, Observation, Move]):  # type: ignore[misc] #
         self.render_mode = options.render_mode
         self.possible_agents = list(names or (f"learner-{slot}" for slot in range(self._batch.max_learners)))
         self.agents: list[str] = []
+        self.state_space = self._batch.critic.space
         views, moves = self._batch.observation.space, self._batch.control.space
         self.observation_spaces = {agent: copy.deepcopy(views) for agent in self.possible_agents}
         self.action_spaces = {agent: copy.deepcopy(moves) for agent in self.possible_agents}
@@ -162,6 +148,11 @@ class TuneMultiEnv(ParallelEnv[str, Observation, Move]):  # type: ignore[misc] #
     def action_space(self, agent: str) -> spaces.Space[Any]:
         """Always the same one."""
         return self.action_spaces[agent]
+
+    def state(self) -> Observation:
+        """What only an onlooker knows of the last interval, for a critic of all agents: of the space `state_space`."""
+        state: Observation = self._batch.seen_by_critic()[0]
+        return state
 
     def render(self) -> NDArray[np.uint8] | None:
         """RGB image [720, 960, 3] of the run so far; None without a render mode."""

@@ -6,7 +6,7 @@ import warnings
 import gymnasium
 import numpy as np
 import pytest
-from vectors import Crowds, crowd, scenario
+from vectors import Crowds, coming_and_going, crowd, scenario
 
 import bbrgym
 from bbrgym.envs.observation import FEATURES
@@ -16,19 +16,6 @@ pytest.importorskip("pettingzoo", reason="what is tested is made for it")
 from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 from bbrgym.envs.multi import parallel_env
-
-
-def coming_and_going(duration_s=1.0):
-    """Flows that overlap, one that comes where no other is, competitors, and nobody at the end."""
-    times = {"first": (0.0, 0.3), "second": (0.2, 0.4), "third": (0.65, 0.85), "ever": (0.0, None)}
-    flows = [{"name": n, "rtt_ms": 20.0, "start_s": start, "stop_s": stop} for n, (start, stop) in times.items()]
-    flows[-1] |= {"cc": "cubic", "role": "background"}
-    return {
-        "name": "coming-and-going",
-        "duration_s": duration_s,
-        "link": {"rate_mbps": 8.0, "queue": {"size_bdp": 1.0}},
-        "flows": flows,
-    }
 
 
 @pytest.fixture
@@ -308,8 +295,23 @@ def test_a_picture_shows_each_flows_setting(make):
     assert make().render() is None
 
 
+def test_the_state_is_what_a_critic_sees(make):
+    env = make(scenario=scenario())
+    one = gymnasium.make("bbrgym/Tune-v0", world="twin", scenario=scenario(), critic=True)
+    seen, _ = one.reset(seed=1)
+    env.reset(seed=1)
+    for _ in range(4):
+        assert env.state_space == one.observation_space["critic"]
+        assert env.state().tobytes() == seen["critic"].tobytes()
+        seen, *_ = one.step(one.unwrapped.default_action)
+        env.step(dict.fromkeys(env.agents, env.default_action))
+    one.close()
+
+
 def test_wrong_arguments(make):
-    with pytest.raises(bbrgym.ConfigError, match="reward_scope: 'mine': allowed are team, own"):
+    with pytest.raises(bbrgym.ConfigError, match=r"critic: True, allowed is False: .* TuneMultiEnv.state\(\) has it"):
+        make(critic=True)
+    with pytest.raises(bbrgym.ConfigError, match="reward_scope: 'mine', allowed are team and own"):
         make(reward_scope="mine")
     with pytest.raises(bbrgym.ConfigError, match="view: 'pooled', allowed is 'each': an agent sees its own flow"):
         make(view="pooled")
