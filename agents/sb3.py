@@ -97,7 +97,7 @@ class Sb3Trainer:
         batch = TuneBatch(1, settings.options("twin"))
         keywords = self._policy_keywords(settings.agent)
         policy_class = _class_of(self._algorithm).policy_aliases[self._algorithm.policy]
-        policy = policy_class(batch.observation.space, batch.control.space, lambda _: 0.0, **keywords)
+        policy = policy_class(batch.observation_space, batch.control.space, lambda _: 0.0, **keywords)
         policy.load_state_dict(load_state(folder, checkpoint)["state"]["policy"])
         return PolicyAgent(settings.agent_name, policy)
 
@@ -298,7 +298,7 @@ def _start_at(model: BaseAlgorithm, default: NDArray[Any]) -> None:
     """Makes the default action the mean of the first actions."""
     if isinstance(model, OnPolicyAlgorithm) and isinstance(model.action_space, spaces.Box):
         with torch.no_grad():
-            model.policy.action_net.bias.copy_(torch.as_tensor(default))
+            cast(nn.Linear, model.policy.action_net).bias.copy_(torch.as_tensor(default))
 
 
 def _tuples(value: Any) -> Any:
