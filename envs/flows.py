@@ -17,7 +17,8 @@ import numpy as np
 
 from bbrgym.envs.action import Action
 from bbrgym.envs.control import Move
-from bbrgym.envs.observation import Observation, SenderObservation, Stack
+from bbrgym.envs.features import Observation
+from bbrgym.envs.observation import SenderObservation, Stack
 from bbrgym.envs.options import Options
 from bbrgym.envs.reward import Reward
 from bbrgym.envs.runs import Runs
@@ -45,6 +46,8 @@ class FlowOptions(Options):
         super().__post_init__()
         if self.view != "each":
             raise ConfigError(f"view: {self.view!r}, allowed is 'each': an agent sees its own flow")
+        if self.critic:
+            raise ConfigError("critic: True, allowed is False: for agents of flows TuneMultiEnv.state() has it")
         if self.reward_scope not in get_args(RewardScope):
             raise ConfigError(f"reward_scope: {self.reward_scope!r}, allowed are {' and '.join(get_args(RewardScope))}")
 
@@ -94,6 +97,7 @@ class FlowBatch(Runs):
         self._reward = Reward(options.reward)
         self._is_own = options.reward_scope == "own"
         self.observation = SenderObservation(1, tunables, options.features, options.stack)
+        self.observation_space = self.observation.space
         self._stack = Stack(num_envs * self.max_learners, self.observation)
         self._settings = np.zeros((*slots, tunables), np.float32)
         self._values = np.zeros((*slots, tunables))

@@ -319,7 +319,22 @@ def test_a_picture_shows_each_flows_setting(make):
     assert make().render() is None
 
 
+def test_the_state_is_what_a_critic_sees(make):
+    env = make(scenario=scenario())
+    one = gymnasium.make("bbrgym/Tune-v0", world="twin", scenario=scenario(), critic=True)
+    seen, _ = one.reset(seed=1)
+    env.reset(seed=1)
+    for _ in range(4):
+        assert env.state_space == one.observation_space["critic"]
+        assert env.state().tobytes() == seen["critic"].tobytes()
+        seen, *_ = one.step(one.unwrapped.default_action)
+        env.step(dict.fromkeys(env.agents, env.default_action))
+    one.close()
+
+
 def test_wrong_arguments(make):
+    with pytest.raises(bbrgym.ConfigError, match=r"critic: True, allowed is False: .* TuneMultiEnv.state\(\) has it"):
+        make(critic=True)
     with pytest.raises(bbrgym.ConfigError, match="reward_scope: 'mine', allowed are team and own"):
         make(reward_scope="mine")
     with pytest.raises(bbrgym.ConfigError, match="view: 'pooled', allowed is 'each': an agent sees its own flow"):
