@@ -34,6 +34,7 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.utils import LinearSchedule, set_random_seed
 from torch import nn
 
+from bbrgym.agents.asymmetric import AsymmetricPolicy
 from bbrgym.agents.folder import TrainingFolder
 from bbrgym.agents.run import TrainingRun
 from bbrgym.agents.settings import Training
@@ -103,7 +104,7 @@ class Sb3Trainer:
         """See `Trainer`."""
         batch = TuneBatch(1, settings.options("twin"))
         keywords = self._policy_keywords(settings.agent)
-        policy_class = _class_of(self._algorithm).policy_aliases[self._algorithm.policy]
+        policy_class = self._policy(batch.observation_space)
         policy = policy_class(batch.observation_space, batch.control.space, lambda _: 0.0, **keywords)
         policy.load_state_dict(load_state(folder, checkpoint)["state"]["policy"])
         return PolicyAgent(settings.agent_name, policy)
@@ -141,13 +142,20 @@ class Sb3Trainer:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", UserWarning)  # what it would only grumble about cannot be
-                model = algorithm(self._algorithm.policy, env, policy_kwargs=keywords, device="cpu", **own)
+                model = algorithm(self._policy(env.observation_space), env, policy_kwargs=keywords, device="cpu", **own)
         except (TypeError, ValueError, AssertionError, UserWarning) as error:
             reason = " ".join(str(error).split())
             raise ConfigError(f"agent: {hyperparameters['name']} cannot be made: {reason}") from error
         if hyperparameters.get("start_at_default", False):
             _start_at(model, env.get_attr("default_action", [0])[0])
         return model
+
+    def _policy(self, space: spaces.Space[Any]) -> type[BasePolicy]:
+        if not isinstance(space, spaces.Dict):
+            return _class_of(self._algorithm).policy_aliases[self._algorithm.policy]
+        if self._algorithm.name != "PPO":
+            raise ConfigError(f"env.critic: is true, expected false with {self._algorithm.name}: only ppo's critic can")
+        return AsymmetricPolicy
 
     def _policy_keywords(self, hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
         activation = hyperparameters.get("activation", "tanh")
@@ -168,7 +176,7 @@ class Sb3Trainer:
 
 
 class PolicyAgent:
-    """A policy of Stable-Baselines3 as an agent."""
+    """A policy of Stable-Baselines3 as an agent; it sees what senders know."""
 
     def __init__(self, name: str, policy: BasePolicy) -> None:
         self.name = name
@@ -188,6 +196,10 @@ class PolicyTuner:
 
     def act(self, observations: Any, begun: Flags) -> NDArray[Any]:
         """See `Tuner`."""
+        if isinstance(self._policy.observation_space, spaces.Dict):  # what the critic sees has no say in the action
+            width = self._policy.observation_space["critic"].shape or ()
+            nothing = np.zeros((len(observations), *width), np.float32)
+            observations = {"actor": observations, "critic": nothing}
         actions, self._memory = self._policy.predict(observations, self._memory, begun, deterministic=True)
         return actions
 
