@@ -14,7 +14,7 @@ import polars as pl
 from bbrgym.contestants import Contestant
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.families import FAMILIES, families_of
-from bbrgym.records import per_run
+from bbrgym.records import FIXED, per_run
 from bbrgym.scenario import Scenario
 from bbrgym.statistics import Array, Estimate, Scores
 
@@ -93,6 +93,13 @@ class Contest:
     def standings(self) -> list[Standing]:
         """Over all draws."""
         return self._standings(self.scores)
+
+    @property
+    def main(self) -> list[str]:
+        """Labels of those that are looked at in detail: the reference and all that are no presets; else all."""
+        agents = [one.label for one in self.contestants if one.agent != FIXED]
+        chosen = [one.label for one in self.contestants if one.label in agents or one.label == self.reference]
+        return chosen if agents else [one.label for one in self.contestants]
 
     @cached_property
     def by_family(self) -> dict[str, list[Standing]]:

@@ -23,6 +23,7 @@ from bbrgym.enrolment import contestants_of
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.outcome import Outcome
 from bbrgym.records import FIXED, RunFolder
+from bbrgym.report import write_report
 from bbrgym.runs import Job, Progress, run_all
 from bbrgym.scenario import Scenario
 from bbrgym.scenario_files import Source, load_scenario
@@ -178,8 +179,12 @@ def run_evaluation(
     output_dir: str | Path | None = None,
     resume: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
+    command: str | None = None,
 ) -> Outcome:
-    """As `evaluate`, with the fields of :class:`Evaluation` in a mapping; returns all that came out."""
+    """As `evaluate`, with the fields of :class:`Evaluation` in a mapping; returns all that came out.
+
+    ``command`` is shown in the report.
+    """
     asked = parse_settings(settings)
     source = _load(scenario)
     contestants = contestants_of(
@@ -187,11 +192,12 @@ def run_evaluation(
     )
     draws = draws_of(source, asked)
     jobs = plan(contestants, draws, asked)
+    config = config_text(source, asked, agent)
     folder = None
     if output_dir is not None:
         folder = RunFolder(Path(output_dir))
         folder.open(resume=resume)
-        folder.write_text("config.yaml", config_text(source, asked, agent))
+        folder.write_text("config.yaml", config)
     records = run_all(jobs, asked.jobs_at_once(), folder, on_progress)
     outcome = Outcome(
         title=title_of(source, asked),
@@ -204,6 +210,7 @@ def run_evaluation(
     )
     if folder is not None:
         write_outcome(folder, outcome)
+        write_report(folder.path / "report.html", outcome, config, command)
     return outcome
 
 
