@@ -6,7 +6,7 @@
 #   make docs    regenerates the generated parts of README.md and docs/
 #   make clean   removes what the above made
 #
-# Set-up needs Python 3.10 or newer, a C/C++ compiler, make and pip; it fills .venv/, build/ and dist/ only. Each
+# Set-up needs Python 3.11 or newer, a C/C++ compiler, make and pip; it fills .venv/, build/ and dist/ only. Each
 # step leaves a stamp when it is done, so a second call is quick and an interrupted one is taken up again.
 
 PYTHON ?= python3
@@ -46,8 +46,8 @@ clean:
 
 # Debian's python3 has no ensurepip without python3-venv; then the machine's pip does its work.
 $(STAMPS)/venv:
-	@$(PYTHON) -c 'import sys; sys.version_info < (3, 10) and \
-		sys.exit("bbrgym needs Python 3.10 or newer: make PYTHON=...")'
+	@$(PYTHON) -c 'import sys; sys.version_info < (3, 11) and \
+		sys.exit("bbrgym needs Python 3.11 or newer: make PYTHON=...")'
 	@$(PYTHON) -c 'import os, sys, sysconfig; path = sysconfig.get_path("include") + "/Python.h"; \
 		os.path.exists(path) or sys.exit(path + " is missing: install the headers of Python (python3-dev)")'
 	@$(PYTHON) -m venv $(VENV) || { $(PYTHON) -m venv --without-pip $(VENV) && \

@@ -24,8 +24,8 @@ import gymnasium
 import numpy as np
 
 import bbrgym
-from bbrgym.envs.action import TunablesAction
 from bbrgym.envs.batch import TuneBatch
+from bbrgym.envs.control import Control
 from bbrgym.envs.generators import Generators
 from bbrgym.envs.observation import SenderObservation, Stack
 from bbrgym.envs.reward import Reward
@@ -34,7 +34,7 @@ from bbrgym.worlds import VectorWorld
 PARTS: dict[str, list[tuple[type, str]]] = {
     "engine": [(VectorWorld, "advance")],
     "resets": [(VectorWorld, "reset"), (Generators, "runs")],
-    "action": [(TunablesAction, "settle")],
+    "action": [(Control, "settle")],
     "observation": [(SenderObservation, "view"), (Stack, "add"), (Stack, "observations")],
     "reward": [(Reward, "terms"), (Reward, "total")],
     "info": [(TuneBatch, "info")],

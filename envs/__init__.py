@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Gymnasium environments; importing this package registers them."""
+"""Gymnasium environments; importing this package registers them.
+
+PettingZoo has no register: `bbrgym/TuneMulti-v0` is made by `bbrgym.envs.multi.parallel_env(...)`.
+"""
 
 from __future__ import annotations
 

@@ -38,9 +38,11 @@ class TunablesAction:
         tunables: which of them, in the order of the action; all without.
 
     Attributes:
+        variant: whose tunables.
         names: the tunables, in the order of the action.
         space: Box(-1, 1, (tunables,), float32).
         default: the action that gives the variant's own setting.
+        value_counts: how many values each tunable has that takes whole numbers only; 0 for the others.
     """
 
     def __init__(self, variant: str, tunables: Sequence[str] | None = None) -> None:
@@ -49,6 +51,7 @@ class TunablesAction:
         preset = VARIANTS[variant].preset
         if not preset:
             raise ConfigError(f"variant {variant!r} has no tunables to set")
+        self.variant = variant
         self.names = tuple(preset) if tunables is None else tuple(tunables)
         for name in self.names:
             if name not in preset:
@@ -58,6 +61,8 @@ class TunablesAction:
         self._sort(preset)
         self.space = spaces.Box(-1.0, 1.0, (len(self.names),), np.float32)
         self.default = self.from_values(preset)
+        tables = [TUNABLES[name] for name in self.names]
+        self.value_counts = np.array([round(t.high - t.low) + 1 if t.unit in _WHOLE_NUMBERS else 0 for t in tables])
 
     def to_values(self, action: Action) -> dict[str, float]:
         """The setting, in natural units, that an action means.
@@ -87,9 +92,8 @@ class TunablesAction:
         Raises:
             ConfigError: as values().
         """
+        self.check(actions)
         shape = np.shape(actions)
-        if shape[-1:] != self.space.shape or not (np.abs(actions) <= 1.0).all():
-            raise self.refusal(actions)
         part = np.asarray(actions, np.float64).reshape(-1, shape[-1]).T.take(self._order, axis=0)
         part += 1.0
         part *= 0.5
@@ -127,6 +131,15 @@ class TunablesAction:
             (2.0 * part.take(self._as_asked, axis=0).T - 1.0).astype(np.float32, order="C").reshape(values.shape)
         )
         return actions
+
+    def check(self, actions: Action) -> None:
+        """Refuses what is not actions, [..., tunables].
+
+        Raises:
+            ConfigError: says what is allowed.
+        """
+        if np.shape(actions)[-1:] != self.space.shape or not (np.abs(actions) <= 1.0).all():
+            raise self.refusal(actions)
 
     def _least(self, i: int, values: Table) -> Table:
         """What leaves an upper bound where its lower bound is, or where that one's preset is if it is not set."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from bbrgym.envs.action import Action
+from bbrgym.envs.control import Move
 from bbrgym.envs.observation import Observation, SenderObservation, Stack
 from bbrgym.envs.options import Options
 from bbrgym.envs.reward import Reward
@@ -54,7 +55,7 @@ class TuneBatch(Runs):
     def __init__(self, num_envs: int, options: Options) -> None:
         super().__init__(num_envs, options)
         tunables = len(self.action.names)
-        self._reward = Reward(options.reward_weights)
+        self._reward = Reward(options.reward)
         self.observation = SenderObservation(self.max_learners, tunables, options.features, options.stack, options.view)
         self._stack = Stack(num_envs, self.observation)
         self._settings = np.zeros((num_envs, tunables), np.float32)
@@ -67,11 +68,11 @@ class TuneBatch(Runs):
         self._stack.begin(indices, self._view(learners, self._settings[indices], self._slots.there(indices)))
         return self._stack.observations()
 
-    def step(self, actions: Action, begin: Sequence[int] = (), seeds: Sequence[int] = ()) -> Step:
+    def step(self, actions: Move, begin: Sequence[int] = (), seeds: Sequence[int] = ()) -> Step:
         """Sets the tunables and runs for a control interval; or begins a run.
 
         Args:
-            actions: [N, tunables].
+            actions: [N, tunables]; [N] if flat.
             begin: environments that begin a run instead; their actions are left aside, their rewards and terms are 0.
             seeds: of these runs.
         """
@@ -80,11 +81,11 @@ class TuneBatch(Runs):
             mask = np.ones(self._n, np.bool_)
             mask[begin] = False
         worlds = self._worlds_that_run(mask)
-        if np.shape(actions) != self._settings.shape:
-            raise self.action.refusal(actions)
+        if np.shape(actions) != (self._n, *np.shape(self.control.default)):
+            raise self.control.refusal(actions)
         previous = self._settings
         if len(begin) < self._n:
-            self._act(actions if mask is None else np.where(mask[:, None], actions, previous), mask)
+            self._act(actions if mask is None else self._left_aside(actions, begin), mask)
         if len(begin):
             self._begin(begin, seeds)
         truncated = self._take_ends()
@@ -96,7 +97,7 @@ class TuneBatch(Runs):
             for numbers in (rewards, *terms.values()):
                 np.copyto(numbers, 0.0, where=has_begun)
         if self._options.render_mode is not None:
-            self._remember(mask, self._settings)
+            self._remember(mask)
         view = self._view(learners, self._settings, self._slots.there())
         self._stack.add(view)
         if len(begin):
@@ -115,9 +116,15 @@ class TuneBatch(Runs):
 
     # ---- details -----------------------------------------------------------------------------------------------
 
-    def _act(self, actions: Action, mask: Flags | None) -> None:
+    def _left_aside(self, actions: Move, begin: Sequence[int]) -> Move:
+        """The actions with harmless ones in place of those that do not count."""
+        counting = np.array(actions)
+        counting[begin] = self.control.default
+        return counting
+
+    def _act(self, actions: Move, mask: Flags | None) -> None:
         """Sets the tunables and runs."""
-        self._values, self._settings = self.action.settle(actions)
+        self._values, self._settings = self.control.settle(actions, self._settings)
         self._slots.write(self._worlds(), self._values)
         self._advance(mask)
 
@@ -125,6 +132,9 @@ class TuneBatch(Runs):
         values, actions = super()._take_course(index, course)
         self._values[index], self._settings[index] = values[0], actions[0]
         return values, actions
+
+    def _coordinates(self, index: int) -> dict[str, float]:
+        return dict(zip(self.action.names, self._settings[index].tolist(), strict=True))
 
     def _view(self, learners: Table, settings: Action, is_there: Flags | None) -> Observation:
         return self.observation.view(self._worlds().flow_fields, learners, settings, is_there)

@@ -3,23 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from bbrgym.envs.action import Action
 from bbrgym.envs.batch import TuneBatch
+from bbrgym.envs.control import Move
 from bbrgym.envs.generators import draw_seed
-from bbrgym.envs.observation import Observation, View
-from bbrgym.envs.options import Draw, Options
-from bbrgym.scenario_files import Source
-from bbrgym.worlds import Isolation
+from bbrgym.envs.observation import Observation
+from bbrgym.envs.options import Options, arguments_of
 
 
-class TuneEnv(gymnasium.Env[Observation, Action]):
+class TuneEnv(gymnasium.Env[Observation, Move]):
     """Set the tunables of a BBR variant while its flows run.
 
     ## Description
@@ -28,9 +25,16 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
     there are may differ from run to run, up to `max_learners`.
 
     ## Action Space
-    `Box(-1, 1, (tunables,), float32)`: each coordinate runs through its tunable's range, linear or logarithmic as the
-    table of tunables says (`bbrgym.envs.action`). 0 is not the default: `env.unwrapped.default_action` is the variant's
-    own setting. `env.unwrapped.tunables` names the coordinates.
+    A setting has a coordinate in [-1, 1] for each tunable, which runs through its range, linear or logarithmic as the
+    table of tunables says. `env.unwrapped.tunables` names the coordinates.
+
+    * `Box(-1, 1, (tunables,), float32)`, by default. `action_kind="absolute"`: the action is the setting. 0 is not the
+      variant's own: that is `env.unwrapped.default_action`. `"relative"`: it moves the setting in force by up to
+      `step_size`; 0 stays, and is the default action.
+    * `MultiDiscrete` with `levels`: absolute, evenly from one end of the range to the other, and whole numbers value by
+      value; relative, evenly from down to up with an odd number, so that the middle stays, and whole numbers down, stay
+      or up. With `flat=True` one number stands for all, `Discrete`, as DQN wants it.
+    * `max_change` limits how far a coordinate moves in a step, whatever the action.
 
     ## Observation Space
     `Box(0, 1, (stack * (numbers + tunables),), float32)`: what the learner flows' senders know, then the tunables in
@@ -43,8 +47,9 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
       flows, in any order.
 
     ## Rewards
-    The sum of the terms of `bbrgym.envs.reward.TERMS` times `reward_weights`, by default the score by which runs are
-    compared: mean log2(goodput / fair share) - 0.5 mean log2(RTT / base RTT). `info["reward_terms"]` has every term.
+    The weighted sum of the terms of `bbrgym.envs.terms.TERMS`: `reward` names a preset or gives the weights. The
+    default is the score by which runs are compared: mean log2(goodput / fair share) - 0.5 mean log2(RTT / base RTT).
+    `info["reward_terms"]` has the terms that it names, be it with weight 0.
 
     ## Starting State
     Time 0 of the scenario, the variant's own setting (and what the scenario sets of it), nothing sent. The first
@@ -63,20 +68,7 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
     then starts afresh.
 
     ## Arguments
-    * `world`: name of the world, `ns3`.
-    * `scenario`: a name, a path, a mapping or a Scenario; or the same of a distribution (`bbrgym.distribution`), or
-      any function that draws one of these from a run's seed, called once at each reset (and with seed 0 when the
-      environment is made, unless it has an attribute `max_learners`).
-    * `variant`: what the learner flows run.
-    * `tunables`: names of those to set; all of the variant without.
-    * `control_interval_s`: simulated seconds of a step.
-    * `features`, `stack`: of the observation; all features of the last interval without.
-    * `reward_weights`: by term, 0 for those left out.
-    * `isolation`, `timeout_s`: see `bbrgym.make_world`.
-    * `render_mode`: `rgb_array` draws the run so far.
-    * `max_learners`: the most learner flows of any run. Without: as many as the scenario has; or as the attribute
-      `max_learners` of what draws it says, or its first scenario has. A run with more is a `ConfigError`.
-    * `view`: `each` or `pooled`, see Observation Space.
+    Those of `bbrgym.envs.options.Options`, by name.
 
     ## Version History
     * v0: first.
@@ -84,41 +76,11 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012 - as Gymnasium has it
 
-    def __init__(
-        self,
-        world: str = "ns3",
-        scenario: Source | Draw = "steady",
-        variant: str = "bbq",
-        tunables: Sequence[str] | None = None,
-        control_interval_s: float = 0.1,
-        features: Sequence[str] | None = None,
-        stack: int = 1,
-        reward_weights: Mapping[str, float] | None = None,
-        isolation: Isolation | None = None,
-        timeout_s: float = 60.0,
-        render_mode: str | None = None,
-        *,
-        max_learners: int | None = None,
-        view: View = "each",
-    ) -> None:
-        options = Options(
-            world=world,
-            scenario=scenario,
-            variant=variant,
-            tunables=tunables,
-            control_interval_s=control_interval_s,
-            features=features,
-            stack=stack,
-            reward_weights=reward_weights,
-            isolation=isolation,
-            timeout_s=timeout_s,
-            render_mode=render_mode,
-            max_learners=max_learners,
-            view=view,
-        )
+    @arguments_of(Options)
+    def __init__(self, options: Options) -> None:
         self._batch = TuneBatch(1, options)
-        self.render_mode = render_mode
-        self.action_space = self._batch.action.space
+        self.render_mode = options.render_mode
+        self.action_space = self._batch.control.space
         self.observation_space = self._batch.observation.space
 
     # ---- Gymnasium ---------------------------------------------------------------------------------------------
@@ -132,7 +94,7 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
         observations = self._batch.reset([0], [draw_seed(self.np_random) if seed is None else seed])
         return observations[0], self._batch.info_of(0)
 
-    def step(self, action: Action) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Move) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Sets the tunables and runs for a control interval."""
         step = self._batch.step(np.asarray(action)[None])
         info = {**self._batch.info_of(0), "reward_terms": {name: float(term[0]) for name, term in step.terms.items()}}
@@ -154,9 +116,9 @@ class TuneEnv(gymnasium.Env[Observation, Action]):
         return self._batch.action.names
 
     @property
-    def default_action(self) -> Action:
-        """The action that gives the variant's own setting."""
-        return np.array(self._batch.action.default)
+    def default_action(self) -> Move:
+        """The variant's own setting, on a grid the nearest to it; if actions are relative, to stay."""
+        return np.array(self._batch.control.default)
 
     @property
     def max_learners(self) -> int:

@@ -31,15 +31,13 @@ class History:
         self._queue_delay_ms: list[float] = []
         self._settings: list[Table] = []
 
-    def add(
-        self, now_s: float, flows: Mapping[str, Table], link: Mapping[str, float], settings: NDArray[np.float32]
-    ) -> None:
+    def add(self, now_s: float, flows: Mapping[str, Table], link: Mapping[str, float], settings: Table) -> None:
         """One interval that ended now; settings from 0 to 1."""
         self._now_s.append(now_s)
         self._goodput_mbps.append(flows["goodput_mbps"].copy())
         self._rtt_ms.append(np.where(flows["rtt_mean_ms"] > 0, flows["rtt_mean_ms"], np.nan))
         self._queue_delay_ms.append(link["queue_delay_mean_ms"])
-        self._settings.append(settings.astype(np.float64))
+        self._settings.append(settings)
 
     def draw(self) -> NDArray[np.uint8]:
         """RGB image [720, 960, 3]."""

@@ -1,140 +1,69 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the controller is paid for an interval: the weighted sum of named terms over the active learner flows.
+"""What the controller is paid for an interval: the weighted sum of named terms (`bbrgym.envs.terms`).
 
-The default weights make the reward the score by which runs are compared, interval by interval: throughput + 0.5 delay.
-An episode's mean reward differs from its score by what a mean of logarithms differs from the logarithm of a mean, so
-they are close where rates and RTTs are steady.
+The presets in conf/reward/ are such sums. `proportional`, the default, is the score by which runs are compared,
+interval by interval; docs/environments.md says how far the mean of each over an episode is from the score.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, partial
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+import yaml
 
-from bbrgym.envs.action import Action
-from bbrgym.envs.sums import add_rows
+from bbrgym.envs.terms import TERMS, Interval, alpha_fair
 from bbrgym.errors import ConfigError, nearest
+from bbrgym.validation import shown
 from bbrgym.worlds import Table
 
-_FLOOR_LOG2 = -6.0  # nothing delivered counts as 1/64 of the fair share; an RTT of 64 times the base as the worst
+RewardSource: TypeAlias = str | Mapping[str, float]
+"""A preset's name; or weights by term, and perhaps `alpha`. A term of weight 0 is only shown, one left out not even."""
 
-
-@dataclass(frozen=True)
-class Interval:
-    """What the terms are computed from: one interval of N environments with L learner flows and at most F flows each.
-
-    Attributes:
-        learners: measurements of the learner flows by field, [L, N].
-        flows: measurements of all flows by field, [F, N]; NaN where an environment has no such flow.
-        base_rtt_ms: propagation both ways, of the learner flows: [L, N].
-        moved: distance that each coordinate of the action moved, [N, tunables].
-    """
-
-    learners: Mapping[str, Table]
-    flows: Mapping[str, Table]
-    base_rtt_ms: Table
-    moved: Action
-
-    @cached_property
-    def is_active(self) -> NDArray[np.bool_]:
-        """Which learner flows count: [L, N]."""
-        return self.learners["active"] > 0.0
-
-    @cached_property
-    def active_count(self) -> Table:
-        """How many learner flows count, at least 1: [N]."""
-        count: Table = np.maximum(add_rows(self.is_active), 1.0)
-        return count
-
-    def mean(self, values: Table) -> Table:
-        """Over the active learner flows, 0 without one: [L, N] -> [N]. Divided last: never beyond its values' range."""
-        return add_rows(values * self.is_active) / self.active_count
-
-
-def throughput(interval: Interval) -> Table:
-    """Goodput against the fair share; nothing is paid where the link carries nothing."""
-    goodput_mbps, fair_share_mbps = interval.learners["goodput_mbps"], interval.learners["fair_share_mbps"]
-    ratios = np.divide(goodput_mbps, fair_share_mbps, out=np.ones_like(goodput_mbps), where=fair_share_mbps > 0.0)
-    return interval.mean(np.log2(np.maximum(ratios, 2.0**_FLOOR_LOG2)))
-
-
-def delay(interval: Interval) -> Table:
-    """RTT against propagation alone; a flow without an RTT sample yet counts as at its base."""
-    ratios = interval.learners["rtt_mean_ms"] / interval.base_rtt_ms
-    return 0.0 - interval.mean(np.log2(np.minimum(np.maximum(ratios, 1.0), 2.0**-_FLOOR_LOG2)))
-
-
-def loss(interval: Interval) -> Table:
-    """Packets really dropped, of those sent in the same interval."""
-    ratios = interval.learners["dropped_pkts"] / np.maximum(interval.learners["sent_pkts"], 1.0)
-    return 0.0 - interval.mean(np.minimum(ratios, 1.0))
-
-
-def fairness(interval: Interval) -> Table:
-    """Jain's index of all active flows, learners or not."""
-    is_active = interval.flows["active"] > 0.0
-    goodput = np.where(is_active, interval.flows["goodput_mbps"], 0.0)
-    total, squares = add_rows(goodput), add_rows(goodput * goodput)
-    is_known = interval.is_active.any(axis=0) & (squares > 0.0)
-    jain = np.divide(total * total, add_rows(is_active) * squares, out=np.ones_like(total), where=is_known)
-    return jain - 1.0
-
-
-def change(interval: Interval) -> Table:
-    """How far the controller moved its knobs."""
-    moved = interval.moved.astype(np.float64)  # or numpy converts a part at a time, and sums it apart
-    mean: Table = np.add.reduce(moved, axis=-1) / moved.shape[-1]
-    return 0.0 - mean / 2.0
-
-
-@dataclass(frozen=True)
-class Term:
-    """One term: how it is computed, its default weight, and how to write it."""
-
-    compute: Callable[[Interval], Table]
-    weight: float
-    formula: str
-    low: str
-    high: str
-
-
-TERMS: Mapping[str, Term] = {
-    "throughput": Term(throughput, 1.0, "mean of log2(goodput / fair share), each at least -6", "-6", "log2(flows)"),
-    "delay": Term(delay, 0.5, "-mean of log2(mean RTT / base RTT), each at most 6", "-6", "0"),
-    "loss": Term(loss, 0.0, "-mean of dropped / sent packets, each at most 1", "-1", "0"),
-    "fairness": Term(fairness, 0.0, "Jain's index of the active flows' goodput - 1", "-1", "0"),
-    "change": Term(change, 0.0, "-mean of |action - previous action| / 2", "-1", "0"),
-}
-"""The terms by name.
-
-Fair share: the world's `fair_share_mbps`. Without an active learner flow all terms but change are 0.
-"""
+ALPHA = "alpha"
+"""The parameter that stands beside the weights: alpha_fair's, from 0 (1 without)."""
 
 
 class Reward:
     """The weighted sum.
 
     Args:
-        weights: by term; the terms left out have weight 0. The defaults of `TERMS` without.
+        source: a preset's name or its contents.
+
+    Attributes:
+        weights: by term, in the order of the table.
+        alpha: of alpha_fair.
+
+    Raises:
+        ConfigError: no such preset, term or weight.
     """
 
-    def __init__(self, weights: Mapping[str, float] | None = None) -> None:
-        given = {name: term.weight for name, term in TERMS.items()} if weights is None else weights
-        for name, weight in given.items():
-            if name not in TERMS:
-                raise ConfigError(f"reward_weights: {name!r}: {nearest(name, TERMS)}")
-            if not math.isfinite(weight):
-                raise ConfigError(f"reward_weights[{name!r}]: {weight}, allowed is a finite number")
-        self.weights = {name: float(given.get(name, 0.0)) for name in TERMS}
+    def __init__(self, source: RewardSource = "proportional") -> None:
+        given = dict(_contents(source))
+        for name, number in given.items():
+            if name not in (*TERMS, ALPHA):
+                raise ConfigError(f"reward: {name!r}: {nearest(str(name), (*TERMS, ALPHA))}")
+            if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+                raise ConfigError(f"reward.{name}: {shown(number)}, allowed is a finite number")
+        self.alpha = float(given.pop(ALPHA, 1.0))
+        if self.alpha < 0.0:
+            raise ConfigError(f"reward.{ALPHA}: {self.alpha}, allowed are numbers from 0")
+        if not given:
+            raise ConfigError(f"reward: {shown(source)}, allowed are weights of one term at least")
+        self.weights = {name: float(given[name]) for name in TERMS if name in given}
+        compute = {name: term.compute for name, term in TERMS.items()} | {
+            "alpha_fair": partial(alpha_fair, alpha=self.alpha)
+        }
+        self._compute: dict[str, Callable[[Interval], Table]] = {name: compute[name] for name in self.weights}
 
     def terms(self, interval: Interval) -> dict[str, Table]:
-        """Every term of an interval, weighted or not: [N] each."""
-        return {name: term.compute(interval) for name, term in TERMS.items()}
+        """The terms of an interval that have a weight, be it 0: [N] each."""
+        return {name: compute(interval) for name, compute in self._compute.items()}
 
     def total(self, terms: Mapping[str, Table]) -> Table:
         """Their weighted sum: [N]."""
@@ -143,3 +72,33 @@ class Reward:
             if self.weights[name]:
                 total += self.weights[name] * values
         return total
+
+
+def reward_names() -> list[str]:
+    """Names of the presets that the package ships."""
+    return sorted(_presets())
+
+
+def reward_preset(name: str) -> Mapping[str, float]:
+    """A preset's weights and parameter.
+
+    Raises:
+        ConfigError: no such preset.
+    """
+    if name not in _presets():
+        raise ConfigError(f"reward: {name!r}: {nearest(name, reward_names())}")
+    return dict(_presets()[name])
+
+
+def _contents(source: RewardSource) -> Mapping[str, float]:
+    if isinstance(source, str):
+        return reward_preset(source)
+    if not isinstance(source, Mapping):
+        raise ConfigError(f"reward: {shown(source)}, allowed is a preset's name or weights by term")
+    return source
+
+
+@cache
+def _presets() -> dict[str, dict[str, Any]]:
+    folder = Path(str(resources.files("bbrgym") / "conf" / "reward"))
+    return {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.yaml"))}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,10 +13,12 @@ from numpy.typing import NDArray
 
 from bbrgym.distribution import is_distribution, load_distribution
 from bbrgym.envs.action import Action, TunablesAction
+from bbrgym.envs.control import Control
+from bbrgym.envs.observation import SenderObservation
 from bbrgym.envs.options import Draw, Options
 from bbrgym.envs.render import History
-from bbrgym.envs.reward import Interval
 from bbrgym.envs.slots import Course, Flags, Slots
+from bbrgym.envs.terms import Interval
 from bbrgym.errors import ConfigError
 from bbrgym.scenario_files import Source, is_sequence
 from bbrgym.worlds import Table, VectorWorld, WorldError, make_vector_world
@@ -43,31 +46,47 @@ class _Rows(Mapping[str, Table]):
         return len(self._places)
 
 
-class Runs:
+class Runs(ABC):
     """N runs, whatever acts on them.
 
     Args:
         num_envs: N.
         options: of all of them.
+        is_room_the_same: whether every run can have as many learner flows as any other; or as many as its own scenarios
+            need, unless the options say.
 
     Attributes:
-        action: from actions to tunables.
-        needs: the most learner flows of each run, as far as was known when this was made: N numbers.
+        action: from settings to tunables and back.
+        control: from actions to settings.
+        observation: from measurements to observations.
         max_learners: the most learner flows that a run can have here.
+        room: the same of each run: N numbers.
         worlds: where they run, from the first beginning on.
     """
 
-    def __init__(self, num_envs: int, options: Options) -> None:
+    observation: SenderObservation
+
+    def __init__(self, num_envs: int, options: Options, *, is_room_the_same: bool = True) -> None:
         if num_envs < 1:
             raise ConfigError(f"num_envs: {num_envs}, allowed are numbers from 1")
         self._n = num_envs
         self._options = options
         self.action = TunablesAction(options.variant, options.tunables)
+        self.control = Control(
+            self.action,
+            options.action_kind,
+            levels=options.levels,
+            flat=options.flat,
+            step_size=options.step_size,
+            max_change=options.max_change,
+        )
         self._given = self._courses_or_draws(options.scenario)
         needs = self._names_and_needs(self._given)
-        self.needs = [learners for _, learners in needs]
-        self.max_learners = max(self.needs) if options.max_learners is None else options.max_learners
-        self._check_room(needs)
+        self.max_learners = options.max_learners or max(learners for _, learners in needs)
+        is_same = is_room_the_same or options.max_learners is not None
+        self.room = [self.max_learners if is_same else learners for _, learners in needs]
+        for index, (name, learners) in enumerate(needs):
+            self._check_room(index, name, learners)
         self._slots = Slots(num_envs, self.max_learners, [TUNABLE_COLUMNS[name] for name in self.action.names])
         self.worlds: VectorWorld | None = None
         self._is_running: Flags = np.zeros(num_envs, np.bool_)
@@ -87,7 +106,9 @@ class Runs:
             raise ConfigError(f"reset options: {sorted(unknown)}, allowed is scenario")
         if "scenario" in options:
             given = self._courses_or_draws(options["scenario"])
-            self._check_room(self._names_and_needs(given))
+            needs = self._names_and_needs(given)
+            for index in indices:
+                self._check_room(index, *needs[index])
             for index in indices:
                 self._given[index] = given[index]
 
@@ -158,9 +179,11 @@ class Runs:
         checked = [check_seed(seed) for seed in seeds]
         given = [self._given[index] for index in indices]
         courses = [
-            course if isinstance(course, Course) else self._drawn(course, seed)
+            course if isinstance(course, Course) else Course.of(course(seed), self._options.variant)
             for course, seed in zip(given, checked, strict=True)
         ]
+        for index, course in zip(indices, courses, strict=True):
+            self._check_room(index, course.scenario.name, len(course.learners))
         if self.worlds is None:
             self._make_worlds(indices, courses, checked)
         else:
@@ -222,12 +245,12 @@ class Runs:
             moved=moved,
         )
 
-    def _setting_names(self, index: int) -> Sequence[str]:  # noqa: ARG002 - of all the same, here
-        """What is set of a run, in a picture."""
-        return self.action.names
+    @abstractmethod
+    def _coordinates(self, index: int) -> Mapping[str, float]:
+        """What is set of a run, from -1 to 1, by the names that pictures have for it."""
 
-    def _remember(self, mask: Flags | None, settings: Action) -> None:
-        """Keeps an interval of the runs of the mask for pictures; settings as actions, [N, names]."""
+    def _remember(self, mask: Flags | None) -> None:
+        """Keeps an interval of the runs of the mask for pictures."""
         worlds = self._worlds()
         for index in range(self._n) if mask is None else np.flatnonzero(mask).tolist():
             history = self._histories[index]
@@ -235,7 +258,8 @@ class Runs:
                 stats = worlds.flow_stats[index, : len(worlds.flow_names(index))]
                 flows = dict(zip(worlds.flow_fields, stats.T, strict=True))
                 link = dict(zip(worlds.link_fields, worlds.link_stats[index].tolist(), strict=True))
-                history.add(float(worlds.now_s[index]), flows, link, (settings[index] + 1.0) / 2.0)
+                settings = np.array(list(self._coordinates(index).values()))
+                history.add(float(worlds.now_s[index]), flows, link, (settings + 1.0) / 2.0)
 
     # ---- details -----------------------------------------------------------------------------------------------
 
@@ -263,18 +287,12 @@ class Runs:
                     needs[id(one)] = (str(getattr(one, "name", one)), int(most))
         return [needs[id(one)] for one in given]
 
-    def _check_room(self, needs: Sequence[tuple[str, int]]) -> None:
-        for name, learners in needs:
-            if learners > self.max_learners:
-                raise ConfigError(
-                    f"scenario {name!r} has up to {learners} flows with role learner, this environment was made for "
-                    f"at most {self.max_learners}: make one with max_learners={learners}"
-                )
-
-    def _drawn(self, draw: Draw, seed: int) -> Course:
-        course = Course.of(draw(seed), self._options.variant)
-        self._check_room([(course.scenario.name, len(course.learners))])
-        return course
+    def _check_room(self, index: int, name: str, learners: int) -> None:
+        if learners > self.room[index]:
+            raise ConfigError(
+                f"scenario {name!r} has up to {learners} flows with role learner, this environment was made for "
+                f"at most {self.room[index]}: make one with max_learners={learners}"
+            )
 
     def _make_worlds(self, indices: Sequence[int], courses: Sequence[Course], seeds: Sequence[int]) -> None:
         if len(indices) < self._n:
@@ -295,4 +313,4 @@ class Runs:
         worlds = self._worlds()
         scenario = worlds.scenarios[index]
         title = f"{scenario.name}, {self._options.variant}, seed {self._seeds[index]}"
-        return History(title, scenario.duration_s, worlds.flow_names(index), self._setting_names(index))
+        return History(title, scenario.duration_s, worlds.flow_names(index), list(self._coordinates(index)))

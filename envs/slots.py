@@ -16,6 +16,12 @@ from bbrgym.scenario_files import Source, load_scenario, with_variant
 from bbrgym.worlds import Table, VectorWorld
 
 Flags = NDArray[np.bool_]
+Times = NDArray[np.int64]
+
+
+def to_ns(seconds: Sequence[float] | Table) -> Times:
+    """As the worlds round it."""
+    return np.floor(np.asarray(seconds, np.float64) * 1e9 + 0.5).astype(np.int64)
 
 
 @dataclass
@@ -25,14 +31,19 @@ class Course:
     Attributes:
         scenario: with the variant in its learner flows.
         learners: their indices among the flows.
-        base_rtt_ms: theirs.
+        names: theirs.
+        base_rtt_ms: propagation both ways, of each.
+        start_ns, stop_ns: when each starts and stops.
         flows: how many there are in all.
         start: values and actions that each learner flow starts with, [learners, tunables], once it has been started.
     """
 
     scenario: Scenario
     learners: NDArray[np.intp]
+    names: tuple[str, ...]
     base_rtt_ms: Table
+    start_ns: Times
+    stop_ns: Times
     flows: int
     start: tuple[Table, Action] | None = None
 
@@ -45,10 +56,19 @@ class Course:
         """
         scenario = with_variant(load_scenario(source), variant)
         flows = scenario.resolved().flows
-        learners = np.array([i for i, flow in enumerate(flows) if flow.role == "learner"], np.intp)
-        if not len(learners):
+        of_learners = {index: flow for index, flow in enumerate(flows) if flow.role == "learner"}
+        if not of_learners:
             raise ConfigError(f"scenario {scenario.name!r} has no flow with role learner: nothing would be controlled")
-        return cls(scenario, learners, np.array([flows[i].rtt_ms for i in learners]), len(flows))
+        stops_s = [scenario.duration_s if flow.stop_s is None else flow.stop_s for flow in of_learners.values()]
+        return cls(
+            scenario,
+            learners=np.array(list(of_learners), np.intp),
+            names=tuple(flow.name for flow in of_learners.values()),
+            base_rtt_ms=np.array([flow.rtt_ms for flow in of_learners.values()]),
+            start_ns=to_ns([flow.start_s for flow in of_learners.values()]),
+            stop_ns=to_ns(stops_s),
+            flows=len(flows),
+        )
 
 
 class Slots:
@@ -64,6 +84,7 @@ class Slots:
         is_there: which slots have a flow, [L, N].
         is_full: whether all have.
         base_rtt_ms: propagation both ways of the flows, 1 of absent ones: [L, N].
+        start_ns, stop_ns: when the flows start and stop, 0 of absent ones: [L, N].
     """
 
     def __init__(self, num_envs: int, count: int, columns: Sequence[int]) -> None:
@@ -71,6 +92,8 @@ class Slots:
         self.is_there: Flags = np.ones((count, num_envs), np.bool_)
         self.is_full = True
         self.base_rtt_ms: Table = np.ones((count, num_envs))
+        self.start_ns: Times = np.zeros((count, num_envs), np.int64)
+        self.stop_ns: Times = np.zeros((count, num_envs), np.int64)
         self._columns = np.array(columns, np.intp)
         self._flows = np.zeros((num_envs, count), np.intp)  # an absent slot has the first one's
         self._rows = np.zeros((count, num_envs), np.intp)  # of the flows, in flow_stats
@@ -81,8 +104,13 @@ class Slots:
         learners = len(course.learners)
         self.is_there[:, index] = np.arange(self.count) < learners
         self.is_full = bool(self.is_there.all())
-        self.base_rtt_ms[:learners, index] = course.base_rtt_ms
-        self.base_rtt_ms[learners:, index] = 1.0
+        for ours, its, absent in (
+            (self.base_rtt_ms, course.base_rtt_ms, 1),
+            (self.start_ns, course.start_ns, 0),
+            (self.stop_ns, course.stop_ns, 0),
+        ):
+            ours[:learners, index] = its
+            ours[learners:, index] = absent
         self._flows[index, :learners] = course.learners
         self._flows[index, learners:] = course.learners[0]
         self.find(worlds, slice(index, index + 1))
@@ -121,3 +149,9 @@ class Slots:
         """Sets the tunables of all learner flows, of each environment's to the same: [N, tunables]."""
         every = np.repeat(values, self.count, axis=0) if self.count > 1 else values
         worlds.tunables.reshape(-1)[self._cells.reshape(-1)] = every.reshape(-1)
+
+    def write_each(self, worlds: VectorWorld, values: Table) -> None:
+        """Sets the tunables of each learner flow: [N, L, tunables]; those of absent ones are left aside."""
+        if not self.is_full:
+            values = np.where(self.is_there.T[:, :, None], values, values[:, :1])  # where their cells are
+        worlds.tunables.reshape(-1)[self._cells.reshape(-1)] = values.reshape(-1)

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,19 +12,34 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from bbrgym.envs.action import Action
 from bbrgym.envs.batch import Step, TuneBatch
+from bbrgym.envs.control import Move
 from bbrgym.envs.env import TuneEnv
 from bbrgym.envs.generators import Generators
-from bbrgym.envs.observation import Observation, View
-from bbrgym.envs.options import Draw, Options
+from bbrgym.envs.observation import Observation
+from bbrgym.envs.options import Options, arguments_of
 from bbrgym.envs.slots import Flags
 from bbrgym.errors import ConfigError
-from bbrgym.scenario_files import Source
-from bbrgym.worlds import Isolation, Table
+from bbrgym.worlds import Table
 
 
-class TuneVectorEnv(VectorEnv[Observation, Action, NDArray[Any]]):
+@dataclass(frozen=True)
+class VectorOptions(Options):
+    """What `TuneVectorEnv` takes beside what all environments take.
+
+    Attributes:
+        num_envs: how many environments.
+        autoreset_mode: what follows the end of a run, see `gymnasium.vector.AutoresetMode`: `NextStep` (the next step
+            resets the environment and leaves its action aside), `SameStep` (it is reset at once; ``final_obs`` and
+            ``final_info`` are the run's last ones) or `Disabled`.
+    """
+
+    num_envs: int = 1
+    _: KW_ONLY
+    autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP
+
+
+class TuneVectorEnv(VectorEnv[Observation, Move, NDArray[Any]]):
     """N environments `TuneEnv`, stepped in one call; made by `gymnasium.make_vec("bbrgym/Tune-v0", num_envs=N)`.
 
     What comes back equals what N environments in `gymnasium.vector.SyncVectorEnv` give, bit for bit: observations,
@@ -32,57 +48,12 @@ class TuneVectorEnv(VectorEnv[Observation, Action, NDArray[Any]]):
     Infos are arrays with a mask `_name` beside each. ``flow_stats`` is [N, F, fields], F the most flows of an
     environment; the rows of flows that an environment has not are NaN. Masks may be read-only and shared.
 
-    Args:
-        num_envs: N.
-        scenario: as for `TuneEnv`; or a sequence of these, one for each environment.
-        max_learners: as for `TuneEnv`; the same for all, the most that one of them needs without.
-        flow_capacity: the most flows that a drawn scenario will have, so that no memory is laid out anew; only a hint.
-        threads: in which the worlds run; as many as this process has cores without.
-        autoreset_mode: what follows the end of a run, see `gymnasium.vector.AutoresetMode`: `NextStep` (the next step
-            resets the environment and leaves its action aside), `SameStep` (it is reset at once; ``final_obs`` and
-            ``final_info`` are the run's last ones) or `Disabled`.
-
-        The others are those of `TuneEnv`.
+    It takes the arguments of `bbrgym.envs.options.Options` and `VectorOptions`, by name.
     """
 
-    def __init__(
-        self,
-        num_envs: int = 1,
-        world: str = "ns3",
-        scenario: Source | Draw | Sequence[Source | Draw] = "steady",
-        variant: str = "bbq",
-        tunables: Sequence[str] | None = None,
-        control_interval_s: float = 0.1,
-        features: Sequence[str] | None = None,
-        stack: int = 1,
-        reward_weights: Mapping[str, float] | None = None,
-        isolation: Isolation | None = None,
-        timeout_s: float = 60.0,
-        render_mode: str | None = None,
-        *,
-        max_learners: int | None = None,
-        view: View = "each",
-        flow_capacity: int | None = None,
-        threads: int | None = None,
-        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-    ) -> None:
-        options = Options(
-            world=world,
-            scenario=scenario,
-            variant=variant,
-            tunables=tunables,
-            control_interval_s=control_interval_s,
-            features=features,
-            stack=stack,
-            reward_weights=reward_weights,
-            isolation=isolation,
-            timeout_s=timeout_s,
-            render_mode=render_mode,
-            max_learners=max_learners,
-            view=view,
-            flow_capacity=flow_capacity,
-            threads=threads,
-        )
+    @arguments_of(VectorOptions)
+    def __init__(self, options: VectorOptions) -> None:
+        num_envs, autoreset_mode = options.num_envs, options.autoreset_mode
         modes = [mode.value for mode in AutoresetMode]
         if autoreset_mode not in modes and not isinstance(autoreset_mode, AutoresetMode):
             raise ConfigError(f"autoreset_mode: {autoreset_mode!r}, allowed are {', '.join(modes)}")
@@ -93,9 +64,9 @@ class TuneVectorEnv(VectorEnv[Observation, Action, NDArray[Any]]):
         self._nowhere = _read_only(np.zeros(num_envs, np.bool_))
         self._has_ended: Flags = self._nowhere  # and waits for its reset
         self.num_envs = num_envs
-        self.render_mode = render_mode
+        self.render_mode = options.render_mode
         self.metadata = {**TuneEnv.metadata, "autoreset_mode": self._mode}
-        self.single_action_space = self._batch.action.space
+        self.single_action_space = self._batch.control.space
         self.single_observation_space = self._batch.observation.space
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -121,7 +92,7 @@ class TuneVectorEnv(VectorEnv[Observation, Action, NDArray[Any]]):
         self._has_ended = remain if remain.any() else self._nowhere
         return observations, _where(mask, self._batch.info())
 
-    def step(self, actions: Action) -> tuple[Observation, Table, Flags, Flags, dict[str, Any]]:
+    def step(self, actions: Move) -> tuple[Observation, Table, Flags, Flags, dict[str, Any]]:
         """Sets the tunables and runs for a control interval; see the autoreset mode for what follows a run's end."""
         ended = self._has_ended
         begin = np.flatnonzero(ended).tolist() if self._mode is AutoresetMode.NEXT_STEP else []
@@ -166,9 +137,9 @@ class TuneVectorEnv(VectorEnv[Observation, Action, NDArray[Any]]):
         return self._batch.action.names
 
     @property
-    def default_actions(self) -> Action:
-        """The actions that give the variant's own setting: [N, tunables]."""
-        return np.tile(self._batch.action.default, (self.num_envs, 1))
+    def default_actions(self) -> Move:
+        """Each environment's default action, see `TuneEnv`: [N, tunables], or [N] if flat."""
+        return np.stack([self._batch.control.default] * self.num_envs)
 
     @property
     def max_learners(self) -> int:

@@ -11,12 +11,17 @@ measured window (it stopped before the warm-up's end) never counts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
+
+from bbrgym.scenario import Scenario
 
 Array = npt.NDArray[np.float64]
 
 BITS_PER_BYTE = 8
+DEFAULT_DELTA = 0.5
 
 
 def flow_scores(
@@ -48,3 +53,26 @@ def run_score(scores: Array, roles: list[str]) -> float:
         if len(counted) > 0:
             return float(np.mean(counted))
     return float("nan")
+
+
+def score_of_run(scenario: Scenario, fields: Sequence[str], summary: Array, *, delta: float = DEFAULT_DELTA) -> float:
+    """The score of a run from its world's summary.
+
+    Args:
+        scenario: that ran.
+        fields: columns of the summary, a world's ``flow_summary_fields``.
+        summary: [flows, fields], as a world gives it.
+        delta: weight of the RTT.
+    """
+    flows = scenario.resolved().flows
+    column = dict(zip(fields, summary.T, strict=True))
+    scores = flow_scores(
+        column["goodput_mbps"],
+        column["fair_share_mbps"],
+        column["stop_s"] - column["start_s"],
+        column["rtt_mean_ms"],
+        np.array([flow.rtt_ms for flow in flows]),
+        mss_bytes=scenario.mss_bytes,
+        delta=delta,
+    )
+    return run_score(scores, [flow.role for flow in flows])

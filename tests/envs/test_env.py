@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import dataclasses
+import inspect
 import multiprocessing
 import warnings
 
@@ -10,7 +12,10 @@ from gymnasium.utils.env_checker import check_env
 from vectors import Crowds, crowd
 
 import bbrgym
+from bbrgym.envs.env import TuneEnv
 from bbrgym.envs.observation import FEATURES
+from bbrgym.envs.options import Options
+from bbrgym.envs.vector import TuneVectorEnv
 from bbrgym.scenario_files import with_variant
 
 pytest.importorskip("stable_baselines3", reason="the checker of Stable-Baselines3 needs it")
@@ -55,6 +60,9 @@ def as_bytes(seen):
         {},
         {"variant": "bbr-mix", "stack": 4},
         {"variant": "bbr-pg", "tunables": ["pg_trand_high_us"], "features": ["rtt_mean", "lost"]},
+        {"variant": "bbr-mix", "action_kind": "relative", "max_change": 0.05},
+        {"levels": 5, "reward": "goodput"},
+        {"tunables": ["bbq_beta", "bbq_alpha_us"], "levels": 5, "flat": True},
         {"render_mode": "rgb_array", "isolation": "none"},
         {"scenario": Crowds(), "world": "twin"},
         {"scenario": Crowds(), "world": "twin", "view": "pooled", "max_learners": 6},
@@ -139,6 +147,25 @@ def test_the_action_sets_every_learner_and_no_other(make):
     assert set_to.tolist() == [4.0, pytest.approx(np.nan, nan_ok=True), 4.0]
 
 
+def test_a_relative_action_moves_the_setting_that_is_seen(make):
+    env = make(variant="bbq", tunables=["bbr_cwnd_gain"], features=["active"], action_kind="relative", step_size=0.5)
+    observation, info = env.reset(seed=1)
+    seen = [(observation[-1], info["tunables"]["bbr_cwnd_gain"])]
+    for action in (1.0, 0.5, -1.0, 0.0):
+        observation, *_, info = env.step(np.array([action], np.float32))
+        seen.append((observation[-1], info["tunables"]["bbr_cwnd_gain"]))
+    assert [coordinate for coordinate, _ in seen] == pytest.approx([1 / 3, 7 / 12, 17 / 24, 11 / 24, 11 / 24])
+    assert [gain for _, gain in seen] == pytest.approx([1.0 + 3.0 * coordinate for coordinate, _ in seen])
+    assert info["reward_terms"]["change"] == 0.0
+
+
+def test_what_changed_is_paid_as_far_as_it_came(make):
+    env = make(variant="bbq", tunables=["bbr_cwnd_gain"], max_change=0.2, reward={"change": 1.0})
+    env.reset(seed=1)
+    _, reward, *_ = env.step(np.array([1.0], np.float32))
+    assert reward == pytest.approx(-0.1)
+
+
 def test_the_starting_setting_is_the_scenarios(make, short_scenario):
     short_scenario["flows"][0] |= {"cc": "bbq", "tunables": {"bbq_alpha_us": 1500.0}}
     env = make(scenario=short_scenario, variant="bbq", tunables=["bbq_alpha_us"], features=["active"])
@@ -150,11 +177,11 @@ def test_the_starting_setting_is_the_scenarios(make, short_scenario):
 
 def test_the_reward_is_the_weighted_sum_of_its_terms(make):
     weights = {"throughput": 1.0, "delay": 0.25, "loss": 10.0, "fairness": 2.0, "change": 0.5}
-    env = make(reward_weights=weights)
+    env = make(reward=weights)
     env.action_space.seed(2)
     paid = play(env, 2, env.action_space)[1:]
     for _, reward, info in paid:
-        assert reward == pytest.approx(sum(weights[name] * value for name, value in info["reward_terms"].items()))
+        assert reward == pytest.approx(sum(weight * info["reward_terms"][name] for name, weight in weights.items()))
     for name in weights:
         assert len({info["reward_terms"][name] for _, _, info in paid}) > 3
 
@@ -313,12 +340,25 @@ def test_a_vector_of_them(make):
         ({"scenario": "stedy"}, "did you mean steady"),
         ({"tunables": ["plus_alpha"]}, "'plus_alpha' is not one of bbq's"),
         ({"features": ["cwmd"]}, "did you mean cwnd"),
-        ({"reward_weights": {"delai": 1}}, "did you mean delay"),
+        ({"reward": {"delai": 1}}, "did you mean delay"),
+        ({"reward": "powr"}, "did you mean power"),
+        ({"levels": 1}, "levels: 1, allowed are whole numbers from 2"),
+        ({"action_kind": "relativ"}, "did you mean relative"),
+        ({"tunabels": ["bbq_beta"]}, "TuneEnv: 'tunabels' is no argument; did you mean tunables"),
     ],
 )
 def test_wrong_arguments(make, options, text):
     with pytest.raises(bbrgym.ConfigError, match=text):
         make(**options)
+
+
+@pytest.mark.parametrize("kind", [TuneEnv, TuneVectorEnv])
+def test_a_constructor_shows_the_arguments_that_are_declared_once(kind):
+    shown = inspect.signature(kind).parameters
+    for field in dataclasses.fields(Options):
+        assert shown[field.name].default == field.default
+    with pytest.raises(bbrgym.ConfigError, match=rf"{kind.__name__}: 'stac' is no argument; did you mean stack"):
+        kind(stac=1)
 
 
 def test_a_world_that_is_not_there(make):

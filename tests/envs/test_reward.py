@@ -1,167 +1,158 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import gymnasium
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import bbrgym
-from bbrgym.envs.reward import TERMS, Interval, Reward
+from bbrgym.envs.reward import Reward, reward_names, reward_preset
+from bbrgym.envs.terms import TERMS, Interval
+from bbrgym.score import flow_scores, run_score
+
+PRESETS = ["alpha_fair", "goodput", "power", "proportional"]
 
 
-def interval(
-    goodput, rtt=None, base=None, active=None, learners=None, moved=(0.0,), capacity=8.0, sent=100.0, dropped=0.0
-):
-    flows = len(goodput)
-    active = np.ones(flows) if active is None else active
-    stats = {
-        "active": active,
+def intervals(goodput, rtt=10.0, capacity=8.0, base_ms=10.0):
+    """What a single flow got in each of many intervals, as many environments' at once."""
+    goodput = np.array(goodput, float)
+    learners = {
+        "active": np.ones_like(goodput),
         "goodput_mbps": goodput,
-        "fair_share_mbps": np.full(flows, capacity / max(np.count_nonzero(active), 1)),
-        "rtt_mean_ms": np.full(flows, 10.0) if rtt is None else rtt,
-        "dropped_pkts": np.full(flows, dropped),
-        "sent_pkts": np.full(flows, sent),
+        "fair_share_mbps": np.full_like(goodput, capacity),
+        "rtt_mean_ms": np.broadcast_to(np.array(rtt, float), goodput.shape),
+        "dropped_pkts": np.zeros_like(goodput),
+        "retransmitted_pkts": np.zeros_like(goodput),
+        "sent_pkts": np.ones_like(goodput),
     }
-    stats = {name: np.array(values, float)[:, None] for name, values in stats.items()}
-    learners = list(range(flows) if learners is None else learners)
-    base = np.full(flows, 10.0) if base is None else np.array(base, float)
-    return Interval(
-        learners={name: values[learners] for name, values in stats.items()},
-        flows=stats,
-        base_rtt_ms=base[learners, None],
-        moved=np.array([moved], np.float32),
-    )
+    learners = {name: values[None] for name, values in learners.items()}
+    moved = np.zeros((len(goodput), 1), np.float32)
+    return Interval(learners, learners, np.full((1, len(goodput)), base_ms), moved)
 
 
-def terms_of(*args, **kwargs):
-    return {name: values.item() for name, values in Reward().terms(interval(*args, **kwargs)).items()}
+def mean_reward(reward, *args, **kwargs):
+    return float(np.mean(reward.total(reward.terms(intervals(*args, **kwargs)))))
 
 
-def term(name, *args, **kwargs):
-    return terms_of(*args, **kwargs)[name]
+def score_of(goodput, rtt, delta=0.5, capacity=8.0, base_ms=10.0):
+    """Of a run of equal intervals with equally many RTT samples."""
+    table = [np.array([value]) for value in (np.mean(goodput), capacity, 1.0, np.mean(rtt), base_ms)]
+    return flow_scores(*table, mss_bytes=1448, delta=delta).item()
 
 
-def test_throughput():
-    assert term("throughput", [8.0]) == 0.0
-    assert term("throughput", [4.0, 4.0]) == 0.0
-    assert term("throughput", [2.0, 8.0]) == 0.0  # a half and twice the share
-    assert term("throughput", [2.0, 8.0], learners=[0]) == -1.0
-    assert term("throughput", [2.0, 0.0], learners=[0], active=[1, 0]) == -2.0
-    assert term("throughput", [0.0]) == -6.0
-    assert term("throughput", [8.0], capacity=0.0) == 0.0
+@given(st.dictionaries(st.sampled_from(list(TERMS)), st.floats(-10, 10), min_size=1), st.floats(0, 4))
+def test_the_total_is_the_weighted_sum(weights, alpha):
+    reward = Reward({**weights, "alpha": alpha})
+    terms = reward.terms(intervals([2.0, 5.0], rtt=[20.0, 30.0]))
+    assert list(terms) == [name for name in TERMS if name in weights]
+    assert reward.total(terms) == pytest.approx(sum(weight * terms[name] for name, weight in weights.items()))
 
 
-def test_delay():
-    assert term("delay", [1.0], rtt=[10.0]) == 0.0
-    assert term("delay", [1.0], rtt=[40.0]) == -2.0
-    assert term("delay", [1.0, 1.0], rtt=[40.0, 100.0], base=[10.0, 100.0]) == -1.0
-    assert term("delay", [1.0], rtt=[0.0]) == 0.0  # no sample yet
-    assert term("delay", [1.0], rtt=[9.9]) == 0.0
-    assert term("delay", [1.0], rtt=[1e6]) == -6.0
+def test_the_presets():
+    assert reward_names() == PRESETS
+    assert Reward().weights == Reward("proportional").weights == Reward(reward_preset("proportional")).weights
+    for name in PRESETS:
+        preset = reward_preset(name)
+        assert set(preset) >= {"throughput", "delay", "loss", "fairness", "change"}, "shown whatever is paid"
+        assert Reward(name).weights == {term: preset[term] for term in TERMS if term in preset}
 
 
-@pytest.mark.parametrize("flows", [1, 3, 5, 7])
-def test_a_mean_of_floors_is_the_floor(flows):
-    assert term("throughput", [0.0] * flows) == -6.0
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_fair_share_without_a_queue_is_worth_0_or_1(preset):
+    assert mean_reward(Reward(preset), [8.0]) == (1.0 if preset in ("goodput", "power") else 0.0)
 
 
-def test_loss():
-    assert term("loss", [1.0], dropped=0.0) == 0.0
-    assert term("loss", [1.0], dropped=25.0) == -0.25
-    assert term("loss", [1.0], sent=0.0, dropped=5.0) == -1.0
+@pytest.mark.parametrize("preset", PRESETS)
+@given(goodput=st.floats(0.5, 7.0), more=st.floats(0.05, 1.0), rtt=st.floats(10.0, 300.0), longer=st.floats(1.05, 2.0))
+def test_more_goodput_is_worth_more_and_a_longer_rtt_no_more(preset, goodput, more, rtt, longer):
+    reward = Reward(preset)
+    now = mean_reward(reward, [goodput], rtt)
+    assert mean_reward(reward, [goodput + more], rtt) > now
+    later = mean_reward(reward, [goodput], rtt * longer)
+    assert later == now if preset == "goodput" else later < now
 
 
-def test_fairness():
-    assert term("fairness", [3.0, 3.0, 3.0]) == 0.0
-    assert term("fairness", [9.0, 0.0, 0.0]) == pytest.approx(1 / 3 - 1)
-    assert term("fairness", [9.0, 0.0, 9.0], active=[1, 0, 1]) == 0.0
-    assert term("fairness", [0.0, 0.0]) == 0.0
+# ---- how far a preset's mean is from the score ---------------------------------------------------------------------
+
+steady = st.floats(1 / 8, 8)
+rates = st.lists(st.floats(1 / 8, 8), min_size=1, max_size=20)
+stretches = st.floats(10.0, 300.0)
 
 
-def test_change():
-    assert term("change", [1.0], moved=[0.0, 0.0]) == 0.0
-    assert term("change", [1.0], moved=[2.0, 0.0]) == -0.5
+@given(steady, stretches)
+def test_where_nothing_varies_each_preset_is_a_function_of_the_score(goodput, rtt):
+    assert mean_reward(Reward("proportional"), [goodput], rtt) == pytest.approx(score_of(goodput, rtt), abs=1e-9)
+    assert mean_reward(Reward("power"), [goodput], rtt) == pytest.approx(2.0 ** score_of(goodput, rtt, delta=1.0))
+    assert mean_reward(Reward("goodput"), [goodput], rtt) == pytest.approx(2.0 ** score_of(goodput, rtt, delta=0.0))
+    with_alpha_1 = Reward({**reward_preset("alpha_fair"), "alpha": 1.0})
+    assert mean_reward(with_alpha_1, [goodput], rtt) == pytest.approx(score_of(goodput, rtt), abs=1e-9)
 
 
-def test_without_an_active_learner_nothing_is_paid_but_the_change():
-    terms = terms_of([5.0, 5.0], active=[0, 1], learners=[0], moved=[2.0])
-    assert terms == {"throughput": 0, "delay": 0, "loss": 0, "fairness": 0, "change": -1.0}
+@given(rates)
+def test_the_mean_of_the_throughput_is_below_the_scores_and_that_of_the_goodput_is_it(goodput):
+    share_log2 = score_of(goodput, 10.0)
+    assert mean_reward(Reward("proportional"), goodput) <= share_log2 + 1e-9
+    assert mean_reward(Reward("alpha_fair"), goodput) <= mean_reward(Reward("proportional"), goodput) + 1e-9
+    assert np.log2(mean_reward(Reward("goodput"), goodput)) == pytest.approx(share_log2, abs=1e-9)
 
 
-@given(st.data(), st.integers(1, 5))
-def test_terms_stay_in_their_ranges(data, flows):
-    def numbers(low, high):
-        return data.draw(st.lists(st.floats(low, high), min_size=flows, max_size=flows))
-
-    active = data.draw(st.lists(st.booleans(), min_size=flows, max_size=flows))
-    terms = terms_of(
-        goodput=np.minimum(numbers(0, 1e3), 8.0),
-        rtt=numbers(0, 1e6),
-        base=numbers(0.01, 1e4),
-        active=active,
-        moved=numbers(0, 2),
-        sent=data.draw(st.floats(0, 1e6)),
-        dropped=data.draw(st.floats(0, 1e6)),
-    )
-    assert set(terms) == set(TERMS)
-    for name, value in terms.items():
-        high = np.log2(flows) if TERMS[name].high == "log2(flows)" else float(TERMS[name].high)
-        assert float(TERMS[name].low) <= value <= high + 1e-12
+@given(st.lists(stretches, min_size=1, max_size=20))
+def test_the_mean_of_the_delay_is_above_the_scores(rtt):
+    goodput = np.full(len(rtt), 8.0)
+    assert mean_reward(Reward("proportional"), goodput, rtt) >= score_of(goodput, rtt) - 1e-9
 
 
-@given(st.dictionaries(st.sampled_from(list(TERMS)), st.floats(-10, 10)))
-def test_the_total_is_the_weighted_sum(weights):
-    reward = Reward(weights)
-    terms = reward.terms(interval([2.0, 5.0], rtt=[20.0, 30.0], dropped=3.0, moved=[0.5]))
-    expected = sum(weights.get(name, 0.0) * terms[name].item() for name in TERMS)
-    assert reward.total(terms).item() == pytest.approx(expected)
+@given(st.lists(st.tuples(steady, stretches), min_size=1, max_size=20))
+def test_the_mean_power_is_above_the_mean_of_its_logarithm(pairs):
+    goodput, rtt = (np.array(values) for values in zip(*pairs, strict=True))
+    logarithm = Reward({"throughput": 1.0, "delay": 1.0})
+    assert np.log2(mean_reward(Reward("power"), goodput, rtt)) >= mean_reward(logarithm, goodput, rtt) - 1e-9
 
 
-def padded(table, flows):
-    return {name: np.pad(v, ((0, flows), (0, 0)), constant_values=np.nan) for name, v in table.items()}
+@pytest.mark.parametrize("variant", ["bbr", "bbq"])
+def test_on_a_steady_link_the_default_is_the_score(variant):
+    """Within what docs/environments.md says."""
+    env = gymnasium.make("bbrgym/Tune-v0", world="twin", scenario="steady", variant=variant).unwrapped
+    scenario = bbrgym.load_scenario("steady").resolved()
+    terms, truncated = [], False
+    _, info = env.reset(seed=1)
+    while not truncated:
+        is_counted = info["now_s"] >= scenario.warmup_s - 1e-9
+        *_, truncated, info = env.step(env.default_action)
+        terms += [info["reward_terms"]] if is_counted else []
+    flows, _ = env._batch.worlds.summary(0)
+    measured = dict(zip(env._batch.worlds.flow_summary_fields, flows.T, strict=True))
+    window_s = measured["stop_s"] - measured["start_s"]
+    columns = [measured["goodput_mbps"], measured["fair_share_mbps"], window_s, measured["rtt_mean_ms"]]
+    rtt_ms = np.array([scenario.flows[0].rtt_ms])
+
+    def score(delta):
+        return run_score(flow_scores(*columns, rtt_ms, mss_bytes=scenario.mss_bytes, delta=delta), ["learner"])
+
+    throughput, delay = (np.mean([each[name] for each in terms]) for name in ("throughput", "delay"))
+    assert -0.04 < throughput - score(0.0) < 0.0
+    assert 0.0 < 0.5 * delay - (score(0.5) - score(0.0)) < 0.01
+    assert abs(throughput + 0.5 * delay - score(0.5)) < 0.04
+    env.close()
 
 
-@pytest.mark.parametrize("n", [2, 9, 700])
-@pytest.mark.parametrize(("learners", "tunables"), [(1, 1), (2, 9), (5, 31), (17, 5), (40, 2)])
-@pytest.mark.parametrize("absent", [0, 20])
-def test_each_of_many_is_paid_as_if_it_were_alone(n, learners, tunables, absent):
-    """Beside others, and where others have more flows."""
-    rng = np.random.default_rng(n)
-    names = ("active", "goodput_mbps", "fair_share_mbps", "rtt_mean_ms", "dropped_pkts", "sent_pkts")
-    flows = {name: np.exp(rng.normal(0, 3, (learners + 1, n))) for name in names}
-    flows["active"] = rng.integers(0, 2, (learners + 1, n)).astype(float)
-    whole = {
-        "learners": {name: np.ascontiguousarray(values[1:]) for name, values in flows.items()},
-        "base_rtt_ms": rng.uniform(1, 9, (learners, n)),
-        "moved": rng.uniform(0, 2, (n, tunables)).astype(np.float32),
-    }
-    reward = Reward(dict.fromkeys(TERMS, 1.0 / 3.0))
-    together = reward.terms(Interval(flows=padded(flows, absent), **whole))
-    for i in range(min(n, 50)):
-        one = {
-            key: {name: v[:, i : i + 1].copy() for name, v in values.items()}
-            if isinstance(values, dict)
-            else values[:, i : i + 1].copy()
-            for key, values in (whole | {"flows": flows}).items()
-            if key != "moved"
-        }
-        alone = reward.terms(Interval(**one, moved=whole["moved"][i : i + 1].copy()))
-        assert {name: v.tobytes() for name, v in alone.items()} == {
-            name: v[i].tobytes() for name, v in together.items()
-        }
-        assert reward.total(alone).tobytes() == reward.total(together)[i].tobytes()
-
-
-def test_the_default_is_the_score():
-    assert Reward().weights == {"throughput": 1.0, "delay": 0.5, "loss": 0.0, "fairness": 0.0, "change": 0.0}
+# ---- what is refused -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("weights", "text"),
+    ("source", "text"),
     [
-        ({"delai": 1.0}, "reward_weights: 'delai': did you mean delay"),
-        ({"delay": float("nan")}, r"reward_weights\['delay'\]: nan, allowed is a finite number"),
+        ("powr", "reward: 'powr': did you mean power[?] allowed are alpha_fair, goodput, power, proportional"),
+        ({"delai": 1.0}, "reward: 'delai': did you mean delay"),
+        ({"delay": float("nan")}, "reward.delay: nan, allowed is a finite number"),
+        ({"delay": "much"}, "reward.delay: 'much', allowed is a finite number"),
+        ({"delay": True}, "reward.delay: True, allowed is a finite number"),
+        ({}, "reward: {}, allowed are weights of one term at least"),
+        ({"alpha": 2.0}, "allowed are weights of one term at least"),
+        ({"alpha": -1.0}, "reward.alpha: -1.0, allowed are numbers from 0"),
+        (7, "reward: 7, allowed is a preset's name or weights by term"),
     ],
 )
-def test_wrong_weights(weights, text):
+def test_wrong_rewards(source, text):
     with pytest.raises(bbrgym.ConfigError, match=text):
-        Reward(weights)
+        Reward(source)

@@ -10,7 +10,7 @@ from vectors import Crowds, drawn, scenario
 import bbrgym
 
 pytest.importorskip("stable_baselines3", reason="what is tested is made for it")
-from stable_baselines3 import PPO
+from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecCheckNan, VecMonitor, VecNormalize
@@ -99,6 +99,15 @@ def test_a_seed_repeats_everything(make):
     first = play(3)
     assert play(3) == first
     assert play(4) != first
+
+
+def test_dqn_takes_flat_actions(make):
+    envs = make(2, tunables=["bbq_beta", "bbq_latch"], action_kind="relative", levels=3, flat=True)
+    model = DQN("MlpPolicy", envs, learning_starts=8, train_freq=4, seed=1, policy_kwargs={"net_arch": [8]})
+    model.learn(40)
+    action, _ = model.predict(envs.reset(), deterministic=True)
+    assert envs.action_space.n == 9
+    assert action.shape == (2,)
 
 
 def test_options_change_the_scenario(make):

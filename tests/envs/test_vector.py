@@ -89,10 +89,10 @@ def assert_equal_to_one_by_one(envs, singles, steps, seed=5):
     for i, (observation, info) in enumerate(singles.reset(seed)):
         assert observations[i].tobytes() == observation.tobytes()
         assert_same_info(info_at(infos, i), info)
-    rng = np.random.default_rng(seed)
+    envs.action_space.seed(seed)
     runs = 0
     for _ in range(steps):
-        actions = rng.uniform(-1, 1, envs.action_space.shape).astype(np.float32)
+        actions = envs.action_space.sample()
         observations, rewards, terminated, truncated, infos = envs.step(actions)
         assert not terminated.any()
         assert envs.observation_space.contains(observations)
@@ -112,7 +112,20 @@ def assert_equal_to_one_by_one(envs, singles, steps, seed=5):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     "options",
-    [{}, {"variant": "bbr-mix", "stack": 3}, {"variant": "bbr-pg", "reward_weights": {"fairness": 1.0, "loss": 0.3}}],
+    [
+        {},
+        {"variant": "bbr-mix", "stack": 3},
+        {"variant": "bbr-pg", "reward": {"fairness": 1.0, "loss": 0.3}},
+        {"action_kind": "relative", "reward": "alpha_fair"},
+        {"variant": "bbr-mix", "max_change": 0.2, "levels": 4},
+        {
+            "tunables": ["bbq_beta", "bbq_latch"],
+            "action_kind": "relative",
+            "levels": 5,
+            "flat": True,
+            "reward": "power",
+        },
+    ],
     ids=str,
 )
 def test_a_vector_step_is_that_of_each_bit_for_bit(make, mode, options):
@@ -406,7 +419,7 @@ def test_room_is_made_for_the_most_learners_of_any(make):
 @pytest.mark.parametrize("view", ["each", "pooled"])
 def test_a_vector_step_is_that_of_each_whatever_the_number_of_learners(make, mode, view):
     scenarios = [Crowds(), crowd(3, 0.6), scenario(0.4, others=3), Crowds(), drawn]
-    options = {"view": view, "stack": 2, "variant": "bbr-mix", "reward_weights": {"throughput": 1.0, "change": 0.1}}
+    options = {"view": view, "stack": 2, "variant": "bbr-mix", "reward": {"throughput": 1.0, "change": 0.1}}
     envs = make(5, scenario=scenarios, autoreset_mode=mode, **options)
     singles = OneByOne(scenarios, mode, world="twin", max_learners=4, **options)
     assert envs.single_observation_space == singles.envs[0].observation_space

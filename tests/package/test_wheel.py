@@ -68,7 +68,7 @@ def test_the_licence_is_declared() -> None:
     except importlib.metadata.PackageNotFoundError:
         pytest.skip("bbrgym is not installed; `make test` installs it")
     assert metadata["License-Expression"] == "GPL-2.0-only"
-    assert metadata["Requires-Python"] == ">=3.10"
+    assert metadata["Requires-Python"] == ">=3.11"
     assert metadata["Version"] == bbrgym.__version__
 
 

@@ -31,6 +31,19 @@ def crowd(learners, duration_s=0.5):
     }
 
 
+def coming_and_going(duration_s=1.0):
+    """Flows that overlap, one that comes where no other is, competitors, and nobody at the end."""
+    times = {"first": (0.0, 0.3), "second": (0.2, 0.4), "third": (0.65, 0.85), "ever": (0.0, None)}
+    flows = [{"name": n, "rtt_ms": 20.0, "start_s": start, "stop_s": stop} for n, (start, stop) in times.items()]
+    flows[-1] |= {"cc": "cubic", "role": "background"}
+    return {
+        "name": "coming-and-going",
+        "duration_s": duration_s,
+        "link": {"rate_mbps": 8.0, "queue": {"size_bdp": 1.0}},
+        "flows": flows,
+    }
+
+
 class Crowds:
     """Another number of learners for each seed."""
 

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What fixed settings of a variant's tunables are worth: they are run on scenarios, all of these at once.
+
+A setting is an action of `TunablesAction`: a number in [-1, 1] per tunable, so that all tunables are searched alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+
+import numpy as np
+
+from bbrgym.envs.action import Action, TunablesAction
+from bbrgym.scenario import Scenario
+from bbrgym.scenario_files import with_variant
+from bbrgym.score import DEFAULT_DELTA, score_of_run
+from bbrgym.worlds import Table, make_vector_world
+from bbrgym.worlds.world import TUNABLE_COLUMNS
+
+
+class Trials:
+    """Scenarios on which settings are tried, each in a world of its own, side by side.
+
+    Args:
+        scenarios: what runs; their learner flows get the variant.
+        seeds: of each run.
+        variant: whose tunables are set.
+        tunables: which of them; all without.
+        world: name of the world.
+        threads: in which the worlds run; as many as this process has cores without.
+        delta: weight of the RTT in the score.
+
+    Attributes:
+        action: from settings to tunables.
+    """
+
+    def __init__(
+        self,
+        scenarios: Sequence[Scenario],
+        seeds: Sequence[int],
+        variant: str,
+        tunables: Sequence[str] | None = None,
+        *,
+        world: str = "twin",
+        threads: int | None = None,
+        delta: float = DEFAULT_DELTA,
+    ) -> None:
+        self.action = TunablesAction(variant, tunables)
+        self._columns = [TUNABLE_COLUMNS[name] for name in self.action.names]
+        self._delta = delta
+        self._scenarios = [with_variant(scenario, variant) for scenario in scenarios]
+        self._learners = [
+            [index for index, flow in enumerate(scenario.resolved().flows) if flow.role == "learner"]
+            for scenario in self._scenarios
+        ]
+        self._worlds = make_vector_world(world, len(scenarios), self._scenarios, list(seeds), threads=threads)
+
+    def __len__(self) -> int:
+        """How many scenarios."""
+        return len(self._scenarios)
+
+    def scores(self, settings: Action) -> Table:
+        """The score of each run with its setting in force from the first packet to the last: [scenarios].
+
+        Args:
+            settings: one for all, [tunables], or one for each, [scenarios, tunables].
+
+        Raises:
+            ConfigError: a setting is none of the action space.
+            WorldError: a simulation broke.
+        """
+        each = np.broadcast_to(settings, (len(self), len(self.action.names)))
+        self._begin(self.action.values(np.ascontiguousarray(each)))
+        self._run()
+        return np.array([self._score(index) for index in range(len(self))])
+
+    def _begin(self, values: Table) -> None:
+        for index, learners in enumerate(self._learners):
+            self._worlds.reset(index)
+            self._worlds.tunables[np.ix_([index], learners, self._columns)] = values[index]
+
+    def _run(self) -> None:
+        longest_s = max(scenario.duration_s for scenario in self._scenarios)
+        while not self._worlds.done.all():
+            self._worlds.advance(longest_s, ~self._worlds.done)
+
+    def _score(self, index: int) -> float:
+        flows, _ = self._worlds.summary(index)
+        return score_of_run(self._scenarios[index], self._worlds.flow_summary_fields, flows, delta=self._delta)
+
+    def close(self) -> None:
+        """Ends the worlds."""
+        self._worlds.close()
+
+    def __enter__(self) -> Trials:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Steps of one controller a world and of one a flow, side by side, on a distribution of scenarios.
+
+usage: python benchmarks/flow_steps.py [--worlds 64] [--scenario wan_mix] [--steps 200] [--rounds 3] [--variant bbr-mix]
+
+`TuneVecEnv` (pooled view) and `FlowVecEnv` in the twin, random actions, in turn. Printed are medians over rounds: steps
+a second of worlds, and of flows that act; the part of rows that act; and what Python takes of a step: all but the call
+in which the worlds run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+
+import numpy as np
+from vector_steps import Clock
+
+import bbrgym
+from bbrgym.envs.action import Action
+from bbrgym.envs.flows_sb3 import FlowVecEnv
+from bbrgym.envs.sb3 import TuneVecEnv
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--worlds", type=int, default=64)
+    parser.add_argument("--scenario", default="wan_mix")
+    parser.add_argument("--steps", type=int, default=200, help="of a round")
+    parser.add_argument("--rounds", type=int, default=3, help="of which the median counts")
+    parser.add_argument("--variant", default="bbr-mix")
+    asked = parser.parse_args()
+    options = {"world": "twin", "scenario": asked.scenario, "variant": asked.variant}
+    both = {
+        "a world's": TuneVecEnv(asked.worlds, view="pooled", **options),
+        "a flow's": FlowVecEnv(asked.worlds, **options),
+    }
+    print(f"{platform.processor() or platform.machine()}, {len(os.sched_getaffinity(0))} cores")
+    print(f"bbrgym {bbrgym.__version__}, {asked.worlds} worlds of {asked.scenario}, {asked.variant}\n")
+    print(f"{'controller':<12}{'rows':>8}{'worlds/s':>12}{'acts/s':>12}{'rows acting':>14}{'Python, us':>12}")
+    rounds: dict[str, list[list[float]]] = {name: [] for name in both}
+    for envs in both.values():
+        envs.seed(1)
+        envs.reset()
+    for turn in range(asked.rounds + 1):
+        for name, envs in both.items():
+            measured = play(envs, asked.steps, asked.worlds)
+            if turn:  # the first one warms up
+                rounds[name].append(measured)
+    for name, envs in both.items():
+        worlds, flows, acting, python_us = np.median(rounds[name], axis=0)
+        print(f"{name:<12}{envs.num_envs:8}{worlds:12,.0f}{flows:12,.0f}{acting:14.1%}{python_us:12.0f}")
+        envs.close()
+
+
+class Counted:
+    """Environments, and how many rows acted in their steps."""
+
+    def __init__(self, envs: TuneVecEnv | FlowVecEnv) -> None:
+        self._envs = envs
+        self.acted = 0
+
+    def step(self, actions: Action) -> None:
+        self._envs.step(actions)
+        self.acted += int(self._envs.row_is_active.sum()) if isinstance(self._envs, FlowVecEnv) else len(actions)
+
+
+def play(envs: TuneVecEnv | FlowVecEnv, steps: int, worlds: int) -> list[float]:
+    """Steps a second of worlds and of rows that act, the part of rows that act, microseconds of Python in a step."""
+    actions = np.random.default_rng(1).uniform(-1, 1, (16, envs.num_envs, *envs.action_space.shape)).astype(np.float32)
+    counted = Counted(envs)
+    with Clock("engine") as clock:
+        taken_us = clock.time(counted, steps, actions)
+    per_s = 1e6 / taken_us["all"]
+    acted = counted.acted / steps
+    return [worlds * per_s, acted * per_s, acted / envs.num_envs, taken_us["rest"]]
+
+
+if __name__ == "__main__":
+    main()

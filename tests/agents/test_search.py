@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Fixed settings: what they are worth, and the searches for the best one."""
+
+import numpy as np
+import pytest
+
+import bbrgym
+from bbrgym.agents.oracle import presets, search_each
+from bbrgym.agents.search import Grid, Tpe, best_of, search
+from bbrgym.agents.trials import Trials
+from bbrgym.envs.action import TunablesAction
+from bbrgym.tunables import TUNABLES, VARIANTS
+
+SEEDS = [3, 4, 5]
+PUBLISHED = ("bbr", "bbr-plus", "bbr-acd", "bbq", "bbr-pg", "bbr-pg-inv")
+
+
+@pytest.fixture(scope="module")
+def scenarios():
+    """Three draws that are quick to run."""
+    distribution = bbrgym.load_distribution(
+        {
+            "name": "quick",
+            "variables": {"rate_mbps": {"log_uniform": [2, 20]}},
+            "duration_s": 6.0,
+            "link": {"rate_mbps": {"value": "rate_mbps"}, "queue": {"size_packets": {"integer": [20, 200]}}},
+            "flows": [
+                {"name": "flow", "number": {"integer": [1, 3]}, "rtt_ms": {"uniform": [10, 60]}},
+                {"name": "cubic", "cc": "cubic", "role": "fixed", "rtt_ms": 30.0},
+            ],
+        }
+    )
+    return [distribution(seed) for seed in SEEDS]
+
+
+@pytest.fixture
+def trials(scenarios):
+    with Trials(scenarios, SEEDS, "bbr-mix") as made:
+        yield made
+
+
+# ---- what a setting is worth -------------------------------------------------------------------------------------
+
+
+def test_presets_in_bbr_mix_score_as_their_variants_do(scenarios, trials):
+    settings = presets(trials.action)
+    assert len(settings) == len(PUBLISHED)
+    for variant, setting in zip(PUBLISHED, settings, strict=True):
+        evaluated = [
+            bbrgym.evaluate(scenario, [variant], seeds=[seed], world="twin")["score"][0]
+            for scenario, seed in zip(scenarios, SEEDS, strict=True)
+        ]
+        # The coordinates are float32, so tunables differ from the presets in the eighth digit.
+        np.testing.assert_allclose(trials.scores(setting), evaluated, atol=2e-2)
+
+
+def test_each_scenario_has_the_setting_that_is_its_own(trials):
+    one, other, third = presets(trials.action)[:3]
+    mixed = trials.scores(np.array([one, other, third]))
+    assert mixed.tolist() == [trials.scores(setting)[i] for i, setting in enumerate((one, other, third))]
+
+
+def test_a_setting_that_is_none_is_refused(trials):
+    with pytest.raises(bbrgym.ConfigError, match=r"numbers in \[-1, 1\]"):
+        trials.scores(np.full(len(trials.action.names), 1.5, np.float32))
+
+
+@pytest.mark.parametrize("variant", [name for name, variant in VARIANTS.items() if variant.preset])
+def test_presets_begin_with_the_variants_own(variant):
+    action = TunablesAction(variant)
+    first = presets(action)[0]
+    assert first.tolist() == action.default.tolist()
+
+
+# ---- searches ----------------------------------------------------------------------------------------------------
+
+
+def test_the_oracle_is_at_least_as_good_as_every_preset_and_never_worse_with_more(trials):
+    few, more = (search_each(trials, SEEDS, budget) for budget in (6, 14))
+    assert few.scores.tolist() == np.max([trials.scores(one) for one in presets(trials.action)], axis=0).tolist()
+    assert (more.scores >= few.scores).all()
+    assert (more.scores > few.scores).any()
+    assert trials.scores(more.actions).tolist() == more.scores.tolist()
+
+
+def test_the_oracle_of_a_scenario_does_not_depend_on_its_neighbours(scenarios, trials):
+    among = search_each(trials, SEEDS, 14)
+    with Trials(scenarios[1:2], SEEDS[1:2], "bbr-mix") as alone:
+        found = search_each(alone, SEEDS[1:2], 14)
+    assert found.actions[0].tolist() == among.actions[1].tolist()
+    assert found.scores[0] == among.scores[1]
+
+
+def test_a_grid_has_every_combination_once_and_both_ends():
+    action = TunablesAction("bbr-mix", ["bbr_up_gain", "use_probe_cap", "bbq_alpha_us"])
+    grid = Grid(action, 4)
+    settings = [setting.tolist() for setting in everything_of(grid)]
+    assert settings[0] == action.default.tolist()
+    assert len(settings) == grid.size == 1 + 4 * 2 * 4
+    assert len({tuple(setting) for setting in settings[1:]}) == 4 * 2 * 4
+    values = [action.to_values(np.array(setting, np.float32)) for setting in settings[1:]]
+    for name in action.names:
+        taken = [value[name] for value in values]
+        assert (min(taken), max(taken)) == (TUNABLES[name].low, TUNABLES[name].high)
+
+
+def everything_of(proposer):
+    while (setting := proposer.ask()) is not None:
+        yield setting
+
+
+def test_a_grid_too_large_is_refused():
+    with pytest.raises(bbrgym.ConfigError, match=r"2 levels of 31 tunables are 2.15e\+09"):
+        Grid(TunablesAction("bbr-mix"), 2)
+    with pytest.raises(bbrgym.ConfigError, match="numbers from 2"):
+        Grid(TunablesAction("bbq"), 1)
+
+
+def test_a_search_ends_with_its_grid(scenarios):
+    with Trials(scenarios[:1], SEEDS[:1], "bbq", ["bbq_alpha_us"]) as few:
+        tried = search(few, Grid(few.action, 3), 100)
+        assert len(tried) == 4
+        assert best_of(tried).score == max(few.scores(one.action).mean() for one in tried)
+
+
+def test_an_interrupted_search_goes_on_where_it_was(scenarios):
+    with Trials(scenarios, SEEDS, "bbr", ["bbr_up_gain", "bbr_cwnd_gain"]) as few:
+        whole = search(few, Tpe(few.action, seed=1), 14)
+        known = [one.score for one in whole[:12]]
+        ran = []
+        scores = few.scores
+        few.scores = lambda action: ran.append(action) or scores(action)
+        resumed = search(few, Tpe(few.action, seed=1), 14, known=known)
+    assert len(ran) == 2
+    assert [one.score for one in resumed] == [one.score for one in whole]
+    assert [one.action.tolist() for one in resumed] == [one.action.tolist() for one in whole]
+    assert best_of(whole).score > whole[0].score

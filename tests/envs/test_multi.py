@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import subprocess
+import sys
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from vectors import Crowds, coming_and_going, crowd, scenario
+
+import bbrgym
+from bbrgym.envs.observation import FEATURES
+from bbrgym.envs.terms import TERMS
+
+pytest.importorskip("pettingzoo", reason="what is tested is made for it")
+from pettingzoo.test import parallel_api_test, parallel_seed_test
+
+from bbrgym.envs.multi import parallel_env
+
+
+@pytest.fixture
+def make():
+    """Makes environments in the twin and closes them."""
+    made = []
+
+    def make_one(**options):
+        made.append(parallel_env(**{"world": "twin", "scenario": crowd(4), **options}))
+        return made[-1]
+
+    yield make_one
+    for env in made:
+        env.close()
+
+
+def sampled(env):
+    return {agent: env.action_space(agent).sample() for agent in env.agents}
+
+
+def play(env, seed=1, act=sampled):
+    """The steps of a run: who acted, and what came back."""
+    for number, agent in enumerate(env.possible_agents):
+        env.action_space(agent).seed(number)
+    env.reset(seed=seed)
+    steps = []
+    while env.agents:
+        acted = env.agents
+        steps.append((acted, *env.step(act(env))))
+    return steps
+
+
+FLAT = {"tunables": ["bbq_beta", "bbq_latch"], "levels": 3, "flat": True}
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"scenario": coming_and_going()}, {"stack": 3, "reward_scope": "own"}, FLAT], ids=str
+)
+@pytest.mark.parametrize("world", ["twin", "ns3"])
+def test_pettingzoos_test_has_no_complaint(make, options, world):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parallel_api_test(make(world=world, **options), 100)
+
+
+def test_of_drawn_scenarios_pettingzoos_test_finds_only_that_some_agents_are_absent(make):
+    with pytest.warns(UserWarning, match="not all possible_agents are terminated or truncated"):
+        parallel_api_test(make(scenario=Crowds()), 100)
+
+
+def test_a_seed_repeats_everything(make):
+    parallel_seed_test(lambda: make(scenario=Crowds(), reward_scope="own"))
+
+    def seen(seed):
+        steps = play(make(scenario=Crowds()), seed)
+        return [(acted, {a: o.tobytes() for a, o in seen.items()}, paid) for acted, seen, paid, *_ in steps]
+
+    assert seen(5) == seen(5)
+    assert seen(5) != seen(6)
+
+
+def test_the_spaces(make):
+    env = make(variant="bbr-pg", tunables=["pg_tinterval_us"], features=["active", "lost"], stack=2)
+    assert env.possible_agents == ["learner-0", "learner-1", "learner-2", "learner-3"]
+    for agent in env.possible_agents:
+        assert env.observation_space(agent).shape == (2 * (2 + 1),)
+        assert env.action_space(agent).shape == (1,)
+    for _, observations, *_ in play(env):
+        assert all(env.observation_space(agent).contains(seen) for agent, seen in observations.items())
+
+
+@pytest.mark.parametrize("control_interval_s", [0.1, 0.05, 0.03, 0.25])
+@pytest.mark.parametrize("world", ["twin", "ns3"])
+def test_an_agent_acts_where_its_flow_runs(make, control_interval_s, world):
+    env = make(world=world, scenario=coming_and_going(), control_interval_s=control_interval_s)
+    env.reset(seed=1)
+    begin_s, active = 0.0, env.flow_fields.index("active")
+    runs = {"first": (0.0, 0.3), "second": (0.2, 0.4), "third": (0.65, 0.85)}
+    while env.agents:
+        acted = env.agents
+        *_, infos = env.step(sampled(env))
+        info = infos[acted[0]]
+        is_active = info["flow_stats"][:, active]
+        assert acted == [flow for flow, is_it in zip([*runs, "ever"], is_active, strict=True) if is_it][:-1]
+        begin_s = info["now_s"] - control_interval_s
+        inside = {f for f, (start, stop) in runs.items() if start < info["now_s"] - 1e-9 and stop > begin_s + 1e-9}
+        assert set(acted) == inside
+
+
+def test_agents_join_and_leave(make):
+    steps = play(make(scenario=coming_and_going()))
+    acted, observations, rewards, terminated, truncated, infos = (list(each) for each in zip(*steps, strict=True))
+    assert acted == [["first"], ["first"], ["first", "second"], ["second"], ["third"], ["third"], ["third"]]
+    assert [set(each) for each in observations] == [
+        *({"first"}, {"first", "second"}, {"first", "second"}, {"second", "third"}, {"third"}, {"third"}, {"third"})
+    ]
+    for several in zip(observations, rewards, terminated, truncated, infos, strict=True):
+        assert len({frozenset(each) for each in several}) == 1
+    assert [[agent for agent, ends in each.items() if ends] for each in truncated] == [
+        *([], [], ["first"], ["second"], [], [], ["third"])
+    ]
+    assert not any(any(each.values()) for each in terminated)
+    assert rewards[1]["second"] == rewards[3]["third"] == 0.0
+    assert infos[3]["second"]["now_s"] == pytest.approx(0.4)
+    assert infos[3]["third"]["now_s"] == pytest.approx(0.6)
+    assert infos[-1]["third"]["now_s"] == pytest.approx(0.9), "with nobody left the run has ended"
+
+
+def test_the_scenarios_end_truncates_all(make):
+    *_, (acted, _, _, _, truncated, infos) = play(make(scenario=scenario(0.35)))
+    assert truncated == {"near": True, "far": True}
+    assert infos["far"]["now_s"] == pytest.approx(0.35)
+    assert acted == ["near", "far"]
+
+
+@pytest.mark.parametrize("reward", ["proportional", dict.fromkeys(TERMS, 0.5)], ids=str)
+def test_agents_that_act_alike_are_one_controller(make, reward):
+    staying = crowd(4, 0.8)
+    del staying["flows"][-1]["stop_s"]  # what is sent after it is beyond an agent's reach, but not beyond the one's
+    options = {"scenario": staying, "variant": "bbr-mix", "reward": reward}
+    many = make(**options)
+    one = gymnasium.make("bbrgym/Tune-v0", world="twin", **options)
+    features, tunables = len(FEATURES), len(many.tunables)
+    one.action_space.seed(1)
+    one.reset(seed=3)
+    many.reset(seed=3)
+    while many.agents:
+        acted, action = many.agents, one.action_space.sample()
+        seen, paid, _, _, info = one.step(action)
+        observations, rewards, *_, infos = many.step(dict.fromkeys(acted, action))
+        flows = seen[:-tunables].reshape(4, features)
+        has_joined_lately = len(acted) == 4 and info["now_s"] < 0.3  # what it moved is another distance
+        for agent in acted:
+            assert infos[agent]["flow_stats"].tobytes() == info["flow_stats"].tobytes()
+            assert infos[agent]["tunables"] == info["tunables"]
+            assert observations[agent].tobytes() == np.append(flows[int(agent[-1])], seen[-tunables:]).tobytes()
+            assert reward != "proportional" or rewards[agent] == paid
+            terms = infos[agent]["reward_terms"]
+            assert has_joined_lately or terms == info["reward_terms"]
+    one.close()
+
+
+def test_own_rewards_are_of_ones_own_flow(make):
+    weights = {"throughput": 1.0, "delay": 0.25, "loss": 2.0, "fairness": 0.5, "change": 0.1}
+    options = {"scenario": crowd(4, 0.8), "reward": weights}
+    team, own = play(make(**options)), play(make(**options, reward_scope="own"))
+    for (acted, _, rewards, *_, infos), (_, _, own_rewards, *_, own_infos) in zip(team, own, strict=True):
+        assert len({rewards[agent] for agent in acted}) == 1
+        for name in weights:
+            own_terms = [own_infos[agent]["reward_terms"][name] for agent in acted]
+            assert np.mean(own_terms) == pytest.approx(infos[acted[0]]["reward_terms"][name])
+            assert len(set(own_terms)) == 1 or name != "fairness"
+        for agent in acted:
+            terms = own_infos[agent]["reward_terms"]
+            assert own_rewards[agent] == pytest.approx(sum(weights[name] * value for name, value in terms.items()))
+    assert len({tuple(rewards.values()) for _, _, rewards, *_ in own}) > 3
+    assert any(len(set(rewards.values())) > 2 for _, _, rewards, *_ in own)
+
+
+def test_an_agent_sets_its_own_flow_and_no_other(make):
+    env = make(scenario=scenario(), tunables=["bbr_cwnd_gain", "bbq_alpha_us"])
+    env.reset(seed=1)
+    *_, infos = env.step({"near": np.array([1.0, -1.0], np.float32), "far": np.array([-1.0, 1.0], np.float32)})
+    assert infos["near"]["tunables"] == {"bbr_cwnd_gain": 4.0, "bbq_alpha_us": 500.0}
+    assert infos["far"]["tunables"] == {"bbr_cwnd_gain": 1.0, "bbq_alpha_us": 50_000.0}
+    worlds = env._batch.worlds
+    gains = worlds.tunables[0, :, worlds.tunable_names.index("bbr_cwnd_gain")]
+    assert np.array_equal(gains, [4.0, 1.0, np.nan], equal_nan=True) or np.array_equal(
+        gains, [4.0, np.nan, 1.0], equal_nan=True
+    )
+
+
+def test_an_agent_moves_its_own_flows_setting(make):
+    env = make(scenario=scenario(), tunables=["bbr_cwnd_gain"], action_kind="relative", step_size=0.5)
+    env.reset(seed=1)
+    moves = {"near": np.array([1.0], np.float32), "far": np.array([0.0], np.float32)}
+    gains = []
+    for _ in range(3):
+        *_, infos = env.step(moves)
+        gains.append([infos[agent]["tunables"]["bbr_cwnd_gain"] for agent in ("near", "far")])
+    assert np.array(gains) == pytest.approx(np.array([[2.75, 2.0], [3.5, 2.0], [4.0, 2.0]]))
+
+
+@pytest.mark.parametrize("wrong", [9, -1, 0.5, np.array([1])])
+def test_a_wrong_level_is_refused(make, wrong):
+    env = make(scenario=scenario(), tunables=["bbr_cwnd_gain"], levels=9, flat=True)
+    env.reset(seed=1)
+    with pytest.raises(bbrgym.ConfigError, match="allowed are whole numbers from 0 to 8"):
+        env.step({"near": 8, "far": wrong})
+    env.step({"near": 8, "far": np.int64(0)})
+
+
+def test_a_flow_that_has_not_started_keeps_its_own_setting(make):
+    late = crowd(3)
+    late["flows"][-1] |= {"cc": "bbq", "tunables": {"bbq_alpha_us": 1234.0}}
+    env = make(scenario=late, tunables=["bbq_alpha_us"], features=["active"])
+    env.reset(seed=1)
+    column = bbrgym.worlds.world.TUNABLE_COLUMNS["bbq_alpha_us"]
+    assert env.agents == ["learner-0", "learner-1"]
+    observations, *_, infos = env.step(dict.fromkeys(env.agents, np.ones(1, np.float32)))
+    assert env._batch.worlds.tunables[0, -1, column] == 1234.0
+    assert infos["learner-2"]["tunables"] == {"bbq_alpha_us": 1234.0}
+    assert observations["learner-2"][-1] == pytest.approx(np.log(1234 / 500) / np.log(100))
+    assert observations["learner-1"].tolist() == [1.0, 1.0]
+
+
+def test_what_an_agent_sees_first_stands_for_what_was_before(make):
+    env = make(scenario=crowd(3), stack=3)
+    first, _ = env.reset(seed=1)
+    second, *_ = env.step(sampled(env))
+    third, *_ = env.step(sampled(env))
+    for seen in (first["learner-0"], second["learner-2"]):
+        old, older, oldest = np.split(seen, 3)
+        assert old.tobytes() == older.tobytes() == oldest.tobytes()
+    intervals = np.split(third["learner-2"], 3)
+    assert intervals[0].tobytes() == intervals[1].tobytes() != intervals[2].tobytes()
+
+
+def test_drawn_scenarios_fill_the_first_agents(make):
+    env = make(scenario=Crowds(), max_learners=5)
+    assert env.possible_agents == [f"learner-{slot}" for slot in range(5)]
+    seen = set()
+    for seed in range(12):
+        _, infos = env.reset(seed=seed)
+        agents = set(env.agents)
+        while env.agents:
+            *_, infos = env.step(sampled(env))
+            agents |= set(env.agents)
+            assert all(info["flow"] == agent for agent, info in infos.items())
+        assert agents == {f"learner-{slot}" for slot in range(len(agents))}
+        seen.add(len(agents))
+    assert seen == {1, 2, 3, 4}
+
+
+def test_options_change_the_scenario(make):
+    env = make(scenario=crowd(3))
+    _, infos = env.reset(seed=1, options={"scenario": crowd(2), "whatever": 1})
+    assert infos["learner-0"]["scenario"] == "crowd-of-2"
+    assert env.agents == ["learner-0", "learner-1"]
+    with pytest.raises(bbrgym.ConfigError, match="scenario: learner flow 'near': allowed are learner-0, learner-1"):
+        env.reset(options={"scenario": scenario()})
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step({})
+    with pytest.raises(bbrgym.ConfigError, match=r"'crowd-of-4' has up to 4 .* at most 3"):
+        env.reset(options={"scenario": crowd(4)})
+    with pytest.raises(bbrgym.ConfigError, match="reset options: 'scenrio', did you mean scenario"):
+        env.reset(options={"scenrio": crowd(3)})
+    env.reset(options={"scenario": crowd(3)})
+    env.step(sampled(env))
+
+
+def test_wrong_actions(make):
+    env = make(scenario=scenario(), tunables=["bbq_beta"])
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step({})
+    env.reset(seed=1)
+    fine = np.zeros(1, np.float32)
+    for wrong in ({}, {"near": fine}, {"near": fine, "far": fine, "other-0": fine}):
+        with pytest.raises(bbrgym.ConfigError, match=r"actions: of .*, allowed is one of each agent .*'near', 'far'"):
+            env.step(wrong)
+    for wrong in (np.array([1.1]), np.array([np.nan]), np.zeros(2), 0.0):
+        with pytest.raises(bbrgym.ConfigError, match=r"allowed are 1 numbers in \[-1, 1\]"):
+            env.step({"near": fine, "far": wrong})
+    env.step({"near": fine, "far": fine})
+    env.close()
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step({})
+
+
+def test_a_picture_shows_each_flows_setting(make):
+    env = make(scenario=scenario(), render_mode="rgb_array")
+    env.reset(seed=1)
+    before = env.render()
+    env.step(sampled(env))
+    assert before.shape == (720, 960, 3)
+    assert not np.array_equal(before, env.render())
+    assert make().render() is None
+
+
+def test_wrong_arguments(make):
+    with pytest.raises(bbrgym.ConfigError, match="reward_scope: 'mine', allowed are team and own"):
+        make(reward_scope="mine")
+    with pytest.raises(bbrgym.ConfigError, match="view: 'pooled', allowed is 'each': an agent sees its own flow"):
+        make(view="pooled")
+    with pytest.raises(bbrgym.ConfigError, match="TuneMultiEnv: 'reward_scop' is no argument; did you mean reward_sc"):
+        make(reward_scop="own")
+
+
+def test_without_pettingzoo_it_says_what_to_install():
+    code = "import sys; sys.modules['pettingzoo'] = None; import bbrgym; import bbrgym.envs.multi"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "bbrgym.envs.multi needs PettingZoo: pip install 'bbrgym[multi]'" in done.stderr
