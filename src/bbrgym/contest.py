@@ -96,10 +96,11 @@ class Contest:
 
     @property
     def main(self) -> list[str]:
-        """Labels of those that are looked at in detail: the reference and all that are no presets; else all."""
-        agents = [one.label for one in self.contestants if one.agent != FIXED]
-        chosen = [one.label for one in self.contestants if one.label in agents or one.label == self.reference]
-        return chosen if agents else [one.label for one in self.contestants]
+        """Labels of those that are looked at in detail: the reference, and the first training run of each agent."""
+        agents = {one.group: one.label for one in reversed(self.contestants) if one.agent != FIXED}
+        tuned = {one.group: one.label for one in reversed(self.contestants) if one.kind in ("learned", "oracle")}
+        chosen = {self.reference, *(tuned or agents).values()}
+        return [one.label for one in self.contestants if one.label in chosen or not agents]
 
     @cached_property
     def by_family(self) -> dict[str, list[Standing]]:

@@ -199,31 +199,29 @@ class Tuned(Contestant):
     """A variant whose tunables are set while it runs.
 
     Attributes:
-        arguments: of the environment that the tuner knows; world, scenario and where they run are left aside.
+        arguments: of the environment that the tuner knows; not the variant, nor what it runs and where.
     """
 
     arguments: Mapping[str, Any]
 
-    def options(self, conditions: Conditions) -> Options:
-        """Of the environment for a run."""
-        where = {
-            "world": conditions.world,
-            "scenario": conditions.scenario,
-            "isolation": conditions.isolation,
-            "timeout_s": conditions.timeout_s,
-            "threads": 1,
-            "flow_capacity": None,
-            "render_mode": None,
-        }
-        return Options(**{**self.arguments, **where, "variant": self.variant})
+    def options(self, **where: Any) -> Options:
+        """Of an environment that the tuner knows, in a world and for scenarios of one's choice."""
+        return Options(**{**self.arguments, "variant": self.variant, **where})
 
     def prepared(self, scenario: Scenario) -> Scenario:
         prepared = with_variant(scenario, self.variant)
-        TuneBatch(1, self.options(Conditions(prepared, "twin", 0, None, 1.0, 1.0)))  # refuses what it cannot tune
+        TuneBatch(1, self.options(scenario=prepared))  # refuses what it cannot tune
         return prepared
 
     def start(self, conditions: Conditions) -> Run:
-        return TunedRun(self.options(conditions), conditions.seed, self.tuner(conditions))
+        options = self.options(
+            world=conditions.world,
+            scenario=conditions.scenario,
+            isolation=conditions.isolation,
+            timeout_s=conditions.timeout_s,
+            threads=1,
+        )
+        return TunedRun(options, conditions.seed, self.tuner(conditions))
 
     @abstractmethod
     def tuner(self, conditions: Conditions) -> Tuner:
@@ -261,21 +259,20 @@ class Random(Tuned):
     kind = "random"
 
     def tuner(self, conditions: Conditions) -> Tuner:
-        return _Dice(self.options(conditions), conditions.seed)
+        return _Dice(self.options(scenario=conditions.scenario), conditions.seed)
 
 
 class _Dice:
     """Actions from a stream of the run's seed."""
 
     def __init__(self, options: Options, seed: int) -> None:
-        self._space = TuneBatch(1, options).action.space
-        self._seed = seed
+        self._space = TuneBatch(1, options).control.space
+        self._seed = int(np.random.SeedSequence([seed, *b"agent.random"]).generate_state(1)[0])
 
     def act(self, observations: Any, begun: Flags) -> Action:  # noqa: ARG002 - it does not look
         if begun.any():
-            self._generator = np.random.default_rng([self._seed, *b"agent.random"])
-        low, high = self._space.low, self._space.high
-        return self._generator.uniform(low, high, (1, *low.shape)).astype(np.float32)
+            self._space.seed(self._seed)
+        return np.asarray(self._space.sample())[None]
 
 
 class TunedRun(Run):

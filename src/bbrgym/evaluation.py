@@ -15,13 +15,14 @@ import polars as pl
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from bbrgym import plots, tables
+from bbrgym import tables
 from bbrgym.contest import find_reference
 from bbrgym.contestants import Contestant
 from bbrgym.distribution import Distribution, Split, is_distribution, load_distribution, split_seeds
 from bbrgym.enrolment import contestants_of
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.outcome import Outcome
+from bbrgym.paper import write_figures
 from bbrgym.records import FIXED, RunFolder
 from bbrgym.report import write_report
 from bbrgym.runs import Job, Progress, run_all
@@ -221,8 +222,10 @@ def write_outcome(folder: RunFolder, outcome: Outcome) -> None:
     folder.write_timing(outcome.timing)
     if outcome.contests:
         folder.write_table("standings.parquet", pl.concat([contest.table() for contest in outcome.contests]))
+    if outcome.policy_maps:
+        folder.write_table("policy_maps.parquet", pl.concat(outcome.policy_maps.values()))
     folder.write_text("summary.txt", tables.plain_text(outcome.tables()))
-    plots.write_figures(folder.path / "figures", outcome.summary, outcome.timeseries)
+    write_figures(folder.path / "figures", outcome)
 
 
 def title_of(source: Scenario | Distribution, settings: Evaluation) -> str:

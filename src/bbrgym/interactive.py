@@ -12,19 +12,18 @@ import numpy.typing as npt
 import polars as pl
 
 from bbrgym.contest import Contest, Standing
+from bbrgym.figure_data import DrawOverTime, bin_of, binned, mapped_tunables, tunable_title
 from bbrgym.page import Figure
 from bbrgym.plots import COLOURS, MAX_LINES, NEUTRAL
-from bbrgym.records import TUNABLE_PREFIX, flow_groups, per_run, with_contestants
+from bbrgym.records import flow_groups, per_run, with_contestants
 from bbrgym.statistics import Estimate
 from bbrgym.tables import goodput_columns, interval, worlds_of
-from bbrgym.tunables import TUNABLES
 
 Trace = dict[str, Any]
 Layout = dict[str, Any]
 
-POINTS = 80  # of a line
-MAX_TUNABLES = 4  # shown over time
 PALETTE = (*COLOURS[:6], "#882255", "#000000", "#999933", "#44AA99", "#AA4499", "#661100", "#6699CC", "#888888")
+LEGEND_ON_TOP = {"orientation": "h", "yref": "container", "yanchor": "top", "y": 1, "x": 0}
 SYMBOLS = ("circle", "diamond-open", "x-thin-open")
 WIDE, THIN = 5.0, 1.6  # lines; of several worlds the first one is wide and pale, so that others are seen on it
 GRID = {"gridcolor": "#e6eaf0", "zerolinecolor": "#c3cad5", "linecolor": "#c3cad5", "automargin": True}
@@ -132,13 +131,13 @@ def _over_time(title: str, unit: str, timeseries: pl.DataFrame, lines: Mapping[s
     """Panels in two columns, of the first seed."""
     rows = with_contestants(timeseries.filter(pl.col("seed") == timeseries["seed"][0]))
     contestants = rows["contestant"].unique(maintain_order=True).to_list()
-    worlds = worlds_of(rows)
+    worlds, bin_s = worlds_of(rows), bin_of(rows)
     traces = []
     for panel, contestant in enumerate(contestants):
         for nth, world in enumerate(worlds):
             own = rows.filter((pl.col("contestant") == contestant) & (pl.col("world") == world))
             for at, (label, (which, column)) in enumerate(lines.items()):
-                time_s, values = _thinned(own.filter(which & (pl.col("active") > 0)), column)
+                time_s, values = binned(own.filter(which & (pl.col("active") > 0)), column, bin_s)
                 name = label if len(worlds) == 1 else f"{label}, {world}"
                 is_wide = nth == 0 and len(worlds) > 1
                 colour = PALETTE[(at if len(lines) > 1 else nth) % len(PALETTE)]
@@ -153,7 +152,7 @@ def _over_time(title: str, unit: str, timeseries: pl.DataFrame, lines: Mapping[s
                     }
                 )
     layout = _panels_layout(contestants, min(2, len(contestants)), unit)
-    note = f"Means of {_bin_s(rows):.2g} s; seed {rows['seed'][0]}. A click on a name of the legend hides its lines."
+    note = f"Means of {bin_s:.2g} s; seed {rows['seed'][0]}. A click on a name of the legend hides its lines."
     return Figure(title, traces, layout, height_px=110 + 180 * math.ceil(len(contestants) / 2), note=note)
 
 
@@ -170,7 +169,7 @@ def _panels_layout(titles: Sequence[str], columns: int, unit: str) -> Layout:
         if index % columns == 0:
             layout[_axis_name("y", index)]["title"] = {"text": unit}
         notes.append(_panel_title(title, index))
-    return {**layout, "annotations": notes, "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.06, "x": 0}}
+    return {**layout, "annotations": notes, "legend": LEGEND_ON_TOP, "margin": {"l": 60, "r": 20, "t": 70, "b": 50}}
 
 
 def _panel_title(title: str, index: int) -> dict[str, Any]:
@@ -291,58 +290,59 @@ def pairs_figure(contest: Contest) -> Figure:
     )
 
 
-def draw_figure(timeseries: pl.DataFrame, contestants: Sequence[str], learners: Sequence[str], title: str) -> Figure:
-    """One draw over time: goodput of the learner flows, queueing delay, and the tunables that moved most.
-
-    Args:
-        timeseries: rows of one world and seed.
-        contestants: those shown.
-        learners: names of the learner flows.
-        title: of the figure.
-    """
-    rows = with_contestants(timeseries).filter(pl.col("contestant").is_in(contestants))
-    moved = moving_tunables(rows)
-    panels = [
-        ("goodput of the learner flows, mean (Mbit/s)", "goodput_mbps"),
-        ("queueing delay (ms)", "link_queue_delay_mean_ms"),
-        *((_tunable_title(column), column) for column in moved),
+def draw_figure(draw: DrawOverTime) -> Figure:
+    """One draw over time, its panels one below the other."""
+    data = [
+        {
+            **_line(*line, contestant, PALETTE[at % len(PALETTE)]),
+            "legendgroup": contestant,
+            "showlegend": panel == 0,
+            "xaxis": "x",
+            "yaxis": _axis("y", panel),
+        }
+        for at, (contestant, lines) in enumerate(draw.lines.items())
+        for panel, line in enumerate(lines)
+        if line is not None
     ]
+    height_px = 110 + 165 * len(draw.panels)
+    return Figure(draw.title, data, _stack_layout(draw.panels), height_px, note=f"Means of {draw.bin_s:.2g} s.")
+
+
+def policy_figure(label: str, cells: pl.DataFrame) -> Figure | None:
+    """The tunables that an agent varies most over RTT and bandwidth; None if it varies none."""
+    names = mapped_tunables(cells)
+    if not names:
+        return None
+    rates, rtts = cells["rate_mbps"].unique().sort().to_list(), cells["rtt_ms"].unique().sort().to_list()
+    layout: Layout = {"grid": {"rows": 1, "columns": len(names), "pattern": "independent", "xgap": 0.3}}
     data = []
-    for at, contestant in enumerate(contestants):
-        is_own = (pl.col("contestant") == contestant) & pl.col("flow").is_in(learners) & (pl.col("active") > 0)
-        own = rows.filter(is_own)
-        for panel, (_, column) in enumerate(panels):
-            time_s, values = _thinned(own, column)
-            if not np.isfinite(values).any():
-                continue
-            data.append(
-                {
-                    **_line(time_s, values, contestant, PALETTE[at % len(PALETTE)]),
-                    "legendgroup": contestant,
-                    "showlegend": panel == 0,
-                    "xaxis": "x",
-                    "yaxis": _axis("y", panel),
-                }
-            )
-    layout = _stack_layout([name for name, _ in panels])
-    return Figure(title, data, layout, height_px=110 + 165 * len(panels), note=f"Means of {_bin_s(rows):.2g} s.")
+    for index, name in enumerate(names):
+        of_one = cells.filter(pl.col("tunable") == name).sort("rate_mbps", "rtt_ms")
+        data.append(
+            {
+                "type": "heatmap",
+                "x": [f"{rtt:.3g}" for rtt in rtts],
+                "y": [f"{rate:.3g}" for rate in rates],
+                "z": of_one["mean"].to_numpy().reshape(len(rates), len(rtts)),
+                "colorscale": "Viridis",
+                "hovertemplate": f"%{{x}} ms, %{{y}} Mbit/s<br>{name} %{{z}}<extra></extra>",
+                "colorbar": {**_beside(index, len(names)), "thickness": 10},
+                "xaxis": _axis("x", index),
+                "yaxis": _axis("y", index),
+            }
+        )
+        layout[_axis_name("x", index)] = {"type": "category", "title": {"text": "RTT (ms)"}, "automargin": True}
+        layout[_axis_name("y", index)] = {"type": "category", "automargin": True}
+    layout["yaxis"]["title"] = {"text": "bandwidth (Mbit/s)"}
+    layout["annotations"] = [_panel_title(tunable_title(name), index) for index, name in enumerate(names)]
+    note = "Means after the warm-up of runs with one flow alone, in the twin; the tunables that vary most."
+    return Figure(f"What {label} does over RTT and bandwidth", data, layout, height_px=400, note=note)
 
 
-def moving_tunables(rows: pl.DataFrame, most: int = MAX_TUNABLES) -> list[str]:
-    """Columns of the tunables that are moved most, as parts of their ranges."""
-    moved = {}
-    for column in rows.columns:
-        if column.startswith(TUNABLE_PREFIX):
-            values = rows[column].fill_nan(None).drop_nulls().to_numpy()
-            tunable = TUNABLES[column.removeprefix(TUNABLE_PREFIX)]
-            if len(values) and np.ptp(values) > 0:
-                moved[column] = float(np.std(values)) / (tunable.high - tunable.low)
-    return sorted(moved, key=lambda column: -moved[column])[:most]
-
-
-def _tunable_title(column: str) -> str:
-    tunable = TUNABLES[column.removeprefix(TUNABLE_PREFIX)]
-    return f"{tunable.name} ({tunable.unit})"
+def _beside(index: int, panels: int) -> dict[str, Any]:
+    """Where the scale of a panel's colours stands."""
+    width = 1 / (panels + 0.3 * (panels - 1))
+    return {"x": index * 1.3 * width + width, "xanchor": "left", "xpad": 3}
 
 
 def _stack_layout(titles: Sequence[str]) -> Layout:
@@ -357,7 +357,7 @@ def _stack_layout(titles: Sequence[str]) -> Layout:
         {**_panel_title(title, index), "xref": "x domain", "yref": f"{_axis('y', index)} domain"}
         for index, title in enumerate(titles)
     ]
-    return {**layout, "annotations": notes, "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.06, "x": 0}}
+    return {**layout, "annotations": notes, "legend": LEGEND_ON_TOP, "margin": {"l": 60, "r": 20, "t": 70, "b": 50}}
 
 
 # ---- parts --------------------------------------------------------------------------------------------
@@ -372,22 +372,6 @@ def _line(x: npt.ArrayLike, y: npt.ArrayLike, name: str, colour: str, width: flo
         "name": name,
         "line": {"color": colour, "width": width},
     }
-
-
-def _thinned(rows: pl.DataFrame, column: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Times and means of a column over flows and bins of time, few enough to be drawn."""
-    step_s = _bin_s(rows)
-    bins = (
-        rows.group_by(((pl.col("time_s") - 1e-9) / step_s).floor().alias("bin"))
-        .agg(pl.col("time_s").max(), pl.col(column).cast(pl.Float64).fill_nan(None).mean())
-        .sort("bin")
-    )
-    return bins["time_s"].to_numpy(), bins[column].fill_null(math.nan).to_numpy()
-
-
-def _bin_s(rows: pl.DataFrame) -> float:
-    last_s = rows["time_s"].max()
-    return last_s / POINTS if isinstance(last_s, float) else 1.0
 
 
 def _error(estimates: Sequence[Estimate], width: int = 3) -> dict[str, Any]:

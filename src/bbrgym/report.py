@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-
-import polars as pl
 
 from bbrgym import interactive, tables
 from bbrgym.contest import Contest
-from bbrgym.families import FAMILIES, buffer_bdp, rate_mbps
+from bbrgym.families import FAMILIES
+from bbrgym.figure_data import draws_over_time
 from bbrgym.outcome import Outcome
 from bbrgym.page import Code, Item, Page, Section, write_page
 
@@ -59,6 +58,7 @@ def _count(number: int, what: str) -> str:
 def _results(outcome: Outcome) -> Iterator[Section]:
     if not outcome.contests:
         yield Section("Results", _of_scenario(outcome), _SCORE)
+        yield Section("Policies", _policies(outcome))
         return
     for contest in outcome.contests:
         yield Section(f"Standings on {contest.world}", _of_draws(outcome, contest), _SCORE)
@@ -66,6 +66,7 @@ def _results(outcome: Outcome) -> Iterator[Section]:
             f"Families of scenarios on {contest.world}", _of_families(outcome, contest), text=_families_text()
         )
         yield Section(f"Single draws on {contest.world}", _over_time(outcome, contest))
+    yield Section("Policies", _policies(outcome))
     yield Section("What was measured", [tables.summary_table(outcome.summary, outcome.title)])
 
 
@@ -99,34 +100,13 @@ def _families_text() -> str:
 
 
 def _over_time(outcome: Outcome, contest: Contest) -> list[Item]:
-    """The draws that have rows in the time series."""
-    rows = outcome.timeseries.filter(pl.col("world") == contest.world)
-    shown = contest.main
-    figures: list[Item] = []
-    for seed in rows["seed"].unique(maintain_order=True):
-        of_draw = outcome.summary.filter((pl.col("world") == contest.world) & (pl.col("seed") == seed))
-        title = f"{of_draw['scenario'][0]}: {_described(outcome, seed)}"
-        learners = learners_of(of_draw)
-        figures.append(interactive.draw_figure(rows.filter(pl.col("seed") == seed), shown, learners, title))
-    return figures
+    return [interactive.draw_figure(draw) for draw in draws_over_time(outcome, contest)]
 
 
-def learners_of(of_draw: pl.DataFrame) -> Sequence[str]:
-    """Names of a draw's learner flows; of all flows without any."""
-    learners = of_draw.filter(pl.col("role") == "learner")
-    names: list[str] = (learners if len(learners) else of_draw)["flow"].unique(maintain_order=True).to_list()
-    return names
-
-
-def _described(outcome: Outcome, seed: int) -> str:
-    """A draw in one line."""
-    scenario = outcome.draws[seed].resolved()
-    rtts_ms = [flow.rtt_ms for flow in scenario.flows]
-    spread = f"{min(rtts_ms):.3g} ms" if len(rtts_ms) == 1 else f"{min(rtts_ms):.3g} to {max(rtts_ms):.3g} ms"
-    return (
-        f"{_count(len(scenario.flows), 'flow')}, {rate_mbps(scenario):.3g} Mbit/s, {spread}, "
-        f"queue {buffer_bdp(scenario):.2g} BDP"
-    )
+def _policies(outcome: Outcome) -> list[Item]:
+    """What trained agents do."""
+    figures = (interactive.policy_figure(label, cells) for label, cells in outcome.policy_maps.items())
+    return [figure for figure in figures if figure is not None]
 
 
 def _worlds(outcome: Outcome) -> Section:
