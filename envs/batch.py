@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 
 from bbrgym.envs.action import Action
 from bbrgym.envs.control import Move
-from bbrgym.envs.observation import Observation, SenderObservation, Stack
+from bbrgym.envs.features import Observation, Seen
+from bbrgym.envs.observation import SenderObservation, Stack
 from bbrgym.envs.options import Options
 from bbrgym.envs.reward import Reward
 from bbrgym.envs.runs import Runs
@@ -27,13 +29,13 @@ class Step:
     """What a step gave, of each environment.
 
     Attributes:
-        observations: [N, numbers].
+        observations: [N, numbers], or those of the actor and the critic.
         rewards: [N], 0 for those that did not run.
         truncated: [N], whether a run ended with this step.
         terms: of the rewards by name, [N] each.
     """
 
-    observations: Observation
+    observations: Seen
     rewards: Table
     truncated: Flags
     terms: dict[str, Table]
@@ -47,9 +49,7 @@ class TuneBatch(Runs):
         options: of all of them.
 
     Attributes:
-        observation: from measurements to observations.
-
-        The others are those of `Runs`.
+        Those of `Runs`.
     """
 
     def __init__(self, num_envs: int, options: Options) -> None:
@@ -57,16 +57,21 @@ class TuneBatch(Runs):
         tunables = len(self.action.names)
         self._reward = Reward(options.reward)
         self.observation = SenderObservation(self.max_learners, tunables, options.features, options.stack, options.view)
+        self.observation_space = (
+            spaces.Dict(actor=self.observation.space, critic=self.critic.space)
+            if options.critic
+            else self.observation.space
+        )
         self._stack = Stack(num_envs, self.observation)
         self._settings = np.zeros((num_envs, tunables), np.float32)
         self._values = np.zeros((num_envs, tunables))
 
-    def reset(self, indices: Sequence[int], seeds: Sequence[int]) -> Observation:
+    def reset(self, indices: Sequence[int], seeds: Sequence[int]) -> Seen:
         """Begins runs with these seeds; the observations of all environments."""
         self._begin(indices, seeds)
         learners = self._slots.stats(self._worlds(), indices)
         self._stack.begin(indices, self._view(learners, self._settings[indices], self._slots.there(indices)))
-        return self._stack.observations()
+        return self._seen()
 
     def step(self, actions: Move, begin: Sequence[int] = (), seeds: Sequence[int] = ()) -> Step:
         """Sets the tunables and runs for a control interval; or begins a run.
@@ -102,7 +107,7 @@ class TuneBatch(Runs):
         self._stack.add(view)
         if len(begin):
             self._stack.begin(begin, view[begin])
-        return Step(self._stack.observations(), rewards, truncated, terms)
+        return Step(self._seen(), rewards, truncated, terms)
 
     def info(self) -> dict[str, Any]:
         """What an onlooker knows of each environment, in arrays of the caller's own; see `TuneEnv`."""
@@ -135,6 +140,11 @@ class TuneBatch(Runs):
 
     def _coordinates(self, index: int) -> dict[str, float]:
         return dict(zip(self.action.names, self._settings[index].tolist(), strict=True))
+
+    def _seen(self) -> Seen:
+        """The observations of all environments, the caller's own."""
+        actor = self._stack.observations()
+        return {"actor": actor, "critic": self.seen_by_critic()} if self._options.critic else actor
 
     def _view(self, learners: Table, settings: Action, is_there: Flags | None) -> Observation:
         return self.observation.view(self._worlds().flow_fields, learners, settings, is_there)

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from bbrgym.envs.batch import TuneBatch
 from bbrgym.envs.control import Move
+from bbrgym.envs.features import Seen, seen_at
 from bbrgym.envs.generators import draw_seed
-from bbrgym.envs.observation import Observation
 from bbrgym.envs.options import Options, arguments_of
 
 
-class TuneEnv(gymnasium.Env[Observation, Move]):
+class TuneEnv(gymnasium.Env[Seen, Move]):
     """Set the tunables of a BBR variant while its flows run.
 
     ## Description
@@ -45,6 +45,9 @@ class TuneEnv(gymnasium.Env[Observation, Move]):
     * view `pooled`: `3 * features + 1` numbers: mean, smallest and largest of each feature over the active learner
       flows, and which part of `max_learners` is active. So what an agent sees has the same form for any number of
       flows, in any order.
+
+    `critic=True` makes it `Dict(actor=..., critic=...)`. For training the critic has what only an onlooker knows of the
+    last interval: of the link, and of the learner flows, `each` or `pooled` too (`bbrgym.envs.critic`).
 
     ## Rewards
     The weighted sum of the terms of `bbrgym.envs.terms.TERMS`: `reward` names a preset or gives the weights. The
@@ -81,24 +84,22 @@ class TuneEnv(gymnasium.Env[Observation, Move]):
         self._batch = TuneBatch(1, options)
         self.render_mode = options.render_mode
         self.action_space = self._batch.control.space
-        self.observation_space = self._batch.observation.space
+        self.observation_space = self._batch.observation_space
 
     # ---- Gymnasium ---------------------------------------------------------------------------------------------
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Seen, dict[str, Any]]:
         """Starts a run; see Starting State."""
         super().reset(seed=seed)
         self._batch.take_options(options or {}, [0])
         observations = self._batch.reset([0], [draw_seed(self.np_random) if seed is None else seed])
-        return observations[0], self._batch.info_of(0)
+        return seen_at(observations, 0), self._batch.info_of(0)
 
-    def step(self, action: Move) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Move) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
         """Sets the tunables and runs for a control interval."""
         step = self._batch.step(np.asarray(action)[None])
         info = {**self._batch.info_of(0), "reward_terms": {name: float(term[0]) for name, term in step.terms.items()}}
-        return step.observations[0], float(step.rewards[0]), False, bool(step.truncated[0]), info
+        return seen_at(step.observations, 0), float(step.rewards[0]), False, bool(step.truncated[0]), info
 
     def render(self) -> NDArray[np.uint8] | None:
         """RGB image [720, 960, 3] of the run so far; None without a render mode."""

@@ -17,7 +17,8 @@ import numpy as np
 
 from bbrgym.envs.action import Action
 from bbrgym.envs.control import Move
-from bbrgym.envs.observation import Observation, SenderObservation, Stack
+from bbrgym.envs.features import Observation
+from bbrgym.envs.observation import SenderObservation, Stack
 from bbrgym.envs.options import Options
 from bbrgym.envs.reward import Reward
 from bbrgym.envs.runs import Runs
@@ -45,6 +46,8 @@ class FlowOptions(Options):
         super().__post_init__()
         if self.view != "each":
             raise ConfigError(f"view: {self.view!r}, allowed is 'each': an agent sees its own flow")
+        if self.critic:
+            raise ConfigError("critic: True, allowed is False: for agents of flows TuneMultiEnv.state() has it")
         if self.reward_scope not in get_args(RewardScope):
             raise ConfigError(f"reward_scope: {self.reward_scope!r}, allowed are {' and '.join(get_args(RewardScope))}")
 
@@ -94,6 +97,7 @@ class FlowBatch(Runs):
         self._reward = Reward(options.reward)
         self._is_own = options.reward_scope == "own"
         self.observation = SenderObservation(1, tunables, options.features, options.stack)
+        self.observation_space = self.observation.space
         self._stack = Stack(num_envs * self.max_learners, self.observation)
         self._settings = np.zeros((*slots, tunables), np.float32)
         self._values = np.zeros((*slots, tunables))
@@ -104,10 +108,9 @@ class FlowBatch(Runs):
         """Begins runs with these seeds; the observations of all flows: [N, L, numbers]."""
         self._begin(indices, seeds)
         self._look_ahead()
-        view = self._view(self._slots.stats(self._worlds()))
-        begun = np.zeros(self.will_act.shape, np.bool_)
-        begun[indices] = True
-        self._begin_stacks(begun, view)
+        rows = np.array(indices)[:, None] * self.max_learners + np.arange(self.max_learners)
+        view = self._view(self._slots.stats(self._worlds(), indices), self._settings[indices])
+        self._stack.begin(rows.ravel().tolist(), view)
         return self._observations()
 
     def step(self, actions: Move) -> FlowStep:
@@ -128,10 +131,12 @@ class FlowBatch(Runs):
         rewards = self._reward.total({name: values.ravel() for name, values in terms.items()}).reshape(has_acted.shape)
         if self._options.render_mode is not None:
             self._remember(None)
-        view = self._view(stats)
+        view = self._view(stats, self._settings)
         self._stack.add(view)
         has_joined = self.will_act & ~has_acted
-        self._begin_stacks(has_joined, view)
+        if has_joined.any():
+            rows = np.flatnonzero(has_joined)
+            self._stack.begin(rows.tolist(), view[rows])
         return FlowStep(
             observations=self._observations(),
             rewards=rewards,
@@ -201,16 +206,16 @@ class FlowBatch(Runs):
             terms = {name: np.repeat(values[:, None], slots, axis=1) for name, values in of_run.items()}
         return {name: np.where(has_acted, values, 0.0) for name, values in terms.items()}
 
-    def _view(self, stats: Table) -> Observation:
-        """One interval's numbers of each flow: [N * L, width]."""
-        shape = (len(stats), self._slots.count, self._n)
-        flows = stats.reshape(shape).transpose(0, 2, 1).reshape(len(stats), -1)
-        return self.observation.view(self._worlds().flow_fields, flows, self._settings.reshape(flows.shape[1], -1))
+    def _view(self, stats: Table, settings: Action) -> Observation:
+        """One interval's numbers of each flow of (some of) the environments: [environments * L, width].
 
-    def _begin_stacks(self, begun: Flags, view: Observation) -> None:
-        rows = np.flatnonzero(begun)
-        if len(rows):
-            self._stack.begin(rows.tolist(), view[rows])
+        Args:
+            stats: the slots' measurements: [fields, L * environments].
+            settings: in force: [environments, L, tunables].
+        """
+        runs, slots, tunables = settings.shape
+        flows = stats.reshape(-1, slots, runs).transpose(0, 2, 1).reshape(len(stats), -1)
+        return self.observation.view(self._worlds().flow_fields, flows, settings.reshape(-1, tunables))
 
     def _observations(self) -> Observation:
         return self._stack.observations().reshape(*self.will_act.shape, -1)

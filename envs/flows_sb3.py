@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bbrgym.envs.control import Move
+from bbrgym.envs.features import Observation
 from bbrgym.envs.flows import FlowBatch, FlowOptions, FlowStep
 from bbrgym.envs.generators import Generators
 from bbrgym.envs.members import Indices, Member, MembersVecEnv, Monitor, Wrapper
-from bbrgym.envs.observation import Observation
 from bbrgym.envs.options import arguments_of
 from bbrgym.envs.slots import Flags
 
@@ -110,7 +110,7 @@ class FlowVecEnv(MembersVecEnv):
         self.row_is_active: Flags = np.zeros(rows, np.bool_)
         self._returns = np.zeros(rows)
         self._lengths = np.zeros(rows, np.int64)
-        super().__init__(rows, self._batch.observation.space, self._batch.control.space)
+        super().__init__(rows, self._batch.observation_space, self._batch.control.space)
         self._actions: Move = np.stack([self._batch.control.default] * rows)
 
     def reset(self) -> Observation:

@@ -43,7 +43,7 @@ class Member:
         self._index = index
         self.render_mode = render_mode
         self.action_space = batch.control.space
-        self.observation_space = batch.observation.space
+        self.observation_space = batch.observation_space
 
     @property
     def unwrapped(self) -> Member:

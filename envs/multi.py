@@ -14,9 +14,9 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from bbrgym.envs.control import Move
+from bbrgym.envs.features import Observation
 from bbrgym.envs.flows import FlowBatch, FlowOptions, FlowStep
 from bbrgym.envs.generators import Generators
-from bbrgym.envs.observation import Observation
 from bbrgym.envs.options import arguments_of
 from bbrgym.envs.slots import Flags
 from bbrgym.errors import ConfigError, nearest
@@ -51,6 +51,8 @@ class TuneMultiEnv(ParallelEnv[str, Observation, Move]):  # type: ignore[misc] #
     ## Observation Space
     For each agent `Box(0, 1, (stack * (features + tunables),), float32)`: its own features, then its own tunables in
     force; the oldest of `stack` intervals first. What it sees first stands for the intervals before it joined.
+
+    `state()` is what only an onlooker knows, as the critic of `TuneEnv` has it; of the space `state_space`.
 
     ## Rewards
     The sum of terms of `TuneEnv`. `reward_scope`:
@@ -98,6 +100,7 @@ class TuneMultiEnv(ParallelEnv[str, Observation, Move]):  # type: ignore[misc] #
         self.render_mode = options.render_mode
         self.possible_agents = list(names or (f"learner-{slot}" for slot in range(self._batch.max_learners)))
         self.agents: list[str] = []
+        self.state_space = self._batch.critic.space
         views, moves = self._batch.observation.space, self._batch.control.space
         self.observation_spaces = {agent: copy.deepcopy(views) for agent in self.possible_agents}
         self.action_spaces = {agent: copy.deepcopy(moves) for agent in self.possible_agents}
@@ -145,6 +148,11 @@ class TuneMultiEnv(ParallelEnv[str, Observation, Move]):  # type: ignore[misc] #
     def action_space(self, agent: str) -> spaces.Space[Any]:
         """Always the same one."""
         return self.action_spaces[agent]
+
+    def state(self) -> Observation:
+        """What only an onlooker knows of the last interval, for a critic of all agents: of the space `state_space`."""
+        state: Observation = self._batch.seen_by_critic()[0]
+        return state
 
     def render(self) -> NDArray[np.uint8] | None:
         """RGB image [720, 960, 3] of the run so far; None without a render mode."""

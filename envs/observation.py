@@ -1,58 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the controller sees: fields that a sender knows, each brought to [0, 1].
-
-A field x, divided by another one where the feature says so, is clipped to its range and mapped to [0, 1]:
-
-    linear   (x - low) / (high - low)
-    log      log(x / low) / log(high / low)
-    within   1 where low <= x <= high, else 0
-
-What is not known yet (a divisor of 0, or 0 under log) gives 0.
-"""
+"""What the controller sees: features that a sender knows (`bbrgym.envs.features`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
 from bbrgym.envs.action import Action
-from bbrgym.envs.sums import add_rows
+from bbrgym.envs.features import Feature, FlowsView, Observation, View
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.worlds import Table
-
-Observation = NDArray[np.float32]
-View: TypeAlias = Literal["each", "pooled"]
-
-
-@dataclass(frozen=True)
-class Feature:
-    """One number of the observation.
-
-    Attributes:
-        name: unique.
-        field: of the world's flow_stats; visible to a sender.
-        unit: before normalisation.
-        scale: normaliser, see above.
-        low: what gives 0 (`within`: the first value that gives 1), in the unit.
-        high: what gives 1 (`within`: the last value that gives 1).
-        per: the field to divide by, if any; visible to a sender too.
-        meaning: one line.
-    """
-
-    name: str
-    field: str
-    unit: str
-    scale: Literal["linear", "log", "within"]
-    low: float
-    high: float
-    per: str | None
-    meaning: str
-
 
 # The ranges of rates and windows are those of the networks that the controllers are made for, not of one scenario:
 # an observation means the same everywhere.
@@ -82,6 +42,28 @@ FEATURES = (
 )
 """Every feature, in the order of the observation."""
 
+SOURCES = {
+    "active": "the application",
+    "app_limited": "`tcpi_delivery_rate_app_limited`",
+    "phase": "BBR: `mode`, `cycle_idx`",
+    "delivery_rate_mbps": "`tcpi_delivered`, what it grew by",
+    "bw_mbps": "BBR: `bbr_bw_lo`, `bbr_bw_hi`",
+    "pacing_mbps": "`tcpi_pacing_rate`",
+    "cwnd_pkts": "`tcpi_snd_cwnd`",
+    "in_flight_pkts": "RFC 6675's pipe: `tcpi_unacked` - `tcpi_sacked` - `tcpi_lost` + `tcpi_retrans`",
+    "rtt_mean_ms": "the RTT samples of its ACKs (RFC 6298)",
+    "rtt_p95_ms": "the RTT samples of its ACKs (RFC 6298)",
+    "rtt_min_ms": "the RTT samples of its ACKs (RFC 6298)",
+    "srtt_ms": "`tcpi_rtt` (RFC 6298)",
+    "min_rtt_ms": "BBR: `bbr_min_rtt`",
+    "sent_pkts": "`tcpi_data_segs_out`, what it grew by",
+    "retransmitted_pkts": "`tcpi_total_retrans`, what it grew by",
+    "lost_pkts": "the `losses` of its rate samples",
+    "rto_count": "`tcpi_total_rto` (RFC 6298), what it grew by",
+}
+"""Where a sender reads the fields that features are made of: `tcpi_` are fields of Linux's `tcp_info`, `bbr_` of its
+`tcp_bbr_info`, the rest is in the congestion control's own state."""
+
 
 class SenderObservation:
     """The observation space: the learner flows' features, then the setting; the last `stack` intervals.
@@ -89,12 +71,7 @@ class SenderObservation:
     ::
 
         oldest interval ... newest interval
-        interval:    features, the tunables that the action sets, from [-1, 1] to [0, 1]
-          each:      features = flow 0's features, flow 1's features, ...; those of an absent flow are 0
-          pooled:    features = means, smallest, largest of each feature over the active learner flows (0 without one),
-                                the part of the slots that they are
-
-    What is pooled depends neither on the flows' order nor, but for the last number, on how many the space was made for.
+        interval:  the features as `FlowsView` has them, the tunables that the action sets, from [-1, 1] to [0, 1]
 
     Before the first intervals the reset's own view stands in their place. What is computed here is computed for N
     environments at once, and for each as if it were alone, bit for bit.
@@ -119,8 +96,6 @@ class SenderObservation:
     ) -> None:
         if not isinstance(stack, int) or stack < 1:
             raise ConfigError(f"stack: {stack!r}, allowed is a whole number of intervals from 1")
-        if view not in get_args(View):
-            raise ConfigError(f"view: {view!r}, allowed are {' and '.join(get_args(View))}")
         known = {feature.name: feature for feature in FEATURES}
         names = tuple(known) if features is None else tuple(features)
         for name in names:
@@ -130,13 +105,9 @@ class SenderObservation:
             raise ConfigError(f"features: {list(names)}, allowed is a list without repetition")
         self.features = tuple(known[name] for name in names)
         self.stack = stack
-        self._is_pooled = view == "pooled"
-        self._numbers = 3 * len(names) + 1 if self._is_pooled else flows * len(names)
-        self.width = self._numbers + settings
+        self._of_flows = FlowsView(self.features, flows, view)
+        self.width = self._of_flows.width + settings
         self.space = spaces.Box(0.0, 1.0, (stack * self.width,), np.float32)
-        self._flows = flows
-        self._fields: Sequence[str] = ()
-        self._sort()
 
     def view(
         self, fields: Sequence[str], flows: Table, settings: Action, is_there: NDArray[np.bool_] | None = None
@@ -150,75 +121,10 @@ class SenderObservation:
             settings: in force, as actions: [N, tunables].
             is_there: which flows are not absent, [flows, N]; none is without.
         """
-        n = len(settings)
-        view = np.empty((n, self.width), np.float32)
-        by_flow = self._by_flow(fields, flows).reshape(len(self.features), self._flows, n)
-        if self._is_pooled:
-            is_active = flows[fields.index("active")].reshape(self._flows, n) > 0.0
-            view[:, : self._numbers] = _pooled(by_flow, is_active).T
-        else:
-            if is_there is not None:
-                by_flow *= is_there
-            in_view = view[:, : self._numbers].reshape(n, self._flows, len(self.features))
-            in_view[:] = by_flow.transpose(2, 1, 0)
-        view[:, self._numbers :] = (settings + 1.0) / 2.0
+        view = np.empty((len(settings), self.width), np.float32)
+        self._of_flows.write(view[:, : self._of_flows.width], fields, flows, is_there)
+        view[:, self._of_flows.width :] = (settings + 1.0) / 2.0
         return view
-
-    def _by_flow(self, fields: Sequence[str], flows: Table) -> Observation:
-        """Each feature of each flow: [features, flows * N]."""
-        if fields is not self._fields:
-            self._find(fields)
-        x, divisor = flows.take(self._rows, axis=0), flows.take(self._divisors, axis=0)
-        x[self._divided] /= np.where(divisor > 0.0, divisor, np.inf)
-        part = np.empty(x.shape, np.float32)
-        log, linear, within = x[self._log], x[self._linear], x[self._within]
-        log /= self._low[self._log]
-        np.log(np.maximum(log, 1.0, out=log), out=log)
-        log *= self._per_log
-        np.minimum(log, 1.0, out=part[self._log], casting="same_kind")
-        linear -= self._low[self._linear]
-        linear *= self._per_linear
-        np.minimum(np.maximum(linear, 0.0, out=linear), 1.0, out=part[self._linear], casting="same_kind")
-        part[self._within] = (self._low[self._within] <= within) & (within <= self._high[self._within])
-        by_flow: Observation = part.take(self._as_asked, axis=0)
-        return by_flow
-
-    def _find(self, fields: Sequence[str]) -> None:
-        self._fields = fields
-        self._rows = np.array([fields.index(feature.field) for feature in self._sorted], np.intp)
-        divisors = [fields.index(feature.per) for feature in self._sorted if feature.per is not None]
-        self._divisors = np.array(divisors, np.intp)
-
-    def _sort(self) -> None:
-        """Puts together what is computed alike: log, log of ratios, linear ratios, linear, within."""
-        kinds = [("log", False), ("log", True), ("linear", True), ("linear", False), ("within", False)]
-        of_kind = [
-            [feature for feature in self.features if (feature.scale, feature.per is not None) == kind] for kind in kinds
-        ]
-        self._sorted = [feature for features in of_kind for feature in features]
-        self._as_asked = np.array([self._sorted.index(feature) for feature in self.features], np.intp)
-        ends = np.cumsum([len(features) for features in of_kind]).tolist()
-        self._log, self._divided = slice(0, ends[1]), slice(ends[0], ends[2])
-        self._linear, self._within = slice(ends[1], ends[3]), slice(ends[3], ends[4])
-        self._low = np.array([[feature.low] for feature in self._sorted]).reshape(-1, 1)
-        self._high = np.array([[feature.high] for feature in self._sorted]).reshape(-1, 1)
-        self._per_log = 1.0 / np.log(self._high[self._log] / self._low[self._log])
-        self._per_linear = 1.0 / (self._high[self._linear] - self._low[self._linear])
-
-
-def _pooled(by_flow: Observation, is_active: NDArray[np.bool_]) -> Table:
-    """Mean, smallest and largest of each feature over active flows, 0 without one; the part of flows that are active.
-
-    Args:
-        by_flow: [features, flows, N], each from 0 to 1.
-        is_active: [flows, N].
-    """
-    count = add_rows(is_active)
-    is_any = count > 0.0
-    mean = add_rows((by_flow * is_active).transpose(1, 0, 2)) / np.maximum(count, 1.0)
-    smallest = np.where(is_active, by_flow, 1.0).min(axis=1) * is_any
-    largest = np.where(is_active, by_flow, 0.0).max(axis=1)
-    return np.concatenate([mean, smallest, largest, count[None] / len(is_active)])
 
 
 class Stack:

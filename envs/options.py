@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from bbrgym.envs.control import ActionKind
-from bbrgym.envs.observation import View
+from bbrgym.envs.features import View
 from bbrgym.envs.reward import RewardSource
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario_files import Source
@@ -47,6 +47,7 @@ class Options:
         features: of the observation; all without.
         stack: how many intervals an observation holds.
         view: `each` (a block of numbers for each learner flow) or `pooled` (over all of them).
+        critic: whether what only an onlooker knows stands beside the observation: a dictionary of `actor` and `critic`.
         reward: a preset's name; or weights by term, and perhaps `alpha`; weight 0 shows a term without paying for it.
         isolation: whether a world runs in a process of its own, see `bbrgym.make_world`.
         timeout_s: the longest wait for such a process, see there.
@@ -69,6 +70,7 @@ class Options:
     features: Sequence[str] | None = None
     stack: int = 1
     view: View = "each"
+    critic: bool = False
     reward: RewardSource = "proportional"
     isolation: Isolation | None = None
     timeout_s: float = 60.0

@@ -8,12 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from bbrgym.distribution import is_distribution, load_distribution
 from bbrgym.envs.action import Action, TunablesAction
 from bbrgym.envs.control import Control
+from bbrgym.envs.critic import CriticObservation
+from bbrgym.envs.features import Observation
 from bbrgym.envs.observation import SenderObservation
 from bbrgym.envs.options import Draw, Options
 from bbrgym.envs.render import History
@@ -59,12 +62,15 @@ class Runs(ABC):
         action: from settings to tunables and back.
         control: from actions to settings.
         observation: from measurements to observations.
+        observation_space: of an environment, or of an agent in it.
+        critic: from measurements to what a critic sees.
         max_learners: the most learner flows that a run can have here.
         room: the same of each run: N numbers.
         worlds: where they run, from the first beginning on.
     """
 
     observation: SenderObservation
+    observation_space: spaces.Space[Any]
 
     def __init__(self, num_envs: int, options: Options, *, is_room_the_same: bool = True) -> None:
         if num_envs < 1:
@@ -87,6 +93,7 @@ class Runs(ABC):
         self.room = [self.max_learners if is_same else learners for _, learners in needs]
         for index, (name, learners) in enumerate(needs):
             self._check_room(index, name, learners)
+        self.critic = CriticObservation(self.max_learners, options.view)
         self._slots = Slots(num_envs, self.max_learners, [TUNABLE_COLUMNS[name] for name in self.action.names])
         self.worlds: VectorWorld | None = None
         self._is_running: Flags = np.zeros(num_envs, np.bool_)
@@ -133,6 +140,14 @@ class Runs(ABC):
             "flow_stats": worlds.flow_stats[index, : len(worlds.flow_names(index))].copy(),
             "link_stats": worlds.link_stats[index].copy(),
         }
+
+    def seen_by_critic(self) -> Observation:
+        """What only an onlooker knows of each run, normalised: [N, numbers], the caller's own."""
+        worlds, slots = self._worlds(), self._slots
+        flows = slots.stats(worlds)
+        return self.critic.view(
+            worlds.link_fields, worlds.link_stats, worlds.flow_fields, flows, slots.base_rtt_ms, slots.there()
+        )
 
     def render(self, index: int) -> NDArray[np.uint8] | None:
         """A picture of a run so far; None without a render mode."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -11,9 +12,9 @@ from numpy.typing import NDArray
 
 from bbrgym.envs.batch import Step, TuneBatch
 from bbrgym.envs.control import Move
+from bbrgym.envs.features import Seen, seen_at
 from bbrgym.envs.generators import Generators
 from bbrgym.envs.members import Member, MembersVecEnv
-from bbrgym.envs.observation import Observation
 from bbrgym.envs.options import Options, arguments_of
 
 
@@ -49,9 +50,9 @@ class TuneVecEnv(MembersVecEnv):
         self._members = [Member(self._batch, self._generators, index, options.render_mode) for index in range(num_envs)]
         self._full_infos = options.full_infos
         self._actions: Move = np.stack([self._batch.control.default] * num_envs)
-        super().__init__(num_envs, self._batch.observation.space, self._batch.control.space)
+        super().__init__(num_envs, self._batch.observation_space, self._batch.control.space)
 
-    def reset(self) -> Observation:
+    def reset(self) -> Seen:
         """Starts all runs, with the seeds and options given to `seed` and `set_options` since the last time."""
         every = list(range(self.num_envs))
         for index in every:
@@ -66,7 +67,7 @@ class TuneVecEnv(MembersVecEnv):
         """Takes the actions; `step_wait` runs."""
         self._actions = actions
 
-    def step_wait(self) -> tuple[Observation, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
+    def step_wait(self) -> tuple[Seen, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Sets the tunables, runs for a control interval and resets what has ended."""
         step = self._batch.step(self._actions)
         observations = step.observations
@@ -78,7 +79,8 @@ class TuneVecEnv(MembersVecEnv):
         ended = np.flatnonzero(step.truncated).tolist()
         if ended:
             for index in ended:
-                infos[index] = self._info(index, step) | {"terminal_observation": observations[index].copy()}
+                last = copy.deepcopy(seen_at(observations, index))
+                infos[index] = self._info(index, step) | {"terminal_observation": last}
             observations = self._batch.reset(ended, self._generators.runs(ended, [None] * len(ended)))
             for index in ended:
                 self.reset_infos[index] = self._batch.info_of(index)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -15,8 +16,8 @@ from numpy.typing import NDArray
 from bbrgym.envs.batch import Step, TuneBatch
 from bbrgym.envs.control import Move
 from bbrgym.envs.env import TuneEnv
+from bbrgym.envs.features import Seen, seen_at
 from bbrgym.envs.generators import Generators
-from bbrgym.envs.observation import Observation
 from bbrgym.envs.options import Options, arguments_of
 from bbrgym.envs.slots import Flags
 from bbrgym.errors import ConfigError
@@ -39,7 +40,7 @@ class VectorOptions(Options):
     autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP
 
 
-class TuneVectorEnv(VectorEnv[Observation, Move, NDArray[Any]]):
+class TuneVectorEnv(VectorEnv[Seen, Move, NDArray[Any]]):
     """N environments `TuneEnv`, stepped in one call; made by `gymnasium.make_vec("bbrgym/Tune-v0", num_envs=N)`.
 
     What comes back equals what N environments in `gymnasium.vector.SyncVectorEnv` give, bit for bit: observations,
@@ -67,7 +68,7 @@ class TuneVectorEnv(VectorEnv[Observation, Move, NDArray[Any]]):
         self.render_mode = options.render_mode
         self.metadata = {**TuneEnv.metadata, "autoreset_mode": self._mode}
         self.single_action_space = self._batch.control.space
-        self.single_observation_space = self._batch.observation.space
+        self.single_observation_space = self._batch.observation_space
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
@@ -75,7 +76,7 @@ class TuneVectorEnv(VectorEnv[Observation, Move, NDArray[Any]]):
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
+    ) -> tuple[Seen, dict[str, Any]]:
         """Starts all runs, or those of ``options["reset_mask"]``.
 
         Args:
@@ -92,7 +93,7 @@ class TuneVectorEnv(VectorEnv[Observation, Move, NDArray[Any]]):
         self._has_ended = remain if remain.any() else self._nowhere
         return observations, _where(mask, self._batch.info())
 
-    def step(self, actions: Move) -> tuple[Observation, Table, Flags, Flags, dict[str, Any]]:
+    def step(self, actions: Move) -> tuple[Seen, Table, Flags, Flags, dict[str, Any]]:
         """Sets the tunables and runs for a control interval; see the autoreset mode for what follows a run's end."""
         ended = self._has_ended
         begin = np.flatnonzero(ended).tolist() if self._mode is AutoresetMode.NEXT_STEP else []
@@ -158,15 +159,15 @@ class TuneVectorEnv(VectorEnv[Observation, Move, NDArray[Any]]):
 
     # ---- details -----------------------------------------------------------------------------------------------
 
-    def _restart(self, indices: Sequence[int], seeds: Sequence[int | None] | None = None) -> Observation:
+    def _restart(self, indices: Sequence[int], seeds: Sequence[int | None] | None = None) -> Seen:
         return self._batch.reset(indices, self._generators.runs(indices, seeds or [None] * len(indices)))
 
-    def _restart_at_once(self, step: Step) -> tuple[Observation, dict[str, Any]]:
+    def _restart_at_once(self, step: Step) -> tuple[Seen, dict[str, Any]]:
         """Resets what ended: the observations of all, and the last ones and infos of those that ended."""
         ended = np.flatnonzero(step.truncated).tolist()
         final_obs = np.full(self.num_envs, None, object)
         for index in ended:
-            final_obs[index] = step.observations[index].copy()
+            final_obs[index] = copy.deepcopy(seen_at(step.observations, index))
         final_info = _where(step.truncated, {**self._batch.info(), "reward_terms": dict(step.terms)})
         infos = {
             "final_obs": final_obs,

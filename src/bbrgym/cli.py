@@ -22,7 +22,7 @@ from rich.progress import Progress as ProgressBar
 import bbrgym
 from bbrgym.compose import compose_config
 from bbrgym.distribution import Distribution, is_distribution, load_distribution
-from bbrgym.errors import ConfigError
+from bbrgym.errors import ConfigError, TrainingError
 from bbrgym.evaluation import Progress, run_evaluation
 from bbrgym.listing import listing
 from bbrgym.scenario import Scenario
@@ -42,6 +42,15 @@ examples:
   bbrgym evaluate scenario=wan_mix draws=100 world=twin 'agent=[runs/mine,random]'
   bbrgym evaluate output_dir=runs/mine resume=true
 """
+_TRAIN = """\
+Trains an agent to set a variant's tunables; writes a run folder with checkpoints, from which it goes on after an
+interruption as if there had been none. `bbrgym evaluate agent=RUN_DIR` compares it.
+
+examples:
+  bbrgym train agent=ppo variant=bbr-mix scenario=wan_mix seed=1 total_steps=2_000_000 output_dir=runs/mine
+  bbrgym train variant=bbq scenario=rtt_fairness agent.learning_rate=1e-3 'env.tunables=[bbq_alpha_us]'
+  bbrgym train resume=runs/mine
+"""
 _SCENARIO = """\
 Prints a scenario in its resolved form, the JSON that every world and the standalone program read.
 
@@ -59,11 +68,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         errors.print(f"bbrgym: {error}")
         return 2
-    except WorldError as error:
+    except (TrainingError, WorldError) as error:
         errors.print(f"bbrgym: {error}")
         return 1
     except KeyboardInterrupt:
-        errors.print("bbrgym: interrupted; with output_dir=DIR resume=true the finished runs are kept")
+        errors.print("bbrgym: interrupted; what is finished is kept, and resume=true with output_dir=DIR goes on")
         return 130
     return 0
 
@@ -83,6 +92,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     command.add_argument("overrides", nargs="*", metavar="OPTION=VALUE")
     command.set_defaults(run=_evaluate)
+
+    command = commands.add_parser(
+        "train",
+        help="train an agent",
+        description=_TRAIN,
+        epilog="options and their defaults:\n\n" + _shipped("train.yaml"),
+        formatter_class=raw,
+    )
+    command.add_argument("overrides", nargs="*", metavar="OPTION=VALUE")
+    command.set_defaults(run=_train)
 
     command = commands.add_parser("list", help="show variants, tunables, scenarios and worlds")
     command.set_defaults(run=_list)
@@ -137,6 +156,15 @@ def _evaluate(options: argparse.Namespace) -> None:
         console.print(table)
     if outcome.timing["world"].n_unique() > 1:
         console.print(speed_table(outcome.timing))
+    console.print(f"run folder: {output_dir}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _train(options: argparse.Namespace) -> None:
+    from bbrgym.train_command import outcome, train_from  # brings what no other command needs
+
+    output_dir, summary = train_from(options.overrides)
+    console = _console()
+    console.print(outcome(summary), markup=False, highlight=False, soft_wrap=True)
     console.print(f"run folder: {output_dir}", markup=False, highlight=False, soft_wrap=True)
 
 

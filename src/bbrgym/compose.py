@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Composes a command's configuration from conf/ and the overrides of its command line (Hydra's grammar).
 
-Beside Hydra's own: ``scenario=`` takes a file too, and fields under ``scenario.`` and ``tunables.`` need no ``+``
-where the file does not have them, since a scenario's own checks know all fields.
+Beside Hydra's own: ``scenario=`` takes a file too, and fields under ``scenario.``, ``tunables.``, ``env.`` and
+``agent.`` need no ``+`` where the file does not have them, since their own checks know all fields.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from omegaconf.errors import OmegaConfBaseException
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario_files import is_scenario_file, read_scenario
 
-_OPEN = ("scenario.", "tunables.")  # what lies under these is checked later, by models that know all fields
+_OPEN = ("scenario", "tunables", "env", "reward", "agent")  # what lies under these is checked by who knows all fields
 _LISTS = ("world",)  # groups of which several may be chosen
 _FILE_CONFIG = "file-of-the-command-line"
 
@@ -39,10 +39,13 @@ def compose_config(name: str, overrides: Sequence[str]) -> dict[str, Any]:
     conf = Path(str(resources.files("bbrgym") / "conf"))
     primary = OmegaConf.load(conf / f"{name}.yaml")
     groups = _groups(primary)
-    prepared = [_prepare(override, conf, groups) for override in overrides]
+    nested = {key for key, value in primary.items() if isinstance(value, DictConfig)}
+    is_open = tuple(f"{key}." for key in _OPEN if key in groups or key in nested)
+    prepared = [_prepare(override, conf, groups, is_open) for override in overrides]
     known = _keys(primary, prepared, conf)
     for override in prepared:
-        _refuse_unknown(override, known)
+        if not override.key_or_group.startswith(is_open):
+            _refuse_unknown(override, known)
     try:
         with initialize_config_dir(str(conf), version_base="1.3"):
             config = compose(name, overrides=[override.input_line or "" for override in prepared])
@@ -59,10 +62,10 @@ def _groups(primary: Any) -> dict[str, Any]:
     return {str(group): choice for entry in entries for group, choice in entry.items()}
 
 
-def _prepare(text: str, conf: Path, groups: Mapping[str, Any]) -> Override:
+def _prepare(text: str, conf: Path, groups: Mapping[str, Any], is_open: tuple[str, ...]) -> Override:
     override = _parse(text)
     key = override.key_or_group
-    if override.type is OverrideType.CHANGE and key.startswith(_OPEN):
+    if override.type is OverrideType.CHANGE and key.startswith(is_open):
         return _parse(f"++{text}")
     if override.type is OverrideType.CHANGE and key in groups:
         return _parse(_group_override(key, override.value(), conf))
@@ -97,6 +100,7 @@ def _group_override(group: str, choice: Any, conf: Path) -> str:
 def _keys(primary: Any, overrides: Sequence[Override], conf: Path) -> list[str]:
     """Keys that a configuration has: its own and those of the groups' options that are chosen."""
     keys = [str(key) for key in primary if key != "defaults"]
+    keys += [f"{key}.{field!s}" for key in keys if isinstance(primary[key], DictConfig) for field in primary[key]]
     chosen = {override.key_or_group: override.value() for override in overrides}
     for group, default in _groups(primary).items():
         keys.append(group)
@@ -116,7 +120,7 @@ def _keys_of_option(group: str, option: str, conf: Path) -> list[str]:
 
 def _refuse_unknown(override: Override, known: list[str]) -> None:
     key = override.key_or_group
-    if not key.startswith(_OPEN) and key not in known:
+    if key not in known:
         options = [name for name in known if not name.startswith("scenario.")]
         raise ConfigError(f"{key}: is no option; {nearest(key, options)}")
 

@@ -36,3 +36,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     hint = f"did you mean {close[0]}? " if close else ""
     return f"{hint}allowed are {', '.join(names)}"
+
+
+class TrainingError(RuntimeError):
+    """A training cannot go on: something in it became NaN or infinite."""

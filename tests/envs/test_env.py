@@ -62,6 +62,7 @@ def as_bytes(seen):
         {"variant": "bbr-pg", "tunables": ["pg_trand_high_us"], "features": ["rtt_mean", "lost"]},
         {"variant": "bbr-mix", "action_kind": "relative", "max_change": 0.05},
         {"levels": 5, "reward": "goodput"},
+        {"critic": True, "stack": 2, "view": "pooled"},
         {"tunables": ["bbq_beta", "bbq_alpha_us"], "levels": 5, "flat": True},
         {"render_mode": "rgb_array", "isolation": "none"},
         {"scenario": Crowds(), "world": "twin"},

@@ -67,7 +67,15 @@ def assert_same_info(seen, expected):
             assert seen[name] == value
 
 
-@pytest.mark.parametrize("options", [{}, {"stack": 3, "reward_scope": "own", "variant": "bbr-mix"}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"stack": 3, "reward_scope": "own", "variant": "bbr-mix", "action_kind": "relative"},
+        {"tunables": ["bbq_beta", "bbq_latch"], "levels": 3, "flat": True, "max_change": 0.5},
+    ],
+    ids=str,
+)
 def test_its_rows_are_the_agents_of_worlds_run_one_by_one(make, options):
     scenarios = [coming_and_going(), Crowds(), crowd(3, 0.6), drawn, "steady"]
     envs = make(5, scenario=scenarios, **options)
@@ -79,7 +87,7 @@ def test_its_rows_are_the_agents_of_worlds_run_one_by_one(make, options):
     ]
     assert envs.observation_space == worlds[0].env.observation_space(agents[0])
     assert envs.action_space == worlds[0].env.action_space(agents[0])
-    rng = np.random.default_rng(1)
+    envs.action_space.seed(1)
     envs.seed(7)
     observations = envs.reset()
     ends = 0
@@ -88,7 +96,7 @@ def test_its_rows_are_the_agents_of_worlds_run_one_by_one(make, options):
         assert not observations[~acts].any()
         for row in np.flatnonzero(acts):
             assert observations[row].tobytes() == worlds[envs.world_of_row[row]].seen[agents[row]].tobytes()
-        actions = rng.uniform(-1, 1, (envs.num_envs, *envs.action_space.shape)).astype(np.float32)
+        actions = np.stack([envs.action_space.sample() for _ in agents])
         observations, rewards, done, infos = envs.step(actions)
         assert envs.row_is_active.tolist() == acts.tolist()
         assert not rewards[~acts].any()

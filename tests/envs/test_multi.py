@@ -6,6 +6,8 @@ import warnings
 import gymnasium
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from vectors import Crowds, coming_and_going, crowd, scenario
 
 import bbrgym
@@ -103,6 +105,28 @@ def test_an_agent_acts_where_its_flow_runs(make, control_interval_s, world):
         begin_s = info["now_s"] - control_interval_s
         inside = {f for f, (start, stop) in runs.items() if start < info["now_s"] - 1e-9 and stop > begin_s + 1e-9}
         assert set(acted) == inside
+
+
+TIMES = st.tuples(st.integers(0, 59), st.integers(1, 40))
+
+
+@given(st.lists(TIMES, min_size=1, max_size=5), st.sampled_from([0.05, 0.1, 0.07]))
+@settings(max_examples=50)
+def test_whenever_flows_run_their_agents_act_and_no_others(times, control_interval_s):
+    flows = [
+        {"name": f"flow-{i}", "rtt_ms": 20.0, "start_s": start / 100, "stop_s": (start + length) / 100}
+        for i, (start, length) in enumerate(times)
+    ]
+    link = {"rate_mbps": 8.0, "queue": {"size_bdp": 1.0}}
+    network = {"name": "any", "duration_s": 0.6, "link": link, "flows": flows}
+    env = parallel_env(world="twin", scenario=network, control_interval_s=control_interval_s)
+    have_acted = set()
+    for acted, *_, infos in play(env):
+        is_active = infos[acted[0]]["flow_stats"][:, env.flow_fields.index("active")] > 0
+        assert acted == [agent for agent, is_it in zip(env.possible_agents, is_active, strict=True) if is_it]
+        have_acted |= set(acted)
+    assert have_acted == set(env.possible_agents)
+    env.close()
 
 
 def test_agents_join_and_leave(make):
@@ -295,7 +319,22 @@ def test_a_picture_shows_each_flows_setting(make):
     assert make().render() is None
 
 
+def test_the_state_is_what_a_critic_sees(make):
+    env = make(scenario=scenario())
+    one = gymnasium.make("bbrgym/Tune-v0", world="twin", scenario=scenario(), critic=True)
+    seen, _ = one.reset(seed=1)
+    env.reset(seed=1)
+    for _ in range(4):
+        assert env.state_space == one.observation_space["critic"]
+        assert env.state().tobytes() == seen["critic"].tobytes()
+        seen, *_ = one.step(one.unwrapped.default_action)
+        env.step(dict.fromkeys(env.agents, env.default_action))
+    one.close()
+
+
 def test_wrong_arguments(make):
+    with pytest.raises(bbrgym.ConfigError, match=r"critic: True, allowed is False: .* TuneMultiEnv.state\(\) has it"):
+        make(critic=True)
     with pytest.raises(bbrgym.ConfigError, match="reward_scope: 'mine', allowed are team and own"):
         make(reward_scope="mine")
     with pytest.raises(bbrgym.ConfigError, match="view: 'pooled', allowed is 'each': an agent sees its own flow"):

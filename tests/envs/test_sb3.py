@@ -101,6 +101,33 @@ def test_a_seed_repeats_everything(make):
     assert play(4) != first
 
 
+def test_a_critic_s_observations_are_those_of_single_environments(make):
+    ours = make(2, critic=True, stack=2)
+    theirs = DummyVecEnv(
+        [lambda: gymnasium.make("bbrgym/Tune-v0", scenario=scenario(0.5), world="twin", stack=2, critic=True)] * 2
+    )
+    assert ours.observation_space == theirs.observation_space
+    for envs in (ours, theirs):
+        envs.seed(3)
+    seen, expected = ours.reset(), theirs.reset()
+    for _ in range(12):
+        for name in ("actor", "critic"):
+            assert (seen[name].tobytes(), seen[name].shape) == (expected[name].tobytes(), expected[name].shape)
+        actions = np.random.default_rng(1).uniform(-1, 1, (2, *ours.action_space.shape)).astype(np.float32)
+        seen, _, done, infos = ours.step(actions)
+        expected, *_, others = theirs.step(actions)
+        for info, other in zip(infos, others, strict=True):
+            if done.any():
+                last, same = info["terminal_observation"], other["terminal_observation"]
+                assert {name: last[name].tobytes() for name in last} == {name: same[name].tobytes() for name in same}
+    theirs.close()
+
+
+def test_ppo_takes_a_critic_s_observations(make):
+    model = PPO("MultiInputPolicy", make(2, critic=True), n_steps=8, batch_size=16, n_epochs=1, seed=1)
+    model.learn(16)
+
+
 def test_dqn_takes_flat_actions(make):
     envs = make(2, tunables=["bbq_beta", "bbq_latch"], action_kind="relative", levels=3, flat=True)
     model = DQN("MlpPolicy", envs, learning_starts=8, train_freq=4, seed=1, policy_kwargs={"net_arch": [8]})

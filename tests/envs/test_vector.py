@@ -10,6 +10,7 @@ from gymnasium.wrappers.vector import NormalizeObservation, RecordEpisodeStatist
 from vectors import Crowds, crowd, drawn, scenario
 
 import bbrgym
+from bbrgym.envs.features import seen_at
 
 MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]
 
@@ -83,11 +84,16 @@ def assert_same_info(seen, expected):
             assert seen[name] == value
 
 
+def bytes_of(seen):
+    """Of an observation, or of the actor's and the critic's."""
+    return {name: each.tobytes() for name, each in seen.items()} if isinstance(seen, dict) else seen.tobytes()
+
+
 def assert_equal_to_one_by_one(envs, singles, steps, seed=5):
     """Steps both and compares every bit."""
     observations, infos = envs.reset(seed=seed)
     for i, (observation, info) in enumerate(singles.reset(seed)):
-        assert observations[i].tobytes() == observation.tobytes()
+        assert bytes_of(seen_at(observations, i)) == bytes_of(observation)
         assert_same_info(info_at(infos, i), info)
     envs.action_space.seed(seed)
     runs = 0
@@ -97,12 +103,12 @@ def assert_equal_to_one_by_one(envs, singles, steps, seed=5):
         assert not terminated.any()
         assert envs.observation_space.contains(observations)
         for i, (observation, reward, has_ended, info, final, final_info) in enumerate(singles.step(actions)):
-            assert observations[i].tobytes() == observation.tobytes()
+            assert bytes_of(seen_at(observations, i)) == bytes_of(observation)
             assert (rewards[i], truncated[i]) == (reward, has_ended)
             seen = info_at(infos, i)
             assert (final is None) == ("final_obs" not in seen)
             if final is not None:
-                assert seen.pop("final_obs").tobytes() == final.tobytes()
+                assert bytes_of(seen.pop("final_obs")) == bytes_of(final)
                 assert_same_info(seen.pop("final_info"), final_info)
             assert_same_info(seen, info)
             runs += has_ended
@@ -117,6 +123,7 @@ def assert_equal_to_one_by_one(envs, singles, steps, seed=5):
         {"variant": "bbr-mix", "stack": 3},
         {"variant": "bbr-pg", "reward": {"fairness": 1.0, "loss": 0.3}},
         {"action_kind": "relative", "reward": "alpha_fair"},
+        {"critic": True, "stack": 2},
         {"variant": "bbr-mix", "max_change": 0.2, "levels": 4},
         {
             "tunables": ["bbq_beta", "bbq_latch"],
@@ -137,10 +144,10 @@ def test_a_vector_step_is_that_of_each_bit_for_bit(make, mode, options):
     singles.close()
 
 
-@pytest.mark.parametrize("world", ["twin", "ns3"])
+@pytest.mark.parametrize(("world", "critic"), [("twin", False), ("twin", True), ("ns3", False)])
 @pytest.mark.parametrize("mode", MODES)
-def test_it_is_gymnasiums_own_vector_of_single_environments(make, mode, world):
-    options = {"scenario": scenario(0.5), "world": world}
+def test_it_is_gymnasiums_own_vector_of_single_environments(make, mode, world, critic):
+    options = {"scenario": scenario(0.5), "world": world, "critic": critic}
     ours = make(2, autoreset_mode=mode, **options)
     theirs = make(2, vectorization_mode="sync", vector_kwargs={"autoreset_mode": mode}, **options)
     assert type(ours).__name__ == "TuneVectorEnv"

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The table of agents that `bbrgym train` can make, each by a trainer of its own."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from bbrgym.agents.agent import Agent
+from bbrgym.errors import ConfigError, nearest
+
+if TYPE_CHECKING:
+    from bbrgym.agents.folder import TrainingFolder
+    from bbrgym.agents.run import TrainingRun
+    from bbrgym.agents.settings import Training
+
+
+class Trainer(Protocol):
+    """Makes one kind of agent."""
+
+    def train(self, run: TrainingRun) -> None:
+        """Trains from the run's last checkpoint, or from the beginning, to `run.settings.total_steps`.
+
+        Raises:
+            ConfigError: the hyperparameters cannot be.
+            TrainingError: something became NaN.
+        """
+
+    def load(self, folder: TrainingFolder, settings: Training, checkpoint: str) -> Agent:
+        """The agent of a checkpoint, ``best`` or ``last``.
+
+        Raises:
+            ConfigError: there is none.
+        """
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Where a trainer is.
+
+    Attributes:
+        module: has a function ``trainer(name) -> Trainer``.
+        extra: of the package, which the module needs.
+    """
+
+    module: str
+    extra: str
+
+
+_SB3 = Kind("bbrgym.agents.sb3", "train")
+
+KINDS: Mapping[str, Kind] = {
+    "ppo": _SB3,
+}
+"""By the name that conf/agent/*.yaml gives."""
+
+
+def trainer_of(name: str) -> Trainer:
+    """The trainer of an agent.
+
+    Raises:
+        ConfigError: there is no such agent.
+        ModuleNotFoundError: what it needs is not installed.
+    """
+    if name not in KINDS:
+        raise ConfigError(f"agent.name: is {name!r}; {nearest(name, KINDS)}")
+    kind = KINDS[name]
+    try:
+        trainer: Trainer = importlib.import_module(kind.module).trainer(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("bbrgym"):
+            raise
+        raise ModuleNotFoundError(
+            f"agent={name} needs {error.name}: pip install 'bbrgym[{kind.extra}]'", name=error.name
+        ) from error
+    return trainer

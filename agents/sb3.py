@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Agents of Stable-Baselines3 and sb3-contrib, by a table of algorithms; need the extra `train`.
+
+The hyperparameters in conf/agent/*.yaml are the algorithm's own arguments, by its own names, and some of ours:
+
+    hidden              widths of the networks' layers
+    activation          tanh, relu, elu or silu
+    learning_rate_end   the learning rate falls linearly to this; without, it stays
+    start_at_default    training starts with the variant's own setting as the mean action
+    initial_std         standard deviation of the first actions (where the policy learns one)
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.utils import LinearSchedule, set_random_seed
+from torch import nn
+
+from bbrgym.agents.folder import TrainingFolder
+from bbrgym.agents.run import TrainingRun
+from bbrgym.agents.settings import Training
+from bbrgym.agents.torch_files import finite_or_refuse, has_state, load_state, save_state, torch_threads
+from bbrgym.envs.batch import TuneBatch
+from bbrgym.envs.sb3 import TuneVecEnv
+from bbrgym.envs.slots import Flags
+from bbrgym.errors import ConfigError, TrainingError, nearest
+from bbrgym.validation import shown
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """Where an algorithm is, and which policy it trains.
+
+    Attributes:
+        module, name: of the class.
+        policy: as the class names it.
+        learns_std: whether its policy has a standard deviation of its own.
+    """
+
+    module: str
+    name: str
+    policy: str
+    learns_std: bool = False
+
+
+ALGORITHMS: Mapping[str, Algorithm] = {
+    "ppo": Algorithm("stable_baselines3", "PPO", "MlpPolicy", learns_std=True),
+}
+
+_ACTIVATIONS: Mapping[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU, "silu": nn.SiLU}
+_GIVEN = ("self", "policy", "env", "policy_kwargs", "tensorboard_log", "verbose", "seed", "device", "_init_setup_model")
+_OURS = ("name", "hidden", "activation", "learning_rate_end", "start_at_default", "initial_std")
+_NEVER = 2**62  # Stable-Baselines3 would forget what it measured where it logs it
+_OF_DISTRIBUTIONS = "to satisfy the constraint"  # how PyTorch's refuse NaN
+_MAY_BE_NAN = ("train/explained_variance",)  # where all returns are equal
+
+
+def trainer(name: str) -> Sb3Trainer:
+    """The trainer of an algorithm."""
+    return Sb3Trainer(name)
+
+
+class Sb3Trainer:
+    """Trains, keeps and loads agents of one algorithm."""
+
+    def __init__(self, name: str) -> None:
+        self._algorithm = ALGORITHMS[name]
+
+    def train(self, run: TrainingRun) -> None:
+        """See `Trainer`."""
+        settings = run.settings
+        with torch_threads(settings.torch_threads):
+            env = TuneVecEnv(**vars(settings.options(settings.world_name)), num_envs=settings.num_envs)
+            try:
+                self._train(run, env)
+            finally:
+                env.close()
+
+    def load(self, folder: TrainingFolder, settings: Training, checkpoint: str) -> PolicyAgent:
+        """See `Trainer`."""
+        batch = TuneBatch(1, settings.options("twin"))
+        keywords = self._policy_keywords(settings.agent)
+        policy_class = _class_of(self._algorithm).policy_aliases[self._algorithm.policy]
+        policy = policy_class(batch.observation_space, batch.control.space, lambda _: 0.0, **keywords)
+        policy.load_state_dict(load_state(folder, checkpoint)["state"]["policy"])
+        return PolicyAgent(settings.agent_name, policy)
+
+    def _train(self, run: TrainingRun, env: TuneVecEnv) -> None:
+        set_random_seed(run.settings.stream("weights", 0))
+        model = self._made(run.settings.agent, env)
+        if has_state(run.folder, "last"):
+            kept = load_state(run.folder, "last")
+            run.resume(kept["about"])
+            _restore(model, kept["state"])
+        model.set_logger(Logger(None, []))  # what it measures is taken from there by _Legs
+        legs = _Legs(run)
+        try:
+            steps = run.settings.total_steps - model.num_timesteps
+            model.learn(steps, legs, log_interval=_NEVER, reset_num_timesteps=False)
+        except ValueError as error:
+            if _OF_DISTRIBUTIONS not in str(error):
+                raise
+            raise run.broken("what the policy says", model.num_timesteps) from error
+        legs.end()
+
+    def _made(self, hyperparameters: Mapping[str, Any], env: TuneVecEnv) -> BaseAlgorithm:
+        """A new model."""
+        algorithm = _class_of(self._algorithm)
+        known = [name for name in inspect.signature(algorithm.__init__).parameters if name not in _GIVEN]
+        own = {name: _tuples(value) for name, value in hyperparameters.items() if name not in _OURS}
+        for name in own:
+            if name not in known:
+                raise ConfigError(f"agent.{name}: is no hyperparameter; {nearest(name, [*_OURS[1:], *known])}")
+        if hyperparameters.get("learning_rate_end") is not None and "learning_rate" in own:
+            rate, end = own["learning_rate"], hyperparameters["learning_rate_end"]
+            own["learning_rate"] = LinearSchedule(_number("learning_rate", rate), _number("learning_rate_end", end), 1)
+        keywords = self._policy_keywords(hyperparameters)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", UserWarning)  # what it would only grumble about cannot be
+                model = algorithm(self._algorithm.policy, env, policy_kwargs=keywords, device="cpu", **own)
+        except (TypeError, ValueError, AssertionError, UserWarning) as error:
+            reason = " ".join(str(error).split())
+            raise ConfigError(f"agent: {hyperparameters['name']} cannot be made: {reason}") from error
+        if hyperparameters.get("start_at_default", False):
+            _start_at(model, env.get_attr("default_action", [0])[0])
+        return model
+
+    def _policy_keywords(self, hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
+        activation = hyperparameters.get("activation", "tanh")
+        if activation not in _ACTIVATIONS:
+            raise ConfigError(f"agent.activation: is {shown(activation)}; {nearest(str(activation), _ACTIVATIONS)}")
+        hidden = hyperparameters.get("hidden", [64, 64])
+        if not isinstance(hidden, list | tuple) or not all(isinstance(width, int) and width > 0 for width in hidden):
+            raise ConfigError(f"agent.hidden: is {shown(hidden)}, expected a list of whole numbers above 0")
+        keywords = {"net_arch": list(hidden), "activation_fn": _ACTIVATIONS[activation]}
+        if "initial_std" in hyperparameters:
+            std = _number("initial_std", hyperparameters["initial_std"])
+            if not self._algorithm.learns_std or std <= 0.0:
+                raise ConfigError(f"agent.initial_std: is {std}, expected a number above 0, of ppo or recurrent_ppo")
+            keywords["log_std_init"] = math.log(std)
+        return keywords
+
+
+class PolicyAgent:
+    """A policy of Stable-Baselines3 as an agent."""
+
+    def __init__(self, name: str, policy: BasePolicy) -> None:
+        self.name = name
+        self.policy = policy
+
+    def tuner(self, num_envs: int) -> PolicyTuner:  # noqa: ARG002 - for any number
+        """A fresh one."""
+        return PolicyTuner(self.policy)
+
+
+class PolicyTuner:
+    """Takes the most likely action; remembers what a recurrent policy remembers."""
+
+    def __init__(self, policy: BasePolicy) -> None:
+        self._policy = policy
+        self._memory: tuple[NDArray[Any], ...] | None = None
+
+    def act(self, observations: Any, begun: Flags) -> NDArray[Any]:
+        """See `Tuner`."""
+        actions, self._memory = self._policy.predict(observations, self._memory, begun, deterministic=True)
+        return actions
+
+
+class _Legs(BaseCallback):
+    """Cuts a training into legs; takes what the algorithm measures; stops at NaN."""
+
+    def __init__(self, run: TrainingRun) -> None:
+        super().__init__()
+        self._run = run
+
+    def _on_rollout_start(self) -> None:
+        step = self.model.num_timesteps
+        self._refuse_nan()
+        if self._run.leg_is_over(step):
+            self._checkpoint()
+            _restart(self.model, self._run, step)
+        elif self._run.row_is_due(step):
+            self._record()
+
+    def _on_step(self) -> bool:
+        now = self.locals
+        self._run.stepped(self.model.num_timesteps, now["new_obs"], now["rewards"], now["dones"])
+        return True
+
+    def end(self) -> None:
+        """The last checkpoint."""
+        self._refuse_nan()
+        self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        finite_or_refuse(self.model.policy, self._run, self.model.num_timesteps)
+        self._record()
+        agent = PolicyAgent(self._run.settings.agent_name, self.model.policy)
+
+        def save(name: str, about: Mapping[str, Any]) -> None:
+            state = {"policy": self.model.policy.state_dict()} if name == "best" else _state(self.model)
+            save_state(self._run.folder, name, {"about": dict(about), "state": state})
+
+        self._run.checkpoint(self.model.num_timesteps, agent, save)
+
+    def _record(self) -> None:
+        """What the algorithm has measured since the last time."""
+        self._run.record(self.model.num_timesteps, self._measured())
+        for measured in (self.logger.name_to_value, self.logger.name_to_count, self.logger.name_to_excluded):
+            measured.clear()
+
+    def _refuse_nan(self) -> None:
+        for name, value in self._measured().items():
+            if not math.isfinite(value):
+                raise self._run.broken(name, self.model.num_timesteps)
+
+    def _measured(self) -> dict[str, float]:
+        values: Mapping[str, Any] = self.logger.name_to_value
+        measured = {name: float(value) for name, value in values.items()}
+        return {name: value for name, value in measured.items() if name not in _MAY_BE_NAN or math.isfinite(value)}
+
+
+def _class_of(algorithm: Algorithm) -> type[BaseAlgorithm]:
+    found: type[BaseAlgorithm] = getattr(importlib.import_module(algorithm.module), algorithm.name)
+    return found
+
+
+# ---- legs and checkpoints -----------------------------------------------------------------------------
+
+
+def _restart(model: BaseAlgorithm, run: TrainingRun, step: int) -> None:
+    """Begins a leg: all streams of randomness and all environments start anew."""
+    streams = run.next_leg(step)
+    set_random_seed(streams.torch)
+    model.action_space.seed(streams.torch)
+    env = model.get_env()
+    if env is None:
+        raise TrainingError("the model has lost its environments")
+    env.seed(streams.envs)
+    model._last_obs = env.reset()  # type: ignore[assignment]
+    model._last_episode_starts = np.ones(env.num_envs, np.bool_)
+    if model.use_sde:
+        cast(Any, model.policy).reset_noise(env.num_envs)
+
+
+_COUNTERS = ("num_timesteps", "_n_updates", "_n_calls")
+_BUFFER = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
+
+
+def _state(model: BaseAlgorithm) -> dict[str, Any]:
+    """All that the next leg depends on, as tensors and plain numbers."""
+    parts, tensors = model._get_torch_save_params()
+    return {
+        **{name: _attribute(model, name).state_dict() for name in parts},
+        "tensors": {name: _attribute(model, name).detach() for name in tensors},
+        "counters": {name: getattr(model, name) for name in _COUNTERS if hasattr(model, name)},
+    }
+
+
+def _restore(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
+    parts, tensors = model._get_torch_save_params()
+    for name in parts:
+        _attribute(model, name).load_state_dict(state[name])
+    for name in tensors:
+        _attribute(model, name).data.copy_(state["tensors"][name])
+    for name, count in state["counters"].items():
+        setattr(model, name, count)
+
+
+def _attribute(model: BaseAlgorithm, path: str) -> Any:
+    found: Any = model
+    for name in path.split("."):
+        found = getattr(found, name)
+    return found
+
+
+# ---- hyperparameters ----------------------------------------------------------------------------------
+
+
+def _start_at(model: BaseAlgorithm, default: NDArray[Any]) -> None:
+    """Makes the default action the mean of the first actions."""
+    if isinstance(model, OnPolicyAlgorithm) and isinstance(model.action_space, spaces.Box):
+        with torch.no_grad():
+            cast(nn.Linear, model.policy.action_net).bias.copy_(torch.as_tensor(default))
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ConfigError(f"agent.{name}: is {shown(value)}, expected a number")
+    return float(value)

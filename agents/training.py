@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Trains an agent to set a variant's tunables while flows run, and leaves it in a run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bbrgym.agents.folder import TrainingFolder
+from bbrgym.agents.kinds import trainer_of
+from bbrgym.agents.run import Progress, TrainingRun
+from bbrgym.agents.settings import Training, parse_training
+from bbrgym.errors import ConfigError
+
+__all__ = ["Progress", "resume_training", "train"]
+
+
+def train(
+    *,
+    output_dir: str | Path,
+    resume: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+    **settings: Any,
+) -> dict[str, Any]:
+    """Trains an agent.
+
+    Args:
+        output_dir: run folder to write.
+        resume: go on with the training that ``output_dir`` holds, if it does, from its last checkpoint.
+        on_progress: called now and then, in the caller's thread.
+        **settings: the fields of :class:`bbrgym.agents.settings.Training`. `scenario` may be anything that an
+            environment takes but a function, `world` a name; `agent`, `env` and `logger` names of files in conf/, or
+            mappings with what differs from them.
+
+    Returns:
+        What summary.json says.
+
+    Raises:
+        ScenarioError, ConfigError: what was asked for is wrong.
+        TrainingError: something became NaN; the run folder keeps the checkpoints before.
+        WorldError: a simulation broke; the same.
+    """
+    asked = parse_training(settings)
+    folder = TrainingFolder(Path(output_dir))
+    folder.open(resume=resume)
+    try:
+        if folder.has_config():
+            _refuse_another(asked, parse_training(folder.read_config()), folder)
+        folder.write_config(asked.plain())
+        run = TrainingRun(asked, folder, on_progress)
+        try:
+            trainer_of(asked.agent_name).train(run)
+        finally:
+            run.close()
+    finally:
+        folder.close()
+    return folder.read_summary()
+
+
+def resume_training(run_dir: str | Path, *, on_progress: Callable[[Progress], None] | None = None) -> dict[str, Any]:
+    """Goes on with an interrupted training as it was asked for; see `train`."""
+    config = TrainingFolder(Path(run_dir)).read_config()
+    return train(output_dir=run_dir, resume=True, on_progress=on_progress, **config)
+
+
+def _refuse_another(asked: Training, stored: Training, folder: TrainingFolder) -> None:
+    difference = asked.difference(stored)
+    if difference is not None:
+        raise ConfigError(
+            f"output_dir: {str(folder.path)!r} holds another training, {difference}; expected a new folder, or "
+            f"resume={folder.path} without other options"
+        )

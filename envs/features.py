@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Features: measured fields, each brought to [0, 1].
+
+A field x, divided by another one where the feature says so, is clipped to its range and mapped to [0, 1]:
+
+    linear   (x - low) / (high - low)
+    log      log(x / low) / log(high / low)
+    within   1 where low <= x <= high, else 0
+
+What is not known yet (a divisor of 0, or 0 under log) gives 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bbrgym.envs.sums import add_rows
+from bbrgym.errors import ConfigError
+from bbrgym.worlds import Table
+
+Observation = NDArray[np.float32]
+View: TypeAlias = Literal["each", "pooled"]
+
+Seen: TypeAlias = Observation | dict[str, Observation]
+"""An observation, or those of the actor and of the critic by these names."""
+
+
+def seen_at(seen: Seen, index: int) -> Seen:
+    """What one of many environments sees."""
+    return {name: each[index] for name, each in seen.items()} if isinstance(seen, dict) else seen[index]
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One number of an observation.
+
+    Attributes:
+        name: unique.
+        field: of the world's measurements.
+        unit: before normalisation.
+        scale: normaliser, see above.
+        low: what gives 0 (`within`: the first value that gives 1), in the unit.
+        high: what gives 1 (`within`: the last value that gives 1).
+        per: the field to divide by, if any.
+        meaning: one line.
+    """
+
+    name: str
+    field: str
+    unit: str
+    scale: Literal["linear", "log", "within"]
+    low: float
+    high: float
+    per: str | None
+    meaning: str
+
+
+class Normaliser:
+    """From measurements to features, of many at once as of each alone, bit for bit.
+
+    Args:
+        features: in the order wanted.
+    """
+
+    def __init__(self, features: Sequence[Feature]) -> None:
+        self.features = tuple(features)
+        self._fields: Sequence[str] = ()
+        self._sort()
+
+    def numbers(self, fields: Sequence[str], table: Table) -> Observation:
+        """Each feature: [features, columns].
+
+        Args:
+            fields: names of the measurements.
+            table: measurements, [fields, columns].
+        """
+        if fields is not self._fields:
+            self._find(fields)
+        x, divisor = table.take(self._rows, axis=0), table.take(self._divisors, axis=0)
+        x[self._divided] /= np.where(divisor > 0.0, divisor, np.inf)
+        part = np.empty(x.shape, np.float32)
+        log, linear, within = x[self._log], x[self._linear], x[self._within]
+        log /= self._low[self._log]
+        np.log(np.maximum(log, 1.0, out=log), out=log)
+        log *= self._per_log
+        np.minimum(log, 1.0, out=part[self._log], casting="same_kind")
+        linear -= self._low[self._linear]
+        linear *= self._per_linear
+        np.minimum(np.maximum(linear, 0.0, out=linear), 1.0, out=part[self._linear], casting="same_kind")
+        part[self._within] = (self._low[self._within] <= within) & (within <= self._high[self._within])
+        numbers: Observation = part.take(self._as_asked, axis=0)
+        return numbers
+
+    def _find(self, fields: Sequence[str]) -> None:
+        self._fields = fields
+        self._rows = np.array([fields.index(feature.field) for feature in self._sorted], np.intp)
+        divisors = [fields.index(feature.per) for feature in self._sorted if feature.per is not None]
+        self._divisors = np.array(divisors, np.intp)
+
+    def _sort(self) -> None:
+        """Puts together what is computed alike: log, log of ratios, linear ratios, linear, within."""
+        kinds = [("log", False), ("log", True), ("linear", True), ("linear", False), ("within", False)]
+        of_kind = [
+            [feature for feature in self.features if (feature.scale, feature.per is not None) == kind] for kind in kinds
+        ]
+        self._sorted = [feature for features in of_kind for feature in features]
+        self._as_asked = np.array([self._sorted.index(feature) for feature in self.features], np.intp)
+        ends = np.cumsum([len(features) for features in of_kind]).tolist()
+        self._log, self._divided = slice(0, ends[1]), slice(ends[0], ends[2])
+        self._linear, self._within = slice(ends[1], ends[3]), slice(ends[3], ends[4])
+        self._low = np.array([[feature.low] for feature in self._sorted]).reshape(-1, 1)
+        self._high = np.array([[feature.high] for feature in self._sorted]).reshape(-1, 1)
+        self._per_log = 1.0 / np.log(self._high[self._log] / self._low[self._log])
+        self._per_linear = 1.0 / (self._high[self._linear] - self._low[self._linear])
+
+
+class FlowsView:
+    """Features of the learner flows of N environments, side by side or pooled.
+
+    ::
+
+        each:      flow 0's features, flow 1's features, ...; those of an absent flow are 0
+        pooled:    means, smallest, largest of each feature over the active learner flows (0 without one),
+                   the part of the slots that they are
+
+    What is pooled depends neither on the flows' order nor, but for the last number, on how many the space was made for.
+
+    Args:
+        features: of each flow.
+        flows: number of slots for learner flows.
+        view: `each` or `pooled`.
+
+    Attributes:
+        width: how many numbers there are.
+    """
+
+    def __init__(self, features: Sequence[Feature], flows: int, view: View = "each") -> None:
+        if view not in get_args(View):
+            raise ConfigError(f"view: {view!r}, allowed are {' and '.join(get_args(View))}")
+        self._normaliser = Normaliser(features)
+        self._features = len(features)
+        self._flows = flows
+        self._is_pooled = view == "pooled"
+        self.width = 3 * self._features + 1 if self._is_pooled else flows * self._features
+
+    def write(
+        self, view: Observation, fields: Sequence[str], flows: Table, is_there: NDArray[np.bool_] | None = None
+    ) -> None:
+        """Writes the numbers.
+
+        Args:
+            view: where to, [N, width].
+            fields: names of the measurements.
+            flows: measurements, [fields, flows * N]: those of all first learner flows, of all second ones, and so on;
+                0 of absent ones.
+            is_there: which flows are not absent, [flows, N]; none is without.
+        """
+        n = len(view)
+        by_flow = self._normaliser.numbers(fields, flows).reshape(self._features, self._flows, n)
+        if self._is_pooled:
+            is_active = flows[fields.index("active")].reshape(self._flows, n) > 0.0
+            view[:] = _pooled(by_flow, is_active).T
+            return
+        if is_there is not None:
+            by_flow *= is_there
+        view.reshape(n, self._flows, self._features)[:] = by_flow.transpose(2, 1, 0)
+
+
+def _pooled(by_flow: Observation, is_active: NDArray[np.bool_]) -> Table:
+    """Mean, smallest and largest of each feature over active flows, 0 without one; the part of flows that are active.
+
+    Args:
+        by_flow: [features, flows, N], each from 0 to 1.
+        is_active: [flows, N].
+    """
+    count = add_rows(is_active)
+    is_any = count > 0.0
+    mean = add_rows((by_flow * is_active).transpose(1, 0, 2)) / np.maximum(count, 1.0)
+    smallest = np.where(is_active, by_flow, 1.0).min(axis=1) * is_any
+    largest = np.where(is_active, by_flow, 0.0).max(axis=1)
+    return np.concatenate([mean, smallest, largest, count[None] / len(is_active)])

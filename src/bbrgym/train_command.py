@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``bbrgym train``: an agent's training as seen in a terminal."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as ProgressBar
+
+from bbrgym.agents.training import Progress, resume_training, train
+from bbrgym.compose import compose_config
+from bbrgym.errors import ConfigError
+
+
+def train_from(overrides: Sequence[str]) -> tuple[Path, dict[str, Any]]:
+    """Trains as a command line says.
+
+    Returns:
+        The run folder, and what its summary.json says.
+
+    Raises:
+        As `train`; KeyboardInterrupt when the process is asked to end, too.
+    """
+    config = compose_config("train", overrides)
+    resume, given_dir = config.pop("resume"), config.pop("output_dir")
+    with _bar() as show, _sigterm_interrupts():
+        if isinstance(resume, str):
+            if len(overrides) > 1:
+                raise ConfigError(f"resume: is {resume!r}, a run folder with its own options; expected no other option")
+            return Path(resume), resume_training(resume, on_progress=show)
+        if not isinstance(resume, bool):
+            raise ConfigError(f"resume: is {resume!r}, expected true, false or a run folder")
+        if resume and given_dir is None:
+            raise ConfigError("resume: is true without output_dir, expected both, or resume=RUN_DIR")
+        output_dir = _new_dir(config) if given_dir is None else Path(str(given_dir))
+        return output_dir, train(output_dir=output_dir, resume=resume, on_progress=show, **config)
+
+
+def outcome(summary: Mapping[str, Any]) -> str:
+    """A line on what a training came to."""
+    return (
+        f"{summary['agent']} {summary['variant']} on {summary['scenario']}, {summary['step']} steps: validation score "
+        f"{summary['score']:.3f}, best {summary['best_score']:.3f} after {summary['best_step']} steps; "
+        f"{summary['wall_s']:.0f} s, {summary['steps_per_s']:.0f} steps/s"
+    )
+
+
+def _new_dir(config: dict[str, Any]) -> Path:
+    now = datetime.datetime.now().astimezone()
+    name = f"{config['agent'].get('name')}-{config['variant']}-{config['scenario'].get('name')}-{now:%Y%m%d-%H%M%S}"
+    return Path("runs") / name
+
+
+@contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    """SIGTERM does what Ctrl-C does, so that everything is closed in order; only the main thread can say so."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _bar() -> Iterator[Any]:
+    """A progress bar's function for `on_progress`; it appears with the first call."""
+    bar = ProgressBar(
+        TextColumn("{task.completed:.0f}/{task.total:.0f} steps"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[now]}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )
+    task = bar.add_task("", now="")
+
+    def show(progress: Progress) -> None:
+        shown = {
+            "steps/s": f"{progress.steps_per_s:.0f}",
+            "reward": f"{progress.reward:.3f}",
+            "score": f"{progress.score:.3f}",
+            "best": f"{progress.best_score:.3f}",
+        }
+        now = "  ".join(f"{name} {value}" for name, value in shown.items() if value != str(math.nan))
+        bar.update(task, total=progress.total_steps, completed=progress.step, now=now)
+        bar.start()
+
+    try:
+        yield show
+    finally:
+        if bar.live.is_started:
+            bar.stop()
