@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from bbrgym.agents import fixed
+from bbrgym.agents.agent import Agent, Tuner
+from bbrgym.agents.oracle import search_each
+from bbrgym.agents.trials import Trials
 from bbrgym.envs.action import Action
 from bbrgym.envs.batch import TuneBatch
 from bbrgym.envs.options import Options
@@ -19,6 +22,7 @@ from bbrgym.envs.slots import Flags
 from bbrgym.records import FIXED, label_of
 from bbrgym.scenario import Scenario
 from bbrgym.scenario_files import with_variant
+from bbrgym.tunables import VARIANTS
 from bbrgym.worlds import Isolation, Table, VectorWorld, make_vector_world
 from bbrgym.worlds.world import TUNABLE_COLUMNS
 
@@ -35,6 +39,7 @@ class Conditions:
         seed: of the run.
         isolation, timeout_s: see `bbrgym.make_world`.
         interval_s: between two measurements of a contestant that has no interval of its own.
+        check: called now and then by what takes long; raises where it is to stop.
     """
 
     scenario: Scenario
@@ -43,6 +48,7 @@ class Conditions:
     isolation: Isolation | None
     timeout_s: float
     interval_s: float
+    check: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,23 +181,42 @@ class FixedRun(Run):
         self._worlds.close()
 
 
+@dataclass(frozen=True, eq=False)
+class Oracle(Contestant):
+    """The best fixed setting for each run alone, which a search on that very run in the twin finds.
+
+    Attributes:
+        budget: settings that are tried on each run.
+        delta: weight of the RTT in the score.
+        first: settings that are tried before any others, by tunable.
+    """
+
+    budget: int
+    delta: float
+    first: Sequence[Mapping[str, float]] = ()
+
+    kind = "oracle"
+
+    def prepared(self, scenario: Scenario) -> Scenario:
+        return with_variant(scenario, self.variant)
+
+    def start(self, conditions: Conditions) -> Run:
+        setting = self.setting(conditions.scenario, conditions.seed, conditions.check)
+        return FixedRun(conditions, with_variant(conditions.scenario, self.variant, setting))
+
+    def setting(self, scenario: Scenario, seed: int, check: Callable[[], None]) -> dict[str, float]:
+        """What the search finds."""
+        preset = VARIANTS[self.variant].preset
+        with Trials([scenario], [seed], self.variant, threads=1, delta=self.delta) as trials:
+            also = [trials.action.from_values({**preset, **one}) for one in self.first]
+            best = search_each(trials, [seed], self.budget, also=also, on_tried=lambda _: check())
+            return trials.action.to_values(best.actions[0])
+
+    def identity(self) -> str:
+        return f"{self.budget} {self.delta} {[sorted(setting.items()) for setting in self.first]}"
+
+
 # ---- tuners -------------------------------------------------------------------------------------------
-
-
-class Tuner(Protocol):
-    """Sets the tunables of environments side by side."""
-
-    def act(self, observations: Any, begun: Flags) -> Action:
-        """The actions [N, tunables] of observations [N, ...]; ``begun`` [N] marks the runs that have just begun."""
-
-
-class Agent(Protocol):
-    """What can be put in charge of a variant's tunables."""
-
-    name: str
-
-    def tuner(self, num_envs: int) -> Tuner:
-        """A fresh one for so many environments."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,13 +268,26 @@ class Learned(Tuned):
     controller: Agent
     digest: str
 
-    kind = "learned"
+    kind: ClassVar[Kind] = "learned"
 
     def tuner(self, conditions: Conditions) -> Tuner:  # noqa: ARG002 - knows only what it observes
         return self.controller.tuner(1)
 
     def identity(self) -> str:
         return f"{self.digest} {super().identity()}"
+
+
+@dataclass(frozen=True, eq=False)
+class Found(Learned):
+    """The setting that a search found.
+
+    Attributes:
+        setting: by tunable.
+    """
+
+    setting: Mapping[str, float]
+
+    kind = "fixed"
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from bbrgym import tables
 from bbrgym.contest import find_reference
 from bbrgym.contestants import Contestant
 from bbrgym.distribution import Distribution, Split, is_distribution, load_distribution, split_seeds
-from bbrgym.enrolment import contestants_of
+from bbrgym.enrolment import ByName, contestants_of
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.outcome import Outcome
 from bbrgym.paper import write_figures
@@ -51,7 +51,8 @@ class Evaluation(Model):
         world: where the runs happen, by name; where there are several, the first is what the others are compared with.
         variants: congestion controls that take the learner flows' place with their own setting, one after the other.
         tunables: in natural units, for those of the variants that have them.
-        variant: whose tunables agents set that were not trained for one.
+        variant: whose tunables ``oracle`` and ``random`` set.
+        oracle_budget: settings that ``oracle`` tries on each run.
         seeds: each contestant runs once with each.
         draws: of a distribution, in place of seeds: how many.
         split: of which split.
@@ -69,6 +70,7 @@ class Evaluation(Model):
     variants: List[str]
     tunables: dict[str, Float] = Field(default_factory=dict)
     variant: str = "bbr-mix"
+    oracle_budget: Annotated[Whole, Field(ge=1, le=1_000_000)] = 128
     seeds: Annotated[List[Annotated[Whole, Field(ge=0, le=2**63 - 1)]], Field(min_length=1)] = (1,)
     draws: Annotated[Whole, Field(ge=1)] = 100
     split: Split = "test"
@@ -105,6 +107,10 @@ class Evaluation(Model):
                 "jobs", f"is {self.jobs}, expected 1 with world.{alone}.isolation none: one run at a time"
             )
         return self
+
+    def by_name(self) -> ByName:
+        """What agents that are known by name are made with."""
+        return ByName(self.variant, self.interval_s, self.oracle_budget, self.score_delta)
 
     def jobs_at_once(self) -> int:
         """How many runs may go on at the same time."""
@@ -188,9 +194,7 @@ def run_evaluation(
     """
     asked = parse_settings(settings)
     source = _load(scenario)
-    contestants = contestants_of(
-        agent, asked.variants, asked.tunables, variant=asked.variant, interval_s=asked.interval_s
-    )
+    contestants = contestants_of(agent, asked.variants, asked.tunables, asked.by_name())
     draws = draws_of(source, asked)
     jobs = plan(contestants, draws, asked)
     config = config_text(source, asked, agent)

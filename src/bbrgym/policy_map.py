@@ -15,10 +15,10 @@ from bbrgym.scenario import Scenario
 from bbrgym.scenario_files import parse_scenario
 from bbrgym.worlds import Table
 
-RATES_MBPS = tuple(float(f"{rate:.3g}") for rate in np.geomspace(1, 200, 8))
-RTTS_MS = tuple(float(f"{rtt:.3g}") for rtt in np.geomspace(5, 200, 8))
-DURATION_S = 20.0
-WARMUP_S = 5.0
+RATES_MBPS = tuple(float(f"{rate:.3g}") for rate in np.geomspace(1, 200, 7))
+RTTS_MS = tuple(float(f"{rtt:.3g}") for rtt in np.geomspace(5, 200, 7))
+DURATION_S = 12.0
+WARMUP_S = 4.0
 QUEUE_BDP = 2.0
 SEED = 1
 WORLD = "twin"

@@ -48,9 +48,9 @@ class Script:
         return Script(*self._actions)
 
     def act(self, observations: Any, begun: Any) -> Any:
-        assert observations.shape[0] == len(begun) == 1
-        self._at = 0 if begun[0] else min(self._at + 1, len(self._actions) - 1)
-        return self._actions[None, self._at]
+        assert len(observations) == len(begun)
+        self._at = 0 if begun.all() else min(self._at + 1, len(self._actions) - 1)
+        return np.tile(self._actions[self._at], (len(begun), 1))
 
 
 def scripted(*actions: Any, digest: str = "1", **arguments: Any) -> Learned:
@@ -130,7 +130,7 @@ def test_a_run_s_key_tells_agents_apart() -> None:
 
     def key(agent: Any, **settings: Any) -> str:
         asked = evaluation.parse_settings({"variants": [], **settings})
-        contestants = contestants_of(agent, [], {}, variant="bbr-mix", interval_s=asked.interval_s)
+        contestants = contestants_of(agent, [], {}, asked.by_name())
         return evaluation.plan(contestants, evaluation.draws_of(scenario, asked), asked)[0].key
 
     same = key(scripted(ACTION))
@@ -186,7 +186,7 @@ def test_the_config_repeats_the_evaluation(tmp_path: Path) -> None:
     ("settings", "says"),
     [
         ({"agent": "randm"}, "agent: is 'randm'; did you mean random"),
-        ({"agent": 3}, "agent: is 3; allowed are fixed, random"),
+        ({"agent": 3}, "agent: is 3; allowed are fixed, oracle, random"),
         ({"agent": {"a b": "random"}}, "agent: 'a b' is no name for one"),
         ({"agent": {"fixed": "random"}}, "agent: 'fixed' is no name for one"),
         ({"agent": "fixed"}, r"variants: is \[\], expected at least 1, or another agent than 'fixed'"),
