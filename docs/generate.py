@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes what the documentation says of the code: variants.md, scenarios.md, worlds.md and README's table.
+"""Writes what the documentation says of the code: four pages, and README's table of variants.
 
 usage: python docs/generate.py [--check]
 
@@ -16,6 +16,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
+from environments import environments_page
+from pieces import code, page, plain, table, with_block
 from pydantic import BaseModel
 
 import bbrgym
@@ -24,7 +26,6 @@ from bbrgym.tunables import Variant
 from bbrgym.worlds import world_kinds
 
 ROOT = Path(__file__).resolve().parents[1]
-NOTE = "<!-- Written by docs/generate.py from the code; `make docs` writes it anew. -->"
 MODELS: tuple[type[BaseModel], ...] = (
     scenario.Scenario,
     scenario.Link,
@@ -49,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ROOT / "docs" / "variants.md": variants_page(),
         ROOT / "docs" / "scenarios.md": scenarios_page(),
         ROOT / "docs" / "worlds.md": worlds_page(),
+        ROOT / "docs" / "environments.md": environments_page(),
         ROOT / "README.md": with_block((ROOT / "README.md").read_text(encoding="utf-8"), "variants", readme_variants()),
     }
     stale = [path for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
@@ -265,33 +267,6 @@ def bounds(part: Any) -> dict[str, float]:
         if each is not None:
             found = bounds(each) | found
     return found
-
-
-def page(title: str, *parts: str) -> str:
-    return "\n\n".join([NOTE, f"# {title}", *(part.rstrip("\n") for part in parts)]) + "\n"
-
-
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-
-
-def with_block(text: str, name: str, block: str) -> str:
-    """The text with what stands between the marks of ``name`` replaced."""
-    begin, end = f"<!-- begin {name}, written by docs/generate.py -->", f"<!-- end {name} -->"
-    before, found, rest = text.partition(begin)
-    _, found_end, after = rest.partition(end)
-    if not found or not found_end:
-        raise SystemExit(f"README.md has no lines '{begin}' and '{end}'")
-    return f"{before}{begin}\n\n{block}\n\n{end}{after}"
-
-
-def code(text: str) -> str:
-    return f"`{text}`"
-
-
-def plain(value: float) -> str:
-    return f"{value:.10g}"
 
 
 if __name__ == "__main__":
