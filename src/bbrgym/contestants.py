@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -267,14 +268,27 @@ class Learned(Tuned):
 
     controller: Agent
     digest: str
+    _one_at_a_time: threading.Lock = field(default_factory=threading.Lock, kw_only=True)
 
     kind: ClassVar[Kind] = "learned"
 
     def tuner(self, conditions: Conditions) -> Tuner:  # noqa: ARG002 - knows only what it observes
-        return self.controller.tuner(1)
+        return _OneAtATime(self.controller.tuner(1), self._one_at_a_time)
 
     def identity(self) -> str:
         return f"{self.digest} {super().identity()}"
+
+
+class _OneAtATime:
+    """A tuner that shares a policy with those of other runs: some keep intermediate results in the policy."""
+
+    def __init__(self, tuner: Tuner, lock: threading.Lock) -> None:
+        self._tuner = tuner
+        self._lock = lock
+
+    def act(self, observations: Any, begun: Flags) -> Action:
+        with self._lock:
+            return self._tuner.act(observations, begun)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Agents beside the presets: what they do reaches the flows, and nothing but the question decides their records."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,29 @@ def test_neither_jobs_nor_isolation_nor_resumption_change_a_byte(tmp_path: Path)
         evaluate(["random", scripted(ACTION)], seeds=[3, 4], variants=["bbr"], output_dir=folder, **how)
         files.append([(folder / name).read_bytes() for name in ("summary.parquet", "timeseries.parquet")])
     assert files[0] == files[1] == files[2] == files[3]
+
+
+class Forgetful:
+    """Keeps what it computes with in itself, as policies do, and takes its time in between."""
+
+    name = "forgetful"
+
+    def tuner(self, num_envs: int) -> "Forgetful":
+        return self
+
+    def act(self, observations: Any, begun: Any) -> Any:
+        self.action = np.full((len(begun), 2), np.clip(observations.mean(), -1, 1), np.float32)
+        time.sleep(1e-4)  # others run now, if they can
+        return self.action
+
+
+def test_runs_side_by_side_do_not_disturb_each_other_s_policy() -> None:
+    def summary(jobs: int) -> pl.DataFrame:
+        arguments = {"tunables": TUNABLES, "control_interval_s": 0.05, "view": "pooled"}
+        agent = Learned("forgetful", "bbq", "forgetful bbq", arguments, Forgetful(), "1")
+        return evaluate(agent, seeds=[1, 2, 3, 4, 5, 6], jobs=jobs)
+
+    assert summary(1).equals(summary(4))
 
 
 def test_a_run_s_key_tells_agents_apart() -> None:
