@@ -54,7 +54,7 @@ class Constant:
 
 
 def load_agent(run_dir: str | Path, checkpoint: str = "best") -> tuple[Agent, dict[str, Any]]:
-    """A trained agent, and the arguments of the environment that it knows.
+    """A trained agent, and the arguments of the environment that it knows: as in training, but without a critic's part.
 
     Args:
         run_dir: what `bbrgym train` left.
@@ -70,4 +70,4 @@ def load_agent(run_dir: str | Path, checkpoint: str = "best") -> tuple[Agent, di
     folder = TrainingFolder(Path(run_dir))
     settings = parse_training(folder.read_config())
     agent = trainer_of(settings.agent_name).load(folder, settings, checkpoint)
-    return agent, settings.env_arguments()
+    return agent, settings.env_arguments() | {"critic": False}

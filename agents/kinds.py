@@ -53,6 +53,10 @@ _SB3 = Kind("bbrgym.agents.sb3", "train")
 
 KINDS: Mapping[str, Kind] = {
     "ppo": _SB3,
+    "recurrent_ppo": _SB3,
+    "sac": _SB3,
+    "tqc": _SB3,
+    "dqn": _SB3,
 }
 """By the name that conf/agent/*.yaml gives."""
 

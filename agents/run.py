@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -113,7 +113,7 @@ class TrainingRun:
         self.folder = folder
         self._on_progress = on_progress
         seeds = split_seeds("validation", settings.validation.draws)
-        options = settings.options(settings.validation.world)
+        options = replace(settings.options(settings.validation.world), critic=False)
         self._judge = Judge(options, settings.source, seeds, settings.validation.score_delta)
         self._rows: list[dict[str, Any]] = []
         self._leg = -1

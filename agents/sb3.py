@@ -7,7 +7,8 @@ The hyperparameters in conf/agent/*.yaml are the algorithm's own arguments, by i
     activation          tanh, relu, elu or silu
     learning_rate_end   the learning rate falls linearly to this; without, it stays
     start_at_default    training starts with the variant's own setting as the mean action
-    initial_std         standard deviation of the first actions (where the policy learns one)
+    initial_std         standard deviation of the first actions, of ppo and recurrent_ppo
+    lstm                width of the memories of recurrent_ppo
 """
 
 from __future__ import annotations
@@ -27,11 +28,13 @@ from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.utils import LinearSchedule, set_random_seed
 from torch import nn
 
+from bbrgym.agents.asymmetric import AsymmetricPolicy
 from bbrgym.agents.folder import TrainingFolder
 from bbrgym.agents.run import TrainingRun
 from bbrgym.agents.settings import Training
@@ -61,13 +64,18 @@ class Algorithm:
 
 ALGORITHMS: Mapping[str, Algorithm] = {
     "ppo": Algorithm("stable_baselines3", "PPO", "MlpPolicy", learns_std=True),
+    "recurrent_ppo": Algorithm("sb3_contrib", "RecurrentPPO", "MlpLstmPolicy", learns_std=True),
+    "sac": Algorithm("stable_baselines3", "SAC", "MlpPolicy"),
+    "tqc": Algorithm("sb3_contrib", "TQC", "MlpPolicy"),
+    "dqn": Algorithm("stable_baselines3", "DQN", "MlpPolicy"),
 }
 
 _ACTIVATIONS: Mapping[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU, "silu": nn.SiLU}
 _GIVEN = ("self", "policy", "env", "policy_kwargs", "tensorboard_log", "verbose", "seed", "device", "_init_setup_model")
-_OURS = ("name", "hidden", "activation", "learning_rate_end", "start_at_default", "initial_std")
+_OURS = ("name", "hidden", "activation", "learning_rate_end", "start_at_default", "initial_std", "lstm")
 _NEVER = 2**62  # Stable-Baselines3 would forget what it measured where it logs it
 _OF_DISTRIBUTIONS = "to satisfy the constraint"  # how PyTorch's refuse NaN
+_NEAR_END, _SMALL = 0.95, 0.01  # of the range of an action; of the weights that were drawn
 _MAY_BE_NAN = ("train/explained_variance",)  # where all returns are equal
 
 
@@ -96,7 +104,7 @@ class Sb3Trainer:
         """See `Trainer`."""
         batch = TuneBatch(1, settings.options("twin"))
         keywords = self._policy_keywords(settings.agent)
-        policy_class = _class_of(self._algorithm).policy_aliases[self._algorithm.policy]
+        policy_class = self._policy(batch.observation_space)
         policy = policy_class(batch.observation_space, batch.control.space, lambda _: 0.0, **keywords)
         policy.load_state_dict(load_state(folder, checkpoint)["state"]["policy"])
         return PolicyAgent(settings.agent_name, policy)
@@ -134,13 +142,20 @@ class Sb3Trainer:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", UserWarning)  # what it would only grumble about cannot be
-                model = algorithm(self._algorithm.policy, env, policy_kwargs=keywords, device="cpu", **own)
+                model = algorithm(self._policy(env.observation_space), env, policy_kwargs=keywords, device="cpu", **own)
         except (TypeError, ValueError, AssertionError, UserWarning) as error:
             reason = " ".join(str(error).split())
             raise ConfigError(f"agent: {hyperparameters['name']} cannot be made: {reason}") from error
         if hyperparameters.get("start_at_default", False):
             _start_at(model, env.get_attr("default_action", [0])[0])
         return model
+
+    def _policy(self, space: spaces.Space[Any]) -> type[BasePolicy]:
+        if not isinstance(space, spaces.Dict):
+            return _class_of(self._algorithm).policy_aliases[self._algorithm.policy]
+        if self._algorithm.name != "PPO":
+            raise ConfigError(f"env.critic: is true, expected false with {self._algorithm.name}: only ppo's critic can")
+        return AsymmetricPolicy
 
     def _policy_keywords(self, hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
         activation = hyperparameters.get("activation", "tanh")
@@ -155,11 +170,13 @@ class Sb3Trainer:
             if not self._algorithm.learns_std or std <= 0.0:
                 raise ConfigError(f"agent.initial_std: is {std}, expected a number above 0, of ppo or recurrent_ppo")
             keywords["log_std_init"] = math.log(std)
+        if "lstm" in hyperparameters:
+            keywords["lstm_hidden_size"] = hyperparameters["lstm"]
         return keywords
 
 
 class PolicyAgent:
-    """A policy of Stable-Baselines3 as an agent."""
+    """A policy of Stable-Baselines3 as an agent; it sees what senders know."""
 
     def __init__(self, name: str, policy: BasePolicy) -> None:
         self.name = name
@@ -179,6 +196,10 @@ class PolicyTuner:
 
     def act(self, observations: Any, begun: Flags) -> NDArray[Any]:
         """See `Tuner`."""
+        if isinstance(self._policy.observation_space, spaces.Dict):  # what the critic sees has no say in the action
+            width = self._policy.observation_space["critic"].shape or ()
+            nothing = np.zeros((len(observations), *width), np.float32)
+            observations = {"actor": observations, "critic": nothing}
         actions, self._memory = self._policy.predict(observations, self._memory, begun, deterministic=True)
         return actions
 
@@ -255,23 +276,30 @@ def _restart(model: BaseAlgorithm, run: TrainingRun, step: int) -> None:
         raise TrainingError("the model has lost its environments")
     env.seed(streams.envs)
     model._last_obs = env.reset()  # type: ignore[assignment]
-    model._last_episode_starts = np.ones(env.num_envs, np.bool_)
+    model._last_episode_starts = np.ones(env.num_envs, np.bool_)  # a recurrent policy forgets at these
     if model.use_sde:
         cast(Any, model.policy).reset_noise(env.num_envs)
 
 
-_COUNTERS = ("num_timesteps", "_n_updates", "_n_calls")
-_BUFFER = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
+# Beside networks and optimisers the next leg depends on these.
+_COUNTERS = ("num_timesteps", "_n_updates", "_n_calls", "exploration_rate", "_current_progress_remaining")
+_REPLAYED = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 
 
 def _state(model: BaseAlgorithm) -> dict[str, Any]:
     """All that the next leg depends on, as tensors and plain numbers."""
     parts, tensors = model._get_torch_save_params()
-    return {
+    state = {
         **{name: _attribute(model, name).state_dict() for name in parts},
         "tensors": {name: _attribute(model, name).detach() for name in tensors},
         "counters": {name: getattr(model, name) for name in _COUNTERS if hasattr(model, name)},
     }
+    if isinstance(model, OffPolicyAlgorithm) and model.replay_buffer is not None:
+        buffer = model.replay_buffer
+        used = buffer.buffer_size if buffer.full else buffer.pos
+        state["replay"] = {name: torch.from_numpy(getattr(buffer, name)[:used]) for name in _REPLAYED}
+        state["counters"] |= {"replay_buffer.pos": buffer.pos, "replay_buffer.full": buffer.full}
+    return state
 
 
 def _restore(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
@@ -280,13 +308,16 @@ def _restore(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
         _attribute(model, name).load_state_dict(state[name])
     for name in tensors:
         _attribute(model, name).data.copy_(state["tensors"][name])
-    for name, count in state["counters"].items():
-        setattr(model, name, count)
+    for path, count in state["counters"].items():
+        owner, _, name = path.rpartition(".")
+        setattr(_attribute(model, owner), name, count)
+    for name, rows in state.get("replay", {}).items():
+        _attribute(model, f"replay_buffer.{name}")[: len(rows)] = rows.numpy()
 
 
 def _attribute(model: BaseAlgorithm, path: str) -> Any:
     found: Any = model
-    for name in path.split("."):
+    for name in filter(None, path.split(".")):
         found = getattr(found, name)
     return found
 
@@ -295,10 +326,20 @@ def _attribute(model: BaseAlgorithm, path: str) -> Any:
 
 
 def _start_at(model: BaseAlgorithm, default: NDArray[Any]) -> None:
-    """Makes the default action the mean of the first actions."""
-    if isinstance(model, OnPolicyAlgorithm) and isinstance(model.action_space, spaces.Box):
-        with torch.no_grad():
-            cast(nn.Linear, model.policy.action_net).bias.copy_(torch.as_tensor(default))
+    """Makes the default action the mean of the first actions; of discrete ones, the most likely level."""
+    space, policy = cast(Any, model.action_space), cast(Any, model.policy)
+    with torch.no_grad():
+        if isinstance(model, OnPolicyAlgorithm) and isinstance(space, spaces.Box):
+            policy.action_net.bias.copy_(torch.as_tensor(default))
+        elif isinstance(model, OnPolicyAlgorithm):
+            levels = space.nvec if isinstance(space, spaces.MultiDiscrete) else [space.n]
+            firsts = np.cumsum([0, *levels[:-1]])
+            policy.action_net.bias[torch.as_tensor(firsts + default)] += torch.log(
+                torch.as_tensor(levels, dtype=torch.float32)
+            )
+        elif isinstance(space, spaces.Box):  # the mean is the tangens hyperbolicus of what the network gives
+            policy.actor.mu.bias.copy_(torch.atanh(torch.as_tensor(default).clamp(-_NEAR_END, _NEAR_END)))
+            policy.actor.mu.weight.mul_(_SMALL)
 
 
 def _tuples(value: Any) -> Any:

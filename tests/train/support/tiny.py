@@ -16,9 +16,16 @@ SCENARIO: dict[str, Any] = {
     "link": {"rate_mbps": {"value": "rate_mbps"}, "queue": {"size_packets": {"integer": [5, 30]}}},
     "flows": [{"name": "flow", "number": {"integer": [1, 2]}, "rtt_ms": {"uniform": [10, 50]}}],
 }
+OFF_POLICY = {"learning_starts": 40, "batch_size": 16, "buffer_size": 200, "gradient_steps": 1, "hidden": [8]}
 AGENTS: dict[str, dict[str, Any]] = {
     "ppo": {"n_steps": 8, "batch_size": 32, "n_epochs": 2},
+    "recurrent_ppo": {"n_steps": 8, "batch_size": 32, "n_epochs": 2, "hidden": [8], "lstm": 8},
+    "sac": OFF_POLICY,
+    "tqc": OFF_POLICY,
+    "dqn": {**OFF_POLICY, "target_update_interval": 28, "exploration_final_eps": 1.0},
 }
+FLAT = {"levels": 3, "flat": True, "tunables": ["bbr_up_gain", "bbq_alpha_us"]}
+ENVS: dict[str, dict[str, Any]] = {"dqn": FLAT}
 
 
 def asked(agent: Any = "ppo", **others: Any) -> dict[str, Any]:
@@ -27,6 +34,7 @@ def asked(agent: Any = "ppo", **others: Any) -> dict[str, Any]:
         "scenario": SCENARIO,
         "variant": "bbq",
         "agent": {"name": agent, **AGENTS.get(agent, {})} if isinstance(agent, str) else agent,
+        "env": ENVS.get(agent, {}) if isinstance(agent, str) else {},
         "total_steps": 320,
         "num_envs": 4,
         "checkpoint_steps": 100,

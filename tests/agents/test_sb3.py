@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the agents of Stable-Baselines3 start with, see and become."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("stable_baselines3", reason="what is tested trains with it")
+sys.path.append(str(Path(__file__).parents[1] / "train" / "support"))
+
+from tiny import AGENTS, FLAT, asked, curve, run, weights
+
+import bbrgym
+from bbrgym.agents.agent import load_agent
+from bbrgym.agents.judge import Judge
+from bbrgym.agents.training import train
+from bbrgym.distribution import split_seeds
+from bbrgym.envs.batch import TuneBatch
+from bbrgym.envs.options import Options
+
+BRIEF: dict[str, Any] = {"total_steps": 1, "checkpoint_steps": 1000}
+
+
+def first_action(folder: Path) -> tuple[Any, Any]:
+    """What a loaded agent does first, and the default."""
+    agent, arguments = load_agent(folder, "last")
+    batch = TuneBatch(1, Options(**{**arguments, "world": "twin"}))
+    action = agent.tuner(1).act(batch.reset([0], [1]), np.ones(1, np.bool_))[0]
+    batch.close()
+    return action, batch.control.default
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_what_is_loaded_scores_what_was_validated(agent: str, tmp_path: Path) -> None:
+    run(tmp_path / "run", agent, total_steps=160)
+    loaded, arguments = load_agent(tmp_path / "run", "last")
+    distribution = bbrgym.load_distribution(asked()["scenario"])
+    judge = Judge(Options(**{**arguments, "world": "twin"}), distribution, split_seeds("validation", 3))
+    assert judge.scores(loaded).mean() == curve(tmp_path / "run")["validation/score"][-1]
+    assert loaded.name == agent
+    judge.close()
+
+
+@pytest.mark.parametrize("agent", ["ppo", "recurrent_ppo", "sac", "tqc"])
+def test_training_starts_with_the_variants_own_setting(agent: str, tmp_path: Path) -> None:
+    run(tmp_path / "run", agent, **BRIEF)
+    action, default = first_action(tmp_path / "run")
+    np.testing.assert_allclose(action, np.clip(default, -0.95, 0.95), atol=0.1)
+
+
+@pytest.mark.parametrize("env", [{"levels": 5}, FLAT, {"action_kind": "relative", "levels": 3}])
+def test_discrete_agents_start_with_the_variants_own_setting(env: dict[str, Any], tmp_path: Path) -> None:
+    run(tmp_path / "run", **BRIEF, env=env)
+    action, default = first_action(tmp_path / "run")
+    assert np.array_equal(action, default)
+
+
+def test_the_critic_sees_more_and_the_actor_does_not(tmp_path: Path) -> None:
+    run(tmp_path / "run", env={"critic": True})
+    agent, arguments = load_agent(tmp_path / "run")
+    assert arguments["critic"] is False
+    batch = TuneBatch(1, Options(**{**arguments, "critic": True, "world": "twin"}))
+    seen = {name: space.shape[0] for name, space in batch.observation_space.items()}
+    layers = {name: len(value) for name, value in weights(tmp_path / "run").items() if name.endswith("net.0.weight")}
+    floats = 64 * np.dtype(np.float32).itemsize
+    assert layers[".state.policy.mlp_extractor.policy_net.0.weight"] == floats * seen["actor"]
+    assert layers[".state.policy.mlp_extractor.value_net.0.weight"] == floats * (seen["actor"] + seen["critic"])
+    both = batch.reset([0], [1])
+    actions = [agent.policy.predict({**both, "critic": x * both["critic"]}, deterministic=True)[0] for x in (1, 0)]
+    assert np.array_equal(actions[0], actions[1])
+    assert np.array_equal(actions[0][0], agent.tuner(1).act(both["actor"], np.ones(1, np.bool_))[0])
+    batch.close()
+
+
+@pytest.mark.parametrize(
+    ("agent", "env", "says"),
+    [
+        ("dqn", {}, "agent: dqn cannot be made: .*Box"),
+        ("dqn", {"levels": 3, "tunables": ["bbr_up_gain"]}, "agent: dqn cannot be made: .*MultiDiscrete"),
+        ("sac", {"levels": 3}, "agent: sac cannot be made: .*MultiDiscrete"),
+        ("sac", {"critic": True}, "env.critic: is true, expected false with SAC: only ppo's critic can"),
+        ({"name": "sac", "initial_std": 0.3}, {}, "agent.initial_std: is 0.3, expected a number above 0, of ppo or"),
+    ],
+)
+def test_what_does_not_fit_is_said(agent: Any, env: dict[str, Any], says: str, tmp_path: Path) -> None:
+    with pytest.raises(bbrgym.ConfigError, match=says):
+        train(output_dir=tmp_path, **asked(agent, **BRIEF, env=env))
