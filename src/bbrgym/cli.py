@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import shlex
 import sys
 from collections.abc import Sequence
 from importlib import resources
@@ -139,7 +140,13 @@ def _evaluate(options: argparse.Namespace) -> None:
 
     try:
         outcome = run_evaluation(
-            scenario, config, agent=agent, output_dir=str(output_dir), resume=resume, on_progress=show
+            scenario,
+            config,
+            agent=agent,
+            output_dir=str(output_dir),
+            resume=resume,
+            on_progress=show,
+            command=shlex.join(["bbrgym", "evaluate", *options.overrides]),
         )
     finally:
         if bar.live.is_started:

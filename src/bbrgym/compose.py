@@ -46,10 +46,13 @@ def compose_config(name: str, overrides: Sequence[str]) -> dict[str, Any]:
     for override in prepared:
         if not override.key_or_group.startswith(is_open):
             _refuse_unknown(override, known)
+    # Hydra would take an option for the group of the same name that another command has.
+    values = [one for one in prepared if one.key_or_group not in groups and (conf / one.key_or_group).is_dir()]
     try:
         with initialize_config_dir(str(conf), version_base="1.3"):
-            config = compose(name, overrides=[override.input_line or "" for override in prepared])
+            config = compose(name, overrides=[one.input_line or "" for one in prepared if one not in values])
         plain: Any = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+        plain |= {one.key_or_group: one.value() for one in values}
     except (HydraException, OmegaConfBaseException, ValueError, TypeError) as error:
         reason = _one_line(error) + (f" ({_one_line(error.__cause__)})" if error.__cause__ else "")
         raise ConfigError(f"cannot compose {' '.join(overrides)}: {reason}") from error

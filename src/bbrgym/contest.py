@@ -14,7 +14,7 @@ import polars as pl
 from bbrgym.contestants import Contestant
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.families import FAMILIES, families_of
-from bbrgym.records import per_run
+from bbrgym.records import FIXED, per_run
 from bbrgym.scenario import Scenario
 from bbrgym.statistics import Array, Estimate, Scores
 
@@ -93,6 +93,14 @@ class Contest:
     def standings(self) -> list[Standing]:
         """Over all draws."""
         return self._standings(self.scores)
+
+    @property
+    def main(self) -> list[str]:
+        """Labels of those that are looked at in detail: the reference, and the first training run of each agent."""
+        agents = {one.group: one.label for one in reversed(self.contestants) if one.agent != FIXED}
+        tuned = {one.group: one.label for one in reversed(self.contestants) if one.kind in ("learned", "oracle")}
+        chosen = {self.reference, *(tuned or agents).values()}
+        return [one.label for one in self.contestants if one.label in chosen or not agents]
 
     @cached_property
     def by_family(self) -> dict[str, list[Standing]]:

@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from bbrgym.agents import fixed
+from bbrgym.agents.agent import Agent, Tuner
+from bbrgym.agents.oracle import search_each
+from bbrgym.agents.trials import Trials
 from bbrgym.envs.action import Action
 from bbrgym.envs.batch import TuneBatch
 from bbrgym.envs.options import Options
@@ -19,6 +23,7 @@ from bbrgym.envs.slots import Flags
 from bbrgym.records import FIXED, label_of
 from bbrgym.scenario import Scenario
 from bbrgym.scenario_files import with_variant
+from bbrgym.tunables import VARIANTS
 from bbrgym.worlds import Isolation, Table, VectorWorld, make_vector_world
 from bbrgym.worlds.world import TUNABLE_COLUMNS
 
@@ -35,6 +40,7 @@ class Conditions:
         seed: of the run.
         isolation, timeout_s: see `bbrgym.make_world`.
         interval_s: between two measurements of a contestant that has no interval of its own.
+        check: called now and then by what takes long; raises where it is to stop.
     """
 
     scenario: Scenario
@@ -43,6 +49,7 @@ class Conditions:
     isolation: Isolation | None
     timeout_s: float
     interval_s: float
+    check: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,23 +182,42 @@ class FixedRun(Run):
         self._worlds.close()
 
 
+@dataclass(frozen=True, eq=False)
+class Oracle(Contestant):
+    """The best fixed setting for each run alone, which a search on that very run in the twin finds.
+
+    Attributes:
+        budget: settings that are tried on each run.
+        delta: weight of the RTT in the score.
+        first: settings that are tried before any others, by tunable.
+    """
+
+    budget: int
+    delta: float
+    first: Sequence[Mapping[str, float]] = ()
+
+    kind = "oracle"
+
+    def prepared(self, scenario: Scenario) -> Scenario:
+        return with_variant(scenario, self.variant)
+
+    def start(self, conditions: Conditions) -> Run:
+        setting = self.setting(conditions.scenario, conditions.seed, conditions.check)
+        return FixedRun(conditions, with_variant(conditions.scenario, self.variant, setting))
+
+    def setting(self, scenario: Scenario, seed: int, check: Callable[[], None]) -> dict[str, float]:
+        """What the search finds."""
+        preset = VARIANTS[self.variant].preset
+        with Trials([scenario], [seed], self.variant, threads=1, delta=self.delta) as trials:
+            also = [trials.action.from_values({**preset, **one}) for one in self.first]
+            best = search_each(trials, [seed], self.budget, also=also, on_tried=lambda _: check())
+            return trials.action.to_values(best.actions[0])
+
+    def identity(self) -> str:
+        return f"{self.budget} {self.delta} {[sorted(setting.items()) for setting in self.first]}"
+
+
 # ---- tuners -------------------------------------------------------------------------------------------
-
-
-class Tuner(Protocol):
-    """Sets the tunables of environments side by side."""
-
-    def act(self, observations: Any, begun: Flags) -> Action:
-        """The actions [N, tunables] of observations [N, ...]; ``begun`` [N] marks the runs that have just begun."""
-
-
-class Agent(Protocol):
-    """What can be put in charge of a variant's tunables."""
-
-    name: str
-
-    def tuner(self, num_envs: int) -> Tuner:
-        """A fresh one for so many environments."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,31 +225,29 @@ class Tuned(Contestant):
     """A variant whose tunables are set while it runs.
 
     Attributes:
-        arguments: of the environment that the tuner knows; world, scenario and where they run are left aside.
+        arguments: of the environment that the tuner knows; not the variant, nor what it runs and where.
     """
 
     arguments: Mapping[str, Any]
 
-    def options(self, conditions: Conditions) -> Options:
-        """Of the environment for a run."""
-        where = {
-            "world": conditions.world,
-            "scenario": conditions.scenario,
-            "isolation": conditions.isolation,
-            "timeout_s": conditions.timeout_s,
-            "threads": 1,
-            "flow_capacity": None,
-            "render_mode": None,
-        }
-        return Options(**{**self.arguments, **where, "variant": self.variant})
+    def options(self, **where: Any) -> Options:
+        """Of an environment that the tuner knows, in a world and for scenarios of one's choice."""
+        return Options(**{**self.arguments, "variant": self.variant, **where})
 
     def prepared(self, scenario: Scenario) -> Scenario:
         prepared = with_variant(scenario, self.variant)
-        TuneBatch(1, self.options(Conditions(prepared, "twin", 0, None, 1.0, 1.0)))  # refuses what it cannot tune
+        TuneBatch(1, self.options(scenario=prepared))  # refuses what it cannot tune
         return prepared
 
     def start(self, conditions: Conditions) -> Run:
-        return TunedRun(self.options(conditions), conditions.seed, self.tuner(conditions))
+        options = self.options(
+            world=conditions.world,
+            scenario=conditions.scenario,
+            isolation=conditions.isolation,
+            timeout_s=conditions.timeout_s,
+            threads=1,
+        )
+        return TunedRun(options, conditions.seed, self.tuner(conditions))
 
     @abstractmethod
     def tuner(self, conditions: Conditions) -> Tuner:
@@ -244,14 +268,40 @@ class Learned(Tuned):
 
     controller: Agent
     digest: str
+    _one_at_a_time: threading.Lock = field(default_factory=threading.Lock, kw_only=True)
 
-    kind = "learned"
+    kind: ClassVar[Kind] = "learned"
 
     def tuner(self, conditions: Conditions) -> Tuner:  # noqa: ARG002 - knows only what it observes
-        return self.controller.tuner(1)
+        return _OneAtATime(self.controller.tuner(1), self._one_at_a_time)
 
     def identity(self) -> str:
         return f"{self.digest} {super().identity()}"
+
+
+class _OneAtATime:
+    """A tuner that shares a policy with those of other runs: some keep intermediate results in the policy."""
+
+    def __init__(self, tuner: Tuner, lock: threading.Lock) -> None:
+        self._tuner = tuner
+        self._lock = lock
+
+    def act(self, observations: Any, begun: Flags) -> Action:
+        with self._lock:
+            return self._tuner.act(observations, begun)
+
+
+@dataclass(frozen=True, eq=False)
+class Found(Learned):
+    """The setting that a search found.
+
+    Attributes:
+        setting: by tunable.
+    """
+
+    setting: Mapping[str, float]
+
+    kind = "fixed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,21 +311,20 @@ class Random(Tuned):
     kind = "random"
 
     def tuner(self, conditions: Conditions) -> Tuner:
-        return _Dice(self.options(conditions), conditions.seed)
+        return _Dice(self.options(scenario=conditions.scenario), conditions.seed)
 
 
 class _Dice:
     """Actions from a stream of the run's seed."""
 
     def __init__(self, options: Options, seed: int) -> None:
-        self._space = TuneBatch(1, options).action.space
-        self._seed = seed
+        self._space = TuneBatch(1, options).control.space
+        self._seed = int(np.random.SeedSequence([seed, *b"agent.random"]).generate_state(1)[0])
 
     def act(self, observations: Any, begun: Flags) -> Action:  # noqa: ARG002 - it does not look
         if begun.any():
-            self._generator = np.random.default_rng([self._seed, *b"agent.random"])
-        low, high = self._space.low, self._space.high
-        return self._generator.uniform(low, high, (1, *low.shape)).astype(np.float32)
+            self._space.seed(self._seed)
+        return np.asarray(self._space.sample())[None]
 
 
 class TunedRun(Run):

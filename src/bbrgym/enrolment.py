@@ -2,6 +2,7 @@
 """Who takes part in an evaluation, from what its option `agent` says.
 
     fixed      every variant with its own setting; takes part without being named, as long as there are variants
+    oracle     the best fixed setting for each run alone, which a search on that very run in the twin finds
     random     other tunables every interval, drawn at random
     RUN_DIR    what `bbrgym train` left: a trained agent, or the setting that a search found
 
@@ -12,28 +13,47 @@ numbered, and pooled.
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from bbrgym.contestants import Contestant, Random, preset
+from bbrgym.agents.agent import Constant, load_agent
+from bbrgym.contestants import Contestant, Found, Learned, Oracle, Random, preset
+from bbrgym.envs.action import TunablesAction
+from bbrgym.envs.batch import TuneBatch
+from bbrgym.envs.options import Options
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.records import FIXED, label_of
 from bbrgym.validation import shown
 
-RANDOM = "random"
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+@dataclass(frozen=True)
+class ByName:
+    """What agents that are known by name are made with.
+
+    Attributes:
+        variant: whose tunables they set.
+        interval_s: how often `random` does.
+        oracle_budget: settings that `oracle` tries on each run.
+        score_delta: weight of the RTT in the score that `oracle` looks for.
+    """
+
+    variant: str
+    interval_s: float
+    oracle_budget: int
+    score_delta: float
 
 
 def contestants_of(
     agent: Any,
     variants: Sequence[str],
     tunables: Mapping[str, float],
-    *,
-    variant: str,
-    interval_s: float,
+    by_name: ByName,
 ) -> list[Contestant]:
     """All who take part, in the order of the records: presets first.
 
@@ -41,8 +61,7 @@ def contestants_of(
         agent: see above; a `Contestant` made elsewhere may stand in the place of a name.
         variants: of the presets.
         tunables: set in those of the variants that have them.
-        variant: whose tunables the agents by name set.
-        interval_s: how often.
+        by_name: of the agents that are known by name.
 
     Raises:
         ConfigError: something else is asked for, or nobody takes part.
@@ -51,9 +70,9 @@ def contestants_of(
     others = [
         replace(contestant, agent=contestant.agent if name is None else name)
         for name, entries in _by_name(agent)
-        for contestant in _of_entries(entries, variant, interval_s)
+        for contestant in _of_entries(entries, by_name)
     ]
-    everyone = [*presets, *_numbered(others)]
+    everyone = [*presets, *_numbered(_with_what_was_found(others))]
     if not everyone:
         raise ConfigError(f"variants: is [], expected at least 1, or another agent than {shown(agent)}")
     return everyone
@@ -71,17 +90,71 @@ def _by_name(agent: Any) -> list[tuple[str | None, Any]]:
     return list(agent.items())
 
 
-def _of_entries(entries: Any, variant: str, interval_s: float) -> list[Contestant]:
+def _of_entries(entries: Any, by_name: ByName) -> list[Contestant]:
     several = entries if isinstance(entries, list | tuple) else [entries]
-    return [_contestant(entry, variant, interval_s) for entry in several if entry != FIXED]
+    return [_contestant(entry, by_name) for entry in several if entry != FIXED]
 
 
-def _contestant(entry: Any, variant: str, interval_s: float) -> Contestant:
+def _contestant(entry: Any, by_name: ByName) -> Contestant:
     if isinstance(entry, Contestant):
         return entry
-    if entry == RANDOM:
-        return Random(RANDOM, variant, label_of(RANDOM, variant), {"control_interval_s": interval_s})
-    raise ConfigError(f"agent: is {shown(entry)}; {nearest(str(entry), (FIXED, RANDOM))}, or a run folder")
+    if entry in _BY_NAME:
+        return _BY_NAME[entry](by_name)
+    if isinstance(entry, str | Path) and Path(entry).is_dir():
+        return trained(Path(entry))
+    raise ConfigError(f"agent: is {shown(entry)}; {nearest(str(entry), (FIXED, *_BY_NAME))}, or a run folder")
+
+
+def _random(by_name: ByName) -> Contestant:
+    arguments = {"control_interval_s": by_name.interval_s}
+    return Random("random", by_name.variant, label_of("random", by_name.variant), arguments)
+
+
+def _oracle(by_name: ByName) -> Contestant:
+    label = label_of("oracle", by_name.variant)
+    return Oracle("oracle", by_name.variant, label, by_name.oracle_budget, by_name.score_delta)
+
+
+_BY_NAME: Mapping[str, Callable[[ByName], Contestant]] = {"oracle": _oracle, "random": _random}
+
+
+def trained(run_dir: Path) -> Learned:
+    """What `bbrgym train` left in a run folder, its best checkpoint.
+
+    Raises:
+        ConfigError: it is no such folder.
+    """
+    agent, arguments = load_agent(run_dir)
+    arguments = dict(arguments)
+    variant = arguments.pop("variant")
+    if arguments.get("view") != "pooled":  # it has a place for each flow that it was trained for, and no more
+        arguments["max_learners"] = TuneBatch(1, Options(**{**arguments, "variant": variant})).max_learners
+    arguments.pop("scenario", None)
+    label, digest = label_of(agent.name, variant), _digest(run_dir)
+    if isinstance(agent, Constant):
+        setting = TunablesAction(variant, arguments.get("tunables")).to_values(agent.action)
+        return Found(agent.name, variant, label, arguments, agent, digest, setting)
+    return Learned(agent.name, variant, label, arguments, agent, digest)
+
+
+def _digest(run_dir: Path) -> str:
+    """Of the files that say what an agent does."""
+    digest = hashlib.sha256()
+    for path in [run_dir / "config.yaml", *sorted((run_dir / "checkpoints").glob("best*"))]:
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _with_what_was_found(contestants: Sequence[Contestant]) -> list[Contestant]:
+    """The oracle tries first what searches have found, so that it is at least as good on every run in the twin."""
+    found = [one for one in contestants if isinstance(one, Found)]
+    return [
+        replace(one, first=[other.setting for other in found if other.variant == one.variant])
+        if isinstance(one, Oracle)
+        else one
+        for one in contestants
+    ]
 
 
 def _numbered(contestants: Sequence[Contestant]) -> list[Contestant]:

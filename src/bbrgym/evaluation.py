@@ -15,14 +15,16 @@ import polars as pl
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from bbrgym import plots, tables
+from bbrgym import tables
 from bbrgym.contest import find_reference
 from bbrgym.contestants import Contestant
 from bbrgym.distribution import Distribution, Split, is_distribution, load_distribution, split_seeds
-from bbrgym.enrolment import contestants_of
+from bbrgym.enrolment import ByName, contestants_of
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.outcome import Outcome
+from bbrgym.paper import write_figures
 from bbrgym.records import FIXED, RunFolder
+from bbrgym.report import write_report
 from bbrgym.runs import Job, Progress, run_all
 from bbrgym.scenario import Scenario
 from bbrgym.scenario_files import Source, load_scenario
@@ -49,7 +51,8 @@ class Evaluation(Model):
         world: where the runs happen, by name; where there are several, the first is what the others are compared with.
         variants: congestion controls that take the learner flows' place with their own setting, one after the other.
         tunables: in natural units, for those of the variants that have them.
-        variant: whose tunables agents set that were not trained for one.
+        variant: whose tunables ``oracle`` and ``random`` set.
+        oracle_budget: settings that ``oracle`` tries on each run.
         seeds: each contestant runs once with each.
         draws: of a distribution, in place of seeds: how many.
         split: of which split.
@@ -67,6 +70,7 @@ class Evaluation(Model):
     variants: List[str]
     tunables: dict[str, Float] = Field(default_factory=dict)
     variant: str = "bbr-mix"
+    oracle_budget: Annotated[Whole, Field(ge=1, le=1_000_000)] = 128
     seeds: Annotated[List[Annotated[Whole, Field(ge=0, le=2**63 - 1)]], Field(min_length=1)] = (1,)
     draws: Annotated[Whole, Field(ge=1)] = 100
     split: Split = "test"
@@ -103,6 +107,10 @@ class Evaluation(Model):
                 "jobs", f"is {self.jobs}, expected 1 with world.{alone}.isolation none: one run at a time"
             )
         return self
+
+    def by_name(self) -> ByName:
+        """What agents that are known by name are made with."""
+        return ByName(self.variant, self.interval_s, self.oracle_budget, self.score_delta)
 
     def jobs_at_once(self) -> int:
         """How many runs may go on at the same time."""
@@ -178,20 +186,23 @@ def run_evaluation(
     output_dir: str | Path | None = None,
     resume: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
+    command: str | None = None,
 ) -> Outcome:
-    """As `evaluate`, with the fields of :class:`Evaluation` in a mapping; returns all that came out."""
+    """As `evaluate`, with the fields of :class:`Evaluation` in a mapping; returns all that came out.
+
+    ``command`` is shown in the report.
+    """
     asked = parse_settings(settings)
     source = _load(scenario)
-    contestants = contestants_of(
-        agent, asked.variants, asked.tunables, variant=asked.variant, interval_s=asked.interval_s
-    )
+    contestants = contestants_of(agent, asked.variants, asked.tunables, asked.by_name())
     draws = draws_of(source, asked)
     jobs = plan(contestants, draws, asked)
+    config = config_text(source, asked, agent)
     folder = None
     if output_dir is not None:
         folder = RunFolder(Path(output_dir))
         folder.open(resume=resume)
-        folder.write_text("config.yaml", config_text(source, asked, agent))
+        folder.write_text("config.yaml", config)
     records = run_all(jobs, asked.jobs_at_once(), folder, on_progress)
     outcome = Outcome(
         title=title_of(source, asked),
@@ -204,6 +215,7 @@ def run_evaluation(
     )
     if folder is not None:
         write_outcome(folder, outcome)
+        write_report(folder.path / "report.html", outcome, config, command)
     return outcome
 
 
@@ -214,8 +226,10 @@ def write_outcome(folder: RunFolder, outcome: Outcome) -> None:
     folder.write_timing(outcome.timing)
     if outcome.contests:
         folder.write_table("standings.parquet", pl.concat([contest.table() for contest in outcome.contests]))
+    if outcome.policy_maps:
+        folder.write_table("policy_maps.parquet", pl.concat(outcome.policy_maps.values()))
     folder.write_text("summary.txt", tables.plain_text(outcome.tables()))
-    plots.write_figures(folder.path / "figures", outcome.summary, outcome.timeseries)
+    write_figures(folder.path / "figures", outcome)
 
 
 def title_of(source: Scenario | Distribution, settings: Evaluation) -> str:

@@ -12,7 +12,8 @@ from rich.table import Table
 
 from bbrgym import tables
 from bbrgym.contest import Contest
-from bbrgym.contestants import Contestant
+from bbrgym.contestants import Contestant, Learned
+from bbrgym.policy_map import policy_map
 from bbrgym.scenario import Scenario
 
 
@@ -47,6 +48,15 @@ class Outcome:
             Contest(self.summary, world, self.contestants, self.draws, self.reference)
             for world in tables.worlds_of(self.summary)
         ]
+
+    @cached_property
+    def policy_maps(self) -> dict[str, pl.DataFrame]:
+        """What each trained agent does with one flow alone, by label; of several training runs the first one's."""
+        first: dict[str, Learned] = {}
+        for one in self.contestants:
+            if isinstance(one, Learned) and one.kind == "learned":
+                first.setdefault(one.group, one)
+        return {one.label: policy_map(one) for one in first.values()}
 
     def tables(self) -> Iterator[Table]:
         """All tables for people, but for the speed."""

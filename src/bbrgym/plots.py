@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The figures of a run folder."""
+"""The figures of a plain scenario, on paper."""
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from bbrgym.records import flow_groups, per_run, with_contestants, write_atomically
+from bbrgym.records import flow_groups, per_run, with_contestants
 from bbrgym.tables import Interval, goodput_columns, interval, title_of, worlds_of
 
 LineStyle = dict[str, Any]  # of Axes.plot
@@ -35,19 +33,9 @@ LINES: tuple[LineStyle, ...] = (
 OPACITIES = (1.0, 0.45, 0.25, 0.15)
 
 
-def write_figures(folder: Path, summary: pl.DataFrame, timeseries: pl.DataFrame) -> None:
-    """Writes goodput.png, queue_delay.png (both of the first seed) and summary.png (of all seeds)."""
-    first_seed = with_contestants(timeseries.filter(pl.col("seed") == timeseries["seed"][0]))
-    for name, figure in (
-        ("goodput.png", goodput_over_time(first_seed)),
-        ("queue_delay.png", queue_delay_over_time(first_seed)),
-        ("summary.png", summary_bars(summary)),
-    ):
-        write_atomically(folder / name, FigureCanvasAgg(figure).print_png)
-
-
 def goodput_over_time(timeseries: pl.DataFrame) -> Figure:
     """A panel per contestant, a line per flow and world: goodput in Mbit/s, averaged over a second."""
+    timeseries = _of_first_seed(timeseries)
     groups = flow_groups(timeseries["flow"].unique(maintain_order=True).to_list())
     if sum(map(len, groups.values())) <= MAX_LINES:
         groups = {name: [name] for names in groups.values() for name in names}
@@ -70,6 +58,7 @@ def goodput_over_time(timeseries: pl.DataFrame) -> Figure:
 
 def queue_delay_over_time(timeseries: pl.DataFrame) -> Figure:
     """A panel per contestant, a line per world: the queueing delay at the bottleneck in ms, averaged over a second."""
+    timeseries = _of_first_seed(timeseries)
     figure, panels = _panels(timeseries, "queueing delay (ms)")
     for contestant, panel in panels.items():
         for index, (world, style, _) in enumerate(_by_world(timeseries)):
@@ -106,6 +95,10 @@ def summary_bars(summary: pl.DataFrame) -> Figure:
     return figure
 
 
+def _of_first_seed(timeseries: pl.DataFrame) -> pl.DataFrame:
+    return with_contestants(timeseries.filter(pl.col("seed") == timeseries["seed"][0]))
+
+
 def _panels(timeseries: pl.DataFrame, what: str) -> tuple[Figure, dict[str, Axes]]:
     contestants = timeseries["contestant"].unique(maintain_order=True).to_list()
     columns = min(len(contestants), 2)
@@ -117,7 +110,7 @@ def _panels(timeseries: pl.DataFrame, what: str) -> tuple[Figure, dict[str, Axes
     panels = dict(zip(contestants, axes, strict=False))
     for contestant, panel in panels.items():
         panel.set_title(contestant, fontsize="medium", loc="left")
-        _tidy(panel)
+        tidy(panel)
     for panel in axes[-columns:]:
         panel.set_xlabel("time (s)")
     figure.supylabel(what, fontsize="medium")
@@ -161,14 +154,15 @@ def _bars(
             label=label,
             error_kw={"elinewidth": 1, "capsize": 2},
         )
-    _tidy(axis)
+    tidy(axis)
 
 
 def _interval_of(values: pl.Series) -> Interval:
     return interval(values.cast(pl.Float64).fill_null(math.nan).to_numpy())
 
 
-def _tidy(axis: Axes) -> None:
+def tidy(axis: Axes) -> None:
+    """Light axes and a grid behind."""
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(alpha=0.25)
     axis.set_axisbelow(True)

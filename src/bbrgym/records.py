@@ -6,8 +6,11 @@
     summary.parquet       a row per scenario, world, variant, seed and flow
     timeseries.parquet    a row per interval and flow
     timing.csv            the wall time of each run, which the other files do not depend on
+    standings.parquet     of a distribution: a row per world, family of scenarios and contestant
+    policy_maps.parquet   of trained agents: what they do over RTT and bandwidth
     summary.txt           the tables of the terminal
     figures/*.png
+    report.html           all of it on one page
 
 Every file is written beside its place and then renamed, so a killed command leaves whole files or none.
 """

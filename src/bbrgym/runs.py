@@ -18,7 +18,7 @@ import polars as pl
 from bbrgym.contestants import Conditions, Contestant, Run
 from bbrgym.records import RUN_COLUMNS, SUMMARY_SCHEMA, TIMING_SCHEMA, TUNABLE_PREFIX, RunFolder, RunRecord
 from bbrgym.scenario import Scenario
-from bbrgym.score import flow_scores, run_score
+from bbrgym.score import score_of_run
 from bbrgym.worlds import Isolation, Table
 
 _POLL_S = 0.2  # how soon Ctrl-C and progress are looked at
@@ -67,9 +67,9 @@ class Job:
         who = self.contestant.label.replace(" ", "-")
         return f"{self.scenario.name}-{self.world}-{who}-{self.seed}-{digest[:16]}"
 
-    def conditions(self) -> Conditions:
-        """Under which it happens."""
-        return Conditions(self.scenario, self.world, self.seed, self.isolation, self.timeout_s, self.interval_s)
+    def conditions(self, check: Callable[[], None]) -> Conditions:
+        """Under which it happens; ``check`` raises where it is to stop."""
+        return Conditions(self.scenario, self.world, self.seed, self.isolation, self.timeout_s, self.interval_s, check)
 
 
 @dataclass(frozen=True)
@@ -152,14 +152,18 @@ def _run_or_load(
 
 def run_job(job: Job, stop: threading.Event | None = None, report: Callable[[float], None] | None = None) -> RunRecord:
     """Runs one job to its end; ``report`` is called with the simulated time after each interval."""
+
+    def check() -> None:
+        if stop is not None and stop.is_set():
+            raise _Stopped
+
     rows = _Rows()
     clock = _Clock()
-    with job.contestant.start(job.conditions()) as run:
+    with job.contestant.start(job.conditions(check)) as run:
         with clock:  # once more, since the first reset starts a worker and loads the engine
             run.restart()
         while not run.worlds.done[0]:
-            if stop is not None and stop.is_set():
-                raise _Stopped
+            check()
             with clock:
                 run.advance()
             if job.keeps_series:
@@ -231,25 +235,16 @@ def _summary(job: Job, run: Run) -> pl.DataFrame:
     flow_column = dict(zip(run.worlds.flow_summary_fields, flow_table.T, strict=True))
     link_value = dict(zip(run.worlds.link_summary_fields, link_row.tolist(), strict=True))
     flows = job.scenario.resolved().flows
-    rtt_ms = np.array([flow.rtt_ms for flow in flows])
-    scores = flow_scores(
-        flow_column["goodput_mbps"],
-        flow_column["fair_share_mbps"],
-        flow_column["stop_s"] - flow_column["start_s"],
-        flow_column["rtt_mean_ms"],
-        rtt_ms,
-        mss_bytes=job.scenario.mss_bytes,
-        delta=job.score_delta,
-    )
+    score = score_of_run(job.scenario, run.worlds.flow_summary_fields, flow_table, delta=job.score_delta)
     columns: dict[str, Any] = {
         **_run_columns(job, len(flows)),
         "flow": [flow.name for flow in flows],
         "cc": [flow.cc for flow in flows],
         "role": [flow.role for flow in flows],
-        "rtt_ms": rtt_ms,
+        "rtt_ms": [flow.rtt_ms for flow in flows],
         "utilisation": [link_value["utilisation"]] * len(flows),
         "jain": [link_value["jain"]] * len(flows),
-        "score": [run_score(scores, [flow.role for flow in flows])] * len(flows),
+        "score": [score] * len(flows),
     }
     columns |= {name: flow_column[name] for name in SUMMARY_SCHEMA if name not in columns}
     return pl.DataFrame(columns, schema_overrides=SUMMARY_SCHEMA).select(SUMMARY_SCHEMA.names())

@@ -188,9 +188,13 @@ def speed_table(timing: pl.DataFrame) -> Table:
     for world, simulated_s, wall_s in worlds.iter_rows():
         speed = simulated_s / wall_s
         first, first_speed = (first or world), (speed if not first else first_speed)
-        ratio = "1" if world == first else f"{speed / first_speed:.1f} times {first}"
+        ratio = "1" if world == first else f"{_ratio(speed / first_speed)} times {first}"
         table.add_row(world, f"{simulated_s:.0f}", f"{wall_s:.2f}", f"{speed:.1f}", ratio)
     return table
+
+
+def _ratio(ratio: float) -> str:
+    return f"{ratio:.1f}" if ratio >= 1 else f"{ratio:.2g}"
 
 
 def _table(title: str) -> Table:

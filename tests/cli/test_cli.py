@@ -41,6 +41,23 @@ def test_evaluate_writes_a_run_folder_and_shows_the_table(tmp_path: Path) -> Non
     assert summary["variant"].to_list() == ["bbr", "bbr", "bbq", "bbq"]
 
 
+def test_evaluate_runs_draws_with_agents_and_writes_a_page(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "variables: {rate_mbps: {uniform: [1, 5]}}\n"
+        "duration_s: 9\nlink: {rate_mbps: {value: rate_mbps}, queue: {size_packets: 20}}\n"
+        "flows: [{name: a, number: {integer: [1, 2]}, rtt_ms: 30}]\n"
+    )
+    arguments = ["scenario=mine.yaml", "scenario.duration_s=2", "world=twin", "draws=3", "variants=[bbr]"]
+    arguments += ["agent={dice: [random], best: oracle}", "oracle_budget=2", "output_dir=out"]
+    done = run("evaluate", *arguments, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "mine, 3 test draws on twin: scores of 3 draws" in done.stdout
+    assert "9/9 runs" in done.stderr
+    summary = pl.read_parquet(tmp_path / "out" / "summary.parquet")
+    assert summary["agent"].unique(maintain_order=True).to_list() == ["fixed", "dice", "best"]
+    assert "bbrgym evaluate scenario=mine.yaml scenario.duration_s=2" in (tmp_path / "out" / "report.html").read_text()
+
+
 def test_without_output_dir_the_folder_is_named_after_the_scenario(tmp_path: Path) -> None:
     assert run("evaluate", *SHORT, cwd=tmp_path).returncode == 0
     (folder,) = (tmp_path / "runs").iterdir()
@@ -107,6 +124,10 @@ def test_a_scenario_can_be_a_file(tmp_path: Path) -> None:
         ("tunables.bbq_alpha_us=1000", "tunables.bbq_alpha_us: is given, but none of the variants has it"),
         ("tunables.bbr_up_gain=9", "tunables.bbr_up_gain: is 9, expected 1.02 to 2 (ratio)"),
         ("seeds=[a]", "seeds[0]: is 'a', expected a whole number"),
+        ("agent=randm", "agent: is 'randm'; did you mean random? allowed are fixed, oracle, random, or a run folder"),
+        ("agent=[random", "'agent=[random' is no override"),
+        ("oracle_budget=0", "oracle_budget: is 0, expected a number >= 1"),
+        ("reference=bbq", "reference: is 'bbq'; did you mean bbr? allowed are bbr"),
         ("resume=perhaps", "resume: is 'perhaps', expected true or false"),
         ("output_dir=/dev/null/x", "output_dir: cannot use '/dev/null/x'"),
     ],
@@ -122,6 +143,19 @@ def test_a_wrong_override_is_one_clear_line(
     assert says in shown.err
     assert shown.err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("override", "agent"),
+    [
+        ("agent=random", "random"),
+        ("agent=runs/mine", "runs/mine"),
+        ("agent=[runs/a,'runs/b c',oracle]", ["runs/a", "runs/b c", "oracle"]),
+        ("agent={small: [runs/a, runs/b], large: runs/c}", {"small": ["runs/a", "runs/b"], "large": "runs/c"}),
+    ],
+)
+def test_agents_are_named_one_by_one_or_together(override: str, agent: object) -> None:
+    assert compose_config("evaluate", [override])["agent"] == agent
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Agents beside the presets: what they do reaches the flows, and nothing but the question decides their records."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +49,9 @@ class Script:
         return Script(*self._actions)
 
     def act(self, observations: Any, begun: Any) -> Any:
-        assert observations.shape[0] == len(begun) == 1
-        self._at = 0 if begun[0] else min(self._at + 1, len(self._actions) - 1)
-        return self._actions[None, self._at]
+        assert len(observations) == len(begun)
+        self._at = 0 if begun.all() else min(self._at + 1, len(self._actions) - 1)
+        return np.tile(self._actions[self._at], (len(begun), 1))
 
 
 def scripted(*actions: Any, digest: str = "1", **arguments: Any) -> Learned:
@@ -125,12 +126,35 @@ def test_neither_jobs_nor_isolation_nor_resumption_change_a_byte(tmp_path: Path)
     assert files[0] == files[1] == files[2] == files[3]
 
 
+class Forgetful:
+    """Keeps what it computes with in itself, as policies do, and takes its time in between."""
+
+    name = "forgetful"
+
+    def tuner(self, num_envs: int) -> "Forgetful":
+        return self
+
+    def act(self, observations: Any, begun: Any) -> Any:
+        self.action = np.full((len(begun), 2), np.clip(observations.mean(), -1, 1), np.float32)
+        time.sleep(1e-4)  # others run now, if they can
+        return self.action
+
+
+def test_runs_side_by_side_do_not_disturb_each_other_s_policy() -> None:
+    def summary(jobs: int) -> pl.DataFrame:
+        arguments = {"tunables": TUNABLES, "control_interval_s": 0.05, "view": "pooled"}
+        agent = Learned("forgetful", "bbq", "forgetful bbq", arguments, Forgetful(), "1")
+        return evaluate(agent, seeds=[1, 2, 3, 4, 5, 6], jobs=jobs)
+
+    assert summary(1).equals(summary(4))
+
+
 def test_a_run_s_key_tells_agents_apart() -> None:
     scenario = bbrgym.load_scenario(SHORT)
 
     def key(agent: Any, **settings: Any) -> str:
         asked = evaluation.parse_settings({"variants": [], **settings})
-        contestants = contestants_of(agent, [], {}, variant="bbr-mix", interval_s=asked.interval_s)
+        contestants = contestants_of(agent, [], {}, asked.by_name())
         return evaluation.plan(contestants, evaluation.draws_of(scenario, asked), asked)[0].key
 
     same = key(scripted(ACTION))
@@ -186,7 +210,7 @@ def test_the_config_repeats_the_evaluation(tmp_path: Path) -> None:
     ("settings", "says"),
     [
         ({"agent": "randm"}, "agent: is 'randm'; did you mean random"),
-        ({"agent": 3}, "agent: is 3; allowed are fixed, random"),
+        ({"agent": 3}, "agent: is 3; allowed are fixed, oracle, random"),
         ({"agent": {"a b": "random"}}, "agent: 'a b' is no name for one"),
         ({"agent": {"fixed": "random"}}, "agent: 'fixed' is no name for one"),
         ({"agent": "fixed"}, r"variants: is \[\], expected at least 1, or another agent than 'fixed'"),

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a trained agent does with one flow alone, over RTT and bandwidth: a grid of runs in the twin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from bbrgym.contestants import Learned
+from bbrgym.envs.batch import TuneBatch
+from bbrgym.scenario import Scenario
+from bbrgym.scenario_files import parse_scenario
+from bbrgym.worlds import Table
+
+RATES_MBPS = tuple(float(f"{rate:.3g}") for rate in np.geomspace(1, 200, 7))
+RTTS_MS = tuple(float(f"{rtt:.3g}") for rtt in np.geomspace(5, 200, 7))
+DURATION_S = 12.0
+WARMUP_S = 4.0
+QUEUE_BDP = 2.0
+SEED = 1
+WORLD = "twin"
+
+SCHEMA = pl.Schema(
+    {
+        "agent": pl.String,
+        "variant": pl.String,
+        "rate_mbps": pl.Float64,
+        "rtt_ms": pl.Float64,
+        "tunable": pl.String,
+        "mean": pl.Float64,
+    }
+)
+"""A row per cell of the grid and tunable: its mean value after the warm-up."""
+
+
+def policy_map(contestant: Learned) -> pl.DataFrame:
+    """Runs the grid, all of its cells side by side.
+
+    Raises:
+        WorldError: a simulation broke.
+    """
+    cells = [(rate_mbps, rtt_ms) for rate_mbps in RATES_MBPS for rtt_ms in RTTS_MS]
+    names, means = _mean_settings(contestant, [_scenario(*cell) for cell in cells])
+    rows = [
+        (contestant.agent, contestant.variant, *cell, name, mean)
+        for cell, of_cell in zip(cells, means.tolist(), strict=True)
+        for name, mean in zip(names, of_cell, strict=True)
+    ]
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def _scenario(rate_mbps: float, rtt_ms: float) -> Scenario:
+    fields: Mapping[str, Any] = {
+        "name": f"alone-{rate_mbps:g}-{rtt_ms:g}",
+        "duration_s": DURATION_S,
+        "warmup_s": WARMUP_S,
+        "link": {"rate_mbps": rate_mbps, "queue": {"size_bdp": max(QUEUE_BDP, 24_000 / (rate_mbps * 125 * rtt_ms))}},
+        "flows": [{"name": "flow", "rtt_ms": rtt_ms}],
+    }
+    return parse_scenario(fields)
+
+
+def _mean_settings(contestant: Learned, scenarios: Sequence[Scenario]) -> tuple[Sequence[str], Table]:
+    """Names of the tunables, and their means after the warm-up in each scenario: [scenarios, tunables]."""
+    batch = TuneBatch(len(scenarios), contestant.options(world=WORLD, scenario=scenarios))
+    tuner = contestant.controller.tuner(len(scenarios))
+    total, intervals = np.zeros((len(scenarios), len(batch.action.names))), 0
+    try:
+        observations = batch.reset(range(len(scenarios)), [SEED] * len(scenarios))
+        begun = np.ones(len(scenarios), np.bool_)
+        truncated = np.zeros(len(scenarios), np.bool_)
+        while not truncated.all():
+            step = batch.step(tuner.act(observations, begun))
+            observations, truncated, begun = step.observations, step.truncated, np.zeros_like(begun)
+            info = batch.info()
+            if info["now_s"][0] > WARMUP_S:
+                total += np.array([info["tunables"][name] for name in batch.action.names]).T
+                intervals += 1
+    finally:
+        batch.close()
+    return batch.action.names, total / intervals

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What `bbrgym train` leaves takes part in evaluations, and what a search finds for each run alone."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import bbrgym
+from bbrgym.agents.agent import Constant
+from bbrgym.agents.oracle import presets
+from bbrgym.contestants import Found, Oracle
+from bbrgym.enrolment import ByName, contestants_of
+from bbrgym.envs.action import TunablesAction
+from bbrgym.evaluation import run_evaluation
+
+MIX: dict[str, Any] = {
+    "name": "mix",
+    "variables": {"rate_mbps": {"log_uniform": [1, 4]}},
+    "duration_s": 2.0,
+    "link": {"rate_mbps": {"value": "rate_mbps"}, "queue": {"size_packets": {"integer": [5, 30]}}},
+    "flows": [{"name": "flow", "number": {"integer": [1, 2]}, "rtt_ms": {"uniform": [10, 50]}}],
+}
+BY_NAME = ByName(variant="bbr-mix", interval_s=0.1, oracle_budget=20, score_delta=0.5)
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Run folders of two trainings of a second."""
+    pytest.importorskip("stable_baselines3", reason="NO TRAINED AGENT is evaluated here; pip install 'bbrgym[train]'")
+    from bbrgym.agents.training import train
+
+    folders = [tmp_path_factory.mktemp("trained") / str(seed) for seed in (1, 2)]
+    for seed, folder in enumerate(folders, start=1):
+        train(
+            output_dir=folder,
+            scenario=MIX,
+            variant="bbq",
+            agent={"name": "ppo", "n_steps": 8, "batch_size": 32, "n_epochs": 2},
+            seed=seed,
+            total_steps=64,
+            num_envs=4,
+            checkpoint_steps=32,
+            log_steps=32,
+            validation={"draws": 2},
+            threads=1,
+        )
+    return folders
+
+
+# ---- trained agents -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("world", ["twin", "ns3"])
+def test_training_runs_take_part_one_by_one_and_together(world: str, trained: list[Path], tmp_path: Path) -> None:
+    outcome = run_evaluation(
+        MIX,
+        {"variants": ["bbr", "bbq"], "world": world, "draws": 3},
+        agent=[str(folder) for folder in trained],
+        output_dir=tmp_path,
+    )
+    names = [standing.contestant for standing in outcome.contests[0].standings]
+    assert names == ["bbr", "bbq", "ppo-1 bbq", "ppo-2 bbq", "ppo bbq"]
+    assert outcome.summary["score"].is_finite().all()
+    series = outcome.timeseries.filter(pl.col("agent") == "ppo-1")
+    assert np.allclose(np.diff(series.filter(pl.col("flow") == series["flow"][0])["time_s"].to_numpy())[:3], 0.5)
+    maps = pl.read_parquet(tmp_path / "policy_maps.parquet")
+    assert maps["agent"].unique().to_list() == ["ppo-1"]
+    for name, cells in maps.group_by("tunable"):
+        tunable = bbrgym.TUNABLES[str(name[0])]
+        assert len(cells) == 49
+        assert cells["mean"].is_between(tunable.low, tunable.high).all()
+
+
+def test_what_it_learned_decides_and_is_in_the_run_s_key(trained: list[Path], tmp_path: Path) -> None:
+    def identity(folder: Path) -> str:
+        (contestant,) = contestants_of(str(folder), [], {}, BY_NAME)
+        return contestant.identity()
+
+    copy = tmp_path / "copy"
+    shutil.copytree(trained[0], copy)
+    assert identity(copy) == identity(trained[0]) != identity(trained[1])
+    (copy / "metrics.parquet").unlink()
+    assert identity(copy) == identity(trained[0])
+    shutil.copy(trained[1] / "checkpoints" / "best.pt", copy / "checkpoints" / "best.pt")
+    assert identity(copy) != identity(trained[0])
+
+
+def test_neither_jobs_nor_resumption_change_a_byte(trained: list[Path], tmp_path: Path) -> None:
+    files = []
+    for index, how in enumerate(({"jobs": 1}, {"jobs": 3}, {"jobs": 2, "resume": True})):
+        folder = tmp_path / str(index)
+        question: dict[str, Any] = {"agent": str(trained[0]), "world": "twin", "output_dir": folder}
+        if "resume" in how:
+            bbrgym.evaluate(MIX, [], **question, draws=1)
+        bbrgym.evaluate(MIX, [], **question, draws=3, **how)
+        files.append([(folder / name).read_bytes() for name in ("summary.parquet", "timeseries.parquet")])
+    assert files[0] == files[1] == files[2]
+
+
+def test_a_folder_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(bbrgym.ConfigError, match="is no run folder of bbrgym train"):
+        bbrgym.evaluate(MIX, ["bbr"], agent=str(tmp_path))
+
+
+# ---- the oracle ---------------------------------------------------------------------------------------
+
+
+def test_the_oracle_is_as_good_as_every_preset_on_every_draw() -> None:
+    variants = [name for name, variant in bbrgym.VARIANTS.items() if variant.algorithm == "bbr" and name != "bbr-mix"]
+    summary = bbrgym.evaluate(MIX, variants, agent="oracle", world="twin", draws=4, oracle_budget=20)
+    scores = summary.unique(["agent", "variant", "seed"]).sort("seed")
+    oracle = scores.filter(pl.col("agent") == "oracle")["score"].to_numpy()
+    assert scores["variant"].n_unique() == len(variants) + 1
+    assert len(presets(TunablesAction("bbr-mix"))) <= 20
+    for variant in variants:
+        assert (oracle >= scores.filter(pl.col("variant") == variant)["score"].to_numpy() - 1e-6).all(), variant
+
+
+def test_the_oracle_is_as_good_as_what_a_search_found() -> None:
+    tunables = ["bbr_up_gain", "bbr_cwnd_gain"]
+    action = np.array([-0.6, -0.2], np.float32)
+    setting = TunablesAction("bbr-mix", tunables).to_values(action)
+    arguments = {"tunables": tunables, "control_interval_s": 2.0}
+    found = Found("grid", "bbr-mix", "grid bbr-mix", arguments, Constant("grid", action), "1", setting)
+    outcome = run_evaluation(
+        MIX,
+        {"variants": [], "world": "twin", "draws": 4, "oracle_budget": 1},
+        agent=[found, "oracle"],
+    )
+    (contest,) = outcome.contests
+    assert (contest.best_fixed, contest.oracle) == ("grid bbr-mix", "oracle bbr-mix")
+    assert (np.abs(contest.scores["oracle bbr-mix"] - contest.scores["grid bbr-mix"]) < 1e-3).all()
+    assert outcome.policy_maps == {}
+
+
+def test_the_oracle_finds_the_same_whatever_runs_beside_it(tmp_path: Path) -> None:
+    one = bbrgym.evaluate(MIX, [], agent="oracle", world="twin", draws=2, oracle_budget=10, jobs=1)
+    two = bbrgym.evaluate(MIX, ["bbr"], agent="oracle", world=["ns3", "twin"], draws=3, oracle_budget=10, jobs=3)
+    seeds = one["seed"].unique().to_list()
+    again = two.filter((pl.col("agent") == "oracle") & (pl.col("world") == "twin") & pl.col("seed").is_in(seeds))
+    assert one.equals(again)
+
+
+def test_the_oracle_stops_when_it_is_told_to() -> None:
+    class Enough(Exception):
+        pass
+
+    tried = []
+
+    def check() -> None:
+        tried.append(1)
+        if len(tried) == 3:
+            raise Enough
+
+    oracle = Oracle("oracle", "bbr-mix", "oracle bbr-mix", 1000, 0.5)
+    with pytest.raises(Enough):
+        oracle.setting(bbrgym.load_distribution(MIX)(1), 1, check)
+    assert len(tried) == 3
+
+
+def test_what_the_oracle_looks_for_is_in_its_key() -> None:
+    identities = [Oracle("o", "bbr-mix", "o", *rest).identity() for rest in ((9, 0.5), (10, 0.5), (9, 1.0))]
+    identities.append(Oracle("o", "bbr-mix", "o", 9, 0.5, [{"bbr_up_gain": 1.1}]).identity())
+    assert len(set(identities)) == 4

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A page: what is in it, that a browser draws it, and that it needs nothing but itself."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from rich.table import Table
+
+from bbrgym.page import Code, Figure, Page, Section, render, write_page
+
+LINE = Figure("A line", [{"type": "scatter", "x": np.arange(3.0), "y": [1, float("nan"), 3]}], {"title": "t"})
+
+
+def table() -> Table:
+    rows = Table(title="Results")
+    rows.add_column("who\n\n")
+    rows.add_column("score", justify="right")
+    for row in (("b", "-1.50 ± 0.2"), ("", "-10.5 [-11, -9]"), ("a", "-"), ("c", "+0.30"), ("d", "9")):
+        rows.add_row(*row)
+    return rows
+
+
+def page(*items: object, **fields: object) -> Page:
+    return Page("A <title> & more", [Section("One", list(items))], **fields)  # type: ignore[arg-type]
+
+
+def figures_in(html: str) -> list[dict[str, object]]:
+    found = re.search(r'id="figures">(.*?)</script>', html)
+    assert found is not None
+    figures: list[dict[str, object]] = json.loads(found[1])
+    return figures
+
+
+def test_texts_are_shown_as_they_are() -> None:
+    html = render(page(Code("config", "a: <b> & c"), command="bbrgym <x>", facts=["5 < 6"]))
+    for text in ("A &lt;title&gt; &amp; more", "a: &lt;b&gt; &amp; c", "bbrgym &lt;x&gt;", "5 &lt; 6"):
+        assert text in html
+    assert "Plotly" not in html.split('id="figures"')[0]
+
+
+def test_figures_are_data_in_the_page() -> None:
+    (figure,) = figures_in(render(page(LINE)))
+    assert figure["data"] == [{"type": "scatter", "x": [0.0, 1.0, 2.0], "y": [1, None, 3]}]
+    assert figure["id"] == "figure-1"
+    closing = Figure("x", [{"type": "scatter", "name": "</script>"}], {})
+    assert figures_in(render(page(closing)))[0]["data"] == [{"type": "scatter", "name": "</script>"}]
+
+
+def test_plotly_is_given_what_it_knows() -> None:
+    (figure,) = figures_in(render(page(LINE)))
+    go.Figure(data=figure["data"], layout=figure["layout"])
+    with pytest.raises(ValueError, match="Invalid"):
+        go.Figure(data=[{"type": "scatter", "colour": "red"}])
+
+
+def test_a_row_s_name_is_written_out() -> None:
+    names = re.findall(r"<tr>\s*<td>(.*?)</td>", render(page(table())))
+    assert names == ["b", "b", "a", "c", "d"]
+
+
+def test_a_page_is_written_whole(tmp_path: Path) -> None:
+    write_page(tmp_path / "deep" / "report.html", page(table()))
+    assert (tmp_path / "deep" / "report.html").read_text(encoding="utf-8") == render(page(table()))
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["report.html"]
+
+
+def test_a_browser_draws_it_and_fetches_nothing(browse, tmp_path: Path) -> None:
+    write_page(tmp_path / "page.html", page(LINE, table(), Code("c", "text")))
+    seen = browse(tmp_path / "page.html")
+    assert seen.problems == []
+    assert [plot["traces"] for plot in seen.plots] == [1]
+    assert seen.plots[0]["svgs"] > 0
+    assert seen.plots[0]["width"] > 600
+    assert (seen.loads, seen.requests) == (0, [])
+
+
+def test_a_click_on_a_heading_sorts_by_its_column(browse, tmp_path: Path) -> None:
+    write_page(tmp_path / "page.html", page(table()))
+    seen = browse(
+        tmp_path / "page.html",
+        """
+        const column = () => Array.from(document.querySelectorAll("tbody tr"), (row) => row.cells[1].textContent);
+        const [who, score] = document.querySelectorAll("th button");
+        const orders = [column()];
+        for (const button of [score, score, who]) { button.click(); orders.push(column()); }
+        return [orders, score.parentElement.getAttribute("aria-sort"), who.parentElement.getAttribute("aria-sort")];
+        """,
+    )
+    orders, of_score, of_who = seen.result
+    assert seen.problems == []
+    assert orders == [
+        ["-1.50 ± 0.2", "-10.5 [-11, -9]", "-", "+0.30", "9"],
+        ["-10.5 [-11, -9]", "-1.50 ± 0.2", "+0.30", "9", "-"],
+        ["9", "+0.30", "-1.50 ± 0.2", "-10.5 [-11, -9]", "-"],
+        ["-", "-1.50 ± 0.2", "-10.5 [-11, -9]", "+0.30", "9"],
+    ]
+    assert (of_score, of_who) == (None, "ascending")
+
+
+@pytest.mark.parametrize(
+    ("breaks", "says"),
+    [
+        ("<script>nobody.knows</script>", "nobody is not defined"),
+        ("<script>console.error('as it happens')</script>", "as it happens"),
+        ("<script>Promise.reject('in vain')</script>", "in vain"),
+    ],
+)
+def test_what_is_wrong_with_a_page_would_be_seen(breaks: str, says: str, browse, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(render(page(LINE)).replace("</main>", f"{breaks}</main>"), encoding="utf-8")
+    seen = browse(path)
+    assert any(says in problem for problem in seen.problems)
+
+
+def test_what_a_page_fetches_would_be_seen(browse, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    fetches = "<script src='https://example.org/x.js'></script>"
+    path.write_text(render(page(LINE)).replace("</main>", f"{fetches}</main>"), encoding="utf-8")
+    seen = browse(path)
+    assert seen.loads == 1
+    assert seen.requests == ["https://example.org/x.js"]

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The page of an evaluation: everything is on it, and a browser draws it without a complaint."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bbrgym
+from bbrgym.evaluation import run_evaluation
+
+SHORT: dict[str, Any] = {
+    "name": "short",
+    "duration_s": 3.0,
+    "link": {"rate_mbps": 10.0, "queue": {"size_bdp": 1.0}},
+    "flows": [{"name": "near", "rtt_ms": 20.0}, {"name": "far", "rtt_ms": 60.0, "start_s": 0.5}],
+}
+MIX: dict[str, Any] = {
+    "name": "mix",
+    "variables": {"rate_mbps": {"log_uniform": [2, 20]}},
+    "duration_s": 1.5,
+    "link": {"rate_mbps": {"value": "rate_mbps"}, "queue": {"size_packets": {"integer": [10, 80]}}},
+    "flows": [
+        {"name": "flow", "number": {"integer": [1, 3]}, "rtt_ms": {"uniform": [10, 50]}},
+        {"name": "cubic", "number": {"choice": [0, 1]}, "cc": "cubic", "role": "fixed", "rtt_ms": 30.0},
+    ],
+}
+
+
+def test_a_scenario_in_two_worlds(browse, tmp_path: Path) -> None:
+    bbrgym.evaluate(SHORT, ["bbr", "bbq", "cubic"], world=["twin", "ns3"], seeds=[1, 2], output_dir=tmp_path)
+    seen = browse(
+        tmp_path / "report.html", "return Array.from(document.querySelectorAll('h1, h2'), (h) => h.innerText);"
+    )
+    assert seen.problems == []
+    assert (seen.loads, seen.requests, seen.overflow) == (0, [], 0)
+    assert seen.result == ["short on twin and ns3", "Results", "Worlds", "What was asked"]
+    summary, goodput, queue = seen.plots
+    assert summary["traces"] == 2 * (1 + 2 + 1)  # of each world: score, goodput of two flows, queueing delay
+    assert goodput["traces"] == 3 * 2 * 2  # contestants, flows, worlds
+    assert queue["traces"] == 3 * 2
+    for plot in seen.plots:
+        assert plot["svgs"] > 0
+        assert plot["marks"] >= plot["traces"]
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for words in (
+        "short on twin and ns3, mean and 95 % interval of 2 seeds",
+        "ns3 less twin",
+        "3 contestants",
+        "12 runs",
+    ):
+        assert words in text
+    assert (tmp_path / "config.yaml").read_text()[:200] in text.replace("&#39;", "'")
+
+
+def test_draws_of_a_distribution(browse, tmp_path: Path) -> None:
+    run_evaluation(
+        MIX,
+        {"variants": ["bbr", "bbq"], "world": "twin", "draws": 6, "series_draws": 2},
+        agent="random",
+        output_dir=tmp_path,
+        command="bbrgym evaluate scenario=mix.yaml 'variants=[bbr,bbq]'",
+    )
+    seen = browse(tmp_path / "report.html", "return document.querySelector('.command').innerText;")
+    assert seen.problems == []
+    assert (seen.loads, seen.requests, seen.overflow) == (0, [], 0)
+    assert seen.result == "bbrgym evaluate scenario=mix.yaml 'variants=[bbr,bbq]'"
+    standings, pairs, profiles, families, *draws = seen.plots
+    assert (standings["traces"], pairs["traces"], profiles["traces"], families["traces"]) == (2, 1, 3, 3)
+    assert len(draws) == 2
+    for draw in draws:  # reference and random: goodput and queue of both, four tunables of random
+        assert draw["traces"] == 2 * 2 + 4
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "mix, 6 test draws on twin: scores of 6 draws" in text
+    assert len(re.findall(r"mix-429496729[67]: \d flows?, [\d.]+ Mbit/s", text)) == 2
+
+
+@pytest.mark.parametrize("draws", [1, 2])
+def test_few_draws_and_no_time_series(draws: int, browse, tmp_path: Path) -> None:
+    settings = {"world": "twin", "draws": draws, "series_draws": 0}
+    bbrgym.evaluate(MIX, ["bbr"], **settings, output_dir=tmp_path)
+    seen = browse(tmp_path / "report.html")
+    assert seen.problems == []
+    assert all(plot["svgs"] > 0 for plot in seen.plots)
