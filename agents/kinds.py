@@ -51,7 +51,11 @@ class Kind:
 
 _SB3 = Kind("bbrgym.agents.sb3", "train")
 
+_SEARCH = Kind("bbrgym.agents.searching", "search")
+
 KINDS: Mapping[str, Kind] = {
+    "grid": _SEARCH,
+    "optuna": _SEARCH,
     "ppo": _SB3,
     "recurrent_ppo": _SB3,
     "sac": _SB3,
