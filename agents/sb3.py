@@ -36,6 +36,7 @@ from torch import nn
 
 from bbrgym.agents.asymmetric import AsymmetricPolicy
 from bbrgym.agents.folder import TrainingFolder
+from bbrgym.agents.networks import Network, RecurrentNetwork, head_of
 from bbrgym.agents.run import TrainingRun
 from bbrgym.agents.settings import Training
 from bbrgym.agents.torch_files import finite_or_refuse, has_state, load_state, save_state, torch_threads
@@ -185,6 +186,19 @@ class PolicyAgent:
     def tuner(self, num_envs: int) -> PolicyTuner:  # noqa: ARG002 - for any number
         """A fresh one."""
         return PolicyTuner(self.policy)
+
+    def network(self) -> Network | RecurrentNetwork:
+        """What is exported."""
+        policy = cast(Any, self.policy)
+        head = head_of(policy.action_space)
+        if hasattr(policy, "lstm_actor"):
+            layers = nn.Sequential(policy.mlp_extractor.policy_net, policy.action_net)
+            return RecurrentNetwork(policy.lstm_actor, layers, head)
+        if hasattr(policy, "q_net"):
+            return Network(policy.q_net.q_net, head)
+        if hasattr(policy, "actor"):
+            return Network(nn.Sequential(policy.actor.latent_pi, policy.actor.mu), torch.tanh)
+        return Network(nn.Sequential(policy.mlp_extractor.policy_net, policy.action_net), head)
 
 
 class PolicyTuner:

@@ -40,3 +40,16 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 class TrainingError(RuntimeError):
     """A training cannot go on: something in it became NaN or infinite."""
+
+
+class MissingExtraError(ModuleNotFoundError):
+    """Something that was asked for needs a package that is not installed.
+
+    Args:
+        what: was asked for.
+        extra: of bbrgym, with which the package comes.
+        error: that said so.
+    """
+
+    def __init__(self, what: str, extra: str, error: ModuleNotFoundError) -> None:
+        super().__init__(f"{what} needs {error.name}: pip install 'bbrgym[{extra}]'", name=error.name)
