@@ -3,6 +3,8 @@
 
     config.yaml           what was asked for, every default written out
     metrics.parquet       the curve: a row per step at which something was measured, a column per metric
+    validation.parquet    a row per validation and run of it: its step, the run's seed, the score
+    figures/curve.png     both as a picture, at the end
     checkpoints/last.pt   from where an interrupted training goes on
     checkpoints/best.pt   the agent with the highest validation score so far
     summary.json          how far it is, the best score, what it took
@@ -20,12 +22,14 @@ from typing import IO, Any
 
 import polars as pl
 import yaml
+from matplotlib.figure import Figure
 
 from bbrgym.errors import ConfigError
 from bbrgym.records import write_atomically
 
 _CONFIG = "config.yaml"
 _METRICS = "metrics.parquet"
+_VALIDATION = "validation.parquet"
 _SUMMARY = "summary.json"
 _LOCK = ".lock"
 
@@ -99,6 +103,18 @@ class TrainingFolder:
     def write_metrics(self, metrics: pl.DataFrame) -> None:
         """The curve."""
         write_atomically(self.path / _METRICS, lambda partial: metrics.write_parquet(partial, compression="zstd"))
+
+    def read_validation(self) -> pl.DataFrame:
+        """The scores of all validations; only where there is a curve."""
+        return pl.read_parquet(self.path / _VALIDATION)
+
+    def write_validation(self, scores: pl.DataFrame) -> None:
+        """The scores of all validations."""
+        write_atomically(self.path / _VALIDATION, lambda partial: scores.write_parquet(partial, compression="zstd"))
+
+    def write_figure(self, name: str, figure: Figure) -> None:
+        """Writes a picture."""
+        write_atomically(self.path / "figures" / name, lambda partial: figure.savefig(partial, format="png", dpi=120))
 
     def read_summary(self) -> dict[str, Any]:
         """How far the training is; empty before its first checkpoint."""

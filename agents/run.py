@@ -30,10 +30,12 @@ from bbrgym.agents.judge import Judge
 from bbrgym.agents.settings import Training
 from bbrgym.distribution import split_seeds
 from bbrgym.errors import TrainingError
+from bbrgym.loggers import Logger
 
 _PROGRESS_S = 0.2  # between two reports of progress
 SCORE = "validation/score"
 REWARD = "rollout/reward"
+VALIDATION_SCHEMA = pl.Schema({"step": pl.Int64, "seed": pl.Int64, "score": pl.Float64})
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ class TrainingRun:
     Args:
         settings: what is asked for.
         folder: open.
+        logger: what else is told.
         on_progress: called now and then.
 
     Attributes:
@@ -107,15 +110,18 @@ class TrainingRun:
         self,
         settings: Training,
         folder: TrainingFolder,
+        logger: Logger,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> None:
         self.settings = settings
         self.folder = folder
+        self._logger = logger
         self._on_progress = on_progress
-        seeds = split_seeds("validation", settings.validation.draws)
+        self._validation_seeds = split_seeds("validation", settings.validation.draws)
         options = replace(settings.options(settings.validation.world), critic=False)
-        self._judge = Judge(options, settings.source, seeds, settings.validation.score_delta)
+        self._judge = Judge(options, settings.source, self._validation_seeds, settings.validation.score_delta)
         self._rows: list[dict[str, Any]] = []
+        self._scores = pl.DataFrame(schema=VALIDATION_SCHEMA)
         self._leg = -1
         self._lately = _Lately()
         self._recorded_step = -1
@@ -136,6 +142,7 @@ class TrainingRun:
         self.state = State(**state)
         metrics = self.folder.read_metrics()
         self._rows = metrics.filter(pl.col("step") <= self.state.step).to_dicts()
+        self._scores = self.folder.read_validation().filter(pl.col("step") <= self.state.step)
         self._recorded_step = self.state.step
         self._started_s = time.perf_counter() - self.state.wall_s
         self._shown = (time.perf_counter(), self.state.step)
@@ -210,6 +217,8 @@ class TrainingRun:
         if not math.isfinite(score):
             raise self.broken("the validation score", step)
         self._add(step, {SCORE: score, "validation/median": float(np.median(scores)), "validation/worst": scores.min()})
+        columns = {"step": [step] * len(scores), "seed": list(self._validation_seeds), "score": scores}
+        self._scores = pl.concat([self._scores, pl.DataFrame(columns, schema=VALIDATION_SCHEMA)])
         self.state.step, self.state.score = step, score
         is_best = score > self.state.best_score
         if is_best:
@@ -217,9 +226,11 @@ class TrainingRun:
         now_s = time.perf_counter()
         self.state.validation_s += now_s - began_s
         self.state.wall_s = now_s - self._started_s
+        self._logger.metrics(step, {"time/steps_per_s": step / self.state.wall_s})
         self._show(step)
         # In this order: whenever the training is killed, `last` is not ahead of anything else.
         self.folder.write_metrics(self.metrics())
+        self.folder.write_validation(self._scores)
         if is_best:
             save("best", vars(self.state))
         save("last", vars(self.state))
@@ -230,6 +241,10 @@ class TrainingRun:
         names = dict.fromkeys(name for row in self._rows for name in row)
         schema = {name: pl.Int64 if name == "step" else pl.Float64 for name in names or ("step",)}
         return pl.DataFrame(self._rows, schema=schema)
+
+    def validation(self) -> pl.DataFrame:
+        """The score of each run of each validation so far."""
+        return self._scores
 
     def summary(self) -> dict[str, Any]:
         """What summary.json says."""
@@ -255,7 +270,10 @@ class TrainingRun:
         """To the curve's row of this step, if there is one already."""
         if not self._rows or self._rows[-1]["step"] != step:
             self._rows.append({"step": step})
-        self._rows[-1] |= {name: float(value) for name, value in row.items()}
+        numbers = {name: float(value) for name, value in row.items()}
+        self._rows[-1] |= numbers
+        if numbers:
+            self._logger.metrics(step, numbers)
 
     def _show(self, step: int) -> None:
         if self._on_progress is not None:

@@ -19,6 +19,7 @@ from bbrgym.distribution import Distribution, is_distribution, load_distribution
 from bbrgym.envs.batch import TuneBatch
 from bbrgym.envs.options import Options
 from bbrgym.errors import ConfigError, nearest
+from bbrgym.loggers import parse_logger
 from bbrgym.scenario import Scenario
 from bbrgym.scenario_files import load_scenario, read_scenario
 from bbrgym.validation import FieldProblem, Float, Model, Whole, first_problem, shown
@@ -177,6 +178,7 @@ def parse_training(config: Mapping[str, Any]) -> Training:
     except ValidationError as error:
         path, problem = first_problem(error, Training)
         raise ConfigError(f"{path}: {problem}") from None
+    parse_logger(training.logger)
     most = TuneBatch(1, training.options("twin")).max_learners  # also refuses what cannot be
     return training.model_copy(update={"env": {**training.env, "max_learners": most}})
 

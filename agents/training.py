@@ -7,11 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
+from bbrgym.agents.curve import draw_curve
 from bbrgym.agents.folder import TrainingFolder
 from bbrgym.agents.kinds import trainer_of
 from bbrgym.agents.run import Progress, TrainingRun
 from bbrgym.agents.settings import Training, parse_training
 from bbrgym.errors import ConfigError
+from bbrgym.loggers import Job, Logger, logged
 
 __all__ = ["Progress", "resume_training", "train"]
 
@@ -48,11 +52,13 @@ def train(
         if folder.has_config():
             _refuse_another(asked, parse_training(folder.read_config()), folder)
         folder.write_config(asked.plain())
-        run = TrainingRun(asked, folder, on_progress)
-        try:
-            trainer_of(asked.agent_name).train(run)
-        finally:
-            run.close()
+        with logged(asked.logger, _job(asked, folder)) as logger:
+            run = TrainingRun(asked, folder, logger, on_progress)
+            try:
+                trainer_of(asked.agent_name).train(run)
+            finally:
+                run.close()
+            _show_outcome(run, logger)
     finally:
         folder.close()
     return folder.read_summary()
@@ -62,6 +68,23 @@ def resume_training(run_dir: str | Path, *, on_progress: Callable[[Progress], No
     """Goes on with an interrupted training as it was asked for; see `train`."""
     config = TrainingFolder(Path(run_dir)).read_config()
     return train(output_dir=run_dir, resume=True, on_progress=on_progress, **config)
+
+
+def _job(asked: Training, folder: TrainingFolder) -> Job:
+    group = f"{asked.agent_name}-{asked.variant}-{asked.source.name}"
+    step = folder.read_summary().get("step", 0)
+    return Job("train", f"{group}-{asked.seed}", group, asked.plain(), folder.path, step)
+
+
+def _show_outcome(run: TrainingRun, logger: Logger) -> None:
+    folder, state = run.folder, run.state
+    curve = draw_curve(run.metrics(), run.validation())
+    folder.write_figure("curve.png", curve)
+    logger.figure(state.step, "curve", curve)
+    logger.table(state.step, "validation", run.validation().filter(pl.col("step") == state.step))
+    logger.summary(run.summary())
+    for path in sorted(folder.checkpoint("best").parent.glob("best.*")):
+        logger.checkpoint("best", path, run.summary())
 
 
 def _refuse_another(asked: Training, stored: Training, folder: TrainingFolder) -> None:
