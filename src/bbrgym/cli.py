@@ -167,7 +167,6 @@ def _train(options: argparse.Namespace) -> None:
     console = _console()
     console.print(outcome(summary), markup=False, highlight=False, soft_wrap=True)
     console.print(f"run folder: {output_dir}", markup=False, highlight=False, soft_wrap=True)
-    console.print(f"report: {Path(output_dir) / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _list(options: argparse.Namespace) -> None:  # noqa: ARG001
