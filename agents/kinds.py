@@ -61,6 +61,7 @@ KINDS: Mapping[str, Kind] = {
     "sac": _SB3,
     "tqc": _SB3,
     "dqn": _SB3,
+    "torch_ppo": Kind("bbrgym.agents.torch_ppo", "train"),
 }
 """By the name that conf/agent/*.yaml gives."""
 
