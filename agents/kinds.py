@@ -51,12 +51,17 @@ class Kind:
 
 _SB3 = Kind("bbrgym.agents.sb3", "train")
 
+_SEARCH = Kind("bbrgym.agents.searching", "search")
+
 KINDS: Mapping[str, Kind] = {
+    "grid": _SEARCH,
+    "optuna": _SEARCH,
     "ppo": _SB3,
     "recurrent_ppo": _SB3,
     "sac": _SB3,
     "tqc": _SB3,
     "dqn": _SB3,
+    "torch_ppo": Kind("bbrgym.agents.torch_ppo", "train"),
 }
 """By the name that conf/agent/*.yaml gives."""
 

@@ -180,8 +180,9 @@ class TrainingRun:
             self._show(step)
 
     def row_is_due(self, step: int) -> bool:
-        """Whether it is time for `record`."""
-        return step // self.settings.log_steps > self._recorded_step // self.settings.log_steps
+        """Whether it is time for `record`: after some steps, and where a leg or all is over."""
+        rows = step // self.settings.log_steps - self._recorded_step // self.settings.log_steps
+        return rows > 0 or self.leg_is_over(step) or step >= self.settings.total_steps
 
     def record(self, step: int, metrics: Mapping[str, float]) -> None:
         """A row of the curve: metrics of the trainer's own, and how the rewards were since the last row.
@@ -189,9 +190,7 @@ class TrainingRun:
         Raises:
             TrainingError: one is NaN or infinite.
         """
-        for name, value in metrics.items():
-            if not math.isfinite(value):
-                raise self.broken(name, step)
+        self.refuse_nan(step, metrics)
         row = {name: float(value) for name, value in metrics.items()}
         if self._lately.count:
             self._reward = self._lately.rewards / self._lately.count
@@ -199,6 +198,16 @@ class TrainingRun:
             self._lately = _Lately()
         self._recorded_step = step
         self._add(step, row)
+
+    def refuse_nan(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Checks metrics.
+
+        Raises:
+            TrainingError: one is NaN or infinite.
+        """
+        for name, value in metrics.items():
+            if not math.isfinite(value):
+                raise self.broken(name, step)
 
     def checkpoint(self, step: int, agent: Agent, save: Callable[[str, Mapping[str, Any]], None]) -> None:
         """Judges the agent and keeps it.

@@ -213,7 +213,7 @@ class _Legs(BaseCallback):
 
     def _on_rollout_start(self) -> None:
         step = self.model.num_timesteps
-        self._refuse_nan()
+        self._run.refuse_nan(step, self._measured())
         if self._run.leg_is_over(step):
             self._checkpoint()
             _restart(self.model, self._run, step)
@@ -227,7 +227,7 @@ class _Legs(BaseCallback):
 
     def end(self) -> None:
         """The last checkpoint."""
-        self._refuse_nan()
+        self._run.refuse_nan(self.model.num_timesteps, self._measured())
         self._checkpoint()
 
     def _checkpoint(self) -> None:
@@ -246,11 +246,6 @@ class _Legs(BaseCallback):
         self._run.record(self.model.num_timesteps, self._measured())
         for measured in (self.logger.name_to_value, self.logger.name_to_count, self.logger.name_to_excluded):
             measured.clear()
-
-    def _refuse_nan(self) -> None:
-        for name, value in self._measured().items():
-            if not math.isfinite(value):
-                raise self._run.broken(name, self.model.num_timesteps)
 
     def _measured(self) -> dict[str, float]:
         values: Mapping[str, Any] = self.logger.name_to_value

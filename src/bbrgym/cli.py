@@ -178,6 +178,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     if outcome.timing["world"].n_unique() > 1:
         console.print(speed_table(outcome.timing))
     console.print(f"run folder: {output_dir}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"report: {Path(output_dir) / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _train(options: argparse.Namespace) -> None:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bbrgym.contest import Contest
-from bbrgym.figure_data import DrawOverTime, mapped_tunables, tunable_title
+from bbrgym.figure_data import FROM_ZERO, DrawOverTime, mapped_tunables, tunable_title
 from bbrgym.plots import COLOURS, DPI, LineStyle, tidy
 from bbrgym.statistics import Estimate
 from bbrgym.tunables import TUNABLES
@@ -74,7 +74,7 @@ def draw_over_time(draw: DrawOverTime) -> Figure:
             if line is not None:
                 label = contestant if panel == 0 else None
                 axis.plot(*line, color=COLOURS[index % len(COLOURS)], linewidth=1.2, label=label)
-    for axis in axes[:2]:
+    for axis in axes[:FROM_ZERO]:
         axis.set_ylim(bottom=0)
     axes[-1].set_xlabel("time (s)")
     figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize="small")

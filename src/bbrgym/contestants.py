@@ -94,7 +94,7 @@ class Run(ABC):
     """A run on its way.
 
     Attributes:
-        tunables: names of those that may change meanwhile.
+        tunables: names of those whose values tell this run from others of its contestant, or that change meanwhile.
     """
 
     tunables: tuple[str, ...] = ()
@@ -156,7 +156,8 @@ def preset(variant: str, tunables: Mapping[str, float] | None = None) -> Preset:
 class FixedRun(Run):
     """A scenario that runs by itself."""
 
-    def __init__(self, conditions: Conditions, scenario: Scenario) -> None:
+    def __init__(self, conditions: Conditions, scenario: Scenario, tunables: tuple[str, ...] = ()) -> None:
+        self.tunables = tunables
         self._interval_s = conditions.interval_s
         self._worlds = make_vector_world(
             conditions.world,
@@ -203,7 +204,7 @@ class Oracle(Contestant):
 
     def start(self, conditions: Conditions) -> Run:
         setting = self.setting(conditions.scenario, conditions.seed, conditions.check)
-        return FixedRun(conditions, with_variant(conditions.scenario, self.variant, setting))
+        return FixedRun(conditions, with_variant(conditions.scenario, self.variant, setting), tuple(setting))
 
     def setting(self, scenario: Scenario, seed: int, check: Callable[[], None]) -> dict[str, float]:
         """What the search finds."""

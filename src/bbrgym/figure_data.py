@@ -15,13 +15,15 @@ import polars as pl
 from bbrgym.contest import Contest
 from bbrgym.families import buffer_bdp, rate_mbps
 from bbrgym.outcome import Outcome
-from bbrgym.records import TUNABLE_PREFIX, with_contestants
+from bbrgym.records import FIXED, TUNABLE_PREFIX, with_contestants
+from bbrgym.tables import worlds_of
 from bbrgym.tunables import TUNABLES
 
 Line: TypeAlias = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 """Times in s and values."""
 
 MAX_TUNABLES = 4  # shown over time
+FROM_ZERO = 2  # panels of a draw over time whose scale begins there
 POINTS = 80  # of a line
 
 
@@ -57,6 +59,25 @@ def draws_over_time(outcome: Outcome, contest: Contest) -> list[DrawOverTime]:
     ]
 
 
+def scenario_over_time(outcome: Outcome) -> list[DrawOverTime]:
+    """The first seed of a plain scenario in each world, if agents took part: these beside the first preset."""
+    agents = [one.label for one in outcome.contestants if one.agent != FIXED]
+    presets = [one.label for one in outcome.contestants if one.agent == FIXED]
+    if not agents:
+        return []
+    rows = with_contestants(outcome.timeseries)
+    seed = rows["seed"][0]
+    return [
+        _draw_over_time(
+            rows.filter((pl.col("world") == world) & (pl.col("seed") == seed)),
+            [*presets[:1], *agents],
+            _learners(outcome.summary),
+            f"{outcome.title} on {world}, seed {seed}",
+        )
+        for world in worlds_of(rows)
+    ]
+
+
 def _draw_over_time(
     rows: pl.DataFrame, contestants: Sequence[str], learners: Sequence[str], title: str
 ) -> DrawOverTime:
@@ -82,20 +103,26 @@ def _line_or_none(rows: pl.DataFrame, column: str, bin_s: float) -> Line | None:
 
 
 def _moving_tunables(rows: pl.DataFrame) -> list[str]:
-    """Columns of the tunables that are moved most."""
-    columns = [column for column in rows.columns if column.startswith(TUNABLE_PREFIX)]
-    values = {column.removeprefix(TUNABLE_PREFIX): rows[column].fill_nan(None).drop_nulls() for column in columns}
-    return [TUNABLE_PREFIX + name for name in _most_varied(values)]
+    """Columns of the tunables that any contestant moves most."""
+    names = [column.removeprefix(TUNABLE_PREFIX) for column in rows.columns if column.startswith(TUNABLE_PREFIX)]
+    by_contestant = rows.partition_by("contestant")
+    return [
+        TUNABLE_PREFIX + name
+        for name in _most_varied({name: [own[TUNABLE_PREFIX + name] for own in by_contestant] for name in names})
+    ]
 
 
 def mapped_tunables(cells: pl.DataFrame) -> list[str]:
     """The tunables of an agent's policy map that vary most over it."""
-    return _most_varied({str(name): rows["mean"] for (name,), rows in cells.group_by("tunable", maintain_order=True)})
+    return _most_varied({str(name): [rows["mean"]] for (name,), rows in cells.group_by("tunable", maintain_order=True)})
 
 
-def _most_varied(values: Mapping[str, pl.Series]) -> list[str]:
-    """Those tunables whose values vary most, as parts of their ranges."""
-    varied = {name: _part_of_range(name, of_one.to_numpy()) for name, of_one in values.items()}
+def _most_varied(values: Mapping[str, Sequence[pl.Series]]) -> list[str]:
+    """Those tunables of which a series varies most, as a part of their range."""
+    varied = {
+        name: max((_part_of_range(name, one.fill_nan(None).drop_nulls().to_numpy()) for one in series), default=0.0)
+        for name, series in values.items()
+    }
     most = sorted(varied, key=lambda name: -varied[name])[:MAX_TUNABLES]
     return [name for name in most if varied[name] > 0]
 

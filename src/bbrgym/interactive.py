@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from bbrgym.contest import Contest, Standing
-from bbrgym.figure_data import DrawOverTime, bin_of, binned, mapped_tunables, tunable_title
+from bbrgym.figure_data import FROM_ZERO, DrawOverTime, bin_of, binned, mapped_tunables, tunable_title
 from bbrgym.page import Figure
 from bbrgym.plots import COLOURS, MAX_LINES, NEUTRAL
 from bbrgym.records import flow_groups, per_run, with_contestants
@@ -352,7 +352,8 @@ def _stack_layout(titles: Sequence[str]) -> Layout:
     layout: Layout = {"xaxis": {**GRID, "title": {"text": "time (s)"}, "anchor": _axis("y", len(titles) - 1)}}
     for index, _ in enumerate(titles):
         top = 1 - index * (height + gap)
-        layout[_axis_name("y", index)] = {**GRID, "domain": [max(0.0, top - height), top], "rangemode": "tozero"}
+        start = {"rangemode": "tozero"} if index < FROM_ZERO else {}
+        layout[_axis_name("y", index)] = {**GRID, **start, "domain": [max(0.0, top - height), top]}
     notes = [
         {**_panel_title(title, index), "xref": "x domain", "yref": f"{_axis('y', index)} domain"}
         for index, title in enumerate(titles)

@@ -10,9 +10,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from bbrgym import contest_plots, plots
-from bbrgym.figure_data import draws_over_time
+from bbrgym.figure_data import draws_over_time, scenario_over_time
 from bbrgym.outcome import Outcome
 from bbrgym.records import write_atomically
+from bbrgym.tables import worlds_of
 
 
 def write_figures(folder: Path, outcome: Outcome) -> None:
@@ -29,6 +30,8 @@ def figures_of(outcome: Outcome) -> Iterator[tuple[str, Figure]]:
         yield "goodput", plots.goodput_over_time(outcome.timeseries)  # of the first seed, as the next one
         yield "queue_delay", plots.queue_delay_over_time(outcome.timeseries)
         yield "summary", plots.summary_bars(outcome.summary)
+        for world, draw in zip(worlds_of(outcome.summary), scenario_over_time(outcome), strict=False):
+            yield f"tunables-{world}", contest_plots.draw_over_time(draw)
     for label, cells in outcome.policy_maps.items():
         figure = contest_plots.policy(label, cells)
         if figure is not None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from bbrgym import interactive, tables
 from bbrgym.contest import Contest
 from bbrgym.families import FAMILIES
-from bbrgym.figure_data import draws_over_time
+from bbrgym.figure_data import draws_over_time, scenario_over_time
 from bbrgym.outcome import Outcome
 from bbrgym.page import Code, Item, Page, Section, write_page
 
@@ -76,6 +76,7 @@ def _of_scenario(outcome: Outcome) -> list[Item]:
         tables.summary_table(outcome.summary, outcome.title),
         interactive.goodput_figure(outcome.timeseries),
         interactive.queue_figure(outcome.timeseries),
+        *(interactive.draw_figure(draw) for draw in scenario_over_time(outcome)),
     ]
 
 

@@ -1,16 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the agents of Stable-Baselines3 start with, see and become."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("stable_baselines3", reason="what is tested trains with it")
-sys.path.append(str(Path(__file__).parents[1] / "train" / "support"))
-
 from tiny import AGENTS, FLAT, asked, curve, run, weights
 
 import bbrgym

@@ -36,6 +36,7 @@ def test_evaluate_writes_a_run_folder_and_shows_the_table(tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     assert "steady on ns3, mean and 95 % interval of 2 seeds" in done.stdout
     assert "run folder: out" in done.stdout
+    assert "report: out/report.html" in done.stdout
     assert "4/4 runs" in done.stderr
     summary = pl.read_parquet(tmp_path / "out" / "summary.parquet")
     assert summary["variant"].to_list() == ["bbr", "bbr", "bbq", "bbq"]

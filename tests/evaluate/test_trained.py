@@ -67,6 +67,8 @@ def test_training_runs_take_part_one_by_one_and_together(world: str, trained: li
     assert outcome.summary["score"].is_finite().all()
     series = outcome.timeseries.filter(pl.col("agent") == "ppo-1")
     assert np.allclose(np.diff(series.filter(pl.col("flow") == series["flow"][0])["time_s"].to_numpy())[:3], 0.5)
+    figures = {path.stem for path in (tmp_path / "figures").glob("*.png")}
+    assert {"standings", "families", "draw-1", "draw-2", "draw-3"} <= figures
     maps = pl.read_parquet(tmp_path / "policy_maps.parquet")
     assert maps["agent"].unique().to_list() == ["ppo-1"]
     for name, cells in maps.group_by("tunable"):

@@ -76,6 +76,15 @@ def test_draws_of_a_distribution(browse, tmp_path: Path) -> None:
     assert len(re.findall(r"mix-429496729[67]: \d flows?, [\d.]+ Mbit/s", text)) == 2
 
 
+def test_agents_on_a_plain_scenario(browse, tmp_path: Path) -> None:
+    bbrgym.evaluate(SHORT, ["bbr"], agent=["random", "oracle"], oracle_budget=3, world="twin", output_dir=tmp_path)
+    seen = browse(tmp_path / "report.html")
+    assert seen.problems == []
+    *_, over_time = seen.plots
+    assert over_time["traces"] == 3 * 2 + 4 * 2  # what the preset has is not set
+    assert (tmp_path / "figures" / "tunables-twin.png").read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.parametrize("draws", [1, 2])
 def test_few_draws_and_no_time_series(draws: int, browse, tmp_path: Path) -> None:
     settings = {"world": "twin", "draws": draws, "series_draws": 0}

@@ -20,6 +20,7 @@ OFF_POLICY = {"learning_starts": 40, "batch_size": 16, "buffer_size": 200, "grad
 AGENTS: dict[str, dict[str, Any]] = {
     "ppo": {"n_steps": 8, "batch_size": 32, "n_epochs": 2},
     "recurrent_ppo": {"n_steps": 8, "batch_size": 32, "n_epochs": 2, "hidden": [8], "lstm": 8},
+    "torch_ppo": {"n_steps": 8, "batch_size": 12, "n_epochs": 2},
     "sac": OFF_POLICY,
     "tqc": OFF_POLICY,
     "dqn": {**OFF_POLICY, "target_update_interval": 28, "exploration_final_eps": 1.0},

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The plain PyTorch agent: its formulas against other ways to compute them, and that it learns."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny import asked, curve, run
+
+import bbrgym
+from bbrgym.agents.agent import load_agent
+from bbrgym.agents.torch_ppo import ActorCritic, Rollout, advantages, improve, parse
+from bbrgym.agents.training import train
+from bbrgym.envs.batch import TuneBatch
+from bbrgym.envs.options import Options
+from bbrgym.errors import TrainingError
+
+
+def random(*shape: int, seed: int = 0) -> Any:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def model_of(tunables: int = 3, width: int = 5) -> ActorCritic:
+    torch.manual_seed(1)
+    return ActorCritic(width, width, np.linspace(-0.5, 0.5, tunables, dtype=np.float32), (8,), 0.3)
+
+
+# ---- formulas -----------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 12), st.floats(0, 1), st.floats(0, 1), st.integers(0, 1000))
+def test_advantages_are_sums_of_discounted_surprises_up_to_a_run_s_end(
+    steps: int, gamma: float, gae_lambda: float, seed: int
+) -> None:
+    rewards, values = random(steps, 1, seed=seed), random(steps + 1, 1, seed=seed + 1)
+    goes_on = (random(steps, 1, seed=seed + 2) < 1.0).double()
+    found = advantages(rewards, values, goes_on, gamma, gae_lambda)
+    surprises = rewards + gamma * goes_on * values[1:] - values[:-1]
+    for t in range(steps):
+        expected, weight = 0.0, 1.0
+        for later in range(t, steps):
+            expected += weight * surprises[later].item()
+            weight *= gamma * gae_lambda * goes_on[later].item()
+        assert found[t].item() == pytest.approx(expected, abs=1e-9)
+
+
+def test_with_lambda_1_values_cancel_and_with_0_one_step_is_looked_ahead() -> None:
+    rewards, values, goes_on = random(6, 2), random(7, 2, seed=1), torch.ones(6, 2)
+    whole = advantages(rewards, values, goes_on, 1.0, 1.0)
+    torch.testing.assert_close(whole, rewards.flip(0).cumsum(0).flip(0) + values[-1] - values[:-1])
+    torch.testing.assert_close(advantages(rewards, values, goes_on, 0.9, 0.0), rewards + 0.9 * values[1:] - values[:-1])
+
+
+def test_probabilities_are_those_of_a_normal_distribution() -> None:
+    model, seen, actions = model_of(), random(7, 5).float(), random(7, 3, seed=1).float()
+    normal = torch.distributions.Normal(model.mean(seen), model.log_std.exp())
+    torch.testing.assert_close(model.log_probability(seen, actions), normal.log_prob(actions).sum(-1))
+    torch.testing.assert_close(model.entropy().expand(7), normal.entropy().sum(-1))
+
+
+def test_what_did_better_than_expected_becomes_more_likely() -> None:
+    model = model_of()
+    seen, actions = random(64, 5).float(), random(64, 3, seed=1).float()
+    before = model.log_probability(seen, actions).detach()
+    gains = torch.where(actions[:, 0] > 0, 1.0, -1.0)
+    rollout = Rollout(seen, actions, before, gains, torch.zeros(64))
+    hyperparameters = parse({"batch_size": 16, "n_epochs": 5, "learning_rate": 1e-3})
+    optimizer = torch.optim.Adam(model.parameters(), hyperparameters.learning_rate)
+    measured = improve(model, optimizer, rollout, hyperparameters, torch.Generator().manual_seed(1))
+    moved = (model.log_probability(seen, actions) - before).detach()
+    assert moved[gains > 0].mean() > 0.0 > moved[gains < 0].mean()
+    assert measured["train/approx_kl"] > 0.0
+
+
+def test_an_equal_ratio_of_probabilities_leaves_the_mean_advantage_as_loss() -> None:
+    """The first minibatch of a rollout: nothing is clipped, and normalised advantages have mean 0."""
+    model = model_of()
+    seen, actions = random(32, 5).float(), random(32, 3, seed=1).float()
+    rollout = Rollout(seen, actions, model.log_probability(seen, actions).detach(), random(32).float(), torch.zeros(32))
+    hyperparameters = parse({"batch_size": 32, "n_epochs": 1})
+    optimizer = torch.optim.SGD(model.parameters(), 0.0)
+    measured = improve(model, optimizer, rollout, hyperparameters, torch.Generator())
+    assert measured["train/policy_loss"] == pytest.approx(0.0, abs=1e-6)
+    assert (measured["train/clip_fraction"], measured["train/approx_kl"]) == (0.0, pytest.approx(0.0, abs=1e-6))
+
+
+# ---- trainings ----------------------------------------------------------------------------------------
+
+
+def test_it_starts_with_the_variants_own_setting(tmp_path: Path) -> None:
+    run(tmp_path / "run", {"name": "torch_ppo", "n_steps": 1, "learning_rate": 1e-12}, total_steps=1)
+    agent, arguments = load_agent(tmp_path / "run")
+    batch = TuneBatch(1, Options(**{**arguments, "world": "twin"}))
+    action = agent.tuner(1).act(batch.reset([0], [1]), np.ones(1, np.bool_))
+    batch.close()
+    np.testing.assert_allclose(action[0], batch.control.default, atol=0.1)
+
+
+@pytest.mark.parametrize("critic", [False, True])
+def test_learning_raises_the_score(critic: bool, tmp_path: Path) -> None:
+    """Two flows keep a queue of what they have in flight, so its gain has to fall."""
+    scenario = {
+        "name": "queue",
+        "duration_s": 3.0,
+        "warmup_s": 1.0,
+        "link": {"rate_mbps": 10.0, "queue": {"size_packets": 200}},
+        "flows": [{"name": "flow", "count": 2, "rtt_ms": 20.0}],
+    }
+    env = {"tunables": ["bbr_cwnd_gain"], "control_interval_s": 0.25, "critic": critic}
+    agent = {"name": "torch_ppo", "n_steps": 12, "batch_size": 96, "learning_rate": 3e-3}
+    others = {"num_envs": 16, "total_steps": 6000, "checkpoint_steps": 6000, "validation": {"draws": 1}}
+    run(tmp_path / "run", agent, scenario=scenario, variant="bbr", env=env, **others)
+    scores = curve(tmp_path / "run").drop_nulls("validation/score")["validation/score"]
+    assert scores[-1] > scores[0] + 0.1
+
+
+def test_nan_stops_it_and_keeps_the_last_good_checkpoint(tmp_path: Path) -> None:
+    agent = {**asked("torch_ppo")["agent"], "learning_rate": 1e30, "max_grad_norm": 1e30}
+    with pytest.raises(TrainingError, match=r"NaN or infinite after \d+ steps of torch_ppo; the last .* of step 0"):
+        run(tmp_path / "run", agent)
+    load_agent(tmp_path / "run", "last")
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"agent": {"name": "torch_ppo", "gama": 1}}, "agent.gama: is no field; did you mean gamma"),
+        ({"agent": {"name": "torch_ppo", "gamma": 2}}, "agent.gamma: is 2.*, expected a number <= 1"),
+        ({"agent": {"name": "torch_ppo", "hidden": []}}, r"agent.hidden: is \[\], expected at least 1"),
+        ({"env": {"levels": 3}}, "env.levels: actions are MultiDiscrete.*, expected continuous ones"),
+    ],
+)
+def test_a_wrong_setting_is_one_clear_error(settings: dict[str, Any], says: str, tmp_path: Path) -> None:
+    with pytest.raises(bbrgym.ConfigError, match=says):
+        train(output_dir=tmp_path / "run", **asked(**{"agent": "torch_ppo", **settings}))
