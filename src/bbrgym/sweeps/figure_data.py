@@ -79,7 +79,9 @@ def curves(results: Results) -> Iterator[Curve]:
     found = []
     for key, group in rows.group_by(*names, maintain_order=True) if names else [((), rows)]:
         over = group.group_by("step").agg(
-            pl.col("score").mean().alias("mean"), pl.col("score").min().alias("low"), pl.col("score").max().alias("high")
+            pl.col("score").mean().alias("mean"),
+            pl.col("score").min().alias("low"),
+            pl.col("score").max().alias("high"),
         )
         over = over.sort("step")
         label = ", ".join(f"{name}={value}" for name, value in zip(names, key, strict=True)) or results.title

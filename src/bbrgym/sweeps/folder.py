@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The folder of a sweep.
 
-    sweep.yaml            what was asked for, so that an interrupted sweep can go on
-    jobs/NAME/            run folder of each job, as its own command writes it
-    logs/NAME.log         what the job said, of all its attempts
-    states/NAME.json      how the job ended
-    study.db              of a search: Optuna's study
-    summary.parquet       a row per job; of evaluations one per job, world and contestant
-    summary.csv           the same
-    curves.parquet        of trainings: validation scores, a row per job and step
-    summary.txt           the tables of the terminal
-    figures/*.png
-    report.html           all of it on one page
+sweep.yaml            what was asked for, so that an interrupted sweep can go on
+jobs/NAME/            run folder of each job, as its own command writes it
+logs/NAME.log         what the job said, of all its attempts
+states/NAME.json      how the job ended
+study.db              of a search: Optuna's study
+summary.parquet       a row per job; of evaluations one per job, world and contestant
+summary.csv           the same
+curves.parquet        of trainings: validation scores, a row per job and step
+summary.txt           the tables of the terminal
+figures/*.png
+report.html           all of it on one page
 """
 
 from __future__ import annotations

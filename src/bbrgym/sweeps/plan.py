@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Which jobs a sweep has: every combination of the options that are given several values, in Hydra's grammar.
 
-    agent=ppo,sac seed=range(1,4)    -> 6 jobs: agent-ppo_seed-1, agent-ppo_seed-2, ...
+agent=ppo,sac seed=range(1,4)    -> 6 jobs: agent-ppo_seed-1, agent-ppo_seed-2, ...
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def _of_training(folder: SweepFolder, job: Job) -> list[Mapping[str, Any]]:
     return [json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}]
 
 
-def _of_evaluation(folder: SweepFolder, job: Job) -> list[Mapping[str, Any]]:
+def _of_evaluation(folder: SweepFolder, job: Job) -> Sequence[Mapping[str, Any]]:
     """A row per world and contestant: means over seeds or draws."""
     path = folder.job(job.name) / "summary.parquet"
     if not path.exists():

@@ -78,6 +78,7 @@ def parse_search(asked: Mapping[str, Any], options: Options) -> tuple[SearchSett
 
     Raises:
         ConfigError: a setting cannot be, or nothing is left to search.
+        ModuleNotFoundError: Optuna is not installed.
     """
     try:
         settings = SearchSettings.model_validate(dict(asked))
@@ -86,9 +87,13 @@ def parse_search(asked: Mapping[str, Any], options: Options) -> tuple[SearchSett
         raise ConfigError(f"hparams_search.{path}: {problem}") from None
     given = options.keys()
     params = {key: text for key, text in settings.params.items() if key not in given}
-    params |= {key: override.input_line.split("=", 1)[1] for key, override in options.open.items() if override.input_line}
+    params |= {
+        key: override.input_line.split("=", 1)[1] for key, override in options.open.items() if override.input_line
+    }
     if not params:
-        raise ConfigError("hparams_search: nothing is left to search, expected NAME='interval(LOW,HIGH)' for one option")
+        raise ConfigError(
+            "hparams_search: nothing is left to search, expected NAME='interval(LOW,HIGH)' for one option"
+        )
     _distributions(params)
     own = tuple(f"{key}={value}" for key, value in settings.options.items() if key not in given)
     return settings.model_copy(update={"params": params}), Options((*own, *options.fixed), options.swept, {})
@@ -100,16 +105,11 @@ class Study:
     Args:
         path: of the database.
         settings: what is searched.
-
-    Raises:
-        ModuleNotFoundError: Optuna is not installed.
     """
 
     def __init__(self, path: Path, settings: SearchSettings) -> None:
-        try:
-            import optuna
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError("hparams_search needs Optuna: pip install 'bbrgym[search]'", name="optuna") from error
+        import optuna
+
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._optuna = optuna
         self._settings = settings
@@ -127,8 +127,8 @@ class Study:
     def batches(self) -> Iterator[list[Trial]]:
         """All batches from the first on, also those that have ended; each has to be told before the next."""
         for first in range(0, self._settings.n_trials, self._settings.batch):
-            numbers = range(first, min(first + self._settings.batch, self._settings.n_trials))
-            yield [self._trial(number) for number in numbers]
+            whole = [self._trial(number) for number in range(first, first + self._settings.batch)]
+            yield whole[: self._settings.n_trials - first]  # the others wait for a larger n_trials
 
     def tell(self, trial: Trial, value: float | None) -> None:
         """What a trial came to; None where a job of it failed. What was told once stays."""
@@ -157,8 +157,12 @@ def _text(value: Any) -> str:
 
 
 def _distributions(params: Mapping[str, str]) -> dict[str, Any]:
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
+    try:
+        from optuna.distributions import CategoricalDistribution
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "hparams_search needs Optuna: pip install 'bbrgym[search]'", name=error.name
+        ) from error
     found: dict[str, Any] = {}
     for key, text in params.items():
         override = parse_override(f"{key}={text}")
@@ -169,8 +173,7 @@ def _distributions(params: Mapping[str, str]) -> dict[str, Any]:
             elif isinstance(value, RangeSweep) and value.start is not None and value.stop is not None:
                 found[key] = _stepped(value)
             elif isinstance(value, IntervalSweep) and value.start is not None and value.end is not None:
-                kind = IntDistribution if isinstance(value.start, int) else FloatDistribution
-                found[key] = kind(value.start, value.end, log="log" in value.tags)
+                found[key] = _between(value)
         except ValueError as error:
             raise ConfigError(f"hparams_search.params: {key} is {text}: {' '.join(str(error).split())}") from error
         if key not in found:
@@ -178,11 +181,21 @@ def _distributions(params: Mapping[str, str]) -> dict[str, Any]:
     return found
 
 
-def _stepped(value: Any) -> Any:
+def _between(values: Any) -> Any:
+    """Hydra's interval: of whole numbers, where it is one of int(..)."""
+    from optuna.distributions import FloatDistribution, IntDistribution
+
+    is_log = "log" in values.tags
+    if isinstance(values.start, int) and isinstance(values.end, int):
+        return IntDistribution(values.start, values.end, log=is_log)
+    return FloatDistribution(values.start, values.end, log=is_log)
+
+
+def _stepped(values: Any) -> Any:
     """Hydra's range, whose end is not part of it."""
     from optuna.distributions import FloatDistribution, IntDistribution
 
-    count = math.ceil((value.stop - value.start) / value.step)
-    last = value.start + (count - 1) * value.step
-    whole = all(isinstance(number, int) for number in (value.start, value.stop, value.step))
-    return (IntDistribution if whole else FloatDistribution)(value.start, last, step=value.step)
+    steps = math.ceil((values.stop - values.start) / values.step) - 1
+    if all(isinstance(number, int) for number in (values.start, values.stop, values.step)):
+        return IntDistribution(values.start, int(values.start + steps * values.step), step=values.step)
+    return FloatDistribution(values.start, values.start + steps * values.step, step=values.step)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -190,7 +190,7 @@ class _Runner:
                     self._folder.write_state(end.name, asdict(end))
                 self._show()
 
-    def _ends(self, tasks: Sequence[Task]) -> Iterator[End]:
+    def _ends(self, tasks: Sequence[Task]) -> Generator[End]:
         yield from self._launcher.run(tasks)
 
     def _is_done(self, job: Job) -> bool:

@@ -136,7 +136,9 @@ def run_task(task: Task, processes: Processes | None = None) -> End:
     code = process.returncode
     if status is None:
         status = "done" if code == 0 else "interrupted" if processes.is_stopped or code == 130 else "failed"
-    reason = f"after {task.timeout_s:g} s" if status == "timed out" else "" if status == "done" else _last_line(task.log)
+    reason = (
+        f"after {task.timeout_s:g} s" if status == "timed out" else "" if status == "done" else _last_line(task.log)
+    )
     end = End(task.name, status, code, round(time.monotonic() - began_s, 3), task.overrides, reason)
     text = json.dumps(asdict(end), indent=2) + "\n"
     write_atomically(task.state, lambda partial: partial.write_text(text, encoding="utf-8"))

@@ -59,4 +59,6 @@ def make_launcher(asked: Mapping[str, Any]) -> Launcher:
 
 def needs(launcher: str, error: ModuleNotFoundError, extra: str) -> ModuleNotFoundError:
     """What to raise where a launcher's library is not installed."""
-    return ModuleNotFoundError(f"launcher={launcher} needs {error.name}: pip install 'bbrgym[{extra}]'", name=error.name)
+    return ModuleNotFoundError(
+        f"launcher={launcher} needs {error.name}: pip install 'bbrgym[{extra}]'", name=error.name
+    )

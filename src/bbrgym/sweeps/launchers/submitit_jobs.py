@@ -85,7 +85,9 @@ class SubmititLauncher:
                 for job in ended:
                     yield _end_of(job, jobs.pop(job))
                 if not ended and time.monotonic() > until_s:
-                    raise SweepError(f"{len(jobs)} jobs did not end within launcher.wait_s, {self._settings.wait_s:g} s")
+                    raise SweepError(
+                        f"{len(jobs)} jobs did not end within launcher.wait_s, {self._settings.wait_s:g} s"
+                    )
                 if jobs and not ended:
                     time.sleep(self._settings.poll_s)  # submitit tells of an end only who asks
         finally:
