@@ -40,3 +40,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 class TrainingError(RuntimeError):
     """A training cannot go on: something in it became NaN or infinite."""
+
+
+class SweepError(RuntimeError):
+    """Jobs of a sweep have failed."""
