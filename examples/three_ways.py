@@ -64,7 +64,9 @@ def with_pytorch(steps: int) -> float:
         own = {name: OPTIONS[name] for name in ("tunables", "control_interval_s")}
         agent = {"name": "torch_ppo", "n_steps": 32, "batch_size": 256}
         where = {name: OPTIONS[name] for name in ("world", "scenario", "variant")}
-        bbrgym.train(**where, env=own, agent=agent, total_steps=steps, num_envs=16, validation={"draws": 4}, output_dir=folder)
+        bbrgym.train(
+            **where, env=own, agent=agent, total_steps=steps, num_envs=16, validation={"draws": 4}, output_dir=folder
+        )
         trained, arguments = bbrgym.load_agent(folder)
     envs = TuneVectorEnv(num_envs=16, **{**arguments, "world": "twin"})
     seeds = list(range(16))

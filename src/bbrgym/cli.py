@@ -22,7 +22,7 @@ from rich.progress import Progress as ProgressBar
 import bbrgym
 from bbrgym.compose import compose_config
 from bbrgym.distribution import Distribution, is_distribution, load_distribution
-from bbrgym.errors import ConfigError, MissingExtraError, TrainingError
+from bbrgym.errors import ConfigError, MissingExtraError, SweepError, TrainingError
 from bbrgym.evaluation import Progress, run_evaluation
 from bbrgym.listing import listing
 from bbrgym.scenario import Scenario
@@ -57,6 +57,17 @@ Writes the network of a trained agent to one file, ONNX or TorchScript, whose ac
 example:
   bbrgym export runs/mine --format onnx --output tuner.onnx
 """
+_SWEEP = """\
+Runs bbrgym train (or evaluate, with command=evaluate) once for every combination of options that have several values;
+each job has its own process, log and run folder. At the end it shows tables and writes figures and report.html. Jobs
+that fail are reported and leave the others alone; an interrupted sweep goes on with resume.
+
+examples:
+  bbrgym sweep agent=ppo,sac 'seed=range(1,4)' total_steps=200_000 launcher.n_jobs=2 sweep_dir=runs/mine
+  bbrgym sweep hparams_search=ppo seed=1,2 total_steps=100_000 sweep_dir=runs/search
+  bbrgym sweep command=evaluate scenario=steady,lossy world=twin launcher=ray
+  bbrgym sweep resume=runs/mine
+"""
 _SCENARIO = """\
 Prints a scenario in its resolved form, the JSON that every world and the standalone program read.
 
@@ -74,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ConfigError, MissingExtraError) as error:
         errors.print(f"bbrgym: {error}")
         return 2
-    except (TrainingError, WorldError) as error:
+    except (SweepError, TrainingError, WorldError) as error:
         errors.print(f"bbrgym: {error}")
         return 1
     except KeyboardInterrupt:
@@ -117,6 +128,16 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--checkpoint", default="best", help="best (without) or last")
     command.add_argument("--output", metavar="FILE", help="in RUN_DIR/exported without")
     command.set_defaults(run=_export)
+
+    command = commands.add_parser(
+        "sweep",
+        help="run many trainings or evaluations",
+        description=_SWEEP,
+        epilog="options and their defaults:\n\n" + _shipped("sweep.yaml"),
+        formatter_class=raw,
+    )
+    command.add_argument("overrides", nargs="*", metavar="OPTION=VALUES")
+    command.set_defaults(run=_sweep)
 
     command = commands.add_parser("list", help="show variants, tunables, scenarios and worlds")
     command.set_defaults(run=_list)
@@ -189,6 +210,20 @@ def _export(options: argparse.Namespace) -> None:
 
     path = export(options.run_dir, options.format, checkpoint=options.checkpoint, output=options.output)
     _console().print(f"exported: {path}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _sweep(options: argparse.Namespace) -> None:
+    from bbrgym.sweeps.command import best, refuse_failures, sweep_from  # brings what no other command needs
+    from bbrgym.sweeps.results import tables_of
+
+    sweep_dir, results = sweep_from(options.overrides)
+    console = _console()
+    for table in tables_of(results):
+        console.print(table)
+    for line in (best(results), f"sweep folder: {sweep_dir}"):
+        if line is not None:
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+    refuse_failures(sweep_dir, results)
 
 
 def _list(options: argparse.Namespace) -> None:  # noqa: ARG001

@@ -66,16 +66,21 @@ def _groups(primary: Any) -> dict[str, Any]:
 
 
 def _prepare(text: str, conf: Path, groups: Mapping[str, Any], is_open: tuple[str, ...]) -> Override:
-    override = _parse(text)
+    override = parse_override(text)
     key = override.key_or_group
     if override.type is OverrideType.CHANGE and key.startswith(is_open):
-        return _parse(f"++{text}")
+        return parse_override(f"++{text}")
     if override.type is OverrideType.CHANGE and key in groups:
-        return _parse(_group_override(key, override.value(), conf))
+        return parse_override(_group_override(key, override.value(), conf))
     return override
 
 
-def _parse(text: str) -> Override:
+def parse_override(text: str) -> Override:
+    """An override of a command line.
+
+    Raises:
+        ConfigError: it is none.
+    """
     try:
         return OverridesParser.create().parse_override(text)
     except HydraException as error:

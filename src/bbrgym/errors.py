@@ -53,3 +53,7 @@ class MissingExtraError(ModuleNotFoundError):
 
     def __init__(self, what: str, extra: str, error: ModuleNotFoundError) -> None:
         super().__init__(f"{what} needs {error.name}: pip install 'bbrgym[{extra}]'", name=error.name)
+
+
+class SweepError(RuntimeError):
+    """Jobs of a sweep have failed."""

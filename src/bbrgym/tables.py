@@ -86,7 +86,7 @@ def summary_table(summary: pl.DataFrame, what: str | None = None) -> Table:
     seeds = summary["seed"].n_unique()
     runs_are = "seed" if summary["scenario"].n_unique() == 1 else "draw"
     means = f"mean and 95 % interval of {seeds} {runs_are}s" if seeds > 1 else f"one {runs_are}"
-    table = _table(f"{title_of(summary, what)}, {means}")
+    table = new_table(f"{title_of(summary, what)}, {means}")
     groups = goodput_columns(runs)
     columns = [
         *((name, f"goodput\n{heading}\nMbit/s", 2, 1.0) for name, heading in groups.items()),
@@ -124,7 +124,7 @@ def difference_table(summary: pl.DataFrame, reference: str, other: str) -> Table
     rows = list(differences(summary, reference, other))
     agreeing = sum(all(cell.agrees for cell in cells) for _, cells in rows)
     chance = "; of one seed, so chance is part of it" if summary["seed"].n_unique() == 1 else ""
-    table = _table(f"{other} less {reference}: {agreeing} of {len(rows)} variants within the tolerances{chance}")
+    table = new_table(f"{other} less {reference}: {agreeing} of {len(rows)} variants within the tolerances{chance}")
     table.add_column("variant\n\n")
     for metric in METRICS:
         table.add_column(f"{metric.heading}\n{metric.tolerance_text()}", justify="right")
@@ -138,7 +138,7 @@ def difference_table(summary: pl.DataFrame, reference: str, other: str) -> Table
 def standings_table(contest: Contest, what: str) -> Table:
     """A row per contestant, and one for several training runs of an agent together."""
     draws = contest.scores.draws
-    table = _table(f"{what} on {contest.world}: scores of {draws} draws, with 95 % intervals by bootstrap")
+    table = new_table(f"{what} on {contest.world}: scores of {draws} draws, with 95 % intervals by bootstrap")
     table.add_column("contestant\n\n", min_width=max(map(len, contest.scores.names)))
     has_oracle = contest.best_fixed is not None and contest.oracle is not None
     headings = [
@@ -164,7 +164,7 @@ def standings_table(contest: Contest, what: str) -> Table:
 
 def families_table(contest: Contest, what: str) -> Table:
     """A row per contestant, a column per family of draws."""
-    table = _table(f"{what} on {contest.world}: mean score by family of scenarios")
+    table = new_table(f"{what} on {contest.world}: mean score by family of scenarios")
     table.add_column("contestant\n\n", min_width=max(map(len, contest.scores.names)))
     for family, standings in contest.by_family.items():
         first, _, rest = family.partition(" ")
@@ -181,7 +181,7 @@ def _with_runs(standing: Standing) -> str:
 def speed_table(timing: pl.DataFrame) -> Table:
     """A row per world: what its runs cost."""
     worlds = timing.group_by("world", maintain_order=True).agg(pl.col("simulated_s").sum(), pl.col("wall_s").sum())
-    table = _table("Wall time within the runs (without the start of processes)")
+    table = new_table("Wall time within the runs (without the start of processes)")
     for heading in ("world", "simulated (s)", "wall time (s)", "simulated s per s", "speed"):
         table.add_column(heading, justify="left" if heading == "world" else "right")
     first, first_speed = "", math.nan
@@ -197,7 +197,8 @@ def _ratio(ratio: float) -> str:
     return f"{ratio:.1f}" if ratio >= 1 else f"{ratio:.2g}"
 
 
-def _table(title: str) -> Table:
+def new_table(title: str) -> Table:
+    """An empty table in the house style."""
     return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
 
 

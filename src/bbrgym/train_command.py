@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import datetime
 import math
-import signal
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +17,7 @@ from rich.progress import Progress as ProgressBar
 from bbrgym.agents.training import Progress, resume_training, train
 from bbrgym.compose import compose_config
 from bbrgym.errors import ConfigError
+from bbrgym.interrupts import sigterm_interrupts
 
 
 def train_from(overrides: Sequence[str]) -> tuple[Path, dict[str, Any]]:
@@ -32,7 +31,7 @@ def train_from(overrides: Sequence[str]) -> tuple[Path, dict[str, Any]]:
     """
     config = compose_config("train", overrides)
     resume, given_dir = config.pop("resume"), config.pop("output_dir")
-    with _bar() as show, _sigterm_interrupts():
+    with _bar() as show, sigterm_interrupts():
         if isinstance(resume, str):
             if len(overrides) > 1:
                 raise ConfigError(f"resume: is {resume!r}, a run folder with its own options; expected no other option")
@@ -58,19 +57,6 @@ def _new_dir(config: dict[str, Any]) -> Path:
     now = datetime.datetime.now().astimezone()
     name = f"{config['agent'].get('name')}-{config['variant']}-{config['scenario'].get('name')}-{now:%Y%m%d-%H%M%S}"
     return Path("runs") / name
-
-
-@contextmanager
-def _sigterm_interrupts() -> Iterator[None]:
-    """SIGTERM does what Ctrl-C does, so that everything is closed in order; only the main thread can say so."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

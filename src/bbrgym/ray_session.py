@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Ray, for as long as something needs it; needs the extra `ray`. No dashboard, and nothing is reported to anybody."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from bbrgym.errors import ConfigError
+
+
+@contextmanager
+def ray_session(address: str | None, who: str, num_cpus: int | None = None) -> Iterator[Any]:
+    """The module `ray`, connected; where nobody else had connected it, it is shut down at the end.
+
+    Args:
+        address: ``auto`` or ``HOST:PORT`` of a cluster; None starts one on this machine.
+        who: needs it, for messages.
+        num_cpus: of the cluster that is started here; as many as there are without.
+
+    Raises:
+        ModuleNotFoundError: Ray is not installed.
+        ConfigError: there is no cluster at the address.
+    """
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it announces a change of its own
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"{who} needs {error.name}: pip install 'bbrgym[ray]'", name=error.name) from error
+    if ray.is_initialized():
+        yield ray
+        return
+    own: dict[str, Any] = {"num_cpus": num_cpus, "include_dashboard": False} if address is None else {}
+    try:
+        ray.init(address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **own)
+    except (ConnectionError, TimeoutError, RuntimeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"address: no Ray cluster could be had at {address!r}: {reason}") from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the jobs of a sweep came to, in tables."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+from rich.table import Table
+
+from bbrgym.records import per_run
+from bbrgym.sweeps.folder import SweepFolder
+from bbrgym.sweeps.plan import Job
+from bbrgym.tables import interval, new_table
+
+SEED = "seed"
+STATUS, NEW = "status", "not run"
+_SCORE = "validation/score"
+_OF_EVALUATIONS = ("goodput", "queue_delay_ms", "retransmit_rate", "utilisation", "jain", "score")
+CURVE_SCHEMA = pl.Schema({"job": pl.String, "step": pl.Int64, "score": pl.Float64})
+
+
+@dataclass(frozen=True)
+class Results:
+    """What came out.
+
+    Attributes:
+        title: of the sweep.
+        command: of the jobs.
+        parameters: options that differ between jobs.
+        metric: the column by which jobs are compared.
+        is_higher_better: of it.
+        summary: a row per job, and of evaluations per world and contestant; ``job``, ``status``, ``wall_s``,
+            the parameters, and what the job's own summary says.
+        curves: of trainings, the validation score by job and step.
+    """
+
+    title: str
+    command: str
+    parameters: tuple[str, ...]
+    metric: str
+    is_higher_better: bool
+    summary: pl.DataFrame
+    curves: pl.DataFrame
+
+    @property
+    def failed(self) -> list[str]:
+        """Jobs that did not come to their end."""
+        bad = self.summary.filter(pl.col(STATUS) != "done")
+        return bad["job"].unique(maintain_order=True).to_list()
+
+    @property
+    def settings(self) -> list[str]:
+        """Columns that tell settings apart: jobs that differ in the seed alone repeat one."""
+        others = [name for name in ("world", "contestant") if name in self.summary.columns]
+        return [name for name in self.parameters if name != SEED] + others
+
+    def known(self) -> pl.DataFrame:
+        """The rows of finished jobs that have the metric."""
+        if self.metric not in self.summary.columns:
+            return self.summary.clear().with_columns(pl.lit(math.nan).alias(self.metric))
+        metric = pl.col(self.metric).cast(pl.Float64)
+        return self.summary.with_columns(metric).filter((pl.col(STATUS) == "done") & metric.is_finite())
+
+
+def collect(
+    folder: SweepFolder, jobs: Sequence[Job], metric: str | None = None, *, is_higher_better: bool = True
+) -> Results:
+    """Reads what the jobs have left."""
+    command = jobs[0].command
+    parameters = tuple(dict.fromkeys(name for job in jobs for name in job.parameters))
+    rows: list[dict[str, Any]] = []
+    curves = [pl.DataFrame(schema=CURVE_SCHEMA)]
+    for job in jobs:
+        state = folder.read_state(job.name)
+        row = {"job": job.name, STATUS: state.get(STATUS, NEW), "wall_s": state.get("wall_s")}
+        of_job = _of_training(folder, job) if command == "train" else _of_evaluation(folder, job)
+        rows += [{**one, **row, **{name: job.parameters.get(name) for name in parameters}} for one in of_job]
+        if command == "train":
+            curves.append(_curve(folder, job))
+    columns = dict.fromkeys(("job", STATUS, *parameters, *(name for row in rows for name in row)))
+    table = pl.DataFrame([{name: row.get(name) for name in columns} for row in rows], infer_schema_length=None)
+    typed = [_typed(table[name]) for name in parameters]
+    chosen = metric or ("best_score" if command == "train" else "score")
+    summary = table.with_columns(typed)
+    return Results(folder.path.name, command, parameters, chosen, is_higher_better, summary, pl.concat(curves))
+
+
+def _of_training(folder: SweepFolder, job: Job) -> list[Mapping[str, Any]]:
+    path = folder.job(job.name) / "summary.json"
+    return [json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}]
+
+
+def _of_evaluation(folder: SweepFolder, job: Job) -> Sequence[Mapping[str, Any]]:
+    """A row per world and contestant: means over seeds or draws."""
+    path = folder.job(job.name) / "summary.parquet"
+    if not path.exists():
+        return [{}]
+    means = (
+        per_run(pl.read_parquet(path))
+        .group_by("world", "contestant", maintain_order=True)
+        .agg(pl.len().alias("runs"), *(pl.col(name).fill_nan(None).mean() for name in _OF_EVALUATIONS))
+    )
+    return means.to_dicts()
+
+
+def _curve(folder: SweepFolder, job: Job) -> pl.DataFrame:
+    path = folder.job(job.name) / "metrics.parquet"
+    if not path.exists() or _SCORE not in pl.read_parquet_schema(path):
+        return pl.DataFrame(schema=CURVE_SCHEMA)
+    scores = pl.read_parquet(path, columns=["step", _SCORE]).drop_nulls()
+    return scores.select(pl.lit(job.name).alias("job"), "step", pl.col(_SCORE).alias("score"))
+
+
+def _typed(values: pl.Series) -> pl.Series:
+    """Numbers, where all are."""
+    for kind in (pl.Int64, pl.Float64):
+        numbers = values.cast(kind, strict=False)
+        if numbers.null_count() == values.null_count():
+            return numbers
+    return values
+
+
+# ---- for people ---------------------------------------------------------------------------------------
+
+
+def tables_of(results: Results) -> list[Table]:
+    """Settings, best first, and the jobs."""
+    return [table for table in (settings_table(results), jobs_table(results)) if table.row_count]
+
+
+def settings_table(results: Results) -> Table:
+    """A row per setting: its jobs, and the mean of the metric over their seeds."""
+    names, metric = results.settings, results.metric
+    table = new_table(f"{results.title}: {metric} by setting, mean and 95 % interval over seeds")
+    for name in names:
+        table.add_column(name)
+    table.add_column("jobs", justify="right")
+    table.add_column(metric, justify="right")
+    known = results.known()
+    groups = known.group_by(*names, maintain_order=True) if names else [((), known)] if len(known) else []
+    rows = [(key, group[metric].to_numpy(), group["job"].n_unique()) for key, group in groups]
+    for key, values, jobs in sorted(rows, key=lambda row: float(row[1].mean()), reverse=results.is_higher_better):
+        table.add_row(*map(_cell, key), str(jobs), interval(values).text(3))
+    return table
+
+
+def jobs_table(results: Results) -> Table:
+    """A row per job."""
+    metric = results.metric
+    columns = [name for name in ("step", "score", metric, "wall_s") if name in results.summary.columns]
+    if results.command == "evaluate":
+        columns = ["wall_s"]
+    columns = list(dict.fromkeys(columns))
+    jobs = results.summary.unique("job", maintain_order=True)
+    table = new_table(f"{results.title}: {len(jobs)} jobs, {len(jobs) - len(results.failed)} done")
+    for name in ("job", STATUS):
+        table.add_column(name)
+    for name in columns:
+        table.add_column(name.removesuffix("_s") + (" (s)" if name.endswith("_s") else ""), justify="right")
+    for row in jobs.iter_rows(named=True):
+        table.add_row(row["job"], row[STATUS], *(_cell(row[name]) for name in columns))
+    return table
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Searches options with Optuna: a trial is a choice of them, and its jobs are the sweep's other combinations.
+
+Trials are asked for in batches, each when the one before has ended, and each with a sampler of its own whose seed
+follows from the search's and the trial's number. So what is proposed depends on nothing but the scores so far, and an
+interrupted search proposes what it would have proposed. The study lies in a database of the sweep's folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, RangeSweep
+from pydantic import Field, ValidationError
+
+from bbrgym.compose import parse_override
+from bbrgym.errors import ConfigError
+from bbrgym.sweeps.plan import Options
+from bbrgym.validation import Model, Whole, first_problem, shown
+
+_STUDY = "bbrgym"
+
+
+class SearchSettings(Model):
+    """What can be set; conf/hparams_search/*.yaml.
+
+    Attributes:
+        metric: a number of the jobs' summaries.
+        direction: of what is better.
+        n_trials: how many.
+        batch: asked for at once, so that as many can run side by side.
+        n_startup_trials: drawn anywhere, before the scores count.
+        seed: of what is drawn.
+        options: of the jobs, unless the command line says otherwise.
+        params: ranges by option, in Hydra's grammar: ``choice(..)``, ``range(..)``, ``interval(..)``,
+            ``int(interval(..))``, ``tag(log, interval(..))``.
+    """
+
+    metric: str = "best_score"
+    direction: Literal["maximize", "minimize"] = "maximize"
+    n_trials: Annotated[Whole, Field(ge=1, le=100_000)] = 32
+    batch: Annotated[Whole, Field(ge=1, le=10_000)] = 4
+    n_startup_trials: Annotated[Whole, Field(ge=1)] = 10
+    seed: Annotated[Whole, Field(ge=0, le=2**63 - 1)] = 1
+    options: dict[str, Any] = Field(default_factory=dict)
+    params: dict[str, str] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A choice of options.
+
+    Attributes:
+        number: from 0.
+        parameters: values by option, as the command line has them.
+    """
+
+    number: int
+    parameters: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """What the names of its jobs begin with."""
+        return f"trial-{self.number:04d}"
+
+
+def parse_search(asked: Mapping[str, Any], options: Options) -> tuple[SearchSettings, Options]:
+    """Checks what a search is asked for, and lets the command line's options count more than its own.
+
+    Returns:
+        The settings, params being those that are searched, and the options of all jobs, which are not.
+
+    Raises:
+        ConfigError: a setting cannot be, or nothing is left to search.
+        ModuleNotFoundError: Optuna is not installed.
+    """
+    try:
+        settings = SearchSettings.model_validate(dict(asked))
+    except ValidationError as error:
+        path, problem = first_problem(error, SearchSettings)
+        raise ConfigError(f"hparams_search.{path}: {problem}") from None
+    given = options.keys()
+    params = {key: text for key, text in settings.params.items() if key not in given}
+    params |= {
+        key: override.input_line.split("=", 1)[1] for key, override in options.open.items() if override.input_line
+    }
+    if not params:
+        raise ConfigError(
+            "hparams_search: nothing is left to search, expected NAME='interval(LOW,HIGH)' for one option"
+        )
+    _distributions(params)
+    own = tuple(f"{key}={value}" for key, value in settings.options.items() if key not in given)
+    return settings.model_copy(update={"params": params}), Options((*own, *options.fixed), options.swept, {})
+
+
+class Study:
+    """A search on its way.
+
+    Args:
+        path: of the database.
+        settings: what is searched.
+    """
+
+    def __init__(self, path: Path, settings: SearchSettings) -> None:
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self._optuna = optuna
+        self._settings = settings
+        self._space = _distributions(settings.params)
+        self._storage = optuna.storages.RDBStorage(f"sqlite:///{path}")
+        self._study = optuna.create_study(
+            storage=self._storage, study_name=_STUDY, direction=settings.direction, load_if_exists=True
+        )
+
+    def close(self) -> None:
+        """Closes the database."""
+        self._storage.remove_session()
+        self._storage.engine.dispose()
+
+    def batches(self) -> Iterator[list[Trial]]:
+        """All batches from the first on, also those that have ended; each has to be told before the next."""
+        for first in range(0, self._settings.n_trials, self._settings.batch):
+            whole = [self._trial(number) for number in range(first, first + self._settings.batch)]
+            yield whole[: self._settings.n_trials - first]  # the others wait for a larger n_trials
+
+    def tell(self, trial: Trial, value: float | None) -> None:
+        """What a trial came to; None where a job of it failed. What was told once stays."""
+        states = self._optuna.trial.TrialState
+        if self._study.get_trials(deepcopy=False)[trial.number].state is states.RUNNING:
+            known = value is not None and math.isfinite(value)
+            self._study.tell(trial.number, value if known else None, state=states.COMPLETE if known else states.FAIL)
+
+    def _trial(self, number: int) -> Trial:
+        known = self._study.get_trials(deepcopy=False)
+        if number >= len(known):
+            self._study.sampler = self._sampler(number)
+            self._study.ask(self._space)
+            known = self._study.get_trials(deepcopy=False)
+        return Trial(number, {key: _text(value) for key, value in known[number].params.items()})
+
+    def _sampler(self, number: int) -> Any:
+        stream = int.from_bytes(hashlib.sha256(b"hparams_search").digest()[:8], "little")
+        seed = np.random.SeedSequence([self._settings.seed, stream, number]).generate_state(1)[0]
+        return self._optuna.samplers.TPESampler(n_startup_trials=self._settings.n_startup_trials, seed=int(seed))
+
+
+def _text(value: Any) -> str:
+    """A value as the command line has it."""
+    return value if isinstance(value, str) else repr(value)
+
+
+def _distributions(params: Mapping[str, str]) -> dict[str, Any]:
+    try:
+        from optuna.distributions import CategoricalDistribution
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "hparams_search needs Optuna: pip install 'bbrgym[search]'", name=error.name
+        ) from error
+    found: dict[str, Any] = {}
+    for key, text in params.items():
+        override = parse_override(f"{key}={text}")
+        value = override.value()
+        try:
+            if isinstance(value, ChoiceSweep):
+                found[key] = CategoricalDistribution(list(override.sweep_string_iterator()))
+            elif isinstance(value, RangeSweep) and value.start is not None and value.stop is not None:
+                found[key] = _stepped(value)
+            elif isinstance(value, IntervalSweep) and value.start is not None and value.end is not None:
+                found[key] = _between(value)
+        except ValueError as error:
+            raise ConfigError(f"hparams_search.params: {key} is {text}: {' '.join(str(error).split())}") from error
+        if key not in found:
+            raise ConfigError(f"hparams_search.params: {key} is {shown(text)}, expected choice, range or interval")
+    return found
+
+
+def _between(values: Any) -> Any:
+    """Hydra's interval: of whole numbers, where it is one of int(..)."""
+    from optuna.distributions import FloatDistribution, IntDistribution
+
+    is_log = "log" in values.tags
+    if isinstance(values.start, int) and isinstance(values.end, int):
+        return IntDistribution(values.start, values.end, log=is_log)
+    return FloatDistribution(values.start, values.end, log=is_log)
+
+
+def _stepped(values: Any) -> Any:
+    """Hydra's range, whose end is not part of it."""
+    from optuna.distributions import FloatDistribution, IntDistribution
+
+    steps = math.ceil((values.stop - values.start) / values.step) - 1
+    if all(isinstance(number, int) for number in (values.start, values.stop, values.step)):
+        return IntDistribution(values.start, int(values.start + steps * values.step), step=values.step)
+    return FloatDistribution(values.start, values.start + steps * values.step, step=values.step)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Sweeps of trainings that take a second or two, most of it the start of a process."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import psutil
+
+SCENARIO = """\
+name: small
+variables: {rate_mbps: {log_uniform: [1, 4]}}
+duration_s: 2.0
+link: {rate_mbps: {value: rate_mbps}, queue: {size_packets: {integer: [5, 30]}}}
+flows: [{name: flow, rtt_ms: {uniform: [10, 50]}}]
+"""
+GRID = [
+    *("variant=bbq", "agent=grid", "agent.draws=2", "agent.levels=1000", "env.tunables=[bbq_alpha_us]"),
+    *("total_steps=80", "checkpoint_steps=16", "log_steps=8", "validation.draws=2"),
+]
+LONG = ["total_steps=16000", "checkpoint_steps=400"]  # some seconds, and many checkpoints
+EVALUATION = ["command=evaluate", "scenario.duration_s=1", "world=twin", "variants=[bbr]"]
+
+
+def scenario(folder: Path) -> str:
+    """An override that names a scenario's file."""
+    path = folder / "small.yaml"
+    path.write_text(SCENARIO, encoding="utf-8")
+    return f"scenario={path}"
+
+
+def sweep(*overrides: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "bbrgym", "sweep", *overrides],
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+
+
+def start(*overrides: str) -> subprocess.Popen[bytes]:
+    """A sweep that will be interrupted."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "bbrgym", "sweep", *overrides],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+def wait_until(is_so: Callable[[], Any], timeout_s: float = 60) -> None:
+    """Looks again and again; what another process does can be seen in no other way."""
+    until_s = time.monotonic() + timeout_s
+    while not is_so():
+        assert time.monotonic() < until_s, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def step_of(folder: Path, job: str) -> int:
+    """How far a job's last checkpoint is."""
+    path = folder / "jobs" / job / "summary.json"
+    return json.loads(path.read_text())["step"] if path.exists() else 0
+
+
+def running_below(folder: Path) -> list[int]:
+    """Processes whose command names something below a folder."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "status"]):
+        is_it = any(str(folder / "jobs") in argument for argument in process.info["cmdline"] or ())
+        if is_it and process.info["status"] != psutil.STATUS_ZOMBIE:
+            found.append(process.pid)
+    return found
+
+
+def states(folder: Path) -> dict[str, dict[str, Any]]:
+    return {path.stem: json.loads(path.read_text()) for path in sorted((folder / "states").glob("*.json"))}
+
+
+def summary(folder: Path) -> pl.DataFrame:
+    """Without what a clock says."""
+    table = pl.read_parquet(folder / "summary.parquet")
+    return table.select(name for name in table.columns if not name.endswith("_s"))
