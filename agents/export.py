@@ -2,10 +2,10 @@
 """Writes a trained agent's actor to one file that needs neither bbrgym nor what trained it: ONNX or TorchScript.
 
 The file's function takes observations as the environment gives them, float32 [N, numbers], and gives the actions that
-the agent takes when it does not explore; those of a recurrent one need its memory too, see
-`bbrgym.agents.networks.RecurrentNetwork`. Continuous actions equal the agent's up to 1e-5, discrete ones are the same.
-Beside it the file says, as JSON, what it was trained with: in ONNX under the metadata key `bbrgym`, in TorchScript as
-extra file `bbrgym.json`.
+the agent takes. One that samples them needs noise too, float32 [N, tunables] from a standard normal distribution; a
+recurrent one its memory, see `bbrgym.agents.networks.RecurrentNetwork`. Continuous actions equal the agent's up to
+1e-5, discrete ones are the same. With the file comes, as JSON, what it was trained with: in ONNX under the metadata key
+`bbrgym`, in TorchScript as extra file `bbrgym.json`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, Literal, get_args
 import torch
 
 from bbrgym.agents.agent import load_agent
-from bbrgym.agents.networks import Network, RecurrentNetwork
+from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork
 from bbrgym.envs.batch import TuneBatch
 from bbrgym.envs.options import Options
 from bbrgym.errors import ConfigError, MissingExtraError, nearest
@@ -63,7 +63,7 @@ def export(
     make = getattr(agent, "network", None)
     if make is None:
         raise ConfigError(f"{str(run_dir)!r} holds agent {agent.name}, which has no network to export")
-    network: Network | RecurrentNetwork = make()
+    network: Network | SamplingNetwork | RecurrentNetwork = make()
     batch = TuneBatch(1, Options(**{**arguments, "world": "twin"}))
     example = network.first_inputs(_EXAMPLES, math.prod(batch.observation.space.shape or ()))
     about = json.dumps(_about(agent.name, checkpoint, arguments, batch))

@@ -37,6 +37,31 @@ class Network(nn.Module):
         return (torch.zeros(count, width),)
 
 
+class SamplingNetwork(nn.Module):
+    """Observations [N, numbers], noise [N, tunables] -> actions [N, tunables].
+
+    Args:
+        layers: from observations to the actions' means.
+        log_std: logarithms of their standard deviations, [tunables].
+    """
+
+    inputs = ("observations", "noise")
+    outputs = ("actions",)
+
+    def __init__(self, layers: nn.Module, log_std: Tensor) -> None:
+        super().__init__()
+        self._layers = layers
+        self._std: Tensor
+        self.register_buffer("_std", log_std.detach().exp())
+
+    def forward(self, observations: Tensor, noise: Tensor) -> Tensor:
+        return clipped(self._layers(observations) + self._std * noise)
+
+    def first_inputs(self, count: int, width: int) -> tuple[Tensor, ...]:
+        """Inputs of the right shapes for so many environments and numbers."""
+        return torch.zeros(count, width), torch.zeros(count, len(self._std))
+
+
 class RecurrentNetwork(nn.Module):
     """Observations [N, numbers], whether runs have begun [N] (0 or 1), memory -> actions, memory.
 

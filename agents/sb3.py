@@ -39,7 +39,7 @@ from torch import nn
 from bbrgym.agents.agent import Tuner
 from bbrgym.agents.asymmetric import AsymmetricPolicy
 from bbrgym.agents.folder import TrainingFolder
-from bbrgym.agents.networks import Network, RecurrentNetwork, head_of
+from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork, head_of
 from bbrgym.agents.run import TrainingRun
 from bbrgym.agents.settings import Training
 from bbrgym.agents.torch_files import finite_or_refuse, has_state, load_state, save_state, torch_threads
@@ -205,7 +205,7 @@ class PolicyAgent:
             return SamplingTuner(self.policy, seeds)
         return PolicyTuner(self.policy)
 
-    def network(self) -> Network | RecurrentNetwork:
+    def network(self) -> Network | SamplingNetwork | RecurrentNetwork:
         """What is exported."""
         policy = cast(Any, self.policy)
         head = head_of(policy.action_space)
@@ -216,7 +216,8 @@ class PolicyAgent:
             return Network(policy.q_net.q_net, head)
         if hasattr(policy, "actor"):
             return Network(nn.Sequential(policy.actor.latent_pi, policy.actor.mu), torch.tanh)
-        return Network(nn.Sequential(policy.mlp_extractor.policy_net, policy.action_net), head)
+        layers = nn.Sequential(policy.mlp_extractor.policy_net, policy.action_net)
+        return SamplingNetwork(layers, policy.log_std) if self._is_sampling else Network(layers, head)
 
 
 class PolicyTuner:

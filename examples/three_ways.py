@@ -17,9 +17,15 @@ import numpy as np
 import bbrgym
 from bbrgym.envs.vector import TuneVectorEnv
 
+SCENARIO = {
+    "name": "unequal",
+    "duration_s": 20.0,
+    "link": {"rate_mbps": 10.0, "queue": {"size_bdp": 8.0}},
+    "flows": [{"name": "near", "rtt_ms": 10.0}, {"name": "far", "rtt_ms": 50.0}],
+}
 OPTIONS = {
     "world": "twin",
-    "scenario": "rtt_fairness",
+    "scenario": SCENARIO,
     "variant": "bbq",
     "tunables": ["bbq_alpha_us", "bbr_up_gain"],
     "control_interval_s": 0.5,

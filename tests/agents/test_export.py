@@ -24,6 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 
 KINDS = {name: (name, None) for name in AGENTS if name != "tqc"}  # whose actor is sac's
 KINDS |= {
+    "sampling": ({"name": "ppo", "n_steps": 8, "batch_size": 32, "acts": "sample"}, {}),
     "critic": ("ppo", {"critic": True}),
     "levels": ("ppo", {"levels": 5, "tunables": ["bbr_up_gain", "bbq_alpha_us", "bbq_latch"]}),
     "flat": ("ppo", {"levels": 3, "flat": True, "tunables": ["bbr_up_gain", "bbq_alpha_us"]}),
@@ -60,6 +61,19 @@ class Torchscript:
         return [output.numpy() for output in (outputs if isinstance(outputs, tuple) else [outputs])]
 
 
+class Noise:
+    """What an agent that samples draws."""
+
+    def __init__(self, seeds: list[int], tunables: int) -> None:
+        self._seeds, self._tunables = seeds, tunables
+        self._generators = [None] * len(seeds)
+
+    def of(self, begun: Any) -> Any:
+        for index in np.flatnonzero(begun):
+            self._generators[index] = np.random.default_rng([self._seeds[index], *b"agent.actions"])
+        return np.array([one.standard_normal(self._tunables, np.float32) for one in self._generators])
+
+
 @pytest.mark.parametrize(("format_", "runs"), [("onnx", Onnx), ("torchscript", Torchscript)])
 def test_exported_actions_are_the_agent_s(format_: str, runs: Any, trained: Path) -> None:
     function = runs(export(trained, format_))
@@ -71,12 +85,15 @@ def test_exported_actions_are_the_agent_s(format_: str, runs: Any, trained: Path
 def assert_same_actions(function: Any, agent: Any, arguments: dict[str, Any], count: int) -> None:
     """Over two runs of every environment; continuous actions up to the rounding of sums in another order."""
     batch = TuneBatch(count, Options(**{**arguments, "world": "twin"}))
-    tuner, seeds = agent.tuner(count), list(range(count))
+    tuner, seeds = agent.tuner(range(count)), list(range(count))
     observations, begun = batch.reset(range(count), seeds), np.ones(count, np.bool_)
+    noise = Noise(seeds, len(batch.action.names))
     memory = np.full((2, 1, count, 8), 7.0, np.float32)  # whatever was there before a run
     for _ in range(9):
         expected = tuner.act(observations, begun)
-        if agent.name == "recurrent_ppo":
+        if getattr(tuner, "_generators", None):
+            (actions,) = function(observations, noise.of(begun))
+        elif agent.name == "recurrent_ppo":
             actions, *memory = function(observations, begun.astype(np.float32), *memory)
         else:
             (actions,) = function(observations)
@@ -111,7 +128,9 @@ def test_the_command_exports(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     asked = ["export", str(tmp_path / "run"), "--format", "torchscript", "--checkpoint", "last", "--output", str(file)]
     assert main(asked) == 0
     assert capsys.readouterr().out == f"exported: {file}\n"
-    assert Torchscript(file)(np.zeros((3, 76), np.float32))[0].shape == (3, 9)
+    _, arguments = load_agent(tmp_path / "run")
+    (width,) = TuneBatch(1, Options(**{**arguments, "world": "twin"})).observation_space.shape
+    assert Torchscript(file)(np.zeros((3, width), np.float32))[0].shape == (3, 9)
 
 
 @pytest.mark.parametrize(
