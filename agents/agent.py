@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -33,8 +34,8 @@ class Agent(Protocol):
 
     name: str
 
-    def tuner(self, num_envs: int) -> Tuner:
-        """A fresh one for so many environments; it does not explore."""
+    def tuner(self, seeds: Sequence[int]) -> Tuner:
+        """A fresh one for as many environments, side by side; what it draws comes from streams of their runs' seeds."""
 
 
 class Constant:
@@ -44,7 +45,7 @@ class Constant:
         self.name = name
         self.action = action
 
-    def tuner(self, num_envs: int) -> Constant:  # noqa: ARG002 - for any number
+    def tuner(self, seeds: Sequence[int]) -> Constant:  # noqa: ARG002 - for any
         """Itself: it remembers nothing."""
         return self
 

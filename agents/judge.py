@@ -42,7 +42,7 @@ class Judge:
             WorldError: a simulation broke.
         """
         count = len(self._seeds)
-        tuner = agent.tuner(count)
+        tuner = agent.tuner(self._seeds)
         observations = self._batch.reset(range(count), self._seeds)
         begun = np.ones(count, np.bool_)
         scores = np.full(count, np.nan)

@@ -6,6 +6,8 @@ The hyperparameters in conf/agent/*.yaml are the algorithm's own arguments, by i
     hidden              widths of the networks' layers
     activation          tanh, relu, elu or silu
     learning_rate_end   the learning rate falls linearly to this; without, it stays
+    acts                how a trained policy acts: ``mean``, or ``sample`` (as it did in training); of ppo alone, and
+                        where actions are continuous
     start_at_default    training starts with the variant's own setting as the mean action
     initial_std         standard deviation of the first actions, of ppo and recurrent_ppo
     lstm                width of the memories of recurrent_ppo
@@ -17,7 +19,7 @@ import importlib
 import inspect
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -30,11 +32,12 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
-from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from stable_baselines3.common.utils import LinearSchedule, set_random_seed
 from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
+from bbrgym.agents.agent import Tuner
 from bbrgym.agents.asymmetric import AsymmetricPolicy
 from bbrgym.agents.folder import TrainingFolder
 from bbrgym.agents.rollouts import rollout_envs
@@ -73,7 +76,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
 
 _ACTIVATIONS: Mapping[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU, "silu": nn.SiLU}
 _GIVEN = ("self", "policy", "env", "policy_kwargs", "tensorboard_log", "verbose", "seed", "device", "_init_setup_model")
-_OURS = ("name", "hidden", "activation", "learning_rate_end", "start_at_default", "initial_std", "lstm")
+_OURS = ("name", "hidden", "activation", "learning_rate_end", "start_at_default", "initial_std", "lstm", "acts")
 _NEVER = 2**62  # Stable-Baselines3 would forget what it measured where it logs it
 _OF_DISTRIBUTIONS = "to satisfy the constraint"  # how PyTorch's refuse NaN
 _NEAR_END, _SMALL = 0.95, 0.01  # of the range of an action; of the weights that were drawn
@@ -104,7 +107,7 @@ class Sb3Trainer:
         policy_class = self._policy(batch.observation_space)
         policy = policy_class(batch.observation_space, batch.control.space, lambda _: 0.0, **keywords)
         policy.load_state_dict(load_state(folder, checkpoint)["state"]["policy"])
-        return PolicyAgent(settings.agent_name, policy)
+        return agent_of(settings.agent, policy)
 
     def _train(self, run: TrainingRun, env: VecEnv) -> None:
         set_random_seed(run.settings.stream("weights", 0))
@@ -172,15 +175,30 @@ class Sb3Trainer:
         return keywords
 
 
+def agent_of(hyperparameters: Mapping[str, Any], policy: BasePolicy) -> PolicyAgent:
+    """A policy as the agent that the hyperparameters ask for.
+
+    Raises:
+        ConfigError: `acts` cannot be.
+    """
+    acts, name = hyperparameters.get("acts", "mean"), str(hyperparameters["name"])
+    if acts not in ("mean", "sample") or (acts == "sample" and name != "ppo"):
+        raise ConfigError(f"agent.acts: is {shown(acts)}, allowed are mean, and for ppo sample")
+    return PolicyAgent(name, policy, is_sampling=acts == "sample" and isinstance(policy.action_space, spaces.Box))
+
+
 class PolicyAgent:
     """A policy of Stable-Baselines3 as an agent; it sees what senders know."""
 
-    def __init__(self, name: str, policy: BasePolicy) -> None:
+    def __init__(self, name: str, policy: BasePolicy, *, is_sampling: bool = False) -> None:
         self.name = name
         self.policy = policy
+        self._is_sampling = is_sampling
 
-    def tuner(self, num_envs: int) -> PolicyTuner:  # noqa: ARG002 - for any number
+    def tuner(self, seeds: Sequence[int]) -> Tuner:
         """A fresh one."""
+        if self._is_sampling and isinstance(self.policy, ActorCriticPolicy):
+            return SamplingTuner(self.policy, seeds)
         return PolicyTuner(self.policy)
 
 
@@ -193,12 +211,42 @@ class PolicyTuner:
 
     def act(self, observations: Any, begun: Flags) -> NDArray[Any]:
         """See `Tuner`."""
-        if isinstance(self._policy.observation_space, spaces.Dict):  # what the critic sees has no say in the action
-            width = self._policy.observation_space["critic"].shape or ()
-            nothing = np.zeros((len(observations), *width), np.float32)
-            observations = {"actor": observations, "critic": nothing}
-        actions, self._memory = self._policy.predict(observations, self._memory, begun, deterministic=True)
+        seen = _as_policy_sees(self._policy, observations)
+        actions, self._memory = self._policy.predict(seen, self._memory, begun, deterministic=True)
         return actions
+
+
+class SamplingTuner:
+    """Draws actions as in training: where variety itself pays, the mean action alone is another, worse policy."""
+
+    def __init__(self, policy: ActorCriticPolicy, seeds: Sequence[int]) -> None:
+        self._policy = policy
+        self._seeds = seeds
+        self._generators: list[np.random.Generator] = [self._generator(seed) for seed in seeds]
+
+    @torch.no_grad()
+    def act(self, observations: Any, begun: Flags) -> NDArray[Any]:
+        """See `Tuner`."""
+        for index in np.flatnonzero(begun).tolist():
+            self._generators[index] = self._generator(self._seeds[index])
+        seen, _ = self._policy.obs_to_tensor(_as_policy_sees(self._policy, observations))
+        drawn_from = self._policy.get_distribution(seen).distribution
+        mean, std = drawn_from.mean.numpy(), drawn_from.stddev.numpy()  # type: ignore[union-attr]
+        noise = np.array([generator.standard_normal(mean.shape[-1], np.float32) for generator in self._generators])
+        actions: NDArray[Any] = np.clip(mean + std * noise, -1.0, 1.0)
+        return actions
+
+    @staticmethod
+    def _generator(seed: int) -> np.random.Generator:
+        return np.random.default_rng([seed, *b"agent.actions"])
+
+
+def _as_policy_sees(policy: BasePolicy, observations: Any) -> Any:
+    """What senders know, as a policy takes it: what the critic sees has no say in the action."""
+    if not isinstance(policy.observation_space, spaces.Dict):
+        return observations
+    width = policy.observation_space["critic"].shape or ()
+    return {"actor": observations, "critic": np.zeros((len(observations), *width), np.float32)}
 
 
 class _Legs(BaseCallback):
@@ -230,7 +278,7 @@ class _Legs(BaseCallback):
     def _checkpoint(self) -> None:
         finite_or_refuse(self.model.policy, self._run, self.model.num_timesteps)
         self._record()
-        agent = PolicyAgent(self._run.settings.agent_name, self.model.policy)
+        agent = agent_of(self._run.settings.agent, self.model.policy)
 
         def save(name: str, about: Mapping[str, Any]) -> None:
             state = {"policy": self.model.policy.state_dict()} if name == "best" else _state(self.model)

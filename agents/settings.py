@@ -84,7 +84,7 @@ class Training(Model):
     rollouts: dict[str, Any] = Field(default_factory=lambda: {"name": "local"})
     seed: Annotated[Whole, Field(ge=0, le=2**63 - 1)] = 1
     total_steps: Annotated[Whole, Field(ge=1, le=10**12)] = 2_000_000
-    num_envs: Annotated[Whole, Field(ge=1, le=65_536)] = 64
+    num_envs: Annotated[Whole, Field(ge=1, le=65_536)] = 128
     checkpoint_steps: Annotated[Whole, Field(ge=1)] = 50_000
     log_steps: Annotated[Whole, Field(ge=1)] = 4096
     validation: Validation = Field(default_factory=Validation)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
@@ -317,7 +317,7 @@ class TorchAgent:
         self.name = name
         self.model = model
 
-    def tuner(self, num_envs: int) -> TorchAgent:  # noqa: ARG002 - for any number
+    def tuner(self, seeds: Sequence[int]) -> TorchAgent:  # noqa: ARG002 - for any
         """Itself: it remembers nothing."""
         return self
 

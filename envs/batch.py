@@ -95,7 +95,7 @@ class TuneBatch(Runs):
             self._begin(begin, seeds)
         truncated = self._take_ends()
         learners = self._slots.stats(worlds)
-        terms = self._reward.terms(self._interval(learners, np.abs(self._settings - previous)))
+        terms = self._reward.terms(self._interval(learners, np.abs(self._settings - previous), begin))
         rewards = self._reward.total(terms)
         if mask is not None:
             has_begun = ~mask

@@ -49,6 +49,8 @@ class Options:
         view: `each` (a block of numbers for each learner flow) or `pooled` (over all of them).
         critic: whether what only an onlooker knows stands beside the observation: a dictionary of `actor` and `critic`.
         reward: a preset's name; or weights by term, and perhaps `alpha`; weight 0 shows a term without paying for it.
+        reward_horizon_s: over which the goodput and RTT that are paid for are averaged (exponentially); the last
+            interval alone without.
         isolation: whether a world runs in a process of its own, see `bbrgym.make_world`.
         timeout_s: the longest wait for such a process, see there.
         render_mode: `rgb_array` draws the run so far.
@@ -72,6 +74,7 @@ class Options:
     view: View = "each"
     critic: bool = False
     reward: RewardSource = "proportional"
+    reward_horizon_s: float | None = None
     isolation: Isolation | None = None
     timeout_s: float = 60.0
     render_mode: str | None = None
@@ -83,6 +86,8 @@ class Options:
             raise ConfigError(f"max_learners: {self.max_learners!r}, allowed are whole numbers from 1")
         if not 0.0 < self.control_interval_s < math.inf:
             raise ConfigError(f"control_interval_s: {self.control_interval_s}, allowed is a finite number above 0")
+        if self.reward_horizon_s is not None and not 0.0 < self.reward_horizon_s < math.inf:
+            raise ConfigError(f"reward_horizon_s: {self.reward_horizon_s}, allowed is a finite number above 0, or None")
         if self.render_mode not in (None, "rgb_array"):
             raise ConfigError(f"render_mode: {self.render_mode!r}, allowed are None and 'rgb_array'")
 

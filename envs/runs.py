@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from bbrgym.distribution import is_distribution, load_distribution
 from bbrgym.envs.action import Action, TunablesAction
+from bbrgym.envs.averages import Averages
 from bbrgym.envs.control import Control
 from bbrgym.envs.critic import CriticObservation
 from bbrgym.envs.features import Observation
@@ -102,6 +103,7 @@ class Runs(ABC):
         self._courses: list[Course | None] = [None] * num_envs
         self._found_for: Table | None = None
         self._places: dict[str, int] = {}  # of the flows' fields
+        self._averages: Averages | None = None
         self._histories: list[History | None] = [None] * num_envs
 
     # ---- for environments --------------------------------------------------------------------------------------
@@ -211,6 +213,8 @@ class Runs(ABC):
             self._take_course(index, course)
             if self._options.render_mode is not None:
                 self._histories[index] = self._new_history(index)
+        if self._averages is not None:
+            self._averages.forget(indices)
         if self._found_for is not self._worlds().tunables:
             self._slots.find(self._worlds())
             self._found_for = self._worlds().tunables
@@ -245,14 +249,18 @@ class Runs(ABC):
         self._is_running &= ~truncated
         return truncated
 
-    def _interval(self, learners: Table, moved: Action) -> Interval:
-        """What the rewards are computed from.
+    def _interval(self, learners: Table, moved: Action, begun: Sequence[int] = ()) -> Interval:
+        """What the rewards of an interval are computed from.
 
         Args:
             learners: the slots' measurements: [fields, L * N].
             moved: [N, tunables].
+            begun: runs for which it was none: they have just begun.
         """
         by_flow = learners.reshape(len(learners), self._slots.count, self._n)
+        if self._averages is not None:
+            by_flow = self._averages.add(by_flow)
+            self._averages.forget(begun)
         return Interval(
             learners=_Rows(self._places, by_flow),
             flows=_Rows(self._places, self._worlds().flow_stats.T),
@@ -323,6 +331,9 @@ class Runs(ABC):
             timeout_s=self._options.timeout_s,
         )
         self._places = {name: place for place, name in enumerate(self.worlds.flow_fields)}
+        horizon_s, interval_s = self._options.reward_horizon_s, self._options.control_interval_s
+        if horizon_s is not None:
+            self._averages = Averages(self.worlds.flow_fields, horizon_s, interval_s, self._slots.is_there.shape)
 
     def _new_history(self, index: int) -> History:
         worlds = self._worlds()

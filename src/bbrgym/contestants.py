@@ -273,8 +273,8 @@ class Learned(Tuned):
 
     kind: ClassVar[Kind] = "learned"
 
-    def tuner(self, conditions: Conditions) -> Tuner:  # noqa: ARG002 - knows only what it observes
-        return _OneAtATime(self.controller.tuner(1), self._one_at_a_time)
+    def tuner(self, conditions: Conditions) -> Tuner:
+        return _OneAtATime(self.controller.tuner([conditions.seed]), self._one_at_a_time)
 
     def identity(self) -> str:
         return f"{self.digest} {super().identity()}"

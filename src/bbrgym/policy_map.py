@@ -66,7 +66,7 @@ def _scenario(rate_mbps: float, rtt_ms: float) -> Scenario:
 def _mean_settings(contestant: Learned, scenarios: Sequence[Scenario]) -> tuple[Sequence[str], Table]:
     """Names of the tunables, and their means after the warm-up in each scenario: [scenarios, tunables]."""
     batch = TuneBatch(len(scenarios), contestant.options(world=WORLD, scenario=scenarios))
-    tuner = contestant.controller.tuner(len(scenarios))
+    tuner = contestant.controller.tuner([SEED] * len(scenarios))
     total, intervals = np.zeros((len(scenarios), len(batch.action.names))), 0
     try:
         observations = batch.reset(range(len(scenarios)), [SEED] * len(scenarios))

@@ -23,7 +23,7 @@ def first_action(folder: Path) -> tuple[Any, Any]:
     """What a loaded agent does first, and the default."""
     agent, arguments = load_agent(folder, "last")
     batch = TuneBatch(1, Options(**{**arguments, "world": "twin"}))
-    action = agent.tuner(1).act(batch.reset([0], [1]), np.ones(1, np.bool_))[0]
+    action = agent.tuner([1]).act(batch.reset([0], [1]), np.ones(1, np.bool_))[0]
     batch.close()
     return action, batch.control.default
 
@@ -66,7 +66,7 @@ def test_the_critic_sees_more_and_the_actor_does_not(tmp_path: Path) -> None:
     both = batch.reset([0], [1])
     actions = [agent.policy.predict({**both, "critic": x * both["critic"]}, deterministic=True)[0] for x in (1, 0)]
     assert np.array_equal(actions[0], actions[1])
-    assert np.array_equal(actions[0][0], agent.tuner(1).act(both["actor"], np.ones(1, np.bool_))[0])
+    assert np.array_equal(actions[0][0], agent.tuner([1]).act(both["actor"], np.ones(1, np.bool_))[0])
     batch.close()
 
 
@@ -83,3 +83,33 @@ def test_the_critic_sees_more_and_the_actor_does_not(tmp_path: Path) -> None:
 def test_what_does_not_fit_is_said(agent: Any, env: dict[str, Any], says: str, tmp_path: Path) -> None:
     with pytest.raises(bbrgym.ConfigError, match=says):
         train(output_dir=tmp_path, **asked(agent, **BRIEF, env=env))
+
+
+def test_a_sampling_agent_draws_from_streams_of_the_runs_seeds(tmp_path: Path) -> None:
+    hyperparameters = {"name": "ppo", **AGENTS["ppo"], "acts": "sample", "initial_std": 0.3}
+    run(tmp_path / "run", hyperparameters, **BRIEF)
+    agent, arguments = load_agent(tmp_path / "run")
+    batch = TuneBatch(1, Options(**{**arguments, "world": "twin"}))
+    seen = batch.reset([0], [1])
+    batch.close()
+    begun, goes_on = np.ones(2, np.bool_), np.zeros(2, np.bool_)
+    together, alone = agent.tuner([5, 6]), agent.tuner([6])
+    both = np.repeat(seen, 2, axis=0)
+    drawn = np.array([together.act(both, begun if step == 0 else goes_on) for step in range(400)])
+    single = np.array([alone.act(seen, (begun if step == 0 else goes_on)[:1]) for step in range(400)])
+    np.testing.assert_allclose(single[:, 0], drawn[:, 1], atol=1e-6)
+    assert not np.allclose(drawn[:, 0], drawn[:, 1])
+    mean = np.clip(batch.control.default, -0.95, 0.95)
+    inner = np.abs(mean) < 0.3  # so that few draws meet the ends
+    assert inner.any()
+    assert (np.abs(drawn[:, 0].mean(axis=0) - mean)[inner] < 0.1).all()
+    assert (np.abs(drawn[:, 0].std(axis=0) - 0.3)[inner] < 0.05).all()
+    again = np.array([together.act(both, begun if step == 0 else goes_on) for step in range(3)])
+    assert np.array_equal(again, drawn[:3])
+
+
+def test_what_acts_may_be_is_said(tmp_path: Path) -> None:
+    with pytest.raises(bbrgym.ConfigError, match=r"agent\.acts: is 'often', allowed are mean"):
+        run(tmp_path / "run", {"name": "ppo", **AGENTS["ppo"], "acts": "often"}, **BRIEF)
+    with pytest.raises(bbrgym.ConfigError, match=r"agent\.acts: is 'sample'"):
+        run(tmp_path / "other", {"name": "sac", **AGENTS["sac"], "acts": "sample"}, **BRIEF)

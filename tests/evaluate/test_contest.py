@@ -36,7 +36,7 @@ class Oracle(Random):
 class Nobody:
     name = "nobody"
 
-    def tuner(self, num_envs: int) -> Any:
+    def tuner(self, seeds: Any) -> Any:
         raise AssertionError("standings run nothing")
 
 

@@ -45,7 +45,7 @@ class Script:
         self.name = "script"
         self._actions = np.array(actions, np.float32)
 
-    def tuner(self, num_envs: int) -> "Script":
+    def tuner(self, seeds: Any) -> "Script":
         return Script(*self._actions)
 
     def act(self, observations: Any, begun: Any) -> Any:
@@ -131,7 +131,7 @@ class Forgetful:
 
     name = "forgetful"
 
-    def tuner(self, num_envs: int) -> "Forgetful":
+    def tuner(self, seeds: Any) -> "Forgetful":
         return self
 
     def act(self, observations: Any, begun: Any) -> Any:

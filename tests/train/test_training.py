@@ -62,7 +62,7 @@ def test_training_starts_with_the_variants_own_setting(tmp_path: Path) -> None:
     run(tmp_path / "run", total_steps=1, agent={"name": "ppo", "n_steps": 1, "batch_size": 4, "learning_rate": 1e-12})
     agent, arguments = load_agent(tmp_path / "run")
     batch = TuneBatch(1, Options(**{**arguments, "world": "twin"}))
-    action = agent.tuner(1).act(batch.reset([0], [1]), np.ones(1, np.bool_))
+    action = agent.tuner([1]).act(batch.reset([0], [1]), np.ones(1, np.bool_))
     batch.close()
     np.testing.assert_allclose(action[0], TunablesAction("bbq").default, atol=0.1)
 

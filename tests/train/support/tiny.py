@@ -18,7 +18,7 @@ SCENARIO: dict[str, Any] = {
 }
 OFF_POLICY = {"learning_starts": 40, "batch_size": 16, "buffer_size": 200, "gradient_steps": 1, "hidden": [8]}
 AGENTS: dict[str, dict[str, Any]] = {
-    "ppo": {"n_steps": 8, "batch_size": 32, "n_epochs": 2},
+    "ppo": {"n_steps": 8, "batch_size": 32, "n_epochs": 2, "hidden": [64], "start_at_default": True, "acts": "mean"},
     "recurrent_ppo": {"n_steps": 8, "batch_size": 32, "n_epochs": 2, "hidden": [8], "lstm": 8},
     "torch_ppo": {"n_steps": 8, "batch_size": 12, "n_epochs": 2},
     "sac": OFF_POLICY,
