@@ -34,16 +34,17 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from stable_baselines3.common.utils import LinearSchedule, set_random_seed
+from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
 from bbrgym.agents.agent import Tuner
 from bbrgym.agents.asymmetric import AsymmetricPolicy
 from bbrgym.agents.folder import TrainingFolder
+from bbrgym.agents.rollouts import rollout_envs
 from bbrgym.agents.run import TrainingRun
 from bbrgym.agents.settings import Training
 from bbrgym.agents.torch_files import finite_or_refuse, has_state, load_state, save_state, torch_threads
 from bbrgym.envs.batch import TuneBatch
-from bbrgym.envs.sb3 import TuneVecEnv
 from bbrgym.envs.slots import Flags
 from bbrgym.errors import ConfigError, TrainingError, nearest
 from bbrgym.validation import shown
@@ -96,12 +97,8 @@ class Sb3Trainer:
     def train(self, run: TrainingRun) -> None:
         """See `Trainer`."""
         settings = run.settings
-        with torch_threads(settings.torch_threads):
-            env = TuneVecEnv(**vars(settings.options(settings.world_name)), num_envs=settings.num_envs)
-            try:
-                self._train(run, env)
-            finally:
-                env.close()
+        with torch_threads(settings.torch_threads), rollout_envs(settings) as env:
+            self._train(run, env)
 
     def load(self, folder: TrainingFolder, settings: Training, checkpoint: str) -> PolicyAgent:
         """See `Trainer`."""
@@ -112,7 +109,7 @@ class Sb3Trainer:
         policy.load_state_dict(load_state(folder, checkpoint)["state"]["policy"])
         return agent_of(settings.agent, policy)
 
-    def _train(self, run: TrainingRun, env: TuneVecEnv) -> None:
+    def _train(self, run: TrainingRun, env: VecEnv) -> None:
         set_random_seed(run.settings.stream("weights", 0))
         model = self._made(run.settings.agent, env)
         if has_state(run.folder, "last"):
@@ -130,7 +127,7 @@ class Sb3Trainer:
             raise run.broken("what the policy says", model.num_timesteps) from error
         legs.end()
 
-    def _made(self, hyperparameters: Mapping[str, Any], env: TuneVecEnv) -> BaseAlgorithm:
+    def _made(self, hyperparameters: Mapping[str, Any], env: VecEnv) -> BaseAlgorithm:
         """A new model."""
         algorithm = _class_of(self._algorithm)
         known = [name for name in inspect.signature(algorithm.__init__).parameters if name not in _GIVEN]
