@@ -123,6 +123,6 @@ def test_training_starts_where_a_search_ended(tmp_path: Path) -> None:
     action, _ = first_action(tmp_path / "run")
     expected = found.tuner([1]).act(None, np.ones(1, np.bool_))[0]
     np.testing.assert_allclose(action, expected, atol=0.1)
-    assert not np.allclose(expected, default, atol=0.1)
+    assert not np.allclose(expected, 0.0, atol=0.1)  # where it would have started
     with pytest.raises(bbrgym.ConfigError, match=r"agent\.start_at: .* expected \['bbq_alpha_us'\]"):
         run(tmp_path / "other", hyperparameters, **{**BRIEF, "env": {"tunables": ["bbq_alpha_us"]}})
