@@ -43,13 +43,15 @@ class Kind:
     Attributes:
         module: has a function ``trainer(name) -> Trainer``.
         extra: of the package, which the module needs.
+        is_distributed: whether its environments may run elsewhere, see `bbrgym.agents.rollouts`.
     """
 
     module: str
     extra: str
+    is_distributed: bool = False
 
 
-_SB3 = Kind("bbrgym.agents.sb3", "train")
+_SB3 = Kind("bbrgym.agents.sb3", "train", is_distributed=True)
 
 _SEARCH = Kind("bbrgym.agents.searching", "search")
 

@@ -8,6 +8,7 @@ The hyperparameters in conf/agent/*.yaml are the algorithm's own arguments, by i
     learning_rate_end   the learning rate falls linearly to this; without, it stays
     acts                how a trained policy acts: ``mean``, or ``sample`` (as it did in training); of ppo alone, and
                         where actions are continuous
+    start_at            run folder of a search, whose setting is the first mean action
     start_at_default    training starts with the variant's own setting as the mean action
     initial_std         standard deviation of the first actions, of ppo and recurrent_ppo
     lstm                width of the memories of recurrent_ppo
@@ -34,17 +35,19 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from stable_baselines3.common.utils import LinearSchedule, set_random_seed
+from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
-from bbrgym.agents.agent import Tuner
+from bbrgym.agents.agent import Constant, Tuner, load_agent
 from bbrgym.agents.asymmetric import AsymmetricPolicy
 from bbrgym.agents.folder import TrainingFolder
 from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork, head_of
+from bbrgym.agents.rollouts import rollout_envs
 from bbrgym.agents.run import TrainingRun
 from bbrgym.agents.settings import Training
 from bbrgym.agents.torch_files import finite_or_refuse, has_state, load_state, save_state, torch_threads
+from bbrgym.envs.action import TunablesAction
 from bbrgym.envs.batch import TuneBatch
-from bbrgym.envs.sb3 import TuneVecEnv
 from bbrgym.envs.slots import Flags
 from bbrgym.errors import ConfigError, TrainingError, nearest
 from bbrgym.validation import shown
@@ -76,7 +79,17 @@ ALGORITHMS: Mapping[str, Algorithm] = {
 
 _ACTIVATIONS: Mapping[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU, "silu": nn.SiLU}
 _GIVEN = ("self", "policy", "env", "policy_kwargs", "tensorboard_log", "verbose", "seed", "device", "_init_setup_model")
-_OURS = ("name", "hidden", "activation", "learning_rate_end", "start_at_default", "initial_std", "lstm", "acts")
+_OURS = (
+    "name",
+    "hidden",
+    "activation",
+    "learning_rate_end",
+    "start_at",
+    "start_at_default",
+    "initial_std",
+    "lstm",
+    "acts",
+)
 _NEVER = 2**62  # Stable-Baselines3 would forget what it measured where it logs it
 _OF_DISTRIBUTIONS = "to satisfy the constraint"  # how PyTorch's refuse NaN
 _NEAR_END, _SMALL = 0.95, 0.01  # of the range of an action; of the weights that were drawn
@@ -97,12 +110,8 @@ class Sb3Trainer:
     def train(self, run: TrainingRun) -> None:
         """See `Trainer`."""
         settings = run.settings
-        with torch_threads(settings.torch_threads):
-            env = TuneVecEnv(**vars(settings.options(settings.world_name)), num_envs=settings.num_envs)
-            try:
-                self._train(run, env)
-            finally:
-                env.close()
+        with torch_threads(settings.torch_threads), rollout_envs(settings) as env:
+            self._train(run, env)
 
     def load(self, folder: TrainingFolder, settings: Training, checkpoint: str) -> PolicyAgent:
         """See `Trainer`."""
@@ -113,7 +122,7 @@ class Sb3Trainer:
         policy.load_state_dict(load_state(folder, checkpoint)["state"]["policy"])
         return agent_of(settings.agent, policy)
 
-    def _train(self, run: TrainingRun, env: TuneVecEnv) -> None:
+    def _train(self, run: TrainingRun, env: VecEnv) -> None:
         set_random_seed(run.settings.stream("weights", 0))
         model = self._made(run.settings.agent, env)
         if has_state(run.folder, "last"):
@@ -131,7 +140,7 @@ class Sb3Trainer:
             raise run.broken("what the policy says", model.num_timesteps) from error
         legs.end()
 
-    def _made(self, hyperparameters: Mapping[str, Any], env: TuneVecEnv) -> BaseAlgorithm:
+    def _made(self, hyperparameters: Mapping[str, Any], env: VecEnv) -> BaseAlgorithm:
         """A new model."""
         algorithm = _class_of(self._algorithm)
         known = [name for name in inspect.signature(algorithm.__init__).parameters if name not in _GIVEN]
@@ -150,7 +159,10 @@ class Sb3Trainer:
         except (TypeError, ValueError, AssertionError, UserWarning) as error:
             reason = " ".join(str(error).split())
             raise ConfigError(f"agent: {hyperparameters['name']} cannot be made: {reason}") from error
-        if hyperparameters.get("start_at_default", False):
+        start_at = hyperparameters.get("start_at")
+        if start_at is not None:
+            _start_at(model, _found(start_at, env))
+        elif hyperparameters.get("start_at_default", False):
             _start_at(model, env.get_attr("default_action", [0])[0])
         return model
 
@@ -398,6 +410,23 @@ def _start_at(model: BaseAlgorithm, default: NDArray[Any]) -> None:
         elif isinstance(space, spaces.Box):  # the mean is the tangens hyperbolicus of what the network gives
             policy.actor.mu.bias.copy_(torch.atanh(torch.as_tensor(default).clamp(-_NEAR_END, _NEAR_END)))
             policy.actor.mu.weight.mul_(_SMALL)
+
+
+def _found(run_dir: Any, env: VecEnv) -> NDArray[Any]:
+    """The setting that a search found, as an action of the environments."""
+    agent, arguments = load_agent(str(run_dir))
+    names = env.get_attr("tunables", [0])[0]
+    if not isinstance(agent, Constant) or not isinstance(env.action_space, spaces.Box):
+        raise ConfigError(
+            f"agent.start_at: is {shown(run_dir)}, expected a search's run folder, and continuous actions"
+        )
+    searched = TunablesAction(arguments["variant"], arguments.get("tunables"))
+    setting = searched.to_values(agent.action)
+    if set(setting) != set(names):
+        raise ConfigError(
+            f"agent.start_at: {shown(run_dir)} has {shown(sorted(setting))}, expected {shown(list(names))}"
+        )
+    return TunablesAction(arguments["variant"], names).from_values(setting)
 
 
 def _tuples(value: Any) -> Any:

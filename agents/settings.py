@@ -15,6 +15,7 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from bbrgym.agents.kinds import KINDS
+from bbrgym.agents.rollouts import LOCAL, RaySettings, parse_rollouts
 from bbrgym.distribution import Distribution, is_distribution, load_distribution
 from bbrgym.envs.batch import TuneBatch
 from bbrgym.envs.options import Options
@@ -62,6 +63,7 @@ class Training(Model):
         reward: weights by term, or a preset's name.
         agent: its name and hyperparameters.
         logger: its name and settings.
+        rollouts: where the environments run, and how.
         seed: of everything that is drawn.
         total_steps: of all environments together.
         num_envs: environments side by side.
@@ -79,6 +81,7 @@ class Training(Model):
     reward: str | dict[str, Float] = "proportional"
     agent: dict[str, Any]
     logger: dict[str, Any] = Field(default_factory=lambda: {"name": "none"})
+    rollouts: dict[str, Any] = Field(default_factory=lambda: {"name": "local"})
     seed: Annotated[Whole, Field(ge=0, le=2**63 - 1)] = 1
     total_steps: Annotated[Whole, Field(ge=1, le=10**12)] = 2_000_000
     num_envs: Annotated[Whole, Field(ge=1, le=65_536)] = 128
@@ -95,6 +98,10 @@ class Training(Model):
                 raise FieldProblem(path, f"is {shown(name)}; {nearest(name, world_kinds())}")
         if self.agent.get("name") not in KINDS:
             raise FieldProblem("agent.name", f"is {shown(self.agent.get('name'))}; allowed are {', '.join(KINDS)}")
+        if self.rollouts.get("name") != LOCAL and not KINDS[self.agent_name].is_distributed:
+            raise FieldProblem(
+                "rollouts.name", f"is {shown(self.rollouts.get('name'))}, expected {LOCAL} with agent={self.agent_name}"
+            )
         known = [field.name for field in fields(Options) if field.name not in _OWN]
         for name in self.env:
             if name not in known:
@@ -157,7 +164,7 @@ class Training(Model):
     def _that_matters(self) -> dict[str, Any]:
         config = self.plain()
         config["world"] = self.world_name
-        return {name: value for name, value in config.items() if name not in ("logger", "threads")}
+        return {name: value for name, value in config.items() if name not in ("logger", "rollouts", "threads")}
 
 
 def parse_training(config: Mapping[str, Any]) -> Training:
@@ -173,12 +180,16 @@ def parse_training(config: Mapping[str, Any]) -> Training:
     asked["agent"] = with_shipped("agent", asked.get("agent", "ppo"))
     asked["env"] = {**shipped("env", "tune"), **asked.get("env", {})}
     asked["logger"] = with_shipped("logger", asked.get("logger", "none"))
+    asked["rollouts"] = with_shipped("rollouts", asked.get("rollouts", LOCAL))
     try:
         training = Training.model_validate(asked)
     except ValidationError as error:
         path, problem = first_problem(error, Training)
         raise ConfigError(f"{path}: {problem}") from None
     parse_logger(training.logger)
+    rollouts = parse_rollouts(training.rollouts)
+    if isinstance(rollouts, RaySettings) and rollouts.actors > training.num_envs:
+        raise ConfigError(f"rollouts.actors: is {rollouts.actors}, expected at most num_envs, {training.num_envs}")
     most = TuneBatch(1, training.options("twin")).max_learners  # also refuses what cannot be
     return training.model_copy(update={"env": {**training.env, "max_learners": most}})
 

@@ -39,7 +39,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 class TrainingError(RuntimeError):
-    """A training cannot go on: something in it became NaN or infinite."""
+    """A training cannot go on: something in it became NaN or infinite, or what it runs on is gone."""
 
 
 class MissingExtraError(ModuleNotFoundError):
