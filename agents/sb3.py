@@ -8,6 +8,7 @@ The hyperparameters in conf/agent/*.yaml are the algorithm's own arguments, by i
     learning_rate_end   the learning rate falls linearly to this; without, it stays
     acts                how a trained policy acts: ``mean``, or ``sample`` (as it did in training); of ppo alone, and
                         where actions are continuous
+    start_at            run folder of a search, whose setting is the first mean action
     start_at_default    training starts with the variant's own setting as the mean action
     initial_std         standard deviation of the first actions, of ppo and recurrent_ppo
     lstm                width of the memories of recurrent_ppo
@@ -37,13 +38,14 @@ from stable_baselines3.common.utils import LinearSchedule, set_random_seed
 from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
-from bbrgym.agents.agent import Tuner
+from bbrgym.agents.agent import Constant, Tuner, load_agent
 from bbrgym.agents.asymmetric import AsymmetricPolicy
 from bbrgym.agents.folder import TrainingFolder
 from bbrgym.agents.rollouts import rollout_envs
 from bbrgym.agents.run import TrainingRun
 from bbrgym.agents.settings import Training
 from bbrgym.agents.torch_files import finite_or_refuse, has_state, load_state, save_state, torch_threads
+from bbrgym.envs.action import TunablesAction
 from bbrgym.envs.batch import TuneBatch
 from bbrgym.envs.slots import Flags
 from bbrgym.errors import ConfigError, TrainingError, nearest
@@ -76,7 +78,17 @@ ALGORITHMS: Mapping[str, Algorithm] = {
 
 _ACTIVATIONS: Mapping[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU, "silu": nn.SiLU}
 _GIVEN = ("self", "policy", "env", "policy_kwargs", "tensorboard_log", "verbose", "seed", "device", "_init_setup_model")
-_OURS = ("name", "hidden", "activation", "learning_rate_end", "start_at_default", "initial_std", "lstm", "acts")
+_OURS = (
+    "name",
+    "hidden",
+    "activation",
+    "learning_rate_end",
+    "start_at",
+    "start_at_default",
+    "initial_std",
+    "lstm",
+    "acts",
+)
 _NEVER = 2**62  # Stable-Baselines3 would forget what it measured where it logs it
 _OF_DISTRIBUTIONS = "to satisfy the constraint"  # how PyTorch's refuse NaN
 _NEAR_END, _SMALL = 0.95, 0.01  # of the range of an action; of the weights that were drawn
@@ -146,7 +158,10 @@ class Sb3Trainer:
         except (TypeError, ValueError, AssertionError, UserWarning) as error:
             reason = " ".join(str(error).split())
             raise ConfigError(f"agent: {hyperparameters['name']} cannot be made: {reason}") from error
-        if hyperparameters.get("start_at_default", False):
+        start_at = hyperparameters.get("start_at")
+        if start_at is not None:
+            _start_at(model, _found(start_at, env))
+        elif hyperparameters.get("start_at_default", False):
             _start_at(model, env.get_attr("default_action", [0])[0])
         return model
 
@@ -380,6 +395,23 @@ def _start_at(model: BaseAlgorithm, default: NDArray[Any]) -> None:
         elif isinstance(space, spaces.Box):  # the mean is the tangens hyperbolicus of what the network gives
             policy.actor.mu.bias.copy_(torch.atanh(torch.as_tensor(default).clamp(-_NEAR_END, _NEAR_END)))
             policy.actor.mu.weight.mul_(_SMALL)
+
+
+def _found(run_dir: Any, env: VecEnv) -> NDArray[Any]:
+    """The setting that a search found, as an action of the environments."""
+    agent, arguments = load_agent(str(run_dir))
+    names = env.get_attr("tunables", [0])[0]
+    if not isinstance(agent, Constant) or not isinstance(env.action_space, spaces.Box):
+        raise ConfigError(
+            f"agent.start_at: is {shown(run_dir)}, expected a search's run folder, and continuous actions"
+        )
+    searched = TunablesAction(arguments["variant"], arguments.get("tunables"))
+    setting = searched.to_values(agent.action)
+    if set(setting) != set(names):
+        raise ConfigError(
+            f"agent.start_at: {shown(run_dir)} has {shown(sorted(setting))}, expected {shown(list(names))}"
+        )
+    return TunablesAction(arguments["variant"], names).from_values(setting)
 
 
 def _tuples(value: Any) -> Any:

@@ -113,3 +113,16 @@ def test_what_acts_may_be_is_said(tmp_path: Path) -> None:
         run(tmp_path / "run", {"name": "ppo", **AGENTS["ppo"], "acts": "often"}, **BRIEF)
     with pytest.raises(bbrgym.ConfigError, match=r"agent\.acts: is 'sample'"):
         run(tmp_path / "other", {"name": "sac", **AGENTS["sac"], "acts": "sample"}, **BRIEF)
+
+
+def test_training_starts_where_a_search_ended(tmp_path: Path) -> None:
+    train(output_dir=tmp_path / "search", **asked({"name": "optuna", "draws": 2}, total_steps=200))
+    found, _ = load_agent(tmp_path / "search")
+    hyperparameters = {"name": "ppo", **AGENTS["ppo"], "start_at": str(tmp_path / "search"), "start_at_default": False}
+    run(tmp_path / "run", hyperparameters, **BRIEF)
+    action, _ = first_action(tmp_path / "run")
+    expected = found.tuner([1]).act(None, np.ones(1, np.bool_))[0]
+    np.testing.assert_allclose(action, expected, atol=0.1)
+    assert not np.allclose(expected, 0.0, atol=0.1)  # where it would have started
+    with pytest.raises(bbrgym.ConfigError, match=r"agent\.start_at: .* expected \['bbq_alpha_us'\]"):
+        run(tmp_path / "other", hyperparameters, **{**BRIEF, "env": {"tunables": ["bbq_alpha_us"]}})
