@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -35,11 +37,14 @@ def ray_session(address: str | None, who: str, num_cpus: int | None = None) -> I
         yield ray
         return
     own: dict[str, Any] = {"num_cpus": num_cpus, "include_dashboard": False} if address is None else {}
+    before = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **own)
     except (ConnectionError, TimeoutError, RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise ConfigError(f"address: no Ray cluster could be had at {address!r}: {reason}") from error
+    if threading.current_thread() is threading.main_thread() and before is not None:
+        signal.signal(signal.SIGTERM, before)  # Ray's own would abort this process, and nothing would be closed
     try:
         yield ray
     finally:

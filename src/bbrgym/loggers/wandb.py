@@ -143,8 +143,9 @@ def has_login() -> bool:
 
 
 def _run_id(job: Job) -> str:
-    """The run folder's own: a job that goes on is the same run."""
+    """The run folder's own: a job that goes on is the same run. An agent of `wandb sweep` says which it wants."""
     path = job.folder / _ID_FILE
     if not path.exists():
-        path.write_text(uuid.uuid4().hex[:8], encoding="utf-8")
+        given = os.environ.get("WANDB_RUN_ID") if os.environ.get("WANDB_SWEEP_ID") else None
+        path.write_text(given or uuid.uuid4().hex[:8], encoding="utf-8")
     return path.read_text(encoding="utf-8")
