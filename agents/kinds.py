@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from bbrgym.agents.agent import Agent
-from bbrgym.errors import ConfigError, nearest
+from bbrgym.errors import ConfigError, MissingExtraError, nearest
 
 if TYPE_CHECKING:
     from bbrgym.agents.folder import TrainingFolder
@@ -73,7 +73,7 @@ def trainer_of(name: str) -> Trainer:
 
     Raises:
         ConfigError: there is no such agent.
-        ModuleNotFoundError: what it needs is not installed.
+        MissingExtraError: what it needs is not installed.
     """
     if name not in KINDS:
         raise ConfigError(f"agent.name: is {name!r}; {nearest(name, KINDS)}")
@@ -83,7 +83,5 @@ def trainer_of(name: str) -> Trainer:
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("bbrgym"):
             raise
-        raise ModuleNotFoundError(
-            f"agent={name} needs {error.name}: pip install 'bbrgym[{kind.extra}]'", name=error.name
-        ) from error
+        raise MissingExtraError(f"agent={name}", kind.extra, error) from error
     return trainer

@@ -41,6 +41,7 @@ from torch import nn
 from bbrgym.agents.agent import Constant, Tuner, load_agent
 from bbrgym.agents.asymmetric import AsymmetricPolicy
 from bbrgym.agents.folder import TrainingFolder
+from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork, head_of
 from bbrgym.agents.rollouts import rollout_envs
 from bbrgym.agents.run import TrainingRun
 from bbrgym.agents.settings import Training
@@ -215,6 +216,20 @@ class PolicyAgent:
         if self._is_sampling and isinstance(self.policy, ActorCriticPolicy):
             return SamplingTuner(self.policy, seeds)
         return PolicyTuner(self.policy)
+
+    def network(self) -> Network | SamplingNetwork | RecurrentNetwork:
+        """What is exported."""
+        policy = cast(Any, self.policy)
+        head = head_of(policy.action_space)
+        if hasattr(policy, "lstm_actor"):
+            layers = nn.Sequential(policy.mlp_extractor.policy_net, policy.action_net)
+            return RecurrentNetwork(policy.lstm_actor, layers, head)
+        if hasattr(policy, "q_net"):
+            return Network(policy.q_net.q_net, head)
+        if hasattr(policy, "actor"):
+            return Network(nn.Sequential(policy.actor.latent_pi, policy.actor.mu), torch.tanh)
+        layers = nn.Sequential(policy.mlp_extractor.policy_net, policy.action_net)
+        return SamplingNetwork(layers, policy.log_std) if self._is_sampling else Network(layers, head)
 
 
 class PolicyTuner:

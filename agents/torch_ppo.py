@@ -32,6 +32,7 @@ from pydantic import Field, ValidationError
 from torch import Tensor, nn
 
 from bbrgym.agents.folder import TrainingFolder
+from bbrgym.agents.networks import Network, clipped
 from bbrgym.agents.run import TrainingRun
 from bbrgym.agents.settings import Training
 from bbrgym.agents.torch_files import finite_or_refuse, has_state, load_state, save_state, torch_threads
@@ -320,6 +321,10 @@ class TorchAgent:
     def tuner(self, seeds: Sequence[int]) -> TorchAgent:  # noqa: ARG002 - for any
         """Itself: it remembers nothing."""
         return self
+
+    def network(self) -> Network:
+        """What is exported."""
+        return Network(self.model.actor, clipped)
 
     @torch.no_grad()
     def act(self, observations: Any, begun: Flags) -> NDArray[np.float32]:  # noqa: ARG002 - it remembers nothing

@@ -17,7 +17,7 @@ import os
 import platform
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -31,7 +31,7 @@ from bbrgym.envs.observation import SenderObservation, Stack
 from bbrgym.envs.reward import Reward
 from bbrgym.worlds import VectorWorld
 
-PARTS: dict[str, list[tuple[type, str]]] = {
+PARTS: dict[str, list[tuple[Any, str]]] = {
     "engine": [(VectorWorld, "advance")],
     "resets": [(VectorWorld, "reset"), (Generators, "runs")],
     "action": [(Control, "settle")],
@@ -61,13 +61,13 @@ def main() -> None:
     rounds: dict[int, list[dict[str, float]]] = {threads: [] for threads in vectors}
     for turn in range(asked.rounds + 1):
         for threads, envs in vectors.items():
-            with Clock("engine") as clock:
+            with Clock({"engine": PARTS["engine"]}) as clock:
                 taken = clock.time(envs, asked.steps, actions)
             if turn:  # the first one warms up
                 rounds[threads].append(taken)
     parts = {}
     for threads, envs in vectors.items():
-        with Clock(*PARTS) as clock:  # apart: to look costs time too
+        with Clock(PARTS) as clock:  # apart: to look costs time too
             parts[threads] = clock.time(envs, asked.steps, actions)
         envs.close()
     report(asked.envs, rounds, parts)
@@ -99,11 +99,23 @@ def make(asked: argparse.Namespace, threads: int) -> gymnasium.vector.VectorEnv[
 
 
 class Clock:
-    """While it is open, adds up the time that parts of a step take, those within a part not counted twice."""
+    """While it is open, adds up the time that parts of a step take, those within a part not counted twice.
 
-    def __init__(self, *parts: str) -> None:
-        self._functions = [(part, owner, name, getattr(owner, name)) for part in parts for owner, name in PARTS[part]]
-        self._taken_s: Counter[str] = Counter()
+    Args:
+        parts: functions by part: what they are attributes of, and their names.
+        whole: of these, parts that are not looked into: what they call counts as theirs.
+
+    Attributes:
+        taken_s: by part.
+    """
+
+    def __init__(self, parts: Mapping[str, Sequence[tuple[Any, str]]], whole: Sequence[str] = ()) -> None:
+        self._whole = whole
+        self._is_whole = False
+        self._functions = [
+            (part, owner, name, getattr(owner, name)) for part, functions in parts.items() for owner, name in functions
+        ]
+        self.taken_s: Counter[str] = Counter()
         self._within: list[float] = []
 
     def __enter__(self) -> Clock:
@@ -118,13 +130,17 @@ class Clock:
     def _timed(self, part: str, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
+            if self._is_whole:
+                return function(*args, **kwargs)
+            self._is_whole = part in self._whole
             self._within.append(0.0)
             begin_s = time.perf_counter()
             try:
                 return function(*args, **kwargs)
             finally:
+                self._is_whole = False
                 taken_s = time.perf_counter() - begin_s
-                self._taken_s[part] += taken_s - self._within.pop()
+                self.taken_s[part] += taken_s - self._within.pop()
                 if self._within:
                     self._within[-1] += taken_s
 
@@ -136,7 +152,7 @@ class Clock:
         for step in range(steps):
             envs.step(actions[step % len(actions)])
         all_s = time.perf_counter() - begin_s
-        taken_s = {**self._taken_s, "rest": all_s - sum(self._taken_s.values()), "all": all_s}
+        taken_s = {**self.taken_s, "rest": all_s - sum(self.taken_s.values()), "all": all_s}
         return {part: seconds / steps * 1e6 for part, seconds in taken_s.items()}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes what the documentation says of the code: four pages, and README's table of variants.
+"""Writes what the documentation says of the code: five pages, and README's table of variants.
 
 usage: python docs/generate.py [--check]
 
@@ -26,6 +26,7 @@ from bbrgym.tunables import Variant
 from bbrgym.worlds import world_kinds
 
 ROOT = Path(__file__).resolve().parents[1]
+CONF = ROOT / "conf"
 MODELS: tuple[type[BaseModel], ...] = (
     scenario.Scenario,
     scenario.Link,
@@ -51,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ROOT / "docs" / "scenarios.md": scenarios_page(),
         ROOT / "docs" / "worlds.md": worlds_page(),
         ROOT / "docs" / "environments.md": environments_page(),
+        ROOT / "docs" / "training.md": training_page((ROOT / "docs" / "training.md").read_text(encoding="utf-8")),
         ROOT / "README.md": with_block((ROOT / "README.md").read_text(encoding="utf-8"), "variants", readme_variants()),
     }
     stale = [path for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
@@ -123,6 +125,20 @@ def scenarios_page() -> str:
     for model in MODELS:
         parts += [f"### {model.__name__}", summary(model), fields_table(model)]
     return page("Scenarios", *parts)
+
+
+def training_page(text: str) -> str:
+    """The page with its options and hyperparameters."""
+    files = [CONF / "train.yaml", CONF / "env" / "tune.yaml"]
+    text = with_block(text, "options", "\n\n".join(f"{shown_file(file)}" for file in files))
+    agents = sorted((CONF / "agent").glob("*.yaml"))
+    return with_block(text, "agents", "\n\n".join(shown_file(file) for file in agents))
+
+
+def shown_file(file: Path) -> str:
+    """One of conf/'s files: what its comment says, and the rest."""
+    text = file.read_text(encoding="utf-8")
+    return f"`conf/{file.relative_to(CONF)}`: {comment(text)}\n\n```yaml\n{without_comment(text)}```"
 
 
 def splits_text() -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A Gymnasium for tuning BBR-family congestion control; importing it registers its environments."""
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from bbrgym import envs
@@ -12,6 +13,8 @@ from bbrgym.tunables import TUNABLES, VARIANTS
 from bbrgym.worlds import World, WorldError, make_world
 
 if TYPE_CHECKING:
+    from bbrgym.agents.agent import load_agent
+    from bbrgym.agents.training import resume_training, train
     from bbrgym.evaluation import evaluate
 
 __version__ = "0.1.0"
@@ -28,16 +31,26 @@ __all__ = [
     "distribution_names",
     "envs",
     "evaluate",
+    "load_agent",
     "load_distribution",
     "load_scenario",
     "make_world",
+    "resume_training",
     "scenario_names",
+    "train",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "evaluate":  # brings tables and figures, which an environment does without
-        from bbrgym.evaluation import evaluate
+#: What brings tables, figures or networks, which an environment does without: the module of each.
+_LATE = {
+    "evaluate": "bbrgym.evaluation",
+    "load_agent": "bbrgym.agents.agent",
+    "resume_training": "bbrgym.agents.training",
+    "train": "bbrgym.agents.training",
+}
 
-        return evaluate
+
+def __getattr__(name: str) -> Any:
+    if name in _LATE:
+        return getattr(importlib.import_module(_LATE[name]), name)
     raise AttributeError(f"module 'bbrgym' has no attribute {name!r}")

@@ -22,7 +22,7 @@ from rich.progress import Progress as ProgressBar
 import bbrgym
 from bbrgym.compose import compose_config
 from bbrgym.distribution import Distribution, is_distribution, load_distribution
-from bbrgym.errors import ConfigError, SweepError, TrainingError
+from bbrgym.errors import ConfigError, MissingExtraError, SweepError, TrainingError
 from bbrgym.evaluation import Progress, run_evaluation
 from bbrgym.listing import listing
 from bbrgym.scenario import Scenario
@@ -51,6 +51,12 @@ examples:
   bbrgym train variant=bbq scenario=rtt_fairness agent.learning_rate=1e-3 'env.tunables=[bbq_alpha_us]'
   bbrgym train resume=runs/mine
 """
+_EXPORT = """\
+Writes the network of a trained agent to one file, ONNX or TorchScript, whose actions are those of the agent.
+
+example:
+  bbrgym export runs/mine --format onnx --output tuner.onnx
+"""
 _SWEEP = """\
 Runs bbrgym train (or evaluate, with command=evaluate) once for every combination of options that have several values;
 each job has its own process, log and run folder. At the end it shows tables and writes figures and report.html. Jobs
@@ -76,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     errors = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
     try:
         options.run(options)
-    except ConfigError as error:
+    except (ConfigError, MissingExtraError) as error:
         errors.print(f"bbrgym: {error}")
         return 2
     except (SweepError, TrainingError, WorldError) as error:
@@ -113,6 +119,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     command.add_argument("overrides", nargs="*", metavar="OPTION=VALUE")
     command.set_defaults(run=_train)
+
+    command = commands.add_parser(
+        "export", help="write a trained agent's network", description=_EXPORT, formatter_class=raw
+    )
+    command.add_argument("run_dir", metavar="RUN_DIR", help="what bbrgym train left")
+    command.add_argument("--format", default="onnx", help="onnx (without) or torchscript")
+    command.add_argument("--checkpoint", default="best", help="best (without) or last")
+    command.add_argument("--output", metavar="FILE", help="in RUN_DIR/exported without")
+    command.set_defaults(run=_export)
 
     command = commands.add_parser(
         "sweep",
@@ -188,6 +203,13 @@ def _train(options: argparse.Namespace) -> None:
     console = _console()
     console.print(outcome(summary), markup=False, highlight=False, soft_wrap=True)
     console.print(f"run folder: {output_dir}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _export(options: argparse.Namespace) -> None:
+    from bbrgym.agents.export import export  # brings what no other command needs
+
+    path = export(options.run_dir, options.format, checkpoint=options.checkpoint, output=options.output)
+    _console().print(f"exported: {path}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _sweep(options: argparse.Namespace) -> None:

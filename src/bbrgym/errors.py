@@ -42,5 +42,18 @@ class TrainingError(RuntimeError):
     """A training cannot go on: something in it became NaN or infinite, or what it runs on is gone."""
 
 
+class MissingExtraError(ModuleNotFoundError):
+    """Something that was asked for needs a package that is not installed.
+
+    Args:
+        what: was asked for.
+        extra: of bbrgym, with which the package comes.
+        error: that said so.
+    """
+
+    def __init__(self, what: str, extra: str, error: ModuleNotFoundError) -> None:
+        super().__init__(f"{what} needs {error.name}: pip install 'bbrgym[{extra}]'", name=error.name)
+
+
 class SweepError(RuntimeError):
     """Jobs of a sweep have failed."""

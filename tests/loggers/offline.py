@@ -2,21 +2,36 @@
 """Reads what W&B keeps of an offline run: a log of LevelDB's format, whose records are protocol buffers."""
 
 import struct
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from wandb.proto import wandb_internal_pb2
 
+_IDENT = b":W&B"
 _BLOCK = 32768
 _HEADER = struct.Struct("<IHB")  # checksum, length, kind of a part
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
 
 
+def finished_runs(folder: Path, count: int = 1) -> list[Path]:
+    """The files of a run folder's offline runs, once W&B's own process, which outlives a run's end, has written all."""
+    deadline_s = time.monotonic() + 60
+    while True:
+        files = sorted(folder.glob("wandb/offline-run-*/run-*.wandb"))
+        kinds = [[record.WhichOneof("record_type") for record in records(file)] for file in files]
+        if [one.count("exit") for one in kinds] == [1] * count:
+            return files
+        if time.monotonic() > deadline_s:
+            raise TimeoutError(f"{files} hold {kinds}")
+        time.sleep(0.02)
+
+
 def records(file: Path) -> Iterator[wandb_internal_pb2.Record]:
     """All records of a file ``run-ID.wandb``."""
     data = file.read_bytes()
-    assert data[:4] == b":W&B"
-    at, parts = 7, b""
+    at, parts = len(_IDENT) + 3, b""
+    assert data[: len(_IDENT)] in (_IDENT, b"")
     while at + _HEADER.size <= len(data):
         left = _BLOCK - at % _BLOCK
         if left < _HEADER.size:

@@ -15,7 +15,7 @@ pytest.importorskip("tensorboard", reason="what is tested")
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "train" / "support")]
 
 import polars as pl
-from offline import records
+from offline import finished_runs, records
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tiny import asked, curve, run
 
@@ -27,10 +27,6 @@ from bbrgym.loggers.wandb import has_login
 
 WANDB = {"name": "wandb", "mode": "offline", "tags": ["one", "two"]}
 BROKEN = {**asked()["agent"], "learning_rate": 1e30, "max_grad_norm": 1e30}
-
-
-def offline_runs(folder: Path) -> list[Path]:
-    return sorted(folder.glob("wandb/offline-run-*/run-*.wandb"))
 
 
 def everything(file: Path) -> dict[str, Any]:
@@ -59,7 +55,7 @@ def everything(file: Path) -> dict[str, Any]:
 
 def test_an_offline_run_holds_config_history_summary_and_the_checkpoint(tmp_path: Path) -> None:
     folder = run(tmp_path / "run", logger=WANDB)
-    (file,) = offline_runs(folder)
+    (file,) = finished_runs(folder)
     kept = everything(file)
     assert kept["config"]["seed"] == 1
     assert kept["config"]["agent"]["n_steps"] == 8
@@ -86,13 +82,13 @@ def test_an_offline_run_holds_config_history_summary_and_the_checkpoint(tmp_path
 def test_a_training_that_breaks_is_finished_as_broken(tmp_path: Path) -> None:
     with pytest.raises(TrainingError):
         run(tmp_path / "run", logger=WANDB, agent=BROKEN)
-    (file,) = offline_runs(tmp_path / "run")
+    (file,) = finished_runs(tmp_path / "run")
     assert everything(file)["exit"] == 1
 
 
 def test_jobs_of_one_process_have_runs_of_their_own(tmp_path: Path) -> None:
     folders = [run(tmp_path / str(seed), logger=WANDB, seed=seed, total_steps=32) for seed in (1, 2)]
-    kept = [everything(file) for folder in folders for file in offline_runs(folder)]
+    kept = [everything(file) for folder in folders for file in finished_runs(folder)]
     assert [one["config"]["seed"] for one in kept] == [1, 2]
     assert len({one["run"].run_id for one in kept}) == 2
 
@@ -105,7 +101,7 @@ def test_a_resumed_training_is_the_same_run(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         train(output_dir=tmp_path, on_progress=interrupt, **asked(logger=WANDB))
     resume_training(tmp_path)
-    first, second = (everything(file) for file in offline_runs(tmp_path))
+    first, second = (everything(file) for file in finished_runs(tmp_path, 2))
     assert first["run"].run_id == second["run"].run_id
     assert (first["exit"], second["exit"]) == (1, 0)
     steps = sorted({row["step"] for one in (first, second) for row in one["history"] if "validation/score" in row})
@@ -116,7 +112,7 @@ def test_a_resumed_training_is_the_same_run(tmp_path: Path) -> None:
 def test_wandb_mode_is_respected(mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_MODE", mode)
     run(tmp_path / "run", logger="wandb", total_steps=32)
-    assert len(offline_runs(tmp_path / "run")) == (mode == "offline")
+    finished_runs(tmp_path / "run", count=int(mode == "offline"))
 
 
 def test_without_a_login_it_neither_asks_nor_waits(tmp_path: Path) -> None:
@@ -134,7 +130,7 @@ def test_without_a_login_it_neither_asks_nor_waits(tmp_path: Path) -> None:
     finally:
         process.kill()
         process.communicate()
-    assert len(offline_runs(tmp_path / "run")) == 1
+    finished_runs(tmp_path / "run")
 
 
 def test_a_login_is_an_environment_variable_or_the_host_s_entry_in_netrc(

@@ -19,7 +19,6 @@ from bbrgym.cli import main
 from bbrgym.contestants import Learned
 from bbrgym.distribution import split_seeds
 from bbrgym.envs.action import TunablesAction
-from bbrgym.envs.batch import TuneBatch
 from bbrgym.envs.options import Options
 from bbrgym.errors import TrainingError
 
@@ -56,15 +55,6 @@ def test_a_loaded_agent_scores_in_an_evaluation_what_its_validation_said(trained
     rows = bbrgym.evaluate(SCENARIO, [], agent=contestant, world="twin", draws=3, split="validation")
     scores = rows.unique("seed", maintain_order=True)["score"]
     assert scores.mean() == pytest.approx(curve(trained)["validation/score"][-1], abs=1e-12)
-
-
-def test_training_starts_with_the_variants_own_setting(tmp_path: Path) -> None:
-    run(tmp_path / "run", total_steps=1, agent={"name": "ppo", "n_steps": 1, "batch_size": 4, "learning_rate": 1e-12})
-    agent, arguments = load_agent(tmp_path / "run")
-    batch = TuneBatch(1, Options(**{**arguments, "world": "twin"}))
-    action = agent.tuner([1]).act(batch.reset([0], [1]), np.ones(1, np.bool_))
-    batch.close()
-    np.testing.assert_allclose(action[0], TunablesAction("bbq").default, atol=0.1)
 
 
 def test_learning_raises_the_score(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def logged(asked: Mapping[str, Any], job: Job) -> Iterator[Logger]:
 
     Raises:
         ConfigError: see `parse_logger`.
-        ModuleNotFoundError: what it needs is not installed.
+        MissingExtraError: what it needs is not installed.
     """
     settings = parse_logger(asked)
     logger: Logger = importlib.import_module(LOGGERS[asked["name"]]).start(settings, job)

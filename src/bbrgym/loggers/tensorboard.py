@@ -11,6 +11,7 @@ import polars as pl
 import yaml
 from matplotlib.figure import Figure
 
+from bbrgym.errors import MissingExtraError
 from bbrgym.loggers.logger import Job, Logger
 from bbrgym.validation import Model
 
@@ -23,7 +24,7 @@ def start(settings: Settings, job: Job) -> Logger:  # noqa: ARG001 - there is no
     """A logger for a job.
 
     Raises:
-        ModuleNotFoundError: TensorBoard is not installed.
+        MissingExtraError: TensorBoard is not installed.
     """
     return TensorboardLogger(job)
 
@@ -35,9 +36,7 @@ class TensorboardLogger:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(
-                "logger=tensorboard needs TensorBoard: pip install 'bbrgym[tensorboard]'", name=error.name
-            ) from error
+            raise MissingExtraError("logger=tensorboard", "tensorboard", error) from error
         # A job that goes on repeats the steps after its last checkpoint: what was logged of them is void.
         purged = job.step + 1 if job.step else None
         self._writer = SummaryWriter(str(job.folder / "tensorboard"), purge_step=purged)

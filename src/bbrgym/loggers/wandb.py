@@ -20,6 +20,7 @@ import polars as pl
 from matplotlib.figure import Figure
 from PIL import Image
 
+from bbrgym.errors import MissingExtraError
 from bbrgym.loggers.logger import Job, Logger
 from bbrgym.validation import List, Model
 
@@ -54,12 +55,12 @@ def start(settings: Settings, job: Job) -> Logger:
     """A logger for a job.
 
     Raises:
-        ModuleNotFoundError: W&B is not installed.
+        MissingExtraError: W&B is not installed.
     """
     try:
         import wandb
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError("logger=wandb needs W&B: pip install 'bbrgym[wandb]'", name=error.name) from error
+        raise MissingExtraError("logger=wandb", "wandb", error) from error
     return WandbLogger(wandb, settings, job)
 
 

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Training with each agent, side by side: steps a second, and where the time goes.
+
+usage: python benchmarks/training_steps.py [--steps 16384] [--rounds 3] [--scenario wan_mix] [--variant bbr-mix]
+
+Every agent of `bbrgym train` that learns trains in turn for so many control intervals on the same scenario in the
+twin, with the hyperparameters and the number of environments that are shipped (those that learn from a memory begin to
+as soon as they have a batch). Printed are medians over rounds: steps a second without validation, and the microseconds
+of a step by part. Engine: the worlds, in C++. Environment: all else of a step in the environments. Update: the learning
+itself. Validation: as often as it is by default, a step's part of it. Rest: choosing actions, remembering what
+happened, the curve, checkpoints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from stable_baselines3 import __version__ as sb3_version
+from vector_steps import Clock
+
+import bbrgym
+from bbrgym.agents import torch_ppo
+from bbrgym.agents.judge import Judge
+from bbrgym.agents.sb3 import ALGORITHMS
+from bbrgym.agents.settings import Training
+from bbrgym.envs.sb3 import TuneVecEnv
+from bbrgym.envs.vector import TuneVectorEnv
+from bbrgym.worlds import VectorWorld
+
+AGENTS: Mapping[str, Mapping[str, Any]] = {
+    "ppo": {},
+    "torch_ppo": {},
+    "recurrent_ppo": {},
+    "sac": {"learning_starts": 512},
+    "tqc": {"learning_starts": 512},
+    "dqn": {"learning_starts": 512},
+}
+FLAT = {"levels": 5, "flat": True, "tunables": ["bbr_up_gain", "bbq_alpha_us"]}  # what dqn can do
+PARTS: dict[str, list[tuple[Any, str]]] = {
+    "engine": [(VectorWorld, "advance")],
+    "environment": [
+        *((TuneVecEnv, name) for name in ("step_wait", "reset")),
+        *((TuneVectorEnv, name) for name in ("step", "reset")),
+    ],
+    "update": [
+        (torch_ppo, "improve"),
+        *((getattr(importlib.import_module(one.module), one.name), "train") for one in ALGORITHMS.values()),
+    ],
+    "validation": [(Judge, "scores")],
+}
+VALIDATIONS = 2  # of a training: before its first step and after its last one
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=16_384, help="of a training")
+    parser.add_argument("--rounds", type=int, default=3, help="of which the median counts")
+    parser.add_argument("--scenario", default="wan_mix", help="what is run")
+    parser.add_argument("--variant", default="bbr-mix", help="whose tunables are set")
+    asked = parser.parse_args()
+    print(f"{platform.processor() or platform.machine()}, {len(os.sched_getaffinity(0))} cores")
+    print(f"Python {platform.python_version()}, torch {torch.__version__}, Stable-Baselines3 {sb3_version}")
+    print(f"bbrgym {bbrgym.__version__}, {asked.scenario}, {asked.variant}, {asked.steps} steps\n")
+    rounds: dict[str, list[dict[str, float]]] = {name: [] for name in AGENTS}
+    for turn in range(asked.rounds + 1):
+        for name in AGENTS:
+            taken = train(name, asked)
+            if turn:  # the first one warms up
+                rounds[name].append(taken)
+    report(rounds)
+
+
+def train(name: str, asked: argparse.Namespace) -> dict[str, float]:
+    """Microseconds of a step: in all without validation, by part, and of validation."""
+    agent = {"name": name, **AGENTS[name]}
+    with tempfile.TemporaryDirectory() as folder, Clock(PARTS, whole=["validation"]) as clock:
+        begin_s = time.perf_counter()
+        step = bbrgym.train(
+            scenario=asked.scenario,
+            variant=asked.variant,
+            agent=agent,
+            env=FLAT if name == "dqn" else {},
+            total_steps=asked.steps,
+            checkpoint_steps=asked.steps,
+            output_dir=folder,
+        )["step"]
+        seconds = {"all": time.perf_counter() - begin_s, **clock.taken_s}
+    validation_s = seconds.pop("validation")
+    seconds["all"] -= validation_s
+    seconds["rest"] = 2.0 * seconds["all"] - sum(seconds.values())
+    often = Training.model_fields["checkpoint_steps"].default
+    return {part: taken_s / step * 1e6 for part, taken_s in seconds.items()} | {
+        "validation": validation_s / VALIDATIONS / often * 1e6
+    }
+
+
+def report(rounds: Mapping[str, list[dict[str, float]]]) -> None:
+    """The table of what was taken, by agent."""
+    columns = ("all", "engine", "environment", "update", "rest", "validation")
+    print(f"{'':<14}{'steps/s':>10}" + "".join(f"{f'{column}, us':>17}" for column in columns))
+    for name, turns in rounds.items():
+        medians = {column: float(np.median([taken[column] for taken in turns])) for column in columns}
+        cells = "".join(f"{medians[column]:17.0f}" for column in columns)
+        print(f"{name:<14}{1e6 / medians['all']:10,.0f}{cells}")
+
+
+if __name__ == "__main__":
+    main()

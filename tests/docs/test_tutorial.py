@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the pages on training say can be done: every command and every program of theirs, shortened."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("stable_baselines3", reason="the tutorial trains with it")
+pytest.importorskip("onnxscript", reason="the tutorial exports with it")
+
+from bbrgym.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"```(console|python)\n(.*?)```", re.DOTALL)
+
+#: The same with less of everything.
+SHORTER = {"total_steps": "200", "draws": "2"}
+BRIEF = {
+    "train": ("scenario.duration_s=3", "num_envs=2", "agent.n_steps=10", "agent.batch_size=20", "validation.draws=2"),
+    "evaluate": ("scenario.duration_s=3",),
+}
+
+
+def shortened(command: str) -> list[str]:
+    program, *words = shlex.split(command)
+    assert program == "bbrgym"
+    for name, value in SHORTER.items():
+        words = [re.sub(rf"^{name}=.*", f"{name}={value}", word) for word in words]
+    is_resumed = any(word.startswith("resume=") for word in words)
+    return [*words, *(() if is_resumed else BRIEF.get(words[0], ()))]
+
+
+def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=240, check=False, cwd=cwd
+    )
+
+
+def test_the_tutorial_runs_from_its_beginning_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = BLOCK.findall((ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8"))
+    assert [kind for kind, _ in blocks].count("console") >= 5
+    for kind, text in blocks:
+        if kind == "python":
+            done = run("-W", "error", "-c", text, cwd=tmp_path)
+            assert done.returncode == 0, done.stderr
+        else:
+            assert main(shortened(text)) == 0, text
+    assert (tmp_path / "runs" / "contest" / "report.html").exists()
+    assert (tmp_path / "runs" / "tuner" / "exported" / "ppo.onnx").exists()
+
+
+def test_the_python_of_the_page_on_training_runs(tmp_path: Path) -> None:
+    ((_, text),) = [
+        block
+        for block in BLOCK.findall((ROOT / "docs" / "training.md").read_text(encoding="utf-8"))
+        if block[0] == "python"
+    ]
+    done = run("-W", "error", "-c", text, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_example_uses_the_environment_in_three_ways(tmp_path: Path) -> None:
+    done = run("-W", "error", str(ROOT / "examples" / "three_ways.py"), "--steps", "512", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rewards = re.findall(r"^(plain Gymnasium|Stable-Baselines3|PyTorch) +(-?\d+\.\d+)$", done.stdout, re.MULTILINE)
+    assert len(rewards) == 3
+    assert all(-6.0 < float(reward) < 1.0 for _, reward in rewards)
