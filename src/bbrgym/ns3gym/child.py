@@ -47,8 +47,13 @@ class Ending:
     output: str
 
     def __str__(self) -> str:
+        return self._how() + self.last_words
+
+    @property
+    def last_words(self) -> str:
+        """What to add to a sentence about it."""
         lines = self.output.strip().splitlines()[-_LAST_LINES:]
-        return self._how() + ("; it last wrote:\n" + "\n".join(lines) if lines else "")
+        return "; it last wrote:\n" + "\n".join(lines) if lines else ""
 
     def _how(self) -> str:
         if self.code is None:
@@ -90,9 +95,12 @@ class Child:
 
     def wait(self, timeout_s: float) -> Ending | None:
         """Waits for the command's end; None after the timeout. `ended_fd` is readable from the end on."""
-        if self._ending is None and self._ended.poll(timeout_s * 1000.0):
-            self._ending = self._read_report()
-            self.close()
+        if self._ending is None:
+            if not self.close.alive:  # who closes it does not ask
+                self._ending = Ending(None, "")
+            elif self._ended.poll(timeout_s * 1000.0):
+                self._ending = self._read_report()
+                self.close()
         return self._ending
 
     def end(self, grace_s: float = 0.0) -> Ending:
@@ -100,9 +108,9 @@ class Child:
         ending = self.wait(grace_s)
         if ending is None:
             self._socket.shutdown(socket.SHUT_WR)
-            ending = self.wait(_KILL_TIMEOUT_S) or Ending(None, "")
-            self.close()
-        return ending
+            ending = self.wait(_KILL_TIMEOUT_S)
+        self.close()
+        return ending or Ending(None, "")
 
     def _read_report(self) -> Ending:
         report = self._read().decode("utf-8", "replace")
