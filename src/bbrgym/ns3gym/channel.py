@@ -60,7 +60,7 @@ class _Channel:
             raise ConfigError(f"timeout_s: {timeout_s}, allowed is a number of seconds above 0, at most 1e6")
         self._peer = peer
         self._timeout_s = timeout_s
-        self._connections = 0
+        self._connected: set[int] = set()  # file descriptors of those who are
         self._was_connected = False
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()  # of its own, so that close() leaves no thread
         self._socket = self._context.socket(kind)
@@ -69,7 +69,9 @@ class _Channel:
         self._socket.set(zmq.SNDTIMEO, _SLICE_MS)
         self._socket.set(zmq.LINGER, _LINGER_MS if kind == zmq.ROUTER else 0)
         self._socket.set(zmq.RECONNECT_IVL, _RECONNECT_MS)
-        self._monitor = self._socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
+        self._monitor = self._socket.get_monitor_socket(
+            zmq.EVENT_ACCEPTED | zmq.EVENT_CONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
+        )
 
     def close(self) -> None:
         """Closes the connection; an answer that is on its way is still sent."""
@@ -119,13 +121,16 @@ class _Channel:
         """Takes note of who came and went."""
         while self._monitor.poll(0):
             event: Any = recv_monitor_message(self._monitor)
-            came = event["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED
-            self._was_connected |= came
-            self._connections += 1 if came else -1
+            if event["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                self._was_connected = True
+            elif event["event"] == zmq.EVENT_DISCONNECTED:
+                self._connected.discard(event["value"])
+            else:
+                self._connected.add(event["value"])
 
     def _is_deserted(self) -> bool:
         """Whether everybody who was connected has gone."""
-        return self._was_connected and self._connections <= 0
+        return self._was_connected and not self._connected
 
     def _gone(self, what: str) -> PeerGone:
         most = MAX_MESSAGE_BYTES // 2**20
