@@ -171,10 +171,15 @@ def test_what_a_command_leaves_behind_ends_with_it(tree):
 
 
 def test_a_tree_that_grows_while_it_is_killed(tree):
-    """Each process starts its successor and ends, in eight lines at once."""
-    hydra = f"run() {{ : {tree.mark}; (run &) ; }}; for line in 1 2 3 4 5 6 7 8; do run & done; exec sleep 600"
-    child = Child(["sh", "-c", hydra])
-    wait_until(lambda: len(tree.living()) > 4)
+    """Each process starts its successor and ends."""
+    child = Child(["sh", "-c", f"run() {{ : {tree.mark}; sleep 0.02; (run &) ; }}; run & exec sleep 600"])
+    seen = set()
+
+    def has_gone_on():
+        seen.update(process.pid for process in tree.living())
+        return len(seen) > 5
+
+    wait_until(has_gone_on)
     end(child)
     assert tree.is_gone()
 

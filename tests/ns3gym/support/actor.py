@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A simulation for tests: counts down, and misbehaves where it is told to.
 
-usage: python actor.py --openGymPort=PORT --simSeed=SEED [--steps=10] [--deed=NAME --at=STEP] [--runs_file=PATH]
+usage: python actor.py --openGymPort=PORT --simSeed=SEED [--steps=10] [--deed=NAME --at=STEP] [--runs_file=PATH] ...
 
 What it shows is its step, its seed modulo 1000 and the sum of the actions so far; its info is JSON. It speaks through a
 REQ socket of its own, as ns-3 does, so that it can send anything, and needs the messages only.
@@ -65,6 +65,7 @@ class Actor:
     def run(self):
         self.ask(self.introduction(), pb.SimInitAck)
         for step in range(self.options.steps + 1):
+            time.sleep(self.options.pace_s)
             state = self.state(step)
             if step == self.options.at:
                 state = DEEDS[self.options.deed](self, state)
@@ -185,6 +186,7 @@ def main():
     parser.add_argument("--simSeed", dest="seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--deed", choices=sorted(DEEDS), default="fine")
+    parser.add_argument("--pace_s", type=float, default=0.0)
     parser.add_argument("--at", type=int, default=-1)
     parser.add_argument("--word", default="")
     parser.add_argument("--runs_file", type=Path)
