@@ -33,6 +33,7 @@ ACTOR = str(Path(__file__).with_name("actor.py"))
 TIMEOUT_S = 5.0
 PATIENCE_S = 30.0  # beyond the timeout, for a busy machine
 MESSAGES = 40  # the last after which one is killed; an episode has about 10
+_ACTOR_MESSAGES = 20  # that it sends or takes in an episode of 8 steps
 SCENARIO = {
     "name": "tiny",
     "duration_s": 0.8,
@@ -154,7 +155,9 @@ def _serve(port, dies):
 
 def _command(mark, dies):
     words = [sys.executable, ACTOR, f"--word={mark}", "--steps=8"]
-    return words if dies is None else [*words, f"--die_at={dies.message}", f"--die_after_s={dies.delay_s}"]
+    if dies is None:
+        return words
+    return [*words, f"--die_at={dies.message % _ACTOR_MESSAGES}", f"--die_after_s={dies.delay_s}"]
 
 
 def _mortal(end, methods, kill):
