@@ -67,5 +67,8 @@ def serve_from(overrides: Sequence[str], arguments: Sequence[str], on_line: Call
 
 
 def _override(argument: str) -> str:
-    name, _, value = argument.removeprefix("--").partition("=")
-    return f"{_NS3_GYMS.get(name, name)}={value}" if argument.startswith("--") else argument
+    name, is_option, value = argument.partition("=")
+    if not is_option or not name.startswith("--"):
+        return argument
+    name = name.removeprefix("--")
+    return f"{_NS3_GYMS.get(name, name)}={value}"
