@@ -128,7 +128,7 @@ def scenario(steps: int) -> dict[str, Any]:
 
 def world(name: str, isolation: str) -> Callable[[int, int], Any]:
     @contextmanager
-    def way(steps: int, episodes: int) -> Iterator[Way]:
+    def way(steps: int, _: int) -> Iterator[Way]:
         runs = bbrgym.load_scenario(scenario(steps))
         with bbrgym.make_world(name, runs, isolation=isolation) as made:
             yield Way(lambda: made.advance(STEP_S), lambda: made.reset(runs, 1))
@@ -149,18 +149,18 @@ class Idle(gymnasium.Env[Any, Any]):
         self._steps = steps
         self._observation = self.observation_space.sample()
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:
         self._left = self._steps
         return self._observation, {}
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def step(self, _: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         self._left -= 1
         return self._observation, 0.0, False, self._left == 0, {}
 
 
 def local(make: Callable[[int], gymnasium.Env[Any, Any]]) -> Callable[[int, int], Any]:
     @contextmanager
-    def way(steps: int, episodes: int) -> Iterator[Way]:
+    def way(steps: int, _: int) -> Iterator[Way]:
         with closing(make(steps)) as env:
             yield driven(env)
 

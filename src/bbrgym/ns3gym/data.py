@@ -122,7 +122,7 @@ def _pack_choices(space: spaces.MultiDiscrete, value: Any, where: str) -> Messag
     if given.shape != space.nvec.shape or given.dtype.kind not in "iu":
         raise ConfigError(f"{where}: is {shown(value)}, expected whole numbers of the shape {space.nvec.shape}")
     tuple_of = pb.TupleDataContainer()
-    for i, (n, one) in enumerate(zip(space.nvec.flat, given.flat, strict=True)):
+    for i, (n, one) in enumerate(zip(space.nvec.ravel().tolist(), given.ravel().tolist(), strict=True)):
         element = tuple_of.element.add(type=_DISCRETE)
         pb.pack_any(element.data, pb.DiscreteDataContainer(data=_choice(n, one, f"{where}[{i}]")))
     return tuple_of
@@ -174,7 +174,7 @@ def unpack(space: Space, container: Message, where: str = "value") -> Any:
         elements = _elements(container, space.nvec.size, where)
         choices = [
             _unpack_choice(n, one, f"{where}[{i}]")
-            for i, (n, one) in enumerate(zip(space.nvec.flat, elements, strict=True))
+            for i, (n, one) in enumerate(zip(space.nvec.ravel().tolist(), elements, strict=True))
         ]
         return np.array(choices, space.dtype).reshape(space.nvec.shape)
     if isinstance(space, spaces.Tuple):
