@@ -71,7 +71,7 @@ def resume_training(run_dir: str | Path, *, on_progress: Callable[[Progress], No
 
 
 def _job(asked: Training, folder: TrainingFolder) -> Job:
-    group = f"{asked.agent_name}-{asked.variant}-{asked.source.name}"
+    group = f"{asked.label}-{asked.variant}-{asked.source.name}"
     step = folder.read_summary().get("step", 0)
     return Job("train", f"{group}-{asked.seed}", group, asked.plain(), folder.path, step)
 
