@@ -149,7 +149,7 @@ class Training(Model):
         return load_distribution(self.scenario) if is_distribution(self.scenario) else load_scenario(self.scenario)
 
     def env_arguments(self) -> dict[str, Any]:
-        """Of the environments that the agent knows, wherever they run: by name, as `Options` or `FlowOptions` has them."""
+        """Of the environments that the agent knows, wherever they run: by name, as `_ENVS` take them."""
         own = {name: value for name, value in self.env.items() if name != "name"}
         return {**own, "variant": self.variant, "scenario": self.source, "reward": self.reward}
 

@@ -3,6 +3,8 @@
 
 Beside Hydra's own: ``scenario=`` takes a file too, and fields under ``scenario.``, ``tunables.``, ``env.``,
 ``agent.`` and ``launcher.`` need no ``+`` where the file does not have them, since their own checks know all fields.
+In a scenario a range of a distribution is one value, and so is a mapping of another ``kind``: it replaces what was
+there, where Hydra would merge mappings.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from bbrgym.distribution import is_range
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario_files import is_scenario_file, read_scenario
 
@@ -49,9 +52,13 @@ def compose_config(name: str, overrides: Sequence[str]) -> dict[str, Any]:
             _refuse_unknown(override, known)
     # Hydra would take an option for the group of the same name that another command has.
     values = [one for one in prepared if one.key_or_group not in groups and (conf / one.key_or_group).is_dir()]
+    in_scenario = [one for one in prepared if _is_in_scenario(one)]
     try:
         with initialize_config_dir(str(conf), version_base="1.3"):
-            config = compose(name, overrides=[one.input_line or "" for one in prepared if one not in values])
+            for_hydra = [one for one in prepared if one not in values and one not in in_scenario]
+            config = compose(name, overrides=[one.input_line or "" for one in for_hydra])
+        for override in in_scenario:
+            _set(config, override.key_or_group, override.value())
         plain: Any = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
         plain |= {one.key_or_group: one.value() for one in values}
     except (HydraException, OmegaConfBaseException, ValueError, TypeError) as error:
@@ -86,6 +93,23 @@ def parse_override(text: str) -> Override:
         return OverridesParser.create().parse_override(text)
     except HydraException as error:
         raise ConfigError(f"{text!r} is no override like scenario.link.rate_mbps=50: {_one_line(error)}") from error
+
+
+def _is_in_scenario(override: Override) -> bool:
+    """Whether it gives a field of the scenario one value."""
+    is_value = override.type is not OverrideType.DEL and not override.is_sweep_override()
+    return is_value and override.key_or_group.startswith("scenario.")
+
+
+def _set(config: DictConfig, key: str, value: Any) -> None:
+    """Merges a mapping into a mapping; anything else, a range and what is of another kind replace what was there."""
+    before = OmegaConf.select(config, key)
+    is_merged = isinstance(before, DictConfig) and isinstance(value, Mapping)
+    if is_merged and (
+        is_range(before) or is_range(value) or value.get("kind", before.get("kind")) != before.get("kind")
+    ):
+        is_merged = False
+    OmegaConf.update(config, key, value, merge=is_merged, force_add=True)
 
 
 def _group_override(group: str, choice: Any, conf: Path) -> str:
