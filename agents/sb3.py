@@ -159,6 +159,8 @@ class Sb3Trainer:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", UserWarning)  # what it would only grumble about cannot be
+                if isinstance(env, FlowVecEnv):  # how many steps there are to learn from is known when flows have run
+                    warnings.filterwarnings("ignore", ".*mini-batch", UserWarning)
                 model = algorithm(self._policy(env.observation_space), env, policy_kwargs=keywords, device="cpu", **own)
         except (TypeError, ValueError, AssertionError, UserWarning) as error:
             reason = " ".join(str(error).split())

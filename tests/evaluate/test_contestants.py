@@ -132,6 +132,7 @@ class Forgetful:
     """Keeps what it computes with in itself, as policies do, and takes its time in between."""
 
     name = "forgetful"
+    is_per_flow = False
 
     def tuner(self, seeds: Any) -> "Forgetful":
         return self
