@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from tiny import AGENTS, FLAT, asked, curve, run, weights
+from tiny import AGENTS, asked, curve, run, weights
 
 pytest.importorskip("pettingzoo", reason="what acts is compared with its agents")
 
@@ -49,8 +49,7 @@ SHARED = ("ppo", "sac", "tqc", "dqn")
 
 
 def asked_for_flows(agent: Any = "ppo", **others: Any) -> dict[str, Any]:
-    env = {**ENV, **(FLAT if agent == "dqn" else {})}
-    return asked(agent, **{"scenario": SCENARIO, "env": env, **others})
+    return asked(agent, **{"scenario": SCENARIO, "env": ENV, **others})
 
 
 @pytest.fixture(scope="module", params=SHARED)
