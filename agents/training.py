@@ -59,6 +59,9 @@ def train(
             finally:
                 run.close()
             _show_outcome(run, logger)
+    except ConfigError:
+        folder.forget()  # nothing was trained: what is asked for next may be put there
+        raise
     finally:
         folder.close()
     return folder.read_summary()

@@ -31,6 +31,10 @@ from bbrgym.scenario_files import is_scenario_file, read_scenario
 # What lies under these is checked by who knows all fields.
 _OPEN = ("scenario", "tunables", "env", "action", "reward", "agent", "launcher")
 _LISTS = ("world",)  # groups of which several may be chosen
+_ALSO = {
+    "scenario": ", or a file (.yaml)",
+    "agent": "; fixed, oracle and random need no training: bbrgym evaluate takes them",
+}
 _FILE_CONFIG = "file-of-the-command-line"
 
 
@@ -122,8 +126,7 @@ def _group_override(group: str, choice: Any, conf: Path) -> str:
     is_list = group in _LISTS and isinstance(choice, list)
     for one in choice if is_list else [choice]:
         if one not in options:
-            also = ", or a file (.yaml)" if group == "scenario" else ""
-            raise ConfigError(f"{group}: is {one!r}; {nearest(str(one), options)}{also}")
+            raise ConfigError(f"{group}: is {one!r}; {nearest(str(one), options)}{_ALSO.get(group, '')}")
     if not is_list:
         return f"{group}={choice}"
     if not choice or len(set(choice)) < len(choice):
