@@ -49,6 +49,7 @@ interruption as if there had been none. `bbrgym evaluate agent=RUN_DIR` compares
 examples:
   bbrgym train agent=ppo variant=bbr-mix scenario=wan_mix seed=1 total_steps=2_000_000 output_dir=runs/mine
   bbrgym train variant=bbq scenario=rtt_fairness agent.learning_rate=1e-3 'action.tunables=[bbq_alpha_us]'
+  bbrgym train env=multi agent=ppo scenario=wan_mix output_dir=runs/multi    (a controller for each flow)
   bbrgym train resume=runs/mine
 """
 _EXPORT = """\
@@ -141,7 +142,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("overrides", nargs="*", metavar="OPTION=VALUES")
     command.set_defaults(run=_sweep)
 
-    command = commands.add_parser("list", help="show variants, tunables, scenarios and worlds")
+    command = commands.add_parser(
+        "list", help="show what there is to choose from: variants, tunables, scenarios, worlds, agents, rewards"
+    )
     command.set_defaults(run=_list)
 
     command = commands.add_parser(

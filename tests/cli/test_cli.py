@@ -315,7 +315,8 @@ def test_scenario_names_a_mistake() -> None:
 def test_list_shows_everything_there_is() -> None:
     done = run("list")
     assert done.returncode == 0, done.stderr
-    for name in [*bbrgym.VARIANTS, *bbrgym.TUNABLES, *bbrgym.scenario_names(), "ns3"]:
+    chosen = ("agent=torch_ppo", "env=multi", "action=grid", "reward=power", "launcher=submitit")
+    for name in [*bbrgym.VARIANTS, *bbrgym.TUNABLES, *bbrgym.scenario_names(), "ns3", *chosen]:
         assert name in done.stdout
     for tunable in bbrgym.TUNABLES.values():
         assert tunable.symbol in done.stdout
