@@ -309,6 +309,7 @@ class Source:
 
 def default(value: ast.expr) -> str:
     text = ast.unparse(value)
+    text = text.replace("field(default_factory=dict)", "{}")
     return text.replace("AutoresetMode.NEXT_STEP", "NextStep").replace("'", '"')
 
 

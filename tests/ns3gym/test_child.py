@@ -205,6 +205,7 @@ def test_many_leave_nothing_behind():
 
 def test_the_command_dies_with_a_killed_guardian():
     child = Child(["sleep", "600"])
+    wait_until(guardians)  # it has begun to be one
     [guardian] = guardians()
     wait_until(guardian.children)
     [command] = guardian.children()
