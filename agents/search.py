@@ -101,7 +101,7 @@ class Grid:
         if combinations > MAX_GRID:
             raise ConfigError(
                 f"agent.levels: {levels} levels of {len(axes)} tunables are {combinations:.3g} settings, allowed are "
-                f"{MAX_GRID}: choose fewer of env.tunables"
+                f"{MAX_GRID}: choose fewer of action.tunables"
             )
         self.size = combinations + 1
         self._settings: Iterator[Action] = itertools.chain(

@@ -71,7 +71,7 @@ class SearchTrainer:
             scenarios,
             seeds,
             run.settings.variant,
-            run.settings.env["tunables"],
+            run.settings.action.get("tunables"),
             world=run.settings.world_name,
             threads=run.settings.threads,
             delta=run.settings.validation.score_delta,
@@ -89,7 +89,7 @@ class SearchTrainer:
     def load(self, folder: TrainingFolder, settings: Training, checkpoint: str) -> Constant:
         """See `Trainer`."""
         values = _read(folder, checkpoint)["setting"]
-        action = TunablesAction(settings.variant, settings.env["tunables"])
+        action = TunablesAction(settings.variant, settings.action.get("tunables"))
         return Constant(settings.agent_name, action.from_values(values))
 
     def _proposer(self, asked: SearchSettings, action: TunablesAction, settings: Training) -> Proposer:

@@ -26,7 +26,16 @@ from bbrgym.scenario_files import load_scenario, read_scenario
 from bbrgym.validation import FieldProblem, Float, Model, Whole, first_problem, shown
 from bbrgym.worlds import Isolation, world_kinds
 
-#: Arguments of the environments that a training sets by itself, beside those under `env`.
+#: Arguments of the environments by their names under `action`.
+_OF_ACTION = {
+    "kind": "action_kind",
+    "tunables": "tunables",
+    "step_size": "step_size",
+    "max_change": "max_change",
+    "levels": "levels",
+    "flat": "flat",
+}
+#: Those that a training sets by itself, beside what is under `action` and `env`.
 _OWN = ("world", "scenario", "variant", "reward", "isolation", "timeout_s", "render_mode", "flow_capacity", "threads")
 
 
@@ -59,7 +68,8 @@ class Training(Model):
         scenario: fields of a scenario or a distribution.
         world: where the agent trains, one name and how.
         variant: whose tunables it sets.
-        env: arguments of the environments.
+        env: arguments of the environments, but for
+        action: what the agent sets, and how: `kind`, `tunables`, `step_size`, `max_change`, `levels`, `flat`.
         reward: weights by term, or a preset's name.
         agent: its name and hyperparameters.
         logger: its name and settings.
@@ -78,6 +88,7 @@ class Training(Model):
     world: Annotated[dict[str, WorldSettings], Field(min_length=1, max_length=1)]
     variant: str = "bbr-mix"
     env: dict[str, Any] = Field(default_factory=dict)
+    action: dict[str, Any] = Field(default_factory=dict)
     reward: str | dict[str, Float] = "proportional"
     agent: dict[str, Any]
     logger: dict[str, Any] = Field(default_factory=lambda: {"name": "none"})
@@ -102,8 +113,15 @@ class Training(Model):
             raise FieldProblem(
                 "rollouts.name", f"is {shown(self.rollouts.get('name'))}, expected {LOCAL} with agent={self.agent_name}"
             )
-        known = [field.name for field in fields(Options) if field.name not in _OWN]
+        for name in self.action:
+            if name not in _OF_ACTION:
+                raise FieldProblem(f"action.{name}", f"is no option of actions; {nearest(name, _OF_ACTION)}")
+        elsewhere = (*_OWN, *_OF_ACTION.values())
+        known = [field.name for field in fields(Options) if field.name not in elsewhere]
+        places = {argument: f"action.{name}" for name, argument in _OF_ACTION.items()}
         for name in self.env:
+            if name in places:
+                raise FieldProblem(f"env.{name}", f"is called {places[name]} here")
             if name not in known:
                 raise FieldProblem(f"env.{name}", f"is no argument of the environments; {nearest(name, known)}")
         return self
@@ -127,7 +145,8 @@ class Training(Model):
 
     def env_arguments(self) -> dict[str, Any]:
         """Of the environments that the agent knows, wherever they run: by name, as `Options` takes them."""
-        return {**self.env, "variant": self.variant, "scenario": self.source, "reward": self.reward}
+        action = {_OF_ACTION[name]: value for name, value in self.action.items()}
+        return {**self.env, **action, "variant": self.variant, "scenario": self.source, "reward": self.reward}
 
     def options(self, world: str) -> Options:
         """Of the environments in a world."""
@@ -179,6 +198,8 @@ def parse_training(config: Mapping[str, Any]) -> Training:
     asked["world"] = {world: {}} if isinstance(world, str) else world
     asked["agent"] = with_shipped("agent", asked.get("agent", "ppo"))
     asked["env"] = {**shipped("env", "tune"), **asked.get("env", {})}
+    action = asked.get("action", "absolute")
+    asked["action"] = shipped("action", action) if isinstance(action, str) else action
     asked["logger"] = with_shipped("logger", asked.get("logger", "none"))
     asked["rollouts"] = with_shipped("rollouts", asked.get("rollouts", LOCAL))
     try:

@@ -363,4 +363,6 @@ def _joined(observations: Any) -> Tensor:
 
 def _refuse_discrete(space: spaces.Space[Any]) -> None:
     if not isinstance(space, spaces.Box):
-        raise ConfigError(f"env.levels: actions are {space}, expected continuous ones with torch_ppo: env.levels=null")
+        raise ConfigError(
+            f"action.levels: actions are {space}, expected continuous ones with torch_ppo: action.levels=null"
+        )

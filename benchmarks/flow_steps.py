@@ -15,7 +15,7 @@ import os
 import platform
 
 import numpy as np
-from vector_steps import Clock
+from vector_steps import PARTS, Clock
 
 import bbrgym
 from bbrgym.envs.action import Action
@@ -71,7 +71,7 @@ def play(envs: TuneVecEnv | FlowVecEnv, steps: int, worlds: int) -> list[float]:
     """Steps a second of worlds and of rows that act, the part of rows that act, microseconds of Python in a step."""
     actions = np.random.default_rng(1).uniform(-1, 1, (16, envs.num_envs, *envs.action_space.shape)).astype(np.float32)
     counted = Counted(envs)
-    with Clock("engine") as clock:
+    with Clock({"engine": PARTS["engine"]}) as clock:
         taken_us = clock.time(counted, steps, actions)
     per_s = 1e6 / taken_us["all"]
     acted = counted.acted / steps

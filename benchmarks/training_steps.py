@@ -89,7 +89,7 @@ def train(name: str, asked: argparse.Namespace) -> dict[str, float]:
             scenario=asked.scenario,
             variant=asked.variant,
             agent=agent,
-            env=FLAT if name == "dqn" else {},
+            action=FLAT if name == "dqn" else {},
             total_steps=asked.steps,
             checkpoint_steps=asked.steps,
             output_dir=folder,

@@ -129,7 +129,7 @@ def scenarios_page() -> str:
 
 def training_page(text: str) -> str:
     """The page with its options and hyperparameters."""
-    files = [CONF / "train.yaml", CONF / "env" / "tune.yaml"]
+    files = [CONF / "train.yaml", CONF / "env" / "tune.yaml", *sorted((CONF / "action").glob("*.yaml"))]
     text = with_block(text, "options", "\n\n".join(f"{shown_file(file)}" for file in files))
     agents = sorted((CONF / "agent").glob("*.yaml"))
     return with_block(text, "agents", "\n\n".join(shown_file(file) for file in agents))

@@ -67,11 +67,19 @@ def with_stable_baselines3(steps: int) -> float:
 def with_pytorch(steps: int) -> float:
     """agents/torch_ppo.py, trained as `bbrgym train agent=torch_ppo` does, then used like any trained agent."""
     with tempfile.TemporaryDirectory() as folder:
-        own = {name: OPTIONS[name] for name in ("tunables", "control_interval_s")}
+        own = {"control_interval_s": OPTIONS["control_interval_s"]}
+        action = {"tunables": OPTIONS["tunables"]}
         agent = {"name": "torch_ppo", "n_steps": 32, "batch_size": 256}
         where = {name: OPTIONS[name] for name in ("world", "scenario", "variant")}
         bbrgym.train(
-            **where, env=own, agent=agent, total_steps=steps, num_envs=16, validation={"draws": 4}, output_dir=folder
+            **where,
+            env=own,
+            action=action,
+            agent=agent,
+            total_steps=steps,
+            num_envs=16,
+            validation={"draws": 4},
+            output_dir=folder,
         )
         trained, arguments = bbrgym.load_agent(folder)
     envs = TuneVectorEnv(num_envs=16, **{**arguments, "world": "twin"})

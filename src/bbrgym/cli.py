@@ -48,7 +48,7 @@ interruption as if there had been none. `bbrgym evaluate agent=RUN_DIR` compares
 
 examples:
   bbrgym train agent=ppo variant=bbr-mix scenario=wan_mix seed=1 total_steps=2_000_000 output_dir=runs/mine
-  bbrgym train variant=bbq scenario=rtt_fairness agent.learning_rate=1e-3 'env.tunables=[bbq_alpha_us]'
+  bbrgym train variant=bbq scenario=rtt_fairness agent.learning_rate=1e-3 'action.tunables=[bbq_alpha_us]'
   bbrgym train resume=runs/mine
 """
 _EXPORT = """\

@@ -2,7 +2,8 @@
 """Composes a command's configuration from conf/ and the overrides of its command line (Hydra's grammar).
 
 Beside Hydra's own: ``scenario=`` takes a file too, and fields under ``scenario.``, ``tunables.``, ``env.``,
-``agent.`` and ``launcher.`` need no ``+`` where the file does not have them, since their own checks know all fields.
+``action.``, ``agent.`` and ``launcher.`` need no ``+`` where the file does not have them, since their own checks know
+all fields.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario_files import is_scenario_file, read_scenario
 
 # What lies under these is checked by who knows all fields.
-_OPEN = ("scenario", "tunables", "env", "reward", "agent", "launcher")
+_OPEN = ("scenario", "tunables", "env", "action", "reward", "agent", "launcher")
 _LISTS = ("world",)  # groups of which several may be chosen
 _FILE_CONFIG = "file-of-the-command-line"
 

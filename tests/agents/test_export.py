@@ -22,19 +22,18 @@ onnxruntime = pytest.importorskip("onnxruntime", reason="runs that format")
 
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 
-KINDS = {name: (name, None) for name in AGENTS if name != "tqc"}  # whose actor is sac's
+KINDS = {name: (name, {}) for name in AGENTS if name != "tqc"}  # whose actor is sac's
 KINDS |= {
     "sampling": ({"name": "ppo", "n_steps": 8, "batch_size": 32, "acts": "sample"}, {}),
-    "critic": ("ppo", {"critic": True}),
-    "levels": ("ppo", {"levels": 5, "tunables": ["bbr_up_gain", "bbq_alpha_us", "bbq_latch"]}),
-    "flat": ("ppo", {"levels": 3, "flat": True, "tunables": ["bbr_up_gain", "bbq_alpha_us"]}),
+    "critic": ("ppo", {"env": {"critic": True}}),
+    "levels": ("ppo", {"action": {"levels": 5, "tunables": ["bbr_up_gain", "bbq_alpha_us", "bbq_latch"]}}),
+    "flat": ("ppo", {"action": {"levels": 3, "flat": True, "tunables": ["bbr_up_gain", "bbq_alpha_us"]}}),
 }
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    agent, env = KINDS[request.param]
-    others = {} if env is None else {"env": env}
+    agent, others = KINDS[request.param]
     return run(tmp_path_factory.mktemp("trained") / "run", agent, total_steps=96, **others)
 
 
@@ -148,6 +147,8 @@ def test_what_cannot_be_exported_is_said(asked: dict[str, Any], says: str, tmp_p
 
 
 def test_a_setting_has_no_network(tmp_path: Path) -> None:
-    run(tmp_path / "run", {"name": "grid", "draws": 1, "levels": 2}, env={"tunables": ["bbr_up_gain"]}, total_steps=8)
+    run(
+        tmp_path / "run", {"name": "grid", "draws": 1, "levels": 2}, action={"tunables": ["bbr_up_gain"]}, total_steps=8
+    )
     with pytest.raises(bbrgym.ConfigError, match="holds agent grid, which has no network to export"):
         export(tmp_path / "run")

@@ -46,11 +46,11 @@ def test_training_starts_with_the_variants_own_setting(agent: str, tmp_path: Pat
     np.testing.assert_allclose(action, np.clip(default, -0.95, 0.95), atol=0.1)
 
 
-@pytest.mark.parametrize("env", [{"levels": 5}, FLAT, {"action_kind": "relative", "levels": 3}])
-def test_discrete_agents_start_with_the_variants_own_setting(env: dict[str, Any], tmp_path: Path) -> None:
-    run(tmp_path / "run", **BRIEF, env=env)
-    action, default = first_action(tmp_path / "run")
-    assert np.array_equal(action, default)
+@pytest.mark.parametrize("action", [{"levels": 5}, FLAT, {"kind": "relative", "levels": 3}])
+def test_discrete_agents_start_with_the_variants_own_setting(action: dict[str, Any], tmp_path: Path) -> None:
+    run(tmp_path / "run", **BRIEF, action=action)
+    taken, default = first_action(tmp_path / "run")
+    assert np.array_equal(taken, default)
 
 
 def test_the_critic_sees_more_and_the_actor_does_not(tmp_path: Path) -> None:
@@ -71,18 +71,18 @@ def test_the_critic_sees_more_and_the_actor_does_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("agent", "env", "says"),
+    ("agent", "others", "says"),
     [
-        ("dqn", {}, "agent: dqn cannot be made: .*Box"),
-        ("dqn", {"levels": 3, "tunables": ["bbr_up_gain"]}, "agent: dqn cannot be made: .*MultiDiscrete"),
-        ("sac", {"levels": 3}, "agent: sac cannot be made: .*MultiDiscrete"),
-        ("sac", {"critic": True}, "env.critic: is true, expected false with SAC: only ppo's critic can"),
+        ("dqn", {"action": {}}, "agent: dqn cannot be made: .*Box"),
+        ("dqn", {"action": {"levels": 3, "tunables": ["bbr_up_gain"]}}, "agent: dqn cannot be made: .*MultiDiscrete"),
+        ("sac", {"action": {"levels": 3}}, "agent: sac cannot be made: .*MultiDiscrete"),
+        ("sac", {"env": {"critic": True}}, "env.critic: is true, expected false with SAC: only ppo's critic can"),
         ({"name": "sac", "initial_std": 0.3}, {}, "agent.initial_std: is 0.3, expected a number above 0, of ppo or"),
     ],
 )
-def test_what_does_not_fit_is_said(agent: Any, env: dict[str, Any], says: str, tmp_path: Path) -> None:
+def test_what_does_not_fit_is_said(agent: Any, others: dict[str, Any], says: str, tmp_path: Path) -> None:
     with pytest.raises(bbrgym.ConfigError, match=says):
-        train(output_dir=tmp_path, **asked(agent, **BRIEF, env=env))
+        train(output_dir=tmp_path, **asked(agent, **{**BRIEF, **others}))
 
 
 def test_a_sampling_agent_draws_from_streams_of_the_runs_seeds(tmp_path: Path) -> None:
@@ -125,4 +125,4 @@ def test_training_starts_where_a_search_ended(tmp_path: Path) -> None:
     np.testing.assert_allclose(action, expected, atol=0.1)
     assert not np.allclose(expected, 0.0, atol=0.1)  # where it would have started
     with pytest.raises(bbrgym.ConfigError, match=r"agent\.start_at: .* expected \['bbq_alpha_us'\]"):
-        run(tmp_path / "other", hyperparameters, **{**BRIEF, "env": {"tunables": ["bbq_alpha_us"]}})
+        run(tmp_path / "other", hyperparameters, **{**BRIEF, "action": {"tunables": ["bbq_alpha_us"]}})

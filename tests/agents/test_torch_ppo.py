@@ -110,10 +110,11 @@ def test_learning_raises_the_score(critic: bool, tmp_path: Path) -> None:
         "link": {"rate_mbps": 10.0, "queue": {"size_packets": 200}},
         "flows": [{"name": "flow", "count": 2, "rtt_ms": 20.0}],
     }
-    env = {"tunables": ["bbr_cwnd_gain"], "control_interval_s": 0.25, "critic": critic}
+    env = {"control_interval_s": 0.25, "critic": critic}
+    action = {"tunables": ["bbr_cwnd_gain"]}
     agent = {"name": "torch_ppo", "n_steps": 12, "batch_size": 96, "learning_rate": 3e-3}
     others = {"num_envs": 16, "total_steps": 6000, "checkpoint_steps": 6000, "validation": {"draws": 1}}
-    run(tmp_path / "run", agent, scenario=scenario, variant="bbr", env=env, **others)
+    run(tmp_path / "run", agent, scenario=scenario, variant="bbr", env=env, action=action, **others)
     scores = curve(tmp_path / "run").drop_nulls("validation/score")["validation/score"]
     assert scores[-1] > scores[0] + 0.1
 
@@ -131,7 +132,7 @@ def test_nan_stops_it_and_keeps_the_last_good_checkpoint(tmp_path: Path) -> None
         ({"agent": {"name": "torch_ppo", "gama": 1}}, "agent.gama: is no field; did you mean gamma"),
         ({"agent": {"name": "torch_ppo", "gamma": 2}}, "agent.gamma: is 2.*, expected a number <= 1"),
         ({"agent": {"name": "torch_ppo", "hidden": []}}, r"agent.hidden: is \[\], expected at least 1"),
-        ({"env": {"levels": 3}}, "env.levels: actions are MultiDiscrete.*, expected continuous ones"),
+        ({"action": {"levels": 3}}, "action.levels: actions are MultiDiscrete.*, expected continuous ones"),
     ],
 )
 def test_a_wrong_setting_is_one_clear_error(settings: dict[str, Any], says: str, tmp_path: Path) -> None:

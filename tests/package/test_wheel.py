@@ -58,6 +58,7 @@ def test_the_wheel_is_whole(names: list[str]) -> None:
 def test_the_wheel_carries_the_native_parts_and_the_licence(names: list[str]) -> None:
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     assert {f"bbrgym/_cc{suffix}", f"bbrgym/_ns3{suffix}"} <= set(names)
+    assert "bbrgym/ns3gym/messages.binpb" in names
     assert any(name.startswith("bbrgym/_ns3libs/libns3") for name in names)
     assert f"bbrgym-{bbrgym.__version__}.dist-info/licenses/LICENSE" in names
 
@@ -74,7 +75,7 @@ def test_the_licence_is_declared() -> None:
 
 def test_importing_it_is_quick_work() -> None:
     """An environment's worker should not pay for tables and figures."""
-    heavy = {"matplotlib", "polars", "hydra", "scipy"}
+    heavy = {"matplotlib", "polars", "hydra", "scipy", "zmq"}
     code = f"import bbrgym, sys; print(sorted({heavy!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"

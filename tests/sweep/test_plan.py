@@ -29,8 +29,8 @@ def test_without_several_values_there_is_one_job() -> None:
 
 
 def test_a_list_is_one_value_and_choices_are_several() -> None:
-    assert len(names("env.tunables=[bbq_beta],[bbq_alpha_us,bbq_beta]")) == 2
-    assert len(names("env.tunables=[bbq_alpha_us,bbq_beta]")) == 1
+    assert len(names("action.tunables=[bbq_beta],[bbq_alpha_us,bbq_beta]")) == 2
+    assert len(names("action.tunables=[bbq_alpha_us,bbq_beta]")) == 1
     assert names("agent.learning_rate=choice(1e-3,0.0001)") == [
         "agent.learning_rate-0.001",
         "agent.learning_rate-0.0001",

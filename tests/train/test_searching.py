@@ -42,7 +42,7 @@ def test_a_search_leaves_the_best_setting_and_its_curve(tmp_path: Path) -> None:
 
 
 def test_a_grid_tries_all_its_settings_and_no_more(tmp_path: Path) -> None:
-    summary = search(tmp_path / "run", "grid", 100, agent={"levels": 3}, env={"tunables": ["bbq_alpha_us"]})
+    summary = search(tmp_path / "run", "grid", 100, agent={"levels": 3}, action={"tunables": ["bbq_alpha_us"]})
     assert summary["step"] == 4 * STEPS  # the preset and three levels
 
 
@@ -74,7 +74,7 @@ def test_an_interrupted_search_goes_on(tmp_path: Path) -> None:
         ({"trials": 0.5}, "total_steps: is 6, expected at least 12"),
         ({"trials": 5, "agent": {"draws": 0}}, "agent.draws: is 0, expected a number >= 1"),
         ({"trials": 5, "agent": {"trials": 9}}, "agent.trials: is no field"),
-        ({"trials": 5, "agent": {"name": "grid", "levels": 9}, "env": {}}, "9 levels of 9 tunables"),
+        ({"trials": 5, "agent": {"name": "grid", "levels": 9}, "action": {}}, "9 levels of 9 tunables"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, options: dict[str, Any], message: str) -> None:

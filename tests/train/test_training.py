@@ -66,10 +66,10 @@ def test_learning_raises_the_score(tmp_path: Path) -> None:
         "link": {"rate_mbps": 10.0, "queue": {"size_packets": 200}},
         "flows": [{"name": "flow", "count": 2, "rtt_ms": 20.0}],
     }
-    env = {"tunables": ["bbr_cwnd_gain"], "control_interval_s": 0.25}
+    env, action = {"control_interval_s": 0.25}, {"tunables": ["bbr_cwnd_gain"]}
     agent = {"name": "ppo", "n_steps": 12, "batch_size": 96, "learning_rate": 3e-3, "learning_rate_end": 3e-3}
     others = {"num_envs": 16, "total_steps": 6000, "checkpoint_steps": 6000, "validation": {"draws": 1}}
-    run(tmp_path / "run", scenario=scenario, variant="bbr", env=env, **{**others, "agent": agent})
+    run(tmp_path / "run", scenario=scenario, variant="bbr", env=env, action=action, **{**others, "agent": agent})
     rows = curve(tmp_path / "run").drop_nulls("validation/score")
     assert rows["validation/score"][-1] > rows["validation/score"][0] + 0.1
     rewards = curve(tmp_path / "run")["rollout/reward"].drop_nulls()
@@ -121,7 +121,10 @@ def test_nan_stops_the_training_and_keeps_the_last_good_checkpoint(tmp_path: Pat
         ({"agent": {"name": "ppo", "activation": "tan"}}, "agent.activation: is 'tan'; did you mean tanh"),
         ({"agent": {"name": "ppo", "initial_std": 0}}, "agent.initial_std: is 0.0, expected a number above 0"),
         ({"agent": {"name": "ppo", "n_steps": 8, "batch_size": 5}}, "agent: ppo cannot be made: .*mini-batch"),
-        ({"env": {"tunabels": ["x"]}}, "env.tunabels: is no argument of the environments; did you mean tunables"),
+        ({"action": {"tunabels": ["x"]}}, "action.tunabels: is no option of actions; did you mean tunables"),
+        ({"action": "relativ"}, "action: is 'relativ'; did you mean relative"),
+        ({"env": {"tunables": ["x"]}}, "env.tunables: is called action.tunables here"),
+        ({"env": {"stak": 2}}, "env.stak: is no argument of the environments; did you mean stack"),
         ({"env": {"world": "ns3"}}, "env.world: is no argument of the environments"),
         ({"env": {"stack": 0}}, "stack: 0, allowed is"),
         ({"variant": "bqb"}, "variant 'bqb': did you mean bb"),

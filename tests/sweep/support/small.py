@@ -20,7 +20,7 @@ link: {rate_mbps: {value: rate_mbps}, queue: {size_packets: {integer: [5, 30]}}}
 flows: [{name: flow, rtt_ms: {uniform: [10, 50]}}]
 """
 GRID = [
-    *("variant=bbq", "agent=grid", "agent.draws=2", "agent.levels=1000", "env.tunables=[bbq_alpha_us]"),
+    *("variant=bbq", "agent=grid", "agent.draws=2", "agent.levels=1000", "action.tunables=[bbq_alpha_us]"),
     *("total_steps=80", "checkpoint_steps=16", "log_steps=8", "validation.draws=2"),
 ]
 LONG = ["total_steps=16000", "checkpoint_steps=400"]  # some seconds, and many checkpoints

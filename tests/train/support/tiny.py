@@ -26,7 +26,7 @@ AGENTS: dict[str, dict[str, Any]] = {
     "dqn": {**OFF_POLICY, "target_update_interval": 28, "exploration_final_eps": 1.0},
 }
 FLAT = {"levels": 3, "flat": True, "tunables": ["bbr_up_gain", "bbq_alpha_us"]}
-ENVS: dict[str, dict[str, Any]] = {"dqn": FLAT}
+ACTIONS: dict[str, dict[str, Any]] = {"dqn": FLAT}
 
 
 def asked(agent: Any = "ppo", **others: Any) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def asked(agent: Any = "ppo", **others: Any) -> dict[str, Any]:
         "scenario": SCENARIO,
         "variant": "bbq",
         "agent": {"name": agent, **AGENTS.get(agent, {})} if isinstance(agent, str) else agent,
-        "env": ENVS.get(agent, {}) if isinstance(agent, str) else {},
+        "action": ACTIONS.get(agent, {}) if isinstance(agent, str) else {},
         "total_steps": 320,
         "num_envs": 4,
         "checkpoint_steps": 100,

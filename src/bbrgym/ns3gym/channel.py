@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The two ends of the conversation, over ZeroMQ: messages in, messages out, and no wait without an end.
+
+    Simulation (connects)                  Agent (binds)
+        introduce(SimInitMsg)      ->          await_simulation() -> SimInitMsg
+                                   <-          acknowledge()
+        exchange(EnvStateMsg)      ->          receive_state() -> EnvStateMsg
+           -> EnvActMsg            <-          send_action(EnvActMsg), or stop()
+
+While it waits an end looks up every few milliseconds: whether the other end is still there, whether it is time to give
+up, and what its caller's `watch` says, e.g. of a child process.
+
+ns3-gym's simulations have a REQ socket and its agents a REP socket. The agent's here is a ROUTER, which is the same on
+the wire but knows who is speaking: what the simulation of an earlier episode still sends, or a second one, is told to
+stop and does not disturb this episode.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+from bbrgym.errors import ConfigError
+from bbrgym.ns3gym import messages as pb
+from bbrgym.ns3gym.errors import PeerGone, ProtocolError, ProtocolTimeout
+from bbrgym.ns3gym.messages import Message
+
+Watch: TypeAlias = Callable[[], Exception | None]
+"""Asked while an end waits: the error to raise, None as long as all is well."""
+
+#: The longest message that is taken; the connection of a peer who sends a longer one is closed.
+MAX_MESSAGE_BYTES = 16 * 2**20
+#: How often a waiting end looks up, in ms: often enough to end soon after its peer, seldom enough to cost nothing.
+_SLICE_MS = 20
+#: How long a closed agent may stay to send its last answer, in ms.
+_LINGER_MS = 1000
+#: How fast a simulation tries again to reach an agent that does not listen yet, in ms.
+_RECONNECT_MS = 10
+
+_STOP = pb.EnvActMsg(stopSimReq=True).SerializeToString()
+"""Ends a simulation, whatever it asked: a SimInitAck that says so has the same bytes."""
+
+
+class _Channel:
+    """A socket, who is connected to it, and waiting for it.
+
+    Args:
+        kind: of the socket.
+        peer: what to call the other end in errors.
+        timeout_s: the longest wait for a message.
+    """
+
+    def __init__(self, kind: int, peer: str, timeout_s: float) -> None:
+        if not 0.0 < timeout_s <= 1e6:  # nor NaN
+            raise ConfigError(f"timeout_s: {timeout_s}, allowed is a number of seconds above 0, at most 1e6")
+        self._peer = peer
+        self._timeout_s = timeout_s
+        self._connections = 0
+        self._was_connected = False
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()  # of its own, so that close() leaves no thread
+        self._socket = self._context.socket(kind)
+        self._socket.set(zmq.MAXMSGSIZE, MAX_MESSAGE_BYTES)
+        self._socket.set(zmq.RCVTIMEO, _SLICE_MS)
+        self._socket.set(zmq.SNDTIMEO, _SLICE_MS)
+        self._socket.set(zmq.LINGER, _LINGER_MS if kind == zmq.ROUTER else 0)
+        self._socket.set(zmq.RECONNECT_IVL, _RECONNECT_MS)
+        self._monitor = self._socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
+
+    def close(self) -> None:
+        """Closes the connection; an answer that is on its way is still sent."""
+        if not self._socket.closed:
+            self._socket.disable_monitor()
+            self._monitor.close(0)
+            self._socket.close()
+        self._context.term()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _deadline_s(self) -> float:
+        return time.monotonic() + self._timeout_s
+
+    def _receive(self, what: str, problem: Watch, deadline_s: float) -> list[bytes]:
+        """The parts of the next message.
+
+        Raises:
+            ProtocolTimeout: none came in time.
+            Exception: the problem that there is meanwhile.
+        """
+        message = self._look()
+        while message is None:
+            self._count_connections()
+            error = problem()
+            if error is None and time.monotonic() >= deadline_s:
+                error = ProtocolTimeout(f"no {what} from {self._peer} within {self._timeout_s:g} s")
+            message = self._look()  # also what was sent just before the peer went
+            if message is None and error is not None:
+                raise error
+        return message
+
+    def _look(self) -> list[bytes] | None:
+        """The parts of the next message, if it comes within a slice."""
+        try:
+            return self._socket.recv_multipart()
+        except zmq.Again:
+            return None
+
+    def _count_connections(self) -> None:
+        """Takes note of who came and went."""
+        while self._monitor.poll(0):
+            event: Any = recv_monitor_message(self._monitor)
+            came = event["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED
+            self._was_connected |= came
+            self._connections += 1 if came else -1
+
+    def _is_deserted(self) -> bool:
+        """Whether everybody who was connected has gone."""
+        return self._was_connected and self._connections <= 0
+
+    def _gone(self, what: str) -> PeerGone:
+        most = MAX_MESSAGE_BYTES // 2**20
+        return PeerGone(
+            f"{self._peer} closed the connection where its {what} was due (so does a message of more than {most} MiB)"
+        )
+
+
+class Agent(_Channel):
+    """The end that decides. It stays bound from one simulation to the next, and speaks with one at a time.
+
+    Args:
+        port: to listen on; 0 takes a free one.
+        host: the address to listen on; only this machine reaches the default.
+        timeout_s: the longest wait for a simulation, and then for each of its messages.
+
+    Raises:
+        ConfigError: the address cannot be had.
+    """
+
+    def __init__(self, port: int = 0, *, host: str = "127.0.0.1", timeout_s: float = 60.0) -> None:
+        super().__init__(zmq.ROUTER, "the simulation", timeout_s)
+        self._simulation: bytes | None = None
+        self._is_asked = False  # whether it waits for an answer
+        self._left: set[bytes] = set()  # those that were left while they were busy
+        try:
+            self._socket.bind(f"tcp://{host}:{_checked(port) or '*'}")
+        except (zmq.ZMQError, ConfigError) as error:
+            self.close()
+            if isinstance(error, ConfigError):
+                raise
+            raise ConfigError(f"port: cannot listen on {host}:{port}: {error}") from error
+        #: On which simulations reach it.
+        self.port = int(self._socket.get_string(zmq.LAST_ENDPOINT).rpartition(":")[2])
+
+    def await_simulation(self, watch: Watch | None = None) -> Message:
+        """The SimInitMsg of the next simulation; the present one is told to stop.
+
+        Raises:
+            ProtocolTimeout: none came in time.
+            ProtocolError: something else came.
+            Exception: what `watch` returned.
+        """
+        self.stop()
+        self._count_connections()  # at least once a simulation: ZeroMQ keeps only so many events
+        deadline_s = self._deadline_s()
+        while True:
+            speaker, data = self._next("SimInitMsg", watch or _all_well, deadline_s)
+            if speaker in self._left:
+                self._left.remove(speaker)
+                self._answer(speaker, _STOP)
+                continue
+            self._simulation, self._is_asked = speaker, True
+            return self._parsed(pb.SimInitMsg, data)
+
+    def acknowledge(self) -> None:
+        """Lets the simulation begin."""
+        self._reply(pb.SimInitAck(done=True))
+
+    def receive_state(self, watch: Watch | None = None) -> Message:
+        """The simulation's next EnvStateMsg.
+
+        Raises:
+            PeerGone: the simulation has gone.
+            ProtocolTimeout: nothing came in time.
+            ProtocolError: something else came.
+            Exception: what `watch` returned.
+        """
+        if self._simulation is None or self._is_asked:
+            raise ProtocolError("no simulation has yet to send its state: it is over, or waits for an answer")
+
+        def problem() -> Exception | None:
+            return (watch and watch()) or (self._gone("EnvStateMsg") if self._is_deserted() else None)
+
+        deadline_s = self._deadline_s()
+        while True:
+            speaker, data = self._next("EnvStateMsg", problem, deadline_s)
+            if speaker == self._simulation:
+                self._is_asked = True
+                return self._parsed(pb.EnvStateMsg, data)
+            self._left.discard(speaker)
+            self._answer(speaker, _STOP)  # one simulation at a time
+
+    def send_action(self, action: Message) -> None:
+        """Answers a state with a DataContainer."""
+        self._reply(pb.EnvActMsg(actData=action))
+
+    def stop(self) -> None:
+        """Tells the simulation to end, now or, if it is busy, as soon as it asks; without one, nothing."""
+        if self._simulation is not None:
+            if self._is_asked:
+                self._answer(self._simulation, _STOP)
+            else:
+                self._left.add(self._simulation)
+        self._simulation, self._is_asked = None, False
+
+    def close(self) -> None:
+        """Tells the simulation to end if it waits for an answer, and listens no more."""
+        if not self._socket.closed:
+            self.stop()
+        super().close()
+
+    def _next(self, what: str, problem: Watch, deadline_s: float) -> tuple[bytes, bytes]:
+        """Who said what."""
+        while True:
+            parts = self._receive(what, problem, deadline_s)
+            if len(parts) == 3 and not parts[1]:  # what a REQ socket sends; nothing else can be answered
+                return parts[0], parts[2]
+
+    def _parsed(self, kind: Any, data: bytes) -> Message:
+        try:
+            return pb.parse(kind, data, "from the simulation")
+        except ProtocolError:
+            self.stop()
+            raise
+
+    def _reply(self, message: Message) -> None:
+        if self._simulation is None or not self._is_asked:
+            raise ProtocolError("no simulation waits for an answer")
+        self._answer(self._simulation, message.SerializeToString())
+        self._is_asked = False
+
+    def _answer(self, speaker: bytes, data: bytes) -> None:
+        """To somebody who asked; to one who has gone it goes nowhere, as ZeroMQ has it."""
+        self._socket.send_multipart((speaker, b"", data))
+
+
+class Simulation(_Channel):
+    """The end that is driven, for one episode.
+
+    Args:
+        port: on which the agent listens, now or later.
+        host: where it listens.
+        timeout_s: the longest wait for an agent, and then for each of its answers.
+    """
+
+    def __init__(self, port: int = 5555, *, host: str = "127.0.0.1", timeout_s: float = 60.0) -> None:
+        super().__init__(zmq.REQ, f"the agent at {host}:{port}", timeout_s)
+        try:
+            self._socket.connect(f"tcp://{host}:{_checked(port, least=1)}")
+        except (zmq.ZMQError, ConfigError) as error:
+            self.close()
+            if isinstance(error, ConfigError):
+                raise
+            raise ConfigError(f"host: cannot reach {host!r}, port {port}: {error}") from error
+
+    def introduce(self, init: Message, watch: Watch | None = None) -> Message:
+        """Sends the SimInitMsg, as soon as there is an agent; the agent's SimInitAck."""
+        return self._ask(init, pb.SimInitAck, watch)
+
+    def exchange(self, state: Message, watch: Watch | None = None) -> Message:
+        """Sends an EnvStateMsg; the agent's EnvActMsg.
+
+        Raises:
+            PeerGone: the agent has gone.
+            ProtocolTimeout: no answer came in time.
+            ProtocolError: something else came.
+            Exception: what `watch` returned.
+        """
+        return self._ask(state, pb.EnvActMsg, watch)
+
+    def _ask(self, question: Message, kind: Any, watch: Watch | None) -> Message:
+        name = kind.DESCRIPTOR.name
+
+        def problem() -> Exception | None:
+            return (watch and watch()) or (self._gone(name) if self._is_deserted() else None)
+
+        self._socket.send(question.SerializeToString())
+        parts = self._receive(name, problem, self._deadline_s())
+        if len(parts) != 1:
+            raise ProtocolError(f"from {self._peer}: {len(parts)} parts, expected one {name}")
+        return pb.parse(kind, parts[0], f"from {self._peer}")
+
+
+def _all_well() -> None:
+    return None
+
+
+def _checked(port: Any, least: int = 0) -> int:
+    if isinstance(port, int) and not isinstance(port, bool) and least <= port <= 65535:
+        return port
+    raise ConfigError(f"port: {port!r}, allowed are whole numbers from {least} to 65535")

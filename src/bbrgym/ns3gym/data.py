@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Values of spaces as the protocol carries them.
+
+What is packed and unpacked has the form of its space: type, length, shape, keys. Whether a Box's numbers lie within its
+bounds is not asked: ns3-gym's simulations often describe bounds that their observations leave.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from bbrgym.errors import ConfigError
+from bbrgym.ns3gym import messages as pb
+from bbrgym.ns3gym.errors import ProtocolError
+from bbrgym.ns3gym.messages import Dtype, Message, SpaceType
+from bbrgym.ns3gym.spaces import ABSENT, DTYPES, LIMITS, Space, dtype_of, text
+from bbrgym.validation import shown
+
+_FIELDS: dict[int, str] = {
+    Dtype.INT: "intData",
+    Dtype.UINT: "uintData",
+    Dtype.FLOAT: "floatData",
+    Dtype.DOUBLE: "doubleData",
+}
+_FLOATS = (Dtype.FLOAT, Dtype.DOUBLE)
+
+
+# ---- writing --------------------------------------------------------------------------------------------------------
+
+
+def pack(space: Space, value: Any, where: str = "value") -> Message:
+    """The DataContainer of a value.
+
+    Args:
+        space: to which the value belongs.
+        value: as Gymnasium has it.
+        where: it is from, for the errors.
+
+    Raises:
+        ConfigError: the value has not the form of the space, or the protocol cannot carry it.
+    """
+    container = pb.DataContainer()
+    if isinstance(space, spaces.Box | spaces.MultiBinary):
+        if space.shape == (0,) and space == ABSENT:
+            return container
+        container.type = SpaceType.Box
+        held = _pack_box(space, value, where)
+    elif isinstance(space, spaces.Discrete):
+        container.type = SpaceType.Discrete
+        held = pb.DiscreteDataContainer(data=_choice(space.n, value, where))
+    elif isinstance(space, spaces.MultiDiscrete):
+        container.type = SpaceType.Tuple
+        held = _pack_choices(space, value, where)
+    elif isinstance(space, spaces.Tuple):
+        container.type = SpaceType.Tuple
+        held = _pack_tuple(space, value, where)
+    elif isinstance(space, spaces.Dict):
+        container.type = SpaceType.Dict
+        held = _pack_dict(space, value, where)
+    else:
+        raise ConfigError(f"{where}: the protocol has no values of a {type(space).__name__}")
+    pb.pack_any(container.data, held)
+    return container
+
+
+def _pack_box(space: spaces.Box | spaces.MultiBinary, value: Any, where: str) -> Message:
+    given = _array(value, where)
+    if given.shape != space.shape:
+        raise ConfigError(f"{where}: has the shape {given.shape}, expected {space.shape}")
+    if not np.can_cast(given.dtype, np.dtype(space.dtype), "same_kind"):
+        raise ConfigError(f"{where}: has the dtype {given.dtype}, expected {space.dtype}")
+    dtype = Dtype.UINT if isinstance(space, spaces.MultiBinary) else dtype_of(space.dtype, where)
+    if dtype in LIMITS:
+        least, most = LIMITS[dtype]
+        if given.size and not least <= int(given.min()) <= int(given.max()) <= most:
+            raise ConfigError(f"{where}: is {shown(value)}, the protocol carries whole numbers from {least} to {most}")
+    elif dtype == Dtype.FLOAT and given.dtype != np.float32:
+        given = _as_float32(given, where)
+    return pb.BoxDataContainer(dtype=dtype, shape=given.shape, **{_FIELDS[dtype]: given.ravel().tolist()})
+
+
+def _array(value: Any, where: str) -> NDArray[Any]:
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ConfigError(f"{where}: is {shown(value)}, no array: {error}") from error
+    if array.dtype.kind not in "biuf":
+        raise ConfigError(f"{where}: is {shown(value)}, expected numbers")
+    return array
+
+
+def _as_float32(given: NDArray[Any], where: str) -> NDArray[np.float32]:
+    try:
+        with np.errstate(over="raise"):
+            return given.astype(np.float32)
+    except FloatingPointError as error:
+        raise ConfigError(f"{where}: is {shown(given)}, more than float32 holds") from error
+
+
+def _choice(n: Any, value: Any, where: str) -> int:
+    if isinstance(value, np.ndarray) and value.shape == ():
+        value = value[()]
+    if isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= value < n:
+        return int(value)
+    raise ConfigError(f"{where}: is {shown(value)}, expected a whole number from 0 to {n - 1}")
+
+
+def _pack_choices(space: spaces.MultiDiscrete, value: Any, where: str) -> Message:
+    given = _array(value, where)
+    if given.shape != space.nvec.shape or given.dtype.kind not in "iu":
+        raise ConfigError(f"{where}: is {shown(value)}, expected whole numbers of the shape {space.nvec.shape}")
+    tuple_of = pb.TupleDataContainer()
+    for i, (n, one) in enumerate(zip(space.nvec.flat, given.flat, strict=True)):
+        element = tuple_of.element.add(type=SpaceType.Discrete)
+        pb.pack_any(element.data, pb.DiscreteDataContainer(data=_choice(n, one, f"{where}[{i}]")))
+    return tuple_of
+
+
+def _pack_tuple(space: spaces.Tuple[Any], value: Any, where: str) -> Message:
+    if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str) or len(value) != len(space.spaces):
+        raise ConfigError(f"{where}: is {shown(value)}, expected {len(space.spaces)} values")
+    return pb.TupleDataContainer(
+        element=[
+            pack(inner, one, f"{where}[{i}]") for i, (inner, one) in enumerate(zip(space.spaces, value, strict=True))
+        ]
+    )
+
+
+def _pack_dict(space: spaces.Dict, value: Any, where: str) -> Message:
+    if not isinstance(value, Mapping) or value.keys() != space.spaces.keys():
+        raise ConfigError(f"{where}: is {shown(value)}, expected a mapping with the keys {', '.join(space.spaces)}")
+    dict_of = pb.DictDataContainer()
+    for key, inner in space.spaces.items():
+        element = pack(inner, value[key], f"{where}[{key!r}]")
+        element.name = text(key, f"{where}: the key")
+        dict_of.element.append(element)
+    return dict_of
+
+
+# ---- reading --------------------------------------------------------------------------------------------------------
+
+
+def unpack(space: Space, container: Message, where: str = "value") -> Any:
+    """The value in a DataContainer, as Gymnasium has it for the space.
+
+    Args:
+        space: to which it has to belong.
+        container: what came.
+        where: it is from, for the errors.
+
+    Raises:
+        ProtocolError: it has not the form of the space.
+    """
+    pb.refuse_misfits(container, where)
+    if isinstance(space, spaces.Box | spaces.MultiBinary):
+        if container.type == SpaceType.NoSpaceType and space.shape == (0,):
+            return np.zeros(0, space.dtype)
+        return _unpack_box(space, _held(container, SpaceType.Box, pb.BoxDataContainer, where), where)
+    if isinstance(space, spaces.Discrete):
+        return _unpack_choice(space.n, container, where)
+    if isinstance(space, spaces.MultiDiscrete):
+        elements = _elements(container, space.nvec.size, where)
+        choices = [
+            _unpack_choice(n, one, f"{where}[{i}]")
+            for i, (n, one) in enumerate(zip(space.nvec.flat, elements, strict=True))
+        ]
+        return np.array(choices, space.dtype).reshape(space.nvec.shape)
+    if isinstance(space, spaces.Tuple):
+        elements = _elements(container, len(space.spaces), where)
+        return tuple(
+            unpack(inner, one, f"{where}[{i}]")
+            for i, (inner, one) in enumerate(zip(space.spaces, elements, strict=True))
+        )
+    if isinstance(space, spaces.Dict):
+        return _unpack_dict(space, _held(container, SpaceType.Dict, pb.DictDataContainer, where).element, where)
+    raise ConfigError(f"{where}: the protocol has no values of a {type(space).__name__}")
+
+
+def _held(container: Message, kind: int, message: Any, where: str) -> Message:
+    if container.type != kind:
+        name = SpaceType(kind).name
+        raise ProtocolError(f"{where}: has the type {container.type}, expected {kind} ({name})")
+    return pb.parse_any(message, container.data, where)
+
+
+def _elements(container: Message, count: int, where: str) -> Any:
+    elements = _held(container, SpaceType.Tuple, pb.TupleDataContainer, where).element
+    if len(elements) != count:
+        raise ProtocolError(f"{where}: has {len(elements)} elements, expected {count}")
+    for i, element in enumerate(elements):
+        pb.refuse_misfits(element, f"{where}[{i}]")
+    return elements
+
+
+def _unpack_choice(n: Any, container: Message, where: str) -> np.int64:
+    value = _held(container, SpaceType.Discrete, pb.DiscreteDataContainer, where).data
+    if not 0 <= value < n:
+        raise ProtocolError(f"{where}: is {value}, expected a whole number from 0 to {n - 1}")
+    return np.int64(value)
+
+
+def _unpack_box(space: spaces.Box | spaces.MultiBinary, box: Message, where: str) -> NDArray[Any]:
+    expected = Dtype.UINT if isinstance(space, spaces.MultiBinary) else dtype_of(space.dtype, where)
+    # ns3-gym's agent answers a DOUBLE with FLOAT.
+    if box.dtype != expected and not (box.dtype in _FLOATS and expected in _FLOATS):
+        raise ProtocolError(f"{where}: has the dtype {box.dtype}, expected {expected} ({Dtype(expected).name})")
+    numbers = getattr(box, _FIELDS[box.dtype])
+    count = math.prod(space.shape)
+    if len(numbers) != count:
+        raise ProtocolError(f"{where}: has {len(numbers)} numbers, expected {count}")
+    shape = tuple(box.shape)
+    if shape not in ((), space.shape, (count,)):  # ns3-gym's ends may leave it out, or say the length
+        raise ProtocolError(f"{where}: has the shape {shape}, expected {space.shape}")
+    carried = np.fromiter(numbers, DTYPES[box.dtype], count)
+    return _cast(carried, np.dtype(space.dtype), where).reshape(space.shape)
+
+
+def _cast(carried: NDArray[Any], dtype: np.dtype[Any], where: str) -> NDArray[Any]:
+    """Numbers of the dtype; whole ones stay what they are."""
+    if carried.dtype == dtype:
+        return carried
+    with np.errstate(over="ignore"):  # of floats; beyond float32 is inf
+        cast = carried.astype(dtype)
+    if dtype.kind != "f" and not np.array_equal(cast, carried):
+        raise ProtocolError(f"{where}: is {shown(carried)}, expected numbers that {dtype} holds")
+    return cast
+
+
+def _unpack_dict(space: spaces.Dict, elements: Any, where: str) -> dict[str, Any]:
+    by_name = {element.name: element for element in elements}
+    if len(by_name) != len(elements) or by_name.keys() != space.spaces.keys():
+        keys = [element.name for element in elements]
+        raise ProtocolError(f"{where}: has the keys {shown(keys)}, expected {', '.join(map(repr, space.spaces))}")
+    return {key: unpack(inner, by_name[key], f"{where}[{key!r}]") for key, inner in space.spaces.items()}

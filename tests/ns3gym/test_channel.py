@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Both ends over real sockets: the order of the conversation, and an end to every wait."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import psutil
+import pytest
+import zmq
+
+from bbrgym.errors import ConfigError
+from bbrgym.ns3gym import messages as pb
+from bbrgym.ns3gym.channel import MAX_MESSAGE_BYTES, Agent, Simulation
+from bbrgym.ns3gym.errors import PeerGone, ProtocolError, ProtocolTimeout
+
+INIT = pb.SimInitMsg(simProcessId=7)
+STATE = pb.EnvStateMsg(reward=0.5, info="first")
+ACTION = pb.DataContainer(type=1)
+
+
+@pytest.fixture
+def agent() -> Iterator[Agent]:
+    with Agent(timeout_s=20.0) as agent:
+        yield agent
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[ThreadPoolExecutor]:
+    """Where the other end runs."""
+    with ThreadPoolExecutor(2) as threads:
+        yield threads
+
+
+class Raw:
+    """A socket that says what it likes."""
+
+    def __init__(self, kind: int) -> None:
+        self.context = zmq.Context()
+        self.socket = self.context.socket(kind)
+        self.socket.linger = 0
+        self.socket.rcvtimeo = self.socket.sndtimeo = 20_000
+
+    def __enter__(self) -> zmq.Socket[bytes]:
+        return self.socket
+
+    def __exit__(self, *error: object) -> None:
+        self.context.destroy(0)
+
+
+def test_a_conversation(agent: Agent, elsewhere: ThreadPoolExecutor) -> None:
+    def simulate() -> list[pb.Message]:
+        with Simulation(agent.port, timeout_s=20.0) as simulation:
+            return [simulation.introduce(INIT), simulation.exchange(STATE), simulation.exchange(STATE)]
+
+    said = elsewhere.submit(simulate)
+    assert agent.await_simulation() == INIT
+    agent.acknowledge()
+    assert agent.receive_state() == STATE
+    agent.send_action(ACTION)
+    assert agent.receive_state() == STATE
+    agent.stop()
+    assert said.result(20) == [
+        pb.SimInitAck(done=True),
+        pb.EnvActMsg(actData=ACTION),
+        pb.EnvActMsg(stopSimReq=True),
+    ]
+
+
+def test_a_simulation_waits_for_its_agent(elsewhere: ThreadPoolExecutor) -> None:
+    with Agent() as one:
+        port = one.port
+
+    def simulate() -> pb.Message:
+        with Simulation(port, timeout_s=20.0) as simulation:
+            connecting.set()
+            return simulation.introduce(INIT)
+
+    connecting = threading.Event()
+    said = elsewhere.submit(simulate)
+    assert connecting.wait(20)
+    with Agent(port, timeout_s=20.0) as agent:
+        agent.await_simulation()
+        agent.acknowledge()
+        assert said.result(20) == pb.SimInitAck(done=True)
+
+
+def test_nobody_waits_for_ever() -> None:
+    with Agent(timeout_s=0.05) as agent:
+        with pytest.raises(ProtocolTimeout, match=r"^no SimInitMsg from the simulation within 0\.05 s$"):
+            agent.await_simulation()
+        with Raw(zmq.REQ) as simulation:
+            simulation.connect(f"tcp://127.0.0.1:{agent.port}")
+            simulation.send(INIT.SerializeToString())
+            agent._timeout_s = 20.0
+            agent.await_simulation()
+            agent.acknowledge()
+            agent._timeout_s = 0.05
+            with pytest.raises(ProtocolTimeout, match="no EnvStateMsg from the simulation"):
+                agent.receive_state()
+        port = agent.port
+    with (
+        Simulation(port, timeout_s=0.05) as simulation,
+        pytest.raises(ProtocolTimeout, match=f"no SimInitAck from the agent at 127.0.0.1:{port} within"),
+    ):
+        simulation.introduce(INIT)
+
+
+def test_a_simulation_that_goes_is_missed(agent: Agent) -> None:
+    with Raw(zmq.REQ) as simulation:
+        simulation.connect(f"tcp://127.0.0.1:{agent.port}")
+        simulation.send(INIT.SerializeToString())
+        agent.await_simulation()
+        agent.acknowledge()
+        simulation.recv()
+        simulation.send(STATE.SerializeToString())
+        agent.receive_state()
+        agent.send_action(ACTION)
+        simulation.recv()
+    with pytest.raises(PeerGone, match="the simulation closed the connection where its EnvStateMsg was due"):
+        agent.receive_state()
+
+
+def test_the_last_words_of_one_who_goes_are_heard(agent: Agent) -> None:
+    with Raw(zmq.REQ) as simulation:
+        simulation.connect(f"tcp://127.0.0.1:{agent.port}")
+        simulation.send(INIT.SerializeToString())
+        agent.await_simulation()
+        agent.acknowledge()
+        simulation.recv()
+        simulation.linger = 20_000
+        simulation.send(STATE.SerializeToString())
+        simulation.close()
+        agent._count_connections()
+        while not agent._is_deserted():  # it has gone before anybody listens
+            agent._monitor.poll(20_000)
+            agent._count_connections()
+        assert agent.receive_state() == STATE
+
+
+def test_an_agent_that_goes_is_missed(elsewhere: ThreadPoolExecutor) -> None:
+    with Raw(zmq.REP) as raw:
+        port = raw.bind_to_random_port("tcp://127.0.0.1")
+        with Simulation(port, timeout_s=20.0) as simulation:
+            done = elsewhere.submit(simulation.introduce, INIT)
+            raw.recv()
+            raw.send(pb.SimInitAck(done=True).SerializeToString())
+            done.result(20)
+            done = elsewhere.submit(simulation.exchange, STATE)
+            raw.recv()
+            raw.close()
+            with pytest.raises(PeerGone, match=f"the agent at 127.0.0.1:{port} closed the connection where its EnvAct"):
+                done.result(20)
+
+
+def test_a_watch_ends_the_wait(agent: Agent) -> None:
+    looks: list[float] = []
+
+    def watch() -> Exception | None:
+        looks.append(time.monotonic())
+        return ValueError("the child has died") if len(looks) == 3 else None
+
+    with pytest.raises(ValueError, match="the child has died"):
+        agent.await_simulation(watch)
+    assert len(looks) == 3
+
+
+def test_who_was_left_is_told_to_stop_and_disturbs_nobody(agent: Agent) -> None:
+    with Raw(zmq.REQ) as first, Raw(zmq.REQ) as second, Raw(zmq.REQ) as third:
+        for simulation in (first, second, third):
+            simulation.connect(f"tcp://127.0.0.1:{agent.port}")
+        first.send(INIT.SerializeToString())
+        agent.await_simulation()
+        agent.acknowledge()
+        first.recv()
+        agent.stop()  # while it is busy
+        first.send(STATE.SerializeToString())
+        with pytest.raises(ProtocolTimeout):
+            _within(agent, 0.2, agent.await_simulation)
+        assert pb.EnvActMsg.FromString(first.recv()).stopSimReq
+        second.send(INIT.SerializeToString())
+        agent.await_simulation()
+        agent.acknowledge()
+        second.recv()
+        third.send(INIT.SerializeToString())  # one at a time
+        with pytest.raises(ProtocolTimeout):
+            _within(agent, 0.2, agent.receive_state)
+        assert pb.SimInitAck.FromString(third.recv()).stopSimReq
+        second.send(STATE.SerializeToString())
+        assert agent.receive_state() == STATE
+
+
+def _within(agent, timeout_s, wait):
+    before, agent._timeout_s = agent._timeout_s, timeout_s
+    try:
+        wait()
+    finally:
+        agent._timeout_s = before
+
+
+def test_closing_tells_who_waits(agent: Agent) -> None:
+    with Raw(zmq.REQ) as simulation:
+        simulation.connect(f"tcp://127.0.0.1:{agent.port}")
+        simulation.send(INIT.SerializeToString())
+        agent.await_simulation()
+        agent.close()
+        assert pb.SimInitAck.FromString(simulation.recv()).stopSimReq
+
+
+@pytest.mark.parametrize("said", [b"", b"\xff", STATE.SerializeToString(), b"\x1a\x00" * 9 + b"\x12"])
+def test_an_agent_takes_no_other_beginning(agent: Agent, said: bytes) -> None:
+    with Raw(zmq.REQ) as simulation:
+        simulation.connect(f"tcp://127.0.0.1:{agent.port}")
+        simulation.send(said)
+        if said == b"":  # a SimInitMsg in which everything is left out
+            assert agent.await_simulation() == pb.SimInitMsg()
+            return
+        with pytest.raises(ProtocolError, match="SimInitMsg"):
+            agent.await_simulation()
+        assert pb.SimInitAck.FromString(simulation.recv()).stopSimReq
+        with pytest.raises(ProtocolError, match="no simulation waits for an answer"):
+            agent.acknowledge()
+        simulation.send(INIT.SerializeToString())
+        assert agent.await_simulation() == INIT
+
+
+def test_messages_that_are_too_long_are_not_taken(agent: Agent) -> None:
+    with Raw(zmq.REQ) as simulation:
+        simulation.connect(f"tcp://127.0.0.1:{agent.port}")
+        simulation.send(INIT.SerializeToString())
+        agent.await_simulation()
+        agent.acknowledge()
+        simulation.recv()
+        simulation.send(b"\0" * (MAX_MESSAGE_BYTES + 1))
+        with pytest.raises(PeerGone, match="a message of more than 16 MiB"):
+            agent.receive_state()
+
+
+def test_out_of_turn(agent: Agent) -> None:
+    with pytest.raises(ProtocolError, match="no simulation has yet to send its state"):
+        agent.receive_state()
+    with pytest.raises(ProtocolError, match="no simulation waits for an answer"):
+        agent.send_action(ACTION)
+    agent.stop()
+
+
+def test_what_cannot_be_listened_on_is_named(agent: Agent) -> None:
+    with pytest.raises(ConfigError, match=f"port: cannot listen on 127.0.0.1:{agent.port}: Address already in use"):
+        Agent(agent.port)
+    for port in (-1, 65536, "5555", True, 5555.0):
+        with pytest.raises(ConfigError, match=r"port: .* allowed are whole numbers from 0 to 65535"):
+            Agent(port)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="port: 0, allowed are whole numbers from 1 to 65535"):
+        Simulation(0)
+    with pytest.raises(ConfigError, match="host: cannot reach 'no host'"):
+        Simulation(5555, host="no host")
+    for timeout_s in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(ConfigError, match=r"timeout_s: .* allowed is a number of seconds above 0"):
+            Agent(timeout_s=timeout_s)
+
+
+def test_only_this_machine_reaches_an_agent(agent: Agent) -> None:
+    listening = [one.laddr for one in psutil.Process().net_connections("tcp") if one.status == psutil.CONN_LISTEN]
+    assert ("127.0.0.1", agent.port) in listening
+    assert not any(port == agent.port and ip != "127.0.0.1" for ip, port in listening)
+
+
+def test_a_closed_end_leaves_nothing(elsewhere: ThreadPoolExecutor) -> None:
+    def meet() -> None:
+        with Agent(timeout_s=20.0) as agent, Simulation(agent.port, timeout_s=20.0) as simulation:
+            ack = elsewhere.submit(simulation.introduce, INIT)
+            agent.await_simulation()
+            agent.acknowledge()
+            ack.result(20)
+
+    meet()
+    before = _held()
+    for _ in range(20):
+        meet()
+    assert _held() == before
+
+
+def _held() -> tuple[int, int]:
+    process = psutil.Process()
+    return process.num_fds(), process.num_threads()
+
+
+def test_an_end_that_is_not_closed_does_not_hold_up_the_process() -> None:
+    code = "from bbrgym.ns3gym.channel import Agent; agent = Agent(); print(agent.port)"
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=30, capture_output=True, env=environment)

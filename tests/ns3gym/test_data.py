@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Values cross over whole; what has not the form of its space is refused, with what and where."""
+
+import re
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from samples import SPACES, any_messages, flat, mutations, sample
+
+from bbrgym.errors import ConfigError
+from bbrgym.ns3gym import messages as pb
+from bbrgym.ns3gym.data import pack, unpack
+from bbrgym.ns3gym.errors import ProtocolError
+from bbrgym.ns3gym.spaces import ABSENT, describe, space_of
+
+BOX = spaces.Box(-1.0, 1.0, (2, 3), np.float32)
+
+
+@settings(max_examples=300, deadline=None)
+@given(SPACES, st.integers(0, 2**31))
+def test_a_value_crosses_over(space: spaces.Space, seed: int) -> None:
+    value = sample(space, seed)
+    container = pb.parse(pb.DataContainer, pack(space, value).SerializeToString())
+    back = unpack(space, container)
+    assert space.contains(back)
+    assert flat(back) == flat(value)
+    # The other end knows the space from its description only.
+    crossed = space_of(describe(space))
+    there = unpack(crossed, container)
+    assert crossed.contains(there)
+    assert pack(crossed, there) == container
+
+
+@settings(max_examples=500, deadline=None)
+@given(SPACES, st.data())
+def test_any_container_is_a_value_or_a_protocol_error(space: spaces.Space, data: st.DataObject) -> None:
+    if data.draw(st.booleans()):
+        container = data.draw(any_messages(pb.DataContainer))
+    else:
+        space.seed(0)
+        mutated = data.draw(mutations(pack(space, space.sample()).SerializeToString()))
+        try:
+            container = pb.parse(pb.DataContainer, mutated)
+        except ProtocolError:
+            return
+    try:
+        value = unpack(space, container)
+    except ProtocolError:
+        return
+    assert pack(space, value) is not None  # so it has the form of the space
+
+
+def test_nothing_is_carried_of_the_absent_space() -> None:
+    container = pack(ABSENT, np.zeros(0, np.float32))
+    assert container == pb.DataContainer()
+    assert unpack(ABSENT, container).shape == (0,)
+
+
+def test_floats_of_either_kind_are_taken_for_each_other() -> None:
+    """ns3-gym's agent answers a DOUBLE with FLOAT."""
+    double = spaces.Box(-1.0, 1.0, (2,), np.float64)
+    single = spaces.Box(-1.0, 1.0, (2,), np.float32)
+    value = unpack(double, pack(single, np.array([0.1, 0.2], np.float32)))
+    assert value.dtype == np.float64
+    assert value.tolist() == [float(np.float32(0.1)), float(np.float32(0.2))]
+    assert unpack(single, pack(double, np.array([0.1, 1e300]))).tolist() == [np.float32(0.1), np.inf]
+
+
+@pytest.mark.parametrize("shape", [[], [6], [2, 3]])
+def test_a_shape_may_be_left_out_or_be_the_length(shape: list[int]) -> None:
+    container = pack(BOX, np.arange(6, dtype=np.float32).reshape(2, 3))
+    box = pb.BoxDataContainer.FromString(container.data.value)
+    del box.shape[:]
+    box.shape.extend(shape)
+    pb.pack_any(container.data, box)
+    assert unpack(BOX, container).tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+@pytest.mark.parametrize(
+    ("space", "value", "message"),
+    [
+        (BOX, np.zeros((3, 2)), "has the shape (3, 2), expected (2, 3)"),
+        (BOX, [[1, 2], [3]], "no array"),
+        (BOX, None, "is None, expected numbers"),
+        (BOX, np.full((2, 3), "x"), "expected numbers"),
+        (BOX, np.full((2, 3), 1e300), "more than float32 holds"),
+        (spaces.Box(0, 9, (1,), np.int64), np.array([0.5]), "has the dtype float64, expected int64"),
+        (spaces.Box(0, 9, (1,), np.int64), np.array([2**31]), "carries whole numbers from -2147483648 to 2147483647"),
+        (spaces.Box(0, 9, (1,), np.uint8), np.array([-1], np.int8), "has the dtype int8, expected uint8"),
+        (spaces.Discrete(3), 3, "is 3, expected a whole number from 0 to 2"),
+        (spaces.Discrete(3), 1.0, "is 1.0, expected a whole number from 0 to 2"),
+        (spaces.Discrete(3), True, "is True, expected a whole number from 0 to 2"),
+        (spaces.MultiDiscrete([2, 2]), [0, 1, 0], "expected whole numbers of the shape (2,)"),
+        (spaces.MultiDiscrete([2, 2]), [0, 2], "[1]: is np.int64(2), expected a whole number from 0 to 1"),
+        (spaces.Tuple([BOX]), (), "is (), expected 1 values"),
+        (spaces.Tuple([BOX]), 5, "is 5, expected 1 values"),
+        (spaces.Dict(a=BOX), {"b": 1}, "expected a mapping with the keys a"),
+        (spaces.Dict(a=spaces.Discrete(2)), {"a": 2}, "['a']: is 2, expected"),
+    ],
+)
+def test_values_of_another_form_are_not_sent(space: spaces.Space, value: object, message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)) as refused:
+        pack(space, value, "action")
+    assert str(refused.value).startswith("action")
+
+
+def _container(kind, message):
+    container = pb.DataContainer(type=kind)
+    pb.pack_any(container.data, message)
+    return container
+
+
+def _two(*names):
+    elements = [pb.DataContainer(type=1, name=name) for name in names]
+    return _container(4, pb.DictDataContainer(element=elements))
+
+
+@pytest.mark.parametrize(
+    ("space", "container", "message"),
+    [
+        (BOX, pb.DataContainer(), "has the type 0, expected 2 (Box)"),
+        (BOX, pb.DataContainer(type=2), "is nothing, expected a ns3opengym.BoxDataContainer"),
+        (BOX, _container(2, pb.BoxDataContainer(dtype=3, floatData=[1.0])), "has 1 numbers, expected 6"),
+        (BOX, _container(2, pb.BoxDataContainer(dtype=3, doubleData=[1.0] * 6)), "has 0 numbers, expected 6"),
+        (BOX, _container(2, pb.BoxDataContainer(dtype=1, intData=[1] * 6)), "has the dtype 1, expected 3 (FLOAT)"),
+        (BOX, _container(2, pb.BoxDataContainer(dtype=3, shape=[3, 2], floatData=[1.0] * 6)), "has the shape (3, 2)"),
+        (spaces.Box(0, 1, (1,), np.uint8), _container(2, pb.BoxDataContainer(dtype=2, uintData=[256])), "uint8 holds"),
+        (spaces.Discrete(3), _container(1, pb.DiscreteDataContainer(data=-1)), "is -1, expected a whole number"),
+        (spaces.MultiDiscrete([2]), _container(3, pb.TupleDataContainer()), "has 0 elements, expected 1"),
+        (spaces.Dict(a=BOX, b=BOX), _two("a"), "has the keys ['a'], expected 'a', 'b'"),
+        (spaces.Dict(a=BOX), _two("a", "a"), "has the keys ['a', 'a'], expected 'a'"),
+        (spaces.Dict(a=BOX), _two("b"), "has the keys ['b'], expected 'a'"),
+        (spaces.Dict(a=BOX), _two("a"), "['a']: has the type 1, expected 2 (Box)"),
+    ],
+)
+def test_values_of_another_form_are_not_taken(space: spaces.Space, container: pb.Message, message: str) -> None:
+    with pytest.raises(ProtocolError, match=re.escape(message)) as refused:
+        unpack(space, container, "obsData")
+    assert str(refused.value).startswith("obsData")
