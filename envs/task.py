@@ -10,14 +10,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from bbrgym.distribution import is_distribution
 from bbrgym.envs.action import NOT_BELOW, WHOLE_NUMBERS, TunablesAction
 from bbrgym.envs.control import Control
 from bbrgym.envs.observation import SenderObservation
 from bbrgym.envs.options import Options
 from bbrgym.envs.reward import Reward
 from bbrgym.envs.slots import Course
-from bbrgym.distribution import is_distribution
 from bbrgym.errors import ConfigError
+from bbrgym.scenario_files import is_sequence
 from bbrgym.tunables import TUNABLES, VARIANTS
 
 FORMAT = 1
@@ -50,10 +51,10 @@ def task_of(options: Options) -> dict[str, Any]:
 
 def _refuse_what_python_alone_has(options: Options) -> None:
     source = options.scenario
-    if callable(source) or isinstance(source, list | tuple):
-        raise ConfigError("scenario: is drawn or one of several, a task has exactly one")
-    if is_distribution(source):
-        raise ConfigError("scenario: is a distribution, a task has one scenario: give ranges their values")
+    if is_sequence(source) or callable(source) or is_distribution(source):
+        raise ConfigError(
+            "scenario: is a distribution or several, a task has one scenario, with a value for each range"
+        )
     for name, given, without in (("levels", options.levels, None), ("flat", options.flat, False)):
         if given != without:
             raise ConfigError(f"{name}: {given!r}, a task has continuous actions only")
@@ -74,9 +75,7 @@ def _observation(options: Options, slots: int) -> dict[str, Any]:
 
 def _action(options: Options) -> dict[str, Any]:
     tunables = TunablesAction(options.variant, options.tunables)
-    control = Control(
-        tunables, options.action_kind, step_size=options.step_size, max_change=options.max_change
-    )
+    control = Control(tunables, options.action_kind, step_size=options.step_size, max_change=options.max_change)
     return {
         "step": None if control.step is None else control.step.tolist(),
         "limit": None if control.limit is None else control.limit.tolist(),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import shlex
 import sys
 from collections.abc import Sequence
@@ -73,6 +74,14 @@ Prints a scenario in its resolved form, the JSON that every world and the standa
 
 example:
   bbrgym scenario rtt_fairness scenario.link.rate_mbps=50 > scenario.json
+"""
+
+_TASK = """\
+Prints a scenario, what an agent sees and sets in it and what it is paid for, as JSON: bbrgym/Tune-v0 for the program
+bbrgym-opengym in an ns-3 tree, which ns3-gym's scripts can drive (ns3-scratch/README.md).
+
+example:
+  bbrgym task scenario=rtt_fairness variant=bbq env.control_interval_s=0.1 > task.json
 """
 
 
@@ -148,6 +157,16 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("scenario", metavar="NAME", help="a shipped scenario or a file")
     command.add_argument("overrides", nargs="*", metavar="scenario.FIELD=VALUE")
     command.set_defaults(run=_scenario)
+
+    command = commands.add_parser(
+        "task",
+        help="print an environment's JSON for an ns-3 tree",
+        description=_TASK,
+        epilog="options and their defaults:\n\n" + _shipped("task.yaml"),
+        formatter_class=raw,
+    )
+    command.add_argument("overrides", nargs="*", metavar="OPTION=VALUE")
+    command.set_defaults(run=_task)
     return parser
 
 
@@ -236,6 +255,14 @@ def _scenario(options: argparse.Namespace) -> None:
     overrides = [f"scenario={options.scenario}", *options.overrides]
     config = compose_config("evaluate", overrides)
     sys.stdout.write(parse_scenario(_mapping(config["scenario"], "scenario")).resolved_json() + "\n")
+
+
+def _task(options: argparse.Namespace) -> None:
+    from bbrgym.envs.composed import options_from  # brings what no other command needs
+    from bbrgym.envs.task import task_of
+
+    task = task_of(options_from(compose_config("task", options.overrides)))
+    sys.stdout.write(json.dumps(task, indent=2) + "\n")
 
 
 def _scenario_of(fields: Any) -> Scenario | Distribution:
