@@ -13,3 +13,4 @@ gymnasium.register(
     entry_point="bbrgym.envs.env:TuneEnv",
     vector_entry_point="bbrgym.envs.vector:TuneVectorEnv",
 )
+gymnasium.register(id="bbrgym/Ns3Gym-v0", entry_point="bbrgym.envs.ns3gym_env:Ns3GymEnv")

@@ -26,6 +26,7 @@ from bbrgym.distribution import Distribution, is_distribution, load_distribution
 from bbrgym.errors import ConfigError, MissingExtraError, SweepError, TrainingError
 from bbrgym.evaluation import Progress, run_evaluation
 from bbrgym.listing import listing
+from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.scenario import Scenario
 from bbrgym.scenario_files import parse_scenario
 from bbrgym.tables import speed_table
@@ -69,6 +70,15 @@ examples:
   bbrgym sweep command=evaluate scenario=steady,lossy world=twin launcher=ray
   bbrgym sweep resume=runs/mine
 """
+_SERVE = """\
+Lets an agent of ns3-gym's, or bbrgym/Ns3Gym-v0, drive a world: connects to the agent's port as ns3-gym's simulations
+do, and serves one episode after the other. Options may also be written --option=value, as ns3-gym's scripts do.
+
+examples:
+  bbrgym serve scenario=rtt_fairness variant=bbq world=twin port=5555
+  bbrgym serve scenario=wan_mix variant=bbr-mix episodes=1000 timeout_s=600 env.stack=1 reward=goodput
+  bbrgym serve scenario=steady --openGymPort=5555 --simSeed=3
+"""
 _SCENARIO = """\
 Prints a scenario in its resolved form, the JSON that every world and the standalone program read.
 
@@ -87,18 +97,22 @@ example:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options, others = parser.parse_known_args(arguments)
+    if others and options.run is not _serve:
+        parser.error(f"unrecognized arguments: {' '.join(others)}")
+    options.others = others
     errors = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
     try:
         options.run(options)
     except (ConfigError, MissingExtraError) as error:
         errors.print(f"bbrgym: {error}")
         return 2
-    except (SweepError, TrainingError, WorldError) as error:
+    except (ProtocolError, SweepError, TrainingError, WorldError) as error:
         errors.print(f"bbrgym: {error}")
         return 1
     except KeyboardInterrupt:
-        errors.print("bbrgym: interrupted; what is finished is kept, and resume=true with output_dir=DIR goes on")
+        errors.print(f"bbrgym: interrupted{options.left}")
         return 130
     return 0
 
@@ -106,6 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bbrgym", description="A Gymnasium for tuning BBR-family congestion control.")
     parser.add_argument("--version", action="version", version=f"bbrgym {bbrgym.__version__}")
+    parser.set_defaults(left="; what is finished is kept, and resume=true with output_dir=DIR goes on")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     raw = argparse.RawDescriptionHelpFormatter
 
@@ -147,6 +162,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     command.add_argument("overrides", nargs="*", metavar="OPTION=VALUES")
     command.set_defaults(run=_sweep)
+
+    command = commands.add_parser(
+        "serve",
+        help="let an agent of ns3-gym's drive a world",
+        description=_SERVE,
+        epilog="options and their defaults:\n\n" + _shipped("serve.yaml"),
+        formatter_class=raw,
+    )
+    command.add_argument("overrides", nargs="*", metavar="OPTION=VALUE")
+    command.set_defaults(run=_serve, left="")
 
     command = commands.add_parser("list", help="show variants, tunables, scenarios and worlds")
     command.set_defaults(run=_list)
@@ -243,6 +268,13 @@ def _sweep(options: argparse.Namespace) -> None:
         if line is not None:
             console.print(line, markup=False, highlight=False, soft_wrap=True)
     refuse_failures(sweep_dir, results)
+
+
+def _serve(options: argparse.Namespace) -> None:
+    from bbrgym.serve_command import serve_from  # brings what no other command needs
+
+    progress = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
+    serve_from(options.overrides, options.others, on_line=progress.print)
 
 
 def _list(options: argparse.Namespace) -> None:  # noqa: ARG001

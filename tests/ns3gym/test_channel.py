@@ -2,6 +2,7 @@
 """Both ends over real sockets: the order of the conversation, and an end to every wait."""
 
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -125,6 +126,23 @@ def test_a_simulation_that_goes_is_missed(agent: Agent) -> None:
         agent.receive_state()
 
 
+def test_strangers_come_and_go(agent: Agent) -> None:
+    """Neither a port scanner nor a browser is a simulation, nor does it hide that the simulation has gone."""
+    with Raw(zmq.REQ) as simulation:
+        simulation.connect(f"tcp://127.0.0.1:{agent.port}")
+        simulation.send(INIT.SerializeToString())
+        agent.await_simulation()
+        agent.acknowledge()
+        simulation.recv()
+        for said in (b"", b"GET / HTTP/1.1\r\n\r\n" * 9):
+            with socket.create_connection(("127.0.0.1", agent.port)) as stranger:
+                stranger.sendall(said)
+        with pytest.raises(ProtocolTimeout):
+            _within(agent, 0.2, agent.receive_state)
+    with pytest.raises(PeerGone):
+        agent.receive_state()
+
+
 def test_the_last_words_of_one_who_goes_are_heard(agent: Agent) -> None:
     with Raw(zmq.REQ) as simulation:
         simulation.connect(f"tcp://127.0.0.1:{agent.port}")
@@ -136,7 +154,7 @@ def test_the_last_words_of_one_who_goes_are_heard(agent: Agent) -> None:
         simulation.send(STATE.SerializeToString())
         simulation.close()
         agent._count_connections()
-        while not agent._is_deserted():  # it has gone before anybody listens
+        while agent._connections:  # it has gone before anybody listens
             agent._monitor.poll(20_000)
             agent._count_connections()
         assert agent.receive_state() == STATE
@@ -155,6 +173,29 @@ def test_an_agent_that_goes_is_missed(elsewhere: ThreadPoolExecutor) -> None:
             raw.close()
             with pytest.raises(PeerGone, match=f"the agent at 127.0.0.1:{port} closed the connection where its EnvAct"):
                 done.result(20)
+
+
+def test_an_agent_that_goes_before_it_answers_is_none(elsewhere: ThreadPoolExecutor) -> None:
+    with Raw(zmq.REP) as raw:
+        port = raw.bind_to_random_port("tcp://127.0.0.1")
+        with Simulation(port, timeout_s=20.0) as simulation:
+            said = elsewhere.submit(simulation.introduce, INIT)
+            assert pb.SimInitMsg.FromString(raw.recv()) == INIT
+            raw.close()
+            with _bound(port) as agent:
+                assert agent.await_simulation() == INIT
+                agent.acknowledge()
+                assert said.result(20) == pb.SimInitAck(done=True)
+
+
+def _bound(port: int) -> Agent:
+    """An agent on a port whose last socket ZeroMQ may still be closing."""
+    deadline_s = time.monotonic() + 20.0
+    while True:
+        try:
+            return Agent(port, timeout_s=20.0)
+        except ConfigError:
+            assert time.monotonic() < deadline_s
 
 
 def test_a_watch_ends_the_wait(agent: Agent) -> None:

@@ -59,6 +59,12 @@ def test_nothing_is_carried_of_the_absent_space() -> None:
     assert unpack(ABSENT, container).shape == (0,)
 
 
+def test_whole_numbers_of_any_dtype_are_sent() -> None:
+    counts = spaces.Box(0, 9, (2,), np.uint64)
+    assert unpack(counts, pack(counts, np.array([3, 9], np.int8))).tolist() == [3, 9]
+    assert unpack(counts, pack(counts, [0, 1])).dtype == np.uint64
+
+
 def test_floats_of_either_kind_are_taken_for_each_other() -> None:
     """ns3-gym's agent answers a DOUBLE with FLOAT."""
     double = spaces.Box(-1.0, 1.0, (2,), np.float64)
@@ -89,7 +95,11 @@ def test_a_shape_may_be_left_out_or_be_the_length(shape: list[int]) -> None:
         (BOX, np.full((2, 3), 1e300), "more than float32 holds"),
         (spaces.Box(0, 9, (1,), np.int64), np.array([0.5]), "has the dtype float64, expected int64"),
         (spaces.Box(0, 9, (1,), np.int64), np.array([2**31]), "carries whole numbers from -2147483648 to 2147483647"),
-        (spaces.Box(0, 9, (1,), np.uint8), np.array([-1], np.int8), "has the dtype int8, expected uint8"),
+        (
+            spaces.Box(0, 9, (1,), np.uint8),
+            np.array([-1]),
+            "is array([-1]), the protocol carries whole numbers from 0 to 4294967295",
+        ),
         (spaces.Discrete(3), 3, "is 3, expected a whole number from 0 to 2"),
         (spaces.Discrete(3), 1.0, "is 1.0, expected a whole number from 0 to 2"),
         (spaces.Discrete(3), True, "is True, expected a whole number from 0 to 2"),

@@ -42,6 +42,8 @@ _LINGER_MS = 1000
 #: How fast a simulation tries again to reach an agent that does not listen yet, in ms.
 _RECONNECT_MS = 10
 
+_COMES = zmq.EVENT_ACCEPTED | zmq.EVENT_CONNECTED
+
 _STOP = pb.EnvActMsg(stopSimReq=True).SerializeToString()
 """Ends a simulation, whatever it asked: a SimInitAck that says so has the same bytes."""
 
@@ -58,26 +60,33 @@ class _Channel:
     def __init__(self, kind: int, peer: str, timeout_s: float) -> None:
         if not 0.0 < timeout_s <= 1e6:  # nor NaN
             raise ConfigError(f"timeout_s: {timeout_s}, allowed is a number of seconds above 0, at most 1e6")
+        self._kind = kind
         self._peer = peer
         self._timeout_s = timeout_s
-        self._connections = 0
-        self._was_connected = False
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()  # of its own, so that close() leaves no thread
-        self._socket = self._context.socket(kind)
+        self._open()
+
+    def _open(self) -> None:
+        self._connections: set[int] = set()  # their file descriptors
+        self._losses = 0
+        self._socket = self._context.socket(self._kind)
         self._socket.set(zmq.MAXMSGSIZE, MAX_MESSAGE_BYTES)
         self._socket.set(zmq.RCVTIMEO, _SLICE_MS)
         self._socket.set(zmq.SNDTIMEO, _SLICE_MS)
-        self._socket.set(zmq.LINGER, _LINGER_MS if kind == zmq.ROUTER else 0)
+        self._socket.set(zmq.LINGER, _LINGER_MS if self._kind == zmq.ROUTER else 0)
         self._socket.set(zmq.RECONNECT_IVL, _RECONNECT_MS)
-        self._monitor = self._socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
+        self._monitor = self._socket.get_monitor_socket(_COMES | zmq.EVENT_DISCONNECTED)
 
     def close(self) -> None:
         """Closes the connection; an answer that is on its way is still sent."""
+        self._shut()
+        self._context.term()
+
+    def _shut(self) -> None:
         if not self._socket.closed:
             self._socket.disable_monitor()
             self._monitor.close(0)
             self._socket.close()
-        self._context.term()
 
     def __enter__(self) -> Self:
         return self
@@ -101,7 +110,7 @@ class _Channel:
         while message is None:
             self._count_connections()
             error = problem()
-            if error is None and time.monotonic() >= deadline_s:
+            if time.monotonic() >= deadline_s and (error is None or isinstance(error, PeerGone)):
                 error = ProtocolTimeout(f"no {what} from {self._peer} within {self._timeout_s:g} s")
             message = self._look()  # also what was sent just before the peer went
             if message is None and error is not None:
@@ -119,13 +128,11 @@ class _Channel:
         """Takes note of who came and went."""
         while self._monitor.poll(0):
             event: Any = recv_monitor_message(self._monitor)
-            came = event["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED
-            self._was_connected |= came
-            self._connections += 1 if came else -1
-
-    def _is_deserted(self) -> bool:
-        """Whether everybody who was connected has gone."""
-        return self._was_connected and self._connections <= 0
+            if event["event"] & _COMES:
+                self._connections.add(event["value"])
+            else:
+                self._connections.discard(event["value"])
+                self._losses += 1
 
     def _gone(self, what: str) -> PeerGone:
         most = MAX_MESSAGE_BYTES // 2**20
@@ -198,7 +205,7 @@ class Agent(_Channel):
             raise ProtocolError("no simulation has yet to send its state: it is over, or waits for an answer")
 
         def problem() -> Exception | None:
-            return (watch and watch()) or (self._gone("EnvStateMsg") if self._is_deserted() else None)
+            return (watch and watch()) or (None if self._connections else self._gone("EnvStateMsg"))
 
         deadline_s = self._deadline_s()
         while True:
@@ -265,7 +272,8 @@ class Simulation(_Channel):
     def __init__(self, port: int = 5555, *, host: str = "127.0.0.1", timeout_s: float = 60.0) -> None:
         super().__init__(zmq.REQ, f"the agent at {host}:{port}", timeout_s)
         try:
-            self._socket.connect(f"tcp://{host}:{_checked(port, least=1)}")
+            self._address = f"tcp://{host}:{_checked(port, least=1)}"
+            self._socket.connect(self._address)
         except (zmq.ZMQError, ConfigError) as error:
             self.close()
             if isinstance(error, ConfigError):
@@ -273,8 +281,22 @@ class Simulation(_Channel):
             raise ConfigError(f"host: cannot reach {host!r}, port {port}: {error}") from error
 
     def introduce(self, init: Message, watch: Watch | None = None) -> Message:
-        """Sends the SimInitMsg, as soon as there is an agent; the agent's SimInitAck."""
-        return self._ask(init, pb.SimInitAck, watch)
+        """Sends the SimInitMsg, as soon as there is an agent; the agent's SimInitAck.
+
+        One that goes before it answers is none: an agent of ns3-gym's may close its socket and bind another between
+        episodes.
+
+        Raises:
+            As `exchange`, but for PeerGone.
+        """
+        deadline_s = self._deadline_s()
+        while True:
+            try:
+                return self._ask(init, pb.SimInitAck, watch, deadline_s)
+            except PeerGone:
+                self._shut()
+                self._open()
+                self._socket.connect(self._address)
 
     def exchange(self, state: Message, watch: Watch | None = None) -> Message:
         """Sends an EnvStateMsg; the agent's EnvActMsg.
@@ -285,16 +307,16 @@ class Simulation(_Channel):
             ProtocolError: something else came.
             Exception: what `watch` returned.
         """
-        return self._ask(state, pb.EnvActMsg, watch)
+        return self._ask(state, pb.EnvActMsg, watch, self._deadline_s())
 
-    def _ask(self, question: Message, kind: Any, watch: Watch | None) -> Message:
+    def _ask(self, question: Message, kind: Any, watch: Watch | None, deadline_s: float) -> Message:
         name = kind.DESCRIPTOR.name
 
         def problem() -> Exception | None:
-            return (watch and watch()) or (self._gone(name) if self._is_deserted() else None)
+            return (watch and watch()) or (self._gone(name) if self._losses else None)
 
         self._socket.send(question.SerializeToString())
-        parts = self._receive(name, problem, self._deadline_s())
+        parts = self._receive(name, problem, deadline_s)
         if len(parts) != 1:
             raise ProtocolError(f"from {self._peer}: {len(parts)} parts, expected one {name}")
         return pb.parse(kind, parts[0], f"from {self._peer}")

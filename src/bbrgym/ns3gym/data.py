@@ -28,6 +28,7 @@ _FIELDS: dict[int, str] = {
     Dtype.FLOAT: "floatData",
     Dtype.DOUBLE: "doubleData",
 }
+_WHOLE = "biu"  # kinds of NumPy's dtypes
 _FLOATS = (Dtype.FLOAT, Dtype.DOUBLE)
 
 
@@ -73,7 +74,8 @@ def _pack_box(space: spaces.Box | spaces.MultiBinary, value: Any, where: str) ->
     given = _array(value, where)
     if given.shape != space.shape:
         raise ConfigError(f"{where}: has the shape {given.shape}, expected {space.shape}")
-    if not np.can_cast(given.dtype, np.dtype(space.dtype), "same_kind"):
+    are_whole = given.dtype.kind in _WHOLE and space.dtype.kind in _WHOLE
+    if not are_whole and not np.can_cast(given.dtype, space.dtype, "same_kind"):
         raise ConfigError(f"{where}: has the dtype {given.dtype}, expected {space.dtype}")
     dtype = Dtype.UINT if isinstance(space, spaces.MultiBinary) else dtype_of(space.dtype, where)
     if dtype in LIMITS:

@@ -59,12 +59,12 @@ def sample(space, seed):
 
 
 def flat(value):
-    """The numbers in a value, in order, as plain Python ones; keys and shapes too."""
+    """The numbers in a value, in order, as plain Python ones, with their keys; a MultiDiscrete's are like a Tuple's."""
     if isinstance(value, dict):
         return [(key, flat(inner)) for key, inner in value.items()]
     if isinstance(value, tuple):
         return [flat(inner) for inner in value]
-    return np.asarray(value).tolist()
+    return np.ravel(value).tolist() if np.ndim(value) else np.asarray(value).item()
 
 
 @st.composite

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Any Gymnasium environment as a simulation of ns3-gym's: an agent of ns3-gym's, or ours, drives it.
+
+The protocol carries the reward as float32, and the info as a text, here JSON.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+from pydantic_core import to_json
+
+from bbrgym.errors import ConfigError
+from bbrgym.ns3gym import messages as pb
+from bbrgym.ns3gym.channel import Simulation
+from bbrgym.ns3gym.data import pack, unpack
+from bbrgym.ns3gym.errors import ProtocolError
+from bbrgym.ns3gym.messages import Message, Reason
+from bbrgym.ns3gym.spaces import describe
+from bbrgym.validation import shown
+
+Ending = Literal["truncated", "terminated", "stopped"]
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One that was served.
+
+    Attributes:
+        number: from 1.
+        seed: that the environment's info names, if it does.
+        steps: that it had.
+        total_reward: over all of them.
+        ending: `stopped` by the agent, or as the environment said.
+    """
+
+    number: int
+    seed: Any
+    steps: int
+    total_reward: float
+    ending: Ending
+
+
+def serve(
+    env: gymnasium.Env[Any, Any],
+    port: int = 5555,
+    *,
+    host: str = "127.0.0.1",
+    episodes: int = 1,
+    seed: int | None = None,
+    timeout_s: float = 60.0,
+    on_episode: Callable[[Episode], None] | None = None,
+) -> None:
+    """Lets an agent drive an environment.
+
+    It connects to the agent, anew for each episode, and binds nothing. The first episode has the seed, the others what
+    the environment draws from it. An agent that turns the simulation away as it introduces itself ends the service.
+
+    Args:
+        env: what is served; it stays open.
+        port: on which the agent listens, now or later.
+        host: where it listens.
+        episodes: how many are served.
+        seed: of the first.
+        timeout_s: the longest wait for the agent, and then for each of its answers.
+        on_episode: is told of each episode at its end.
+
+    Raises:
+        ConfigError: the protocol cannot carry the environment's spaces, or an argument is wrong.
+        ProtocolTimeout: there was no agent, or no answer, in time.
+        PeerGone: the agent went within an episode.
+        ProtocolError: what the agent said is no answer, or its action lies outside the space.
+    """
+    if not isinstance(episodes, int) or isinstance(episodes, bool) or episodes < 1:
+        raise ConfigError(f"episodes: {episodes!r}, allowed are whole numbers from 1")
+    spaces = {
+        "obsSpace": describe(env.observation_space, "observation space"),
+        "actSpace": describe(env.action_space, "action space"),
+    }
+    for number in range(1, episodes + 1):
+        observation, info = env.reset(seed=seed if number == 1 else None)
+        init = pb.SimInitMsg(simProcessId=_process(is_last=number == episodes), **spaces)
+        with Simulation(port, host=host, timeout_s=timeout_s) as simulation:
+            if simulation.introduce(init).stopSimReq:
+                return
+            episode = _play(env, simulation, number, observation, info)
+        if on_episode is not None:
+            on_episode(episode)
+
+
+def _process(*, is_last: bool) -> int:
+    """Of the process that ends with the simulation, since ns3-gym's agent kills it then; 0, none, if more is to come.
+
+    For the same reason nobody learns of the shell: it is the user's.
+    """
+    return os.getpid() if is_last else 0
+
+
+def _play(
+    env: gymnasium.Env[Any, Any], simulation: Simulation, number: int, observation: Any, info: Mapping[str, Any]
+) -> Episode:
+    """One episode, from the state before any action."""
+    seed, steps, total_reward, reward = info.get("seed"), 0, 0.0, 0.0
+    is_terminated = is_truncated = False
+    while True:
+        state = pb.EnvStateMsg(
+            obsData=pack(env.observation_space, observation, "observation"),
+            reward=reward,
+            isGameOver=is_terminated or is_truncated,
+            reason=Reason.GameOver if is_terminated else Reason.SimulationEnd,
+            info=as_json(info),
+        )
+        answer = simulation.exchange(state)
+        if is_terminated or is_truncated:  # what it answers then is of no account
+            return Episode(number, seed, steps, total_reward, "terminated" if is_terminated else "truncated")
+        if answer.stopSimReq:
+            return Episode(number, seed, steps, total_reward, "stopped")
+        action = _action(env, answer)
+        observation, given, is_terminated, is_truncated, info = env.step(action)
+        steps, reward = steps + 1, float(given)
+        total_reward += reward
+
+
+def _action(env: gymnasium.Env[Any, Any], answer: Message) -> Any:
+    action = unpack(env.action_space, answer.actData, "the agent's action")
+    if not env.action_space.contains(action):
+        raise ProtocolError(f"the agent's action: is {shown(action)}, outside of {env.action_space}")
+    return action
+
+
+def as_json(info: Mapping[str, Any]) -> str:
+    """What JSON can hold of an info, but for its arrays; null for NaN, infinities and objects."""
+    plain = {key: value for key, value in info.items() if not isinstance(value, np.ndarray)}
+    return to_json(plain, inf_nan_mode="null", fallback=_as_plain).decode()
+
+
+def _as_plain(value: Any) -> Any:
+    if not isinstance(value, np.generic | np.ndarray):
+        return None
+    plain = value.tolist()
+    return None if isinstance(plain, float) and not math.isfinite(plain) else plain

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bbrgym.errors import ConfigError
+from bbrgym.ns3gym.command import Command, checked
+
+SHELL = ["/bin/sh", "-c"]
+
+
+def words_of(command, **arguments):
+    return Command(command).words(5555, 7, checked(arguments))
+
+
+def test_what_ns3_gym_s_simulations_understand_comes_last():
+    after = ["--openGymPort=5555", "--simSeed=7", "--duration=2.5", "--quiet=true"]
+    assert words_of(["true", "-v"], duration=2.5, quiet=True) == ["true", "-v", *after]
+    assert words_of("true -v", duration=2.5, quiet=True) == [*SHELL, "true -v " + " ".join(after)]
+
+
+def test_places_are_filled_and_other_braces_stay():
+    words = words_of(["true", "{port}:{seed}", "{who}", "{other}", "${port}", "{}"], who="me")
+    assert words == ["true", "5555:7", "me", "{other}", "${port}", "{}"]
+
+
+def test_a_seed_that_has_a_place_is_not_repeated():
+    assert words_of(["true", "{seed}"]) == ["true", "7", "--openGymPort=5555"]
+
+
+def test_the_arguments_together():
+    assert words_of(["true", "{port}", "{arguments}", "{a}"], a=1, b=2, c="x y") == [
+        "true",
+        "5555",
+        "--b=2",
+        "--c=x y",
+        "1",
+    ]
+    assert words_of(["true", "run --port={port} {arguments}"], b=2, c=3) == ["true", "run --port=5555 --b=2 --c=3"]
+    assert words_of('./ns3 run "it --p={port} {arguments}"', b=2, c=3)[2] == './ns3 run "it --p=5555 --b=2 --c=3"'
+
+
+def test_an_argument_without_a_place():
+    with pytest.raises(ConfigError, match=r"^arguments: --b=2 has no place in the command, where \{arguments\} stands"):
+        words_of(["true", "{port}", "{a}"], a=1, b=2)
+
+
+ARGUMENTS = st.dictionaries(
+    st.from_regex(r"[a-zA-Z]\w*", fullmatch=True), st.text().filter(lambda text: "\0" not in text)
+)
+
+
+@given(ARGUMENTS)
+def test_nothing_is_lost_on_the_way_to_the_simulation(arguments):
+    """Any text arrives as it is, and no shell makes something of it."""
+    try:
+        arguments = checked(arguments)
+        words = words_of([sys.executable], **arguments)
+        for value in arguments.values():
+            value.encode()
+    except (ConfigError, UnicodeEncodeError):
+        return
+    expected = ["--openGymPort=5555", "--simSeed=7", *(f"--{name}={value}" for name, value in arguments.items())]
+    assert words[1:] == expected
+    _, _, line = words_of("printf '%s\\0'", **arguments)
+    printed = subprocess.run([*SHELL, line], capture_output=True, check=True, timeout=20).stdout
+    assert printed.decode().split("\0")[:-1] == expected
+
+
+def test_names_may_have_dashes_and_values_be_numpy_s():
+    assert checked({"--simTime": np.float64(2.5), "n": np.int64(3), "on": np.True_}) == {
+        "simTime": 2.5,
+        "n": 3,
+        "on": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ("", r"^command: '', expected a text for the shell or a list of words$"),
+        ([], r"^command: \[\], expected"),
+        (["true", 3], r"^command: \['true', 3\], expected"),
+        (3, r"^command: 3, expected"),
+        (["/nonexistent/ns3"], r"^command: there is no program '/nonexistent/ns3'$"),
+        (["no-such-program"], r"^command: there is no program 'no-such-program'$"),
+    ],
+)
+def test_a_command_that_cannot_be(command, text):
+    with pytest.raises(ConfigError, match=text):
+        Command(command)
+
+
+def test_a_program_is_looked_for_where_it_will_run(tmp_path):
+    with pytest.raises(ConfigError, match=f"^command: there is no program './ns3' in {tmp_path}$"):
+        Command(["./ns3"], tmp_path)
+    (tmp_path / "ns3").touch(0o755)
+    assert Command(["./ns3"], tmp_path).words(1, 2, {})[0] == "./ns3"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"a b": 1}, r"^arguments: 'a b' is no name of an argument$"),
+        ({3: 1}, r"^arguments: 3 is no name of an argument$"),
+        ({"--simSeed": 1}, r"^arguments: 'simSeed' is set for each run and cannot be given here$"),
+        ({"rates": [1, 2]}, r"^arguments: rates is \[1, 2\], expected a text, a number, true or false$"),
+        ([1], r"^arguments: \[1\], expected a mapping"),
+    ],
+)
+def test_arguments_that_cannot_be(arguments, text):
+    with pytest.raises(ConfigError, match=text):
+        checked(arguments)

@@ -1,0 +1,585 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""bbrgym/Ns3Gym-v0 on simulations that behave, and on those that do not."""
+
+import contextlib
+import gc
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import uuid
+import warnings
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import psutil
+import pytest
+from gymnasium import spaces
+from gymnasium.utils.env_checker import check_env
+from trees import guardians, marked, open_fds, wait_until
+
+import bbrgym
+from bbrgym.ns3gym.errors import PeerGone, ProtocolError, ProtocolTimeout
+
+ACTOR = str(Path(__file__).with_name("support") / "actor.py")
+OBSERVED = spaces.Box(-1e9, 1e9, (3,), np.float32)
+ACTED = spaces.Box(-1, 1, (1,), np.float32)
+SPACES = {"observation_space": OBSERVED, "action_space": ACTED}
+ONE = np.ones(1, np.float32)
+
+
+@pytest.fixture
+def make():
+    """Makes bbrgym/Ns3Gym-v0 on the actor and closes it; nothing may be left then."""
+    made = []
+
+    def make_one(*, command=(sys.executable, ACTOR), arguments=None, **options):
+        if command is not None:
+            options["arguments"] = arguments or {}
+            command = list(command) if isinstance(command, tuple) else command
+        made.append(gymnasium.make("bbrgym/Ns3Gym-v0", command=command, **options))
+        return made[-1]
+
+    yield make_one
+    for env in made:
+        env.close()
+    assert guardians() == []
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """What simulations write when they begin (their seeds) and when they end."""
+    file = tmp_path / "runs"
+
+    class Runs:
+        argument = str(file)
+
+        @staticmethod
+        def words():
+            lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+            return [line.split()[1] for line in lines]
+
+    return Runs
+
+
+def play(env, seed, steps=None):
+    """An episode with actions 1: all that the env returned."""
+    seen = [env.reset(seed=seed)]
+    is_over = False
+    while not is_over and len(seen) != steps:
+        seen.append(env.step(ONE))
+        is_over = seen[-1][2] or seen[-1][3]
+    return seen
+
+
+# ---- what an episode is -------------------------------------------------------------------------------
+
+
+def test_an_episode(make):
+    env = make(arguments={"steps": 3, "word": "to whom it may concern"})
+    assert env.observation_space == OBSERVED
+    assert env.action_space == ACTED
+    (first, info), *rest = play(env, 42)
+    assert first.dtype == np.float32
+    assert first.tolist() == [0, 42, 0]
+    assert info == {"seed": 42, "step": 0, "word": "to whom it may concern"}
+    assert [observation.tolist() for observation, *_ in rest] == [[1, 42, 1], [2, 42, 2], [3, 42, 3]]
+    assert [reward for _, reward, *_ in rest] == [0.5, 1.0, 1.5]
+    assert [(terminated, truncated) for _, _, terminated, truncated, _ in rest] == [
+        (False, False),
+        (False, False),
+        (False, True),
+    ]
+    with pytest.raises(gymnasium.error.ResetNeeded, match=r"call reset\(\) first"):
+        env.step(ONE)
+
+
+def test_a_game_that_is_over_is_terminated(make):
+    env = make(arguments={"deed": "game_over", "at": 2})
+    *_, (observation, reward, terminated, truncated, info) = play(env, 1)
+    assert (observation[0], reward, terminated, truncated, info["step"]) == (2, 1.0, True, False, 2)
+
+
+def test_a_step_needs_a_reset(make):
+    env = make().unwrapped
+    with pytest.raises(gymnasium.error.ResetNeeded, match=r"call reset\(\) first"):
+        env.step(ONE)
+
+
+def test_a_closed_one_is_closed(make):
+    env = make().unwrapped
+    env.close()
+    env.close()
+    with pytest.raises(gymnasium.error.ClosedEnvironmentError):
+        env.reset()
+
+
+@pytest.mark.parametrize(("deed", "told"), [("text_info", "[not an object]"), ("deep_info", "[" * 100_000)])
+def test_an_info_that_is_no_object_is_a_text(make, deed, told):
+    env = make(arguments={"deed": deed, "at": 1})
+    env.reset(seed=3)
+    assert env.step(ONE)[-1] == {"seed": 3, "info": told}
+
+
+def test_an_action_of_another_form_is_refused_and_the_episode_goes_on(make):
+    env = make().unwrapped
+    env.reset(seed=1)
+    for action in (np.ones(2, np.float32), {"a": 1}, "1"):
+        with pytest.raises(bbrgym.ConfigError, match=r"^action: "):
+            env.step(action)
+    assert env.step(ONE)[0].tolist() == [1, 1, 1]
+
+
+def test_the_checker_has_no_complaint(make):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(make().unwrapped)
+
+
+# ---- seeds and arguments ------------------------------------------------------------------------------
+
+
+def test_the_seed_reaches_the_simulation_and_repeats_it(make):
+    env, other = make(), make()
+
+    def shown(env, seed):
+        return [(step[0].tobytes(), step[-1]) for step in play(env, seed)]
+
+    first = shown(env, 5)
+    assert shown(env, 5) == first
+    assert shown(other, 5) == first
+    assert shown(other, 6) != first
+
+
+def test_without_a_seed_each_run_has_its_own_drawn_from_the_last_one(make, runs):
+    drawn = []
+    for _ in range(2):
+        env = make(arguments={"runs_file": runs.argument})
+        env.reset(seed=5)
+        drawn.append([env.reset()[1]["seed"] for _ in range(3)])
+    assert drawn[0] == drawn[1]
+    assert len({5, *drawn[0]}) == 4
+    began = [int(word) for word in runs.words() if word != "ended"]
+    assert began[1:5] == [5, *drawn[0]]
+
+
+def test_the_simulation_that_told_the_spaces_is_the_first_run_unless_a_seed_is_given(make, runs):
+    env = make(arguments={"runs_file": runs.argument})
+    [seed] = runs.words()
+    assert env.reset()[1]["seed"] == int(seed)
+    assert runs.words() == [seed]
+    env.reset(seed=8)
+    assert runs.words() == [seed, "ended", "8"]
+
+
+def test_with_spaces_given_nothing_runs_before_the_first_reset(make, runs):
+    env = make(arguments={"runs_file": runs.argument}, **SPACES)
+    assert runs.words() == []
+    assert guardians() == []
+    assert env.reset(seed=4)[0].tolist() == [0, 4, 0]
+    assert runs.words() == ["4"]
+
+
+def test_a_reset_may_change_arguments(make):
+    env = make(arguments={"--steps": 2, "word": "first"})
+    assert env.reset(seed=1)[1]["word"] == "first"
+    assert env.reset(seed=1, options={"arguments": {"word": "second"}})[1]["word"] == "second"
+    assert env.reset(options={"arguments": {"word": "third"}})[1]["word"] == "third"
+    assert len(play(env, 1)) == 3
+    assert env.reset()[1]["word"] == "third"
+    with pytest.raises(bbrgym.ConfigError, match=r"^reset options: \['argments'\], allowed is arguments$"):
+        env.reset(options={"argments": {}})
+
+
+def test_a_shell_may_run_it(make):
+    text = f"cd / && exec {sys.executable} {ACTOR} --openGymPort={{port}} --simSeed={{seed}} --word={{word}}"
+    assert make(command=text, arguments={"word": "it's $HOME"}).reset(seed=3)[1]["word"] == "it's $HOME"
+
+
+def test_it_runs_in_a_folder_and_keeps_a_log(make, tmp_path):
+    script = tmp_path / "run.sh"
+    script.write_text(f'#!/bin/sh\npwd\nexec {sys.executable} {ACTOR} "$@"\n', encoding="utf-8")
+    script.chmod(0o755)
+    env = make(command=["./run.sh"], cwd=tmp_path, log=tmp_path / "log", arguments={"steps": 1})
+    play(env, 1)
+    env.close()
+    assert (tmp_path / "log").read_text(encoding="utf-8") == f"{tmp_path}\n" * 2
+
+
+# ---- how a simulation is stopped ----------------------------------------------------------------------
+
+
+def test_a_simulation_is_told_to_stop_and_may_end_in_its_own_way(make, runs):
+    env = make(arguments={"steps": 5, "runs_file": runs.argument}, **SPACES)
+    play(env, 1, steps=3)  # in the middle
+    play(env, 2)  # to its end
+    env.reset(seed=3)  # at its beginning
+    env.close()
+    assert runs.words() == ["1", "ended", "2", "ended", "3", "ended"]
+
+
+def test_one_that_does_not_stop_is_killed(make, runs):
+    env = make(arguments={"deed": "stubborn", "runs_file": runs.argument}, grace_s=0.2, **SPACES)
+    for seed in (1, 2):
+        env.reset(seed=seed)
+    env.close()
+    assert guardians() == []
+    assert runs.words() == ["1", "2"]
+
+
+def test_a_lively_end_is_not_waited_for_in_the_last_step(make):
+    env = make(arguments={"deed": "stubborn", "steps": 1}, grace_s=600.0, **SPACES)
+    assert play(env, 1)[-1][3]  # though this one takes 600 s to end after it
+    env.unwrapped._session.abandon()
+
+
+# ---- what goes wrong ----------------------------------------------------------------------------------
+
+GONE = "the simulation closed the connection where its EnvStateMsg was due (so does a message of more than 16 MiB)"
+ENDED = r"the simulation .* where its EnvStateMsg was due.*: it"
+DEEDS = {
+    "garbage": (ProtocolError, r"from the simulation: \d+ bytes are no EnvStateMsg: .*"),
+    "truncated": (ProtocolError, r"from the simulation: \d+ bytes are no EnvStateMsg: .*"),
+    "out_of_order": (ProtocolError, r"from the simulation: this is no EnvStateMsg: its field \w+ is of another type"),
+    "empty": (ProtocolError, r"observation: has the type 0, expected 2 \(Box\)"),
+    "too_long": (ProtocolError, r"observation: has 4 numbers, expected 3"),
+    "no_reason": (ProtocolError, r"the simulation is over for the reason 7, allowed are 0 and 1"),
+    "oversized": (PeerGone, re.escape(GONE)),
+    "silent": (ProtocolTimeout, r"no EnvStateMsg from the simulation within 2 s; it last wrote:\n.* has lost its way"),
+    "die": (PeerGone, ENDED + r" was killed by SIGABRT; it last wrote:\n(.*\n)*assert failed: cwnd > 0"),
+    "leave": (PeerGone, ENDED + r" exited with code 3; it last wrote:\nno more of this"),
+}
+
+
+def reach(env, step):
+    env.reset(seed=1)
+    for _ in range(step):
+        env.step(ONE)
+
+
+@pytest.mark.parametrize("at", [0, 2])
+@pytest.mark.parametrize("deed", DEEDS)
+def test_a_misdeed_is_an_error_and_a_reset_goes_on(make, deed, at):
+    env = make(arguments={"deed": deed, "at": at}, timeout_s=2.0, **SPACES).unwrapped
+    kind, text = DEEDS[deed]
+    with pytest.raises(kind, match=f"^{text}$") as caught:
+        reach(env, at)
+    assert type(caught.value) is kind
+    assert guardians() == []
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step(ONE)
+    observation, _ = env.reset(seed=2, options={"arguments": {"deed": "fine"}})
+    assert observation.tolist() == [0, 2, 0]
+    assert env.step(ONE)[0].tolist() == [1, 2, 1]
+
+
+def test_one_that_is_over_at_once_is_an_error(make):
+    env = make(arguments={"steps": 0}, **SPACES)
+    with pytest.raises(ProtocolError, match=r"^the simulation was over before its first step$"):
+        env.reset(seed=1)
+
+
+def test_one_that_ends_before_it_speaks(make):
+    with pytest.raises(
+        PeerGone,
+        match=r"^the simulation ended where its SimInitMsg was due: it exited with code 2; it last wrote:\nno such",
+    ):
+        make(arguments={"deed": "early"})
+    gc.collect()
+    assert guardians() == []
+
+
+def test_one_that_never_speaks(make):
+    begin_s = time.monotonic()
+    with pytest.raises(
+        ProtocolTimeout, match=r"^no SimInitMsg from the simulation within 0\.5 s; it last wrote:\nhello$"
+    ):
+        make(command="echo hello; sleep 600 #", timeout_s=0.5)
+    assert time.monotonic() - begin_s < 10.0
+    assert guardians() == []
+
+
+def test_one_whose_spaces_change(make):
+    env = make(arguments={"deed": "wrong_space"}, **SPACES)
+    env.reset(seed=2)
+    with pytest.raises(
+        ProtocolError, match=r"^the simulation's observation_space is Box.*\(2,\).*, expected Box.*\(3,\)"
+    ):
+        env.reset(seed=3)
+    env.reset(seed=4)
+
+
+def test_a_stranger_does_not_disturb(make):
+    env = make(arguments={"deed": "twice", "at": 1})
+    env.reset(seed=1)
+    for step in (1, 2, 3):
+        assert env.step(ONE)[0].tolist() == [step, 1, step]
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\n\r\n", bytes(100), b"\xff" * 100], ids=repr)
+def test_who_does_not_speak_zeromq_does_not_disturb(make, said):
+    env = make(arguments={"pace_s": 0.1})  # so that the agent waits and looks around
+    env.reset(seed=1)
+    for step in (1, 2, 3):
+        with socket.create_connection(("127.0.0.1", env.unwrapped.port)) as stranger, contextlib.suppress(OSError):
+            stranger.sendall(said)
+            stranger.shutdown(socket.SHUT_WR)
+            stranger.settimeout(20.0)
+            while stranger.recv(1000):  # until ZeroMQ has had enough of it
+                pass
+        assert env.step(ONE)[0].tolist() == [step, 1, step]
+
+
+def test_one_that_is_killed_while_the_agent_thinks(make):
+    env = make()
+    env.reset(seed=1)
+    [guardian] = guardians()
+    [simulation] = guardian.children()
+    simulation.kill()
+    psutil.wait_procs([guardian])
+    with pytest.raises(PeerGone, match=r"where its EnvStateMsg was due.*: it was killed by SIGKILL$"):
+        env.step(ONE)
+    assert env.reset(seed=2)[0].tolist() == [0, 2, 0]
+
+
+@pytest.fixture
+def ctrl_c_raises():
+    """Python's own answer to SIGINT, also where the tests run in the background of a shell, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c_raises")
+def test_ctrl_c_ends_the_wait_and_the_simulation(make, tmp_path):
+    log = tmp_path / "log"
+    env = make(arguments={"deed": "silent", "at": 1}, log=log, **SPACES)
+    env.reset(seed=1)
+
+    def interrupt():
+        wait_until(lambda: log.stat().st_size)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    interrupter = threading.Thread(target=interrupt)
+    interrupter.start()
+    with pytest.raises(KeyboardInterrupt):
+        env.step(ONE)
+    interrupter.join()
+    assert guardians() == []
+    env.reset(seed=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"command": None}, r"^port: 0, but who starts the simulation needs to know it: 5555 is ns3-gym's$"),
+        ({"command": None, "port": 5555, "cwd": "/"}, r"^cwd: '/' is for a command, and there is none$"),
+        ({"command": ["no-such-simulation"]}, r"^command: there is no program 'no-such-simulation'$"),
+        ({"cwd": "/nonexistent"}, r"^cwd: '/nonexistent' is no folder$"),
+        ({"log": "/nonexistent/log"}, r"^log: '/nonexistent/log' cannot be written"),
+        ({"timeout_s": 0.0}, r"^timeout_s: 0\.0, allowed is"),
+        ({"grace_s": -1.0}, r"^grace_s: -1\.0, allowed is a number of seconds from 0"),
+        ({"port": 70000}, r"^port: 70000, allowed are whole numbers from 0 to 65535$"),
+        ({"arguments": {"simSeed": 3}}, r"^arguments: 'simSeed' is set for each run"),
+        ({"observation_space": spaces.Text(3)}, r"^observation_space: is a Text, allowed are"),
+        ({"comand": []}, r"^Ns3GymEnv: 'comand' is no argument; did you mean command\?"),
+    ],
+)
+def test_arguments_that_cannot_be(make, options, text):
+    with pytest.raises(bbrgym.ConfigError, match=text):
+        make(**options)
+
+
+def test_arguments_need_a_command(make):
+    with pytest.raises(bbrgym.ConfigError, match=r"^arguments: \{'a': 1\} is for a command, and there is none$"):
+        gymnasium.make("bbrgym/Ns3Gym-v0", port=5555, arguments={"a": 1})
+    env = make(command=None, **SPACES)
+    with pytest.raises(bbrgym.ConfigError, match=r"^reset options: arguments .* are for a command, and there is none$"):
+        env.reset(options={"arguments": {"a": 1}})
+
+
+# ---- ports --------------------------------------------------------------------------------------------
+
+
+def test_two_at_once(make):
+    one, other = make(), make()
+    assert one.unwrapped.port != other.unwrapped.port
+    one.reset(seed=1)
+    other.reset(seed=2)
+    for step in (1, 2, 3):
+        assert one.step(ONE)[0].tolist() == [step, 1, step]
+        assert other.step(ONE / 2)[0].tolist() == [step, 2, step / 2]
+
+
+def test_a_vector_of_them():
+    envs = gymnasium.make_vec(
+        "bbrgym/Ns3Gym-v0",
+        num_envs=2,
+        vectorization_mode="async",
+        vector_kwargs={"context": "spawn"},
+        command=[sys.executable, ACTOR],
+    )
+    observations, _ = envs.reset(seed=[3, 4])
+    assert observations.tolist() == [[0, 3, 0], [0, 4, 0]]
+    *_, info = envs.step(np.ones((2, 1), np.float32))
+    assert info["seed"].tolist() == [3, 4]
+    envs.close()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def test_a_given_port_is_used_for_every_run_and_given_back(make):
+    port = free_port()
+    env = make(port=port)
+    for seed in (1, 2):
+        env.reset(seed=seed)
+        assert env.unwrapped.port == port
+    env.close()
+    assert make(port=port).reset(seed=3)[0].tolist() == [0, 3, 0]
+
+
+@pytest.mark.parametrize("command", [(sys.executable, ACTOR), None])
+def test_a_port_that_is_taken(make, command):
+    with socket.socket() as owner:
+        owner.bind(("127.0.0.1", 0))
+        owner.listen()
+        port = owner.getsockname()[1]
+        with pytest.raises(
+            bbrgym.ConfigError, match=f"^port: cannot listen on 127.0.0.1:{port}: Address already in use"
+        ):
+            make(command=command, port=port, **SPACES)
+
+
+# ---- simulations that others start ----------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def started_elsewhere(port, **arguments):
+    words = [f"--{name}={value}" for name, value in {"openGymPort": port, **arguments}.items()]
+    with subprocess.Popen([sys.executable, ACTOR, *words]) as simulation:
+        try:
+            yield simulation
+        finally:
+            simulation.kill()
+
+
+def test_one_that_is_waited_for(make):
+    port = free_port()
+    with started_elsewhere(port, simSeed=7, steps=2) as simulation:
+        env = make(command=None, port=port)
+        assert env.observation_space == OBSERVED
+        with pytest.warns(UserWarning, match="seed=3: who starts the simulation gives it its seed"):
+            observation, info = env.reset(seed=3)
+        assert observation.tolist() == [0, 7, 0]
+        assert info["seed"] is None
+        assert [env.step(ONE)[3] for _ in range(2)] == [False, True]
+        assert simulation.wait(20.0) == 0
+    with started_elsewhere(port, simSeed=8) as simulation:
+        assert env.reset()[0].tolist() == [0, 8, 0]
+        env.step(ONE)
+        env.close()
+        assert simulation.wait(20.0) == 0  # it was told to stop
+
+
+def test_one_that_does_not_come(make):
+    env = make(command=None, timeout_s=0.3, **SPACES)
+    with pytest.raises(ProtocolTimeout, match=r"^no SimInitMsg from the simulation within 0\.3 s$"):
+        env.reset()
+    with started_elsewhere(env.unwrapped.port, simSeed=5):
+        env = make(command=None, timeout_s=20.0, port=0, **SPACES)
+        with started_elsewhere(env.unwrapped.port, simSeed=6):
+            assert env.reset()[0].tolist() == [0, 6, 0]
+
+
+def test_one_that_is_killed_elsewhere(make):
+    env = make(command=None, **SPACES)
+    with started_elsewhere(env.unwrapped.port) as simulation:
+        env.reset()
+        simulation.kill()
+        with pytest.raises(PeerGone, match=f"^{re.escape(GONE)}$"):
+            env.step(ONE)
+    with started_elsewhere(env.unwrapped.port):
+        env.reset()
+
+
+# ---- what is left -------------------------------------------------------------------------------------
+
+
+def test_nothing_is_left_of_a_forgotten_one(make):
+    env = gymnasium.make("bbrgym/Ns3Gym-v0", command=[sys.executable, ACTOR], arguments={"deed": "stubborn"})
+    env.reset()
+    del env
+    gc.collect()
+    assert guardians() == []
+
+
+def test_nothing_is_left_of_one_that_could_not_be_made():
+    gc.collect()
+    fds, threads = open_fds(), threading.active_count()
+    for _ in range(3):
+        with pytest.raises(PeerGone):
+            gymnasium.make("bbrgym/Ns3Gym-v0", command=[sys.executable, ACTOR], arguments={"deed": "early"})
+    gc.collect()
+    assert open_fds() == fds
+    assert threading.active_count() == threads
+    assert guardians() == []
+
+
+OWNER = """
+import os, sys, time
+import gymnasium
+import bbrgym
+command, mark = sys.stdin.readline().strip(), sys.stdin.readline().strip()
+env = gymnasium.make("bbrgym/Ns3Gym-v0", command=command, arguments={{"word": mark}})
+env.reset(seed=1)
+print("ready", flush=True)
+sys.stdin.readline()
+{then}
+"""
+
+
+@pytest.mark.parametrize("then", ["time.sleep(600)", "sys.exit(0)", "raise ValueError", "os.abort()"])
+def test_the_simulation_ends_with_its_owner(then):
+    """Which is killed where it only sleeps."""
+    mark = f"owned-{uuid.uuid4()}"
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER.format(then=then)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
+    )
+    with owner:
+        try:
+            owner.stdin.write(f"{sys.executable} {ACTOR} {{arguments}} --openGymPort={{port}}; true\n{mark}\n".encode())
+            owner.stdin.flush()
+            assert owner.stdout.readline() == b"ready\n"
+            assert len(marked(mark)) == 2  # a shell and a Python
+            if "sleep" in then:
+                owner.kill()
+            else:
+                owner.stdin.write(b"\n")
+                owner.stdin.flush()
+            wait_until(lambda: not marked(mark))
+        finally:
+            owner.kill()
+
+
+def test_a_fork_does_not_end_the_owners_simulation(make):
+    env = make()
+    env.reset(seed=1)
+    pid = os.fork()
+    if pid == 0:
+        env.close()
+        os._exit(0)
+    assert os.waitpid(pid, 0) == (pid, 0)
+    assert env.step(ONE)[0].tolist() == [1, 1, 1]

@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A served environment is the environment, and whatever the agent says, the service ends in words."""
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import gymnasium
+import numpy as np
+import pytest
+import zmq
+from driving import in_process, over_the_protocol
+from gymnasium import spaces
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from samples import SPACES, any_messages, mutations
+
+import bbrgym.envs  # noqa: F401 - registers the environments
+from bbrgym.errors import ConfigError
+from bbrgym.ns3gym import messages as pb
+from bbrgym.ns3gym.channel import MAX_MESSAGE_BYTES, Agent
+from bbrgym.ns3gym.data import pack
+from bbrgym.ns3gym.errors import PeerGone, ProtocolError, ProtocolTimeout
+from bbrgym.ns3gym.serve import Episode, as_json, serve
+
+BOX = spaces.Box(-1.0, 1.0, (2,), np.float32)
+
+
+class Samples(gymnasium.Env):
+    """Shows what its generator draws, and pays what was done."""
+
+    def __init__(self, space: spaces.Space = BOX, steps: int = 3, *, terminates: bool = False) -> None:
+        self.observation_space = self.action_space = space
+        self._steps, self._terminates = steps, terminates
+        self.done: list[object] = []
+        self.seeds: list[int | None] = []
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.seeds.append(seed)
+        self._left = self._steps
+        return self._observation(), {"seed": seed}
+
+    def step(self, action):
+        self.done.append(action)
+        self._left -= 1
+        is_over = self._left == 0
+        reward = float(self.np_random.normal())
+        return self._observation(), reward, is_over and self._terminates, is_over and not self._terminates, {}
+
+    def _observation(self):
+        self.observation_space.seed(int(self.np_random.integers(2**31)))
+        return self.observation_space.sample()
+
+
+@pytest.fixture
+def agent() -> Iterator[Agent]:
+    with Agent(timeout_s=60.0) as agent:
+        yield agent
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1) as threads:
+        yield threads
+
+
+# ---- the same environment -------------------------------------------------------------------------------------------
+
+
+KINDS = {
+    "Box": {},
+    "MultiDiscrete": {"levels": 5},
+    "Discrete": {"levels": 3, "flat": True, "tunables": ["bbq_alpha_us", "bbq_beta"]},
+    "Dict": {"critic": True, "action_kind": "relative", "stack": 2},
+}
+
+
+@pytest.mark.parametrize("world", ["twin", "ns3"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_served_world_is_the_world_bit_for_bit(
+    world: str, kind: str, agent: Agent, elsewhere: ThreadPoolExecutor
+) -> None:
+    scenario = {
+        "name": "short",
+        "duration_s": 2.0,
+        "link": {"rate_mbps": 8.0, "queue": {"size_bdp": 0.5}, "loss": {"kind": "bernoulli", "rate": 0.01}},
+        "flows": [
+            {"name": "near", "cc": "bbr", "rtt_ms": 20.0},
+            {"name": "far", "cc": "bbr", "rtt_ms": 60.0, "start_s": 0.5},
+        ],
+    }
+    arguments = {"world": world, "scenario": scenario, "variant": "bbq", **KINDS[kind]}
+    with gymnasium.make("bbrgym/Tune-v0", **arguments) as served, gymnasium.make("bbrgym/Tune-v0", **arguments) as env:
+        assert kind in {type(env.action_space).__name__, type(env.observation_space).__name__}
+        env.action_space.seed(5)
+        actions = [env.action_space.sample() for _ in range(7)]
+        episodes: list[Episode] = []
+        service = elsewhere.submit(serve, served, agent.port, episodes=3, seed=11, on_episode=episodes.append)
+        seen = [over_the_protocol(agent, env.action_space, actions) for _ in range(3)]
+        service.result(60)
+        expected = [in_process(env, actions, seed) for seed in (11, None, None)]
+    for one, other in zip(seen, expected, strict=True):
+        assert one == other
+        assert len(one.rewards) == 21
+        assert one.ending == "truncated"
+        assert set(one.infos[-1]) == {"now_s", "scenario", "seed", "tunables", "reward_terms"}
+    assert len({json.dumps(one.observations) for one in seen}) == 3  # other seeds, other runs
+    assert [episode.seed for episode in episodes] == [one.infos[0]["seed"] for one in expected]
+    assert [episode.steps for episode in episodes] == [20, 20, 20]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(space=SPACES, seed=st.integers(0, 2**31), terminates=st.booleans())
+def test_any_environment_is_served(
+    space: spaces.Space, seed: int, terminates: bool, agent: Agent, elsewhere: ThreadPoolExecutor
+) -> None:
+    served, env = (Samples(space, terminates=terminates) for _ in range(2))
+    space.seed(seed)
+    actions = [space.sample() for _ in range(3)]
+    service = elsewhere.submit(serve, served, agent.port, seed=seed)
+    seen = over_the_protocol(agent, space, actions)
+    service.result(60)
+    assert seen == in_process(env, actions, seed)
+    assert seen.ending == ("terminated" if terminates else "truncated")
+    assert all(space.contains(action) for action in served.done)
+
+
+def test_an_agent_may_stop_at_any_time(agent: Agent, elsewhere: ThreadPoolExecutor) -> None:
+    env, episodes = Samples(steps=4), []
+    service = elsewhere.submit(serve, env, agent.port, episodes=6, seed=1, on_episode=episodes.append)
+    for stop_after in (0, 2, 4, None):
+        over_the_protocol(agent, BOX, [np.zeros(2)], stop_after)
+    assert agent.await_simulation().simProcessId == 0
+    agent.stop()  # as it introduces itself: that ends the service
+    service.result(60)
+    assert [(one.number, one.steps, one.ending) for one in episodes] == [
+        (1, 0, "stopped"),
+        (2, 2, "stopped"),
+        (3, 4, "truncated"),
+        (4, 4, "truncated"),
+    ]
+    assert env.seeds == [1, None, None, None, None]
+
+
+def test_only_a_process_that_ends_with_its_simulation_is_named(agent: Agent, elsewhere: ThreadPoolExecutor) -> None:
+    """ns3-gym's agent kills the processes that are named to it."""
+    service = elsewhere.submit(serve, Samples(), agent.port, episodes=2)
+    named = []
+    for _ in range(2):
+        init = agent.await_simulation()
+        named.append((init.simProcessId, init.wafShellProcessId))
+        agent.acknowledge()
+        agent.receive_state()
+        agent.stop()
+    service.result(60)
+    assert named == [(0, 0), (os.getpid(), 0)]
+
+
+def test_the_info_is_json() -> None:
+    info = {
+        "seed": np.int64(3),
+        "now_s": np.float64(0.1),
+        "left": np.float32("nan"),
+        "most": float("inf"),
+        "name": "ä\n",
+        "terms": {"delay": np.float32(0.5), "shape": np.arange(3)},
+        "object": threading.Lock(),
+        "stats": np.zeros((2, 2)),
+    }
+    assert json.loads(as_json(info)) == {
+        "seed": 3,
+        "now_s": 0.1,
+        "left": None,
+        "most": None,
+        "name": "ä\n",
+        "terms": {"delay": 0.5, "shape": [0, 1, 2]},
+        "object": None,
+    }
+
+
+# ---- what cannot be -------------------------------------------------------------------------------------------------
+
+
+def test_an_environment_that_cannot_be_carried_is_refused_before_it_begins() -> None:
+    env = Samples()
+    env.observation_space = spaces.Text(3)
+    with pytest.raises(ConfigError, match="observation space: is a Text"):
+        serve(env, 5555)
+    for episodes in (0, True, 1.5):
+        with pytest.raises(ConfigError, match=r"episodes: .* allowed are whole numbers from 1"):
+            serve(Samples(), 5555, episodes=episodes)  # type: ignore[arg-type]
+    assert env.seeds == []
+
+
+def test_without_an_agent_it_ends() -> None:
+    with Agent() as agent:
+        port = agent.port
+    with pytest.raises(ProtocolTimeout, match=rf"no SimInitAck from the agent at 127.0.0.1:{port} within 0.1 s"):
+        serve(Samples(), port, timeout_s=0.1)
+
+
+def test_an_action_outside_the_space_is_named(agent: Agent, elsewhere: ThreadPoolExecutor) -> None:
+    env = Samples()
+    service = elsewhere.submit(serve, env, agent.port)
+    _one_action(agent, [0.0, 1.5])
+    with pytest.raises(ProtocolError, match=r"the agent's action: is array\(\[0. , 1.5\].*\), outside of Box"):
+        service.result(60)
+    assert env.done == []
+
+
+def _one_action(agent, numbers):
+    agent.await_simulation()
+    agent.acknowledge()
+    agent.receive_state()
+    agent.send_action(pack(BOX, np.float32(numbers)))
+
+
+def test_an_agent_that_goes_is_missed(elsewhere: ThreadPoolExecutor) -> None:
+    with Agent(timeout_s=60.0) as agent:
+        service = elsewhere.submit(serve, Samples(), agent.port)
+        _one_action(agent, [0.0, 0.0])
+        agent.receive_state()
+        agent._is_asked = False  # so that it closes without a word
+    with pytest.raises(PeerGone, match="closed the connection where its EnvActMsg was due"):
+        service.result(60)
+
+
+# ---- an agent that says anything ------------------------------------------------------------------------------------
+
+
+ACK = pb.SimInitAck(done=True).SerializeToString()
+ACTION = pb.EnvActMsg(actData=pack(BOX, np.zeros(2))).SerializeToString()
+STOP = pb.EnvActMsg(stopSimReq=True).SerializeToString()
+
+
+@pytest.fixture(scope="module")
+def listener() -> Iterator[zmq.Socket[bytes]]:
+    context = zmq.Context()
+    socket = context.socket(zmq.ROUTER)
+    socket.linger = 0
+    socket.rcvtimeo = 20_000
+    yield socket
+    context.destroy(0)
+
+
+def served_to(socket, elsewhere: ThreadPoolExecutor, answers: list[bytes]) -> tuple[Samples, Future]:
+    """Serves an environment to one who gives these answers, whatever was asked, and then says stop."""
+    if not socket.last_endpoint:
+        socket.bind("tcp://127.0.0.1:*")
+    env = Samples()
+    port = int(socket.last_endpoint.decode().rstrip("\0").rpartition(":")[2])
+    service = elsewhere.submit(serve, env, port, timeout_s=20.0)
+    for answer in [*answers, STOP]:
+        while not service.done() and not socket.poll(20):
+            pass
+        if service.done():
+            break
+        peer, _, _ = socket.recv_multipart()
+        socket.send_multipart([peer, b"", answer])
+    return env, service
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_whatever_the_agent_says_the_service_ends_in_words(
+    data: st.DataObject, listener: zmq.Socket[bytes], elsewhere: ThreadPoolExecutor
+) -> None:
+    answers = data.draw(
+        st.lists(
+            st.sampled_from([ACK, ACTION, STOP, b""])
+            | st.binary(max_size=60)
+            | mutations(ACK)
+            | mutations(ACTION)
+            | any_messages(pb.EnvActMsg).map(lambda message: message.SerializeToString()),
+            max_size=4,
+        )
+    )
+    begins = data.draw(st.booleans())
+    env, service = served_to(listener, elsewhere, [ACK, ACTION, *answers] if begins else answers)
+    error = service.exception(20)
+    assert error is None or isinstance(error, ProtocolError)
+    assert all(env.action_space.contains(action) for action in env.done)
+    assert len(env.done) >= begins
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ([ACTION], "this is no SimInitAck: its field done is of another type"),
+        ([ACK, ACK], "this is no EnvActMsg: its field actData is of another type"),
+        ([ACK, b""], "the agent's action: has the type 0, expected 2"),
+        ([ACK, ACTION[:-1]], "bytes are no EnvActMsg"),
+        ([ACK, b"\0" * (MAX_MESSAGE_BYTES + 1)], "closed the connection where its EnvActMsg was due"),
+    ],
+)
+def test_out_of_order_cut_off_and_too_long(
+    answers: list[bytes], message: str, listener: zmq.Socket[bytes], elsewhere: ThreadPoolExecutor
+) -> None:
+    _, service = served_to(listener, elsewhere, answers)
+    with pytest.raises(ProtocolError, match=message):
+        service.result(20)

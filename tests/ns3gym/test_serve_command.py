@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""bbrgym serve as a user or a script of ns3-gym's runs it."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import gymnasium
+import pytest
+from driving import in_process, over_the_protocol
+
+import bbrgym
+from bbrgym.cli import main
+from bbrgym.ns3gym.channel import Agent
+
+SHORT = ["scenario=steady", "scenario.duration_s=3"]
+
+
+@pytest.fixture
+def agent() -> Iterator[Agent]:
+    with Agent(timeout_s=60.0) as agent:
+        yield agent
+
+
+@contextmanager
+def served(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen([sys.executable, "-m", "bbrgym", "serve", *arguments], stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate(timeout=60)
+
+
+def test_it_serves_what_training_sees(agent: Agent) -> None:
+    how = ["variant=bbr-acd", "action=relative", "env.stack=2", "reward=goodput", "episodes=2", "timeout_s=30"]
+    arguments = {
+        "world": "twin",
+        "scenario": {**bbrgym.load_scenario("steady").model_dump(exclude_none=True), "duration_s": 3.0},
+        "variant": "bbr-acd",
+        "action_kind": "relative",
+        "reward": "goodput",
+        "control_interval_s": 0.5,
+        "stack": 2,
+        "view": "pooled",
+        "reward_horizon_s": 5.0,
+    }
+    with gymnasium.make("bbrgym/Tune-v0", **arguments) as env:
+        env.action_space.seed(1)
+        actions = [env.action_space.sample() for _ in range(6)]
+        # As ns3-gym starts its simulations.
+        with served(*SHORT, *how, f"--openGymPort={agent.port}", "--simSeed=7", "--env.critic=false") as process:
+            seen = [over_the_protocol(agent, env.action_space, actions) for _ in range(2)]
+            _, said = process.communicate(timeout=60)
+        assert seen == [in_process(env, actions, seed) for seed in (7, None)]
+    assert process.returncode == 0, said
+    seeds = [one.infos[0]["seed"] for one in seen]
+    assert said.splitlines() == [
+        f"steady on twin, bbr-acd: connecting to the agent at 127.0.0.1:{agent.port}",
+        *(
+            f"episode {k} of 2: seed {seeds[k - 1]}, 6 steps, total reward {sum(seen[k - 1].rewards):.3f}, truncated"
+            for k in (1, 2)
+        ),
+    ]
+
+
+@pytest.mark.parametrize("world", ["twin", "ns3"])
+def test_it_ends_when_it_is_told_to(world: str, agent: Agent) -> None:
+    with served(*SHORT, f"world={world}", f"port={agent.port}") as process:
+        agent.await_simulation()
+        agent.acknowledge()
+        agent.receive_state()
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "bbrgym: interrupted"
+
+
+def test_an_agent_that_goes_is_one_line_and_exit_code_1() -> None:
+    with Agent(timeout_s=60.0) as agent, served(*SHORT, f"port={agent.port}") as process:
+        agent.await_simulation()
+        agent.acknowledge()
+        agent.receive_state()
+        agent._is_asked = False  # so that it closes without a word
+        agent.close()
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert said.splitlines()[-1].startswith(f"bbrgym: the agent at 127.0.0.1:{agent.port} closed the connection where")
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("port=0", "port: is 0, expected a number >= 1"),
+        ("--openGymPort=70000", "port: is 70000, expected a number <= 65535"),
+        ("episodes=0", "episodes: is 0, expected a number >= 1"),
+        ("timeout_s=0", "timeout_s: is 0, expected a number > 0"),
+        ("host=3", "host: is 3, expected a text"),
+        ("hots=localhost", "hots: is no option; did you mean host?"),
+        ("--simulationTime=3", "simulationTime: is no option"),
+        ("env.stakc=3", "env.stakc: is no argument of the environments; did you mean stack?"),
+        ("world=[ns3,twin]", "world: "),
+        ("--help-me", "'--help-me' is no override"),
+    ],
+)
+def test_what_cannot_be_is_one_line_and_exit_code_2(argument: str, message: str, capsys: pytest.CaptureFixture) -> None:
+    assert main(["serve", argument]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"bbrgym: {message}"), said
+
+
+def test_other_commands_know_no_such_arguments(capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["list", "--openGymPort=5555"])
+    assert "unrecognized arguments: --openGymPort=5555" in capsys.readouterr().err
