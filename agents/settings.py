@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import cached_property
 from importlib import resources
 from typing import Annotated, Any
@@ -17,7 +18,6 @@ from bbrgym.agents.kinds import KINDS
 from bbrgym.agents.rollouts import LOCAL, RaySettings, parse_rollouts
 from bbrgym.distribution import Distribution, is_distribution, load_distribution
 from bbrgym.envs.batch import TuneBatch
-from bbrgym.envs.composed import arguments_from
 from bbrgym.envs.options import Options
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.loggers import parse_logger
@@ -25,6 +25,18 @@ from bbrgym.scenario import Scenario
 from bbrgym.scenario_files import load_scenario, read_scenario
 from bbrgym.validation import FieldProblem, Float, Model, Whole, first_problem, shown
 from bbrgym.worlds import Isolation, world_kinds
+
+#: Arguments of the environments by their names under `action`.
+_OF_ACTION = {
+    "kind": "action_kind",
+    "tunables": "tunables",
+    "step_size": "step_size",
+    "max_change": "max_change",
+    "levels": "levels",
+    "flat": "flat",
+}
+#: Those that a training sets by itself, beside what is under `action` and `env`.
+_OWN = ("world", "scenario", "variant", "reward", "isolation", "timeout_s", "render_mode", "flow_capacity", "threads")
 
 
 class WorldSettings(Model):
@@ -101,7 +113,17 @@ class Training(Model):
             raise FieldProblem(
                 "rollouts.name", f"is {shown(self.rollouts.get('name'))}, expected {LOCAL} with agent={self.agent_name}"
             )
-        arguments_from(self.env, self.action)
+        for name in self.action:
+            if name not in _OF_ACTION:
+                raise FieldProblem(f"action.{name}", f"is no option of actions; {nearest(name, _OF_ACTION)}")
+        elsewhere = (*_OWN, *_OF_ACTION.values())
+        known = [field.name for field in fields(Options) if field.name not in elsewhere]
+        places = {argument: f"action.{name}" for name, argument in _OF_ACTION.items()}
+        for name in self.env:
+            if name in places:
+                raise FieldProblem(f"env.{name}", f"is called {places[name]} here")
+            if name not in known:
+                raise FieldProblem(f"env.{name}", f"is no argument of the environments; {nearest(name, known)}")
         return self
 
     # ---- what follows from it ----------------------------------------------------------------------------------
@@ -123,8 +145,8 @@ class Training(Model):
 
     def env_arguments(self) -> dict[str, Any]:
         """Of the environments that the agent knows, wherever they run: by name, as `Options` takes them."""
-        arguments = arguments_from(self.env, self.action)
-        return {**arguments, "variant": self.variant, "scenario": self.source, "reward": self.reward}
+        action = {_OF_ACTION[name]: value for name, value in self.action.items()}
+        return {**self.env, **action, "variant": self.variant, "scenario": self.source, "reward": self.reward}
 
     def options(self, world: str) -> Options:
         """Of the environments in a world."""

@@ -290,11 +290,9 @@ def _scenario(options: argparse.Namespace) -> None:
 
 
 def _task(options: argparse.Namespace) -> None:
-    from bbrgym.envs.composed import options_from  # brings what no other command needs
-    from bbrgym.envs.task import task_of
+    from bbrgym.task_command import task_from  # brings what no other command needs
 
-    task = task_of(options_from(compose_config("task", options.overrides)))
-    sys.stdout.write(json.dumps(task, indent=2) + "\n")
+    sys.stdout.write(json.dumps(task_from(options.overrides), indent=2) + "\n")
 
 
 def _scenario_of(fields: Any) -> Scenario | Distribution:
