@@ -44,6 +44,10 @@ bbrgym_program(bbrgym-scenario)
 # ns3-gym's module: contrib/opengym of the tree.
 if("${ns3-libs};${ns3-contrib-libs}" MATCHES "opengym")
   bbrgym_program(bbrgym-opengym SOURCES ${BBRGYM_TUNE})
+  if(TARGET "${libopengym-obj}") # its headers include messages.pb.h, which is made where the module is built
+    target_include_directories(scratch_bbrgym_bbrgym-opengym SYSTEM PRIVATE
+      $<TARGET_PROPERTY:${libopengym-obj},INTERFACE_INCLUDE_DIRECTORIES>)
+  endif()
 else()
   message(STATUS "bbrgym-opengym is left out: the tree has no module opengym (ns3-gym's, in contrib/opengym)")
 endif()
