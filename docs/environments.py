@@ -47,7 +47,8 @@ env.close()
 INTRODUCTION = """\
 One controller for all learner flows (`bbrgym/Tune-v0`), or one for each of them (`bbrgym/TuneMulti-v0`); both also
 many at once. All take the same [arguments](#arguments), have the same [actions](#actions), see the same
-[features](#observations) and are paid by the same [rewards](#rewards)."""
+[features](#observations) and are paid by the same [rewards](#rewards). Simulations of ns3-gym's are driven by
+[`bbrgym/Ns3Gym-v0`](ns3gym.md)."""
 KEYWORDS = """\
 All are keywords; `num_envs` and `num_worlds` may also come first. An unknown one is a `ConfigError` that names the
 nearest."""
@@ -309,6 +310,7 @@ class Source:
 
 def default(value: ast.expr) -> str:
     text = ast.unparse(value)
+    text = text.replace("field(default_factory=dict)", "{}")
     return text.replace("AutoresetMode.NEXT_STEP", "NextStep").replace("'", '"')
 
 

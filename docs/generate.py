@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes what the documentation says of the code: five pages, and README's table of variants.
+"""Writes what the documentation says of the code: pages or parts of them, and README's table of variants.
 
 usage: python docs/generate.py [--check]
 
@@ -16,12 +16,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from environments import environments_page
+from environments import Source, environments_page
 from pieces import code, page, plain, table, with_block
 from pydantic import BaseModel
 
 import bbrgym
 from bbrgym import _ns3, distribution, scenario
+from bbrgym.ns3gym import command
 from bbrgym.tunables import Variant
 from bbrgym.worlds import world_kinds
 
@@ -53,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ROOT / "docs" / "worlds.md": worlds_page(),
         ROOT / "docs" / "environments.md": environments_page(),
         ROOT / "docs" / "training.md": training_page((ROOT / "docs" / "training.md").read_text(encoding="utf-8")),
+        ROOT / "docs" / "ns3gym.md": ns3gym_page((ROOT / "docs" / "ns3gym.md").read_text(encoding="utf-8")),
         ROOT / "README.md": with_block((ROOT / "README.md").read_text(encoding="utf-8"), "variants", readme_variants()),
     }
     stale = [path for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
@@ -103,7 +105,9 @@ def scenarios_page() -> str:
     parts = [
         "A scenario is one bottleneck link and the flows that share it. `bbrgym.load_scenario` takes a shipped one's "
         "name, a YAML or JSON file or a mapping; on the command line every field can be overridden, for example "
-        "`scenario.link.rate_mbps=50` or `scenario.flows.0.rtt_ms=20`. Learner flows take the evaluated variant.",
+        "`scenario.link.rate_mbps=50` or `scenario.flows.0.rtt_ms=20`. Learner flows take the evaluated variant. "
+        "`bbrgym scenario NAME` prints one with every default written out, `bbrgym scenario NAME draw=5 split=test` a "
+        "distribution's draw, counted from 0.",
         "## Shipped scenarios",
     ]
     for name in bbrgym.scenario_names():
@@ -129,10 +133,19 @@ def scenarios_page() -> str:
 
 def training_page(text: str) -> str:
     """The page with its options and hyperparameters."""
-    files = [CONF / "train.yaml", CONF / "env" / "tune.yaml", *sorted((CONF / "action").glob("*.yaml"))]
+    envs = [CONF / "env" / "tune.yaml", CONF / "env" / "multi.yaml"]
+    files = [CONF / "train.yaml", *envs, *sorted((CONF / "action").glob("*.yaml"))]
     text = with_block(text, "options", "\n\n".join(f"{shown_file(file)}" for file in files))
     agents = sorted((CONF / "agent").glob("*.yaml"))
     return with_block(text, "agents", "\n\n".join(shown_file(file) for file in agents))
+
+
+def ns3gym_page(text: str) -> str:
+    """The page with what the environment says of itself."""
+    source = Source("ns3gym_env.py")
+    text = with_block(text, "environment", source.docstring("Ns3GymEnv").rstrip("\n"))
+    text = with_block(text, "arguments", source.fields("Ns3GymOptions"))
+    return with_block(text, "command", (inspect.getdoc(command) or "").partition("\n\n")[2].replace("``", "`"))
 
 
 def shown_file(file: Path) -> str:

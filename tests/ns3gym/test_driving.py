@@ -574,6 +574,7 @@ def test_the_simulation_ends_with_its_owner(then):
             owner.kill()
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_a_fork_does_not_end_the_owners_simulation(make):
     env = make()
     env.reset(seed=1)

@@ -23,7 +23,7 @@ from bbrgym.ns3gym.command import Command, Value
 from bbrgym.ns3gym.errors import PeerGone, ProtocolError
 from bbrgym.ns3gym.messages import Message
 
-_LAST_GASP_S = 1.0  # between the end of a simulation's connection and that of the command which ran it
+_LAST_GASP_S = 2.0  # between the end of a simulation's connection and that of the command which ran it
 
 
 @dataclass(frozen=True)

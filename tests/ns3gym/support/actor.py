@@ -13,6 +13,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -61,6 +62,7 @@ class Actor:
         self.socket.set(zmq.LINGER, 0)
         self.socket.connect(f"tcp://localhost:{options.port}")
         self.total = 0.0
+        self.events = 0
 
     def run(self):
         self.ask(self.introduction(), pb.SimInitAck)
@@ -71,6 +73,12 @@ class Actor:
                 state = DEEDS[self.options.deed](self, state)
             action = self.ask(state, pb.EnvActMsg)
             self.total += sum(numbers_of(action.actData))
+
+    def pass_by(self):
+        """The end is before or after a message, or a moment later."""
+        if self.events == self.options.die_at:
+            threading.Timer(self.options.die_after_s, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        self.events += 1
 
     def introduction(self):
         observed = 2 if self.options.deed == "wrong_space" and self.options.seed % 2 else 3
@@ -88,7 +96,9 @@ class Actor:
         return message
 
     def ask(self, question, kind):
+        self.pass_by()
         self.socket.send(question if isinstance(question, bytes) else question.SerializeToString())
+        self.pass_by()
         answer = kind.FromString(self.socket.recv())
         if answer.stopSimReq:
             raise Stopped
@@ -188,6 +198,8 @@ def main():
     parser.add_argument("--deed", choices=sorted(DEEDS), default="fine")
     parser.add_argument("--pace_s", type=float, default=0.0)
     parser.add_argument("--at", type=int, default=-1)
+    parser.add_argument("--die_at", type=int, default=-1)
+    parser.add_argument("--die_after_s", type=float, default=0.0)
     parser.add_argument("--word", default="")
     parser.add_argument("--runs_file", type=Path)
     options = parser.parse_args()

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Resets in a row, and what two processes hold before and after them."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import gymnasium
+import psutil
+
+import bbrgym.envs  # noqa: F401 - registers the environments
+
+ACTOR = str(Path(__file__).with_name("actor.py"))
+TIMEOUT_S = 60.0
+SETTLING_S = 5.0
+WARM_UP = 100  # resets before the first look: allocators and caches fill
+STEPS = 3  # of each episode, before the reset that stops it
+SERVE = ("world=twin", "variant=bbq", "scenario=steady", "scenario.duration_s=2", "env.control_interval_s=0.1")
+
+
+@dataclass(frozen=True)
+class Held:
+    """By a process.
+
+    Attributes:
+        processes: that descend from it.
+        descriptors: that it has open.
+        sockets: of these, the ones of TCP.
+        threads: that it has.
+        memory_mib: that is its own (unique set size).
+    """
+
+    processes: int
+    descriptors: int
+    sockets: int
+    threads: int
+    memory_mib: float
+
+    def counts(self):
+        """All that has to stay the same."""
+        return {name: count for name, count in asdict(self).items() if name != "memory_mib"}
+
+
+def held_by(process):
+    gc.collect()
+    return Held(
+        len(process.children(recursive=True)),
+        process.num_fds(),
+        len(process.net_connections("tcp")),
+        process.num_threads(),
+        process.memory_full_info().uss / 2**20,
+    )
+
+
+def held_in_the_end_by(process, before):
+    """What is held once connections that are just closing are closed; they get a while for it."""
+    deadline_s = time.monotonic() + SETTLING_S
+    while (held := held_by(process)).counts() != before.counts() and time.monotonic() < deadline_s:
+        os.sched_yield()
+    return held
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was held before and after, by whom; and how long a reset took."""
+
+    before: dict[str, Held]
+    after: dict[str, Held]
+    reset_ms: float
+
+
+def of_a_served_world(resets):
+    """Resets of a `bbrgym serve` that goes from one episode to the next."""
+    port = _free_port()
+    words = ["-m", "bbrgym", "serve", *SERVE, f"port={port}", f"episodes={resets + WARM_UP}"]
+    with _running(words) as served:
+        env = gymnasium.make("bbrgym/Ns3Gym-v0", port=port, timeout_s=TIMEOUT_S)
+        with contextlib.closing(env):
+            _reset(env, WARM_UP)
+            us = {"agent": psutil.Process(), "simulation": psutil.Process(served.pid)}
+            before = {name: held_by(process) for name, process in us.items()}
+            begin_s = time.perf_counter()
+            _reset(env, resets - 1)
+            reset_ms = (time.perf_counter() - begin_s) * 1e3 / (resets - 1)
+            after = {name: held_in_the_end_by(process, before[name]) for name, process in us.items()}
+        return Report(before, after, reset_ms)
+
+
+def of_a_command(starts):
+    """Resets that each start the simulation anew."""
+    env = gymnasium.make("bbrgym/Ns3Gym-v0", command=[sys.executable, ACTOR], timeout_s=TIMEOUT_S)
+    with contextlib.closing(env):
+        _reset(env, 5)
+        me = psutil.Process()
+        before = {"agent": held_by(me)}
+        begin_s = time.perf_counter()
+        _reset(env, starts)
+        reset_ms = (time.perf_counter() - begin_s) * 1e3 / starts
+        return Report(before, {"agent": held_in_the_end_by(me, before["agent"])}, reset_ms)
+
+
+def _reset(env, count):
+    for _ in range(count):
+        env.reset()
+        for _ in range(STEPS):
+            env.step(env.action_space.sample())
+
+
+@contextlib.contextmanager
+def _running(words):
+    with subprocess.Popen([sys.executable, *words], stderr=subprocess.DEVNULL) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Many resets in a row; benchmarks/ns3gym_resets.py starts a simulation 1,000 times, too."""
+
+import leaks
+
+
+def holds_no_more(report, memory_mib):
+    for name, before in report.before.items():
+        assert report.after[name].counts() == before.counts()
+        assert report.after[name].memory_mib < before.memory_mib + memory_mib
+
+
+def test_a_thousand_resets_of_a_served_world_leak_nothing():
+    holds_no_more(leaks.of_a_served_world(1000), memory_mib=4.0)
+
+
+def test_resets_that_start_the_simulation_leak_nothing():
+    holds_no_more(leaks.of_a_command(50), memory_mib=2.0)
