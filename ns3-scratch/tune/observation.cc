@@ -14,14 +14,6 @@ namespace
 
 constexpr std::size_t FIELDS = std::size(FLOW_STAT_FIELDS);
 
-FlowStats
-StatsOf(std::span<const double> slots, std::size_t slot)
-{
-    FlowStats stats;
-    std::memcpy(&stats, slots.data() + slot * FIELDS, sizeof(stats));
-    return stats;
-}
-
 float
 Normalised(const Feature& feature, std::span<const double> row)
 {
@@ -85,7 +77,7 @@ View(const ObservationSpec& spec,
     std::vector<bool> is_active(spec.slots, false);
     for (std::size_t slot = 0; slot < present; ++slot)
     {
-        is_active[slot] = StatsOf(slots, slot).active > 0;
+        is_active[slot] = ReadRow<FlowStats>(slots, slot).active > 0;
         for (std::size_t f = 0; f < features; ++f)
         {
             by_slot[slot][f] = Normalised(spec.features[f], slots.subspan(slot * FIELDS, FIELDS));

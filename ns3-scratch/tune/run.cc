@@ -3,9 +3,7 @@
 
 #include "params.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <cstring>
 
 namespace bbrgym
 {
@@ -14,14 +12,6 @@ namespace
 {
 
 constexpr std::size_t FIELDS = std::size(FLOW_STAT_FIELDS);
-
-FlowStats
-RowOf(const std::vector<double>& table, std::size_t flow)
-{
-    FlowStats stats;
-    std::memcpy(&stats, table.data() + flow * FIELDS, sizeof(stats));
-    return stats;
-}
 
 /** A flow's tunables that the action sets. */
 std::vector<double>
@@ -74,7 +64,7 @@ TuneRun::Slots() const
     std::vector<double> slots(m_task.observation.slots * FIELDS, 0.0);
     for (std::size_t slot = 0; slot < m_task.learners.size(); ++slot)
     {
-        WriteRow(RowOf(m_flow_stats, m_task.learners[slot].flow), slots, slot);
+        WriteRow(ReadRow<FlowStats>(m_flow_stats, m_task.learners[slot].flow), slots, slot);
     }
     return slots;
 }
@@ -85,7 +75,7 @@ TuneRun::LastInterval(std::span<const float> moved_from) const
     Interval interval;
     for (std::size_t flow = 0; flow < m_task.scenario->flows.size(); ++flow)
     {
-        interval.flows.push_back(RowOf(m_flow_stats, flow));
+        interval.flows.push_back(ReadRow<FlowStats>(m_flow_stats, flow));
     }
     for (const Learner& learner : m_task.learners)
     {
