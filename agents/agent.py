@@ -30,9 +30,12 @@ class Agent(Protocol):
 
     Attributes:
         name: what records say.
+        is_per_flow: whether it sets the tunables of each learner flow by themselves, as an agent of `TuneMultiEnv`; or
+            those of all learner flows of a run, as in `TuneEnv`.
     """
 
     name: str
+    is_per_flow: bool
 
     def tuner(self, seeds: Sequence[int]) -> Tuner:
         """A fresh one for as many environments, side by side; what it draws comes from streams of their runs' seeds."""
@@ -40,6 +43,8 @@ class Agent(Protocol):
 
 class Constant:
     """Always the same action, [tunables]: a fixed setting as an agent."""
+
+    is_per_flow = False
 
     def __init__(self, name: str, action: NDArray[Any]) -> None:
         self.name = name
@@ -56,6 +61,8 @@ class Constant:
 
 def load_agent(run_dir: str | Path, checkpoint: str = "best") -> tuple[Agent, dict[str, Any]]:
     """A trained agent, and the arguments of the environment that it knows: as in training, but without a critic's part.
+
+    They are those of `TuneEnv`; of one trained with env=multi, whose `is_per_flow` is true, those of `TuneMultiEnv`.
 
     Args:
         run_dir: what `bbrgym train` left.

@@ -21,10 +21,11 @@ from typing import Any, Literal, get_args
 
 import torch
 
-from bbrgym.agents.agent import load_agent
+from bbrgym.agents.agent import Agent, load_agent
 from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork
+from bbrgym.agents.steering import batch_of, options_for
 from bbrgym.envs.batch import TuneBatch
-from bbrgym.envs.options import Options
+from bbrgym.envs.flows import FlowBatch
 from bbrgym.errors import ConfigError, MissingExtraError, nearest
 from bbrgym.records import write_atomically
 from bbrgym.validation import shown
@@ -64,9 +65,9 @@ def export(
     if make is None:
         raise ConfigError(f"{str(run_dir)!r} holds agent {agent.name}, which has no network to export")
     network: Network | SamplingNetwork | RecurrentNetwork = make()
-    batch = TuneBatch(1, Options(**{**arguments, "world": "twin"}))
+    batch = batch_of(1, options_for(agent, **{**arguments, "world": "twin"}))
     example = network.first_inputs(_EXAMPLES, math.prod(batch.observation.space.shape or ()))
-    about = json.dumps(_about(agent.name, checkpoint, arguments, batch))
+    about = json.dumps(_about(agent, checkpoint, arguments, batch))
     path = Path(output) if output is not None else Path(run_dir) / "exported" / f"{agent.name}{_SUFFIXES[format]}"
     with _quiet(), torch.no_grad():
         write = _onnx(network.eval(), example, about) if format == "onnx" else _torchscript(network, example, about)
@@ -74,10 +75,11 @@ def export(
     return path
 
 
-def _about(name: str, checkpoint: str, arguments: dict[str, Any], batch: TuneBatch) -> dict[str, Any]:
+def _about(agent: Agent, checkpoint: str, arguments: dict[str, Any], batch: TuneBatch | FlowBatch) -> dict[str, Any]:
     """What one has to know to use it."""
     return {
-        "agent": name,
+        "agent": agent.name,
+        "acts_for": "each learner flow" if agent.is_per_flow else "all learner flows",
         "checkpoint": checkpoint,
         "variant": arguments["variant"],
         "tunables": list(batch.action.names),

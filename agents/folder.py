@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -32,6 +33,7 @@ _METRICS = "metrics.parquet"
 _VALIDATION = "validation.parquet"
 _SUMMARY = "summary.json"
 _LOCK = ".lock"
+_CHECKPOINTS = "checkpoints"
 
 
 class TrainingFolder:
@@ -40,6 +42,8 @@ class TrainingFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock: IO[bytes] | None = None
+        self._is_new = False  # nothing was in it
+        self._is_made = False  # nor was it there
 
     def open(self, *, resume: bool) -> None:
         """Makes the folder, or goes on with it; no other process can until `close`.
@@ -48,7 +52,9 @@ class TrainingFolder:
             ConfigError: it holds something and ``resume`` is off, it is in use, or it cannot be made.
         """
         try:
-            if self.path.exists() and not resume and any(self.path.iterdir()):
+            self._is_made = not self.path.exists()
+            self._is_new = self._is_made or not any(self.path.iterdir())
+            if not resume and not self._is_new:
                 raise ConfigError(
                     f"output_dir: {str(self.path)!r} is not empty, expected a new one, or resume=true to go on"
                 )
@@ -63,6 +69,15 @@ class TrainingFolder:
         except OSError as error:
             self.close()
             raise ConfigError(f"output_dir: cannot use {str(self.path)!r}: {error}") from error
+
+    def forget(self) -> None:
+        """Leaves the folder as it was found, if there was nothing in it, and there is no checkpoint yet."""
+        if not self._is_new or (self.path / _CHECKPOINTS).exists():
+            return
+        for path in self.path.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if self._is_made:
+            self.path.rmdir()
 
     def close(self) -> None:
         """Lets others use it."""
@@ -128,7 +143,7 @@ class TrainingFolder:
 
     def checkpoint(self, name: str) -> Path:
         """The file of the checkpoint ``best`` or ``last``, without its ending."""
-        return self.path / "checkpoints" / name
+        return self.path / _CHECKPOINTS / name
 
     def write_checkpoint(self, name: str, write: Callable[[Path], object]) -> None:
         """Writes a file ``name``, ending included, among the checkpoints."""

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from bbrgym.agents.agent import Agent
+from bbrgym.agents.steering import steered
 from bbrgym.distribution import Distribution
-from bbrgym.envs.batch import TuneBatch
 from bbrgym.envs.options import Options
 from bbrgym.scenario import Scenario
 from bbrgym.score import DEFAULT_DELTA, score_of_run
@@ -31,8 +31,8 @@ class Judge:
         self, options: Options, source: Scenario | Distribution, seeds: Sequence[int], delta: float = DEFAULT_DELTA
     ) -> None:
         scenarios = [source if isinstance(source, Scenario) else source(seed) for seed in seeds]
-        self._batch = TuneBatch(len(seeds), replace(options, scenario=scenarios))
-        self._seeds = list(seeds)
+        self._runs = steered(replace(options, scenario=scenarios), seeds)
+        self._count = len(seeds)
         self._delta = delta
 
     def scores(self, agent: Agent) -> Table:
@@ -41,30 +41,24 @@ class Judge:
         Raises:
             WorldError: a simulation broke.
         """
-        count = len(self._seeds)
-        tuner = agent.tuner(self._seeds)
-        observations = self._batch.reset(range(count), self._seeds)
-        begun = np.ones(count, np.bool_)
-        scores = np.full(count, np.nan)
-        ended = np.zeros(count, np.bool_)
-        again: list[int] = []  # runs that ended before others begin anew, unobserved, so that all can go on
+        scores = np.full(self._count, np.nan)
+        has_ended = np.zeros(self._count, np.bool_)
+        self._runs.begin(agent.tuner)
         while True:
-            step = self._batch.step(tuner.act(observations, begun), again, [self._seeds[index] for index in again])
-            for index in np.flatnonzero(step.truncated & ~ended).tolist():
+            ended = self._runs.advance()
+            for index in np.flatnonzero(ended & ~has_ended).tolist():
                 scores[index] = self._score(index)
-            ended |= step.truncated
-            if ended.all():
+            has_ended |= ended
+            if has_ended.all():
                 return scores
-            observations, again = step.observations, np.flatnonzero(step.truncated).tolist()
-            begun = np.zeros(count, np.bool_)
+            if ended.any():  # these begin anew, unobserved, so that all can go on
+                self._runs.begin_again(np.flatnonzero(ended).tolist())
 
     def close(self) -> None:
         """Ends the worlds."""
-        self._batch.close()
+        self._runs.close()
 
     def _score(self, index: int) -> float:
-        worlds = self._batch.worlds
-        if worlds is None:
-            raise ValueError("the runs are closed")
+        worlds = self._runs.worlds
         flows, _ = worlds.summary(index)
         return score_of_run(worlds.scenarios[index], worlds.flow_summary_fields, flows, delta=self._delta)

@@ -44,14 +44,16 @@ class Kind:
         module: has a function ``trainer(name) -> Trainer``.
         extra: of the package, which the module needs.
         is_distributed: whether its environments may run elsewhere, see `bbrgym.agents.rollouts`.
+        is_shared: whether one policy of it may act for each learner flow by itself, see conf/env/multi.yaml.
     """
 
     module: str
     extra: str
     is_distributed: bool = False
+    is_shared: bool = False
 
 
-_SB3 = Kind("bbrgym.agents.sb3", "train", is_distributed=True)
+_SB3 = Kind("bbrgym.agents.sb3", "train", is_distributed=True, is_shared=True)
 
 _SEARCH = Kind("bbrgym.agents.searching", "search")
 
@@ -59,7 +61,7 @@ KINDS: Mapping[str, Kind] = {
     "grid": _SEARCH,
     "optuna": _SEARCH,
     "ppo": _SB3,
-    "recurrent_ppo": _SB3,
+    "recurrent_ppo": Kind("bbrgym.agents.sb3", "train", is_distributed=True),
     "sac": _SB3,
     "tqc": _SB3,
     "dqn": _SB3,

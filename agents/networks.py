@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""An agent's actions as a function of what it sees, with nothing else in it: what is exported."""
+"""An agent's actions as a function of what it sees, with nothing else in it: what acts, and what is exported."""
 
 from __future__ import annotations
 
@@ -53,6 +53,11 @@ class SamplingNetwork(nn.Module):
         self._layers = layers
         self._std: Tensor
         self.register_buffer("_std", log_std.detach().exp())
+
+    @property
+    def tunables(self) -> int:
+        """How many there are."""
+        return len(self._std)
 
     def forward(self, observations: Tensor, noise: Tensor) -> Tensor:
         return clipped(self._layers(observations) + self._std * noise)

@@ -74,12 +74,17 @@ def rollout_envs(settings: Training) -> Iterator[VecEnv]:
         ConfigError: they cannot be made.
         TrainingError: actors did not come in time.
     """
+    from bbrgym.envs.flows_sb3 import FlowVecEnv
     from bbrgym.envs.sb3 import TuneVecEnv
 
     how = parse_rollouts(settings.rollouts)
     arguments = vars(settings.options(settings.world_name))
     if isinstance(how, LocalSettings):
-        env: VecEnv = TuneVecEnv(**arguments, num_envs=settings.num_envs)
+        env: VecEnv = (
+            FlowVecEnv(**arguments, num_worlds=settings.num_envs)
+            if settings.is_per_flow
+            else TuneVecEnv(**arguments, num_envs=settings.num_envs)
+        )
         try:
             yield env
         finally:

@@ -259,7 +259,7 @@ class TrainingRun:
         """What summary.json says."""
         state, settings = self.state, self.settings
         return {
-            "agent": settings.agent_name,
+            "agent": settings.label,
             "variant": settings.variant,
             "scenario": settings.source.name,
             "seed": settings.seed,

@@ -33,22 +33,24 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
-from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
+from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.utils import LinearSchedule, set_random_seed
 from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
 from bbrgym.agents.agent import Constant, Tuner, load_agent
 from bbrgym.agents.asymmetric import AsymmetricPolicy
+from bbrgym.agents.flow_buffers import FlowReplayBuffer, FlowRolloutBuffer
 from bbrgym.agents.folder import TrainingFolder
 from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork, head_of
 from bbrgym.agents.rollouts import rollout_envs
 from bbrgym.agents.run import TrainingRun
 from bbrgym.agents.settings import Training
+from bbrgym.agents.steering import batch_of
 from bbrgym.agents.torch_files import finite_or_refuse, has_state, load_state, save_state, torch_threads
+from bbrgym.agents.tuners import tuner_of
 from bbrgym.envs.action import TunablesAction
-from bbrgym.envs.batch import TuneBatch
-from bbrgym.envs.slots import Flags
+from bbrgym.envs.flows_sb3 import FlowVecEnv
 from bbrgym.errors import ConfigError, TrainingError, nearest
 from bbrgym.validation import shown
 
@@ -115,12 +117,12 @@ class Sb3Trainer:
 
     def load(self, folder: TrainingFolder, settings: Training, checkpoint: str) -> PolicyAgent:
         """See `Trainer`."""
-        batch = TuneBatch(1, settings.options("twin"))
+        batch = batch_of(1, settings.options("twin"))
         keywords = self._policy_keywords(settings.agent)
         policy_class = self._policy(batch.observation_space)
         policy = policy_class(batch.observation_space, batch.control.space, lambda _: 0.0, **keywords)
         policy.load_state_dict(load_state(folder, checkpoint)["state"]["policy"])
-        return agent_of(settings.agent, policy)
+        return agent_of(settings, policy)
 
     def _train(self, run: TrainingRun, env: VecEnv) -> None:
         set_random_seed(run.settings.stream("weights", 0))
@@ -130,14 +132,14 @@ class Sb3Trainer:
             run.resume(kept["about"])
             _restore(model, kept["state"])
         model.set_logger(Logger(None, []))  # what it measures is taken from there by _Legs
-        legs = _Legs(run)
+        legs = _Legs(run, model, env)
         try:
-            steps = run.settings.total_steps - model.num_timesteps
+            steps = run.settings.total_steps * legs.rows - model.num_timesteps
             model.learn(steps, legs, log_interval=_NEVER, reset_num_timesteps=False)
         except ValueError as error:
             if _OF_DISTRIBUTIONS not in str(error):
                 raise
-            raise run.broken("what the policy says", model.num_timesteps) from error
+            raise run.broken("what the policy says", legs.step) from error
         legs.end()
 
     def _made(self, hyperparameters: Mapping[str, Any], env: VecEnv) -> BaseAlgorithm:
@@ -151,10 +153,14 @@ class Sb3Trainer:
         if hyperparameters.get("learning_rate_end") is not None and "learning_rate" in own:
             rate, end = own["learning_rate"], hyperparameters["learning_rate_end"]
             own["learning_rate"] = LinearSchedule(_number("learning_rate", rate), _number("learning_rate_end", end), 1)
+        if isinstance(env, FlowVecEnv):
+            own |= _learning_from_flows(algorithm, env)
         keywords = self._policy_keywords(hyperparameters)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", UserWarning)  # what it would only grumble about cannot be
+                if isinstance(env, FlowVecEnv):  # how many steps there are to learn from is known when flows have run
+                    warnings.filterwarnings("ignore", ".*mini-batch", UserWarning)
                 model = algorithm(self._policy(env.observation_space), env, policy_kwargs=keywords, device="cpu", **own)
         except (TypeError, ValueError, AssertionError, UserWarning) as error:
             reason = " ".join(str(error).split())
@@ -191,34 +197,35 @@ class Sb3Trainer:
         return keywords
 
 
-def agent_of(hyperparameters: Mapping[str, Any], policy: BasePolicy) -> PolicyAgent:
-    """A policy as the agent that the hyperparameters ask for.
+def agent_of(settings: Training, policy: BasePolicy) -> PolicyAgent:
+    """A policy as the agent that is asked for.
 
     Raises:
         ConfigError: `acts` cannot be.
     """
-    acts, name = hyperparameters.get("acts", "mean"), str(hyperparameters["name"])
-    if acts not in ("mean", "sample") or (acts == "sample" and name != "ppo"):
+    acts = settings.agent.get("acts", "mean")
+    if acts not in ("mean", "sample") or (acts == "sample" and settings.agent_name != "ppo"):
         raise ConfigError(f"agent.acts: is {shown(acts)}, allowed are mean, and for ppo sample")
-    return PolicyAgent(name, policy, is_sampling=acts == "sample" and isinstance(policy.action_space, spaces.Box))
+    is_sampling = acts == "sample" and isinstance(policy.action_space, spaces.Box)
+    return PolicyAgent(settings.label, policy, is_sampling=is_sampling, is_per_flow=settings.is_per_flow)
 
 
 class PolicyAgent:
     """A policy of Stable-Baselines3 as an agent; it sees what senders know."""
 
-    def __init__(self, name: str, policy: BasePolicy, *, is_sampling: bool = False) -> None:
+    def __init__(self, name: str, policy: BasePolicy, *, is_sampling: bool = False, is_per_flow: bool = False) -> None:
         self.name = name
         self.policy = policy
+        self.is_per_flow = is_per_flow
         self._is_sampling = is_sampling
+        self._acting = self.network()
 
     def tuner(self, seeds: Sequence[int]) -> Tuner:
         """A fresh one."""
-        if self._is_sampling and isinstance(self.policy, ActorCriticPolicy):
-            return SamplingTuner(self.policy, seeds)
-        return PolicyTuner(self.policy)
+        return tuner_of(self._acting, seeds)
 
     def network(self) -> Network | SamplingNetwork | RecurrentNetwork:
-        """What is exported."""
+        """What acts, and is exported."""
         policy = cast(Any, self.policy)
         head = head_of(policy.action_space)
         if hasattr(policy, "lstm_actor"):
@@ -232,62 +239,23 @@ class PolicyAgent:
         return SamplingNetwork(layers, policy.log_std) if self._is_sampling else Network(layers, head)
 
 
-class PolicyTuner:
-    """Takes the most likely action; remembers what a recurrent policy remembers."""
-
-    def __init__(self, policy: BasePolicy) -> None:
-        self._policy = policy
-        self._memory: tuple[NDArray[Any], ...] | None = None
-
-    def act(self, observations: Any, begun: Flags) -> NDArray[Any]:
-        """See `Tuner`."""
-        seen = _as_policy_sees(self._policy, observations)
-        actions, self._memory = self._policy.predict(seen, self._memory, begun, deterministic=True)
-        return actions
-
-
-class SamplingTuner:
-    """Draws actions as in training: where variety itself pays, the mean action alone is another, worse policy."""
-
-    def __init__(self, policy: ActorCriticPolicy, seeds: Sequence[int]) -> None:
-        self._policy = policy
-        self._seeds = seeds
-        self._generators: list[np.random.Generator] = [self._generator(seed) for seed in seeds]
-
-    @torch.no_grad()
-    def act(self, observations: Any, begun: Flags) -> NDArray[Any]:
-        """See `Tuner`."""
-        for index in np.flatnonzero(begun).tolist():
-            self._generators[index] = self._generator(self._seeds[index])
-        seen, _ = self._policy.obs_to_tensor(_as_policy_sees(self._policy, observations))
-        drawn_from = self._policy.get_distribution(seen).distribution
-        mean, std = drawn_from.mean.numpy(), drawn_from.stddev.numpy()  # type: ignore[union-attr]
-        noise = np.array([generator.standard_normal(mean.shape[-1], np.float32) for generator in self._generators])
-        actions: NDArray[Any] = np.clip(mean + std * noise, -1.0, 1.0)
-        return actions
-
-    @staticmethod
-    def _generator(seed: int) -> np.random.Generator:
-        return np.random.default_rng([seed, *b"agent.actions"])
-
-
-def _as_policy_sees(policy: BasePolicy, observations: Any) -> Any:
-    """What senders know, as a policy takes it: what the critic sees has no say in the action."""
-    if not isinstance(policy.observation_space, spaces.Dict):
-        return observations
-    width = policy.observation_space["critic"].shape or ()
-    return {"actor": observations, "critic": np.zeros((len(observations), *width), np.float32)}
-
-
 class _Legs(BaseCallback):
     """Cuts a training into legs; takes what the algorithm measures; stops at NaN."""
 
-    def __init__(self, run: TrainingRun) -> None:
+    def __init__(self, run: TrainingRun, model: BaseAlgorithm, env: VecEnv) -> None:
         super().__init__()
+        self.model = model
+        self.rows = env.num_envs // run.settings.num_envs  # of each environment, which are what the algorithm counts
         self._run = run
+        self._env = env
+
+    @property
+    def step(self) -> int:
+        """How many steps all environments together have taken."""
+        return self.model.num_timesteps // self.rows
 
     def _on_rollout_start(self) -> None:
-        step = self.model.num_timesteps
+        step = self.step
         self._run.refuse_nan(step, self._measured())
         if self._run.leg_is_over(step):
             self._checkpoint()
@@ -297,28 +265,31 @@ class _Legs(BaseCallback):
 
     def _on_step(self) -> bool:
         now = self.locals
-        self._run.stepped(self.model.num_timesteps, now["new_obs"], now["rewards"], now["dones"])
+        rewards, ended = now["rewards"], now["dones"]
+        if isinstance(self._env, FlowVecEnv):
+            rewards, ended = rewards[self._env.row_is_active], ended & self._env.row_is_active
+        self._run.stepped(self.step, now["new_obs"], rewards, ended)
         return True
 
     def end(self) -> None:
         """The last checkpoint."""
-        self._run.refuse_nan(self.model.num_timesteps, self._measured())
+        self._run.refuse_nan(self.step, self._measured())
         self._checkpoint()
 
     def _checkpoint(self) -> None:
-        finite_or_refuse(self.model.policy, self._run, self.model.num_timesteps)
+        finite_or_refuse(self.model.policy, self._run, self.step)
         self._record()
-        agent = agent_of(self._run.settings.agent, self.model.policy)
+        agent = agent_of(self._run.settings, self.model.policy)
 
         def save(name: str, about: Mapping[str, Any]) -> None:
             state = {"policy": self.model.policy.state_dict()} if name == "best" else _state(self.model)
             save_state(self._run.folder, name, {"about": dict(about), "state": state})
 
-        self._run.checkpoint(self.model.num_timesteps, agent, save)
+        self._run.checkpoint(self.step, agent, save)
 
     def _record(self) -> None:
         """What the algorithm has measured since the last time."""
-        self._run.record(self.model.num_timesteps, self._measured())
+        self._run.record(self.step, self._measured())
         for measured in (self.logger.name_to_value, self.logger.name_to_count, self.logger.name_to_excluded):
             measured.clear()
 
@@ -331,6 +302,13 @@ class _Legs(BaseCallback):
 def _class_of(algorithm: Algorithm) -> type[BaseAlgorithm]:
     found: type[BaseAlgorithm] = getattr(importlib.import_module(algorithm.module), algorithm.name)
     return found
+
+
+def _learning_from_flows(algorithm: type[BaseAlgorithm], env: FlowVecEnv) -> dict[str, Any]:
+    """Arguments by which an algorithm learns from what flows did, and from nothing else."""
+    if issubclass(algorithm, OnPolicyAlgorithm):
+        return {"rollout_buffer_class": FlowRolloutBuffer, "rollout_buffer_kwargs": {"env": env}}
+    return {"replay_buffer_class": FlowReplayBuffer, "replay_buffer_kwargs": {"env": env}}
 
 
 # ---- legs and checkpoints -----------------------------------------------------------------------------

@@ -16,8 +16,9 @@ from pydantic import Field, ValidationError, model_validator
 
 from bbrgym.agents.kinds import KINDS
 from bbrgym.agents.rollouts import LOCAL, RaySettings, parse_rollouts
+from bbrgym.agents.steering import batch_of
 from bbrgym.distribution import Distribution, is_distribution, load_distribution
-from bbrgym.envs.batch import TuneBatch
+from bbrgym.envs.flows import FlowOptions
 from bbrgym.envs.options import Options
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.loggers import parse_logger
@@ -37,6 +38,9 @@ _OF_ACTION = {
 }
 #: Those that a training sets by itself, beside what is under `action` and `env`.
 _OWN = ("world", "scenario", "variant", "reward", "isolation", "timeout_s", "render_mode", "flow_capacity", "threads")
+
+_ENVS = {"tune": Options, "multi": FlowOptions}
+"""Environments by the name in conf/env/*.yaml: with a controller for all learner flows, and with one for each."""
 
 
 class WorldSettings(Model):
@@ -68,14 +72,14 @@ class Training(Model):
         scenario: fields of a scenario or a distribution.
         world: where the agent trains, one name and how.
         variant: whose tunables it sets.
-        env: arguments of the environments, but for
+        env: name and arguments of the environments, but for
         action: what the agent sets, and how: `kind`, `tunables`, `step_size`, `max_change`, `levels`, `flat`.
         reward: weights by term, or a preset's name.
         agent: its name and hyperparameters.
         logger: its name and settings.
         rollouts: where the environments run, and how.
         seed: of everything that is drawn.
-        total_steps: of all environments together.
+        total_steps: control intervals of all environments together, however many flows act in them.
         num_envs: environments side by side.
         checkpoint_steps: so many steps after one checkpoint comes the next one, at the next chance.
         log_steps: so many steps after one row of the curve comes the next one, at the next chance.
@@ -113,16 +117,25 @@ class Training(Model):
             raise FieldProblem(
                 "rollouts.name", f"is {shown(self.rollouts.get('name'))}, expected {LOCAL} with agent={self.agent_name}"
             )
+        if self.env.get("name") not in _ENVS:
+            raise FieldProblem("env.name", f"is {shown(self.env.get('name'))}; allowed are {', '.join(_ENVS)}")
+        if self.is_per_flow and not KINDS[self.agent_name].is_shared:
+            able = ", ".join(name for name, kind in KINDS.items() if kind.is_shared)
+            raise FieldProblem("agent.name", f"is {shown(self.agent_name)}, expected one of {able} with env=multi")
+        if self.is_per_flow and self.rollouts.get("name") != LOCAL:
+            raise FieldProblem(
+                "rollouts.name", f"is {shown(self.rollouts.get('name'))}, expected {LOCAL} with env=multi"
+            )
         for name in self.action:
             if name not in _OF_ACTION:
                 raise FieldProblem(f"action.{name}", f"is no option of actions; {nearest(name, _OF_ACTION)}")
         elsewhere = (*_OWN, *_OF_ACTION.values())
-        known = [field.name for field in fields(Options) if field.name not in elsewhere]
+        known = [field.name for field in fields(_ENVS[self.env["name"]]) if field.name not in elsewhere]
         places = {argument: f"action.{name}" for name, argument in _OF_ACTION.items()}
         for name in self.env:
             if name in places:
                 raise FieldProblem(f"env.{name}", f"is called {places[name]} here")
-            if name not in known:
+            if name not in ("name", *known):
                 raise FieldProblem(f"env.{name}", f"is no argument of the environments; {nearest(name, known)}")
         return self
 
@@ -138,20 +151,31 @@ class Training(Model):
         """What is trained."""
         return str(self.agent["name"])
 
+    @property
+    def is_per_flow(self) -> bool:
+        """Whether each learner flow has a controller of its own."""
+        return _ENVS[self.env["name"]] is FlowOptions
+
+    @property
+    def label(self) -> str:
+        """What records call the agent."""
+        return f"{self.agent_name}-multi" if self.is_per_flow else self.agent_name
+
     @cached_property
     def source(self) -> Scenario | Distribution:
         """What is run."""
         return load_distribution(self.scenario) if is_distribution(self.scenario) else load_scenario(self.scenario)
 
     def env_arguments(self) -> dict[str, Any]:
-        """Of the environments that the agent knows, wherever they run: by name, as `Options` takes them."""
+        """Of the environments that the agent knows, wherever they run: by name, as `_ENVS` take them."""
+        own = {name: value for name, value in self.env.items() if name != "name"}
         action = {_OF_ACTION[name]: value for name, value in self.action.items()}
-        return {**self.env, **action, "variant": self.variant, "scenario": self.source, "reward": self.reward}
+        return {**own, **action, "variant": self.variant, "scenario": self.source, "reward": self.reward}
 
     def options(self, world: str) -> Options:
         """Of the environments in a world."""
         how = self.world.get(world, WorldSettings())
-        return Options(
+        return _ENVS[self.env["name"]](
             **{**self.env_arguments(), "world": world, "threads": self.threads, "flow_capacity": self._flow_capacity},
             isolation=how.isolation,
             timeout_s=how.timeout_s,
@@ -197,7 +221,7 @@ def parse_training(config: Mapping[str, Any]) -> Training:
     world = asked.get("world", "twin")
     asked["world"] = {world: {}} if isinstance(world, str) else world
     asked["agent"] = with_shipped("agent", asked.get("agent", "ppo"))
-    asked["env"] = {**shipped("env", "tune"), **asked.get("env", {})}
+    asked["env"] = with_shipped("env", _with_name(asked.get("env", "tune"), "tune"))
     action = asked.get("action", "absolute")
     asked["action"] = shipped("action", action) if isinstance(action, str) else action
     asked["logger"] = with_shipped("logger", asked.get("logger", "none"))
@@ -211,8 +235,14 @@ def parse_training(config: Mapping[str, Any]) -> Training:
     rollouts = parse_rollouts(training.rollouts)
     if isinstance(rollouts, RaySettings) and rollouts.actors > training.num_envs:
         raise ConfigError(f"rollouts.actors: is {rollouts.actors}, expected at most num_envs, {training.num_envs}")
-    most = TuneBatch(1, training.options("twin")).max_learners  # also refuses what cannot be
+    most = batch_of(1, training.options("twin")).max_learners  # also refuses what cannot be
+    if training.is_per_flow:
+        return training  # who sees one flow knows no most
     return training.model_copy(update={"env": {**training.env, "max_learners": most}})
+
+
+def _with_name(asked: Any, name: str) -> Any:
+    return {"name": name, **asked} if isinstance(asked, Mapping) else asked
 
 
 def _fields_of(scenario: Any) -> dict[str, Any]:

@@ -31,13 +31,14 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 from torch import Tensor, nn
 
+from bbrgym.agents.agent import Tuner
 from bbrgym.agents.folder import TrainingFolder
 from bbrgym.agents.networks import Network, clipped
 from bbrgym.agents.run import TrainingRun
 from bbrgym.agents.settings import Training
 from bbrgym.agents.torch_files import finite_or_refuse, has_state, load_state, save_state, torch_threads
+from bbrgym.agents.tuners import tuner_of
 from bbrgym.envs.batch import TuneBatch
-from bbrgym.envs.slots import Flags
 from bbrgym.envs.vector import TuneVectorEnv
 from bbrgym.errors import ConfigError
 from bbrgym.validation import Float, List, Model, Whole, first_problem
@@ -314,23 +315,19 @@ def _train(run: TrainingRun, asked: Hyperparameters, envs: TuneVectorEnv) -> Non
 class TorchAgent:
     """The mean action, within the range that actions have; it sees what senders know."""
 
+    is_per_flow = False
+
     def __init__(self, name: str, model: ActorCritic) -> None:
         self.name = name
         self.model = model
 
-    def tuner(self, seeds: Sequence[int]) -> TorchAgent:  # noqa: ARG002 - for any
-        """Itself: it remembers nothing."""
-        return self
+    def tuner(self, seeds: Sequence[int]) -> Tuner:
+        """A fresh one."""
+        return tuner_of(self.network(), seeds)
 
     def network(self) -> Network:
-        """What is exported."""
+        """What acts, and is exported."""
         return Network(self.model.actor, clipped)
-
-    @torch.no_grad()
-    def act(self, observations: Any, begun: Flags) -> NDArray[np.float32]:  # noqa: ARG002 - it remembers nothing
-        """[N, numbers] -> [N, tunables]."""
-        actions: NDArray[np.float32] = self.model.mean(torch.from_numpy(observations)).clamp(-1.0, 1.0).numpy()
-        return actions
 
 
 # ---- details ------------------------------------------------------------------------------------------

@@ -59,6 +59,9 @@ def train(
             finally:
                 run.close()
             _show_outcome(run, logger)
+    except ConfigError:
+        folder.forget()  # nothing was trained: what is asked for next may be put there
+        raise
     finally:
         folder.close()
     return folder.read_summary()
@@ -71,7 +74,7 @@ def resume_training(run_dir: str | Path, *, on_progress: Callable[[Progress], No
 
 
 def _job(asked: Training, folder: TrainingFolder) -> Job:
-    group = f"{asked.agent_name}-{asked.variant}-{asked.source.name}"
+    group = f"{asked.label}-{asked.variant}-{asked.source.name}"
     step = folder.read_summary().get("step", 0)
     return Job("train", f"{group}-{asked.seed}", group, asked.plain(), folder.path, step)
 

@@ -32,6 +32,7 @@ from bbrgym.agents import torch_ppo
 from bbrgym.agents.judge import Judge
 from bbrgym.agents.sb3 import ALGORITHMS
 from bbrgym.agents.settings import Training
+from bbrgym.envs.flows_sb3 import FlowVecEnv
 from bbrgym.envs.sb3 import TuneVecEnv
 from bbrgym.envs.vector import TuneVectorEnv
 from bbrgym.worlds import VectorWorld
@@ -43,12 +44,13 @@ AGENTS: Mapping[str, Mapping[str, Any]] = {
     "sac": {"learning_starts": 512},
     "tqc": {"learning_starts": 512},
     "dqn": {"learning_starts": 512},
+    "ppo-multi": {},  # a controller for each flow
 }
 FLAT = {"levels": 5, "flat": True, "tunables": ["bbr_up_gain", "bbq_alpha_us"]}  # what dqn can do
 PARTS: dict[str, list[tuple[Any, str]]] = {
     "engine": [(VectorWorld, "advance")],
     "environment": [
-        *((TuneVecEnv, name) for name in ("step_wait", "reset")),
+        *((envs, name) for envs in (TuneVecEnv, FlowVecEnv) for name in ("step_wait", "reset")),
         *((TuneVectorEnv, name) for name in ("step", "reset")),
     ],
     "update": [
@@ -82,7 +84,7 @@ def main() -> None:
 
 def train(name: str, asked: argparse.Namespace) -> dict[str, float]:
     """Microseconds of a step: in all without validation, by part, and of validation."""
-    agent = {"name": name, **AGENTS[name]}
+    agent = {"name": name.removesuffix("-multi"), **AGENTS[name]}
     with tempfile.TemporaryDirectory() as folder, Clock(PARTS, whole=["validation"]) as clock:
         begin_s = time.perf_counter()
         step = bbrgym.train(
@@ -90,6 +92,7 @@ def train(name: str, asked: argparse.Namespace) -> dict[str, float]:
             variant=asked.variant,
             agent=agent,
             action=FLAT if name == "dqn" else {},
+            env="multi" if name.endswith("-multi") else "tune",
             total_steps=asked.steps,
             checkpoint_steps=asked.steps,
             output_dir=folder,

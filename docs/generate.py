@@ -105,7 +105,9 @@ def scenarios_page() -> str:
     parts = [
         "A scenario is one bottleneck link and the flows that share it. `bbrgym.load_scenario` takes a shipped one's "
         "name, a YAML or JSON file or a mapping; on the command line every field can be overridden, for example "
-        "`scenario.link.rate_mbps=50` or `scenario.flows.0.rtt_ms=20`. Learner flows take the evaluated variant.",
+        "`scenario.link.rate_mbps=50` or `scenario.flows.0.rtt_ms=20`. Learner flows take the evaluated variant. "
+        "`bbrgym scenario NAME` prints one with every default written out, `bbrgym scenario NAME draw=5 split=test` a "
+        "distribution's draw, counted from 0.",
         "## Shipped scenarios",
     ]
     for name in bbrgym.scenario_names():
@@ -131,7 +133,8 @@ def scenarios_page() -> str:
 
 def training_page(text: str) -> str:
     """The page with its options and hyperparameters."""
-    files = [CONF / "train.yaml", CONF / "env" / "tune.yaml", *sorted((CONF / "action").glob("*.yaml"))]
+    envs = [CONF / "env" / "tune.yaml", CONF / "env" / "multi.yaml"]
+    files = [CONF / "train.yaml", *envs, *sorted((CONF / "action").glob("*.yaml"))]
     text = with_block(text, "options", "\n\n".join(f"{shown_file(file)}" for file in files))
     agents = sorted((CONF / "agent").glob("*.yaml"))
     return with_block(text, "agents", "\n\n".join(shown_file(file) for file in agents))

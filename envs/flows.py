@@ -83,6 +83,7 @@ class FlowBatch(Runs):
     Args:
         num_envs: N.
         options: of all of them.
+        is_to_the_end: runs go on to their scenarios' ends even when no learner flow is left.
 
     Attributes:
         observation: from measurements to observations, of one flow.
@@ -91,8 +92,9 @@ class FlowBatch(Runs):
         The others are those of `Runs`; a run has room for the learner flows of its own scenarios.
     """
 
-    def __init__(self, num_envs: int, options: FlowOptions) -> None:
+    def __init__(self, num_envs: int, options: FlowOptions, *, is_to_the_end: bool = False) -> None:
         super().__init__(num_envs, options, is_room_the_same=False)
+        self._is_to_the_end = is_to_the_end
         tunables, slots = len(self.action.names), (num_envs, self.max_learners)
         self._reward = Reward(options.reward)
         self._is_own = options.reward_scope == "own"
@@ -188,7 +190,8 @@ class FlowBatch(Runs):
         """Finds out which flows act next, and which runs have ended."""
         now_ns = to_ns(self._worlds().now_s)
         is_to_stop = self._slots.stop_ns > now_ns
-        self._is_running &= is_to_stop.any(axis=0)
+        if not self._is_to_the_end:
+            self._is_running &= is_to_stop.any(axis=0)
         is_on = is_to_stop & (self._slots.start_ns < now_ns + self._interval_ns) & self._is_running
         self.will_act = np.ascontiguousarray(is_on.T)
 

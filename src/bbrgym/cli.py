@@ -21,7 +21,7 @@ from rich.progress import Progress as ProgressBar
 
 import bbrgym
 from bbrgym.compose import compose_config
-from bbrgym.distribution import Distribution, is_distribution, load_distribution
+from bbrgym.distribution import Distribution, is_distribution, load_distribution, split_seeds
 from bbrgym.errors import ConfigError, MissingExtraError, SweepError, TrainingError
 from bbrgym.evaluation import Progress, run_evaluation
 from bbrgym.listing import listing
@@ -50,6 +50,7 @@ interruption as if there had been none. `bbrgym evaluate agent=RUN_DIR` compares
 examples:
   bbrgym train agent=ppo variant=bbr-mix scenario=wan_mix seed=1 total_steps=2_000_000 output_dir=runs/mine
   bbrgym train variant=bbq scenario=rtt_fairness agent.learning_rate=1e-3 'action.tunables=[bbq_alpha_us]'
+  bbrgym train env=multi agent=ppo scenario=wan_mix output_dir=runs/multi    (a controller for each flow)
   bbrgym train resume=runs/mine
 """
 _EXPORT = """\
@@ -79,10 +80,12 @@ examples:
   bbrgym serve scenario=steady --openGymPort=5555 --simSeed=3
 """
 _SCENARIO = """\
-Prints a scenario in its resolved form, the JSON that every world and the standalone program read.
+Prints a scenario in its resolved form, the JSON that every world and the standalone program read. Of a distribution it
+prints a draw: the one with the number that draw= says, from 0 on, of the train split unless split= says another.
 
-example:
+examples:
   bbrgym scenario rtt_fairness scenario.link.rate_mbps=50 > scenario.json
+  bbrgym scenario wan_mix draw=5 split=validation
 """
 
 
@@ -164,14 +167,16 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("overrides", nargs="*", metavar="OPTION=VALUE")
     command.set_defaults(run=_serve, left="")
 
-    command = commands.add_parser("list", help="show variants, tunables, scenarios and worlds")
+    command = commands.add_parser(
+        "list", help="show what there is to choose from: variants, tunables, scenarios, worlds, agents, rewards"
+    )
     command.set_defaults(run=_list)
 
     command = commands.add_parser(
         "scenario", help="print a scenario's resolved JSON", description=_SCENARIO, formatter_class=raw
     )
     command.add_argument("scenario", metavar="NAME", help="a shipped scenario or a file")
-    command.add_argument("overrides", nargs="*", metavar="scenario.FIELD=VALUE")
+    command.add_argument("overrides", nargs="*", metavar="OPTION=VALUE", help="scenario.FIELD=VALUE, draw= or split=")
     command.set_defaults(run=_scenario)
     return parser
 
@@ -266,8 +271,22 @@ def _list(options: argparse.Namespace) -> None:  # noqa: ARG001
 
 def _scenario(options: argparse.Namespace) -> None:
     overrides = [f"scenario={options.scenario}", *options.overrides]
-    config = compose_config("evaluate", overrides)
-    sys.stdout.write(parse_scenario(_mapping(config["scenario"], "scenario")).resolved_json() + "\n")
+    config = compose_config("scenario", overrides)
+    source = _scenario_of(config["scenario"])
+    scenario = source if isinstance(source, Scenario) else _draw_of(source, config["draw"], config["split"])
+    if isinstance(source, Scenario) and config["draw"] is not None:
+        raise ConfigError(
+            f"draw: is {config['draw']!r}, but {source.name} is a scenario, expected a distribution with it"
+        )
+    sys.stdout.write(scenario.resolved_json() + "\n")
+
+
+def _draw_of(distribution: Distribution, number: Any, split: str) -> Scenario:
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise ConfigError(
+            f"draw: is {number!r}, but {distribution.name} is a distribution, expected the number of a draw, from 0 on"
+        )
+    return distribution(split_seeds(split, 1, number)[0])
 
 
 def _scenario_of(fields: Any) -> Scenario | Distribution:

@@ -4,6 +4,8 @@
 Beside Hydra's own: ``scenario=`` takes a file too, and fields under ``scenario.``, ``tunables.``, ``env.``,
 ``action.``, ``agent.`` and ``launcher.`` need no ``+`` where the file does not have them, since their own checks know
 all fields.
+In a scenario a range of a distribution is one value, and so is a mapping of another ``kind``: it replaces what was
+there, where Hydra would merge mappings.
 """
 
 from __future__ import annotations
@@ -22,12 +24,17 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from bbrgym.distribution import is_range
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario_files import is_scenario_file, read_scenario
 
 # What lies under these is checked by who knows all fields.
 _OPEN = ("scenario", "tunables", "env", "action", "reward", "agent", "launcher")
 _LISTS = ("world",)  # groups of which several may be chosen
+_ALSO = {
+    "scenario": ", or a file (.yaml)",
+    "agent": "; fixed, oracle and random need no training: bbrgym evaluate takes them",
+}
 _FILE_CONFIG = "file-of-the-command-line"
 
 
@@ -50,9 +57,13 @@ def compose_config(name: str, overrides: Sequence[str]) -> dict[str, Any]:
             _refuse_unknown(override, known)
     # Hydra would take an option for the group of the same name that another command has.
     values = [one for one in prepared if one.key_or_group not in groups and (conf / one.key_or_group).is_dir()]
+    in_scenario = [one for one in prepared if _is_in_scenario(one)]
     try:
         with initialize_config_dir(str(conf), version_base="1.3"):
-            config = compose(name, overrides=[one.input_line or "" for one in prepared if one not in values])
+            for_hydra = [one for one in prepared if one not in values and one not in in_scenario]
+            config = compose(name, overrides=[one.input_line or "" for one in for_hydra])
+        for override in in_scenario:
+            _set(config, override.key_or_group, override.value())
         plain: Any = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
         plain |= {one.key_or_group: one.value() for one in values}
     except (HydraException, OmegaConfBaseException, ValueError, TypeError) as error:
@@ -89,6 +100,23 @@ def parse_override(text: str) -> Override:
         raise ConfigError(f"{text!r} is no override like scenario.link.rate_mbps=50: {_one_line(error)}") from error
 
 
+def _is_in_scenario(override: Override) -> bool:
+    """Whether it gives a field of the scenario one value."""
+    is_value = override.type is not OverrideType.DEL and not override.is_sweep_override()
+    return is_value and override.key_or_group.startswith("scenario.")
+
+
+def _set(config: DictConfig, key: str, value: Any) -> None:
+    """Merges a mapping into a mapping; anything else, a range and what is of another kind replace what was there."""
+    before = OmegaConf.select(config, key)
+    is_merged = isinstance(before, DictConfig) and isinstance(value, Mapping)
+    if is_merged and (
+        is_range(before) or is_range(value) or value.get("kind", before.get("kind")) != before.get("kind")
+    ):
+        is_merged = False
+    OmegaConf.update(config, key, value, merge=is_merged, force_add=True)
+
+
 def _group_override(group: str, choice: Any, conf: Path) -> str:
     """``world=NAME`` or ``world=[NAME,...]`` as it is; a scenario's file becomes a configuration of Hydra's first."""
     options = sorted(path.stem for path in (conf / group).glob("*.yaml"))
@@ -98,8 +126,7 @@ def _group_override(group: str, choice: Any, conf: Path) -> str:
     is_list = group in _LISTS and isinstance(choice, list)
     for one in choice if is_list else [choice]:
         if one not in options:
-            also = ", or a file (.yaml)" if group == "scenario" else ""
-            raise ConfigError(f"{group}: is {one!r}; {nearest(str(one), options)}{also}")
+            raise ConfigError(f"{group}: is {one!r}; {nearest(str(one), options)}{_ALSO.get(group, '')}")
     if not is_list:
         return f"{group}={choice}"
     if not choice or len(set(choice)) < len(choice):

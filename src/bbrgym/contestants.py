@@ -15,6 +15,7 @@ import numpy as np
 from bbrgym.agents import fixed
 from bbrgym.agents.agent import Agent, Tuner
 from bbrgym.agents.oracle import search_each
+from bbrgym.agents.steering import MakeTuner, batch_of, options_for, steered
 from bbrgym.agents.trials import Trials
 from bbrgym.envs.action import Action
 from bbrgym.envs.batch import TuneBatch
@@ -237,7 +238,7 @@ class Tuned(Contestant):
 
     def prepared(self, scenario: Scenario) -> Scenario:
         prepared = with_variant(scenario, self.variant)
-        TuneBatch(1, self.options(scenario=prepared))  # refuses what it cannot tune
+        batch_of(1, self.options(scenario=prepared))  # refuses what it cannot tune
         return prepared
 
     def start(self, conditions: Conditions) -> Run:
@@ -248,11 +249,11 @@ class Tuned(Contestant):
             timeout_s=conditions.timeout_s,
             threads=1,
         )
-        return TunedRun(options, conditions.seed, self.tuner(conditions))
+        return TunedRun(options, conditions.seed, self.make_tuner(conditions))
 
     @abstractmethod
-    def tuner(self, conditions: Conditions) -> Tuner:
-        """A fresh one for a run."""
+    def make_tuner(self, conditions: Conditions) -> MakeTuner:
+        """Makes those of a run."""
 
     def identity(self) -> str:
         return repr(sorted(self.arguments.items()))
@@ -273,15 +274,18 @@ class Learned(Tuned):
 
     kind: ClassVar[Kind] = "learned"
 
-    def tuner(self, conditions: Conditions) -> Tuner:
-        return _OneAtATime(self.controller.tuner([conditions.seed]), self._one_at_a_time)
+    def options(self, **where: Any) -> Options:
+        return options_for(self.controller, **{**self.arguments, "variant": self.variant, **where})
+
+    def make_tuner(self, conditions: Conditions) -> MakeTuner:  # noqa: ARG002 - the same under any
+        return lambda seeds: _OneAtATime(self.controller.tuner(seeds), self._one_at_a_time)
 
     def identity(self) -> str:
         return f"{self.digest} {super().identity()}"
 
 
 class _OneAtATime:
-    """A tuner that shares a policy with those of other runs: some keep intermediate results in the policy."""
+    """A tuner beside those of other runs: how many threads a network is computed in is of the whole process."""
 
     def __init__(self, tuner: Tuner, lock: threading.Lock) -> None:
         self._tuner = tuner
@@ -311,8 +315,9 @@ class Random(Tuned):
 
     kind = "random"
 
-    def tuner(self, conditions: Conditions) -> Tuner:
-        return _Dice(self.options(scenario=conditions.scenario), conditions.seed)
+    def make_tuner(self, conditions: Conditions) -> MakeTuner:
+        options = self.options(scenario=conditions.scenario)
+        return lambda seeds: _Dice(options, *seeds)
 
 
 class _Dice:
@@ -329,13 +334,12 @@ class _Dice:
 
 
 class TunedRun(Run):
-    """An environment of one, and a tuner that acts in it."""
+    """An environment, and what acts in it."""
 
-    def __init__(self, options: Options, seed: int, tuner: Tuner) -> None:
-        self._batch = TuneBatch(1, options)
-        self._seed = seed
-        self._tuner = tuner
-        self.tunables = self._batch.action.names
+    def __init__(self, options: Options, seed: int, make_tuner: MakeTuner) -> None:
+        self._run = steered(options, [seed])
+        self._make_tuner = make_tuner
+        self.tunables = self._run.tunables
         try:
             self.restart()
         except BaseException:
@@ -344,18 +348,13 @@ class TunedRun(Run):
 
     @property
     def worlds(self) -> VectorWorld:
-        if self._batch.worlds is None:
-            raise ValueError("the run is closed")
-        return self._batch.worlds
+        return self._run.worlds
 
     def restart(self) -> None:
-        self._observations = self._batch.reset([0], [self._seed])
-        self._begun = np.ones(1, np.bool_)
+        self._run.begin(self._make_tuner)
 
     def advance(self) -> None:
-        actions = self._tuner.act(self._observations, self._begun)
-        self._observations = self._batch.step(actions).observations
-        self._begun = np.zeros(1, np.bool_)
+        self._run.advance()
 
     def close(self) -> None:
-        self._batch.close()
+        self._run.close()

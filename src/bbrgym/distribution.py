@@ -155,6 +155,11 @@ def is_distribution(source: Any) -> bool:
     return VARIABLES in read_scenario(source)
 
 
+def is_range(value: Any) -> bool:
+    """Whether a value of a distribution's file is drawn."""
+    return isinstance(value, Mapping) and any(kind in value for kind in _KINDS)
+
+
 # ---- drawing ------------------------------------------------------------------------------------------
 
 
@@ -175,7 +180,7 @@ class _Drawing:
     def value(self, spec: Any, path: str) -> Any:
         """What stands for a value of the file: itself, with everything in it that is a range drawn."""
         if isinstance(spec, Mapping):
-            if any(kind in spec for kind in _KINDS):
+            if is_range(spec):
                 return self._drawn(spec, path)
             return {key: self.value(one, f"{path}.{key}") for key, one in spec.items()}
         if isinstance(spec, list | tuple):

@@ -127,7 +127,9 @@ def trained(run_dir: Path) -> Learned:
     agent, arguments = load_agent(run_dir)
     arguments = dict(arguments)
     variant = arguments.pop("variant")
-    if arguments.get("view") != "pooled":  # it has a place for each flow that it was trained for, and no more
+    if agent.is_per_flow:
+        arguments.pop("max_learners")  # it sees one flow, whatever there is beside it
+    elif arguments.get("view") != "pooled":  # it has a place for each flow that it was trained for, and no more
         arguments["max_learners"] = TuneBatch(1, Options(**{**arguments, "variant": variant})).max_learners
     arguments.pop("scenario", None)
     label, digest = label_of(agent.name, variant), _digest(run_dir)

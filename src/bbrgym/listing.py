@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterator
+from importlib import resources
 
 from rich.table import Table
 
@@ -12,14 +15,17 @@ from bbrgym.scenario_files import distribution_names, load_scenario, scenario_na
 from bbrgym.tunables import TUNABLES, VARIANTS
 from bbrgym.worlds import world_kinds
 
+_GROUPS = ("agent", "env", "action", "reward", "logger", "rollouts", "launcher", "hparams_search")
+
 
 def listing() -> Iterator[Table]:
-    """Variants, tunables, scenarios and worlds."""
+    """Variants, tunables, scenarios, worlds, and what else is chosen by name."""
     yield variants_table()
     yield tunables_table()
     yield scenarios_table()
     yield distributions_table()
     yield worlds_table()
+    yield choices_table()
 
 
 def variants_table() -> Table:
@@ -72,6 +78,23 @@ def worlds_table() -> Table:
     for name, kind in world_kinds().items():
         table.add_row(name, kind.meaning)
     return table
+
+
+def choices_table() -> Table:
+    table = _table("Other options that are chosen by name", "option", "what it is")
+    for group in _GROUPS:
+        folder = resources.files("bbrgym") / "conf" / group
+        for name in sorted(path.name for path in folder.iterdir() if path.name.endswith(".yaml")):
+            text = (folder / name).read_text(encoding="utf-8")
+            table.add_row(f"{group}={name.removesuffix('.yaml')}", _said_first(text))
+    return table
+
+
+def _said_first(text: str) -> str:
+    """The first sentence of a file's comment."""
+    lines = itertools.takewhile(lambda line: line.startswith("#"), text.splitlines())
+    comment = " ".join(line.lstrip("# ") for line in lines if not line.startswith("# @"))
+    return re.split(r"(?<=\.)\s|:\sbbrgym", comment)[0].rstrip(".")
 
 
 def _table(title: str, *headings: str) -> Table:

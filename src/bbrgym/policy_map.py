@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from bbrgym.agents.steering import steered
 from bbrgym.contestants import Learned
-from bbrgym.envs.batch import TuneBatch
 from bbrgym.scenario import Scenario
 from bbrgym.scenario_files import parse_scenario
 from bbrgym.worlds import Table
+from bbrgym.worlds.world import TUNABLE_COLUMNS
 
 RATES_MBPS = tuple(float(f"{rate:.3g}") for rate in np.geomspace(1, 200, 7))
 RTTS_MS = tuple(float(f"{rtt:.3g}") for rtt in np.geomspace(5, 200, 7))
@@ -65,20 +66,17 @@ def _scenario(rate_mbps: float, rtt_ms: float) -> Scenario:
 
 def _mean_settings(contestant: Learned, scenarios: Sequence[Scenario]) -> tuple[Sequence[str], Table]:
     """Names of the tunables, and their means after the warm-up in each scenario: [scenarios, tunables]."""
-    batch = TuneBatch(len(scenarios), contestant.options(world=WORLD, scenario=scenarios))
-    tuner = contestant.controller.tuner([SEED] * len(scenarios))
-    total, intervals = np.zeros((len(scenarios), len(batch.action.names))), 0
+    runs = steered(contestant.options(world=WORLD, scenario=scenarios), [SEED] * len(scenarios))
+    columns = [TUNABLE_COLUMNS[name] for name in runs.tunables]
+    total, intervals = np.zeros((len(scenarios), len(columns))), 0
     try:
-        observations = batch.reset(range(len(scenarios)), [SEED] * len(scenarios))
-        begun = np.ones(len(scenarios), np.bool_)
-        truncated = np.zeros(len(scenarios), np.bool_)
-        while not truncated.all():
-            step = batch.step(tuner.act(observations, begun))
-            observations, truncated, begun = step.observations, step.truncated, np.zeros_like(begun)
-            info = batch.info()
-            if info["now_s"][0] > WARMUP_S:
-                total += np.array([info["tunables"][name] for name in batch.action.names]).T
+        runs.begin(contestant.controller.tuner)
+        has_ended = np.zeros(len(scenarios), np.bool_)
+        while not has_ended.all():
+            has_ended = runs.advance()
+            if runs.worlds.now_s[0] > WARMUP_S:
+                total += runs.worlds.tunables[:, 0, columns]
                 intervals += 1
     finally:
-        batch.close()
-    return batch.action.names, total / intervals
+        runs.close()
+    return runs.tunables, total / intervals

@@ -55,8 +55,8 @@ def outcome(summary: Mapping[str, Any]) -> str:
 
 def _new_dir(config: dict[str, Any]) -> Path:
     now = datetime.datetime.now().astimezone()
-    name = f"{config['agent'].get('name')}-{config['variant']}-{config['scenario'].get('name')}-{now:%Y%m%d-%H%M%S}"
-    return Path("runs") / name
+    who = config["agent"].get("name") + ("-multi" if config["env"].get("name") == "multi" else "")
+    return Path("runs") / f"{who}-{config['variant']}-{config['scenario'].get('name')}-{now:%Y%m%d-%H%M%S}"
 
 
 @contextmanager

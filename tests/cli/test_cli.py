@@ -84,6 +84,44 @@ def test_any_field_of_the_scenario_can_be_overridden(tmp_path: Path) -> None:
     assert config["tunables"] == {"bbr_up_gain": 1.1}
 
 
+@pytest.mark.parametrize(
+    ("scenario", "override", "path", "value"),
+    [
+        ("wan_mix", "link.changes=[]", "link.changes", []),
+        ("wan_mix", "link.loss={kind: none}", "link.loss", {"kind": "none"}),
+        ("wan_mix", "link.rate_mbps=20", "link.rate_mbps", 20),
+        ("wan_mix", "link.rate_mbps={uniform: [1, 2]}", "link.rate_mbps", {"uniform": [1, 2]}),
+        ("wan_mix", "variables.capacity_mbps={uniform: [1, 2]}", "variables.capacity_mbps", {"uniform": [1, 2]}),
+        (
+            "wan_mix",
+            "variables.longest_rtt_ms={log_uniform: [1, 2]}",
+            "variables.longest_rtt_ms",
+            {"log_uniform": [1, 2]},
+        ),
+        (
+            "wan_mix",
+            "variables.shortest_rtt_ms.log_uniform=[5,6]",
+            "variables.shortest_rtt_ms",
+            {"log_uniform": [5, 6]},
+        ),
+        ("wan_mix", "flows.0.number={choice: [1, 2]}", "flows.0.number", {"choice": [1, 2]}),
+        ("wan_mix", "flows.0.start_s=0", "flows.0.start_s", 0),
+        ("wan_mix", "variables.other={integer: [1, 2]}", "variables.other", {"integer": [1, 2]}),
+        ("steady", "link.rate_mbps={uniform: [1, 2]}", "link.rate_mbps", {"uniform": [1, 2]}),
+        ("lossy", "link.loss={kind: none}", "link.loss", {"kind": "none"}),
+        ("lossy", "link.loss={rate: 0.1}", "link.loss", {"kind": "bernoulli", "rate": 0.1}),
+        ("lossy", "link={delay_ms: 3}", "link.queue", {"kind": "droptail", "size_bdp": 100.0}),
+    ],
+)
+@pytest.mark.parametrize("command", ["evaluate", "train", "scenario"])
+def test_a_range_is_one_value_and_other_mappings_are_merged(
+    command: str, scenario: str, override: str, path: str, value: object
+) -> None:
+    composed = OmegaConf.create(compose_config(command, [f"scenario={scenario}", f"scenario.{override}"]))
+    seen = OmegaConf.select(composed, f"scenario.{path}")
+    assert (OmegaConf.to_container(seen) if OmegaConf.is_config(seen) else seen) == value
+
+
 def test_a_scenario_can_be_a_file(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(
         "duration_s: 9\nlink: {rate_mbps: 5, queue: {size_packets: 20}}\nflows: [{name: a, rtt_ms: 30}]\n"
@@ -241,6 +279,33 @@ def test_scenario_prints_what_worlds_read() -> None:
     assert json.loads(done.stdout) == json.loads(bbrgym.load_scenario(expected).resolved_json())
 
 
+@pytest.mark.parametrize(("options", "seed"), [(["draw=5"], 5), (["draw=0", "split=test"], 2**32)])
+def test_scenario_prints_a_draw(options: list[str], seed: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scenario", "wan_mix", *options, "scenario.link.changes=[]"]) == 0
+    fields = {**bbrgym.load_distribution("wan_mix").fields}
+    fields["link"] = {**fields["link"], "changes": []}
+    assert json.loads(capsys.readouterr().out) == json.loads(bbrgym.load_distribution(fields)(seed).resolved_json())
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["wan_mix"], "draw: is None, but wan_mix is a distribution, expected the number of a draw, from 0 on"),
+        (["wan_mix", "draw=all"], "draw: is 'all', but wan_mix is a distribution"),
+        (["wan_mix", "draw=-1"], "draws: 1 from number -1 on, train has numbers 0 to 2147483647"),
+        (["wan_mix", "draw=1", "split=tst"], "split: is 'tst'; did you mean test?"),
+        (["steady", "draw=1"], "draw: is 1, but steady is a scenario, expected a distribution with it"),
+        (["steady", "drw=1"], "drw: is no option; did you mean draw?"),
+    ],
+)
+def test_a_wrong_draw_is_one_clear_line(options: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scenario", *options]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert says in shown.err
+    assert shown.err.count("\n") == 1
+
+
 def test_scenario_names_a_mistake() -> None:
     done = run("scenario", "steady", "scenario.flows.0.cc=bbr9")
     assert done.returncode == 2
@@ -250,7 +315,8 @@ def test_scenario_names_a_mistake() -> None:
 def test_list_shows_everything_there_is() -> None:
     done = run("list")
     assert done.returncode == 0, done.stderr
-    for name in [*bbrgym.VARIANTS, *bbrgym.TUNABLES, *bbrgym.scenario_names(), "ns3"]:
+    chosen = ("agent=torch_ppo", "env=multi", "action=grid", "reward=power", "launcher=submitit")
+    for name in [*bbrgym.VARIANTS, *bbrgym.TUNABLES, *bbrgym.scenario_names(), "ns3", *chosen]:
         assert name in done.stdout
     for tunable in bbrgym.TUNABLES.values():
         assert tunable.symbol in done.stdout

@@ -41,6 +41,8 @@ ACTION = np.array([0.3, -0.4], np.float32)
 class Script:
     """Acts by a list, from its beginning in each run, whatever it sees; its last entry stays."""
 
+    is_per_flow = False
+
     def __init__(self, *actions: Any) -> None:
         self.name = "script"
         self._actions = np.array(actions, np.float32)
@@ -130,6 +132,7 @@ class Forgetful:
     """Keeps what it computes with in itself, as policies do, and takes its time in between."""
 
     name = "forgetful"
+    is_per_flow = False
 
     def tuner(self, seeds: Any) -> "Forgetful":
         return self

@@ -53,8 +53,9 @@ def test_a_loaded_agent_scores_in_an_evaluation_what_its_validation_said(trained
     agent, arguments = load_agent(trained, "last")
     contestant = Learned("ppo", "bbq", "ppo bbq", arguments, agent, "")
     rows = bbrgym.evaluate(SCENARIO, [], agent=contestant, world="twin", draws=3, split="validation")
-    scores = rows.unique("seed", maintain_order=True)["score"]
-    assert scores.mean() == pytest.approx(curve(trained)["validation/score"][-1], abs=1e-12)
+    scores = rows.unique("seed", maintain_order=True)["score"].to_list()
+    validated = pl.read_parquet(trained / "validation.parquet").filter(pl.col("step") == 320)
+    assert scores == validated["score"].to_list()
 
 
 def test_learning_raises_the_score(tmp_path: Path) -> None:
@@ -141,7 +142,20 @@ def test_a_wrong_setting_is_one_clear_error(settings: dict[str, Any], says: str,
     with pytest.raises(bbrgym.ConfigError, match=says) as caught:
         train(output_dir=tmp_path / "run", **asked(**settings))
     assert "\n" not in str(caught.value)
-    assert not list(tmp_path.rglob("*.pt"))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_is_left_as_it_was_found(tmp_path: Path) -> None:
+    wrong = asked(agent={"name": "ppo", "n_steps": 8, "batch_size": 5}, logger="tensorboard")
+    with pytest.raises(bbrgym.ConfigError, match="mini-batch"):
+        train(output_dir=tmp_path, **wrong)
+    assert list(tmp_path.iterdir()) == []
+    folder = run(tmp_path / "run", total_steps=32)
+    kept = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    for how in ({"resume": True}, {}):
+        with pytest.raises(bbrgym.ConfigError, match="output_dir"):
+            train(output_dir=folder, **asked(seed=9), **how)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == kept
 
 
 # ---- the command --------------------------------------------------------------------------------------
@@ -165,6 +179,7 @@ def test_the_command_trains_and_says_what_came_out(tmp_path: Path, capsys: pytes
     ("overrides", "says"),
     [
         (["agent=pop"], "agent: is 'pop'; did you mean ppo?"),
+        (["agent=oracle"], "; fixed, oracle and random need no training: bbrgym evaluate takes them"),
         (["agent.gama=0.9"], "agent.gama: is no hyperparameter; did you mean gamma?"),
         (["env.stak=2"], "env.stak: is no argument of the environments; did you mean stack?"),
         (["validation.draw=2"], "validation.draw: is no option; did you mean validation.draws?"),
@@ -186,4 +201,4 @@ def test_a_wrong_option_is_one_clear_line(
     shown = capsys.readouterr()
     assert says in shown.err
     assert shown.out == ""
-    assert not list(tmp_path.rglob("*.pt"))
+    assert not list(tmp_path.rglob("*.yaml"))

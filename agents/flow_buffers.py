@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What Stable-Baselines3 learns from where each flow has a row of its own: the steps in which the flow ran.
+
+A `FlowVecEnv` has a row for each learner flow that a run can have. Before a flow starts, after it stops and where a
+run has fewer flows its row idles: what stands there is nobody's experience. These buffers leave it out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.buffers import ReplayBuffer, RolloutBuffer
+from stable_baselines3.common.type_aliases import ReplayBufferSamples, RolloutBufferSamples
+from stable_baselines3.common.vec_env import VecNormalize
+
+from bbrgym.envs.flows_sb3 import FlowVecEnv
+from bbrgym.errors import TrainingError
+
+_LEARNED_FROM = ("observations", "actions", "values", "log_probs", "advantages", "returns")
+
+
+class FlowRolloutBuffer(RolloutBuffer):
+    """Of PPO. Advantages do not leak: a row's flow begins with an episode's start and leaves with its end.
+
+    Args:
+        env: whose rows these are; a row counts if it was active in the step that is added.
+    """
+
+    def __init__(self, *arguments: Any, env: FlowVecEnv, **others: Any) -> None:
+        self._env = env
+        super().__init__(*arguments, **others)
+
+    def reset(self) -> None:
+        """Begins a rollout."""
+        self._was_active = np.zeros((self.buffer_size, self.n_envs), np.bool_)
+        super().reset()
+
+    def add(self, *step: Any) -> None:
+        """Takes a step of all rows."""
+        self._was_active[self.pos] = self._env.row_is_active
+        super().add(*step)
+
+    def get(self, batch_size: int | None = None) -> Generator[RolloutBufferSamples, None, None]:
+        """What flows did, in an order drawn anew, in parts of nearly one size, not above ``batch_size``.
+
+        Raises:
+            TrainingError: no flow ran.
+        """
+        if not self.generator_ready:
+            kept = self.swap_and_flatten(self._was_active).ravel()
+            for name in _LEARNED_FROM:
+                setattr(self, name, self.swap_and_flatten(getattr(self, name))[kept])
+            self.generator_ready = True
+        count = len(self.values)
+        if count == 0:
+            raise TrainingError(f"no learner flow ran in {self.buffer_size} steps; a larger agent.n_steps may help")
+        order = np.random.permutation(count)  # noqa: NPY002 - from the stream that Stable-Baselines3 draws it from
+        for indices in np.array_split(order, math.ceil(count / (batch_size or count))):
+            yield self._get_samples(indices)
+
+
+class FlowReplayBuffer(ReplayBuffer):
+    """Of SAC, TQC and DQN: ``buffer_size`` steps of flows, one after the other.
+
+    Args:
+        env: whose rows these are; a row counts if it was active in the step that is added.
+    """
+
+    def __init__(
+        self,
+        buffer_size: int,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        *,
+        env: FlowVecEnv,
+        n_envs: int = 1,  # noqa: ARG002 - steps lie one after the other, whichever row they are of
+        **others: Any,
+    ) -> None:
+        self._env = env
+        super().__init__(buffer_size, observation_space, action_space, n_envs=1, **others)
+
+    def add(
+        self,
+        obs: NDArray[Any],
+        next_obs: NDArray[Any],
+        action: NDArray[Any],
+        reward: NDArray[Any],
+        done: NDArray[Any],
+        infos: list[dict[str, Any]],
+    ) -> None:
+        """Takes a step of all rows."""
+        rows = np.flatnonzero(self._env.row_is_active)
+        places = (self.pos + np.arange(len(rows))) % self.buffer_size
+        self.observations[places, 0] = obs[rows]
+        self.next_observations[places, 0] = next_obs[rows]
+        self.actions[places, 0] = action.reshape(len(obs), self.action_dim)[rows]
+        self.rewards[places, 0] = reward[rows]
+        self.dones[places, 0] = done[rows]
+        self.timeouts[places, 0] = [infos[row]["TimeLimit.truncated"] for row in rows.tolist()]
+        self.full = self.full or self.pos + len(rows) >= self.buffer_size
+        self.pos = (self.pos + len(rows)) % self.buffer_size
+
+    def sample(self, batch_size: int, env: VecNormalize | None = None) -> ReplayBufferSamples:
+        """Steps drawn from all that are remembered.
+
+        Raises:
+            TrainingError: no flow has run.
+        """
+        if self.size() == 0:
+            raise TrainingError("no learner flow has run yet; a larger agent.learning_starts may help")
+        return super().sample(batch_size, env)

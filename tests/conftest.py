@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import pytest
+
+
+@pytest.fixture(autouse=True, scope="session")
+def sb3_logs(tmp_path_factory: pytest.TempPathFactory):
+    """Where Stable-Baselines3, used by itself, puts its logs: otherwise into a folder of its own that it leaves."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SB3_LOGDIR", str(tmp_path_factory.mktemp("sb3")))
+        yield
