@@ -21,7 +21,7 @@ from bbrgym.ns3gym.data import pack, unpack
 from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.ns3gym.messages import Message, Reason
 from bbrgym.ns3gym.session import Session, Start
-from bbrgym.ns3gym.spaces import Space, describe, space_of
+from bbrgym.ns3gym.spaces import Space, space_of
 
 _MAX_GRACE_S = 1e6
 _SPACES = {"observation_space": "obsSpace", "action_space": "actSpace"}  # and what a SimInitMsg calls them
@@ -48,8 +48,9 @@ class Ns3GymOptions:
         log: a file to which all that the command writes is appended.
         timeout_s: the longest wait for a simulation, and then for each of its messages.
         grace_s: how long a simulation that was told to stop may take to end before it is killed.
-        observation_space: of the simulation, if it is known; with both none is started before the first reset.
-        action_space: of the simulation, if it is known.
+        observation_space: of the simulation, if it is known; it then counts, whatever the simulation says of it. With
+            both spaces no simulation is started before the first reset.
+        action_space: the same for actions.
     """
 
     command: str | Sequence[str] | None = None
@@ -100,7 +101,8 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
 
     ## Observation Space
     The simulation's own. Whole numbers are int64 or uint64, others float32 or float64, as the simulation says. Where
-    it has no observations or no actions, it is `Box(0, 0, (0,))`.
+    it has no observations or no actions, it is `Box(0, 0, (0,))`. Observations must be of this form; for a simulation
+    that says one thing and sends another, give `observation_space`.
 
     ## Rewards
     The simulation's own, float32 on the wire.
@@ -184,10 +186,11 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
     def _learn_spaces(self, options: Ns3GymOptions) -> None:
         """Takes the spaces that are given, and asks a simulation for the others."""
         given = {name: getattr(options, name) for name in _SPACES}
-        self._spaces = {name: space_of(describe(s, name)) for name, s in given.items() if s is not None}  # as sent
-        if len(self._spaces) < len(given):
+        self._asked = [name for name, space in given.items() if space is None]
+        self._told: dict[str, Space] = {}
+        if self._asked:
             self._introduce(draw_seed(self.np_random))
-        spaces = {name: self._spaces[name] if space is None else space for name, space in given.items()}
+        spaces = {**given, **self._told}
         self.observation_space, self.action_space = spaces["observation_space"], spaces["action_space"]
 
     def _take_options(self, options: Mapping[str, Any]) -> bool:
@@ -208,14 +211,14 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
         init = self._session.begin(seed, self._arguments)
         self._seed = seed if self._is_told else None
         with self._session.ending_on_error():
-            for name, described in _SPACES.items():
-                self._compare_space(name, space_of(getattr(init, described), name))
+            for name in self._asked:
+                self._compare_space(name, space_of(getattr(init, _SPACES[name]), name))
         self._state = _State.INTRODUCED
 
     def _compare_space(self, name: str, space: Space) -> None:
-        known = self._spaces.setdefault(name, space)
+        known = self._told.setdefault(name, space)
         if space != known:
-            raise ProtocolError(f"the simulation's {name} is {space}, expected {known}")
+            raise ProtocolError(f"the simulation's {name} is {space}, expected {known} as at first")
 
     def _play(self, action: Message | None) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         self._state = _State.OVER  # unless all goes well

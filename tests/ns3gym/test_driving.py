@@ -305,13 +305,25 @@ def test_one_that_never_speaks(make):
 
 
 def test_one_whose_spaces_change(make):
-    env = make(arguments={"deed": "wrong_space"}, **SPACES)
-    env.reset(seed=2)
-    with pytest.raises(
-        ProtocolError, match=r"^the simulation's observation_space is Box.*\(2,\).*, expected Box.*\(3,\)"
-    ):
+    env = make().unwrapped
+    with pytest.raises(ProtocolError, match=r"^the simulation's observation_space is Box.*\(2,\).*, expected.*\(3,\)"):
+        env.reset(seed=3, options={"arguments": {"deed": "wrong_space"}})
+    env.reset(seed=4, options={"arguments": {"deed": "fine"}})
+
+
+def test_one_that_says_one_thing_and_sends_another(make):
+    env = make(arguments={"deed": "wrong_space"}).unwrapped
+    with pytest.raises(ProtocolError, match=r"^observation: has 3 numbers, expected 2"):
         env.reset(seed=3)
-    env.reset(seed=4)
+    env = make(arguments={"deed": "wrong_space"}, observation_space=OBSERVED)
+    assert env.reset(seed=3)[0].tolist() == [0, 3, 0]
+
+
+def test_a_given_space_that_the_protocol_does_not_have(make):
+    env = make(observation_space=spaces.Text(3), action_space=ACTED).unwrapped
+    with pytest.raises(bbrgym.ConfigError, match=r"^observation: the protocol has no values of a Text$"):
+        env.reset(seed=3)
+    assert guardians() == []
 
 
 def test_a_stranger_does_not_disturb(make):
@@ -386,7 +398,6 @@ def test_ctrl_c_ends_the_wait_and_the_simulation(make, tmp_path):
         ({"grace_s": -1.0}, r"^grace_s: -1\.0, allowed is a number of seconds from 0"),
         ({"port": 70000}, r"^port: 70000, allowed are whole numbers from 0 to 65535$"),
         ({"arguments": {"simSeed": 3}}, r"^arguments: 'simSeed' is set for each run"),
-        ({"observation_space": spaces.Text(3)}, r"^observation_space: is a Text, allowed are"),
         ({"comand": []}, r"^Ns3GymEnv: 'comand' is no argument; did you mean command\?"),
     ],
 )

@@ -8,7 +8,8 @@
               -- shut: end it ->  watches the owner too    <-output-
       watches the guardian's pidfd
 
-The owner may be killed at any time: the guardian, which is in a session of its own, sees it and ends the tree.
+The owner may be killed at any time: the guardian, which is in a session of its own, sees it and ends the tree. Should
+somebody kill the guardian, the command dies with it, but what the command has started may stay.
 """
 
 from __future__ import annotations

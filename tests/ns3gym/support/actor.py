@@ -81,7 +81,7 @@ class Actor:
         self.events += 1
 
     def introduction(self):
-        observed = 2 if self.options.deed == "wrong_space" and self.options.seed % 2 else 3
+        observed = 2 if self.options.deed == "wrong_space" else 3
         message = pb.SimInitMsg(simProcessId=os.getpid(), wafShellProcessId=os.getppid())
         message.obsSpace.CopyFrom(space(observed))
         message.actSpace.CopyFrom(space(1, -1, 1))
