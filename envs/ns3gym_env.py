@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
+from pydantic_core import from_json
 
 from bbrgym.envs.generators import draw_seed
 from bbrgym.envs.options import arguments_of
@@ -250,7 +250,7 @@ def _told(info: str) -> dict[str, Any]:
     if not info:
         return {}
     try:
-        told = json.loads(info)
-    except (ValueError, RecursionError):  # it need not be JSON
+        told = from_json(info)
+    except ValueError:  # it need not be JSON
         told = None
     return told if isinstance(told, dict) else {"info": info}
