@@ -160,7 +160,7 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
         is_as_asked = not self._is_told or (seed is None and not has_new_arguments)
         if self._state is not _State.INTRODUCED or not is_as_asked:
             self._introduce(seed)
-        while not self._session.begin():  # it has not waited for this reset; perhaps another one does
+        while not self._begin():  # it has not waited for this reset; perhaps another one does
             self._introduce(seed)
         observation, _, terminated, truncated, info = self._play(None)
         if terminated or truncated:
@@ -222,6 +222,10 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
         known = self._told.setdefault(name, space)
         if space != known:
             raise ProtocolError(f"the simulation's {name} is {space}, expected {known} as at first")
+
+    def _begin(self) -> bool:
+        self._state = _State.OVER  # unless all goes well
+        return self._session.begin()
 
     def _play(self, action: Message | None) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         self._state = _State.OVER  # unless all goes well

@@ -354,9 +354,19 @@ def test_one_that_is_killed_while_the_agent_thinks(make):
     [guardian] = guardians()
     [simulation] = guardian.children()
     simulation.kill()
-    psutil.wait_procs([guardian])
+    psutil.wait_procs([guardian], timeout=20.0)
     with pytest.raises(PeerGone, match=f"^{LEFT}.*: it was killed by SIGKILL$"):
         env.step(ONE)
+    assert env.reset(seed=2)[0].tolist() == [0, 2, 0]
+
+
+def test_one_that_is_killed_before_the_first_reset(make):
+    env = make().unwrapped
+    [guardian] = guardians()
+    guardian.children()[0].kill()
+    psutil.wait_procs([guardian], timeout=20.0)
+    with pytest.raises(PeerGone, match=f"^{LEFT}.*: it was killed by SIGKILL$"):
+        env.reset()
     assert env.reset(seed=2)[0].tolist() == [0, 2, 0]
 
 
