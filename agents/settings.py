@@ -111,13 +111,13 @@ class Training(Model):
         for path, name in (("world", self.world_name), ("validation.world", self.validation.world)):
             if name not in world_kinds():
                 raise FieldProblem(path, f"is {shown(name)}; {nearest(name, world_kinds())}")
-        if self.agent.get("name") not in KINDS:
+        if str(self.agent.get("name")) not in KINDS:
             raise FieldProblem("agent.name", f"is {shown(self.agent.get('name'))}; allowed are {', '.join(KINDS)}")
         if self.rollouts.get("name") != LOCAL and not KINDS[self.agent_name].is_distributed:
             raise FieldProblem(
                 "rollouts.name", f"is {shown(self.rollouts.get('name'))}, expected {LOCAL} with agent={self.agent_name}"
             )
-        if self.env.get("name") not in _ENVS:
+        if str(self.env.get("name")) not in _ENVS:
             raise FieldProblem("env.name", f"is {shown(self.env.get('name'))}; allowed are {', '.join(_ENVS)}")
         if self.is_per_flow and not KINDS[self.agent_name].is_shared:
             able = ", ".join(name for name, kind in KINDS.items() if kind.is_shared)

@@ -55,8 +55,9 @@ def outcome(summary: Mapping[str, Any]) -> str:
 
 def _new_dir(config: dict[str, Any]) -> Path:
     now = datetime.datetime.now().astimezone()
-    who = config["agent"].get("name") + ("-multi" if config["env"].get("name") == "multi" else "")
-    return Path("runs") / f"{who}-{config['variant']}-{config['scenario'].get('name')}-{now:%Y%m%d-%H%M%S}"
+    per_flow = "-multi" if config["env"].get("name") == "multi" else ""
+    who = f"{config['agent'].get('name')}{per_flow}-{config['variant']}"
+    return Path("runs") / f"{who}-{config['scenario'].get('name')}-{now:%Y%m%d-%H%M%S}"
 
 
 @contextmanager
