@@ -69,8 +69,15 @@ ABSENT = {
     "link": {"rate_mbps": 5, "queue": {"size_bdp": 1}},
     "flows": [
         {"name": "rival", "cc": "reno", "rtt_ms": 30, "role": "fixed"},
+        {"name": "unequal", "cc": "cubic", "rtt_ms": 90, "start_s": 0.3, "role": "fixed"},
         {"name": "late", "rtt_ms": 30, "start_s": 0.8},
     ],
+}
+OUTAGE = {
+    "name": "outage",  # half of the time the link carries nothing, so there is no fair share
+    "duration_s": 2,
+    "link": {"trace": {"times_ms": list(range(0, 400, 2)), "period_ms": 800}, "queue": {"size_packets": 40}},
+    "flows": [{"name": "a", "rtt_ms": 20, "count": 2}],
 }
 ALL_TERMS = {name: 0.5 + 0.25 * place for place, name in enumerate(TERMS)}
 TUNED = [name for name, variant in VARIANTS.items() if variant.preset]
@@ -144,7 +151,7 @@ def arguments(draw: st.DrawFn) -> dict[str, Any]:
     names = st.lists(st.sampled_from(sorted(VARIANTS[variant].preset)), min_size=1, unique=True)
     features = st.lists(st.sampled_from([feature.name for feature in FEATURES]), unique=True)
     weights = st.dictionaries(st.sampled_from(sorted(TERMS)), st.floats(-10, 10), min_size=1)
-    scenario = draw(st.sampled_from([TWO, MIXED, ABSENT]))
+    scenario = draw(st.sampled_from([TWO, MIXED, ABSENT, OUTAGE]))
     return {
         "scenario": scenario,
         "variant": variant,
@@ -171,6 +178,7 @@ def arguments(draw: st.DrawFn) -> dict[str, Any]:
 @example({"scenario": MIXED, "variant": "bbr-pg", "tunables": ["pg_trand_high_us"], "action_kind": "relative"}, 3, 3)
 @example({"scenario": ABSENT, "variant": "bbq", "reward": ALL_TERMS, "view": "pooled", "max_learners": 3}, 4, 4)
 @example({"scenario": MIXED, "variant": "bbr-mix", "action_kind": "relative", "max_change": 0.3}, 5, 5)
+@example({"scenario": OUTAGE, "variant": "bbr-plus", "reward": ALL_TERMS}, 6, 6)
 def test_a_run_looks_as_in_python(
     program: Path, tmp_path: Path, arguments: dict[str, Any], seed: int, actions_seed: int
 ) -> None:
@@ -209,7 +217,7 @@ def changed(task: dict[str, Any], path: list[Any], value: Any) -> dict[str, Any]
         (["learners"], [], "learners: is empty"),
         (["learners"], [5], "flow 5 is not in the scenario"),
         (["learners"], [0], "flow rival runs reno, which has no bbr_up_gain"),
-        (["learners"], [1, 1], "observation.slots: is 1"),
+        (["learners"], [2, 2], "observation.slots: is 1"),
         (["control_interval_s"], 0, "control_interval_s: is 0, expected a number > 0"),
         (["observation", "stack"], 1.5, "observation.stack: is 1.5"),
         (["observation", "slots"], 1e9, "observation.slots: is 1000000000.0"),
