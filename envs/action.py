@@ -27,7 +27,8 @@ Action = NDArray[np.float32]
 NOT_BELOW = {"pg_trand_high_us": "pg_trand_low_us"}
 """Upper bounds and their lower bounds."""
 
-_WHOLE_NUMBERS = ("count", "mode", "switch")
+WHOLE_NUMBERS = ("count", "mode", "switch")
+"""Units of tunables that take whole numbers only."""
 
 
 class TunablesAction:
@@ -62,7 +63,7 @@ class TunablesAction:
         self.space = spaces.Box(-1.0, 1.0, (len(self.names),), np.float32)
         self.default = self.from_values(preset)
         tables = [TUNABLES[name] for name in self.names]
-        self.value_counts = np.array([round(t.high - t.low) + 1 if t.unit in _WHOLE_NUMBERS else 0 for t in tables])
+        self.value_counts = np.array([round(t.high - t.low) + 1 if t.unit in WHOLE_NUMBERS else 0 for t in tables])
 
     def to_values(self, action: Action) -> dict[str, float]:
         """The setting, in natural units, that an action means.
@@ -176,6 +177,6 @@ class TunablesAction:
 
 
 def _kind(tunable: Tunable) -> int:
-    if tunable.unit in _WHOLE_NUMBERS:
+    if tunable.unit in WHOLE_NUMBERS:
         return 2
     return 0 if tunable.scale == "log" else 1

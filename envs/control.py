@@ -50,6 +50,8 @@ class Control:
     Attributes:
         space: Box(-1, 1, (tunables,), float32), MultiDiscrete or Discrete.
         default: absolute: the variant's own setting, on a grid the nearest there is; relative: stay.
+        step: how far a relative action of 1 moves each coordinate; None of absolute ones.
+        limit: the farthest that any action moves each; None: everywhere.
     """
 
     def __init__(
@@ -69,8 +71,8 @@ class Control:
         is_relative = kind == "relative"
         farthest_step = _farthest("step_size", step_size, tunables.value_counts)
         self._tunables = tunables
-        self._step = farthest_step if is_relative else None
-        self._limit = None if max_change is None else _farthest("max_change", max_change, tunables.value_counts)
+        self.step = farthest_step if is_relative else None
+        self.limit = None if max_change is None else _farthest("max_change", max_change, tunables.value_counts)
         self._grid = None if levels is None else _grid(levels, tunables.value_counts, is_relative, flat)
         self.space: spaces.Space[Any] = tunables.space if self._grid is None else self._grid.space
         own = np.zeros_like(tunables.default) if is_relative else tunables.default
@@ -105,14 +107,14 @@ class Control:
 
     def _aims(self, actions: Move, settings: Action) -> Action:
         """Where they lead to, a whole number's coordinate anywhere in its part."""
-        if self._grid is None and self._step is None and self._limit is None:
+        if self._grid is None and self.step is None and self.limit is None:
             return actions
         self.check(actions)
         aims = actions if self._grid is None else self._grid.coordinates(actions)
-        if self._step is not None:
-            aims = settings + self._step * aims
-        if self._limit is not None:
-            aims = np.clip(aims, settings - self._limit, settings + self._limit)
+        if self.step is not None:
+            aims = settings + self.step * aims
+        if self.limit is not None:
+            aims = np.clip(aims, settings - self.limit, settings + self.limit)
         reached: Action = np.clip(aims, -1.0, 1.0).astype(np.float32)
         return reached
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
+from pydantic_core import from_json
 
 from bbrgym.envs.generators import draw_seed
 from bbrgym.envs.options import arguments_of
@@ -159,7 +159,9 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
             gymnasium.logger.warn(f"seed={seed}: who starts the simulation gives it its seed, an environment cannot")
         is_as_asked = not self._is_told or (seed is None and not has_new_arguments)
         if self._state is not _State.INTRODUCED or not is_as_asked:
-            self._introduce(draw_seed(self.np_random) if seed is None else seed)
+            self._introduce(seed)
+        while not self._begin():  # it has not waited for this reset; perhaps another one does
+            self._introduce(seed)
         observation, _, terminated, truncated, info = self._play(None)
         if terminated or truncated:
             raise ProtocolError("the simulation was over before its first step")
@@ -189,7 +191,7 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
         self._asked = [name for name, space in given.items() if space is None]
         self._told: dict[str, Space] = {}
         if self._asked:
-            self._introduce(draw_seed(self.np_random))
+            self._introduce(None)
         spaces = {**given, **self._told}
         self.observation_space, self.action_space = spaces["observation_space"], spaces["action_space"]
 
@@ -205,11 +207,12 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
         self._arguments = arguments
         return has_changed
 
-    def _introduce(self, seed: int) -> None:
+    def _introduce(self, seed: int | None) -> None:
         """Starts the next simulation, up to its description of itself; it then waits to begin."""
         self._state = _State.OVER  # unless all goes well
-        init = self._session.begin(seed, self._arguments)
-        self._seed = seed if self._is_told else None
+        run_seed = draw_seed(self.np_random) if seed is None else seed
+        init = self._session.introduce(run_seed, self._arguments)
+        self._seed = run_seed if self._is_told else None
         with self._session.ending_on_error():
             for name in self._asked:
                 self._compare_space(name, space_of(getattr(init, _SPACES[name]), name))
@@ -219,6 +222,10 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
         known = self._told.setdefault(name, space)
         if space != known:
             raise ProtocolError(f"the simulation's {name} is {space}, expected {known} as at first")
+
+    def _begin(self) -> bool:
+        self._state = _State.OVER  # unless all goes well
+        return self._session.begin()
 
     def _play(self, action: Message | None) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         self._state = _State.OVER  # unless all goes well
@@ -247,7 +254,7 @@ def _told(info: str) -> dict[str, Any]:
     if not info:
         return {}
     try:
-        told = json.loads(info)
-    except (ValueError, RecursionError):  # it need not be JSON
+        told = from_json(info)
+    except ValueError:  # it need not be JSON
         told = None
     return told if isinstance(told, dict) else {"info": info}

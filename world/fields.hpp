@@ -93,6 +93,22 @@ WriteRow(const Row& row, std::span<double> table, std::size_t index)
     std::memcpy(table.data() + index * width, &row, sizeof(Row));
 }
 
+/** Row `index` of such a table as one of the structs above. */
+template <typename Row>
+Row
+ReadRow(std::span<const double> table, std::size_t index)
+{
+    static_assert(std::is_trivially_copyable_v<Row> && std::is_standard_layout_v<Row>);
+    constexpr std::size_t width = sizeof(Row) / sizeof(double);
+    if (table.size() < (index + 1) * width)
+    {
+        throw std::out_of_range("ReadRow: the table is smaller than its rows");
+    }
+    Row row;
+    std::memcpy(static_cast<void*>(&row), table.data() + index * width, sizeof(Row));
+    return row;
+}
+
 } // namespace bbrgym
 
 #endif

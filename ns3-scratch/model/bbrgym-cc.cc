@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "bbrgym-cc.h"
 
+#include "ns3-versions.h"
 #include "params.hpp"
 
 #include "ns3/double.h"
@@ -255,7 +256,7 @@ TcpBbrgym::StartOnStockSocket(Ptr<TcpSocketState> tcb)
 {
     cc_start start{};
     start.now_us = NowUs();
-    start.srtt_us = static_cast<uint64_t>(tcb->m_srtt.Get().GetMicroSeconds());
+    start.srtt_us = bbrgym::SmoothedRttUs(*tcb);
     start.min_rtt_us = start.srtt_us == 0 ? CC_RTT_UNKNOWN_US : start.srtt_us;
     start.mss_bytes = tcb->m_segmentSize;
     start.initial_cwnd_pkts = std::max<uint32_t>(tcb->m_initialCWnd, 1);

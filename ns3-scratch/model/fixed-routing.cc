@@ -48,10 +48,10 @@ bool
 FixedRouting::RouteInput(Ptr<const Packet> packet,
                          const Ipv4Header& header,
                          Ptr<const NetDevice> input,
-                         const UnicastForwardCallback& forward,
-                         const MulticastForwardCallback&,
-                         const LocalDeliverCallback& deliver,
-                         const ErrorCallback&)
+                         Passed<3> forward,
+                         Passed<4>,
+                         Passed<5> deliver,
+                         Passed<6>)
 {
     if (header.GetDestination() == m_own)
     {

@@ -5,6 +5,8 @@
 #ifndef BBRGYM_FIXED_ROUTING_H
 #define BBRGYM_FIXED_ROUTING_H
 
+#include "ns3-versions.h"
+
 #include "ns3/ipv4-route.h"
 #include "ns3/ipv4-routing-protocol.h"
 
@@ -14,6 +16,10 @@ namespace ns3
 class FixedRouting : public Ipv4RoutingProtocol
 {
   public:
+    /** A callback that RouteInput takes, as this ns-3 passes it. */
+    template <std::size_t index>
+    using Passed = bbrgym::ParameterOf<&Ipv4RoutingProtocol::RouteInput, index>;
+
     static TypeId GetTypeId();
 
     FixedRouting(Ipv4Address own, Ptr<NetDevice> device);
@@ -25,10 +31,10 @@ class FixedRouting : public Ipv4RoutingProtocol
     bool RouteInput(Ptr<const Packet> packet,
                     const Ipv4Header& header,
                     Ptr<const NetDevice> input,
-                    const UnicastForwardCallback& forward,
-                    const MulticastForwardCallback& forward_multicast,
-                    const LocalDeliverCallback& deliver,
-                    const ErrorCallback& fail) override;
+                    Passed<3> forward,
+                    Passed<4> forward_multicast,
+                    Passed<5> deliver,
+                    Passed<6> fail) override;
     void NotifyInterfaceUp(uint32_t) override {}
     void NotifyInterfaceDown(uint32_t) override {}
     void NotifyAddAddress(uint32_t, Ipv4InterfaceAddress) override {}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "flow-application.h"
 
+#include "ns3-versions.h"
+
 #include "ns3/boolean.h"
 #include "ns3/log.h"
 #include "ns3/packet.h"
@@ -120,7 +122,7 @@ FlowApplication::NoteSegment(const SegmentView& segment)
     {
         m_sent_bytes += static_cast<uint32_t>(beyond);
         m_next_seq += static_cast<uint32_t>(beyond);
-        if (std::holds_alternative<bbrgym::Bulk>(m_app) && !m_event.IsPending() &&
+        if (std::holds_alternative<bbrgym::Bulk>(m_app) && !bbrgym::IsPending(m_event) &&
             m_written_bytes - m_sent_bytes < m_backlog_bytes / 2)
         {
             m_event = Simulator::ScheduleNow(&FlowApplication::KeepBacklog, this);

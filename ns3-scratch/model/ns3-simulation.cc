@@ -7,6 +7,7 @@
 #include "flow-sender.h"
 #include "link-device.h"
 #include "measurement.hpp"
+#include "ns3-versions.h"
 #include "params.hpp"
 #include "tunable_table.hpp"
 
@@ -211,7 +212,7 @@ Ns3Simulation::Network::Network(std::shared_ptr<const Scenario> scenario, uint64
 {
     RngSeedManager::SetSeed(1);
     RngSeedManager::SetRun(seed);
-    RngSeedManager::ResetNextStreamIndex();
+    ResetStreams();
 
     MakePath();
     for (std::size_t flow = 0; flow < m_scenario->flows.size(); ++flow)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "stock-sampler.h"
 
+#include "ns3-versions.h"
+
 #include "ns3/simulator.h"
 
 #include <algorithm>
@@ -48,7 +50,7 @@ StockSampler::Sample(Ptr<const TcpSocketState> tcb,
     out.delivered_pkts = connection.m_delivered / mss;
     out.prior_delivered_pkts = prior_bytes / mss;
     out.rtt_us = FreshRttUs(tcb);
-    out.srtt_us = static_cast<uint64_t>(tcb->m_srtt.Get().GetMicroSeconds());
+    out.srtt_us = bbrgym::SmoothedRttUs(*tcb);
     out.min_rtt_us = m_min_rtt_us;
     out.acked_pkts = (sample.m_ackedSacked + mss - 1) / mss;
     out.lost_pkts = NewlyLostPkts(sample, in_flight_bytes, mss);
@@ -57,7 +59,7 @@ StockSampler::Sample(Ptr<const TcpSocketState> tcb,
     out.prior_in_flight_pkts = sample.m_priorInFlight / mss;
     out.in_flight_pkts = in_flight_bytes / mss;
     out.ca_state = static_cast<uint8_t>(tcb->m_congState.Get());
-    out.is_cwnd_limited = tcb->m_isCwndLimited;
+    out.is_cwnd_limited = bbrgym::IsCwndLimited(*tcb);
     out.is_app_limited = sample.m_isAppLimited || (m_disregard_from_pkts <= out.prior_delivered_pkts &&
                                                    out.prior_delivered_pkts <= m_disregard_until_pkts);
     m_saw_app_limited = connection.m_appLimited != 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "tcp-linux-socket.h"
 
+#include "ns3-versions.h"
+
 #include "ns3/ipv4-end-point.h"
 #include "ns3/ipv6-end-point.h"
 #include "ns3/log.h"
@@ -38,7 +40,7 @@ template <class Call>
 void
 Arm(EventId& event, int64_t& event_ns, int64_t deadline_ns, Call&& call)
 {
-    if (deadline_ns == bbrgym::NEVER_NS || (event.IsPending() && event_ns <= deadline_ns))
+    if (deadline_ns == bbrgym::NEVER_NS || (bbrgym::IsPending(event) && event_ns <= deadline_ns))
     {
         return;
     }
@@ -145,7 +147,7 @@ TcpLinuxSocket::Send(Ptr<Packet> packet, uint32_t flags)
         m_sender.BeforeWrite(m_txBuffer->SizeFromSequence(m_next_seq) >= m_tcb->m_segmentSize);
     }
     const int accepted = TcpSocketBase::Send(packet, flags);
-    if (accepted >= 0 && IsLinuxSender() && !m_send_event.IsPending())
+    if (accepted >= 0 && IsLinuxSender() && !bbrgym::IsPending(m_send_event))
     {
         // In an event of its own, so that the application can fill the buffer first.
         m_send_event = Simulator::ScheduleNow(&TcpLinuxSocket::TrySend, this);
@@ -260,7 +262,7 @@ TcpLinuxSocket::PublishRtt()
     if (m_sender.SrttNs() >= 0)
     {
         m_tcb->m_lastRtt = NanoSeconds(m_sender.LastRttNs());
-        m_tcb->m_srtt = NanoSeconds(m_sender.SrttNs());
+        bbrgym::ShowSmoothedRtt(*m_tcb, NanoSeconds(m_sender.SrttNs()));
         m_tcb->m_minRtt = NanoSeconds(m_sender.Board().MinRttNs());
     }
 }
@@ -350,6 +352,32 @@ TcpLinuxSocket::SendAgain(uint64_t serial)
     m_sender.NoteAgain(serial, payload.packet->GetSize(), NowNs());
 }
 
+// Two things that ns-3's releases differ in (see ns3-versions.h), and that only a socket itself may touch.
+
+template <typename Self>
+void
+TcpLinuxSocket::TagSegment(Self* self, Ptr<Packet> payload)
+{
+    if constexpr (requires { self->AddSocketTags(payload, false); })
+    {
+        self->AddSocketTags(payload, false); // not ECN-capable
+    }
+    else
+    {
+        self->AddSocketTags(payload);
+    }
+}
+
+template <typename Self, typename... Segment>
+void
+TcpLinuxSocket::TraceRetransmission(Self* self, const Segment&... segment)
+{
+    if constexpr (requires { self->m_retransmissionTrace(segment..., self); })
+    {
+        self->m_retransmissionTrace(segment..., self);
+    }
+}
+
 /** Puts the TCP header on and hands the segment to IP. */
 void
 TcpLinuxSocket::Emit(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransmission)
@@ -368,7 +396,7 @@ TcpLinuxSocket::Emit(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransm
             m_state = LAST_ACK;
         }
     }
-    AddSocketTags(payload, false);
+    TagSegment(this, payload);
 
     TcpHeader header;
     header.SetFlags(flags);
@@ -385,7 +413,7 @@ TcpLinuxSocket::Emit(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransm
         m_txTrace(payload, header, this);
         if (is_retransmission)
         {
-            m_retransmissionTrace(payload, header, local, peer, this);
+            TraceRetransmission(this, payload, header, local, peer);
         }
         m_tcp->SendPacket(payload, header, local, peer, m_boundnetdevice);
     };
@@ -461,10 +489,10 @@ TcpLinuxSocket::EstimateRtt(const TcpHeader& header)
     {
         m_handshake_rtt_ns = NowNs() - m_syn_sent_ns;
         m_tcb->m_lastRtt = NanoSeconds(m_handshake_rtt_ns);
-        m_tcb->m_srtt = NanoSeconds(m_handshake_rtt_ns);
+        bbrgym::ShowSmoothedRtt(*m_tcb, NanoSeconds(m_handshake_rtt_ns));
         m_rtt->Measurement(NanoSeconds(m_handshake_rtt_ns));
     }
-    if (m_state == SYN_SENT && !m_send_event.IsPending())
+    if (m_state == SYN_SENT && !bbrgym::IsPending(m_send_event))
     {
         m_send_event = Simulator::ScheduleNow(&TcpLinuxSocket::TrySend, this);
         m_send_event_ns = NowNs();

@@ -109,6 +109,10 @@ class TcpLinuxSocket : public TcpSocketBase
     void SendNewSegment(uint32_t bytes);
     void SendAgain(uint64_t serial);
     void Emit(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransmission);
+    template <typename Self>
+    static void TagSegment(Self* self, Ptr<Packet> payload);
+    template <typename Self, typename... Segment>
+    static void TraceRetransmission(Self* self, const Segment&... segment);
 
     void ArmTimers();
     void OnTimer();

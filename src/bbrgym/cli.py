@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import shlex
 import sys
 from collections.abc import Sequence
@@ -86,6 +87,14 @@ prints a draw: the one with the number that draw= says, from 0 on, of the train 
 examples:
   bbrgym scenario rtt_fairness scenario.link.rate_mbps=50 > scenario.json
   bbrgym scenario wan_mix draw=5 split=validation
+"""
+
+_TASK = """\
+Prints a scenario, what an agent sees and sets in it and what it is paid for, as JSON: bbrgym/Tune-v0 for the program
+bbrgym-opengym in an ns-3 tree, which ns3-gym's scripts can drive (ns3-scratch/README.md).
+
+example:
+  bbrgym task scenario=rtt_fairness variant=bbq env.control_interval_s=0.1 > task.json
 """
 
 
@@ -178,6 +187,16 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("scenario", metavar="NAME", help="a shipped scenario or a file")
     command.add_argument("overrides", nargs="*", metavar="OPTION=VALUE", help="scenario.FIELD=VALUE, draw= or split=")
     command.set_defaults(run=_scenario)
+
+    command = commands.add_parser(
+        "task",
+        help="print an environment's JSON for an ns-3 tree",
+        description=_TASK,
+        epilog="options and their defaults:\n\n" + _shipped("task.yaml"),
+        formatter_class=raw,
+    )
+    command.add_argument("overrides", nargs="*", metavar="OPTION=VALUE")
+    command.set_defaults(run=_task)
     return parser
 
 
@@ -287,6 +306,12 @@ def _draw_of(distribution: Distribution, number: Any, split: str) -> Scenario:
             f"draw: is {number!r}, but {distribution.name} is a distribution, expected the number of a draw, from 0 on"
         )
     return distribution(split_seeds(split, 1, number)[0])
+
+
+def _task(options: argparse.Namespace) -> None:
+    from bbrgym.task_command import task_from  # brings what no other command needs
+
+    sys.stdout.write(json.dumps(task_from(options.overrides), indent=2) + "\n")
 
 
 def _scenario_of(fields: Any) -> Scenario | Distribution:

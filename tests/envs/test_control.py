@@ -80,7 +80,7 @@ def test_nothing_moves_farther_than_allowed(tunables_and_control, seed):
     whole = tunables.value_counts > 0
     between_values = np.where(whole, 2.0 / np.maximum(tunables.value_counts, 1), 0.0)
     for _, (_, before), (_, after) in played(control, tunables, seed):
-        for farthest in (control._step, control._limit):
+        for farthest in (control.step, control.limit):
             if farthest is not None:
                 assert (np.abs(after - before) <= farthest + FLOAT32).all()
                 assert (farthest[whole] >= between_values[whole] - FLOAT32).all()

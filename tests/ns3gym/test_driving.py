@@ -241,6 +241,7 @@ def test_a_lively_end_is_not_waited_for_in_the_last_step(make):
 # ---- what goes wrong ----------------------------------------------------------------------------------
 
 GONE = "the simulation closed the connection where its EnvStateMsg was due (so does a message of more than 16 MiB)"
+LEFT = "the simulation (ended|closed the connection) (before it was answered|where its EnvStateMsg was due)"
 ENDED = r"the simulation .* where its EnvStateMsg was due.*: it"
 DEEDS = {
     "garbage": (ProtocolError, r"from the simulation: \d+ bytes are no EnvStateMsg: .*"),
@@ -353,9 +354,19 @@ def test_one_that_is_killed_while_the_agent_thinks(make):
     [guardian] = guardians()
     [simulation] = guardian.children()
     simulation.kill()
-    psutil.wait_procs([guardian])
-    with pytest.raises(PeerGone, match=r"where its EnvStateMsg was due.*: it was killed by SIGKILL$"):
+    psutil.wait_procs([guardian], timeout=20.0)
+    with pytest.raises(PeerGone, match=f"^{LEFT}.*: it was killed by SIGKILL$"):
         env.step(ONE)
+    assert env.reset(seed=2)[0].tolist() == [0, 2, 0]
+
+
+def test_one_that_is_killed_before_the_first_reset(make):
+    env = make().unwrapped
+    [guardian] = guardians()
+    guardian.children()[0].kill()
+    psutil.wait_procs([guardian], timeout=20.0)
+    with pytest.raises(PeerGone, match=f"^{LEFT}.*: it was killed by SIGKILL$"):
+        env.reset()
     assert env.reset(seed=2)[0].tolist() == [0, 2, 0]
 
 
@@ -511,12 +522,21 @@ def test_one_that_does_not_come(make):
             assert env.reset()[0].tolist() == [0, 6, 0]
 
 
+def test_one_that_did_not_wait_does_not_disturb_the_next(make):
+    env = make(command=None, **SPACES)
+    with started_elsewhere(env.unwrapped.port, die_at=1, die_after_s=0.1) as simulation:
+        assert simulation.wait(20.0) == -signal.SIGKILL  # it has introduced itself
+    with started_elsewhere(env.unwrapped.port, simSeed=9):
+        assert env.reset()[0].tolist() == [0, 9, 0]
+        assert env.step(ONE)[0].tolist() == [1, 9, 1]
+
+
 def test_one_that_is_killed_elsewhere(make):
     env = make(command=None, **SPACES)
     with started_elsewhere(env.unwrapped.port) as simulation:
         env.reset()
         simulation.kill()
-        with pytest.raises(PeerGone, match=f"^{re.escape(GONE)}$"):
+        with pytest.raises(PeerGone, match=f"^{LEFT}"):
             env.step(ONE)
     with started_elsewhere(env.unwrapped.port):
         env.reset()

@@ -102,6 +102,7 @@ def test_an_agent_that_goes_is_one_line_and_exit_code_1() -> None:
         ("--simulationTime=3", "simulationTime: is no option"),
         ("env.stakc=3", "env.stakc: is no argument of the environments; did you mean stack?"),
         ("world=[ns3,twin]", "world: "),
+        ("env=multi", "env: is 'multi', expected tune: the protocol has one agent"),
         ("--help-me", "'--help-me' is no override"),
     ],
 )

@@ -158,6 +158,7 @@ class Agent(_Channel):
         self._simulation: bytes | None = None
         self._is_asked = False  # whether it waits for an answer
         self._left: set[bytes] = set()  # those that were left while they were busy
+        self._socket.set(zmq.ROUTER_MANDATORY, 1)  # says so if whom it answers has gone
         try:
             self._socket.bind(f"tcp://{host}:{_checked(port) or '*'}")
         except (zmq.ZMQError, ConfigError) as error:
@@ -189,7 +190,11 @@ class Agent(_Channel):
             return self._parsed(pb.SimInitMsg, data)
 
     def acknowledge(self) -> None:
-        """Lets the simulation begin."""
+        """Lets the simulation begin.
+
+        Raises:
+            PeerGone: it has not waited for it.
+        """
         self._reply(pb.SimInitAck(done=True))
 
     def receive_state(self, watch: Watch | None = None) -> Message:
@@ -252,12 +257,20 @@ class Agent(_Channel):
     def _reply(self, message: Message) -> None:
         if self._simulation is None or not self._is_asked:
             raise ProtocolError("no simulation waits for an answer")
-        self._answer(self._simulation, message.SerializeToString())
+        if not self._answer(self._simulation, message.SerializeToString()):
+            self._simulation, self._is_asked = None, False
+            raise PeerGone(f"{self._peer} closed the connection before it was answered")
         self._is_asked = False
 
-    def _answer(self, speaker: bytes, data: bytes) -> None:
-        """To somebody who asked; to one who has gone it goes nowhere, as ZeroMQ has it."""
-        self._socket.send_multipart((speaker, b"", data))
+    def _answer(self, speaker: bytes, data: bytes) -> bool:
+        """Whether somebody who asked is still there to be answered."""
+        try:
+            self._socket.send_multipart((speaker, b"", data))
+        except zmq.ZMQError as error:
+            if error.errno != zmq.EHOSTUNREACH:
+                raise
+            return False
+        return True
 
 
 class Simulation(_Channel):

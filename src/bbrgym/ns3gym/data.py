@@ -29,7 +29,11 @@ _FIELDS: dict[int, str] = {
     Dtype.DOUBLE: "doubleData",
 }
 _WHOLE = "biu"  # kinds of NumPy's dtypes
-_FLOATS = (Dtype.FLOAT, Dtype.DOUBLE)
+# Plain numbers: an enum's members are looked up slowly.
+_UINT, _FLOAT = int(Dtype.UINT), int(Dtype.FLOAT)
+_FLOATS = (_FLOAT, int(Dtype.DOUBLE))
+_NO_TYPE, _BOX = int(SpaceType.NoSpaceType), int(SpaceType.Box)
+_DISCRETE, _TUPLE, _DICT = int(SpaceType.Discrete), int(SpaceType.Tuple), int(SpaceType.Dict)
 
 
 # ---- writing --------------------------------------------------------------------------------------------------------
@@ -50,19 +54,19 @@ def pack(space: Space, value: Any, where: str = "value") -> Message:
     if isinstance(space, spaces.Box | spaces.MultiBinary):
         if space.shape == (0,) and space == ABSENT:
             return container
-        container.type = SpaceType.Box
+        container.type = _BOX
         held = _pack_box(space, value, where)
     elif isinstance(space, spaces.Discrete):
-        container.type = SpaceType.Discrete
+        container.type = _DISCRETE
         held = pb.DiscreteDataContainer(data=_choice(space.n, value, where))
     elif isinstance(space, spaces.MultiDiscrete):
-        container.type = SpaceType.Tuple
+        container.type = _TUPLE
         held = _pack_choices(space, value, where)
     elif isinstance(space, spaces.Tuple):
-        container.type = SpaceType.Tuple
+        container.type = _TUPLE
         held = _pack_tuple(space, value, where)
     elif isinstance(space, spaces.Dict):
-        container.type = SpaceType.Dict
+        container.type = _DICT
         held = _pack_dict(space, value, where)
     else:
         raise ConfigError(f"{where}: the protocol has no values of a {type(space).__name__}")
@@ -77,12 +81,12 @@ def _pack_box(space: spaces.Box | spaces.MultiBinary, value: Any, where: str) ->
     are_whole = given.dtype.kind in _WHOLE and space.dtype.kind in _WHOLE
     if not are_whole and not np.can_cast(given.dtype, space.dtype, "same_kind"):
         raise ConfigError(f"{where}: has the dtype {given.dtype}, expected {space.dtype}")
-    dtype = Dtype.UINT if isinstance(space, spaces.MultiBinary) else dtype_of(space.dtype, where)
+    dtype = _UINT if isinstance(space, spaces.MultiBinary) else dtype_of(space.dtype, where)
     if dtype in LIMITS:
         least, most = LIMITS[dtype]
         if given.size and not least <= int(given.min()) <= int(given.max()) <= most:
             raise ConfigError(f"{where}: is {shown(value)}, the protocol carries whole numbers from {least} to {most}")
-    elif dtype == Dtype.FLOAT and given.dtype != np.float32:
+    elif dtype == _FLOAT and given.dtype != np.float32:
         given = _as_float32(given, where)
     return pb.BoxDataContainer(dtype=dtype, shape=given.shape, **{_FIELDS[dtype]: given.ravel().tolist()})
 
@@ -118,8 +122,8 @@ def _pack_choices(space: spaces.MultiDiscrete, value: Any, where: str) -> Messag
     if given.shape != space.nvec.shape or given.dtype.kind not in "iu":
         raise ConfigError(f"{where}: is {shown(value)}, expected whole numbers of the shape {space.nvec.shape}")
     tuple_of = pb.TupleDataContainer()
-    for i, (n, one) in enumerate(zip(space.nvec.flat, given.flat, strict=True)):
-        element = tuple_of.element.add(type=SpaceType.Discrete)
+    for i, (n, one) in enumerate(zip(space.nvec.ravel().tolist(), given.ravel().tolist(), strict=True)):
+        element = tuple_of.element.add(type=_DISCRETE)
         pb.pack_any(element.data, pb.DiscreteDataContainer(data=_choice(n, one, f"{where}[{i}]")))
     return tuple_of
 
@@ -161,16 +165,16 @@ def unpack(space: Space, container: Message, where: str = "value") -> Any:
     """
     pb.refuse_misfits(container, where)
     if isinstance(space, spaces.Box | spaces.MultiBinary):
-        if container.type == SpaceType.NoSpaceType and space.shape == (0,):
+        if container.type == _NO_TYPE and space.shape == (0,):
             return np.zeros(0, space.dtype)
-        return _unpack_box(space, _held(container, SpaceType.Box, pb.BoxDataContainer, where), where)
+        return _unpack_box(space, _held(container, _BOX, pb.BoxDataContainer, where), where)
     if isinstance(space, spaces.Discrete):
         return _unpack_choice(space.n, container, where)
     if isinstance(space, spaces.MultiDiscrete):
         elements = _elements(container, space.nvec.size, where)
         choices = [
             _unpack_choice(n, one, f"{where}[{i}]")
-            for i, (n, one) in enumerate(zip(space.nvec.flat, elements, strict=True))
+            for i, (n, one) in enumerate(zip(space.nvec.ravel().tolist(), elements, strict=True))
         ]
         return np.array(choices, space.dtype).reshape(space.nvec.shape)
     if isinstance(space, spaces.Tuple):
@@ -180,7 +184,7 @@ def unpack(space: Space, container: Message, where: str = "value") -> Any:
             for i, (inner, one) in enumerate(zip(space.spaces, elements, strict=True))
         )
     if isinstance(space, spaces.Dict):
-        return _unpack_dict(space, _held(container, SpaceType.Dict, pb.DictDataContainer, where).element, where)
+        return _unpack_dict(space, _held(container, _DICT, pb.DictDataContainer, where).element, where)
     raise ConfigError(f"{where}: the protocol has no values of a {type(space).__name__}")
 
 
@@ -192,7 +196,7 @@ def _held(container: Message, kind: int, message: Any, where: str) -> Message:
 
 
 def _elements(container: Message, count: int, where: str) -> Any:
-    elements = _held(container, SpaceType.Tuple, pb.TupleDataContainer, where).element
+    elements = _held(container, _TUPLE, pb.TupleDataContainer, where).element
     if len(elements) != count:
         raise ProtocolError(f"{where}: has {len(elements)} elements, expected {count}")
     for i, element in enumerate(elements):
@@ -201,14 +205,14 @@ def _elements(container: Message, count: int, where: str) -> Any:
 
 
 def _unpack_choice(n: Any, container: Message, where: str) -> np.int64:
-    value = _held(container, SpaceType.Discrete, pb.DiscreteDataContainer, where).data
+    value = _held(container, _DISCRETE, pb.DiscreteDataContainer, where).data
     if not 0 <= value < n:
         raise ProtocolError(f"{where}: is {value}, expected a whole number from 0 to {n - 1}")
     return np.int64(value)
 
 
 def _unpack_box(space: spaces.Box | spaces.MultiBinary, box: Message, where: str) -> NDArray[Any]:
-    expected = Dtype.UINT if isinstance(space, spaces.MultiBinary) else dtype_of(space.dtype, where)
+    expected = _UINT if isinstance(space, spaces.MultiBinary) else dtype_of(space.dtype, where)
     # ns3-gym's agent answers a DOUBLE with FLOAT.
     if box.dtype != expected and not (box.dtype in _FLOATS and expected in _FLOATS):
         raise ProtocolError(f"{where}: has the dtype {box.dtype}, expected {expected} ({Dtype(expected).name})")

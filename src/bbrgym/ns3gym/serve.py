@@ -129,9 +129,16 @@ def _play(
 
 def _action(env: gymnasium.Env[Any, Any], answer: Message) -> Any:
     action = unpack(env.action_space, answer.actData, "the agent's action")
-    if not env.action_space.contains(action):
+    if not _is_in(env.action_space, action):
         raise ProtocolError(f"the agent's action: is {shown(action)}, outside of {env.action_space}")
     return action
+
+
+def _is_in(space: gymnasium.Space[Any], action: Any) -> bool:
+    """As `contains`, of what has the space's form: of a Box only the bounds are left to compare."""
+    if isinstance(space, gymnasium.spaces.Box):
+        return bool(((space.low <= action) & (action <= space.high)).all())  # and no NaN
+    return space.contains(action)
 
 
 def as_json(info: Mapping[str, Any]) -> str:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """One simulation after the other for an agent: each started by a command, or waited for.
 
-    begin(seed, arguments) -> SimInitMsg      ends what ran, starts the next
-        play() -> EnvStateMsg                 lets it begin
+    introduce(seed, arguments) -> SimInitMsg  ends what ran, starts the next
+        begin()                               lets it begin
+        play() -> EnvStateMsg                 its first state
         play(action) -> EnvStateMsg           again and again
     stop()                                    in the middle, or after the last state
 
@@ -68,7 +69,7 @@ class Session:
         """On which it listens; with `port` 0 another one for each simulation that it starts."""
         return self._agent.port
 
-    def begin(self, seed: int, arguments: Mapping[str, Value]) -> Message:
+    def introduce(self, seed: int, arguments: Mapping[str, Value]) -> Message:
         """Starts a simulation or waits for one, which cannot be told its seed and arguments; its SimInitMsg.
 
         Raises:
@@ -81,16 +82,29 @@ class Session:
         with self.ending_on_error():
             return self._agent.await_simulation(self._watch("SimInitMsg"))
 
+    def begin(self) -> bool:
+        """Lets the simulation begin; whether it is still there.
+
+        Raises:
+            PeerGone: it is not, and was started here: no other one comes by itself.
+        """
+        with self.ending_on_error():
+            try:
+                self._agent.acknowledge()
+            except PeerGone:
+                if self._start is not None:
+                    raise
+                return False
+            return True
+
     def play(self, action: Message | None = None) -> Message:
-        """Lets the simulation begin, or go on with an action; the EnvStateMsg that follows.
+        """Lets the simulation go on with an action, if one is due; the EnvStateMsg that follows.
 
         Raises:
             ProtocolError: none came in time, it ended, or it sent something else.
         """
         with self.ending_on_error():
-            if action is None:
-                self._agent.acknowledge()
-            else:
+            if action is not None:
                 self._agent.send_action(action)
             return self._agent.receive_state(self._watch("EnvStateMsg"))
 

@@ -44,6 +44,16 @@ DTYPES: dict[int, np.dtype[Any]] = {
     Dtype.FLOAT: np.dtype(np.float32),
     Dtype.DOUBLE: np.dtype(np.float64),
 }
+_BY_DTYPE: dict[np.dtype[Any], int] = {
+    np.dtype(name): int(dtype)
+    for dtype, names in {
+        Dtype.INT: ("int8", "int16", "int32", "int64"),
+        Dtype.UINT: ("bool", "uint8", "uint16", "uint32", "uint64"),
+        Dtype.FLOAT: ("float16", "float32"),
+        Dtype.DOUBLE: ("float64",),
+    }.items()
+    for name in names
+}
 #: The whole numbers that can travel.
 LIMITS: dict[int, tuple[int, int]] = {Dtype.INT: (-(2**31), 2**31 - 1), Dtype.UINT: (0, 2**32 - 1)}
 
@@ -125,22 +135,17 @@ def _box(space: Space, where: str) -> Message:
     return box
 
 
-def dtype_of(dtype: np.dtype[Any] | None, where: str) -> int:
+def dtype_of(dtype: np.dtype[Any], where: str) -> int:
     """The protocol's Dtype for a Box of a dtype.
 
     Raises:
         ConfigError: it has none.
     """
-    if dtype is not None:
-        if dtype.kind == "i":
-            return int(Dtype.INT)
-        if dtype.kind in "ub":
-            return int(Dtype.UINT)
-        if dtype in (np.float16, np.float32):
-            return int(Dtype.FLOAT)
-        if dtype == np.float64:
-            return int(Dtype.DOUBLE)
-    raise ConfigError(f"{where}: has the dtype {dtype}, allowed are whole numbers, bool, float16, float32 and float64")
+    found = _BY_DTYPE.get(dtype)
+    if found is None:
+        allowed = "whole numbers, bool, float16, float32 and float64"
+        raise ConfigError(f"{where}: has the dtype {dtype}, allowed are {allowed}")
+    return found
 
 
 def _bound(bounds: np.ndarray[Any, np.dtype[Any]], name: str, where: str) -> Any:

@@ -354,7 +354,7 @@ class EngineWorlds(VectorWorld):
     ) -> None:
         super().__init__(name, scenarios, seeds, flow_capacity)
         self._engine: Any = importlib.import_module(engine)
-        self._threads = threads
+        self._threads = min(threads, len(scenarios))  # others would be woken at each step for nothing
         fields = [field_names(getattr(self._engine, each)()) for each in FIELD_LISTS]
         self.flow_fields, self.link_fields, self.flow_summary_fields, self.link_summary_fields = fields
         self._vector: Any = None

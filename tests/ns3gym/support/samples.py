@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from bbrgym.ns3gym import messages as pb
 
 SHAPES = st.lists(st.integers(0, 4), max_size=3).map(tuple)
-FLOAT32 = st.floats(width=32, allow_nan=False, allow_infinity=False)
+FLOAT32 = st.floats(width=32, allow_nan=False, allow_infinity=False).map(lambda x: x + 0.0)  # none is -0.0
 LOW = FLOAT32 | st.just(-np.inf)
 HIGH = FLOAT32 | st.just(np.inf)
 DESCRIBED = (pb.SpaceDescription, pb.DiscreteSpace, pb.BoxSpace, pb.TupleSpace, pb.DictSpace)
