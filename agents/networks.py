@@ -9,6 +9,8 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
+_LEAST_VARIANCE = 1e-6  # as Stable-Baselines3 has it
+
 Head = Callable[[Tensor], Tensor]
 """From a network's last numbers to actions."""
 
@@ -42,29 +44,48 @@ class SamplingNetwork(nn.Module):
 
     Args:
         layers: from observations to the actions' means.
-        log_std: logarithms of their standard deviations, [tunables].
+        std: their standard deviations, [tunables].
     """
 
     inputs = ("observations", "noise")
     outputs = ("actions",)
 
-    def __init__(self, layers: nn.Module, log_std: Tensor) -> None:
+    def __init__(self, layers: nn.Module, std: Tensor) -> None:
         super().__init__()
         self._layers = layers
         self._std: Tensor
-        self.register_buffer("_std", log_std.detach().exp())
+        self.register_buffer("_std", std.detach().clone())
 
     @property
     def tunables(self) -> int:
         """How many there are."""
-        return len(self._std)
+        return self._std.shape[-1]
 
     def forward(self, observations: Tensor, noise: Tensor) -> Tensor:
         return clipped(self._layers(observations) + self._std * noise)
 
     def first_inputs(self, count: int, width: int) -> tuple[Tensor, ...]:
         """Inputs of the right shapes for so many environments and numbers."""
-        return torch.zeros(count, width), torch.zeros(count, len(self._std))
+        return torch.zeros(count, width), torch.zeros(count, self.tunables)
+
+
+class StateDependentNetwork(SamplingNetwork):
+    """The same where it depends on what is seen how far the actions scatter (`use_sde` of Stable-Baselines3).
+
+    Args:
+        layers: from observations to what the rest sees of them.
+        means: from that to the actions' means.
+        std: what a number of that adds to the standard deviations, [numbers, tunables].
+    """
+
+    def __init__(self, layers: nn.Module, means: nn.Module, std: Tensor) -> None:
+        super().__init__(layers, std)
+        self._means = means
+
+    def forward(self, observations: Tensor, noise: Tensor) -> Tensor:
+        latent = self._layers(observations)
+        std = (latent.square() @ self._std.square() + _LEAST_VARIANCE).sqrt()
+        return clipped(self._means(latent) + std * noise)
 
 
 class RecurrentNetwork(nn.Module):

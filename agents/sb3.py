@@ -42,7 +42,7 @@ from bbrgym.agents.agent import Constant, Tuner, load_agent
 from bbrgym.agents.asymmetric import AsymmetricPolicy
 from bbrgym.agents.flow_buffers import FlowReplayBuffer, FlowRolloutBuffer
 from bbrgym.agents.folder import TrainingFolder
-from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork, head_of
+from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork, StateDependentNetwork, head_of
 from bbrgym.agents.rollouts import rollout_envs
 from bbrgym.agents.run import TrainingRun
 from bbrgym.agents.settings import Training
@@ -119,6 +119,8 @@ class Sb3Trainer:
         """See `Trainer`."""
         batch = batch_of(1, settings.options("twin"))
         keywords = self._policy_keywords(settings.agent)
+        if settings.agent.get("use_sde"):
+            keywords["use_sde"] = True
         policy_class = self._policy(batch.observation_space)
         policy = policy_class(batch.observation_space, batch.control.space, lambda _: 0.0, **keywords)
         policy.load_state_dict(load_state(folder, checkpoint)["state"]["policy"])
@@ -235,8 +237,11 @@ class PolicyAgent:
             return Network(policy.q_net.q_net, head)
         if hasattr(policy, "actor"):
             return Network(nn.Sequential(policy.actor.latent_pi, policy.actor.mu), torch.tanh)
+        if self._is_sampling and policy.use_sde:
+            std = policy.action_dist.get_std(policy.log_std)
+            return StateDependentNetwork(policy.mlp_extractor.policy_net, policy.action_net, std)
         layers = nn.Sequential(policy.mlp_extractor.policy_net, policy.action_net)
-        return SamplingNetwork(layers, policy.log_std) if self._is_sampling else Network(layers, head)
+        return SamplingNetwork(layers, policy.log_std.exp()) if self._is_sampling else Network(layers, head)
 
 
 class _Legs(BaseCallback):
@@ -386,8 +391,9 @@ def _start_at(model: BaseAlgorithm, default: NDArray[Any]) -> None:
                 torch.as_tensor(levels, dtype=torch.float32)
             )
         elif isinstance(space, spaces.Box):  # the mean is the tangens hyperbolicus of what the network gives
-            policy.actor.mu.bias.copy_(torch.atanh(torch.as_tensor(default).clamp(-_NEAR_END, _NEAR_END)))
-            policy.actor.mu.weight.mul_(_SMALL)
+            mean: Any = next(layer for layer in policy.actor.mu.modules() if isinstance(layer, nn.Linear))
+            mean.bias.copy_(torch.atanh(torch.as_tensor(default).clamp(-_NEAR_END, _NEAR_END)))
+            mean.weight.mul_(_SMALL)
 
 
 def _found(run_dir: Any, env: VecEnv) -> NDArray[Any]:

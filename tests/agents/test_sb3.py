@@ -124,6 +124,29 @@ def test_a_sampling_agent_draws_from_streams_of_the_runs_seeds(tmp_path: Path) -
     assert np.array_equal(again, drawn[:3])
 
 
+@pytest.mark.parametrize("agent", ["ppo", "sac"])
+def test_noise_that_depends_on_what_is_seen(agent: str, tmp_path: Path) -> None:
+    """Actions have the mean and the scatter that Stable-Baselines3's own distribution has."""
+    acts = {"acts": "sample", "initial_std": 0.1} if agent == "ppo" else {}
+    hyperparameters = {"name": agent, **AGENTS[agent], **acts, "use_sde": True}
+    run(tmp_path / "run", hyperparameters, **BRIEF)
+    loaded, arguments = load_agent(tmp_path / "run")
+    batch = TuneBatch(1, Options(**{**arguments, "world": "twin"}))
+    seen = batch.reset([0], [1])
+    batch.close()
+    tuner = loaded.tuner([1])
+    drawn = np.array([tuner.act(seen, np.array([step == 0]))[0] for step in range(400)])
+    expected, _ = loaded.policy.predict(seen, deterministic=True)
+    if agent == "sac":
+        np.testing.assert_allclose(drawn, np.repeat(expected, 400, axis=0), atol=1e-5)
+        return
+    std = loaded.policy.get_distribution(loaded.policy.obs_to_tensor(seen)[0]).distribution.stddev.detach().numpy()[0]
+    inner = np.abs(expected[0]) + 3 * std < 1.0  # so that few draws meet the ends
+    assert inner.any()
+    assert (np.abs(drawn.mean(axis=0) - expected[0])[inner] < 0.3 * std[inner]).all()
+    np.testing.assert_allclose(drawn.std(axis=0)[inner], std[inner], rtol=0.2)
+
+
 def test_what_acts_may_be_is_said(tmp_path: Path) -> None:
     with pytest.raises(bbrgym.ConfigError, match=r"agent\.acts: is 'often', allowed are mean"):
         run(tmp_path / "run", {"name": "ppo", **AGENTS["ppo"], "acts": "often"}, **BRIEF)
