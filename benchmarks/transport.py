@@ -5,7 +5,8 @@ usage: python benchmarks/transport.py [--steps 20000] [--resets 200] [--write do
 
 In this process, in a worker, and served over ns3-gym's protocol from another process to `bbrgym/Ns3Gym-v0` here. The
 one flow starts at the scenario's end, and each step is 1 ms long; the environments have the spaces of `bbrgym/Tune-v0`.
-One that does nothing at all shows the protocol's own cost. `--write` replaces the section there.
+One that does nothing at all shows the protocol's own cost, of which ZeroMQ's is shown alone.
+`--write` replaces the section there.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import zmq
 from numpy.typing import NDArray
 from report import Bystanders, measured_on, replace_section
 from rich.console import Console
@@ -30,6 +32,7 @@ from bbrgym.ns3gym.serve import serve
 
 STEP_S = 0.001
 WARM_UP = 0.1  # of what is measured
+STATE_BYTES, ACTION_BYTES = 624, 100
 SHORT_STEPS = 10  # of an episode between two resets
 AIMS = {  # us of a step, ms of a reset
     "world in this process": (5.0, None),
@@ -55,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 An empty step and a reset, in the twin unless the line says ns-3: median, in brackets the 95th percentile. What is
 served is in a process of its own, and prepares its next episode while the last one's end is looked at.
+A round trip over ZeroMQ wakes six threads in turn: beside busy processes, which the line above counts, it takes a
+multiple of what it takes alone.
 
 | | step (us) | aim | reset (ms) | aim |
 | --- | --- | --- | --- | --- |
@@ -85,14 +90,8 @@ def row(name: str, way: Callable[[int, int], Any], steps: int, resets: int) -> l
 
         reached.reset()
         reset_ms = measured(reached.reset, resets, 1e-6, between)
-    step_aim, reset_aim = AIMS.get(name, (None, None))
-    return [
-        name,
-        shown(step_us),
-        "" if step_aim is None else f"{step_aim:g}",
-        shown(reset_ms),
-        "" if reset_aim is None else f"{reset_aim:g}",
-    ]
+    step_aim, reset_aim = ("" if aim is None else f"{aim:g}" for aim in AIMS.get(name, (None, None)))
+    return [name, shown(step_us), step_aim, "" if way is bare else shown(reset_ms), reset_aim]
 
 
 def measured(
@@ -185,6 +184,30 @@ def served(make: Callable[[int], gymnasium.Env[Any, Any]]) -> Callable[[int, int
     return way
 
 
+@contextmanager
+def bare(_: int, __: int) -> Iterator[Way]:
+    """ZeroMQ with messages as long as those of `bbrgym/Tune-v0`, and nothing that reads them; it has no resets."""
+    with zmq.Context() as context, context.socket(zmq.REP) as socket:
+        port = socket.bind_to_random_port("tcp://127.0.0.1")
+        process = multiprocessing.get_context("spawn").Process(target=ask, args=(port,), daemon=True)
+        process.start()
+        try:
+            socket.recv()
+            yield Way(lambda: (socket.send(bytes(ACTION_BYTES)), socket.recv()), lambda: None)
+        finally:
+            process.terminate()
+            process.join(60)
+
+
+def ask(port: int) -> None:
+    """In the other process, until it is ended."""
+    with zmq.Context() as context, context.socket(zmq.REQ) as socket:
+        socket.connect(f"tcp://127.0.0.1:{port}")
+        while True:
+            socket.send(bytes(STATE_BYTES))
+            socket.recv()
+
+
 def free_port() -> int:
     """One that nobody listens on now."""
     from bbrgym.ns3gym.channel import Agent
@@ -210,6 +233,7 @@ WAYS = {
     "world in a worker": world("twin", "process"),
     "world in a worker, ns-3": world("ns3", "process"),
     "bbrgym/Tune-v0 in this process": local(tune_env),
+    "ZeroMQ alone": bare,
     "served, does nothing": served(Idle),
     "served, bbrgym/Tune-v0": served(tune_env),
 }

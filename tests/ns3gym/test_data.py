@@ -6,9 +6,9 @@ import re
 import numpy as np
 import pytest
 from gymnasium import spaces
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from samples import SPACES, any_messages, flat, mutations, sample
+from samples import SHAPES, SPACES, any_messages, flat, mutations, sample
 
 from bbrgym.errors import ConfigError
 from bbrgym.ns3gym import messages as pb
@@ -32,6 +32,27 @@ def test_a_value_crosses_over(space: spaces.Space, seed: int) -> None:
     there = unpack(crossed, container)
     assert crossed.contains(there)
     assert pack(crossed, there) == container
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from([np.float32, np.float64]), SHAPES, st.data())
+def test_floats_are_written_as_protobuf_writes_them(dtype: type, shape: tuple[int, ...], data: st.DataObject) -> None:
+    space = spaces.Box(-np.inf, np.inf, shape, dtype)
+    assume(space != ABSENT)
+    count = int(np.prod(shape, dtype=int))
+    numbers = data.draw(st.lists(st.floats(width=np.finfo(dtype).bits), min_size=count, max_size=count))
+    value = np.array(numbers, dtype).reshape(shape)
+    container = pack(space, value)
+    box = pb.BoxDataContainer.FromString(container.data.value)
+    field = box.floatData if dtype == np.float32 else box.doubleData
+    np.testing.assert_array_equal(np.array(list(field), dtype), value.ravel())
+    assert tuple(box.shape) == shape
+    assert box.SerializeToString() == container.data.value
+    for transposed in (value.T, np.asfortranarray(value)):  # the order in memory does not matter
+        turned = spaces.Box(-np.inf, np.inf, transposed.shape, dtype)
+        again = unpack(turned, pack(turned, transposed))
+        np.testing.assert_array_equal(again, transposed)
+        assert again.flags.writeable
 
 
 @settings(max_examples=500, deadline=None)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from bbrgym.errors import ConfigError
 from bbrgym.ns3gym import messages as pb
 from bbrgym.ns3gym.errors import ProtocolError
+from bbrgym.ns3gym.floats import decode, encode
 from bbrgym.ns3gym.messages import Dtype, Message, SpaceType
 from bbrgym.ns3gym.spaces import ABSENT, DTYPES, LIMITS, Space, dtype_of, text
 from bbrgym.validation import shown
@@ -52,11 +53,11 @@ def pack(space: Space, value: Any, where: str = "value") -> Message:
     """
     container = pb.DataContainer()
     if isinstance(space, spaces.Box | spaces.MultiBinary):
-        if space.shape == (0,) and space == ABSENT:
-            return container
-        container.type = _BOX
-        held = _pack_box(space, value, where)
-    elif isinstance(space, spaces.Discrete):
+        if space.shape != (0,) or space != ABSENT:
+            container.type = _BOX
+            pb.put(container.data, pb.BoxDataContainer, _box_bytes(space, value, where))
+        return container
+    if isinstance(space, spaces.Discrete):
         container.type = _DISCRETE
         held = pb.DiscreteDataContainer(data=_choice(space.n, value, where))
     elif isinstance(space, spaces.MultiDiscrete):
@@ -74,21 +75,28 @@ def pack(space: Space, value: Any, where: str = "value") -> Message:
     return container
 
 
-def _pack_box(space: spaces.Box | spaces.MultiBinary, value: Any, where: str) -> Message:
+def _box_bytes(space: spaces.Box | spaces.MultiBinary, value: Any, where: str) -> bytes:
     given = _array(value, where)
     if given.shape != space.shape:
         raise ConfigError(f"{where}: has the shape {given.shape}, expected {space.shape}")
-    are_whole = given.dtype.kind in _WHOLE and space.dtype.kind in _WHOLE
-    if not are_whole and not np.can_cast(given.dtype, space.dtype, "same_kind"):
+    if given.dtype != space.dtype and not _goes_into(given.dtype, space.dtype):
         raise ConfigError(f"{where}: has the dtype {given.dtype}, expected {space.dtype}")
     dtype = _UINT if isinstance(space, spaces.MultiBinary) else dtype_of(space.dtype, where)
     if dtype in LIMITS:
         least, most = LIMITS[dtype]
         if given.size and not least <= int(given.min()) <= int(given.max()) <= most:
             raise ConfigError(f"{where}: is {shown(value)}, the protocol carries whole numbers from {least} to {most}")
-    elif dtype == _FLOAT and given.dtype != np.float32:
+        box = pb.BoxDataContainer(dtype=dtype, shape=given.shape, **{_FIELDS[dtype]: given.ravel().tolist()})
+        whole: bytes = box.SerializeToString()
+        return whole
+    if dtype == _FLOAT and given.dtype != np.float32:
         given = _as_float32(given, where)
-    return pb.BoxDataContainer(dtype=dtype, shape=given.shape, **{_FIELDS[dtype]: given.ravel().tolist()})
+    return encode(dtype, given)
+
+
+def _goes_into(given: np.dtype[Any], expected: np.dtype[Any]) -> bool:
+    """Whether numbers may be cast; whole ones are looked at one by one."""
+    return (given.kind in _WHOLE and expected.kind in _WHOLE) or np.can_cast(given, expected, "same_kind")
 
 
 def _array(value: Any, where: str) -> NDArray[Any]:
@@ -167,7 +175,7 @@ def unpack(space: Space, container: Message, where: str = "value") -> Any:
     if isinstance(space, spaces.Box | spaces.MultiBinary):
         if container.type == _NO_TYPE and space.shape == (0,):
             return np.zeros(0, space.dtype)
-        return _unpack_box(space, _held(container, _BOX, pb.BoxDataContainer, where), where)
+        return _unpack_box(space, container, where)
     if isinstance(space, spaces.Discrete):
         return _unpack_choice(space.n, container, where)
     if isinstance(space, spaces.MultiDiscrete):
@@ -211,8 +219,13 @@ def _unpack_choice(n: Any, container: Message, where: str) -> np.int64:
     return np.int64(value)
 
 
-def _unpack_box(space: spaces.Box | spaces.MultiBinary, box: Message, where: str) -> NDArray[Any]:
+def _unpack_box(space: spaces.Box | spaces.MultiBinary, container: Message, where: str) -> NDArray[Any]:
     expected = _UINT if isinstance(space, spaces.MultiBinary) else dtype_of(space.dtype, where)
+    if expected in _FLOATS and container.type == _BOX and pb.holds(container.data, pb.BoxDataContainer):
+        floats = decode(expected, space.shape, container.data.value)
+        if floats is not None:  # the common case
+            return _cast(floats, np.dtype(space.dtype), where)
+    box = _held(container, _BOX, pb.BoxDataContainer, where)
     # ns3-gym's agent answers a DOUBLE with FLOAT.
     if box.dtype != expected and not (box.dtype in _FLOATS and expected in _FLOATS):
         raise ProtocolError(f"{where}: has the dtype {box.dtype}, expected {expected} ({Dtype(expected).name})")

@@ -105,8 +105,13 @@ def refuse_misfits(message: Message, where: str = "") -> None:
 
 def pack_any(holder: Message, message: Message) -> None:
     """Puts a message into a field of type google.protobuf.Any."""
-    holder.type_url = _URLS[type(message)]
-    holder.value = message.SerializeToString()
+    put(holder, type(message), message.SerializeToString())
+
+
+def put(holder: Message, kind: Any, data: bytes) -> None:
+    """Puts the bytes of a message of a class into a field of type google.protobuf.Any."""
+    holder.type_url = _URLS[kind]
+    holder.value = data
 
 
 def parse_any(kind: Any, holder: Message, where: str) -> Message:
@@ -115,11 +120,16 @@ def parse_any(kind: Any, holder: Message, where: str) -> Message:
     Raises:
         ProtocolError: it holds another one, or none.
     """
-    url = holder.type_url
-    if url != _URLS[kind] and url.rpartition("/")[2] != kind.DESCRIPTOR.full_name:  # any host may stand before it
-        held = repr(url) if url else "nothing"
+    if not holds(holder, kind):
+        held = repr(holder.type_url) if holder.type_url else "nothing"
         raise ProtocolError(f"{_at(where)}is {held}, expected a {kind.DESCRIPTOR.full_name}")
     return parse(kind, holder.value, where)
+
+
+def holds(holder: Message, kind: Any) -> bool:
+    """Whether a field of type google.protobuf.Any says that it holds a message of a class."""
+    url = holder.type_url
+    return bool(url == _URLS[kind] or url.rpartition("/")[2] == kind.DESCRIPTOR.full_name)  # any host may stand before
 
 
 def _at(where: str) -> str:
