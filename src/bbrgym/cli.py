@@ -11,7 +11,7 @@ import datetime
 import json
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -127,25 +127,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     raw = argparse.RawDescriptionHelpFormatter
 
-    command = commands.add_parser(
-        "evaluate",
-        help="compare variants on a scenario",
-        description=_EVALUATE,
-        epilog="options and their defaults:\n\n" + _shipped("evaluate.yaml"),
-        formatter_class=raw,
-    )
-    command.add_argument("overrides", nargs="*", metavar="OPTION=VALUE")
-    command.set_defaults(run=_evaluate)
-
-    command = commands.add_parser(
-        "train",
-        help="train an agent",
-        description=_TRAIN,
-        epilog="options and their defaults:\n\n" + _shipped("train.yaml"),
-        formatter_class=raw,
-    )
-    command.add_argument("overrides", nargs="*", metavar="OPTION=VALUE")
-    command.set_defaults(run=_train)
+    _add_composed(commands, "evaluate", "compare variants on a scenario", _EVALUATE, _evaluate)
+    _add_composed(commands, "train", "train an agent", _TRAIN, _train)
 
     command = commands.add_parser(
         "export", help="write a trained agent's network", description=_EXPORT, formatter_class=raw
@@ -156,25 +139,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--output", metavar="FILE", help="in RUN_DIR/exported without")
     command.set_defaults(run=_export)
 
-    command = commands.add_parser(
-        "sweep",
-        help="run many trainings or evaluations",
-        description=_SWEEP,
-        epilog="options and their defaults:\n\n" + _shipped("sweep.yaml"),
-        formatter_class=raw,
-    )
-    command.add_argument("overrides", nargs="*", metavar="OPTION=VALUES")
-    command.set_defaults(run=_sweep)
-
-    command = commands.add_parser(
-        "serve",
-        help="let an agent of ns3-gym's drive a world",
-        description=_SERVE,
-        epilog="options and their defaults:\n\n" + _shipped("serve.yaml"),
-        formatter_class=raw,
-    )
-    command.add_argument("overrides", nargs="*", metavar="OPTION=VALUE")
-    command.set_defaults(run=_serve, left="")
+    _add_composed(commands, "sweep", "run many trainings or evaluations", _SWEEP, _sweep)
+    command = _add_composed(commands, "serve", "let an agent of ns3-gym's drive a world", _SERVE, _serve)
+    command.set_defaults(left="")
 
     command = commands.add_parser(
         "list", help="show what there is to choose from: variants, tunables, scenarios, worlds, agents, rewards"
@@ -188,20 +155,25 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("overrides", nargs="*", metavar="OPTION=VALUE", help="scenario.FIELD=VALUE, draw= or split=")
     command.set_defaults(run=_scenario)
 
-    command = commands.add_parser(
-        "task",
-        help="print an environment's JSON for an ns-3 tree",
-        description=_TASK,
-        epilog="options and their defaults:\n\n" + _shipped("task.yaml"),
-        formatter_class=raw,
-    )
-    command.add_argument("overrides", nargs="*", metavar="OPTION=VALUE")
-    command.set_defaults(run=_task)
+    _add_composed(commands, "task", "print an environment's JSON for an ns-3 tree", _TASK, _task)
     return parser
 
 
-def _shipped(name: str) -> str:
-    return (resources.files("bbrgym") / "conf" / name).read_text(encoding="utf-8")
+def _add_composed(
+    commands: Any, name: str, purpose: str, description: str, run: Callable[[argparse.Namespace], None]
+) -> argparse.ArgumentParser:
+    """A command whose options are those of ``conf/<name>.yaml``."""
+    options = (resources.files("bbrgym") / "conf" / f"{name}.yaml").read_text(encoding="utf-8")
+    command: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=purpose,
+        description=description,
+        epilog="options and their defaults:\n\n" + options,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("overrides", nargs="*", metavar="OPTION=VALUE")
+    command.set_defaults(run=run)
+    return command
 
 
 def _evaluate(options: argparse.Namespace) -> None:
