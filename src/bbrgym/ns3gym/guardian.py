@@ -94,13 +94,18 @@ def _start(words: list[str], output: Output) -> int:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # should this guardian be killed itself
         os.dup2(output.command_fd, 1)
         os.dup2(output.command_fd, 2)
-        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(number, signal.SIG_DFL)
+        _restore_signals()
         os.execvp(words[0], words)
     except OSError as error:
         os.write(2, f"{words[0]}: {error.strerror}\n".encode())
     finally:
         os._exit(_CANNOT_START)
+
+
+def _restore_signals() -> None:
+    """What is ignored here, as SIGINT and SIGQUIT are in the background of a shell, is not by the command."""
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _watch(pid: int, output: Output, owner_pid_fd: int) -> dict[int, int]:
