@@ -63,12 +63,15 @@ class Actor:
         self.socket.connect(f"tcp://localhost:{options.port}")
         self.total = 0.0
         self.events = 0
+        self.end = None
 
     def run(self):
         self.ask(self.introduction(), pb.SimInitAck)
         for step in range(self.options.steps + 1):
             time.sleep(self.options.pace_s)
             state = self.state(step)
+            if step == self.options.steps and self.end is not None:
+                self.end.join()  # the end that is coming comes before the conversation's own
             if step == self.options.at:
                 state = DEEDS[self.options.deed](self, state)
             action = self.ask(state, pb.EnvActMsg)
@@ -77,7 +80,8 @@ class Actor:
     def pass_by(self):
         """The end is before or after a message, or a moment later."""
         if self.events == self.options.die_at:
-            threading.Timer(self.options.die_after_s, os.kill, (os.getpid(), signal.SIGKILL)).start()
+            self.end = threading.Timer(self.options.die_after_s, os.kill, (os.getpid(), signal.SIGKILL))
+            self.end.start()
         self.events += 1
 
     def introduction(self):
