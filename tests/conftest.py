@@ -1,5 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import signal
+
 import pytest
+
+
+@pytest.fixture(autouse=True, scope="session")
+def interruptible():
+    """SIGINT as in a terminal, for all that tests start: the background of a shell ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(autouse=True, scope="session")
