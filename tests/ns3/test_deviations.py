@@ -21,32 +21,18 @@ D28  the cost of ns-3's scoreboard is time, which no test asserts; benchmarks/ad
 from __future__ import annotations
 
 import functools
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
+from programs import built, needs_build
 
-BUILD_DIR = os.environ.get("BBRGYM_BUILD_DIR")
-
-pytestmark = pytest.mark.skipif(
-    BUILD_DIR is None,
-    reason="BBRGYM_BUILD_DIR names no CMake build tree to make `deviations` in; `make test` sets it",
-)
+pytestmark = needs_build
 
 
 @pytest.fixture(scope="module", autouse=True)
 def program() -> Path:
-    build = Path(str(BUILD_DIR)).resolve()
-    made = subprocess.run(
-        ["cmake", "--build", str(build), "--target", "deviations"],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert made.returncode == 0, made.stdout + made.stderr
-    return build / "ns3-scratch" / "deviations"
+    return built("deviations")
 
 
 @functools.cache

@@ -10,7 +10,6 @@ float32, by one number of that.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from programs import built, needs_build
 
 import bbrgym
 from bbrgym.envs.env import TuneEnv
@@ -28,12 +28,7 @@ from bbrgym.envs.task import task_of
 from bbrgym.envs.terms import TERMS
 from bbrgym.tunables import TUNABLES, VARIANTS
 
-BUILD_DIR = os.environ.get("BBRGYM_BUILD_DIR")
-
-pytestmark = pytest.mark.skipif(
-    BUILD_DIR is None,
-    reason="BBRGYM_BUILD_DIR names no CMake build tree to make `tune-replay` in; `make test` sets it",
-)
+pytestmark = needs_build
 
 FLOAT32_STEP = 2.0**-24  # between numbers just below 1
 ROUNDING = 1e-12
@@ -85,16 +80,7 @@ TUNED = [name for name, variant in VARIANTS.items() if variant.preset]
 
 @pytest.fixture(scope="module")
 def program() -> Path:
-    build = Path(str(BUILD_DIR)).resolve()
-    made = subprocess.run(
-        ["cmake", "--build", str(build), "--target", "tune-replay"],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert made.returncode == 0, made.stdout + made.stderr
-    return build / "ns3-scratch" / "tune-replay"
+    return built("tune-replay")
 
 
 def replay(

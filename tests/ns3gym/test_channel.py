@@ -113,11 +113,7 @@ def test_nobody_waits_for_ever() -> None:
 
 def test_a_simulation_that_goes_is_missed(agent: Agent) -> None:
     with Raw(zmq.REQ) as simulation:
-        simulation.connect(f"tcp://127.0.0.1:{agent.port}")
-        simulation.send(INIT.SerializeToString())
-        agent.await_simulation()
-        agent.acknowledge()
-        simulation.recv()
+        begin(agent, simulation)
         simulation.send(STATE.SerializeToString())
         agent.receive_state()
         agent.send_action(ACTION)
@@ -129,11 +125,7 @@ def test_a_simulation_that_goes_is_missed(agent: Agent) -> None:
 def test_strangers_come_and_go(agent: Agent) -> None:
     """Neither a port scanner nor a browser is a simulation, nor does it hide that the simulation has gone."""
     with Raw(zmq.REQ) as simulation:
-        simulation.connect(f"tcp://127.0.0.1:{agent.port}")
-        simulation.send(INIT.SerializeToString())
-        agent.await_simulation()
-        agent.acknowledge()
-        simulation.recv()
+        begin(agent, simulation)
         for said in (b"", b"GET / HTTP/1.1\r\n\r\n" * 9):
             with socket.create_connection(("127.0.0.1", agent.port)) as stranger:
                 stranger.sendall(said)
@@ -145,11 +137,7 @@ def test_strangers_come_and_go(agent: Agent) -> None:
 
 def test_the_last_words_of_one_who_goes_are_heard(agent: Agent) -> None:
     with Raw(zmq.REQ) as simulation:
-        simulation.connect(f"tcp://127.0.0.1:{agent.port}")
-        simulation.send(INIT.SerializeToString())
-        agent.await_simulation()
-        agent.acknowledge()
-        simulation.recv()
+        begin(agent, simulation)
         simulation.linger = 20_000
         simulation.send(STATE.SerializeToString())
         simulation.close()
@@ -235,6 +223,15 @@ def test_who_was_left_is_told_to_stop_and_disturbs_nobody(agent: Agent) -> None:
         assert agent.receive_state() == STATE
 
 
+def begin(agent: Agent, simulation: Raw) -> None:
+    """Up to where the simulation's first state is due."""
+    simulation.connect(f"tcp://127.0.0.1:{agent.port}")
+    simulation.send(INIT.SerializeToString())
+    agent.await_simulation()
+    agent.acknowledge()
+    simulation.recv()
+
+
 def _within(agent, timeout_s, wait):
     before, agent._timeout_s = agent._timeout_s, timeout_s
     try:
@@ -271,11 +268,7 @@ def test_an_agent_takes_no_other_beginning(agent: Agent, said: bytes) -> None:
 
 def test_messages_that_are_too_long_are_not_taken(agent: Agent) -> None:
     with Raw(zmq.REQ) as simulation:
-        simulation.connect(f"tcp://127.0.0.1:{agent.port}")
-        simulation.send(INIT.SerializeToString())
-        agent.await_simulation()
-        agent.acknowledge()
-        simulation.recv()
+        begin(agent, simulation)
         simulation.send(b"\0" * (MAX_MESSAGE_BYTES + 1))
         with pytest.raises(PeerGone, match="a message of more than 16 MiB"):
             agent.receive_state()

@@ -370,15 +370,6 @@ def test_one_that_is_killed_before_the_first_reset(make):
     assert env.reset(seed=2)[0].tolist() == [0, 2, 0]
 
 
-@pytest.fixture
-def ctrl_c_raises():
-    """Python's own answer to SIGINT, also where the tests run in the background of a shell, which ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("ctrl_c_raises")
 def test_ctrl_c_ends_the_wait_and_the_simulation(make, tmp_path):
     log = tmp_path / "log"
     env = make(arguments={"deed": "silent", "at": 1}, log=log, **SPACES)

@@ -147,15 +147,6 @@ def test_ns3_stopped_in_an_advance(busy_scenario):
         assert not worker.is_running()
 
 
-@pytest.fixture
-def ctrl_c_raises():
-    """Python's own answer to SIGINT, also where the tests run in the background of a shell, which ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("ctrl_c_raises")
 def test_ctrl_c_ends_the_wait_and_a_reset_goes_on(make_odd):
     world = make_odd("hang")
     advance_until(world, 1.0)
