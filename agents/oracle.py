@@ -13,10 +13,9 @@ import numpy as np
 
 from bbrgym.agents.trials import Trials
 from bbrgym.envs.action import Action, TunablesAction
-from bbrgym.tunables import TUNABLES, VARIANTS
+from bbrgym.tunables import SWITCHES, TUNABLES, VARIANTS
 from bbrgym.worlds import Table
 
-_SWITCHED = "use_probe_cap"  # a variant that has this can be any other one
 _REDRAWN = 0.5  # part of the coordinates that are drawn anywhere; the others keep the default
 _EXPLORING = 0.5  # part of the budget for settings that are drawn anywhere
 _MUTATED = 0.25  # part of the coordinates that a mutation changes
@@ -87,13 +86,13 @@ def presets(action: TunablesAction) -> list[Action]:
 
 
 def _in_terms_of(own: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
-    """A preset as values of the tunables of another variant, switches included; empty if it is no point of that."""
+    """Return a preset as values of another variant's tunables, switches included; empty if that cannot express it."""
     if own.keys() == other.keys():
         return dict(other)
-    mechanisms = {TUNABLES[name].mechanism for name in other} - {"BBR"}
-    switches = {f"use_{mechanism.lower()}": 1.0 for mechanism in mechanisms}
-    point = {**other, **switches}
-    return point if other and point.keys() <= own.keys() and _SWITCHED in own else {}
+    if not other or not own.keys() >= set(SWITCHES.values()):  # only all the switches make every mechanism optional
+        return {}
+    mechanisms = {TUNABLES[name].mechanism for name in other} & SWITCHES.keys()
+    return {**other, **{SWITCHES[mechanism]: 1.0 for mechanism in mechanisms}}
 
 
 def _anywhere(generator: np.random.Generator, action: TunablesAction) -> Action:

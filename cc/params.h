@@ -7,17 +7,31 @@
 
 #include "arith.h"
 
-/* One bit a published mechanism. */
-enum cc_mechanism {
-    CC_CWND_CAP = 1 << 0,          /* BBR+ */
-    CC_CONGESTION_DETECT = 1 << 1, /* BBR-ACD */
-    CC_PROBE_CAP = 1 << 2,         /* BBQ */
-    CC_GAIN_SCALE = 1 << 3,        /* BBR-PG: probe-up gain, bandwidth window, cruise */
-    CC_RANDOM_PROBE_RTT = 1 << 4,  /* BBR-PG: ProbeRTT interval */
-    CC_ALL_MECHANISMS = (1 << 5) - 1
+enum cc_mechanism_index {
+#define CC_MECHANISM(id, name, symbol, source) CC_MECHANISM_INDEX_##id,
+#include "mechanisms.def"
+#undef CC_MECHANISM
+    CC_MECHANISM_COUNT
 };
 
-/* A field a tunable, but for switches, which are bits of `mechanisms`. */
+/* One bit per published mechanism. */
+enum cc_mechanism {
+    CC_BBR = 0, /* BBR's own tunables need no mechanism */
+#define CC_MECHANISM(id, name, symbol, source) CC_##id = 1 << CC_MECHANISM_INDEX_##id,
+#include "mechanisms.def"
+#undef CC_MECHANISM
+    CC_ALL_MECHANISMS = (1 << CC_MECHANISM_COUNT) - 1
+};
+
+/* The mechanism that each tunable belongs to; a name that mechanisms.def does not have is a compile error. */
+enum cc_mechanism_of {
+#define CC_TUNABLE(name, symbol, kind, def, low, high, scale, mechanism, source)                                       \
+    CC_MECHANISM_OF_##name = CC_##mechanism,
+#include "tunables.def"
+#undef CC_TUNABLE
+};
+
+/* Each tunable is a field, except a switch, which is a bit of `mechanisms`. */
 #define CC_FIELD_ratio(name) int64_t name##_q16;
 #define CC_FIELD_us(name) int64_t name;
 #define CC_FIELD_count(name) int64_t name;

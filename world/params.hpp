@@ -41,10 +41,10 @@ struct TunableInfo
     double low;
     double high;
     std::string_view scale;     ///< linear or log
-    std::string_view mechanism; ///< what has it: BBR, MIX or a mechanism
+    std::string_view mechanism; ///< of mechanisms.def, or BBR
     std::string_view source;
     int64_t cc_params::*field; ///< null for a switch
-    uint32_t bit;              ///< of a switch or of the mechanism it belongs to; 0: BBR's own
+    uint32_t bit;              ///< of the mechanism; 0: BBR's own
 };
 
 struct VariantInfo
@@ -70,20 +70,9 @@ namespace detail
 #define BBRGYM_KIND_mode TunableKind::mode
 #define BBRGYM_KIND_switch TunableKind::on_off
 
-constexpr uint32_t MechanismBit(std::string_view name)
-{
-    if (name == "CWND_CAP" || name == "use_cwnd_cap") { return CC_CWND_CAP; }
-    if (name == "CONGESTION_DETECT" || name == "use_congestion_detect") { return CC_CONGESTION_DETECT; }
-    if (name == "PROBE_CAP" || name == "use_probe_cap") { return CC_PROBE_CAP; }
-    if (name == "GAIN_SCALE" || name == "use_gain_scale") { return CC_GAIN_SCALE; }
-    if (name == "RANDOM_PROBE_RTT" || name == "use_random_probe_rtt") { return CC_RANDOM_PROBE_RTT; }
-    return 0;
-}
-
 #define CC_TUNABLE(name, symbol, kind, def, low, high, scale, mechanism, source)                       \
     TunableInfo{#name, symbol, #kind, BBRGYM_KIND_##kind, def, low, high, #scale, #mechanism, source,  \
-                BBRGYM_FIELD_##kind(name),                                                             \
-                MechanismBit(std::string_view(#mechanism) == "MIX" ? #name : #mechanism)},
+                BBRGYM_FIELD_##kind(name), CC_MECHANISM_OF_##name},
 inline constexpr std::array TUNABLES = {
 #include "tunables.def"
 };
@@ -152,7 +141,7 @@ Preset(int variant)
     return params;
 }
 
-/** BBR's own tunables belong to every BBR, a mechanism's to the variants that have it, all to bbr-mix. */
+/** BBR's own tunables belong to every BBR, a mechanism's to the variants that have it, all of them to bbr-mix. */
 inline bool
 VariantHasTunable(int variant, int tunable)
 {
@@ -162,7 +151,7 @@ VariantHasTunable(int variant, int tunable)
     {
         return false;
     }
-    return v.name == "bbr-mix" || t.bit == 0 || (t.kind != TunableKind::on_off && (v.mechanisms & t.bit) != 0);
+    return variant == CC_VARIANT_BBR_MIX || t.bit == 0 || (t.kind != TunableKind::on_off && (v.mechanisms & t.bit) != 0);
 }
 
 /** Value of a tunable in natural units. */

@@ -25,8 +25,8 @@ class Tunable:
         low: smallest value allowed.
         high: largest value allowed.
         scale: ``linear`` or ``log``, how the range is best searched.
-        mechanism: what has it: ``BBR``, ``MIX`` or a mechanism.
-        source: where it is from.
+        mechanism: the mechanism it belongs to, or ``BBR``: every BBR has it.
+        source: paper, section or RFC.
     """
 
     name: str
@@ -77,6 +77,11 @@ def _declared_variants() -> dict[str, Variant]:
 
 #: Every tunable by name, in the order of the tunables' columns of a world.
 TUNABLES: Mapping[str, Tunable] = MappingProxyType(_declared_tunables())
+
+#: The tunable of ``bbr-mix`` that turns each mechanism on, by the mechanism's name.
+SWITCHES: Mapping[str, str] = MappingProxyType(
+    {tunable.mechanism: tunable.name for tunable in TUNABLES.values() if tunable.unit == "switch"}
+)
 
 #: Every congestion control by name; ours first, then ns-3's own.
 VARIANTS: Mapping[str, Variant] = MappingProxyType(_declared_variants())
