@@ -19,7 +19,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "twin"))
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "tests" / name) for name in ("support", "twin")]
 
 import fuzz_program
 

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import signal
+import sys
+from pathlib import Path
 
 import pytest
+
+sys.path.append(str(Path(__file__).parent / "support"))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,33 +1,34 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """fuzz_cc.c for a bounded number of operations under sanitizers."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
+import compilers
 import pytest
 
 HERE = Path(__file__).resolve().parent
 CC = HERE.parents[1] / "cc"
-SANITIZERS = {
-    "gcc": ["-fsanitize=address,undefined"],
-    # clang also sees unsigned results that wrap and conversions that lose bits: cc/ saturates on purpose only.
-    "clang": [
-        "-fsanitize=address,undefined,unsigned-integer-overflow,implicit-conversion",
-        f"-fsanitize-ignorelist={HERE / 'wraps_on_purpose.txt'}",
-    ],
-}
-COMPILERS = [compiler for compiler in SANITIZERS if shutil.which(compiler)]
+# clang also sees unsigned results that wrap and conversions that lose bits: cc/ saturates on purpose only.
+CLANG = (
+    "clang",
+    "-fsanitize=address,undefined,unsigned-integer-overflow,implicit-conversion",
+    f"-fsanitize-ignorelist={HERE / 'wraps_on_purpose.txt'}",
+    "-fno-sanitize-recover=all",
+)
 
 
-@pytest.fixture(scope="module", params=COMPILERS)
+@pytest.fixture(scope="module", params=["sanitizers", "sanitizers of clang"])
 def fuzzer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if request.param == "sanitizers":
+        compiler = compilers.sanitizing(compilers.C)
+    elif compilers.works(*CLANG):
+        compiler = list(CLANG)
+    else:
+        pytest.skip("clang or its sanitizers' runtime (compiler-rt) is not installed")
     program = tmp_path_factory.mktemp("fuzz") / "fuzz_cc"
     compiled = subprocess.run(
-        [
-            *(request.param, "-std=c11", "-O1", "-g", *SANITIZERS[request.param], "-fno-sanitize-recover=all"),
-            *(f"-I{CC}", str(HERE / "fuzz_cc.c"), "-o", str(program)),
-        ],
+        [*compiler, "-std=c11", "-O1", "-g", f"-I{CC}", str(HERE / "fuzz_cc.c"), "-o", str(program)],
         capture_output=True,
         text=True,
         check=False,

@@ -5,6 +5,7 @@ import math
 import subprocess
 from pathlib import Path
 
+import compilers
 import pytest
 from driver import MSS_BYTES
 from hypothesis import given
@@ -58,7 +59,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
     program = tmp_path_factory.mktemp("golden") / "golden"
     source = Path(__file__).with_name("golden.c")
     subprocess.run(
-        ["gcc", "-std=c11", "-O1", "-Wall", "-Wextra", f"-I{CC}", str(source), "-o", str(program)],
+        [compilers.compiler(compilers.C), "-std=c11", "-O1", "-Wall", "-Wextra", f"-I{CC}", source, "-o", program],
         check=True,
         timeout=60,
     )

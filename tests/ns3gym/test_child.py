@@ -13,7 +13,8 @@ import time
 from pathlib import Path
 
 import pytest
-from trees import Tree, guardians, open_fds, wait_until
+from trees import Tree, guardians, open_fds
+from waiting import wait_until
 
 from bbrgym.errors import ConfigError
 from bbrgym.ns3gym.child import Child
@@ -43,10 +44,9 @@ def test_how_it_ended_is_told(script, code, shown):
     assert str(ending) == shown
 
 
-def test_a_command_that_is_not_there_says_so():
-    assert str(ending_of("/nonexistent/ns3")) == (
-        "exited with code 127; it last wrote:\n/nonexistent/ns3: No such file or directory"
-    )
+def test_a_command_that_is_not_there_says_so(tmp_path):
+    missing = str(tmp_path / "ns3")
+    assert str(ending_of(missing)) == f"exited with code 127; it last wrote:\n{missing}: No such file or directory"
 
 
 def test_a_running_command_has_no_ending_until_it_is_ended():

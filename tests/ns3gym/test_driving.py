@@ -21,7 +21,8 @@ import psutil
 import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
-from trees import guardians, marked, open_fds, wait_until
+from trees import guardians, marked, open_fds
+from waiting import meanwhile, wait_until
 
 import bbrgym
 from bbrgym.ns3gym.errors import PeerGone, ProtocolError, ProtocolTimeout
@@ -379,11 +380,8 @@ def test_ctrl_c_ends_the_wait_and_the_simulation(make, tmp_path):
         wait_until(lambda: log.stat().st_size)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
-    interrupter = threading.Thread(target=interrupt)
-    interrupter.start()
-    with pytest.raises(KeyboardInterrupt):
+    with meanwhile(interrupt), pytest.raises(KeyboardInterrupt):
         env.step(ONE)
-    interrupter.join()
     assert guardians() == []
     env.reset(seed=1)
 
@@ -394,8 +392,8 @@ def test_ctrl_c_ends_the_wait_and_the_simulation(make, tmp_path):
         ({"command": None}, r"^port: 0, but who starts the simulation needs to know it: 5555 is ns3-gym's$"),
         ({"command": None, "port": 5555, "cwd": "/"}, r"^cwd: '/' is for a command, and there is none$"),
         ({"command": ["no-such-simulation"]}, r"^command: there is no program 'no-such-simulation'$"),
-        ({"cwd": "/nonexistent"}, r"^cwd: '/nonexistent' is no folder$"),
-        ({"log": "/nonexistent/log"}, r"^log: '/nonexistent/log' cannot be written"),
+        ({"cwd": "{missing}"}, r"^cwd: '{missing}' is no folder$"),
+        ({"log": "{missing}/log"}, r"^log: '{missing}/log' cannot be written"),
         ({"timeout_s": 0.0}, r"^timeout_s: 0\.0, allowed is"),
         ({"grace_s": -1.0}, r"^grace_s: -1\.0, allowed is a number of seconds from 0"),
         ({"port": 70000}, r"^port: 70000, allowed are whole numbers from 0 to 65535$"),
@@ -403,8 +401,12 @@ def test_ctrl_c_ends_the_wait_and_the_simulation(make, tmp_path):
         ({"comand": []}, r"^Ns3GymEnv: 'comand' is no argument; did you mean command\?"),
     ],
 )
-def test_arguments_that_cannot_be(make, options, text):
-    with pytest.raises(bbrgym.ConfigError, match=text):
+def test_arguments_that_cannot_be(make, tmp_path, options, text):
+    missing = str(tmp_path / "missing")
+    for name in ("cwd", "log"):
+        if name in options:
+            options = {**options, name: options[name].replace("{missing}", missing)}
+    with pytest.raises(bbrgym.ConfigError, match=text.replace("{missing}", missing)):
         make(**options)
 
 

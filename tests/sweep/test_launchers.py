@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from small import GRID, running_below, scenario, start, states, step_of, summary, sweep, wait_until
+from small import GRID, running_below, scenario, start, states, step_of, summary, sweep
+from waiting import wait_until
 
 LOCAL = ["launcher=submitit", "launcher.cluster=local", "launcher.poll_s=0.1", "launcher.cpus_per_task=1"]
 LAUNCHERS = {"submitit": LOCAL, "ray": ["launcher=ray"]}

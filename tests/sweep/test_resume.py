@@ -6,7 +6,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from small import GRID, LONG, running_below, scenario, start, states, step_of, summary, sweep, wait_until
+from small import GRID, LONG, running_below, scenario, start, states, step_of, summary, sweep
+from waiting import wait_until
 
 from bbrgym.errors import ConfigError
 from bbrgym.sweeps.command import sweep_from

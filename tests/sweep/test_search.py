@@ -4,7 +4,8 @@
 from pathlib import Path
 
 import pytest
-from small import GRID, scenario, start, states, summary, sweep, wait_until
+from small import GRID, scenario, start, states, summary, sweep
+from waiting import wait_until
 
 from bbrgym.compose import compose_config
 from bbrgym.errors import ConfigError

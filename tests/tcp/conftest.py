@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import functools
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import compilers
 import pytest
 
 HERE = Path(__file__).resolve().parent
@@ -18,26 +18,15 @@ ROOT = HERE.parents[1]
 @pytest.fixture(scope="session")
 def run_program(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
     """Runs a program by its name; its output, if it has nothing to complain about."""
-    compiler = shutil.which("g++") or shutil.which("c++")
-    if compiler is None:
-        pytest.fail("a C++ compiler is part of what the tests need")
     folder = tmp_path_factory.mktemp("tcp")
 
     @functools.cache
     def compiled(name: str) -> Path:
         subprocess.run(
             [
-                *(
-                    compiler,
-                    "-std=c++20",
-                    "-O1",
-                    "-g",
-                    "-Wall",
-                    "-Wextra",
-                    "-Werror",
-                    "-Wno-missing-field-initializers",
-                ),
-                *("-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{ROOT / 'tcp'}", f"-I{ROOT / 'cc'}"),
+                *compilers.sanitizing(compilers.CXX),
+                *("-std=c++20", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"),
+                *(f"-I{ROOT / 'tcp'}", f"-I{ROOT / 'cc'}"),
                 *map(str, [HERE / f"{name}.cc", ROOT / "tcp" / "scoreboard.cpp", ROOT / "tcp" / "receiver.cpp"]),
                 *("-o", str(folder / name)),
             ],

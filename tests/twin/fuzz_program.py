@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import compilers
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -18,26 +19,23 @@ SOURCES = [
     *(ROOT / "tcp" / f"{name}.cpp" for name in ("receiver", "scoreboard")),
     *(ROOT / "world" / f"{name}.cpp" for name in ("measurement", "scenario", "tunable_table")),
 ]
-SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
 def build(folder: Path) -> Path:
     """The program, built in `folder`, on all cores."""
-    compiler = shutil.which("g++") or shutil.which("c++")
-    if compiler is None:
-        raise RuntimeError("no g++ or c++ in the PATH: the fuzz program needs a C++20 compiler")
-    flags = ["-std=c++20", "-O1", "-g1", "-Wall", "-Wextra", "-Wno-missing-field-initializers", *SANITIZERS]
+    compiler = compilers.sanitizing(compilers.CXX)
+    flags = ["-std=c++20", "-O1", "-g1", "-Wall", "-Wextra", "-Wno-missing-field-initializers"]
     includes = [f"-I{path}" for path in FOLDERS]
 
     def compile_one(source: Path) -> Path:
         target = folder / f"{source.stem}.o"
-        _call([compiler, *flags, *includes, "-c", str(source), "-o", str(target)])
+        _call([*compiler, *flags, *includes, "-c", str(source), "-o", str(target)])
         return target
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         objects = [str(target) for target in pool.map(compile_one, SOURCES)]
     program = folder / "twin_fuzz"
-    _call([compiler, *SANITIZERS, *objects, "-o", str(program)])
+    _call([*compiler, *objects, "-o", str(program)])
     return program
 
 

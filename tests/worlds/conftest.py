@@ -40,11 +40,11 @@ def odd_scenario(deed):
 
 @pytest.fixture
 def busy_scenario():
-    """Keeps an ns-3 worker busy for seconds in each simulated second."""
+    """Keeps an ns-3 worker busy for minutes in each simulated second: no test sees the end of an advance."""
     return {
         "name": "busy",
         "duration_s": 1000.0,
-        "link": {"rate_mbps": 400.0, "queue": {"size_bdp": 1.0}},
+        "link": {"rate_mbps": 10_000.0, "queue": {"size_bdp": 1.0}},
         "flows": [{"name": "flow", "count": 8, "cc": "bbr", "rtt_ms": 20.0}],
     }
 

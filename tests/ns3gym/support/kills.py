@@ -22,7 +22,8 @@ from pathlib import Path
 
 import gymnasium
 import numpy as np
-from trees import marked, wait_until
+from trees import marked
+from waiting import wait_until
 
 import bbrgym.envs  # noqa: F401 - registers the environments
 from bbrgym.envs.env import TuneEnv

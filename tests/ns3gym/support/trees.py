@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Trees of processes that can be found again, with a deadline on every look."""
+"""Trees of processes that can be found again."""
 
-import os
 import sys
-import time
 import uuid
 from pathlib import Path
 
@@ -67,14 +65,6 @@ def guardians(owner_pid=None):
         except (psutil.NoSuchProcess, psutil.ZombieProcess):
             continue
     return found
-
-
-def wait_until(condition, timeout_s=20.0):
-    """Looks until a condition holds; fails after a while."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {timeout_s} s"
-        os.sched_yield()
 
 
 def open_fds():

@@ -4,8 +4,6 @@
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,14 +50,6 @@ def start(*overrides: str) -> subprocess.Popen[bytes]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )
-
-
-def wait_until(is_so: Callable[[], Any], timeout_s: float = 60) -> None:
-    """Looks again and again; what another process does can be seen in no other way."""
-    until_s = time.monotonic() + timeout_s
-    while not is_so():
-        assert time.monotonic() < until_s, "it did not happen in time"
-        time.sleep(0.02)
 
 
 def step_of(folder: Path, job: str) -> int:

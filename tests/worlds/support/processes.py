@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Looks at worker processes, with a deadline on every look."""
+"""Looks at worker processes."""
 
-import os
 import select
-import time
 from pathlib import Path
 
 import psutil
@@ -21,17 +19,10 @@ def _is_worker(process):
         return False
 
 
-def wait_until(condition, timeout_s=20.0):
-    """Looks until a condition holds; fails after a while."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {timeout_s} s"
-        os.sched_yield()
-
-
-def has_computed(process, for_s):
-    """Whether a process has computed for so long since it began."""
-    return process.cpu_times().user > for_s
+def is_computing(process):
+    """Return a condition: a process has computed for 20 ms more (two of the kernel's ticks) since this call."""
+    enough_s = process.cpu_times().user + 0.02
+    return lambda: process.cpu_times().user >= enough_s
 
 
 def ends_within(pid_fd, timeout_s):
