@@ -24,13 +24,7 @@ PathDelaysOf(const Flow& flow, const Link& link)
 double
 MeanRateBps(const Link& link)
 {
-    if (!link.trace)
-    {
-        return link.rate_bps;
-    }
-    const Trace& trace = *link.trace;
-    return static_cast<double>(trace.times_ns.size() * trace.opportunity_bytes) * 8e9 /
-           static_cast<double>(trace.period_ns);
+    return link.trace ? link.trace->MeanRateBps() : link.rate_bps;
 }
 
 double

@@ -5,6 +5,8 @@
 #ifndef BBRGYM_WORLD_SCENARIO_HPP
 #define BBRGYM_WORLD_SCENARIO_HPP
 
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -66,12 +68,25 @@ struct GilbertElliott
 
 using Loss = std::variant<Bernoulli, GilbertElliott>;
 
+/** The mean rate of a trace: what a period carries, over the period. */
+constexpr double
+TraceRateBps(std::size_t opportunities, uint64_t opportunity_bytes, int64_t period_ns)
+{
+    return static_cast<double>(opportunities * opportunity_bytes) * 8e9 / static_cast<double>(period_ns);
+}
+
 struct Trace
 {
     std::vector<int64_t> times_ns; ///< ascending within [0, period_ns]
     int64_t period_ns = 0;
     uint64_t opportunity_bytes = 0;
+
+    double MeanRateBps() const { return TraceRateBps(times_ns.size(), opportunity_bytes, period_ns); }
 };
+
+/** A time as every world counts it: the nearest nanosecond. Times that are equal or in order stay so. */
+inline int64_t NanosecondsOfMs(double time_ms) { return std::llround(time_ms * 1e6); }
+inline int64_t NanosecondsOfS(double time_s) { return std::llround(time_s * 1e9); }
 
 struct LinkChange
 {

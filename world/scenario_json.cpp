@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include "bounds.hpp"
 #include "scenario.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <initializer_list>
-#include <limits>
 #include <set>
 
 namespace bbrgym
@@ -16,21 +17,12 @@ namespace
 
 using Json = nlohmann::json;
 
-constexpr double INF = std::numeric_limits<double>::infinity();
-constexpr double MAX_S = 1e6;         // keeps every time far from the range of int64 nanoseconds
-constexpr double MAX_MBPS = 1e6;      // 1 Tbit/s
-constexpr double MIN_MBPS = 1e-3;     // 1 kbit/s
-constexpr double MIN_BURST_S = 1e-3;  // shorter ones would be all events and no packets
-constexpr double MAX_BYTES = 4e9;     // ns-3 counts queues in uint32
-constexpr double MAX_MSS_BYTES = 65000;
-constexpr double MIN_MSS_BYTES = 64;
-
-struct Range
+/** The bound says which unit a time has. */
+int64_t
+Nanoseconds(double time, const Bound& bound)
 {
-    double low;
-    double high;
-    bool above_low = false; ///< low itself is not allowed
-};
+    return bound.unit == "ms" ? NanosecondsOfMs(time) : NanosecondsOfS(time);
+}
 
 /** One JSON object of which every key must be asked for, and nothing else may be there. */
 class Object
@@ -67,7 +59,8 @@ class Object
 
     std::string Path(const std::string& key) const { return m_path.empty() ? key : m_path + "." + key; }
 
-    double Number(const char* key, Range range) const
+    /** A number from `low` to `high`, or above `low` only if `above_low`. */
+    double Number(const char* key, double low, double high, bool above_low = false) const
     {
         const Json& value = m_json.at(key);
         if (!value.is_number())
@@ -75,37 +68,29 @@ class Object
             throw ScenarioError(Path(key), "is " + value.dump() + ", expected a number");
         }
         const double number = value.get<double>();
-        const bool low_enough = number <= range.high;
-        const bool high_enough = range.above_low ? number > range.low : number >= range.low;
-        if (!std::isfinite(number) || !low_enough || !high_enough)
+        if (!(number <= high && (above_low ? number > low : number >= low)))
         {
             throw ScenarioError(Path(key),
-                                "is " + value.dump() + ", expected a number " + (range.above_low ? "> " : ">= ") +
-                                    Json(range.low).dump() +
-                                    (range.high == INF ? "" : " and <= " + Json(range.high).dump()));
+                                "is " + value.dump() + ", expected a number " + (above_low ? "> " : ">= ") +
+                                    Json(low).dump() + " and <= " + Json(high).dump());
         }
         return number;
     }
 
-    int64_t TimeNs(const char* key, double ns_per_unit, bool above_0 = false) const
+    double Number(const char* key, const Bound& bound) const { return Number(key, bound.low, bound.high); }
+
+    int64_t TimeNs(const char* key, const Bound& bound) const { return Nanoseconds(Number(key, bound), bound); }
+
+    uint64_t Count(const char* key, const Bound& bound) const { return Whole(key, Number(key, bound)); }
+
+    uint64_t CountAbove(const char* key, uint64_t low, const Bound& bound) const
     {
-        const double low = above_0 ? 1 / ns_per_unit : 0;
-        return std::llround(Number(key, {low, MAX_S * 1e9 / ns_per_unit}) * ns_per_unit);
+        return Whole(key, Number(key, static_cast<double>(low), bound.high, true));
     }
 
-    uint64_t Count(const char* key, Range range) const
-    {
-        const double number = Number(key, range);
-        if (number != std::floor(number))
-        {
-            throw ScenarioError(Path(key), "is " + m_json.at(key).dump() + ", expected a whole number");
-        }
-        return static_cast<uint64_t>(number);
-    }
+    double RateBps(const char* key) const { return Number(key, bounds::rate_mbps) * 1e6; }
 
-    double RateBps(const char* key) const { return Number(key, {MIN_MBPS, MAX_MBPS}) * 1e6; }
-
-    double Probability(const char* key) const { return Number(key, {0, 1}); }
+    double Probability(const char* key) const { return Number(key, bounds::probability); }
 
     bool Flag(const char* key) const
     {
@@ -145,9 +130,30 @@ class Object
     }
 
   private:
+    uint64_t Whole(const char* key, double number) const
+    {
+        if (number != std::floor(number))
+        {
+            throw ScenarioError(Path(key), "is " + m_json.at(key).dump() + ", expected a whole number");
+        }
+        return static_cast<uint64_t>(number);
+    }
+
     const Json& m_json;
     std::string m_path;
 };
+
+void
+RequireCount(const Json& list, const std::string& path, const Bound& bound)
+{
+    const auto size = static_cast<double>(list.size());
+    if (size < bound.low || size > bound.high)
+    {
+        throw ScenarioError(path,
+                            "has " + std::to_string(list.size()) + " entries, expected " + std::to_string(std::llround(bound.low)) +
+                                " to " + std::to_string(std::llround(bound.high)));
+    }
+}
 
 /** The `kind` of an object whose other fields depend on it. */
 std::string
@@ -163,7 +169,7 @@ Kind(const Json& json, const std::string& path, const std::set<std::string>& all
 }
 
 Queue
-ParseQueue(const Json& json, uint32_t packet_bytes)
+ParseQueue(const Json& json)
 {
     const Object object(json, "link.queue", {"kind", "size_bytes", "size_packets", "red", "codel"});
     const std::string kind = Kind(json, "link.queue", {"droptail", "red", "codel"});
@@ -174,25 +180,25 @@ ParseQueue(const Json& json, uint32_t packet_bytes)
     }
     if (!object.IsNull("size_bytes"))
     {
-        queue.size_bytes = object.Count("size_bytes", {1, MAX_BYTES});
+        queue.size_bytes = object.Count("size_bytes", bounds::bytes);
     }
     else
     {
-        queue.size_packets = object.Count("size_packets", {1, std::floor(MAX_BYTES / packet_bytes)});
+        queue.size_packets = object.Count("size_packets", bounds::queue_packets);
     }
     if (kind == "red")
     {
         const Object red(object["red"], "link.queue.red", {"min_bytes", "max_bytes", "max_probability"});
         Red parsed;
-        parsed.min_bytes = red.Count("min_bytes", {1, MAX_BYTES});
-        parsed.max_bytes = red.Count("max_bytes", {static_cast<double>(parsed.min_bytes), MAX_BYTES, true});
-        parsed.max_probability = red.Number("max_probability", {0, 1, true});
+        parsed.min_bytes = red.Count("min_bytes", bounds::bytes);
+        parsed.max_bytes = red.CountAbove("max_bytes", parsed.min_bytes, bounds::bytes);
+        parsed.max_probability = red.Number("max_probability", bounds::red_probability);
         queue.discipline = parsed;
     }
     else if (kind == "codel")
     {
         const Object codel(object["codel"], "link.queue.codel", {"target_ms", "interval_ms"});
-        queue.discipline = CoDel{codel.TimeNs("target_ms", 1e6, true), codel.TimeNs("interval_ms", 1e6, true)};
+        queue.discipline = CoDel{codel.TimeNs("target_ms", bounds::codel_ms), codel.TimeNs("interval_ms", bounds::codel_ms)};
     }
     return queue;
 }
@@ -222,8 +228,8 @@ ParseTrace(const Json& json)
 {
     const Object object(json, "link.trace", {"times_ms", "period_ms", "opportunity_bytes"});
     Trace trace;
-    trace.period_ns = object.TimeNs("period_ms", 1e6, true);
-    trace.opportunity_bytes = object.Count("opportunity_bytes", {1, MAX_BYTES});
+    trace.period_ns = object.TimeNs("period_ms", bounds::trace_period_ms);
+    trace.opportunity_bytes = object.Count("opportunity_bytes", bounds::bytes);
     const Json& times = object.Array("times_ms");
     if (times.empty())
     {
@@ -232,15 +238,16 @@ ParseTrace(const Json& json)
     trace.times_ns.reserve(times.size());
     for (std::size_t i = 0; i < times.size(); ++i)
     {
-        const double time_ns = times[i].is_number() ? times[i].get<double>() * 1e6 : -1;
-        const int64_t low_ns = trace.times_ns.empty() ? 0 : trace.times_ns.back();
-        if (!(time_ns >= static_cast<double>(low_ns) && time_ns <= static_cast<double>(trace.period_ns)))
+        const double time_ms = times[i].is_number() ? times[i].get<double>() : -1;
+        const bool is_time = time_ms >= 0 && time_ms <= bounds::trace_period_ms.high;
+        const int64_t time_ns = is_time ? NanosecondsOfMs(time_ms) : -1;
+        if (time_ns < (trace.times_ns.empty() ? 0 : trace.times_ns.back()) || time_ns > trace.period_ns)
         {
             throw ScenarioError("link.trace.times_ms[" + std::to_string(i) + "]",
                                 "is " + times[i].dump() +
                                     ", expected a number, not below the one before and at most period_ms");
         }
-        trace.times_ns.push_back(std::llround(time_ns));
+        trace.times_ns.push_back(time_ns);
     }
     return trace;
 }
@@ -248,13 +255,14 @@ ParseTrace(const Json& json)
 std::vector<LinkChange>
 ParseChanges(const Json& json, const Link& link)
 {
+    RequireCount(json, "link.changes", bounds::changes);
     std::vector<LinkChange> changes;
     for (std::size_t i = 0; i < json.size(); ++i)
     {
         const std::string path = "link.changes[" + std::to_string(i) + "]";
         const Object object(json[i], path, {"at_s", "rate_mbps", "delay_ms", "loss_rate"});
         LinkChange change;
-        change.at_ns = object.TimeNs("at_s", 1e9);
+        change.at_ns = object.TimeNs("at_s", bounds::time_s);
         if (!changes.empty() && change.at_ns < changes.back().at_ns)
         {
             throw ScenarioError(path + ".at_s", "is " + object["at_s"].dump() + ", expected times in ascending order");
@@ -269,7 +277,7 @@ ParseChanges(const Json& json, const Link& link)
         }
         if (!object.IsNull("delay_ms"))
         {
-            change.delay_ns = object.TimeNs("delay_ms", 1e6);
+            change.delay_ns = object.TimeNs("delay_ms", bounds::delay_ms);
         }
         if (!object.IsNull("loss_rate"))
         {
@@ -285,7 +293,7 @@ ParseChanges(const Json& json, const Link& link)
 }
 
 Link
-ParseLink(const Json& json, uint32_t packet_bytes)
+ParseLink(const Json& json)
 {
     const Object object(json, "link", {"rate_mbps", "trace", "delay_ms", "queue", "loss", "changes"});
     Link link;
@@ -301,8 +309,8 @@ ParseLink(const Json& json, uint32_t packet_bytes)
     {
         link.trace = ParseTrace(object["trace"]);
     }
-    link.delay_ns = object.TimeNs("delay_ms", 1e6);
-    link.queue = ParseQueue(object["queue"], packet_bytes);
+    link.delay_ns = object.TimeNs("delay_ms", bounds::delay_ms);
+    link.queue = ParseQueue(object["queue"]);
     link.loss = ParseLoss(object["loss"]);
     link.changes = ParseChanges(object.Array("changes"), link);
     return link;
@@ -320,8 +328,8 @@ ParseApp(const Json& json, const std::string& path)
     {
         const Object app(json, path, {"kind", "rate_mbps", "on_s", "off_s", "random"});
         return OnOff{app.RateBps("rate_mbps"),
-                     std::llround(app.Number("on_s", {MIN_BURST_S, MAX_S}) * 1e9),
-                     std::llround(app.Number("off_s", {MIN_BURST_S, MAX_S}) * 1e9),
+                     app.TimeNs("on_s", bounds::burst_s),
+                     app.TimeNs("off_s", bounds::burst_s),
                      app.Flag("random")};
     }
     const Object bulk(json, path, {"kind"});
@@ -329,7 +337,7 @@ ParseApp(const Json& json, const std::string& path)
 }
 
 Flow
-ParseFlow(const Json& json, const std::string& path, const Scenario& scenario)
+ParseFlow(const Json& json, const std::string& path, double link_delay_ms)
 {
     const Object object(json, path, {"name", "cc", "role", "rtt_ms", "start_s", "stop_s", "app", "tunables"});
     Flow flow;
@@ -340,10 +348,10 @@ ParseFlow(const Json& json, const std::string& path, const Scenario& scenario)
     {
         throw ScenarioError(path + ".role", "is " + object["role"].dump() + ", expected one of " + Object::List(roles));
     }
-    const double delay_ms = static_cast<double>(scenario.link.delay_ns) / 1e6;
-    flow.rtt_ns = std::llround(object.Number("rtt_ms", {delay_ms, MAX_S}) * 1e6);
-    flow.start_ns = object.TimeNs("start_s", 1e9);
-    flow.stop_ns = object.TimeNs("stop_s", 1e9);
+    const double shortest_ms = std::max(bounds::rtt_ms.low, 2 * link_delay_ms);
+    flow.rtt_ns = NanosecondsOfMs(object.Number("rtt_ms", shortest_ms, bounds::rtt_ms.high));
+    flow.start_ns = object.TimeNs("start_s", bounds::time_s);
+    flow.stop_ns = object.TimeNs("stop_s", bounds::time_s);
     if (flow.stop_ns <= flow.start_ns)
     {
         throw ScenarioError(path + ".stop_s", "is " + object["stop_s"].dump() + ", expected a number > start_s");
@@ -400,24 +408,22 @@ ParseScenario(const std::string& text)
     Scenario scenario;
     scenario.name = object.Text("name");
     scenario.tcp = ParseTcp(object);
-    scenario.duration_ns = object.TimeNs("duration_s", 1e9, true);
-    scenario.warmup_ns = object.TimeNs("warmup_s", 1e9);
+    scenario.duration_ns = object.TimeNs("duration_s", bounds::duration_s);
+    scenario.warmup_ns = object.TimeNs("warmup_s", bounds::time_s);
     if (scenario.warmup_ns >= scenario.duration_ns)
     {
         throw ScenarioError("warmup_s", "is " + object["warmup_s"].dump() + ", expected a number < duration_s");
     }
-    scenario.mss_bytes = static_cast<uint32_t>(object.Count("mss_bytes", {MIN_MSS_BYTES, MAX_MSS_BYTES}));
-    scenario.link = ParseLink(object["link"], scenario.mss_bytes + HEADER_BYTES);
+    scenario.mss_bytes = static_cast<uint32_t>(object.Count("mss_bytes", bounds::mss_bytes));
+    scenario.link = ParseLink(object["link"]);
     const Json& flows = object.Array("flows");
-    if (flows.empty() || flows.size() > 10'000)
-    {
-        throw ScenarioError("flows", "has " + std::to_string(flows.size()) + " entries, expected 1 to 10000");
-    }
+    RequireCount(flows, "flows", bounds::flows);
+    const double link_delay_ms = object["link"]["delay_ms"].get<double>();
     std::set<std::string> names;
     for (std::size_t i = 0; i < flows.size(); ++i)
     {
         const std::string path = "flows[" + std::to_string(i) + "]";
-        scenario.flows.push_back(ParseFlow(flows[i], path, scenario));
+        scenario.flows.push_back(ParseFlow(flows[i], path, link_delay_ms));
         if (!names.insert(scenario.flows.back().name).second)
         {
             throw ScenarioError(path + ".name", "is " + flows[i]["name"].dump() + " again, expected a name of its own");

@@ -38,16 +38,7 @@ def buffer_bdp(scenario: Scenario) -> float:
     """The queue's size in bandwidth-delay products: of the link's rate (of a trace, its mean) and the longest RTT."""
     resolved = scenario.resolved()
     longest_s = max(flow.rtt_ms for flow in resolved.flows) / 1e3
-    return _queue_bytes(resolved) * _BITS_PER_BYTE / (rate_mbps(resolved) * 1e6 * longest_s)
-
-
-def rate_mbps(scenario: Scenario) -> float:
-    """The link's rate at the beginning; of a trace, its mean."""
-    link = scenario.resolved().link
-    if link.trace is not None:
-        sent_bits = len(link.trace.times_ms) * link.trace.opportunity_bytes * _BITS_PER_BYTE
-        return sent_bits / (link.trace.period_ms * 1e3)
-    return link.rate_mbps or 0.0
+    return _queue_bytes(resolved) * _BITS_PER_BYTE / (resolved.link.mean_rate_mbps * 1e6 * longest_s)
 
 
 def _queue_bytes(resolved: Scenario) -> float:

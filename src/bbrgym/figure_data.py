@@ -13,7 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from bbrgym.contest import Contest
-from bbrgym.families import buffer_bdp, rate_mbps
+from bbrgym.families import buffer_bdp
 from bbrgym.outcome import Outcome
 from bbrgym.records import FIXED, TUNABLE_PREFIX, with_contestants
 from bbrgym.tables import worlds_of
@@ -171,4 +171,4 @@ def _described(outcome: Outcome, seed: int) -> str:
     rtts_ms = [flow.rtt_ms for flow in scenario.flows]
     flows = f"{len(rtts_ms)} flows" if len(rtts_ms) > 1 else "1 flow"
     spread = f"{min(rtts_ms):.3g} to {max(rtts_ms):.3g} ms" if len(rtts_ms) > 1 else f"{rtts_ms[0]:.3g} ms"
-    return f"{flows}, {rate_mbps(scenario):.3g} Mbit/s, {spread}, queue {buffer_bdp(scenario):.2g} BDP"
+    return f"{flows}, {scenario.link.mean_rate_mbps:.3g} Mbit/s, {spread}, queue {buffer_bdp(scenario):.2g} BDP"

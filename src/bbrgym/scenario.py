@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, PrivateAttr, model_validator
 
+import bbrgym._cc as _cc
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.trace import read_trace
 from bbrgym.tunables import TUNABLES, VARIANTS
@@ -23,25 +25,41 @@ __all__ = ["FieldProblem", "Scenario", "check_tunables"]
 
 HEADER_BYTES = 40  # IPv4 and TCP without options, beside the payload of each packet
 
-# The bounds keep a scenario inside what the controllers are tested for and what a machine can hold.
-MAX_DURATION_S = 86_400.0
-MAX_RATE_MBPS = 400_000.0
-MAX_RTT_MS = 10_000.0
-MIN_RTT_MS = 0.01
-MAX_BYTES = 4_000_000_000  # of a queue, or in flight at once
-MAX_QUEUE_PACKETS = 60_000
-MAX_FLOWS = 1_000
-MAX_CHANGES = 100_000
 MAX_WARMUP_DEFAULT_S = 30.0
 
 
-Rate = Annotated[Float, Field(ge=1e-3, le=MAX_RATE_MBPS)]
-Probability = Annotated[Float, Field(ge=0, le=1)]
-Seconds = Annotated[Float, Field(ge=0, le=MAX_DURATION_S)]
-PositiveSeconds = Annotated[Float, Field(ge=1e-3, le=MAX_DURATION_S)]
-Delay = Annotated[Float, Field(ge=0, le=MAX_RTT_MS / 2)]
-Bytes = Annotated[Whole, Field(ge=1, le=MAX_BYTES)]
+class Bound(NamedTuple):
+    """Bounds of a scenario's value, both allowed (world/bounds.def)."""
+
+    low: float
+    high: float
+    unit: str
+
+
+#: The bounds of a scenario by name, the same in every world.
+BOUNDS: Mapping[str, Bound] = MappingProxyType({name: Bound(*row) for name, row in _cc.scenario_bounds().items()})
+
+
+def _within(name: str) -> Any:
+    """Return the field constraint of one row of :data:`BOUNDS`."""
+    low, high = (int(end) if end.is_integer() else end for end in BOUNDS[name][:2])
+    return Field(ge=low, le=high)
+
+
+Rate = Annotated[Float, _within("rate_mbps")]
+Probability = Annotated[Float, _within("probability")]
+Seconds = Annotated[Float, _within("time_s")]
+BurstSeconds = Annotated[Float, _within("burst_s")]
+Delay = Annotated[Float, _within("delay_ms")]
+RoundTrip = Annotated[Float, _within("rtt_ms")]
+Bytes = Annotated[Whole, _within("bytes")]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=64)]
+
+
+def _is_before(earlier_s: float, later_s: float) -> bool:
+    """Return whether a time is before another to the nanosecond, which is what worlds count."""
+    return _cc.nanoseconds(earlier_s) < _cc.nanoseconds(later_s)
+
 
 # ---- the link -----------------------------------------------------------------------------------------
 
@@ -57,7 +75,7 @@ class Red(Model):
 
     min_bytes: Bytes
     max_bytes: Bytes
-    max_probability: Annotated[Float, Field(gt=0, le=1)]
+    max_probability: Annotated[Float, _within("red_probability")]
 
     @model_validator(mode="after")
     def _check(self) -> Red:
@@ -74,8 +92,8 @@ class CoDel(Model):
         interval_ms: how long it may be exceeded before packets are dropped.
     """
 
-    target_ms: Annotated[Float, Field(gt=0, le=MAX_RTT_MS)] = 5.0
-    interval_ms: Annotated[Float, Field(gt=0, le=MAX_RTT_MS)] = 100.0
+    target_ms: Annotated[Float, _within("codel_ms")] = 5.0
+    interval_ms: Annotated[Float, _within("codel_ms")] = 100.0
 
     @model_validator(mode="after")
     def _check(self) -> CoDel:
@@ -99,9 +117,9 @@ class Queue(Model):
 
     kind: Literal["droptail", "red", "codel"] = "droptail"
     size_bytes: Bytes | None = None
-    size_packets: Annotated[Whole, Field(ge=1, le=MAX_QUEUE_PACKETS)] | None = None
-    size_bdp: Annotated[Float, Field(gt=0, le=1e6)] | None = None
-    bdp_rtt_ms: Annotated[Float, Field(ge=MIN_RTT_MS, le=MAX_RTT_MS)] | None = None
+    size_packets: Annotated[Whole, _within("queue_packets")] | None = None
+    size_bdp: Annotated[Float, _within("queue_bdp")] | None = None
+    bdp_rtt_ms: RoundTrip | None = None
     red: Red | None = None
     codel: CoDel | None = None
 
@@ -169,7 +187,7 @@ class Trace(Model):
     """
 
     times_ms: List[Annotated[Float, Field(ge=0)]]
-    period_ms: Annotated[Float, Field(gt=0, le=1e9)]
+    period_ms: Annotated[Float, _within("trace_period_ms")]
     opportunity_bytes: Bytes = 1500
 
     @model_validator(mode="after")
@@ -185,6 +203,11 @@ class Trace(Model):
                 )
             earlier = time_ms
         return self
+
+    @property
+    def mean_rate_mbps(self) -> float:
+        """Mean of the rate, in Mbit/s of IP bytes."""
+        return _cc.trace_rate_mbps(len(self.times_ms), self.opportunity_bytes, self.period_ms)
 
 
 class Change(Model):
@@ -236,8 +259,9 @@ class Link(Model):
         if len(rates) != 1:
             given = " and ".join(rates) or "none"
             raise FieldProblem("", f"has {given}, expected exactly one of rate_mbps, trace_path and trace")
-        if len(self.changes) > MAX_CHANGES:
-            raise FieldProblem("changes", f"has {len(self.changes)} entries, expected at most {MAX_CHANGES}")
+        if len(self.changes) > BOUNDS["changes"].high:
+            most = BOUNDS["changes"].high
+            raise FieldProblem("changes", f"has {len(self.changes)} entries, expected at most {most:.0f}")
         for index, change in enumerate(self.changes):
             path = f"changes[{index}]"
             if index and change.at_s < self.changes[index - 1].at_s:
@@ -251,6 +275,11 @@ class Link(Model):
                     f"{path}.loss_rate", f"is {change.loss_rate}, expected none: the loss is gilbert_elliott"
                 )
         return self
+
+    @property
+    def mean_rate_mbps(self) -> float:
+        """Rate of a resolved link before any change, of a trace its mean, in Mbit/s of IP bytes."""
+        return self.trace.mean_rate_mbps if self.trace is not None else self.rate_mbps or 0.0
 
 
 # ---- the flows ----------------------------------------------------------------------------------------
@@ -285,8 +314,8 @@ class OnOff(Model):
 
     kind: Literal["onoff"]
     rate_mbps: Rate
-    on_s: PositiveSeconds
-    off_s: PositiveSeconds
+    on_s: BurstSeconds
+    off_s: BurstSeconds
     random: bool = False
 
 
@@ -309,10 +338,10 @@ class Flow(Model):
     """
 
     name: Name
-    count: Annotated[Whole, Field(ge=1, le=MAX_FLOWS)] = 1
+    count: Annotated[Whole, _within("flows")] = 1
     cc: str = "bbr"
     role: Literal["learner", "fixed", "background"] = "learner"
-    rtt_ms: Annotated[Float, Field(ge=MIN_RTT_MS, le=MAX_RTT_MS)]
+    rtt_ms: RoundTrip
     start_s: Seconds = 0.0
     stop_s: Seconds | None = None
     app: App = Bulk()
@@ -322,7 +351,7 @@ class Flow(Model):
     def _check(self) -> Flow:
         if self.cc not in VARIANTS:
             raise FieldProblem("cc", f"is {shown(self.cc)}; {nearest(self.cc, VARIANTS)}")
-        if self.stop_s is not None and self.stop_s <= self.start_s:
+        if self.stop_s is not None and not _is_before(self.start_s, self.stop_s):
             raise FieldProblem("stop_s", f"is {self.stop_s}, expected more than start_s = {self.start_s}")
         check_tunables(self.cc, self.tunables)
         return self
@@ -361,9 +390,9 @@ class Scenario(Model):
     """
 
     name: Name = "unnamed"
-    duration_s: Annotated[Float, Field(ge=1e-3, le=MAX_DURATION_S)]
+    duration_s: Annotated[Float, _within("duration_s")]
     warmup_s: Seconds | None = None
-    mss_bytes: Annotated[Whole, Field(ge=64, le=65_000)] = 1448
+    mss_bytes: Annotated[Whole, _within("mss_bytes")] = 1448
     tcp: Literal["linux", "ns3"] = "linux"
     link: Link
     flows: List[Flow]
@@ -372,13 +401,14 @@ class Scenario(Model):
 
     @model_validator(mode="after")
     def _check(self) -> Scenario:
-        if self.warmup_s is not None and self.warmup_s >= self.duration_s:
+        if self.warmup_s is not None and not _is_before(self.warmup_s, self.duration_s):
             raise FieldProblem("warmup_s", f"is {self.warmup_s}, expected less than duration_s = {self.duration_s}")
         total = sum(flow.count for flow in self.flows)
-        if not 1 <= total <= MAX_FLOWS:
-            raise FieldProblem("flows", f"has {total} flows, expected 1 to {MAX_FLOWS}")
+        least, most, _ = BOUNDS["flows"]
+        if not least <= total <= most:
+            raise FieldProblem("flows", f"has {total} flows, expected {least:.0f} to {most:.0f}")
         for index, flow in enumerate(self.flows):
-            if flow.start_s >= self.duration_s:
+            if not _is_before(flow.start_s, self.duration_s):
                 raise FieldProblem(
                     f"flows[{index}].start_s", f"is {flow.start_s}, expected less than duration_s = {self.duration_s}"
                 )
@@ -404,23 +434,17 @@ class Scenario(Model):
 
 
 def _resolve(scenario: Scenario) -> Scenario:
-    trace = _trace(scenario.link)
-    rate_mbps = _mean_rate_mbps(scenario.link, trace)
+    link = scenario.link.model_copy(update={"trace": _trace(scenario.link), "trace_path": None})
+    rate_mbps = link.mean_rate_mbps
     rtt_ms = max(flow.rtt_ms for flow in scenario.flows)
     fastest_mbps = max([rate_mbps, *(change.rate_mbps or 0.0 for change in scenario.link.changes)])
-    if _bdp_bytes(fastest_mbps, rtt_ms) > MAX_BYTES:
+    if _bdp_bytes(fastest_mbps, rtt_ms) > BOUNDS["bytes"].high:
         raise FieldProblem(
             "link",
             f"{fastest_mbps:g} Mbit/s times an RTT of {rtt_ms:g} ms is {_bdp_bytes(fastest_mbps, rtt_ms):.3g} bytes "
-            f"in flight, expected at most {MAX_BYTES}",
+            f"in flight, expected at most {BOUNDS['bytes'].high:.0f}",
         )
-    link = scenario.link.model_copy(
-        update={
-            "trace": trace,
-            "trace_path": None,
-            "queue": _resolve_queue(scenario, rate_mbps, rtt_ms),
-        }
-    )
+    link = link.model_copy(update={"queue": _resolve_queue(scenario, rate_mbps, rtt_ms)})
     warmup_s = scenario.warmup_s
     if warmup_s is None:
         warmup_s = min(scenario.duration_s / 4, MAX_WARMUP_DEFAULT_S)
@@ -439,12 +463,6 @@ def _trace(link: Link) -> Trace | None:
     )
 
 
-def _mean_rate_mbps(link: Link, trace: Trace | None) -> float:
-    if trace is not None:
-        return len(trace.times_ms) * trace.opportunity_bytes * 8 / (trace.period_ms * 1e3)
-    return link.rate_mbps or 0.0
-
-
 def _bdp_bytes(rate_mbps: float, rtt_ms: float) -> float:
     return rate_mbps * 125.0 * rtt_ms
 
@@ -457,12 +475,12 @@ def _resolve_queue(scenario: Scenario, rate_mbps: float, longest_rtt_ms: float) 
         rtt_ms = longest_rtt_ms if queue.bdp_rtt_ms is None else queue.bdp_rtt_ms
         size_bytes = round(queue.size_bdp * _bdp_bytes(rate_mbps, rtt_ms))
     capacity_bytes = size_bytes if size_bytes is not None else (queue.size_packets or 0) * packet_bytes
-    if not packet_bytes <= capacity_bytes <= MAX_BYTES:
+    if not packet_bytes <= capacity_bytes <= BOUNDS["bytes"].high:
         size = "size_packets" if size_bytes is None else "size_bytes" if queue.size_bdp is None else "size_bdp"
         raise FieldProblem(
             f"link.queue.{size}",
             f"is {getattr(queue, size)}, which holds {capacity_bytes} bytes, expected at least one packet of "
-            f"{packet_bytes} bytes and at most {MAX_BYTES}",
+            f"{packet_bytes} bytes and at most {BOUNDS['bytes'].high:.0f}",
         )
     if queue.red is not None and queue.red.max_bytes > capacity_bytes:
         raise FieldProblem(

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// bbrgym._cc: the tables of tunables and variants, and a controller of cc/ that can be driven event by event.
+// bbrgym._cc: the tables of tunables, variants and a scenario's bounds, and a controller of cc/ that can be driven event by event.
+#include "bounds.hpp"
 #include "params.hpp"
+#include "scenario.hpp"
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -90,6 +92,17 @@ VariantTable()
         row["tunables"] = tunables;
         row["preset"] = values;
         table.append(row);
+    }
+    return table;
+}
+
+py::dict
+ScenarioBounds()
+{
+    py::dict table;
+    for (const Bound& bound : bounds::ALL)
+    {
+        table[py::cast(bound.name)] = py::make_tuple(bound.low, bound.high, bound.unit);
     }
     return table;
 }
@@ -276,6 +289,16 @@ PYBIND11_MODULE(_cc, m)
     m.doc() = "The congestion control algorithms and their table of tunables.";
     m.def("tunables", &TunableTable, "The table of tunables, a dict a row (cc/tunables.def).");
     m.def("variants", &VariantTable, "The variants, their tunables and presets (cc/variants.def).");
+    m.def("scenario_bounds", &ScenarioBounds, "The bounds of a scenario: name to (low, high, unit) (world/bounds.def).");
+    m.def("trace_rate_mbps",
+          [](std::size_t opportunities, uint64_t opportunity_bytes, double period_ms) {
+              return TraceRateBps(opportunities, opportunity_bytes, NanosecondsOfMs(period_ms)) / 1e6;
+          },
+          py::arg("opportunities"),
+          py::arg("opportunity_bytes"),
+          py::arg("period_ms"),
+          "Mean rate of a trace.");
+    m.def("nanoseconds", &NanosecondsOfS, py::arg("time_s"), "A time as every world counts it.");
     m.def("stream_seed",
           [](uint64_t run_seed, const std::string& name) { return cc_stream_seed(run_seed, name.c_str()); },
           py::arg("run_seed"),

@@ -3,6 +3,7 @@
 
 import copy
 import json
+import re
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ import pytest
 from ns3_harness import FLOW_STATS, FLOW_SUMMARY, LINK_STATS, TUNABLES, change, flow, queue, scenario
 
 from bbrgym import _ns3
+from bbrgym.scenario import BOUNDS
 
 
 def mixed():
@@ -203,14 +205,14 @@ def edited(path, value):
 
 ERRORS = [
     (["duration_s"], KeyError, r"scenario: duration_s: is missing"),
-    (["duration_s"], 0, r"duration_s: is 0, expected a number >= 1e-09"),
+    (["duration_s"], 0, r"duration_s: is 0, expected a number >= 0.001 and <= 86400"),
     (["duration_s"], "10", r'duration_s: is "10", expected a number'),
     (["warmup_s"], 10.0, r"warmup_s: is 10.0, expected a number < duration_s"),
     (["colour"], 1, r"colour: unknown field, allowed are duration_s, flows, link, mss_bytes, name, tcp, warmup_s"),
     (["mss_bytes"], 1448.5, r"mss_bytes: is 1448.5, expected a whole number"),
     (["mss_bytes"], 10, r"mss_bytes: is 10, expected a number >= 64"),
     (["link"], [], r"link: is array, expected an object"),
-    (["link", "rate_mbps"], -5, r"link.rate_mbps: is -5, expected a number >= 0.001 and <= 1000000"),
+    (["link", "rate_mbps"], -5, r"link.rate_mbps: is -5, expected a number >= 0.001 and <= 400000"),
     (["link", "rate_mbps"], None, r"link: expected exactly one of rate_mbps and trace"),
     (["link", "delay_ms"], -1, r"link.delay_ms: is -1, expected a number >= 0"),
     (["link", "queue", "kind"], "fifo", r'link.queue.kind: is "fifo", expected one of codel, droptail, red'),
@@ -230,10 +232,10 @@ ERRORS = [
         [change(2.0, rate_mbps=1.0), change(1.0, rate_mbps=2.0)],
         r"link.changes\[1\].at_s: is 1.0, expected times in ascending order",
     ),
-    (["flows"], [], r"flows: has 0 entries, expected 1 to 10000"),
+    (["flows"], [], r"flows: has 0 entries, expected 1 to 1000$"),
     (["flows", 1, "name"], "a", r'flows\[1\].name: is "a" again'),
     (["flows", 1, "cc"], "bbr9", r"flows\[1\].cc: is 'bbr9', expected one of bbr, bbr-plus, .*ns3-westwood"),
-    (["flows", 0, "rtt_ms"], 0.5, r"flows\[0\].rtt_ms: is 0.5, expected a number >= 1.0"),
+    (["flows", 0, "rtt_ms"], 0.5, r"flows\[0\].rtt_ms: is 0.5, expected a number >= 2.0"),
     (["flows", 0, "stop_s"], 0, r"flows\[0\].stop_s: is 0, expected a number > start_s"),
     (["flows", 0, "role"], "hero", r'flows\[0\].role: is "hero", expected one of background, fixed, learner'),
     (["flows", 0, "app"], {"kind": "cbr"}, r"flows\[0\].app.rate_mbps: is missing"),
@@ -247,6 +249,47 @@ ERRORS = [
 def test_a_wrong_field_is_one_error_with_its_path(simulate, path, value, message):
     with pytest.raises(ValueError, match=message):
         simulate(edited(path, value))
+
+
+def bounded(name, value):
+    """A resolved scenario with a value in a place that has the bounds of that name."""
+    codel = {"target_ms": 5.0, "interval_ms": value}
+    red = {"min_bytes": 1000, "max_bytes": 2000, "max_probability": value}
+    onoff = {"kind": "onoff", "rate_mbps": 1.0, "on_s": value, "off_s": 1.0, "random": False}
+    trace = {"times_ms": [0.0], "period_ms": value, "opportunity_bytes": 1500}
+    places = {
+        "duration_s": (["duration_s"], value),
+        "time_s": (["flows", 0, "start_s"], value),
+        "burst_s": (["flows", 0, "app"], onoff),
+        "rate_mbps": (["link", "rate_mbps"], value),
+        "rtt_ms": (["flows", 0, "rtt_ms"], value),
+        "delay_ms": (["link", "delay_ms"], value),
+        "codel_ms": (["link", "queue"], queue(kind="codel", size_bytes=30_000, codel=codel)),
+        "trace_period_ms": (["link"], {**scenario(flow("a"))["link"], "rate_mbps": None, "trace": trace}),
+        "bytes": (["link", "queue", "size_bytes"], value),
+        "queue_packets": (["link", "queue"], queue(size_bytes=None, size_packets=value)),
+        "mss_bytes": (["mss_bytes"], value),
+        "probability": (["link", "loss"], {"kind": "bernoulli", "rate": value}),
+        "red_probability": (["link", "queue"], queue(kind="red", size_bytes=30_000, red=red)),
+    }
+    return edited(*places[name])
+
+
+@pytest.mark.parametrize("end", ["low", "high"])
+@pytest.mark.parametrize("name", sorted(BOUNDS.keys() - {"queue_bdp", "flows", "changes"}))
+def test_the_bounds_are_those_of_the_table(simulate, name, end):
+    low, high, _ = BOUNDS[name]
+    if name == "rtt_ms":
+        low = 2.0  # twice the link's delay
+    outside = low - abs(low) / 10 - 1e-13 if end == "low" else high * 1.1
+    with pytest.raises(ValueError, match=re.escape(f"is {outside}, expected a number >= {low} and <= {high}")):
+        simulate(bounded(name, outside))
+
+
+def test_as_many_changes_are_allowed_as_the_table_says(simulate):
+    most = round(BOUNDS["changes"].high)
+    with pytest.raises(ValueError, match=rf"link.changes: has {most + 1} entries, expected 0 to {most}"):
+        simulate(edited(["link", "changes"], [change(1.0, rate_mbps=1.0)] * (most + 1)))
 
 
 @pytest.mark.parametrize(
@@ -296,3 +339,8 @@ def test_the_program_prints_every_field_of_the_summary(program):
     assert "a (bbr)" in result.stdout
     for name in FLOW_SUMMARY:
         assert f"  {name} " in result.stdout
+
+
+def test_repeated_trace_times_that_are_no_whole_nanoseconds_are_equal(simulate):
+    trace = {"times_ms": [2 / 3, 2 / 3, 1.0], "period_ms": 1.0, "opportunity_bytes": 1488}
+    simulate(scenario(flow("a"), trace=trace))

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import bbrgym
-from bbrgym.scenario import MAX_RATE_MBPS, MAX_RTT_MS
+from bbrgym.scenario import BOUNDS
 
 BASES: list[dict[str, Any]] = [
     {
@@ -64,7 +64,7 @@ FIELDS = sorted({"seed", "rate_mbps", "size_bdp", "count", "trace_path", "stop_s
 numbers = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True),
     st.integers(-(10**20), 10**20),
-    st.sampled_from([0, 1, -1, 0.5, 1e-9, 1e-3, 1e3, 1e6, 1e9, 1e300, MAX_RATE_MBPS, MAX_RTT_MS]),
+    st.sampled_from([0, 1, -1, 0.5, 1e-9, 1e-3, 1e3, 1e6, 1e9, 1e300, BOUNDS["rate_mbps"].high, BOUNDS["rtt_ms"].high]),
 )
 values = st.recursive(
     st.one_of(

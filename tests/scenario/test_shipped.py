@@ -82,6 +82,7 @@ def test_cellular_follows_the_synthetic_trace() -> None:
     assert trace is not None
     assert scenario.link.rate_mbps is None
     mean_mbps = len(trace.times_ms) * trace.opportunity_bytes * 8 / trace.period_ms / 1e3
+    assert scenario.link.mean_rate_mbps == pytest.approx(mean_mbps)
     assert 4.0 < mean_mbps < 8.0  # about the 5.96 Mbit/s of the paper's
 
 
