@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "engine.hpp"
 
+#include "sender_state.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -707,28 +709,8 @@ Engine::Write(std::size_t flow, uint64_t pkts)
 SenderState
 Engine::Sender(std::size_t flow) const
 {
-    SenderState seen;
     const FlowState& state = m_flows[flow];
-    if (!state.is_established)
-    {
-        return seen;
-    }
-    const cc_state& cc = state.sender.GetController().State();
-    const cc_params& params = state.sender.GetController().Params();
-    const Scoreboard& board = state.sender.Board();
-    const uint64_t min_rtt_us = cc_min_rtt_us(&cc, &params);
-    seen.bw_Bps = static_cast<double>(cc_bw_Bps(&cc));
-    seen.pacing_Bps = cc.pacing_Bps == UINT64_MAX ? 0 : static_cast<double>(cc.pacing_Bps);
-    seen.cwnd_pkts = cc.cwnd_pkts;
-    seen.in_flight_pkts = board.InFlight();
-    seen.srtt_us = state.sender.SrttNs() < 0 ? 0 : static_cast<double>(state.sender.SrttNs() / 1000);
-    seen.min_rtt_us = min_rtt_us == CC_RTT_UNKNOWN_US ? 0 : static_cast<double>(min_rtt_us);
-    seen.phase = cc_phase(&cc, &params);
-    seen.app_limited = board.IsAppLimited();
-    seen.marked_lost_pkts = board.LostTotal();
-    seen.delivered_pkts = board.Delivered();
-    seen.rto_count = state.sender.Totals().rto_count;
-    return seen;
+    return state.is_established ? StateOf(state.sender, state.sender.GetController().Params()) : SenderState{};
 }
 
 void

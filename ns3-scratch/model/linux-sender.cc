@@ -2,6 +2,7 @@
 #include "flow-sender.h"
 
 #include "params.hpp"
+#include "sender_state.hpp"
 
 #include "ns3/pointer.h"
 #include "ns3/type-id.h"
@@ -48,27 +49,8 @@ LinuxSender::SetParams(const cc_params& params)
 bbrgym::SenderState
 LinuxSender::State() const
 {
-    bbrgym::SenderState state;
-    if (!m_controller || !m_controller->Started())
-    {
-        return state;
-    }
-    const cc_state& cc = m_controller->GetState();
-    const TcpLinuxSocket::Sender& sender = m_socket->GetSender();
-    const bbrgym::Scoreboard& board = sender.Board();
-    const uint64_t min_rtt_us = cc_min_rtt_us(&cc, &m_params);
-    state.bw_Bps = static_cast<double>(cc_bw_Bps(&cc));
-    state.pacing_Bps = cc.pacing_Bps == UINT64_MAX ? 0 : static_cast<double>(cc.pacing_Bps);
-    state.cwnd_pkts = cc.cwnd_pkts;
-    state.in_flight_pkts = board.InFlight();
-    state.srtt_us = sender.SrttNs() < 0 ? 0 : static_cast<double>(sender.SrttNs() / 1000);
-    state.min_rtt_us = min_rtt_us == CC_RTT_UNKNOWN_US ? 0 : static_cast<double>(min_rtt_us);
-    state.phase = cc_phase(&cc, &m_params);
-    state.app_limited = board.IsAppLimited();
-    state.marked_lost_pkts = board.LostTotal();
-    state.delivered_pkts = board.Delivered();
-    state.rto_count = sender.Totals().rto_count;
-    return state;
+    const bool stands = m_controller && m_controller->Started();
+    return stands ? bbrgym::StateOf(m_socket->GetSender(), m_params) : bbrgym::SenderState{};
 }
 
 void
