@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bbrgym.scenario import Scenario
-from bbrgym.scenario_files import with_variant
+from bbrgym.scenario.files import with_variant
+from bbrgym.scenario.model import Scenario
 from bbrgym.tunables import VARIANTS
 
 

@@ -18,7 +18,7 @@ from stable_baselines3.common.buffers import ReplayBuffer, RolloutBuffer
 from stable_baselines3.common.type_aliases import ReplayBufferSamples, RolloutBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
-from bbrgym.envs.flows_sb3 import FlowVecEnv
+from bbrgym.envs.flow_vec_env import FlowVecEnv
 from bbrgym.errors import TrainingError
 
 _LEARNED_FROM = ("observations", "actions", "values", "log_probs", "advantages", "returns")

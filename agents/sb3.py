@@ -38,21 +38,21 @@ from stable_baselines3.common.utils import LinearSchedule, set_random_seed
 from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
-from bbrgym.agents.agent import Constant, Tuner, load_agent
 from bbrgym.agents.asymmetric import AsymmetricPolicy
+from bbrgym.agents.base import Constant, Tuner, load_agent
 from bbrgym.agents.flow_buffers import FlowReplayBuffer, FlowRolloutBuffer
-from bbrgym.agents.folder import TrainingFolder
+from bbrgym.agents.network_tuners import tuner_of
 from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork, StateDependentNetwork, head_of
-from bbrgym.agents.rollouts import rollout_envs
-from bbrgym.agents.run import TrainingRun
-from bbrgym.agents.settings import Training
-from bbrgym.agents.steering import batch_of
-from bbrgym.agents.torch_files import finite_or_refuse, has_state, load_state, save_state, torch_threads
-from bbrgym.agents.tuners import tuner_of
+from bbrgym.agents.rollout import batch_of
+from bbrgym.agents.training.checkpoints import finite_or_refuse, has_state, load_state, save_state, torch_threads
+from bbrgym.agents.training.folder import TrainingFolder
+from bbrgym.agents.training.loop import TrainingRun
+from bbrgym.agents.training.settings import Training
+from bbrgym.agents.training.vec_env import rollout_envs
 from bbrgym.envs.action import TunablesAction
-from bbrgym.envs.flows_sb3 import FlowVecEnv
+from bbrgym.envs.flow_vec_env import FlowVecEnv
 from bbrgym.errors import ConfigError, TrainingError, nearest
-from bbrgym.validation import shown
+from bbrgym.schema import shown
 
 
 @dataclass(frozen=True)

@@ -31,17 +31,17 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 from torch import Tensor, nn
 
-from bbrgym.agents.agent import Tuner
-from bbrgym.agents.folder import TrainingFolder
+from bbrgym.agents.base import Tuner
+from bbrgym.agents.network_tuners import tuner_of
 from bbrgym.agents.networks import Network, clipped
-from bbrgym.agents.run import TrainingRun
-from bbrgym.agents.settings import Training
-from bbrgym.agents.torch_files import finite_or_refuse, has_state, load_state, save_state, torch_threads
-from bbrgym.agents.tuners import tuner_of
+from bbrgym.agents.training.checkpoints import finite_or_refuse, has_state, load_state, save_state, torch_threads
+from bbrgym.agents.training.folder import TrainingFolder
+from bbrgym.agents.training.loop import TrainingRun
+from bbrgym.agents.training.settings import Training
 from bbrgym.envs.batch import TuneBatch
 from bbrgym.envs.vector import TuneVectorEnv
 from bbrgym.errors import ConfigError
-from bbrgym.validation import Float, List, Model, Whole, first_problem
+from bbrgym.schema import Float, List, Model, Whole, first_problem
 
 Positive = Annotated[Float, Field(gt=0)]
 Part = Annotated[Float, Field(ge=0, le=1)]
@@ -248,7 +248,7 @@ def improve(
 
 
 class TorchPpo:
-    """The trainer; see `bbrgym.agents.kinds.Trainer`."""
+    """The trainer; see `bbrgym.agents.training.registry.Trainer`."""
 
     def train(self, run: TrainingRun) -> None:
         """Trains from the run's last checkpoint, or from the beginning."""

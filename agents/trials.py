@@ -12,10 +12,10 @@ from types import TracebackType
 import numpy as np
 
 from bbrgym.envs.action import Action, TunablesAction
-from bbrgym.scenario import Scenario
-from bbrgym.scenario_files import with_variant
-from bbrgym.score import DEFAULT_DELTA, score_of_run
+from bbrgym.scenario.files import with_variant
+from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import Table, make_vector_world
+from bbrgym.worlds.score import DEFAULT_DELTA, score_of_run
 from bbrgym.worlds.world import TUNABLE_COLUMNS
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 import bbrgym
 from bbrgym import _cc, _ns3
-from bbrgym.scenario_files import with_variant
+from bbrgym.scenario.files import with_variant
 
 SETTINGS: dict[str, dict[str, float]] = {
     "as published (alpha 1 ms, ratio 2)": {},

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import bbrgym
 from bbrgym import _ns3
-from bbrgym.scenario import Scenario
+from bbrgym.scenario.model import Scenario
 
 SCENARIOS = {
     "steady": {"duration_s": 300.0},  # 10 Mbit/s, 1 flow

@@ -29,10 +29,11 @@ from rich.console import Console
 from rich.status import Status
 
 import bbrgym
-from bbrgym.comparison import METRICS, Difference, differences
-from bbrgym.evaluation import Progress
-from bbrgym.records import RunFolder, write_atomically
-from bbrgym.scenario_files import read_scenario
+from bbrgym.evaluate.evaluation import Progress
+from bbrgym.evaluate.records import RunFolder
+from bbrgym.evaluate.world_gap import METRICS, Difference, differences
+from bbrgym.files import write_atomically
+from bbrgym.scenario.files import read_scenario
 from bbrgym.worlds import world_kinds
 
 FOLDER = Path(__file__).with_suffix("")

@@ -19,8 +19,8 @@ from vector_steps import PARTS, Clock
 
 import bbrgym
 from bbrgym.envs.action import Action
-from bbrgym.envs.flows_sb3 import FlowVecEnv
-from bbrgym.envs.sb3 import TuneVecEnv
+from bbrgym.envs.flow_vec_env import FlowVecEnv
+from bbrgym.envs.tune_vec_env import TuneVecEnv
 
 
 def main() -> None:

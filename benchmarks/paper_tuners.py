@@ -16,9 +16,9 @@ from pathlib import Path
 import polars as pl
 
 import bbrgym
-from bbrgym.agents.training import train
-from bbrgym.distribution import split_seeds
-from bbrgym.tables import interval
+from bbrgym.agents.training.train import train
+from bbrgym.report.tables import interval
+from bbrgym.scenario.distribution import split_seeds
 
 PAPERS = {
     "bbr-plus": ("deep_buffer", ["plus_alpha"]),

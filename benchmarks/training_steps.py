@@ -29,11 +29,11 @@ from vector_steps import Clock
 
 import bbrgym
 from bbrgym.agents import torch_ppo
-from bbrgym.agents.judge import Judge
 from bbrgym.agents.sb3 import ALGORITHMS
-from bbrgym.agents.settings import Training
-from bbrgym.envs.flows_sb3 import FlowVecEnv
-from bbrgym.envs.sb3 import TuneVecEnv
+from bbrgym.agents.training.settings import Training
+from bbrgym.agents.training.validation import Judge
+from bbrgym.envs.flow_vec_env import FlowVecEnv
+from bbrgym.envs.tune_vec_env import TuneVecEnv
 from bbrgym.envs.vector import TuneVectorEnv
 from bbrgym.worlds import VectorWorld
 

@@ -32,8 +32,8 @@ from rich.console import Console
 from rich.progress import track
 
 import bbrgym
-from bbrgym.records import write_atomically
-from bbrgym.scenario import Scenario
+from bbrgym.files import write_atomically
+from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import World, make_world, world_kinds
 
 RTTS_MS = (10.0, 50.0)

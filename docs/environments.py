@@ -21,7 +21,7 @@ from bbrgym.envs.grid import MOST_COMBINATIONS
 from bbrgym.envs.observation import FEATURES, SOURCES
 from bbrgym.envs.reward import Reward, reward_names, reward_preset
 from bbrgym.envs.terms import TERMS
-from bbrgym.score import score_of_run
+from bbrgym.worlds.score import score_of_run
 
 FOLDER = Path(str(bbrgym.__path__[0]))
 EXAMPLE = """
@@ -83,8 +83,8 @@ LAWS = """\
 
 
 def environments_page() -> str:
-    tune, vector, vec = Source("env.py"), Source("vector.py"), Source("sb3.py")
-    multi, flows, flow_vec = Source("multi.py"), Source("flows.py"), Source("flows_sb3.py")
+    tune, vector, vec = Source("env.py"), Source("vector.py"), Source("tune_vec_env.py")
+    multi, flows, flow_vec = Source("multi.py"), Source("flows.py"), Source("flow_vec_env.py")
     options = Source("options.py")
     return page(
         "Environments",
@@ -109,11 +109,11 @@ def environments_page() -> str:
         options.fields("Options"),
         "`gymnasium.make_vec` takes beside these:",
         vector.fields("VectorOptions"),
-        "`bbrgym.envs.sb3.TuneVecEnv`:",
+        "`bbrgym.envs.tune_vec_env.TuneVecEnv`:",
         vec.fields("VecOptions"),
         "`bbrgym.envs.multi.parallel_env`:",
         flows.fields("FlowOptions"),
-        "`bbrgym.envs.flows_sb3.FlowVecEnv` these and:",
+        "`bbrgym.envs.flow_vec_env.FlowVecEnv` these and:",
         flow_vec.fields("FlowVecOptions"),
         *actions(),
         *observations(),

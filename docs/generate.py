@@ -21,26 +21,27 @@ from pieces import code, page, plain, table, with_block
 from pydantic import BaseModel
 
 import bbrgym
-from bbrgym import _ns3, distribution, scenario
+from bbrgym import _ns3
 from bbrgym.ns3gym import command
+from bbrgym.scenario import distribution, model
 from bbrgym.tunables import Variant
 from bbrgym.worlds import world_kinds
 
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "conf"
 MODELS: tuple[type[BaseModel], ...] = (
-    scenario.Scenario,
-    scenario.Link,
-    scenario.Queue,
-    scenario.Red,
-    scenario.CoDel,
-    scenario.Bernoulli,
-    scenario.GilbertElliott,
-    scenario.Trace,
-    scenario.Change,
-    scenario.Flow,
-    scenario.Cbr,
-    scenario.OnOff,
+    model.Scenario,
+    model.Link,
+    model.Queue,
+    model.Red,
+    model.CoDel,
+    model.Bernoulli,
+    model.GilbertElliott,
+    model.Trace,
+    model.Change,
+    model.Flow,
+    model.Cbr,
+    model.OnOff,
 )
 
 
@@ -126,8 +127,8 @@ def scenarios_page() -> str:
         "Numbers must be finite, and of their type: a text or `true` is no number. Rates of links count IP bytes "
         "(payload and 40 bytes a packet), rates of applications payload.",
     ]
-    for model in MODELS:
-        parts += [f"### {model.__name__}", summary(model), fields_table(model)]
+    for part in MODELS:
+        parts += [f"### {part.__name__}", summary(part), fields_table(part)]
     return page("Scenarios", *parts)
 
 

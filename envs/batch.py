@@ -15,12 +15,12 @@ from gymnasium import spaces
 
 from bbrgym.envs.action import Action
 from bbrgym.envs.control import Move
+from bbrgym.envs.episodes import Runs
 from bbrgym.envs.features import Observation, Seen
+from bbrgym.envs.learners import Course, Flags
 from bbrgym.envs.observation import SenderObservation, Stack
 from bbrgym.envs.options import Options
 from bbrgym.envs.reward import Reward
-from bbrgym.envs.runs import Runs
-from bbrgym.envs.slots import Course, Flags
 from bbrgym.worlds import Table
 
 

@@ -17,12 +17,12 @@ import numpy as np
 
 from bbrgym.envs.action import Action
 from bbrgym.envs.control import Move
+from bbrgym.envs.episodes import Runs
 from bbrgym.envs.features import Observation
+from bbrgym.envs.learners import Course, Flags, to_ns
 from bbrgym.envs.observation import SenderObservation, Stack
 from bbrgym.envs.options import Options
 from bbrgym.envs.reward import Reward
-from bbrgym.envs.runs import Runs
-from bbrgym.envs.slots import Course, Flags, to_ns
 from bbrgym.envs.sums import add_rows
 from bbrgym.envs.terms import Interval
 from bbrgym.errors import ConfigError

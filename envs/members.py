@@ -12,18 +12,18 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from bbrgym.envs.control import Move
+from bbrgym.envs.episodes import Runs
 from bbrgym.envs.generators import Generators
 from bbrgym.envs.options import Draw
-from bbrgym.envs.runs import Runs
-from bbrgym.scenario import Scenario
-from bbrgym.scenario_files import Source
+from bbrgym.scenario.files import Source
+from bbrgym.scenario.model import Scenario
 
 try:
     from stable_baselines3.common.monitor import Monitor as Monitor
     from stable_baselines3.common.vec_env import VecEnv
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        "bbrgym.envs.sb3 needs Stable-Baselines3: pip install 'bbrgym[sb3]'", name=error.name
+        "bbrgym.envs.tune_vec_env needs Stable-Baselines3: pip install 'bbrgym[sb3]'", name=error.name
     ) from error
 
 Indices: TypeAlias = int | Iterable[int] | None

@@ -17,8 +17,8 @@ from bbrgym.envs.control import Move
 from bbrgym.envs.features import Observation
 from bbrgym.envs.flows import FlowBatch, FlowOptions, FlowStep
 from bbrgym.envs.generators import Generators
+from bbrgym.envs.learners import Flags
 from bbrgym.envs.options import arguments_of
-from bbrgym.envs.slots import Flags
 from bbrgym.errors import ConfigError, nearest
 
 try:

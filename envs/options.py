@@ -14,7 +14,7 @@ from bbrgym.envs.control import ActionKind
 from bbrgym.envs.features import View
 from bbrgym.envs.reward import RewardSource
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.scenario_files import Source
+from bbrgym.scenario.files import Source
 from bbrgym.worlds import Isolation
 
 Draw: TypeAlias = Callable[[int], Source]
@@ -30,10 +30,10 @@ class Options:
 
     Attributes:
         world: name of the world, `ns3` or `twin`.
-        scenario: a name, a path, a mapping or a Scenario; or the same of a distribution (`bbrgym.distribution`), or any
-            function that draws one of these from a run's seed, called once at each reset (and with seed 0 when the
-            environment is made, unless it has an attribute `max_learners`); or a list of these, one for each
-            environment.
+        scenario: a name, a path, a mapping or a Scenario; or the same of a distribution
+            (`bbrgym.scenario.distribution`), or any function that draws one of these from a run's seed, called once at
+            each reset (and with seed 0 when the environment is made, unless it has an attribute `max_learners`); or
+            a list of these, one for each environment.
         max_learners: the most learner flows of any run. Without: as many as the scenario has; or as the attribute
             `max_learners` of what draws it says, or its first scenario has. A run with more is a `ConfigError`.
         variant: what the learner flows run.

@@ -19,7 +19,7 @@ import yaml
 
 from bbrgym.envs.terms import TERMS, Interval, alpha_fair
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.validation import shown
+from bbrgym.schema import shown
 from bbrgym.worlds import Table
 
 RewardSource: TypeAlias = str | Mapping[str, float]

@@ -10,15 +10,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bbrgym.distribution import is_distribution
 from bbrgym.envs.action import NOT_BELOW, WHOLE_NUMBERS, TunablesAction
 from bbrgym.envs.control import Control
+from bbrgym.envs.learners import Course
 from bbrgym.envs.observation import SenderObservation
 from bbrgym.envs.options import Options
 from bbrgym.envs.reward import Reward
-from bbrgym.envs.slots import Course
 from bbrgym.errors import ConfigError
-from bbrgym.scenario_files import is_sequence
+from bbrgym.scenario.distribution import is_distribution
+from bbrgym.scenario.files import is_sequence
 from bbrgym.tunables import TUNABLES, VARIANTS
 
 FORMAT = 1

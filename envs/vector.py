@@ -18,8 +18,8 @@ from bbrgym.envs.control import Move
 from bbrgym.envs.env import TuneEnv
 from bbrgym.envs.features import Seen, seen_at
 from bbrgym.envs.generators import Generators
+from bbrgym.envs.learners import Flags
 from bbrgym.envs.options import Options, arguments_of
-from bbrgym.envs.slots import Flags
 from bbrgym.errors import ConfigError
 from bbrgym.worlds import Table
 

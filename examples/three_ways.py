@@ -51,7 +51,7 @@ def with_stable_baselines3(steps: int) -> float:
     """PPO, called as its own documentation says; many environments in one call."""
     from stable_baselines3 import PPO
 
-    from bbrgym.envs.sb3 import TuneVecEnv
+    from bbrgym.envs.tune_vec_env import TuneVecEnv
 
     envs = TuneVecEnv(num_envs=16, **OPTIONS)
     model = PPO("MlpPolicy", envs, n_steps=32, batch_size=256, gamma=0.9, device="cpu", seed=1).learn(steps)

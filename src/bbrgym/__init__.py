@@ -2,20 +2,22 @@
 """A Gymnasium for tuning BBR-family congestion control; importing it registers its environments."""
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from bbrgym import envs
-from bbrgym.distribution import Distribution, load_distribution
 from bbrgym.errors import ConfigError, ScenarioError
-from bbrgym.scenario import Scenario
-from bbrgym.scenario_files import distribution_names, load_scenario, scenario_names
+from bbrgym.scenario.distribution import Distribution, load_distribution
+from bbrgym.scenario.files import distribution_names, load_scenario, scenario_names
+from bbrgym.scenario.model import Scenario
 from bbrgym.tunables import TUNABLES, VARIANTS
 from bbrgym.worlds import World, WorldError, make_world
 
 if TYPE_CHECKING:
-    from bbrgym.agents.agent import load_agent
-    from bbrgym.agents.training import resume_training, train
-    from bbrgym.evaluation import evaluate
+    from bbrgym.agents.base import load_agent
+    from bbrgym.agents.training.train import resume_training, train
+    from bbrgym.evaluate.evaluation import evaluate
 
 __version__ = "0.1.0"
 
@@ -41,12 +43,11 @@ __all__ = [
 ]
 
 
-#: What brings tables, figures or networks, which an environment does without: the module of each.
+#: Functions that need tables, figures or networks, which an environment does not: the module of each.
 _LATE = {
-    "evaluate": "bbrgym.evaluation",
-    "load_agent": "bbrgym.agents.agent",
-    "resume_training": "bbrgym.agents.training",
-    "train": "bbrgym.agents.training",
+    "load_agent": "bbrgym.agents.base",
+    "resume_training": "bbrgym.agents.training.train",
+    "train": "bbrgym.agents.training.train",
 }
 
 
@@ -54,3 +55,19 @@ def __getattr__(name: str) -> Any:
     if name in _LATE:
         return getattr(importlib.import_module(_LATE[name]), name)
     raise AttributeError(f"module 'bbrgym' has no attribute {name!r}")
+
+
+class _Package(ModuleType):
+    """The package, in which ``evaluate`` is the function even after the folder of the same name is imported."""
+
+    @property
+    def evaluate(self) -> Any:
+        """Compare variants and agents; see `bbrgym.evaluate.evaluation.evaluate`."""
+        return importlib.import_module("bbrgym.evaluate.evaluation").evaluate
+
+    @evaluate.setter
+    def evaluate(self, folder: ModuleType) -> None:
+        """Ignore the folder, which the import system binds here."""
+
+
+sys.modules[__name__].__class__ = _Package

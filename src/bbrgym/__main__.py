@@ -3,6 +3,6 @@
 
 import sys
 
-from bbrgym.cli import main
+from bbrgym.cli.main import main
 
 sys.exit(main())

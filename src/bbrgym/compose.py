@@ -24,9 +24,9 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from bbrgym.distribution import is_range
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.scenario_files import is_scenario_file, read_scenario
+from bbrgym.scenario.distribution import is_range
+from bbrgym.scenario.files import is_scenario_file, read_scenario
 
 # What lies under these is checked by who knows all fields.
 _OPEN = ("scenario", "tunables", "env", "action", "reward", "agent", "launcher")

@@ -2,4 +2,4 @@
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[1] / "train" / "support"))
+sys.path.append(str(Path(__file__).parent / "support"))

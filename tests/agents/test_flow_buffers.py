@@ -11,7 +11,7 @@ import torch
 pytest.importorskip("stable_baselines3", reason="what is tested is made for it")
 
 from bbrgym.agents.flow_buffers import FlowReplayBuffer, FlowRolloutBuffer
-from bbrgym.envs.flows_sb3 import FlowVecEnv
+from bbrgym.envs.flow_vec_env import FlowVecEnv
 from bbrgym.errors import TrainingError
 
 GAMMA, GAE_LAMBDA = 0.9, 0.8

@@ -9,12 +9,12 @@ import pytest
 from tiny import AGENTS, FLAT, asked, curve, run, weights
 
 import bbrgym
-from bbrgym.agents.agent import load_agent
-from bbrgym.agents.judge import Judge
-from bbrgym.agents.training import train
-from bbrgym.distribution import split_seeds
+from bbrgym.agents.base import load_agent
+from bbrgym.agents.training.train import train
+from bbrgym.agents.training.validation import Judge
 from bbrgym.envs.batch import TuneBatch
 from bbrgym.envs.options import Options
+from bbrgym.scenario.distribution import split_seeds
 
 BRIEF: dict[str, Any] = {"total_steps": 1, "checkpoint_steps": 1000}
 

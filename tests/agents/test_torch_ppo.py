@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tiny import asked, curve, run
 
 import bbrgym
-from bbrgym.agents.agent import load_agent
+from bbrgym.agents.base import load_agent
 from bbrgym.agents.torch_ppo import ActorCritic, Rollout, advantages, improve, parse
-from bbrgym.agents.training import train
+from bbrgym.agents.training.train import train
 from bbrgym.envs.batch import TuneBatch
 from bbrgym.envs.options import Options
 from bbrgym.errors import TrainingError

@@ -14,7 +14,7 @@ import pytest
 from omegaconf import OmegaConf
 
 import bbrgym
-from bbrgym.cli import main
+from bbrgym.cli.main import main
 from bbrgym.compose import compose_config
 from bbrgym.envs.options import Options
 from bbrgym.envs.task import task_of

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("stable_baselines3", reason="the tutorial trains with it")
 pytest.importorskip("onnxscript", reason="the tutorial exports with it")
 
-from bbrgym.cli import main
+from bbrgym.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"```(console|python)\n(.*?)```", re.DOTALL)
@@ -50,7 +50,7 @@ def test_the_tutorial_runs_from_its_beginning_to_its_end(tmp_path: Path, monkeyp
             assert done.returncode == 0, done.stderr
         else:
             assert main(shortened(text)) == 0, text
-    assert (tmp_path / "runs" / "contest" / "report.html").exists()
+    assert (tmp_path / "runs" / "ranking" / "report.html").exists()
     assert (tmp_path / "runs" / "tuner" / "exported" / "ppo.onnx").exists()
 
 

@@ -16,7 +16,7 @@ from bbrgym.envs.env import TuneEnv
 from bbrgym.envs.observation import FEATURES
 from bbrgym.envs.options import Options
 from bbrgym.envs.vector import TuneVectorEnv
-from bbrgym.scenario_files import with_variant
+from bbrgym.scenario.files import with_variant
 
 pytest.importorskip("stable_baselines3", reason="the checker of Stable-Baselines3 needs it")
 from stable_baselines3.common.env_checker import check_env as check_env_sb3

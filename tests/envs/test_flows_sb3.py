@@ -12,7 +12,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecCheckNan, VecNormalize
 
-from bbrgym.envs.flows_sb3 import FlowVecEnv
+from bbrgym.envs.flow_vec_env import FlowVecEnv
 from bbrgym.envs.multi import parallel_env
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import bbrgym
 from bbrgym.envs.reward import Reward, reward_names, reward_preset
 from bbrgym.envs.terms import TERMS, Interval
-from bbrgym.score import flow_scores, run_score
+from bbrgym.worlds.score import flow_scores, run_score
 
 PRESETS = ["alpha_fair", "goodput", "power", "proportional"]
 

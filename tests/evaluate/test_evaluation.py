@@ -13,9 +13,11 @@ import pytest
 from omegaconf import OmegaConf
 
 import bbrgym
-from bbrgym import evaluation, worlds
-from bbrgym.contestants import preset
-from bbrgym.records import SUMMARY_SCHEMA, TIMING_SCHEMA, RunFolder
+from bbrgym import worlds
+from bbrgym.evaluate import evaluation
+from bbrgym.evaluate.entrants import preset
+from bbrgym.evaluate.records import SUMMARY_SCHEMA, TIMING_SCHEMA, RunFolder
+from bbrgym.report.report import write_report
 from bbrgym.worlds import world_kinds
 
 COLUMNS = [
@@ -75,7 +77,9 @@ def test_the_time_series_agrees_with_the_summary(tmp_path: Path) -> None:
 
 def test_the_run_folder_is_complete(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "run"
-    summary = bbrgym.evaluate(SHORT, ["bbr", "bbq"], output_dir=folder)
+    results = evaluation.run_evaluation(SHORT, {"variants": ["bbr", "bbq"]}, output_dir=folder)
+    write_report(folder, results)
+    summary = results.summary
     assert pl.read_parquet(folder / "summary.parquet").equals(summary)
     for name in ("goodput.png", "queue_delay.png", "summary.png"):
         assert (folder / "figures" / name).read_bytes().startswith(b"\x89PNG")
@@ -238,7 +242,10 @@ def again(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_worlds_stand_side_by_side(again: str, tmp_path: Path) -> None:
-    summary = bbrgym.evaluate(SHORT, ["bbr", "cubic"], world=["ns3", again], seeds=[1, 2], output_dir=tmp_path)
+    settings = {"variants": ["bbr", "cubic"], "world": ["ns3", again], "seeds": [1, 2]}
+    results = evaluation.run_evaluation(SHORT, settings, output_dir=tmp_path)
+    write_report(tmp_path, results)
+    summary = results.summary
     assert summary.select("world", "variant", "seed").unique(maintain_order=True).rows() == [
         (world, variant, seed) for world in ("ns3", again) for variant in ("bbr", "cubic") for seed in (1, 2)
     ]

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 import bbrgym
-from bbrgym.records import RunFolder, RunRecord, write_atomically
+from bbrgym.evaluate.records import RunFolder, RunRecord
+from bbrgym.files import write_atomically
 
 RECORD = RunRecord(pl.DataFrame({"a": [1, 2]}), pl.DataFrame({"b": [1.5, None, 3.0]}), pl.DataFrame({"wall_s": [0.25]}))
 

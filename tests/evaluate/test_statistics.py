@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import bootstrap, norm
 
-from bbrgym.statistics import Estimate, Scores
+from bbrgym.evaluate.statistics import Estimate, Scores
 
 
 def drawn(runs, draws, seed=0, shift=0.0):

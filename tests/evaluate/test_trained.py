@@ -10,12 +10,13 @@ import polars as pl
 import pytest
 
 import bbrgym
-from bbrgym.agents.agent import Constant
+from bbrgym.agents.base import Constant
 from bbrgym.agents.oracle import presets
-from bbrgym.contestants import Found, Oracle
-from bbrgym.enrolment import ByName, contestants_of
 from bbrgym.envs.action import TunablesAction
-from bbrgym.evaluation import run_evaluation
+from bbrgym.evaluate.entrants import Found, Oracle
+from bbrgym.evaluate.entry_list import ByName, entrants_of
+from bbrgym.evaluate.evaluation import run_evaluation
+from bbrgym.report.report import write_report
 
 MIX: dict[str, Any] = {
     "name": "mix",
@@ -31,7 +32,7 @@ BY_NAME = ByName(variant="bbr-mix", interval_s=0.1, oracle_budget=20, score_delt
 def trained(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Run folders of two trainings of a second."""
     pytest.importorskip("stable_baselines3", reason="NO TRAINED AGENT is evaluated here; pip install 'bbrgym[train]'")
-    from bbrgym.agents.training import train
+    from bbrgym.agents.training.train import train
 
     folders = [tmp_path_factory.mktemp("trained") / str(seed) for seed in (1, 2)]
     for seed, folder in enumerate(folders, start=1):
@@ -62,7 +63,8 @@ def test_training_runs_take_part_one_by_one_and_together(world: str, trained: li
         agent=[str(folder) for folder in trained],
         output_dir=tmp_path,
     )
-    names = [standing.contestant for standing in outcome.contests[0].standings]
+    write_report(tmp_path, outcome)
+    names = [standing.entrant for standing in outcome.rankings[0].standings]
     assert names == ["bbr", "bbq", "ppo-1 bbq", "ppo-2 bbq", "ppo bbq"]
     assert outcome.summary["score"].is_finite().all()
     series = outcome.timeseries.filter(pl.col("agent") == "ppo-1")
@@ -79,8 +81,8 @@ def test_training_runs_take_part_one_by_one_and_together(world: str, trained: li
 
 def test_what_it_learned_decides_and_is_in_the_run_s_key(trained: list[Path], tmp_path: Path) -> None:
     def identity(folder: Path) -> str:
-        (contestant,) = contestants_of(str(folder), [], {}, BY_NAME)
-        return contestant.identity()
+        (entrant,) = entrants_of(str(folder), [], {}, BY_NAME)
+        return entrant.identity()
 
     copy = tmp_path / "copy"
     shutil.copytree(trained[0], copy)
@@ -133,9 +135,9 @@ def test_the_oracle_is_as_good_as_what_a_search_found() -> None:
         {"variants": [], "world": "twin", "draws": 4, "oracle_budget": 1},
         agent=[found, "oracle"],
     )
-    (contest,) = outcome.contests
-    assert (contest.best_fixed, contest.oracle) == ("grid bbr-mix", "oracle bbr-mix")
-    assert (np.abs(contest.scores["oracle bbr-mix"] - contest.scores["grid bbr-mix"]) < 1e-3).all()
+    (ranking,) = outcome.rankings
+    assert (ranking.best_fixed, ranking.oracle) == ("grid bbr-mix", "oracle bbr-mix")
+    assert (np.abs(ranking.scores["oracle bbr-mix"] - ranking.scores["grid bbr-mix"]) < 1e-3).all()
     assert outcome.policy_maps == {}
 
 

@@ -12,7 +12,7 @@ import pytest
 from driving import in_process, over_the_protocol
 
 import bbrgym
-from bbrgym.cli import main
+from bbrgym.cli.main import main
 from bbrgym.ns3gym.channel import Agent
 
 SHORT = ["scenario=steady", "scenario.duration_s=3"]

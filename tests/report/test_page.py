@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 import pytest
 from rich.table import Table
 
-from bbrgym.page import Code, Figure, Page, Section, render, write_page
+from bbrgym.report.page import Code, Figure, Page, Section, render, write_page
 
 LINE = Figure("A line", [{"type": "scatter", "x": np.arange(3.0), "y": [1, float("nan"), 3]}], {"title": "t"})
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-import bbrgym
-from bbrgym.evaluation import run_evaluation
+from bbrgym.evaluate.evaluation import run_evaluation
+from bbrgym.report.report import write_report
 
 SHORT: dict[str, Any] = {
     "name": "short",
@@ -29,7 +29,8 @@ MIX: dict[str, Any] = {
 
 
 def test_a_scenario_in_two_worlds(browse, tmp_path: Path) -> None:
-    bbrgym.evaluate(SHORT, ["bbr", "bbq", "cubic"], world=["twin", "ns3"], seeds=[1, 2], output_dir=tmp_path)
+    settings = {"variants": ["bbr", "bbq", "cubic"], "world": ["twin", "ns3"], "seeds": [1, 2]}
+    write_report(tmp_path, run_evaluation(SHORT, settings, output_dir=tmp_path))
     seen = browse(
         tmp_path / "report.html", "return Array.from(document.querySelectorAll('h1, h2'), (h) => h.innerText);"
     )
@@ -38,7 +39,7 @@ def test_a_scenario_in_two_worlds(browse, tmp_path: Path) -> None:
     assert seen.result == ["short on twin and ns3", "Results", "Worlds", "What was asked"]
     summary, goodput, queue = seen.plots
     assert summary["traces"] == 2 * (1 + 2 + 1)  # of each world: score, goodput of two flows, queueing delay
-    assert goodput["traces"] == 3 * 2 * 2  # contestants, flows, worlds
+    assert goodput["traces"] == 3 * 2 * 2  # entrants, flows, worlds
     assert queue["traces"] == 3 * 2
     for plot in seen.plots:
         assert plot["svgs"] > 0
@@ -47,7 +48,7 @@ def test_a_scenario_in_two_worlds(browse, tmp_path: Path) -> None:
     for words in (
         "short on twin and ns3, mean and 95 % interval of 2 seeds",
         "ns3 less twin",
-        "3 contestants",
+        "3 entrants",
         "12 runs",
     ):
         assert words in text
@@ -55,13 +56,9 @@ def test_a_scenario_in_two_worlds(browse, tmp_path: Path) -> None:
 
 
 def test_draws_of_a_distribution(browse, tmp_path: Path) -> None:
-    run_evaluation(
-        MIX,
-        {"variants": ["bbr", "bbq"], "world": "twin", "draws": 6, "series_draws": 2},
-        agent="random",
-        output_dir=tmp_path,
-        command="bbrgym evaluate scenario=mix.yaml 'variants=[bbr,bbq]'",
-    )
+    settings = {"variants": ["bbr", "bbq"], "world": "twin", "draws": 6, "series_draws": 2}
+    results = run_evaluation(MIX, settings, agent="random", output_dir=tmp_path)
+    write_report(tmp_path, results, command="bbrgym evaluate scenario=mix.yaml 'variants=[bbr,bbq]'")
     seen = browse(tmp_path / "report.html", "return document.querySelector('.command').innerText;")
     assert seen.problems == []
     assert (seen.loads, seen.requests, seen.overflow) == (0, [], 0)
@@ -77,7 +74,8 @@ def test_draws_of_a_distribution(browse, tmp_path: Path) -> None:
 
 
 def test_agents_on_a_plain_scenario(browse, tmp_path: Path) -> None:
-    bbrgym.evaluate(SHORT, ["bbr"], agent=["random", "oracle"], oracle_budget=3, world="twin", output_dir=tmp_path)
+    settings = {"variants": ["bbr"], "oracle_budget": 3, "world": "twin"}
+    write_report(tmp_path, run_evaluation(SHORT, settings, agent=["random", "oracle"], output_dir=tmp_path))
     seen = browse(tmp_path / "report.html")
     assert seen.problems == []
     *_, over_time = seen.plots
@@ -87,8 +85,8 @@ def test_agents_on_a_plain_scenario(browse, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("draws", [1, 2])
 def test_few_draws_and_no_time_series(draws: int, browse, tmp_path: Path) -> None:
-    settings = {"world": "twin", "draws": draws, "series_draws": 0}
-    bbrgym.evaluate(MIX, ["bbr"], **settings, output_dir=tmp_path)
+    settings = {"variants": ["bbr"], "world": "twin", "draws": draws, "series_draws": 0}
+    write_report(tmp_path, run_evaluation(MIX, settings, output_dir=tmp_path))
     seen = browse(tmp_path / "report.html")
     assert seen.problems == []
     assert all(plot["svgs"] > 0 for plot in seen.plots)

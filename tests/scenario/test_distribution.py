@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare, kstest
 
 import bbrgym
-from bbrgym.distribution import SPLITS, Distribution, is_distribution, load_distribution, split_seeds
+from bbrgym.scenario.distribution import SPLITS, Distribution, is_distribution, load_distribution, split_seeds
 
 SHIPPED = bbrgym.distribution_names()
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import bbrgym
-from bbrgym.scenario import BOUNDS
+from bbrgym.scenario.model import BOUNDS
 
 BASES: list[dict[str, Any]] = [
     {

@@ -11,8 +11,8 @@ import pytest
 from omegaconf import OmegaConf
 
 import bbrgym
-from bbrgym.scenario import Scenario
-from bbrgym.scenario_files import with_variant
+from bbrgym.scenario.files import with_variant
+from bbrgym.scenario.model import Scenario
 
 SIMPLE: dict[str, Any] = {
     "name": "simple",

@@ -6,7 +6,7 @@ import json
 import pytest
 
 import bbrgym
-from bbrgym.scenario import Scenario
+from bbrgym.scenario.model import Scenario
 
 
 @pytest.mark.parametrize("name", bbrgym.scenario_names())

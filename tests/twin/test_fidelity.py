@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from bbrgym.comparison import METRICS, Difference
-from bbrgym.scenario_files import load_scenario, read_scenario
+from bbrgym.evaluate.world_gap import METRICS, Difference
+from bbrgym.scenario.files import load_scenario, read_scenario
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 SCENARIOS = ("rtts", "loss", "codel")

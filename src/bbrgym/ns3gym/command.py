@@ -19,7 +19,7 @@ from typing import TypeAlias
 import numpy as np
 
 from bbrgym.errors import ConfigError
-from bbrgym.validation import shown
+from bbrgym.schema import shown
 
 Value: TypeAlias = str | int | float | bool
 """Of an argument."""

@@ -21,7 +21,7 @@ from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.ns3gym.floats import decode, encode
 from bbrgym.ns3gym.messages import Dtype, Message, SpaceType
 from bbrgym.ns3gym.spaces import ABSENT, DTYPES, LIMITS, Space, dtype_of, text
-from bbrgym.validation import shown
+from bbrgym.schema import shown
 
 _FIELDS: dict[int, str] = {
     Dtype.INT: "intData",

@@ -23,7 +23,7 @@ from bbrgym.ns3gym.data import pack, unpack
 from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.ns3gym.messages import Message, Reason
 from bbrgym.ns3gym.spaces import describe
-from bbrgym.validation import shown
+from bbrgym.schema import shown
 
 Ending = Literal["truncated", "terminated", "stopped"]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from matplotlib.figure import Figure as Paper
 
-from bbrgym.interactive import GRID, LEGEND_ON_TOP, PALETTE
-from bbrgym.page import Figure
-from bbrgym.plots import NEUTRAL
+from bbrgym.report.interactive import GRID, LEGEND_ON_TOP, PALETTE
+from bbrgym.report.page import Figure
+from bbrgym.report.plots import NEUTRAL
 from bbrgym.sweeps.figure_data import Curve, Panel, curves, panels
 from bbrgym.sweeps.results import Results
 

@@ -6,7 +6,7 @@ jobs/NAME/            run folder of each job, as its own command writes it
 logs/NAME.log         what the job said, of all its attempts
 states/NAME.json      how the job ended
 study.db              of a search: Optuna's study
-summary.parquet       a row per job; of evaluations one per job, world and contestant
+summary.parquet       a row per job; of evaluations one per job, world and entrant
 summary.csv           the same
 curves.parquet        of trainings: validation scores, a row per job and step
 summary.txt           the tables of the terminal
@@ -26,7 +26,7 @@ import polars as pl
 import yaml
 
 from bbrgym.errors import ConfigError
-from bbrgym.records import write_atomically
+from bbrgym.files import write_atomically
 
 _ASKED = "sweep.yaml"
 _LOCK = ".lock"

@@ -7,12 +7,12 @@ import datetime
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from bbrgym.page import Code, Page, Section, write_page
-from bbrgym.records import write_atomically
+from bbrgym.files import write_atomically
+from bbrgym.report.page import Code, Page, Section, write_page
+from bbrgym.report.tables import plain_text
 from bbrgym.sweeps import figures
 from bbrgym.sweeps.folder import SweepFolder
 from bbrgym.sweeps.results import Results, jobs_table, settings_table, tables_of
-from bbrgym.tables import plain_text
 
 
 def write_outcome(folder: SweepFolder, results: Results, asked: str, command: str | None = None) -> None:

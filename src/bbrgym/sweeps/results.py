@@ -12,10 +12,10 @@ from typing import Any
 import polars as pl
 from rich.table import Table
 
-from bbrgym.records import per_run
+from bbrgym.evaluate.records import per_run
+from bbrgym.report.tables import interval, new_table
 from bbrgym.sweeps.folder import SweepFolder
 from bbrgym.sweeps.plan import Job
-from bbrgym.tables import interval, new_table
 
 SEED = "seed"
 STATUS, NEW = "status", "not run"
@@ -34,7 +34,7 @@ class Results:
         parameters: options that differ between jobs.
         metric: the column by which jobs are compared.
         is_higher_better: of it.
-        summary: a row per job, and of evaluations per world and contestant; ``job``, ``status``, ``wall_s``,
+        summary: a row per job, and of evaluations per world and entrant; ``job``, ``status``, ``wall_s``,
             the parameters, and what the job's own summary says.
         curves: of trainings, the validation score by job and step.
     """
@@ -56,7 +56,7 @@ class Results:
     @property
     def settings(self) -> list[str]:
         """Columns that tell settings apart: jobs that differ in the seed alone repeat one."""
-        others = [name for name in ("world", "contestant") if name in self.summary.columns]
+        others = [name for name in ("world", "entrant") if name in self.summary.columns]
         return [name for name in self.parameters if name != SEED] + others
 
     def known(self) -> pl.DataFrame:
@@ -96,13 +96,13 @@ def _of_training(folder: SweepFolder, job: Job) -> list[Mapping[str, Any]]:
 
 
 def _of_evaluation(folder: SweepFolder, job: Job) -> Sequence[Mapping[str, Any]]:
-    """A row per world and contestant: means over seeds or draws."""
+    """A row per world and entrant: means over seeds or draws."""
     path = folder.job(job.name) / "summary.parquet"
     if not path.exists():
         return [{}]
     means = (
         per_run(pl.read_parquet(path))
-        .group_by("world", "contestant", maintain_order=True)
+        .group_by("world", "entrant", maintain_order=True)
         .agg(pl.len().alias("runs"), *(pl.col(name).fill_nan(None).mean() for name in _OF_EVALUATIONS))
     )
     return means.to_dicts()

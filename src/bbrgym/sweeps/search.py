@@ -21,8 +21,8 @@ from pydantic import Field, ValidationError
 
 from bbrgym.compose import parse_override
 from bbrgym.errors import ConfigError
+from bbrgym.schema import Model, Whole, first_problem, shown
 from bbrgym.sweeps.plan import Options
-from bbrgym.validation import Model, Whole, first_problem, shown
 
 _STUDY = "bbrgym"
 

@@ -15,6 +15,7 @@ import yaml
 from pydantic import Field, ValidationError
 
 from bbrgym.errors import ConfigError
+from bbrgym.schema import Float, List, Model, first_problem, shown
 from bbrgym.sweeps.folder import SweepFolder
 from bbrgym.sweeps.launchers import Launcher, make_launcher
 from bbrgym.sweeps.outcome import write_outcome
@@ -22,7 +23,6 @@ from bbrgym.sweeps.plan import Job, Options, check, jobs_of, key_of, parse_optio
 from bbrgym.sweeps.results import STATUS, Results, collect
 from bbrgym.sweeps.search import SearchSettings, Study, parse_search
 from bbrgym.sweeps.task import End, Task
-from bbrgym.validation import Float, List, Model, first_problem, shown
 
 _SEARCH_MAY_GROW = ("n_trials",)
 

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from bbrgym.records import write_atomically
+from bbrgym.files import write_atomically
 
 Status = Literal["done", "failed", "timed out", "interrupted", "lost"]
 _GRACE_S = 30.0  # after SIGTERM, in which a job closes what it has open
@@ -82,7 +82,7 @@ class Processes:
             if self.is_stopped:
                 return None
             process = subprocess.Popen(
-                [sys.executable, "-m", "bbrgym.sweeps.child", str(os.getpid()), *task.arguments],
+                [sys.executable, "-m", "bbrgym.cli.job", str(os.getpid()), *task.arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.scenario_files import Source, is_sequence, load_scenario
+from bbrgym.scenario.files import Source, is_sequence, load_scenario
 from bbrgym.worlds.errors import WorldError
 from bbrgym.worlds.layout import Table
 from bbrgym.worlds.local import LocalWorld
@@ -21,7 +21,7 @@ from bbrgym.worlds.world import Snapshot, World
 if TYPE_CHECKING:
     from typing import Any
 
-    from bbrgym.scenario import Scenario
+    from bbrgym.scenario.model import Scenario
 
 __all__ = [
     "Isolation",

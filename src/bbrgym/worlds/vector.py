@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bbrgym.errors import ConfigError
-from bbrgym.scenario import Scenario
-from bbrgym.scenario_files import load_scenario
+from bbrgym.scenario.files import load_scenario
+from bbrgym.scenario.model import Scenario
 from bbrgym.tunables import TUNABLES
 from bbrgym.worlds.errors import WorldError
 from bbrgym.worlds.layout import FIELD_LISTS, Table

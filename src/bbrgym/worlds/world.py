@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.scenario import FieldProblem, Scenario, check_tunables
-from bbrgym.scenario_files import load_scenario
+from bbrgym.scenario.files import load_scenario
+from bbrgym.scenario.model import FieldProblem, Scenario, check_tunables
 from bbrgym.tunables import TUNABLES
 from bbrgym.worlds.layout import Shape, Table, Tables
 

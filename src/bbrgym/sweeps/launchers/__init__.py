@@ -14,8 +14,8 @@ from typing import Any, Protocol
 from pydantic import ValidationError
 
 from bbrgym.errors import ConfigError, nearest
+from bbrgym.schema import Model, first_problem, shown
 from bbrgym.sweeps.task import End, Task
-from bbrgym.validation import Model, first_problem, shown
 
 
 class Launcher(Protocol):

@@ -10,9 +10,9 @@ from typing import Annotated
 from pydantic import Field
 
 from bbrgym.errors import ConfigError
+from bbrgym.schema import Model, Whole
 from bbrgym.sweeps.launchers import needs
 from bbrgym.sweeps.task import End, Processes, Task, run_task
-from bbrgym.validation import Model, Whole
 
 
 class Settings(Model):

@@ -11,8 +11,8 @@ from pydantic import Field
 
 from bbrgym.errors import SweepError
 from bbrgym.ray_session import ray_session
+from bbrgym.schema import Float, Model, Whole
 from bbrgym.sweeps.task import End, Task, run_task
-from bbrgym.validation import Float, Model, Whole
 
 _LOOK_S = 60.0  # between two looks at whether the time is over
 _GONE_S = 60.0

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from bbrgym.errors import SweepError
+from bbrgym.schema import Float, Model, Whole
 from bbrgym.sweeps.launchers import needs
 from bbrgym.sweeps.task import End, Task, run_task
-from bbrgym.validation import Float, Model, Whole
 
 _GONE_S = 60.0  # for a job of this machine to end once it was told to
 

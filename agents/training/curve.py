@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A training's curve as a picture."""
+
+from __future__ import annotations
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from bbrgym.agents.training.loop import REWARD
+
+
+def draw_curve(metrics: pl.DataFrame, validation: pl.DataFrame) -> Figure:
+    """Reward of the training, and score of the validation: its mean, and where half of the runs lie.
+
+    Args:
+        metrics: as in metrics.parquet.
+        validation: as in validation.parquet.
+    """
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    scores = validation.group_by("step", maintain_order=True).agg(
+        pl.col("score").mean().alias("mean"),
+        pl.col("score").quantile(0.25).alias("low"),
+        pl.col("score").quantile(0.75).alias("high"),
+    )
+    upper.fill_between(scores["step"], scores["low"], scores["high"], alpha=0.2, linewidth=0)
+    upper.plot(scores["step"], scores["mean"], marker=".")
+    _label(upper, "validation score")
+    if REWARD in metrics.columns:
+        rewards = metrics.drop_nulls(REWARD)
+        lower.plot(rewards["step"], rewards[REWARD])
+    _label(lower, "reward of a step")
+    lower.set_xlabel("steps")
+    return figure
+
+
+def _label(axes: Axes, text: str) -> None:
+    axes.set_ylabel(text)
+    axes.grid(alpha=0.3)

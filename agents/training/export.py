@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Writes a trained agent's actor to one file that needs neither bbrgym nor what trained it: ONNX or TorchScript.
+
+The file's function takes observations as the environment gives them, float32 [N, numbers], and gives the actions that
+the agent takes. One that samples them needs noise too, float32 [N, tunables] from a standard normal distribution; a
+recurrent one its memory, see `bbrgym.agents.networks.RecurrentNetwork`. Continuous actions equal the agent's up to
+1e-5, discrete ones are the same. With the file comes, as JSON, what it was trained with: in ONNX under the metadata key
+`bbrgym`, in TorchScript as extra file `bbrgym.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import torch
+
+from bbrgym.agents.base import Agent, load_agent
+from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork
+from bbrgym.agents.rollout import batch_of, options_for
+from bbrgym.envs.batch import TuneBatch
+from bbrgym.envs.flows import FlowBatch
+from bbrgym.errors import ConfigError, MissingExtraError, nearest
+from bbrgym.files import write_atomically
+from bbrgym.schema import shown
+
+Format = Literal["onnx", "torchscript"]
+KEY = "bbrgym"
+_SUFFIXES = {"onnx": ".onnx", "torchscript": ".pt"}
+_EXAMPLES = 2  # environments in the inputs by which a network is traced; 1 would be taken for a constant
+
+
+def export(
+    run_dir: str | Path,
+    format: str = "onnx",  # noqa: A002 - what it is called
+    *,
+    checkpoint: str = "best",
+    output: str | Path | None = None,
+) -> Path:
+    """Writes the actor of a trained agent.
+
+    Args:
+        run_dir: what `bbrgym train` left.
+        format: ``onnx`` or ``torchscript``.
+        checkpoint: ``best`` or ``last``.
+        output: the file; ``RUN_DIR/exported/<agent>.onnx`` (or ``.pt``) without.
+
+    Returns:
+        The file.
+
+    Raises:
+        ConfigError: there is no such agent, or it has no network.
+        MissingExtraError: what the format needs is not installed.
+    """
+    if format not in get_args(Format):
+        raise ConfigError(f"format: is {shown(format)}; {nearest(str(format), get_args(Format))}")
+    agent, arguments = load_agent(run_dir, checkpoint)
+    make = getattr(agent, "network", None)
+    if make is None:
+        raise ConfigError(f"{str(run_dir)!r} holds agent {agent.name}, which has no network to export")
+    network: Network | SamplingNetwork | RecurrentNetwork = make()
+    batch = batch_of(1, options_for(agent, **{**arguments, "world": "twin"}))
+    example = network.first_inputs(_EXAMPLES, math.prod(batch.observation.space.shape or ()))
+    about = json.dumps(_about(agent, checkpoint, arguments, batch))
+    path = Path(output) if output is not None else Path(run_dir) / "exported" / f"{agent.name}{_SUFFIXES[format]}"
+    with _quiet(), torch.no_grad():
+        write = _onnx(network.eval(), example, about) if format == "onnx" else _torchscript(network, example, about)
+    write_atomically(path, write)
+    return path
+
+
+def _about(agent: Agent, checkpoint: str, arguments: dict[str, Any], batch: TuneBatch | FlowBatch) -> dict[str, Any]:
+    """What one has to know to use it."""
+    return {
+        "agent": agent.name,
+        "acts_for": "each learner flow" if agent.is_per_flow else "all learner flows",
+        "checkpoint": checkpoint,
+        "variant": arguments["variant"],
+        "tunables": list(batch.action.names),
+        "features": [feature.name for feature in batch.observation.features],
+        "environment": {key: value for key, value in arguments.items() if key not in ("variant", "scenario", "reward")},
+    }
+
+
+def _onnx(network: Any, example: tuple[torch.Tensor, ...], about: str) -> Any:
+    try:
+        import onnx
+        import onnxscript  # noqa: F401 - PyTorch needs it
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("format onnx", "onnx", error) from error
+    count = torch.export.Dim("N")
+    axes = tuple({tensor.dim() - 2 if tensor.dim() > 1 else 0: count} for tensor in example)
+    program = torch.onnx.export(
+        network,
+        example,
+        dynamo=True,
+        dynamic_shapes=axes,
+        input_names=list(network.inputs),
+        output_names=list(network.outputs),
+        verbose=False,
+    )
+    if program is None:
+        raise RuntimeError("PyTorch gave no ONNX program")
+    model = program.model_proto
+    model.metadata_props.add(key=KEY, value=about)
+    return lambda partial: onnx.save(model, partial)
+
+
+def _torchscript(network: Any, example: tuple[torch.Tensor, ...], about: str) -> Any:
+    traced: Any = torch.jit.trace(network, example)  # type: ignore[no-untyped-call]
+    return lambda partial: traced.save(str(partial), _extra_files={f"{KEY}.json": about})
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """PyTorch's exporters warn of their own insides."""
+    logger = logging.getLogger("torch.onnx")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(before)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``bbrgym evaluate``."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as ProgressBar
+
+from bbrgym.cli.scenario import scenario_of
+from bbrgym.cli.terminal import add_composed_command, output_console, print_line
+from bbrgym.compose import compose_config
+from bbrgym.errors import ConfigError
+from bbrgym.evaluate.evaluation import Progress, run_evaluation
+from bbrgym.report.report import write_report
+from bbrgym.report.tables import speed_table, tables_of_results
+
+_DESCRIPTION = """\
+Runs every variant, and the agents beside them, with every seed on a scenario, or on draws of a distribution; writes a
+run folder and shows the tables. With several worlds it also shows how far apart they are, and how fast.
+
+examples:
+  bbrgym evaluate scenario=rtt_fairness 'variants=[bbr,bbq]' 'seeds=[1,2,3]' output_dir=runs/mine
+  bbrgym evaluate scenario=mine.yaml scenario.link.rate_mbps=50 scenario.duration_s=20
+  bbrgym evaluate 'variants=[bbq]' tunables.bbq_alpha_us=1000
+  bbrgym evaluate 'world=[ns3,twin]' 'seeds=[1,2,3]'
+  bbrgym evaluate scenario=wan_mix draws=100 world=twin 'agent=[runs/mine,random]'
+  bbrgym evaluate output_dir=runs/mine resume=true
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command."""
+    add_composed_command(commands, "evaluate", "compare variants on a scenario", _DESCRIPTION, run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Evaluate, write the run folder with its report, and print the tables."""
+    config = compose_config("evaluate", options.overrides)
+    scenario = scenario_of(config.pop("scenario"))
+    agent = config.pop("agent")
+    resume = config.pop("resume")
+    if not isinstance(resume, bool):
+        raise ConfigError(f"resume: is {resume!r}, expected true or false")
+    output_dir = config.pop("output_dir")
+    if output_dir is None:
+        now = datetime.datetime.now().astimezone()
+        output_dir = Path("runs") / f"{scenario.name}-{now:%Y%m%d-%H%M%S}"
+    folder = Path(str(output_dir))
+    with _progress_bar() as show:
+        results = run_evaluation(scenario, config, agent=agent, output_dir=folder, resume=resume, on_progress=show)
+    write_report(folder, results, shlex.join(["bbrgym", "evaluate", *options.overrides]))
+    console = output_console()
+    for table in tables_of_results(results):
+        console.print(table)
+    if results.timing["world"].n_unique() > 1:
+        console.print(speed_table(results.timing))
+    print_line(console, f"run folder: {folder}")
+    print_line(console, f"report: {folder / 'report.html'}")
+
+
+@contextmanager
+def _progress_bar() -> Iterator[Callable[[Progress], None]]:
+    """Yield a function for `on_progress`; the bar appears with its first call."""
+    bar = ProgressBar(
+        TextColumn("{task.fields[runs]}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.completed:.0f} of {task.total:.0f} simulated s"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )
+    task = bar.add_task("", runs="")
+
+    def show(progress: Progress) -> None:
+        runs = f"{progress.done_runs}/{progress.total_runs} runs"
+        bar.update(task, total=progress.total_s, completed=progress.done_s, runs=runs)
+        bar.start()
+
+    try:
+        yield show
+    finally:
+        if bar.live.is_started:
+            bar.stop()

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``bbrgym export``."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from bbrgym.cli.terminal import add_command, output_console, print_line
+
+_DESCRIPTION = """\
+Writes the network of a trained agent to one file, ONNX or TorchScript, whose actions are those of the agent.
+
+example:
+  bbrgym export runs/mine --format onnx --output tuner.onnx
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command."""
+    command = add_command(commands, "export", "write a trained agent's network", _DESCRIPTION, run)
+    command.add_argument("run_dir", metavar="RUN_DIR", help="run folder of bbrgym train")
+    command.add_argument("--format", default="onnx", help="onnx or torchscript (default: onnx)")
+    command.add_argument("--checkpoint", default="best", help="best or last (default: best)")
+    command.add_argument("--output", metavar="FILE", help="default: in RUN_DIR/exported")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Write the network and print its path."""
+    from bbrgym.agents.training.export import export  # imports PyTorch, which no other command needs
+
+    path = export(options.run_dir, options.format, checkpoint=options.checkpoint, output=options.output)
+    print_line(output_console(), f"exported: {path}")

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What there is to choose from, as tables."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import re
+from collections.abc import Iterator
+from importlib import resources
+from typing import Any
+
+from rich.table import Table
+
+from bbrgym.cli.terminal import output_console
+from bbrgym.scenario.distribution import load_distribution
+from bbrgym.scenario.files import distribution_names, load_scenario, scenario_names
+from bbrgym.tunables import TUNABLES, VARIANTS
+from bbrgym.worlds import world_kinds
+
+_GROUPS = ("agent", "env", "action", "reward", "logger", "rollouts", "launcher", "hparams_search")
+
+
+def listing() -> Iterator[Table]:
+    """Variants, tunables, scenarios, worlds, and what else is chosen by name."""
+    yield variants_table()
+    yield tunables_table()
+    yield scenarios_table()
+    yield distributions_table()
+    yield worlds_table()
+    yield choices_table()
+
+
+def variants_table() -> Table:
+    table = _table("Variants", "name", "tunables (and bbr's)", "source")
+    common = set(VARIANTS["bbr"].preset)
+    for variant in VARIANTS.values():
+        own = [name for name in variant.preset if name not in common]
+        every = "all" if len(variant.preset) == len(TUNABLES) else ", ".join(own)
+        table.add_row(variant.name, every or ("-" if not variant.preset else ", ".join(variant.preset)), variant.source)
+    return table
+
+
+def tunables_table() -> Table:
+    table = _table("Tunables", "name", "symbol", "unit", "default", "range", "scale", "source")
+    for tunable in TUNABLES.values():
+        table.add_row(
+            tunable.name,
+            tunable.symbol,
+            tunable.unit,
+            f"{tunable.default:.10g}",
+            f"{tunable.low:.10g} to {tunable.high:.10g}",
+            tunable.scale,
+            tunable.source,
+        )
+    return table
+
+
+def scenarios_table() -> Table:
+    table = _table("Scenarios", "name", "link", "flows", "duration")
+    for name in scenario_names():
+        scenario = load_scenario(name)
+        link = scenario.link
+        rate = f"{link.rate_mbps:g} Mbit/s" if link.rate_mbps is not None else str(link.trace_path)
+        flows = ", ".join(f"{flow.count} x {flow.rtt_ms:g} ms ({flow.role})" for flow in scenario.flows)
+        table.add_row(name, rate, flows, f"{scenario.duration_s:g} s")
+    return table
+
+
+def distributions_table() -> Table:
+    table = _table("Scenario distributions", "name", "flows", "learner flows", "duration")
+    for name in distribution_names():
+        distribution = load_distribution(name)
+        duration = f"{distribution.fields['duration_s']} s"
+        table.add_row(name, f"up to {distribution.max_flows}", f"up to {distribution.max_learners}", duration)
+    return table
+
+
+def worlds_table() -> Table:
+    table = _table("Worlds", "name", "what it is")
+    for name, kind in world_kinds().items():
+        table.add_row(name, kind.meaning)
+    return table
+
+
+def choices_table() -> Table:
+    table = _table("Other options that are chosen by name", "option", "what it is")
+    for group in _GROUPS:
+        folder = resources.files("bbrgym") / "conf" / group
+        for name in sorted(path.name for path in folder.iterdir() if path.name.endswith(".yaml")):
+            text = (folder / name).read_text(encoding="utf-8")
+            table.add_row(f"{group}={name.removesuffix('.yaml')}", _said_first(text))
+    return table
+
+
+def _said_first(text: str) -> str:
+    """The first sentence of a file's comment."""
+    lines = itertools.takewhile(lambda line: line.startswith("#"), text.splitlines())
+    comment = " ".join(line.lstrip("# ") for line in lines if not line.startswith("# @"))
+    return re.split(r"(?<=\.)\s|:\sbbrgym", comment)[0].rstrip(".")
+
+
+def _table(title: str, *headings: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
+
+
+def add(commands: Any) -> None:
+    """Add the command."""
+    purpose = "show what there is to choose from: variants, tunables, scenarios, worlds, agents, rewards"
+    commands.add_parser("list", help=purpose).set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:  # noqa: ARG001
+    """Print the tables."""
+    console = output_console()
+    for table in listing():
+        console.print(table)

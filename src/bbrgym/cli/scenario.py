@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``bbrgym scenario``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from bbrgym.cli.terminal import add_command
+from bbrgym.compose import compose_config
+from bbrgym.errors import ConfigError
+from bbrgym.scenario.distribution import Distribution, is_distribution, load_distribution, split_seeds
+from bbrgym.scenario.files import parse_scenario
+from bbrgym.scenario.model import Scenario
+
+_DESCRIPTION = """\
+Prints a scenario in its resolved form, the JSON that every world and the standalone program read. Of a distribution it
+prints a draw: the one with the number that draw= says, from 0 on, of the train split unless split= says another.
+
+examples:
+  bbrgym scenario rtt_fairness scenario.link.rate_mbps=50 > scenario.json
+  bbrgym scenario wan_mix draw=5 split=validation
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command."""
+    command = add_command(commands, "scenario", "print a scenario's resolved JSON", _DESCRIPTION, run)
+    command.add_argument("scenario", metavar="NAME", help="a shipped scenario or a file")
+    command.add_argument("overrides", nargs="*", metavar="OPTION=VALUE", help="scenario.FIELD=VALUE, draw= or split=")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print the scenario, or a draw of the distribution."""
+    config = compose_config("scenario", [f"scenario={options.scenario}", *options.overrides])
+    source = scenario_of(config["scenario"])
+    scenario = source if isinstance(source, Scenario) else _draw_of(source, config["draw"], config["split"])
+    if isinstance(source, Scenario) and config["draw"] is not None:
+        raise ConfigError(
+            f"draw: is {config['draw']!r}, but {source.name} is a scenario, expected a distribution with it"
+        )
+    sys.stdout.write(scenario.resolved_json() + "\n")
+
+
+def scenario_of(fields: Any) -> Scenario | Distribution:
+    """Return the scenario or distribution of a composed configuration.
+
+    Raises:
+        ScenarioError, ConfigError: names what is wrong, its value and what is allowed.
+    """
+    if not isinstance(fields, dict):
+        raise ConfigError(f"scenario: is {fields!r}, expected a mapping of fields")
+    return load_distribution(fields) if is_distribution(fields) else parse_scenario(fields)
+
+
+def _draw_of(distribution: Distribution, number: Any, split: str) -> Scenario:
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise ConfigError(
+            f"draw: is {number!r}, but {distribution.name} is a distribution, expected the number of a draw, from 0 on"
+        )
+    return distribution(split_seeds(split, 1, number)[0])

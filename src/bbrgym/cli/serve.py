@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``bbrgym serve``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from bbrgym.agents.training.settings import parse_training
+from bbrgym.cli.terminal import add_composed_command, error_console
+from bbrgym.compose import compose_config
+from bbrgym.envs.env import TuneEnv
+from bbrgym.errors import ConfigError
+from bbrgym.interrupts import sigterm_interrupts
+from bbrgym.ns3gym.serve import Episode, serve
+from bbrgym.schema import Float, Model, Whole, first_problem
+
+_DESCRIPTION = """\
+Lets an agent of ns3-gym's, or bbrgym/Ns3Gym-v0, drive a world: connects to the agent's port as ns3-gym's simulations
+do, and serves one episode after the other. Options may also be written --option=value, as ns3-gym's scripts do.
+
+examples:
+  bbrgym serve scenario=rtt_fairness variant=bbq world=twin port=5555
+  bbrgym serve scenario=wan_mix variant=bbr-mix episodes=1000 timeout_s=600 env.stack=1 reward=goodput
+  bbrgym serve scenario=steady --openGymPort=5555 --simSeed=3
+"""
+
+#: Arguments with which ns3-gym starts a simulation, and what they are called here.
+_NS3_GYMS = {"openGymPort": "port", "simSeed": "seed"}
+
+
+class Service(Model):
+    """Where the agent is and what it is given; see `bbrgym.ns3gym.serve`."""
+
+    port: Annotated[Whole, Field(ge=1, le=65_535)]
+    host: str
+    episodes: Annotated[Whole, Field(ge=1)]
+    seed: Annotated[Whole, Field(ge=0, le=2**63 - 1)]
+    timeout_s: Annotated[Float, Field(gt=0, le=86_400)]
+
+
+def add(commands: Any) -> None:
+    """Add the command."""
+    command = add_composed_command(commands, "serve", "let an agent of ns3-gym's drive a world", _DESCRIPTION, run)
+    command.set_defaults(left="")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Serve episodes, and print a line for each on standard error."""
+    serve_from(options.overrides, options.others, on_line=error_console().print)
+
+
+def serve_from(overrides: Sequence[str], arguments: Sequence[str], on_line: Callable[[str], None]) -> None:
+    """Serves as a command line says.
+
+    Args:
+        overrides: ``option=value``.
+        arguments: the same as ns3-gym's scripts have it, ``--option=value``.
+        on_line: is told how it goes.
+
+    Raises:
+        As `serve`; KeyboardInterrupt when the process is asked to end, too.
+    """
+    config = compose_config("serve", [*overrides, *map(_override, arguments)])
+    try:
+        service = Service.model_validate({name: config.pop(name) for name in Service.model_fields})
+    except ValidationError as error:
+        path, problem = first_problem(error, Service)
+        raise ConfigError(f"{path}: {problem}") from None
+    if config["env"].get("name", "tune") != "tune":
+        raise ConfigError(f"env: is {config['env']['name']!r}, expected tune: the protocol has one agent")
+    training = parse_training(config)  # what is left are options of a training's, with the same meaning
+
+    def tell(episode: Episode) -> None:
+        on_line(
+            f"episode {episode.number} of {service.episodes}: seed {episode.seed}, {episode.steps} steps, "
+            f"total reward {episode.total_reward:.3f}, {episode.ending}"
+        )
+
+    on_line(
+        f"{training.source.name} on {training.world_name}, {training.variant}: "
+        f"connecting to the agent at {service.host}:{service.port}"
+    )
+    with sigterm_interrupts(), closing(TuneEnv(**vars(training.options(training.world_name)))) as env:
+        serve(env, **service.model_dump(), on_episode=tell)
+
+
+def _override(argument: str) -> str:
+    name, is_option, value = argument.partition("=")
+    if not is_option or not name.startswith("--"):
+        return argument
+    name = name.removeprefix("--")
+    return f"{_NS3_GYMS.get(name, name)}={value}"

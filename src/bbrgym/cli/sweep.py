@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``bbrgym sweep``."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as ProgressBar
+
+from bbrgym.cli.terminal import add_composed_command, output_console, print_line
+from bbrgym.compose import compose_config, parse_override
+from bbrgym.errors import ConfigError, SweepError
+from bbrgym.interrupts import sigterm_interrupts
+from bbrgym.sweeps.folder import SweepFolder
+from bbrgym.sweeps.results import STATUS, Results, tables_of
+from bbrgym.sweeps.sweep import Progress, Sweep, parse_sweep, run_sweep
+
+_OWN = ("command", "sweep_dir", "job_timeout_s", "resume", "launcher", "hparams_search")
+_OF_JOBS = ("command", "hparams_search")  # own options that say which jobs there are
+
+
+_DESCRIPTION = """\
+Runs bbrgym train (or evaluate, with command=evaluate) once for every combination of options that have several values;
+each job has its own process, log and run folder. At the end it shows tables and writes figures and report.html. Jobs
+that fail are reported and leave the others alone; an interrupted sweep goes on with resume.
+
+examples:
+  bbrgym sweep agent=ppo,sac 'seed=range(1,4)' total_steps=200_000 launcher.n_jobs=2 sweep_dir=runs/mine
+  bbrgym sweep hparams_search=ppo seed=1,2 total_steps=100_000 sweep_dir=runs/search
+  bbrgym sweep command=evaluate scenario=steady,lossy world=twin launcher=ray
+  bbrgym sweep resume=runs/mine
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command."""
+    add_composed_command(commands, "sweep", "run many trainings or evaluations", _DESCRIPTION, run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run the sweep, print its tables and refuse failed jobs."""
+    sweep_dir, results = sweep_from(options.overrides)
+    console = output_console()
+    for table in tables_of(results):
+        console.print(table)
+    for line in (best(results), f"sweep folder: {sweep_dir}"):
+        if line is not None:
+            print_line(console, line)
+    refuse_failures(sweep_dir, results)
+
+
+def sweep_from(overrides: Sequence[str]) -> tuple[Path, Results]:
+    """Runs a sweep as a command line says; its folder, and what came out.
+
+    Raises:
+        As `run_sweep`; KeyboardInterrupt when the process is asked to end, too.
+    """
+    own, of_jobs = _divided(overrides)
+    config = compose_config("sweep", own)
+    sweep_dir, resume = _where(config.pop("sweep_dir"), config.pop("resume"))
+    launcher = config.pop("launcher")
+    asked = parse_sweep({**config, "overrides": of_jobs})
+    if resume and not of_jobs and not any(_root(text) in _OF_JOBS for text in own):
+        asked = _as_before(sweep_dir, asked, own)
+    with _bar() as show, sigterm_interrupts():
+        results = run_sweep(
+            asked,
+            launcher,
+            sweep_dir=sweep_dir,
+            resume=resume,
+            on_progress=show,
+            command=shlex.join(["bbrgym", "sweep", *overrides]),
+        )
+    return sweep_dir, results
+
+
+def refuse_failures(sweep_dir: Path, results: Results) -> None:
+    """Says which jobs failed, and why.
+
+    Raises:
+        SweepError: some did.
+    """
+    if not results.failed:
+        return
+    folder = SweepFolder(sweep_dir)
+    lines = []
+    for name in results.failed:
+        state = folder.read_state(name)
+        reason = f": {state['reason']}" if state.get("reason") else ""
+        lines.append(f"  {name} {state.get(STATUS, 'did not run')}{reason} ({folder.log(name)})")
+    raise SweepError(
+        f"{len(lines)} of {results.summary['job'].n_unique()} jobs are not done; resume={sweep_dir} tries them again\n"
+        + "\n".join(lines)
+    )
+
+
+def best(results: Results) -> str | None:
+    """The parameters of the best job, in words; None where there is none."""
+    known = results.known()
+    if not len(known) or not results.parameters:
+        return None
+    row = known.sort(results.metric, descending=results.is_higher_better, maintain_order=True).row(0, named=True)
+    options = " ".join(f"{name}={row[name]}" for name in results.parameters)
+    return f"best {results.metric} of a job: {row[results.metric]:.4f} with {options}"
+
+
+def _divided(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The sweep's own options, and those of the jobs."""
+    own = [text for text in overrides if _root(text) in _OWN]
+    for text in own:
+        if parse_override(text).is_sweep_override():
+            raise ConfigError(f"{text!r}: is an option of the sweep itself, expected one value")
+    return own, [text for text in overrides if _root(text) not in _OWN]
+
+
+def _root(text: str) -> str:
+    return parse_override(text).key_or_group.split(".")[0]
+
+
+def _where(sweep_dir: Any, resume: Any) -> tuple[Path, bool]:
+    if isinstance(resume, str):
+        if sweep_dir is not None:
+            raise ConfigError(f"resume: is {resume!r} with sweep_dir, expected true, or resume=DIR alone")
+        return Path(resume), True
+    if not isinstance(resume, bool):
+        raise ConfigError(f"resume: is {resume!r}, expected true, false or a sweep's folder")
+    if sweep_dir is None:
+        if resume:
+            raise ConfigError("resume: is true without sweep_dir, expected both, or resume=DIR")
+        return Path("runs") / f"sweep-{datetime.datetime.now().astimezone():%Y%m%d-%H%M%S}", False
+    return Path(str(sweep_dir)), resume
+
+
+def _as_before(sweep_dir: Path, asked: Sweep, own: Sequence[str]) -> Sweep:
+    """What the folder was asked for, with another timeout where one is given."""
+    before = parse_sweep(SweepFolder(sweep_dir).read_asked())
+    is_given = any(_root(text) == "job_timeout_s" for text in own)
+    return before.model_copy(update={"job_timeout_s": asked.job_timeout_s}) if is_given else before
+
+
+@contextmanager
+def _bar() -> Iterator[Any]:
+    """A progress bar's function for `on_progress`; it appears with the first call."""
+    bar = ProgressBar(
+        MofNCompleteColumn(),
+        TextColumn("jobs"),
+        BarColumn(),
+        TextColumn("{task.fields[failed]}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+    )
+    task = bar.add_task("", failed="")
+
+    def show(progress: Progress) -> None:
+        failed = f"{progress.failed} failed" if progress.failed else ""
+        bar.update(task, total=progress.total, completed=progress.ended, failed=failed)
+        bar.start()
+
+    try:
+        yield show
+    finally:
+        if bar.live.is_started:
+            bar.stop()

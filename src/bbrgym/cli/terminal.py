@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Parts that the commands share: their options, and how they print."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from importlib import resources
+from typing import Any
+
+from rich.console import Console
+
+_WIDTH = 200  # columns of output that goes to a file or pipe: enough for any table
+
+
+def add_command(
+    commands: Any, name: str, purpose: str, description: str, run: Callable[[argparse.Namespace], None]
+) -> argparse.ArgumentParser:
+    """Add a command with a description and examples."""
+    command: argparse.ArgumentParser = commands.add_parser(
+        name, help=purpose, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    command.set_defaults(run=run)
+    return command
+
+
+def add_composed_command(
+    commands: Any, name: str, purpose: str, description: str, run: Callable[[argparse.Namespace], None]
+) -> argparse.ArgumentParser:
+    """Add a command whose options are those of ``conf/<name>.yaml``."""
+    options = (resources.files("bbrgym") / "conf" / f"{name}.yaml").read_text(encoding="utf-8")
+    command = add_command(commands, name, purpose, description, run)
+    command.epilog = "options and their defaults:\n\n" + options
+    command.add_argument("overrides", nargs="*", metavar="OPTION=VALUE")
+    return command
+
+
+def output_console() -> Console:
+    """Return a console on standard output."""
+    console = Console()
+    return console if console.is_terminal else Console(width=_WIDTH)
+
+
+def error_console() -> Console:
+    """Return a console on standard error that prints text as it is."""
+    return Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
+
+
+def print_line(console: Console, line: str) -> None:
+    """Print a line as it is."""
+    console.print(line, markup=False, highlight=False, soft_wrap=True)

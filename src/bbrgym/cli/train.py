@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``bbrgym train``."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as ProgressBar
+
+from bbrgym.cli.terminal import add_composed_command, output_console, print_line
+from bbrgym.compose import compose_config
+from bbrgym.errors import ConfigError
+from bbrgym.interrupts import sigterm_interrupts
+
+_DESCRIPTION = """\
+Trains an agent to set a variant's tunables; writes a run folder with checkpoints, from which it goes on after an
+interruption as if there had been none. `bbrgym evaluate agent=RUN_DIR` compares it.
+
+examples:
+  bbrgym train agent=ppo variant=bbr-mix scenario=wan_mix seed=1 total_steps=2_000_000 output_dir=runs/mine
+  bbrgym train variant=bbq scenario=rtt_fairness agent.learning_rate=1e-3 'action.tunables=[bbq_alpha_us]'
+  bbrgym train env=multi agent=ppo scenario=wan_mix output_dir=runs/multi    (a controller for each flow)
+  bbrgym train resume=runs/mine
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command."""
+    add_composed_command(commands, "train", "train an agent", _DESCRIPTION, run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Train, and print the outcome."""
+    output_dir, summary = train_from(options.overrides)
+    console = output_console()
+    print_line(console, outcome(summary))
+    print_line(console, f"run folder: {output_dir}")
+
+
+def train_from(overrides: Sequence[str]) -> tuple[Path, dict[str, Any]]:
+    """Train with the options of a command line.
+
+    Returns:
+        The run folder, and what its summary.json says.
+
+    Raises:
+        As `train`; KeyboardInterrupt when the process is asked to end, too.
+    """
+    from bbrgym.agents.training.train import resume_training, train  # imports more than other commands need
+
+    config = compose_config("train", overrides)
+    resume, given_dir = config.pop("resume"), config.pop("output_dir")
+    with _bar() as show, sigterm_interrupts():
+        if isinstance(resume, str):
+            if len(overrides) > 1:
+                raise ConfigError(f"resume: is {resume!r}, a run folder with its own options; expected no other option")
+            return Path(resume), resume_training(resume, on_progress=show)
+        if not isinstance(resume, bool):
+            raise ConfigError(f"resume: is {resume!r}, expected true, false or a run folder")
+        if resume and given_dir is None:
+            raise ConfigError("resume: is true without output_dir, expected both, or resume=RUN_DIR")
+        output_dir = _new_dir(config) if given_dir is None else Path(str(given_dir))
+        return output_dir, train(output_dir=output_dir, resume=resume, on_progress=show, **config)
+
+
+def outcome(summary: Mapping[str, Any]) -> str:
+    """A line on what a training came to."""
+    return (
+        f"{summary['agent']} {summary['variant']} on {summary['scenario']}, {summary['step']} steps: validation score "
+        f"{summary['score']:.3f}, best {summary['best_score']:.3f} after {summary['best_step']} steps; "
+        f"{summary['wall_s']:.0f} s, {summary['steps_per_s']:.0f} steps/s"
+    )
+
+
+def _new_dir(config: dict[str, Any]) -> Path:
+    now = datetime.datetime.now().astimezone()
+    per_flow = "-multi" if config["env"].get("name") == "multi" else ""
+    who = f"{config['agent'].get('name')}{per_flow}-{config['variant']}"
+    return Path("runs") / f"{who}-{config['scenario'].get('name')}-{now:%Y%m%d-%H%M%S}"
+
+
+@contextmanager
+def _bar() -> Iterator[Any]:
+    """A progress bar's function for `on_progress`; it appears with the first call."""
+    bar = ProgressBar(
+        TextColumn("{task.completed:.0f}/{task.total:.0f} steps"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[now]}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )
+    task = bar.add_task("", now="")
+
+    def show(progress: Any) -> None:
+        shown = {
+            "steps/s": f"{progress.steps_per_s:.0f}",
+            "reward": f"{progress.reward:.3f}",
+            "score": f"{progress.score:.3f}",
+            "best": f"{progress.best_score:.3f}",
+        }
+        now = "  ".join(f"{name} {value}" for name, value in shown.items() if value != str(math.nan))
+        bar.update(task, total=progress.total_steps, completed=progress.step, now=now)
+        bar.start()
+
+    try:
+        yield show
+    finally:
+        if bar.live.is_started:
+            bar.stop()

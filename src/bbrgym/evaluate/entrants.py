@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Who takes part in an evaluation: a variant, and who sets its tunables in a run."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+
+from bbrgym.agents import fixed
+from bbrgym.agents.base import Agent, Tuner
+from bbrgym.agents.oracle import search_each
+from bbrgym.agents.rollout import MakeTuner, batch_of, options_for, steered
+from bbrgym.agents.trials import Trials
+from bbrgym.envs.action import Action
+from bbrgym.envs.batch import TuneBatch
+from bbrgym.envs.learners import Flags
+from bbrgym.envs.options import Options
+from bbrgym.evaluate.records import FIXED, label_of
+from bbrgym.scenario.files import with_variant
+from bbrgym.scenario.model import Scenario
+from bbrgym.tunables import VARIANTS
+from bbrgym.worlds import Isolation, Table, VectorWorld, make_vector_world
+from bbrgym.worlds.world import TUNABLE_COLUMNS
+
+Kind: TypeAlias = Literal["fixed", "learned", "random", "oracle"]
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Under which a run happens.
+
+    Attributes:
+        scenario: as written or drawn; the entrant puts its variant into it.
+        world: by name.
+        seed: of the run.
+        isolation, timeout_s: see `bbrgym.make_world`.
+        interval_s: between two measurements of a entrant that has no interval of its own.
+        check: called now and then by what takes long; raises where it is to stop.
+    """
+
+    scenario: Scenario
+    world: str
+    seed: int
+    isolation: Isolation | None
+    timeout_s: float
+    interval_s: float
+    check: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True, eq=False)
+class Entrant(ABC):
+    """A variant, and who sets its tunables.
+
+    Attributes:
+        agent: who, as records say it.
+        variant: of the learner flows.
+        group: entrants of one group are training runs of one agent, and are judged together too.
+    """
+
+    agent: str
+    variant: str
+    group: str
+
+    kind: ClassVar[Kind]
+
+    @property
+    def label(self) -> str:
+        """What people see."""
+        return label_of(self.agent, self.variant)
+
+    @abstractmethod
+    def prepared(self, scenario: Scenario) -> Scenario:
+        """The scenario as it runs with this entrant.
+
+        Raises:
+            ConfigError: it cannot take part in it.
+        """
+
+    @abstractmethod
+    def start(self, conditions: Conditions) -> Run:
+        """Begins a run."""
+
+    def identity(self) -> str:
+        """What a run depends on beside the variant, the prepared scenario and the conditions."""
+        return ""
+
+
+class Run(ABC):
+    """A run on its way.
+
+    Attributes:
+        tunables: names of those whose values tell this run from others of its entrant, or that change meanwhile.
+    """
+
+    tunables: tuple[str, ...] = ()
+
+    @property
+    @abstractmethod
+    def worlds(self) -> VectorWorld:
+        """Where it runs, all by itself: its arrays at index 0."""
+
+    @abstractmethod
+    def restart(self) -> None:
+        """Back to the beginning."""
+
+    @abstractmethod
+    def advance(self) -> None:
+        """Runs one interval."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends the simulation."""
+
+    def settings(self) -> Table:
+        """Values in force in the last interval: [flows, tunables], NaN where a flow has not that one."""
+        values: Table = self.worlds.tunables[0][:, [TUNABLE_COLUMNS[name] for name in self.tunables]]
+        return values
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+# ---- fixed settings -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Preset(Entrant):
+    """A variant with its own setting, or with some tunables set for the whole run."""
+
+    tunables: Mapping[str, float] = field(default_factory=dict)
+
+    kind = "fixed"
+
+    def prepared(self, scenario: Scenario) -> Scenario:
+        return fixed.assign(scenario, self.variant, self.tunables)
+
+    def start(self, conditions: Conditions) -> Run:
+        return FixedRun(conditions, self.prepared(conditions.scenario))
+
+
+def preset(variant: str, tunables: Mapping[str, float] | None = None) -> Preset:
+    """A variant as its paper has it, or with tunables of one's choice."""
+    return Preset(FIXED, variant, label_of(FIXED, variant), tunables or {})
+
+
+class FixedRun(Run):
+    """A scenario that runs by itself."""
+
+    def __init__(self, conditions: Conditions, scenario: Scenario, tunables: tuple[str, ...] = ()) -> None:
+        self.tunables = tunables
+        self._interval_s = conditions.interval_s
+        self._worlds = make_vector_world(
+            conditions.world,
+            1,
+            [scenario],
+            [conditions.seed],
+            threads=1,
+            isolation=conditions.isolation,
+            timeout_s=conditions.timeout_s,
+        )
+
+    @property
+    def worlds(self) -> VectorWorld:
+        return self._worlds
+
+    def restart(self) -> None:
+        self._worlds.reset(0)
+
+    def advance(self) -> None:
+        self._worlds.advance(self._interval_s)
+
+    def close(self) -> None:
+        self._worlds.close()
+
+
+@dataclass(frozen=True, eq=False)
+class Oracle(Entrant):
+    """The best fixed setting for each run alone, which a search on that very run in the twin finds.
+
+    Attributes:
+        budget: settings that are tried on each run.
+        delta: weight of the RTT in the score.
+        first: settings that are tried before any others, by tunable.
+    """
+
+    budget: int
+    delta: float
+    first: Sequence[Mapping[str, float]] = ()
+
+    kind = "oracle"
+
+    def prepared(self, scenario: Scenario) -> Scenario:
+        return with_variant(scenario, self.variant)
+
+    def start(self, conditions: Conditions) -> Run:
+        setting = self.setting(conditions.scenario, conditions.seed, conditions.check)
+        return FixedRun(conditions, with_variant(conditions.scenario, self.variant, setting), tuple(setting))
+
+    def setting(self, scenario: Scenario, seed: int, check: Callable[[], None]) -> dict[str, float]:
+        """What the search finds."""
+        preset = VARIANTS[self.variant].preset
+        with Trials([scenario], [seed], self.variant, threads=1, delta=self.delta) as trials:
+            also = [trials.action.from_values({**preset, **one}) for one in self.first]
+            best = search_each(trials, [seed], self.budget, also=also, on_tried=lambda _: check())
+            return trials.action.to_values(best.actions[0])
+
+    def identity(self) -> str:
+        return f"{self.budget} {self.delta} {[sorted(setting.items()) for setting in self.first]}"
+
+
+# ---- tuners -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned(Entrant):
+    """A variant whose tunables are set while it runs.
+
+    Attributes:
+        arguments: of the environment that the tuner knows; not the variant, nor what it runs and where.
+    """
+
+    arguments: Mapping[str, Any]
+
+    def options(self, **where: Any) -> Options:
+        """Of an environment that the tuner knows, in a world and for scenarios of one's choice."""
+        return Options(**{**self.arguments, "variant": self.variant, **where})
+
+    def prepared(self, scenario: Scenario) -> Scenario:
+        prepared = with_variant(scenario, self.variant)
+        batch_of(1, self.options(scenario=prepared))  # refuses what it cannot tune
+        return prepared
+
+    def start(self, conditions: Conditions) -> Run:
+        options = self.options(
+            world=conditions.world,
+            scenario=conditions.scenario,
+            isolation=conditions.isolation,
+            timeout_s=conditions.timeout_s,
+            threads=1,
+        )
+        return TunedRun(options, conditions.seed, self.make_tuner(conditions))
+
+    @abstractmethod
+    def make_tuner(self, conditions: Conditions) -> MakeTuner:
+        """Makes those of a run."""
+
+    def identity(self) -> str:
+        return repr(sorted(self.arguments.items()))
+
+
+@dataclass(frozen=True, eq=False)
+class Learned(Tuned):
+    """A trained agent.
+
+    Attributes:
+        controller: the agent.
+        digest: of what it was loaded from.
+    """
+
+    controller: Agent
+    digest: str
+    _one_at_a_time: threading.Lock = field(default_factory=threading.Lock, kw_only=True)
+
+    kind: ClassVar[Kind] = "learned"
+
+    def options(self, **where: Any) -> Options:
+        return options_for(self.controller, **{**self.arguments, "variant": self.variant, **where})
+
+    def make_tuner(self, conditions: Conditions) -> MakeTuner:  # noqa: ARG002 - the same under any
+        return lambda seeds: _OneAtATime(self.controller.tuner(seeds), self._one_at_a_time)
+
+    def identity(self) -> str:
+        return f"{self.digest} {super().identity()}"
+
+
+class _OneAtATime:
+    """A tuner beside those of other runs: how many threads a network is computed in is of the whole process."""
+
+    def __init__(self, tuner: Tuner, lock: threading.Lock) -> None:
+        self._tuner = tuner
+        self._lock = lock
+
+    def act(self, observations: Any, begun: Flags) -> Action:
+        with self._lock:
+            return self._tuner.act(observations, begun)
+
+
+@dataclass(frozen=True, eq=False)
+class Found(Learned):
+    """The setting that a search found.
+
+    Attributes:
+        setting: by tunable.
+    """
+
+    setting: Mapping[str, float]
+
+    kind = "fixed"
+
+
+@dataclass(frozen=True, eq=False)
+class Random(Tuned):
+    """Sets all tunables anew every interval, anywhere in their ranges."""
+
+    kind = "random"
+
+    def make_tuner(self, conditions: Conditions) -> MakeTuner:
+        options = self.options(scenario=conditions.scenario)
+        return lambda seeds: _Dice(options, *seeds)
+
+
+class _Dice:
+    """Actions from a stream of the run's seed."""
+
+    def __init__(self, options: Options, seed: int) -> None:
+        self._space = TuneBatch(1, options).control.space
+        self._seed = int(np.random.SeedSequence([seed, *b"agent.random"]).generate_state(1)[0])
+
+    def act(self, observations: Any, begun: Flags) -> Action:  # noqa: ARG002 - it does not look
+        if begun.any():
+            self._space.seed(self._seed)
+        return np.asarray(self._space.sample())[None]
+
+
+class TunedRun(Run):
+    """An environment, and what acts in it."""
+
+    def __init__(self, options: Options, seed: int, make_tuner: MakeTuner) -> None:
+        self._run = steered(options, [seed])
+        self._make_tuner = make_tuner
+        self.tunables = self._run.tunables
+        try:
+            self.restart()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def worlds(self) -> VectorWorld:
+        return self._run.worlds
+
+    def restart(self) -> None:
+        self._run.begin(self._make_tuner)
+
+    def advance(self) -> None:
+        self._run.advance()
+
+    def close(self) -> None:
+        self._run.close()

@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Lets entrants (variants with their own setting, and agents that set a variant's tunables) run the same scenarios
+with the same seeds, in one world or several, and records what came out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+import yaml
+from pydantic import Field, ValidationError, model_validator
+
+from bbrgym.errors import ConfigError, nearest
+from bbrgym.evaluate.entrants import Entrant
+from bbrgym.evaluate.entry_list import ByName, entrants_of
+from bbrgym.evaluate.ranking import find_reference
+from bbrgym.evaluate.records import FIXED, RunFolder
+from bbrgym.evaluate.results import Results
+from bbrgym.evaluate.runner import Job, Progress, run_all
+from bbrgym.scenario.distribution import Distribution, Split, is_distribution, load_distribution, split_seeds
+from bbrgym.scenario.files import Source, load_scenario
+from bbrgym.scenario.model import Scenario
+from bbrgym.schema import FieldProblem, Float, List, Model, Whole, first_problem, shown
+from bbrgym.tunables import TUNABLES, VARIANTS
+from bbrgym.worlds import Isolation, world_kinds
+
+__all__ = ["Evaluation", "Progress", "evaluate"]
+
+MAX_JOBS = 256
+
+
+class WorldSettings(Model):
+    """How the runs of a world happen; see :func:`bbrgym.make_world`."""
+
+    isolation: Isolation | None = None
+    timeout_s: Annotated[Float, Field(gt=0, le=86_400)] = 60.0
+
+
+class Evaluation(Model):
+    """What an evaluation is asked for, beside the scenario.
+
+    Attributes:
+        world: where the runs happen, by name; where there are several, the first is what the others are compared with.
+        variants: congestion controls that take the learner flows' place with their own setting, one after the other.
+        tunables: in natural units, for those of the variants that have them.
+        variant: whose tunables ``oracle`` and ``random`` set.
+        oracle_budget: settings that ``oracle`` tries on each run.
+        seeds: each entrant runs once with each.
+        draws: of a distribution, in place of seeds: how many.
+        split: of which split.
+        series_draws: of a distribution: the first so many draws have rows in the time series.
+        reference: on a distribution, whom the others are compared with: a entrant's name; the best fixed setting
+            without.
+        interval_s: between two rows of a flow in the time series; for trained agents their own interval.
+        score_delta: weight of the RTT in the score.
+        jobs: runs at once; one a core unless given.
+    """
+
+    world: Annotated[dict[str, WorldSettings], Field(min_length=1)] = Field(
+        default_factory=lambda: {"ns3": WorldSettings()}
+    )
+    variants: List[str]
+    tunables: dict[str, Float] = Field(default_factory=dict)
+    variant: str = "bbr-mix"
+    oracle_budget: Annotated[Whole, Field(ge=1, le=1_000_000)] = 128
+    seeds: Annotated[List[Annotated[Whole, Field(ge=0, le=2**63 - 1)]], Field(min_length=1)] = (1,)
+    draws: Annotated[Whole, Field(ge=1)] = 100
+    split: Split = "test"
+    series_draws: Annotated[Whole, Field(ge=0)] = 4
+    reference: str | None = None
+    interval_s: Annotated[Float, Field(ge=1e-3, le=3600)] = 0.1
+    score_delta: Annotated[Float, Field(ge=0, le=100)] = 0.5
+    jobs: Annotated[Whole, Field(ge=1, le=MAX_JOBS)] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Evaluation:
+        for name in self.world:
+            if name not in world_kinds():
+                raise FieldProblem("world", f"is {shown(name)}; {nearest(name, world_kinds())}")
+        named = {f"variants[{index}]": variant for index, variant in enumerate(self.variants)}
+        for name, variant in {**named, "variant": self.variant}.items():
+            if variant not in VARIANTS:
+                raise FieldProblem(name, f"is {shown(variant)}; {nearest(variant, VARIANTS)}")
+        for name in ("variants", "seeds"):
+            values = getattr(self, name)
+            if len(set(values)) < len(values):
+                raise FieldProblem(name, f"is {shown(list(values))}, expected each once")
+        for name in self.tunables:
+            if name not in TUNABLES:
+                raise FieldProblem(f"tunables.{name}", f"is no tunable; {nearest(name, TUNABLES)}")
+            if not any(name in VARIANTS[variant].preset for variant in self.variants):
+                having = [variant.name for variant in VARIANTS.values() if name in variant.preset]
+                raise FieldProblem(
+                    f"tunables.{name}", f"is given, but none of the variants has it; {', '.join(having)} have"
+                )
+        alone = self._alone()
+        if alone is not None and (self.jobs or 1) > 1:
+            raise FieldProblem(
+                "jobs", f"is {self.jobs}, expected 1 with world.{alone}.isolation none: one run at a time"
+            )
+        return self
+
+    def by_name(self) -> ByName:
+        """What agents that are known by name are made with."""
+        return ByName(self.variant, self.interval_s, self.oracle_budget, self.score_delta)
+
+    def jobs_at_once(self) -> int:
+        """How many runs may go on at the same time."""
+        return 1 if self._alone() is not None else self.jobs or os.cpu_count() or 1
+
+    def _alone(self) -> str | None:
+        """A world that runs in this process and can do so only once at a time."""
+        for name, settings in self.world.items():
+            kind = world_kinds()[name]
+            if kind.is_alone and (settings.isolation or kind.isolation) == "none":
+                return name
+        return None
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A scenario and the seed that it runs with.
+
+    Attributes:
+        keeps_series: whether its runs leave rows in the time series.
+    """
+
+    scenario: Scenario
+    seed: int
+    keeps_series: bool = True
+
+
+def evaluate(
+    scenario: Source | Distribution = "rtt_fairness",
+    variants: Sequence[str] = ("bbr", "bbr-plus", "bbr-acd", "bbq", "bbr-pg", "bbr-pg-inv", "cubic"),
+    *,
+    agent: Any = FIXED,
+    output_dir: str | Path | None = None,
+    resume: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+    **settings: Any,
+) -> pl.DataFrame:
+    """Compares variants, and agents beside them, on a scenario or on draws of a distribution.
+
+    Args:
+        scenario: as :func:`bbrgym.load_scenario` or :func:`bbrgym.load_distribution` takes it; its learner flows get
+            the variants.
+        variants: names of those that take part with their own setting, see ``bbrgym.VARIANTS``.
+        agent: who takes part beside them, see `bbrgym.evaluate.entry_list`.
+        output_dir: run folder to write; without it nothing is written.
+        resume: keep the finished runs that ``output_dir`` already holds.
+        on_progress: called now and then, in the caller's thread.
+        **settings: the other fields of :class:`Evaluation`: world (a name, a list of names, or a mapping from names
+            to settings), tunables, variant, seeds, draws, split and so on.
+
+    Returns:
+        The rows of summary.parquet: one per world, entrant, seed and flow.
+
+    Raises:
+        ScenarioError, ConfigError: what was asked for is wrong.
+        WorldError: a run broke; finished runs are kept in ``output_dir``.
+    """
+    return run_evaluation(
+        scenario,
+        {"variants": variants, **settings},
+        agent=agent,
+        output_dir=output_dir,
+        resume=resume,
+        on_progress=on_progress,
+    ).summary
+
+
+def run_evaluation(
+    scenario: Source | Distribution,
+    settings: Mapping[str, Any],
+    *,
+    agent: Any = FIXED,
+    output_dir: str | Path | None = None,
+    resume: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Results:
+    """Evaluate as `evaluate` does, with the fields of :class:`Evaluation` in a mapping; return all results."""
+    asked = parse_settings(settings)
+    source = _load(scenario)
+    entrants = entrants_of(agent, asked.variants, asked.tunables, asked.by_name())
+    draws = draws_of(source, asked)
+    jobs = plan(entrants, draws, asked)
+    config = config_text(source, asked, agent)
+    folder = None
+    if output_dir is not None:
+        folder = RunFolder(Path(output_dir))
+        folder.open(resume=resume)
+        folder.write_text("config.yaml", config)
+    records = run_all(jobs, asked.jobs_at_once(), folder, on_progress)
+    results = Results(
+        title=title_of(source, asked),
+        entrants=entrants,
+        draws={draw.seed: draw.scenario for draw in draws} if isinstance(source, Distribution) else {},
+        reference=asked.reference,
+        summary=pl.concat([record.summary for record in records]),
+        timeseries=pl.concat([record.timeseries for record in records], how="diagonal"),
+        timing=pl.concat([record.timing for record in records]),
+        config=config,
+    )
+    if folder is not None:
+        write_tables(folder, results)
+    return results
+
+
+def write_tables(folder: RunFolder, results: Results) -> None:
+    """Write the tables of an evaluation into its run folder."""
+    folder.write_table("summary.parquet", results.summary)
+    folder.write_table("timeseries.parquet", results.timeseries)
+    folder.write_timing(results.timing)
+    if results.rankings:
+        folder.write_table("standings.parquet", pl.concat([ranking.table() for ranking in results.rankings]))
+    if results.policy_maps:
+        folder.write_table("policy_maps.parquet", pl.concat(results.policy_maps.values()))
+
+
+def title_of(source: Scenario | Distribution, settings: Evaluation) -> str:
+    """What is run."""
+    if isinstance(source, Scenario):
+        return source.name
+    return f"{source.name}, {settings.draws} {settings.split} draw{'s' if settings.draws > 1 else ''}"
+
+
+def _load(source: Source | Distribution) -> Scenario | Distribution:
+    if isinstance(source, Distribution) or is_distribution(source):
+        return load_distribution(source)
+    return load_scenario(source)
+
+
+def parse_settings(fields: Mapping[str, Any]) -> Evaluation:
+    """Checks what an evaluation is asked for; a single variant, seed or world stands for itself.
+
+    Raises:
+        ConfigError: names the setting, its value and what is allowed.
+    """
+    fields = dict(fields)
+    for name in ("variants", "seeds"):
+        if isinstance(fields.get(name), str | int):
+            fields[name] = [fields[name]]
+    fields["world"] = _world_settings(fields.get("world", "ns3"))
+    try:
+        return Evaluation.model_validate(fields)
+    except ValidationError as error:
+        path, problem = first_problem(error, Evaluation)
+        raise ConfigError(f"{path}: {problem}") from None
+
+
+def _world_settings(world: Any) -> Any:
+    """Settings by name, for one world's name or a list of them."""
+    names = [world] if isinstance(world, str) else world
+    if not isinstance(names, list | tuple):
+        return world
+    if not all(isinstance(name, str) for name in names):
+        raise ConfigError(f"world: is {shown(world)}, expected a world's name or a list of them")
+    if len(set(names)) < len(names):
+        raise ConfigError(f"world: is {shown(world)}, expected each once")
+    return {name: {} for name in names}
+
+
+def config_text(source: Scenario | Distribution, settings: Evaluation, agent: Any = FIXED) -> str:
+    """The run folder's config.yaml."""
+    fields = dict(source.fields) if isinstance(source, Distribution) else _plain(source)
+    config = {"scenario": fields, "agent": _names(agent), **settings.model_dump(mode="json")}
+    return yaml.safe_dump(config, sort_keys=False)
+
+
+def _plain(scenario: Scenario) -> dict[str, Any]:
+    return scenario.model_dump(mode="json", exclude_none=True)
+
+
+def _names(agent: Any) -> Any:
+    """What was asked for, as text."""
+    if isinstance(agent, Mapping):
+        return {str(name): _names(entry) for name, entry in agent.items()}
+    if isinstance(agent, list | tuple):
+        return [_names(entry) for entry in agent]
+    return agent.label if isinstance(agent, Entrant) else str(agent)
+
+
+def draws_of(source: Scenario | Distribution, settings: Evaluation) -> list[Draw]:
+    """What every entrant runs."""
+    if isinstance(source, Scenario):
+        return [Draw(source, seed) for seed in settings.seeds]
+    if settings.seeds != Evaluation.model_fields["seeds"].default:
+        raise ConfigError(
+            f"seeds: is {list(settings.seeds)}, but {source.name} is a distribution: its draws have seeds of their "
+            f"own, expected draws and split"
+        )
+    seeds = split_seeds(settings.split, settings.draws)
+    return [Draw(source(seed), seed, index < settings.series_draws) for index, seed in enumerate(seeds)]
+
+
+def plan(entrants: Sequence[Entrant], draws: Sequence[Draw], settings: Evaluation) -> list[Job]:
+    """The runs, in the order of the records.
+
+    Raises:
+        ConfigError: a entrant cannot take part, or there is no such reference.
+    """
+    find_reference(settings.reference, entrants)
+    if len(entrants) > 1:
+        _refuse_without_learners(draws, entrants)
+    prepared = [(entrant, draw, entrant.prepared(draw.scenario)) for entrant in entrants for draw in draws]
+    return [
+        Job(
+            entrant=entrant,
+            scenario=scenario,
+            world=world,
+            seed=draw.seed,
+            interval_s=settings.interval_s,
+            score_delta=settings.score_delta,
+            keeps_series=draw.keeps_series,
+            isolation=how.isolation,
+            timeout_s=how.timeout_s,
+        )
+        for world, how in settings.world.items()
+        for entrant, draw, scenario in prepared
+    ]
+
+
+def _refuse_without_learners(draws: Sequence[Draw], entrants: Sequence[Entrant]) -> None:
+    for draw in draws:
+        if not any(flow.role == "learner" for flow in draw.scenario.flows):
+            raise ConfigError(
+                f"variants: {[entrant.label for entrant in entrants]} given, but scenario "
+                f"{draw.scenario.name} has no flow of role learner to take them, expected one variant or such a flow"
+            )

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a trained agent does with one flow alone, over RTT and bandwidth: a grid of runs in the twin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from bbrgym.agents.rollout import steered
+from bbrgym.evaluate.entrants import Learned
+from bbrgym.scenario.files import parse_scenario
+from bbrgym.scenario.model import Scenario
+from bbrgym.worlds import Table
+from bbrgym.worlds.world import TUNABLE_COLUMNS
+
+RATES_MBPS = tuple(float(f"{rate:.3g}") for rate in np.geomspace(1, 200, 7))
+RTTS_MS = tuple(float(f"{rtt:.3g}") for rtt in np.geomspace(5, 200, 7))
+DURATION_S = 12.0
+WARMUP_S = 4.0
+QUEUE_BDP = 2.0
+SEED = 1
+WORLD = "twin"
+
+SCHEMA = pl.Schema(
+    {
+        "agent": pl.String,
+        "variant": pl.String,
+        "rate_mbps": pl.Float64,
+        "rtt_ms": pl.Float64,
+        "tunable": pl.String,
+        "mean": pl.Float64,
+    }
+)
+"""A row per cell of the grid and tunable: its mean value after the warm-up."""
+
+
+def policy_map(entrant: Learned) -> pl.DataFrame:
+    """Runs the grid, all of its cells side by side.
+
+    Raises:
+        WorldError: a simulation broke.
+    """
+    cells = [(rate_mbps, rtt_ms) for rate_mbps in RATES_MBPS for rtt_ms in RTTS_MS]
+    names, means = _mean_settings(entrant, [_scenario(*cell) for cell in cells])
+    rows = [
+        (entrant.agent, entrant.variant, *cell, name, mean)
+        for cell, of_cell in zip(cells, means.tolist(), strict=True)
+        for name, mean in zip(names, of_cell, strict=True)
+    ]
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def _scenario(rate_mbps: float, rtt_ms: float) -> Scenario:
+    fields: Mapping[str, Any] = {
+        "name": f"alone-{rate_mbps:g}-{rtt_ms:g}",
+        "duration_s": DURATION_S,
+        "warmup_s": WARMUP_S,
+        "link": {"rate_mbps": rate_mbps, "queue": {"size_bdp": max(QUEUE_BDP, 24_000 / (rate_mbps * 125 * rtt_ms))}},
+        "flows": [{"name": "flow", "rtt_ms": rtt_ms}],
+    }
+    return parse_scenario(fields)
+
+
+def _mean_settings(entrant: Learned, scenarios: Sequence[Scenario]) -> tuple[Sequence[str], Table]:
+    """Names of the tunables, and their means after the warm-up in each scenario: [scenarios, tunables]."""
+    runs = steered(entrant.options(world=WORLD, scenario=scenarios), [SEED] * len(scenarios))
+    columns = [TUNABLE_COLUMNS[name] for name in runs.tunables]
+    total, intervals = np.zeros((len(scenarios), len(columns))), 0
+    try:
+        runs.begin(entrant.controller.tuner)
+        has_ended = np.zeros(len(scenarios), np.bool_)
+        while not has_ended.all():
+            has_ended = runs.advance()
+            if runs.worlds.now_s[0] > WARMUP_S:
+                total += runs.worlds.tunables[:, 0, columns]
+                intervals += 1
+    finally:
+        runs.close()
+    return runs.tunables, total / intervals

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Who did how well on the draws of a distribution, in one world: standings over all draws and by family."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from bbrgym.errors import ConfigError, nearest
+from bbrgym.evaluate.entrants import Entrant
+from bbrgym.evaluate.records import FIXED, per_run
+from bbrgym.evaluate.statistics import Array, Estimate, Scores
+from bbrgym.scenario.families import FAMILIES, families_of
+from bbrgym.scenario.model import Scenario
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How well a entrant did.
+
+    Attributes:
+        entrant: its label, or of several training runs together the group's.
+        runs: how many training runs.
+        draws: on how many draws.
+        mean: score.
+        iqm: interquartile mean of the score.
+        difference: score less the reference's, on the same draw.
+        improvement: probability to be better than the reference on a draw.
+        gap_closed: part of the way from the best fixed setting to the oracle; NaN without an oracle.
+    """
+
+    entrant: str
+    runs: int
+    draws: int
+    mean: Estimate
+    iqm: Estimate
+    difference: Estimate
+    improvement: Estimate
+    gap_closed: Estimate
+
+
+class Ranking:
+    """The scores of one world.
+
+    Args:
+        summary: rows of summary.parquet.
+        world: whose rows count.
+        entrants: all who took part.
+        draws: what they ran, by seed.
+        reference: whom the others are compared with; the best fixed setting without.
+
+    Attributes:
+        world: by name.
+        entrants: all who took part.
+        scores: of entrants, and of groups of training runs, on the draws that have a score.
+        best_fixed: name of the fixed setting with the best mean, if there is one.
+        oracle: name of the oracle, if it took part.
+        reference: whom the others are compared with.
+        families: places of each family's draws among those of the scores.
+    """
+
+    def __init__(
+        self,
+        summary: pl.DataFrame,
+        world: str,
+        entrants: Sequence[Entrant],
+        draws: Mapping[int, Scenario],
+        reference: str | None = None,
+    ) -> None:
+        self.world = world
+        self.entrants = list(entrants)
+        by_label = _by_label(per_run(summary.filter(pl.col("world") == world)), entrants, list(draws))
+        has_score = np.all([np.isfinite(scores) for scores in by_label.values()], axis=0)
+        self.scores = Scores(_with_groups({label: row[has_score] for label, row in by_label.items()}, entrants))
+        fixed = [one.label for one in entrants if one.kind == "fixed"]
+        self.best_fixed = max(fixed, key=lambda name: self.scores[name].mean()) if fixed else None
+        self.oracle = next((one.label for one in entrants if one.kind == "oracle"), None)
+        self.reference = find_reference(reference, entrants) or self.best_fixed or self.scores.names[0]
+        scenarios = [scenario for scenario, counts in zip(draws.values(), has_score, strict=True) if counts]
+        members = [families_of(scenario) for scenario in scenarios]
+        self.families = {
+            family: [index for index, names in enumerate(members) if family in names] for family in FAMILIES
+        }
+
+    @cached_property
+    def standings(self) -> list[Standing]:
+        """Over all draws."""
+        return self._standings(self.scores)
+
+    @property
+    def main(self) -> list[str]:
+        """Labels of those that are looked at in detail: the reference, and the first training run of each agent."""
+        agents = {one.group: one.label for one in reversed(self.entrants) if one.agent != FIXED}
+        tuned = {one.group: one.label for one in reversed(self.entrants) if one.kind in ("learned", "oracle")}
+        chosen = {self.reference, *(tuned or agents).values()}
+        return [one.label for one in self.entrants if one.label in chosen or not agents]
+
+    @cached_property
+    def by_family(self) -> dict[str, list[Standing]]:
+        """Over the draws of each family that has any."""
+        return {
+            family: self._standings(self.scores.of_draws(indices))
+            for family, indices in self.families.items()
+            if indices
+        }
+
+    def table(self) -> pl.DataFrame:
+        """A row per family (`ALL`: all draws) and entrant; estimates with their interval's ends."""
+        rows = [
+            {"world": self.world, "family": family, **_flat(standing)}
+            for family, standings in {ALL: self.standings, **self.by_family}.items()
+            for standing in standings
+        ]
+        return pl.DataFrame(rows)
+
+    def _standings(self, scores: Scores) -> list[Standing]:
+        return [self._standing(scores, name) for name in scores.names]
+
+    def _standing(self, scores: Scores, name: str) -> Standing:
+        return Standing(
+            entrant=name,
+            runs=len(scores[name]),
+            draws=scores.draws,
+            mean=scores.mean(name),
+            iqm=scores.iqm(name),
+            difference=scores.difference(name, self.reference),
+            improvement=scores.improvement(name, self.reference),
+            gap_closed=self._gap_closed(scores, name),
+        )
+
+    def _gap_closed(self, scores: Scores, name: str) -> Estimate:
+        if self.best_fixed is None or self.oracle is None:
+            return Estimate(math.nan, math.nan, math.nan)
+        return scores.gap_closed(name, self.best_fixed, self.oracle)
+
+
+def find_reference(reference: str | None, entrants: Sequence[Entrant]) -> str | None:
+    """The name of whom the others are compared with, from a label, a group's name or an agent's.
+
+    Raises:
+        ConfigError: there is nobody of that name.
+    """
+    if reference is None:
+        return None
+    names = {name: one.label for one in reversed(entrants) for name in (one.agent, one.label)}
+    names |= {one.group: one.group for one in entrants}
+    if reference not in names:
+        raise ConfigError(f"reference: is {reference!r}; {nearest(reference, [one.label for one in entrants])}")
+    return names[reference]
+
+
+def _by_label(runs: pl.DataFrame, entrants: Sequence[Entrant], seeds: Sequence[int]) -> dict[str, Array]:
+    """The scores of each entrant, [draws]."""
+    by_label = {}
+    for one in entrants:
+        own = runs.filter(pl.col("entrant") == one.label)
+        scores = dict(zip(own["seed"].to_list(), own["score"].to_list(), strict=True))
+        by_label[one.label] = np.array([scores[seed] for seed in seeds], np.float64)
+    return by_label
+
+
+def _with_groups(by_label: Mapping[str, Array], entrants: Sequence[Entrant]) -> dict[str, Array]:
+    """In the entrants' order; behind the last of several training runs all of them together."""
+    groups: dict[str, list[str]] = {}
+    for one in entrants:
+        groups.setdefault(one.group, []).append(one.label)
+    scores = {}
+    for one in entrants:
+        scores[one.label] = by_label[one.label]
+        labels = groups[one.group]
+        if len(labels) > 1 and one.label == labels[-1]:
+            scores[one.group] = np.array([by_label[label] for label in labels])
+    return scores
+
+
+def _flat(standing: Standing) -> dict[str, object]:
+    """Columns: of an estimate three, its value and with ``_low`` and ``_high`` its interval's ends."""
+    columns: dict[str, object] = {}
+    for field in fields(standing):
+        value = getattr(standing, field.name)
+        if isinstance(value, Estimate):
+            columns |= {field.name: value.value, f"{field.name}_low": value.low, f"{field.name}_high": value.high}
+        else:
+            columns[field.name] = value
+    return columns

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The runs of an evaluation: side by side, each kept when it is done, so that an interrupted one can go on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from bbrgym.evaluate.entrants import Conditions, Entrant, Run
+from bbrgym.evaluate.records import RUN_COLUMNS, SUMMARY_SCHEMA, TIMING_SCHEMA, TUNABLE_PREFIX, RunFolder, RunRecord
+from bbrgym.scenario.model import Scenario
+from bbrgym.worlds import Isolation, Table
+from bbrgym.worlds.score import score_of_run
+
+_POLL_S = 0.2  # how soon Ctrl-C and progress are looked at
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: everything its records depend on.
+
+    Attributes:
+        entrant: who takes part.
+        scenario: prepared for the entrant.
+        world: by name.
+        seed: of the run.
+        interval_s: between two rows of a flow in the time series, unless the entrant has an interval of its own.
+        score_delta: weight of the RTT in the score.
+        keeps_series: whether it leaves rows in the time series.
+        isolation, timeout_s: see `bbrgym.make_world`; they change nothing in the records.
+    """
+
+    entrant: Entrant
+    scenario: Scenario
+    world: str
+    seed: int
+    interval_s: float
+    score_delta: float
+    keeps_series: bool
+    isolation: Isolation | None
+    timeout_s: float
+
+    @property
+    def key(self) -> str:
+        """Names the run; whatever its records depend on, another one has another key."""
+        depends_on = [
+            self.scenario.resolved_json(),
+            self.entrant.variant,
+            self.entrant.agent,
+            self.entrant.identity(),
+            self.seed,
+            self.world,
+            self.interval_s,
+            self.score_delta,
+            self.keeps_series,
+        ]
+        digest = hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()
+        who = self.entrant.label.replace(" ", "-")
+        return f"{self.scenario.name}-{self.world}-{who}-{self.seed}-{digest[:16]}"
+
+    def conditions(self, check: Callable[[], None]) -> Conditions:
+        """Under which it happens; ``check`` raises where it is to stop."""
+        return Conditions(self.scenario, self.world, self.seed, self.isolation, self.timeout_s, self.interval_s, check)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an evaluation is.
+
+    Attributes:
+        done_s: simulated time done, of ``total_s``.
+        total_s: simulated time of all runs.
+        done_runs: runs finished, of ``total_runs``.
+        total_runs: all runs.
+    """
+
+    done_s: float
+    total_s: float
+    done_runs: int
+    total_runs: int
+
+
+def run_all(
+    jobs: Sequence[Job],
+    at_once: int,
+    folder: RunFolder | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> list[RunRecord]:
+    """The records of all jobs, in their order.
+
+    Args:
+        jobs: what to run.
+        at_once: how many side by side.
+        folder: keeps each finished run, and gives those that it holds already.
+        on_progress: called now and then, in the caller's thread.
+
+    Raises:
+        WorldError: a run broke; the others stop.
+    """
+    now_s = {index: job.scenario.duration_s if _is_kept(job, folder) else 0.0 for index, job in enumerate(jobs)}
+    total_s = sum(job.scenario.duration_s for job in jobs)
+    stop = threading.Event()
+
+    def run(index: int) -> RunRecord:
+        return _run_or_load(jobs[index], folder, stop, lambda at_s: now_s.__setitem__(index, at_s))
+
+    with ThreadPoolExecutor(at_once, thread_name_prefix="bbrgym-run") as pool:
+        futures = [pool.submit(run, index) for index in range(len(jobs))]
+        pending: set[Future[RunRecord]] = set(futures)
+        try:
+            while pending:
+                done, pending = wait(pending, timeout=_POLL_S, return_when=FIRST_COMPLETED)
+                for future in done:
+                    future.result()  # raises what broke the run
+                if on_progress is not None:
+                    finished = len(jobs) - len(pending)
+                    on_progress(Progress(sum(now_s.values()), total_s, finished, len(jobs)))
+        except BaseException:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+    return [future.result() for future in futures]
+
+
+def _is_kept(job: Job, folder: RunFolder | None) -> bool:
+    return folder is not None and folder.has_job(job.key)
+
+
+class _Stopped(Exception):
+    """Another run broke, or the user wants to stop."""
+
+
+def _run_or_load(
+    job: Job, folder: RunFolder | None, stop: threading.Event, report: Callable[[float], None]
+) -> RunRecord:
+    if folder is not None and folder.has_job(job.key):
+        return folder.load_job(job.key)
+    record = run_job(job, stop, report)
+    if folder is not None:
+        folder.store_job(job.key, record)
+    return record
+
+
+def run_job(job: Job, stop: threading.Event | None = None, report: Callable[[float], None] | None = None) -> RunRecord:
+    """Runs one job to its end; ``report`` is called with the simulated time after each interval."""
+
+    def check() -> None:
+        if stop is not None and stop.is_set():
+            raise _Stopped
+
+    rows = _Rows()
+    clock = _Clock()
+    with job.entrant.start(job.conditions(check)) as run:
+        with clock:  # once more, since the first reset starts a worker and loads the engine
+            run.restart()
+        while not run.worlds.done[0]:
+            check()
+            with clock:
+                run.advance()
+            if job.keeps_series:
+                rows.add(run)
+            if report is not None:
+                report(float(run.worlds.now_s[0]))
+        return RunRecord(
+            _summary(job, run),
+            rows.table(job, run),
+            _timing(job, float(run.worlds.now_s[0]), clock.elapsed_s),
+        )
+
+
+class _Clock:
+    """Sums the wall time of the blocks it is entered for."""
+
+    def __init__(self) -> None:
+        self.elapsed_s = 0.0
+
+    def __enter__(self) -> None:
+        self._began_s = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self.elapsed_s += time.perf_counter() - self._began_s
+
+
+# ---- records ------------------------------------------------------------------------------------------
+
+
+class _Rows:
+    """A run's rows in the time series."""
+
+    def __init__(self) -> None:
+        self._times_s: list[float] = []
+        self._flows: list[Table] = []
+        self._links: list[Table] = []
+        self._settings: list[Table] = []
+
+    def add(self, run: Run) -> None:
+        """Takes what the last interval left."""
+        flows = len(run.worlds.flow_names(0))
+        self._times_s.append(float(run.worlds.now_s[0]))
+        self._flows.append(run.worlds.flow_stats[0, :flows].copy())
+        self._links.append(np.tile(run.worlds.link_stats[0], (flows, 1)))
+        self._settings.append(run.settings()[:flows].copy())
+
+    def table(self, job: Job, run: Run) -> pl.DataFrame:
+        """All of them."""
+        names = list(run.worlds.flow_names(0))
+        columns: dict[str, Any] = {
+            **_run_columns(job, len(names) * len(self._times_s)),
+            "time_s": np.repeat(self._times_s, len(names)),
+            "flow": names * len(self._times_s),
+            **_named(run.worlds.flow_fields, "", self._flows),
+            **_named(run.worlds.link_fields, "link_", self._links),
+            **_named(run.tunables, TUNABLE_PREFIX, self._settings),
+        }
+        return pl.DataFrame(columns, schema_overrides={"seed": pl.Int64, "flow": pl.String})
+
+
+def _named(names: Sequence[str], prefix: str, parts: Sequence[Table]) -> dict[str, Table]:
+    """The columns of tables one below the other."""
+    table = np.concatenate([np.empty((0, len(names))), *parts])
+    return {prefix + name: column for name, column in zip(names, table.T, strict=True)}
+
+
+def _summary(job: Job, run: Run) -> pl.DataFrame:
+    flow_table, link_row = run.worlds.summary(0)
+    flow_column = dict(zip(run.worlds.flow_summary_fields, flow_table.T, strict=True))
+    link_value = dict(zip(run.worlds.link_summary_fields, link_row.tolist(), strict=True))
+    flows = job.scenario.resolved().flows
+    score = score_of_run(job.scenario, run.worlds.flow_summary_fields, flow_table, delta=job.score_delta)
+    columns: dict[str, Any] = {
+        **_run_columns(job, len(flows)),
+        "flow": [flow.name for flow in flows],
+        "cc": [flow.cc for flow in flows],
+        "role": [flow.role for flow in flows],
+        "rtt_ms": [flow.rtt_ms for flow in flows],
+        "utilisation": [link_value["utilisation"]] * len(flows),
+        "jain": [link_value["jain"]] * len(flows),
+        "score": [score] * len(flows),
+    }
+    columns |= {name: flow_column[name] for name in SUMMARY_SCHEMA if name not in columns}
+    return pl.DataFrame(columns, schema_overrides=SUMMARY_SCHEMA).select(SUMMARY_SCHEMA.names())
+
+
+def _timing(job: Job, simulated_s: float, wall_s: float) -> pl.DataFrame:
+    values = (job.scenario.name, job.world, job.entrant.variant, job.entrant.agent, job.seed, simulated_s, wall_s)
+    return pl.DataFrame([values], schema=TIMING_SCHEMA, orient="row")
+
+
+def _run_columns(job: Job, rows: int) -> dict[str, list[Any]]:
+    values = (job.scenario.name, job.world, job.entrant.variant, job.entrant.agent, job.seed)
+    return {column: [value] * rows for column, value in zip(RUN_COLUMNS, values, strict=True)}

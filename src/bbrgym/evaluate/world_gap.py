@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How far apart two worlds are on the same runs, and whether that is within the tolerances.
+
+Compared are means over seeds, entrant by entrant. The tolerances say when one world can stand in for the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from bbrgym.evaluate.records import per_run, with_entrants
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure by which worlds are compared.
+
+    Attributes:
+        column: its name, a column of `per_run`, or ``share``, which every flow has.
+        heading: of a column with it, in two lines, with the unit shown.
+        factor: from the value to what is shown.
+        digits: shown after the point.
+        absolute: values closer than this agree.
+        relative: so do values closer than this part of the first world's.
+    """
+
+    column: str
+    heading: str
+    factor: float
+    digits: int
+    absolute: float
+    relative: float = 0.0
+
+    def tolerance(self, reference: float) -> float:
+        """How far from ``reference`` still agrees."""
+        return max(self.absolute, self.relative * abs(reference))
+
+    def tolerance_text(self) -> str:
+        """The tolerance in the unit shown."""
+        absolute = f"{self.absolute * self.factor:g}"
+        return f"±{absolute} or {100 * self.relative:g} %" if self.relative else f"±{absolute}"
+
+    def text(self, value: float, sign: str = "") -> str:
+        """A value, or with sign ``+`` a difference, as shown."""
+        if math.isnan(value):
+            return "-"
+        shown = round(value * self.factor, self.digits) + 0.0  # no -0.0
+        return f"{shown:{sign}.{self.digits}f}"
+
+
+SHARE = Metric("share", "share,\nworst flow", 1.0, 3, absolute=0.05)
+METRICS = (
+    SHARE,
+    Metric("utilisation", "utili-\nsation, %", 100.0, 1, absolute=0.02),
+    Metric("queue_delay_ms", "queue\ndelay, ms", 1.0, 2, absolute=2.0, relative=0.15),
+    Metric("retransmit_rate", "re-\nsent, %", 100.0, 2, absolute=0.003, relative=0.25),
+    Metric("jain", "Jain\nindex", 1.0, 3, absolute=0.05),
+)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One figure of one entrant in two worlds.
+
+    Attributes:
+        metric: which figure.
+        flow: whose, where it is a flow's; of all flows the one that differs most.
+        reference: the first world's mean over seeds.
+        other: the second world's.
+    """
+
+    metric: Metric
+    flow: str | None
+    reference: float
+    other: float
+
+    @property
+    def difference(self) -> float:
+        """Second world less first; NaN where either has no value."""
+        return self.other - self.reference
+
+    @property
+    def agrees(self) -> bool:
+        """Whether it is within the tolerance; two worlds without a value agree, one without does not."""
+        if math.isnan(self.reference) or math.isnan(self.other):
+            return math.isnan(self.reference) and math.isnan(self.other)
+        # The rounding of a binary fraction does not decide: 0.55 - 0.50 is within 0.05.
+        return abs(self.difference) <= self.metric.tolerance(self.reference) * (1 + 1e-9)
+
+
+def differences(summary: pl.DataFrame, reference: str, other: str) -> Iterator[tuple[str, list[Difference]]]:
+    """Each entrant with its differences between two worlds, in the order of `METRICS`.
+
+    Args:
+        summary: rows of summary.parquet, of one scenario in both worlds.
+        reference: the world compared with.
+        other: the world compared.
+    """
+    runs, flows = per_run(summary), with_entrants(summary)
+    for entrant in flows["entrant"].unique(maintain_order=True).to_list():
+        of_entrant = pl.col("entrant") == entrant
+        yield (
+            entrant,
+            [
+                _largest_of_flows(flows.filter(of_entrant), metric, reference, other)
+                if metric is SHARE
+                else _difference(runs.filter(of_entrant), metric, None, reference, other)
+                for metric in METRICS
+            ],
+        )
+
+
+def _largest_of_flows(rows: pl.DataFrame, metric: Metric, reference: str, other: str) -> Difference:
+    flows = [
+        _difference(rows.filter(pl.col("flow") == flow), metric, flow, reference, other)
+        for flow in rows["flow"].unique(maintain_order=True).to_list()
+    ]
+    return max(flows, key=lambda flow: (not flow.agrees, 0.0 if math.isnan(flow.difference) else abs(flow.difference)))
+
+
+def _difference(rows: pl.DataFrame, metric: Metric, flow: str | None, reference: str, other: str) -> Difference:
+    return Difference(metric, flow, *(_mean(rows, metric.column, world) for world in (reference, other)))
+
+
+def _mean(rows: pl.DataFrame, column: str, world: str) -> float:
+    mean = rows.filter(pl.col("world") == world)[column].cast(pl.Float64).fill_nan(None).mean()
+    return float(mean) if isinstance(mean, float) else math.nan

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The report of an evaluation: tables as text, figures and a page in its run folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bbrgym.evaluate.results import Results
+from bbrgym.files import write_atomically
+from bbrgym.report.evaluation_page import write_page_of
+from bbrgym.report.paper import write_figures
+from bbrgym.report.tables import plain_text, tables_of_results
+
+
+def write_report(folder: Path, results: Results, command: str | None = None) -> None:
+    """Write summary.txt, figures/ and report.html.
+
+    Args:
+        folder: run folder of the evaluation.
+        results: of the evaluation.
+        command: shown on the page.
+    """
+    text = plain_text(tables_of_results(results))
+    write_atomically(folder / "summary.txt", lambda partial: partial.write_text(text, encoding="utf-8"))
+    write_figures(folder / "figures", results)
+    write_page_of(folder / "report.html", results, command)

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Scenario distributions: ranges where a scenario has values, from which every seed draws one scenario.
+
+A distribution is written like a scenario, with `variables:` beside the other fields. Any value in it may be a range:
+
+    {uniform: [1, 5]}  {log_uniform: [1, 200]}  {integer: [1, 6]}  {choice: [a, b, c], weights: [3, 1, 1]}
+
+A number in a range may be the name of a variable; `times: NAME` (or a number, or a list of these) multiplies what was
+drawn, `low: ...` and `high: ...` bound it, `whole: true` rounds it. `{value: NAME, times: ...}` draws nothing. The
+alternatives of a choice may hold ranges themselves. A flow with `number: ...` stands for so many flows, each drawn for
+itself.
+
+    variables: {shortest_rtt_ms: {log_uniform: [5, 100]}}
+    flows: [{name: flow, number: {integer: [1, 6]}, rtt_ms: {log_uniform: [1, 10], times: shortest_rtt_ms}}]
+
+Each number is drawn from a stream of its own, named by its place in the file: what changes one range leaves the draws
+of all others as they were.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+from bbrgym.errors import ConfigError, ScenarioError, nearest
+from bbrgym.scenario.files import VARIABLES, Source, parse_scenario, read_scenario
+from bbrgym.scenario.model import Scenario
+from bbrgym.schema import shown
+
+Split: TypeAlias = Literal["train", "validation", "test"]
+
+SPLITS: Mapping[Split, range] = {
+    "train": range(2**31),
+    "validation": range(2**31, 2**31 + 1_000_000),
+    "test": range(2**32, 2**32 + 1_000_000),
+}
+"""The seeds of each split. Resets of an environment without a seed draw theirs from train; nothing may be chosen by
+looking at test."""
+
+_Draw: TypeAlias = Callable[["_Drawing", str], Any]
+_SIGNIFICANT_DIGITS = 6  # of a drawn number: what is drawn can be read
+_KINDS = ("uniform", "log_uniform", "integer", "choice", "value")
+_MODIFIERS = ("times", "low", "high", "whole")  # in this order
+
+
+def split_seeds(split: str, count: int, first: int = 0) -> range:
+    """The seeds of a split's draws, from number ``first`` on.
+
+    Raises:
+        ConfigError: no such split, or it has not so many.
+    """
+    if split not in get_args(Split):
+        raise ConfigError(f"split: is {shown(split)}; {nearest(str(split), get_args(Split))}")
+    seeds = next(seeds for name, seeds in SPLITS.items() if name == split)
+    if first < 0 or count < 1 or first + count > len(seeds):
+        raise ConfigError(f"draws: {count} from number {first} on, {split} has numbers 0 to {len(seeds) - 1}")
+    return seeds[first : first + count]
+
+
+class Distribution:
+    """Scenarios by seed: ``distribution(seed)`` is the same scenario every time, anywhere.
+
+    Args:
+        fields: as written, see above.
+
+    Attributes:
+        name: of the distribution; a draw is called ``name-seed``.
+        fields: as written.
+        max_learners: the most learner flows that a draw has.
+        max_flows: the most flows that a draw has.
+    """
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        template = dict(fields)
+        self.fields: Mapping[str, Any] = dict(fields)
+        self.name = str(template.pop("name", "unnamed"))
+        variables = template.pop(VARIABLES, None) or {}
+        flows = template.get("flows")
+        if not isinstance(variables, Mapping):
+            raise self._problem(VARIABLES, f"is {shown(variables)}, expected names and what each is drawn from")
+        if not isinstance(flows, list | tuple) or not all(isinstance(flow, Mapping) for flow in flows):
+            raise self._problem("flows", f"is {shown(flows)}, expected a list of flows")
+        self._variables = variables
+        self._template = template
+        self.max_flows = sum(self._most(index, flow) for index, flow in enumerate(flows))
+        self.max_learners = sum(
+            self._most(index, flow) for index, flow in enumerate(flows) if flow.get("role", "learner") == "learner"
+        )
+        self(SPLITS["train"][0])  # what is wrong with it is said when it is loaded, as far as one draw shows it
+
+    def __call__(self, seed: int) -> Scenario:
+        """The scenario of a seed.
+
+        Raises:
+            ScenarioError: a range is wrong, or what was drawn is no scenario.
+        """
+        drawing = _Drawing(seed, {})
+        try:
+            for name, spec in self._variables.items():
+                drawing.variables[str(name)] = drawing.value(spec, f"{VARIABLES}.{name}")
+            fields = {key: drawing.value(spec, str(key)) for key, spec in self._template.items() if key != "flows"}
+            fields["flows"] = [
+                flow
+                for index, entry in enumerate(self._template["flows"])
+                for flow in _drawn_flows(drawing, entry, f"flows[{index}]")
+            ]
+        except _SpecProblem as error:
+            raise self._problem(error.path, error.problem) from None
+        return parse_scenario({"name": f"{self.name}-{seed}", **fields})
+
+    def __repr__(self) -> str:
+        return f"<Distribution {self.name}, up to {self.max_learners} learner flows of {self.max_flows}>"
+
+    def _most(self, index: int, flow: Mapping[str, Any]) -> int:
+        """How many flows an entry can stand for."""
+        number = flow.get("number", 1)
+        if isinstance(number, Mapping) and "integer" in number:
+            number = number["integer"]
+        elif isinstance(number, Mapping) and "choice" in number:
+            number = number["choice"]
+        numbers = list(number) if isinstance(number, list | tuple) else [number]
+        if not numbers or not all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in numbers):
+            raise self._problem(
+                f"flows[{index}].number", f"is {shown(number)}, expected a whole number, integer or choice from 0 on"
+            )
+        return int(max(numbers)) * int(flow.get("count", 1))
+
+    def _problem(self, path: str, problem: str) -> ScenarioError:
+        return ScenarioError(path, problem, self.name)
+
+
+def load_distribution(source: Source | Distribution) -> Distribution:
+    """Loads a distribution by its shipped name, from a file or a mapping.
+
+    Raises:
+        ScenarioError: it cannot be read, or is none.
+    """
+    if isinstance(source, Distribution):
+        return source
+    if isinstance(source, Scenario):
+        raise ScenarioError("", "is a scenario, expected a distribution", source.name)
+    fields = read_scenario(source)
+    if VARIABLES not in fields:
+        raise ScenarioError("", f"has no {VARIABLES}, so it is no distribution", str(fields.get("name", "")))
+    return Distribution(fields)
+
+
+def is_distribution(source: Any) -> bool:
+    """Whether a source of a scenario is a distribution's: a loaded one, its name, its file or its fields."""
+    if isinstance(source, Distribution | Scenario) or callable(source):
+        return isinstance(source, Distribution)
+    return VARIABLES in read_scenario(source)
+
+
+def is_range(value: Any) -> bool:
+    """Whether a value of a distribution's file is drawn."""
+    return isinstance(value, Mapping) and any(kind in value for kind in _KINDS)
+
+
+# ---- drawing ------------------------------------------------------------------------------------------
+
+
+class _SpecProblem(Exception):
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(path, problem)
+        self.path = path
+        self.problem = problem
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """One draw: the seed, and the variables drawn so far."""
+
+    seed: int
+    variables: dict[str, Any]
+
+    def value(self, spec: Any, path: str) -> Any:
+        """What stands for a value of the file: itself, with everything in it that is a range drawn."""
+        if isinstance(spec, Mapping):
+            if is_range(spec):
+                return self._drawn(spec, path)
+            return {key: self.value(one, f"{path}.{key}") for key, one in spec.items()}
+        if isinstance(spec, list | tuple):
+            return [self.value(one, f"{path}[{index}]") for index, one in enumerate(spec)]
+        return spec
+
+    def _drawn(self, spec: Mapping[str, Any], path: str) -> Any:
+        kinds = [kind for kind in _KINDS if kind in spec]
+        unknown = [key for key in spec if key not in (*_KINDS, *_MODIFIERS, "weights")]
+        if len(kinds) != 1 or unknown or ("weights" in spec and kinds != ["choice"]):
+            raise _SpecProblem(path, f"is {shown(dict(spec))}, expected one of {', '.join(_KINDS)} and its options")
+        drawn = self._of_kind(kinds[0], spec, path)
+        modifiers = [key for key in _MODIFIERS if key in spec]
+        if not modifiers:
+            return drawn
+        if isinstance(drawn, bool) or not isinstance(drawn, int | float):
+            raise _SpecProblem(path, f"draws {shown(drawn)}, expected a number beside {', '.join(modifiers)}")
+        factors = spec.get("times", [])
+        for factor in factors if isinstance(factors, list | tuple) else [factors]:
+            drawn = drawn * self._number(factor, f"{path}.times")
+        if "low" in spec:
+            drawn = max(drawn, self._number(spec["low"], f"{path}.low"))
+        if "high" in spec:
+            drawn = min(drawn, self._number(spec["high"], f"{path}.high"))
+        return round(drawn) if spec.get("whole") else _readable(drawn)
+
+    def _of_kind(self, kind: str, spec: Mapping[str, Any], path: str) -> Any:
+        if kind == "value":
+            return self._number(spec["value"], f"{path}.value")
+        if kind == "choice":
+            return self._chosen(spec, path)
+        bounds = spec[kind]
+        if not isinstance(bounds, list | tuple) or len(bounds) != 2:
+            raise _SpecProblem(f"{path}.{kind}", f"is {shown(bounds)}, expected two numbers")
+        low, high = (self._number(bound, f"{path}.{kind}[{index}]") for index, bound in enumerate(bounds))
+        if not low <= high or (kind == "log_uniform" and low <= 0):
+            least = " above 0" if kind == "log_uniform" else ""
+            raise _SpecProblem(f"{path}.{kind}", f"is [{low:g}, {high:g}], expected numbers{least} in ascending order")
+        part = self._uniform(path)
+        if kind == "integer":
+            return int(low) + int(part * (int(high) - int(low) + 1))
+        return _readable(low * math.pow(high / low, part) if kind == "log_uniform" else low + part * (high - low))
+
+    def _chosen(self, spec: Mapping[str, Any], path: str) -> Any:
+        options = spec["choice"]
+        weights = spec.get("weights", [1] * len(options) if isinstance(options, Sequence) else [])
+        if not isinstance(options, list | tuple) or not options or len(options) != len(weights):
+            raise _SpecProblem(path, f"is {shown(dict(spec))}, expected a list of options, and as many weights")
+        shares = [self._number(weight, f"{path}.weights[{index}]") for index, weight in enumerate(weights)]
+        if min(shares) < 0 or sum(shares) <= 0:
+            raise _SpecProblem(f"{path}.weights", f"is {shown(weights)}, expected numbers from 0, one above it")
+        left = self._uniform(path) * sum(shares)
+        index = 0
+        while left >= shares[index] and index < len(options) - 1:
+            left -= shares[index]
+            index += 1
+        return self.value(options[index], f"{path}.choice[{index}]")
+
+    def _number(self, number: Any, path: str) -> float:
+        """A number, or the variable of that name."""
+        named = self.variables.get(number) if isinstance(number, str) else number
+        if isinstance(named, bool) or not isinstance(named, int | float) or not math.isfinite(named):
+            known = ", ".join(self.variables) or "none"
+            raise _SpecProblem(path, f"is {shown(number)}, expected a number or a variable's name ({known})")
+        return named
+
+    def _uniform(self, path: str) -> float:
+        """A number in [0, 1) from the stream of a place: 53 bits of a hash, so that it is the same everywhere."""
+        digest = hashlib.blake2b(f"{self.seed}/{path}".encode(), digest_size=8).digest()
+        return (int.from_bytes(digest, "little") >> 11) * 2.0**-53
+
+
+def _drawn_flows(drawing: _Drawing, entry: Mapping[str, Any], path: str) -> list[dict[str, Any]]:
+    """The flows that an entry stands for; those of several are told apart by a number behind the name."""
+    number = drawing.value(entry.get("number", 1), f"{path}.number")
+    each = {key: spec for key, spec in entry.items() if key != "number"}
+    flows = []
+    for index in range(number):
+        flow = {key: drawing.value(spec, f"{path}#{index}.{key}") for key, spec in each.items()}
+        flows.append({**flow, "name": f"{flow.get('name')}-{index}"} if number > 1 else flow)
+    return flows
+
+
+def _readable(number: float) -> float:
+    return float(f"{number:.{_SIGNIFICANT_DIGITS}g}")

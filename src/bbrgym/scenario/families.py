@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Families of scenarios: what a drawn scenario is about, so that results can be told apart by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from bbrgym.scenario.model import HEADER_BYTES, Flow, NoLoss, Scenario
+
+SHALLOW_BDP = 1.0
+DEEP_BDP = 3.0
+UNEVEN_RTTS = 3.0
+
+_BITS_PER_BYTE = 8
+
+
+@dataclass(frozen=True)
+class Family:
+    """Scenarios with something in common.
+
+    Attributes:
+        meaning: what.
+        has: whether a scenario, in its resolved form, is one of them.
+    """
+
+    meaning: str
+    has: Callable[[Scenario], bool]
+
+
+def families_of(scenario: Scenario) -> list[str]:
+    """Names of the families that a scenario is in; there may be several, or none."""
+    resolved = scenario.resolved()
+    return [name for name, family in FAMILIES.items() if family.has(resolved)]
+
+
+def buffer_bdp(scenario: Scenario) -> float:
+    """The queue's size in bandwidth-delay products: of the link's rate (of a trace, its mean) and the longest RTT."""
+    resolved = scenario.resolved()
+    longest_s = max(flow.rtt_ms for flow in resolved.flows) / 1e3
+    return _queue_bytes(resolved) * _BITS_PER_BYTE / (resolved.link.mean_rate_mbps * 1e6 * longest_s)
+
+
+def _queue_bytes(resolved: Scenario) -> float:
+    queue = resolved.link.queue
+    if queue.size_bytes is not None:
+        return queue.size_bytes
+    return (queue.size_packets or 0) * (resolved.mss_bytes + HEADER_BYTES)
+
+
+def _is_alone(resolved: Scenario) -> bool:
+    return len(resolved.flows) == 1
+
+
+def _has_several_learners(resolved: Scenario) -> bool:
+    return sum(flow.role == "learner" for flow in resolved.flows) > 1
+
+
+def _has_cubic(resolved: Scenario) -> bool:
+    return any(_is_cubic(flow) for flow in resolved.flows)
+
+
+def _is_cubic(flow: Flow) -> bool:
+    return flow.role != "learner" and flow.cc == "cubic"
+
+
+def _is_lossy(resolved: Scenario) -> bool:
+    return not isinstance(resolved.link.loss, NoLoss) or any(change.loss_rate for change in resolved.link.changes)
+
+
+def _changes_capacity(resolved: Scenario) -> bool:
+    return resolved.link.trace is not None or any(change.rate_mbps is not None for change in resolved.link.changes)
+
+
+def _has_uneven_rtts(resolved: Scenario) -> bool:
+    rtts_ms = [flow.rtt_ms for flow in resolved.flows]
+    return max(rtts_ms) > UNEVEN_RTTS * min(rtts_ms)
+
+
+#: The families, in the order shown.
+FAMILIES: Mapping[str, Family] = {
+    "alone": Family("one flow", _is_alone),
+    "several": Family("more than one learner flow", _has_several_learners),
+    "with CUBIC": Family("a flow of CUBIC beside the learners", _has_cubic),
+    "lossy": Family("random loss", _is_lossy),
+    "capacity steps": Family("the link's rate changes", _changes_capacity),
+    "shallow": Family("a queue below 1 BDP of the longest RTT", lambda scenario: buffer_bdp(scenario) < SHALLOW_BDP),
+    "deep": Family("a queue above 3 BDP of the longest RTT", lambda scenario: buffer_bdp(scenario) > DEEP_BDP),
+    "uneven RTTs": Family("the longest RTT more than 3 times the shortest", _has_uneven_rtts),
+}

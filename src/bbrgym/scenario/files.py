@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Reads scenarios, puts a variant into them, and says in one sentence what is wrong with one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias, TypeGuard
+
+import yaml
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from pydantic import ValidationError
+
+from bbrgym.errors import ScenarioError, nearest
+from bbrgym.scenario.model import Scenario
+from bbrgym.scenario.traces import SHIPPED_PREFIX
+from bbrgym.schema import first_problem, shown
+
+Source: TypeAlias = str | PathLike[str] | Mapping[str, Any] | Scenario
+"""What a scenario can be loaded from."""
+
+VARIABLES = "variables"
+"""The field that makes a file a distribution's, see `bbrgym.scenario.distribution`."""
+
+
+def load_scenario(source: Source) -> Scenario:
+    """Loads and checks a scenario.
+
+    Args:
+        source: the name of a shipped scenario (:func:`scenario_names`), a YAML or JSON file, or a mapping of the
+            fields of :class:`Scenario`.
+
+    Raises:
+        ScenarioError: names the field, its value and what is allowed.
+    """
+    if isinstance(source, Scenario):
+        return source
+    return parse_scenario(read_scenario(source))
+
+
+def scenario_names() -> list[str]:
+    """Names of the scenarios that the package ships."""
+    return [name for name, is_distribution in _shipped().items() if not is_distribution]
+
+
+def distribution_names() -> list[str]:
+    """Names of the scenario distributions that the package ships."""
+    return [name for name, is_distribution in _shipped().items() if is_distribution]
+
+
+@cache
+def _shipped() -> Mapping[str, bool]:
+    """What the package ships by name; whether it is a distribution."""
+    return {path.stem: VARIABLES in _read_file(path) for path in sorted(_folder().glob("*.yaml"))}
+
+
+def is_scenario_file(source: str) -> bool:
+    """Whether a text means a file, not the name of a shipped scenario."""
+    return source.endswith((".yaml", ".yml", ".json")) or "/" in source
+
+
+def read_scenario(source: str | PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a scenario as written, not yet checked; a relative trace in a file is relative to it."""
+    if isinstance(source, DictConfig):
+        return read_scenario(dict(_plain(source)))
+    if isinstance(source, Mapping):
+        return {str(key): value for key, value in source.items()}
+    if isinstance(source, str) and not is_scenario_file(source):
+        if source not in _shipped():
+            raise ScenarioError(
+                "", f"no scenario is named {shown(source)}; {nearest(source, _shipped())}, or a file (.yaml)"
+            )
+        return _read_file(_folder() / f"{source}.yaml")
+    if isinstance(source, str | PathLike):
+        return _read_file(Path(source))
+    raise ScenarioError("", f"is {shown(source)}, expected a name, a file or a mapping")
+
+
+def parse_scenario(fields: Mapping[str, Any]) -> Scenario:
+    """Checks the fields of a scenario.
+
+    Raises:
+        ScenarioError: for the first thing that is wrong.
+    """
+    name = fields.get("name")
+    if VARIABLES in fields:
+        raise ScenarioError(
+            VARIABLES, "is given: a distribution, expected a scenario; a seed draws one from it", str(name or "")
+        )
+    try:
+        return Scenario.model_validate(dict(fields))
+    except ValidationError as error:
+        path, problem = first_problem(error, Scenario)
+        raise ScenarioError(path, problem, name if isinstance(name, str) else "") from None
+
+
+def is_sequence(sources: Any) -> TypeGuard[Sequence[Any]]:
+    """Whether these are several sources, one after the other."""
+    return isinstance(sources, Sequence) and not isinstance(sources, str)
+
+
+def with_variant(scenario: Scenario, variant: str, tunables: Mapping[str, float] | None = None) -> Scenario:
+    """The scenario with ``variant`` in every learner flow, and the given tunables set there.
+
+    A learner's own tunables stay where the variant is the one they were written for.
+
+    Raises:
+        ScenarioError: no such variant, or a tunable that it does not have or that is out of its range.
+    """
+    if not tunables and all(flow.cc == variant for flow in scenario.flows if flow.role == "learner"):
+        return scenario
+    fields = scenario.model_dump()
+    for flow in fields["flows"]:
+        if flow["role"] == "learner":
+            kept = flow["tunables"] if flow["cc"] == variant else {}
+            flow.update(cc=variant, tunables={**kept, **(tunables or {})})
+    return parse_scenario(fields)
+
+
+def _folder() -> Path:
+    return Path(str(resources.files("bbrgym") / "conf" / "scenario"))
+
+
+def _plain(config: Any) -> Any:
+    return OmegaConf.to_container(config, resolve=True)
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        read = _plain(OmegaConf.load(path))
+    except (OSError, yaml.YAMLError, OmegaConfBaseException, ValueError) as error:  # ValueError: not UTF-8, for one
+        reason = " ".join(str(error).split())
+        raise ScenarioError("", f"cannot read {str(path)!r}: {reason}") from error
+    except RecursionError:
+        raise ScenarioError("", f"cannot read {str(path)!r}: it contains itself or nests too deeply") from None
+    if not isinstance(read, dict):
+        raise ScenarioError("", f"{str(path)!r} holds {shown(read)}, expected the fields of a scenario")
+    fields = {str(key): value for key, value in read.items()}
+    fields.setdefault("name", path.stem)
+    link = fields.get("link")
+    trace_path = link.get("trace_path") if isinstance(link, dict) else None
+    if isinstance(link, dict) and isinstance(trace_path, str) and not trace_path.startswith(SHIPPED_PREFIX):
+        link["trace_path"] = str(path.parent / trace_path)
+    return fields

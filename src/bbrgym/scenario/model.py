@@ -1,0 +1,502 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The scenario: one bottleneck link, the flows that share it, and for how long.
+
+A scenario is written by people (YAML, a mapping), so it has defaults, counts and sizes in BDP. A world reads
+its resolved form, in which every one of these is a plain value. Units are in the names; a rate is of IP
+packets (payload + 40 bytes) on the link and of payload in an application.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field, PrivateAttr, model_validator
+
+import bbrgym._cc as _cc
+from bbrgym.errors import ConfigError, nearest
+from bbrgym.scenario.traces import read_trace
+from bbrgym.schema import FieldProblem, Float, List, Model, Whole, shown
+from bbrgym.tunables import TUNABLES, VARIANTS
+
+__all__ = ["FieldProblem", "Scenario", "check_tunables"]
+
+HEADER_BYTES = 40  # IPv4 and TCP without options, beside the payload of each packet
+
+MAX_WARMUP_DEFAULT_S = 30.0
+
+
+class Bound(NamedTuple):
+    """Bounds of a scenario's value, both allowed (world/bounds.def)."""
+
+    low: float
+    high: float
+    unit: str
+
+
+#: The bounds of a scenario by name, the same in every world.
+BOUNDS: Mapping[str, Bound] = MappingProxyType({name: Bound(*row) for name, row in _cc.scenario_bounds().items()})
+
+
+def _within(name: str) -> Any:
+    """Return the field constraint of one row of :data:`BOUNDS`."""
+    low, high = (int(end) if end.is_integer() else end for end in BOUNDS[name][:2])
+    return Field(ge=low, le=high)
+
+
+Rate = Annotated[Float, _within("rate_mbps")]
+Probability = Annotated[Float, _within("probability")]
+Seconds = Annotated[Float, _within("time_s")]
+BurstSeconds = Annotated[Float, _within("burst_s")]
+Delay = Annotated[Float, _within("delay_ms")]
+RoundTrip = Annotated[Float, _within("rtt_ms")]
+Bytes = Annotated[Whole, _within("bytes")]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=64)]
+
+
+def _is_before(earlier_s: float, later_s: float) -> bool:
+    """Return whether a time is before another to the nanosecond, which is what worlds count."""
+    return _cc.nanoseconds(earlier_s) < _cc.nanoseconds(later_s)
+
+
+# ---- the link -----------------------------------------------------------------------------------------
+
+
+class Red(Model):
+    """Random early detection: drops at random between two queue lengths.
+
+    Attributes:
+        min_bytes: mean queue from which packets are dropped early.
+        max_bytes: mean queue at which every packet is dropped.
+        max_probability: probability of an early drop just below ``max_bytes``.
+    """
+
+    min_bytes: Bytes
+    max_bytes: Bytes
+    max_probability: Annotated[Float, _within("red_probability")]
+
+    @model_validator(mode="after")
+    def _check(self) -> Red:
+        if self.max_bytes <= self.min_bytes:
+            raise FieldProblem("max_bytes", f"is {self.max_bytes}, expected more than min_bytes = {self.min_bytes}")
+        return self
+
+
+class CoDel(Model):
+    """Controlled delay (RFC 8289).
+
+    Attributes:
+        target_ms: waiting time that is accepted.
+        interval_ms: how long it may be exceeded before packets are dropped.
+    """
+
+    target_ms: Annotated[Float, _within("codel_ms")] = 5.0
+    interval_ms: Annotated[Float, _within("codel_ms")] = 100.0
+
+    @model_validator(mode="after")
+    def _check(self) -> CoDel:
+        if self.target_ms >= self.interval_ms:
+            raise FieldProblem("target_ms", f"is {self.target_ms}, expected less than interval_ms = {self.interval_ms}")
+        return self
+
+
+class Queue(Model):
+    """The bottleneck's queue; exactly one of the three sizes is given.
+
+    Attributes:
+        kind: discipline.
+        size_bytes: capacity in IP bytes.
+        size_packets: capacity in packets.
+        size_bdp: capacity in bandwidth-delay products: link rate (of a trace: its mean) times ``bdp_rtt_ms``.
+        bdp_rtt_ms: RTT of that product; the largest of the flows' unless given.
+        red: thresholds, for kind ``red`` only.
+        codel: times, for kind ``codel`` only.
+    """
+
+    kind: Literal["droptail", "red", "codel"] = "droptail"
+    size_bytes: Bytes | None = None
+    size_packets: Annotated[Whole, _within("queue_packets")] | None = None
+    size_bdp: Annotated[Float, _within("queue_bdp")] | None = None
+    bdp_rtt_ms: RoundTrip | None = None
+    red: Red | None = None
+    codel: CoDel | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Queue:
+        sizes = [size for size in ("size_bytes", "size_packets", "size_bdp") if getattr(self, size) is not None]
+        if len(sizes) != 1:
+            given = " and ".join(f"{size} = {getattr(self, size)}" for size in sizes) or "no size"
+            raise FieldProblem("", f"has {given}, expected exactly one of size_bytes, size_packets and size_bdp")
+        if self.bdp_rtt_ms is not None and self.size_bdp is None:
+            raise FieldProblem("bdp_rtt_ms", f"is {self.bdp_rtt_ms}, expected only beside size_bdp")
+        if self.red is not None and self.kind != "red":
+            raise FieldProblem("red", f"is given, expected only with kind red, which is {self.kind}")
+        if self.red is None and self.kind == "red":
+            raise FieldProblem("red", "is missing, expected min_bytes, max_bytes and max_probability for kind red")
+        if self.codel is not None and self.kind != "codel":
+            raise FieldProblem("codel", f"is given, expected only with kind codel, which is {self.kind}")
+        return self
+
+
+class NoLoss(Model):
+    """No random loss."""
+
+    kind: Literal["none"] = "none"
+
+
+class Bernoulli(Model):
+    """Independent random loss behind the bottleneck.
+
+    Attributes:
+        rate: probability of each packet's loss.
+    """
+
+    kind: Literal["bernoulli"]
+    rate: Probability
+
+
+class GilbertElliott(Model):
+    """Loss in bursts: two states, of which each packet finds one and may then change it.
+
+    Attributes:
+        good_to_bad: probability to change after a packet in the good state.
+        bad_to_good: probability to change after a packet in the bad state.
+        loss_good: probability of loss in the good state.
+        loss_bad: probability of loss in the bad state.
+    """
+
+    kind: Literal["gilbert_elliott"]
+    good_to_bad: Probability
+    bad_to_good: Probability
+    loss_good: Probability = 0.0
+    loss_bad: Probability = 1.0
+
+
+Loss = Annotated[NoLoss | Bernoulli | GilbertElliott, Field(discriminator="kind")]
+
+
+class Trace(Model):
+    """A rate that varies: at each time the link carries so many bytes.
+
+    Attributes:
+        times_ms: ascending, repeats allowed.
+        period_ms: when the trace starts again.
+        opportunity_bytes: IP bytes at each time.
+    """
+
+    times_ms: List[Annotated[Float, Field(ge=0)]]
+    period_ms: Annotated[Float, _within("trace_period_ms")]
+    opportunity_bytes: Bytes = 1500
+
+    @model_validator(mode="after")
+    def _check(self) -> Trace:
+        if not self.times_ms:
+            raise FieldProblem("times_ms", "is empty, expected at least one time")
+        earlier = 0.0
+        for index, time_ms in enumerate(self.times_ms):
+            if not earlier <= time_ms <= self.period_ms:
+                raise FieldProblem(
+                    f"times_ms[{index}]",
+                    f"is {time_ms}, expected a time from {earlier}, the one before, to period_ms = {self.period_ms}",
+                )
+            earlier = time_ms
+        return self
+
+    @property
+    def mean_rate_mbps(self) -> float:
+        """Mean of the rate, in Mbit/s of IP bytes."""
+        return _cc.trace_rate_mbps(len(self.times_ms), self.opportunity_bytes, self.period_ms)
+
+
+class Change(Model):
+    """A change of the link while the scenario runs.
+
+    Attributes:
+        at_s: when; in ascending order.
+        rate_mbps: new rate, of a link without a trace.
+        delay_ms: new one-way delay.
+        loss_rate: new rate of Bernoulli loss; also where the link had none before.
+    """
+
+    at_s: Seconds
+    rate_mbps: Rate | None = None
+    delay_ms: Delay | None = None
+    loss_rate: Probability | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Change:
+        if self.rate_mbps is None and self.delay_ms is None and self.loss_rate is None:
+            raise FieldProblem("", "changes nothing, expected rate_mbps, delay_ms or loss_rate")
+        return self
+
+
+class Link(Model):
+    """The bottleneck.
+
+    Attributes:
+        rate_mbps: capacity in Mbit/s of IP bytes; or a trace of either form.
+        trace_path: a file of Mahimahi's format, or ``bbrgym:NAME`` for one that is shipped.
+        trace: the trace itself.
+        delay_ms: one-way propagation delay of the link, a part of every flow's ``rtt_ms``.
+        queue: what stands before it.
+        loss: random loss behind it.
+        changes: at fixed times.
+    """
+
+    rate_mbps: Rate | None = None
+    trace_path: Annotated[str, Field(min_length=1)] | None = None
+    trace: Trace | None = None
+    delay_ms: Delay = 1.0
+    queue: Queue
+    loss: Loss = NoLoss()
+    changes: List[Change] = ()
+
+    @model_validator(mode="after")
+    def _check(self) -> Link:
+        rates = [rate for rate in ("rate_mbps", "trace_path", "trace") if getattr(self, rate) is not None]
+        if len(rates) != 1:
+            given = " and ".join(rates) or "none"
+            raise FieldProblem("", f"has {given}, expected exactly one of rate_mbps, trace_path and trace")
+        if len(self.changes) > BOUNDS["changes"].high:
+            most = BOUNDS["changes"].high
+            raise FieldProblem("changes", f"has {len(self.changes)} entries, expected at most {most:.0f}")
+        for index, change in enumerate(self.changes):
+            path = f"changes[{index}]"
+            if index and change.at_s < self.changes[index - 1].at_s:
+                raise FieldProblem(f"{path}.at_s", f"is {change.at_s}, expected times in ascending order")
+            if change.rate_mbps is not None and self.rate_mbps is None:
+                raise FieldProblem(
+                    f"{path}.rate_mbps", f"is {change.rate_mbps}, expected none: the link follows a trace"
+                )
+            if change.loss_rate is not None and isinstance(self.loss, GilbertElliott):
+                raise FieldProblem(
+                    f"{path}.loss_rate", f"is {change.loss_rate}, expected none: the loss is gilbert_elliott"
+                )
+        return self
+
+    @property
+    def mean_rate_mbps(self) -> float:
+        """Rate of a resolved link before any change, of a trace its mean, in Mbit/s of IP bytes."""
+        return self.trace.mean_rate_mbps if self.trace is not None else self.rate_mbps or 0.0
+
+
+# ---- the flows ----------------------------------------------------------------------------------------
+
+
+class Bulk(Model):
+    """Always has data to send."""
+
+    kind: Literal["bulk"] = "bulk"
+
+
+class Cbr(Model):
+    """Writes evenly.
+
+    Attributes:
+        rate_mbps: payload.
+    """
+
+    kind: Literal["cbr"]
+    rate_mbps: Rate
+
+
+class OnOff(Model):
+    """Writes evenly for a time, then nothing for a time, and so on.
+
+    Attributes:
+        rate_mbps: payload while on.
+        on_s: how long on.
+        off_s: how long off.
+        random: exponential times with these means instead.
+    """
+
+    kind: Literal["onoff"]
+    rate_mbps: Rate
+    on_s: BurstSeconds
+    off_s: BurstSeconds
+    random: bool = False
+
+
+App = Annotated[Bulk | Cbr | OnOff, Field(discriminator="kind")]
+
+
+class Flow(Model):
+    """One TCP connection, or ``count`` alike, named ``name-0``, ``name-1``, ...
+
+    Attributes:
+        name: unique in the scenario.
+        count: how many.
+        cc: congestion control; of a learner the evaluated variant stands in its place.
+        role: ``learner``: under test; ``fixed``: keeps its ``cc``; ``background``: the same, and never scored.
+        rtt_ms: round-trip propagation delay, the link's included.
+        start_s: when it starts.
+        stop_s: when it stops; at the scenario's end unless given.
+        app: what it sends.
+        tunables: in natural units; the others are at the variant's preset.
+    """
+
+    name: Name
+    count: Annotated[Whole, _within("flows")] = 1
+    cc: str = "bbr"
+    role: Literal["learner", "fixed", "background"] = "learner"
+    rtt_ms: RoundTrip
+    start_s: Seconds = 0.0
+    stop_s: Seconds | None = None
+    app: App = Bulk()
+    tunables: dict[str, Float] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check(self) -> Flow:
+        if self.cc not in VARIANTS:
+            raise FieldProblem("cc", f"is {shown(self.cc)}; {nearest(self.cc, VARIANTS)}")
+        if self.stop_s is not None and not _is_before(self.start_s, self.stop_s):
+            raise FieldProblem("stop_s", f"is {self.stop_s}, expected more than start_s = {self.start_s}")
+        check_tunables(self.cc, self.tunables)
+        return self
+
+
+def check_tunables(cc: str, tunables: Mapping[str, float]) -> None:
+    """Raises FieldProblem for the first tunable that ``cc`` does not have or that is out of its range."""
+    for name, value in tunables.items():
+        path = f"tunables.{name}"
+        if name not in VARIANTS[cc].preset:
+            has = nearest(name, VARIANTS[cc].preset) if VARIANTS[cc].preset else "it has none"
+            raise FieldProblem(path, f"is no tunable of {cc}; {has}")
+        tunable = TUNABLES[name]
+        if not tunable.low <= value <= tunable.high:
+            raise FieldProblem(path, f"is {value:g}, expected {tunable.low:g} to {tunable.high:g} ({tunable.unit})")
+        if tunable.unit in ("count", "mode", "switch") and not float(value).is_integer():
+            raise FieldProblem(path, f"is {value:g}, expected a whole number ({tunable.unit})")
+
+
+# ---- the whole ----------------------------------------------------------------------------------------
+
+
+class Scenario(Model):
+    """What a world runs.
+
+    Attributes:
+        name: shown in records.
+        duration_s: simulated time.
+        warmup_s: before it nothing is measured in summaries; a quarter of the duration and at most 30 s
+            unless given.
+        mss_bytes: payload of a full packet.
+        tcp: ``linux``: all of Linux's TCP that a world has; ``ns3``: without what the ns-3 world's sockets lack (tail
+            loss probe, F-RTO, undo, D-SACK, quick ACKs), so that worlds can be compared like for like.
+        link: the bottleneck.
+        flows: its users.
+    """
+
+    name: Name = "unnamed"
+    duration_s: Annotated[Float, _within("duration_s")]
+    warmup_s: Seconds | None = None
+    mss_bytes: Annotated[Whole, _within("mss_bytes")] = 1448
+    tcp: Literal["linux", "ns3"] = "linux"
+    link: Link
+    flows: List[Flow]
+
+    _resolved: Scenario | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _check(self) -> Scenario:
+        if self.warmup_s is not None and not _is_before(self.warmup_s, self.duration_s):
+            raise FieldProblem("warmup_s", f"is {self.warmup_s}, expected less than duration_s = {self.duration_s}")
+        total = sum(flow.count for flow in self.flows)
+        least, most, _ = BOUNDS["flows"]
+        if not least <= total <= most:
+            raise FieldProblem("flows", f"has {total} flows, expected {least:.0f} to {most:.0f}")
+        for index, flow in enumerate(self.flows):
+            if not _is_before(flow.start_s, self.duration_s):
+                raise FieldProblem(
+                    f"flows[{index}].start_s", f"is {flow.start_s}, expected less than duration_s = {self.duration_s}"
+                )
+            if flow.rtt_ms < 2 * self.link.delay_ms:
+                raise FieldProblem(
+                    f"flows[{index}].rtt_ms",
+                    f"is {flow.rtt_ms}, expected at least twice link.delay_ms = {self.link.delay_ms}",
+                )
+        self._resolved = _resolve(self)
+        return self
+
+    def resolved(self) -> Scenario:
+        """The same scenario with plain values only: what a world reads."""
+        return self if self._resolved is None else self._resolved
+
+    def resolved_json(self) -> str:
+        """The resolved form as JSON, the same text for the same scenario."""
+        plain = self.resolved().model_dump(mode="json")
+        del plain["link"]["trace_path"], plain["link"]["queue"]["size_bdp"], plain["link"]["queue"]["bdp_rtt_ms"]
+        for flow in plain["flows"]:
+            del flow["count"]
+        return json.dumps(plain, allow_nan=False)
+
+
+def _resolve(scenario: Scenario) -> Scenario:
+    link = scenario.link.model_copy(update={"trace": _trace(scenario.link), "trace_path": None})
+    rate_mbps = link.mean_rate_mbps
+    rtt_ms = max(flow.rtt_ms for flow in scenario.flows)
+    fastest_mbps = max([rate_mbps, *(change.rate_mbps or 0.0 for change in scenario.link.changes)])
+    if _bdp_bytes(fastest_mbps, rtt_ms) > BOUNDS["bytes"].high:
+        raise FieldProblem(
+            "link",
+            f"{fastest_mbps:g} Mbit/s times an RTT of {rtt_ms:g} ms is {_bdp_bytes(fastest_mbps, rtt_ms):.3g} bytes "
+            f"in flight, expected at most {BOUNDS['bytes'].high:.0f}",
+        )
+    link = link.model_copy(update={"queue": _resolve_queue(scenario, rate_mbps, rtt_ms)})
+    warmup_s = scenario.warmup_s
+    if warmup_s is None:
+        warmup_s = min(scenario.duration_s / 4, MAX_WARMUP_DEFAULT_S)
+    return scenario.model_copy(update={"warmup_s": warmup_s, "link": link, "flows": _expand(scenario)})
+
+
+def _trace(link: Link) -> Trace | None:
+    if link.trace_path is None:
+        return link.trace
+    try:
+        read = read_trace(link.trace_path)
+    except ConfigError as error:
+        raise FieldProblem("link.trace_path", str(error)) from error
+    return Trace.model_construct(
+        times_ms=read.times_ms, period_ms=float(read.period_ms), opportunity_bytes=read.opportunity_bytes
+    )
+
+
+def _bdp_bytes(rate_mbps: float, rtt_ms: float) -> float:
+    return rate_mbps * 125.0 * rtt_ms
+
+
+def _resolve_queue(scenario: Scenario, rate_mbps: float, longest_rtt_ms: float) -> Queue:
+    queue = scenario.link.queue
+    packet_bytes = scenario.mss_bytes + HEADER_BYTES
+    size_bytes = queue.size_bytes
+    if queue.size_bdp is not None:
+        rtt_ms = longest_rtt_ms if queue.bdp_rtt_ms is None else queue.bdp_rtt_ms
+        size_bytes = round(queue.size_bdp * _bdp_bytes(rate_mbps, rtt_ms))
+    capacity_bytes = size_bytes if size_bytes is not None else (queue.size_packets or 0) * packet_bytes
+    if not packet_bytes <= capacity_bytes <= BOUNDS["bytes"].high:
+        size = "size_packets" if size_bytes is None else "size_bytes" if queue.size_bdp is None else "size_bdp"
+        raise FieldProblem(
+            f"link.queue.{size}",
+            f"is {getattr(queue, size)}, which holds {capacity_bytes} bytes, expected at least one packet of "
+            f"{packet_bytes} bytes and at most {BOUNDS['bytes'].high:.0f}",
+        )
+    if queue.red is not None and queue.red.max_bytes > capacity_bytes:
+        raise FieldProblem(
+            "link.queue.red.max_bytes", f"is {queue.red.max_bytes}, expected at most the queue's {capacity_bytes} bytes"
+        )
+    codel = CoDel() if queue.kind == "codel" and queue.codel is None else queue.codel
+    return queue.model_copy(update={"size_bytes": size_bytes, "size_bdp": None, "bdp_rtt_ms": None, "codel": codel})
+
+
+def _expand(scenario: Scenario) -> tuple[Flow, ...]:
+    flows: dict[str, Flow] = {}
+    for index, flow in enumerate(scenario.flows):
+        names = [flow.name] if flow.count == 1 else [f"{flow.name}-{i}" for i in range(flow.count)]
+        stop_s = scenario.duration_s if flow.stop_s is None else min(flow.stop_s, scenario.duration_s)
+        for name in names:
+            if name in flows:
+                raise FieldProblem(f"flows[{index}].name", f"gives {name!r} a second time, expected unique names")
+            flows[name] = flow.model_copy(update={"name": name, "count": 1, "stop_s": stop_s})
+    return tuple(flows.values())

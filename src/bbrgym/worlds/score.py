@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The score: one number for a run, by which variants and agents are compared.
+
+    flow:  log2(goodput / fair share) - delta * log2(mean RTT / base RTT)
+    run:   mean over the flows that count
+
+A flow with its fair share and an empty queue scores 0; half the goodput or, at delta = 0.5, four times the RTT
+cost 1. Learner flows count; without any, all flows but background ones; without these, all. A flow without a
+measured window (it stopped before the warm-up's end) never counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from bbrgym.scenario.model import Scenario
+
+Array = npt.NDArray[np.float64]
+
+BITS_PER_BYTE = 8
+DEFAULT_DELTA = 0.5
+
+
+def flow_scores(
+    goodput_mbps: Array,
+    fair_share_mbps: Array,
+    window_s: Array,
+    rtt_mean_ms: Array,
+    base_rtt_ms: Array,
+    *,
+    mss_bytes: int,
+    delta: float,
+) -> Array:
+    """Score of each flow; NaN where it has no measured window.
+
+    A flow that delivered nothing counts as if it had delivered one packet in its window, and one without an RTT
+    sample as if its RTT were the base RTT, so that a score is finite.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        least_mbps = mss_bytes * BITS_PER_BYTE / 1e6 / window_s
+        goodput = np.log2(np.maximum(goodput_mbps, least_mbps) / fair_share_mbps)
+        rtt = np.log2(np.where(np.isnan(rtt_mean_ms), base_rtt_ms, rtt_mean_ms) / base_rtt_ms)
+        return np.where(window_s > 0, goodput - delta * rtt, np.nan)
+
+
+def run_score(scores: Array, roles: list[str]) -> float:
+    """Mean score of the flows that count; NaN if there is none."""
+    for counting in ({"learner"}, {"learner", "fixed"}, {"learner", "fixed", "background"}):
+        counted = scores[[role in counting for role in roles] & ~np.isnan(scores)]
+        if len(counted) > 0:
+            return float(np.mean(counted))
+    return float("nan")
+
+
+def score_of_run(scenario: Scenario, fields: Sequence[str], summary: Array, *, delta: float = DEFAULT_DELTA) -> float:
+    """The score of a run from its world's summary.
+
+    Args:
+        scenario: that ran.
+        fields: columns of the summary, a world's ``flow_summary_fields``.
+        summary: [flows, fields], as a world gives it.
+        delta: weight of the RTT.
+    """
+    flows = scenario.resolved().flows
+    column = dict(zip(fields, summary.T, strict=True))
+    scores = flow_scores(
+        column["goodput_mbps"],
+        column["fair_share_mbps"],
+        column["stop_s"] - column["start_s"],
+        column["rtt_mean_ms"],
+        np.array([flow.rtt_ms for flow in flows]),
+        mss_bytes=scenario.mss_bytes,
+        delta=delta,
+    )
+    return run_score(scores, [flow.role for flow in flows])

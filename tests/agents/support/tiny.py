@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A training of a second."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import torch
+
+from bbrgym.agents.training.train import train
+
+SCENARIO: dict[str, Any] = {
+    "name": "tiny",
+    "variables": {"rate_mbps": {"log_uniform": [1, 4]}},
+    "duration_s": 2.0,
+    "link": {"rate_mbps": {"value": "rate_mbps"}, "queue": {"size_packets": {"integer": [5, 30]}}},
+    "flows": [{"name": "flow", "number": {"integer": [1, 2]}, "rtt_ms": {"uniform": [10, 50]}}],
+}
+OFF_POLICY = {"learning_starts": 40, "batch_size": 16, "buffer_size": 200, "gradient_steps": 1, "hidden": [8]}
+AGENTS: dict[str, dict[str, Any]] = {
+    "ppo": {"n_steps": 8, "batch_size": 32, "n_epochs": 2, "hidden": [64], "start_at_default": True, "acts": "mean"},
+    "recurrent_ppo": {"n_steps": 8, "batch_size": 32, "n_epochs": 2, "hidden": [8], "lstm": 8},
+    "torch_ppo": {"n_steps": 8, "batch_size": 12, "n_epochs": 2},
+    "sac": OFF_POLICY,
+    "tqc": OFF_POLICY,
+    "dqn": {**OFF_POLICY, "target_update_interval": 28, "exploration_final_eps": 1.0},
+}
+FLAT = {"levels": 3, "flat": True, "tunables": ["bbr_up_gain", "bbq_alpha_us"]}
+ACTIONS: dict[str, dict[str, Any]] = {"dqn": FLAT}
+
+
+def asked(agent: Any = "ppo", **others: Any) -> dict[str, Any]:
+    """What is asked for: with an agent's name, its small hyperparameters."""
+    settings = {
+        "scenario": SCENARIO,
+        "variant": "bbq",
+        "agent": {"name": agent, **AGENTS.get(agent, {})} if isinstance(agent, str) else agent,
+        "action": ACTIONS.get(agent, {}) if isinstance(agent, str) else {},
+        "total_steps": 320,
+        "num_envs": 4,
+        "checkpoint_steps": 100,
+        "log_steps": 32,
+        "validation": {"draws": 3},
+        "threads": 1,
+    }
+    return {**settings, **others}
+
+
+def weights(folder: Path, checkpoint: str = "last") -> dict[str, bytes]:
+    """All that is in a checkpoint beside what the training took, as bytes by name."""
+    found: dict[str, bytes] = {}
+
+    def walk(path: str, value: Any) -> None:
+        if isinstance(value, dict):
+            for name, one in value.items():
+                walk(f"{path}.{name}", one)
+        elif isinstance(value, list | tuple):
+            walk(path, dict(enumerate(value)))
+        elif isinstance(value, torch.Tensor):
+            found[path] = value.numpy().tobytes()
+        elif not path.endswith("_s"):
+            found[path] = repr(value).encode()
+
+    walk("", torch.load(folder / "checkpoints" / f"{checkpoint}.pt", weights_only=True))
+    return found
+
+
+def curve(folder: Path) -> pl.DataFrame:
+    return pl.read_parquet(folder / "metrics.parquet")
+
+
+def run(folder: Path, agent: Any = "ppo", **others: Any) -> Path:
+    train(output_dir=folder, **asked(agent, **others))
+    return folder

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One policy for all learner flows: trained, resumed, judged, evaluated and exported like any other."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from tiny import AGENTS, asked, curve, run, weights
+
+pytest.importorskip("pettingzoo", reason="what acts is compared with its agents")
+
+import bbrgym
+from bbrgym.agents.base import Agent, Constant, load_agent
+from bbrgym.agents.rollout import flow_seed, options_for
+from bbrgym.agents.training.export import export
+from bbrgym.agents.training.train import Progress, resume_training, train
+from bbrgym.agents.training.validation import Judge
+from bbrgym.cli.main import main
+from bbrgym.envs.action import TunablesAction
+from bbrgym.envs.flows import FlowOptions
+from bbrgym.envs.multi import parallel_env
+from bbrgym.evaluate.evaluation import run_evaluation
+from bbrgym.evaluate.records import TUNABLE_PREFIX
+from bbrgym.report.report import write_report
+from bbrgym.scenario.distribution import split_seeds
+
+SCENARIO: dict[str, Any] = {
+    "name": "changing",
+    "variables": {"rate_mbps": {"log_uniform": [1, 4]}},
+    "duration_s": 2.0,
+    "warmup_s": 0.5,
+    "link": {"rate_mbps": {"value": "rate_mbps"}, "queue": {"size_packets": {"integer": [5, 30]}}},
+    "flows": [
+        {
+            "name": "flow",
+            "number": {"integer": [1, 3]},
+            "rtt_ms": {"uniform": [10, 50]},
+            "start_s": {"uniform": [0, 0.9]},
+            "stop_s": {"uniform": [1.2, 1.8]},
+        },
+        {"name": "cubic", "cc": "cubic", "role": "fixed", "rtt_ms": 30.0},
+    ],
+}
+ENV: dict[str, Any] = {"name": "multi", "control_interval_s": 0.2}
+SHARED = ("ppo", "sac", "tqc", "dqn")
+
+
+def asked_for_flows(agent: Any = "ppo", **others: Any) -> dict[str, Any]:
+    return asked(agent, **{"scenario": SCENARIO, "env": ENV, **others})
+
+
+@pytest.fixture(scope="module", params=SHARED)
+def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run(tmp_path_factory.mktemp("trained") / "run", **asked_for_flows(request.param))
+
+
+@pytest.fixture(scope="module")
+def sampling(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An agent that draws its actions."""
+    agent = {"name": "ppo", **AGENTS["ppo"], "acts": "sample"}
+    return run(tmp_path_factory.mktemp("sampling") / "run", **asked_for_flows(agent))
+
+
+def judged(agent: Agent, arguments: dict[str, Any]) -> list[float]:
+    judge = Judge(
+        options_for(agent, **{**arguments, "world": "twin"}),
+        bbrgym.load_distribution(SCENARIO),
+        split_seeds("validation", 3),
+    )
+    scores: list[float] = judge.scores(agent).tolist()
+    judge.close()
+    return scores
+
+
+# ---- trained ------------------------------------------------------------------------------------------
+
+
+def test_steps_are_those_of_environments_however_many_flows_act(trained: Path) -> None:
+    rows = curve(trained)
+    assert rows.drop_nulls("validation/score")["step"][-1] == 320
+    assert json.loads((trained / "summary.json").read_text())["agent"] == f"{load_agent(trained)[0].name}"
+    assert rows["rollout/episodes"].sum() > 0
+    runs = 320 / 4 / 10  # of each of four environments, of ten steps each
+    assert rows["rollout/episodes"].sum() <= 3 * 4 * runs
+
+
+def test_a_broken_training_goes_on_as_if_nothing_had_happened(trained: Path, tmp_path: Path) -> None:
+    name = load_agent(trained)[0].name.removesuffix("-multi")
+
+    def interrupt(progress: Progress) -> None:
+        if progress.step > 230:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(output_dir=tmp_path, on_progress=interrupt, **asked_for_flows(name))
+    assert curve(tmp_path)["step"].max() < 230
+    resume_training(tmp_path)
+    assert curve(tmp_path).equals(curve(trained))
+    assert weights(tmp_path) == weights(trained)
+
+
+def test_what_is_loaded_scores_what_was_validated_here_and_in_an_evaluation(trained: Path) -> None:
+    agent, arguments = load_agent(trained)
+    best = pl.read_parquet(trained / "validation.parquet").filter(
+        pl.col("step") == json.loads((trained / "summary.json").read_text())["best_step"]
+    )
+    assert judged(agent, arguments) == best["score"].to_list()
+    rows = bbrgym.evaluate(SCENARIO, [], agent=str(trained), world="twin", draws=3, split="validation")
+    assert rows.unique("seed", maintain_order=True)["score"].to_list() == best["score"].to_list()
+
+
+@pytest.mark.parametrize("name", ["recurrent_ppo", "torch_ppo", "grid", "optuna"])
+def test_agents_that_cannot_share_a_policy_are_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(bbrgym.ConfigError, match=rf"agent\.name: is '{name}', expected one of ppo, sac, tqc, dqn with"):
+        train(output_dir=tmp_path / "run", **asked_for_flows({"name": name}))
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"env": {**ENV, "critic": True}}, "critic: True, allowed is False"),
+        ({"env": {**ENV, "view": "pooled"}}, "view: 'pooled', allowed is 'each'"),
+        ({"env": {**ENV, "reward_scope": "mine"}}, "reward_scope: 'mine', allowed are team and own"),
+        ({"env": {"name": "mutli"}}, "env: is 'mutli'; did you mean multi"),
+        ({"env": {"reward_scope": "own"}}, "env.reward_scope: is no argument of the environments"),
+        ({"rollouts": "ray"}, "rollouts.name: is 'ray', expected local with env=multi"),
+    ],
+)
+def test_what_does_not_fit_is_said(settings: dict[str, Any], says: str, tmp_path: Path) -> None:
+    with pytest.raises(bbrgym.ConfigError, match=says):
+        train(output_dir=tmp_path / "run", **asked_for_flows(**settings))
+
+
+# ---- judged and evaluated -----------------------------------------------------------------------------
+
+
+def test_a_constant_action_of_each_flow_is_the_preset_with_the_values_it_means() -> None:
+    """Also where the learner flows leave long before the end."""
+    distribution, seeds = bbrgym.load_distribution(SCENARIO), split_seeds("validation", 4)
+    action = TunablesAction("bbq")
+    agent = Constant("mine", np.full(action.space.shape, 0.25, np.float32))
+    options = FlowOptions(world="twin", scenario=distribution, variant="bbq", control_interval_s=0.15)
+    judge = Judge(options, distribution, seeds)
+    scores = judge.scores(agent)
+    judge.close()
+    for seed, score in zip(seeds, scores, strict=True):
+        values = action.to_values(agent.action)
+        alone = bbrgym.evaluate(distribution(seed), ["bbq"], seeds=[seed], world="twin", tunables=values)
+        assert alone["score"][0] == pytest.approx(score, abs=1e-12)
+
+
+def by_hand(run_dir: Path, scenario: Any, seed: int) -> dict[str, list[dict[str, float]]]:
+    """What agents of TuneMulti-v0 set that have the policy, each by itself."""
+    agent, arguments = load_agent(run_dir)
+    env = parallel_env(**{**arguments, "scenario": scenario, "world": "twin"})
+    slots = {name: slot for slot, name in enumerate(env.possible_agents)}
+    seen, _ = env.reset(seed=seed)
+    tuners, settings = {}, {name: [] for name in slots}
+    while env.agents:
+        actions = {}
+        for name in env.agents:
+            begun = name not in tuners
+            if begun:
+                tuners[name] = agent.tuner([flow_seed(seed, slots[name])])
+            actions[name] = tuners[name].act(seen[name][None], np.array([begun]))[0]
+        seen, _, _, _, infos = env.step(actions)
+        for name in actions:
+            settings[name].append(infos[name]["tunables"])
+    env.close()
+    return settings
+
+
+def test_in_an_evaluation_each_flow_acts_by_itself(sampling: Path, tmp_path: Path) -> None:
+    """On more flows than it was trained with."""
+    flows = [
+        {"name": f"flow-{index}", "rtt_ms": 10.0 + 9.0 * index, "start_s": 0.2 * index, "stop_s": 1.9 - 0.1 * index}
+        for index in range(5)
+    ]
+    link = {"rate_mbps": 4.0, "queue": {"size_packets": 20}}
+    scenario = bbrgym.load_scenario({"name": "five", "duration_s": 2.0, "link": link, "flows": flows})
+    bbrgym.evaluate(scenario, [], agent=str(sampling), world="twin", seeds=[7], output_dir=tmp_path)
+    series = pl.read_parquet(tmp_path / "timeseries.parquet")
+    settings = by_hand(sampling, scenario, 7)
+    seen = set()
+    for index, (name, expected) in enumerate(settings.items()):
+        rows = series.filter(
+            (pl.col("flow") == name) & (pl.col("time_s") > 0.2 * index + 1e-6) & (pl.col("time_s") < 2.1 - 0.1 * index)
+        )
+        assert len(expected) >= 3
+        for tunable in expected[0]:
+            assert rows[TUNABLE_PREFIX + tunable].to_list()[: len(expected)] == [one[tunable] for one in expected]
+        seen.add(expected[0]["bbr_up_gain"])
+    assert len(seen) == 5  # no two flows do the same
+
+
+@pytest.mark.parametrize("world", ["twin", "ns3"])
+def test_it_takes_part_beside_others(world: str, sampling: Path, tmp_path: Path) -> None:
+    agent = {"name": "ppo", **AGENTS["ppo"], "acts": "sample"}
+    whole = run(tmp_path / "whole", agent, scenario=SCENARIO, total_steps=32)
+    asked_for = {"variants": ["bbr"], "world": world, "draws": 2, "split": "validation"}
+    outcome = run_evaluation(
+        SCENARIO, asked_for, agent=[str(sampling), str(whole), "random"], output_dir=tmp_path / "out"
+    )
+    write_report(tmp_path / "out", outcome)
+    names = [standing.entrant for standing in outcome.rankings[0].standings]
+    assert names == ["bbr", "ppo-multi bbq", "ppo bbq", "random bbr-mix"]
+    assert outcome.summary["score"].is_finite().all()
+    assert set(outcome.policy_maps) >= {"ppo-multi bbq"}
+    assert (tmp_path / "out" / "report.html").exists()
+    again = run_evaluation(SCENARIO, {**asked_for, "jobs": 1}, agent=str(sampling))
+    assert again.summary.equals(outcome.summary.filter(pl.col("agent").is_in(["fixed", "ppo-multi"])))
+
+
+# ---- elsewhere ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+def test_an_exported_policy_is_a_function_of_one_flow_s_observation(trained: Path) -> None:
+    extra = {"bbrgym.json": ""}
+    function = torch.jit.load(str(export(trained, "torchscript")), _extra_files=extra)
+    assert json.loads(extra["bbrgym.json"])["acts_for"] == "each learner flow"
+    agent, arguments = load_agent(trained)
+    assert agent.is_per_flow
+    env = parallel_env(**{**arguments, "world": "twin"})
+    seen, _ = env.reset(seed=3)
+    for name, observation in seen.items():
+        expected = agent.tuner([1]).act(observation[None], np.ones(1, np.bool_))
+        with torch.no_grad():
+            actions = function(torch.from_numpy(observation[None])).numpy()
+        np.testing.assert_allclose(actions, expected, atol=1e-5)
+        assert env.action_space(name).contains(expected[0])
+    env.close()
+
+
+def test_the_command_trains_it(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = ["scenario=rtt_fairness", "scenario.duration_s=2", "scenario.warmup_s=0", "scenario.flows.0.stop_s=1.5"]
+    options += ["variant=bbq", "num_envs=2", "validation.draws=2", "threads=1", "total_steps=16"]
+    options += ["agent.n_steps=4", "agent.batch_size=8", "agent.n_epochs=1", "env=multi", "env.reward_scope=own"]
+    assert main(["train", *options]) == 0
+    assert "ppo-multi bbq on rtt_fairness, 16 steps: validation score" in capsys.readouterr().out
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name.startswith("ppo-multi-bbq-rtt_fairness-")
+    assert main(["train", *options, "agent=recurrent_ppo"]) == 2
+    assert (
+        "agent.name: is 'recurrent_ppo', expected one of ppo, sac, tqc, dqn with env=multi" in capsys.readouterr().err
+    )

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""An interrupted training goes on as if there had been no interruption."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny import AGENTS, asked, curve, run, weights
+
+import bbrgym
+from bbrgym.agents.training.folder import TrainingFolder
+from bbrgym.agents.training.train import Progress, resume_training, train
+from bbrgym.cli.main import main
+
+KILLED_AT = """
+import json, os, signal, sys
+from bbrgym.agents.training.train import train
+
+def kill_late(progress):
+    if progress.step > {step}:
+        os.kill(os.getpid(), signal.{signal})
+
+train(output_dir={folder!r}, on_progress=kill_late, **json.loads({asked!r}))
+"""
+
+
+def interrupted(folder: Path, how: str, step: int = 130, **others: Any) -> int:
+    """Trains in a process that gets a signal after so many steps; its exit code."""
+    code = KILLED_AT.format(step=step, signal=how, folder=str(folder), asked=json.dumps(asked(**others)))
+    return subprocess.run([sys.executable, "-c", code], timeout=120, check=False, stderr=subprocess.DEVNULL).returncode
+
+
+def assert_same(one: Path, other: Path) -> None:
+    assert curve(one).equals(curve(other))
+    for checkpoint in ("last", "best"):
+        assert weights(one, checkpoint) == weights(other, checkpoint)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run(tmp_path_factory.mktemp("whole") / "run")
+
+
+@pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM"])
+def test_a_killed_training_goes_on_with_the_same_curve_and_weights(how: str, whole: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert interrupted(folder, how) == -getattr(signal, how)
+    before = curve(folder)
+    assert before["step"].max() < 320  # it did not get to its end
+    assert (folder / "checkpoints" / "last.pt").exists()
+    summary = resume_training(folder)
+    assert summary["step"] == 320
+    assert_same(folder, whole)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_every_agent_goes_on_as_if_nothing_had_happened(agent: str, tmp_path: Path) -> None:
+    whole, broken = run(tmp_path / "whole", agent), tmp_path / "broken"
+
+    def interrupt(progress: Progress) -> None:
+        if progress.step > 230:  # after the second checkpoint, with things remembered and learned
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(output_dir=broken, on_progress=interrupt, **asked(agent))
+    assert curve(broken)["step"].max() < 230
+    resume_training(broken)
+    assert_same(broken, whole)
+    names = set(weights(whole))
+    assert any("exp_avg_sq" in name for name in names)  # the optimiser's state is among what is the same
+
+
+def test_a_kill_between_the_files_of_a_checkpoint_is_made_good(whole: Path, tmp_path: Path) -> None:
+    """The curve and the best agent may be ahead of `last`, which is written at the end."""
+    folder = tmp_path / "run"
+    interrupted(folder, "SIGKILL")
+    shutil.copy(whole / "metrics.parquet", folder)
+    shutil.copy(whole / "checkpoints" / "best.pt", folder / "checkpoints")
+    resume_training(folder)
+    assert_same(folder, whole)
+
+
+def test_a_training_killed_before_its_first_checkpoint_begins_anew(whole: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    interrupted(folder, "SIGKILL", step=-1)
+    assert not list(folder.rglob("*.pt"))
+    train(output_dir=folder, resume=True, **asked())
+    assert_same(folder, whole)
+
+
+def test_resuming_what_is_finished_changes_nothing(whole: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(whole, tmp_path / "run")
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert resume_training(folder) == json.loads((folder / "summary.json").read_text())
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+# ---- the command --------------------------------------------------------------------------------------
+
+SHORT = (
+    *("scenario=steady", "scenario.duration_s=1", "variant=bbq", "num_envs=2", "validation.draws=2", "threads=1"),
+    *("agent.n_steps=2", "agent.batch_size=4", "agent.n_epochs=1", "total_steps=40", "checkpoint_steps=8"),
+)
+
+
+def test_the_command_ends_in_order_when_asked_to_and_goes_on(tmp_path: Path) -> None:
+    """Even where its parent ignores SIGINT, as shells do for what runs in the background."""
+    command = [sys.executable, "-m", "bbrgym", "train", *SHORT, "total_steps=4000000", f"output_dir={tmp_path}/run"]
+    checkpoint = tmp_path / "run" / "summary.json"
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    try:
+        deadline_s = time.monotonic() + 60
+        while not checkpoint.exists() and process.poll() is None and time.monotonic() < deadline_s:
+            time.sleep(0.02)
+        process.terminate()
+        assert process.wait(60) == 130
+    finally:
+        process.kill()
+        said = process.communicate()[1].decode()
+    assert "bbrgym: interrupted; " in said
+    assert "Traceback" not in said
+
+
+def test_the_command_resumes_both_ways(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "run"
+    assert main(["train", *SHORT, f"output_dir={folder}"]) == 0
+    once = capsys.readouterr().out
+    assert main(["train", f"resume={folder}"]) == 0
+    assert main(["train", *SHORT, f"output_dir={folder}", "resume=true"]) == 0
+    assert capsys.readouterr().out == once * 2
+    assert main(["train", *SHORT, f"output_dir={folder}"]) == 2
+    assert "is not empty, expected a new one, or resume=true to go on" in capsys.readouterr().err
+
+
+# ---- what cannot be -----------------------------------------------------------------------------------
+
+
+def test_another_training_cannot_go_on_in_its_folder(whole: Path) -> None:
+    says = r"holds another training, seed: is 2, was 1; expected a new folder, or resume="
+    with pytest.raises(bbrgym.ConfigError, match=says):
+        train(output_dir=whole, resume=True, **asked(seed=2))
+
+
+def test_a_folder_in_use_cannot_be_taken(tmp_path: Path) -> None:
+    folder = TrainingFolder(tmp_path)
+    folder.open(resume=False)
+    with pytest.raises(bbrgym.ConfigError, match="is in use by another training"):
+        train(output_dir=tmp_path, resume=True, **asked())
+    folder.close()
+    train(output_dir=tmp_path, resume=True, **asked(total_steps=1))
+
+
+def test_what_is_no_run_folder_is_said(tmp_path: Path, whole: Path) -> None:
+    with pytest.raises(bbrgym.ConfigError, match="is no run folder of bbrgym train"):
+        resume_training(tmp_path)
+    folder = shutil.copytree(whole, tmp_path / "run")
+    (folder / "checkpoints" / "last.pt").write_bytes(b"none")
+    with pytest.raises(bbrgym.ConfigError, match="cannot read checkpoint"):
+        resume_training(folder)
+    with pytest.raises(bbrgym.ConfigError, match="cannot read checkpoint"):
+        bbrgym.agents.base.load_agent(folder, "last")

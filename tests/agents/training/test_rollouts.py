@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Environments in a Ray cluster of two nodes on this machine."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ray", reason="NO RAY: rollouts=ray is not tested here; pip install 'bbrgym[ray]'")
+
+from ray.cluster_utils import Cluster
+from tiny import SCENARIO, asked, run, weights
+
+from bbrgym.agents.training.settings import parse_training
+from bbrgym.agents.training.train import resume_training, train
+from bbrgym.envs.ray_vec_env import RemoteVecEnv
+from bbrgym.envs.tune_vec_env import TuneVecEnv
+from bbrgym.errors import ConfigError, TrainingError
+from bbrgym.ray_session import ray_session
+
+N = 5
+ARGUMENTS: dict[str, Any] = {"scenario": SCENARIO, "variant": "bbq", "world": "twin", "control_interval_s": 0.5}
+Made = Callable[..., RemoteVecEnv]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    """Its address. Two nodes of one CPU each."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    path = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))  # nodes import what we import
+    node = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False}
+    two = Cluster(initialize_head=True, head_node_args=node)
+    try:
+        two.add_node(**{**node, "include_dashboard": None})
+        yield two.address
+    finally:
+        two.shutdown()
+        if path is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = path
+
+
+@pytest.fixture(scope="module")
+def connected(cluster: str) -> Iterator[Any]:
+    with ray_session(cluster, "the test") as module:
+        yield module
+
+
+@pytest.fixture
+def remote(connected: Any) -> Iterator[Made]:
+    made = []
+
+    def make(**settings: Any) -> RemoteVecEnv:
+        how = {"num_envs": N, "actors": 2, "cpus": 1, "start_timeout_s": 60, "timeout_s": 60, **settings}
+        made.append(RemoteVecEnv(connected, ARGUMENTS, **how))
+        return made[-1]
+
+    yield make
+    for env in made:
+        env.close()
+
+
+def ray_rollouts(cluster: str, **others: Any) -> dict[str, Any]:
+    return {"name": "ray", "address": cluster, "start_timeout_s": 60.0, "timeout_s": 60.0, **others}
+
+
+def same(one: Any, two: Any) -> bool:
+    """To the last bit."""
+    if isinstance(one, dict):
+        return one.keys() == two.keys() and all(same(one[name], two[name]) for name in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(two) and all(map(same, one, two))
+    if isinstance(one, np.ndarray):
+        return one.dtype == two.dtype and one.tobytes() == two.tobytes()
+    return repr(one) == repr(two)
+
+
+def test_rows_equal_those_of_local_environments(remote: Made) -> None:
+    far, near = remote(), TuneVecEnv(**ARGUMENTS, num_envs=N)
+    try:
+        assert len({node for node, _ in far.places()}) == 2  # on both nodes
+        assert (far.observation_space, far.action_space) == (near.observation_space, near.action_space)
+        generator, ends = np.random.default_rng(1), 0
+        for env in (far, near):
+            env.seed(7)
+        assert same(far.reset(), near.reset())
+        assert same(far.reset_infos, near.reset_infos)
+        for _ in range(11):
+            actions = generator.uniform(-1, 1, (N, *near.action_space.shape)).astype(np.float32)
+            one, two = far.step(actions), near.step(actions)
+            assert same(one, two)
+            assert same(far.reset_infos, near.reset_infos)
+            ends += int(two[2].sum())
+        assert ends == 2 * N
+        assert same(far.get_attr("default_action"), near.get_attr("default_action"))
+        assert far.get_attr("scenario", [4, 0]) == near.get_attr("scenario", [4, 0])
+        far.set_attr("mine", 3, [1, 4])
+        assert far.get_attr("mine", [4, 1]) == [3, 3]
+        assert same(far.env_method("info", indices=[2, 4]), near.env_method("info", indices=[2, 4]))
+    finally:
+        near.close()
+
+
+def test_an_actor_s_death_is_a_clear_error(remote: Made) -> None:
+    env = remote()
+    env.seed(1)
+    env.reset()
+    actions = np.zeros((N, *env.action_space.shape), np.float32)
+    env.step(actions)
+    _, pid = env.places()[1]
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(TrainingError, match="rollouts: an actor of Ray's died during step"):
+        env.step(actions)
+
+
+def test_a_cluster_that_is_too_small_is_a_clear_error(remote: Made) -> None:
+    with pytest.raises(TrainingError, match=r"start of 3 actors took longer than 5 s; the Ray cluster has 2 CPUs"):
+        remote(actors=3, start_timeout_s=5)
+
+
+def test_what_an_actor_raises_is_raised_here(remote: Made) -> None:
+    env = remote(num_envs=2)
+    env.set_options([{"scenario": "nowhere"}] * 2)
+    with pytest.raises(ConfigError, match="nowhere"):
+        env.reset()
+
+
+def test_a_training_equals_a_local_one_also_resumed(cluster: str, connected: Any, tmp_path: Path) -> None:
+    def interrupt(progress: Any) -> None:
+        if progress.step > 230:
+            raise KeyboardInterrupt
+
+    local = run(tmp_path / "local")
+    far = tmp_path / "far"
+    with pytest.raises(KeyboardInterrupt):
+        train(output_dir=far, on_progress=interrupt, **asked(rollouts=ray_rollouts(cluster)))
+    resume_training(far)
+    assert weights(far) == weights(local)
+    assert connected.is_initialized()  # whoever connected disconnects
+
+
+def test_one_s_own_cluster_is_shut_down_also_after_an_error(tmp_path: Path, connected: Any) -> None:
+    connected.shutdown()  # the last test that needs it is above
+    with pytest.raises(ConfigError, match="agent: ppo cannot be made"):
+        run(tmp_path, agent={**asked()["agent"], "n_steps": 0}, rollouts={"name": "ray", "actors": 1})
+    assert not connected.is_initialized()
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"rollouts": "rey"}, "rollouts: is 'rey'; did you mean ray"),
+        ({"rollouts": {"name": "ray", "actors": 0}}, "rollouts.actors: is 0"),
+        ({"rollouts": {"name": "ray", "actor": 1}}, "rollouts.actor: "),
+        ({"rollouts": "ray", "agent": "grid"}, "rollouts.name: is 'ray', expected local with agent=grid"),
+    ],
+)
+def test_what_cannot_be_is_refused(settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        parse_training({**asked(), **settings})
+
+
+def test_more_actors_than_environments_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"rollouts.actors: is 8, expected at most num_envs, 4"):
+        parse_training(asked(rollouts={"name": "ray", "actors": 8}))

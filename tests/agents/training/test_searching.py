@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Searches as trainings: `agent=grid` and `agent=optuna`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny import SCENARIO, asked, curve
+
+import bbrgym
+from bbrgym.agents.base import Constant, load_agent
+from bbrgym.agents.training.train import resume_training, train
+from bbrgym.tunables import VARIANTS
+
+STEPS = 3 * 4  # of a setting: three runs of four control intervals
+
+
+def search(folder: Path, name: str, trials: int, **others: Any) -> dict[str, Any]:
+    agent = {"name": name, "draws": 3, **others.pop("agent", {})}
+    steps = {"total_steps": trials * STEPS, "checkpoint_steps": 4 * STEPS}
+    return train(output_dir=folder, **asked(agent, **{**steps, **others}))
+
+
+def test_a_search_leaves_the_best_setting_and_its_curve(tmp_path: Path) -> None:
+    summary = search(tmp_path / "run", "optuna", 12)
+    rows = curve(tmp_path / "run")
+    assert rows["step"].to_list() == [STEPS * number for number in range(1, 13)]
+    assert rows["search/best"].to_list() == rows["search/score"].cum_max().to_list()
+    assert summary["step"] == 12 * STEPS
+    agent, _ = load_agent(tmp_path / "run")
+    assert isinstance(agent, Constant)
+    compared = bbrgym.evaluate(
+        SCENARIO, ["bbq"], agent=str(tmp_path / "run"), world="twin", draws=3, split="validation"
+    )
+    scores = {
+        name: runs.unique("seed")["score"].mean()
+        for (name,), runs in compared.partition_by("agent", as_dict=True).items()
+    }
+    assert scores["optuna"] == pytest.approx(summary["best_score"], abs=1e-9)
+    assert scores["optuna"] >= scores["fixed"]
+
+
+def test_a_grid_tries_all_its_settings_and_no_more(tmp_path: Path) -> None:
+    summary = search(tmp_path / "run", "grid", 100, agent={"levels": 3}, action={"tunables": ["bbq_alpha_us"]})
+    assert summary["step"] == 4 * STEPS  # the preset and three levels
+
+
+def test_an_interrupted_search_goes_on(tmp_path: Path) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    search(whole, "optuna", 12)
+
+    class Interrupted(Exception):
+        pass
+
+    def interrupt(progress: Any) -> None:
+        if progress.step >= 7 * STEPS:
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        search(cut, "optuna", 12, on_progress=interrupt)
+    assert json.loads((cut / "summary.json").read_text())["step"] < 8 * STEPS
+    resume_training(cut)
+    assert curve(cut).equals(curve(whole))
+    for name in ("best", "last"):
+        kept = [json.loads((run / "checkpoints" / f"{name}.json").read_text()) for run in (cut, whole)]
+        assert kept[0]["setting"] == kept[1]["setting"]
+        assert kept[0].get("scores") == kept[1].get("scores")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"trials": 0.5}, "total_steps: is 6, expected at least 12"),
+        ({"trials": 5, "agent": {"draws": 0}}, "agent.draws: is 0, expected a number >= 1"),
+        ({"trials": 5, "agent": {"trials": 9}}, "agent.trials: is no field"),
+        ({"trials": 5, "agent": {"name": "grid", "levels": 9}, "action": {}}, "9 levels of 9 tunables"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    trials = options.pop("trials")
+    with pytest.raises(bbrgym.ConfigError, match=message):
+        search(tmp_path / "run", "optuna", 1, **{"total_steps": int(trials * STEPS), **options})
+
+
+def test_the_best_setting_is_in_natural_units(tmp_path: Path) -> None:
+    search(tmp_path / "run", "optuna", 2)
+    setting = json.loads((tmp_path / "run" / "checkpoints" / "best.json").read_text())["setting"]
+    assert setting.keys() == VARIANTS["bbq"].preset.keys()

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A training: what it leaves behind, that it can be repeated, and what it refuses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from tiny import SCENARIO, asked, curve, run, weights
+
+import bbrgym
+from bbrgym.agents.base import Constant, load_agent
+from bbrgym.agents.training.folder import TrainingFolder
+from bbrgym.agents.training.settings import parse_training
+from bbrgym.agents.training.train import train
+from bbrgym.agents.training.validation import Judge
+from bbrgym.cli.main import main
+from bbrgym.envs.action import TunablesAction
+from bbrgym.envs.options import Options
+from bbrgym.errors import TrainingError
+from bbrgym.evaluate.entrants import Learned
+from bbrgym.scenario.distribution import split_seeds
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run(tmp_path_factory.mktemp("trained") / "run")
+
+
+def test_the_run_folder_holds_the_curve_the_checkpoints_and_what_was_asked_for(trained: Path) -> None:
+    summary = json.loads((trained / "summary.json").read_text())
+    rows = curve(trained)
+    assert rows["step"].to_list() == sorted(set(rows["step"]))
+    validations = rows.drop_nulls("validation/score")
+    assert validations["step"].to_list() == [0, 128, 224, 320]  # the first steps from each multiple of 100 on
+    assert (summary["step"], summary["score"]) == (320, validations["validation/score"][-1])
+    assert summary["best_score"] == validations["validation/score"].max()
+    assert {"rollout/reward", "train/loss", "train/value_loss"} <= set(rows.columns)
+    assert {path.name for path in (trained / "checkpoints").iterdir()} == {"best.pt", "last.pt"}
+    assert not list(trained.rglob("*.partial"))
+    assert parse_training(TrainingFolder(trained).read_config()) == parse_training(asked())
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_one_others(trained: Path, tmp_path: Path) -> None:
+    again, other = run(tmp_path / "again", threads=2), run(tmp_path / "other", seed=2)
+    assert weights(again) == weights(trained)
+    assert (again / "metrics.parquet").read_bytes() == (trained / "metrics.parquet").read_bytes()
+    assert weights(other)[".state.policy.action_net.weight"] != weights(trained)[".state.policy.action_net.weight"]
+
+
+def test_a_loaded_agent_scores_in_an_evaluation_what_its_validation_said(trained: Path) -> None:
+    agent, arguments = load_agent(trained, "last")
+    entrant = Learned("ppo", "bbq", "ppo bbq", arguments, agent, "")
+    rows = bbrgym.evaluate(SCENARIO, [], agent=entrant, world="twin", draws=3, split="validation")
+    scores = rows.unique("seed", maintain_order=True)["score"].to_list()
+    validated = pl.read_parquet(trained / "validation.parquet").filter(pl.col("step") == 320)
+    assert scores == validated["score"].to_list()
+
+
+def test_learning_raises_the_score(tmp_path: Path) -> None:
+    """One tunable, one scenario: two flows keep a queue of what they have in flight, so its gain has to fall."""
+    scenario = {
+        "name": "queue",
+        "duration_s": 3.0,
+        "warmup_s": 1.0,
+        "link": {"rate_mbps": 10.0, "queue": {"size_packets": 200}},
+        "flows": [{"name": "flow", "count": 2, "rtt_ms": 20.0}],
+    }
+    env, action = {"control_interval_s": 0.25}, {"tunables": ["bbr_cwnd_gain"]}
+    agent = {"name": "ppo", "n_steps": 12, "batch_size": 96, "learning_rate": 3e-3, "learning_rate_end": 3e-3}
+    others = {"num_envs": 16, "total_steps": 6000, "checkpoint_steps": 6000, "validation": {"draws": 1}}
+    run(tmp_path / "run", scenario=scenario, variant="bbr", env=env, action=action, **{**others, "agent": agent})
+    rows = curve(tmp_path / "run").drop_nulls("validation/score")
+    assert rows["validation/score"][-1] > rows["validation/score"][0] + 0.1
+    rewards = curve(tmp_path / "run")["rollout/reward"].drop_nulls()
+    assert rewards[-1] > rewards[0]
+
+
+# ---- the judge ----------------------------------------------------------------------------------------
+
+
+def test_the_judge_gives_each_run_the_score_that_it_has_alone() -> None:
+    """Runs of different lengths, side by side."""
+    lengths = {**SCENARIO, "duration_s": {"uniform": [1.0, 4.0]}}
+    distribution = bbrgym.load_distribution(lengths)
+    seeds = split_seeds("validation", 5)
+    options = Options(world="twin", scenario=distribution, variant="bbq", control_interval_s=0.3)
+    agent = Constant("mine", np.full(TunablesAction("bbq").space.shape, 0.25, np.float32))
+    judge = Judge(options, distribution, seeds)
+    scores = judge.scores(agent)
+    assert judge.scores(agent).tolist() == scores.tolist()
+    values = TunablesAction("bbq").to_values(agent.action)
+    for seed, score in zip(seeds, scores, strict=True):
+        alone = bbrgym.evaluate(distribution(seed), ["bbq"], seeds=[seed], world="twin", tunables=values)
+        assert alone["score"][0] == pytest.approx(score, abs=1e-12)
+    judge.close()
+
+
+# ---- what cannot be -----------------------------------------------------------------------------------
+
+
+def test_nan_stops_the_training_and_keeps_the_last_good_checkpoint(tmp_path: Path) -> None:
+    hyperparameters = {**asked()["agent"], "learning_rate": 1e30, "max_grad_norm": 1e30}
+    with pytest.raises(
+        TrainingError, match=r"NaN or infinite after \d+ steps of ppo; the last checkpoint is of step 0"
+    ):
+        run(tmp_path / "run", agent=hyperparameters)
+    assert curve(tmp_path / "run")["step"].to_list() == [0]
+    load_agent(tmp_path / "run", "last")
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"agent": "pop"}, "agent: is 'pop'; did you mean ppo"),
+        ({"agent": {"name": "pop"}}, "agent: is 'pop'; did you mean ppo"),
+        ({"agent": {"name": "ppo", "n_step": 3}}, "agent.n_step: is no hyperparameter; did you mean n_steps"),
+        ({"agent": {"name": "ppo", "learning_rate": "fast"}}, "agent.learning_rate: is 'fast', expected a number"),
+        ({"agent": {"name": "ppo", "gamma": "big"}}, "agent: ppo cannot be made: "),
+        ({"agent": {"name": "ppo", "hidden": 64}}, "agent.hidden: is 64, expected a list of whole numbers"),
+        ({"agent": {"name": "ppo", "activation": "tan"}}, "agent.activation: is 'tan'; did you mean tanh"),
+        ({"agent": {"name": "ppo", "initial_std": 0}}, "agent.initial_std: is 0.0, expected a number above 0"),
+        ({"agent": {"name": "ppo", "n_steps": 8, "batch_size": 5}}, "agent: ppo cannot be made: .*mini-batch"),
+        ({"action": {"tunabels": ["x"]}}, "action.tunabels: is no option of actions; did you mean tunables"),
+        ({"action": "relativ"}, "action: is 'relativ'; did you mean relative"),
+        ({"env": {"tunables": ["x"]}}, "env.tunables: is called action.tunables here"),
+        ({"env": {"stak": 2}}, "env.stak: is no argument of the environments; did you mean stack"),
+        ({"env": {"world": "ns3"}}, "env.world: is no argument of the environments"),
+        ({"env": {"stack": 0}}, "stack: 0, allowed is"),
+        ({"variant": "bqb"}, "variant 'bqb': did you mean bb"),
+        ({"world": "moon"}, "world: is 'moon'; allowed are ns3, twin"),
+        ({"validation": {"world": "moon"}}, "validation.world: is 'moon'; allowed are ns3, twin"),
+        ({"validation": {"draws": 0}}, "validation.draws: is 0, expected a number >= 1"),
+        ({"total_steps": 0}, "total_steps: is 0, expected a number >= 1"),
+        ({"scenario": "wan_mx"}, "no scenario is named 'wan_mx'; did you mean wan_mix"),
+        ({"total_step": 5}, "total_step: is no field; did you mean total_steps"),
+        ({"logger": "wnb"}, "logger: is 'wnb'; "),
+    ],
+)
+def test_a_wrong_setting_is_one_clear_error(settings: dict[str, Any], says: str, tmp_path: Path) -> None:
+    with pytest.raises(bbrgym.ConfigError, match=says) as caught:
+        train(output_dir=tmp_path / "run", **asked(**settings))
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_is_left_as_it_was_found(tmp_path: Path) -> None:
+    wrong = asked(agent={"name": "ppo", "n_steps": 8, "batch_size": 5}, logger="tensorboard")
+    with pytest.raises(bbrgym.ConfigError, match="mini-batch"):
+        train(output_dir=tmp_path, **wrong)
+    assert list(tmp_path.iterdir()) == []
+    folder = run(tmp_path / "run", total_steps=32)
+    kept = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    for how in ({"resume": True}, {}):
+        with pytest.raises(bbrgym.ConfigError, match="output_dir"):
+            train(output_dir=folder, **asked(seed=9), **how)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == kept
+
+
+# ---- the command --------------------------------------------------------------------------------------
+
+SHORT = ("scenario=steady", "scenario.duration_s=1", "variant=bbq", "num_envs=2", "validation.draws=2", "threads=1")
+
+
+def test_the_command_trains_and_says_what_came_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "run"
+    hyperparameters = ("agent.n_steps=2", "agent.batch_size=4", "agent.n_epochs=1", "agent.use_sde=false")
+    assert main(["train", *SHORT, *hyperparameters, "total_steps=8", f"output_dir={folder}"]) == 0
+    out = capsys.readouterr().out
+    assert "ppo bbq on steady, 8 steps: validation score" in out
+    assert f"run folder: {folder}" in out
+    assert curve(folder).filter(pl.col("step") == 8)["validation/score"].null_count() == 0
+    agent, arguments = load_agent(folder)
+    assert (agent.name, arguments["variant"], arguments["max_learners"]) == ("ppo", "bbq", 1)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        (["agent=pop"], "agent: is 'pop'; did you mean ppo?"),
+        (["agent=oracle"], "; fixed, oracle and random need no training: bbrgym evaluate takes them"),
+        (["agent.gama=0.9"], "agent.gama: is no hyperparameter; did you mean gamma?"),
+        (["agent.name=[1]"], "agent.name: is [1]; allowed are grid, optuna, ppo"),
+        (["env.name=[1]"], "env.name: is [1]; allowed are tune, multi"),
+        (["env=null"], "env: is None; allowed are multi, tune"),
+        (["env.stak=2"], "env.stak: is no argument of the environments; did you mean stack?"),
+        (["validation.draw=2"], "validation.draw: is no option; did you mean validation.draws?"),
+        (["world=[ns3,twin]"], "world: is "),
+        (["resume=maybe/not", "seed=3"], "resume: is 'maybe/not', a run folder with its own options"),
+        (["resume=true"], "resume: is true without output_dir"),
+        (["resume=3"], "resume: is 3, expected true, false or a run folder"),
+    ],
+)
+def test_a_wrong_option_is_one_clear_line(
+    overrides: list[str],
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", *SHORT, *overrides]) == 2
+    shown = capsys.readouterr()
+    assert says in shown.err
+    assert shown.out == ""
+    assert not list(tmp_path.rglob("*.yaml"))

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The score's golden values and edges."""
+
+import math
+
+import numpy as np
+import pytest
+
+from bbrgym.worlds.score import flow_scores, run_score
+
+NAN = math.nan
+
+
+def score(goodput: float, share: float, rtt: float, base: float, window_s: float = 10.0, delta: float = 0.5) -> float:
+    columns = [np.array([value]) for value in (goodput, share, window_s, rtt, base)]
+    return float(flow_scores(*columns, mss_bytes=1448, delta=delta)[0])
+
+
+@pytest.mark.parametrize(
+    ("goodput", "share", "rtt", "base", "expected"),
+    [
+        (5.0, 5.0, 40.0, 40.0, 0.0),  # fair share, empty queue
+        (10.0, 5.0, 40.0, 40.0, 1.0),
+        (2.5, 5.0, 40.0, 40.0, -1.0),
+        (5.0, 5.0, 160.0, 40.0, -1.0),
+        (2.5, 5.0, 80.0, 40.0, -1.5),
+    ],
+)
+def test_golden(goodput: float, share: float, rtt: float, base: float, expected: float) -> None:
+    assert score(goodput, share, rtt, base) == pytest.approx(expected)
+
+
+def test_delta_weighs_the_rtt() -> None:
+    assert score(5.0, 5.0, 80.0, 40.0, delta=0.0) == 0.0
+    assert score(5.0, 5.0, 80.0, 40.0, delta=2.0) == pytest.approx(-2.0)
+
+
+def test_a_starved_flow_scores_as_with_one_packet() -> None:
+    one_packet_mbps = 1448 * 8 / 1e6 / 10.0
+    assert score(0.0, 5.0, NAN, 40.0) == pytest.approx(math.log2(one_packet_mbps / 5.0))
+
+
+def test_a_flow_without_a_window_has_none() -> None:
+    assert math.isnan(score(NAN, NAN, NAN, 40.0, window_s=0.0))
+    assert math.isnan(score(NAN, NAN, NAN, 40.0, window_s=NAN))
+
+
+def test_learners_count_else_fixed_else_all() -> None:
+    scores = np.array([1.0, 2.0, 4.0])
+    assert run_score(scores, ["learner", "fixed", "background"]) == 1.0
+    assert run_score(scores, ["fixed", "fixed", "background"]) == 1.5
+    assert run_score(scores, ["background"] * 3) == pytest.approx(7 / 3)
+    assert run_score(np.array([NAN, 2.0, 4.0]), ["learner", "learner", "background"]) == 2.0
+    assert run_score(np.array([NAN, 2.0]), ["learner", "fixed"]) == 2.0
+    assert math.isnan(run_score(np.array([NAN]), ["learner"]))
