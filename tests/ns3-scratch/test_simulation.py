@@ -12,7 +12,7 @@ import pytest
 from ns3_harness import FLOW_STATS, FLOW_SUMMARY, LINK_STATS, TUNABLES, change, flow, queue, scenario
 
 from bbrgym import _ns3
-from bbrgym.scenario import BOUNDS
+from bbrgym.scenario.model import BOUNDS
 
 
 def mixed():
