@@ -3,7 +3,7 @@
  * Exact integer arithmetic that cannot overflow: results that do not fit saturate.
  *
  * A kernel has no 128-bit division, so a product of two 64-bit numbers that does not fit is divided bit by bit.
- * That happens above roughly 10 Gbit/s times 1 s only.
+ * That happens only above roughly 10 Gbit/s times 1 s.
  */
 #ifndef BBRGYM_CC_ARITH_H
 #define BBRGYM_CC_ARITH_H

@@ -5,13 +5,13 @@
  *   bw      = max over 10 rounds of delivered / interval
  *   min_rtt = min over 10 s of RTT
  *   pacing  = gain * bw * 0.99
- *   cwnd    = gain * bw * min_rtt, and a little for bursts
- *   gains   by state (bbr_model.h) and by phase of the cycle (bbr_cycle.h)
+ *   cwnd    = gain * bw * min_rtt, plus a margin for bursts
+ *   gains   depend on the state (bbr_model.h) and the phase of the cycle (bbr_cycle.h)
  *
- * The published variants hook in where a mechanism's bit is set: mech_*.h.
+ * Each mechanism of a published variant is a header mech_*.h and a hook that runs where its bit is set.
  *
  * Comments number the kernel's hooks: H1 init, H2 on ACK, which runs H3 bandwidth, H4 policer, H5 ACK aggregation,
- * H6 phase over?, H7 next phase, H8 full pipe, H9 drain, H10 min RTT and ProbeRTT, H11 gains, H12 pacing, H13 BDP,
+ * H6 end of phase, H7 next phase, H8 full pipe, H9 drain, H10 min RTT and ProbeRTT, H11 gains, H12 pacing, H13 BDP,
  * H14 quantise, H15 recover or restore, H16 cwnd; H17 timeout, H18 restart from idle, H19 save cwnd, H20 undo.
  */
 #ifndef BBRGYM_CC_BBR_H
@@ -188,7 +188,7 @@ static inline void bbr_on_loss_state(struct cc_state *state, enum cc_ca_state ne
         bbr_save_cwnd(&state->bbr, state->cwnd_pkts);
 }
 
-/* H17: the estimate of a full pipe starts anew, and a timeout is a loss for the policer's eye. */
+/* H17: restarts the estimate of a full pipe and reports the timeout to the policer detector as a loss. */
 static inline void bbr_on_rto(struct cc_state *state, uint64_t total_lost_pkts)
 {
     struct bbr_state *bbr = &state->bbr;
@@ -207,7 +207,7 @@ static inline void bbr_on_rto(struct cc_state *state, uint64_t total_lost_pkts)
         bbr_enter_probe_bw(bbr, bbr->delivered_time_us);
 }
 
-/* H18: the first packet after silence; no burst, and no ACKs counted as bunched for the time of it. */
+/* H18: the first packet after idle time: no burst, and the idle time does not count as ACK aggregation. */
 static inline void bbr_on_restart(struct cc_state *state, const struct cc_params *params, uint64_t now_us,
                                   bool app_limited)
 {
@@ -223,7 +223,7 @@ static inline void bbr_on_restart(struct cc_state *state, const struct cc_params
         bbr_exit_probe_rtt(state, params, now_us);
 }
 
-/* H20: the window itself comes back through H15. */
+/* H20: the window itself is restored by H15. */
 static inline void bbr_on_undo(struct cc_state *state)
 {
     state->bbr.full_bw_Bps = 0;

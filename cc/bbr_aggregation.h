@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Room for ACKs that come in bunches: the most that was ever acknowledged beyond what the bandwidth explains,
- * over the last five to ten rounds, is added to the window (Linux bbr_update_ack_aggregation; H5).
+ * ACK aggregation (Linux bbr_update_ack_aggregation; H5): the window grows by the largest excess, over the last five
+ * to ten rounds, of packets acknowledged over packets that the bandwidth explains.
  */
 #ifndef BBRGYM_CC_BBR_AGGREGATION_H
 #define BBRGYM_CC_BBR_AGGREGATION_H
@@ -10,7 +10,7 @@
 
 #define BBR_AGGREGATION_WINDOW_ROUNDS 5
 #define BBR_AGGREGATION_MAX_US 100000          /* never more than 100 ms of data */
-#define BBR_AGGREGATION_EPOCH_MAX_PKTS 1048576 /* 2^20, then a new epoch */
+#define BBR_AGGREGATION_EPOCH_MAX_PKTS 1048576 /* 2^20: a new epoch starts */
 
 static inline void bbr_aggregation_start_epoch(struct bbr_aggregation *a, uint64_t time_us)
 {

@@ -16,7 +16,7 @@
 #include "mech_gain_scale.h"
 #include "mech_probe_cap.h"
 
-/* Takes back what the up phase added. */
+/* Drains the queue that the up phase built. */
 static inline int64_t bbr_down_gain_q16(const struct cc_params *params)
 {
     int64_t gain_q16 = 2 * CC_Q16_ONE - params->bbr_up_gain_q16;
@@ -24,7 +24,7 @@ static inline int64_t bbr_down_gain_q16(const struct cc_params *params)
     return gain_q16 > BBR_DOWN_GAIN_MIN_Q16 ? gain_q16 : BBR_DOWN_GAIN_MIN_Q16;
 }
 
-/* Gain of the current phase by the table; PG's scaling comes on top of it. */
+/* Gain of the current phase by the table above, before GAIN_SCALE. */
 static inline int64_t bbr_phase_gain_q16(const struct bbr_state *bbr, const struct cc_params *params)
 {
     if (bbr->policer.in_use)
@@ -54,7 +54,7 @@ static inline void bbr_enter_probe_bw(struct bbr_state *bbr, uint64_t delivered_
     bbr_advance_cycle(bbr, delivered_time_us);
 }
 
-/* The gain to pace at: PG scales the table's on the way up, possibly to below 1. */
+/* The pacing gain: GAIN_SCALE multiplies the up phase's, possibly to below 1. */
 static inline int64_t bbr_paced_gain_q16(const struct bbr_state *bbr, const struct cc_params *params)
 {
     int64_t gain_q16 = bbr_phase_gain_q16(bbr, params);
@@ -64,7 +64,7 @@ static inline int64_t bbr_paced_gain_q16(const struct bbr_state *bbr, const stru
     return gain_q16;
 }
 
-/* By the gain in effect, which is the last ACK's: not yet that of a phase entered since (Linux). */
+/* Judged by the gain of the last ACK, not by that of a phase entered since (as Linux does). */
 static inline bool bbr_phase_is_over(const struct bbr_state *bbr, const struct cc_params *params,
                                      const struct cc_sample *rs, uint64_t pacing_Bps)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What BBR believes of the path: rounds, bottleneck bandwidth, whether the pipe is full, the round-trip
- * propagation delay (hooks H3, H8, H9 and H10).
+ * BBR's model of the path: rounds, bottleneck bandwidth, whether the pipe is full, the round-trip propagation delay
+ * (hooks H3, H8, H9 and H10).
  *
  *   STARTUP --pipe full--> DRAIN --in flight <= BDP--> PROBE_BW
  *      ^                                                 |  ^
@@ -71,7 +71,7 @@ static inline void bbr_check_drain(struct cc_state *state, const struct cc_sampl
         bbr_enter_probe_bw(bbr, rs->delivered_time_us);
 }
 
-/* The window to come back to after recovery or ProbeRTT (H19). */
+/* Saves the window to restore after recovery or ProbeRTT (H19). */
 static inline void bbr_save_cwnd(struct bbr_state *bbr, uint32_t cwnd_pkts)
 {
     if (bbr->prev_ca_state < CC_CA_RECOVERY && bbr->mode != BBR_PROBE_RTT)

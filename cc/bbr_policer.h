@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Token-bucket policers: a rate that loses a fifth of the packets at the same throughput twice in a row is one
- * (Linux bbr_lt_bw_sampling; hook H4).
+ * Detection of token-bucket policers: two intervals in a row with the same throughput, each losing a fifth of its
+ * packets (Linux bbr_lt_bw_sampling; hook H4).
  *
  *            loss                 4 to 16 rounds, loss >= 19.5 %, same rate as before
  *   idle ---------> sampling --------------------------------------------------> in use
@@ -35,7 +35,7 @@ static inline void bbr_policer_reset(struct bbr_policer *lt)
     *lt = none;
 }
 
-/* An interval's rate is known: use it if the one before was the same. */
+/* Uses the rate of an interval that ended if the one before had the same. */
 static inline void bbr_policer_interval_done(struct bbr_state *bbr, const struct cc_sample *rs, uint64_t bw_Bps)
 {
     struct bbr_policer *lt = &bbr->policer;
@@ -53,7 +53,7 @@ static inline void bbr_policer_interval_done(struct bbr_state *bbr, const struct
     bbr_policer_start_interval(lt, rs);
 }
 
-/* Returns true when the estimate has served its time and cycling starts anew. */
+/* Returns true when the estimate has expired and the gain cycle restarts. */
 static inline bool bbr_policer_update(struct bbr_state *bbr, const struct cc_sample *rs)
 {
     struct bbr_policer *lt = &bbr->policer;
@@ -84,7 +84,7 @@ static inline bool bbr_policer_update(struct bbr_state *bbr, const struct cc_sam
         bbr_policer_reset(lt);
         return false;
     }
-    /* An interval ends with a loss: that is when the policer's tokens ran out. */
+    /* An interval ends with a loss: the policer has run out of tokens. */
     if (rs->lost_pkts == 0)
         return false;
     lost_pkts = cc_sub_sat(rs->total_lost_pkts, lt->last_lost_pkts);

@@ -20,12 +20,12 @@
 #define BBR_DOWN_GAIN_MIN_Q16 19661     /* 0.3: an up gain of 2 must not stop the flow on the way down */
 #define BBR_PACING_MARGIN_PERCENT 1     /* paces 1 % below the estimate to keep the queue short */
 #define BBR_UNKNOWN_RTT_US 1000         /* nominal RTT before the first sample */
-#define BBR_INIT_CWND_PKTS 10           /* Linux TCP_INIT_CWND, whatever the connection began with */
+#define BBR_INIT_CWND_PKTS 10           /* Linux TCP_INIT_CWND, whatever window the connection started with */
 #define BBR_SLOWEST_PKT_S 64            /* paces a packet in 64 s at least: less than the longest timeout, 120 s */
 
 enum bbr_mode { BBR_STARTUP = 0, BBR_DRAIN = 1, BBR_PROBE_BW = 2, BBR_PROBE_RTT = 3 };
 
-/* How much more is acknowledged than the bandwidth explains (H5). */
+/* Packets acknowledged beyond what the bandwidth explains (H5). */
 struct bbr_aggregation {
     uint64_t epoch_time_us;
     uint32_t epoch_acked_pkts;
@@ -87,7 +87,7 @@ struct bbr_state {
     struct bbr_aggregation aggregation;
     struct bbr_policer policer;
 
-    /* what the latest sample said, for events between ACKs */
+    /* of the latest sample, for events between ACKs */
     uint64_t delivered_pkts;
     uint64_t delivered_time_us;
 
@@ -101,14 +101,14 @@ struct bbr_state {
     bool bbq_queue_latched;
     uint64_t bbq_data_min_rtt_us;
 
-    /* One stream a purpose: switching a mechanism never shifts another's draws. */
+    /* One stream per purpose: switching a mechanism never shifts another's draws. */
     struct cc_rng phase_rng;
     struct cc_rng trand_rng;
 };
 
 static inline uint64_t bbr_max_bw_Bps(const struct bbr_state *bbr) { return cc_max_filter_get(&bbr->bw_filter); }
 
-/* The rate to act on: a policer's where one was found, else the bottleneck's. */
+/* The bandwidth in use: the policer's if one was detected, else the bottleneck's. */
 static inline uint64_t bbr_bw_Bps(const struct bbr_state *bbr)
 {
     return bbr->policer.in_use ? bbr->policer.bw_Bps : bbr_max_bw_Bps(bbr);

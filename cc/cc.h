@@ -12,7 +12,7 @@
 #include "cubic.h"
 #include "reno.h"
 
-/* The connection stands (or the algorithm is attached): start from nothing. */
+/* Initialises the state when the connection is established (or the algorithm is attached). */
 static inline void cc_init(struct cc_state *state, const struct cc_params *params, const struct cc_start *start)
 {
     struct cc_state fresh = {0};
@@ -65,7 +65,7 @@ static inline void cc_reduce(struct cc_state *state, const struct cc_params *par
         reno_reduce(state, in_flight_pkts);
 }
 
-/* ca_state changes, but not to Loss (cc_on_rto). */
+/* The loss state changed, except to Loss (see cc_on_rto). */
 static inline void cc_on_loss_state(struct cc_state *state, const struct cc_params *params,
                                     enum cc_ca_state new_state, uint32_t in_flight_pkts)
 {
@@ -80,7 +80,7 @@ static inline void cc_on_loss_state(struct cc_state *state, const struct cc_para
 
 /*
  * The retransmission timer fired and everything unacknowledged was marked lost: one packet may leave.
- * `prior_in_flight_pkts` was in flight before, `in_flight_pkts` is now. Reno and CUBIC reduce once an episode
+ * `prior_in_flight_pkts` was in flight before, `in_flight_pkts` is now. Reno and CUBIC reduce once per episode
  * (RFC 5681, section 3.1; Linux tcp_enter_loss).
  */
 static inline void cc_on_rto(struct cc_state *state, const struct cc_params *params, uint32_t prior_in_flight_pkts,
@@ -96,7 +96,7 @@ static inline void cc_on_rto(struct cc_state *state, const struct cc_params *par
     state->cwnd_pkts = cc_clamp_to_u32((uint64_t)in_flight_pkts + 1);
 }
 
-/* The first packet after nothing was in flight; `app_limited`: the application had nothing to send before. */
+/* The first packet after an idle period; `app_limited`: the application had nothing to send. */
 static inline void cc_on_restart(struct cc_state *state, const struct cc_params *params, uint64_t now_us,
                                  bool app_limited)
 {
@@ -106,7 +106,7 @@ static inline void cc_on_restart(struct cc_state *state, const struct cc_params 
         cubic_on_restart(state, now_us);
 }
 
-/* The recovery just left was spurious: Reno and CUBIC take back the reduction (RFC 9438, 4.9; Linux undo_cwnd). */
+/* The last recovery was spurious: Reno and CUBIC undo the reduction (RFC 9438, 4.9; Linux undo_cwnd). */
 static inline void cc_on_undo(struct cc_state *state, const struct cc_params *params)
 {
     if (params->algorithm == CC_ALGORITHM_BBR) {
@@ -119,9 +119,9 @@ static inline void cc_on_undo(struct cc_state *state, const struct cc_params *pa
     }
 }
 
-/* ---- what may be read ---- */
+/* ---- read-only queries ---- */
 
-/* Bottleneck bandwidth of the model in payload bytes per second; 0: the algorithm has none. */
+/* Bottleneck bandwidth estimate in payload bytes per second; 0: the algorithm has none. */
 static inline uint64_t cc_bw_Bps(const struct cc_state *state) { return bbr_max_bw_Bps(&state->bbr); }
 
 static inline uint64_t cc_min_rtt_us(const struct cc_state *state, const struct cc_params *params)

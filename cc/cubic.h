@@ -3,12 +3,12 @@
  * CUBIC (RFC 9438).
  *
  *   W(t)   = C (t - K)^3 + W_max            C = 0.4, K = cubic root of (W_max - cwnd at epoch start) / C
- *   loss   : W_max = cwnd, lower if it falls for the second time (fast convergence); cwnd *= 0.7
- *   W_est  : what Reno with the same decrease would have; the window is at least that
+ *   loss   : W_max = cwnd, lower if it is below the previous W_max (fast convergence); cwnd *= 0.7
+ *   W_est  : window of Reno with the same decrease; a lower bound of cwnd
  *
  *   timeout: the curve starts at the window where avoidance begins, K = 0
  *
- * Times are milliseconds and windows packets inside, so that a cube fits 64 bits; no HyStart.
+ * Internal times are milliseconds and windows packets, so that a cube fits 64 bits. No HyStart.
  */
 #ifndef BBRGYM_CC_CUBIC_H
 #define BBRGYM_CC_CUBIC_H
@@ -70,7 +70,7 @@ static inline uint64_t cubic_window_pkts(const struct cubic_state *cubic, uint64
     return cubic->origin_pkts > delta_pkts ? cubic->origin_pkts - delta_pkts : 1;
 }
 
-/* RFC 9438, 4.3: alpha packets a window until W_est is where the last reduction was, then one. */
+/* RFC 9438, 4.3: alpha packets per window until W_est reaches the window before the last reduction, then one. */
 static inline void cubic_update_reno_estimate(struct cc_state *state, uint32_t acked_pkts)
 {
     struct cubic_state *cubic = &state->cubic;
@@ -92,7 +92,7 @@ static inline void cubic_avoid_congestion(struct cc_state *state, const struct c
     since_us = cc_sub_sat(rs->now_us, cubic->epoch_start_us);
     cubic_update_reno_estimate(state, acked_pkts);
 
-    /* Aim at where the curve is a round trip ahead, by at most half a window more (RFC 9438, 4.4). */
+    /* The target is the curve one round trip ahead, at most half a window more (RFC 9438, 4.4). */
     target_pkts = cubic_window_pkts(cubic, cc_add_sat(since_us, rs->srtt_us));
     target_pkts = cc_min_u64(cc_max_u64(target_pkts, cwnd), cwnd + cwnd / 2);
     cubic->credit_micro_pkts += cc_mul_div((target_pkts - cwnd) * CUBIC_MICRO, acked_pkts, cc_max_u64(cwnd, 1));
@@ -122,7 +122,7 @@ static inline void cubic_reduce(struct cc_state *state)
     state->ssthresh_pkts = cc_max_u32((uint32_t)(cwnd * CUBIC_BETA_PERCENT / 100), RENO_CWND_FLOOR_PKTS);
 }
 
-/* RFC 9438, 4.8: no old maximum to aim at, so K = 0 when avoidance begins. */
+/* RFC 9438, 4.8: there is no old maximum to return to, so K = 0 when congestion avoidance begins. */
 static inline void cubic_on_rto(struct cc_state *state)
 {
     state->cubic.w_max_pkts = 0;
@@ -130,7 +130,7 @@ static inline void cubic_on_rto(struct cc_state *state)
     state->cubic.credit_micro_pkts = 0;
 }
 
-/* The clock of the curve does not run while nothing was sent. */
+/* Idle time does not count on the curve. */
 static inline void cubic_on_restart(struct cc_state *state, uint64_t now_us)
 {
     struct cubic_state *cubic = &state->cubic;

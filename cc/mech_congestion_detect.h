@@ -4,7 +4,7 @@
  *
  *   congested = three ACKs in a row whose RTTs lie within alpha of each other and above min_rtt,
  *               or RTT > 2 * min_rtt
- *   loss with congestion: for a round the window is halved on every ACK and held to one BDP
+ *   loss with congestion: for one round, every ACK halves the window, which is at most one BDP
  *   loss without:         only the lost packets are deducted, no packet conservation
  *
  * ACKs that measured no RTT neither count nor reset.
@@ -31,7 +31,7 @@ static inline void acd_detect(struct bbr_state *bbr, const struct cc_params *par
                          rtt_us > cc_scale(bbr->min_rtt_us, params->acd_rtt_ratio_q16);
 }
 
-/* The window on an ACK of a congestive recovery's first round. */
+/* The window after an ACK in the first round of a recovery from congestion. */
 static inline uint32_t acd_cut_pkts(struct bbr_state *bbr, const struct cc_params *params, const struct cc_sample *rs,
                                     uint64_t pacing_Bps, uint64_t bw_Bps, uint32_t cwnd_pkts)
 {

@@ -3,7 +3,7 @@
  * GAIN_SCALE, of BBR-PG (Xu et al., Future Internet 2024, algorithm 1).
  *
  *   gamma           = sRTT / min_rtt, at least 1
- *   probe-up gain   = up gain * gamma^exponent       (exponent 1 as printed, -1 as its claims want it)
+ *   probe-up gain   = up gain * gamma^exponent       (exponent 1 as printed, -1 as its claims require)
  *   filter window   = floor(Tinterval / sRTT) + 4    rounds
  *   cruise          = six phases that together last Tinterval
  */
@@ -13,7 +13,7 @@
 #include "bbr_state.h"
 
 #define PG_CRUISE_PHASES 6
-#define PG_GAMMA_UNCAPPED_Q16 (64 * CC_Q16_ONE) /* the cap's upper bound stands for none, as printed */
+#define PG_GAMMA_UNCAPPED_Q16 (64 * CC_Q16_ONE) /* the cap's upper bound means no cap, as printed */
 #define PG_GAIN_MAX_Q16 ((uint64_t)1 << 40)     /* beyond any use; keeps the sign */
 
 /* log2(x) in Q16 for x >= 1 in Q16: the integer part by shifting, each bit of the fraction by squaring. */
@@ -36,7 +36,7 @@ static inline int64_t pg_log2_q16(uint64_t x_q16)
     return result;
 }
 
-/* 2^x in Q16 for |x| < 32 in Q16: one square root of two a bit of the fraction. */
+/* 2^x in Q16 for |x| < 32 in Q16: a factor 2^(2^-k) per bit k of the fraction. */
 static inline uint64_t pg_exp2_q16(int64_t x_q16)
 {
     static const uint32_t roots_q30[16] = {
@@ -56,7 +56,7 @@ static inline uint64_t pg_exp2_q16(int64_t x_q16)
     return whole < -31 ? 0 : result_q30 >> (14 - whole);
 }
 
-/* sRTT that counts in gamma: at least min_rtt, at most the cap times it. */
+/* The sRTT used in gamma: at least min_rtt, at most the cap times min_rtt. */
 static inline uint64_t pg_capped_srtt_us(const struct cc_params *params, const struct bbr_state *bbr)
 {
     uint64_t srtt_us = cc_max_u64(bbr->srtt_us, bbr->min_rtt_us);
@@ -95,7 +95,7 @@ static inline uint64_t pg_bw_window_rounds(const struct cc_params *params, const
     return bbr->srtt_us == 0 ? BBR_BW_WINDOW_ROUNDS : (uint64_t)params->pg_tinterval_us / bbr->srtt_us + offset;
 }
 
-/* How long a phase at gain 1 lasts. */
+/* Duration of a phase at gain 1. */
 static inline uint64_t pg_cruise_phase_us(const struct cc_params *params, const struct bbr_state *bbr)
 {
     return params->pg_cruise_mode == 0 ? (uint64_t)params->pg_tinterval_us / PG_CRUISE_PHASES : bbr->min_rtt_us;

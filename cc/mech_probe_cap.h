@@ -2,19 +2,19 @@
 /*
  * PROBE_CAP, of BBQ (Ma et al., arXiv 1706.09115).
  *
- *   queue seen  = RTT >= (1 + beta) * min_rtt          judged on each ACK that measured an RTT
+ *   queue seen  = RTT >= (1 + beta) * min_rtt          evaluated on each ACK that measured an RTT
  *   probe-up with a queue ends after min(min_rtt, alpha), whatever is in flight
- *   probe-up without one ends as BBR's
+ *   probe-up without a queue ends as in BBR
  *
- * The threshold's min_rtt is that of data ACKs (reading Q4): a handshake of 40-byte packets is faster than any data
- * by more than beta on short paths.
+ * The paper does not say whose min_rtt the threshold uses. By default it is that of data ACKs (bbq_data_min_rtt = 1):
+ * on short paths a handshake of 40-byte packets is faster than any data by more than beta.
  */
 #ifndef BBRGYM_CC_MECH_PROBE_CAP_H
 #define BBRGYM_CC_MECH_PROBE_CAP_H
 
 #include "bbr_target.h"
 
-/* `replace`: min_rtt has expired and this ACK may renew it. */
+/* `replace`: min_rtt has expired and this ACK's RTT replaces it. */
 static inline void bbq_watch_queue(struct bbr_state *bbr, const struct cc_params *params, const struct cc_sample *rs,
                                    bool replace)
 {
@@ -31,7 +31,7 @@ static inline void bbq_watch_queue(struct bbr_state *bbr, const struct cc_params
     bbr->bbq_queue_seen = (uint64_t)rs->rtt_us >= threshold_us;
 }
 
-/* The probe starts: what is seen now holds for it if the latch is at its start. */
+/* At the probe's start: keeps the verdict for the whole probe, for bbq_latch = 1. */
 static inline void bbq_start_probe(struct bbr_state *bbr) { bbr->bbq_queue_latched = bbr->bbq_queue_seen; }
 
 static inline bool bbq_caps_probe(const struct bbr_state *bbr, const struct cc_params *params)
@@ -44,7 +44,7 @@ static inline bool bbq_probe_is_over(const struct bbr_state *bbr, const struct c
     return elapsed_us > cc_min_u64(bbr->min_rtt_us, (uint64_t)params->bbq_alpha_us);
 }
 
-/* The forced drain of section V-A ends at one BDP without any budget, but not below what the floor keeps in flight. */
+/* The forced drain of section V-A ends at one BDP without quantisation budget, and never below the window's floor. */
 static inline uint64_t bbq_drain_target_pkts(const struct bbr_state *bbr, uint64_t bw_Bps)
 {
     return cc_max_u64(bbr_bdp_pkts(bbr, bw_Bps, CC_Q16_ONE), BBR_CWND_FLOOR_PKTS);

@@ -4,7 +4,7 @@
  *
  *   Trand = a whole number of seconds, uniform from low to high, drawn at the start and at each ProbeRTT's end
  *
- * Bounds set the wrong way round are taken the right way round.
+ * If the low bound exceeds the high one, they are swapped.
  */
 #ifndef BBRGYM_CC_MECH_RANDOM_PROBE_RTT_H
 #define BBRGYM_CC_MECH_RANDOM_PROBE_RTT_H

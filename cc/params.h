@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What can be set from outside, at any moment: the algorithm, the mechanisms switched on, the tunables.
+ * The parameters, which may change at any time: the algorithm, the mechanisms switched on, the tunables.
  */
 #ifndef BBRGYM_CC_PARAMS_H
 #define BBRGYM_CC_PARAMS_H
@@ -53,7 +53,7 @@ enum cc_variant {
     CC_VARIANT_COUNT
 };
 
-/* A decimal constant in Q16, rounded; folded by the compiler, no floating point runs. */
+/* A decimal constant in Q16, rounded by the compiler: no floating point at run time. */
 #define CC_Q16(x) ((int64_t)((x) * 65536.0 + ((x) < 0 ? -0.5 : 0.5)))
 
 #define CC_DEFAULT_ratio(name, value) params->name##_q16 = CC_Q16(value);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Reno (RFC 5681; recovery as RFC 6582 would have it is the world's, by SACK).
+ * Reno (RFC 5681). Loss recovery is the world's, with SACK instead of RFC 6582.
  *
  *   slow start            cwnd += acked                 while cwnd < ssthresh
  *   congestion avoidance  cwnd += 1 per cwnd acked
  *   loss                  ssthresh = max(in flight / 2, 2); cwnd = ssthresh
- *   timeout               ssthresh likewise, cwnd = what the world lets out
+ *   timeout               the same ssthresh; the world sets cwnd
  *
- * The window grows only while it is what holds the sender back (RFC 7661's reason, Linux is_cwnd_limited).
+ * The window grows only while it limits the sender (RFC 7661, Linux is_cwnd_limited).
  */
 #ifndef BBRGYM_CC_RENO_H
 #define BBRGYM_CC_RENO_H
@@ -17,7 +17,7 @@
 #define RENO_CWND_FLOOR_PKTS 2
 #define RENO_SSTHRESH_UNSET UINT32_MAX
 
-/* Slow start takes what it can; returns the acknowledged packets left for congestion avoidance. */
+/* Slow start; returns the acknowledged packets left for congestion avoidance. */
 static inline uint32_t reno_slow_start(struct cc_state *state, uint32_t acked_pkts)
 {
     uint32_t room = state->ssthresh_pkts > state->cwnd_pkts ? state->ssthresh_pkts - state->cwnd_pkts : 0;
@@ -27,7 +27,7 @@ static inline uint32_t reno_slow_start(struct cc_state *state, uint32_t acked_pk
     return acked_pkts - taken;
 }
 
-/* One packet more for each `per` packets acknowledged. */
+/* Grows by one packet for each `per` packets acknowledged. */
 static inline void reno_avoid_congestion(struct cc_state *state, uint32_t acked_pkts, uint32_t per)
 {
     uint64_t credit = (uint64_t)state->reno_credit_pkts + acked_pkts;
@@ -37,7 +37,7 @@ static inline void reno_avoid_congestion(struct cc_state *state, uint32_t acked_
     state->reno_credit_pkts = (uint32_t)(credit % per);
 }
 
-/* The acknowledged packets that may grow the window; after a timeout all, for slow start begins anew. */
+/* The acknowledged packets that may grow the window: after a timeout all, because slow start begins again. */
 static inline uint32_t reno_growth_pkts(const struct cc_sample *rs)
 {
     bool is_held_back = rs->is_cwnd_limited && rs->ca_state < CC_CA_CWR;

@@ -22,7 +22,7 @@ static inline uint64_t cc_rng_mix(uint64_t z)
     return z ^ (z >> 31);
 }
 
-/* The name is read up to 256 characters. */
+/* Only the first 256 characters of the name count. */
 static inline uint64_t cc_stream_seed(uint64_t run_seed, const char *name)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A controller's whole memory: one plain struct, copied by assignment.
+ * The whole state of a controller: one plain struct, copied by assignment.
  */
 #ifndef BBRGYM_CC_STATE_H
 #define BBRGYM_CC_STATE_H
@@ -18,15 +18,15 @@ struct cubic_state {
     uint64_t credit_micro_pkts;
 };
 
-/* CUBIC's and Reno's windows before the latest reduction, to come back to if it was for nothing. */
+/* CUBIC's and Reno's windows before the latest reduction, restored if it was spurious. */
 struct cc_before_reduction {
-    uint32_t cwnd_pkts; /* 0: nothing to come back to */
+    uint32_t cwnd_pkts; /* 0: nothing to restore */
     uint32_t ssthresh_pkts;
     struct cubic_state cubic;
 };
 
 struct cc_state {
-    /* what a world reads */
+    /* read by the world */
     uint32_t cwnd_pkts;
     uint32_t ssthresh_pkts;
     uint64_t pacing_Bps;   /* payload bytes per second; UINT64_MAX: unpaced */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What crosses the border between a world and an algorithm.
+ * The types that a world and an algorithm exchange.
  *
  * A world (ns-3, the twin, a kernel) hands over one `cc_sample` per ACK and reads `cwnd_pkts` and
  * `pacing_Bps` back from the state. Volumes are packets of `mss_bytes` payload, times microseconds,
@@ -25,7 +25,7 @@ enum cc_ca_state {
     CC_CA_LOSS = 4
 };
 
-/* Facts about a connection when the algorithm takes over (after the handshake). */
+/* State of the connection when the algorithm starts (after the handshake). */
 struct cc_start {
     uint64_t now_us;
     uint64_t srtt_us;    /* 0: no sample yet */
@@ -54,7 +54,7 @@ struct cc_sample {
     uint8_t ca_state;              /* enum cc_ca_state, after loss detection on this ACK */
     bool is_app_limited;
     bool is_ack_delayed;
-    bool is_cwnd_limited; /* the window, not pacing or the application, held the last flight back */
+    bool is_cwnd_limited; /* the window, not pacing or the application, limited the last flight */
 };
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// A row of an ACK trace: what one ACK said and what the algorithm made of it. The same in every world.
+// A row of an ACK trace: the sample of one ACK and the controller's state after it. The same in every world.
 #ifndef BBRGYM_TCP_ACK_RECORD_HPP
 #define BBRGYM_TCP_ACK_RECORD_HPP
 

@@ -106,7 +106,7 @@ TcpReceiver::Put(uint64_t serial)
     ++m_beyond_pkts;
 }
 
-/** Makes the window of bits reach from m_next to `serial`. */
+/** Extends the window of bits to `serial`. */
 void
 TcpReceiver::Grow(uint64_t serial)
 {
@@ -139,7 +139,7 @@ TcpReceiver::Report(uint64_t serial)
         newest = {std::min(block.begin, newest.begin), std::max(block.end, newest.end)};
         std::copy(m_blocks.begin() + i + 1, m_blocks.begin() + kept, m_blocks.begin() + i);
         --kept;
-        i = 0; // it may touch one of the blocks before, now that it is larger
+        i = 0; // the larger block may touch an earlier one
     }
     kept = std::min(kept, m_blocks.size() - 1);
     std::copy_backward(m_blocks.begin(), m_blocks.begin() + kept, m_blocks.begin() + kept + 1);
@@ -147,7 +147,7 @@ TcpReceiver::Report(uint64_t serial)
     m_block_count = kept + 1;
 }
 
-/** m_next has arrived: takes it and what lay right behind it; returns how many segments. */
+/** m_next has arrived: delivers it and the segments that follow it without a gap; returns their number. */
 uint32_t
 TcpReceiver::Advance()
 {

@@ -37,12 +37,12 @@ class TcpReceiver
         bool answer_at_once;
     };
 
-    /** Forgets the connection but keeps memory. */
+    /** Clears the connection but keeps the memory. */
     void Reset(ReceiverStyle style);
 
     Arrival Take(uint64_t serial, int64_t now_ns);
 
-    /** When an ACK is due though nothing arrives; NEVER_NS: not. */
+    /** The time at which an ACK is due though nothing arrives; NEVER_NS: none is. */
     int64_t DelayedAckDeadlineNs() const { return m_deadline_ns; }
 
     /** An ACK leaves, of everything below Next() and with the blocks written to `blocks`; returns how many. */

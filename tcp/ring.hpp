@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// A queue in one block of memory, indexed from its front. It grows by doubling and never shrinks: once it has
-// been as long as it gets, it allocates no more. Copied by value.
+// A queue in one block of memory, indexed from its front. It grows by doubling and never shrinks, so it stops
+// allocating once it has reached its largest size. Copied by value.
 #ifndef BBRGYM_TCP_RING_HPP
 #define BBRGYM_TCP_RING_HPP
 
@@ -49,7 +49,7 @@ class Ring
 
     void clear() { m_front = m_size = 0; }
 
-    /** Makes room for so many without a further allocation. */
+    /** Reserves room for so many elements. */
     void reserve(std::size_t size)
     {
         if (size <= m_slots.size())

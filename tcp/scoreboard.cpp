@@ -12,7 +12,7 @@ namespace
 constexpr int64_t MIN_RTT_WINDOW_NS = 300'000'000'000; // Linux: tcp_min_rtt_wlen
 constexpr uint32_t DUPLICATE_THRESHOLD_PKTS = 3;       // RFC 5681; Linux: tcp_reordering
 
-/** Later on the wire; of segments sent in the same instant the one further in the stream. */
+/** Whether one segment was sent after another; at the same time, the one further in the stream is later. */
 bool
 SentAfter(int64_t a_ns, uint64_t a, int64_t b_ns, uint64_t b)
 {
@@ -100,7 +100,7 @@ Scoreboard::DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns)
     }
     const uint64_t lost_before = m_lost_total;
     const int64_t wait_ns = m_rack.rtt_ns + ReorderingWindowNs(patient, srtt_ns);
-    // Transmissions stand in the order of time: the first that is still out and young enough ends the search.
+    // Transmissions are ordered by time: the first one that is still out and not old enough ends the search.
     while (!m_transmissions.empty())
     {
         const Transmission oldest = m_transmissions.front();
@@ -141,7 +141,7 @@ Scoreboard::MarkAllLost()
     m_reordering_deadline_ns = NEVER_NS;
 }
 
-/** Linux's tcp_undo_cwnd_reduction: a retransmission stays in the network beside what it repeats. */
+/** Linux's tcp_undo_cwnd_reduction: a retransmission stays in the network beside its original. */
 void
 Scoreboard::UnmarkLost()
 {
@@ -185,7 +185,7 @@ Scoreboard::TakeRateSample(int64_t now_ns)
     const int64_t send_phase_ns = m_newest.sent_ns - m_newest.first_tx_ns;
     const int64_t ack_phase_ns = now_ns - m_newest.delivered_ns;
     const int64_t interval_ns = std::max(send_phase_ns, ack_phase_ns);
-    // Shorter than any round trip: the ACKs were compressed, the rate would be fiction.
+    // Shorter than any round trip: the ACKs were compressed, and the rate would be meaningless.
     if (m_min_rtt_ns < 0 || interval_ns >= m_min_rtt_ns)
     {
         sample.interval_ns = interval_ns;
@@ -245,7 +245,7 @@ Scoreboard::MarkSacked(std::span<const SerialRange> blocks, int64_t now_ns, AckO
     {
         const uint64_t end = std::min(blocks[i].end, Next());
         uint64_t serial = std::max(blocks[i].begin, m_una);
-        // Nearly always a block is what it was, or has grown: then only what is new is looked at.
+        // Nearly always a block is unchanged or has grown: then only its new part is processed.
         if (i < m_known_count && m_known_blocks[i].begin <= serial && serial < m_known_blocks[i].end)
         {
             serial = m_known_blocks[i].end;
@@ -351,7 +351,7 @@ Scoreboard::Delivered(uint64_t serial, int64_t now_ns)
     }
 
     const NewestDelivered delivered{segment.sent_ns, serial, now_ns - segment.sent_ns};
-    // RFC 8985, 6.2 step 2: faster than any round trip, so it was the original that arrived.
+    // RFC 8985, 6.2 step 2: faster than any round trip, so the original arrived, not the retransmission.
     const bool answers_original = segment.ever_retransmitted && delivered.rtt_ns < m_min_rtt_ns;
     if (!answers_original && SentAfter(segment.sent_ns, serial, m_rack.sent_ns, m_rack.serial))
     {
@@ -380,7 +380,7 @@ Scoreboard::MarkLost(uint64_t serial)
     m_retransmit_hint = std::min(m_retransmit_hint, serial);
 }
 
-/** Past a SACKed segment, and past all of the block that the previous ACK named it in. */
+/** The next segment after a SACKed one, past the whole block in which the previous ACK reported it. */
 uint64_t
 Scoreboard::SkipKnown(uint64_t serial) const
 {
@@ -394,7 +394,7 @@ Scoreboard::SkipKnown(uint64_t serial) const
     return serial + 1;
 }
 
-/** RFC 8985, 6.2 step 4, as Linux has it (tcp_rack_reo_wnd), without its widening by DSACK. */
+/** RFC 8985, 6.2 step 4, as in Linux (tcp_rack_reo_wnd), without its widening by D-SACK. */
 int64_t
 Scoreboard::ReorderingWindowNs(bool patient, int64_t srtt_ns) const
 {

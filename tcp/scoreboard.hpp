@@ -2,7 +2,7 @@
 //
 // The sender's memory of what it has in the network, kept the way Linux keeps it (tcp_input.c, tcp_rate.c,
 // tcp_recovery.c): which segments are acknowledged, lost or retransmitted, how fast they were delivered,
-// and which are to be called lost.
+// and which are to be marked lost.
 //
 //   in flight = packets_out - sacked_out - lost_out + retrans_out
 //   delivered = packets newly acknowledged, cumulatively or selectively, each counted once
@@ -28,10 +28,10 @@
 namespace bbrgym
 {
 
-/** "At no time"; later than every time. */
+/** No deadline: later than every time. */
 inline constexpr int64_t NEVER_NS = std::numeric_limits<int64_t>::max();
 
-/** What fits into a TCP header's options without timestamps. */
+/** The number of blocks that fits into a TCP header's options without timestamps. */
 inline constexpr std::size_t MAX_SACK_BLOCKS = 4;
 
 /** The segments [begin, end). */
@@ -48,7 +48,7 @@ struct Segment
 {
     int64_t sent_ns = 0; ///< of its latest transmission
 
-    // What the delivery-rate sampler noted when it left.
+    // State of the delivery-rate sampler when the segment left.
     int64_t first_tx_ns = 0;
     int64_t delivered_ns = 0;
     uint64_t delivered_pkts : 58 = 0;
@@ -61,7 +61,7 @@ struct Segment
     uint64_t ever_retransmitted : 1 = false; ///< its RTT says nothing (Karn)
 };
 
-/** What one ACK told. */
+/** The result of one ACK. */
 struct AckOutcome
 {
     uint32_t acked_pkts = 0;       ///< newly delivered, cumulatively or selectively
@@ -69,7 +69,7 @@ struct AckOutcome
     bool data_sacked = false;      ///< a block named a segment for the first time
     bool is_ack_delayed = false;   ///< a lone runt: it may have waited for the receiver's timer
     int64_t rtt_ns = -1;           ///< of the newest never-retransmitted segment; -1: none
-    int64_t oldest_rtt_ns = -1;    ///< of the oldest one; what RFC 6298's estimator is fed with
+    int64_t oldest_rtt_ns = -1;    ///< of the oldest one: the input of RFC 6298's estimator
     /** The first never-retransmitted segment among the newly delivered ones; all ones: none. */
     uint64_t first_original = std::numeric_limits<uint64_t>::max();
 
@@ -97,26 +97,26 @@ class Scoreboard
     /** First segment that is lost and waits for its retransmission; nothing if none does. */
     std::optional<uint64_t> NextLost();
 
-    /** Takes in an acknowledgement of everything below `una` and of the blocks. */
+    /** Processes an acknowledgement of everything below `una` and of the blocks. */
     AckOutcome Acknowledge(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns);
     /**
-     * Marks what must be lost by now; returns how many packets.
+     * Marks the segments that are lost by now; returns the number of packets.
      * `patient`: not yet in recovery, so that reordering is given a chance.
      */
     uint32_t DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns);
-    /** When DetectLosses has to be asked again although no ACK came; NEVER_NS: not at all. */
+    /** The time at which DetectLosses must be called although no ACK came; NEVER_NS: none. */
     int64_t ReorderingDeadlineNs() const { return m_reordering_deadline_ns; }
-    /** The retransmission timer fired: nothing is believed to be in the network any more. */
+    /** The retransmission timer fired: everything in the network counts as lost. */
     void MarkAllLost();
     /**
-     * The losses were none: what is out counts as in the network again, and what was taken for the arrival of a
-     * retransmission was that of the original. To be followed by DetectLosses.
+     * The losses were spurious: the segments count as in the network again, and an arrival that was taken for a
+     * retransmission's was the original's. Call DetectLosses afterwards.
      */
     void UnmarkLost();
 
-    /** The sample of the ACK last taken in; call after loss detection. */
+    /** The delivery-rate sample of the last ACK; call after loss detection. */
     RateSample TakeRateSample(int64_t now_ns);
-    /** What is in the network now, and what has been delivered, is all the application had. */
+    /** The application has no more data than what is in the network or delivered. */
     void MarkAppLimited();
     bool IsAppLimited() const { return m_app_limited_until != 0; }
     /** True if nothing lost waits for its retransmission. */
@@ -138,7 +138,7 @@ class Scoreboard
     int64_t MinRttNs() const { return m_min_rtt_ns; }
     void NoteRtt(int64_t rtt_ns, int64_t now_ns);
 
-    /** Forgets everything but keeps the memory, which is made enough for `segments`. */
+    /** Clears everything but keeps the memory, and reserves room for `segments`. */
     void Reset(std::size_t segments);
 
   private:

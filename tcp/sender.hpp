@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// Linux's TCP sender on SACK: what an ACK does to scoreboard, RTT estimate, loss state and congestion
-// control, what may leave and when, and what happens if nothing comes back.
+// Linux's TCP sender with SACK: it updates scoreboard, RTT estimate, loss state and congestion control on an ACK,
+// decides what to send and when, and handles timeouts.
 //
 // A host drives it: it reports ACKs and the timer, asks `Next` what to send until there is nothing, and
 // reports what it sent. Between two events it waits until PacingDeadlineNs (to ask again) or TimerDeadlineNs
@@ -35,24 +35,24 @@ extern "C" {
 namespace bbrgym
 {
 
-/** What of Linux's loss recovery is at work. */
+/** The parts of Linux's loss recovery that are enabled. */
 struct RecoveryFeatures
 {
     bool tail_loss_probe = true; ///< RFC 8985, section 7
     bool undo = true;            ///< of spurious recovery, by F-RTO (RFC 5682) and D-SACK (RFC 2883)
 };
 
-/** Totals since the connection stood. */
+/** Totals since the connection was established. */
 struct SenderTotals
 {
     uint64_t sent_pkts = 0; ///< data segments, retransmissions included
     uint64_t retransmitted_pkts = 0;
     uint64_t rto_count = 0;
     uint64_t probe_count = 0; ///< tail loss probes
-    uint64_t undo_count = 0;  ///< recoveries taken back as spurious
+    uint64_t undo_count = 0;  ///< recoveries undone as spurious
 };
 
-/** What is to leave now. */
+/** The next packet to send. */
 struct ToSend
 {
     enum class Kind
@@ -78,28 +78,28 @@ class TcpSender
     static constexpr uint64_t UNPACED_PKTS = 10;                ///< Linux: the first ten segments are not paced
     static constexpr int64_t PROBE_SLACK_NS = 2'000'000;        ///< Linux: TCP_TIMEOUT_MIN_US
 
-    /** The connection stands. `handshake_rtt_ns`: -1 where the SYN was sent more than once. */
+    /** Starts when the connection is established. `handshake_rtt_ns`: -1 if the SYN was sent more than once. */
     void Start(uint32_t mss_bytes,
                uint32_t initial_cwnd_pkts,
                int64_t handshake_rtt_ns,
                RecoveryFeatures features,
                int64_t now_ns);
 
-    /** An ACK of everything below `una` and of the blocks, the first of which may be a D-SACK. Returns what it told. */
+    /** Processes an ACK of everything below `una` and of the blocks, the first of which may be a D-SACK. Returns its sample. */
     const cc_sample& OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns);
-    /** TimerDeadlineNs has come. True: a probe is due, to be reported with NoteProbe. */
+    /** Call at TimerDeadlineNs. True: a probe is due, to be reported with NoteProbe. */
     bool OnTimer(int64_t now_ns);
 
-    /** What may leave now; `has_new`: the host has new data that the receiver has room for. */
+    /** Returns what may be sent now; `has_new`: the host has new data that the receiver has room for. */
     ToSend Next(bool has_new, int64_t now_ns);
     void NoteNew(uint32_t payload_bytes, bool is_runt, int64_t now_ns);
     void NoteAgain(uint64_t serial, uint32_t payload_bytes, int64_t now_ns);
-    /** A tail loss probe left: new data, noted already, or the last segment again. */
+    /** A tail loss probe was sent: new data, already reported, or the last segment again. */
     void NoteProbe(bool is_retransmission, uint32_t payload_bytes, int64_t now_ns);
     /** The application is about to write; `has_unsent`: at least a segment still waits to be sent. */
     void BeforeWrite(bool has_unsent);
 
-    /** Next would say something else at that time only because of pacing; NEVER_NS: no. */
+    /** The time at which pacing lets Next send again; NEVER_NS: pacing holds nothing back. */
     int64_t PacingDeadlineNs() const { return m_pacing_deadline_ns; }
     int64_t TimerDeadlineNs() const
     {
@@ -117,7 +117,7 @@ class TcpSender
     Controller& GetController() { return m_controller; }
     const Controller& GetController() const { return m_controller; }
 
-    /** Forgets the connection but keeps memory, made enough for `segments` on the way. */
+    /** Clears the connection but keeps the memory, and reserves room for `segments` in flight. */
     void Reset(std::size_t segments);
 
   private:
@@ -169,7 +169,7 @@ class TcpSender
     bool m_probe_is_retransmission = false;
 
     bool m_frto = false;               ///< the timeout may prove spurious
-    bool m_frto_wants_new = false;     ///< new data before retransmissions, to find out
+    bool m_frto_wants_new = false;     ///< sends new data before retransmissions, as the test
     uint64_t m_undo_marker = NONE;     ///< what was unacknowledged when the episode began; NONE: nothing to undo
     int64_t m_undo_retransmissions = 0; ///< of the episode, not yet reported as duplicates; -1: none was made
 };
@@ -292,7 +292,7 @@ TcpSender<Controller>::UpdateRtt(const AckOutcome& outcome)
     }
 }
 
-/** What became of the tail loss probe (RFC 8985, 7.4; tcp_process_tlp_ack). */
+/** Decides whether the tail loss probe repaired a loss (RFC 8985, 7.4; tcp_process_tlp_ack). */
 template <class Controller>
 void
 TcpSender<Controller>::JudgeProbe(const AckOutcome& outcome, uint64_t una)
@@ -308,7 +308,7 @@ TcpSender<Controller>::JudgeProbe(const AckOutcome& outcome, uint64_t una)
     }
     else if (una > m_probe_until)
     {
-        // Acknowledged further without a word of a duplicate: the probe repaired a loss, which counts as one.
+        // Later data was acknowledged without a D-SACK: the probe repaired a loss, which counts as congestion.
         m_probe_until = NONE;
         if (m_ca_state < CC_CA_CWR)
         {
@@ -319,8 +319,8 @@ TcpSender<Controller>::JudgeProbe(const AckOutcome& outcome, uint64_t una)
 }
 
 /**
- * Loss state only: F-RTO on SACK (RFC 5682, 3.1; tcp_process_loss), and what D-SACKs say. True: the timeout was
- * spurious and is undone.
+ * In the Loss state: F-RTO with SACK (RFC 5682, 3.1; tcp_process_loss) and D-SACKs. Returns whether the timeout was
+ * spurious and has been undone.
  */
 template <class Controller>
 bool
@@ -356,7 +356,7 @@ TcpSender<Controller>::DetectLosses(int64_t now_ns)
     return m_board.DetectLosses(m_ca_state < CC_CA_RECOVERY, std::max<int64_t>(m_srtt_ns, 0), now_ns);
 }
 
-/** Linux's tcp_fastretrans_alert, as far as SACK and RACK need it. */
+/** The parts of Linux's tcp_fastretrans_alert that SACK and RACK need. */
 template <class Controller>
 void
 TcpSender<Controller>::UpdateLossState(uint32_t newly_lost)
@@ -452,7 +452,7 @@ TcpSender<Controller>::ChangeLossState(cc_ca_state state)
     m_controller.OnLossState(state, m_board.InFlight());
 }
 
-/** An episode begins; what was sent again before, a probe too, may still be reported as a duplicate. */
+/** An episode begins; earlier retransmissions, a probe included, may still be reported as duplicates. */
 template <class Controller>
 void
 TcpSender<Controller>::BeginUndo()
@@ -506,9 +506,9 @@ TcpSender<Controller>::Next(bool has_new, int64_t now_ns)
         }
         if (m_board.Next() > m_recovery_point)
         {
-            return {}; // the answer to what was sent will tell
+            return {}; // the next ACK decides
         }
-        m_frto = m_frto_wants_new = false; // nothing to find out with
+        m_frto = m_frto_wants_new = false; // there is no new data to test with
     }
     if (const auto lost = m_board.NextLost())
     {
@@ -621,7 +621,7 @@ TcpSender<Controller>::Timeout(int64_t now_ns)
     m_ca_state = CC_CA_LOSS;
     m_controller.OnRto(prior_in_flight, m_board.InFlight(), m_board.LostTotal());
     m_rto_backoff = std::min(m_rto_backoff + 1, MAX_BACKOFF);
-    m_next_send_ns = now_ns; // the head leaves at once, whatever the pacing was
+    m_next_send_ns = now_ns; // the head leaves at once, regardless of pacing
     ArmRto(now_ns);
 }
 
@@ -649,7 +649,7 @@ TcpSender<Controller>::ArmRto(int64_t now_ns)
     m_rto_deadline_ns = m_board.Empty() ? NEVER_NS : now_ns + RtoNs();
 }
 
-/** Two round trips without news make the tail suspect (RFC 8985, 7.2; tcp_schedule_loss_probe). */
+/** Arms the probe after two round trips without an ACK (RFC 8985, 7.2; tcp_schedule_loss_probe). */
 template <class Controller>
 void
 TcpSender<Controller>::ArmProbe(int64_t now_ns)

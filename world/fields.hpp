@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// The tables of fields.def as structs of doubles, one member a field in the table's order, and as lists.
+// The tables of fields.def as structs of doubles, one member per field in the table's order, and as lists.
 #ifndef BBRGYM_WORLD_FIELDS_HPP
 #define BBRGYM_WORLD_FIELDS_HPP
 

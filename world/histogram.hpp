@@ -44,7 +44,7 @@ class Histogram
         m_count = m_sum_ns = m_min_ns = 0;
     }
 
-    /** Makes room for these values ahead, so that adding them allocates nothing. */
+    /** Reserves room for these values, so that adding them allocates nothing. */
     void Reserve(int64_t low_ns, int64_t high_ns)
     {
         for (const int64_t value_ns : {low_ns, high_ns})

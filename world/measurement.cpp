@@ -204,7 +204,7 @@ Measurement::OpenWindow(std::size_t flow, const MeasuredWorld& world)
     record.link_at_open = LinkNow(world);
 }
 
-/** To be called before the number of active flows changes. */
+/** Must be called before the number of active flows changes. */
 void
 Measurement::AccrueFairShare(const MeasuredWorld& world)
 {

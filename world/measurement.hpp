@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// Turns what happens in a network into the rows of fields.def. The world reports events; this class counts
-// them per control interval and per measured window (from warm-up on, while the flow runs).
+// Computes the rows of fields.def. The world reports events; this class counts them per control interval and per
+// measured window (from the warm-up's end on, while the flow runs).
 #ifndef BBRGYM_WORLD_MEASUREMENT_HPP
 #define BBRGYM_WORLD_MEASUREMENT_HPP
 
@@ -15,7 +15,7 @@
 namespace bbrgym
 {
 
-/** A sender as it is now; totals since its connection stood. */
+/** The current state of a sender; totals count from the connection's start. */
 struct SenderState
 {
     double bw_Bps = 0;     ///< 0: the algorithm has no estimate
@@ -31,7 +31,7 @@ struct SenderState
     uint64_t rto_count = 0;
 };
 
-/** What the measurement asks of a world. */
+/** The queries of a measurement to its world. */
 class MeasuredWorld
 {
   public:
@@ -50,7 +50,7 @@ class Measurement
     Measurement() = default;
     explicit Measurement(const Scenario& scenario) { Reset(scenario); }
 
-    /** Forgets everything measured but keeps the memory. */
+    /** Clears all measurements but keeps the memory. */
     void Reset(const Scenario& scenario);
 
     // Events of the network. Packets without payload (SYN, FIN) count in bytes and waits, not as packets.
@@ -70,12 +70,12 @@ class Measurement
     /** Data packets of a flow that queue or random loss took, ever. */
     uint64_t DroppedPkts(std::size_t flow) const { return m_flows[flow].totals.dropped_pkts; }
 
-    /** Writes the rows of the interval since the last call, or since the begin. */
+    /** Writes the rows of the interval since the last call, or since the run's start. */
     void TakeInterval(const MeasuredWorld& world, std::span<double> flow_stats, std::span<double> link_stats);
     void Summarise(const MeasuredWorld& world, std::span<double> flow_table, std::span<double> link_row) const;
 
   private:
-    /** What only grows; an interval or a window is the difference of two of these. */
+    /** Cumulative counters; an interval or a window is the difference of two of these. */
     struct FlowTotals
     {
         uint64_t sent_pkts = 0;
@@ -120,7 +120,7 @@ class Measurement
         Histogram interval_rtt;
         double last_rtt_ms = 0;
         bool is_active = false;
-        bool was_active = false; ///< at the interval's begin, or already stopped in it
+        bool was_active = false; ///< at the interval's start, or stopped within it
         int64_t started_ns = 0;
 
         Window window = Window::BEFORE;

@@ -18,7 +18,7 @@
 namespace bbrgym
 {
 
-/** One wrong thing in a scenario: the field's path, what it is and what is allowed. */
+/** An invalid field of a scenario: its path, its value and what is allowed. */
 class ScenarioError : public std::invalid_argument
 {
   public:
@@ -136,7 +136,7 @@ struct Flow
     std::map<std::string, double> tunables;
 };
 
-/** What TCP does beyond the common ground of the worlds. */
+/** The features of TCP beyond those that all worlds share. */
 enum class TcpStack
 {
     LINUX, ///< all of Linux's that a world has
@@ -154,7 +154,7 @@ struct Scenario
     std::vector<Flow> flows;
 };
 
-/** The delays around the link's: before the bottleneck, and from the receiver back to the sender. */
+/** The delays beside the link's own: before the bottleneck, and from the receiver back to the sender. */
 struct PathDelays
 {
     int64_t access_ns;
@@ -166,16 +166,16 @@ PathDelays PathDelaysOf(const Flow& flow, const Link& link);
 /** The link's rate, or a trace's mean. */
 double MeanRateBps(const Link& link);
 
-/** The largest window that is of use in a scenario: the path's bytes, and a full queue. */
+/** The largest useful window of a scenario: the bandwidth-delay product and a full queue. */
 double UsefulWindowBytes(const Scenario& scenario);
 
-/** What each socket can hold: four times that, at least 64 MB, at most what TCP's window scale can announce. */
+/** The buffer of each socket: four times that, at least 64 MB, at most what TCP's window scale can announce. */
 uint32_t BufferBytes(const Scenario& scenario);
 
-/** Reads a resolved scenario; throws ScenarioError at the first thing that is wrong. */
+/** Parses a resolved scenario; throws ScenarioError for the first invalid field. */
 Scenario ParseScenario(const std::string& json);
 
-/** What a packet of `payload_bytes` occupies on the link: IPv4 and TCP headers without options. */
+/** Bytes of a packet on the link beside its payload: IPv4 and TCP headers without options. */
 inline constexpr uint32_t HEADER_BYTES = 40;
 
 } // namespace bbrgym

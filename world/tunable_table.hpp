@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// The caller's table of tunables [flows, tunables], NaN where a flow's algorithm has not that tunable: shown
-// at the begin of a run, read again before each interval.
+// The caller's table of tunables [flows, tunables], NaN where a flow's algorithm does not have the tunable: filled
+// at the start of a run, read again before each interval.
 #ifndef BBRGYM_WORLD_TUNABLE_TABLE_HPP
 #define BBRGYM_WORLD_TUNABLE_TABLE_HPP
 
@@ -18,19 +18,19 @@ namespace bbrgym
 class TunableTable
 {
   public:
-    /** A flow's variant; -1: it runs something that has no tunables. */
+    /** The variant of a flow whose algorithm has no tunables. */
     static constexpr int NO_VARIANT = -1;
 
-    /** Of no flow yet; forgets earlier ones. */
+    /** Removes all flows. */
     void Reset() { m_flows.clear(); }
     void AddFlow(int variant, const cc_params& params) { m_flows.push_back({variant, params}); }
 
-    /** Writes what is in force. */
+    /** Writes the current tunables. */
     void Show(std::span<double> table);
 
     /**
-     * What the caller changed in the table, as flows with their new parameters: all of it, or std::invalid_argument
-     * if any of it is wrong. `scenario` is for the names in the message.
+     * Returns the flows whose rows the caller changed, with their new parameters. std::invalid_argument if any value
+     * is invalid; then nothing changes. `scenario` provides the names in the message.
      */
     const std::vector<std::pair<std::size_t, cc_params>>& Changes(std::span<const double> table, const Scenario& scenario);
 
