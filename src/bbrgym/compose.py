@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Composes a command's configuration from conf/ and the overrides of its command line (Hydra's grammar).
+"""Compose a command's configuration from conf/ and the overrides of its command line, in Hydra's grammar.
 
-Beside Hydra's own: ``scenario=`` takes a file too, and fields under ``scenario.``, ``tunables.``, ``env.``,
-``action.``, ``agent.`` and ``launcher.`` need no ``+`` where the file does not have them, since their own checks know
-all fields.
-In a scenario a range of a distribution is one value, and so is a mapping of another ``kind``: it replaces what was
-there, where Hydra would merge mappings.
+Additions to Hydra: ``scenario=`` also takes a file, and fields under ``scenario.``, ``tunables.``, ``env.``,
+``action.``, ``agent.`` and ``launcher.`` need no ``+`` if the file does not have them, since the validated models know all
+fields.
+In a scenario a range of a distribution, or a mapping of another ``kind``, replaces the former value; Hydra would merge
+mappings.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.distribution import is_range
 from bbrgym.scenario.files import is_scenario_file, read_scenario
 
-# What lies under these is checked by who knows all fields.
+# The validated models check the fields under these.
 _OPEN = ("scenario", "tunables", "env", "action", "reward", "agent", "launcher")
 _LISTS = ("world",)  # groups of which several may be chosen
 _ALSO = {
@@ -39,11 +39,11 @@ _FILE_CONFIG = "file-of-the-command-line"
 
 
 def compose_config(name: str, overrides: Sequence[str]) -> dict[str, Any]:
-    """The configuration ``conf/<name>.yaml`` with overrides applied, as plain values.
+    """Return the configuration ``conf/<name>.yaml`` with overrides applied, as plain values.
 
     Raises:
-        ConfigError: names the override, or the key in it, that cannot be.
-        ScenarioError: the scenario named cannot be read.
+        ConfigError: names the override or key that is wrong.
+        ScenarioError: the scenario cannot be read.
     """
     conf = Path(str(resources.files("bbrgym") / "conf"))
     primary = OmegaConf.load(conf / f"{name}.yaml")
@@ -73,7 +73,7 @@ def compose_config(name: str, overrides: Sequence[str]) -> dict[str, Any]:
 
 
 def _groups(primary: Any) -> dict[str, Any]:
-    """The groups that a configuration chooses from, and what it chooses by default."""
+    """Return the config groups of a command, and the default of each."""
     entries = [entry for entry in primary.get("defaults", []) if isinstance(entry, DictConfig)]
     return {str(group): choice for entry in entries for group, choice in entry.items()}
 
@@ -89,10 +89,10 @@ def _prepare(text: str, conf: Path, groups: Mapping[str, Any], is_open: tuple[st
 
 
 def parse_override(text: str) -> Override:
-    """An override of a command line.
+    """Parse an override of a command line.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is no override.
     """
     try:
         return OverridesParser.create().parse_override(text)
@@ -101,13 +101,13 @@ def parse_override(text: str) -> Override:
 
 
 def _is_in_scenario(override: Override) -> bool:
-    """Whether it gives a field of the scenario one value."""
+    """Return whether an override gives one field of the scenario a value."""
     is_value = override.type is not OverrideType.DEL and not override.is_sweep_override()
     return is_value and override.key_or_group.startswith("scenario.")
 
 
 def _set(config: DictConfig, key: str, value: Any) -> None:
-    """Merges a mapping into a mapping; anything else, a range and what is of another kind replace what was there."""
+    """Merge a mapping into a mapping of the same kind; any other value, or a range, replaces the former one."""
     before = OmegaConf.select(config, key)
     is_merged = isinstance(before, DictConfig) and isinstance(value, Mapping)
     if is_merged and (
@@ -118,7 +118,7 @@ def _set(config: DictConfig, key: str, value: Any) -> None:
 
 
 def _group_override(group: str, choice: Any, conf: Path) -> str:
-    """``world=NAME`` or ``world=[NAME,...]`` as it is; a scenario's file becomes a configuration of Hydra's first."""
+    """Return the override of a group; a scenario's file is first stored as a configuration of Hydra's."""
     options = sorted(path.stem for path in (conf / group).glob("*.yaml"))
     if group == "scenario" and isinstance(choice, str) and choice not in options and is_scenario_file(choice):
         ConfigStore.instance().store(group="scenario", name=_FILE_CONFIG, node=read_scenario(choice))
@@ -135,7 +135,7 @@ def _group_override(group: str, choice: Any, conf: Path) -> str:
 
 
 def _keys(primary: Any, overrides: Sequence[Override], conf: Path) -> list[str]:
-    """Keys that a configuration has: its own and those of the groups' options that are chosen."""
+    """Return the keys of a configuration: its own and those of the chosen options of its groups."""
     keys = [str(key) for key in primary if key != "defaults"]
     keys += [f"{key}.{field!s}" for key in keys if isinstance(primary[key], DictConfig) for field in primary[key]]
     chosen = {override.key_or_group: override.value() for override in overrides}

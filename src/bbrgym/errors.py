@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The errors that name what a user got wrong."""
+"""Errors that name the field, its value and what is allowed."""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+
+_ALIKE = 0.6  # likeness from which a name is suggested
+_MOST_NAMES = 12  # of which all are listed
 
 
 class ConfigError(ValueError):
@@ -12,11 +16,12 @@ class ConfigError(ValueError):
 
 
 class ScenarioError(ConfigError):
-    """One wrong thing in a scenario.
+    """A scenario cannot be used.
 
     Attributes:
-        path: the field, e.g. ``flows[0].rtt_ms``; empty where it is the scenario as a whole.
-        problem: the value and what is allowed instead.
+        path: field, e.g. ``flows[0].rtt_ms``; empty for the scenario as a whole.
+        problem: value and what is allowed instead.
+        scenario: name; empty if unknown.
     """
 
     def __init__(self, path: str, problem: str, scenario: str = "") -> None:
@@ -30,25 +35,42 @@ class ScenarioError(ConfigError):
         return ScenarioError, (self.path, self.problem, self.scenario)
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """What to say of an unknown name: the nearest known one and the list of all."""
+def nearest(name: str, known: Iterable[str], see: str = "bbrgym list") -> str:
+    """Suggest known names in place of an unknown one.
+
+    Args:
+        name: unknown.
+        known: all names; of more than a dozen only the three nearest are shown.
+        see: command or page that shows all of them.
+    """
     names = list(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    hint = f"did you mean {close[0]}? " if close else ""
-    return f"{hint}allowed are {', '.join(names)}"
+    close = [one for one in sorted(names, key=lambda one: -_likeness(name, one)) if _likeness(name, one) >= _ALIKE]
+    if len(names) <= _MOST_NAMES:
+        return f"{f'did you mean {close[0]}? ' if close else ''}allowed are {', '.join(names)}"
+    *others, last = close[:3] or [""]
+    hint = f"did you mean {', '.join(others)}{' or ' if others else ''}{last}? " if last else ""
+    return f"{hint}{see} shows all {len(names)}"
+
+
+def _likeness(name: str, known: str) -> float:
+    """Return how likely ``known`` was meant, 0 to 1: by spelling, as the beginning of it or by its initials."""
+    one, two = name.lower(), known.lower()
+    if len(one) > 1 and (two.startswith(one) or one == "".join(part[:1] for part in re.split(r"[._-]", two))):
+        return 0.9
+    return difflib.SequenceMatcher(None, one, two).ratio()
 
 
 class TrainingError(RuntimeError):
-    """A training cannot go on: something in it became NaN or infinite, or what it runs on is gone."""
+    """A training cannot continue: a number became NaN or infinite, or its workers are gone."""
 
 
 class MissingExtraError(ModuleNotFoundError):
-    """Something that was asked for needs a package that is not installed.
+    """A feature needs a package that is not installed.
 
     Args:
-        what: was asked for.
-        extra: of bbrgym, with which the package comes.
-        error: that said so.
+        what: feature, e.g. ``agent=ppo``.
+        extra: extra of bbrgym that installs the package.
+        error: of the import.
     """
 
     def __init__(self, what: str, extra: str, error: ModuleNotFoundError) -> None:
@@ -56,4 +78,4 @@ class MissingExtraError(ModuleNotFoundError):
 
 
 class SweepError(RuntimeError):
-    """Jobs of a sweep have failed."""
+    """Jobs of a sweep failed."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How a command is asked to end."""
+"""Signals that end a command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def sigterm_interrupts() -> Iterator[None]:
-    """SIGTERM does what Ctrl-C does, so that everything is closed in order; only the main thread can say so."""
+    """Treat SIGTERM as Ctrl-C inside the block, so that all resources are closed; no effect outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Ray, for as long as something needs it; needs the extra `ray`. No dashboard, and nothing is reported to anybody."""
+"""A connection to Ray (extra `ray`), without a dashboard and without usage reports."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ from bbrgym.errors import ConfigError
 
 @contextmanager
 def ray_session(address: str | None, who: str, num_cpus: int | None = None) -> Iterator[Any]:
-    """The module `ray`, connected; where nobody else had connected it, it is shut down at the end.
+    """Yield the connected module `ray`; shut it down at the end unless it was connected before.
 
     Args:
         address: ``auto`` or ``HOST:PORT`` of a cluster; None starts one on this machine.
-        who: needs it, for messages.
-        num_cpus: of the cluster that is started here; as many as there are without.
+        who: option that needs Ray, for error messages.
+        num_cpus: CPUs of the cluster that is started here. Default: all.
 
     Raises:
         ModuleNotFoundError: Ray is not installed.
         ConfigError: there is no cluster at the address.
     """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it announces a change of its own
+    os.environ.setdefault(
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0"
+    )  # or else Ray prints a warning about its own change
     try:
         import ray
     except ModuleNotFoundError as error:
@@ -42,9 +44,9 @@ def ray_session(address: str | None, who: str, num_cpus: int | None = None) -> I
         ray.init(address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **own)
     except (ConnectionError, TimeoutError, RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())
-        raise ConfigError(f"address: no Ray cluster could be had at {address!r}: {reason}") from error
+        raise ConfigError(f"address: cannot connect to a Ray cluster at {address!r}: {reason}") from error
     if threading.current_thread() is threading.main_thread() and before is not None:
-        signal.signal(signal.SIGTERM, before)  # Ray's own would abort this process, and nothing would be closed
+        signal.signal(signal.SIGTERM, before)  # Ray's handler aborts the process, and nothing is closed
     try:
         yield ray
     finally:

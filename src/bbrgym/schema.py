@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Base of the validated models, and what is wrong with one in one sentence."""
+"""Base of the validated models, and their errors in one sentence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bbrgym.errors import nearest
 
 
 class FieldProblem(ValueError):
-    """A problem with a field, by its path within the model that raises it."""
+    """A problem with a field; its path is relative to the model that raises it."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(problem)
@@ -22,7 +22,7 @@ class FieldProblem(ValueError):
 
 
 def _number(value: Any) -> Any:
-    """Plain Python numbers for NumPy's; booleans and everything else pass on to be refused."""
+    """Convert NumPy's numbers to Python's; booleans and all other values pass unchanged, to be refused."""
     if isinstance(value, bool):
         return value
     if isinstance(value, numbers.Integral):
@@ -31,7 +31,7 @@ def _number(value: Any) -> Any:
 
 
 def _whole_number(value: Any) -> Any:
-    """As `_number`, and whole floats (2e6) as integers."""
+    """Convert numbers as `_number` does, and whole floats (2e6) to integers."""
     value = _number(value)
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -43,7 +43,7 @@ def _sequence(value: Any) -> Any:
 
 
 def shown(value: Any) -> str:
-    """A value as an error message shows it: like Python, cut where it is long."""
+    """Return a value as error messages show it: its repr, cut to 80 characters."""
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
@@ -56,12 +56,12 @@ List = Annotated[tuple[T, ...], Field(strict=False), BeforeValidator(_sequence)]
 
 
 class Model(BaseModel):
-    """Base of all parts: unknown fields, NaN, infinities and values of another type are refused."""
+    """Base of the validated models: refuses unknown fields, NaN, infinities and values of another type."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
-# ---- what pydantic says, in our words -----------------------------------------------------------------
+# ---- pydantic's errors as sentences ---------------------------------------------------------------------
 
 _BOUNDS = {
     "greater_than": ("gt", "a number >"),
@@ -83,15 +83,24 @@ _TYPES = {
     "model_type": "a mapping of fields",
     "model_attributes_type": "a mapping of fields",
 }
+_MOST_PROBLEMS = 10  # shown of one validation
 _TAGGED = {"loss", "app"}  # after these pydantic's location names the kind as well
 
 
-def first_problem(error: ValidationError, model: type[BaseModel]) -> tuple[str, str]:
-    """Path and description of what to correct first."""
+def first_problem(error: ValidationError, model: type[BaseModel], prefix: str = "") -> tuple[str, str]:
+    """Return the path of the first problem, and the description of all of them, at most ten.
+
+    Args:
+        error: of the validation.
+        model: validated.
+        prefix: of the paths of the problems after the first, e.g. ``agent.``.
+    """
     # A misspelt field comes before the missing one that it leaves behind.
     errors = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
-    path, problem = _translate(errors[0], model)
-    return path, problem if len(errors) == 1 else f"{problem} (and {len(errors) - 1} more)"
+    (path, problem), *others = (_translate(one, model) for one in errors[:_MOST_PROBLEMS])
+    sentences = [problem, *(f"{prefix}{other}: {what}" for other, what in others)]
+    hidden = len(errors) - len(sentences)
+    return path, "; ".join(sentences) + (f"; and {hidden} more" if hidden else "")
 
 
 def _translate(error: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
@@ -103,7 +112,8 @@ def _translate(error: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
     if kind == "missing":
         return path, "is missing"
     if kind == "extra_forbidden":
-        return path, f"is no field; {nearest(str(error['loc'][-1]), _fields_at(model, error['loc'][:-1]))}"
+        *parents, name = error["loc"]
+        return path, f"is no field; {nearest(str(name), _fields_at(model, tuple(parents)), _help(model))}"
     if kind in _BOUNDS:
         key, words = _BOUNDS[kind]
         return path, f"is {shown(value)}, expected {words} {context[key]:g}"
@@ -122,6 +132,10 @@ def _translate(error: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
     return path, f"is {shown(value)}: {error['msg']}"
 
 
+def _help(model: type[BaseModel]) -> str:
+    return f"help({model.__module__}.{model.__name__})"
+
+
 def _path(location: tuple[int | str, ...]) -> str:
     path = ""
     for before, part in zip((None, *location), location, strict=False):
@@ -136,7 +150,7 @@ def _join(path: str, part: str) -> str:
 
 
 def _fields_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
-    """Names of the fields at a location, found in the model's JSON schema."""
+    """Return the names of the fields at a location, from the model's JSON schema."""
     schema = model.model_json_schema()
     definitions = schema.get("$defs", {})
     at = schema

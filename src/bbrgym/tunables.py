@@ -15,17 +15,17 @@ STOCK_CONTROLS = ("ns3-bbr", "ns3-cubic", "ns3-linux-reno", "ns3-bic", "ns3-vega
 
 @dataclass(frozen=True)
 class Tunable:
-    """One tunable, in natural units.
+    """A tunable, in natural units.
 
     Attributes:
-        name: unique name, with the unit where it has one (``bbq_alpha_us``).
-        symbol: what the paper calls it.
+        name: unique name, with its unit if it has one (``bbq_alpha_us``).
+        symbol: its symbol in the paper.
         unit: ``ratio``, ``us``, ``count``, ``mode`` or ``switch``.
         default: the paper's value; a variant's own is in :attr:`Variant.preset`.
         low: smallest value allowed.
         high: largest value allowed.
-        scale: ``linear`` or ``log``, how the range is best searched.
-        mechanism: the mechanism it belongs to, or ``BBR``: every BBR has it.
+        scale: ``linear`` or ``log``, for searches of the range.
+        mechanism: mechanism that has it; ``BBR`` if every BBR has it.
         source: paper, section or RFC.
     """
 
@@ -42,13 +42,13 @@ class Tunable:
 
 @dataclass(frozen=True)
 class Variant:
-    """One congestion control.
+    """A congestion control.
 
     Attributes:
-        name: as scenarios and commands name it.
+        name: in scenarios and commands.
         algorithm: ``bbr``, ``cubic`` or ``reno``; ``ns-3`` for ns-3's own.
         source: the paper or RFC.
-        preset: its tunables and the values it starts from, in natural units.
+        preset: initial values of its tunables in natural units, by name.
     """
 
     name: str
@@ -71,7 +71,7 @@ def _declared_variants() -> dict[str, Variant]:
         )
         for row in _cc.variants()
     }
-    stock = {name: Variant(name, "ns-3", "ns-3's own, as it is", MappingProxyType({})) for name in STOCK_CONTROLS}
+    stock = {name: Variant(name, "ns-3", "ns-3's own, unchanged", MappingProxyType({})) for name in STOCK_CONTROLS}
     return ours | stock
 
 

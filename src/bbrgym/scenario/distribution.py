@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Scenario distributions: ranges where a scenario has values, from which every seed draws one scenario.
+"""Scenario distributions: scenarios with ranges in place of values; each seed draws one scenario.
 
 A distribution is written like a scenario, with `variables:` beside the other fields. Any value in it may be a range:
 
     {uniform: [1, 5]}  {log_uniform: [1, 200]}  {integer: [1, 6]}  {choice: [a, b, c], weights: [3, 1, 1]}
 
-A number in a range may be the name of a variable; `times: NAME` (or a number, or a list of these) multiplies what was
-drawn, `low: ...` and `high: ...` bound it, `whole: true` rounds it. `{value: NAME, times: ...}` draws nothing. The
-alternatives of a choice may hold ranges themselves. A flow with `number: ...` stands for so many flows, each drawn for
-itself.
+A number in a range may be the name of a variable; `times: NAME` (or a number, or a list of these) multiplies the
+drawn number, `low: ...` and `high: ...` bound it, `whole: true` rounds it. `{value: NAME, times: ...}` draws nothing. The
+alternatives of a choice may hold ranges themselves. A flow with `number: ...` stands for that number of flows, each
+drawn separately.
 
     variables: {shortest_rtt_ms: {log_uniform: [5, 100]}}
     flows: [{name: flow, number: {integer: [1, 6]}, rtt_ms: {log_uniform: [1, 10], times: shortest_rtt_ms}}]
 
-Each number is drawn from a stream of its own, named by its place in the file: what changes one range leaves the draws
-of all others as they were.
+Each number is drawn from its own stream, named by its place in the file: a change of one range leaves the draws of all
+others unchanged.
 """
 
 from __future__ import annotations
@@ -37,20 +37,19 @@ SPLITS: Mapping[Split, range] = {
     "validation": range(2**31, 2**31 + 1_000_000),
     "test": range(2**32, 2**32 + 1_000_000),
 }
-"""The seeds of each split. Resets of an environment without a seed draw theirs from train; nothing may be chosen by
-looking at test."""
+"""Seeds of each split. A reset without a seed draws one from train; no choice may depend on test."""
 
 _Draw: TypeAlias = Callable[["_Drawing", str], Any]
-_SIGNIFICANT_DIGITS = 6  # of a drawn number: what is drawn can be read
+_SIGNIFICANT_DIGITS = 6  # of a drawn number, so that people can read it
 _KINDS = ("uniform", "log_uniform", "integer", "choice", "value")
 _MODIFIERS = ("times", "low", "high", "whole")  # in this order
 
 
 def split_seeds(split: str, count: int, first: int = 0) -> range:
-    """The seeds of a split's draws, from number ``first`` on.
+    """Return the seeds of ``count`` draws of a split, from number ``first`` on.
 
     Raises:
-        ConfigError: no such split, or it has not so many.
+        ConfigError: there is no such split, or it has fewer draws.
     """
     if split not in get_args(Split):
         raise ConfigError(f"split: is {shown(split)}; {nearest(str(split), get_args(Split))}")
@@ -61,16 +60,16 @@ def split_seeds(split: str, count: int, first: int = 0) -> range:
 
 
 class Distribution:
-    """Scenarios by seed: ``distribution(seed)`` is the same scenario every time, anywhere.
+    """A function from seeds to scenarios: ``distribution(seed)`` is the same scenario on every machine.
 
     Args:
-        fields: as written, see above.
+        fields: as written, see the module.
 
     Attributes:
-        name: of the distribution; a draw is called ``name-seed``.
+        name: of the distribution; a draw is named ``name-seed``.
         fields: as written.
-        max_learners: the most learner flows that a draw has.
-        max_flows: the most flows that a draw has.
+        max_learners: largest number of learner flows of a draw.
+        max_flows: largest number of flows of a draw.
     """
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
@@ -89,13 +88,13 @@ class Distribution:
         self.max_learners = sum(
             self._most(index, flow) for index, flow in enumerate(flows) if flow.get("role", "learner") == "learner"
         )
-        self(SPLITS["train"][0])  # what is wrong with it is said when it is loaded, as far as one draw shows it
+        self(SPLITS["train"][0])  # reports errors when the distribution is loaded, as far as one draw shows them
 
     def __call__(self, seed: int) -> Scenario:
-        """The scenario of a seed.
+        """Draw the scenario of a seed.
 
         Raises:
-            ScenarioError: a range is wrong, or what was drawn is no scenario.
+            ScenarioError: a range is wrong, or the drawn fields are no scenario.
         """
         drawing = _Drawing(seed, {})
         try:
@@ -115,7 +114,7 @@ class Distribution:
         return f"<Distribution {self.name}, up to {self.max_learners} learner flows of {self.max_flows}>"
 
     def _most(self, index: int, flow: Mapping[str, Any]) -> int:
-        """How many flows an entry can stand for."""
+        """Return the largest number of flows that an entry stands for."""
         number = flow.get("number", 1)
         if isinstance(number, Mapping) and "integer" in number:
             number = number["integer"]
@@ -133,10 +132,10 @@ class Distribution:
 
 
 def load_distribution(source: Source | Distribution) -> Distribution:
-    """Loads a distribution by its shipped name, from a file or a mapping.
+    """Load a distribution by its shipped name, from a file or from a mapping.
 
     Raises:
-        ScenarioError: it cannot be read, or is none.
+        ScenarioError: it cannot be read, or is no distribution.
     """
     if isinstance(source, Distribution):
         return source
@@ -149,14 +148,14 @@ def load_distribution(source: Source | Distribution) -> Distribution:
 
 
 def is_distribution(source: Any) -> bool:
-    """Whether a source of a scenario is a distribution's: a loaded one, its name, its file or its fields."""
+    """Return whether a source is that of a distribution: a loaded one, its name, its file or its fields."""
     if isinstance(source, Distribution | Scenario) or callable(source):
         return isinstance(source, Distribution)
     return VARIABLES in read_scenario(source)
 
 
 def is_range(value: Any) -> bool:
-    """Whether a value of a distribution's file is drawn."""
+    """Return whether a value of a distribution's file is a range."""
     return isinstance(value, Mapping) and any(kind in value for kind in _KINDS)
 
 
@@ -172,13 +171,13 @@ class _SpecProblem(Exception):
 
 @dataclass(frozen=True)
 class _Drawing:
-    """One draw: the seed, and the variables drawn so far."""
+    """A draw: its seed, and the variables drawn so far."""
 
     seed: int
     variables: dict[str, Any]
 
     def value(self, spec: Any, path: str) -> Any:
-        """What stands for a value of the file: itself, with everything in it that is a range drawn."""
+        """Return a value of the file with every range in it drawn."""
         if isinstance(spec, Mapping):
             if is_range(spec):
                 return self._drawn(spec, path)
@@ -240,7 +239,7 @@ class _Drawing:
         return self.value(options[index], f"{path}.choice[{index}]")
 
     def _number(self, number: Any, path: str) -> float:
-        """A number, or the variable of that name."""
+        """Return a number, or the variable of that name."""
         named = self.variables.get(number) if isinstance(number, str) else number
         if isinstance(named, bool) or not isinstance(named, int | float) or not math.isfinite(named):
             known = ", ".join(self.variables) or "none"
@@ -248,13 +247,13 @@ class _Drawing:
         return named
 
     def _uniform(self, path: str) -> float:
-        """A number in [0, 1) from the stream of a place: 53 bits of a hash, so that it is the same everywhere."""
+        """Return a number in [0, 1) from the stream of a place: 53 bits of a hash, the same on every machine."""
         digest = hashlib.blake2b(f"{self.seed}/{path}".encode(), digest_size=8).digest()
         return (int.from_bytes(digest, "little") >> 11) * 2.0**-53
 
 
 def _drawn_flows(drawing: _Drawing, entry: Mapping[str, Any], path: str) -> list[dict[str, Any]]:
-    """The flows that an entry stands for; those of several are told apart by a number behind the name."""
+    """Return the flows that an entry stands for; several of them get a number behind the name."""
     number = drawing.value(entry.get("number", 1), f"{path}.number")
     each = {key: spec for key, spec in entry.items() if key != "number"}
     flows = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Families of scenarios: what a drawn scenario is about, so that results can be told apart by it."""
+"""Families of scenarios: properties of a drawn scenario by which results are grouped."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _BITS_PER_BYTE = 8
 
 @dataclass(frozen=True)
 class Family:
-    """Scenarios with something in common.
+    """Scenarios with a common property.
 
     Attributes:
-        meaning: what.
-        has: whether a scenario, in its resolved form, is one of them.
+        meaning: the property in words.
+        has: return whether a resolved scenario has the property.
     """
 
     meaning: str
@@ -29,13 +29,13 @@ class Family:
 
 
 def families_of(scenario: Scenario) -> list[str]:
-    """Names of the families that a scenario is in; there may be several, or none."""
+    """Return the names of the families of a scenario: any number of them."""
     resolved = scenario.resolved()
     return [name for name, family in FAMILIES.items() if family.has(resolved)]
 
 
 def buffer_bdp(scenario: Scenario) -> float:
-    """The queue's size in bandwidth-delay products: of the link's rate (of a trace, its mean) and the longest RTT."""
+    """Return the size of the queue in bandwidth-delay products of the link's mean rate and the longest RTT."""
     resolved = scenario.resolved()
     longest_s = max(flow.rtt_ms for flow in resolved.flows) / 1e3
     return _queue_bytes(resolved) * _BITS_PER_BYTE / (resolved.link.mean_rate_mbps * 1e6 * longest_s)
@@ -77,7 +77,7 @@ def _has_uneven_rtts(resolved: Scenario) -> bool:
     return max(rtts_ms) > UNEVEN_RTTS * min(rtts_ms)
 
 
-#: The families, in the order shown.
+#: Families in the order of tables.
 FAMILIES: Mapping[str, Family] = {
     "alone": Family("one flow", _is_alone),
     "several": Family("more than one learner flow", _has_several_learners),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reads scenarios, puts a variant into them, and says in one sentence what is wrong with one."""
+"""Read scenarios by name, from files and from mappings, and put a variant into them."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
-import yaml
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 from pydantic import ValidationError
 
-from bbrgym.errors import ScenarioError, nearest
+from bbrgym.errors import ConfigError, ScenarioError, nearest
 from bbrgym.scenario.model import Scenario
 from bbrgym.scenario.traces import SHIPPED_PREFIX
+from bbrgym.scenario.untrusted_files import read_yaml
 from bbrgym.schema import first_problem, shown
 
 Source: TypeAlias = str | PathLike[str] | Mapping[str, Any] | Scenario
-"""What a scenario can be loaded from."""
+"""Sources from which a scenario can be loaded."""
 
 VARIABLES = "variables"
-"""The field that makes a file a distribution's, see `bbrgym.scenario.distribution`."""
+"""Field that only a distribution has, see `bbrgym.scenario.distribution`."""
 
 
 def load_scenario(source: Source) -> Scenario:
-    """Loads and checks a scenario.
+    """Load and check a scenario.
 
     Args:
         source: the name of a shipped scenario (:func:`scenario_names`), a YAML or JSON file, or a mapping of the
@@ -43,28 +42,32 @@ def load_scenario(source: Source) -> Scenario:
 
 
 def scenario_names() -> list[str]:
-    """Names of the scenarios that the package ships."""
+    """Return the names of the shipped scenarios."""
     return [name for name, is_distribution in _shipped().items() if not is_distribution]
 
 
 def distribution_names() -> list[str]:
-    """Names of the scenario distributions that the package ships."""
+    """Return the names of the shipped distributions."""
     return [name for name, is_distribution in _shipped().items() if is_distribution]
 
 
 @cache
 def _shipped() -> Mapping[str, bool]:
-    """What the package ships by name; whether it is a distribution."""
+    """Return the shipped names, and for each whether it is a distribution."""
     return {path.stem: VARIABLES in _read_file(path) for path in sorted(_folder().glob("*.yaml"))}
 
 
 def is_scenario_file(source: str) -> bool:
-    """Whether a text means a file, not the name of a shipped scenario."""
+    """Return whether a text is the path of a file rather than the name of a shipped scenario."""
     return source.endswith((".yaml", ".yml", ".json")) or "/" in source
 
 
 def read_scenario(source: str | PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a scenario as written, not yet checked; a relative trace in a file is relative to it."""
+    """Return the fields of a scenario as written, unchecked; a relative trace path is relative to the file.
+
+    Raises:
+        ScenarioError: there is no such scenario, or the file cannot be read.
+    """
     if isinstance(source, DictConfig):
         return read_scenario(dict(_plain(source)))
     if isinstance(source, Mapping):
@@ -81,10 +84,10 @@ def read_scenario(source: str | PathLike[str] | Mapping[str, Any]) -> dict[str, 
 
 
 def parse_scenario(fields: Mapping[str, Any]) -> Scenario:
-    """Checks the fields of a scenario.
+    """Check the fields of a scenario.
 
     Raises:
-        ScenarioError: for the first thing that is wrong.
+        ScenarioError: names every field that is wrong, at most ten.
     """
     name = fields.get("name")
     if VARIABLES in fields:
@@ -99,14 +102,14 @@ def parse_scenario(fields: Mapping[str, Any]) -> Scenario:
 
 
 def is_sequence(sources: Any) -> TypeGuard[Sequence[Any]]:
-    """Whether these are several sources, one after the other."""
+    """Return whether these are several sources in a sequence."""
     return isinstance(sources, Sequence) and not isinstance(sources, str)
 
 
 def with_variant(scenario: Scenario, variant: str, tunables: Mapping[str, float] | None = None) -> Scenario:
-    """The scenario with ``variant`` in every learner flow, and the given tunables set there.
+    """Return the scenario with ``variant`` and the given tunables in every learner flow.
 
-    A learner's own tunables stay where the variant is the one they were written for.
+    A learner flow keeps its own tunables if its variant stays the same.
 
     Raises:
         ScenarioError: no such variant, or a tunable that it does not have or that is out of its range.
@@ -131,15 +134,12 @@ def _plain(config: Any) -> Any:
 
 def _read_file(path: Path) -> dict[str, Any]:
     try:
-        read = _plain(OmegaConf.load(path))
-    except (OSError, yaml.YAMLError, OmegaConfBaseException, ValueError) as error:  # ValueError: not UTF-8, for one
-        reason = " ".join(str(error).split())
-        raise ScenarioError("", f"cannot read {str(path)!r}: {reason}") from error
-    except RecursionError:
-        raise ScenarioError("", f"cannot read {str(path)!r}: it contains itself or nests too deeply") from None
-    if not isinstance(read, dict):
-        raise ScenarioError("", f"{str(path)!r} holds {shown(read)}, expected the fields of a scenario")
-    fields = {str(key): value for key, value in read.items()}
+        values = read_yaml(path)
+    except ConfigError as error:
+        raise ScenarioError("", str(error)) from error
+    if not isinstance(values, dict):
+        raise ScenarioError("", f"{str(path)!r} holds no mapping, expected the fields of a scenario")
+    fields = {str(key): value for key, value in values.items()}
     fields.setdefault("name", path.stem)
     link = fields.get("link")
     trace_path = link.get("trace_path") if isinstance(link, dict) else None

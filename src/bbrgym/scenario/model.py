@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The scenario: one bottleneck link, the flows that share it, and for how long.
+"""The scenario: a bottleneck link, the flows that share it, and a duration.
 
-A scenario is written by people (YAML, a mapping), so it has defaults, counts and sizes in BDP. A world reads
-its resolved form, in which every one of these is a plain value. Units are in the names; a rate is of IP
+People write a scenario (YAML, a mapping), so it has defaults, counts and sizes in BDP. A world reads its resolved
+form, in which each of these is a plain value. Units are in the names; a rate is of IP
 packets (payload + 40 bytes) on the link and of payload in an application.
 """
 
@@ -109,8 +109,8 @@ class Queue(Model):
         kind: discipline.
         size_bytes: capacity in IP bytes.
         size_packets: capacity in packets.
-        size_bdp: capacity in bandwidth-delay products: link rate (of a trace: its mean) times ``bdp_rtt_ms``.
-        bdp_rtt_ms: RTT of that product; the largest of the flows' unless given.
+        size_bdp: capacity in bandwidth-delay products: link rate (the mean of a trace) times ``bdp_rtt_ms``.
+        bdp_rtt_ms: RTT of that product. Default: the largest of the flows.
         red: thresholds, for kind ``red`` only.
         codel: times, for kind ``codel`` only.
     """
@@ -158,11 +158,11 @@ class Bernoulli(Model):
 
 
 class GilbertElliott(Model):
-    """Loss in bursts: two states, of which each packet finds one and may then change it.
+    """Loss in bursts: a chain of two states that may change after each packet.
 
     Attributes:
-        good_to_bad: probability to change after a packet in the good state.
-        bad_to_good: probability to change after a packet in the bad state.
+        good_to_bad: probability of a change to the bad state after a packet in the good state.
+        bad_to_good: probability of a change to the good state after a packet in the bad state.
         loss_good: probability of loss in the good state.
         loss_bad: probability of loss in the bad state.
     """
@@ -178,12 +178,12 @@ Loss = Annotated[NoLoss | Bernoulli | GilbertElliott, Field(discriminator="kind"
 
 
 class Trace(Model):
-    """A rate that varies: at each time the link carries so many bytes.
+    """A varying rate: a list of times at which the link carries a number of bytes.
 
     Attributes:
         times_ms: ascending, repeats allowed.
-        period_ms: when the trace starts again.
-        opportunity_bytes: IP bytes at each time.
+        period_ms: time after which the trace repeats.
+        opportunity_bytes: IP bytes carried at each time.
     """
 
     times_ms: List[Annotated[Float, Field(ge=0)]]
@@ -211,13 +211,13 @@ class Trace(Model):
 
 
 class Change(Model):
-    """A change of the link while the scenario runs.
+    """A change of the link during the scenario.
 
     Attributes:
-        at_s: when; in ascending order.
+        at_s: time of the change, in ascending order.
         rate_mbps: new rate, of a link without a trace.
         delay_ms: new one-way delay.
-        loss_rate: new rate of Bernoulli loss; also where the link had none before.
+        loss_rate: new rate of Bernoulli loss, also if the link had none before.
     """
 
     at_s: Seconds
@@ -236,13 +236,13 @@ class Link(Model):
     """The bottleneck.
 
     Attributes:
-        rate_mbps: capacity in Mbit/s of IP bytes; or a trace of either form.
-        trace_path: a file of Mahimahi's format, or ``bbrgym:NAME`` for one that is shipped.
+        rate_mbps: capacity in Mbit/s of IP bytes; in its place a trace may be given.
+        trace_path: file in Mahimahi's format, or ``bbrgym:NAME`` for a shipped one.
         trace: the trace itself.
         delay_ms: one-way propagation delay of the link, a part of every flow's ``rtt_ms``.
-        queue: what stands before it.
-        loss: random loss behind it.
-        changes: at fixed times.
+        queue: in front of the link.
+        loss: random loss behind the link.
+        changes: of the link at given times.
     """
 
     rate_mbps: Rate | None = None
@@ -292,7 +292,7 @@ class Bulk(Model):
 
 
 class Cbr(Model):
-    """Writes evenly.
+    """Writes at a constant rate.
 
     Attributes:
         rate_mbps: payload.
@@ -303,13 +303,13 @@ class Cbr(Model):
 
 
 class OnOff(Model):
-    """Writes evenly for a time, then nothing for a time, and so on.
+    """Alternates between writing at a constant rate and silence.
 
     Attributes:
         rate_mbps: payload while on.
-        on_s: how long on.
-        off_s: how long off.
-        random: exponential times with these means instead.
+        on_s: duration of writing.
+        off_s: duration of silence.
+        random: draw exponential durations with these means.
     """
 
     kind: Literal["onoff"]
@@ -323,18 +323,18 @@ App = Annotated[Bulk | Cbr | OnOff, Field(discriminator="kind")]
 
 
 class Flow(Model):
-    """One TCP connection, or ``count`` alike, named ``name-0``, ``name-1``, ...
+    """One TCP connection, or ``count`` equal ones, named ``name-0``, ``name-1``, ...
 
     Attributes:
         name: unique in the scenario.
-        count: how many.
-        cc: congestion control; of a learner the evaluated variant stands in its place.
+        count: number of connections.
+        cc: congestion control; the evaluated variant replaces that of a learner.
         role: ``learner``: under test; ``fixed``: keeps its ``cc``; ``background``: the same, and never scored.
         rtt_ms: round-trip propagation delay, the link's included.
-        start_s: when it starts.
-        stop_s: when it stops; at the scenario's end unless given.
-        app: what it sends.
-        tunables: in natural units; the others are at the variant's preset.
+        start_s: time of its start.
+        stop_s: time of its end. Default: the end of the scenario.
+        app: application that writes the data.
+        tunables: values in natural units. Default: the variant's preset.
     """
 
     name: Name
@@ -358,7 +358,11 @@ class Flow(Model):
 
 
 def check_tunables(cc: str, tunables: Mapping[str, float]) -> None:
-    """Raises FieldProblem for the first tunable that ``cc`` does not have or that is out of its range."""
+    """Check that ``cc`` has these tunables and that their values are in range.
+
+    Raises:
+        FieldProblem: for the first tunable that is wrong.
+    """
     for name, value in tunables.items():
         path = f"tunables.{name}"
         if name not in VARIANTS[cc].preset:
@@ -371,22 +375,21 @@ def check_tunables(cc: str, tunables: Mapping[str, float]) -> None:
             raise FieldProblem(path, f"is {value:g}, expected a whole number ({tunable.unit})")
 
 
-# ---- the whole ----------------------------------------------------------------------------------------
+# ---- the scenario --------------------------------------------------------------------------------------
 
 
 class Scenario(Model):
-    """What a world runs.
+    """A bottleneck link and the flows that share it for a time; what a world runs.
 
     Attributes:
         name: shown in records.
         duration_s: simulated time.
-        warmup_s: before it nothing is measured in summaries; a quarter of the duration and at most 30 s
-            unless given.
+        warmup_s: time from which summaries measure. Default: a quarter of the duration, at most 30 s.
         mss_bytes: payload of a full packet.
         tcp: ``linux``: all of Linux's TCP that a world has; ``ns3``: without what the ns-3 world's sockets lack (tail
             loss probe, F-RTO, undo, D-SACK, quick ACKs), so that worlds can be compared like for like.
-        link: the bottleneck.
-        flows: its users.
+        link: bottleneck.
+        flows: that share the link.
     """
 
     name: Name = "unnamed"
@@ -421,11 +424,11 @@ class Scenario(Model):
         return self
 
     def resolved(self) -> Scenario:
-        """The same scenario with plain values only: what a world reads."""
+        """Return the scenario with plain values only, as worlds read it."""
         return self if self._resolved is None else self._resolved
 
     def resolved_json(self) -> str:
-        """The resolved form as JSON, the same text for the same scenario."""
+        """Return the resolved form as JSON; the same scenario gives the same text."""
         plain = self.resolved().model_dump(mode="json")
         del plain["link"]["trace_path"], plain["link"]["queue"]["size_bdp"], plain["link"]["queue"]["bdp_rtt_ms"]
         for flow in plain["flows"]:

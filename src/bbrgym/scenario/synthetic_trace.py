@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Makes the synthetic cellular trace that the package ships: ``python -m bbrgym.scenario.synthetic_trace FILE``."""
+"""Make the shipped synthetic cellular trace: ``python -m bbrgym.scenario.synthetic_trace FILE``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OUTAGE_STEPS = 25  # half a second
 
 
 def synthetic_trace() -> list[int]:
-    """Times in ms of a made-up cellular link: a rate that wanders about 6 Mbit/s, with outages.
+    """Return the times in ms of a made-up cellular link: a rate that wanders about 6 Mbit/s, with outages.
 
     The level walks at random with a pull to the middle. Only :meth:`random.Random.random`, sums, products and
     comparisons are used, so the result is the same on any machine.
@@ -55,7 +55,7 @@ def synthetic_trace() -> list[int]:
 
 def _main(arguments: list[str]) -> int:
     if len(arguments) != 1:
-        sys.stderr.write("usage: python -m bbrgym.scenario.traces FILE\n")
+        sys.stderr.write("usage: python -m bbrgym.scenario.synthetic_trace FILE\n")
         return 2
     text = "".join(f"{time_ms}\n" for time_ms in synthetic_trace())
     Path(arguments[0]).write_text(text, encoding="ascii")

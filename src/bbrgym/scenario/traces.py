@@ -3,22 +3,27 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from bbrgym.errors import ConfigError
+from bbrgym.errors import ConfigError, nearest
+from bbrgym.scenario.untrusted_files import read_text
 
 #: Before the name of a trace that the package ships, where a path is expected.
 SHIPPED_PREFIX = "bbrgym:"
 OPPORTUNITY_BYTES = 1500
 MAX_LINES = 5_000_000  # a day at 60 Mbit/s is well below; more is not a trace but a mistake
 MAX_TIME_MS = 1_000_000_000
+MAX_BYTES = MAX_LINES * 12  # digits and line ending
+
+_NUMBER = re.compile(r"[-+.eE\d]{1,24}")  # shown in an error: no other content of a file is
 
 
 @dataclass(frozen=True)
 class LinkTrace:
-    """When a link can carry how much.
+    """Delivery opportunities of a link.
 
     Attributes:
         times_ms: ascending times of the delivery opportunities in ms, repeats allowed.
@@ -32,18 +37,17 @@ class LinkTrace:
 
 
 def read_trace(path: str) -> LinkTrace:
-    """Reads a trace file, or a shipped one named ``bbrgym:NAME``.
+    """Read a trace file, or a shipped one named ``bbrgym:NAME``.
 
     Raises:
-        ConfigError: if it cannot be read or a line is not what the format asks for.
+        ConfigError: it cannot be read or a line is not what the format asks for.
     """
     times_ms: list[int] = []
     for number, line in enumerate(_read_text(path).splitlines(), start=1):
         text = line.strip()
         if not (text.isascii() and text.isdigit()) or int(text[:12]) > MAX_TIME_MS:
-            raise ConfigError(
-                f"line {number} of {path} is {text[:40]!r}, expected a time in whole ms up to {MAX_TIME_MS}"
-            )
+            found = f"is {text!r}, " if _NUMBER.fullmatch(text) else ""
+            raise ConfigError(f"line {number} of {path} {found}expected a time in whole ms up to {MAX_TIME_MS}")
         time_ms = int(text)
         if times_ms and time_ms < times_ms[-1]:
             raise ConfigError(
@@ -58,17 +62,13 @@ def read_trace(path: str) -> LinkTrace:
 
 
 def _read_text(path: str) -> str:
-    try:
-        if path.startswith(SHIPPED_PREFIX):
-            return _shipped(path.removeprefix(SHIPPED_PREFIX)).read_text(encoding="ascii")
-        return Path(path).read_text(encoding="ascii")
-    except (OSError, ValueError) as error:  # ValueError: not ASCII, or a path with a null byte
-        raise ConfigError(f"cannot read the trace {path!r}: {error}") from error
+    file = _shipped(path.removeprefix(SHIPPED_PREFIX)) if path.startswith(SHIPPED_PREFIX) else Path(path)
+    return read_text(file, MAX_BYTES, "ascii")
 
 
 def _shipped(name: str) -> Path:
     folder = Path(str(resources.files("bbrgym") / "conf" / "trace"))
     known = sorted(path.name for path in folder.glob("*.down"))
     if name not in known:
-        raise ConfigError(f"no trace {name!r} is shipped, allowed are {', '.join(known)}")
+        raise ConfigError(f"no trace {name!r} is shipped; {nearest(name, known)}")
     return folder / name

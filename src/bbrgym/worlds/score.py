@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The score: one number for a run, by which variants and agents are compared.
+"""The score: the number by which variants and agents are compared.
 
     flow:  log2(goodput / fair share) - delta * log2(mean RTT / base RTT)
     run:   mean over the flows that count
 
 A flow with its fair share and an empty queue scores 0; half the goodput or, at delta = 0.5, four times the RTT
 cost 1. Learner flows count; without any, all flows but background ones; without these, all. A flow without a
-measured window (it stopped before the warm-up's end) never counts.
+measured window (it stopped before the end of the warm-up) never counts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def flow_scores(
     mss_bytes: int,
     delta: float,
 ) -> Array:
-    """Score of each flow; NaN where it has no measured window.
+    """Return the score of each flow, NaN for one without a measured window: [flows].
 
     A flow that delivered nothing counts as if it had delivered one packet in its window, and one without an RTT
     sample as if its RTT were the base RTT, so that a score is finite.
@@ -47,7 +47,7 @@ def flow_scores(
 
 
 def run_score(scores: Array, roles: list[str]) -> float:
-    """Mean score of the flows that count; NaN if there is none."""
+    """Return the mean score of the flows that count; NaN if there is none."""
     for counting in ({"learner"}, {"learner", "fixed"}, {"learner", "fixed", "background"}):
         counted = scores[[role in counting for role in roles] & ~np.isnan(scores)]
         if len(counted) > 0:
@@ -56,7 +56,7 @@ def run_score(scores: Array, roles: list[str]) -> float:
 
 
 def score_of_run(scenario: Scenario, fields: Sequence[str], summary: Array, *, delta: float = DEFAULT_DELTA) -> float:
-    """The score of a run from its world's summary.
+    """Return the score of a run from the summary of its world.
 
     Args:
         scenario: that ran.
