@@ -2,10 +2,9 @@
 """Compose a command's configuration from conf/ and the overrides of its command line, in Hydra's grammar.
 
 Additions to Hydra: ``scenario=`` also takes a file, and fields under ``scenario.``, ``tunables.``, ``env.``,
-``action.``, ``agent.`` and ``launcher.`` need no ``+`` if the file does not have them, since the validated models know all
-fields.
-In a scenario a range of a distribution, or a mapping of another ``kind``, replaces the former value; Hydra would merge
-mappings.
+``action.``, ``agent.`` and ``launcher.`` need no ``+`` if the file does not have them, since the validated models know
+all fields. In a scenario a range of a distribution, or a mapping of another ``kind``, replaces the former value; Hydra
+would merge mappings.
 """
 
 from __future__ import annotations

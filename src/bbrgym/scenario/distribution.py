@@ -6,9 +6,9 @@ A distribution is written like a scenario, with `variables:` beside the other fi
     {uniform: [1, 5]}  {log_uniform: [1, 200]}  {integer: [1, 6]}  {choice: [a, b, c], weights: [3, 1, 1]}
 
 A number in a range may be the name of a variable; `times: NAME` (or a number, or a list of these) multiplies the
-drawn number, `low: ...` and `high: ...` bound it, `whole: true` rounds it. `{value: NAME, times: ...}` draws nothing. The
-alternatives of a choice may hold ranges themselves. A flow with `number: ...` stands for that number of flows, each
-drawn separately.
+drawn number, `low: ...` and `high: ...` bound it, `whole: true` rounds it. `{value: NAME, times: ...}` draws nothing.
+The alternatives of a choice may hold ranges themselves. A flow with `number: ...` stands for that number of flows,
+each drawn separately.
 
     variables: {shortest_rtt_ms: {log_uniform: [5, 100]}}
     flows: [{name: flow, number: {integer: [1, 6]}, rtt_ms: {log_uniform: [1, 10], times: shortest_rtt_ms}}]
