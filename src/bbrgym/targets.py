@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Classes chosen in configurations by their import path, under Hydra's key `_target_`.
+
+Files in conf/agent, conf/logger, conf/rollouts and conf/launcher name a class and give its fields beside it. A class of
+one's own needs a file there, or `agent._target_=my_module.MyTrainer` on the command line.
+
+Importing a module runs its code. So a configuration that was only found, such as the config.yaml of a run folder, may
+name classes of this package, of modules that are imported already, and of those in the environment variable
+BBRGYM_TRUSTED_MODULES (separated by commas).
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import ValidationError
+
+from bbrgym.errors import ConfigError, MissingExtraError, nearest
+from bbrgym.schema import Model, first_problem, shown
+
+KEY = "_target_"
+TRUSTED_MODULES = "BBRGYM_TRUSTED_MODULES"
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+class Target(Model):
+    """Base of the classes that `_target_` may name: a field per option.
+
+    Attributes:
+        name: name of the file in conf/, or one of the user's own.
+    """
+
+    name: str = ""
+
+
+TargetT = TypeVar("TargetT", bound=Target)
+
+
+def build(
+    group: str, options: Mapping[str, Any], base: type[TargetT], *, extra: str | None = None, is_trusted: bool = True
+) -> TargetT:
+    """Return an instance of the class that options name, with the other options as its fields.
+
+    Args:
+        group: name of the options in error messages, e.g. ``agent``.
+        options: `_target_` and fields of the class.
+        base: class that it must be derived from.
+        extra: extra of bbrgym with the packages that this package's modules of the group import.
+        is_trusted: whether the options are the user's own, not just found.
+
+    Raises:
+        ConfigError: there is no such class, it may not be imported, or a field has a value that is not allowed.
+        MissingExtraError: its module imports a package that is not installed.
+    """
+    found = class_of(group, options, base, extra=extra, is_trusted=is_trusted)
+    fields = {name: value for name, value in options.items() if name != KEY}
+    try:
+        return found.model_validate(fields)
+    except ValidationError as error:
+        path, problem = first_problem(error, found)
+        raise ConfigError(f"{group}.{path}: {problem}") from None
+
+
+def class_of(
+    group: str, options: Mapping[str, Any], base: type[TargetT], *, extra: str | None = None, is_trusted: bool = True
+) -> type[TargetT]:
+    """Return the class that options name; see `build`."""
+    target = options.get(KEY)
+    where = f"{group}.{KEY}: is {shown(target)}"
+    module_name, _, class_name = target.rpartition(".") if isinstance(target, str) else ("", "", "")
+    if not module_name or not class_name:
+        raise ConfigError(f"{where}, expected the import path of a class, such as {base.__module__}.{base.__name__}")
+    if not is_trusted:
+        _refuse_foreign(where, module_name)
+    found = getattr(_module(where, group, options, module_name, extra), class_name, None)
+    if not isinstance(found, type):
+        raise ConfigError(f"{where}: module {module_name} has no class {class_name}")
+    if not issubclass(found, base) or inspect.isabstract(found):
+        raise ConfigError(f"{where}, expected a class derived from {base.__module__}.{base.__name__}")
+    return found
+
+
+def _module(where: str, group: str, options: Mapping[str, Any], name: str, extra: str | None) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if name == missing or name.startswith(f"{missing}."):
+            raise ConfigError(
+                f"{where}: no module {missing} is found; a module of one's own must be installed, or lie in a folder "
+                f"of PYTHONPATH"
+            ) from error
+        if extra is None or not _is_of(_PACKAGE, name):
+            raise
+        raise MissingExtraError(f"{group}={options.get('name', name)}", extra, error) from error
+
+
+def _refuse_foreign(where: str, module_name: str) -> None:
+    trusted = filter(None, os.environ.get(TRUSTED_MODULES, "").split(","))
+    if module_name in sys.modules or any(_is_of(one.strip(), module_name) for one in (_PACKAGE, *trusted)):
+        return
+    raise ConfigError(
+        f"{where}, a class outside {_PACKAGE} named by a run folder; loading it runs its code. If you trust it, import "
+        f"{module_name} first, or set the environment variable {TRUSTED_MODULES}={module_name}"
+    )
+
+
+def _is_of(package: str, module_name: str) -> bool:
+    return f"{module_name}.".startswith(f"{package}.")
+
+
+# ---- the files in conf/ -------------------------------------------------------------------------------
+
+
+def with_shipped(group: str, options: Any) -> Any:
+    """Complete options by those of the file in conf/ that they name.
+
+    Args:
+        group: folder in conf/.
+        options: name of a file; mapping with such a `name` and the options that differ from the file's; or a mapping
+            with `_target_`, which is complete and returned unchanged, as is any other value.
+
+    Raises:
+        ConfigError: there is no such file.
+    """
+    if isinstance(options, str):
+        return shipped(group, options)
+    if isinstance(options, Mapping) and KEY not in options and isinstance(options.get("name"), str):
+        return {**shipped(group, options["name"]), **options}
+    return options
+
+
+def shipped(group: str, name: str) -> dict[str, Any]:
+    """Return the options in ``conf/<group>/<name>.yaml``.
+
+    Raises:
+        ConfigError: there is no such file.
+    """
+    names = shipped_names(group)
+    if name not in names:
+        raise ConfigError(f"{group}: is {shown(name)}; {nearest(name, names)}")
+    file = resources.files("bbrgym") / "conf" / group / f"{name}.yaml"
+    options: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return options
+
+
+def shipped_names(group: str) -> list[str]:
+    """Return the names of the files in ``conf/<group>``, sorted."""
+    folder = resources.files("bbrgym") / "conf" / group
+    return sorted(file.name.removesuffix(".yaml") for file in folder.iterdir() if file.name.endswith(".yaml"))
