@@ -79,7 +79,7 @@ Bottleneck::QueueByteNs(int64_t now_ns) const
     return m_queue_byte_ns + static_cast<double>(m_queue.Bytes()) * static_cast<double>(now_ns - m_queue_since_ns);
 }
 
-/** Closes the stretch of time in which the queue had its present length; to be called before it changes. */
+/** Accounts for the time in which the queue had its present length; call before the length changes. */
 void
 Bottleneck::NoteQueueLength(int64_t now_ns)
 {

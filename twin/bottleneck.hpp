@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// The bottleneck: queue, a server that drains it at the link's rate or at the opportunities of a trace, random
-// loss. What leaves it goes into the link's delay, which is the engine's.
+// The bottleneck: a queue, a server that drains it at the link's rate or at the opportunities of a trace, and random
+// loss. The link's delay behind it belongs to the engine.
 //
 // The packet in transmission is not in the queue. When the rate changes, the packet in transmission finishes
-// at its old rate. In a trace each opportunity carries its bytes of whatever waits, across packet borders; what
-// finds the queue empty is lost.
+// at its old rate. In a trace each opportunity carries its number of bytes from the queue, across packet boundaries;
+// an opportunity that finds the queue empty is lost.
 #ifndef BBRGYM_TWIN_BOTTLENECK_HPP
 #define BBRGYM_TWIN_BOTTLENECK_HPP
 
@@ -28,12 +28,12 @@ class Bottleneck
     /** A packet reaches the queue. True: the server was idle and has work now, see NextServiceNs. */
     bool Arrive(const QueuedPacket& packet, int64_t now_ns, Measurement& measurement);
 
-    /** When the server is to be asked again; NEVER_NS: when something arrives. */
+    /** The time of the server's next work; NEVER_NS: none until a packet arrives. */
     int64_t NextServiceNs() const { return m_next_service_ns; }
 
     /**
-     * NextServiceNs has come. Each packet that gets through, in order, is handed to `deliver`, before the
-     * transmission of the next one begins.
+     * Call at NextServiceNs. Hands each packet that gets through to `deliver`, in order, before the transmission of
+     * the next one begins.
      */
     template <class Deliver>
     void Serve(int64_t now_ns, Measurement& measurement, Deliver&& deliver);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// What happens next. Events are not packets but sources of events (a pipe, a timer): a pipe of a thousand
-// packets stands in here once, with its first packet's time. Events of the same time happen in the order in
-// which they were ordered, as in any honest simulator.
+// The queue of events. An entry is a source of events (a pipe, a timer), not a packet: a pipe of a thousand packets
+// has one entry, with its first packet's time. Events at the same time happen in the order in which they were
+// scheduled.
 //
 // Busy sources have a leaf each in a tournament: every inner node holds the earlier of its two children, so a
-// change costs one comparison a level, always as many and without a branch to guess. Sources that seldom have
+// change costs one comparison per level, always the same number and without a branch to predict. Sources that seldom have
 // an event share one leaf through a heap.
 #ifndef BBRGYM_TWIN_EVENT_QUEUE_HPP
 #define BBRGYM_TWIN_EVENT_QUEUE_HPP
@@ -22,7 +22,7 @@
 namespace bbrgym
 {
 
-/** An event; `order` is the number of its ordering, then its source. */
+/** An event; `order` holds its sequence number, then its source. */
 struct Event
 {
     static constexpr int SOURCE_BITS = 20;
@@ -63,7 +63,7 @@ class EventQueue
         Place(m_leaves, m_seldom.front());
     }
 
-    /** First() was one of those and is done with. */
+    /** Removes First(), which must be such an event. */
     void RemoveSeldom()
     {
         std::ranges::pop_heap(m_seldom, std::greater<>());

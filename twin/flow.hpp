@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// One connection: application, sender, the pipes around the bottleneck, receiver. Plain memory; what happens
-// to it is the engine's.
+// One connection: application, sender, the pipes around the bottleneck, receiver. Plain data; the engine holds the
+// logic.
 #ifndef BBRGYM_TWIN_FLOW_HPP
 #define BBRGYM_TWIN_FLOW_HPP
 
@@ -22,7 +22,7 @@
 namespace bbrgym
 {
 
-/** The algorithms of cc/ as a TcpSender wants them. */
+/** The algorithms of cc/ with the interface that TcpSender needs. */
 class CcController
 {
   public:
@@ -57,7 +57,7 @@ class CcController
 
 struct FlowState
 {
-    // What stays the same during a run.
+    // Constant during a run.
     int64_t access_ns = 0;
     int64_t return_ns = 0;
 
@@ -74,10 +74,10 @@ struct FlowState
     Ring<SerialRange> way_back_blocks;
 
     int64_t send_event_ns = NEVER_NS; ///< when the SEND event is due; NEVER_NS: there is none
-    // When this flow's timers stand in the event queue; NEVER_NS: not. An event at another time is stale.
+    // The times of this flow's timers in the event queue; NEVER_NS: none. An event at another time is stale.
     int64_t timer_event_ns = NEVER_NS;
     int64_t delayed_ack_event_ns = NEVER_NS;
-    uint64_t delayed_ack_order = 0; ///< of the deadline in force
+    uint64_t delayed_ack_order = 0; ///< of the current deadline
     int64_t app_event_ns = NEVER_NS;
     int64_t syn_event_ns = NEVER_NS;
 
@@ -87,11 +87,11 @@ struct FlowState
 
     // The application: segments written, ever; those below sender.Board().Next() have been sent.
     uint64_t written = 0;
-    uint64_t backlog_pkts = 0; ///< bulk: to have unsent after each refill
+    uint64_t backlog_pkts = 0; ///< bulk: unsent packets after each refill
     int64_t burst_start_ns = 0;
     int64_t burst_stop_ns = 0;
     uint64_t burst_writes = 0;
-    std::optional<Random> random; ///< of the application; there after the reset
+    std::optional<Random> random; ///< of the application; set by the reset
 
     std::size_t max_trace_rows = 0;
     std::vector<AckRecord> trace;

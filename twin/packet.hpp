@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// Packets on their way. Data segments are all full ones and known by their serial number.
+// Packets in the network. All data segments are full and identified by their serial number.
 #ifndef BBRGYM_TWIN_PACKET_HPP
 #define BBRGYM_TWIN_PACKET_HPP
 
@@ -9,7 +9,7 @@
 namespace bbrgym
 {
 
-/** Which packet of which flow, in 64 bits: what moves most has to be small. */
+/** A packet's flow and serial number in 64 bits: small, because it is copied most. */
 struct PacketName
 {
     static constexpr int SERIAL_BITS = 44;
@@ -20,7 +20,7 @@ struct PacketName
     bool IsData() const;
 };
 
-/** Serial "numbers" of the packets that carry no data. */
+/** Reserved serial numbers for the packets that carry no data. */
 inline constexpr uint64_t SYN = (uint64_t{1} << PacketName::SERIAL_BITS) - 1;
 inline constexpr uint64_t HANDSHAKE_ACK = SYN - 1;
 

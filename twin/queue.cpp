@@ -12,7 +12,7 @@ namespace
 
 constexpr double RED_WEIGHT = 0.002; // of a new queue length in the average (Floyd and Jacobson 1993)
 
-/** base^exponent by squaring: the same on every machine, which pow() does not promise. */
+/** base^exponent by squaring: the same on every machine, which pow() does not guarantee. */
 double
 Power(double base, uint64_t exponent)
 {
@@ -167,7 +167,7 @@ CoDelState::StartDropping(int64_t now_ns)
     const uint32_t drops = m_count - m_last_count;
     if (static_cast<int32_t>(drops) > 1 && now - m_drop_next < 16 * m_interval)
     {
-        // It dropped not long ago: that rate is a good beginning.
+        // It dropped recently: that rate is a good start.
         m_count = drops - 1;
         CountDrop();
     }

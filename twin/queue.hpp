@@ -19,7 +19,7 @@
 namespace bbrgym
 {
 
-/** RED's memory. The average is in bytes; it decays while the queue is empty as if small packets had come. */
+/** State of RED. The average is in bytes; while the queue is empty it decays as if small packets arrived. */
 class RedState
 {
   public:
@@ -43,15 +43,15 @@ class RedState
     std::optional<int64_t> m_idle_since_ns = 0;
 };
 
-/** CoDel's memory. Time is in units of 1,024 ns, modulo 2^32, as in Linux. */
+/** State of CoDel. Time is in units of 1,024 ns, modulo 2^32, as in Linux. */
 class CoDelState
 {
   public:
     CoDelState(const CoDel& codel, uint32_t packet_bytes);
 
-    /** Whether a packet that waited so long, with so much behind it, may be dropped now. */
+    /** Whether a packet that waited `waited_ns` may be dropped now, with `queued_bytes` behind it. */
     bool MayDrop(int64_t waited_ns, uint64_t queued_bytes, int64_t now_ns);
-    /** There was nothing to take. */
+    /** The queue was empty at a dequeue. */
     void FoundEmpty() { m_is_dropping = false; }
     void NothingBehind() { m_first_above = 0; }
 
@@ -80,7 +80,7 @@ class CoDelState
 class PacketQueue
 {
   public:
-    /** Empties it and takes over another link's queue; keeps its memory. */
+    /** Empties it and takes a link's settings; keeps its memory. */
     void Reset(const Link& link, uint32_t packet_bytes, uint64_t run_seed);
 
     /** False if the packet is dropped. */
@@ -90,7 +90,7 @@ class PacketQueue
     template <class OnDrop>
     bool Take(QueuedPacket& packet, int64_t now_ns, OnDrop&& dropped);
 
-    /** What a packet occupies on the link. */
+    /** IP bytes of a packet on the link. */
     uint32_t BytesOf(PacketName name) const;
 
     uint64_t Bytes() const { return m_bytes; }
