@@ -12,14 +12,13 @@ from bbrgym.scenario.distribution import Distribution, load_distribution
 from bbrgym.scenario.files import distribution_names, load_scenario, scenario_names
 from bbrgym.scenario.model import Scenario
 from bbrgym.tunables import TUNABLES, VARIANTS
+from bbrgym.version import __version__
 from bbrgym.worlds import World, WorldError, make_world
 
 if TYPE_CHECKING:
     from bbrgym.agents.base import load_agent
     from bbrgym.agents.training.train import resume_training, train
     from bbrgym.evaluate.evaluation import evaluate
-
-__version__ = "0.1.0"
 
 __all__ = [
     "TUNABLES",
@@ -30,6 +29,7 @@ __all__ = [
     "ScenarioError",
     "World",
     "WorldError",
+    "__version__",
     "distribution_names",
     "envs",
     "evaluate",

@@ -22,8 +22,8 @@ from markupsafe import Markup
 from rich.table import Table
 from rich.text import Text
 
-import bbrgym
 from bbrgym.files import write_atomically
+from bbrgym.version import __version__
 
 _DIGITS = 6  # of a number in a figure: enough for any screen
 
@@ -110,7 +110,7 @@ def render(page: Page) -> str:
         script=Markup(_template("page.js")),
         plotly=Markup(_plotly()) if figures else "",
         figures=Markup(json.dumps(_plain(plots), allow_nan=False).replace("</", "<\\/")),
-        footer=f"bbrgym {bbrgym.__version__} on Python {platform.python_version()}, {platform.system()}",
+        footer=f"bbrgym {__version__} on Python {platform.python_version()}, {platform.system()}",
     )
 
 
