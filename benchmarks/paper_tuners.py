@@ -17,7 +17,7 @@ import polars as pl
 
 import bbrgym
 from bbrgym.agents.training.train import train
-from bbrgym.report.tables import interval
+from bbrgym.evaluate.statistics import student_mean
 from bbrgym.scenario.distribution import split_seeds
 
 PAPERS = {
@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20, help="seeds that are compared on")
     parser.add_argument("--folder", type=Path, default=Path("runs/paper_tuners"), help="of the trainings")
     asked = parser.parse_args()
-    print("| variant | scenario | tunables | published | tuned | tuned less published |")
+    print("| variant | scenario | tunables | published | tuned | tuned minus published |")
     print("| --- | --- | --- | --- | --- | --- |")
     for variant, (scenario, tunables) in PAPERS.items():
         folder = asked.folder / variant
@@ -62,7 +62,7 @@ def row(variant: str, scenario: str, tunables: list[str], folder: Path, runs: in
     )
     scores = summary.group_by("agent", "seed").agg(pl.col("score").first()).sort("seed")
     published, tuned = (scores.filter(pl.col("agent") == agent)["score"].to_numpy() for agent in ("fixed", "ppo"))
-    shown = (f"{interval(values).text(3)}" for values in (published, tuned, tuned - published))
+    shown = (student_mean(values).short(3) for values in (published, tuned, tuned - published))
     return f"| {variant} | {scenario} | {', '.join(tunables)} | {' | '.join(shown)} |"
 
 

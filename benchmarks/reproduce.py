@@ -24,9 +24,9 @@ import numpy as np
 from report import replace_section
 from rich.console import Console
 from rich.progress import track
-from scipy import stats
 
 import bbrgym
+from bbrgym.evaluate.statistics import student_mean
 
 Mapping = dict[str, Any]
 
@@ -155,12 +155,9 @@ def render(
 
 
 def interval(values: np.ndarray) -> str:
-    mean = float(np.mean(values))
-    digits = 3 if abs(mean) < 2 else 1
-    if len(values) < 2 or float(np.std(values)) == 0.0:
-        return f"{mean:.{digits}f}"
-    half = float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values))
-    return f"{mean:.{digits}f} ± {half:.{digits}f}"
+    mean = student_mean(values)
+    digits = 3 if abs(mean.value) < 2 else 1
+    return mean.short(digits) if float(np.std(values)) > 0.0 else mean.text(digits).split(" ")[0]
 
 
 # ---- experiments --------------------------------------------------------------------------------------

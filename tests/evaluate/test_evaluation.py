@@ -254,7 +254,7 @@ def test_worlds_stand_side_by_side(again: str, tmp_path: Path) -> None:
     assert first.equals(bbrgym.evaluate(SHORT, ["bbr", "cubic"], seeds=[1, 2]).drop("world"))
     text = (tmp_path / "summary.txt").read_text()
     assert "short on ns3 and ns3-again, mean and 95 % interval of 2 seeds" in text
-    assert "ns3-again less ns3: 2 of 2 variants within the tolerances" in text
+    assert "ns3-again minus ns3: 2 of 2 variants within the tolerances" in text
     for name in ("goodput.png", "queue_delay.png", "summary.png"):
         assert (tmp_path / "figures" / name).read_bytes().startswith(b"\x89PNG")
 

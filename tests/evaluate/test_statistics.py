@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Estimates over draws: against rliable and SciPy, in closed form, and that they cover what they claim to."""
+"""Estimates: against rliable and SciPy, in closed form, and their intervals' coverage."""
 
 import math
 
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.stats import bootstrap, norm
+from scipy.stats import bootstrap, norm, t, trim_mean
 
-from bbrgym.evaluate.statistics import Estimate, Scores
+from bbrgym.evaluate.statistics import MIN_DRAWS, Estimate, Scores, bootstrap_mean, student_mean, student_quantile
 
 
 def drawn(runs, draws, seed=0, shift=0.0):
@@ -77,7 +77,7 @@ def test_training_runs_that_differ_widen_the_interval():
 
 
 @settings(deadline=None, max_examples=30)
-@given(arrays(np.float64, (2, 7), elements=st.floats(-10, 10, allow_subnormal=False)), st.floats(-5, 5))
+@given(arrays(np.float64, (2, MIN_DRAWS), elements=st.floats(-10, 10, allow_subnormal=False)), st.floats(-5, 5))
 def test_laws(a, shift):
     scores = Scores({"a": a, "b": a + shift, "low": a - 1.0, "high": a + 1.0})
     assert scores.difference("a", "a") == Estimate(0.0, 0.0, 0.0)
@@ -88,9 +88,10 @@ def test_laws(a, shift):
     assert a.min() - 1e-9 <= scores.iqm("a").low
     assert scores.iqm("a").high <= a.max() + 1e-9
     assert scores.mean("b").value == pytest.approx(scores.mean("a").value + shift)
-    assert scores.gap_closed("low", "low", "high").value == 0.0
-    assert scores.gap_closed("high", "low", "high").value == 1.0
-    assert scores.gap_closed("a", "low", "high").value == pytest.approx(0.5)
+    one_run = Scores({name: scores[name][:1] for name in scores.names})
+    assert one_run.gap_closed("low", "low", "high").value == 0.0
+    assert one_run.gap_closed("high", "low", "high").value == 1.0
+    assert one_run.gap_closed("a", "low", "high").value == pytest.approx(0.5)
 
 
 def test_who_is_always_better_is_so_for_certain():
@@ -104,9 +105,66 @@ def test_the_same_scores_give_the_same_intervals_whoever_else_takes_part():
     assert Scores({"a": a}).mean("a") == Scores({"b": b, "a": a}).mean("a")
 
 
-def test_one_draw_has_no_interval():
-    estimate = Scores({"a": [1.5]}).mean("a")
-    assert (estimate.value, math.isnan(estimate.low), estimate.text(2)) == (1.5, True, "1.50")
+@pytest.mark.parametrize("draws", [1, 2, MIN_DRAWS - 1])
+def test_few_draws_have_no_interval(draws):
+    a, b = drawn(1, draws), drawn(1, draws, seed=1)
+    scores = Scores({"a": a, "b": b})
+    for estimate in (scores.mean("a"), scores.iqm("a"), scores.difference("a", "b"), scores.improvement("a", "b")):
+        assert math.isnan(estimate.low)
+        assert math.isnan(estimate.high)
+    assert scores.mean("a").text(2) == Estimate(a.mean()).text(2)
+    assert math.isfinite(Scores({"a": drawn(1, MIN_DRAWS)}).mean("a").low)
+
+
+def test_a_ratio_whose_denominator_may_be_0_is_undefined():
+    low = drawn(1, 40)
+    nearly_low = low + drawn(1, 40, seed=1) * 1e-4
+    scores = Scores({"low": low, "high": nearly_low, "a": drawn(1, 40, seed=2)})
+    assert not scores.difference("high", "low").excludes_zero
+    assert math.isnan(scores.gap_closed("a", "low", "high").value)
+    assert math.isnan(scores.gap_closed("high", "low", "high").value)
+    apart = Scores({"low": low, "high": low + 1.0 + drawn(1, 40, seed=1) * 0.1, "a": low + 0.5})
+    estimate = apart.gap_closed("a", "low", "high")
+    assert estimate.low < estimate.value < estimate.high
+    assert estimate.value == pytest.approx(0.5, abs=0.05)
+    few = Scores({"low": [0.0, 0.1], "high": [1.0, 1.1], "a": [0.5, 0.5]})
+    assert math.isnan(few.gap_closed("a", "low", "high").value)
+
+
+def test_the_quantile_is_student_s():
+    for freedom in (*range(1, 60), 199, 1000, 4999):
+        for probability in (0.5, 0.6, 0.9, 0.975, 0.995):
+            mine = student_quantile(probability, freedom)
+            assert mine == pytest.approx(t.ppf(probability, freedom), rel=1e-11, abs=1e-12)
+
+
+def test_student_s_interval():
+    # t(0.975, 4) = 2.7764, sample deviation of 1..5 = 1.5811
+    mean = student_mean([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert mean.value == 3.0
+    assert mean.high - mean.value == pytest.approx(2.7764 * 1.5811 / math.sqrt(5), rel=1e-4)
+    assert mean.value - mean.low == pytest.approx(mean.high - mean.value)
+    assert mean.short(2) == "3.00 ± 1.96"
+    assert student_mean([1.0, math.nan, 3.0]) == student_mean([1.0, 3.0])
+
+
+def test_one_seed_has_no_interval():
+    assert student_mean([2.5]).short(1) == "2.5"
+    assert student_mean([2.5, math.nan]).short(1) == "2.5"
+    assert student_mean([]).short(1) == "-"
+
+
+def test_a_mean_over_draws_is_the_ranking_s():
+    values = drawn(1, 25)
+    assert bootstrap_mean(values[0]) == Scores({"somebody": values}).mean("somebody")
+    assert bootstrap_mean([*values[0], math.nan]) == bootstrap_mean(values[0])
+    assert math.isnan(bootstrap_mean([]).value)
+
+
+def test_the_interquartile_mean_is_scipy_s_trimmed_mean():
+    for draws in range(1, 30):
+        a = drawn(3, draws)
+        assert Scores({"a": a}).iqm("a").value == trim_mean(a, 0.25, axis=None)
 
 
 def test_draws_can_be_chosen_and_must_be_the_same():

@@ -64,13 +64,13 @@ def test_training_runs_take_part_one_by_one_and_together(world: str, trained: li
         output_dir=tmp_path,
     )
     write_report(tmp_path, outcome)
-    names = [standing.entrant for standing in outcome.rankings[0].standings]
+    names = [row.entrant for row in outcome.rankings[0].rows]
     assert names == ["bbr", "bbq", "ppo-1 bbq", "ppo-2 bbq", "ppo bbq"]
     assert outcome.summary["score"].is_finite().all()
     series = outcome.timeseries.filter(pl.col("agent") == "ppo-1")
     assert np.allclose(np.diff(series.filter(pl.col("flow") == series["flow"][0])["time_s"].to_numpy())[:3], 0.5)
     figures = {path.stem for path in (tmp_path / "figures").glob("*.png")}
-    assert {"standings", "families", "draw-1", "draw-2", "draw-3"} <= figures
+    assert {"ranking", "families", "draw-1", "draw-2", "draw-3"} <= figures
     maps = pl.read_parquet(tmp_path / "policy_maps.parquet")
     assert maps["agent"].unique().to_list() == ["ppo-1"]
     for name, cells in maps.group_by("tunable"):

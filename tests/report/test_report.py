@@ -47,7 +47,7 @@ def test_a_scenario_in_two_worlds(browse, tmp_path: Path) -> None:
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     for words in (
         "short on twin and ns3, mean and 95 % interval of 2 seeds",
-        "ns3 less twin",
+        "ns3 minus twin",
         "3 entrants",
         "12 runs",
     ):
@@ -63,8 +63,8 @@ def test_draws_of_a_distribution(browse, tmp_path: Path) -> None:
     assert seen.problems == []
     assert (seen.loads, seen.requests, seen.overflow) == (0, [], 0)
     assert seen.result == "bbrgym evaluate scenario=mix.yaml 'variants=[bbr,bbq]'"
-    standings, pairs, profiles, families, *draws = seen.plots
-    assert (standings["traces"], pairs["traces"], profiles["traces"], families["traces"]) == (2, 1, 3, 3)
+    ranking, pairs, profiles, families, *draws = seen.plots
+    assert (ranking["traces"], pairs["traces"], profiles["traces"], families["traces"]) == (2, 1, 3, 3)
     assert len(draws) == 2
     for draw in draws:  # reference and random: goodput and queue of both, four tunables of random
         assert draw["traces"] == 2 * 2 + 4

@@ -218,7 +218,7 @@ def write_tables(folder: RunFolder, results: Results) -> None:
     folder.write_table("timeseries.parquet", results.timeseries)
     folder.write_timing(results.timing)
     if results.rankings:
-        folder.write_table("standings.parquet", pl.concat([ranking.table() for ranking in results.rankings]))
+        folder.write_table("ranking.parquet", pl.concat([ranking.table() for ranking in results.rankings]))
     if results.policy_maps:
         folder.write_table("policy_maps.parquet", pl.concat(results.policy_maps.values()))
 

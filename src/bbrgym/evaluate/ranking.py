@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Who did how well on the draws of a distribution, in one world: standings over all draws and by family."""
+"""Ranking of the entrants in one world: their scores over all draws of a distribution and by family of scenarios."""
 
 from __future__ import annotations
 
@@ -19,21 +19,23 @@ from bbrgym.scenario.families import FAMILIES, families_of
 from bbrgym.scenario.model import Scenario
 
 ALL = "all"
+"""Name of the family that holds every draw."""
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How well a entrant did.
+class RankingRow:
+    """Scores of one entrant on some draws.
 
     Attributes:
-        entrant: its label, or of several training runs together the group's.
-        runs: how many training runs.
-        draws: on how many draws.
+        entrant: its label; the group's name where several training runs are pooled.
+        runs: number of training runs pooled, 1 for an entrant by itself.
+        draws: number of draws.
         mean: score.
         iqm: interquartile mean of the score.
-        difference: score less the reference's, on the same draw.
-        improvement: probability to be better than the reference on a draw.
-        gap_closed: part of the way from the best fixed setting to the oracle; NaN without an oracle.
+        difference: score minus the reference's, on the same draw.
+        improvement: probability of being better than the reference on a draw.
+        gap_closed: part of the way from the best fixed tunables to the oracle; NaN without an oracle, and where the
+            interval of the oracle's lead over the best fixed tunables holds 0.
     """
 
     entrant: str
@@ -47,23 +49,26 @@ class Standing:
 
 
 class Ranking:
-    """The scores of one world.
+    """The scores of all entrants in one world.
 
     Args:
         summary: rows of summary.parquet.
-        world: whose rows count.
-        entrants: all who took part.
-        draws: what they ran, by seed.
-        reference: whom the others are compared with; the best fixed setting without.
+        world: name of the world whose rows count.
+        entrants: all entrants of the evaluation.
+        draws: scenarios by seed.
+        reference: name of the entrant that the others are compared with. Default: the best fixed one.
 
     Attributes:
-        world: by name.
-        entrants: all who took part.
-        scores: of entrants, and of groups of training runs, on the draws that have a score.
-        best_fixed: name of the fixed setting with the best mean, if there is one.
-        oracle: name of the oracle, if it took part.
-        reference: whom the others are compared with.
-        families: places of each family's draws among those of the scores.
+        world: name of the world.
+        entrants: all entrants of the evaluation.
+        scores: of entrants, and of groups of training runs, on the draws on which every entrant has a score.
+        best_fixed: label of the entrant with fixed tunables and the best mean; None without any.
+        oracle: label of the oracle; None without one.
+        reference: label of the entrant that the others are compared with.
+        families: indices of each family's draws among those of the scores.
+
+    Raises:
+        ConfigError: there is no entrant named ``reference``.
     """
 
     def __init__(
@@ -90,41 +95,39 @@ class Ranking:
         }
 
     @cached_property
-    def standings(self) -> list[Standing]:
-        """Over all draws."""
-        return self._standings(self.scores)
+    def rows(self) -> list[RankingRow]:
+        """One row per entrant and per group of training runs, over all draws."""
+        return self._rows(self.scores)
 
     @property
     def main(self) -> list[str]:
-        """Labels of those that are looked at in detail: the reference, and the first training run of each agent."""
+        """Labels of the entrants shown in detail: the reference, and the first training run of each agent."""
         agents = {one.group: one.label for one in reversed(self.entrants) if one.agent != FIXED}
         tuned = {one.group: one.label for one in reversed(self.entrants) if one.kind in ("learned", "oracle")}
         chosen = {self.reference, *(tuned or agents).values()}
         return [one.label for one in self.entrants if one.label in chosen or not agents]
 
     @cached_property
-    def by_family(self) -> dict[str, list[Standing]]:
-        """Over the draws of each family that has any."""
+    def by_family(self) -> dict[str, list[RankingRow]]:
+        """Rows over the draws of each family that has any."""
         return {
-            family: self._standings(self.scores.of_draws(indices))
-            for family, indices in self.families.items()
-            if indices
+            family: self._rows(self.scores.of_draws(indices)) for family, indices in self.families.items() if indices
         }
 
     def table(self) -> pl.DataFrame:
-        """A row per family (`ALL`: all draws) and entrant; estimates with their interval's ends."""
+        """Return the rows of ranking.parquet: one per family (`ALL`: all draws) and entrant."""
         rows = [
-            {"world": self.world, "family": family, **_flat(standing)}
-            for family, standings in {ALL: self.standings, **self.by_family}.items()
-            for standing in standings
+            {"world": self.world, "family": family, **_columns(row)}
+            for family, of_family in {ALL: self.rows, **self.by_family}.items()
+            for row in of_family
         ]
         return pl.DataFrame(rows)
 
-    def _standings(self, scores: Scores) -> list[Standing]:
-        return [self._standing(scores, name) for name in scores.names]
+    def _rows(self, scores: Scores) -> list[RankingRow]:
+        return [self._row(scores, name) for name in scores.names]
 
-    def _standing(self, scores: Scores, name: str) -> Standing:
-        return Standing(
+    def _row(self, scores: Scores, name: str) -> RankingRow:
+        return RankingRow(
             entrant=name,
             runs=len(scores[name]),
             draws=scores.draws,
@@ -137,15 +140,15 @@ class Ranking:
 
     def _gap_closed(self, scores: Scores, name: str) -> Estimate:
         if self.best_fixed is None or self.oracle is None:
-            return Estimate(math.nan, math.nan, math.nan)
+            return Estimate(math.nan)
         return scores.gap_closed(name, self.best_fixed, self.oracle)
 
 
 def find_reference(reference: str | None, entrants: Sequence[Entrant]) -> str | None:
-    """The name of whom the others are compared with, from a label, a group's name or an agent's.
+    """Return the label of the reference, given as a label, a group's name or an agent's name.
 
     Raises:
-        ConfigError: there is nobody of that name.
+        ConfigError: no entrant has that name.
     """
     if reference is None:
         return None
@@ -157,7 +160,7 @@ def find_reference(reference: str | None, entrants: Sequence[Entrant]) -> str | 
 
 
 def _by_label(runs: pl.DataFrame, entrants: Sequence[Entrant], seeds: Sequence[int]) -> dict[str, Array]:
-    """The scores of each entrant, [draws]."""
+    """Return the scores of each entrant: [draws], in the order of ``seeds``."""
     by_label = {}
     for one in entrants:
         own = runs.filter(pl.col("entrant") == one.label)
@@ -167,7 +170,7 @@ def _by_label(runs: pl.DataFrame, entrants: Sequence[Entrant], seeds: Sequence[i
 
 
 def _with_groups(by_label: Mapping[str, Array], entrants: Sequence[Entrant]) -> dict[str, Array]:
-    """In the entrants' order; behind the last of several training runs all of them together."""
+    """Return scores in the entrants' order, with each group's pooled training runs behind its last run."""
     groups: dict[str, list[str]] = {}
     for one in entrants:
         groups.setdefault(one.group, []).append(one.label)
@@ -180,11 +183,11 @@ def _with_groups(by_label: Mapping[str, Array], entrants: Sequence[Entrant]) -> 
     return scores
 
 
-def _flat(standing: Standing) -> dict[str, object]:
-    """Columns: of an estimate three, its value and with ``_low`` and ``_high`` its interval's ends."""
+def _columns(row: RankingRow) -> dict[str, object]:
+    """Return the columns of a row: three for an estimate, its value and with ``_low`` and ``_high`` its interval."""
     columns: dict[str, object] = {}
-    for field in fields(standing):
-        value = getattr(standing, field.name)
+    for field in fields(row):
+        value = getattr(row, field.name)
         if isinstance(value, Estimate):
             columns |= {field.name: value.value, f"{field.name}_low": value.low, f"{field.name}_high": value.high}
         else:

@@ -6,7 +6,7 @@
     summary.parquet       a row per scenario, world, variant, seed and flow
     timeseries.parquet    a row per interval and flow
     timing.csv            the wall time of each run, which the other files do not depend on
-    standings.parquet     of a distribution: a row per world, family of scenarios and entrant
+    ranking.parquet       of a distribution: a row per world, family of scenarios and entrant
     policy_maps.parquet   of trained agents: what they do over RTT and bandwidth
     summary.txt           the tables of the terminal
     figures/*.png

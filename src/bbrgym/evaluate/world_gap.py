@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How far apart two worlds are on the same runs, and whether that is within the tolerances.
+"""Differences between two worlds on the same runs, and the tolerances within which they agree.
 
-Compared are means over seeds, entrant by entrant. The tolerances say when one world can stand in for the other.
+Means over seeds are compared, entrant by entrant. Within the tolerances one world can stand in for the other.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from bbrgym.evaluate.records import per_run, with_entrants
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure by which worlds are compared.
+    """A number by which worlds are compared.
 
     Attributes:
-        column: its name, a column of `per_run`, or ``share``, which every flow has.
-        heading: of a column with it, in two lines, with the unit shown.
-        factor: from the value to what is shown.
-        digits: shown after the point.
-        absolute: values closer than this agree.
-        relative: so do values closer than this part of the first world's.
+        column: a column of `per_run`, or ``share``, which every flow has.
+        heading: heading of its column in a table, in two lines, with the unit shown.
+        factor: factor from the value's unit to the unit shown.
+        digits: digits shown after the point.
+        absolute: largest absolute difference that agrees, in the value's unit.
+        relative: largest difference that agrees as a part of the first world's value; the larger of the two counts.
     """
 
     column: str
@@ -36,16 +36,16 @@ class Metric:
     relative: float = 0.0
 
     def tolerance(self, reference: float) -> float:
-        """How far from ``reference`` still agrees."""
+        """Return the largest difference from ``reference`` that agrees."""
         return max(self.absolute, self.relative * abs(reference))
 
     def tolerance_text(self) -> str:
-        """The tolerance in the unit shown."""
+        """Return the tolerance in the unit shown."""
         absolute = f"{self.absolute * self.factor:g}"
         return f"±{absolute} or {100 * self.relative:g} %" if self.relative else f"±{absolute}"
 
     def text(self, value: float, sign: str = "") -> str:
-        """A value, or with sign ``+`` a difference, as shown."""
+        """Return a value in the unit shown; with ``sign="+"`` a difference."""
         if math.isnan(value):
             return "-"
         shown = round(value * self.factor, self.digits) + 0.0  # no -0.0
@@ -64,13 +64,13 @@ METRICS = (
 
 @dataclass(frozen=True)
 class Difference:
-    """One figure of one entrant in two worlds.
+    """One metric of one entrant in two worlds.
 
     Attributes:
-        metric: which figure.
-        flow: whose, where it is a flow's; of all flows the one that differs most.
+        metric: the metric.
+        flow: name of the flow that differs most, for a flow's metric; None for a run's.
         reference: the first world's mean over seeds.
-        other: the second world's.
+        other: the second world's mean over seeds.
     """
 
     metric: Metric
@@ -80,25 +80,25 @@ class Difference:
 
     @property
     def difference(self) -> float:
-        """Second world less first; NaN where either has no value."""
+        """Second world minus first; NaN where either has no value."""
         return self.other - self.reference
 
     @property
     def agrees(self) -> bool:
-        """Whether it is within the tolerance; two worlds without a value agree, one without does not."""
+        """True within the tolerance, and where neither world has a value; false where one has none."""
         if math.isnan(self.reference) or math.isnan(self.other):
             return math.isnan(self.reference) and math.isnan(self.other)
-        # The rounding of a binary fraction does not decide: 0.55 - 0.50 is within 0.05.
+        # The rounding of binary fractions does not decide: 0.55 - 0.50 is within 0.05.
         return abs(self.difference) <= self.metric.tolerance(self.reference) * (1 + 1e-9)
 
 
 def differences(summary: pl.DataFrame, reference: str, other: str) -> Iterator[tuple[str, list[Difference]]]:
-    """Each entrant with its differences between two worlds, in the order of `METRICS`.
+    """Yield each entrant's label with its differences between two worlds, in the order of `METRICS`.
 
     Args:
         summary: rows of summary.parquet, of one scenario in both worlds.
-        reference: the world compared with.
-        other: the world compared.
+        reference: name of the first world.
+        other: name of the second world.
     """
     runs, flows = per_run(summary), with_entrants(summary)
     for entrant in flows["entrant"].unique(maintain_order=True).to_list():

@@ -61,7 +61,7 @@ def _results(results: Results) -> Iterator[Section]:
         yield Section("Policies", _policies(results))
         return
     for ranking in results.rankings:
-        yield Section(f"Standings on {ranking.world}", _of_draws(results, ranking), _SCORE)
+        yield Section(f"Ranking on {ranking.world}", _of_draws(results, ranking), _SCORE)
         yield Section(
             f"Families of scenarios on {ranking.world}", _of_families(results, ranking), text=_families_text()
         )
@@ -82,8 +82,8 @@ def _of_scenario(results: Results) -> list[Item]:
 
 def _of_draws(results: Results, ranking: Ranking) -> list[Item]:
     return [
-        interactive.standings_figure(ranking),
-        tables.standings_table(ranking, results.title),
+        interactive.ranking_figure(ranking),
+        tables.ranking_table(ranking, results.title),
         interactive.pairs_figure(ranking),
         interactive.profiles_figure(ranking),
     ]

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from bbrgym.evaluate.ranking import Ranking, Standing
+from bbrgym.evaluate.ranking import Ranking, RankingRow
 from bbrgym.evaluate.records import flow_groups, per_run, with_entrants, worlds_of
-from bbrgym.evaluate.statistics import Estimate
+from bbrgym.evaluate.statistics import Estimate, student_mean
 from bbrgym.report.figure_data import FROM_ZERO, DrawOverTime, bin_of, binned, mapped_tunables, tunable_title
 from bbrgym.report.page import Figure
 from bbrgym.report.plots import COLOURS, MAX_LINES, NEUTRAL
-from bbrgym.report.tables import goodput_columns, interval
+from bbrgym.report.tables import draws_with_intervals, goodput_columns
 
 Trace = dict[str, Any]
 Layout = dict[str, Any]
@@ -85,8 +85,7 @@ def _interval_traces(
 
 def _mean_of(runs: pl.DataFrame, entrant: str, column: str) -> Estimate:
     values = runs.filter(pl.col("entrant") == entrant)[column].cast(pl.Float64).fill_null(math.nan).to_numpy()
-    mean = interval(values)
-    return Estimate(mean.mean, mean.mean - mean.half_width, mean.mean + mean.half_width)
+    return student_mean(values)
 
 
 def _columns_layout(titles: Sequence[str]) -> Layout:
@@ -188,9 +187,9 @@ def _panel_title(title: str, index: int) -> dict[str, Any]:
 # ---- draws of a distribution --------------------------------------------------------------------------
 
 
-def standings_figure(ranking: Ranking) -> Figure:
+def ranking_figure(ranking: Ranking) -> Figure:
     """Mean and interquartile mean of each entrant's score, with intervals."""
-    names = [standing.entrant for standing in ranking.standings]
+    names = [row.entrant for row in ranking.rows]
     data = [
         {
             "type": "scatter",
@@ -204,19 +203,21 @@ def standings_figure(ranking: Ranking) -> Figure:
             "marker": {"size": 9, "color": colour, "symbol": symbol},
         }
         for label, symbol, colour, estimates in (
-            ("mean", "circle", PALETTE[0], [standing.mean for standing in ranking.standings]),
-            ("interquartile mean", "diamond-open", PALETTE[1], [standing.iqm for standing in ranking.standings]),
+            ("mean", "circle", PALETTE[0], [row.mean for row in ranking.rows]),
+            ("interquartile mean", "diamond-open", PALETTE[1], [row.iqm for row in ranking.rows]),
         )
     ]
     layout = _columns_layout(["score (0: fair share, no queue)"])
-    note = f"95 % intervals by bootstrap over {ranking.scores.draws} draws and, where there are several, training runs."
+    note = (
+        f"Over {draws_with_intervals(ranking.scores.draws)}; where an agent was trained several times, over runs too."
+    )
     return Figure(f"Scores on {ranking.world}", data, layout, height_px=130 + 34 * len(names), note=note)
 
 
 def families_figure(ranking: Ranking) -> Figure:
     """Mean score by family of scenarios."""
     families = list(ranking.by_family)
-    labels = [f"{family}<br>{standings[0].draws} draws" for family, standings in ranking.by_family.items()]
+    labels = [f"{family}<br>{rows[0].draws} draws" for family, rows in ranking.by_family.items()]
     data = []
     for index, name in enumerate(ranking.scores.names):
         means = [_of(ranking.by_family[family], name).mean for family in families]
@@ -387,8 +388,8 @@ def _error(estimates: Sequence[Estimate], width: int = 3) -> dict[str, Any]:
     }
 
 
-def _of(standings: Sequence[Standing], name: str) -> Standing:
-    return next(standing for standing in standings if standing.entrant == name)
+def _of(rows: Sequence[RankingRow], name: str) -> RankingRow:
+    return next(row for row in rows if row.entrant == name)
 
 
 def _axis(letter: str, index: int) -> str:

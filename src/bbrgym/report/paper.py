@@ -41,7 +41,7 @@ def figures_of(results: Results) -> Iterator[tuple[str, Figure]]:
 def _of_draws(results: Results) -> Iterator[tuple[str, Figure]]:
     for ranking in results.rankings:
         where = f"-{ranking.world}" if len(results.rankings) > 1 else ""
-        yield f"standings{where}", ranking_plots.standings(ranking, results.title)
+        yield f"ranking{where}", ranking_plots.ranking_figure(ranking, results.title)
         if ranking.by_family:
             yield f"families{where}", ranking_plots.families(ranking, results.title)
         for number, draw in enumerate(draws_over_time(results, ranking), start=1):

@@ -12,7 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bbrgym.evaluate.records import flow_groups, per_run, with_entrants, worlds_of
-from bbrgym.report.tables import Interval, goodput_columns, interval, title_of
+from bbrgym.evaluate.statistics import Estimate, student_mean
+from bbrgym.report.tables import goodput_columns, title_of
 
 LineStyle = dict[str, Any]  # of Axes.plot
 
@@ -146,9 +147,9 @@ def _bars(
         intervals = [_interval_of(of_world.filter(pl.col("entrant") == one)[column]) for one in entrants]
         axis.barh(
             np.arange(len(entrants)) + (position - (len(bars) - 1) / 2) * height,
-            [i.mean for i in intervals],
+            [i.value for i in intervals],
             height=height,
-            xerr=[i.half_width for i in intervals],
+            xerr=[(i.high - i.low) / 2 for i in intervals],
             color=fill,
             alpha=opacity,
             label=label,
@@ -157,8 +158,8 @@ def _bars(
     tidy(axis)
 
 
-def _interval_of(values: pl.Series) -> Interval:
-    return interval(values.cast(pl.Float64).fill_null(math.nan).to_numpy())
+def _interval_of(values: pl.Series) -> Estimate:
+    return student_mean(values.cast(pl.Float64).fill_null(math.nan).to_numpy())
 
 
 def tidy(axis: Axes) -> None:

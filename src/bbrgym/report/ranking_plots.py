@@ -19,15 +19,15 @@ from bbrgym.tunables import TUNABLES
 _NARROW = 0.8  # part of a family's width that its entrants take
 
 
-def standings(ranking: Ranking, title: str) -> Figure:
+def ranking_figure(ranking: Ranking, title: str) -> Figure:
     """Mean and interquartile mean of each entrant's score, with 95 % intervals."""
-    names = [standing.entrant for standing in ranking.standings]
+    names = [row.entrant for row in ranking.rows]
     figure = Figure(figsize=(7.5, 1.3 + 0.38 * len(names)), dpi=DPI, layout="constrained")
     axis = figure.subplots()
     rows = np.arange(len(names))
     for shift, label, marker, colour, estimates in (
-        (-0.13, "mean", "o", COLOURS[0], [standing.mean for standing in ranking.standings]),
-        (0.13, "interquartile mean", "D", COLOURS[1], [standing.iqm for standing in ranking.standings]),
+        (-0.13, "mean", "o", COLOURS[0], [row.mean for row in ranking.rows]),
+        (0.13, "interquartile mean", "D", COLOURS[1], [row.iqm for row in ranking.rows]),
     ):
         values = [estimate.value for estimate in estimates]
         style: LineStyle = {"fmt": marker, "color": colour, "markersize": 5, "capsize": 2, "elinewidth": 1}
@@ -48,12 +48,12 @@ def families(ranking: Ranking, title: str) -> Figure:
     axis = figure.subplots()
     places = np.arange(len(by_family))
     for index, name in enumerate(names):
-        means = [standings[index].mean for standings in by_family.values()]
+        means = [rows[index].mean for rows in by_family.values()]
         shift = _NARROW * ((index + 0.5) / len(names) - 0.5)
         style: LineStyle = {"fmt": "o", "color": COLOURS[index % len(COLOURS)], "markersize": 4, "elinewidth": 1}
         style["markerfacecolor"] = style["color"] if index < len(COLOURS) else "white"
         axis.errorbar(places + shift, [mean.value for mean in means], yerr=_errors(means), label=name, **style)
-    labels = [f"{family}\n{standings[0].draws} draws" for family, standings in by_family.items()]
+    labels = [f"{family}\n{rows[0].draws} draws" for family, rows in by_family.items()]
     axis.set_xticks(places, labels, fontsize="small")
     axis.set_ylabel("mean score")
     tidy(axis)

@@ -13,7 +13,8 @@ import polars as pl
 from rich.table import Table
 
 from bbrgym.evaluate.records import per_run
-from bbrgym.report.tables import interval, new_table
+from bbrgym.evaluate.statistics import student_mean
+from bbrgym.report.tables import new_table
 from bbrgym.sweeps.folder import SweepFolder
 from bbrgym.sweeps.plan import Job
 
@@ -145,7 +146,7 @@ def settings_table(results: Results) -> Table:
     groups = known.group_by(*names, maintain_order=True) if names else [((), known)] if len(known) else []
     rows = [(key, group[metric].to_numpy(), group["job"].n_unique()) for key, group in groups]
     for key, values, jobs in sorted(rows, key=lambda row: float(row[1].mean()), reverse=results.is_higher_better):
-        table.add_row(*map(_cell, key), str(jobs), interval(values).text(3))
+        table.add_row(*map(_cell, key), str(jobs), student_mean(values).short(3))
     return table
 
 

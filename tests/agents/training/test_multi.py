@@ -206,7 +206,7 @@ def test_it_takes_part_beside_others(world: str, sampling: Path, tmp_path: Path)
         SCENARIO, asked_for, agent=[str(sampling), str(whole), "random"], output_dir=tmp_path / "out"
     )
     write_report(tmp_path / "out", outcome)
-    names = [standing.entrant for standing in outcome.rankings[0].standings]
+    names = [row.entrant for row in outcome.rankings[0].rows]
     assert names == ["bbr", "ppo-multi bbq", "ppo bbq", "random bbr-mix"]
     assert outcome.summary["score"].is_finite().all()
     assert set(outcome.policy_maps) >= {"ppo-multi bbq"}
