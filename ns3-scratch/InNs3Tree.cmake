@@ -8,7 +8,7 @@ find_package(Python REQUIRED COMPONENTS Interpreter)
 include(${bbrgym_root}/cmake/NlohmannJson.cmake)
 
 add_library(scratch_bbrgym_common OBJECT EXCLUDE_FROM_ALL
-  ${BBRGYM_NS3_MODEL} ${bbrgym_root}/tcp/scoreboard.cpp ${bbrgym_root}/world/measurement.cpp
+  ${BBRGYM_NS3_MODEL} ${BBRGYM_NS3_GYM} ${bbrgym_root}/tcp/scoreboard.cpp ${bbrgym_root}/world/measurement.cpp
   ${bbrgym_root}/world/scenario.cpp ${bbrgym_root}/world/scenario_json.cpp ${bbrgym_root}/world/tunable_table.cpp)
 
 # What all of it is compiled with: the tree's own C++ may be older, and its -march=native may fuse a product and a sum,
@@ -17,7 +17,7 @@ function(bbrgym_compile_in_tree target)
   set_target_properties(${target} PROPERTIES CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON)
   target_compile_options(${target} PRIVATE -ffp-contract=off)
   target_include_directories(${target} PRIVATE
-    ${CMAKE_CURRENT_SOURCE_DIR}/model ${CMAKE_CURRENT_SOURCE_DIR}/tune ${bbrgym_root}/tcp ${bbrgym_root}/world)
+    ${CMAKE_CURRENT_SOURCE_DIR}/model ${CMAKE_CURRENT_SOURCE_DIR}/gym ${bbrgym_root}/tcp ${bbrgym_root}/world)
   target_include_directories(${target} SYSTEM PRIVATE ${bbrgym_root}/cc)
   target_link_libraries(${target} nlohmann_json::nlohmann_json)
 endfunction()
@@ -26,28 +26,23 @@ if(TARGET copy_all_headers) # build/include/ns3 is filled before anything that i
   add_dependencies(scratch_bbrgym_common copy_all_headers)
 endif()
 
-# A program of NAME.cc, what all share, and further sources and libraries.
-function(bbrgym_program name)
-  cmake_parse_arguments(PARSE_ARGV 1 program "" "" "SOURCES;LIBRARIES")
+# A program of one source file and what all share.
+function(bbrgym_program source)
+  get_filename_component(name ${source} NAME_WE)
   build_exec(
     EXECNAME ${name}
     EXECNAME_PREFIX scratch_bbrgym_
-    SOURCE_FILES ${CMAKE_CURRENT_SOURCE_DIR}/${name}.cc ${program_SOURCES} $<TARGET_OBJECTS:scratch_bbrgym_common>
-    LIBRARIES_TO_LINK "${ns3-libs}" "${ns3-contrib-libs}" ${program_LIBRARIES}
+    SOURCE_FILES ${CMAKE_CURRENT_SOURCE_DIR}/${source} $<TARGET_OBJECTS:scratch_bbrgym_common>
+    LIBRARIES_TO_LINK "${ns3-libs}" "${ns3-contrib-libs}"
     EXECUTABLE_DIRECTORY_PATH ${CMAKE_OUTPUT_DIRECTORY}/scratch/bbrgym/
     IGNORE_PCH)
   bbrgym_compile_in_tree(scratch_bbrgym_${name})
 endfunction()
 
-bbrgym_program(bbrgym-scenario)
-
-# ns3-gym's module: contrib/opengym of the tree.
-if("${ns3-libs};${ns3-contrib-libs}" MATCHES "opengym")
-  bbrgym_program(bbrgym-opengym SOURCES ${BBRGYM_TUNE})
-  if(TARGET "${libopengym-obj}") # its headers include messages.pb.h, which is made where the module is built
-    target_include_directories(scratch_bbrgym_bbrgym-opengym SYSTEM PRIVATE
-      $<TARGET_PROPERTY:${libopengym-obj},INTERFACE_INCLUDE_DIRECTORIES>)
-  endif()
+bbrgym_program(bbrgym-scenario.cc)
+bbrgym_program(bbrgym-opengym.cc)
+if("${ns3-libs}" MATCHES "point-to-point")
+  bbrgym_program(examples/two-bottlenecks.cc)
 else()
-  message(STATUS "bbrgym-opengym is left out: the tree has no module opengym (ns3-gym's, in contrib/opengym)")
+  message(STATUS "two-bottlenecks is left out: it needs ns-3's module point-to-point")
 endif()

@@ -125,10 +125,19 @@ struct OnOff
 
 using App = std::variant<Bulk, Cbr, OnOff>;
 
+/** Whose tunables are set and whose score counts; no world treats the flows differently. */
+enum class Role
+{
+    LEARNER,
+    FIXED,
+    BACKGROUND
+};
+
 struct Flow
 {
     std::string name;
     std::string cc;
+    Role role = Role::FIXED;
     int64_t rtt_ns = 0; ///< propagation both ways, the link's delay included
     int64_t start_ns = 0;
     int64_t stop_ns = 0;

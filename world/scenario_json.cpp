@@ -336,6 +336,18 @@ ParseApp(const Json& json, const std::string& path)
     return Bulk{};
 }
 
+Role
+ParseRole(const Object& object)
+{
+    const std::set<std::string> roles = {"learner", "fixed", "background"};
+    const std::string role = object.Text("role");
+    if (!roles.contains(role))
+    {
+        throw ScenarioError(object.Path("role"), "is " + object["role"].dump() + ", expected one of " + Object::List(roles));
+    }
+    return role == "learner" ? Role::LEARNER : role == "fixed" ? Role::FIXED : Role::BACKGROUND;
+}
+
 Flow
 ParseFlow(const Json& json, const std::string& path, double link_delay_ms)
 {
@@ -343,11 +355,7 @@ ParseFlow(const Json& json, const std::string& path, double link_delay_ms)
     Flow flow;
     flow.name = object.Text("name");
     flow.cc = object.Text("cc");
-    const std::set<std::string> roles = {"learner", "fixed", "background"}; // no world treats them differently
-    if (!roles.contains(object.Text("role")))
-    {
-        throw ScenarioError(path + ".role", "is " + object["role"].dump() + ", expected one of " + Object::List(roles));
-    }
+    flow.role = ParseRole(object);
     const double shortest_ms = std::max(bounds::rtt_ms.low, 2 * link_delay_ms);
     flow.rtt_ns = NanosecondsOfMs(object.Number("rtt_ms", shortest_ms, bounds::rtt_ms.high));
     flow.start_ns = object.TimeNs("start_s", bounds::time_s);

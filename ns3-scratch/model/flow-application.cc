@@ -84,7 +84,8 @@ FlowApplication::FlowApplication(const bbrgym::Flow& flow,
 void
 FlowApplication::StartApplication()
 {
-    m_socket = m_sender.CreateSocket(GetNode(), m_observer.rtt);
+    m_socket = m_sender.CreateSocket(GetNode());
+    m_sender.Watch(m_socket, m_observer.rtt);
     m_settings.ApplyTo(m_socket);
     m_observer.started();
     m_socket->Bind();

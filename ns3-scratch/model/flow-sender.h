@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// The sending socket of a flow: made for the flow's congestion control, then watched. One kind runs our
+// The sending socket of a flow: created with the flow's congestion control, then watched. One kind runs our
 // algorithms on TcpLinuxSocket, the other ns-3's own on its TcpSocketBase, uncured.
 #ifndef BBRGYM_FLOW_SENDER_H
 #define BBRGYM_FLOW_SENDER_H
@@ -30,8 +30,13 @@ class FlowSender
 
     virtual ~FlowSender() = default;
 
-    /** Makes the flow's socket; `on_rtt` gets every RTT sample of it. To be called once. */
-    virtual Ptr<TcpSocket> CreateSocket(Ptr<Node> node, RttCallback on_rtt) = 0;
+    /** Creates a socket with the flow's congestion control. */
+    virtual Ptr<TcpSocket> CreateSocket(Ptr<Node> node) const = 0;
+    /**
+     * Takes a socket for the flow's own, once; `on_rtt` gets each of its RTT samples. Throws std::invalid_argument
+     * unless it runs the flow's congestion control.
+     */
+    virtual void Watch(Ptr<TcpSocket> socket, RttCallback on_rtt) = 0;
     /** All zero before there is a socket. */
     virtual bbrgym::SenderState State() const = 0;
 };
@@ -42,7 +47,8 @@ class LinuxSender : public FlowSender
   public:
     LinuxSender(const bbrgym::Flow& flow, int variant, const cc_params& params, uint64_t run_seed);
 
-    Ptr<TcpSocket> CreateSocket(Ptr<Node> node, RttCallback on_rtt) override;
+    Ptr<TcpSocket> CreateSocket(Ptr<Node> node) const override;
+    void Watch(Ptr<TcpSocket> socket, RttCallback on_rtt) override;
     bbrgym::SenderState State() const override;
 
     void SetParams(const cc_params& params);
@@ -63,6 +69,9 @@ class LinuxSender : public FlowSender
     std::vector<bbrgym::AckRecord> m_trace;
 };
 
+/** The TypeId of a socket's congestion control. */
+TypeId CongestionControlOf(Ptr<TcpSocket> socket);
+
 /** The names ("ns3-bbr", ...) under which ns-3's own congestion controls run. */
 std::vector<std::string> StockCongestionControls();
 
@@ -75,7 +84,8 @@ class StockSender : public FlowSender
   public:
     StockSender(const std::string& name, uint32_t mss_bytes);
 
-    Ptr<TcpSocket> CreateSocket(Ptr<Node> node, RttCallback on_rtt) override;
+    Ptr<TcpSocket> CreateSocket(Ptr<Node> node) const override;
+    void Watch(Ptr<TcpSocket> socket, RttCallback on_rtt) override;
     bbrgym::SenderState State() const override;
 
   private:

@@ -7,6 +7,8 @@
 #include "ns3/pointer.h"
 #include "ns3/type-id.h"
 
+#include <stdexcept>
+
 namespace ns3
 {
 
@@ -18,14 +20,28 @@ LinuxSender::LinuxSender(const bbrgym::Flow& flow, int variant, const cc_params&
 }
 
 Ptr<TcpSocket>
-LinuxSender::CreateSocket(Ptr<Node> node, RttCallback on_rtt)
+LinuxSender::CreateSocket(Ptr<Node> node) const
 {
-    m_on_rtt = std::move(on_rtt);
     TcpLinuxSocketFactory::Install(node);
     const auto factory = node->GetObject<TcpLinuxSocketFactory>();
     const std::string name(bbrgym::VariantName(m_variant));
     factory->SetAttribute("CongestionControl", TypeIdValue(TcpBbrgym::VariantTypeId(name)));
-    m_socket = DynamicCast<TcpLinuxSocket>(factory->CreateSocket());
+    return DynamicCast<TcpSocket>(factory->CreateSocket());
+}
+
+void
+LinuxSender::Watch(Ptr<TcpSocket> socket, RttCallback on_rtt)
+{
+    const std::string name(bbrgym::VariantName(m_variant));
+    const auto linux_socket = DynamicCast<TcpLinuxSocket>(socket);
+    if (!linux_socket || CongestionControlOf(socket) != TcpBbrgym::VariantTypeId(name))
+    {
+        throw std::invalid_argument("the socket is a " + socket->GetInstanceTypeId().GetName() + " with " +
+                                    CongestionControlOf(socket).GetName() + ", expected a ns3::TcpLinuxSocket with " +
+                                    TcpBbrgym::VariantTypeId(name).GetName());
+    }
+    m_socket = linux_socket;
+    m_on_rtt = std::move(on_rtt);
     m_socket->SetAckObserver([this](const AckEvent& event) { NoteAck(event); });
 
     PointerValue controller;
@@ -33,7 +49,6 @@ LinuxSender::CreateSocket(Ptr<Node> node, RttCallback on_rtt)
     m_controller = controller.Get<TcpBbrgym>();
     m_controller->SetParams(m_params);
     m_controller->SetRngSeed(m_rng_seed);
-    return m_socket;
 }
 
 void

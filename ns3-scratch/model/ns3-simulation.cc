@@ -4,12 +4,10 @@
 #include "bottleneck-device.h"
 #include "fixed-routing.h"
 #include "flow-application.h"
-#include "flow-sender.h"
+#include "flow-senders.h"
 #include "link-device.h"
 #include "measurement.hpp"
-#include "ns3-versions.h"
-#include "params.hpp"
-#include "tunable_table.hpp"
+#include "run-control.h"
 
 #include "ns3/boolean.h"
 #include "ns3/codel-queue-disc.h"
@@ -21,15 +19,11 @@
 #include "ns3/ipv4-l3-protocol.h"
 #include "ns3/queue-size.h"
 #include "ns3/red-queue-disc.h"
-#include "ns3/rng-seed-manager.h"
 #include "ns3/simulator.h"
 #include "ns3/tcp-l4-protocol.h"
 #include "ns3/traffic-control-layer.h"
 #include "ns3/uinteger.h"
 
-#include <algorithm>
-#include <cmath>
-#include <stdexcept>
 
 namespace bbrgym
 {
@@ -43,8 +37,6 @@ constexpr uint16_t FIRST_PORT = 5000;
 constexpr uint32_t RECEIVER_ADDRESS = 0x0a000001; // 10.0.0.1
 constexpr uint32_t ROUTER_ADDRESS = 0x0a000002;   // 10.0.0.2
 constexpr uint32_t SENDER_ADDRESS = 0x0a010000;   // 10.1.0.0 + flow
-
-bool g_is_running = false; // ns-3's simulator is global to the process
 
 SocketSettings
 SettingsFor(const Scenario& scenario)
@@ -147,6 +139,9 @@ class Ns3Simulation::Network : public MeasuredWorld, public BottleneckObserver
     Network(const Network&) = delete;
     Network& operator=(const Network&) = delete;
 
+    const Scenario& GetScenario() const { return *m_scenario; }
+    uint64_t Seed() const { return m_seed; }
+    const Tables& GetTables() const { return m_tables; }
     void Advance(double duration_s);
     bool Done() const { return NowNs() >= m_scenario->duration_ns; }
     void Summarise(std::span<double> flow_table, std::span<double> link_row) const;
@@ -155,9 +150,9 @@ class Ns3Simulation::Network : public MeasuredWorld, public BottleneckObserver
     int64_t NowNs() const override { return Simulator::Now().GetNanoSeconds(); }
     double CapacityBytes() const override { return m_bottleneck->CapacityBytes(); }
     double QueueByteNs() const override { return m_bottleneck->QueueByteNs(); }
-    SenderState Sender(std::size_t flow) const override { return m_flows[flow].sender->State(); }
+    SenderState Sender(std::size_t flow) const override { return m_senders.Of(flow).State(); }
 
-    LinuxSender& OurSender(std::size_t flow) const;
+    LinuxSender& OurSender(std::size_t flow) const { return m_senders.OursOf(flow); }
 
     // BottleneckObserver
     void QueueDropped(std::size_t flow, uint32_t payload_bytes) override
@@ -175,28 +170,17 @@ class Ns3Simulation::Network : public MeasuredWorld, public BottleneckObserver
     }
 
   private:
-    /** A flow's sender; `ours` is the same one, or null where it is ns-3's own. */
-    struct FlowSlot
-    {
-        std::unique_ptr<FlowSender> sender;
-        LinuxSender* ours = nullptr;
-    };
-
     void MakePath();
     void AddFlow(std::size_t flow);
-    FlowSlot MakeSender(std::size_t flow);
     void ScheduleChanges();
-    void PauseAfter(int64_t step_ns);
-    void PauseWhenInstantIsOver(uint64_t events_before);
-    void ApplyTunables();
 
     const std::shared_ptr<const Scenario> m_scenario;
     const uint64_t m_seed;
     const Tables m_tables;
+    SimulatorLease m_simulator;
     const SocketSettings m_settings;
-    std::vector<FlowSlot> m_flows;
+    FlowSenders m_senders;
     Measurement m_measurement;
-    TunableTable m_tunables;
 
     Ptr<BottleneckDevice> m_bottleneck;
     Ptr<DelayDevice> m_return;
@@ -207,27 +191,25 @@ Ns3Simulation::Network::Network(std::shared_ptr<const Scenario> scenario, uint64
     : m_scenario(std::move(scenario)),
       m_seed(seed),
       m_tables(tables),
+      m_simulator(seed),
       m_settings(SettingsFor(*m_scenario)),
+      m_senders(*m_scenario, seed),
       m_measurement(*m_scenario)
 {
-    RngSeedManager::SetSeed(1);
-    RngSeedManager::SetRun(seed);
-    ResetStreams();
-
     MakePath();
     for (std::size_t flow = 0; flow < m_scenario->flows.size(); ++flow)
     {
         AddFlow(flow);
     }
     ScheduleChanges();
-    m_tunables.Show(m_tables.tunables);
+    m_senders.ShowTunables(m_tables.tunables);
     m_measurement.TakeInterval(*this, m_tables.flow_stats, m_tables.link_stats);
 }
 
 /** ns-3's global state goes first: it still calls into the senders. */
 Ns3Simulation::Network::~Network()
 {
-    Simulator::Destroy();
+    m_simulator.End();
 }
 
 /** Router and receiver, and what is between them. */
@@ -261,7 +243,6 @@ Ns3Simulation::Network::AddFlow(std::size_t flow)
     access->AddPath(receiver, m_bottleneck, NanoSeconds(delays.access_ns));
     m_return->AddPath(address, access, NanoSeconds(delays.return_ns));
 
-    m_flows.push_back(MakeSender(flow));
     const FlowApplication::Observer observer{
         [this, flow] { m_measurement.FlowStarted(flow, *this); },
         [this, flow] { m_measurement.FlowStopped(flow, *this); },
@@ -269,7 +250,7 @@ Ns3Simulation::Network::AddFlow(std::size_t flow)
         [this, flow](int64_t rtt_ns) { m_measurement.RttSample(flow, rtt_ns); }};
     auto application = CreateObject<FlowApplication>(spec,
                                                      m_seed,
-                                                     *m_flows.back().sender,
+                                                     m_senders.Of(flow),
                                                      m_settings,
                                                      InetSocketAddress(receiver, port),
                                                      observer);
@@ -283,45 +264,6 @@ Ns3Simulation::Network::AddFlow(std::size_t flow)
         InetSocketAddress(receiver, port),
         m_settings,
         [this, flow](uint32_t bytes) { m_measurement.Readable(flow, bytes); }));
-}
-
-Ns3Simulation::Network::FlowSlot
-Ns3Simulation::Network::MakeSender(std::size_t flow)
-{
-    const Flow& spec = m_scenario->flows[flow];
-    const std::string path = "flows[" + std::to_string(flow) + "]";
-    const auto variant = FindVariant(spec.cc);
-    FlowSlot slot;
-    if (variant)
-    {
-        const cc_params params = ParamsOf(spec, *variant, path);
-        auto sender = std::make_unique<LinuxSender>(spec, *variant, params, m_seed);
-        slot.ours = sender.get();
-        slot.sender = std::move(sender);
-        m_tunables.AddFlow(*variant, params);
-        return slot;
-    }
-    const auto stock = StockCongestionControls();
-    if (std::find(stock.begin(), stock.end(), spec.cc) == stock.end())
-    {
-        std::string known;
-        for (const VariantInfo& info : Variants())
-        {
-            known += std::string(info.name) + ", ";
-        }
-        for (const std::string& name : stock)
-        {
-            known += name + (name == stock.back() ? "" : ", ");
-        }
-        throw ScenarioError(path + ".cc", "is '" + spec.cc + "', expected one of " + known);
-    }
-    if (!spec.tunables.empty())
-    {
-        throw ScenarioError(path + ".tunables", "ns-3's own " + spec.cc + " has none, expected {}");
-    }
-    m_tunables.AddFlow(TunableTable::NO_VARIANT, {});
-    slot.sender = std::make_unique<StockSender>(spec.cc, m_scenario->mss_bytes);
-    return slot;
 }
 
 void
@@ -347,70 +289,14 @@ Ns3Simulation::Network::ScheduleChanges()
     }
 }
 
-LinuxSender&
-Ns3Simulation::Network::OurSender(std::size_t flow) const
-{
-    if (flow >= m_flows.size())
-    {
-        throw std::out_of_range("flow " + std::to_string(flow) + " of " + std::to_string(m_flows.size()));
-    }
-    if (!m_flows[flow].ours)
-    {
-        throw std::invalid_argument("flow '" + m_scenario->flows[flow].name + "': ns-3's own " +
-                                    m_scenario->flows[flow].cc + " shows no ACKs");
-    }
-    return *m_flows[flow].ours;
-}
-
-void
-Ns3Simulation::Network::ApplyTunables()
-{
-    for (const auto& [flow, params] : m_tunables.Changes(m_tables.tunables, *m_scenario))
-    {
-        m_flows[flow].ours->SetParams(params);
-    }
-}
-
 // ---- running --------------------------------------------------------------------------------------------
 
 void
 Ns3Simulation::Network::Advance(double duration_s)
 {
-    if (!(duration_s >= 0))
-    {
-        throw std::invalid_argument("advance: the duration is " + std::to_string(duration_s) + ", expected >= 0 s");
-    }
-    ApplyTunables();
-    const int64_t left_ns = m_scenario->duration_ns - NowNs();
-    const int64_t step_ns = std::min<int64_t>(std::llround(std::min(duration_s * 1e9, 9e18)), left_ns);
-    if (step_ns > 0)
-    {
-        PauseAfter(step_ns);
-        Simulator::Run();
-    }
+    m_senders.ApplyTunables(m_tables.tunables);
+    AdvanceSimulator(duration_s, m_scenario->duration_ns);
     m_measurement.TakeInterval(*this, m_tables.flow_stats, m_tables.link_stats);
-}
-
-/** An interval holds all events of its last instant, so that the size of the steps changes nothing. */
-void
-Ns3Simulation::Network::PauseAfter(int64_t step_ns)
-{
-    Simulator::Schedule(NanoSeconds(step_ns), &Network::PauseWhenInstantIsOver, this, 0);
-}
-
-/** Comes again, after everything else that is due now, until it is the only thing that is due. */
-void
-Ns3Simulation::Network::PauseWhenInstantIsOver(uint64_t events_before)
-{
-    const uint64_t events = Simulator::GetEventCount();
-    if (events == events_before + 1)
-    {
-        Simulator::Stop();
-    }
-    else
-    {
-        Simulator::ScheduleNow(&Network::PauseWhenInstantIsOver, this, events);
-    }
 }
 
 void
@@ -422,37 +308,28 @@ Ns3Simulation::Network::Summarise(std::span<double> flow_table, std::span<double
 // ---- the outside ----------------------------------------------------------------------------------------
 
 Ns3Simulation::Ns3Simulation(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Tables& tables)
+    : m_network(std::make_unique<Network>(std::move(scenario), seed, tables))
 {
-    if (g_is_running)
-    {
-        throw std::runtime_error("a simulation is already alive in this process; ns-3 allows one, close it first");
-    }
-    g_is_running = true;
-    try
-    {
-        m_network = std::make_unique<Network>(std::move(scenario), seed, tables);
-    }
-    catch (...)
-    {
-        Simulator::Destroy();
-        g_is_running = false;
-        throw;
-    }
 }
 
-Ns3Simulation::~Ns3Simulation()
+Ns3Simulation::~Ns3Simulation() = default;
+
+const Scenario&
+Ns3Simulation::GetScenario() const
 {
-    Close();
+    return m_network->GetScenario();
 }
 
-void
-Ns3Simulation::Close()
+uint64_t
+Ns3Simulation::Seed() const
 {
-    if (m_network)
-    {
-        m_network.reset();
-        g_is_running = false;
-    }
+    return m_network->Seed();
+}
+
+const World::Tables&
+Ns3Simulation::GetTables() const
+{
+    return m_network->GetTables();
 }
 
 void

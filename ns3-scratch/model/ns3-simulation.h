@@ -12,8 +12,9 @@
 #ifndef BBRGYM_NS3_SIMULATION_H
 #define BBRGYM_NS3_SIMULATION_H
 
-#include "ack_record.hpp"
+#include "world.h"
 
+#include "ack_record.hpp"
 #include "scenario.hpp"
 
 #include <cstdint>
@@ -24,16 +25,10 @@
 namespace bbrgym
 {
 
-class Ns3Simulation
+class Ns3Simulation : public World
 {
   public:
-    /** Tables the caller owns, row-major; they must outlive the simulation. */
-    struct Tables
-    {
-        std::span<double> tunables;   ///< [flows, tunables], read before each advance
-        std::span<double> flow_stats; ///< [flows, FLOW_STAT]
-        std::span<double> link_stats; ///< [LINK_STAT]
-    };
+    using Tables = World::Tables;
 
     /**
      * Builds the network, fills `tunables` with each flow's initial values (NaN where the flow has not that
@@ -41,24 +36,22 @@ class Ns3Simulation
      * Throws std::runtime_error while another simulation is alive, std::invalid_argument on a bad scenario.
      */
     Ns3Simulation(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Tables& tables);
-    ~Ns3Simulation();
+    ~Ns3Simulation() override;
     Ns3Simulation(const Ns3Simulation&) = delete;
     Ns3Simulation& operator=(const Ns3Simulation&) = delete;
 
-    /** Applies changed tunables, runs, at most to the scenario's end, and writes the stats of that time. */
-    void Advance(double duration_s);
-
-    double NowS() const;
-    bool Done() const;
-
-    void Summarise(std::span<double> flow_table, std::span<double> link_row) const;
+    // World
+    const Scenario& GetScenario() const override;
+    uint64_t Seed() const override;
+    const Tables& GetTables() const override;
+    void Advance(double duration_s) override;
+    double NowS() const override;
+    bool Done() const override;
+    void Summarise(std::span<double> flow_table, std::span<double> link_row) const override;
 
     /** Records the flow's next ACKs, up to so many; std::invalid_argument for one of ns-3's own controls. */
     void TraceAcks(std::size_t flow, std::size_t max_rows);
     const std::vector<AckRecord>& AckTrace(std::size_t flow) const;
-
-    /** Ends the simulation and frees ns-3 for the next one; nothing else may be asked of this one. */
-    void Close();
 
   private:
     class Network;

@@ -2,6 +2,8 @@
 #include "flow-sender.h"
 
 #include "ns3/data-rate.h"
+#include "ns3/pointer.h"
+#include "ns3/tcp-congestion-ops.h"
 #include "ns3/tcp-l4-protocol.h"
 #include "ns3/tcp-socket-base.h"
 
@@ -27,7 +29,7 @@ const std::vector<std::pair<std::string, std::string>> STOCK = {
 /** Calls `take(new value)` on every change of a traced value. */
 template <typename Value, typename Function>
 void
-Watch(Ptr<Object> object, const std::string& source, Function take)
+OnChange(Ptr<Object> object, const std::string& source, Function take)
 {
     const auto sink = Callback<void, Value, Value>([take](Value, Value now) mutable { take(now); });
     if (!object->TraceConnectWithoutContext(source, sink))
@@ -37,6 +39,14 @@ Watch(Ptr<Object> object, const std::string& source, Function take)
 }
 
 } // namespace
+
+TypeId
+CongestionControlOf(Ptr<TcpSocket> socket)
+{
+    PointerValue controller;
+    socket->GetAttribute("CongestionOps", controller);
+    return controller.Get<TcpCongestionOps>()->GetInstanceTypeId();
+}
 
 std::vector<std::string>
 StockCongestionControls()
@@ -69,17 +79,27 @@ StockSender::StockSender(const std::string& name, uint32_t mss_bytes)
 }
 
 Ptr<TcpSocket>
-StockSender::CreateSocket(Ptr<Node> node, RttCallback on_rtt)
+StockSender::CreateSocket(Ptr<Node> node) const
 {
-    m_on_rtt = std::move(on_rtt);
-    m_socket = DynamicCast<TcpSocket>(node->GetObject<TcpL4Protocol>()->CreateSocket(m_congestion_control));
+    return DynamicCast<TcpSocket>(node->GetObject<TcpL4Protocol>()->CreateSocket(m_congestion_control));
+}
 
-    Watch<Time>(m_socket, "LastRTT", [this](Time rtt) {
+void
+StockSender::Watch(Ptr<TcpSocket> socket, RttCallback on_rtt)
+{
+    if (CongestionControlOf(socket) != m_congestion_control)
+    {
+        throw std::invalid_argument("the socket runs " + CongestionControlOf(socket).GetName() + ", expected " +
+                                    m_congestion_control.GetName());
+    }
+    m_socket = socket;
+    m_on_rtt = std::move(on_rtt);
+    OnChange<Time>(m_socket, "LastRTT", [this](Time rtt) {
         m_last_rtt = rtt;
         m_min_rtt = std::min(m_min_rtt, rtt);
     });
     // LastRTT is silent when two samples are equal; every advancing ACK brings one.
-    Watch<SequenceNumber32>(m_socket, "HighestRxAck", [this, first = true, last = SequenceNumber32(0)](
+    OnChange<SequenceNumber32>(m_socket, "HighestRxAck", [this, first = true, last = SequenceNumber32(0)](
                                                           SequenceNumber32 ack) mutable {
         m_acked_bytes += first ? 0 : static_cast<uint32_t>(ack - last);
         first = false;
@@ -89,11 +109,11 @@ StockSender::CreateSocket(Ptr<Node> node, RttCallback on_rtt)
             m_on_rtt(m_last_rtt.GetNanoSeconds());
         }
     });
-    Watch<Time>(m_socket, "RTT", [this](Time srtt) { m_srtt = srtt; });
-    Watch<uint32_t>(m_socket, "CongestionWindow", [this](uint32_t bytes) { m_cwnd_bytes = bytes; });
-    Watch<uint32_t>(m_socket, "SlowStartThreshold", [this](uint32_t bytes) { m_ssthresh_bytes = bytes; });
-    Watch<uint32_t>(m_socket, "BytesInFlight", [this](uint32_t bytes) { m_in_flight_bytes = bytes; });
-    Watch<TcpSocketState::TcpCongState_t>(m_socket, "CongState", [this](TcpSocketState::TcpCongState_t state) {
+    OnChange<Time>(m_socket, "RTT", [this](Time srtt) { m_srtt = srtt; });
+    OnChange<uint32_t>(m_socket, "CongestionWindow", [this](uint32_t bytes) { m_cwnd_bytes = bytes; });
+    OnChange<uint32_t>(m_socket, "SlowStartThreshold", [this](uint32_t bytes) { m_ssthresh_bytes = bytes; });
+    OnChange<uint32_t>(m_socket, "BytesInFlight", [this](uint32_t bytes) { m_in_flight_bytes = bytes; });
+    OnChange<TcpSocketState::TcpCongState_t>(m_socket, "CongState", [this](TcpSocketState::TcpCongState_t state) {
         m_rto_count += state == TcpSocketState::CA_LOSS;
     });
     m_socket->TraceConnectWithoutContext(
@@ -107,11 +127,10 @@ StockSender::CreateSocket(Ptr<Node> node, RttCallback on_rtt)
             [this](auto&&...) { ++m_retransmitted_pkts; }));
     if (m_congestion_control.GetName() == "ns3::TcpBbr")
     {
-        Watch<DataRate>(m_socket, "PacingRate", [this](DataRate rate) {
+        OnChange<DataRate>(m_socket, "PacingRate", [this](DataRate rate) {
             m_pacing_Bps = static_cast<double>(rate.GetBitRate()) / 8;
         });
     }
-    return m_socket;
 }
 
 /** Of what ns-3 shows: no bandwidth estimate, and a packet counts as marked lost when it is sent again. */

@@ -16,8 +16,6 @@ from omegaconf import OmegaConf
 import bbrgym
 from bbrgym.cli.main import main
 from bbrgym.compose import compose_config
-from bbrgym.envs.options import Options
-from bbrgym.envs.task import task_of
 
 SHORT = ["scenario=steady", "scenario.duration_s=1", "variants=[bbr]"]
 
@@ -314,31 +312,6 @@ def test_scenario_names_a_mistake() -> None:
     assert "flows[0].cc: is 'bbr9'" in done.stderr
 
 
-def test_task_prints_what_an_ns3_tree_reads() -> None:
-    done = run("task", "scenario=rtt_fairness", "variant=bbq", "env.stack=1", "reward=power", "action=relative")
-    assert done.returncode == 0, done.stderr
-    task = json.loads(done.stdout)
-    expected = Options(
-        scenario="rtt_fairness",
-        variant="bbq",
-        control_interval_s=0.5,
-        action_kind="relative",
-        view="pooled",
-        reward="power",
-        reward_horizon_s=5.0,
-    )
-    assert task == task_of(expected)
-
-
-@pytest.mark.parametrize(
-    ("option", "problem"),
-    [("env.critic=true", "critic: True"), ("scenario=wan_mix", "distribution"), ("env=none", "env: is 'none'")],
-)
-def test_task_names_a_mistake(option: str, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["task", option]) == 2
-    assert problem in capsys.readouterr().err
-
-
 def test_list_shows_everything_there_is() -> None:
     done = run("list")
     assert done.returncode == 0, done.stderr
@@ -350,7 +323,7 @@ def test_list_shows_everything_there_is() -> None:
         assert tunable.source in done.stdout
 
 
-@pytest.mark.parametrize("command", ["evaluate", "list", "scenario", "task"])
+@pytest.mark.parametrize("command", ["evaluate", "list", "scenario"])
 def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main([command, "--help"])

@@ -10,13 +10,13 @@ import argparse
 from collections.abc import Sequence
 
 import bbrgym
-from bbrgym.cli import evaluate, export, listing, scenario, serve, sweep, task, train
+from bbrgym.cli import evaluate, export, listing, scenario, serve, sweep, train
 from bbrgym.cli.terminal import error_console
 from bbrgym.errors import ConfigError, MissingExtraError, SweepError, TrainingError
 from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.worlds import WorldError
 
-_COMMANDS = (evaluate, train, export, sweep, serve, listing, scenario, task)
+_COMMANDS = (evaluate, train, export, sweep, serve, listing, scenario)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// The simulation's end of ns3-gym's conversation: a ZeroMQ REQ socket over TCP, by ZMTP 3.0 without security. It asks,
+// the agent answers, and no wait is without an end.
+//
+//   greeting          both ways: version 3.0, mechanism NULL
+//   READY             both ways: the type of the socket
+//   ["", question] -> ["", answer]     again and again
+#ifndef BBRGYM_GYM_AGENT_SOCKET_H
+#define BBRGYM_GYM_AGENT_SOCKET_H
+
+#include <chrono>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace bbrgym
+{
+
+/** The agent did not come, did not answer in time, has gone, or said what ZMTP does not allow. */
+class AgentError : public std::runtime_error
+{
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+class AgentSocket
+{
+  public:
+    /** `port` is the agent's on this machine; `timeout_s` is the longest wait for it and for each of its answers. */
+    AgentSocket(uint16_t port, double timeout_s);
+    ~AgentSocket();
+    AgentSocket(const AgentSocket&) = delete;
+    AgentSocket& operator=(const AgentSocket&) = delete;
+
+    /** Asks the first question, as soon as an agent listens, and again if that one goes before it answers. */
+    std::string Introduce(const std::string& question);
+    /** Asks the next one; throws AgentError if the agent has gone. */
+    std::string Ask(const std::string& question);
+
+  private:
+    using Clock = std::chrono::steady_clock;
+
+    bool TryConnect();
+    std::string Exchange(const std::string& question);
+    void Handshake();
+    void SendFrame(uint8_t flags, const std::string& body);
+    std::string ReceiveMessage();
+    std::string ReceiveFrame(uint8_t& flags);
+    void Send(const std::string& bytes);
+    std::string Receive(std::size_t bytes);
+    void AwaitReady(short events);
+    void Close();
+
+    uint16_t m_port;
+    double m_timeout_s;
+    Clock::time_point m_deadline;
+    int m_fd = -1;
+};
+
+} // namespace bbrgym
+
+#endif

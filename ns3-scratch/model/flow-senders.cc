@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "flow-senders.h"
+
+#include "params.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+namespace bbrgym
+{
+
+using namespace ns3;
+
+FlowSenders::FlowSenders(const Scenario& scenario, uint64_t seed)
+    : m_scenario(scenario)
+{
+    for (std::size_t flow = 0; flow < scenario.flows.size(); ++flow)
+    {
+        m_slots.push_back(Make(flow, seed));
+    }
+}
+
+FlowSenders::Slot
+FlowSenders::Make(std::size_t flow, uint64_t seed)
+{
+    const Flow& spec = m_scenario.flows[flow];
+    const std::string path = "flows[" + std::to_string(flow) + "]";
+    const auto variant = FindVariant(spec.cc);
+    Slot slot;
+    if (variant)
+    {
+        const cc_params params = ParamsOf(spec, *variant, path);
+        auto sender = std::make_unique<LinuxSender>(spec, *variant, params, seed);
+        slot.ours = sender.get();
+        slot.sender = std::move(sender);
+        m_tunables.AddFlow(*variant, params);
+        return slot;
+    }
+    const auto stock = StockCongestionControls();
+    if (std::find(stock.begin(), stock.end(), spec.cc) == stock.end())
+    {
+        std::string known;
+        for (const VariantInfo& info : Variants())
+        {
+            known += std::string(info.name) + ", ";
+        }
+        for (const std::string& name : stock)
+        {
+            known += name + (name == stock.back() ? "" : ", ");
+        }
+        throw ScenarioError(path + ".cc", "is '" + spec.cc + "', expected one of " + known);
+    }
+    if (!spec.tunables.empty())
+    {
+        throw ScenarioError(path + ".tunables", "ns-3's own " + spec.cc + " has none, expected {}");
+    }
+    m_tunables.AddFlow(TunableTable::NO_VARIANT, {});
+    slot.sender = std::make_unique<StockSender>(spec.cc, m_scenario.mss_bytes);
+    return slot;
+}
+
+LinuxSender&
+FlowSenders::OursOf(std::size_t flow) const
+{
+    if (flow >= m_slots.size())
+    {
+        throw std::out_of_range("flow " + std::to_string(flow) + " of " + std::to_string(m_slots.size()));
+    }
+    if (!m_slots[flow].ours)
+    {
+        throw std::invalid_argument("flow '" + m_scenario.flows[flow].name + "': ns-3's own " +
+                                    m_scenario.flows[flow].cc + " shows no ACKs");
+    }
+    return *m_slots[flow].ours;
+}
+
+void
+FlowSenders::ApplyTunables(std::span<const double> table)
+{
+    for (const auto& [flow, params] : m_tunables.Changes(table, m_scenario))
+    {
+        m_slots[flow].ours->SetParams(params);
+    }
+}
+
+} // namespace bbrgym

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// The senders of a scenario's flows: each with its congestion control and, where that is ours, its tunables.
+#ifndef BBRGYM_FLOW_SENDERS_H
+#define BBRGYM_FLOW_SENDERS_H
+
+#include "flow-sender.h"
+
+#include "scenario.hpp"
+#include "tunable_table.hpp"
+
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace bbrgym
+{
+
+class FlowSenders
+{
+  public:
+    /** Throws ScenarioError if a flow's congestion control or one of its tunables is unknown. */
+    FlowSenders(const Scenario& scenario, uint64_t seed);
+
+    std::size_t Size() const { return m_slots.size(); }
+    ns3::FlowSender& Of(std::size_t flow) const { return *m_slots[flow].sender; }
+    /** The flow's sender where it is ours; std::out_of_range, or std::invalid_argument if it is ns-3's own. */
+    ns3::LinuxSender& OursOf(std::size_t flow) const;
+
+    /** Writes the current tunables: [flows, tunables], NaN where a flow does not have a tunable. */
+    void ShowTunables(std::span<double> table) { m_tunables.Show(table); }
+    /** Applies what the caller changed in that table: all of it, or std::invalid_argument if any of it is wrong. */
+    void ApplyTunables(std::span<const double> table);
+
+  private:
+    /** A flow's sender; `ours` is the same one, or null where it is ns-3's own. */
+    struct Slot
+    {
+        std::unique_ptr<ns3::FlowSender> sender;
+        ns3::LinuxSender* ours = nullptr;
+    };
+
+    Slot Make(std::size_t flow, uint64_t seed);
+
+    const Scenario& m_scenario;
+    std::vector<Slot> m_slots;
+    TunableTable m_tunables;
+};
+
+} // namespace bbrgym
+
+#endif

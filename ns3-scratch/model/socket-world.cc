@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "socket-world.h"
+
+#include "flow-application.h"
+#include "flow-senders.h"
+#include "run-control.h"
+
+#include "measurement.hpp"
+
+#include "ns3/inet-socket-address.h"
+#include "ns3/ipv4-queue-disc-item.h"
+#include "ns3/simulator.h"
+#include "ns3/tcp-header.h"
+#include "ns3/tcp-socket-base.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+namespace bbrgym
+{
+
+using namespace ns3;
+
+namespace
+{
+
+constexpr uint8_t TCP_PROTOCOL = 6;
+
+/** Both ends of a connection, from sender to receiver. */
+using Endpoints = std::array<uint32_t, 4>;
+
+uint32_t
+PortOf(const Address& address)
+{
+    return InetSocketAddress::ConvertFrom(address).GetPort();
+}
+
+uint32_t
+HostOf(const Address& address)
+{
+    return InetSocketAddress::ConvertFrom(address).GetIpv4().Get();
+}
+
+/** A TCP packet in a queue. */
+struct QueuedSegment
+{
+    Endpoints endpoints;
+    bool has_payload;
+};
+
+std::optional<QueuedSegment>
+SegmentOf(Ptr<const QueueDiscItem> item)
+{
+    const auto ip = DynamicCast<const Ipv4QueueDiscItem>(item);
+    if (!ip || ip->GetHeader().GetProtocol() != TCP_PROTOCOL)
+    {
+        return std::nullopt;
+    }
+    const Ipv4Header& header = ip->GetHeader();
+    TcpHeader tcp;
+    const uint32_t tcp_bytes = ip->GetPacket()->PeekHeader(tcp); // the IP header is put on after the queue
+    return QueuedSegment{{header.GetSource().Get(), tcp.GetSourcePort(), header.GetDestination().Get(), tcp.GetDestinationPort()},
+                         ip->GetPacket()->GetSize() > tcp_bytes};
+}
+
+} // namespace
+
+// ---- one bottleneck -------------------------------------------------------------------------------------
+
+/** A queue, the link behind it, and the measurement of the flows that cross it. */
+class MeasuredQueue : public MeasuredWorld
+{
+  public:
+    using FlowOf = std::function<std::optional<std::size_t>(const Endpoints&)>;
+
+    MeasuredQueue(const Scenario& scenario, const FlowSenders& senders, FlowOf flow_of, Ptr<QueueDisc> queue, DataRate rate)
+        : m_senders(senders),
+          m_flow_of(std::move(flow_of)),
+          m_queue(queue),
+          m_rate_bps(static_cast<double>(rate.GetBitRate())),
+          m_measurement(scenario)
+    {
+        m_queue->TraceConnectWithoutContext("BytesInQueue", MakeCallback(&MeasuredQueue::NoteLength, this));
+        m_queue->TraceConnectWithoutContext("Dequeue", MakeCallback(&MeasuredQueue::NoteDequeue, this));
+        m_queue->TraceConnectWithoutContext("Drop", MakeCallback(&MeasuredQueue::NoteDrop, this));
+    }
+
+    Measurement& Get() { return m_measurement; }
+    const Measurement& Get() const { return m_measurement; }
+
+    // MeasuredWorld
+    int64_t NowNs() const override { return Simulator::Now().GetNanoSeconds(); }
+    double CapacityBytes() const override { return m_rate_bps * static_cast<double>(NowNs()) / 8e9; }
+    double QueueByteNs() const override
+    {
+        return m_queue_byte_ns + static_cast<double>(m_queued_bytes) * static_cast<double>(NowNs() - m_queued_since_ns);
+    }
+    SenderState Sender(std::size_t flow) const override { return m_senders.Of(flow).State(); }
+
+  private:
+    void NoteLength(uint32_t, uint32_t bytes)
+    {
+        m_queue_byte_ns = QueueByteNs();
+        m_queued_since_ns = NowNs();
+        m_queued_bytes = bytes;
+    }
+
+    void NoteDequeue(Ptr<const QueueDiscItem> item)
+    {
+        if (const auto flow = FlowOfItem(item))
+        {
+            m_measurement.TransmissionBegan(*flow, NowNs() - item->GetTimeStamp().GetNanoSeconds());
+            m_measurement.Departed(*flow, item->GetSize());
+        }
+    }
+
+    void NoteDrop(Ptr<const QueueDiscItem> item)
+    {
+        if (const auto flow = FlowOfItem(item))
+        {
+            m_measurement.QueueDropped(*flow, SegmentOf(item)->has_payload);
+        }
+    }
+
+    std::optional<std::size_t> FlowOfItem(Ptr<const QueueDiscItem> item) const
+    {
+        const auto segment = SegmentOf(item);
+        return segment ? m_flow_of(segment->endpoints) : std::nullopt;
+    }
+
+    const FlowSenders& m_senders;
+    FlowOf m_flow_of;
+    Ptr<QueueDisc> m_queue;
+    double m_rate_bps;
+    Measurement m_measurement;
+    uint32_t m_queued_bytes = 0;
+    int64_t m_queued_since_ns = 0;
+    double m_queue_byte_ns = 0; ///< until m_queued_since_ns
+};
+
+// ---- the network ----------------------------------------------------------------------------------------
+
+class SocketWorld::Network
+{
+  public:
+    Network(std::shared_ptr<const Scenario> scenario, uint64_t seed);
+    ~Network() { m_simulator.End(); }
+
+    const Scenario& GetScenario() const { return *m_scenario; }
+    uint64_t Seed() const { return m_seed; }
+    const Tables& GetTables() const { return m_tables.Get(); }
+
+    Bottleneck AddBottleneck(Ptr<QueueDisc> queue, DataRate rate);
+    Ptr<TcpSocket> CreateSocket(std::size_t flow, Ptr<Node> node) const;
+    void TakeSender(std::size_t flow, Ptr<TcpSocket> socket, std::vector<Bottleneck> path);
+    void Received(std::size_t flow, uint32_t bytes);
+
+    void Advance(double duration_s);
+    void Summarise(std::span<double> flow_table, std::span<double> link_row) const;
+
+  private:
+    struct FlowEnd
+    {
+        Ptr<TcpSocket> socket;
+        std::vector<Bottleneck> path;
+        SequenceNumber32 sent_until{0}; ///< of payload; 0: nothing yet
+        bool has_sent = false;
+    };
+
+    template <typename Event>
+    void OnPath(std::size_t flow, Event&& event);
+    void ScheduleMoments();
+    void NoteSegment(std::size_t flow, Ptr<const Packet> payload, const TcpHeader& header);
+    std::optional<std::size_t> FlowBetween(const Endpoints& endpoints);
+    void RefuseUnlessComplete() const;
+    void TakeInterval();
+    template <typename Row, typename Combine>
+    void WriteFlows(const std::vector<std::vector<double>>& tables, std::span<double> to, Combine&& combine) const;
+
+    const std::shared_ptr<const Scenario> m_scenario;
+    const uint64_t m_seed;
+    SimulatorLease m_simulator;
+    FlowSenders m_senders;
+    std::vector<FlowEnd> m_flows;
+    std::vector<std::unique_ptr<MeasuredQueue>> m_bottlenecks;
+    std::map<Endpoints, std::optional<std::size_t>> m_flow_between;
+
+    OwnTables m_tables;
+};
+
+SocketWorld::Network::Network(std::shared_ptr<const Scenario> scenario, uint64_t seed)
+    : m_scenario(std::move(scenario)),
+      m_seed(seed),
+      m_simulator(seed),
+      m_senders(*m_scenario, seed),
+      m_flows(m_scenario->flows.size()),
+      m_tables(m_flows.size())
+{
+    ScheduleMoments();
+    m_senders.ShowTunables(m_tables.Get().tunables);
+}
+
+SocketWorld::Bottleneck
+SocketWorld::Network::AddBottleneck(Ptr<QueueDisc> queue, DataRate rate)
+{
+    const auto flow_of = [this](const Endpoints& endpoints) { return FlowBetween(endpoints); };
+    m_bottlenecks.push_back(std::make_unique<MeasuredQueue>(*m_scenario, m_senders, flow_of, queue, rate));
+    return m_bottlenecks.size() - 1;
+}
+
+Ptr<TcpSocket>
+SocketWorld::Network::CreateSocket(std::size_t flow, Ptr<Node> node) const
+{
+    const auto socket = m_senders.Of(flow).CreateSocket(node);
+    SocketSettings{m_scenario->mss_bytes, BufferBytes(*m_scenario), UsefulWindowBytes(*m_scenario)}.ApplyTo(socket);
+    return socket;
+}
+
+void
+SocketWorld::Network::TakeSender(std::size_t flow, Ptr<TcpSocket> socket, std::vector<Bottleneck> path)
+{
+    const std::string name = "flow '" + m_scenario->flows.at(flow).name + "': ";
+    if (m_flows[flow].socket)
+    {
+        throw std::invalid_argument(name + "has a sender already");
+    }
+    if (path.empty() || std::ranges::max(path) >= m_bottlenecks.size())
+    {
+        throw std::invalid_argument(name + "its path must list at least one bottleneck, each from 0 to " +
+                                    std::to_string(m_bottlenecks.size()) + " - 1");
+    }
+    m_senders.Of(flow).Watch(socket, [this, flow](int64_t rtt_ns) {
+        OnPath(flow, [&](MeasuredQueue& queue) { queue.Get().RttSample(flow, rtt_ns); });
+    });
+    socket->TraceConnectWithoutContext(
+        "Tx",
+        Callback<void, Ptr<const Packet>, const TcpHeader&, Ptr<const TcpSocketBase>>(
+            [this, flow](Ptr<const Packet> payload, const TcpHeader& header, Ptr<const TcpSocketBase>) {
+                NoteSegment(flow, payload, header);
+            }));
+    m_flows[flow].socket = socket;
+    m_flows[flow].path = std::move(path);
+}
+
+void
+SocketWorld::Network::Received(std::size_t flow, uint32_t bytes)
+{
+    OnPath(flow, [&](MeasuredQueue& queue) { queue.Get().Readable(flow, bytes); });
+}
+
+template <typename Event>
+void
+SocketWorld::Network::OnPath(std::size_t flow, Event&& event)
+{
+    for (const Bottleneck bottleneck : m_flows.at(flow).path)
+    {
+        event(*m_bottlenecks[bottleneck]);
+    }
+}
+
+/** Starts, stops and the warm-up's end are the scenario's. */
+void
+SocketWorld::Network::ScheduleMoments()
+{
+    for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
+    {
+        Simulator::Schedule(NanoSeconds(m_scenario->flows[flow].start_ns), [this, flow] {
+            OnPath(flow, [&](MeasuredQueue& queue) { queue.Get().FlowStarted(flow, queue); });
+        });
+        Simulator::Schedule(NanoSeconds(m_scenario->flows[flow].stop_ns), [this, flow] {
+            OnPath(flow, [&](MeasuredQueue& queue) { queue.Get().FlowStopped(flow, queue); });
+        });
+    }
+    Simulator::Schedule(NanoSeconds(m_scenario->warmup_ns), [this] {
+        for (const auto& queue : m_bottlenecks)
+        {
+            queue->Get().WarmedUp(*queue);
+        }
+    });
+}
+
+void
+SocketWorld::Network::NoteSegment(std::size_t flow, Ptr<const Packet> payload, const TcpHeader& header)
+{
+    if (payload->GetSize() == 0)
+    {
+        return;
+    }
+    FlowEnd& end = m_flows[flow];
+    const SequenceNumber32 until = header.GetSequenceNumber() + payload->GetSize();
+    const bool is_retransmission = end.has_sent && until <= end.sent_until;
+    if (!is_retransmission)
+    {
+        end.sent_until = until;
+        end.has_sent = true;
+    }
+    OnPath(flow, [&](MeasuredQueue& queue) { queue.Get().Sent(flow, is_retransmission); });
+}
+
+/** The flow between two ends, which it has from its connecting on; nothing for other packets. */
+std::optional<std::size_t>
+SocketWorld::Network::FlowBetween(const Endpoints& endpoints)
+{
+    const auto known = m_flow_between.find(endpoints);
+    if (known != m_flow_between.end())
+    {
+        return known->second;
+    }
+    std::optional<std::size_t> found;
+    for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
+    {
+        Address from;
+        Address to;
+        if (m_flows[flow].socket && m_flows[flow].socket->GetSockName(from) == 0 &&
+            m_flows[flow].socket->GetPeerName(to) == 0 && InetSocketAddress::IsMatchingType(to) &&
+            Endpoints{HostOf(from), PortOf(from), HostOf(to), PortOf(to)} == endpoints)
+        {
+            found = flow;
+        }
+    }
+    return m_flow_between[endpoints] = found;
+}
+
+// ---- running --------------------------------------------------------------------------------------------
+
+void
+SocketWorld::Network::Advance(double duration_s)
+{
+    RefuseUnlessComplete();
+    m_senders.ApplyTunables(m_tables.Get().tunables);
+    AdvanceSimulator(duration_s, m_scenario->duration_ns);
+    TakeInterval();
+}
+
+void
+SocketWorld::Network::RefuseUnlessComplete() const
+{
+    for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
+    {
+        if (!m_flows[flow].socket)
+        {
+            throw std::logic_error("flow '" + m_scenario->flows[flow].name + "' has no sender: CreateSender() or TakeSender()");
+        }
+    }
+}
+
+/** Writes each flow's row, combined from the rows of its bottlenecks; `tables` has one for each bottleneck. */
+template <typename Row, typename Combine>
+void
+SocketWorld::Network::WriteFlows(const std::vector<std::vector<double>>& tables,
+                                 std::span<double> to,
+                                 Combine&& combine) const
+{
+    for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
+    {
+        std::vector<Row> rows;
+        for (const Bottleneck bottleneck : m_flows[flow].path)
+        {
+            rows.push_back(ReadRow<Row>(tables[bottleneck], flow));
+        }
+        Row row = *std::ranges::min_element(rows, {}, &Row::fair_share_mbps);
+        row.throughput_mbps = rows.back().throughput_mbps;
+        row.queue_delay_mean_ms = 0;
+        for (const Row& one : rows)
+        {
+            row.queue_delay_mean_ms += one.queue_delay_mean_ms;
+        }
+        combine(row, rows);
+        WriteRow(row, to, flow);
+    }
+}
+
+void
+SocketWorld::Network::TakeInterval()
+{
+    const Tables& ours = m_tables.Get();
+    std::vector<std::vector<double>> tables;
+    std::vector<double> link(ours.link_stats.size());
+    for (std::size_t i = 0; i < m_bottlenecks.size(); ++i)
+    {
+        tables.emplace_back(ours.flow_stats.size());
+        m_bottlenecks[i]->Get().TakeInterval(*m_bottlenecks[i], tables[i], i == 0 ? ours.link_stats : link);
+    }
+    WriteFlows<FlowStats>(tables, ours.flow_stats, [](FlowStats& row, const std::vector<FlowStats>& rows) {
+        row.dropped_pkts = 0;
+        for (const FlowStats& one : rows)
+        {
+            row.dropped_pkts += one.dropped_pkts;
+        }
+    });
+}
+
+void
+SocketWorld::Network::Summarise(std::span<double> flow_table, std::span<double> link_row) const
+{
+    std::vector<std::vector<double>> tables;
+    std::vector<double> link(link_row.size());
+    for (std::size_t i = 0; i < m_bottlenecks.size(); ++i)
+    {
+        tables.emplace_back(flow_table.size());
+        m_bottlenecks[i]->Get().Summarise(*m_bottlenecks[i], tables[i], i == 0 ? link_row : std::span(link));
+    }
+    WriteFlows<FlowSummary>(tables, flow_table, [](FlowSummary& row, const std::vector<FlowSummary>& rows) {
+        row.lost_pkts = 0;
+        for (const FlowSummary& one : rows)
+        {
+            row.lost_pkts += one.lost_pkts;
+        }
+        row.loss_rate = row.lost_pkts / row.sent_pkts; // NaN: nothing was sent
+    });
+}
+
+// ---- the outside ----------------------------------------------------------------------------------------
+
+SocketWorld::SocketWorld(std::shared_ptr<const Scenario> scenario, uint64_t seed)
+    : m_network(std::make_unique<Network>(std::move(scenario), seed))
+{
+}
+
+SocketWorld::~SocketWorld() = default;
+
+SocketWorld::Bottleneck
+SocketWorld::AddBottleneck(Ptr<QueueDisc> queue, DataRate rate)
+{
+    return m_network->AddBottleneck(queue, rate);
+}
+
+Ptr<TcpSocket>
+SocketWorld::CreateSender(std::size_t flow, Ptr<Node> node, std::vector<Bottleneck> path)
+{
+    const auto socket = m_network->CreateSocket(flow, node);
+    TakeSender(flow, socket, std::move(path));
+    return socket;
+}
+
+void
+SocketWorld::TakeSender(std::size_t flow, Ptr<TcpSocket> socket, std::vector<Bottleneck> path)
+{
+    m_network->TakeSender(flow, socket, std::move(path));
+}
+
+void
+SocketWorld::Received(std::size_t flow, uint32_t bytes)
+{
+    m_network->Received(flow, bytes);
+}
+
+const Scenario&
+SocketWorld::GetScenario() const
+{
+    return m_network->GetScenario();
+}
+
+uint64_t
+SocketWorld::Seed() const
+{
+    return m_network->Seed();
+}
+
+const World::Tables&
+SocketWorld::GetTables() const
+{
+    return m_network->GetTables();
+}
+
+void
+SocketWorld::Advance(double duration_s)
+{
+    m_network->Advance(duration_s);
+}
+
+double
+SocketWorld::NowS() const
+{
+    return static_cast<double>(Simulator::Now().GetNanoSeconds()) / 1e9;
+}
+
+bool
+SocketWorld::Done() const
+{
+    return Simulator::Now().GetNanoSeconds() >= GetScenario().duration_ns;
+}
+
+void
+SocketWorld::Summarise(std::span<double> flow_table, std::span<double> link_row) const
+{
+    m_network->Summarise(flow_table, link_row);
+}
+
+} // namespace bbrgym

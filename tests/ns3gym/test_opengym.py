@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""bbrgym-opengym, the ns-3 world as a simulation of ns3-gym's, driven by an agent over the protocol."""
+
+import json
+import re
+import socket
+import subprocess
+import time
+
+import numpy as np
+import pytest
+import zmq
+from gymnasium import spaces
+from programs import drive, program
+
+import bbrgym
+from bbrgym import _ns3
+from bbrgym.ns3gym import messages as pb
+from bbrgym.ns3gym.data import pack
+from bbrgym.tunables import TUNABLES
+from bbrgym.worlds.score import flow_scores, run_score
+
+SCENARIO = {
+    "name": "served",
+    "duration_s": 2.05,  # no whole number of intervals
+    "warmup_s": 0.5,
+    "link": {"rate_mbps": 8, "queue": {"size_bdp": 1.5}, "loss": {"kind": "bernoulli", "rate": 0.003}},
+    "flows": [
+        {"name": "mix", "cc": "bbr-mix", "rtt_ms": 20.2, "role": "learner", "stop_s": 1.7},
+        {"name": "late", "cc": "bbq", "rtt_ms": 45, "start_s": 0.45, "role": "learner"},
+        {"name": "rival", "cc": "cubic", "rtt_ms": 33.3, "role": "fixed"},
+        {"name": "stock", "cc": "ns3-linux-reno", "rtt_ms": 25, "role": "background"},
+    ],
+}
+SECONDS = 0.1
+FLOWS = len(SCENARIO["flows"])
+SPACE = spaces.Dict(
+    {
+        "tunables": spaces.Box(-np.inf, np.inf, (FLOWS, len(TUNABLES)), np.float64),
+        "seconds": spaces.Box(-np.inf, np.inf, (1,), np.float64),
+    },
+    sort_keys=False,
+)
+COLUMNS = {name: i for i, name in enumerate(TUNABLES)}
+
+
+@pytest.fixture(scope="module")
+def opengym():
+    return program("bbrgym-opengym")
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "scenario.json"
+    path.write_text(bbrgym.load_scenario(SCENARIO).resolved_json(), encoding="utf-8")
+    return path
+
+
+class Driver:
+    """Sets a few tunables now and then, the same ones in every run."""
+
+    def __init__(self, tunables):
+        self.tunables = tunables
+        self._random = np.random.default_rng(3)
+
+    def choose(self):
+        for flow, name in ((0, "bbr_up_gain"), (0, "use_probe_cap"), (1, "bbq_alpha_us")):
+            tunable = TUNABLES[name]
+            value = self._random.uniform(tunable.low, tunable.high)
+            self.tunables[flow, COLUMNS[name]] = round(value) if tunable.unit == "switch" else value
+
+    def __call__(self, state):
+        if "initial_tunables" in state.info:
+            for row, values in zip(self.tunables, state.info["initial_tunables"], strict=True):
+                for name, value in values.items():
+                    row[COLUMNS[name]] = value
+        self.choose()
+        return {"tunables": self.tunables, "seconds": np.array([SECONDS])}
+
+
+def unset():
+    return np.full((FLOWS, len(TUNABLES)), np.nan)
+
+
+def test_it_is_the_world_bit_for_bit(opengym, path):
+    states, done = drive([opengym, f"--scenario={path}", "--simSeed=9223372036854775807"], Driver(unset()))
+    assert (done.returncode, done.stderr) == (0, "")
+    with bbrgym.make_world("ns3", SCENARIO, seed=2**63 - 1) as world:
+        driver = Driver(np.array(world.tunables()))
+        for state in states:
+            assert state.observation["flow_stats"].tobytes() == world.flow_stats().tobytes()
+            assert state.observation["link_stats"].tobytes() == world.link_stats().tobytes()
+            flows, link = world.summary()
+            assert state.observation["flow_summary"].tobytes() == flows.tobytes()
+            assert state.observation["link_summary"].tobytes() == link.tobytes()
+            assert (state.info["now_s"], state.info["done"], state.is_over) == (world.now_s, world.done, world.done)
+            if not world.done:
+                driver.choose()
+                world.write_tunables(driver.tunables)
+                world.advance(SECONDS)
+    assert len(states) == 22
+
+
+def test_it_says_what_its_numbers_are(opengym, path):
+    states, _ = drive([opengym, f"--scenario={path}", "--simSeed=7"], lambda state: None)
+    info = states[0].info
+    assert (info["scenario"], info["seed"], info["flows"]) == ("served", 7, ["mix", "late", "rival", "stock"])
+    for name, fields in (
+        ("flow_stats", _ns3.flow_fields()),
+        ("link_stats", _ns3.link_fields()),
+        ("flow_summary", _ns3.flow_summary_fields()),
+        ("link_summary", _ns3.link_summary_fields()),
+    ):
+        assert list(info["fields"][name].items()) == [(field, unit) for field, unit, *_ in fields]
+        assert states[0].observation[name].shape[-1] == len(fields)
+    assert list(info["tunables"].items()) == [(name, tunable.unit) for name, tunable in TUNABLES.items()]
+    with bbrgym.make_world("ns3", SCENARIO) as world:
+        initial = [[values.get(name, np.nan) for name in TUNABLES] for values in info["initial_tunables"]]
+        assert np.array(initial).tobytes() == np.array(world.tunables()).tobytes()
+
+
+def test_the_reward_is_the_score_s_formula(opengym, path):
+    states, _ = drive([opengym, f"--scenario={path}"], Driver(unset()))
+    columns = [field[0] for field in _ns3.flow_fields()]
+    flows = bbrgym.load_scenario(SCENARIO).resolved().flows
+    before_s = 0.0
+    assert states[0].reward == 0.0
+    for state in states[1:]:
+        column = dict(zip(columns, state.observation["flow_stats"].T, strict=True))
+        length_s = state.info["now_s"] - before_s
+        before_s = state.info["now_s"]
+        rtt_ms = column["rtt_mean_ms"]
+        scores = flow_scores(
+            column["goodput_mbps"],
+            column["fair_share_mbps"],
+            np.where(column["active"] > 0, length_s, 0.0),
+            np.where(rtt_ms > 0, rtt_ms, np.nan),
+            np.array([flow.rtt_ms for flow in flows]),
+            mss_bytes=1448,
+            delta=0.5,
+        )
+        scores[column["active"] == 0] = np.nan
+        expected = run_score(scores, [flow.role for flow in flows])
+        assert state.reward == pytest.approx(expected, rel=1e-6)
+    assert len({state.reward for state in states}) > 10
+
+
+def test_it_ends_where_the_agent_stops_it(opengym, path):
+    states, done = drive([opengym, f"--scenario={path}"], lambda state: None)
+    assert (len(states), done.returncode, done.stderr) == (1, 0, "")
+
+
+def test_seconds_may_be_float32_as_ns3_gym_s_agent_sends_them(opengym, path):
+    driver = Driver(unset())
+
+    def in_float32(state):
+        container = pack(SPACE, driver(state))
+        held = pb.DictDataContainer.FromString(container.data.value)
+        pb.pack_any(held.element[1].data, pb.BoxDataContainer(dtype=pb.Dtype.FLOAT, floatData=[SECONDS]))
+        pb.pack_any(container.data, held)
+        return container
+
+    states, done = drive([opengym, f"--scenario={path}"], in_float32)
+    assert done.returncode == 0, done.stderr
+    assert states[1].info["now_s"] == round(float(np.float32(SECONDS)) * 1e9) / 1e9
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"seconds": np.array([0.0])}, "action: seconds is 0"),
+        ({"seconds": np.array([np.nan])}, "action: seconds is nan"),
+        ({"seconds": np.array([np.inf])}, "action: seconds is inf"),
+        ("a gain", r"flow 'mix': bbr_up_gain = 99 is outside \[1.02, 2\] ratio"),
+        ("another's", "flow 'rival': cubic has no tunable bbr_up_gain"),
+        ("no seconds", "action: expected a Dict of tunables and seconds"),
+        ("few", "action: tunables has 3 numbers of float or double, expected 124"),
+        ("cut", "ends within a field"),
+    ],
+    ids=str,
+)
+def test_what_is_no_action_ends_it_with_one_line(opengym, path, change, says):
+    def act(state):
+        action = Driver(unset())(state)
+        if isinstance(change, dict):
+            return {**action, **change}
+        if change == "a gain":
+            action["tunables"][0, COLUMNS["bbr_up_gain"]] = 99.0
+            return action
+        if change == "another's":
+            action["tunables"][2, COLUMNS["bbr_up_gain"]] = 1.0
+            return action
+        container = pack(SPACE, action)
+        held = pb.DictDataContainer.FromString(container.data.value)
+        if change == "no seconds":
+            del held.element[1]
+        elif change == "few":
+            pb.pack_any(held.element[0].data, pb.BoxDataContainer(dtype=pb.Dtype.DOUBLE, doubleData=[1, 2, 3]))
+        pb.pack_any(container.data, held)
+        if change == "cut":
+            container.data.value = container.data.value[:-3]
+        return container
+
+    states, done = drive([opengym, f"--scenario={path}"], act)
+    assert (len(states), done.returncode) == (1, 2), done.stderr
+    assert re.search(says, done.stderr)
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("bbrgym-opengym: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [(None, "cannot read"), ("{", "scenario: is not JSON"), ("{}", "scenario: duration_s: is missing")],
+    ids=["none", "no JSON", "no scenario"],
+)
+def test_a_wrong_scenario_is_one_line(opengym, tmp_path, text, says):
+    path = tmp_path / "scenario.json"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    done = subprocess.run([opengym, f"--scenario={path}"], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_it_waits_for_an_agent_as_long_as_it_was_told(opengym, path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        port = taken.getsockname()[1]
+        words = [opengym, f"--scenario={path}", f"--openGymPort={port}", "--timeout=0.5"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stderr) == (1, f"bbrgym-opengym: no agent at port {port} within 0.5 s\n")
+
+
+def test_it_waits_for_an_answer_as_long_as_it_was_told(opengym, path):
+    def sleep(state):
+        time.sleep(2.0)
+        return Driver(unset())(state)
+
+    _, done = drive([opengym, f"--scenario={path}", "--timeout=0.5"], sleep)
+    assert (done.returncode, done.stderr) == (1, "bbrgym-opengym: no answer of the agent within 0.5 s\n")
+
+
+def test_it_ends_with_its_agent(opengym, path):
+    with zmq.Context() as context, context.socket(zmq.REP) as agent:
+        agent.setsockopt(zmq.LINGER, 0)
+        agent.setsockopt(zmq.RCVTIMEO, 20_000)
+        port = agent.bind_to_random_port("tcp://127.0.0.1")
+        words = [opengym, f"--scenario={path}", f"--openGymPort={port}"]
+        process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+        agent.recv()
+        agent.send(pb.SimInitAck(done=True).SerializeToString())
+        agent.recv()
+        agent.close()
+        _, said = process.communicate(timeout=30)
+    assert (process.returncode, said) == (1, "bbrgym-opengym: the agent has gone\n")
+
+
+@pytest.mark.parametrize(
+    "greeting", [b"HTTP/1.1 400 Bad Request" + bytes(64), b"\xff" + bytes(8) + b"\x7f\x01" + bytes(53)]
+)
+def test_who_does_not_speak_zeromq_is_no_agent(opengym, path, greeting):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        words = [opengym, f"--scenario={path}", f"--openGymPort={server.getsockname()[1]}", "--timeout=20"]
+        process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+        connection, _ = server.accept()
+        with connection:
+            connection.sendall(greeting)
+            _, said = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "is no ZeroMQ socket without security" in said
+
+
+def test_the_info_is_strict_json(opengym, path):
+    states, _ = drive([opengym, f"--scenario={path}"], lambda state: None)
+    assert json.loads(json.dumps(states[0].info, allow_nan=False)) == states[0].info
