@@ -136,7 +136,7 @@ class Tpe:
             import optuna
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(
-                "agent=optuna needs Optuna: pip install 'bbrgym[search]'", name=error.name
+                "agent=optuna needs Optuna: pip install 'bbrgym[train]'", name=error.name
             ) from error
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         sampler = optuna.samplers.TPESampler(multivariate=True, seed=seed)

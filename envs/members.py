@@ -23,7 +23,7 @@ try:
     from stable_baselines3.common.vec_env import VecEnv
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        "bbrgym.envs.tune_vec_env needs Stable-Baselines3: pip install 'bbrgym[sb3]'", name=error.name
+        "bbrgym.envs.tune_vec_env needs Stable-Baselines3: pip install 'bbrgym[train]'", name=error.name
     ) from error
 
 Indices: TypeAlias = int | Iterable[int] | None

@@ -2,6 +2,8 @@
 """Everything that is required is pinned, once."""
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -34,7 +36,7 @@ def test_every_requirement_is_pinned_once() -> None:
     assert len(pinned) == len(set(pinned))
     metadata = project()["project"]
     extras = [name for extra in metadata["optional-dependencies"].values() for name in extra]
-    required = {plain(name) for name in metadata["dependencies"] + extras}
+    required = {plain(name) for name in metadata["dependencies"] + extras} - {"bbrgym"}  # its own extras
     assert required - set(pinned) == set()
 
 
@@ -46,3 +48,36 @@ def test_build_requirements_are_pinned_too() -> None:
 def test_lower_bounds_only() -> None:
     for requirement in project()["project"]["dependencies"]:
         assert re.fullmatch(r"[\w-]+>=[\d.]+", requirement), requirement
+
+
+def test_the_base_install_is_what_worlds_environments_and_evaluations_need(tmp_path: Path) -> None:
+    """The base install has no package that only one command needs; what it imports is what it requires."""
+    code = (
+        "import sys\n"
+        "class Refused:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] in {names!r}:\n"
+        "            raise ModuleNotFoundError(f'No module named {{name!r}}', name=name)\n"
+        "sys.meta_path.insert(0, Refused())\n"
+        "import bbrgym, gymnasium\n"
+        "from bbrgym.evaluate.evaluation import run_evaluation\n"
+        "from bbrgym.report.report import write_report\n"
+        "from bbrgym.cli.main import main\n"
+        "from pathlib import Path\n"
+        "env = gymnasium.make('bbrgym/Tune-v0', world='twin'); env.reset(seed=1); env.step(env.action_space.sample())\n"
+        "scenario = {{'duration_s': 1, 'link': {{'rate_mbps': 5, 'queue': {{'size_packets': 20}}}},"
+        " 'flows': [{{'name': 'a', 'rtt_ms': 20}}]}}\n"
+        "write_report(Path(sys.argv[1]), run_evaluation(scenario, {{'variants': ['bbr'], 'world': ['twin', 'ns3']}}))\n"
+        "assert main(['list']) == 0\n"
+    )
+    extras = {"zmq", "google", "scipy", "plotly", "torch", "stable_baselines3", "sb3_contrib", "joblib", "optuna"}
+    extras |= {"ray", "submitit", "wandb", "tensorboard", "pettingzoo", "onnx", "pandas", "rliable"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code.format(names=sorted(extras)), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "report.html").exists()

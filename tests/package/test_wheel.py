@@ -59,6 +59,7 @@ def test_the_wheel_carries_the_native_parts_and_the_licence(names: list[str]) ->
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     assert {f"bbrgym/_cc{suffix}", f"bbrgym/_ns3{suffix}"} <= set(names)
     assert "bbrgym/ns3gym/messages.binpb" in names
+    assert "bbrgym/report/templates/plotly.min.js" in names
     assert any(name.startswith("bbrgym/_ns3libs/libns3") for name in names)
     assert f"bbrgym-{bbrgym.__version__}.dist-info/licenses/LICENSE" in names
 

@@ -12,7 +12,7 @@ from waiting import wait_until
 from bbrgym.cli.sweep import sweep_from
 from bbrgym.errors import ConfigError
 
-pytest.importorskip("joblib", reason="NO JOBLIB: what starts the jobs; pip install 'bbrgym[sweep]'")
+pytest.importorskip("joblib", reason="NO JOBLIB: what starts the jobs; pip install 'bbrgym[train]'")
 
 OPTIONS = [*(one for one in GRID if "_steps" not in one), "log_steps=400", *LONG, "seed=1,2"]
 

@@ -12,8 +12,8 @@ from bbrgym.errors import ConfigError
 from bbrgym.sweeps.plan import check, jobs_of, parse_options
 from bbrgym.sweeps.search import SearchSettings, Study, parse_search
 
-optuna = pytest.importorskip("optuna", reason="NO OPTUNA: what searches; pip install 'bbrgym[search]'")
-pytest.importorskip("joblib", reason="NO JOBLIB: what starts the jobs; pip install 'bbrgym[sweep]'")
+optuna = pytest.importorskip("optuna", reason="NO OPTUNA: what searches; pip install 'bbrgym[train]'")
+pytest.importorskip("joblib", reason="NO JOBLIB: what starts the jobs; pip install 'bbrgym[train]'")
 
 CONF = Path(__file__).parents[2] / "conf" / "hparams_search"
 PARAMS = {

@@ -12,7 +12,7 @@ from bbrgym.agents.base import load_agent
 from bbrgym.cli.sweep import sweep_from
 from bbrgym.errors import ConfigError
 
-pytest.importorskip("joblib", reason="NO JOBLIB: what starts the jobs; pip install 'bbrgym[sweep]'")
+pytest.importorskip("joblib", reason="NO JOBLIB: what starts the jobs; pip install 'bbrgym[train]'")
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,8 @@ from bbrgym.agents.training.settings import parse_training
 from bbrgym.cli.terminal import add_composed_command, error_console
 from bbrgym.compose import compose_config
 from bbrgym.envs.env import TuneEnv
-from bbrgym.errors import ConfigError
+from bbrgym.errors import ConfigError, MissingExtraError
 from bbrgym.interrupts import sigterm_interrupts
-from bbrgym.ns3gym.serve import Episode, serve
 from bbrgym.schema import Float, Model, Whole, first_problem
 
 _DESCRIPTION = """\
@@ -65,6 +64,11 @@ def serve_from(overrides: Sequence[str], arguments: Sequence[str], on_line: Call
     Raises:
         As `serve`; KeyboardInterrupt when the process is asked to end, too.
     """
+    try:
+        from bbrgym.ns3gym.serve import Episode, serve
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("bbrgym serve", "ns3gym", error) from error
+
     config = compose_config("serve", [*overrides, *map(_override, arguments)])
     try:
         service = Service.model_validate({name: config.pop(name) for name in Service.model_fields})

@@ -167,9 +167,8 @@ def _template(name: str) -> str:
 
 
 def _plotly() -> str:
-    """Plotly's own JavaScript, from its Python package."""
-    source = (resources.files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
-    return source.replace("</script", "<\\/script")
+    """Return plotly.min.js, which the build takes from the PyPI package plotly."""
+    return _template("plotly.min.js").replace("</script", "<\\/script")
 
 
 def _plain(value: Any) -> Any:

@@ -161,7 +161,7 @@ def _distributions(params: Mapping[str, str]) -> dict[str, Any]:
         from optuna.distributions import CategoricalDistribution
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "hparams_search needs Optuna: pip install 'bbrgym[search]'", name=error.name
+            "hparams_search needs Optuna: pip install 'bbrgym[train]'", name=error.name
         ) from error
     found: dict[str, Any] = {}
     for key, text in params.items():
