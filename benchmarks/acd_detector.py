@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How often BBR-ACD's detector says "congested" on the paper's own congested link, and what acting on it saves.
+"""Decisions of BBR-ACD's detector on the paper's congested link, and the losses that acting on them saves.
 
 usage: python benchmarks/acd_detector.py [--seed 1]
 
@@ -40,7 +40,7 @@ MOMENTS = (
 
 @dataclass
 class Outcome:
-    """All flows of a run together."""
+    """Totals of the flows of a run."""
 
     recoveries: int = 0
     congestive: int = 0
@@ -97,7 +97,7 @@ def run(tunables: dict[str, float], seed: int) -> Outcome:
 
 
 def verdicts_at_entry(trace: np.ndarray, settings: dict[str, float]) -> list[bool]:
-    """The detector of BBR-ACD's figure 6 re-run over a trace, with the smallest RTT so far as the minimum."""
+    """Re-run the detector of BBR-ACD's figure 6 over a trace, with the smallest RTT so far as the minimum."""
     verdicts = []
     min_rtt = last = float("inf")
     same = 0
@@ -117,7 +117,7 @@ def verdicts_at_entry(trace: np.ndarray, settings: dict[str, float]) -> list[boo
 
 
 def declared_lost_pkts(trace: np.ndarray) -> Counter[str]:
-    """When ACKs declared packets lost."""
+    """Return the times of the ACKs that declared packets lost."""
     found: Counter[str] = Counter()
     before = 0
     round_end_pkts = 0  # the round is over when a packet is acknowledged that left after so many were delivered

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What driving a world in control intervals costs: against the standalone program, which runs in one call.
+"""Cost of driving a world in control intervals, against the standalone program, which runs in one call.
 
 usage: python benchmarks/advance_cost.py [--interval 0.1] [--runs 7] [--program PATH]
 
@@ -30,7 +30,7 @@ WORLDS = {"in process": "none", "in a worker": "process"}
 
 
 def standalone_program() -> Path:
-    """The installed one, or the newest in a build folder."""
+    """Return the installed program, or the newest in a build folder."""
     installed = Path(_ns3.__file__).parent / "_bin" / "bbrgym-scenario"
     built = Path(__file__).resolve().parents[1].glob("build*/**/bbrgym-scenario")
     candidates = sorted(built, key=lambda path: path.stat().st_mtime)
@@ -42,14 +42,14 @@ def standalone_program() -> Path:
 
 
 def shortened(name: str, duration_s: float) -> Scenario:
-    """A shipped scenario, every flow to its end."""
+    """Return a shipped scenario in which every flow runs to the end."""
     fields = bbrgym.load_scenario(name).model_dump()
     flows = [{**flow, "start_s": min(flow["start_s"], duration_s / 2), "stop_s": None} for flow in fields["flows"]]
     return bbrgym.load_scenario({**fields, "duration_s": duration_s, "warmup_s": 0.0, "flows": flows})
 
 
 def time_program(program: Path, scenario: Scenario) -> float:
-    """Wall time of the process, in seconds."""
+    """Return the wall time of the process in seconds."""
     begin_s = time.perf_counter()
     subprocess.run(
         [program, "-", "--json"],
@@ -62,7 +62,7 @@ def time_program(program: Path, scenario: Scenario) -> float:
 
 
 def time_world(scenario: Scenario, isolation: str, interval_s: float) -> float:
-    """Wall time of all advances, in seconds."""
+    """Return the wall time of all advances in seconds."""
     with bbrgym.make_world("ns3", scenario, seed=1, isolation=isolation) as world:
         begin_s = time.perf_counter()
         while not world.done:
@@ -71,7 +71,7 @@ def time_world(scenario: Scenario, isolation: str, interval_s: float) -> float:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--interval", type=float, default=0.1, help="simulated seconds of a step")
     parser.add_argument("--runs", type=int, default=7, help="rounds")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs scenarios times congestion controls times seeds in two worlds and says where they agree.
+"""Run scenarios with congestion controls and seeds in two worlds, and report where they agree.
 
 usage: python benchmarks/fidelity.py [--seeds 5] [--jobs 2] [--scenarios NAME ...] [--ccs NAME ...]
            [--runs runs/fidelity] [--write docs/fidelity.md]
@@ -58,7 +58,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Matrix:
-    """What was measured, and what its runs cost."""
+    """Measurements of a grid, and the cost of its runs."""
 
     cells: list[Cell]
     timing: pl.DataFrame
@@ -105,7 +105,7 @@ def measure(
     jobs: int,
     console: Console,
 ) -> Matrix:
-    """Runs what is not yet in the run folders, and compares."""
+    """Run the cells that the run folders lack, and compare."""
     cells: list[Cell] = []
     timings: list[pl.DataFrame] = []
     for name, scenario in scenarios.items():
@@ -139,7 +139,7 @@ def show(status: Status, what: str, progress: Progress) -> None:
 
 
 def engine_digest(world: str) -> str:
-    """Names the build of a world's engine."""
+    """Return a name of the build of a world's engine."""
     spec = importlib.util.find_spec(world_kinds()[world].engine)
     assert spec is not None
     assert spec.origin is not None
@@ -147,7 +147,7 @@ def engine_digest(world: str) -> str:
 
 
 def check(cells: Sequence[Cell], causes: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """What is not as it must be."""
+    """Return the violated expectations."""
     problems = []
     agreeing = sum(cell.agrees for cell in cells)
     if agreeing < REQUIRED_SHARE * len(cells):
@@ -174,7 +174,7 @@ def cause_of(cell: Cell, causes: Mapping[str, Mapping[str, str]]) -> str:
 
 
 def command(options: argparse.Namespace) -> str:
-    """The command, with what differs from the defaults."""
+    """Return the command with the options that differ from the defaults."""
     words = ["python", "benchmarks/fidelity.py", "--seeds", str(options.seeds), "--jobs", str(options.jobs)]
     if options.scenarios != scenario_names():
         words += ["--scenarios", *options.scenarios]
@@ -259,7 +259,7 @@ def both(difference: Difference) -> str:
 
 
 def plain(heading: str) -> str:
-    """A heading of a table on the terminal in one line."""
+    """Return a heading of a terminal table in one line."""
     return heading.replace("-\n", "").replace("\n", " ")
 
 

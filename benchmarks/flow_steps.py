@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Steps of one controller a world and of one a flow, side by side, on a distribution of scenarios.
+"""Steps with one controller per world and with one per flow, on a distribution of scenarios.
 
 usage: python benchmarks/flow_steps.py [--worlds 64] [--scenario wan_mix] [--steps 200] [--rounds 3] [--variant bbr-mix]
 
@@ -24,7 +24,7 @@ from bbrgym.envs.tune_vec_env import TuneVecEnv
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--worlds", type=int, default=64)
     parser.add_argument("--scenario", default="wan_mix")
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 class Counted:
-    """Environments, and how many rows acted in their steps."""
+    """Environments, with a count of the rows that acted."""
 
     def __init__(self, envs: TuneVecEnv | FlowVecEnv) -> None:
         self._envs = envs
@@ -68,7 +68,7 @@ class Counted:
 
 
 def play(envs: TuneVecEnv | FlowVecEnv, steps: int, worlds: int) -> list[float]:
-    """Steps a second of worlds and of rows that act, the part of rows that act, microseconds of Python in a step."""
+    """Return steps/s of worlds, steps/s of acting rows, the share of acting rows, and microseconds of Python per step."""
     actions = np.random.default_rng(1).uniform(-1, 1, (16, envs.num_envs, *envs.action_space.shape)).astype(np.float32)
     counted = Counted(envs)
     with Clock({"engine": PARTS["engine"]}) as clock:

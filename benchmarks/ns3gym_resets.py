@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What driving a simulation over ns3-gym's protocol leaves behind: after many resets, and after SIGKILL of either side.
+"""Resources left behind by ns3-gym's protocol after many resets, and after SIGKILL of either side.
 
 usage: python benchmarks/ns3gym_resets.py [--resets 1000] [--starts 1000] [--kills 200] [--seed 1]
 
@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def show(what: str, report: leaks.Report) -> bool:
-    """Prints a table; whether nothing was left behind."""
+    """Print a table; return whether nothing was left behind."""
     print(f"\n{what}: {report.reset_ms:.2f} ms each, with {leaks.STEPS} steps")
     print(f"{'of the':<12}{'':<8}{'processes':>10}{'descriptors':>12}{'sockets':>9}{'threads':>9}{'MiB':>9}")
     is_clean = True
@@ -63,7 +63,11 @@ def show(what: str, report: leaks.Report) -> bool:
 
 
 def kill(count: int, seed: int) -> None:
-    """Prints what the others said; an AssertionError tells what was not as it must be."""
+    """Print the outcome of the other side.
+
+    Raises:
+        AssertionError: names the violated expectation.
+    """
     begin_s = time.perf_counter()
     said = [kills.carry_out(one) for one in kills.kills(count, seed)]
     print(f"\n{count} kills, seed {seed}, in {time.perf_counter() - begin_s:.0f} s; the other said")

@@ -29,7 +29,7 @@ PAPERS = {
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=100_000, help="of each training")
     parser.add_argument("--runs", type=int, default=20, help="seeds that are compared on")
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def row(variant: str, scenario: str, tunables: list[str], folder: Path, runs: int) -> str:
-    """The table's row of a variant."""
+    """Return the row of a variant."""
     summary = bbrgym.evaluate(
         scenario, [variant], agent=str(folder), world="twin", seeds=list(split_seeds("test", runs))
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How a lone BBR flow's rate falls where random loss is taken for a policer.
+"""The fall of a lone BBR flow's rate when its policer detector mistakes random loss for a policer.
 
 usage: python benchmarks/policer_trace.py [--rate-mbps 20] [--loss 0.2] [--seed 1]
 
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def run(scenario: bbrgym.Scenario, seed: int) -> np.ndarray:
-    """The ACK trace of the only flow."""
+    """Return the ACK trace of the only flow."""
     tables = [np.zeros((1, len(_cc.tunables()))), np.zeros((1, len(_ns3.flow_fields())))]
     simulation = _ns3.Simulation(scenario.resolved_json(), seed, *tables, np.zeros(len(_ns3.link_fields())))
     simulation.trace_acks(0, 10_000_000)

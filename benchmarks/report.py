@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the pages that benchmarks write have in common."""
+"""Parts of the pages that benchmarks write."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import bbrgym
 
 
 def measured_on() -> str:
-    """Date, version, processor and Python in one phrase."""
+    """Return date, version, processor and Python in one phrase."""
     return (
         f"{datetime.date.today().isoformat()}, bbrgym {bbrgym.__version__}, {processor()} "
         f"({len(os.sched_getaffinity(0))} cores), {platform.system()} {platform.machine()}, "
@@ -22,14 +22,14 @@ def measured_on() -> str:
 
 
 class Bystanders:
-    """What other processes of the machine used since this was made: a figure taken beside a busy one says so."""
+    """CPU use of the other processes of the machine since construction, to be stated beside a figure."""
 
     def __init__(self) -> None:
         self._began_s = time.monotonic()
         self._busy_s = _machine_busy_s() - _own_s()
 
     def phrase(self) -> str:
-        """Their mean use in cores."""
+        """Return their mean use in cores."""
         used_s = _machine_busy_s() - _own_s() - self._busy_s
         elapsed_s = max(time.monotonic() - self._began_s, 1e-9)
         return f"other processes used {max(used_s, 0.0) / elapsed_s:.2f} cores meanwhile"
@@ -41,13 +41,13 @@ def _machine_busy_s() -> float:
 
 
 def _own_s() -> float:
-    """Of this process and of its children that have ended."""
+    """Return the CPU seconds of this process and of its ended children."""
     taken = os.times()
     return taken.user + taken.system + taken.children_user + taken.children_system
 
 
 def processor() -> str:
-    """The processor's model name."""
+    """Return the model name of the processor."""
     for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
         if line.startswith("model name"):
             return " ".join(line.split(":", 1)[1].split())
@@ -55,7 +55,7 @@ def processor() -> str:
 
 
 def replace_section(path: Path, name: str, section: str) -> None:
-    """Puts ``section`` between the marks of ``name``, at the end of the page if it has none."""
+    """Write ``section`` between the marks of ``name``, or at the end of a page without them."""
     begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->\n"
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     block = begin + section + end

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Re-runs the papers' experiments on ns-3 and prints each beside the published figures.
+"""Run the papers' experiments on ns-3 and print each beside the published figures.
 
 usage: python benchmarks/reproduce.py EXPERIMENT [--seeds 5] [--jobs 2] [--world ns3] [--write docs/results.md]
 
@@ -33,7 +33,7 @@ Mapping = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """One cell of an experiment: a scenario with everything decided but the seed."""
+    """A cell of an experiment: a scenario without a seed."""
 
     label: tuple[str, ...]
     scenario: Mapping
@@ -50,7 +50,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table: its cases, its columns and what the paper says."""
+    """A table: its cases, its columns and the published figures."""
 
     title: str
     says: str

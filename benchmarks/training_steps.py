@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Training with each agent, side by side: steps a second, and where the time goes.
+"""Steps/s of training with each agent, and the parts of a step.
 
 usage: python benchmarks/training_steps.py [--steps 16384] [--rounds 3] [--scenario wan_mix] [--variant bbr-mix]
 
@@ -63,7 +63,7 @@ VALIDATIONS = 2  # of a training: before its first step and after its last one
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=16_384, help="of a training")
     parser.add_argument("--rounds", type=int, default=3, help="of which the median counts")
@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def train(name: str, asked: argparse.Namespace) -> dict[str, float]:
-    """Microseconds of a step: in all without validation, by part, and of validation."""
+    """Return the microseconds of a step without validation, by part, and of validation."""
     agent = {"name": name.removesuffix("-multi"), **AGENTS[name]}
     with tempfile.TemporaryDirectory() as folder, Clock(PARTS, whole=["validation"]) as clock:
         begin_s = time.perf_counter()
@@ -108,7 +108,7 @@ def train(name: str, asked: argparse.Namespace) -> dict[str, float]:
 
 
 def report(rounds: Mapping[str, list[dict[str, float]]]) -> None:
-    """The table of what was taken, by agent."""
+    """Return the table of measurements by agent."""
     columns = ("all", "engine", "environment", "update", "rest", "validation")
     print(f"{'':<14}{'steps/s':>10}" + "".join(f"{f'{column}, us':>17}" for column in columns))
     for name, turns in rounds.items():

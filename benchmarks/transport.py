@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What it costs to reach a world: a step and a reset in which nothing happens, in every way there is.
+"""Cost of reaching a world: an empty step and a reset by every transport.
 
 usage: python benchmarks/transport.py [--steps 20000] [--resets 200] [--write docs/performance.md]
 
@@ -72,7 +72,7 @@ multiple of what it takes alone.
 
 @dataclass
 class Way:
-    """How something is reached: what steps and what resets it."""
+    """A transport: its step and its reset."""
 
     step: Callable[[], object]
     reset: Callable[[], object]
@@ -97,7 +97,7 @@ def row(name: str, way: Callable[[int, int], Any], steps: int, resets: int) -> l
 def measured(
     call: Callable[[], object], count: int, per_ns: float, between: Callable[[], object] = lambda: None
 ) -> NDArray[np.float64]:
-    """How long each of so many calls took, when some have warmed it up."""
+    """Return the seconds of each of ``count`` calls, after some calls to warm up."""
     taken = np.empty(count)
     for i in range(-int(WARM_UP * count), count):
         between()
@@ -115,7 +115,7 @@ def shown(taken: NDArray[np.float64]) -> str:
 
 
 def scenario(steps: int) -> dict[str, Any]:
-    """In which nothing happens for so many steps."""
+    """Return a scenario in which nothing happens."""
     duration_s = (steps + 1) * STEP_S
     return {
         "name": "empty",
@@ -140,7 +140,7 @@ def tune_env(steps: int) -> gymnasium.Env[Any, Any]:
 
 
 class Idle(gymnasium.Env[Any, Any]):
-    """Does nothing for so many steps."""
+    """An environment that does nothing."""
 
     def __init__(self, steps: int) -> None:
         with tune_env(steps) as env:
@@ -186,7 +186,7 @@ def served(make: Callable[[int], gymnasium.Env[Any, Any]]) -> Callable[[int, int
 
 @contextmanager
 def bare(_: int, __: int) -> Iterator[Way]:
-    """ZeroMQ with messages as long as those of `bbrgym/Tune-v0`, and nothing that reads them; it has no resets."""
+    """ZeroMQ alone, with messages as long as those of `bbrgym/Tune-v0`; without resets."""
     with zmq.Context() as context, context.socket(zmq.REP) as socket:
         port = socket.bind_to_random_port("tcp://127.0.0.1")
         process = multiprocessing.get_context("spawn").Process(target=ask, args=(port,), daemon=True)
@@ -200,7 +200,7 @@ def bare(_: int, __: int) -> Iterator[Way]:
 
 
 def ask(port: int) -> None:
-    """In the other process, until it is ended."""
+    """Serve in the other process until it is ended."""
     with zmq.Context() as context, context.socket(zmq.REQ) as socket:
         socket.connect(f"tcp://127.0.0.1:{port}")
         while True:
@@ -209,7 +209,7 @@ def ask(port: int) -> None:
 
 
 def free_port() -> int:
-    """One that nobody listens on now."""
+    """Return a free port."""
     from bbrgym.ns3gym.channel import Agent
 
     with Agent() as agent:
@@ -217,7 +217,7 @@ def free_port() -> int:
 
 
 def serve_one(make: Callable[[int], gymnasium.Env[Any, Any]], steps: int, port: int, episodes: int) -> None:
-    """In the other process."""
+    """Serve in the other process."""
     with make(steps) as env:
         serve(env, port, episodes=episodes, seed=1)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How fast the twin is: a delivered packet, against ns-3, a reset, and how much memory a world takes.
+"""Speed of the twin: cost of a delivered packet, ratio to ns-3, cost of a reset, memory of a world.
 
 usage: python benchmarks/twin_speed.py [SECTION ...] [--runs 5] [--world twin] [--write docs/performance.md]
 
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def dumbbell(rate_mbps: float, flows: int, duration_s: float, rtts_ms: Sequence[float] = RTTS_MS) -> Scenario:
-    """BBR flows, alternately of each RTT, at a drop-tail queue of one bandwidth-delay product."""
+    """Return a scenario of BBR flows with alternating RTTs at a drop-tail queue of one bandwidth-delay product."""
     counts = [flows // len(rtts_ms) + (index < flows % len(rtts_ms)) for index in range(len(rtts_ms))]
     return bbrgym.load_scenario(
         {
@@ -94,7 +94,7 @@ def dumbbell(rate_mbps: float, flows: int, duration_s: float, rtts_ms: Sequence[
 
 @dataclass(frozen=True)
 class Run:
-    """One run's cost.
+    """Cost of a run.
 
     Attributes:
         wall_s: within advance().
@@ -126,7 +126,7 @@ def time_run(world_name: str, scenario: Scenario, seed: int) -> Run:
 
 
 def spread(values: Iterable[float], digits: int = 0) -> str:
-    """Median, and in brackets smallest and largest."""
+    """Return the median, with the smallest and largest in brackets."""
     known = sorted(values)
     middle, low, high = (f"{value:,.{digits}f}" for value in (statistics.median(known), known[0], known[-1]))
     return middle if len(known) == 1 else f"{middle} ({low} to {high})"
@@ -317,7 +317,7 @@ def reset(options: argparse.Namespace) -> list[str]:
 
 
 def engine_resets(world_name: str, scenario: Scenario) -> tuple[str, str]:
-    """Of one world of the engine that steps many: with another seed only, and with its scenario read anew."""
+    """Return the seconds of a reset in the vector engine: with a new seed, and with its scenario parsed again."""
     engine = importlib.import_module(world_kinds()[world_name].engine)
     if not hasattr(engine, "Vector"):
         return "-", "-"
@@ -391,7 +391,7 @@ def memory(options: argparse.Namespace) -> list[str]:
 
 
 def memory_of(world_name: str, scenario: Scenario, count: int, run_s: float) -> tuple[float, float]:
-    """Bytes that each of ``count`` worlds added, and the most packets that one had in flight (mean over them)."""
+    """Return the bytes per world of ``count`` worlds, and the mean over them of the most packets in flight."""
     with make_world(world_name, scenario, isolation="none") as first:  # loads what all share
         first.advance(0.01)
         column = first.flow_fields.index("in_flight_pkts")

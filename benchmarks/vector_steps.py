@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Steps of many environments at once: how many a second, what Python takes of it, what a second core adds.
+"""Steps/s of vector environments, the share of Python, and the gain of a second core.
 
 usage: python benchmarks/vector_steps.py [--envs 256] [--flows 1] [--steps 300] [--rounds 5] [--variant bbq]
 
@@ -43,7 +43,7 @@ EPISODE_S = (15.0, 45.0)
 
 
 def main() -> None:
-    """Prints the tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--envs", type=int, default=256, help="environments")
     parser.add_argument("--flows", type=int, default=1, help="learner flows of each")
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def make(asked: argparse.Namespace, threads: int) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
-    """The environments; they differ in the length of their episodes, so that these end at different times."""
+    """Return environments whose episodes have different lengths, so that they end at different times."""
     scenarios = [
         bbrgym.load_scenario(
             {
@@ -99,7 +99,7 @@ def make(asked: argparse.Namespace, threads: int) -> gymnasium.vector.VectorEnv[
 
 
 class Clock:
-    """While it is open, adds up the time that parts of a step take, those within a part not counted twice.
+    """Sum the time of the parts of a step; a part within another is not counted twice.
 
     Args:
         parts: functions by part: what they are attributes of, and their names.
@@ -147,7 +147,7 @@ class Clock:
         return call
 
     def time(self, envs: gymnasium.vector.VectorEnv[Any, Any, Any], steps: int, actions: Any) -> dict[str, float]:
-        """Mean microseconds of a vector step by part, and in all."""
+        """Return the mean microseconds of a vector step by part, and in total."""
         begin_s = time.perf_counter()
         for step in range(steps):
             envs.step(actions[step % len(actions)])
@@ -157,7 +157,7 @@ class Clock:
 
 
 def report(num_envs: int, rounds: dict[int, list[dict[str, float]]], parts: dict[int, dict[str, float]]) -> None:
-    """The tables of what was taken, by threads."""
+    """Return the tables of measurements by number of threads."""
 
     def row(name: str, values: Iterable[float], form: str) -> None:
         print(f"{name:<20}" + "".join(f"{value:12{form}}" for value in values))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The page of the environments: docstrings, arguments, actions, observations, rewards and these beside the score."""
+"""The page of the environments: docstrings, arguments, actions, observations, and rewards beside the score."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def preset_row(name: str) -> list[str]:
 
 
 def relation(name: str, presets: Sequence[str]) -> list[str]:
-    """A row: the parts of the score beside mean rewards, of a run of bbr with its own setting."""
+    """Return a row: the parts of the score beside mean rewards, of a run of bbr with its preset."""
     scenario = bbrgym.load_scenario(name)
     terms = {**dict.fromkeys(TERMS, 0.0), "alpha": Reward("alpha_fair").alpha}
     env = gymnasium.make("bbrgym/Tune-v0", world="twin", scenario=name, variant="bbr", reward=terms).unwrapped
@@ -268,17 +268,17 @@ def relation(name: str, presets: Sequence[str]) -> list[str]:
 
 
 class Source:
-    """A module of the environments, read without importing it: some need more than the package does."""
+    """A module of the environments, parsed without import, since some need extras."""
 
     def __init__(self, name: str) -> None:
         self._tree = ast.parse((FOLDER / "envs" / name).read_text(encoding="utf-8"))
 
     def explanation(self) -> str:
-        """The module's docstring without its first line."""
+        """Return the module's docstring without its first line."""
         return (ast.get_docstring(self._tree) or "").partition("\n\n")[2]
 
     def docstring(self, name: str) -> str:
-        """Of a class, its headings below the page's, its attributes as a list."""
+        """Return the docstring of a class, its headings below the page's and its attributes as a list."""
         text = ast.get_docstring(self._class(name)) or ""
         text = re.sub(r"^## ", "### ", text, flags=re.MULTILINE)
         text, found, attributes = text.partition("Attributes:\n")
@@ -286,7 +286,7 @@ class Source:
         return text.replace("``", "`") + (f"Attributes:\n\n{listed}" if found else "")
 
     def fields(self, name: str) -> str:
-        """The fields of a class of options as a table."""
+        """Return the fields of a class of options as a table."""
         node = self._class(name)
         _, _, attributes = (ast.get_docstring(node) or "").partition("Attributes:\n")
         meanings = entries(attributes)
@@ -315,7 +315,7 @@ def default(value: ast.expr) -> str:
 
 
 def entries(attributes: str) -> dict[str, str]:
-    """What a docstring's list says, by name."""
+    """Return the entries of a docstring's list by name."""
     found = re.split(r"\n(?=\w)", "\n" + textwrap.dedent(attributes).rstrip())
     pairs = (entry.split(":", 1) for entry in found if ":" in entry)
     return {name.strip(): " ".join(meaning.split()).removesuffix(".").replace("``", "`") for name, meaning in pairs}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes what the documentation says of the code: pages or parts of them, and README's table of variants.
+"""Write the generated pages and parts of pages of the documentation, and README's table of variants.
 
 usage: python docs/generate.py [--check]
 
@@ -133,7 +133,7 @@ def scenarios_page() -> str:
 
 
 def training_page(text: str) -> str:
-    """The page with its options and hyperparameters."""
+    """Return the page with its options and hyperparameters."""
     envs = [CONF / "env" / "tune.yaml", CONF / "env" / "multi.yaml"]
     files = [CONF / "train.yaml", *envs, *sorted((CONF / "action").glob("*.yaml"))]
     text = with_block(text, "options", "\n\n".join(f"{shown_file(file)}" for file in files))
@@ -142,7 +142,7 @@ def training_page(text: str) -> str:
 
 
 def ns3gym_page(text: str) -> str:
-    """The page with what the environment says of itself."""
+    """Return the page with the tables of the environment."""
     source = Source("ns3gym_env.py")
     text = with_block(text, "environment", source.docstring("Ns3GymEnv").rstrip("\n"))
     text = with_block(text, "arguments", source.fields("Ns3GymOptions"))
@@ -150,7 +150,7 @@ def ns3gym_page(text: str) -> str:
 
 
 def shown_file(file: Path) -> str:
-    """One of conf/'s files: what its comment says, and the rest."""
+    """Return a file of conf/: its comment, and the rest."""
     text = file.read_text(encoding="utf-8")
     return f"`conf/{file.relative_to(CONF)}`: {comment(text)}\n\n```yaml\n{without_comment(text)}```"
 
@@ -245,7 +245,7 @@ def fields_table(model: type[BaseModel]) -> str:
 
 
 def attributes(model: type[BaseModel]) -> dict[str, str]:
-    """Meanings of the fields, from the docstring's Attributes."""
+    """Return the meanings of the fields from the docstring's Attributes."""
     _, _, text = (model.__doc__ or "").partition("Attributes:\n")
     entries = re.split(r"\n {8}(?=\w)", "\n" + text.rstrip())
     pairs = (entry.split(":", 1) for entry in entries if ":" in entry)
@@ -286,7 +286,7 @@ def allowed(model: type[BaseModel], name: str, field: dict[str, Any], definition
 
 
 def bounds(part: Any) -> dict[str, float]:
-    """Bounds of a field, wherever they stand in what it is annotated with; the first of a kind counts."""
+    """Return the bounds of a field anywhere in its annotation; the first of a kind counts."""
     found = {
         sign: getattr(part, name)
         for name, sign in {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}.items()

@@ -18,7 +18,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def with_block(text: str, name: str, block: str) -> str:
-    """The text with what stands between the marks of ``name`` replaced."""
+    """Return the text with the part between the marks of ``name`` replaced."""
     begin, end = f"<!-- begin {name}, written by docs/generate.py -->", f"<!-- end {name} -->"
     before, found, rest = text.partition(begin)
     _, found_end, after = rest.partition(end)

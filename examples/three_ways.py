@@ -33,7 +33,7 @@ OPTIONS = {
 
 
 def with_gymnasium() -> float:
-    """A controller by hand: where the RTT is far above its minimum, it probes more carefully."""
+    """Control by hand: probe more carefully while the RTT is far above its minimum."""
     env = gymnasium.make("bbrgym/Tune-v0", **OPTIONS, features=["rtt_mean"])
     observation, _ = env.reset(seed=1)
     rewards, truncated = [], False
@@ -48,7 +48,7 @@ def with_gymnasium() -> float:
 
 
 def with_stable_baselines3(steps: int) -> float:
-    """PPO, called as its own documentation says; many environments in one call."""
+    """Train PPO as its own documentation does, on many environments at once."""
     from stable_baselines3 import PPO
 
     from bbrgym.envs.tune_vec_env import TuneVecEnv
@@ -65,7 +65,7 @@ def with_stable_baselines3(steps: int) -> float:
 
 
 def with_pytorch(steps: int) -> float:
-    """agents/torch_ppo.py, trained as `bbrgym train agent=torch_ppo` does, then used like any trained agent."""
+    """Train agents/torch_ppo.py as `bbrgym train agent=torch_ppo` does, then use it like any trained agent."""
     with tempfile.TemporaryDirectory() as folder:
         own = {"control_interval_s": OPTIONS["control_interval_s"]}
         action = {"tunables": OPTIONS["tunables"]}
