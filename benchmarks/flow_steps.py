@@ -68,7 +68,7 @@ class Counted:
 
 
 def play(envs: TuneVecEnv | FlowVecEnv, steps: int, worlds: int) -> list[float]:
-    """Return steps/s of worlds, steps/s of acting rows, the share of acting rows, and microseconds of Python per step."""
+    """Return steps/s of worlds and of acting rows, the share of acting rows, and microseconds of Python per step."""
     actions = np.random.default_rng(1).uniform(-1, 1, (16, envs.num_envs, *envs.action_space.shape)).astype(np.float32)
     counted = Counted(envs)
     with Clock({"engine": PARTS["engine"]}) as clock:
