@@ -26,10 +26,11 @@ demo: $(STAMPS)/package
 	$(BIN)/bbrgym evaluate scenario=rtt_fairness scenario.tcp=ns3 'world=[ns3,twin]' \
 		'variants=[bbr,bbr-plus,bbr-acd,bbq,bbr-pg,bbr-pg-inv,cubic]'
 
-# The build tree goes along for the tests that compare with ns-3's own classes in C++.
+# On all cores, a file of tests on one of them. The build tree goes along for the tests that compare with ns-3's own
+# classes in C++.
 test: $(STAMPS)/test
 	PATH="$(CURDIR)/$(BIN):$$PATH" BBRGYM_BUILD_DIR="$$(dirname "$$(ls -t build/*/CMakeCache.txt | head -1)")" \
-		$(BIN)/pytest
+		$(BIN)/pytest -n auto --dist loadfile
 
 check: $(STAMPS)/dev
 	$(BIN)/ruff check

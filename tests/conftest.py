@@ -1,4 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
+"""What holds for all tests: the environment is the same whoever runs them, on whatever machine."""
+
+import os
 import signal
 import sys
 from pathlib import Path
@@ -7,10 +10,26 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent / "support"))
 
+# Settings of the user's own that commands and libraries would obey: logins, clusters, the width of help texts, colours.
+USERS = ("WANDB_", "RAY_", "SLURM_", "SUBMITIT_", "HYDRA_", "GIT_", "OPTUNA_", "NETRC", "MPLBACKEND", "PYTHONWARNINGS")
+TERMINALS = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "PYTHON_COLORS")
+for _name in list(os.environ):
+    if _name.startswith((*USERS, *TERMINALS)):
+        del os.environ[_name]
+os.environ["TERM"] = "dumb"
+
+MOST_WORKERS = 8  # each takes up to 1 GB
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return the number of processes of `-n auto`: one for each core that the tests may use."""
+    return min(len(os.sched_getaffinity(0)), MOST_WORKERS)
+
 
 @pytest.fixture(autouse=True, scope="session")
 def interruptible():
-    """SIGINT as in a terminal, for all that tests start: the background of a shell ignores it."""
+    """Let SIGINT interrupt all that tests start, as in a terminal: the background of a shell ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -18,7 +37,7 @@ def interruptible():
 
 @pytest.fixture(autouse=True, scope="session")
 def sb3_logs(tmp_path_factory: pytest.TempPathFactory):
-    """Where Stable-Baselines3, used by itself, puts its logs: otherwise into a folder of its own that it leaves."""
+    """Give Stable-Baselines3, where it is used by itself, a folder for its logs: else it makes one that it leaves."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SB3_LOGDIR", str(tmp_path_factory.mktemp("sb3")))
         yield

@@ -57,6 +57,6 @@ def program() -> Callable[..., subprocess.CompletedProcess[str]]:
 
     def call(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [str(candidates[-1]), "-", *arguments]
-        return subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(command, input=text, capture_output=True, text=True, timeout=120, check=False)
 
     return call

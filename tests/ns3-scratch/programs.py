@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Programs in C++ that only tests want, made when they ask."""
+"""Programs in C++ that only tests need, made when they ask."""
 
+import fcntl
 import os
 import subprocess
 from pathlib import Path
@@ -16,10 +17,11 @@ needs_build = pytest.mark.skipif(
 
 
 def built(target: str) -> Path:
-    """A program of the tests, made in the build tree of the project."""
+    """Return a program of the tests, made in the build tree of the project by one process at a time."""
     build = Path(str(BUILD_DIR)).resolve()
-    made = subprocess.run(
-        ["cmake", "--build", str(build), "--target", target], capture_output=True, text=True, timeout=600, check=False
-    )
+    command = ["cmake", "--build", str(build), "--target", target]
+    with (build / "tests.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        made = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
     assert made.returncode == 0, made.stdout + made.stderr
     return build / "ns3-scratch" / target

@@ -176,13 +176,13 @@ before = count
 simulation.advance(60)
 during = count - before
 running = False
-thread.join(10)
+thread.join(120.0)
 simulation.native.close()
 print(during)
 """
     folder = str(__file__).rpartition("/")[0]
     result = subprocess.run(
-        [sys.executable, "-c", code, folder], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code, folder], capture_output=True, text=True, timeout=120, check=False
     )
     assert result.returncode == 0, result.stderr
     assert int(result.stdout) > 10_000

@@ -75,7 +75,7 @@ def test_it_is_the_world_itself_bit_for_bit(short_scenario, world, options):
             if isinstance(driven.action_space, spaces.Tuple):  # what the protocol has for MultiDiscrete
                 actions = [tuple(action.tolist()) for action in actions]
             over_the_protocol = episodes(driven, None, actions)
-        service.result(60.0)
+        service.result(120.0)
     assert len(itself) == len(over_the_protocol) > 2 * EPISODES
     for one, other in zip(itself, over_the_protocol, strict=True):
         assert as_bytes(one[0]) == as_bytes(other[0])

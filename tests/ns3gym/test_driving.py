@@ -252,7 +252,7 @@ DEEDS = {
     "too_long": (ProtocolError, r"observation: has 4 numbers, expected 3"),
     "no_reason": (ProtocolError, r"the simulation is over for the reason 7, allowed are 0 and 1"),
     "oversized": (PeerGone, re.escape(GONE)),
-    "silent": (ProtocolTimeout, r"no EnvStateMsg from the simulation within 2 s; it last wrote:\n.* has lost its way"),
+    "silent": (ProtocolTimeout, r"no EnvStateMsg from the simulation within 5 s; it last wrote:\n.* has lost its way"),
     "die": (PeerGone, ENDED + r" was killed by SIGABRT; it last wrote:\n(.*\n)*assert failed: cwnd > 0"),
     "leave": (PeerGone, ENDED + r" exited with code 3; it last wrote:\nno more of this"),
 }
@@ -267,7 +267,7 @@ def reach(env, step):
 @pytest.mark.parametrize("at", [0, 2])
 @pytest.mark.parametrize("deed", DEEDS)
 def test_a_misdeed_is_an_error_and_a_reset_goes_on(make, deed, at):
-    env = make(arguments={"deed": deed, "at": at}, timeout_s=2.0, **SPACES).unwrapped
+    env = make(arguments={"deed": deed, "at": at}, timeout_s=5.0 if deed == "silent" else 60.0, **SPACES).unwrapped
     kind, text = DEEDS[deed]
     with pytest.raises(kind, match=f"^{text}$") as caught:
         reach(env, at)
@@ -298,11 +298,9 @@ def test_one_that_ends_before_it_speaks(make):
 
 def test_one_that_never_speaks(make):
     begin_s = time.monotonic()
-    with pytest.raises(
-        ProtocolTimeout, match=r"^no SimInitMsg from the simulation within 0\.5 s; it last wrote:\nhello$"
-    ):
-        make(command="echo hello; sleep 600 #", timeout_s=0.5)
-    assert time.monotonic() - begin_s < 10.0
+    with pytest.raises(ProtocolTimeout, match=r"^no SimInitMsg from the simulation within 4 s; it last wrote:\nhello$"):
+        make(command="echo hello; sleep 600 #", timeout_s=4.0)
+    assert time.monotonic() - begin_s < 60.0
     assert guardians() == []
 
 
@@ -355,7 +353,7 @@ def test_one_that_is_killed_while_the_agent_thinks(make):
     [guardian] = guardians()
     [simulation] = guardian.children()
     simulation.kill()
-    psutil.wait_procs([guardian], timeout=20.0)
+    psutil.wait_procs([guardian], timeout=120)
     with pytest.raises(PeerGone, match=f"^{LEFT}.*: it was killed by SIGKILL$"):
         env.step(ONE)
     assert env.reset(seed=2)[0].tolist() == [0, 2, 0]
@@ -365,7 +363,7 @@ def test_one_that_is_killed_before_the_first_reset(make):
     env = make().unwrapped
     [guardian] = guardians()
     guardian.children()[0].kill()
-    psutil.wait_procs([guardian], timeout=20.0)
+    psutil.wait_procs([guardian], timeout=120)
     with pytest.raises(PeerGone, match=f"^{LEFT}.*: it was killed by SIGKILL$"):
         env.reset()
     assert env.reset(seed=2)[0].tolist() == [0, 2, 0]
@@ -497,12 +495,12 @@ def test_one_that_is_waited_for(make):
         assert observation.tolist() == [0, 7, 0]
         assert info["seed"] is None
         assert [env.step(ONE)[3] for _ in range(2)] == [False, True]
-        assert simulation.wait(20.0) == 0
+        assert simulation.wait(120.0) == 0
     with started_elsewhere(port, simSeed=8) as simulation:
         assert env.reset()[0].tolist() == [0, 8, 0]
         env.step(ONE)
         env.close()
-        assert simulation.wait(20.0) == 0  # it was told to stop
+        assert simulation.wait(120.0) == 0  # it was told to stop
 
 
 def test_one_that_does_not_come(make):
@@ -510,7 +508,7 @@ def test_one_that_does_not_come(make):
     with pytest.raises(ProtocolTimeout, match=r"^no SimInitMsg from the simulation within 0\.3 s$"):
         env.reset()
     with started_elsewhere(env.unwrapped.port, simSeed=5):
-        env = make(command=None, timeout_s=20.0, port=0, **SPACES)
+        env = make(command=None, timeout_s=120.0, port=0, **SPACES)
         with started_elsewhere(env.unwrapped.port, simSeed=6):
             assert env.reset()[0].tolist() == [0, 6, 0]
 
@@ -518,7 +516,7 @@ def test_one_that_does_not_come(make):
 def test_one_that_did_not_wait_does_not_disturb_the_next(make):
     env = make(command=None, **SPACES)
     with started_elsewhere(env.unwrapped.port, die_at=1, die_after_s=0.1) as simulation:
-        assert simulation.wait(20.0) == -signal.SIGKILL  # it has introduced itself
+        assert simulation.wait(120.0) == -signal.SIGKILL  # it has introduced itself
     with started_elsewhere(env.unwrapped.port, simSeed=9):
         assert env.reset()[0].tolist() == [0, 9, 0]
         assert env.step(ONE)[0].tolist() == [1, 9, 1]

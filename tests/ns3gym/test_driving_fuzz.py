@@ -21,7 +21,7 @@ from bbrgym.ns3gym.spaces import describe
 
 OBSERVED = spaces.Dict({"rates": spaces.Box(0, 1, (3,), np.float32), "phase": spaces.Discrete(4)}, sort_keys=False)
 ACTED = spaces.Tuple([spaces.Box(-1, 1, (2,), np.float64), spaces.Discrete(2)])
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 
 INIT = pb.SimInitMsg(obsSpace=describe(OBSERVED), actSpace=describe(ACTED)).SerializeToString()
 STATE = pb.EnvStateMsg(

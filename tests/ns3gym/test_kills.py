@@ -2,24 +2,32 @@
 """Either side is killed at a random message; benchmarks/ns3gym_resets.py does it more often."""
 
 import gc
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import forkserver, resource_tracker
 
 import pytest
 from kills import carry_out, kills
 from trees import guardians, open_fds
+from waiting import wait_until
+
+KILLS = list(kills(40, seed=1))
+AT_ONCE = 4  # the survivors mostly wait
 
 
-@pytest.fixture(autouse=True)
-def _nothing_is_left():
+@pytest.fixture(scope="module")
+def outcomes():
+    """All kills, by their number; nothing may be left of them."""
     forkserver.ensure_running()  # these two stay
     resource_tracker.ensure_running()
     gc.collect()
     fds = open_fds()
-    yield
-    assert open_fds() == fds
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        yield [threads.submit(carry_out, kill) for kill in KILLS]
+    gc.collect()
+    wait_until(lambda: open_fds() == fds)
     assert guardians() == []
 
 
-@pytest.mark.parametrize("kill", list(kills(40, seed=1)), ids=str)
-def test_the_other_ends_with_a_clear_error(kill):
-    carry_out(kill)
+@pytest.mark.parametrize("number", range(len(KILLS)), ids=[str(kill) for kill in KILLS])
+def test_the_other_ends_with_a_clear_error(outcomes, number):
+    outcomes[number].result(500.0)

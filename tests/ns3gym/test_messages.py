@@ -53,7 +53,7 @@ assert theirs is not messages.SimInitMsg
 assert messages.SimInitMsg.FromString(theirs(simProcessId=7).SerializeToString()).simProcessId == 7
 """
     for before in ("", "import bbrgym.ns3gym.messages"):
-        subprocess.run([sys.executable, "-c", code.format(before=before)], check=True, timeout=60)
+        subprocess.run([sys.executable, "-c", code.format(before=before)], check=True, timeout=120)
 
 
 INIT = pb.SimInitMsg(simProcessId=1, obsSpace=pb.SpaceDescription(type=1))

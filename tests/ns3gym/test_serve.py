@@ -57,7 +57,7 @@ class Samples(gymnasium.Env):
 
 @pytest.fixture
 def agent() -> Iterator[Agent]:
-    with Agent(timeout_s=60.0) as agent:
+    with Agent(timeout_s=120.0) as agent:
         yield agent
 
 
@@ -100,7 +100,7 @@ def test_a_served_world_is_the_world_bit_for_bit(
         episodes: list[Episode] = []
         service = elsewhere.submit(serve, served, agent.port, episodes=3, seed=11, on_episode=episodes.append)
         seen = [over_the_protocol(agent, env.action_space, actions) for _ in range(3)]
-        service.result(60)
+        service.result(120.0)
         expected = [in_process(env, actions, seed) for seed in (11, None, None)]
     for one, other in zip(seen, expected, strict=True):
         assert one == other
@@ -122,7 +122,7 @@ def test_any_environment_is_served(
     actions = [space.sample() for _ in range(3)]
     service = elsewhere.submit(serve, served, agent.port, seed=seed)
     seen = over_the_protocol(agent, space, actions)
-    service.result(60)
+    service.result(120.0)
     assert seen == in_process(env, actions, seed)
     assert seen.ending == ("terminated" if terminates else "truncated")
     assert all(space.contains(action) for action in served.done)
@@ -135,7 +135,7 @@ def test_an_agent_may_stop_at_any_time(agent: Agent, elsewhere: ThreadPoolExecut
         over_the_protocol(agent, BOX, [np.zeros(2)], stop_after)
     assert agent.await_simulation().simProcessId == 0
     agent.stop()  # as it introduces itself: that ends the service
-    service.result(60)
+    service.result(120.0)
     assert [(one.number, one.steps, one.ending) for one in episodes] == [
         (1, 0, "stopped"),
         (2, 2, "stopped"),
@@ -155,7 +155,7 @@ def test_only_a_process_that_ends_with_its_simulation_is_named(agent: Agent, els
         agent.acknowledge()
         agent.receive_state()
         agent.stop()
-    service.result(60)
+    service.result(120.0)
     assert named == [(0, 0), (os.getpid(), 0)]
 
 
@@ -207,7 +207,7 @@ def test_an_action_outside_the_space_is_named(agent: Agent, elsewhere: ThreadPoo
     service = elsewhere.submit(serve, env, agent.port)
     _one_action(agent, [0.0, 1.5])
     with pytest.raises(ProtocolError, match=r"the agent's action: is array\(\[0. , 1.5\].*\), outside of Box"):
-        service.result(60)
+        service.result(120.0)
     assert env.done == []
 
 
@@ -219,13 +219,13 @@ def _one_action(agent, numbers):
 
 
 def test_an_agent_that_goes_is_missed(elsewhere: ThreadPoolExecutor) -> None:
-    with Agent(timeout_s=60.0) as agent:
+    with Agent(timeout_s=120.0) as agent:
         service = elsewhere.submit(serve, Samples(), agent.port)
         _one_action(agent, [0.0, 0.0])
         agent.receive_state()
         agent._is_asked = False  # so that it closes without a word
     with pytest.raises(PeerGone, match="closed the connection where its EnvActMsg was due"):
-        service.result(60)
+        service.result(120.0)
 
 
 # ---- an agent that says anything ------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ def listener() -> Iterator[zmq.Socket[bytes]]:
     context = zmq.Context()
     socket = context.socket(zmq.ROUTER)
     socket.linger = 0
-    socket.rcvtimeo = 20_000
+    socket.rcvtimeo = 120_000
     yield socket
     context.destroy(0)
 
@@ -252,7 +252,7 @@ def served_to(socket, elsewhere: ThreadPoolExecutor, answers: list[bytes]) -> tu
         socket.bind("tcp://127.0.0.1:*")
     env = Samples()
     port = int(socket.last_endpoint.decode().rstrip("\0").rpartition(":")[2])
-    service = elsewhere.submit(serve, env, port, timeout_s=20.0)
+    service = elsewhere.submit(serve, env, port, timeout_s=120.0)
     for answer in [*answers, STOP]:
         while not service.done() and not socket.poll(20):
             pass
@@ -280,7 +280,7 @@ def test_whatever_the_agent_says_the_service_ends_in_words(
     )
     begins = data.draw(st.booleans())
     env, service = served_to(listener, elsewhere, [ACK, ACTION, *answers] if begins else answers)
-    error = service.exception(20)
+    error = service.exception(120.0)
     assert error is None or isinstance(error, ProtocolError)
     assert all(env.action_space.contains(action) for action in env.done)
     assert len(env.done) >= begins
@@ -301,4 +301,4 @@ def test_out_of_order_cut_off_and_too_long(
 ) -> None:
     _, service = served_to(listener, elsewhere, answers)
     with pytest.raises(ProtocolError, match=message):
-        service.result(20)
+        service.result(120.0)

@@ -20,7 +20,7 @@ SHORT = ["scenario=steady", "scenario.duration_s=3"]
 
 @pytest.fixture
 def agent() -> Iterator[Agent]:
-    with Agent(timeout_s=60.0) as agent:
+    with Agent(timeout_s=120.0) as agent:
         yield agent
 
 
@@ -31,7 +31,7 @@ def served(*arguments: str) -> Iterator[subprocess.Popen[str]]:
         yield process
     finally:
         process.kill()
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
 
 
 def test_it_serves_what_training_sees(agent: Agent) -> None:
@@ -53,7 +53,7 @@ def test_it_serves_what_training_sees(agent: Agent) -> None:
         # As ns3-gym starts its simulations.
         with served(*SHORT, *how, f"--openGymPort={agent.port}", "--simSeed=7", "--env.critic=false") as process:
             seen = [over_the_protocol(agent, env.action_space, actions) for _ in range(2)]
-            _, said = process.communicate(timeout=60)
+            _, said = process.communicate(timeout=120)
         assert seen == [in_process(env, actions, seed) for seed in (7, None)]
     assert process.returncode == 0, said
     seeds = [one.infos[0]["seed"] for one in seen]
@@ -73,19 +73,19 @@ def test_it_ends_when_it_is_told_to(world: str, agent: Agent) -> None:
         agent.acknowledge()
         agent.receive_state()
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=120)
     assert process.returncode == 130
     assert said.splitlines()[-1] == "bbrgym: interrupted"
 
 
 def test_an_agent_that_goes_is_one_line_and_exit_code_1() -> None:
-    with Agent(timeout_s=60.0) as agent, served(*SHORT, f"port={agent.port}") as process:
+    with Agent(timeout_s=120.0) as agent, served(*SHORT, f"port={agent.port}") as process:
         agent.await_simulation()
         agent.acknowledge()
         agent.receive_state()
         agent._is_asked = False  # so that it closes without a word
         agent.close()
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=120)
     assert process.returncode == 1
     assert said.splitlines()[-1].startswith(f"bbrgym: the agent at 127.0.0.1:{agent.port} closed the connection where")
 

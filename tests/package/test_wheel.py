@@ -9,10 +9,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from repository import ROOT, tracked
 
 import bbrgym
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +43,11 @@ def test_the_wheel_holds_one_package(names: list[str]) -> None:
 
 def test_the_wheel_is_whole(names: list[str]) -> None:
     def shipped(folder: Path, into: str) -> set[str]:
-        tracked = subprocess.run(
-            ["git", "ls-files", "."], cwd=folder, capture_output=True, text=True, check=True, timeout=60
-        ).stdout.split()
-        return {f"{into}/{name}" for name in tracked if not (folder / name).is_symlink() and (folder / name).is_file()}
+        return {
+            f"{into}/{name}"
+            for name in tracked(folder)
+            if not (folder / name).is_symlink() and (folder / name).is_file()
+        }
 
     expected = shipped(ROOT / "src" / "bbrgym", "bbrgym")
     for folder in ("agents", "conf", "envs"):
@@ -78,5 +78,5 @@ def test_importing_it_is_quick_work() -> None:
     """An environment's worker should not pay for tables and figures."""
     heavy = {"matplotlib", "polars", "hydra", "scipy", "zmq"}
     code = f"import bbrgym, sys; print(sorted({heavy!r} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout.strip() == "[]"

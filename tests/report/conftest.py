@@ -112,4 +112,4 @@ def dumped(chromium: str, profile: Path, page: Path) -> tuple[str, str]:
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait(10)
+            process.wait(120.0)

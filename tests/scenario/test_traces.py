@@ -50,7 +50,7 @@ def test_a_trace_that_is_not_there() -> None:
 
 def test_the_shipped_trace_is_what_its_command_writes(tmp_path: Path) -> None:
     path = tmp_path / "again.down"
-    subprocess.run([sys.executable, "-m", "bbrgym.scenario.synthetic_trace", str(path)], check=True, timeout=60)
+    subprocess.run([sys.executable, "-m", "bbrgym.scenario.synthetic_trace", str(path)], check=True, timeout=120)
     shipped = resources.files("bbrgym") / "conf" / "trace" / "synthetic-lte.down"
     assert path.read_bytes() == shipped.read_bytes()
 

@@ -45,4 +45,4 @@ def works(name: str, *flags: str) -> bool:
         made = subprocess.run(
             command, input="int main(void) { return 0; }\n", capture_output=True, text=True, check=False, timeout=120
         )
-        return made.returncode == 0 and subprocess.run([program], check=False, timeout=60).returncode == 0
+        return made.returncode == 0 and subprocess.run([program], check=False, timeout=120).returncode == 0

@@ -42,10 +42,10 @@ def test_no_job_outlives_its_sweep(name: str, tmp_path: Path) -> None:
     try:
         wait_until(lambda: step_of(out, "train") > 0 or begun.poll() is not None)
         begun.terminate()
-        _, errors = begun.communicate(timeout=60)
+        _, errors = begun.communicate(timeout=120)
     finally:
         begun.kill()
-        begun.wait(10)
+        begun.wait(120.0)
     assert begun.returncode == 130, errors
     wait_until(lambda: not running_below(out))
 

@@ -140,7 +140,7 @@ def test_a_search_of_trainings_goes_on_after_a_kill(tmp_path: Path) -> None:
         wait_until(lambda: "trial-0002_seed-1" in states(out) if out.exists() else False)
     finally:
         begun.kill()
-        begun.communicate(timeout=60)
+        begun.communicate(timeout=120)
     resumed = sweep(f"resume={out}", "launcher.n_jobs=2")
     assert resumed.returncode == 0, resumed.stderr
     assert summary(out).equals(summary(whole))

@@ -65,7 +65,7 @@ def test_the_run_is_the_one_that_the_agent_asked_for(tmp_path: Path, monkeypatch
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -265,7 +265,7 @@ def test_worlds_in_threads_are_each_as_alone():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60.0)
+        thread.join(120.0)
     assert len(shown) == 4
     assert all(runs == [expected] * 3 for runs in shown.values())
 

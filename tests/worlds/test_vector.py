@@ -198,7 +198,7 @@ def test_worlds_that_run_nothing_say_so(make):
 
 
 def test_a_world_that_breaks_needs_a_reset_and_the_others_go_on():
-    with make_vector_world("odd", 2, [odd("exit"), odd("none")], timeout_s=10.0) as worlds:
+    with make_vector_world("odd", 2, [odd("exit"), odd("none")], timeout_s=60.0) as worlds:
         worlds.advance(1.0)
         with pytest.raises(bbrgym.WorldError, match="scenario 'exit', seed 1, at 1 s: the worker exited with code 7"):
             worlds.advance(1.0)

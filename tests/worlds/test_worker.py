@@ -18,8 +18,10 @@ from waiting import meanwhile, wait_until
 import bbrgym
 
 
-def shared_memory_names():
-    return sorted(path.name for path in Path("/dev/shm").iterdir())
+def named_shared_memory(pid="self"):
+    """Return what a process has mapped of /dev/shm: memory with a name may outlive it."""
+    lines = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8").splitlines()
+    return {line.split(maxsplit=5)[5] for line in lines if "/dev/shm/" in line}
 
 
 def advance_until(world, misbehaves_at_s):
@@ -55,22 +57,22 @@ def test_a_failure_is_a_world_error_and_a_reset_goes_on(make_odd, deed, reason):
 
 
 def test_a_hang_is_a_world_error(make_odd):
-    world = make_odd("hang", timeout_s=2.0)
+    world = make_odd("hang", timeout_s=5.0)
     [worker] = workers()
     advance_until(world, 1.0)
     begin_s = time.monotonic()
-    with pytest.raises(bbrgym.WorldError, match=r"at 1 s: no answer within 2 s \(timeout_s sets"):
+    with pytest.raises(bbrgym.WorldError, match=r"at 1 s: no answer within 5 s \(timeout_s sets"):
         world.advance(0.5)
-    assert time.monotonic() - begin_s < 4.0
+    assert time.monotonic() - begin_s < 60.0  # of the hour that the worker sleeps
     assert not worker.is_running()
     world.reset()
     world.advance(0.5)
 
 
 def test_the_timeout_grows_with_what_is_asked(make_odd):
-    world = make_odd("hang", timeout_s=2.0)
+    world = make_odd("hang", timeout_s=4.0)
     advance_until(world, 1.0)
-    with pytest.raises(bbrgym.WorldError, match=r"no answer within 3 s"):
+    with pytest.raises(bbrgym.WorldError, match=r"no answer within 6 s"):
         world.advance(1.5)
 
 
@@ -173,15 +175,16 @@ def test_ctrl_c_in_the_terminal_does_not_reach_a_worker(make_odd):
 
 
 def test_nothing_is_left(short_scenario):
-    names, fds = shared_memory_names(), open_fds()
+    names, fds = named_shared_memory(), open_fds()
     world = bbrgym.make_world("ns3", short_scenario)
     with_world = open_fds()
     for seed in range(100):
         world.reset("steady" if seed % 2 else short_scenario, seed)
         world.advance(0.01)
-    assert len(workers()) == 1
+    [worker] = workers()
     assert open_fds() == with_world
-    assert shared_memory_names() == names
+    assert named_shared_memory() == names
+    assert named_shared_memory(worker.pid) == set()
     world.close()
     del world
     assert workers() == []
@@ -209,7 +212,7 @@ def test_nothing_is_left_of_a_world_that_could_not_be_made():
 
 
 def test_32_worlds_at_once(short_scenario):
-    names = shared_memory_names()
+    names = named_shared_memory()
     worlds = [bbrgym.make_world("ns3", short_scenario, seed) for seed in range(1, 33)]
     try:
         assert len(workers()) == 32
@@ -217,7 +220,7 @@ def test_32_worlds_at_once(short_scenario):
             for world in worlds:
                 world.advance(0.5)
         shown = [world.flow_stats().tobytes() for world in worlds]
-        assert shared_memory_names() == names
+        assert named_shared_memory() == names
         with bbrgym.make_world("ns3", short_scenario, seed=32) as alone:
             for _ in range(3):
                 alone.advance(0.5)
@@ -243,7 +246,7 @@ def test_each_thread_drives_its_world(short_scenario, name):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60.0)
+        thread.join(120.0)
     assert len(shown) == 4
     assert len(set(shown.values())) == 1
 
@@ -347,6 +350,6 @@ def test_a_worker_outlives_the_thread_that_started_it(make_odd):
     made = []
     thread = threading.Thread(target=lambda: made.append(make_odd("steady")))
     thread.start()
-    thread.join(20.0)
+    thread.join(120.0)
     made[0].advance(0.5)
     assert made[0].now_s == 0.5

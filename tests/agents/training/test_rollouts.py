@@ -58,7 +58,7 @@ def remote(connected: Any) -> Iterator[Made]:
     made = []
 
     def make(**settings: Any) -> RemoteVecEnv:
-        how = {"num_envs": N, "actors": 2, "cpus": 1, "start_timeout_s": 60, "timeout_s": 60, **settings}
+        how = {"num_envs": N, "actors": 2, "cpus": 1, "start_timeout_s": 120, "timeout_s": 120, **settings}
         made.append(RemoteVecEnv(connected, ARGUMENTS, **how))
         return made[-1]
 
@@ -68,7 +68,7 @@ def remote(connected: Any) -> Iterator[Made]:
 
 
 def ray_rollouts(cluster: str, **others: Any) -> dict[str, Any]:
-    return {"name": "ray", "address": cluster, "start_timeout_s": 60.0, "timeout_s": 60.0, **others}
+    return {"name": "ray", "address": cluster, "start_timeout_s": 120.0, "timeout_s": 120.0, **others}
 
 
 def same(one: Any, two: Any) -> bool:

@@ -46,7 +46,7 @@ def marked(mark):
             words = process.cmdline()
             if any(mark in word for word in words) and not is_guardian(words):
                 found.append(process)
-        except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        except (psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied):
             continue
     return found
 

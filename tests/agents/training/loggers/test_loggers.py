@@ -126,7 +126,7 @@ def test_without_a_login_it_neither_asks_nor_waits(tmp_path: Path) -> None:
         stderr=subprocess.STDOUT,
     )
     try:
-        assert process.wait(60) == 0
+        assert process.wait(120.0) == 0
     finally:
         process.kill()
         process.communicate()
