@@ -18,6 +18,7 @@ import threading
 import uuid
 from collections import Counter
 from dataclasses import dataclass
+from multiprocessing.connection import wait
 from pathlib import Path
 
 import gymnasium
@@ -43,6 +44,7 @@ SCENARIO = {
     "flows": [{"name": "flow", "rtt_ms": 20.0}],
 }
 _PROCESSES = multiprocessing.get_context("forkserver")
+_PROCESSES_LOCK = threading.Lock()  # start() takes note of all that have ended, which must happen once
 _PROCESSES.set_forkserver_preload(["bbrgym.envs.env", "bbrgym.envs.ns3gym_env", "bbrgym.ns3gym.serve", "bbrgym._twin"])
 
 
@@ -111,16 +113,18 @@ class _Role:
     def __init__(self, play, *arguments):
         self._receiver, sender = _PROCESSES.Pipe(duplex=False)
         self._process = _PROCESSES.Process(target=_report, args=(sender, play, *arguments))
-        self._process.start()
+        with _PROCESSES_LOCK:
+            self._process.start()
         sender.close()
 
     def end(self):
         """Exit code, and kind and text of the error if it told one."""
-        self._process.join(TIMEOUT_S + PATIENCE_S)
-        code = self._process.exitcode
-        self._process.kill()
-        self._process.join()
-        self._process.close()
+        wait([self._process.sentinel], TIMEOUT_S + PATIENCE_S)
+        with _PROCESSES_LOCK:
+            code = self._process.exitcode
+            self._process.kill()
+            self._process.join()
+            self._process.close()
         try:
             return code, self._receiver.recv() if code is not None else None
         except EOFError:
