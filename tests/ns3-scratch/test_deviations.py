@@ -25,7 +25,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from programs import built, needs_build
+from build_tree import built, needs_build
 
 pytestmark = needs_build
 

@@ -5,13 +5,14 @@ import json
 import re
 import socket
 import subprocess
-import time
 
 import numpy as np
+import psutil
 import pytest
 import zmq
 from gymnasium import spaces
 from programs import drive, program
+from waiting import wait_until
 
 import bbrgym
 from bbrgym import _ns3
@@ -217,7 +218,7 @@ def test_a_wrong_scenario_is_one_line(opengym, tmp_path, text, says):
     path = tmp_path / "scenario.json"
     if text is not None:
         path.write_text(text, encoding="utf-8")
-    done = subprocess.run([opengym, f"--scenario={path}"], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run([opengym, f"--scenario={path}"], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
@@ -228,23 +229,24 @@ def test_it_waits_for_an_agent_as_long_as_it_was_told(opengym, path):
         taken.bind(("127.0.0.1", 0))  # and does not listen
         port = taken.getsockname()[1]
         words = [opengym, f"--scenario={path}", f"--openGymPort={port}", "--timeout=0.5"]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (1, f"bbrgym-opengym: no agent at port {port} within 0.5 s\n")
 
 
 def test_it_waits_for_an_answer_as_long_as_it_was_told(opengym, path):
-    def sleep(state):
-        time.sleep(2.0)
+    def think_till_it_has_ended(state):
+        [simulation] = (one for one in psutil.Process().children() if one.name() == "bbrgym-opengym")
+        wait_until(lambda: simulation.status() == psutil.STATUS_ZOMBIE)
         return Driver(unset())(state)
 
-    _, done = drive([opengym, f"--scenario={path}", "--timeout=0.5"], sleep)
-    assert (done.returncode, done.stderr) == (1, "bbrgym-opengym: no answer of the agent within 0.5 s\n")
+    _, done = drive([opengym, f"--scenario={path}", "--timeout=3"], think_till_it_has_ended)
+    assert (done.returncode, done.stderr) == (1, "bbrgym-opengym: no answer of the agent within 3 s\n")
 
 
 def test_it_ends_with_its_agent(opengym, path):
     with zmq.Context() as context, context.socket(zmq.REP) as agent:
         agent.setsockopt(zmq.LINGER, 0)
-        agent.setsockopt(zmq.RCVTIMEO, 20_000)
+        agent.setsockopt(zmq.RCVTIMEO, 120_000)
         port = agent.bind_to_random_port("tcp://127.0.0.1")
         words = [opengym, f"--scenario={path}", f"--openGymPort={port}"]
         process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
@@ -252,7 +254,7 @@ def test_it_ends_with_its_agent(opengym, path):
         agent.send(pb.SimInitAck(done=True).SerializeToString())
         agent.recv()
         agent.close()
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=120)
     assert (process.returncode, said) == (1, "bbrgym-opengym: the agent has gone\n")
 
 
@@ -261,12 +263,12 @@ def test_it_ends_with_its_agent(opengym, path):
 )
 def test_who_does_not_speak_zeromq_is_no_agent(opengym, path, greeting):
     with socket.create_server(("127.0.0.1", 0)) as server:
-        words = [opengym, f"--scenario={path}", f"--openGymPort={server.getsockname()[1]}", "--timeout=20"]
+        words = [opengym, f"--scenario={path}", f"--openGymPort={server.getsockname()[1]}", "--timeout=60"]
         process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
         connection, _ = server.accept()
         with connection:
             connection.sendall(greeting)
-            _, said = process.communicate(timeout=30)
+            _, said = process.communicate(timeout=120)
     assert process.returncode == 1
     assert "is no ZeroMQ socket without security" in said
 

@@ -2,14 +2,13 @@
 """The programs of ns3-scratch/ that speak ns3-gym's protocol, and one run of them."""
 
 import json
-import os
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pytest
+from build_tree import BUILD_DIR, built
 
 from bbrgym import _ns3
 from bbrgym.ns3gym.channel import Agent
@@ -18,25 +17,14 @@ from bbrgym.ns3gym.errors import PeerGone
 from bbrgym.ns3gym.messages import Message
 from bbrgym.ns3gym.spaces import space_of
 
-BUILD_DIR = os.environ.get("BBRGYM_BUILD_DIR")
-
-needs_build = pytest.mark.skipif(
-    BUILD_DIR is None, reason="BBRGYM_BUILD_DIR names no CMake build tree to make an example in; `make test` sets it"
-)
-
 
 def program(name: str) -> str:
-    """A program as installed with the package, or made in the build tree of the project."""
+    """Return a program as installed with the package, or made in the build tree of the project."""
     installed = Path(_ns3.__file__).parent / "_bin" / name
     if BUILD_DIR is None:
         assert installed.exists(), f"{name} is not installed beside bbrgym._ns3"
         return str(installed)
-    build = Path(BUILD_DIR).resolve()
-    made = subprocess.run(
-        ["cmake", "--build", str(build), "--target", name], capture_output=True, text=True, timeout=600, check=False
-    )
-    assert made.returncode == 0, made.stdout + made.stderr
-    return str(build / "ns3-scratch" / name)
+    return str(built(name))
 
 
 @dataclass
@@ -53,7 +41,7 @@ Act = Callable[[State], dict | Message | None]
 """The next action after a state; None stops the simulation."""
 
 
-def drive(words: list[str], act: Act, timeout_s: float = 30.0) -> tuple[list[State], subprocess.CompletedProcess[str]]:
+def drive(words: list[str], act: Act, timeout_s: float = 120.0) -> tuple[list[State], subprocess.CompletedProcess[str]]:
     """Runs a program to its end: its states, and how it ended."""
     states: list[State] = []
     with Agent(timeout_s=timeout_s) as agent:
