@@ -53,6 +53,7 @@ from bbrgym.envs.action import TunablesAction
 from bbrgym.envs.flow_vec_env import FlowVecEnv
 from bbrgym.errors import ConfigError, TrainingError, nearest
 from bbrgym.schema import shown
+from bbrgym.worlds import FAST_WORLD
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class Sb3Trainer:
 
     def load(self, folder: TrainingFolder, settings: Training, checkpoint: str) -> PolicyAgent:
         """See `Trainer`."""
-        batch = batch_of(1, settings.options("twin"))
+        batch = batch_of(1, settings.options(FAST_WORLD))
         keywords = self._policy_keywords(settings.agent)
         if settings.agent.get("use_sde"):
             keywords["use_sde"] = True

@@ -42,6 +42,7 @@ from bbrgym.envs.batch import TuneBatch
 from bbrgym.envs.vector import TuneVectorEnv
 from bbrgym.errors import ConfigError
 from bbrgym.schema import Float, List, Model, Whole, first_problem
+from bbrgym.worlds import FAST_WORLD
 
 Positive = Annotated[Float, Field(gt=0)]
 Part = Annotated[Float, Field(ge=0, le=1)]
@@ -265,7 +266,7 @@ class TorchPpo:
 
     def load(self, folder: TrainingFolder, settings: Training, checkpoint: str) -> TorchAgent:
         """The agent of a checkpoint."""
-        batch = TuneBatch(1, settings.options("twin"))
+        batch = TuneBatch(1, settings.options(FAST_WORLD))
         model = _made(parse(settings.agent), batch.observation_space, batch.control.default)
         model.load_state_dict(load_state(folder, checkpoint)["state"]["model"])
         return TorchAgent(settings.agent_name, model)

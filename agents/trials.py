@@ -14,9 +14,8 @@ import numpy as np
 from bbrgym.envs.action import Action, TunablesAction
 from bbrgym.scenario.files import with_variant
 from bbrgym.scenario.model import Scenario
-from bbrgym.worlds import Table, make_vector_world
+from bbrgym.worlds import FAST_WORLD, TUNABLE_COLUMNS, Table, make_vector_world
 from bbrgym.worlds.score import DEFAULT_DELTA, score_of_run
-from bbrgym.worlds.world import TUNABLE_COLUMNS
 
 
 class Trials:
@@ -42,7 +41,7 @@ class Trials:
         variant: str,
         tunables: Sequence[str] | None = None,
         *,
-        world: str = "twin",
+        world: str = FAST_WORLD,
         threads: int | None = None,
         delta: float = DEFAULT_DELTA,
     ) -> None:

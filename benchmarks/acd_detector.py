@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import bbrgym
-from bbrgym import _cc, _ns3
+from bbrgym import _cc
 from bbrgym.scenario.files import with_variant
 
 SETTINGS: dict[str, dict[str, float]] = {
@@ -73,26 +73,22 @@ def print_row(*cells: object) -> None:
 def run(tunables: dict[str, float], seed: int) -> Outcome:
     scenario = with_variant(bbrgym.load_scenario("congested"), "bbr-acd", tunables)
     flows = len(scenario.resolved().flows)
-    tables = [np.zeros((flows, len(_cc.tunables()))), np.zeros((flows, len(_ns3.flow_fields())))]
-    simulation = _ns3.Simulation(scenario.resolved_json(), seed, *tables, np.zeros(len(_ns3.link_fields())))
-    for index in range(flows):
-        simulation.trace_acks(index, 1_000_000)
-    simulation.advance(scenario.duration_s)
-    summary = np.zeros((flows, len(_ns3.flow_summary_fields())))
-    simulation.summary(summary, np.zeros(len(_ns3.link_summary_fields())))
-    total_pkts = dict(zip((row[0] for row in _ns3.flow_summary_fields()), summary.sum(axis=0).tolist(), strict=True))
+    with bbrgym.make_world("ns3", scenario, seed, isolation="none", timeout_s=3600.0) as world:
+        for index in range(flows):
+            world.trace_acks(index, 1_000_000)
+        world.advance(scenario.duration_s)
+        total_pkts = dict(zip(world.flow_summary_fields, world.summary()[0].sum(axis=0).tolist(), strict=True))
+        traces = [world.ack_trace(index) for index in range(flows)]
 
     settings = {row["name"]: row["default"] for row in _cc.tunables()} | tunables
     outcome = Outcome(dropped_pkts=int(total_pkts["lost_pkts"]))
-    for index in range(flows):
-        trace = simulation.ack_trace(index)
+    for trace in traces:
         verdicts = verdicts_at_entry(trace, settings)
         outcome.recoveries += len(verdicts)
         outcome.congestive += sum(verdicts)
         outcome.declared_lost_pkts += declared_lost_pkts(trace)
     # RACK's timer and the retransmission timer act between ACKs.
     outcome.declared_lost_pkts["by a timer"] = int(total_pkts["marked_lost_pkts"]) - outcome.declared_lost_pkts.total()
-    simulation.close()
     return outcome
 
 

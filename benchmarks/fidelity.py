@@ -34,7 +34,7 @@ from bbrgym.evaluate.records import RunFolder
 from bbrgym.evaluate.world_gap import METRICS, Difference, differences
 from bbrgym.files import write_atomically
 from bbrgym.scenario.files import read_scenario
-from bbrgym.worlds import world_kinds
+from bbrgym.worlds import registered_worlds
 
 FOLDER = Path(__file__).with_suffix("")
 CCS = ("bbr", "bbr-plus", "bbr-acd", "bbq", "bbr-pg", "bbr-pg-inv", "cubic", "reno")
@@ -140,7 +140,7 @@ def show(status: Status, what: str, progress: Progress) -> None:
 
 def engine_digest(world: str) -> str:
     """Return a name of the build of a world's engine."""
-    spec = importlib.util.find_spec(world_kinds()[world].engine)
+    spec = importlib.util.find_spec(registered_worlds()[world].engine.rpartition(".")[0])
     assert spec is not None
     assert spec.origin is not None
     return hashlib.sha256(Path(spec.origin).read_bytes()).hexdigest()[:12]

@@ -16,7 +16,6 @@ import numpy as np
 from reproduce import lossy
 
 import bbrgym
-from bbrgym import _cc, _ns3
 
 LEAST_S = 1.0
 
@@ -45,13 +44,10 @@ def main() -> None:
 
 def run(scenario: bbrgym.Scenario, seed: int) -> np.ndarray:
     """Return the ACK trace of the only flow."""
-    tables = [np.zeros((1, len(_cc.tunables()))), np.zeros((1, len(_ns3.flow_fields())))]
-    simulation = _ns3.Simulation(scenario.resolved_json(), seed, *tables, np.zeros(len(_ns3.link_fields())))
-    simulation.trace_acks(0, 10_000_000)
-    simulation.advance(scenario.duration_s)
-    trace = simulation.ack_trace(0)
-    simulation.close()
-    return trace
+    with bbrgym.make_world("ns3", scenario, seed, isolation="none", timeout_s=3600.0) as world:
+        world.trace_acks(0, 10_000_000)
+        world.advance(scenario.duration_s)
+        return world.ack_trace(0)
 
 
 if __name__ == "__main__":

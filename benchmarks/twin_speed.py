@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import importlib
 import math
 import multiprocessing
 import os
@@ -34,7 +33,8 @@ from rich.progress import track
 import bbrgym
 from bbrgym.files import write_atomically
 from bbrgym.scenario.model import Scenario
-from bbrgym.worlds import World, make_world, world_kinds
+from bbrgym.worlds import World, make_world, registered_worlds
+from bbrgym.worlds.fields import FLOW_FIELDS, LINK_FIELDS
 
 RTTS_MS = (10.0, 50.0)
 CURVE_FLOWS = (1, 2, 5, 10, 30, 100, 300, 1000)
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
     parser.add_argument("--runs", type=int, default=5, help="runs of each figure (default: 5)")
-    parser.add_argument("--world", default="twin", choices=list(world_kinds()))
+    parser.add_argument("--world", default="twin", choices=list(registered_worlds()))
     parser.add_argument("--write", type=Path, help="Markdown file whose sections are replaced")
     options = parser.parse_args(arguments)
     for name in options.sections:
@@ -318,26 +318,23 @@ def reset(options: argparse.Namespace) -> list[str]:
 
 def engine_resets(world_name: str, scenario: Scenario) -> tuple[str, str]:
     """Return the seconds of a reset in the vector engine: with a new seed, and with its scenario parsed again."""
-    engine = importlib.import_module(world_kinds()[world_name].engine)
-    if not hasattr(engine, "Vector"):
-        return "-", "-"
     text, flows = scenario.resolved_json(), len(scenario.resolved().flows)
-    vector = engine.Vector(
+    vector = registered_worlds()[world_name].engine_class()(1, 1, math.inf)
+    vector.lay_out(
         flows,
-        1,
         np.empty((1, flows, len(bbrgym.TUNABLES))),
-        np.empty((1, flows, len(engine.flow_fields()))),
-        np.empty((1, len(engine.link_fields()))),
+        np.empty((1, flows, len(FLOW_FIELDS))),
+        np.empty((1, len(LINK_FIELDS))),
         np.empty(1),
-        np.empty(1, np.uint8),
+        np.empty(1, np.bool_),
     )
-    chosen = np.ones(1, np.uint8)
+    chosen = np.ones(1, np.bool_)
 
     def run() -> None:
         vector.advance(0.2, chosen)
 
     vector.reset(0, text, 1)
-    again = reset_us(lambda seed: vector.reset_seed(0, seed), run)
+    again = reset_us(lambda seed: vector.reset(0, None, seed), run)
     anew = reset_us(lambda seed: vector.reset(0, text, seed), run)
     vector.close()
     return again, anew

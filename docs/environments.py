@@ -21,6 +21,7 @@ from bbrgym.envs.grid import MOST_COMBINATIONS
 from bbrgym.envs.observation import FEATURES, SOURCES
 from bbrgym.envs.reward import Reward, reward_names, reward_preset
 from bbrgym.envs.terms import TERMS
+from bbrgym.worlds import REFERENCE_WORLD
 from bbrgym.worlds.score import score_of_run
 
 FOLDER = Path(str(bbrgym.__path__[0]))
@@ -310,7 +311,7 @@ class Source:
 
 def default(value: ast.expr) -> str:
     text = ast.unparse(value)
-    text = text.replace("field(default_factory=dict)", "{}")
+    text = text.replace("field(default_factory=dict)", "{}").replace("REFERENCE_WORLD", repr(REFERENCE_WORLD))
     return text.replace("AutoresetMode.NEXT_STEP", "NextStep").replace("'", '"')
 
 

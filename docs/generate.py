@@ -21,11 +21,11 @@ from pieces import code, page, plain, table, with_block
 from pydantic import BaseModel
 
 import bbrgym
-from bbrgym import _ns3
 from bbrgym.ns3gym import command
 from bbrgym.scenario import distribution, model
 from bbrgym.tunables import Variant
-from bbrgym.worlds import world_kinds
+from bbrgym.worlds import registered_worlds
+from bbrgym.worlds.fields import FLOW_FIELDS, FLOW_SUMMARY_FIELDS, LINK_FIELDS, LINK_SUMMARY_FIELDS
 
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "conf"
@@ -174,20 +174,20 @@ def worlds_page() -> str:
         "A world runs one scenario and is driven in control intervals: `bbrgym.make_world(name, scenario, seed)`. "
         "All worlds measure the same fields. What only an omniscient observer can know is marked so; a sender, and "
         "so an agent, does not see it.",
-        table(["world", "what it is"], ([code(name), kind.meaning] for name, kind in world_kinds().items())),
+        table(["world", "what it is"], ([code(name), spec.meaning] for name, spec in registered_worlds().items())),
         "## Of each flow, every interval",
         "`world.flow_stats()`, and the columns of `timeseries.parquet`.",
-        fields(_ns3.flow_fields()),
+        fields(FLOW_FIELDS),
         "## Of the link, every interval",
         "`world.link_stats()`, and with `link_` before the name the columns of `timeseries.parquet`.",
-        fields(_ns3.link_fields()),
+        fields(LINK_FIELDS),
         "## Of each flow, in the end",
         "`world.summary()[0]`: over the flow's measured window, from the later of the warm-up's end and its start to "
         "its stop.",
-        fields(_ns3.flow_summary_fields()),
+        fields(FLOW_SUMMARY_FIELDS),
         "## Of the link, in the end",
         "`world.summary()[1]`: from the warm-up's end on.",
-        fields(_ns3.link_summary_fields()),
+        fields(LINK_SUMMARY_FIELDS),
     )
 
 

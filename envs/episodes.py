@@ -25,8 +25,7 @@ from bbrgym.envs.terms import Interval
 from bbrgym.errors import ConfigError
 from bbrgym.scenario.distribution import is_distribution, load_distribution
 from bbrgym.scenario.files import Source, is_sequence
-from bbrgym.worlds import Table, VectorWorld, WorldError, make_vector_world
-from bbrgym.worlds.world import TUNABLE_COLUMNS, check_seed
+from bbrgym.worlds import TUNABLE_COLUMNS, Table, VectorWorld, WorldError, check_seed, make_vector_world
 
 _DRAW_WHEN_MADE = 0  # the seed of the drawn scenario that tells how many learner flows there are
 _RESET_FIRST = "call reset() first: no run has begun, or it has ended"

@@ -15,7 +15,7 @@ from bbrgym.envs.features import View
 from bbrgym.envs.reward import RewardSource
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.files import Source
-from bbrgym.worlds import Isolation
+from bbrgym.worlds import REFERENCE_WORLD, Isolation
 
 Draw: TypeAlias = Callable[[int], Source]
 """Draws the scenario of a run from the run's seed; the same seed must give the same scenario.
@@ -58,7 +58,7 @@ class Options:
         threads: in which many environments run; as many as this process has cores without.
     """
 
-    world: str = "ns3"
+    world: str = REFERENCE_WORLD
     scenario: Source | Draw | Sequence[Source | Draw] = "steady"
     max_learners: int | None = None
     variant: str = "bbq"

@@ -37,7 +37,7 @@ ReservedPkts(const Scenario& scenario)
 // ---- a run ----------------------------------------------------------------------------------------------
 
 void
-Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Tables& tables)
+Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables)
 {
     m_scenario = std::move(scenario);
     m_now_ns = 0;
@@ -145,7 +145,7 @@ Engine::RunScript()
 }
 
 void
-Engine::Advance(double duration_s, const Tables& tables)
+Engine::Advance(double duration_s, const WorldTables& tables)
 {
     if (!(duration_s >= 0))
     {

@@ -20,6 +20,7 @@
 #include "flow.hpp"
 
 #include "measurement.hpp"
+#include "tables.hpp"
 #include "tunable_table.hpp"
 
 #include <cstdint>
@@ -44,19 +45,11 @@ struct Census
 class Engine : public MeasuredWorld
 {
   public:
-    /** The caller's arrays: [flows, tunables], [flows, fields], [fields]. */
-    struct Tables
-    {
-        std::span<double> tunables;
-        std::span<double> flow_stats;
-        std::span<double> link_stats;
-    };
-
     /** Begins a run and fills the tables. ScenarioError: a flow runs what this world has not. */
-    void Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Tables& tables);
+    void Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables);
 
     /** Takes over changed tunables, runs for so long, at most to the scenario's end, and measures that interval. */
-    void Advance(double duration_s, const Tables& tables);
+    void Advance(double duration_s, const WorldTables& tables);
     bool Done() const { return m_now_ns >= m_scenario->duration_ns; }
     void Summarise(std::span<double> flow_table, std::span<double> link_row) const;
 

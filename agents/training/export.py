@@ -29,6 +29,7 @@ from bbrgym.envs.flows import FlowBatch
 from bbrgym.errors import ConfigError, MissingExtraError, nearest
 from bbrgym.files import write_atomically
 from bbrgym.schema import shown
+from bbrgym.worlds import FAST_WORLD
 
 Format = Literal["onnx", "torchscript"]
 KEY = "bbrgym"
@@ -65,7 +66,7 @@ def export(
     if make is None:
         raise ConfigError(f"{str(run_dir)!r} holds agent {agent.name}, which has no network to export")
     network: Network | SamplingNetwork | RecurrentNetwork = make()
-    batch = batch_of(1, options_for(agent, **{**arguments, "world": "twin"}))
+    batch = batch_of(1, options_for(agent, **{**arguments, "world": FAST_WORLD}))
     example = network.first_inputs(_EXAMPLES, math.prod(batch.observation.space.shape or ()))
     about = json.dumps(_about(agent, checkpoint, arguments, batch))
     path = Path(output) if output is not None else Path(run_dir) / "exported" / f"{agent.name}{_SUFFIXES[format]}"

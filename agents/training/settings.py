@@ -25,7 +25,7 @@ from bbrgym.scenario.distribution import Distribution, is_distribution, load_dis
 from bbrgym.scenario.files import load_scenario, read_scenario
 from bbrgym.scenario.model import Scenario
 from bbrgym.schema import FieldProblem, Float, Model, Whole, first_problem, shown
-from bbrgym.worlds import Isolation, world_kinds
+from bbrgym.worlds import FAST_WORLD, Isolation, registered_worlds
 
 #: Arguments of the environments by their names under `action`.
 _OF_ACTION = {
@@ -61,7 +61,7 @@ class Validation(Model):
     """
 
     draws: Annotated[Whole, Field(ge=1, le=1_000_000)] = 64
-    world: str = "twin"
+    world: str = FAST_WORLD
     score_delta: Annotated[Float, Field(ge=0, le=100)] = 0.5
 
 
@@ -109,8 +109,8 @@ class Training(Model):
     @model_validator(mode="after")
     def _check(self) -> Training:
         for path, name in (("world", self.world_name), ("validation.world", self.validation.world)):
-            if name not in world_kinds():
-                raise FieldProblem(path, f"is {shown(name)}; {nearest(name, world_kinds())}")
+            if name not in registered_worlds():
+                raise FieldProblem(path, f"is {shown(name)}; {nearest(name, registered_worlds())}")
         if str(self.agent.get("name")) not in KINDS:
             raise FieldProblem("agent.name", f"is {shown(self.agent.get('name'))}; allowed are {', '.join(KINDS)}")
         if self.rollouts.get("name") != LOCAL and not KINDS[self.agent_name].is_distributed:
@@ -218,7 +218,7 @@ def parse_training(config: Mapping[str, Any]) -> Training:
     """
     asked = dict(config)
     asked["scenario"] = _fields_of(asked.get("scenario", "wan_mix"))
-    world = asked.get("world", "twin")
+    world = asked.get("world", FAST_WORLD)
     asked["world"] = {world: {}} if isinstance(world, str) else world
     asked["agent"] = with_shipped("agent", asked.get("agent", "ppo"))
     asked["env"] = with_shipped("env", _with_name(asked.get("env", "tune"), "tune"))
@@ -235,7 +235,7 @@ def parse_training(config: Mapping[str, Any]) -> Training:
     rollouts = parse_rollouts(training.rollouts)
     if isinstance(rollouts, RaySettings) and rollouts.actors > training.num_envs:
         raise ConfigError(f"rollouts.actors: is {rollouts.actors}, expected at most num_envs, {training.num_envs}")
-    most = batch_of(1, training.options("twin")).max_learners  # also refuses what cannot be
+    most = batch_of(1, training.options(FAST_WORLD)).max_learners  # also refuses what cannot be
     if training.is_per_flow:
         return training  # who sees one flow knows no most
     return training.model_copy(update={"env": {**training.env, "max_learners": most}})

@@ -134,7 +134,7 @@ MakeHost(Ipv4Address address, Ptr<LinkDevice> device)
 class Ns3Simulation::Network : public MeasuredWorld, public BottleneckObserver
 {
   public:
-    Network(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Tables& tables);
+    Network(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables);
     ~Network() override;
     Network(const Network&) = delete;
     Network& operator=(const Network&) = delete;
@@ -153,6 +153,7 @@ class Ns3Simulation::Network : public MeasuredWorld, public BottleneckObserver
     SenderState Sender(std::size_t flow) const override { return m_senders.Of(flow).State(); }
 
     LinuxSender& OurSender(std::size_t flow) const { return m_senders.OursOf(flow); }
+    void SetTables(const WorldTables& tables) { m_tables = tables; }
 
     // BottleneckObserver
     void QueueDropped(std::size_t flow, uint32_t payload_bytes) override
@@ -176,7 +177,7 @@ class Ns3Simulation::Network : public MeasuredWorld, public BottleneckObserver
 
     const std::shared_ptr<const Scenario> m_scenario;
     const uint64_t m_seed;
-    const Tables m_tables;
+    WorldTables m_tables;
     SimulatorLease m_simulator;
     const SocketSettings m_settings;
     FlowSenders m_senders;
@@ -187,7 +188,7 @@ class Ns3Simulation::Network : public MeasuredWorld, public BottleneckObserver
     Ptr<Node> m_receiver;
 };
 
-Ns3Simulation::Network::Network(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Tables& tables)
+Ns3Simulation::Network::Network(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables)
     : m_scenario(std::move(scenario)),
       m_seed(seed),
       m_tables(tables),
@@ -307,7 +308,7 @@ Ns3Simulation::Network::Summarise(std::span<double> flow_table, std::span<double
 
 // ---- the outside ----------------------------------------------------------------------------------------
 
-Ns3Simulation::Ns3Simulation(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Tables& tables)
+Ns3Simulation::Ns3Simulation(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables)
     : m_network(std::make_unique<Network>(std::move(scenario), seed, tables))
 {
 }
@@ -336,6 +337,12 @@ void
 Ns3Simulation::Advance(double duration_s)
 {
     m_network->Advance(duration_s);
+}
+
+void
+Ns3Simulation::SetTables(const WorldTables& tables)
+{
+    m_network->SetTables(tables);
 }
 
 double

@@ -16,6 +16,7 @@
 
 #include "ack_record.hpp"
 #include "scenario.hpp"
+#include "tables.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -28,14 +29,12 @@ namespace bbrgym
 class Ns3Simulation : public World
 {
   public:
-    using Tables = World::Tables;
-
     /**
      * Builds the network, fills `tunables` with each flow's initial values (NaN where the flow has not that
      * tunable) and the stats with those of an empty interval.
      * Throws std::runtime_error while another simulation is alive, std::invalid_argument on a bad scenario.
      */
-    Ns3Simulation(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Tables& tables);
+    Ns3Simulation(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables);
     ~Ns3Simulation() override;
     Ns3Simulation(const Ns3Simulation&) = delete;
     Ns3Simulation& operator=(const Ns3Simulation&) = delete;
@@ -48,6 +47,9 @@ class Ns3Simulation : public World
     double NowS() const override;
     bool Done() const override;
     void Summarise(std::span<double> flow_table, std::span<double> link_row) const override;
+
+    /** Uses these tables from now on; they must hold what the former ones held. */
+    void SetTables(const WorldTables& tables);
 
     /** Records the flow's next ACKs, up to so many; std::invalid_argument for one of ns-3's own controls. */
     void TraceAcks(std::size_t flow, std::size_t max_rows);

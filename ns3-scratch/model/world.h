@@ -7,6 +7,7 @@
 #include "fields.hpp"
 #include "params.hpp"
 #include "scenario.hpp"
+#include "tables.hpp"
 
 #include <cstdint>
 #include <span>
@@ -18,13 +19,7 @@ namespace bbrgym
 class World
 {
   public:
-    /** Row-major; they outlive the world. */
-    struct Tables
-    {
-        std::span<double> tunables;   ///< [flows, tunables], read before each advance; NaN: the flow does not have it
-        std::span<double> flow_stats; ///< [flows, FLOW_STAT], the last interval's
-        std::span<double> link_stats; ///< [LINK_STAT], the last interval's
-    };
+    using Tables = WorldTables;
 
     virtual ~World() = default;
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// bbrgym._cc: the tables of tunables, variants and a scenario's bounds, and a controller of cc/ that can be driven event by event.
+// bbrgym._cc: the tables of tunables, variants, measured fields and a scenario's bounds, and a controller of cc/ that can
+// be driven event by event.
 #include "bounds.hpp"
+#include "fields.hpp"
 #include "params.hpp"
 #include "scenario.hpp"
 
@@ -105,6 +107,28 @@ ScenarioBounds()
         table[py::cast(bound.name)] = py::make_tuple(bound.low, bound.high, bound.unit);
     }
     return table;
+}
+
+py::list
+FieldTable(std::span<const Field> fields)
+{
+    py::list table;
+    for (const Field& field : fields)
+    {
+        table.append(py::make_tuple(field.name, field.unit, field.visibility, field.meaning));
+    }
+    return table;
+}
+
+py::dict
+FieldTables()
+{
+    py::dict tables;
+    tables["flow_stats"] = FieldTable(FLOW_STAT_FIELDS);
+    tables["link_stats"] = FieldTable(LINK_STAT_FIELDS);
+    tables["flow_summary"] = FieldTable(FLOW_SUMMARY_FIELDS);
+    tables["link_summary"] = FieldTable(LINK_SUMMARY_FIELDS);
+    return tables;
 }
 
 /** A controller without a network: events in, window and pacing rate out. */
@@ -289,6 +313,10 @@ PYBIND11_MODULE(_cc, m)
     m.doc() = "The congestion control algorithms and their table of tunables.";
     m.def("tunables", &TunableTable, "The table of tunables, a dict a row (cc/tunables.def).");
     m.def("variants", &VariantTable, "The variants, their tunables and presets (cc/variants.def).");
+    m.def("fields",
+          &FieldTables,
+          "The fields of each table that a world measures (world/fields.def): lists of (name, unit, visibility, meaning) in\n"
+          "the order of the columns, by table.");
     m.def("scenario_bounds", &ScenarioBounds, "The bounds of a scenario: name to (low, high, unit) (world/bounds.def).");
     m.def("trace_rate_mbps",
           [](std::size_t opportunities, uint64_t opportunity_bytes, double period_ms) {

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from bbrgym import _ns3
 from bbrgym.envs.critic import BASE_RTT, FLOW_FEATURES, LINK_FEATURES, CriticObservation
+from bbrgym.worlds.fields import FLOW_FIELDS, LINK_FIELDS
 
-LINK = {name: (unit, visibility) for name, unit, visibility, _ in _ns3.link_fields()}
-FLOW = {name: (unit, visibility) for name, unit, visibility, _ in _ns3.flow_fields()}
+LINK = {name: (unit, visibility) for name, unit, visibility, _ in LINK_FIELDS}
+FLOW = {name: (unit, visibility) for name, unit, visibility, _ in FLOW_FIELDS}
 
 
 def table(fields, **values):

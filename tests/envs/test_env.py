@@ -258,7 +258,7 @@ def test_pooled_is_what_each_shows_put_together(make):
 
 
 def worker_of(env):
-    return psutil.Process(env.unwrapped._batch.worlds._worlds[0]._worker._process.pid)
+    return psutil.Process(env.unwrapped._batch.worlds._engines[0]._process.pid)
 
 
 def test_a_broken_world_is_an_error_and_a_reset_goes_on(make):

@@ -237,7 +237,7 @@ def test_a_flow_that_has_not_started_keeps_its_own_setting(make):
     late["flows"][-1] |= {"cc": "bbq", "tunables": {"bbq_alpha_us": 1234.0}}
     env = make(scenario=late, tunables=["bbq_alpha_us"], features=["active"])
     env.reset(seed=1)
-    column = bbrgym.worlds.world.TUNABLE_COLUMNS["bbq_alpha_us"]
+    column = bbrgym.worlds.TUNABLE_COLUMNS["bbq_alpha_us"]
     assert env.agents == ["learner-0", "learner-1"]
     observations, *_, infos = env.step(dict.fromkeys(env.agents, np.ones(1, np.float32)))
     assert env._batch.worlds.tunables[0, -1, column] == 1234.0

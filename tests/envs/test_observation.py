@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import bbrgym
-from bbrgym import _ns3
 from bbrgym.envs.observation import FEATURES, SenderObservation, Stack
+from bbrgym.worlds.fields import FLOW_FIELDS
 
-FIELDS = {name: (unit, visibility) for name, unit, visibility, _ in _ns3.flow_fields()}
+FIELDS = {name: (unit, visibility) for name, unit, visibility, _ in FLOW_FIELDS}
 NAMES = tuple(FIELDS)
 
 

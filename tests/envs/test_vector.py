@@ -311,7 +311,7 @@ def test_a_broken_world_is_an_error_and_a_reset_goes_on(make, threads):
     envs = make(2, world="ns3", isolation="process", scenario=scenario(), threads=threads)
     first = envs.reset(seed=4)[0]
     envs.step(envs.default_actions)
-    psutil.Process(envs._batch.worlds._worlds[1]._worker._process.pid).kill()
+    psutil.Process(envs._batch.worlds._engines[1]._process.pid).kill()
     with pytest.raises(bbrgym.WorldError, match=r"seed 5, at 0\.1 s: the worker was killed by SIGKILL"):
         envs.step(envs.default_actions)
     with pytest.raises(gymnasium.error.ResetNeeded):
@@ -323,7 +323,7 @@ def test_a_broken_world_is_an_error_and_a_reset_goes_on(make, threads):
 def test_close_ends_the_workers_and_may_come_again(make):
     envs = make(2, world="ns3", isolation="process", scenario=scenario())
     envs.reset(seed=1)
-    workers = [psutil.Process(world._worker._process.pid) for world in envs._batch.worlds._worlds]
+    workers = [psutil.Process(engine._process.pid) for engine in envs._batch.worlds._engines]
     envs.close()
     envs.close()
     assert not any(worker.is_running() for worker in workers)

@@ -18,7 +18,7 @@ from bbrgym.evaluate import evaluation
 from bbrgym.evaluate.entrants import preset
 from bbrgym.evaluate.records import SUMMARY_SCHEMA, TIMING_SCHEMA, RunFolder
 from bbrgym.report.report import write_report
-from bbrgym.worlds import world_kinds
+from bbrgym.worlds import registered_worlds
 
 COLUMNS = [
     *("scenario", "world", "variant", "agent", "seed", "flow", "cc", "role", "rtt_ms", "start_s", "stop_s"),
@@ -220,11 +220,11 @@ def test_the_command_and_the_function_have_the_same_defaults() -> None:
         assert config[name] == (list(default) if isinstance(default, tuple) else default)
 
 
-@pytest.mark.parametrize("world", sorted(world_kinds()))
+@pytest.mark.parametrize("world", sorted(registered_worlds()))
 def test_a_world_s_file_says_its_defaults(world: str) -> None:
     path = Path(str(bbrgym.__path__[0])) / "conf" / "world" / f"{world}.yaml"
     assert OmegaConf.to_container(OmegaConf.load(path)) == {
-        "isolation": world_kinds()[world].isolation,
+        "isolation": registered_worlds()[world].isolation,
         "timeout_s": evaluation.WorldSettings().timeout_s,
     }
     assert path.read_text().startswith(f"# @package world.{world}\n")
@@ -237,7 +237,7 @@ def test_a_world_s_file_says_its_defaults(world: str) -> None:
 def again(monkeypatch: pytest.MonkeyPatch) -> str:
     """A second world: ns-3's engine by another name."""
     name = "ns3-again"
-    monkeypatch.setitem(worlds._KINDS, name, worlds.world_kinds()["ns3"])
+    monkeypatch.setitem(worlds.registry._SPECS, name, registered_worlds()["ns3"])
     return name
 
 
@@ -273,8 +273,8 @@ def test_each_run_s_wall_time_is_kept(again: str, tmp_path: Path) -> None:
 
 
 def test_one_world_runs_alone_in_its_process_and_the_other_need_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    many = dataclasses.replace(world_kinds()["ns3"], isolation="none", is_alone=False)
-    monkeypatch.setitem(worlds._KINDS, "many", many)
+    many = dataclasses.replace(registered_worlds()["ns3"], isolation="none", is_alone=False)
+    monkeypatch.setitem(worlds.registry._SPECS, "many", many)
     assert evaluation.parse_settings({"variants": ["bbr"], "world": ["ns3", "many"], "jobs": 3}).jobs_at_once() == 3
     alone = {"variants": ["bbr"], "world": {"many": {}, "ns3": {"isolation": "none"}}}
     assert evaluation.parse_settings(alone).jobs_at_once() == 1

@@ -39,7 +39,7 @@ def run(simulate: Callable[..., Simulation]) -> Callable[..., Summary]:
 
     def to_end(resolved: Scenario, seed: int = 1, step_s: float = 1e6) -> Summary:
         simulation = simulate(resolved, seed)
-        while not simulation.native.done:
+        while not simulation.done:
             simulation.advance(step_s)
         return simulation.summary()
 

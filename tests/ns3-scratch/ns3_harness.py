@@ -4,20 +4,24 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bbrgym import _cc, _ns3
+from bbrgym import _ns3
+from bbrgym.tunables import TUNABLES as TUNABLE_TABLE
+from bbrgym.worlds.fields import FLOW_FIELDS, FLOW_SUMMARY_FIELDS, LINK_FIELDS, LINK_SUMMARY_FIELDS
+from bbrgym.worlds.layout import Arrays, Shape
 
 Scenario = dict[str, Any]
 
-FLOW_STATS = [field[0] for field in _ns3.flow_fields()]
-LINK_STATS = [field[0] for field in _ns3.link_fields()]
-FLOW_SUMMARY = [field[0] for field in _ns3.flow_summary_fields()]
-LINK_SUMMARY = [field[0] for field in _ns3.link_summary_fields()]
-TUNABLES = [tunable["name"] for tunable in _cc.tunables()]
+FLOW_STATS = [field.name for field in FLOW_FIELDS]
+LINK_STATS = [field.name for field in LINK_FIELDS]
+FLOW_SUMMARY = [field.name for field in FLOW_SUMMARY_FIELDS]
+LINK_SUMMARY = [field.name for field in LINK_SUMMARY_FIELDS]
+TUNABLES = list(TUNABLE_TABLE)
 
 PACKET_BYTES = 1488
 
@@ -68,19 +72,34 @@ def scenario(*flows: Scenario, duration_s: float = 10.0, warmup_s: float = 2.0, 
     }
 
 
+def arrays_for(flows: int) -> Arrays:
+    """Arrays of one world, with the columns that every world has."""
+    fields = (FLOW_STATS, LINK_STATS, FLOW_SUMMARY, LINK_SUMMARY)
+    return Arrays(Shape(1, flows, len(TUNABLES), *map(len, fields)))
+
+
 class Simulation:
-    """The native simulation with tables of its own, read by field name."""
+    """The native vector of one world with arrays of its own, read by field name."""
 
     def __init__(self, resolved: Scenario, seed: int = 1) -> None:
-        flows = len(resolved["flows"])
-        self.tunables = np.zeros((flows, len(TUNABLES)))
-        self.flow_stats = np.zeros((flows, len(FLOW_STATS)))
-        self.link_stats = np.zeros(len(LINK_STATS))
-        self.native = _ns3.Simulation(json.dumps(resolved), seed, self.tunables, self.flow_stats, self.link_stats)
-        self.flows = flows
+        self.flows = len(resolved["flows"])
+        self.arrays = arrays_for(max(1, self.flows))
+        self.tunables, self.flow_stats = self.arrays.tunables[0], self.arrays.flow_stats[0]
+        self.link_stats = self.arrays.link_stats[0]
+        self.native = _ns3.Vector(1, 1, math.inf)
+        self.native.lay_out(max(1, self.flows), *self.arrays.rows(slice(None)))
+        self.native.reset(0, json.dumps(resolved), seed)
+
+    @property
+    def now_s(self) -> float:
+        return float(self.arrays.now_s[0])
+
+    @property
+    def done(self) -> bool:
+        return bool(self.arrays.done[0])
 
     def advance(self, seconds: float) -> None:
-        self.native.advance(seconds)
+        self.native.advance(seconds, np.ones(1, np.bool_))
 
     def flow(self, field: str, index: int = 0) -> float:
         return float(self.flow_stats[index, FLOW_STATS.index(field)])
@@ -91,7 +110,7 @@ class Simulation:
     def summary(self) -> Summary:
         flows = np.zeros((self.flows, len(FLOW_SUMMARY)))
         link = np.zeros(len(LINK_SUMMARY))
-        self.native.summary(flows, link)
+        self.native.summary(0, flows, link)
         return Summary(flows, link)
 
 

@@ -61,7 +61,7 @@ def test_a_bulk_flow_is_never_held_back_by_its_application(simulate):
         phase = simulation.flow("phase")
         phases.add(phase)
         # BBR itself marks the samples of ProbeRTT, and the mark lasts while they are in flight.
-        if simulation.native.now_s < 9.5:
+        if simulation.now_s < 9.5:
             assert simulation.flow("app_limited") == 0
     assert 2 in phases
     assert simulation.flow("app_limited") == 0
@@ -164,7 +164,7 @@ def test_intervals_add_up_to_the_summary(simulate):
     simulation = simulate(scenario(flow("a"), flow("b", cc="bbr"), warmup_s=2, duration_s=10))
     simulation.advance(2)
     sums = np.zeros_like(simulation.flow_stats)
-    while not simulation.native.done:
+    while not simulation.done:
         simulation.advance(0.25)
         sums += simulation.flow_stats
     summary = simulation.summary()
@@ -196,9 +196,9 @@ def test_rtt_without_a_sample_repeats_the_last(simulate):
 def test_percentile_and_mean_are_those_of_the_acks(simulate):
     simulation = simulate(scenario())
     simulation.advance(2)
-    simulation.native.trace_acks(0, 10**6)
+    simulation.native.trace_acks(0, 0, 10**6)
     simulation.advance(8)
-    rtt_us = simulation.native.ack_trace(0)["rtt_us"]
+    rtt_us = simulation.native.ack_trace(0, 0)["rtt_us"]
     rtt_ms = rtt_us[rtt_us >= 0] / 1e3
     assert simulation.flow("rtt_samples") == len(rtt_ms)
     assert simulation.flow("rtt_mean_ms") == pytest.approx(rtt_ms.mean())
@@ -258,4 +258,4 @@ def test_a_wrong_tunable_is_an_error_and_nothing_runs(simulate, cc, name, value,
     simulation.tunables[0, TUNABLES.index(name)] = value
     with pytest.raises(ValueError, match=message):
         simulation.advance(1)
-    assert simulation.native.now_s == 1
+    assert simulation.now_s == 1

@@ -69,9 +69,9 @@ def test_a_longer_delay_adds_to_the_rtt_and_a_shorter_one_never_reorders(run, si
 
 
 def max_rtt_ms(simulation) -> float:
-    simulation.native.trace_acks(0, 10**6)
+    simulation.native.trace_acks(0, 0, 10**6)
     simulation.advance(10)
-    return float(simulation.native.ack_trace(0)["rtt_us"].max()) / 1e3
+    return float(simulation.native.ack_trace(0, 0)["rtt_us"].max()) / 1e3
 
 
 def test_a_full_drop_tail_queue_holds_its_limit_exactly(simulate):
@@ -199,9 +199,9 @@ def test_a_packet_waits_for_the_next_opportunity_and_unused_ones_are_lost(simula
     lone = cbr(1448 * 8 / 0.1 / 1e6, rtt_ms=40.0)
     simulation = simulate(scenario(lone, trace=trace([10.0], 10.0)))
     simulation.advance(1)
-    simulation.native.trace_acks(0, 1000)
+    simulation.native.trace_acks(0, 0, 1000)
     simulation.advance(9)
-    rtt_us = simulation.native.ack_trace(0)["rtt_us"]
+    rtt_us = simulation.native.ack_trace(0, 0)["rtt_us"]
     delayed_ack_us = 40_000
     assert len(rtt_us) == 90
     assert np.all(rtt_us <= 40_000 + 10_000 + delayed_ack_us)

@@ -9,10 +9,11 @@ import sys
 
 import numpy as np
 import pytest
-from ns3_harness import FLOW_STATS, FLOW_SUMMARY, LINK_STATS, TUNABLES, change, flow, queue, scenario
+from ns3_harness import FLOW_SUMMARY, Simulation, arrays_for, change, flow, queue, scenario
 
 from bbrgym import _ns3
 from bbrgym.scenario.model import BOUNDS
+from bbrgym.worlds.fields import FLOW_FIELDS, FLOW_SUMMARY_FIELDS, LINK_FIELDS, LINK_SUMMARY_FIELDS
 
 
 def mixed():
@@ -70,16 +71,8 @@ def test_the_program_gives_the_same_numbers_in_its_own_process(run, program):
 # ---- borders of the module -------------------------------------------------------------------------------
 
 
-def tables(flows: int = 1):
-    return (
-        np.zeros((flows, len(TUNABLES))),
-        np.zeros((flows, len(FLOW_STATS))),
-        np.zeros(len(LINK_STATS)),
-    )
-
-
 def test_fields_say_what_they_are():
-    for fields in (_ns3.flow_fields(), _ns3.link_fields(), _ns3.flow_summary_fields(), _ns3.link_summary_fields()):
+    for fields in (FLOW_FIELDS, LINK_FIELDS, FLOW_SUMMARY_FIELDS, LINK_SUMMARY_FIELDS):
         assert len({name for name, *_ in fields}) == len(fields)
         for _name, unit, visibility, meaning in fields:
             assert unit
@@ -90,11 +83,11 @@ def test_fields_say_what_they_are():
 def test_only_one_simulation_is_alive_and_close_frees_the_process(simulate):
     first = simulate(scenario())
     with pytest.raises(RuntimeError, match="already alive in this process"):
-        _ns3.Simulation(json.dumps(scenario()), 1, *tables())
+        Simulation(scenario())
     first.native.close()
     first.native.close()
     with pytest.raises(RuntimeError, match="closed"):
-        first.native.advance(1)
+        first.advance(1)
     simulate(scenario()).advance(1)
 
 
@@ -108,12 +101,12 @@ def test_a_failed_construction_leaves_the_process_free(simulate):
 def test_advance_stops_at_the_end(simulate):
     simulation = simulate(scenario(duration_s=3))
     simulation.advance(2)
-    assert not simulation.native.done
+    assert not simulation.done
     simulation.advance(1e12)
-    assert simulation.native.now_s == 3
-    assert simulation.native.done
+    assert simulation.now_s == 3
+    assert simulation.done
     simulation.advance(1)
-    assert simulation.native.now_s == 3
+    assert simulation.now_s == 3
     assert simulation.flow("sent_pkts") == 0
 
 
@@ -123,38 +116,49 @@ def test_a_negative_advance_is_an_error(simulate, duration):
         simulate(scenario()).advance(duration)
 
 
-@pytest.mark.parametrize("which", [0, 1, 2])
-@pytest.mark.parametrize("damage", ["shape", "type", "order", "readonly"])
-def test_a_wrong_table_is_an_error(which, damage):
-    given = list(tables(2))
-    table = given[which]
-    if damage == "shape":
-        table = np.zeros(3)
-    elif damage == "type":
-        table = table.astype(np.float32)
-    elif damage == "order":
-        table = np.zeros((4, *table.shape[1:]) if table.ndim == 2 else 2 * len(table))[::2]
-    else:
-        table.flags.writeable = False
-    given[which] = table
-    name = ["tunables", "flow_stats", "link_stats"][which]
-    with pytest.raises(ValueError, match=f"^{name}: expected a writable C-contiguous float64 array"):
-        _ns3.Simulation(json.dumps(scenario(flow("a"), flow("b"))), 1, *given)
+def test_a_wrong_table_is_an_error():
+    tunables, *others = arrays_for(2).rows(slice(None))
+    with pytest.raises(ValueError, match=r"^tunables: expected a writable C-contiguous float64 array of shape \[1, 2"):
+        _ns3.Vector(1, 1, 60.0).lay_out(2, tunables[:, :1], *others)
+
+
+def test_a_process_has_one_world():
+    with pytest.raises(ValueError, match="num_worlds is 2, expected 1: ns-3 is one simulation per process"):
+        _ns3.Vector(2, 1, 60.0)
+
+
+def test_a_run_goes_on_in_other_arrays(simulate):
+    def life(simulation, moves):
+        shown = []
+        for move in (False, moves, False):
+            if move:
+                larger = arrays_for(5)
+                larger.fill(simulation.arrays.rows(slice(None)))
+                simulation.native.lay_out(5, *larger.rows(slice(None)))
+                simulation.arrays, simulation.flow_stats = larger, larger.flow_stats[0, :3]
+                simulation.link_stats, simulation.tunables = larger.link_stats[0], larger.tunables[0, :3]
+            simulation.advance(1.0)
+            shown += [simulation.flow_stats.tobytes(), simulation.link_stats.tobytes(), simulation.tunables.tobytes()]
+            shown += [simulation.now_s]
+        return shown
+
+    expected = life(simulate(mixed()), moves=False)
+    assert life(simulate(mixed()), moves=True) == expected
 
 
 def test_acks_are_traced_up_to_the_limit(simulate):
     simulation = simulate(scenario(flow(cc="bbr"), flow("b", cc="ns3-bbr")))
-    simulation.native.trace_acks(0, 500)
+    simulation.native.trace_acks(0, 0, 500)
     simulation.advance(10)
-    trace = simulation.native.ack_trace(0)
+    trace = simulation.native.ack_trace(0, 0)
     assert len(trace) == 500
     assert np.all(np.diff(trace["time_us"]) >= 0)
     assert np.all(np.diff(trace["delivered_pkts"]) >= 0)
     assert np.all(trace["cwnd_pkts"] >= 4)
     with pytest.raises(ValueError, match="ns3-bbr shows no ACKs"):
-        simulation.native.trace_acks(1, 10)
+        simulation.native.trace_acks(0, 1, 10)
     with pytest.raises(IndexError, match="flow 2 of 2"):
-        simulation.native.trace_acks(2, 10)
+        simulation.native.trace_acks(0, 2, 10)
 
 
 def test_the_lock_of_the_interpreter_is_free_while_it_runs():
@@ -162,7 +166,7 @@ def test_the_lock_of_the_interpreter_is_free_while_it_runs():
     code = """
 import json, sys, threading
 sys.path.insert(0, sys.argv[1])
-from ns3_harness import Simulation, flow, scenario
+from ns3_harness import FLOW_SUMMARY, Simulation, arrays_for, change, flow, queue, scenario
 simulation = Simulation(scenario(flow(cc="ns3-bbr"), duration_s=60))
 running, count = True, 0
 def work():

@@ -47,12 +47,12 @@ def life(simulate, mapping: dict) -> list[bytes]:
     """Every interval's statistics and every ACK of every flow."""
     simulation = simulate(mapping, seed=3)
     for index in range(simulation.flows):
-        simulation.native.trace_acks(index, 200_000)
+        simulation.native.trace_acks(0, index, 200_000)
     rows = []
-    while not simulation.native.done:
+    while not simulation.done:
         simulation.advance(0.5)
         rows += [simulation.flow_stats.tobytes(), simulation.link_stats.tobytes()]
-    return rows + [simulation.native.ack_trace(index).tobytes() for index in range(simulation.flows)]
+    return rows + [simulation.native.ack_trace(0, index).tobytes() for index in range(simulation.flows)]
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -67,9 +67,9 @@ def test_a_lone_flows_bandwidth_is_the_payload_capacity(
     simulate, variant: str, rate_mbps: float, rtt_ms: float
 ) -> None:
     simulation = simulate(scenario(flow(cc=variant, rtt_ms=rtt_ms), rate_mbps=rate_mbps, duration_s=9.0), seed=1)
-    simulation.native.trace_acks(0, 200_000)
+    simulation.native.trace_acks(0, 0, 200_000)
     simulation.advance(9.0)
-    trace = simulation.native.ack_trace(0)
+    trace = simulation.native.ack_trace(0, 0)
     steady = trace[trace["time_us"] > 3e6]
     capacity_Bps = rate_mbps * 1e6 / 8 * 1448 / PACKET_BYTES
     assert len(steady) > 100

@@ -8,7 +8,7 @@
 // Prints what ran, or the first broken law with its seed, and ends with 1.
 #include "random_scenario.hpp"
 
-#include "simulation.hpp"
+#include "vector.hpp"
 
 #include "fields.hpp"
 
@@ -106,7 +106,8 @@ struct TableMemory
     {
     }
 
-    Engine::Tables View() { return {tunables, flow_stats, link_stats}; }
+    WorldTables View() { return {tunables, flow_stats, link_stats}; }
+    VectorTables ViewOfOne(std::size_t flows) { return {flows, tunables, flow_stats, link_stats, {&now_s, 1}, {&done, 1}}; }
 
     template <class Row>
     static Row ReadRow(const std::vector<double>& table, std::size_t index)
@@ -122,6 +123,8 @@ struct TableMemory
     std::vector<double> tunables;
     std::vector<double> flow_stats;
     std::vector<double> link_stats;
+    double now_s = 0;
+    bool done = false;
 };
 
 std::vector<double>
@@ -458,12 +461,24 @@ struct Counts
     double packets = 0;
 };
 
+/** A vector of one world that runs the scenario. */
+std::unique_ptr<TwinVector>
+Begin(std::shared_ptr<const Scenario> scenario, uint64_t seed, TableMemory& tables)
+{
+    auto vector = std::make_unique<TwinVector>(1, 1);
+    vector->LayOut(tables.ViewOfOne(scenario->flows.size()));
+    vector->Reset(0, std::move(scenario), seed);
+    return vector;
+}
+
+constexpr bool ALL[] = {true};
+
 /** Laws after each step; then again from the middle. Returns the totals that every other way must reach. */
 Shown
 RunByLaw(std::shared_ptr<const Scenario> scenario, const Plan& plan, Counts& counts)
 {
     TableMemory tables(scenario->flows.size());
-    auto simulation = std::make_unique<Simulation>(scenario, g_seed, tables.View());
+    auto simulation = Begin(scenario, g_seed, tables);
     Laws laws(*scenario);
     std::optional<Snapshot> snapshot;
     Shown first;
@@ -471,34 +486,34 @@ RunByLaw(std::shared_ptr<const Scenario> scenario, const Plan& plan, Counts& cou
     {
         if (step == plan.saved_before)
         {
-            snapshot = simulation->Save();
+            snapshot = simulation->Save(0);
         }
         ChangeBefore(step, plan, tables);
-        simulation->Advance(Seconds(plan.steps_ns[step]));
-        g_now_s = simulation->NowS();
-        laws.Check(simulation->GetEngine(), tables, plan.steps_ns[step]);
+        simulation->Advance(Seconds(plan.steps_ns[step]), ALL);
+        g_now_s = tables.now_s;
+        laws.Check(simulation->World(0), tables, plan.steps_ns[step]);
         if (snapshot)
         {
-            first.Add(tables, simulation->GetEngine());
+            first.Add(tables, simulation->World(0));
         }
     }
-    counts.events += simulation->GetEngine().EventCount();
+    counts.events += simulation->World(0).EventCount();
     counts.packets += laws.SentPkts();
     Shown totals;
-    totals.AddTotals(simulation->GetEngine());
+    totals.AddTotals(simulation->World(0));
 
     if (g_seed % 2 == 0)
     {
-        simulation = std::make_unique<Simulation>(scenario, g_seed + 1, tables.View()); // a stranger to that run
+        simulation = Begin(scenario, g_seed + 1, tables); // a stranger to that run
     }
-    simulation->Restore(*snapshot);
+    simulation->Restore(0, *snapshot);
     snapshot.reset();
     Shown again;
     for (std::size_t step = plan.saved_before; step < plan.steps_ns.size(); ++step)
     {
         ChangeBefore(step, plan, tables);
-        simulation->Advance(Seconds(plan.steps_ns[step]));
-        again.Add(tables, simulation->GetEngine());
+        simulation->Advance(Seconds(plan.steps_ns[step]), ALL);
+        again.Add(tables, simulation->World(0));
     }
     Require(again == first, "from a snapshot the same bytes come again");
     return totals;

@@ -15,7 +15,7 @@ ROOT = HERE.parents[1]
 FOLDERS = [ROOT / name for name in ("twin", "tcp", "world", "cc")]
 SOURCES = [
     HERE / "fuzz.cc",
-    *(ROOT / "twin" / f"{name}.cpp" for name in ("bottleneck", "engine", "queue", "simulation")),
+    *(ROOT / "twin" / f"{name}.cpp" for name in ("bottleneck", "engine", "queue", "thread_pool", "vector")),
     *(ROOT / "tcp" / f"{name}.cpp" for name in ("receiver", "scoreboard")),
     *(ROOT / "world" / f"{name}.cpp" for name in ("measurement", "scenario", "tunable_table")),
 ]

@@ -33,16 +33,16 @@ def life(engine: Any, mapping: Mapping, seed: int, step_s: float, changes: Mappi
     simulation = Simulation(mapping, seed, engine)
     try:
         for index in range(simulation.flows):
-            simulation.native.trace_acks(index, MAX_ACKS)
+            simulation.native.trace_acks(0, index, MAX_ACKS)
         rows = []
-        while not simulation.native.done:
+        while not simulation.done:
             for name, value in changes.get(len(rows), {}).items():
                 simulation.set(name, value)
             simulation.advance(step_s)
             rows.append((simulation.flow_stats.copy(), simulation.link_stats.copy()))
         shown = {}
         for index in range(simulation.flows):
-            trace = simulation.native.ack_trace(index)
+            trace = simulation.native.ack_trace(0, index)
             shown |= {f"flow {index}, ACKs' {name}": trace[name].copy() for name in trace.dtype.names}
             for column, name in enumerate(FLOW_STATS):
                 shown[f"flow {index}, {name}"] = np.array([flows[index, column] for flows, _ in rows])

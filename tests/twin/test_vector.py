@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Many runs stepped together are each the run alone, bit for bit, in however many threads."""
 
+import math
 import os
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from twin_harness import (
     LINK_SUMMARY,
     TUNABLES,
     Simulation,
+    arrays_for,
     flow,
     resolved_json,
     scenario,
@@ -39,21 +41,21 @@ class Vector:
     """The native vector with arrays of its own."""
 
     def __init__(self, worlds: int, threads: int = 1, capacity: int = CAPACITY) -> None:
-        self.tunables = np.zeros((worlds, capacity, len(TUNABLES)))
-        self.flow_stats = np.zeros((worlds, capacity, len(FLOW_STATS)))
-        self.link_stats = np.zeros((worlds, len(LINK_STATS)))
-        self.now_s = np.zeros(worlds)
-        self.done = np.zeros(worlds, np.uint8)
         self.flows = [0] * worlds
-        arrays = (self.tunables, self.flow_stats, self.link_stats, self.now_s, self.done)
-        self.native = _twin.Vector(capacity, threads, *arrays)
+        self.native = _twin.Vector(worlds, threads, math.inf)
+        self.lay_out(arrays_for(worlds, capacity))
+
+    def lay_out(self, arrays):
+        rows = arrays.rows(slice(None))
+        self.native.lay_out(arrays.shape.flows, *rows)
+        self.tunables, self.flow_stats, self.link_stats, self.now_s, self.done = rows
 
     def reset(self, index, mapping, seed):
         self.native.reset(index, resolved_json(mapping), seed)
         self.flows[index] = len(bbrgym.load_scenario(mapping).resolved().flows)
 
     def advance(self, seconds, mask=None):
-        self.native.advance(seconds, np.ones(len(self.now_s), np.uint8) if mask is None else mask)
+        self.native.advance(seconds, np.ones(len(self.now_s), np.bool_) if mask is None else mask)
 
     def summary(self, index):
         flows = np.zeros((self.flows[index], len(FLOW_SUMMARY)))
@@ -113,7 +115,7 @@ def test_only_the_chosen_advance(make, threads):
     singles = [alone(index) for index in range(len(SCENARIOS))]
     random = np.random.default_rng(1)
     for _ in range(30):
-        mask = random.integers(0, 2, len(SCENARIOS), dtype=np.uint8)
+        mask = random.integers(0, 2, len(SCENARIOS)).astype(np.bool_)
         vector.advance(0.05, mask)
         for index, single in enumerate(singles):
             if mask[index]:
@@ -138,7 +140,7 @@ def test_the_same_scenario_with_another_seed_needs_no_text(make):
     vector = make()
     vector.advance(0.7)
     vector.tunables[2, 0, TUNABLES.index("bbr_cwnd_gain")] = 3.0  # never in force, and gone
-    vector.native.reset_seed(2, 77)
+    vector.native.reset(2, None, 77)
     single = Simulation(SCENARIOS[2], seed=77)
     assert vector.shown(2) == single.shown()
     vector.advance(0.7)
@@ -157,15 +159,15 @@ def test_snapshots_pass_between_worlds_and_simulations(make):
     vector.flows[0] = vector.flows[3]
     assert vector.shown(0) == at_save
     single = alone(3)
-    single.native.restore(snapshot)
+    single.native.restore(0, snapshot)
     assert single.shown() == at_save
     single.advance(0.5)
-    vector.advance(0.5, np.array([1, 0, 0, 0, 0, 0], np.uint8))
+    vector.advance(0.5, np.arange(6) == 0)
     assert single.shown() == vector.shown(0) == later
 
     single = alone(1)
     single.advance(1.0)
-    vector.native.restore(4, single.native.save())
+    vector.native.restore(4, single.native.save(0))
     vector.flows[4] = 2
     assert vector.shown(4) == single.shown()
 
@@ -201,16 +203,16 @@ def test_a_bad_scenario_leaves_the_world_to_be_reset(make):
 
 def test_what_does_not_run_cannot_be_used():
     vector = Vector(2, threads=2)
-    mask = np.array([1, 1], np.uint8)
+    mask = np.ones(2, np.bool_)
     for use in (
-        lambda: vector.native.reset_seed(0, 1),
+        lambda: vector.native.reset(0, None, 1),
         lambda: vector.native.save(0),
         lambda: vector.native.advance(0.1, mask),
         lambda: vector.summary(0),
     ):
         with pytest.raises(RuntimeError, match="world 0 does not run: reset it first"):
             use()
-    vector.native.advance(0.1, np.zeros(2, np.uint8))
+    vector.native.advance(0.1, np.zeros(2, np.bool_))
 
 
 def test_there_is_room_for_so_many_flows():
@@ -219,16 +221,17 @@ def test_there_is_room_for_so_many_flows():
     with pytest.raises(ValueError, match="scenario 'test' has 2 flows, expected at most 1"):
         vector.reset(0, SCENARIOS[1], 1)
     with pytest.raises(ValueError, match="restore: the snapshot has 2 flows, expected at most 1"):
-        vector.native.restore(0, alone(1).native.save())
+        vector.native.restore(0, alone(1).native.save(0))
     vector.advance(0.5)
     assert vector.now_s[0] == 0.5
 
 
-@pytest.mark.parametrize("name", ["reset_seed", "save", "summary", "restore", "reset"])
+@pytest.mark.parametrize("name", ["save", "summary", "restore", "reset", "trace_acks", "ack_trace"])
 def test_an_index_is_that_of_a_world(make, name):
     vector = make()
     more = {
-        "reset_seed": [1],
+        "trace_acks": [0, 1],
+        "ack_trace": [0],
         "reset": [resolved_json(SCENARIOS[0]), 1],
         "restore": [vector.native.save(0)],
         "summary": [np.zeros((1, len(FLOW_SUMMARY))), np.zeros(len(LINK_SUMMARY))],
@@ -243,7 +246,7 @@ def test_an_index_is_that_of_a_world(make, name):
 def test_a_wrong_array_is_an_error(which, damage):
     names = ["tunables", "flow_stats", "link_stats", "now_s", "done"]
     given = [np.zeros((2, 3, len(TUNABLES))), np.zeros((2, 3, len(FLOW_STATS))), np.zeros((2, len(LINK_STATS)))]
-    given += [np.zeros(2), np.zeros(2, np.uint8)]
+    given += [np.zeros(2), np.zeros(2, np.bool_)]
     array = given[which]
     if damage == "shape":
         array = array[:1]
@@ -254,34 +257,61 @@ def test_a_wrong_array_is_an_error(which, damage):
     else:
         array.flags.writeable = False
     given[which] = array
-    expected = rf"^({names[which]}|tunables): expected a writable C-contiguous (float64|uint8) array"
+    expected = rf"^({names[which]}|tunables): expected a writable C-contiguous (float64|bool) array"
     with pytest.raises(ValueError, match=expected):
-        _twin.Vector(3, 1, *given)
+        _twin.Vector(2, 1, 60.0).lay_out(3, *given)
 
 
 def test_a_mask_is_one_byte_a_world(make):
     vector = make()
-    for mask in (np.ones(5, np.uint8), np.ones(6), [1] * 6):
-        with pytest.raises(ValueError, match=r"mask: expected a writable C-contiguous uint8 array of shape \[6\]"):
+    for mask in (np.ones(5, np.bool_), np.ones(6), [True] * 6):
+        with pytest.raises(ValueError, match=r"mask: expected a writable C-contiguous bool array of shape \[6\]"):
             vector.native.advance(0.1, mask)
     assert not vector.now_s.any()
 
 
-@pytest.mark.parametrize(("capacity", "threads"), [(0, 1), (1, 0)])
-def test_nothing_is_not_enough(capacity, threads):
-    arrays = [np.zeros((1, capacity, len(TUNABLES))), np.zeros((1, capacity, len(FLOW_STATS)))]
-    arrays += [np.zeros((1, len(LINK_STATS))), np.zeros(1), np.zeros(1, np.uint8)]
-    with pytest.raises(ValueError, match="flow_capacity and threads: expected at least 1"):
-        _twin.Vector(capacity, threads, *arrays)
+@pytest.mark.parametrize(("worlds", "threads"), [(0, 1), (1, 0)])
+def test_nothing_is_not_enough(worlds, threads):
+    with pytest.raises(ValueError, match="num_worlds and threads: expected at least 1"):
+        _twin.Vector(worlds, threads, 60.0)
+
+
+def test_arrays_need_room_for_a_flow():
+    with pytest.raises(ValueError, match="flow_capacity: expected at least 1"):
+        _twin.Vector(1, 1, 60.0).lay_out(0, *arrays_for(1, 0).rows(slice(None)))
+
+
+def test_a_vector_without_arrays_says_so():
+    with pytest.raises(RuntimeError, match=r"has no arrays: call lay_out\(\) first"):
+        _twin.Vector(1, 1, 60.0).reset(0, resolved_json(SCENARIOS[0]), 1)
+
+
+def test_runs_go_on_in_other_arrays(make):
+    vector, expected = make(), make()
+    for each in (vector, expected):
+        each.advance(0.5)
+    former = [
+        array.copy() for array in (vector.tunables, vector.flow_stats, vector.link_stats, vector.now_s, vector.done)
+    ]
+    vector.lay_out(arrays_for(len(SCENARIOS), CAPACITY + 2))
+    with pytest.raises(AssertionError):
+        vector.shown(0)
+    larger = arrays_for(len(SCENARIOS), CAPACITY + 2)
+    larger.fill(former)
+    vector.lay_out(larger)
+    for _ in range(2):
+        assert [vector.shown(i) for i in range(len(SCENARIOS))] == [expected.shown(i) for i in range(len(SCENARIOS))]
+        for each in (vector, expected):
+            each.advance(0.5)
 
 
 def test_a_closed_vector_says_so(make):
     vector = make(threads=2)
     vector.native.close()
     vector.native.close()
-    for use in (vector.advance, vector.native.save, vector.native.reset_seed):
+    for use in (vector.advance, vector.native.save, lambda index: vector.native.reset(index, None, 1)):
         with pytest.raises(RuntimeError, match="closed"):
-            use(0) if use != vector.native.reset_seed else use(0, 1)
+            use(0)
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # Python 3.12

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +11,15 @@ import numpy as np
 
 import bbrgym
 from bbrgym import _twin
+from bbrgym.worlds.fields import FLOW_FIELDS, FLOW_SUMMARY_FIELDS, LINK_FIELDS, LINK_SUMMARY_FIELDS
+from bbrgym.worlds.layout import Arrays, Shape
 
 Mapping = dict[str, Any]
 
-FLOW_STATS = [field[0] for field in _twin.flow_fields()]
-LINK_STATS = [field[0] for field in _twin.link_fields()]
-FLOW_SUMMARY = [field[0] for field in _twin.flow_summary_fields()]
-LINK_SUMMARY = [field[0] for field in _twin.link_summary_fields()]
+FLOW_STATS = [field.name for field in FLOW_FIELDS]
+LINK_STATS = [field.name for field in LINK_FIELDS]
+FLOW_SUMMARY = [field.name for field in FLOW_SUMMARY_FIELDS]
+LINK_SUMMARY = [field.name for field in LINK_SUMMARY_FIELDS]
 TUNABLES = list(bbrgym.TUNABLES)
 
 MSS_BYTES = 1448
@@ -59,18 +62,34 @@ class Summary:
         return self.flows.tobytes() + self.link_row.tobytes()
 
 
+def arrays_for(worlds: int, flows: int) -> Arrays:
+    """Arrays of the columns that every world has."""
+    fields = (FLOW_STATS, LINK_STATS, FLOW_SUMMARY, LINK_SUMMARY)
+    return Arrays(Shape(worlds, flows, len(TUNABLES), *map(len, fields)))
+
+
 class Simulation:
-    """The simulation of an engine, the twin's unless said, with tables of its own, read by field name."""
+    """An engine's native vector of one world, the twin's unless said, with arrays of its own, read by field name."""
 
     def __init__(self, mapping: Mapping, seed: int = 1, engine: Any = _twin) -> None:
         self.flows = len(bbrgym.load_scenario(mapping).resolved().flows)
-        self.tunables = np.zeros((self.flows, len(TUNABLES)))
-        self.flow_stats = np.zeros((self.flows, len(FLOW_STATS)))
-        self.link_stats = np.zeros(len(LINK_STATS))
-        self.native = engine.Simulation(resolved_json(mapping), seed, self.tunables, self.flow_stats, self.link_stats)
+        self.arrays = arrays_for(1, self.flows)
+        self.tunables, self.flow_stats = self.arrays.tunables[0], self.arrays.flow_stats[0]
+        self.link_stats = self.arrays.link_stats[0]
+        self.native = engine.Vector(1, 1, math.inf)
+        self.native.lay_out(self.flows, *self.arrays.rows(slice(None)))
+        self.native.reset(0, resolved_json(mapping), seed)
+
+    @property
+    def now_s(self) -> float:
+        return float(self.arrays.now_s[0])
+
+    @property
+    def done(self) -> bool:
+        return bool(self.arrays.done[0])
 
     def advance(self, seconds: float = 1e9) -> None:
-        self.native.advance(seconds)
+        self.native.advance(seconds, np.ones(1, np.bool_))
 
     def set(self, name: str, value: float, index: int = 0) -> None:
         self.tunables[index, TUNABLES.index(name)] = value
@@ -84,20 +103,20 @@ class Simulation:
     def summary(self) -> Summary:
         flows = np.zeros((self.flows, len(FLOW_SUMMARY)))
         link = np.zeros(len(LINK_SUMMARY))
-        self.native.summary(flows, link)
+        self.native.summary(0, flows, link)
         return Summary(flows, link)
 
     def shown(self) -> bytes:
         """Everything that the caller sees at this moment."""
         tables = (self.tunables, self.flow_stats, self.link_stats)
-        clock = f"{self.native.now_s!r} {self.native.done}".encode()
+        clock = f"{self.now_s!r} {self.done}".encode()
         return b"".join([*(table.tobytes() for table in tables), self.summary().bytes(), clock])
 
 
 def life(simulation: Simulation, step_s: float = 0.1) -> bytes:
     """Everything that a simulation shows from now to its end, as bytes."""
     shown = [simulation.shown()]
-    while not simulation.native.done:
+    while not simulation.done:
         simulation.advance(step_s)
         shown.append(simulation.shown())
     return b"".join(shown)

@@ -12,7 +12,7 @@ sys.path.append(str(Path(__file__).parent / "support"))  # workers get it too
 
 @pytest.fixture(scope="session", autouse=True)
 def _odd_world():
-    register_world("odd", engine="odd_engine", meaning="misbehaves")
+    register_world("odd", "odd_engine.OddEngine", "misbehaves", isolation="process", options=("deed",))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bbrgym
-from bbrgym.worlds import world_kinds
+from bbrgym.worlds import registered_worlds
 
 NAMES = ["ns3", "twin"]
 ISOLATIONS = ["process", "none"]
@@ -234,7 +234,7 @@ def test_many_twins_in_this_process(short_scenario):
 
 
 def test_the_twin_runs_here_and_ns3_in_a_worker_unless_said():
-    assert {name: kind.isolation for name, kind in world_kinds().items() if name in NAMES} == {
+    assert {name: kind.isolation for name, kind in registered_worlds().items() if name in NAMES} == {
         "ns3": "process",
         "twin": "none",
     }
@@ -349,9 +349,9 @@ def test_a_failed_reset_leaves_the_world_to_be_reset(world):
 
 
 def test_kinds_are_listed_and_unique():
-    assert world_kinds()["ns3"].engine == "bbrgym._ns3"
+    assert registered_worlds()["ns3"].engine == "bbrgym._ns3.Vector"
     with pytest.raises(bbrgym.ConfigError, match="world 'ns3' is registered already"):
-        bbrgym.worlds.register_world("ns3", "bbrgym._other", "another")
+        bbrgym.worlds.register_world("ns3", "bbrgym._other.Vector", "another")
 
 
 def test_a_world_error_travels_between_processes():

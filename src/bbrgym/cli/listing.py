@@ -16,7 +16,7 @@ from bbrgym.cli.terminal import output_console
 from bbrgym.scenario.distribution import load_distribution
 from bbrgym.scenario.files import distribution_names, load_scenario, scenario_names
 from bbrgym.tunables import TUNABLES, VARIANTS
-from bbrgym.worlds import world_kinds
+from bbrgym.worlds import registered_worlds
 
 _GROUPS = ("agent", "env", "action", "reward", "logger", "rollouts", "launcher", "hparams_search")
 
@@ -78,7 +78,7 @@ def distributions_table() -> Table:
 
 def worlds_table() -> Table:
     table = _table("Worlds", "name", "what it is")
-    for name, kind in world_kinds().items():
+    for name, kind in registered_worlds().items():
         table.add_row(name, kind.meaning)
     return table
 

@@ -25,8 +25,7 @@ from bbrgym.evaluate.records import FIXED, label_of
 from bbrgym.scenario.files import with_variant
 from bbrgym.scenario.model import Scenario
 from bbrgym.tunables import VARIANTS
-from bbrgym.worlds import Isolation, Table, VectorWorld, make_vector_world
-from bbrgym.worlds.world import TUNABLE_COLUMNS
+from bbrgym.worlds import TUNABLE_COLUMNS, Isolation, Table, VectorWorld, make_vector_world
 
 Kind: TypeAlias = Literal["fixed", "learned", "random", "oracle"]
 

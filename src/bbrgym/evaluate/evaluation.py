@@ -27,7 +27,7 @@ from bbrgym.scenario.files import Source, load_scenario
 from bbrgym.scenario.model import Scenario
 from bbrgym.schema import FieldProblem, Float, List, Model, Whole, first_problem, shown
 from bbrgym.tunables import TUNABLES, VARIANTS
-from bbrgym.worlds import Isolation, world_kinds
+from bbrgym.worlds import REFERENCE_WORLD, Isolation, registered_worlds
 
 __all__ = ["Evaluation", "Progress", "evaluate"]
 
@@ -62,7 +62,7 @@ class Evaluation(Model):
     """
 
     world: Annotated[dict[str, WorldSettings], Field(min_length=1)] = Field(
-        default_factory=lambda: {"ns3": WorldSettings()}
+        default_factory=lambda: {REFERENCE_WORLD: WorldSettings()}
     )
     variants: List[str]
     tunables: dict[str, Float] = Field(default_factory=dict)
@@ -80,8 +80,8 @@ class Evaluation(Model):
     @model_validator(mode="after")
     def _check(self) -> Evaluation:
         for name in self.world:
-            if name not in world_kinds():
-                raise FieldProblem("world", f"is {shown(name)}; {nearest(name, world_kinds())}")
+            if name not in registered_worlds():
+                raise FieldProblem("world", f"is {shown(name)}; {nearest(name, registered_worlds())}")
         named = {f"variants[{index}]": variant for index, variant in enumerate(self.variants)}
         for name, variant in {**named, "variant": self.variant}.items():
             if variant not in VARIANTS:
@@ -116,7 +116,7 @@ class Evaluation(Model):
     def _alone(self) -> str | None:
         """A world that runs in this process and can do so only once at a time."""
         for name, settings in self.world.items():
-            kind = world_kinds()[name]
+            kind = registered_worlds()[name]
             if kind.is_alone and (settings.isolation or kind.isolation) == "none":
                 return name
         return None
@@ -246,7 +246,7 @@ def parse_settings(fields: Mapping[str, Any]) -> Evaluation:
     for name in ("variants", "seeds"):
         if isinstance(fields.get(name), str | int):
             fields[name] = [fields[name]]
-    fields["world"] = _world_settings(fields.get("world", "ns3"))
+    fields["world"] = _world_settings(fields.get("world", REFERENCE_WORLD))
     try:
         return Evaluation.model_validate(fields)
     except ValidationError as error:

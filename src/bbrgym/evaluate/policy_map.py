@@ -13,8 +13,7 @@ from bbrgym.agents.rollout import steered
 from bbrgym.evaluate.entrants import Learned
 from bbrgym.scenario.files import parse_scenario
 from bbrgym.scenario.model import Scenario
-from bbrgym.worlds import Table
-from bbrgym.worlds.world import TUNABLE_COLUMNS
+from bbrgym.worlds import FAST_WORLD, TUNABLE_COLUMNS, Table
 
 RATES_MBPS = tuple(float(f"{rate:.3g}") for rate in np.geomspace(1, 200, 7))
 RTTS_MS = tuple(float(f"{rtt:.3g}") for rtt in np.geomspace(5, 200, 7))
@@ -22,7 +21,7 @@ DURATION_S = 12.0
 WARMUP_S = 4.0
 QUEUE_BDP = 2.0
 SEED = 1
-WORLD = "twin"
+WORLD = FAST_WORLD
 
 SCHEMA = pl.Schema(
     {

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a world raises when it breaks."""
+"""Errors of worlds that break."""
 
 from __future__ import annotations
 
 
 class WorldError(RuntimeError):
-    """A world's simulation failed: it aborted, was killed, hung, or raised.
+    """A failed simulation: it aborted, was killed, hung, or raised an error.
 
     The world needs a ``reset()``, which starts afresh. A bad argument is a ``ValueError`` instead.
 
     Attributes:
         scenario: name of the scenario.
         seed: seed of the run.
-        now_s: simulated time in seconds at which the world was last heard of.
-        reason: what happened.
+        now_s: simulated time of the last answer, in seconds.
+        reason: cause of the failure.
     """
 
     def __init__(self, scenario: str, seed: int, now_s: float, reason: str) -> None:
@@ -25,3 +25,12 @@ class WorldError(RuntimeError):
 
     def __str__(self) -> str:
         return f"scenario {self.scenario!r}, seed {self.seed}, at {self.now_s:g} s: {self.reason}"
+
+
+class EngineFailure(Exception):
+    """The failure of an engine, which must be made anew. The text is a `WorldError`'s whole reason."""
+
+
+def reason_of(error: Exception) -> str:
+    """Return the reason of a `WorldError` that an engine's error causes."""
+    return str(error) if isinstance(error, EngineFailure) else f"{type(error).__name__}: {error}"

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The memory that a world and its worker share.
+"""The arrays of worlds, and the memory that worlds and their worker processes share.
 
-::
+The arrays of all worlds of a vector lie in one anonymous file, which each worker maps. A worker's mailbox is another::
 
     0      control words (below)
-    4096   tunables [flows, tunables]   flow_stats [flows, fields]     link_stats [fields]
-           flow_summary [flows, fields] link_summary [fields]          text (UTF-8)
+    4096   text (UTF-8)
 
-The file only grows, so an old view never points behind its end. Numbers are native 64-bit integers and doubles.
+Both files only grow, so an old view never points behind an end. Numbers are native 64-bit integers and doubles.
 """
 
 from __future__ import annotations
@@ -15,6 +14,8 @@ from __future__ import annotations
 import enum
 import mmap
 import os
+import weakref
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from typing import Any
 
@@ -22,28 +23,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 Table = NDArray[np.float64]
-
-FIELD_LISTS = ("flow_fields", "link_fields", "flow_summary_fields", "link_summary_fields")
-"""Functions of an engine's module: a table's columns as tuples (name, unit, visibility, meaning)."""
-
-MIN_TEXT_BYTES = 64 * 1024
+Flags = NDArray[np.bool_]
 
 _PAGE_BYTES = 4096
 _WORD_BYTES = 8
 _REALS_AT_WORD = 64
+_MIN_TEXT_BYTES = 64 * 1024
 
 
 class Command(enum.IntEnum):
-    """What the owner asks for."""
+    """Requests of the owner."""
 
-    DESCRIBE = 1  # answer in text: the engine's FIELD_LISTS as JSON
-    RESET = 2  # text: the resolved scenario as JSON
+    LAY_OUT = 1
+    RESET = 2  # text: the resolved scenario as JSON, unless TEXT_BYTES is NO_TEXT
     ADVANCE = 3
     SUMMARISE = 4
 
 
 class Status(enum.IntEnum):
-    """How it went; text: the message, unless OK."""
+    """Outcomes of a command; text: the message, unless OK."""
 
     OK = 0
     INVALID = 1  # a ValueError of the engine: the caller's mistake, nothing ran
@@ -55,120 +53,174 @@ class Word(enum.IntEnum):
 
     COMMAND = 0
     STATUS = 1
-    DONE = 2
-    SEED = 3
+    SEED = 2
+    FLOWS = 3  # of the scenario to summarise
     TEXT_BYTES = 4  # length of the text in use
+    TEXT_CAPACITY_BYTES = 5
     SHAPE = 8  # and the words after it: Shape, field by field
 
 
 class Real(enum.IntEnum):
     """Control words that are doubles."""
 
-    NOW_S = 0
-    DURATION_S = 1
+    DURATION_S = 0
+
+
+NO_TEXT = -1
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Rows and columns of the tables, and room for text. The default: no scenario yet."""
+    """Numbers of worlds, of flows in each, and of the arrays' columns."""
 
-    flows: int = 0
-    tunables: int = 0
-    flow_fields: int = 0
-    link_fields: int = 0
-    flow_summary_fields: int = 0
-    link_summary_fields: int = 0
-    text_capacity_bytes: int = MIN_TEXT_BYTES
+    worlds: int
+    flows: int
+    tunables: int
+    flow_fields: int
+    link_fields: int
+    flow_summary_fields: int
+    link_summary_fields: int
 
     @property
-    def tables(self) -> dict[str, tuple[int, ...]]:
-        """Shape of each table, in the order in which they lie."""
+    def arrays(self) -> dict[str, tuple[type[np.generic], tuple[int, ...]]]:
+        """Type and shape of each array, in the order in which they lie."""
+        rows = (self.worlds, self.flows)
         return {
-            "tunables": (self.flows, self.tunables),
-            "flow_stats": (self.flows, self.flow_fields),
-            "link_stats": (self.link_fields,),
-            "flow_summary": (self.flows, self.flow_summary_fields),
-            "link_summary": (self.link_summary_fields,),
+            "tunables": (np.float64, (*rows, self.tunables)),
+            "flow_stats": (np.float64, (*rows, self.flow_fields)),
+            "link_stats": (np.float64, (self.worlds, self.link_fields)),
+            "flow_summary": (np.float64, (*rows, self.flow_summary_fields)),
+            "link_summary": (np.float64, (self.worlds, self.link_summary_fields)),
+            "now_s": (np.float64, (self.worlds,)),
+            "done": (np.bool_, (self.worlds,)),
         }
 
     @property
-    def text_at_byte(self) -> int:
-        """Where the text begins."""
-        return _PAGE_BYTES + _WORD_BYTES * sum(int(np.prod(shape)) for shape in self.tables.values())
-
-    @property
     def size_bytes(self) -> int:
-        """All of it."""
-        return self.text_at_byte + self.text_capacity_bytes
+        """Size of all arrays together."""
+        return sum(int(np.prod(dims)) * np.dtype(kind).itemsize for kind, dims in self.arrays.values())
 
 
-class Tables:
-    """The arrays a simulation reads and writes, over a given buffer or memory of their own."""
+class Arrays:
+    """The arrays of a vector of worlds, in given memory or their own."""
 
     tunables: Table
     flow_stats: Table
     link_stats: Table
     flow_summary: Table
     link_summary: Table
+    now_s: Table
+    done: Flags
 
     def __init__(self, shape: Shape, buffer: mmap.mmap | None = None) -> None:
-        at_byte = _PAGE_BYTES
-        for name, dims in shape.tables.items():
-            table: Table = np.zeros(dims) if buffer is None else np.ndarray(dims, np.float64, buffer, at_byte)
-            setattr(self, name, table)
-            at_byte += table.nbytes
+        self.shape = shape
+        at_byte = 0
+        for name, (kind, dims) in shape.arrays.items():
+            array: Any = np.zeros(dims, kind) if buffer is None else np.ndarray(dims, kind, buffer, at_byte)
+            setattr(self, name, array)
+            at_byte += array.nbytes
+
+    def rows(self, worlds: slice) -> tuple[Table, Table, Table, Table, Flags]:
+        """Return the arrays of `Engine.lay_out`, of some worlds."""
+        return (
+            self.tunables[worlds],
+            self.flow_stats[worlds],
+            self.link_stats[worlds],
+            self.now_s[worlds],
+            self.done[worlds],
+        )
+
+    def fill(self, former: Sequence[NDArray[Any]]) -> None:
+        """Take over the contents of `rows` with room for fewer flows, if there are any; the rest is NaN."""
+        for table in (self.tunables, self.flow_stats, self.link_stats):
+            table[:] = np.nan
+        self.now_s[:], self.done[:] = 0.0, False
+        array: NDArray[Any]
+        for array, old in zip(self.rows(slice(None)), former, strict=False):
+            array[tuple(slice(length) for length in old.shape)] = old
 
 
-class SharedMemory:
-    """One side's mapping of the shared file."""
+class SharedArrays:
+    """The file in which arrays lie.
+
+    Attributes:
+        fd: its descriptor.
+        shape: of the arrays that were laid out last.
+    """
+
+    shape: Shape
 
     def __init__(self, fd: int) -> None:
-        self._fd = fd
+        self.fd = fd
+        self._free: weakref.finalize[..., SharedArrays] | None = None
+
+    @classmethod
+    def create(cls) -> SharedArrays:
+        """Make an anonymous file: in no folder, gone with its last descriptor and mapping."""
+        shared = cls(os.memfd_create("bbrgym-arrays", os.MFD_CLOEXEC))
+        shared._free = weakref.finalize(shared, os.close, shared.fd)
+        return shared
+
+    def close(self) -> None:
+        """Give the descriptor back (the owner's task); called again, it does nothing."""
+        if self._free is not None:
+            self._free()
+
+    def arrays(self, shape: Shape) -> Arrays:
+        """Lay arrays out, in place of the former ones. Views of those show what comes to lie there."""
+        self.shape = shape
+        if os.fstat(self.fd).st_size < shape.size_bytes:
+            os.ftruncate(self.fd, shape.size_bytes)
+        return Arrays(shape, mmap.mmap(self.fd, 0))
+
+
+class Mailbox:
+    """One side's mapping of the file through which an owner and its worker talk."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
         self._map()
 
     @classmethod
-    def create(cls) -> SharedMemory:
-        """An anonymous file: in no folder, gone with its last descriptor and mapping."""
-        fd = os.memfd_create("bbrgym-world", os.MFD_CLOEXEC)
-        os.ftruncate(fd, _PAGE_BYTES)
-        memory = cls(fd)
-        memory.reshape(Shape())
-        return memory
+    def create(cls) -> Mailbox:
+        """Make one with an anonymous file of its own."""
+        fd = os.memfd_create("bbrgym-mailbox", os.MFD_CLOEXEC)
+        os.ftruncate(fd, _PAGE_BYTES + _MIN_TEXT_BYTES)
+        mailbox = cls(fd)
+        mailbox.words[Word.TEXT_CAPACITY_BYTES] = _MIN_TEXT_BYTES
+        return mailbox
 
     def _map(self) -> None:
-        self._buffer = mmap.mmap(self._fd, 0)
+        self._buffer = mmap.mmap(self.fd, 0)
         words = memoryview(self._buffer)[:_PAGE_BYTES]
         self.words: memoryview[Any] = words.cast("q")
         self.reals: memoryview[Any] = words[_REALS_AT_WORD * _WORD_BYTES :].cast("d")
-        self.shape = Shape(*(self.words[Word.SHAPE + i] for i in range(len(fields(Shape)))))
-        self.tables = Tables(self.shape, self._buffer)
 
-    @property
-    def fd(self) -> int:
-        """The file's descriptor."""
-        return self._fd
-
-    def reshape(self, shape: Shape) -> None:
-        """Owner only: lays the tables out anew. Views of the old ones show what comes to lie there."""
+    def write_shape(self, shape: Shape) -> None:
+        """Say how the arrays are laid out."""
         for i, number in enumerate(astuple(shape)):
             self.words[Word.SHAPE + i] = number
-        if os.fstat(self._fd).st_size < shape.size_bytes:
-            os.ftruncate(self._fd, shape.size_bytes)
-        self._map()
 
-    def follow(self) -> None:
-        """Worker only: maps what the owner has laid out."""
-        self._map()
+    def read_shape(self) -> Shape:
+        """Return the layout of the arrays."""
+        return Shape(*(self.words[Word.SHAPE + i] for i in range(len(fields(Shape)))))
+
+    def make_room(self, text: bytes) -> None:
+        """Grow for a text (the owner's task)."""
+        if len(text) > self.words[Word.TEXT_CAPACITY_BYTES]:
+            os.ftruncate(self.fd, _PAGE_BYTES + len(text))
+            self._map()
+            self.words[Word.TEXT_CAPACITY_BYTES] = len(text)
 
     def write_text(self, text: bytes) -> None:
-        """Replaces the text, cut to the room there is."""
-        text = text[: self.shape.text_capacity_bytes]
-        at_byte = self.shape.text_at_byte
-        self._buffer[at_byte : at_byte + len(text)] = text
+        """Replace the text, cut to the room there is."""
+        text = text[: self.words[Word.TEXT_CAPACITY_BYTES]]
+        self._buffer[_PAGE_BYTES : _PAGE_BYTES + len(text)] = text
         self.words[Word.TEXT_BYTES] = len(text)
 
     def read_text(self) -> str:
-        """The text as last written."""
-        at_byte = self.shape.text_at_byte
-        text = self._buffer[at_byte : at_byte + self.words[Word.TEXT_BYTES]]
+        """Return the text as last written."""
+        if len(self._buffer) < _PAGE_BYTES + self.words[Word.TEXT_CAPACITY_BYTES]:
+            self._map()  # the owner has made room
+        text = self._buffer[_PAGE_BYTES : _PAGE_BYTES + self.words[Word.TEXT_BYTES]]
         return text.decode("utf-8", "replace")

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A world in a process of its own: its abort is an exception here, and any number run at once.
+"""An engine in a worker process: its abort is an error here, and any number run at once.
 
 ::
 
     owner                             worker (worker.py)
       command word, arguments  ---->    reads them
       eventfd `command` + 1    ---->    wakes
-      polls `done` and the worker's     runs the simulation, which reads and
-      pidfd, with a timeout             writes its tables in the shared memory
+      polls `done` and the worker's     runs the engine, which reads and
+      pidfd, with a timeout             writes its rows of the shared arrays
       wakes                    <----    eventfd `done` + 1
 """
 
@@ -19,16 +19,17 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import weakref
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bbrgym.worlds.errors import WorldError
-from bbrgym.worlds.layout import MIN_TEXT_BYTES, Command, Real, SharedMemory, Status, Table, Word
+from bbrgym.worlds.engine import advance_timeout_s
+from bbrgym.worlds.errors import EngineFailure
+from bbrgym.worlds.layout import NO_TEXT, Command, Flags, Mailbox, Real, SharedArrays, Status, Table, Word
 from bbrgym.worlds.wakeup import Wakeup
-from bbrgym.worlds.world import World
 
 _SCRIPT = str(Path(__file__).with_name("worker.py"))
 _KILL_TIMEOUT_S = 10.0
@@ -36,17 +37,28 @@ _STDERR_TAIL_BYTES = 4096
 _STDERR_TAIL_LINES = 20
 
 
-class _WorkerFailure(Exception):
-    """The worker died or did not answer; the text is the reason."""
+class WorkerEngine:
+    """An engine of one world in a process of its own; see `bbrgym.worlds.engine.Engine`.
 
+    Args:
+        engine: dotted name of the engine's class.
+        options: of the engine; JSON values.
+        timeout_s: the longest wall time of a start or a reset, and of each simulated second of an advance.
+        shared: memory of the arrays of all worlds.
+        index: which rows of them are this world's.
+    """
 
-class _Worker:
-    """The process, the memory shared with it, and the descriptors that wake the two."""
-
-    def __init__(self, engine: str) -> None:
+    def __init__(
+        self, engine: str, options: Mapping[str, Any], timeout_s: float, shared: SharedArrays, index: int
+    ) -> None:
+        self._timeout_s = timeout_s
+        self._shared = shared
+        self._index = index
+        self._owner_pid = os.getpid()
+        self._in_use = threading.Lock()
         with ExitStack() as held:
-            self.memory = SharedMemory.create()
-            held.callback(os.close, self.memory.fd)
+            self._mailbox = Mailbox.create()
+            held.callback(os.close, self._mailbox.fd)
             self._stderr_fd = os.memfd_create("bbrgym-stderr", os.MFD_CLOEXEC)
             held.callback(os.close, self._stderr_fd)
             fcntl.fcntl(self._stderr_fd, fcntl.F_SETFL, os.O_APPEND)
@@ -54,20 +66,56 @@ class _Worker:
             held.callback(os.close, self._command_fd)
             self._done_fd = os.eventfd(0, os.EFD_CLOEXEC)
             held.callback(os.close, self._done_fd)
-            self._process = self._spawn(engine)
-            held.callback(_kill, self._process, os.getpid())
+            self._process = self._spawn(engine, options)
+            held.callback(_kill, self._process, self._owner_pid)
             pid_fd = os.pidfd_open(self._process.pid)
             held.callback(os.close, pid_fd)
             self._answer = Wakeup(self._done_fd, pid_fd)
-            #: Kills the process and frees all of this; also at garbage collection and at exit.
-            self.close = weakref.finalize(self, held.pop_all().close)
+            self._free = weakref.finalize(self, held.pop_all().close)  # also at garbage collection and at exit
 
-    def _spawn(self, engine: str) -> subprocess.Popen[bytes]:
-        fds = {"memory_fd": self.memory.fd, "command_fd": self._command_fd, "done_fd": self._done_fd}
-        start = {"parent_pid": os.getpid(), "path": [str(entry) for entry in sys.path], "engine": engine, **fds}
+    def lay_out(self, flow_capacity: int, *rows: Table | Flags) -> None:  # noqa: ARG002 - the worker maps them itself
+        self._mailbox.write_shape(self._shared.shape)
+        self._ask(Command.LAY_OUT, self._timeout_s)
+
+    def reset(self, index: int, scenario_json: str | None, seed: int) -> None:  # noqa: ARG002 - there is one
+        mailbox = self._mailbox
+        mailbox.words[Word.TEXT_BYTES] = NO_TEXT
+        if scenario_json is not None:
+            text = scenario_json.encode()
+            mailbox.make_room(text)
+            mailbox.write_text(text)
+        mailbox.words[Word.SEED] = seed
+        self._ask(Command.RESET, self._timeout_s)
+
+    def advance(self, duration_s: float, mask: Flags) -> None:  # noqa: ARG002 - it is this one
+        self._mailbox.reals[Real.DURATION_S] = duration_s
+        self._ask(Command.ADVANCE, advance_timeout_s(self._timeout_s, duration_s))
+
+    def summary(self, index: int, flow_out: Table, link_out: Table) -> None:  # noqa: ARG002 - they are shared
+        self._mailbox.words[Word.FLOWS] = len(flow_out)
+        self._ask(Command.SUMMARISE, self._timeout_s)
+
+    def close(self) -> None:
+        """Kill the process and free all it needs; called again, it does nothing."""
+        if os.getpid() != self._owner_pid:  # in a fork no other thread is here, whatever the lock says
+            self._free()
+        elif self._free.alive:
+            self._process.kill()
+            with self._in_use:  # what waits for an answer learns of the death
+                self._free()
+
+    def _spawn(self, engine: str, options: Mapping[str, Any]) -> subprocess.Popen[bytes]:
+        fds = {
+            "mailbox_fd": self._mailbox.fd,
+            "arrays_fd": self._shared.fd,
+            "command_fd": self._command_fd,
+            "done_fd": self._done_fd,
+        }
+        path = [str(entry) for entry in sys.path]
+        what = {"engine": engine, "options": dict(options), "index": self._index}
         # -I: PYTHON* variables are meant for the owner. Its own session: Ctrl-C is for the owner too.
         return subprocess.Popen(
-            [sys.executable, "-I", _SCRIPT, json.dumps(start)],
+            [sys.executable, "-I", _SCRIPT, json.dumps({"parent_pid": os.getpid(), "path": path, **what, **fds})],
             stdin=subprocess.DEVNULL,
             stdout=self._stderr_fd,
             stderr=self._stderr_fd,
@@ -76,27 +124,39 @@ class _Worker:
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # numpy is only a view here
         )
 
-    def ask(self, command: Command, timeout_s: float) -> None:
-        """Sends a command and waits for its end; raises _WorkerFailure."""
-        self.memory.words[Word.COMMAND] = command
-        os.eventfd_write(self._command_fd, 1)
-        ready = self._answer.wait(timeout_s)
-        for fd, _ in ready:
-            if fd == self._done_fd:
-                os.eventfd_read(fd)
-                return
-        if ready:
-            raise _WorkerFailure(f"the worker {self._how_it_died()}{self._last_words()}")
-        raise _WorkerFailure(f"no answer within {timeout_s:g} s (timeout_s sets how long to wait){self._last_words()}")
+    def _ask(self, command: Command, timeout_s: float) -> None:
+        """Send a command and wait for its end.
 
-    def _how_it_died(self) -> str:
+        Raises:
+            ValueError: the engine refused it.
+            EngineFailure: the engine failed, the worker died, or did not answer in time.
+        """
+        words = self._mailbox.words
+        with self._in_use:
+            words[Word.COMMAND] = command
+            os.eventfd_write(self._command_fd, 1)
+            ready = self._answer.wait(timeout_s)
+            for fd, _ in ready:
+                if fd == self._done_fd:
+                    os.eventfd_read(fd)
+                    break
+            else:
+                raise EngineFailure(self._why(ready, timeout_s) + self._last_words())
+        if words[Word.STATUS] == Status.INVALID:
+            raise ValueError(self._mailbox.read_text())
+        if words[Word.STATUS] == Status.FAILED:
+            raise EngineFailure(self._mailbox.read_text())
+
+    def _why(self, ready: list[tuple[int, int]], timeout_s: float) -> str:
+        if not ready:
+            return f"no answer within {timeout_s:g} s (timeout_s sets how long to wait)"
         code = self._process.wait(_KILL_TIMEOUT_S)
         if code >= 0:
-            return f"exited with code {code}"
+            return f"the worker exited with code {code}"
         try:
-            return f"was killed by {signal.Signals(-code).name}"
+            return f"the worker was killed by {signal.Signals(-code).name}"
         except ValueError:  # a real-time signal has no name
-            return f"was killed by signal {-code}"
+            return f"the worker was killed by signal {-code}"
 
     def _last_words(self) -> str:
         size = os.fstat(self._stderr_fd).st_size
@@ -109,75 +169,3 @@ def _kill(process: subprocess.Popen[bytes], owner_pid: int) -> None:
     if os.getpid() == owner_pid:  # a fork of the owner only gives its descriptors back
         process.kill()
         process.wait(_KILL_TIMEOUT_S)
-
-
-class WorkerWorld(World):
-    """Runs the engine's Simulation in a worker, one process for all its runs."""
-
-    def __init__(self, name: str, engine: str, scenario: Any, seed: int, timeout_s: float) -> None:
-        super().__init__(name, scenario, seed, timeout_s)
-        self._engine = engine
-        self._start()
-        self.reset()
-
-    @property
-    def now_s(self) -> float:
-        self._refuse_unless_running()
-        return float(self._memory.reals[Real.NOW_S])
-
-    @property
-    def done(self) -> bool:
-        self._refuse_unless_running()
-        return bool(self._memory.words[Word.DONE])
-
-    def _reset(self) -> None:
-        if not self._worker.close.alive:
-            self._start()
-        memory = self._memory
-        scenario_json = self._scenario_json.encode()
-        memory.reshape(replace(self._shape(), text_capacity_bytes=max(MIN_TEXT_BYTES, len(scenario_json))))
-        memory.write_text(scenario_json)
-        memory.words[Word.SEED] = self._seed
-        memory.reals[Real.NOW_S] = 0.0
-        self._ask(Command.RESET, self._timeout_s)
-        self._show(memory.tables)
-
-    def _advance(self, seconds: float) -> None:
-        self._memory.reals[Real.DURATION_S] = seconds
-        self._ask(Command.ADVANCE, self._timeout_s * max(1.0, seconds))
-
-    def _summary(self) -> tuple[Table, Table]:
-        self._ask(Command.SUMMARISE, self._timeout_s)
-        return self._memory.tables.flow_summary.copy(), self._memory.tables.link_summary.copy()
-
-    def _close(self) -> None:
-        self._worker.close()
-
-    def _start(self) -> None:
-        self._worker = _Worker(self._engine)
-        self._memory = self._worker.memory
-        self._ask(Command.DESCRIBE, self._timeout_s)
-        self._take_fields(*json.loads(self._memory.read_text()))
-
-    def _ask(self, command: Command, timeout_s: float) -> None:
-        try:
-            self._worker.ask(command, timeout_s)
-        except BaseException as error:  # also Ctrl-C: where the worker is now, nobody knows
-            self._break()
-            if isinstance(error, _WorkerFailure):
-                raise self._error(str(error)) from None
-            raise
-        status = self._memory.words[Word.STATUS]
-        if status == Status.INVALID:
-            raise ValueError(self._memory.read_text())
-        if status == Status.FAILED:
-            self._break()
-            raise self._error(self._memory.read_text())
-
-    def _break(self) -> None:
-        """Gives the worker up; reset() starts another."""
-        self._is_running = False
-        self._close()
-
-    def _error(self, reason: str) -> WorldError:
-        return WorldError(self.scenario.name, self.seed, self._memory.reals[Real.NOW_S], reason)

@@ -1,68 +1,74 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The worker's side of the shared memory: carries out the owner's commands."""
+"""The worker's side: carries out the owner's commands on an engine of one world."""
 
 from __future__ import annotations
 
-import json
+import math
+from collections.abc import Mapping
 from typing import Any
 
-from bbrgym.worlds.layout import FIELD_LISTS, Command, Real, SharedMemory, Status, Word
+import numpy as np
+
+from bbrgym.worlds.errors import reason_of
+from bbrgym.worlds.layout import NO_TEXT, Arrays, Command, Mailbox, Real, SharedArrays, Status, Word
+
+_ALL = np.ones(1, np.bool_)
 
 
 class Server:
-    """Carries out the owner's commands on one simulation after the other."""
+    """An engine of one world, and where commands and arrays lie.
 
-    def __init__(self, engine: Any, memory: SharedMemory) -> None:
-        self._engine = engine
-        self._memory = memory
-        self._simulation: Any = None
+    Args:
+        engine: class of the engine.
+        options: of the engine.
+        mailbox: shared with the owner.
+        shared: memory of the arrays of all worlds.
+        index: which rows of them are this world's.
+    """
+
+    def __init__(
+        self, engine: Any, options: Mapping[str, Any], mailbox: Mailbox, shared: SharedArrays, index: int
+    ) -> None:
+        self._engine = engine(1, 1, math.inf, **options)
+        self._mailbox = mailbox
+        self._shared = shared
+        self._index = index
+        self._arrays: Arrays | None = None
         self._actions = {
-            Command.DESCRIBE: self._describe,
+            Command.LAY_OUT: self._lay_out,
             Command.RESET: self._reset,
             Command.ADVANCE: self._advance,
             Command.SUMMARISE: self._summarise,
         }
 
     def serve(self) -> None:
-        """Carries out the command in the memory and leaves the outcome there."""
-        words = self._memory.words
+        """Carry out the command in the mailbox and leave the outcome there."""
+        mailbox = self._mailbox
         try:
-            self._actions[words[Word.COMMAND]]()
+            self._actions[mailbox.words[Word.COMMAND]]()
         except ValueError as error:
-            self._memory.write_text(str(error).encode())
-            self._memory.words[Word.STATUS] = Status.INVALID
+            mailbox.write_text(str(error).encode())
+            mailbox.words[Word.STATUS] = Status.INVALID
         except Exception as error:  # noqa: BLE001 - the owner raises it
-            self._memory.write_text(f"{type(error).__name__}: {error}".encode())
-            self._memory.words[Word.STATUS] = Status.FAILED
+            mailbox.write_text(reason_of(error).encode())
+            mailbox.words[Word.STATUS] = Status.FAILED
         else:
-            self._memory.words[Word.STATUS] = Status.OK
+            mailbox.words[Word.STATUS] = Status.OK
 
-    def _describe(self) -> None:
-        fields = [getattr(self._engine, name)() for name in FIELD_LISTS]
-        self._memory.write_text(json.dumps(fields).encode())
+    def _lay_out(self) -> None:
+        shape = self._mailbox.read_shape()
+        self._arrays = self._shared.arrays(shape)
+        self._engine.lay_out(shape.flows, *self._arrays.rows(slice(self._index, self._index + 1)))
 
     def _reset(self) -> None:
-        if self._simulation is not None:
-            self._simulation.close()
-            self._simulation = None
-        self._memory.follow()
-        tables = self._memory.tables
-        self._simulation = self._engine.Simulation(
-            self._memory.read_text(),
-            self._memory.words[Word.SEED],
-            tables.tunables,
-            tables.flow_stats,
-            tables.link_stats,
-        )
-        self._tell_time()
+        words = self._mailbox.words
+        text = None if words[Word.TEXT_BYTES] == NO_TEXT else self._mailbox.read_text()
+        self._engine.reset(0, text, words[Word.SEED])
 
     def _advance(self) -> None:
-        self._simulation.advance(self._memory.reals[Real.DURATION_S])
-        self._tell_time()
+        self._engine.advance(self._mailbox.reals[Real.DURATION_S], _ALL)
 
     def _summarise(self) -> None:
-        self._simulation.summary(self._memory.tables.flow_summary, self._memory.tables.link_summary)
-
-    def _tell_time(self) -> None:
-        self._memory.reals[Real.NOW_S] = self._simulation.now_s
-        self._memory.words[Word.DONE] = self._simulation.done
+        arrays: Any = self._arrays
+        flows = self._mailbox.words[Word.FLOWS]
+        self._engine.summary(0, arrays.flow_summary[self._index, :flows], arrays.link_summary[self._index])

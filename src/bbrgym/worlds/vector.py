@@ -1,43 +1,67 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""N worlds side by side: stepped in one call, measured in one set of arrays."""
+"""Worlds side by side: advanced in one call, measured in one set of arrays."""
 
 from __future__ import annotations
 
-import importlib
 import math
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bbrgym.errors import ConfigError
+from bbrgym.errors import ConfigError, ScenarioError
 from bbrgym.scenario.files import load_scenario
 from bbrgym.scenario.model import Scenario
 from bbrgym.tunables import TUNABLES
-from bbrgym.worlds.errors import WorldError
-from bbrgym.worlds.layout import FIELD_LISTS, Table
-from bbrgym.worlds.world import Snapshot, World, check_seed, field_names
+from bbrgym.worlds.errors import WorldError, reason_of
+from bbrgym.worlds.fields import (
+    FLOW_FIELDS,
+    FLOW_SUMMARY_FIELDS,
+    LINK_FIELDS,
+    LINK_SUMMARY_FIELDS,
+    names_of,
+)
+from bbrgym.worlds.layout import Arrays, Flags, Shape, SharedArrays, Table
+from bbrgym.worlds.process import WorkerEngine
+from bbrgym.worlds.registry import Isolation, WorldSpec, registered_worlds
 
-Flags = NDArray[np.bool_]
+_MAX_SEED = 2**63 - 1
 
 
-class VectorWorld(ABC):
+@dataclass(frozen=True)
+class Snapshot:
+    """A run at one moment, from `World.save` for `World.restore`. Keeps its value whatever the run does.
+
+    Attributes:
+        world: the world's registered name.
+        state: the engine's own; opaque.
+        scenario: the scenario that runs.
+        seed: seed of the run.
+    """
+
+    world: str
+    state: Any
+    scenario: Scenario
+    seed: int
+
+
+class VectorWorld:
     """N runs; made by `bbrgym.worlds.make_vector_world`.
 
-    The arrays are the same ones from one call to the next, until `reserve`; copy what you keep. A world has a row for
-    each of its flows, in the scenario's order; the rows from there to `flow_capacity` are NaN.
+    It may be used by any thread, by one at a time. The arrays are the same ones from one call to the next, until
+    `reserve`; copy what you keep. A world has a row for each of its flows, in the scenario's order; the rows from there
+    to `flow_capacity` are NaN.
 
     Attributes:
         tunables: [N, F, tunables], to be written: values in natural units, in force from the next interval; NaN where
-            a flow has not that tunable.
+            a flow does not have a tunable.
         flow_stats: [N, F, flow_fields], the last interval's measurements.
         link_stats: [N, link_fields], the last interval's measurements of the bottleneck.
-        now_s: [N], simulated time since each run's beginning.
+        now_s: [N], simulated seconds since each run's beginning.
         done: [N], whether a run is at its scenario's end.
         scenarios: of each world.
         seeds: of each world.
@@ -50,120 +74,220 @@ class VectorWorld(ABC):
     now_s: Table
     done: Flags
 
+    tunable_names = tuple(TUNABLES)
+    flow_fields = names_of(FLOW_FIELDS)
+    link_fields = names_of(LINK_FIELDS)
+    flow_summary_fields = names_of(FLOW_SUMMARY_FIELDS)
+    link_summary_fields = names_of(LINK_SUMMARY_FIELDS)
+
     def __init__(
-        self, name: str, scenarios: Sequence[Scenario], seeds: Sequence[int], flow_capacity: int | None
+        self,
+        spec: WorldSpec,
+        scenarios: Sequence[Scenario],
+        seeds: Sequence[int],
+        *,
+        flow_capacity: int | None,
+        threads: int,
+        isolation: Isolation,
+        timeout_s: float,
+        options: Mapping[str, Any],
     ) -> None:
-        self._name = name
+        self._spec = spec
         self.scenarios = list(scenarios)
         self.seeds = [check_seed(seed) for seed in seeds]
+        for scenario in scenarios:
+            check_controllers(spec, scenario)
         most = max(map(flows_of, scenarios))
         if flow_capacity is not None and flow_capacity < most:
             raise ConfigError(f"flow_capacity: {flow_capacity}, allowed are numbers from {most}, a scenario's flows")
-        self._flow_capacity = most if flow_capacity is None else flow_capacity
-        self._is_running = np.zeros(len(scenarios), np.bool_)
+        if not 0.0 < timeout_s < math.inf:
+            raise ConfigError(f"timeout_s: {timeout_s}, allowed is a finite number of seconds above 0")
+        self._timeout_s = timeout_s
+        self._options = options
         self._owner_pid = os.getpid()
         self._is_closed = False
-        self.tunable_names = tuple(TUNABLES)
-        self.flow_fields: tuple[str, ...] = ()
-        self.link_fields: tuple[str, ...] = ()
-        self.flow_summary_fields: tuple[str, ...] = ()
-        self.link_summary_fields: tuple[str, ...] = ()
+
+        self._shared = SharedArrays.create() if isolation == "process" else None
+        is_one_engine = isolation == "none" and spec.holds_many
+        self._per_engine = len(scenarios) if is_one_engine else 1
+        self._engines: list[Any] = [None] * (len(scenarios) // self._per_engine)
+        self._threads = min(threads, len(scenarios))  # others would be woken at each step for nothing
+        self._pool = ThreadPoolExecutor(self._threads) if min(self._threads, len(self._engines)) > 1 else None
+        self._loaded: list[Scenario | None] = [None] * len(scenarios)  # what engines can begin again by themselves
+        self._stopped = set(range(len(scenarios)))
+        self._all = np.ones(len(scenarios), np.bool_)
+        self._lay_out(most if flow_capacity is None else flow_capacity, [])
+        try:
+            self._each(range(len(scenarios)), self._begin)
+        except BaseException:
+            self.close()
+            raise
 
     # ---- for users ---------------------------------------------------------------------------------------------
 
     @property
+    def name(self) -> str:
+        """The world's registered name."""
+        return self._spec.name
+
+    @property
     def num_worlds(self) -> int:
-        """N."""
+        """Number of worlds, N."""
         return len(self.scenarios)
 
     @property
     def flow_capacity(self) -> int:
         """F: the most flows that a scenario can have here."""
-        return self._flow_capacity
+        return self._arrays.shape.flows
 
     def flow_names(self, index: int) -> tuple[str, ...]:
-        """The first rows of a world's arrays."""
+        """Return the names of a world's flows, the first rows of its arrays."""
         return tuple(flow.name for flow in self.scenarios[index].resolved().flows)
 
     def reset(self, index: int, scenario: Any = None, seed: int | None = None) -> None:
-        """Starts a world's run from its beginning.
+        """Start a world's run from its beginning.
 
         Args:
             index: which world.
-            scenario: another scenario (a Scenario, a name, a path or a mapping); the same one without.
-            seed: another seed, 0 to 2**63 - 1; the same one without.
+            scenario: another scenario (a Scenario, a name, a path or a mapping). Default: the same one.
+            seed: another seed, 0 to 2**63 - 1. Default: the same one, which repeats the run to the byte.
 
         Raises:
             ScenarioError, ConfigError: the scenario or the seed is wrong, or has more flows than there is room for.
             WorldError: the simulation broke.
         """
-        self._refuse_if_closed()
-        given = None if scenario is None else load_scenario(scenario)
+        self.check_open()
+        given = self.scenarios[index] if scenario is None else load_scenario(scenario)
         new_seed = self.seeds[index] if seed is None else check_seed(seed)
-        if given is not None and flows_of(given) > self._flow_capacity:
-            raise ConfigError(
-                f"scenario {given.name!r} has {flows_of(given)} flows, there is room for {self._flow_capacity}: "
-                "give flow_capacity"
-            )
-        self._is_running[index] = False
-        if given is not None:
-            self.scenarios[index] = given
-        self.seeds[index] = new_seed
-        self._reset(index, given)
-        self._is_running[index] = True
+        if scenario is not None:
+            check_controllers(self._spec, given)
+            if flows_of(given) > self.flow_capacity:
+                raise ConfigError(
+                    f"scenario {given.name!r} has {flows_of(given)} flows, there is room for {self.flow_capacity}: "
+                    "give flow_capacity"
+                )
+        self.scenarios[index], self.seeds[index] = given, new_seed
+        self._begin(index)
 
     def advance(self, seconds: float, mask: Flags | None = None) -> None:
-        """Runs worlds for so much simulated time, each at most to its scenario's end, and measures that interval.
+        """Run worlds for so much simulated time, each at most to its scenario's end, and measure that interval.
 
         Args:
-            seconds: how long.
-            mask: [N], which worlds; all without.
+            seconds: simulated time, above 0.
+            mask: [N], the worlds that run. Default: all.
 
         Raises:
             ConfigError: seconds is not a finite number above 0.
+            ValueError: a tunable is out of its range; its world has not run, the others have.
             WorldError: a simulation broke. The other worlds have run.
         """
-        self._refuse_if_closed()
+        self.check_open()
         if not 0.0 < seconds < math.inf:
             raise ConfigError(f"advance: {seconds} s, allowed is a finite number of seconds above 0")
-        chosen = np.ones(self.num_worlds, np.bool_) if mask is None else mask
-        stopped = chosen & ~self._is_running
-        if stopped.any():
-            raise ValueError(f"world {int(stopped.argmax())} of {self!r} is not running: call reset() first")
-        self._advance(seconds, chosen)
+        if self._stopped:
+            for index in sorted(self._stopped):
+                if mask is None or mask[index]:
+                    self.check_running(index)
+        if len(self._engines) == 1:
+            self._advance(0, seconds, self._all if mask is None else mask)
+        else:
+            chosen: Iterable[int] = range(self.num_worlds) if mask is None else np.flatnonzero(mask).tolist()
+            self._each(chosen, lambda index: self._advance(index, seconds, self._all[:1]))
 
     def summary(self, index: int) -> tuple[Table, Table]:
-        """A world's run from the end of its warm-up to now; see `World.summary`."""
-        self._refuse_unless_running(index)
-        return self._summary(index)
+        """Return a world's measurements from the end of the warm-up to now.
+
+        Returns:
+            Arrays [flows, flow_summary_fields] and [link_summary_fields], the caller's own.
+        """
+        self.check_running(index)
+        flows = self._arrays.flow_summary[index, : flows_of(self.scenarios[index])]
+        link = self._arrays.link_summary[index]
+        self._ask(index, lambda engine, place: engine.summary(place, flows, link))
+        return flows.copy(), link.copy()
 
     def save(self, index: int) -> Snapshot:
-        """A world's run as it is now; see `World.save`."""
-        self._refuse_unless_running(index)
-        return self._save(index)
+        """Return a world's run as it is now, to come back to any number of times.
+
+        Raises:
+            ConfigError: this world cannot be saved.
+        """
+        self.check_running(index)
+        self._check_savable("save")
+        state = self._ask(index, lambda engine, place: engine.save(place))
+        return Snapshot(self.name, state, self.scenarios[index], self.seeds[index])
 
     def restore(self, index: int, snapshot: Snapshot) -> None:
-        """Continues a world from a snapshot, of any world of the same kind; see `World.restore`."""
-        self._refuse_if_closed()
-        if snapshot.world != self._name:
-            raise ConfigError(f"snapshot: of a {snapshot.world!r} world, allowed is one of {self._name!r}")
+        """Continue a world from a snapshot of any world of its kind, scenario and seed included, bit for bit.
+
+        Raises:
+            ConfigError: the snapshot is another kind of world's, or this one cannot; it goes on as it was.
+        """
+        self.check_open()
+        self._check_savable("restore")
+        if snapshot.world != self.name:
+            raise ConfigError(f"snapshot: of a {snapshot.world!r} world, allowed is one of {self.name!r}")
         self.reserve(flows_of(snapshot.scenario))
-        self._restore(index, snapshot)
+        self._ask(index, lambda engine, place: engine.restore(place, snapshot.state))
         self.scenarios[index], self.seeds[index] = snapshot.scenario, snapshot.seed
-        self._is_running[index] = True
+        self._loaded[index] = snapshot.scenario
+        self._stopped.discard(index)
+
+    def trace_acks(self, index: int, flow: int, max_rows: int) -> None:
+        """Record the ACKs of a flow from now on.
+
+        Args:
+            index: which world.
+            flow: which of its flows.
+            max_rows: the most ACKs to record.
+
+        Raises:
+            ConfigError: this world cannot.
+            ValueError: the flow runs one of ns-3's own controls.
+        """
+        self.check_running(index)
+        self._check_traceable()
+        self._ask(index, lambda engine, place: engine.trace_acks(place, flow, max_rows))
+
+    def ack_trace(self, index: int, flow: int) -> Any:
+        """Return the recorded ACKs of a flow: a structured array, a row per ACK, units in the names; -1: not measured.
+
+        Raises:
+            ConfigError: this world cannot.
+        """
+        self.check_running(index)
+        self._check_traceable()
+        return self._ask(index, lambda engine, place: engine.ack_trace(place, flow))
 
     def reserve(self, flow_capacity: int) -> None:
-        """Makes room for more flows, if need be: the arrays are new ones, the runs go on."""
-        self._refuse_if_closed()
-        if flow_capacity > self._flow_capacity:
-            self._flow_capacity = flow_capacity
-            self._lay_out()
+        """Make room for more flows, if there is need: the arrays are new ones, the runs go on."""
+        self.check_open()
+        if flow_capacity > self.flow_capacity:
+            self._lay_out(flow_capacity, [array.copy() for array in self._arrays.rows(slice(None))])
 
     def close(self) -> None:
-        """Ends the simulations and frees all they hold; again is harmless."""
-        self._is_running[:] = False
+        """End the simulations and free all they hold; called again, it does nothing. A closed one stays closed."""
         self._is_closed = True
-        self._close()
+        for number in range(len(self._engines)):
+            self._drop(number)
+        if self._pool is not None:
+            self._pool.shutdown()
+        if self._shared is not None:
+            self._shared.close()
+
+    def check_open(self) -> None:
+        """Raise ValueError if it is closed, RuntimeError in a fork of its process."""
+        if os.getpid() != self._owner_pid:
+            raise RuntimeError(f"{self!r} belongs to process {self._owner_pid}: a fork must make its own")
+        if self._is_closed:
+            raise ValueError(f"{self!r} is closed: make another with make_world() or make_vector_world()")
+
+    def check_running(self, index: int) -> None:
+        """Raise ValueError unless a world runs."""
+        self.check_open()
+        if index in self._stopped:
+            which = f"{self!r}" if self.num_worlds == 1 else f"world {index} of {self!r}"
+            raise ValueError(f"{which} is not running: call reset() first")
 
     def __enter__(self) -> VectorWorld:
         return self
@@ -177,254 +301,165 @@ class VectorWorld(ABC):
         raise TypeError("worlds cannot be copied or pickled: call make_vector_world() where the others are needed")
 
     def __repr__(self) -> str:
-        return f"<{self.num_worlds} worlds {self._name!r}>"
+        if self.num_worlds == 1:
+            return f"<world {self.name!r}: scenario {self.scenarios[0].name!r}, seed {self.seeds[0]}>"
+        return f"<vector of {self.num_worlds} worlds {self.name!r}>"
 
-    # ---- for implementations -----------------------------------------------------------------------------------
+    # ---- engines -----------------------------------------------------------------------------------------------
 
-    @abstractmethod
-    def _reset(self, index: int, scenario: Scenario | None) -> None:
-        """Starts the run that `scenarios` and `seeds` say; the scenario is None where it is the one before."""
+    def _begin(self, index: int) -> None:
+        """Start the run that `scenarios` and `seeds` say."""
+        self._stopped.add(index)
+        self.now_s[index], self.done[index] = 0.0, False
+        scenario, seed = self.scenarios[index], self.seeds[index]
+        text = None if self._loaded[index] is scenario else scenario.resolved_json()
+        self._loaded[index] = None
+        self._ask(index, lambda engine, place: engine.reset(place, text, seed))
+        self._loaded[index] = scenario
+        self._stopped.discard(index)
 
-    @abstractmethod
-    def _advance(self, seconds: float, mask: Flags) -> None:
-        """Runs the worlds of the mask; clears `_is_running` of those that broke and raises for one of them."""
+    def _ask(self, index: int, act: Callable[[Any, int], Any]) -> Any:
+        """Act on a world's engine and its place there.
 
-    @abstractmethod
-    def _summary(self, index: int) -> tuple[Table, Table]:
-        """Arrays of their own."""
-
-    @abstractmethod
-    def _save(self, index: int) -> Snapshot:
-        """The run as it is now."""
-
-    @abstractmethod
-    def _restore(self, index: int, snapshot: Snapshot) -> None:
-        """Back to it."""
-
-    @abstractmethod
-    def _lay_out(self) -> None:
-        """Makes the arrays for the capacity there is; runs go on."""
-
-    @abstractmethod
-    def _close(self) -> None:
-        """Frees the runs; may come twice."""
-
-    def _make_arrays(self) -> None:
-        flows = (self.num_worlds, self._flow_capacity)
-        self.tunables = np.full((*flows, len(TUNABLES)), np.nan)
-        self.flow_stats = np.full((*flows, len(self.flow_fields)), np.nan)
-        self.link_stats = np.full((self.num_worlds, len(self.link_fields)), np.nan)
-        self.now_s = np.zeros(self.num_worlds)
-        self.done = np.zeros(self.num_worlds, np.bool_)
-
-    def _refuse_if_closed(self) -> None:
-        if os.getpid() != self._owner_pid:
-            raise RuntimeError(f"{self!r} belong to process {self._owner_pid}: a fork needs its own")
-        if self._is_closed:
-            raise ValueError(f"{self!r} are closed: make others with make_vector_world()")
-
-    def _refuse_unless_running(self, index: int) -> None:
-        self._refuse_if_closed()
-        if not self._is_running[index]:
-            raise ValueError(f"world {index} of {self!r} is not running: call reset() first")
-
-
-class LoopedWorlds(VectorWorld):
-    """Any worlds, one after the other; those in worker processes side by side.
-
-    Args:
-        name: of the world.
-        scenarios: of each world.
-        seeds: of each world.
-        flow_capacity: as in `make_vector_world`.
-        make: starts a world.
-        threads: how many worlds run at once.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        scenarios: Sequence[Scenario],
-        seeds: Sequence[int],
-        flow_capacity: int | None,
-        make: Callable[[Scenario, int], World],
-        threads: int,
-    ) -> None:
-        super().__init__(name, scenarios, seeds, flow_capacity)
-        self._pool = ThreadPoolExecutor(threads) if min(threads, len(scenarios)) > 1 else None
-        self._worlds: list[World] = []
+        Raises:
+            ValueError: the engine refused it.
+            WorldError: the run broke.
+        """
+        number, place = divmod(index, self._per_engine)
         try:
-            self._worlds += [make(scenario, seed) for scenario, seed in zip(self.scenarios, self.seeds, strict=True)]
-        except BaseException:
-            self.close()
+            return act(self._engine(number), place)
+        except ValueError:
             raise
-        first = self._worlds[0]
-        self.flow_fields, self.link_fields = first.flow_fields, first.link_fields
-        self.flow_summary_fields, self.link_summary_fields = first.flow_summary_fields, first.link_summary_fields
-        self._is_running[:] = True
-        self._lay_out()
+        except BaseException as error:  # also Ctrl-C: nobody knows where the engine is now
+            self._break(number, [index])
+            if isinstance(error, Exception):
+                raise self._error(index, error) from error
+            raise
 
-    def _reset(self, index: int, scenario: Scenario | None) -> None:
-        self._worlds[index].reset(scenario, self.seeds[index])
-        self._show_run(index)
+    def _advance(self, number: int, seconds: float, mask: Flags) -> None:
+        """Advance the worlds of an engine."""
+        try:
+            self._engines[number].advance(seconds, mask)
+        except ValueError:
+            raise
+        except BaseException as error:
+            chosen = [number * self._per_engine + place for place in np.flatnonzero(mask).tolist()]
+            self._break(number, chosen)
+            if isinstance(error, Exception):
+                raise self._error(chosen[0], error) from error  # which one broke is in the text
+            raise
 
-    def _advance(self, seconds: float, mask: Flags) -> None:
+    def _each(self, worlds: Iterable[int], act: Callable[[int], None]) -> None:
+        """Act on worlds, also on the others where one fails; raise the first failure."""
         errors: list[Exception] = []
 
-        def run(index: int) -> None:
-            world = self._worlds[index]
+        def attempt(index: int) -> None:
             try:
-                world.write_tunables(self.tunables[index, : len(world.flow_names)])
-                world.advance(seconds)
-            except WorldError as error:
-                self._is_running[index] = False
+                act(index)
+            except Exception as error:  # noqa: BLE001 - raised below
                 errors.append(error)
-            except ValueError as error:
-                errors.append(error)
-            else:
-                self._show_interval(index)
 
-        indices: Iterable[int] = np.flatnonzero(mask).tolist()
-        if self._pool is None:
-            for index in indices:
-                run(index)
-        else:
-            list(self._pool.map(run, indices))
+        worlds = list(worlds)
+        try:
+            for _ in map(attempt, worlds) if self._pool is None else self._pool.map(attempt, worlds):
+                pass
+        except BaseException:  # Ctrl-C while others wait
+            for index in worlds:
+                self._break(index // self._per_engine, [index])
+            raise
         try:
             if errors:
                 raise errors[0]
         finally:
             errors.clear()  # an error that its own traceback holds would keep the worlds
 
-    def _summary(self, index: int) -> tuple[Table, Table]:
-        return self._worlds[index].summary()
-
-    def _save(self, index: int) -> Snapshot:
-        return self._worlds[index].save()
-
-    def _restore(self, index: int, snapshot: Snapshot) -> None:
-        self._worlds[index].restore(snapshot)
-        self._show_run(index)
-
-    def _lay_out(self) -> None:
-        self._make_arrays()
-        for index in np.flatnonzero(self._is_running).tolist():
-            self._show_run(index)
-
-    def _close(self) -> None:
-        while self._worlds:
-            self._worlds.pop().close()
-        if self._pool is not None:
-            self._pool.shutdown()
-
-    def _show_run(self, index: int) -> None:
-        world = self._worlds[index]
-        self.tunables[index] = self.flow_stats[index] = np.nan
-        self.tunables[index, : len(world.flow_names)] = world.tunables()
-        self._show_interval(index)
-
-    def _show_interval(self, index: int) -> None:
-        world = self._worlds[index]
-        self.flow_stats[index, : len(world.flow_names)] = world.flow_stats()
-        self.link_stats[index] = world.link_stats()
-        self.now_s[index] = world.now_s
-        self.done[index] = world.done
-
-
-class EngineWorlds(VectorWorld):
-    """Worlds of an engine that steps many at once itself: its module has a class `Vector`.
-
-    Args:
-        name: of the world.
-        scenarios: of each world.
-        seeds: of each world.
-        flow_capacity: as in `make_vector_world`.
-        engine: dotted name of the module.
-        threads: that the engine runs them in.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        scenarios: Sequence[Scenario],
-        seeds: Sequence[int],
-        flow_capacity: int | None,
-        engine: str,
-        threads: int,
-    ) -> None:
-        super().__init__(name, scenarios, seeds, flow_capacity)
-        self._engine: Any = importlib.import_module(engine)
-        self._threads = min(threads, len(scenarios))  # others would be woken at each step for nothing
-        fields = [field_names(getattr(self._engine, each)()) for each in FIELD_LISTS]
-        self.flow_fields, self.link_fields, self.flow_summary_fields, self.link_summary_fields = fields
-        self._vector: Any = None
-        self._lay_out()
-        for index, scenario in enumerate(self.scenarios):
-            self._reset(index, scenario)
-        self._is_running[:] = True
-
-    def _reset(self, index: int, scenario: Scenario | None) -> None:
-        try:
-            if scenario is None and self._is_loaded[index]:
-                self._vector.reset_seed(index, self.seeds[index])
+    def _engine(self, number: int) -> Any:
+        """Return an engine; make it if it has not been made or has broken."""
+        engine = self._engines[number]
+        if engine is None:
+            first = number * self._per_engine
+            if self._shared is None:
+                engine = self._spec.engine_class()(self._per_engine, self._threads, self._timeout_s, **self._options)
             else:
-                self._vector.reset(index, self.scenarios[index].resolved_json(), self.seeds[index])
-        except ValueError:
-            raise
-        except Exception as error:
-            raise self._error(index, error) from error
-        self._is_loaded[index] = True
+                engine = WorkerEngine(self._spec.engine, self._options, self._timeout_s, self._shared, first)
+            self._engines[number] = engine
+            self._show(engine, first)
+        return engine
 
-    def _advance(self, seconds: float, mask: Flags) -> None:
-        try:
-            self._vector.advance(seconds, mask.view(np.uint8))
-        except ValueError:
-            raise
-        except Exception as error:
-            self._is_running[mask] = False  # which one broke is in the text; the others stopped where they were
-            raise self._error(int(mask.argmax()), error) from error
+    def _show(self, engine: Any, first: int) -> None:
+        """Let an engine use the arrays that there are, from its first world's rows on."""
+        engine.lay_out(self.flow_capacity, *self._arrays.rows(slice(first, first + self._per_engine)))
 
-    def _summary(self, index: int) -> tuple[Table, Table]:
-        flows = np.empty((flows_of(self.scenarios[index]), len(self.flow_summary_fields)))
-        link = np.empty(len(self.link_summary_fields))
-        self._vector.summary(index, flows, link)
-        return flows, link
+    def _drop(self, number: int) -> None:
+        engine, self._engines[number] = self._engines[number], None
+        if engine is not None:
+            engine.close()
 
-    def _save(self, index: int) -> Snapshot:
-        return Snapshot(self._name, self._vector.save(index), self.scenarios[index], self.seeds[index])
-
-    def _restore(self, index: int, snapshot: Snapshot) -> None:
-        self._vector.restore(index, snapshot.state)
-        self._is_loaded[index] = True
-
-    def _lay_out(self) -> None:
-        running = {index: self._vector.save(index) for index in np.flatnonzero(self._is_running).tolist()}
-        self._close()
-        self._make_arrays()
-        self._is_loaded = np.zeros(self.num_worlds, np.bool_)
-        self._vector = self._engine.Vector(
-            self._flow_capacity,
-            self._threads,
-            self.tunables,
-            self.flow_stats,
-            self.link_stats,
-            self.now_s,
-            self.done.view(np.uint8),
-        )
-        for index, state in running.items():
-            self._reset(index, None)
-            self._vector.restore(index, state)
-
-    def _close(self) -> None:
-        if self._vector is not None:
-            self._vector.close()
-            self._vector = None
+    def _break(self, number: int, worlds: Iterable[int]) -> None:
+        """Give worlds up until they are reset; an engine of one is made anew then."""
+        for index in worlds:
+            self._stopped.add(index)
+            self._loaded[index] = None
+        if self._per_engine == 1:
+            self._drop(number)
 
     def _error(self, index: int, error: Exception) -> WorldError:
-        reason = f"{type(error).__name__}: {error}"
-        return WorldError(self.scenarios[index].name, self.seeds[index], float(self.now_s[index]), reason)
+        return WorldError(self.scenarios[index].name, self.seeds[index], float(self.now_s[index]), reason_of(error))
+
+    # ---- arrays ------------------------------------------------------------------------------------------------
+
+    def _lay_out(self, flow_capacity: int, former: Sequence[Table | Flags]) -> None:
+        """Make the arrays for a capacity, with the contents of the former ones; runs go on."""
+        fields = (FLOW_FIELDS, LINK_FIELDS, FLOW_SUMMARY_FIELDS, LINK_SUMMARY_FIELDS)
+        shape = Shape(self.num_worlds, flow_capacity, len(TUNABLES), *map(len, fields))
+        self._arrays = Arrays(shape) if self._shared is None else self._shared.arrays(shape)
+        self._arrays.fill(former)
+        self.tunables, self.flow_stats, self.link_stats, self.now_s, self.done = self._arrays.rows(slice(None))
+        made = [number for number, engine in enumerate(self._engines) if engine is not None]
+        self._each(
+            (number * self._per_engine for number in made),
+            lambda index: self._ask(index, lambda engine, _: self._show(engine, index)),
+        )
+
+    # ---- capabilities ------------------------------------------------------------------------------------------
+
+    def _check_savable(self, method: str) -> None:
+        if not self._spec.can_save or self._shared is not None:
+            able = ", ".join(name for name, spec in registered_worlds().items() if spec.can_save)
+            raise ConfigError(f"{method}: {self!r} cannot; allowed are worlds in this process whose engine can: {able}")
+
+    def _check_traceable(self) -> None:
+        if not hasattr(self._engines[0], "ack_trace"):
+            raise ConfigError(f"ack trace: {self!r} has none; allowed are simulated worlds with isolation none")
+
+
+def check_seed(seed: Any) -> int:
+    """Return the seed as an int.
+
+    Raises:
+        ConfigError: it is not a whole number from 0 to 2**63 - 1.
+    """
+    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed <= _MAX_SEED:
+        raise ConfigError(f"seed: {seed!r}, allowed are integers from 0 to 2**63 - 1")
+    return int(seed)
+
+
+def check_controllers(spec: WorldSpec, scenario: Scenario) -> None:
+    """Check that a world has the congestion controls of a scenario.
+
+    Raises:
+        ScenarioError: it does not.
+    """
+    for index, flow in enumerate(scenario.flows):
+        if not spec.has_controller(flow.cc):
+            able = ", ".join(name for name, one in registered_worlds().items() if one.has_controller(flow.cc))
+            raise ScenarioError(
+                f"flows[{index}].cc",
+                f"is {flow.cc!r}, which world {spec.name!r} does not have; ns-3's own controls need world {able}",
+                scenario.name,
+            )
 
 
 def flows_of(scenario: Scenario) -> int:
-    """How many flows it has."""
+    """Return the number of flows of a scenario."""
     return len(scenario.resolved().flows)

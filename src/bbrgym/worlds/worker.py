@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The process in which a world's simulation runs, one scenario after the other.
 
-Started as a script by `process.WorkerWorld`, with one argument: a JSON object of the parent's pid, its
-`sys.path`, the engine's module and the numbers of the inherited descriptors. It waits for a command, carries
-it out, says done, and ends when its parent does.
+Started as a script by `process.WorkerEngine`, with one argument: a JSON object of the parent's pid, its `sys.path`,
+the engine's class and options, the index of its world and the numbers of the inherited descriptors. It waits for a
+command, carries it out, says done, and ends when its parent does.
 """
 
 from __future__ import annotations
@@ -65,11 +65,14 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.path[:] = start["path"]
     _skip_package_init()
-    from bbrgym.worlds.layout import SharedMemory
+    from bbrgym.worlds.layout import Mailbox, SharedArrays
     from bbrgym.worlds.server import Server
     from bbrgym.worlds.wakeup import Wakeup
 
-    server = Server(importlib.import_module(start["engine"]), SharedMemory(start["memory_fd"]))
+    module, _, name = start["engine"].rpartition(".")
+    engine = getattr(importlib.import_module(module), name)
+    mailbox, shared = Mailbox(start["mailbox_fd"]), SharedArrays(start["arrays_fd"])
+    server = Server(engine, start["options"], mailbox, shared, start["index"])
     command_fd = start["command_fd"]
     command = Wakeup(command_fd)
     while True:

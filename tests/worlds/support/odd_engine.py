@@ -6,48 +6,47 @@ import os
 import sys
 import time
 
+import numpy as np
 
-def flow_fields():
-    return [("calls", "count", "omniscient", "advances begun")]
-
-
-def link_fields():
-    return [("now_s", "s", "omniscient", "simulated time"), ("seed", "count", "omniscient", "the run's seed")]
+from bbrgym.worlds.errors import EngineFailure
 
 
-def flow_summary_fields():
-    return [("calls", "count", "omniscient", "advances begun")]
+class OddEngine:
+    """Shows in the first columns of its rows: advances begun; simulated time and seed; in summaries the process."""
 
+    def __init__(self, num_worlds, threads, timeout_s, deed=None):
+        assert (num_worlds, threads) == (1, 1)
+        self._option = deed
+        self._timeout_s = timeout_s
 
-def link_summary_fields():
-    return [("pid", "count", "omniscient", "the process")]
+    def lay_out(self, flow_capacity, tunables, flow_stats, link_stats, now_s, done):
+        self._tunables, self._flow_stats, self._link_stats = tunables[0], flow_stats[0], link_stats[0]
+        self._now_s, self._done = now_s, done
 
-
-class Simulation:
-    def __init__(self, scenario_json, seed, tunables, flow_stats, link_stats):
-        scenario = json.loads(scenario_json)
-        self._deed = scenario["name"]
-        self._duration_s = scenario["duration_s"]
-        self._flow_stats, self._link_stats = flow_stats, link_stats
-        self.now_s = 0.0
-        tunables[:] = float("nan")
-        flow_stats[:] = 0
-        link_stats[:] = 0, seed
+    def reset(self, index, scenario_json, seed):
+        if scenario_json is not None:
+            scenario = json.loads(scenario_json)
+            self._deed = self._option or scenario["name"]
+            self._duration_s = scenario["duration_s"]
+            self._flows = len(scenario["flows"])
+        self._tunables[:] = np.nan
+        self._flow_stats[:] = np.nan
+        self._flow_stats[: self._flows] = 0
+        self._link_stats[:2] = 0, seed
+        self._now_s[:], self._done[:] = 0, False
         if self._deed == "refuse":
             raise ValueError("flows[0].cc: not in this world")
         if self._deed == "fail":
             raise RuntimeError("out of routers")
 
-    @property
-    def done(self):
-        return self.now_s >= self._duration_s
-
-    def advance(self, duration_s):
+    def advance(self, duration_s, mask):
+        assert mask.tolist() == [True]
         self._flow_stats += 1
-        if self.now_s >= 1:
+        if self._now_s[0] >= 1:
             self._misbehave()
-        self.now_s = min(self.now_s + duration_s, self._duration_s)
-        self._link_stats[0] = self.now_s
+        self._now_s[:] = min(self._now_s[0] + duration_s, self._duration_s)
+        self._done[:] = self._now_s >= self._duration_s
+        self._link_stats[0] = self._now_s[0]
 
     def _misbehave(self):
         if self._deed == "abort":
@@ -61,11 +60,13 @@ class Simulation:
             time.sleep(3600)
         elif self._deed == "raise":
             raise RuntimeError("the model broke")
+        elif self._deed == "give-up":
+            raise EngineFailure("the other side has gone")
         elif self._deed == "talk":
             os.write(1, b"x" * (1 << 20))
 
-    def summary(self, flow_out, link_out):
-        flow_out[:] = self._flow_stats
+    def summary(self, index, flow_out, link_out):
+        flow_out[:] = self._flow_stats[: self._flows, :1]
         link_out[:] = os.getpid()
 
     def close(self):

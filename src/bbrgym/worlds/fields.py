@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The columns of every world's arrays, read from the compiled tables (world/fields.def, cc/tunables.def)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import bbrgym._cc as _cc
+from bbrgym.tunables import TUNABLES
+
+
+class Field(NamedTuple):
+    """A measured field.
+
+    Attributes:
+        name: unique in its table, with the unit where it has one.
+        unit: of the values.
+        visibility: ``sender``: a real sender knows it; ``omniscient``: privileged state.
+        meaning: one line for people.
+    """
+
+    name: str
+    unit: str
+    visibility: str
+    meaning: str
+
+
+def _declared(table: str) -> tuple[Field, ...]:
+    return tuple(Field(*row) for row in _cc.fields()[table])
+
+
+FLOW_FIELDS = _declared("flow_stats")
+"""The measurements of each flow, every interval."""
+
+LINK_FIELDS = _declared("link_stats")
+"""The measurements of the bottleneck, every interval."""
+
+FLOW_SUMMARY_FIELDS = _declared("flow_summary")
+"""The measurements of each flow over a whole run."""
+
+LINK_SUMMARY_FIELDS = _declared("link_summary")
+"""The measurements of the bottleneck over a whole run."""
+
+TUNABLE_COLUMNS = {name: column for column, name in enumerate(TUNABLES)}
+"""The columns of the arrays of tunables, by name."""
+
+
+def names_of(fields: tuple[Field, ...]) -> tuple[str, ...]:
+    """Return the names of fields."""
+    return tuple(field.name for field in fields)

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The registered worlds. A new one is an engine (see `bbrgym.worlds.engine`) and a line at the end of this file."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bbrgym.errors import ConfigError, nearest
+from bbrgym.tunables import VARIANTS
+
+Isolation = Literal["process", "none"]
+
+ISOLATIONS: tuple[Isolation, ...] = ("process", "none")
+
+REFERENCE_WORLD = "ns3"
+"""The world that results are about: the default of environments and evaluations."""
+
+FAST_WORLD = "twin"
+"""The world in which many runs are cheap: the default of training, validation, searches and policy maps."""
+
+
+@dataclass(frozen=True)
+class WorldSpec:
+    """A registered world.
+
+    Attributes:
+        name: the name that selects it.
+        engine: dotted name of its engine's class, see `bbrgym.worlds.engine.Engine`.
+        meaning: one line for people.
+        isolation: where its runs happen by default: ``process``: each in a worker process; ``none``: in this process.
+        is_alone: whether a process can hold only one run of it at a time.
+        holds_many: whether one engine can hold many worlds.
+        can_save: whether runs in this process can be saved and restored.
+        has_stock_controls: whether flows can run ns-3's own congestion controls.
+        options: names of its own options, arguments of its engine.
+    """
+
+    name: str
+    engine: str
+    meaning: str
+    isolation: Isolation = "none"
+    is_alone: bool = False
+    holds_many: bool = False
+    can_save: bool = False
+    has_stock_controls: bool = False
+    options: tuple[str, ...] = ()
+
+    def engine_class(self) -> Any:
+        """Import the engine's class.
+
+        Raises:
+            ImportError, AttributeError: there is none.
+        """
+        module, _, name = self.engine.rpartition(".")
+        return getattr(importlib.import_module(module), name)
+
+    def has_controller(self, cc: str) -> bool:
+        """Whether its flows can run a congestion control of `bbrgym.VARIANTS`."""
+        return self.has_stock_controls or VARIANTS[cc].algorithm != "ns-3"
+
+
+_SPECS: dict[str, WorldSpec] = {}
+
+
+def register_world(name: str, engine: str, meaning: str, **capabilities: Any) -> None:
+    """Make a world known to `make_world`.
+
+    Args:
+        name: taken by no other world.
+        engine: dotted name of its engine's class.
+        meaning: one line for people.
+        capabilities: the other attributes of `WorldSpec`.
+
+    Raises:
+        ConfigError: the name is taken.
+    """
+    if name in _SPECS:
+        raise ConfigError(f"world {name!r} is registered already, with engine {_SPECS[name].engine!r}")
+    _SPECS[name] = WorldSpec(name, engine, meaning, **capabilities)
+
+
+def registered_worlds() -> dict[str, WorldSpec]:
+    """Return the registered worlds by name."""
+    return dict(_SPECS)
+
+
+def world_spec(name: str) -> WorldSpec:
+    """Return a registered world.
+
+    Raises:
+        ConfigError: no world has the name.
+    """
+    if name not in _SPECS:
+        raise ConfigError(f"world {name!r}: {nearest(name, _SPECS)}")
+    return _SPECS[name]
+
+
+register_world(
+    "ns3",
+    "bbrgym._ns3.Vector",
+    "the reference: ns-3's network and TCP sockets, packet by packet",
+    isolation="process",
+    is_alone=True,
+    has_stock_controls=True,
+)
+register_world(
+    "twin", "bbrgym._twin.Vector", "the fast one: a lean packet-level engine", holds_many=True, can_save=True
+)

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// The class Vector of a C++ world's module: runs on the caller's arrays, advanced together. Its interface is that of
+// bbrgym/worlds/engine.py.
+#ifndef BBRGYM_VECTOR_BINDING_HPP
+#define BBRGYM_VECTOR_BINDING_HPP
+
+#include "ack_record.hpp"
+#include "fields.hpp"
+#include "params.hpp"
+#include "scenario.hpp"
+#include "tables.hpp"
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <unistd.h>
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace bbrgym::binding
+{
+
+namespace py = pybind11;
+
+/** The memory behind a caller's array, which must be of the right type and shape, writable and not a copy. */
+template <class Number = double>
+std::span<Number>
+View(const py::object& object, const char* name, std::initializer_list<py::ssize_t> shape)
+{
+    using Array = py::array_t<Number, py::array::c_style>;
+    if (py::isinstance<Array>(object))
+    {
+        auto array = py::reinterpret_borrow<Array>(object);
+        if (array.writeable() && std::equal(shape.begin(), shape.end(), array.shape(), array.shape() + array.ndim()))
+        {
+            return {array.mutable_data(), static_cast<std::size_t>(array.size())};
+        }
+    }
+    throw py::value_error(std::string(name) + ": expected a writable C-contiguous " +
+                          std::string(py::str(py::dtype::of<Number>())) + " array of shape " +
+                          std::string(py::str(py::cast(std::vector<py::ssize_t>(shape)))) + ", got " +
+                          std::string(py::repr(object)));
+}
+
+/** Of an AckRecord; described here because pybind11 lets only one module of a process register a C++ struct. */
+inline py::dtype
+AckRecordDtype()
+{
+    const std::vector<std::string> names = {"time_us",        "rtt_us",         "srtt_us",   "cwnd_pkts",   "pacing_Bps",
+                                            "bw_Bps",         "in_flight_pkts", "delivered_pkts", "lost_pkts",
+                                            "sample_pkts",    "interval_us",    "phase",     "ca_state",    "round_count"};
+    py::list formats;
+    py::list offsets;
+    for (std::size_t i = 0; i < names.size(); ++i)
+    {
+        formats.append(names[i].ends_with("_Bps") ? "u8" : "i8");
+        offsets.append(i * sizeof(int64_t));
+    }
+    static_assert(sizeof(AckRecord) == 14 * sizeof(int64_t));
+    return py::dtype(py::cast(names), formats, offsets, sizeof(AckRecord));
+}
+
+/**
+ * Runs of a world. Implementation has a constructor from (worlds, threads), and
+ *
+ *   LayOut(VectorTables)   Reset(world, scenario, seed)   Reset(world, seed)   Advance(duration_s, mask)
+ *   World(world) -> a run with GetScenario(), Summarise(flow_table, link_row), TraceAcks(flow, max_rows), AckTrace(flow)
+ */
+template <class Implementation>
+class PyVector
+{
+  public:
+    PyVector(std::size_t worlds, std::size_t threads, double timeout_s)
+        : m_worlds(worlds),
+          m_has_threads(threads > 1),
+          m_timeout_s(timeout_s),
+          m_owner_pid(getpid())
+    {
+        if (worlds < 1 || threads < 1)
+        {
+            throw py::value_error("num_worlds and threads: expected at least 1");
+        }
+        m_vector = std::make_unique<Implementation>(worlds, threads);
+    }
+
+    ~PyVector() { Close(); }
+
+    void LayOut(py::ssize_t flow_capacity,
+                const py::object& tunables,
+                const py::object& flow_stats,
+                const py::object& link_stats,
+                const py::object& now_s,
+                const py::object& done)
+    {
+        if (flow_capacity < 1)
+        {
+            throw py::value_error("flow_capacity: expected at least 1");
+        }
+        const auto worlds = static_cast<py::ssize_t>(m_worlds);
+        const VectorTables tables{static_cast<std::size_t>(flow_capacity),
+                                  View(tunables, "tunables", {worlds, flow_capacity, std::ssize(Tunables())}),
+                                  View(flow_stats, "flow_stats", {worlds, flow_capacity, std::ssize(FLOW_STAT_FIELDS)}),
+                                  View(link_stats, "link_stats", {worlds, std::ssize(LINK_STAT_FIELDS)}),
+                                  View(now_s, "now_s", {worlds}),
+                                  View<bool>(done, "done", {worlds})};
+        Alive().LayOut(tables);
+        m_keep_alive = py::make_tuple(tunables, flow_stats, link_stats, now_s, done);
+        m_is_laid_out = true;
+    }
+
+    void Reset(std::size_t world, const std::optional<std::string>& scenario_json, uint64_t seed)
+    {
+        Implementation& vector = LaidOut(world);
+        if (scenario_json)
+        {
+            vector.Reset(world, std::make_shared<const Scenario>(ParseScenario(*scenario_json)), seed);
+        }
+        else
+        {
+            vector.Reset(world, seed);
+        }
+    }
+
+    /** The one way into the simulations' loops. */
+    void Advance(double duration_s, const py::object& mask)
+    {
+        Implementation& vector = LaidOut(0);
+        const std::span<bool> chosen = View<bool>(mask, "mask", {static_cast<py::ssize_t>(m_worlds)});
+        const py::gil_scoped_release release;
+        vector.Advance(duration_s, chosen);
+    }
+
+    void Summary(std::size_t world, const py::object& flow_out, const py::object& link_out) const
+    {
+        const auto& run = LaidOut(world).World(world);
+        const auto flows = static_cast<py::ssize_t>(run.GetScenario().flows.size());
+        run.Summarise(View(flow_out, "flow_out", {flows, std::ssize(FLOW_SUMMARY_FIELDS)}),
+                      View(link_out, "link_out", {std::ssize(LINK_SUMMARY_FIELDS)}));
+    }
+
+    void TraceAcks(std::size_t world, std::size_t flow, std::size_t max_rows)
+    {
+        LaidOut(world).World(world).TraceAcks(flow, max_rows);
+    }
+
+    py::array AckTrace(std::size_t world, std::size_t flow) const
+    {
+        const auto& trace = LaidOut(world).World(world).AckTrace(flow);
+        return py::array(AckRecordDtype(), std::ssize(trace), trace.data());
+    }
+
+    void Close()
+    {
+        if (HasLostThreads())
+        {
+            m_vector.release(); // there are no threads to end; its memory ends with the fork
+        }
+        m_vector.reset();
+    }
+
+    /** The implementation, to be used for one of its worlds. */
+    Implementation& LaidOut(std::size_t world) const
+    {
+        Implementation& vector = Alive();
+        if (!m_is_laid_out)
+        {
+            throw std::runtime_error("the vector has no arrays: call lay_out() first");
+        }
+        if (world >= m_worlds)
+        {
+            throw py::index_error("world " + std::to_string(world) + " of " + std::to_string(m_worlds));
+        }
+        return vector;
+    }
+
+  private:
+    Implementation& Alive() const
+    {
+        if (!m_vector)
+        {
+            throw std::runtime_error("the vector is closed");
+        }
+        if (HasLostThreads())
+        {
+            throw std::runtime_error("the vector belongs to process " + std::to_string(m_owner_pid) +
+                                     ": its threads are not in a fork");
+        }
+        return *m_vector;
+    }
+
+    /** In a fork only the thread that forked goes on. */
+    bool HasLostThreads() const { return m_has_threads && getpid() != m_owner_pid; }
+
+    std::size_t m_worlds;
+    bool m_has_threads;
+    double m_timeout_s; ///< wall time for each simulated second of an advance; for a shorter advance in all
+    pid_t m_owner_pid;
+    bool m_is_laid_out = false;
+    py::object m_keep_alive;
+    std::unique_ptr<Implementation> m_vector;
+};
+
+/** Defines the class; a world may add methods of its own to what is returned. */
+template <class Implementation>
+py::class_<PyVector<Implementation>>
+DefineVector(py::module_& module)
+{
+    using Vector = PyVector<Implementation>;
+    py::class_<Vector> vector(module, "Vector", R"(Runs of resolved scenarios, advanced together.
+
+The caller owns the arrays, which may lie in shared memory. Rows of flows that a world's scenario does not have are
+NaN. A bad argument raises ValueError, a world that is not there IndexError. `threads` includes the caller's.)");
+    vector
+        .def(py::init<std::size_t, std::size_t, double>(),
+             py::arg("num_worlds"),
+             py::arg("threads"),
+             py::arg("timeout_s"))
+        .def("lay_out",
+             &Vector::LayOut,
+             py::arg("flow_capacity"),
+             py::arg("tunables"),
+             py::arg("flow_stats"),
+             py::arg("link_stats"),
+             py::arg("now_s"),
+             py::arg("done"),
+             "Uses these arrays from now on: float64 `tunables` [worlds, flow_capacity, tunables], `flow_stats` [worlds,\n"
+             "flow_capacity, fields], `link_stats` [worlds, fields], `now_s` [worlds] and bool `done` [worlds]. Runs go\n"
+             "on; the arrays must hold what the former ones held.")
+        .def("reset",
+             &Vector::Reset,
+             py::arg("index"),
+             py::arg("scenario_json"),
+             py::arg("seed"),
+             "Begins a run of one world and fills its rows: each flow's initial tunables, NaN where its algorithm does\n"
+             "not have one, and the stats of an empty interval. None: the scenario that the world runs, not parsed anew.")
+        .def("advance",
+             &Vector::Advance,
+             py::arg("duration_s"),
+             py::arg("mask"),
+             "Advances the worlds whose `mask` [worlds], bool, is true: applies changed rows of `tunables` (a bad one\n"
+             "raises ValueError and its world does not run), runs, at most to the scenario's end, and writes the stats\n"
+             "of that interval. Releases the GIL. An error in one world is raised after the others have advanced.")
+        .def("summary",
+             &Vector::Summary,
+             py::arg("index"),
+             py::arg("flow_out"),
+             py::arg("link_out"),
+             "Fills `flow_out` [flows, fields] and `link_out` [fields], measured from the warm-up's end to now.")
+        .def("trace_acks",
+             &Vector::TraceAcks,
+             py::arg("index"),
+             py::arg("flow"),
+             py::arg("max_rows"),
+             "Records a flow's ACKs from now on, up to `max_rows`; ValueError for ns-3's own controls.")
+        .def("ack_trace",
+             &Vector::AckTrace,
+             py::arg("index"),
+             py::arg("flow"),
+             "The recorded ACKs: a structured array, a row per ACK, units in the names; -1: not measured.")
+        .def("close", &Vector::Close, "Ends the runs; may be called again.");
+    return vector;
+}
+
+} // namespace bbrgym::binding
+
+#endif
