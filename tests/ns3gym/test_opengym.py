@@ -15,10 +15,11 @@ from programs import drive, program
 from waiting import wait_until
 
 import bbrgym
-from bbrgym import _ns3
 from bbrgym.ns3gym import messages as pb
 from bbrgym.ns3gym.data import pack
 from bbrgym.tunables import TUNABLES
+from bbrgym.worlds import make_vector_world
+from bbrgym.worlds.fields import FLOW_FIELDS, FLOW_SUMMARY_FIELDS, LINK_FIELDS, LINK_SUMMARY_FIELDS
 from bbrgym.worlds.score import flow_scores, run_score
 
 SCENARIO = {
@@ -86,18 +87,19 @@ def unset():
 def test_it_is_the_world_bit_for_bit(opengym, path):
     states, done = drive([opengym, f"--scenario={path}", "--simSeed=9223372036854775807"], Driver(unset()))
     assert (done.returncode, done.stderr) == (0, "")
-    with bbrgym.make_world("ns3", SCENARIO, seed=2**63 - 1) as world:
-        driver = Driver(np.array(world.tunables()))
+    with make_vector_world("ns3", 1, SCENARIO, seeds=2**63 - 1) as world:
+        driver = Driver(world.tunables[0].copy())
         for state in states:
-            assert state.observation["flow_stats"].tobytes() == world.flow_stats().tobytes()
-            assert state.observation["link_stats"].tobytes() == world.link_stats().tobytes()
-            flows, link = world.summary()
+            assert state.observation["flow_stats"].tobytes() == world.flow_stats.tobytes()
+            assert state.observation["link_stats"].tobytes() == world.link_stats.tobytes()
+            flows, link = world.summary(0)
             assert state.observation["flow_summary"].tobytes() == flows.tobytes()
             assert state.observation["link_summary"].tobytes() == link.tobytes()
-            assert (state.info["now_s"], state.info["done"], state.is_over) == (world.now_s, world.done, world.done)
-            if not world.done:
+            assert (state.info["now_s"], state.info["done"]) == (world.now_s[0], world.done[0])
+            assert state.is_over == world.done[0]
+            if not world.done[0]:
                 driver.choose()
-                world.write_tunables(driver.tunables)
+                world.tunables[0] = driver.tunables
                 world.advance(SECONDS)
     assert len(states) == 22
 
@@ -107,10 +109,10 @@ def test_it_says_what_its_numbers_are(opengym, path):
     info = states[0].info
     assert (info["scenario"], info["seed"], info["flows"]) == ("served", 7, ["mix", "late", "rival", "stock"])
     for name, fields in (
-        ("flow_stats", _ns3.flow_fields()),
-        ("link_stats", _ns3.link_fields()),
-        ("flow_summary", _ns3.flow_summary_fields()),
-        ("link_summary", _ns3.link_summary_fields()),
+        ("flow_stats", FLOW_FIELDS),
+        ("link_stats", LINK_FIELDS),
+        ("flow_summary", FLOW_SUMMARY_FIELDS),
+        ("link_summary", LINK_SUMMARY_FIELDS),
     ):
         assert list(info["fields"][name].items()) == [(field, unit) for field, unit, *_ in fields]
         assert states[0].observation[name].shape[-1] == len(fields)
@@ -122,7 +124,7 @@ def test_it_says_what_its_numbers_are(opengym, path):
 
 def test_the_reward_is_the_score_s_formula(opengym, path):
     states, _ = drive([opengym, f"--scenario={path}"], Driver(unset()))
-    columns = [field[0] for field in _ns3.flow_fields()]
+    columns = [field[0] for field in FLOW_FIELDS]
     flows = bbrgym.load_scenario(SCENARIO).resolved().flows
     before_s = 0.0
     assert states[0].reward == 0.0
