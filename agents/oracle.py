@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bbrgym.agents.trials import Trials
-from bbrgym.envs.action import Action, TunablesAction
+from bbrgym.envs.scaling import Coordinates, TunableScaling
 from bbrgym.tunables import SWITCHES, TUNABLES, VARIANTS
 from bbrgym.worlds import Table
 
@@ -31,10 +31,10 @@ class Best:
         scores: theirs, [scenarios].
     """
 
-    actions: Action
+    actions: Coordinates
     scores: Table
 
-    def or_better(self, actions: Action, scores: Table) -> Best:
+    def or_better(self, actions: Coordinates, scores: Table) -> Best:
         """For each scenario the better one; the earlier of equals."""
         is_better = scores > self.scores
         return Best(np.where(is_better[:, None], actions, self.actions), np.maximum(scores, self.scores))
@@ -46,7 +46,7 @@ def search_each(
     budget: int,
     *,
     seed: int = 0,
-    also: Sequence[Action] = (),
+    also: Sequence[Coordinates] = (),
     on_tried: Callable[[int], None] | None = None,
 ) -> Best:
     """The best setting of each scenario by (1+1) search: presets, then settings anywhere, then mutations of the best.
@@ -77,7 +77,7 @@ def search_each(
     return best
 
 
-def presets(action: TunablesAction) -> list[Action]:
+def presets(action: TunableScaling) -> list[Coordinates]:
     """The settings of all variants that are points of the space, its own first."""
     own = VARIANTS[action.variant].preset
     points = [own, *(_in_terms_of(own, variant.preset) for variant in VARIANTS.values())]
@@ -95,16 +95,16 @@ def _in_terms_of(own: Mapping[str, float], other: Mapping[str, float]) -> dict[s
     return {**other, **{SWITCHES[mechanism]: 1.0 for mechanism in mechanisms}}
 
 
-def _anywhere(generator: np.random.Generator, action: TunablesAction) -> Action:
+def _anywhere(generator: np.random.Generator, action: TunableScaling) -> Coordinates:
     """The default with some coordinates drawn anew; in many dimensions all drawn at once are rarely any good."""
     return np.where(generator.random(action.default.shape) < _REDRAWN, _uniform(generator, action), action.default)
 
 
-def _uniform(generator: np.random.Generator, action: TunablesAction) -> Action:
+def _uniform(generator: np.random.Generator, action: TunableScaling) -> Coordinates:
     return generator.uniform(-1.0, 1.0, action.default.shape).astype(np.float32)
 
 
-def _mutated(generator: np.random.Generator, parent: Action) -> Action:
+def _mutated(generator: np.random.Generator, parent: Coordinates) -> Coordinates:
     step = generator.normal(0.0, _STEP, parent.shape) * (generator.random(parent.shape) < _MUTATED)
-    mutated: Action = np.clip(parent + step, -1.0, 1.0).astype(np.float32)
+    mutated: Coordinates = np.clip(parent + step, -1.0, 1.0).astype(np.float32)
     return mutated

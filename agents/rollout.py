@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bbrgym.agents.base import Agent, Tuner
-from bbrgym.envs.batch import TuneBatch
-from bbrgym.envs.episodes import Runs
-from bbrgym.envs.flows import FlowBatch, FlowOptions
+from bbrgym.envs.episodes import Episodes
+from bbrgym.envs.flow_batch import FlowBatch, FlowOptions
 from bbrgym.envs.learners import Flags
 from bbrgym.envs.options import Options
+from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.worlds import VectorWorld
 
 MakeTuner: TypeAlias = Callable[[Sequence[int]], Tuner]
@@ -50,10 +50,10 @@ class Steered(ABC):
         tunables: names of those that are set.
     """
 
-    def __init__(self, batch: Runs, seeds: Sequence[int]) -> None:
+    def __init__(self, batch: Episodes, seeds: Sequence[int]) -> None:
         self._runs = batch
         self._seeds = list(seeds)
-        self.tunables = batch.action.names
+        self.tunables = batch.scaling.names
 
     @property
     def worlds(self) -> VectorWorld:
@@ -121,7 +121,7 @@ class _PerFlow(Steered):
         self._tuners = {place: tuner for place, tuner in self._tuners.items() if place[0] not in again}
 
     def advance(self) -> Flags:
-        actions = np.stack([np.stack([self._batch.control.default] * self._batch.max_learners)] * len(self._seeds))
+        actions = np.stack([np.stack([self._batch.action.default] * self._batch.max_learners)] * len(self._seeds))
         for run, slot in np.argwhere(self._batch.will_act).tolist():
             has_joined = (run, slot) not in self._tuners
             if has_joined:

@@ -49,8 +49,8 @@ from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.agents.training.settings import Training
 from bbrgym.agents.training.vec_env import rollout_envs
-from bbrgym.envs.action import TunablesAction
 from bbrgym.envs.flow_vec_env import FlowVecEnv
+from bbrgym.envs.scaling import TunableScaling
 from bbrgym.errors import ConfigError, TrainingError, nearest
 from bbrgym.schema import shown
 from bbrgym.worlds import FAST_WORLD
@@ -123,7 +123,7 @@ class Sb3Trainer:
         if settings.agent.get("use_sde"):
             keywords["use_sde"] = True
         policy_class = self._policy(batch.observation_space)
-        policy = policy_class(batch.observation_space, batch.control.space, lambda _: 0.0, **keywords)
+        policy = policy_class(batch.observation_space, batch.action.space, lambda _: 0.0, **keywords)
         policy.load_state_dict(load_state(folder, checkpoint)["state"]["policy"])
         return agent_of(settings, policy)
 
@@ -405,13 +405,13 @@ def _found(run_dir: Any, env: VecEnv) -> NDArray[Any]:
         raise ConfigError(
             f"agent.start_at: is {shown(run_dir)}, expected a search's run folder, and continuous actions"
         )
-    searched = TunablesAction(arguments["variant"], arguments.get("tunables"))
+    searched = TunableScaling(arguments["variant"], arguments.get("tunables"))
     setting = searched.to_values(agent.action)
     if set(setting) != set(names):
         raise ConfigError(
             f"agent.start_at: {shown(run_dir)} has {shown(sorted(setting))}, expected {shown(list(names))}"
         )
-    return TunablesAction(arguments["variant"], names).from_values(setting)
+    return TunableScaling(arguments["variant"], names).from_values(setting)
 
 
 def _tuples(value: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from bbrgym.agents.trials import Trials
-from bbrgym.envs.action import Action, TunablesAction
+from bbrgym.envs.scaling import Coordinates, TunableScaling
 from bbrgym.errors import ConfigError
 
 MAX_GRID = 100_000
@@ -29,14 +29,14 @@ class Tried:
         score: mean over the scenarios.
     """
 
-    action: Action
+    action: Coordinates
     score: float
 
 
 class Proposer(Protocol):
     """What says which setting is tried next; the same reports always bring the same proposals."""
 
-    def ask(self) -> Action | None:
+    def ask(self) -> Coordinates | None:
         """The next setting, [tunables]; None if there is none left."""
 
     def tell(self, score: float) -> None:
@@ -92,7 +92,7 @@ class Grid:
         ConfigError: levels is below 2, or there are too many combinations.
     """
 
-    def __init__(self, action: TunablesAction, levels: int) -> None:
+    def __init__(self, action: TunableScaling, levels: int) -> None:
         if levels < 2:
             raise ConfigError(f"agent.levels: {levels}, allowed are numbers from 2")
         even = np.linspace(-1.0, 1.0, levels, dtype=np.float32)
@@ -104,22 +104,22 @@ class Grid:
                 f"{MAX_GRID}: choose fewer of action.tunables"
             )
         self.size = combinations + 1
-        self._settings: Iterator[Action] = itertools.chain(
+        self._settings: Iterator[Coordinates] = itertools.chain(
             [action.default], (np.array(setting, np.float32) for setting in itertools.product(*axes))
         )
 
-    def ask(self) -> Action | None:
+    def ask(self) -> Coordinates | None:
         return next(self._settings, None)
 
     def tell(self, score: float) -> None:
         """A grid does not mind."""
 
 
-def _settled(action: TunablesAction, index: int, values: Action) -> Action:
+def _settled(action: TunableScaling, index: int, values: Coordinates) -> Coordinates:
     """Values of one coordinate as the space takes them: those of a whole number in the middle of their part."""
     actions = np.tile(action.default, (len(values), 1))
     actions[:, index] = values
-    settled: Action = action.settle(actions)[1][:, index]
+    settled: Coordinates = action.snap(actions)[1][:, index]
     return settled
 
 
@@ -131,7 +131,7 @@ class Tpe:
         seed: of its draws.
     """
 
-    def __init__(self, action: TunablesAction, seed: int) -> None:
+    def __init__(self, action: TunableScaling, seed: int) -> None:
         try:
             import optuna
         except ModuleNotFoundError as error:
@@ -145,7 +145,7 @@ class Tpe:
         self._study = optuna.create_study(direction="maximize", sampler=sampler)
         self._study.enqueue_trial(dict(zip(action.names, action.default.tolist(), strict=True)))
 
-    def ask(self) -> Action | None:
+    def ask(self) -> Coordinates | None:
         self._trial = self._study.ask(dict.fromkeys(self._names, self._range))
         return np.array([self._trial.params[name] for name in self._names], np.float32)
 

@@ -21,7 +21,7 @@ from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.agents.training.settings import Training
 from bbrgym.agents.trials import Trials
-from bbrgym.envs.action import TunablesAction
+from bbrgym.envs.scaling import TunableScaling
 from bbrgym.errors import ConfigError
 from bbrgym.scenario.distribution import split_seeds
 from bbrgym.scenario.model import Scenario
@@ -89,17 +89,17 @@ class SearchTrainer:
     def load(self, folder: TrainingFolder, settings: Training, checkpoint: str) -> Constant:
         """See `Trainer`."""
         values = _read(folder, checkpoint)["setting"]
-        action = TunablesAction(settings.variant, settings.action.get("tunables"))
+        action = TunableScaling(settings.variant, settings.action.get("tunables"))
         return Constant(settings.agent_name, action.from_values(values))
 
-    def _proposer(self, asked: SearchSettings, action: TunablesAction, settings: Training) -> Proposer:
+    def _proposer(self, asked: SearchSettings, action: TunableScaling, settings: Training) -> Proposer:
         return Grid(action, asked.levels) if self._name == "grid" else Tpe(action, settings.stream("search", 0))
 
 
 class _Log:
     """Keeps what was tried, and the best of it at every checkpoint."""
 
-    def __init__(self, run: TrainingRun, action: TunablesAction, steps: int) -> None:
+    def __init__(self, run: TrainingRun, action: TunableScaling, steps: int) -> None:
         self._run = run
         self._action = action
         self._steps = steps

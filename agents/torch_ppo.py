@@ -38,8 +38,8 @@ from bbrgym.agents.training.checkpoints import finite_or_refuse, has_state, load
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.agents.training.settings import Training
-from bbrgym.envs.batch import TuneBatch
-from bbrgym.envs.vector import TuneVectorEnv
+from bbrgym.envs.tune_batch import TuneBatch
+from bbrgym.envs.tune_vector_env import TuneVectorEnv
 from bbrgym.errors import ConfigError
 from bbrgym.schema import Float, List, Model, Whole, first_problem
 from bbrgym.worlds import FAST_WORLD
@@ -267,7 +267,7 @@ class TorchPpo:
     def load(self, folder: TrainingFolder, settings: Training, checkpoint: str) -> TorchAgent:
         """The agent of a checkpoint."""
         batch = TuneBatch(1, settings.options(FAST_WORLD))
-        model = _made(parse(settings.agent), batch.observation_space, batch.control.default)
+        model = _made(parse(settings.agent), batch.observation_space, batch.action.default)
         model.load_state_dict(load_state(folder, checkpoint)["state"]["model"])
         return TorchAgent(settings.agent_name, model)
 

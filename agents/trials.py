@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What fixed settings of a variant's tunables are worth: they are run on scenarios, all of these at once.
 
-A setting is an action of `TunablesAction`: a number in [-1, 1] per tunable, so that all tunables are searched alike.
+A setting is an action of `TunableScaling`: a number in [-1, 1] per tunable, so that all tunables are searched alike.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from types import TracebackType
 
 import numpy as np
 
-from bbrgym.envs.action import Action, TunablesAction
+from bbrgym.envs.scaling import Coordinates, TunableScaling
 from bbrgym.scenario.files import with_variant
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import FAST_WORLD, TUNABLE_COLUMNS, Table, make_vector_world
@@ -45,7 +45,7 @@ class Trials:
         threads: int | None = None,
         delta: float = DEFAULT_DELTA,
     ) -> None:
-        self.action = TunablesAction(variant, tunables)
+        self.action = TunableScaling(variant, tunables)
         self._columns = [TUNABLE_COLUMNS[name] for name in self.action.names]
         self._delta = delta
         self._scenarios = [with_variant(scenario, variant) for scenario in scenarios]
@@ -59,7 +59,7 @@ class Trials:
         """How many scenarios."""
         return len(self._scenarios)
 
-    def scores(self, settings: Action) -> Table:
+    def scores(self, settings: Coordinates) -> Table:
         """The score of each run with its setting in force from the first packet to the last: [scenarios].
 
         Args:

@@ -18,8 +18,8 @@ import numpy as np
 from vector_steps import PARTS, Clock
 
 import bbrgym
-from bbrgym.envs.action import Action
 from bbrgym.envs.flow_vec_env import FlowVecEnv
+from bbrgym.envs.scaling import Coordinates
 from bbrgym.envs.tune_vec_env import TuneVecEnv
 
 
@@ -62,7 +62,7 @@ class Counted:
         self._envs = envs
         self.acted = 0
 
-    def step(self, actions: Action) -> None:
+    def step(self, actions: Coordinates) -> None:
         self._envs.step(actions)
         self.acted += int(self._envs.row_is_active.sum()) if isinstance(self._envs, FlowVecEnv) else len(actions)
 

@@ -34,7 +34,7 @@ from bbrgym.agents.training.settings import Training
 from bbrgym.agents.training.validation import Judge
 from bbrgym.envs.flow_vec_env import FlowVecEnv
 from bbrgym.envs.tune_vec_env import TuneVecEnv
-from bbrgym.envs.vector import TuneVectorEnv
+from bbrgym.envs.tune_vector_env import TuneVectorEnv
 from bbrgym.worlds import VectorWorld
 
 AGENTS: Mapping[str, Mapping[str, Any]] = {

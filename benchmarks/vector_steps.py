@@ -24,17 +24,17 @@ import gymnasium
 import numpy as np
 
 import bbrgym
-from bbrgym.envs.batch import TuneBatch
-from bbrgym.envs.control import Control
-from bbrgym.envs.generators import Generators
+from bbrgym.envs.action import ActionMapping
 from bbrgym.envs.observation import SenderObservation, Stack
 from bbrgym.envs.reward import Reward
+from bbrgym.envs.seeding import Generators
+from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.worlds import VectorWorld
 
 PARTS: dict[str, list[tuple[Any, str]]] = {
     "engine": [(VectorWorld, "advance")],
-    "resets": [(VectorWorld, "reset"), (Generators, "runs")],
-    "action": [(Control, "settle")],
+    "resets": [(VectorWorld, "reset"), (Generators, "draw_seeds")],
+    "action": [(ActionMapping, "apply")],
     "observation": [(SenderObservation, "view"), (Stack, "add"), (Stack, "observations")],
     "reward": [(Reward, "terms"), (Reward, "total")],
     "info": [(TuneBatch, "info")],

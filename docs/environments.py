@@ -14,12 +14,12 @@ import numpy as np
 from pieces import code, page, plain, table
 
 import bbrgym
-from bbrgym.envs.action import NOT_BELOW, TunablesAction
 from bbrgym.envs.critic import BASE_RTT, FLOW_FEATURES, LINK_FEATURES
+from bbrgym.envs.discrete import MOST_COMBINATIONS
 from bbrgym.envs.features import Feature
-from bbrgym.envs.grid import MOST_COMBINATIONS
 from bbrgym.envs.observation import FEATURES, SOURCES
 from bbrgym.envs.reward import Reward, reward_names, reward_preset
+from bbrgym.envs.scaling import NOT_BELOW, TunableScaling
 from bbrgym.envs.terms import TERMS
 from bbrgym.worlds import REFERENCE_WORLD
 from bbrgym.worlds.score import score_of_run
@@ -84,8 +84,8 @@ LAWS = """\
 
 
 def environments_page() -> str:
-    tune, vector, vec = Source("env.py"), Source("vector.py"), Source("tune_vec_env.py")
-    multi, flows, flow_vec = Source("multi.py"), Source("flows.py"), Source("flow_vec_env.py")
+    tune, vector, vec = Source("tune_env.py"), Source("tune_vector_env.py"), Source("tune_vec_env.py")
+    multi, flows, flow_vec = Source("multi.py"), Source("flow_batch.py"), Source("flow_vec_env.py")
     options = Source("options.py")
     return page(
         "Environments",
@@ -127,7 +127,7 @@ def environments_page() -> str:
 
 def actions() -> Iterable[str]:
     yield "## Actions"
-    yield Source("control.py").explanation()
+    yield Source("action.py").explanation()
     yield table(
         ["`action_kind`", "and", "space", "an action says of each tunable", "the default action"],
         [
@@ -155,7 +155,7 @@ def actions() -> Iterable[str]:
         for upper, lower in NOT_BELOW.items()
     )
     yield f"A coordinate runs through the tunable's range; whole numbers have equal parts of it. {squeezed}"
-    every = TunablesAction("bbr-mix")
+    every = TunableScaling("bbr-mix")
     at = [every.values(np.full(len(every.names), x, np.float32)) for x in (-1, 0, 1)]
     yield table(
         ["tunable", "unit", "scale", "at -1", "at 0", "at 1", "values", "variants"],

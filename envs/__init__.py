@@ -10,7 +10,7 @@ import gymnasium
 
 gymnasium.register(
     id="bbrgym/Tune-v0",
-    entry_point="bbrgym.envs.env:TuneEnv",
-    vector_entry_point="bbrgym.envs.vector:TuneVectorEnv",
+    entry_point="bbrgym.envs.tune_env:TuneEnv",
+    vector_entry_point="bbrgym.envs.tune_vector_env:TuneVectorEnv",
 )
 gymnasium.register(id="bbrgym/Ns3Gym-v0", entry_point="bbrgym.envs.ns3gym_env:Ns3GymEnv")

@@ -1,182 +1,140 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""From an action in [-1, 1] per tunable to tunables in natural units, and back.
+"""What an action does to the setting in force.
 
-Each coordinate runs through its tunable's range: linear or log as the table of tunables says; what takes whole numbers
-only (counts, modes, switches) gets an equal part of [-1, 1] for each, so a switch is on above 0.
+A setting has a coordinate in [-1, 1] for each tunable (`bbrgym.envs.scaling`). An action says for each
 
-All of it works on the last axis, so an array of actions gives what each of them gives alone, bit for bit.
+    absolute   where it goes
+    relative   how far it moves: -1 is `step_size` down, 1 is `step_size` up, 0 stays
 
-A tunable that must not be below another one (`NOT_BELOW`) runs through what the other one leaves of its range. So every
-action is a legal setting.
+and in one step none moves farther than `max_change`. The setting stays in [-1, 1] whatever the action. Whole numbers
+move by whole numbers: as many as `step_size` and `max_change` have room for, but one at least.
+
+An action is continuous, or of `levels` numbered from 0 (`bbrgym.envs.discrete`):
+
+    absolute   evenly from -1 to 1; a whole number has a level for each of its values
+    relative   evenly from -1 to 1, an odd number, so that the middle one stays; a whole number has down, stay and up
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from bbrgym.envs.discrete import DiscreteLevels, Levels
+from bbrgym.envs.scaling import Coordinates, TunableScaling
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.tunables import TUNABLES, VARIANTS, Tunable
 from bbrgym.worlds import Table
 
-Action = NDArray[np.float32]
+ActionKind: TypeAlias = Literal["absolute", "relative"]
 
-NOT_BELOW = {"pg_trand_high_us": "pg_trand_low_us"}
-"""Upper bounds and their lower bounds."""
+ActType: TypeAlias = NDArray[Any]
+"""An agent's action: coordinates, float32; or levels, int64."""
 
-WHOLE_NUMBERS = ("count", "mode", "switch")
-"""Units of tunables that take whole numbers only."""
+_REACH = 2.0  # from one end of a coordinate to the other
 
 
-class TunablesAction:
-    """The action space of one variant's tunables.
+class ActionMapping:
+    """The action space of an environment, and from its actions to settings: of many as of each alone, bit for bit.
 
     Args:
-        variant: whose tunables.
-        tunables: which of them, in the order of the action; all without.
+        tunables: the coordinates.
+        kind: `absolute` or `relative`.
+        levels: of a grid; continuous without.
+        flat: one number for the levels of all tunables, as value-based learners want it.
+        step_size: the farthest that a relative action moves a coordinate.
+        max_change: the farthest that any action moves a coordinate in a step; everywhere without.
 
     Attributes:
-        variant: whose tunables.
-        names: the tunables, in the order of the action.
-        space: Box(-1, 1, (tunables,), float32).
-        default: the action that gives the variant's own setting.
-        value_counts: how many values each tunable has that takes whole numbers only; 0 for the others.
+        space: Box(-1, 1, (tunables,), float32), MultiDiscrete or Discrete.
+        default: absolute: the variant's own setting, on a grid the nearest there is; relative: stay.
+        step: how far a relative action of 1 moves each coordinate; None of absolute ones.
+        limit: the farthest that any action moves each; None: everywhere.
     """
 
-    def __init__(self, variant: str, tunables: Sequence[str] | None = None) -> None:
-        if variant not in VARIANTS:
-            raise ConfigError(f"variant {variant!r}: {nearest(variant, VARIANTS)}")
-        preset = VARIANTS[variant].preset
-        if not preset:
-            raise ConfigError(f"variant {variant!r} has no tunables to set")
-        self.variant = variant
-        self.names = tuple(preset) if tunables is None else tuple(tunables)
-        for name in self.names:
-            if name not in preset:
-                raise ConfigError(f"tunables: {name!r} is not one of {variant}'s: {nearest(name, preset)}")
-        if not self.names or len(set(self.names)) < len(self.names):
-            raise ConfigError(f"tunables: {list(self.names)}, allowed is a non-empty list without repetition")
-        self._sort(preset)
-        self.space = spaces.Box(-1.0, 1.0, (len(self.names),), np.float32)
-        self.default = self.from_values(preset)
-        tables = [TUNABLES[name] for name in self.names]
-        self.value_counts = np.array([round(t.high - t.low) + 1 if t.unit in WHOLE_NUMBERS else 0 for t in tables])
+    def __init__(
+        self,
+        tunables: TunableScaling,
+        kind: ActionKind = "absolute",
+        *,
+        levels: int | None = None,
+        flat: bool = False,
+        step_size: float = 0.1,
+        max_change: float | None = None,
+    ) -> None:
+        if kind not in get_args(ActionKind):
+            raise ConfigError(f"action_kind: {kind!r}: {nearest(str(kind), get_args(ActionKind))}")
+        if flat and levels is None:
+            raise ConfigError("flat: True without levels, allowed is a grid: give levels")
+        is_relative = kind == "relative"
+        farthest_step = _farthest("step_size", step_size, tunables.value_counts)
+        self._tunables = tunables
+        self.step = farthest_step if is_relative else None
+        self.limit = None if max_change is None else _farthest("max_change", max_change, tunables.value_counts)
+        self._grid = None if levels is None else _grid(levels, tunables.value_counts, is_relative, flat)
+        self.space: spaces.Space[Any] = tunables.space if self._grid is None else self._grid.space
+        own = np.zeros_like(tunables.default) if is_relative else tunables.default
+        self.default: ActType = own if self._grid is None else self._grid.nearest(own)
 
-    def to_values(self, action: Action) -> dict[str, float]:
-        """The setting, in natural units, that an action means.
+    def apply(self, actions: ActType, settings: Coordinates) -> tuple[Table, Coordinates]:
+        """The settings that actions lead to: values in natural units, and coordinates (see TunableScaling.snap).
 
-        Raises:
-            ConfigError: not of the space's shape, or a number outside [-1, 1].
-        """
-        if np.shape(action) != self.space.shape:
-            raise self.refusal(action)
-        return dict(zip(self.names, self.values(action).tolist(), strict=True))
-
-    def from_values(self, values: Mapping[str, float]) -> Action:
-        """The action that gives a setting (to float32); values of other tunables are left aside."""
-        return self.actions(np.array([values[name] for name in self.names]))
-
-    def values(self, actions: Action) -> Table:
-        """The settings that actions mean: [..., tunables] both.
+        Args:
+            actions: [..., tunables]; [...] if flat.
+            settings: in force, from here: [..., tunables].
 
         Raises:
-            ConfigError: not of the space's shape, or a number outside [-1, 1].
+            ConfigError: an action that is not of the space.
         """
-        return self.settle(actions)[0]
+        return self._tunables.snap(self._aims(actions, settings))
 
-    def settle(self, actions: Action) -> tuple[Table, Action]:
-        """The settings that actions mean; and the actions, each whole number's coordinate in the middle of its part.
-
-        Raises:
-            ConfigError: as values().
-        """
-        self.check(actions)
-        shape = np.shape(actions)
-        part = np.asarray(actions, np.float64).reshape(-1, shape[-1]).T.take(self._order, axis=0)
-        part += 1.0
-        part *= 0.5
-        values = self._span * part
-        values += self._low
-        log, whole = self._log, self._whole
-        values[log] = np.power(self._ratio, part[log]) * self._low[log]
-        settings = np.array(actions, np.float32)
-        if len(self._count):
-            nth = np.maximum(np.ceil(part[whole] * self._count) - 1.0, 0.0)
-            values[whole] = self._low[whole] + nth
-            middle = nth * (2.0 / self._count) + (1.0 / self._count - 1.0)
-            settings[..., self._order[whole]] = middle.T.reshape(*shape[:-1], -1)
-        for i in self._bounded:
-            low, high = self._least(i, values), self._high[i]
-            is_log = i < log.stop
-            values[i] = low * np.power(high / low, part[i]) if is_log else low + (high - low) * part[i]
-        np.minimum(values, self._high, out=values)  # the end exactly, whatever the rounding
-        return np.ascontiguousarray(values.take(self._as_asked, axis=0).T).reshape(shape), settings
-
-    def actions(self, values: Table) -> Action:
-        """The actions that give settings (to float32): [..., tunables] both."""
-        x = values.reshape(-1, values.shape[-1]).T.take(self._order, axis=0)
-        log, whole = self._log, self._whole
-        part = (x - self._low) / self._span
-        part[log] = np.log(x[log] / self._low[log]) / np.log(self._ratio)
-        part[whole] = (x[whole] - self._low[whole] + 0.5) / self._count
-        for i in self._bounded:
-            low, high = self._least(i, x), self._high[i]
-            is_log = i < log.stop
-            above, span = (np.log(x[i] / low), np.log(high / low)) if is_log else (x[i] - low, high - low)
-            part[i] = above / np.where(span > 0.0, span, 1.0)
-        np.minimum(np.maximum(part, 0.0, out=part), 1.0, out=part)
-        actions: Action = (
-            (2.0 * part.take(self._as_asked, axis=0).T - 1.0).astype(np.float32, order="C").reshape(values.shape)
-        )
-        return actions
-
-    def check(self, actions: Action) -> None:
-        """Refuses what is not actions, [..., tunables].
+    def check(self, actions: ActType) -> None:
+        """Refuses what is not actions.
 
         Raises:
             ConfigError: says what is allowed.
         """
-        if np.shape(actions)[-1:] != self.space.shape or not (np.abs(actions) <= 1.0).all():
-            raise self.refusal(actions)
-
-    def _least(self, i: int, values: Table) -> Table:
-        """What leaves an upper bound where its lower bound is, or where that one's preset is if it is not set."""
-        lower, preset = self._bounded[i]
-        least: Table = np.maximum(self._low[i], preset if lower is None else values[lower])
-        return least
+        if self._grid is None:
+            self._tunables.check(actions)
+        else:
+            self._grid.check(actions)
 
     def refusal(self, action: object) -> ConfigError:
         """What is wrong with an action that is not of the space."""
-        return ConfigError(
-            f"action: {action!r}, allowed are {len(self.names)} numbers in [-1, 1]; "
-            "gymnasium.wrappers.ClipAction makes them so"
-        )
+        return self._tunables.refusal(action) if self._grid is None else self._grid.refusal(action)
 
-    def _sort(self, preset: Mapping[str, float]) -> None:
-        """Puts together what is computed alike: on a log scale, linear, whole numbers. A row for each from here on."""
-        kinds = {name: _kind(TUNABLES[name]) for name in self.names}
-        ordered = sorted(self.names, key=kinds.__getitem__)
-        self._order = np.array([self.names.index(name) for name in ordered])
-        self._as_asked = np.array([ordered.index(name) for name in self.names])
-        ends = [sum(kind <= last for kind in kinds.values()) for last in range(3)]
-        self._log, self._whole = slice(0, ends[0]), slice(ends[1], ends[2])
-        self._low = np.array([[TUNABLES[name].low] for name in ordered])
-        self._high = np.array([[TUNABLES[name].high] for name in ordered])
-        self._span = self._high - self._low
-        self._ratio = self._high[self._log] / self._low[self._log]
-        self._count = self._span[self._whole] + 1.0
-        #: By an upper bound's row: the one of its lower bound, if any, and that one's preset.
-        self._bounded = {
-            ordered.index(upper): (ordered.index(lower) if lower in ordered else None, preset[lower])
-            for upper, lower in NOT_BELOW.items()
-            if upper in ordered
-        }
+    def _aims(self, actions: ActType, settings: Coordinates) -> Coordinates:
+        """Where they lead to, a whole number's coordinate anywhere in its part."""
+        if self._grid is None and self.step is None and self.limit is None:
+            return actions
+        self.check(actions)
+        aims = actions if self._grid is None else self._grid.coordinates(actions)
+        if self.step is not None:
+            aims = settings + self.step * aims
+        if self.limit is not None:
+            aims = np.clip(aims, settings - self.limit, settings + self.limit)
+        reached: Coordinates = np.clip(aims, -1.0, 1.0).astype(np.float32)
+        return reached
 
 
-def _kind(tunable: Tunable) -> int:
-    if tunable.unit in WHOLE_NUMBERS:
-        return 2
-    return 0 if tunable.scale == "log" else 1
+def _farthest(name: str, distance: float, value_counts: Levels) -> NDArray[np.float64]:
+    """A distance for each coordinate; of a whole number's it is what leads to a value."""
+    if isinstance(distance, bool) or not isinstance(distance, int | float) or not 0.0 < distance <= _REACH:
+        raise ConfigError(f"{name}: {distance!r}, allowed are numbers above 0, up to {_REACH:g}")
+    between_values = _REACH / np.maximum(value_counts, 1)
+    rounding = 1e-9
+    values = np.maximum(np.floor(distance / between_values + rounding), 1.0)
+    return np.where(value_counts > 0, values * between_values, distance)
+
+
+def _grid(levels: int, value_counts: Levels, is_relative: bool, flat: bool) -> DiscreteLevels:
+    is_number = isinstance(levels, int) and not isinstance(levels, bool)
+    if not is_number or levels < 2 or (is_relative and levels % 2 == 0):
+        allowed = "odd numbers from 3: the middle level stays" if is_relative else "whole numbers from 2"
+        raise ConfigError(f"levels: {levels!r}, allowed are {allowed}")
+    is_whole = value_counts > 0
+    if is_relative:
+        return DiscreteLevels(np.where(is_whole, 3, levels), np.full(len(is_whole), True), flat=flat)
+    return DiscreteLevels(np.where(is_whole, value_counts, levels), ~is_whole, flat=flat)

@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from bbrgym.envs.features import Feature, FlowsView, Normaliser, Observation, View
+from bbrgym.envs.features import Feature, FlowFeatures, Normaliser, Observation, View
 from bbrgym.worlds import Table
 
 LINK_FEATURES = (
@@ -49,7 +49,7 @@ class CriticObservation:
 
     Args:
         flows: number of slots for learner flows.
-        view: `each` or `pooled`, see `FlowsView`.
+        view: `each` or `pooled`, see `FlowFeatures`.
 
     Attributes:
         space: Box(0, 1, (width,), float32); width = 8 + 7 * flows of each, 8 + 3 * 7 + 1 pooled.
@@ -57,7 +57,7 @@ class CriticObservation:
 
     def __init__(self, flows: int, view: View = "each") -> None:
         self._link = Normaliser(LINK_FEATURES)
-        self._of_flows = FlowsView(FLOW_FEATURES, flows, view)
+        self._of_flows = FlowFeatures(FLOW_FEATURES, flows, view)
         self.space = spaces.Box(0.0, 1.0, (len(LINK_FEATURES) + self._of_flows.width,), np.float32)
         self._fields: Sequence[str] = ()
         self._with_base_rtt: Sequence[str] = ()

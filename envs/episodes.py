@@ -12,16 +12,16 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from bbrgym.envs.action import Action, TunablesAction
-from bbrgym.envs.averages import Averages
-from bbrgym.envs.control import Control
+from bbrgym.envs.action import ActionMapping
 from bbrgym.envs.critic import CriticObservation
 from bbrgym.envs.features import Observation
-from bbrgym.envs.learners import Course, Flags, Slots
+from bbrgym.envs.learners import EpisodeSpec, Flags, Learners
 from bbrgym.envs.observation import SenderObservation
 from bbrgym.envs.options import Draw, Options
 from bbrgym.envs.render import History
-from bbrgym.envs.terms import Interval
+from bbrgym.envs.scaling import Coordinates, TunableScaling
+from bbrgym.envs.smoothing import ExponentialMeans
+from bbrgym.envs.terms import TermInputs
 from bbrgym.errors import ConfigError
 from bbrgym.scenario.distribution import is_distribution, load_distribution
 from bbrgym.scenario.files import Source, is_sequence
@@ -49,7 +49,7 @@ class _Rows(Mapping[str, Table]):
         return len(self._places)
 
 
-class Runs(ABC):
+class Episodes(ABC):
     """N runs, whatever acts on them.
 
     Args:
@@ -59,8 +59,8 @@ class Runs(ABC):
             need, unless the options say.
 
     Attributes:
-        action: from settings to tunables and back.
-        control: from actions to settings.
+        scaling: from coordinates to tunables and back.
+        action: from actions to coordinates.
         observation: from measurements to observations.
         observation_space: of an environment, or of an agent in it.
         critic: from measurements to what a critic sees.
@@ -77,9 +77,9 @@ class Runs(ABC):
             raise ConfigError(f"num_envs: {num_envs}, allowed are numbers from 1")
         self._n = num_envs
         self._options = options
-        self.action = TunablesAction(options.variant, options.tunables)
-        self.control = Control(
-            self.action,
+        self.scaling = TunableScaling(options.variant, options.tunables)
+        self.action = ActionMapping(
+            self.scaling,
             options.action_kind,
             levels=options.levels,
             flat=options.flat,
@@ -94,15 +94,15 @@ class Runs(ABC):
         for index, (name, learners) in enumerate(needs):
             self._check_room(index, name, learners)
         self.critic = CriticObservation(self.max_learners, options.view)
-        self._slots = Slots(num_envs, self.max_learners, [TUNABLE_COLUMNS[name] for name in self.action.names])
+        self._slots = Learners(num_envs, self.max_learners, [TUNABLE_COLUMNS[name] for name in self.scaling.names])
         self.worlds: VectorWorld | None = None
         self._is_running: Flags = np.zeros(num_envs, np.bool_)
         self._seeds = np.zeros(num_envs, np.int64)
         self._names = np.full(num_envs, None, object)
-        self._courses: list[Course | None] = [None] * num_envs
+        self._courses: list[EpisodeSpec | None] = [None] * num_envs
         self._found_for: Table | None = None
         self._places: dict[str, int] = {}  # of the flows' fields
-        self._averages: Averages | None = None
+        self._averages: ExponentialMeans | None = None
         self._histories: list[History | None] = [None] * num_envs
 
     # ---- for environments --------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ class Runs(ABC):
         checked = [check_seed(seed) for seed in seeds]
         given = [self._given[index] for index in indices]
         courses = [
-            course if isinstance(course, Course) else Course.of(course(seed), self._options.variant)
+            course if isinstance(course, EpisodeSpec) else EpisodeSpec.of(course(seed), self._options.variant)
             for course, seed in zip(given, checked, strict=True)
         ]
         for index, course in zip(indices, courses, strict=True):
@@ -219,7 +219,7 @@ class Runs(ABC):
             self._found_for = self._worlds().tunables
         self._is_running[indices] = True
 
-    def _take_course(self, index: int, course: Course) -> tuple[Table, Action]:
+    def _take_course(self, index: int, course: EpisodeSpec) -> tuple[Table, Coordinates]:
         """What the rest needs to know of a run's scenario.
 
         Returns:
@@ -231,7 +231,7 @@ class Runs(ABC):
             self._slots.take(index, course, self._worlds())
         if course.start is None:
             values = self._slots.values(self._worlds(), index, course)
-            course.start = (values, self.action.actions(values))
+            course.start = (values, self.scaling.coordinates(values))
         return course.start
 
     def _advance(self, mask: Flags | None) -> None:
@@ -248,7 +248,7 @@ class Runs(ABC):
         self._is_running &= ~truncated
         return truncated
 
-    def _interval(self, learners: Table, moved: Action, begun: Sequence[int] = ()) -> Interval:
+    def _interval(self, learners: Table, moved: Coordinates, begun: Sequence[int] = ()) -> TermInputs:
         """What the rewards of an interval are computed from.
 
         Args:
@@ -260,7 +260,7 @@ class Runs(ABC):
         if self._averages is not None:
             by_flow = self._averages.add(by_flow)
             self._averages.forget(begun)
-        return Interval(
+        return TermInputs(
             learners=_Rows(self._places, by_flow),
             flows=_Rows(self._places, self._worlds().flow_stats.T),
             base_rtt_ms=self._slots.base_rtt_ms,
@@ -285,25 +285,25 @@ class Runs(ABC):
 
     # ---- details -----------------------------------------------------------------------------------------------
 
-    def _courses_or_draws(self, scenario: Source | Draw | Sequence[Source | Draw]) -> list[Course | Draw]:
+    def _courses_or_draws(self, scenario: Source | Draw | Sequence[Source | Draw]) -> list[EpisodeSpec | Draw]:
         """Of each run."""
         several: list[Any] = list(scenario) if is_sequence(scenario) else [scenario]
         if is_sequence(scenario) and len(several) != self._n:
             raise ConfigError(f"scenario: {len(several)} for {self._n} environments, allowed are one or one for each")
-        given: list[Course | Draw] = []
+        given: list[EpisodeSpec | Draw] = []
         for source in several:
             one = load_distribution(source) if is_distribution(source) else source
-            given.append(one if callable(one) else Course.of(one, self._options.variant))
+            given.append(one if callable(one) else EpisodeSpec.of(one, self._options.variant))
         return given if len(given) == self._n else given * self._n
 
-    def _names_and_needs(self, given: Sequence[Course | Draw]) -> list[tuple[str, int]]:
+    def _names_and_needs(self, given: Sequence[EpisodeSpec | Draw]) -> list[tuple[str, int]]:
         """Of each scenario or draw its name, and how many learner flows it has at most, as far as can be told."""
         needs: dict[int, tuple[str, int]] = {}
         for one in given:
             if id(one) not in needs:
                 most = getattr(one, "max_learners", None)
                 if most is None:
-                    course = Course.of(one(_DRAW_WHEN_MADE), self._options.variant) if callable(one) else one
+                    course = EpisodeSpec.of(one(_DRAW_WHEN_MADE), self._options.variant) if callable(one) else one
                     needs[id(one)] = (course.scenario.name, len(course.learners))
                 else:
                     needs[id(one)] = (str(getattr(one, "name", one)), int(most))
@@ -316,7 +316,7 @@ class Runs(ABC):
                 f"at most {self.room[index]}: make one with max_learners={learners}"
             )
 
-    def _make_worlds(self, indices: Sequence[int], courses: Sequence[Course], seeds: Sequence[int]) -> None:
+    def _make_worlds(self, indices: Sequence[int], courses: Sequence[EpisodeSpec], seeds: Sequence[int]) -> None:
         if len(indices) < self._n:
             raise ResetNeeded(_RESET_FIRST)
         self.worlds = make_vector_world(
@@ -332,7 +332,9 @@ class Runs(ABC):
         self._places = {name: place for place, name in enumerate(self.worlds.flow_fields)}
         horizon_s, interval_s = self._options.reward_horizon_s, self._options.control_interval_s
         if horizon_s is not None:
-            self._averages = Averages(self.worlds.flow_fields, horizon_s, interval_s, self._slots.is_there.shape)
+            self._averages = ExponentialMeans(
+                self.worlds.flow_fields, horizon_s, interval_s, self._slots.is_there.shape
+            )
 
     def _new_history(self, index: int) -> History:
         worlds = self._worlds()

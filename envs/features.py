@@ -19,18 +19,18 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from bbrgym.envs.sums import add_rows
+from bbrgym.envs.row_sums import sum_rows
 from bbrgym.errors import ConfigError
 from bbrgym.worlds import Table
 
 Observation = NDArray[np.float32]
 View: TypeAlias = Literal["each", "pooled"]
 
-Seen: TypeAlias = Observation | dict[str, Observation]
+ObsType: TypeAlias = Observation | dict[str, Observation]
 """An observation, or those of the actor and of the critic by these names."""
 
 
-def seen_at(seen: Seen, index: int) -> Seen:
+def observation_at(seen: ObsType, index: int) -> ObsType:
     """What one of many environments sees."""
     return {name: each[index] for name, each in seen.items()} if isinstance(seen, dict) else seen[index]
 
@@ -119,7 +119,7 @@ class Normaliser:
         self._per_linear = 1.0 / (self._high[self._linear] - self._low[self._linear])
 
 
-class FlowsView:
+class FlowFeatures:
     """Features of the learner flows of N environments, side by side or pooled.
 
     ::
@@ -178,9 +178,9 @@ def _pooled(by_flow: Observation, is_active: NDArray[np.bool_]) -> Table:
         by_flow: [features, flows, N], each from 0 to 1.
         is_active: [flows, N].
     """
-    count = add_rows(is_active)
+    count = sum_rows(is_active)
     is_any = count > 0.0
-    mean = add_rows((by_flow * is_active).transpose(1, 0, 2)) / np.maximum(count, 1.0)
+    mean = sum_rows((by_flow * is_active).transpose(1, 0, 2)) / np.maximum(count, 1.0)
     smallest = np.where(is_active, by_flow, 1.0).min(axis=1) * is_any
     largest = np.where(is_active, by_flow, 0.0).max(axis=1)
     return np.concatenate([mean, smallest, largest, count[None] / len(is_active)])

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bbrgym.envs.control import Move
+from bbrgym.envs.action import ActType
+from bbrgym.envs.batch_vec_env import BatchVecEnv, Indices, Monitor, SubEnv, Wrapper
 from bbrgym.envs.features import Observation
-from bbrgym.envs.flows import FlowBatch, FlowOptions, FlowStep
-from bbrgym.envs.generators import Generators
+from bbrgym.envs.flow_batch import FlowBatch, FlowOptions, FlowStep
 from bbrgym.envs.learners import Flags
-from bbrgym.envs.members import Indices, Member, MembersVecEnv, Monitor, Wrapper
 from bbrgym.envs.options import arguments_of
+from bbrgym.envs.seeding import Generators
 
 
-class FlowMember(Member):
+class FlowSubEnv(SubEnv):
     """One row of a `FlowVecEnv`.
 
     Attributes:
@@ -60,7 +60,7 @@ class FlowVecOptions(FlowOptions):
     full_infos: bool = False
 
 
-class FlowVecEnv(MembersVecEnv):
+class FlowVecEnv(BatchVecEnv):
     """Worlds side by side, a row for each of their learner flows: one policy acts for all of them.
 
     A row is what an agent of `TuneMultiEnv` has: its observation, action and reward, equal bit for bit to those of
@@ -81,8 +81,8 @@ class FlowVecEnv(MembersVecEnv):
     flow's return and steps), as Monitor has it. So do not wrap it in VecMonitor, which would count idle stretches as
     episodes of return 0. Other infos hold `absent`: whether the row was idle.
 
-    It takes the arguments of `bbrgym.envs.options.Options`, `bbrgym.envs.flows.FlowOptions` and `FlowVecOptions`, by
-    name. `max_learners` is of each world; without, as many as its own scenario can have learner flows.
+    It takes the arguments of `bbrgym.envs.options.Options`, `bbrgym.envs.flow_batch.FlowOptions` and `FlowVecOptions`,
+    by name. `max_learners` is of each world; without, as many as its own scenario can have learner flows.
 
     Attributes:
         num_worlds: how many.
@@ -103,15 +103,15 @@ class FlowVecEnv(MembersVecEnv):
         self._places = self.world_of_row * self._batch.max_learners + self.slot_of_row  # in [worlds, slots]
         rows = len(self._places)
         self._members = [
-            FlowMember(self._batch, self._generators, world, slot, options.render_mode)
+            FlowSubEnv(self._batch, self._generators, world, slot, options.render_mode)
             for world, slot in zip(self.world_of_row.tolist(), self.slot_of_row.tolist(), strict=True)
         ]
         self.row_will_act: Flags = np.zeros(rows, np.bool_)
         self.row_is_active: Flags = np.zeros(rows, np.bool_)
         self._returns = np.zeros(rows)
         self._lengths = np.zeros(rows, np.int64)
-        super().__init__(rows, self._batch.observation_space, self._batch.control.space)
-        self._actions: Move = np.stack([self._batch.control.default] * rows)
+        super().__init__(rows, self._batch.observation_space, self._batch.action.space)
+        self._actions: ActType = np.stack([self._batch.action.default] * rows)
 
     def reset(self) -> Observation:
         """Starts all runs, with the seeds and options given to `seed` and `set_options` since the last time.
@@ -121,7 +121,7 @@ class FlowVecEnv(MembersVecEnv):
         worlds = list(range(self.num_worlds))
         for world in worlds:
             self._batch.take_options(self._options[world], [world])
-        observations = self._batch.reset(worlds, self._generators.runs(worlds, self._seeds[: self.num_worlds]))
+        observations = self._batch.reset(worlds, self._generators.draw_seeds(worlds, self._seeds[: self.num_worlds]))
         self.reset_infos = self.env_method("info")
         self._reset_seeds()
         self._reset_options()
@@ -129,7 +129,7 @@ class FlowVecEnv(MembersVecEnv):
         self._returns[:] = self._lengths[:] = 0
         return self._seen(observations)
 
-    def step_async(self, actions: Move) -> None:
+    def step_async(self, actions: ActType) -> None:
         """Takes the actions; `step_wait` runs."""
         self._actions = actions
 
@@ -147,7 +147,7 @@ class FlowVecEnv(MembersVecEnv):
         observations = step.observations
         if step.has_ended.any():
             ended = np.flatnonzero(step.has_ended).tolist()
-            observations = self._batch.reset(ended, self._generators.runs(ended, [None] * len(ended)))
+            observations = self._batch.reset(ended, self._generators.draw_seeds(ended, [None] * len(ended)))
             for row in np.flatnonzero(step.has_ended[self.world_of_row]).tolist():
                 self.reset_infos[row] = self._members[row].info()
         return self._seen(observations), rewards.astype(np.float32), done, infos

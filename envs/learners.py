@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Slots for learner flows: arrays of a fixed shape for scenarios that have more or fewer of them."""
+"""Learner flows as arrays of a fixed shape for scenarios that have more or fewer of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bbrgym.envs.action import Action
+from bbrgym.envs.scaling import Coordinates
 from bbrgym.errors import ConfigError
 from bbrgym.scenario.files import Source, load_scenario, with_variant
 from bbrgym.scenario.model import Scenario
@@ -25,7 +25,7 @@ def to_ns(seconds: Sequence[float] | Table) -> Times:
 
 
 @dataclass
-class Course:
+class EpisodeSpec:
     """A scenario as an environment runs it.
 
     Attributes:
@@ -45,10 +45,10 @@ class Course:
     start_ns: Times
     stop_ns: Times
     flows: int
-    start: tuple[Table, Action] | None = None
+    start: tuple[Table, Coordinates] | None = None
 
     @classmethod
-    def of(cls, source: Source, variant: str) -> Course:
+    def of(cls, source: Source, variant: str) -> EpisodeSpec:
         """A scenario with a variant in its learner flows.
 
         Raises:
@@ -71,8 +71,8 @@ class Course:
         )
 
 
-class Slots:
-    """L slots in each of N environments; a scenario's learner flows fill the first ones, the others are absent.
+class Learners:
+    """L learners in each of N environments; a scenario's learner flows fill the first ones, the others are absent.
 
     Args:
         num_envs: N.
@@ -99,7 +99,7 @@ class Slots:
         self._rows = np.zeros((count, num_envs), np.intp)  # of the flows, in flow_stats
         self._cells = np.zeros((num_envs, count, len(columns)), np.intp)  # of their tunables, in all tunables
 
-    def take(self, index: int, course: Course, worlds: VectorWorld) -> None:
+    def take(self, index: int, course: EpisodeSpec, worlds: VectorWorld) -> None:
         """An environment has another scenario."""
         learners = len(course.learners)
         self.is_there[:, index] = np.arange(self.count) < learners
@@ -140,7 +140,7 @@ class Slots:
             return None
         return self.is_there if indices is None else self.is_there[:, indices]
 
-    def values(self, worlds: VectorWorld, index: int, course: Course) -> Table:
+    def values(self, worlds: VectorWorld, index: int, course: EpisodeSpec) -> Table:
         """The tunables of an environment's learner flows as they are: [learners, tunables]."""
         values: Table = worlds.tunables[index, course.learners][:, self._columns]
         return values

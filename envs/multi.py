@@ -13,12 +13,12 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from bbrgym.envs.control import Move
+from bbrgym.envs.action import ActType
 from bbrgym.envs.features import Observation
-from bbrgym.envs.flows import FlowBatch, FlowOptions, FlowStep
-from bbrgym.envs.generators import Generators
+from bbrgym.envs.flow_batch import FlowBatch, FlowOptions, FlowStep
 from bbrgym.envs.learners import Flags
 from bbrgym.envs.options import arguments_of
+from bbrgym.envs.seeding import Generators
 from bbrgym.errors import ConfigError, nearest
 
 try:
@@ -32,7 +32,7 @@ Observations: TypeAlias = dict[str, Observation]
 Infos: TypeAlias = dict[str, dict[str, Any]]
 
 
-class TuneMultiEnv(ParallelEnv[str, Observation, Move]):  # type: ignore[misc] # PettingZoo has no types
+class TuneMultiEnv(ParallelEnv[str, Observation, ActType]):  # type: ignore[misc] # PettingZoo has no types
     """Set the tunables of each learner flow by itself, while all of them share a link.
 
     ## Description
@@ -77,7 +77,7 @@ class TuneMultiEnv(ParallelEnv[str, Observation, Move]):  # type: ignore[misc] #
     As of `TuneEnv`. An agent without an action, and an action without an agent, are a `ConfigError`.
 
     ## Arguments
-    Those of `bbrgym.envs.options.Options` and `bbrgym.envs.flows.FlowOptions`, by name.
+    Those of `bbrgym.envs.options.Options` and `bbrgym.envs.flow_batch.FlowOptions`, by name.
 
     ## Version History
     * v0: first.
@@ -101,7 +101,7 @@ class TuneMultiEnv(ParallelEnv[str, Observation, Move]):  # type: ignore[misc] #
         self.possible_agents = list(names or (f"learner-{slot}" for slot in range(self._batch.max_learners)))
         self.agents: list[str] = []
         self.state_space = self._batch.critic.space
-        views, moves = self._batch.observation.space, self._batch.control.space
+        views, moves = self._batch.observation.space, self._batch.action.space
         self.observation_spaces = {agent: copy.deepcopy(views) for agent in self.possible_agents}
         self.action_spaces = {agent: copy.deepcopy(moves) for agent in self.possible_agents}
 
@@ -111,14 +111,14 @@ class TuneMultiEnv(ParallelEnv[str, Observation, Move]):  # type: ignore[misc] #
         """Starts a run; see Starting State."""
         self.agents = []
         self._batch.take_options(_scenario_of(options or {}), [0])
-        observations = self._batch.reset([0], self._generators.runs([0], [seed]))
+        observations = self._batch.reset([0], self._generators.draw_seeds([0], [seed]))
         self._slots = self._slots_of_run()
         observations = self._pass_over(observations)
         self.agents = self._that(self._batch.will_act)
         return self._seen_by(self.agents, observations), self._infos_of(self.agents)
 
     def step(
-        self, actions: dict[str, Move]
+        self, actions: dict[str, ActType]
     ) -> tuple[Observations, dict[str, float], dict[str, bool], dict[str, bool], Infos]:
         """Sets each agent's tunables and runs for a control interval.
 
@@ -168,12 +168,12 @@ class TuneMultiEnv(ParallelEnv[str, Observation, Move]):  # type: ignore[misc] #
     @property
     def tunables(self) -> tuple[str, ...]:
         """The coordinates of an action."""
-        return self._batch.action.names
+        return self._batch.scaling.names
 
     @property
-    def default_action(self) -> Move:
+    def default_action(self) -> ActType:
         """The variant's own setting, on a grid the nearest to it; if actions are relative, to stay."""
-        return np.array(self._batch.control.default)
+        return np.array(self._batch.action.default)
 
     @property
     def max_learners(self) -> int:
@@ -211,12 +211,12 @@ class TuneMultiEnv(ParallelEnv[str, Observation, Move]):  # type: ignore[misc] #
             observations = self._batch.step(self._table_of({})).observations
         return observations
 
-    def _table_of(self, actions: Mapping[str, Move]) -> Move:
+    def _table_of(self, actions: Mapping[str, ActType]) -> ActType:
         """The actions of the agents that act, in the slots: [1, L, tunables]."""
         acting = self._that(self._batch.will_act)
         if set(actions) != set(acting):
             raise ConfigError(f"actions: of {sorted(actions)}, allowed is one of each agent there is: {acting}")
-        control = self._batch.control
+        control = self._batch.action
         table = np.stack([control.default] * self._batch.max_learners)
         for agent, action in actions.items():
             if np.shape(action) != table.shape[1:]:

@@ -13,8 +13,8 @@ from typing import Any
 import gymnasium
 from pydantic_core import from_json
 
-from bbrgym.envs.generators import draw_seed
 from bbrgym.envs.options import arguments_of
+from bbrgym.envs.seeding import draw_seed
 from bbrgym.errors import ConfigError
 from bbrgym.ns3gym.command import Command, Value, checked
 from bbrgym.ns3gym.data import pack, unpack

@@ -9,8 +9,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from bbrgym.envs.action import Action
-from bbrgym.envs.features import Feature, FlowsView, Observation, View
+from bbrgym.envs.features import Feature, FlowFeatures, Observation, View
+from bbrgym.envs.scaling import Coordinates
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.worlds import Table
 
@@ -71,7 +71,7 @@ class SenderObservation:
     ::
 
         oldest interval ... newest interval
-        interval:  the features as `FlowsView` has them, the tunables that the action sets, from [-1, 1] to [0, 1]
+        interval:  the features as `FlowFeatures` has them, the tunables that the action sets, from [-1, 1] to [0, 1]
 
     Before the first intervals the reset's own view stands in their place. What is computed here is computed for N
     environments at once, and for each as if it were alone, bit for bit.
@@ -105,12 +105,12 @@ class SenderObservation:
             raise ConfigError(f"features: {list(names)}, allowed is a list without repetition")
         self.features = tuple(known[name] for name in names)
         self.stack = stack
-        self._of_flows = FlowsView(self.features, flows, view)
+        self._of_flows = FlowFeatures(self.features, flows, view)
         self.width = self._of_flows.width + settings
         self.space = spaces.Box(0.0, 1.0, (stack * self.width,), np.float32)
 
     def view(
-        self, fields: Sequence[str], flows: Table, settings: Action, is_there: NDArray[np.bool_] | None = None
+        self, fields: Sequence[str], flows: Table, settings: Coordinates, is_there: NDArray[np.bool_] | None = None
     ) -> Observation:
         """One interval's numbers of each environment: [N, width].
 

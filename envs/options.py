@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
-from bbrgym.envs.control import ActionKind
+from bbrgym.envs.action import ActionKind
 from bbrgym.envs.features import View
 from bbrgym.envs.reward import RewardSource
 from bbrgym.errors import ConfigError, nearest

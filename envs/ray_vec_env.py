@@ -2,7 +2,7 @@
 """bbrgym/Tune-v0 many times over in several actors of Ray, for Stable-Baselines3; needs the extras `sb3` and `ray`.
 
 +-- actor: TuneVecEnv, environments 0 to 31, C++ threads
-RemoteVecEnv ---+-- actor: TuneVecEnv, environments 32 to 63
+RayVecEnv ---+-- actor: TuneVecEnv, environments 32 to 63
 +-- ...
 """
 
@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from bbrgym.envs.control import Move
-from bbrgym.envs.features import Seen
-from bbrgym.envs.members import Indices, Wrapper
+from bbrgym.envs.action import ActType
+from bbrgym.envs.batch_vec_env import Indices, Wrapper
+from bbrgym.envs.features import ObsType
 from bbrgym.envs.tune_vec_env import TuneVecEnv
 from bbrgym.errors import TrainingError
 
@@ -28,7 +28,7 @@ _CLOSE_S = 10.0
 _Rows = tuple[Any, NDArray[Any], NDArray[np.bool_], dict[int, dict[str, Any]]]
 
 
-class Host:
+class VecEnvActor:
     """What an actor holds: some of the environments. Arguments and results are those of `TuneVecEnv`, but smaller."""
 
     def __init__(self, arguments: Mapping[str, Any], num_envs: int) -> None:
@@ -40,12 +40,12 @@ class Host:
 
     def reset(
         self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]
-    ) -> tuple[Seen, list[dict[str, Any]]]:
+    ) -> tuple[ObsType, list[dict[str, Any]]]:
         """Starts all runs; observations and infos."""
         self._env._seeds, self._env._options = list(seeds), list(options)
         return self._env.reset(), self._env.reset_infos
 
-    def step(self, actions: Move) -> _Rows:
+    def step(self, actions: ActType) -> _Rows:
         """A step; infos are of those alone whose run has ended, each with what its next run began with."""
         observations, rewards, ended, infos = self._env.step(actions)
         begun = {
@@ -80,7 +80,7 @@ class Host:
         return ray.get_runtime_context().get_node_id(), os.getpid()
 
 
-class RemoteVecEnv(VecEnv):
+class RayVecEnv(VecEnv):
     """N environments in several actors, stepped side by side; what comes back equals that of `TuneVecEnv`, bit for bit.
 
     Args:
@@ -112,7 +112,7 @@ class RemoteVecEnv(VecEnv):
         self._ends = [num_envs * (number + 1) // actors for number in range(actors)]
         self._begins = [0, *self._ends[:-1]]
         self._steps: list[Any] = []
-        made = ray.remote(num_cpus=cpus, max_restarts=0, scheduling_strategy="SPREAD")(Host)
+        made = ray.remote(num_cpus=cpus, max_restarts=0, scheduling_strategy="SPREAD")(VecEnvActor)
         own = {**arguments, "threads": cpus}
         self._hosts = [made.remote(own, end - begin) for begin, end in zip(self._begins, self._ends, strict=True)]
         try:
@@ -124,7 +124,7 @@ class RemoteVecEnv(VecEnv):
 
     # ---- Stable-Baselines3 -------------------------------------------------------------------------------------
 
-    def reset(self) -> Seen:
+    def reset(self) -> ObsType:
         """Starts all runs, with the seeds and options given to `seed` and `set_options` since the last time."""
         answers = self._ask("reset", lambda begin, end: (self._seeds[begin:end], self._options[begin:end]))
         self.reset_infos = [info for _, infos in answers for info in infos]
@@ -132,12 +132,12 @@ class RemoteVecEnv(VecEnv):
         self._reset_options()
         return _joined([observations for observations, _ in answers])
 
-    def step_async(self, actions: Move) -> None:
+    def step_async(self, actions: ActType) -> None:
         """Sends each actor its actions."""
         pairs = zip(self._hosts, self._begins, self._ends, strict=True)
         self._steps = [host.step.remote(actions[begin:end]) for host, begin, end in pairs]
 
-    def step_wait(self) -> tuple[Seen, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
+    def step_wait(self) -> tuple[ObsType, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Puts together what the actors give."""
         steps: list[_Rows] = self._answers(self._steps, self._timeout_s, "step")
         infos: list[dict[str, Any]] = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
@@ -163,17 +163,17 @@ class RemoteVecEnv(VecEnv):
         return [picture for pictures in self._ask("images", lambda *_: ()) for picture in pictures]
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
-        """Attributes of `Member`."""
+        """Attributes of `SubEnv`."""
         return self._of_members("get_attr", indices, lambda own: (attr_name, own))
 
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
-        """Sets attributes of `Member`, or gives it new ones."""
+        """Sets attributes of `SubEnv`, or gives it new ones."""
         self._of_members("set_attr", indices, lambda own: (attr_name, value, own))
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Calls methods of `Member`."""
+        """Calls methods of `SubEnv`."""
         return self._of_members("env_method", indices, lambda own: (method_name, own, method_args, method_kwargs))
 
     def env_is_wrapped(
@@ -229,7 +229,7 @@ class RemoteVecEnv(VecEnv):
         return answers
 
 
-def _joined(parts: Iterable[Seen]) -> Seen:
+def _joined(parts: Iterable[ObsType]) -> ObsType:
     """Rows of all actors, in order; the caller's own."""
     parts = list(parts)
     first = parts[0]

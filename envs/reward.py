@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import yaml
 
-from bbrgym.envs.terms import TERMS, Interval, alpha_fair
+from bbrgym.envs.terms import TERMS, TermInputs, alpha_fair
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.schema import shown
 from bbrgym.worlds import Table
@@ -59,9 +59,9 @@ class Reward:
         compute = {name: term.compute for name, term in TERMS.items()} | {
             "alpha_fair": partial(alpha_fair, alpha=self.alpha)
         }
-        self._compute: dict[str, Callable[[Interval], Table]] = {name: compute[name] for name in self.weights}
+        self._compute: dict[str, Callable[[TermInputs], Table]] = {name: compute[name] for name in self.weights}
 
-    def terms(self, interval: Interval) -> dict[str, Table]:
+    def terms(self, interval: TermInputs) -> dict[str, Table]:
         """The terms of an interval that have a weight, be it 0: [N] each."""
         return {name: compute(interval) for name, compute in self._compute.items()}
 

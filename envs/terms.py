@@ -10,15 +10,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bbrgym.envs.action import Action
-from bbrgym.envs.sums import add_rows
+from bbrgym.envs.row_sums import sum_rows
+from bbrgym.envs.scaling import Coordinates
 from bbrgym.worlds import Table
 
 _MOST = 64.0  # what ratios count at most, and 1 / what they count at least under a logarithm
 
 
 @dataclass(frozen=True)
-class Interval:
+class TermInputs:
     """What the terms are computed from: one interval of N environments with L learner flows and at most F flows each.
 
     Attributes:
@@ -31,7 +31,7 @@ class Interval:
     learners: Mapping[str, Table]
     flows: Mapping[str, Table]
     base_rtt_ms: Table
-    moved: Action
+    moved: Coordinates
 
     @cached_property
     def is_active(self) -> NDArray[np.bool_]:
@@ -41,7 +41,7 @@ class Interval:
     @cached_property
     def active_count(self) -> Table:
         """How many learner flows count, at least 1: [N]."""
-        count: Table = np.maximum(add_rows(self.is_active), 1.0)
+        count: Table = np.maximum(sum_rows(self.is_active), 1.0)
         return count
 
     @cached_property
@@ -70,30 +70,30 @@ class Interval:
 
     def mean(self, values: Table) -> Table:
         """Over the active learner flows, 0 without one: [L, N] -> [N]. Divided last: never beyond its values' range."""
-        return add_rows(values * self.is_active) / self.active_count
+        return sum_rows(values * self.is_active) / self.active_count
 
 
-def throughput(interval: Interval) -> Table:
+def throughput(interval: TermInputs) -> Table:
     """Goodput against the fair share, in powers of two."""
     return interval.mean(interval.shares_log2)
 
 
-def delay(interval: Interval) -> Table:
+def delay(interval: TermInputs) -> Table:
     """RTT against propagation alone, in powers of two."""
     return 0.0 - interval.mean(np.log2(np.minimum(interval.stretch, _MOST)))
 
 
-def power(interval: Interval) -> Table:
+def power(interval: TermInputs) -> Table:
     """Kleinrock's power, against that of the fair share without a queue."""
     return interval.mean(interval.shares / interval.stretch)
 
 
-def goodput(interval: Interval) -> Table:
+def goodput(interval: TermInputs) -> Table:
     """Goodput against the fair share."""
     return interval.mean(interval.shares)
 
 
-def alpha_fair(interval: Interval, alpha: float = 1.0) -> Table:
+def alpha_fair(interval: TermInputs, alpha: float = 1.0) -> Table:
     """Utility of the goodput against the fair share: 0 for the fair share, and in the unit of throughput there."""
     if alpha == 1.0:
         return throughput(interval)
@@ -102,27 +102,27 @@ def alpha_fair(interval: Interval, alpha: float = 1.0) -> Table:
     return interval.mean(np.clip(utility, -_MOST, _MOST))
 
 
-def loss(interval: Interval) -> Table:
+def loss(interval: TermInputs) -> Table:
     """Packets really dropped, of those sent in the same interval."""
     return 0.0 - interval.mean(interval.of_sent("dropped_pkts"))
 
 
-def retransmission(interval: Interval) -> Table:
+def retransmission(interval: TermInputs) -> Table:
     """Packets sent again, of those sent."""
     return 0.0 - interval.mean(interval.of_sent("retransmitted_pkts"))
 
 
-def fairness(interval: Interval) -> Table:
+def fairness(interval: TermInputs) -> Table:
     """Jain's index of all active flows, learners or not."""
     is_active = interval.flows["active"] > 0.0
     goodput_mbps = np.where(is_active, interval.flows["goodput_mbps"], 0.0)
-    total, squares = add_rows(goodput_mbps), add_rows(goodput_mbps * goodput_mbps)
+    total, squares = sum_rows(goodput_mbps), sum_rows(goodput_mbps * goodput_mbps)
     is_known = interval.is_active.any(axis=0) & (squares > 0.0)
-    jain = np.divide(total * total, add_rows(is_active) * squares, out=np.ones_like(total), where=is_known)
+    jain = np.divide(total * total, sum_rows(is_active) * squares, out=np.ones_like(total), where=is_known)
     return jain - 1.0
 
 
-def change(interval: Interval) -> Table:
+def change(interval: TermInputs) -> Table:
     """How far the controller moved its knobs."""
     moved = interval.moved.astype(np.float64)  # or numpy converts a part at a time, and sums it apart
     mean: Table = np.add.reduce(moved, axis=-1) / moved.shape[-1]
@@ -141,7 +141,7 @@ class Term:
         high: its largest value.
     """
 
-    compute: Callable[[Interval], Table]
+    compute: Callable[[TermInputs], Table]
     formula: str
     unit: str
     low: float

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bbrgym.envs.batch import Step, TuneBatch
-from bbrgym.envs.control import Move
-from bbrgym.envs.features import Seen, seen_at
-from bbrgym.envs.generators import Generators
-from bbrgym.envs.members import Member, MembersVecEnv
+from bbrgym.envs.action import ActType
+from bbrgym.envs.batch_vec_env import BatchVecEnv, SubEnv
+from bbrgym.envs.features import ObsType, observation_at
 from bbrgym.envs.options import Options, arguments_of
+from bbrgym.envs.seeding import Generators
+from bbrgym.envs.tune_batch import Step, TuneBatch
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class VecOptions(Options):
     full_infos: bool = False
 
 
-class TuneVecEnv(MembersVecEnv):
+class TuneVecEnv(BatchVecEnv):
     """N environments `TuneEnv`, stepped in one call, as Stable-Baselines3's algorithms want them.
 
     What comes back equals what `DummyVecEnv` gives with N environments, bit for bit, except that only the infos of a
@@ -47,27 +47,27 @@ class TuneVecEnv(MembersVecEnv):
         num_envs = options.num_envs
         self._batch = TuneBatch(num_envs, options)
         self._generators = Generators(num_envs)
-        self._members = [Member(self._batch, self._generators, index, options.render_mode) for index in range(num_envs)]
+        self._members = [SubEnv(self._batch, self._generators, index, options.render_mode) for index in range(num_envs)]
         self._full_infos = options.full_infos
-        self._actions: Move = np.stack([self._batch.control.default] * num_envs)
-        super().__init__(num_envs, self._batch.observation_space, self._batch.control.space)
+        self._actions: ActType = np.stack([self._batch.action.default] * num_envs)
+        super().__init__(num_envs, self._batch.observation_space, self._batch.action.space)
 
-    def reset(self) -> Seen:
+    def reset(self) -> ObsType:
         """Starts all runs, with the seeds and options given to `seed` and `set_options` since the last time."""
         every = list(range(self.num_envs))
         for index in every:
             self._batch.take_options(self._options[index], [index])
-        observations = self._batch.reset(every, self._generators.runs(every, self._seeds))
+        observations = self._batch.reset(every, self._generators.draw_seeds(every, self._seeds))
         self.reset_infos = [self._batch.info_of(index) for index in every]
         self._reset_seeds()
         self._reset_options()
         return observations
 
-    def step_async(self, actions: Move) -> None:
+    def step_async(self, actions: ActType) -> None:
         """Takes the actions; `step_wait` runs."""
         self._actions = actions
 
-    def step_wait(self) -> tuple[Seen, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
+    def step_wait(self) -> tuple[ObsType, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Sets the tunables, runs for a control interval and resets what has ended."""
         step = self._batch.step(self._actions)
         observations = step.observations
@@ -79,9 +79,9 @@ class TuneVecEnv(MembersVecEnv):
         ended = np.flatnonzero(step.truncated).tolist()
         if ended:
             for index in ended:
-                last = copy.deepcopy(seen_at(observations, index))
+                last = copy.deepcopy(observation_at(observations, index))
                 infos[index] = self._info(index, step) | {"terminal_observation": last}
-            observations = self._batch.reset(ended, self._generators.runs(ended, [None] * len(ended)))
+            observations = self._batch.reset(ended, self._generators.draw_seeds(ended, [None] * len(ended)))
             for index in ended:
                 self.reset_infos[index] = self._batch.info_of(index)
         return observations, step.rewards.astype(np.float32), step.truncated, infos

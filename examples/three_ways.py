@@ -15,7 +15,7 @@ import gymnasium
 import numpy as np
 
 import bbrgym
-from bbrgym.envs.vector import TuneVectorEnv
+from bbrgym.envs.tune_vector_env import TuneVectorEnv
 
 SCENARIO = {
     "name": "unequal",

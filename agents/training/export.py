@@ -24,8 +24,8 @@ import torch
 from bbrgym.agents.base import Agent, load_agent
 from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork
 from bbrgym.agents.rollout import batch_of, options_for
-from bbrgym.envs.batch import TuneBatch
-from bbrgym.envs.flows import FlowBatch
+from bbrgym.envs.flow_batch import FlowBatch
+from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError, MissingExtraError, nearest
 from bbrgym.files import write_atomically
 from bbrgym.schema import shown
@@ -83,7 +83,7 @@ def _about(agent: Agent, checkpoint: str, arguments: dict[str, Any], batch: Tune
         "acts_for": "each learner flow" if agent.is_per_flow else "all learner flows",
         "checkpoint": checkpoint,
         "variant": arguments["variant"],
-        "tunables": list(batch.action.names),
+        "tunables": list(batch.scaling.names),
         "features": [feature.name for feature in batch.observation.features],
         "environment": {key: value for key, value in arguments.items() if key not in ("variant", "scenario", "reward")},
     }

@@ -18,7 +18,7 @@ from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.loggers import parse_logger
 from bbrgym.agents.training.registry import KINDS
 from bbrgym.agents.training.vec_env import LOCAL, RaySettings, parse_rollouts
-from bbrgym.envs.flows import FlowOptions
+from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.options import Options
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.distribution import Distribution, is_distribution, load_distribution

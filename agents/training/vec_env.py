@@ -90,10 +90,10 @@ def rollout_envs(settings: Training) -> Iterator[VecEnv]:
         finally:
             env.close()
         return
-    from bbrgym.envs.ray_vec_env import RemoteVecEnv
+    from bbrgym.envs.ray_vec_env import RayVecEnv
 
     with ray_session(how.address, "rollouts=ray", how.actors * how.cpus_per_actor) as ray:
-        env = RemoteVecEnv(
+        env = RayVecEnv(
             ray,
             arguments,
             num_envs=settings.num_envs,

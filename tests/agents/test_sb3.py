@@ -12,8 +12,8 @@ import bbrgym
 from bbrgym.agents.base import load_agent
 from bbrgym.agents.training.train import train
 from bbrgym.agents.training.validation import Judge
-from bbrgym.envs.batch import TuneBatch
 from bbrgym.envs.options import Options
+from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.scenario.distribution import split_seeds
 
 BRIEF: dict[str, Any] = {"total_steps": 1, "checkpoint_steps": 1000}
@@ -25,7 +25,7 @@ def first_action(folder: Path) -> tuple[Any, Any]:
     batch = TuneBatch(1, Options(**{**arguments, "world": "twin"}))
     action = agent.tuner([1]).act(batch.reset([0], [1]), np.ones(1, np.bool_))[0]
     batch.close()
-    return action, batch.control.default
+    return action, batch.action.default
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -115,7 +115,7 @@ def test_a_sampling_agent_draws_from_streams_of_the_runs_seeds(tmp_path: Path) -
     single = np.array([alone.act(seen, (begun if step == 0 else goes_on)[:1]) for step in range(400)])
     assert np.array_equal(single[:, 0], drawn[:, 1])
     assert not np.allclose(drawn[:, 0], drawn[:, 1])
-    mean = np.clip(batch.control.default, -0.95, 0.95)
+    mean = np.clip(batch.action.default, -0.95, 0.95)
     inner = np.abs(mean) < 0.3  # so that few draws meet the ends
     assert inner.any()
     assert (np.abs(drawn[:, 0].mean(axis=0) - mean)[inner] < 0.1).all()

@@ -8,7 +8,7 @@ import bbrgym
 from bbrgym.agents.oracle import presets, search_each
 from bbrgym.agents.search import Grid, Tpe, best_of, search
 from bbrgym.agents.trials import Trials
-from bbrgym.envs.action import TunablesAction
+from bbrgym.envs.scaling import TunableScaling
 from bbrgym.tunables import TUNABLES, VARIANTS
 
 SEEDS = [3, 4, 5]
@@ -67,7 +67,7 @@ def test_a_setting_that_is_none_is_refused(trials):
 
 @pytest.mark.parametrize("variant", [name for name, variant in VARIANTS.items() if variant.preset])
 def test_presets_begin_with_the_variants_own(variant):
-    action = TunablesAction(variant)
+    action = TunableScaling(variant)
     first = presets(action)[0]
     assert first.tolist() == action.default.tolist()
 
@@ -92,7 +92,7 @@ def test_the_oracle_of_a_scenario_does_not_depend_on_its_neighbours(scenarios, t
 
 
 def test_a_grid_has_every_combination_once_and_both_ends():
-    action = TunablesAction("bbr-mix", ["bbr_up_gain", "use_probe_cap", "bbq_alpha_us"])
+    action = TunableScaling("bbr-mix", ["bbr_up_gain", "use_probe_cap", "bbq_alpha_us"])
     grid = Grid(action, 4)
     settings = [setting.tolist() for setting in everything_of(grid)]
     assert settings[0] == action.default.tolist()
@@ -111,9 +111,9 @@ def everything_of(proposer):
 
 def test_a_grid_too_large_is_refused():
     with pytest.raises(bbrgym.ConfigError, match=r"2 levels of 31 tunables are 2.15e\+09"):
-        Grid(TunablesAction("bbr-mix"), 2)
+        Grid(TunableScaling("bbr-mix"), 2)
     with pytest.raises(bbrgym.ConfigError, match="numbers from 2"):
-        Grid(TunablesAction("bbq"), 1)
+        Grid(TunableScaling("bbq"), 1)
 
 
 def test_a_search_ends_with_its_grid(scenarios):

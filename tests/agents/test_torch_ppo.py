@@ -15,8 +15,8 @@ import bbrgym
 from bbrgym.agents.base import load_agent
 from bbrgym.agents.torch_ppo import ActorCritic, Rollout, advantages, improve, parse
 from bbrgym.agents.training.train import train
-from bbrgym.envs.batch import TuneBatch
 from bbrgym.envs.options import Options
+from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import TrainingError
 
 
@@ -97,7 +97,7 @@ def test_it_starts_with_the_variants_own_setting(tmp_path: Path) -> None:
     batch = TuneBatch(1, Options(**{**arguments, "world": "twin"}))
     action = agent.tuner([1]).act(batch.reset([0], [1]), np.ones(1, np.bool_))
     batch.close()
-    np.testing.assert_allclose(action[0], batch.control.default, atol=0.1)
+    np.testing.assert_allclose(action[0], batch.action.default, atol=0.1)
 
 
 @pytest.mark.parametrize("critic", [False, True])

@@ -1,149 +1,237 @@
 # SPDX-License-Identifier: GPL-2.0-only
-import itertools
-
 import numpy as np
 import pytest
+from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 import bbrgym
-from bbrgym.envs.action import NOT_BELOW, TunablesAction
+from bbrgym.envs.action import ActionMapping
+from bbrgym.envs.scaling import NOT_BELOW, TunableScaling
 from bbrgym.tunables import TUNABLES, VARIANTS
 
 TUNED = [name for name, variant in VARIANTS.items() if variant.preset]
-WHOLE = ("count", "mode", "switch")
+FLOAT32 = 1e-6  # what a coordinate may be off by
 
 
 @st.composite
-def action_of_a_variant(draw):
-    """A variant's action space and an action from it."""
-    mapping = TunablesAction(draw(st.sampled_from(TUNED)))
-    coordinates = st.floats(-1.0, 1.0, width=32)
-    return mapping, draw(hnp.arrays(np.float32, mapping.space.shape, elements=coordinates))
-
-
-def test_every_tuned_variant_is_one_of_ours():
-    assert "bbr-mix" in TUNED
-    assert "cubic" not in TUNED
-
-
-@pytest.mark.parametrize("variant", TUNED)
-def test_the_default_action_is_the_variants_own_setting(variant):
-    mapping = TunablesAction(variant)
-    assert mapping.space.contains(mapping.default)
-    assert mapping.to_values(mapping.default) == pytest.approx(dict(VARIANTS[variant].preset), rel=2e-6)
-
-
-@given(action_of_a_variant())
-def test_every_action_is_a_legal_setting(space_and_action):
-    mapping, action = space_and_action
-    values = mapping.to_values(action)
-    assert tuple(values) == mapping.names
-    for name, value in values.items():
-        tunable = TUNABLES[name]
-        assert tunable.low <= value <= tunable.high
-        assert tunable.unit not in WHOLE or value == int(value)
-    for upper, lower in NOT_BELOW.items():
-        assert upper not in values or values[lower] <= values[upper]
-
-
-@given(action_of_a_variant())
-def test_a_setting_gives_an_action_that_gives_it_again(space_and_action):
-    mapping, action = space_and_action
-    values = mapping.to_values(action)
-    again = mapping.from_values(values)
-    assert mapping.space.contains(again)
-    assert mapping.to_values(again) == pytest.approx(values, rel=2e-6, abs=1e-3)
-    continuous = [i for i, name in enumerate(mapping.names) if TUNABLES[name].unit not in WHOLE]
-    at = [i for i in continuous if not _is_squeezed(mapping.names[i], values)]
-    assert again[at] == pytest.approx(action[at], abs=1e-5)
-
-
-def _is_squeezed(name, values):
-    """Whether little of its range is left, so that a coordinate cannot be told from its value."""
-    lower = NOT_BELOW.get(name)
-    return lower is not None and values[lower] > 0.99 * TUNABLES[name].high
-
-
-@given(action_of_a_variant(), st.data())
-def test_a_larger_coordinate_is_no_smaller_a_value(space_and_action, data):
-    mapping, action = space_and_action
-    index = data.draw(st.integers(0, len(mapping.names) - 1))
-    higher = action.copy()
-    higher[index] = data.draw(st.floats(float(action[index]), 1.0, width=32))
-    name = mapping.names[index]
-    assert mapping.to_values(higher)[name] >= mapping.to_values(action)[name]
-
-
-@pytest.mark.parametrize("n", [2, 9, 700])
-@pytest.mark.parametrize("variant", TUNED)
-def test_each_of_many_means_what_it_means_alone(variant, n):
-    mapping = TunablesAction(variant)
-    actions = np.random.default_rng(n).uniform(-1, 1, (n, len(mapping.names))).astype(np.float32)
-    values, settings = mapping.settle(actions)
-    again = mapping.actions(values)
-    assert again == pytest.approx(settings, abs=1e-5)
-    for i in range(min(n, 50)):
-        one, setting = mapping.settle(actions[i : i + 1])
-        assert one.tobytes() == values[i].tobytes() == mapping.values(actions[i]).tobytes()
-        assert setting.tobytes() == settings[i].tobytes()
-        assert mapping.actions(one).tobytes() == again[i].tobytes()
-
-
-@pytest.mark.parametrize("variant", TUNED)
-def test_the_ends_are_the_ranges_ends(variant):
-    mapping = TunablesAction(variant)
-    assert mapping.to_values(-mapping.space.high) == {name: TUNABLES[name].low for name in mapping.names}
-    assert mapping.to_values(mapping.space.high) == {name: TUNABLES[name].high for name in mapping.names}
-
-
-def test_the_middle_is_the_mean_or_the_geometric_mean():
-    values = TunablesAction("bbq", ["bbr_up_gain", "bbq_alpha_us"]).to_values(np.zeros(2, np.float32))
-    assert values == pytest.approx({"bbr_up_gain": 1.51, "bbq_alpha_us": 5000.0})
-
-
-def test_a_switch_is_on_above_0():
-    mapping = TunablesAction("bbr-mix", ["use_probe_cap"])
-    coordinates = np.array([-1.0, -0.01, 0.0, 0.01, 1.0], np.float32)
-    assert [mapping.to_values(c[None])["use_probe_cap"] for c in coordinates] == [0, 0, 0, 1, 1]
-
-
-def test_whole_numbers_have_equal_parts():
-    mapping = TunablesAction("bbr-acd", ["acd_identical_count"])
-    middles = (np.arange(8, dtype=np.float32) * 2 + 1) / 8 - 1
-    assert [mapping.to_values(c[None])["acd_identical_count"] for c in middles] == list(range(1, 9))
-    assert [mapping.from_values({"acd_identical_count": n})[0] for n in range(1, 9)] == pytest.approx(middles)
-
-
-@pytest.mark.parametrize("order", list(itertools.permutations(["pg_trand_low_us", "pg_trand_high_us"])))
-@given(coordinates=st.tuples(st.floats(-1, 1), st.floats(-1, 1)))
-def test_trand_is_ordered_whatever_the_order_of_the_names(order, coordinates):
-    mapping = TunablesAction("bbr-pg", order)
-    by_name = dict(zip(["pg_trand_low_us", "pg_trand_high_us"], coordinates, strict=True))
-    values = mapping.to_values(np.array([by_name[name] for name in order], np.float32))
-    assert values["pg_trand_low_us"] <= values["pg_trand_high_us"]
-    assert values == TunablesAction("bbr-pg", order[::-1]).to_values(
-        np.array([by_name[name] for name in order[::-1]], np.float32)
+def controls(draw, kinds=("absolute", "relative")):
+    """Any action space of a variant's tunables, and these."""
+    variant = draw(st.sampled_from(TUNED))
+    preset = list(VARIANTS[variant].preset)
+    names = draw(st.lists(st.sampled_from(preset), min_size=1, max_size=8, unique=True))
+    tunables = TunableScaling(variant, names)
+    kind = draw(st.sampled_from(kinds))
+    levels = draw(st.none() | st.sampled_from([3, 5, 11] if kind == "relative" else [2, 3, 7, 20]))
+    max_change = draw(st.none() | st.floats(0.01, 2.0))
+    return tunables, ActionMapping(
+        tunables, kind, levels=levels, step_size=draw(st.floats(0.01, 2.0)), max_change=max_change
     )
 
 
+def started(tunables, n=1):
+    """Settings that N environments start with."""
+    return np.tile(tunables.coordinates(tunables.values(tunables.default)), (n, 1))
+
+
+def played(control, tunables, seed, n=3, steps=12):
+    """What random actions lead to from the variant's own setting: values and coordinates before and after each step."""
+    rng = np.random.default_rng(seed)
+    settings = started(tunables, n)
+    values = tunables.values(settings)
+    for _ in range(steps):
+        actions = random_actions(control, rng, n)
+        reached = control.apply(actions, settings)
+        yield actions, (values, settings), reached
+        values, settings = reached
+
+
+def random_actions(control, rng, n):
+    if isinstance(control.space, spaces.Box):
+        return rng.uniform(-1, 1, (n, *control.space.shape)).astype(np.float32)
+    if isinstance(control.space, spaces.Discrete):
+        return rng.integers(0, control.space.n, n)
+    return rng.integers(0, control.space.nvec, (n, len(control.space.nvec)))
+
+
+@given(controls(), st.integers(0, 2**32))
+def test_every_action_leads_to_a_legal_setting(tunables_and_control, seed):
+    tunables, control = tunables_and_control
+    for actions, _, (values, settings) in played(control, tunables, seed):
+        assert control.space.contains(actions[0])
+        assert tunables.space.contains(settings[0])
+        for name, column in zip(tunables.names, values.T, strict=True):
+            assert (TUNABLES[name].low <= column).all()
+            assert (column <= TUNABLES[name].high).all()
+        for upper, lower in NOT_BELOW.items():
+            if upper in tunables.names and lower in tunables.names:
+                low, high = (values[:, tunables.names.index(name)] for name in (lower, upper))
+                assert (low <= high).all()
+
+
+@given(controls(), st.integers(0, 2**32))
+def test_the_setting_says_all_that_the_next_one_depends_on(tunables_and_control, seed):
+    tunables, control = tunables_and_control
+    for *_, (values, settings) in played(control, tunables, seed):
+        assert tunables.values(settings) == pytest.approx(values, rel=1e-12)
+
+
+@given(controls(), st.integers(0, 2**32))
+def test_nothing_moves_farther_than_allowed(tunables_and_control, seed):
+    tunables, control = tunables_and_control
+    whole = tunables.value_counts > 0
+    between_values = np.where(whole, 2.0 / np.maximum(tunables.value_counts, 1), 0.0)
+    for _, (_, before), (_, after) in played(control, tunables, seed):
+        for farthest in (control.step, control.limit):
+            if farthest is not None:
+                assert (np.abs(after - before) <= farthest + FLOAT32).all()
+                assert (farthest[whole] >= between_values[whole] - FLOAT32).all()
+
+
+@pytest.mark.parametrize("variant", TUNED)
+@pytest.mark.parametrize("levels", [None, 3, 5])
+def test_an_action_of_1_moves_by_the_step_size_and_0_stays(variant, levels):
+    tunables = TunableScaling(variant)
+    control = ActionMapping(tunables, "relative", levels=levels, step_size=0.125)
+    middle = tunables.snap(np.zeros((1, len(tunables.names)), np.float32))[1]
+    is_whole = tunables.value_counts > 0
+    lows, highs = (np.array([getattr(TUNABLES[name], end) for name in tunables.names]) for end in ("low", "high"))
+    for direction in (-1, 0, 1):
+        action = np.full(middle.shape, direction, np.float32)
+        if levels is not None:
+            last = control.space.nvec - 1
+            action = np.where(action < 0, 0, np.where(action > 0, last, last // 2)).astype(np.int64)
+        values, reached = control.apply(action, middle)
+        assert reached[:, ~is_whole] == pytest.approx(middle[:, ~is_whole] + direction * 0.125)
+        numbers = np.maximum(0.125 // (2.0 / tunables.value_counts[is_whole]), 1.0)
+        expected = tunables.values(middle)[:, is_whole] + direction * numbers
+        assert (values[:, is_whole] == np.clip(expected, lows[is_whole], highs[is_whole])).all()
+
+
+def test_a_relative_action_turns_a_switch_on_and_off():
+    tunables = TunableScaling("bbr-mix", ["use_probe_cap"])
+    control = ActionMapping(tunables, "relative", step_size=0.01)
+    setting, seen = np.array([[-0.5]], np.float32), []
+    for action in (0.4, 0.9, 0.0, 1.0, -0.4, -1.0, -1.0):
+        values, setting = control.apply(np.array([[action]], np.float32), setting)
+        seen.append(values.item())
+    assert seen == [0, 1, 1, 1, 1, 0, 0]
+
+
+def test_a_limit_lets_an_absolute_action_get_there_step_by_step():
+    tunables = TunableScaling("bbr-acd", ["acd_alpha_us", "acd_identical_count"])
+    control = ActionMapping(tunables, max_change=0.5)
+    setting, seen = np.array([[-1.0, -0.875]], np.float32), []
+    for _ in range(6):
+        values, setting = control.apply(np.ones((1, 2), np.float32), setting)
+        seen.append(values[0].tolist())
+    assert [alpha for alpha, _ in seen] == [1250, 2500, 3750, 5000, 5000, 5000]
+    assert [count for _, count in seen] == [3, 5, 7, 8, 8, 8]
+
+
+def test_a_limit_too_small_for_a_whole_number_lets_it_move_by_one():
+    tunables = TunableScaling("bbr-acd", ["acd_identical_count"])
+    control = ActionMapping(tunables, max_change=0.01)
+    values, _ = control.apply(np.ones((1, 1), np.float32), np.array([[-0.875]], np.float32))
+    assert values.item() == 2.0
+
+
+@given(controls(["absolute"]), st.integers(0, 2**32))
+def test_without_a_limit_an_absolute_action_is_the_setting(tunables_and_control, seed):
+    tunables, _ = tunables_and_control
+    unlimited = ActionMapping(tunables)
+    assert unlimited.space == tunables.space
+    actions = np.random.default_rng(seed).uniform(-1, 1, (4, len(tunables.names))).astype(np.float32)
+    expected = tunables.snap(actions)
+    given = unlimited.apply(actions, started(tunables, 4))
+    assert [part.tobytes() for part in given] == [part.tobytes() for part in expected]
+
+
+@pytest.mark.parametrize("variant", TUNED)
+@pytest.mark.parametrize("levels", [2, 9])
+def test_a_grid_covers_the_ends_and_every_whole_number(variant, levels):
+    tunables = TunableScaling(variant)
+    control = ActionMapping(tunables, levels=levels)
+    counts = control.space.nvec
+    assert (counts == np.where(tunables.value_counts > 0, tunables.value_counts, levels)).all()
+    settings = started(tunables, max(counts))
+    each = np.minimum(np.arange(max(counts))[:, None], counts - 1)
+    values = control.apply(each, settings)[0]
+    for i, name in enumerate(tunables.names):
+        assert (values[0, i], values[-1, i]) == (TUNABLES[name].low, TUNABLES[name].high)
+        if tunables.value_counts[i]:
+            assert values[: counts[i], i].tolist() == list(range(int(TUNABLES[name].low), int(TUNABLES[name].high) + 1))
+
+
+@pytest.mark.parametrize("variant", TUNED)
+@pytest.mark.parametrize("levels", [None, 3, 21])
+def test_the_default_is_the_own_setting_or_the_nearest(variant, levels):
+    tunables = TunableScaling(variant)
+    control = ActionMapping(tunables, levels=levels)
+    assert control.space.contains(control.default)
+    _, setting = control.apply(control.default, tunables.default)
+    off = np.abs(setting - tunables.default)
+    assert (off <= (0.0 if levels is None else 1.0 / (levels - 1)) + FLOAT32).all()
+    assert (off[tunables.value_counts > 0] <= FLOAT32).all()
+
+
+@given(controls(["relative"]), st.integers(0, 2**32))
+def test_the_default_of_relative_actions_stays(tunables_and_control, seed):
+    tunables, control = tunables_and_control
+    for *_, (values, settings) in played(control, tunables, seed, n=1):
+        assert control.space.contains(control.default)
+        still = control.apply(control.default[None], settings)
+        assert [part.tobytes() for part in still] == [values.tobytes(), settings.tobytes()]
+
+
+@pytest.mark.parametrize("kind", ["absolute", "relative"])
+def test_flat_is_the_same_in_one_number(kind):
+    tunables = TunableScaling("bbr-acd", ["acd_alpha_us", "acd_halve_mode"])
+    grid, flat = (ActionMapping(tunables, kind, levels=5, flat=flat) for flat in (False, True))
+    assert flat.space == spaces.Discrete(np.prod(grid.space.nvec))
+    assert np.unravel_index(flat.default, grid.space.nvec) == tuple(grid.default)
+    settings = started(tunables, flat.space.n)
+    numbers = np.arange(flat.space.n)
+    levels = np.stack(np.unravel_index(numbers, grid.space.nvec), axis=-1)
+    assert flat.apply(numbers, settings)[0].tobytes() == grid.apply(levels, settings)[0].tobytes()
+
+
+@given(controls(), st.integers(0, 2**32))
+def test_each_of_many_leads_where_it_leads_alone(tunables_and_control, seed):
+    tunables, control = tunables_and_control
+    for actions, (_, before), (values, settings) in played(control, tunables, seed, n=5, steps=3):
+        for i in range(len(actions)):
+            one, setting = control.apply(actions[i], before[i])
+            assert one.tobytes() == values[i].tobytes()
+            assert setting.tobytes() == settings[i].tobytes()
+        inner = control.apply(actions[:, None], before[:, None])  # one flow's in each environment
+        assert inner[0].tobytes() == values.tobytes()
+
+
 @pytest.mark.parametrize(
-    ("variant", "tunables", "text"),
+    ("options", "text"),
     [
-        ("bbz", None, "variant 'bbz': did you mean bb"),
-        ("cubic", None, "variant 'cubic' has no tunables to set"),
-        ("bbq", ["plus_alpha"], "tunables: 'plus_alpha' is not one of bbq's: .*allowed are bbr_up_gain"),
-        ("bbq", ["bbq_beta", "bbq_beta"], "allowed is a non-empty list without repetition"),
-        ("bbq", [], "allowed is a non-empty list without repetition"),
+        ({"kind": "relativ"}, "action_kind: 'relativ': did you mean relative"),
+        ({"levels": 1}, "levels: 1, allowed are whole numbers from 2"),
+        ({"levels": 2.0}, r"levels: 2\.0, allowed"),
+        ({"levels": True}, "levels: True, allowed"),
+        ({"kind": "relative", "levels": 4}, "levels: 4, allowed are odd numbers from 3: the middle level stays"),
+        ({"flat": True}, "flat: True without levels, allowed is a grid: give levels"),
+        ({"levels": 9, "flat": True}, "9 x 9 x 9 x 9 x 9 x 9 x 2 x 2 x 2 levels make 4251528 combinations"),
+        ({"step_size": 0.0}, r"step_size: 0\.0, allowed are numbers above 0, up to 2"),
+        ({"max_change": 2.1}, r"max_change: 2\.1, allowed are numbers above 0, up to 2"),
+        ({"max_change": float("nan")}, "max_change: nan, allowed"),
+        ({"max_change": "much"}, "max_change: 'much', allowed"),
     ],
 )
-def test_wrong_choices(variant, tunables, text):
+def test_wrong_choices(options, text):
     with pytest.raises(bbrgym.ConfigError, match=text):
-        TunablesAction(variant, tunables)
+        ActionMapping(TunableScaling("bbq"), **options)
 
 
-@pytest.mark.parametrize("action", [[0.0], [0.0, 0.0, 0.0], [0.0, 1.1], [0.0, -1.1], [np.nan, 0.0], [[0.0, 0.0]], 0.0])
-def test_wrong_actions(action):
+@pytest.mark.parametrize("kind", ["absolute", "relative"])
+@pytest.mark.parametrize("action", [[0.0, 1.1], [np.nan, 0.0], [0.0], 0.0])
+def test_wrong_actions(kind, action):
+    control = ActionMapping(TunableScaling("bbq", ["bbq_beta", "bbq_alpha_us"]), kind)
     with pytest.raises(bbrgym.ConfigError, match=r"allowed are 2 numbers in \[-1, 1\]; gymnasium.wrappers.ClipAction"):
-        TunablesAction("bbq", ["bbq_beta", "bbq_alpha_us"]).to_values(np.array(action, np.float32))
+        control.apply(np.array(action, np.float32), np.zeros(2, np.float32))

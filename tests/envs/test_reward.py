@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import bbrgym
 from bbrgym.envs.reward import Reward, reward_names, reward_preset
-from bbrgym.envs.terms import TERMS, Interval
+from bbrgym.envs.terms import TERMS, TermInputs
 from bbrgym.worlds.score import flow_scores, run_score
 
 PRESETS = ["alpha_fair", "goodput", "power", "proportional"]
@@ -27,7 +27,7 @@ def intervals(goodput, rtt=10.0, capacity=8.0, base_ms=10.0):
     }
     learners = {name: values[None] for name, values in learners.items()}
     moved = np.zeros((len(goodput), 1), np.float32)
-    return Interval(learners, learners, np.full((1, len(goodput)), base_ms), moved)
+    return TermInputs(learners, learners, np.full((1, len(goodput)), base_ms), moved)
 
 
 def mean_reward(reward, *args, **kwargs):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bbrgym.envs.reward import Reward
-from bbrgym.envs.terms import TERMS, Interval, alpha_fair
+from bbrgym.envs.terms import TERMS, TermInputs, alpha_fair
 
 EVERY = Reward(dict.fromkeys(TERMS, 0.0))
 
@@ -36,7 +36,7 @@ def interval(
     stats = {name: np.array(values, float)[:, None] for name, values in stats.items()}
     learners = list(range(flows) if learners is None else learners)
     base = np.full(flows, 10.0) if base is None else np.array(base, float)
-    return Interval(
+    return TermInputs(
         learners={name: values[learners] for name, values in stats.items()},
         flows=stats,
         base_rtt_ms=base[learners, None],
@@ -194,7 +194,7 @@ def test_each_of_many_is_paid_as_if_it_were_alone(n, learners, tunables, absent)
         "moved": rng.uniform(0, 2, (n, tunables)).astype(np.float32),
     }
     reward = Reward({**dict.fromkeys(TERMS, 1.0 / 3.0), "alpha": 2.0})
-    together = reward.terms(Interval(flows=padded(flows, absent), **whole))
+    together = reward.terms(TermInputs(flows=padded(flows, absent), **whole))
     for i in range(min(n, 50)):
         one = {
             key: {name: v[:, i : i + 1].copy() for name, v in values.items()}
@@ -203,7 +203,7 @@ def test_each_of_many_is_paid_as_if_it_were_alone(n, learners, tunables, absent)
             for key, values in (whole | {"flows": flows}).items()
             if key != "moved"
         }
-        alone = reward.terms(Interval(**one, moved=whole["moved"][i : i + 1].copy()))
+        alone = reward.terms(TermInputs(**one, moved=whole["moved"][i : i + 1].copy()))
         assert {name: v.tobytes() for name, v in alone.items()} == {
             name: v[i].tobytes() for name, v in together.items()
         }

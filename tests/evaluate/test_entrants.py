@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import bbrgym
-from bbrgym.envs.action import TunablesAction
+from bbrgym.envs.scaling import TunableScaling
 from bbrgym.evaluate import evaluation
 from bbrgym.evaluate.entrants import Learned
 from bbrgym.evaluate.entry_list import entrants_of
@@ -67,7 +67,7 @@ def evaluate(agent: Any, scenario: Any = SHORT, variants: Any = (), **settings: 
 
 @pytest.mark.parametrize("world", ["twin", "ns3"])
 def test_a_constant_action_is_the_preset_with_the_values_it_means(world: str, tmp_path: Path) -> None:
-    values = TunablesAction("bbq", TUNABLES).to_values(ACTION)
+    values = TunableScaling("bbq", TUNABLES).to_values(ACTION)
     both = evaluate(scripted(ACTION), variants=["bbq"], tunables=values, world=world, output_dir=tmp_path)
     preset, tuned = (both.filter(pl.col("agent") == agent).drop("agent") for agent in ("fixed", "script"))
     assert preset.equals(tuned)
@@ -86,7 +86,7 @@ def test_the_time_series_tells_what_was_set_when(tmp_path: Path) -> None:
     tuned = series.filter(pl.col("agent") == "script")
     for flow in ("near", "far"):
         rows = tuned.filter(pl.col("flow") == flow)
-        expected = TunablesAction("bbq", TUNABLES).values(np.array([*script, *[script[-1]] * 27], np.float32))
+        expected = TunableScaling("bbq", TUNABLES).values(np.array([*script, *[script[-1]] * 27], np.float32))
         assert rows.select(TUNABLE_PREFIX + name for name in TUNABLES).to_numpy().tolist() == expected.tolist()
     assert tuned.filter(pl.col("flow") == "other")[TUNABLE_PREFIX + "bbr_up_gain"].is_nan().all()
 

@@ -12,7 +12,7 @@ import pytest
 import bbrgym
 from bbrgym.agents.base import Constant
 from bbrgym.agents.oracle import presets
-from bbrgym.envs.action import TunablesAction
+from bbrgym.envs.scaling import TunableScaling
 from bbrgym.evaluate.entrants import Found, Oracle
 from bbrgym.evaluate.entry_list import ByName, entrants_of
 from bbrgym.evaluate.evaluation import run_evaluation
@@ -119,7 +119,7 @@ def test_the_oracle_is_as_good_as_every_preset_on_every_draw() -> None:
     scores = summary.unique(["agent", "variant", "seed"]).sort("seed")
     oracle = scores.filter(pl.col("agent") == "oracle")["score"].to_numpy()
     assert scores["variant"].n_unique() == len(variants) + 1
-    assert len(presets(TunablesAction("bbr-mix"))) <= 20
+    assert len(presets(TunableScaling("bbr-mix"))) <= 20
     for variant in variants:
         assert (oracle >= scores.filter(pl.col("variant") == variant)["score"].to_numpy() - 1e-6).all(), variant
 
@@ -127,7 +127,7 @@ def test_the_oracle_is_as_good_as_every_preset_on_every_draw() -> None:
 def test_the_oracle_is_as_good_as_what_a_search_found() -> None:
     tunables = ["bbr_up_gain", "bbr_cwnd_gain"]
     action = np.array([-0.6, -0.2], np.float32)
-    setting = TunablesAction("bbr-mix", tunables).to_values(action)
+    setting = TunableScaling("bbr-mix", tunables).to_values(action)
     arguments = {"tunables": tunables, "control_interval_s": 2.0}
     found = Found("grid", "bbr-mix", "grid bbr-mix", arguments, Constant("grid", action), "1", setting)
     outcome = run_evaluation(

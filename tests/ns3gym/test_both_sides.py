@@ -14,7 +14,7 @@ import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
-from bbrgym.envs.env import TuneEnv
+from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.ns3gym.channel import Agent
 from bbrgym.ns3gym.serve import as_json, serve
 

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 from bbrgym.agents.training.settings import parse_training
 from bbrgym.cli.terminal import add_composed_command, error_console
 from bbrgym.compose import compose_config
-from bbrgym.envs.env import TuneEnv
+from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.errors import ConfigError, MissingExtraError
 from bbrgym.interrupts import sigterm_interrupts
 from bbrgym.schema import Float, Model, Whole, first_problem

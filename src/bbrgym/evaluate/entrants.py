@@ -17,10 +17,10 @@ from bbrgym.agents.base import Agent, Tuner
 from bbrgym.agents.oracle import search_each
 from bbrgym.agents.rollout import MakeTuner, batch_of, options_for, steered
 from bbrgym.agents.trials import Trials
-from bbrgym.envs.action import Action
-from bbrgym.envs.batch import TuneBatch
 from bbrgym.envs.learners import Flags
 from bbrgym.envs.options import Options
+from bbrgym.envs.scaling import Coordinates
+from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.evaluate.records import FIXED, label_of
 from bbrgym.scenario.files import with_variant
 from bbrgym.scenario.model import Scenario
@@ -290,7 +290,7 @@ class _OneAtATime:
         self._tuner = tuner
         self._lock = lock
 
-    def act(self, observations: Any, begun: Flags) -> Action:
+    def act(self, observations: Any, begun: Flags) -> Coordinates:
         with self._lock:
             return self._tuner.act(observations, begun)
 
@@ -323,10 +323,10 @@ class _Dice:
     """Actions from a stream of the run's seed."""
 
     def __init__(self, options: Options, seed: int) -> None:
-        self._space = TuneBatch(1, options).control.space
+        self._space = TuneBatch(1, options).action.space
         self._seed = int(np.random.SeedSequence([seed, *b"agent.random"]).generate_state(1)[0])
 
-    def act(self, observations: Any, begun: Flags) -> Action:  # noqa: ARG002 - it does not look
+    def act(self, observations: Any, begun: Flags) -> Coordinates:  # noqa: ARG002 - it does not look
         if begun.any():
             self._space.seed(self._seed)
         return np.asarray(self._space.sample())[None]

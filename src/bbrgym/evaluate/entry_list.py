@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from bbrgym.agents.base import Constant, load_agent
-from bbrgym.envs.action import TunablesAction
-from bbrgym.envs.batch import TuneBatch
 from bbrgym.envs.options import Options
+from bbrgym.envs.scaling import TunableScaling
+from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.evaluate.entrants import Entrant, Found, Learned, Oracle, Random, preset
 from bbrgym.evaluate.records import FIXED, label_of
@@ -134,7 +134,7 @@ def trained(run_dir: Path) -> Learned:
     arguments.pop("scenario", None)
     label, digest = label_of(agent.name, variant), _digest(run_dir)
     if isinstance(agent, Constant):
-        setting = TunablesAction(variant, arguments.get("tunables")).to_values(agent.action)
+        setting = TunableScaling(variant, arguments.get("tunables")).to_values(agent.action)
         return Found(agent.name, variant, label, arguments, agent, digest, setting)
     return Learned(agent.name, variant, label, arguments, agent, digest)
 

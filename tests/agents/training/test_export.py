@@ -14,8 +14,8 @@ import bbrgym
 from bbrgym.agents.base import load_agent
 from bbrgym.agents.training.export import export
 from bbrgym.cli.main import main
-from bbrgym.envs.batch import TuneBatch
 from bbrgym.envs.options import Options
+from bbrgym.envs.tune_batch import TuneBatch
 
 onnx = pytest.importorskip("onnx", reason="one of the formats")
 onnxruntime = pytest.importorskip("onnxruntime", reason="runs that format")
@@ -86,7 +86,7 @@ def assert_same_actions(function: Any, agent: Any, arguments: dict[str, Any], co
     batch = TuneBatch(count, Options(**{**arguments, "world": "twin"}))
     tuner, seeds = agent.tuner(range(count)), list(range(count))
     observations, begun = batch.reset(range(count), seeds), np.ones(count, np.bool_)
-    noise = Noise(seeds, len(batch.action.names))
+    noise = Noise(seeds, len(batch.scaling.names))
     memory = np.full((2, 1, count, 8), 7.0, np.float32)  # whatever was there before a run
     for _ in range(9):
         expected = tuner.act(observations, begun)

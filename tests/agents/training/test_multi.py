@@ -20,9 +20,9 @@ from bbrgym.agents.training.export import export
 from bbrgym.agents.training.train import Progress, resume_training, train
 from bbrgym.agents.training.validation import Judge
 from bbrgym.cli.main import main
-from bbrgym.envs.action import TunablesAction
-from bbrgym.envs.flows import FlowOptions
+from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.multi import parallel_env
+from bbrgym.envs.scaling import TunableScaling
 from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.evaluate.records import TUNABLE_PREFIX
 from bbrgym.report.report import write_report
@@ -141,7 +141,7 @@ def test_what_does_not_fit_is_said(settings: dict[str, Any], says: str, tmp_path
 def test_a_constant_action_of_each_flow_is_the_preset_with_the_values_it_means() -> None:
     """Also where the learner flows leave long before the end."""
     distribution, seeds = bbrgym.load_distribution(SCENARIO), split_seeds("validation", 4)
-    action = TunablesAction("bbq")
+    action = TunableScaling("bbq")
     agent = Constant("mine", np.full(action.space.shape, 0.25, np.float32))
     options = FlowOptions(world="twin", scenario=distribution, variant="bbq", control_interval_s=0.15)
     judge = Judge(options, distribution, seeds)

@@ -18,14 +18,14 @@ from tiny import SCENARIO, asked, run, weights
 
 from bbrgym.agents.training.settings import parse_training
 from bbrgym.agents.training.train import resume_training, train
-from bbrgym.envs.ray_vec_env import RemoteVecEnv
+from bbrgym.envs.ray_vec_env import RayVecEnv
 from bbrgym.envs.tune_vec_env import TuneVecEnv
 from bbrgym.errors import ConfigError, TrainingError
 from bbrgym.ray_session import ray_session
 
 N = 5
 ARGUMENTS: dict[str, Any] = {"scenario": SCENARIO, "variant": "bbq", "world": "twin", "control_interval_s": 0.5}
-Made = Callable[..., RemoteVecEnv]
+Made = Callable[..., RayVecEnv]
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +57,9 @@ def connected(cluster: str) -> Iterator[Any]:
 def remote(connected: Any) -> Iterator[Made]:
     made = []
 
-    def make(**settings: Any) -> RemoteVecEnv:
+    def make(**settings: Any) -> RayVecEnv:
         how = {"num_envs": N, "actors": 2, "cpus": 1, "start_timeout_s": 120, "timeout_s": 120, **settings}
-        made.append(RemoteVecEnv(connected, ARGUMENTS, **how))
+        made.append(RayVecEnv(connected, ARGUMENTS, **how))
         return made[-1]
 
     yield make

@@ -17,8 +17,8 @@ from bbrgym.agents.training.settings import parse_training
 from bbrgym.agents.training.train import train
 from bbrgym.agents.training.validation import Judge
 from bbrgym.cli.main import main
-from bbrgym.envs.action import TunablesAction
 from bbrgym.envs.options import Options
+from bbrgym.envs.scaling import TunableScaling
 from bbrgym.errors import TrainingError
 from bbrgym.evaluate.entrants import Learned
 from bbrgym.scenario.distribution import split_seeds
@@ -87,11 +87,11 @@ def test_the_judge_gives_each_run_the_score_that_it_has_alone() -> None:
     distribution = bbrgym.load_distribution(lengths)
     seeds = split_seeds("validation", 5)
     options = Options(world="twin", scenario=distribution, variant="bbq", control_interval_s=0.3)
-    agent = Constant("mine", np.full(TunablesAction("bbq").space.shape, 0.25, np.float32))
+    agent = Constant("mine", np.full(TunableScaling("bbq").space.shape, 0.25, np.float32))
     judge = Judge(options, distribution, seeds)
     scores = judge.scores(agent)
     assert judge.scores(agent).tolist() == scores.tolist()
-    values = TunablesAction("bbq").to_values(agent.action)
+    values = TunableScaling("bbq").to_values(agent.action)
     for seed, score in zip(seeds, scores, strict=True):
         alone = bbrgym.evaluate(distribution(seed), ["bbq"], seeds=[seed], world="twin", tunables=values)
         assert alone["score"][0] == pytest.approx(score, abs=1e-12)

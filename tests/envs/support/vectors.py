@@ -49,6 +49,9 @@ class Crowds:
 
     max_learners = 4
 
+    def __repr__(self):
+        return "Crowds of 1 to 4"
+
     def __call__(self, seed):
         rng = np.random.default_rng(seed)
         return crowd(int(rng.integers(1, self.max_learners + 1)), float(rng.choice([0.3, 0.5])))

@@ -27,7 +27,7 @@ from trees import marked
 from waiting import wait_until
 
 import bbrgym.envs  # noqa: F401 - registers the environments
-from bbrgym.envs.env import TuneEnv
+from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.ns3gym.channel import Agent, Simulation
 from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.ns3gym.serve import serve
@@ -45,7 +45,9 @@ SCENARIO = {
 }
 _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES_LOCK = threading.Lock()  # start() takes note of all that have ended, which must happen once
-_PROCESSES.set_forkserver_preload(["bbrgym.envs.env", "bbrgym.envs.ns3gym_env", "bbrgym.ns3gym.serve", "bbrgym._twin"])
+_PROCESSES.set_forkserver_preload(
+    ["bbrgym.envs.tune_env", "bbrgym.envs.ns3gym_env", "bbrgym.ns3gym.serve", "bbrgym._twin"]
+)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ usage: python served.py --openGymPort=PORT --simSeed=SEED
 import argparse
 from contextlib import closing
 
-from bbrgym.envs.env import TuneEnv
+from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.ns3gym.serve import serve
 
 parser = argparse.ArgumentParser()

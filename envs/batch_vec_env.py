@@ -11,10 +11,10 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from bbrgym.envs.control import Move
-from bbrgym.envs.episodes import Runs
-from bbrgym.envs.generators import Generators
+from bbrgym.envs.action import ActType
+from bbrgym.envs.episodes import Episodes
 from bbrgym.envs.options import Draw
+from bbrgym.envs.seeding import Generators
 from bbrgym.scenario.files import Source
 from bbrgym.scenario.model import Scenario
 
@@ -30,23 +30,23 @@ Indices: TypeAlias = int | Iterable[int] | None
 Wrapper: TypeAlias = type[gymnasium.Wrapper[Any, Any, Any, Any]]
 
 
-class Member:
+class SubEnv:
     """One environment of many: what `get_attr`, `set_attr` and `env_method` find.
 
     Attributes:
         action_space, observation_space, render_mode: as of `TuneEnv`.
     """
 
-    def __init__(self, batch: Runs, generators: Generators, index: int, render_mode: str | None) -> None:
+    def __init__(self, batch: Episodes, generators: Generators, index: int, render_mode: str | None) -> None:
         self._batch = batch
         self._generators = generators
         self._index = index
         self.render_mode = render_mode
-        self.action_space = batch.control.space
+        self.action_space = batch.action.space
         self.observation_space = batch.observation_space
 
     @property
-    def unwrapped(self) -> Member:
+    def unwrapped(self) -> SubEnv:
         """Itself."""
         return self
 
@@ -58,12 +58,12 @@ class Member:
     @property
     def tunables(self) -> tuple[str, ...]:
         """The coordinates of an action."""
-        return self._batch.action.names
+        return self._batch.scaling.names
 
     @property
-    def default_action(self) -> Move:
+    def default_action(self) -> ActType:
         """The variant's own setting, on a grid the nearest to it; if actions are relative, to stay."""
-        return np.array(self._batch.control.default)
+        return np.array(self._batch.action.default)
 
     @property
     def max_learners(self) -> int:
@@ -100,24 +100,24 @@ class Member:
         return self._batch.render(self._index)
 
 
-class MembersVecEnv(VecEnv):
-    """A vector of environments that are stepped together, with a `Member` in the place of each."""
+class BatchVecEnv(VecEnv):
+    """A vector of environments that are stepped together, with a `SubEnv` in the place of each."""
 
-    _members: Sequence[Member]
+    _members: Sequence[SubEnv]
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
-        """Attributes of `Member`."""
+        """Attributes of `SubEnv`."""
         return [getattr(self._members[index], attr_name) for index in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
-        """Sets attributes of `Member`, or gives it new ones."""
+        """Sets attributes of `SubEnv`, or gives it new ones."""
         for index in self._get_indices(indices):
             setattr(self._members[index], attr_name, value)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Calls methods of `Member`."""
+        """Calls methods of `SubEnv`."""
         methods = self.get_attr(method_name, indices)
         return [method(*method_args, **method_kwargs) for method in methods]
 

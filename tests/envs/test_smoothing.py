@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bbrgym
-from bbrgym.envs.averages import Averages
+from bbrgym.envs.smoothing import ExponentialMeans
 
 FIELDS = ("active", "goodput_mbps", "fair_share_mbps", "rtt_mean_ms", "rtt_samples", "cwnd_pkts")
 
@@ -18,7 +18,7 @@ def interval(active, goodput, fair_share, rtt, samples):
 
 
 def test_a_mean_weighs_intervals_by_their_age():
-    averages = Averages(FIELDS, 2.0, 0.5, (1, 1))
+    averages = ExponentialMeans(FIELDS, 2.0, 0.5, (1, 1))
     rows = [(1.0, 4.0, 8.0, 20.0, 10.0), (1.0, 2.0, 8.0, 60.0, 1.0), (1.0, 0.0, 4.0, 30.0, 0.0)]
     for row in rows:
         averaged = averages.add(interval(*row))[:, 0, 0]
@@ -31,7 +31,7 @@ def test_a_mean_weighs_intervals_by_their_age():
 
 
 def test_what_was_before_a_flow_or_a_run_does_not_count():
-    averages = Averages(FIELDS, 2.0, 0.5, (1, 1))
+    averages = ExponentialMeans(FIELDS, 2.0, 0.5, (1, 1))
     averages.add(interval(0.0, 9.0, 9.0, 9.0, 9.0))
     assert averages.add(interval(1.0, 4.0, 8.0, 20.0, 3.0))[1:4, 0, 0].tolist() == [4.0, 8.0, 20.0]
     averages.forget([0])

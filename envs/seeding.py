@@ -27,7 +27,7 @@ class Generators:
         self.all()
         return tuple(self._seeds)
 
-    def runs(self, indices: Sequence[int], seeds: Sequence[int | None]) -> list[int]:
+    def draw_seeds(self, indices: Sequence[int], seeds: Sequence[int | None]) -> list[int]:
         """Seeds of the environments' next runs: the given one, which seeds the generator too, or else one drawn."""
         pairs = [(self._of(index, seed), seed) for index, seed in zip(indices, seeds, strict=True)]
         return [draw_seed(generator) if seed is None else seed for generator, seed in pairs]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bbrgym
-from bbrgym.envs.grid import MOST_COMBINATIONS, Grid
+from bbrgym.envs.discrete import MOST_COMBINATIONS, DiscreteLevels
 
 
 @st.composite
@@ -19,7 +19,7 @@ def grids(draw, most=40):
 
 
 def every_level(count, has_ends):
-    grid = Grid(np.array([count]), np.array([has_ends]))
+    grid = DiscreteLevels(np.array([count]), np.array([has_ends]))
     return grid, np.arange(count)[:, None]
 
 
@@ -41,7 +41,7 @@ def test_without_ends_levels_are_middles_of_equal_parts(count):
 
 @given(grids(), st.integers(0, 2**32))
 def test_a_levels_coordinates_are_nearest_to_it(counts_and_ends, seed):
-    grid = Grid(*counts_and_ends)
+    grid = DiscreteLevels(*counts_and_ends)
     levels = np.random.default_rng(seed).integers(0, counts_and_ends[0], (20, len(counts_and_ends[0])))
     coordinates = grid.coordinates(levels)
     assert (np.abs(coordinates) <= 1.0).all()
@@ -51,7 +51,7 @@ def test_a_levels_coordinates_are_nearest_to_it(counts_and_ends, seed):
 
 @given(grids(), st.data())
 def test_no_other_level_is_nearer(counts_and_ends, data):
-    grid = Grid(*counts_and_ends)
+    grid = DiscreteLevels(*counts_and_ends)
     counts = counts_and_ends[0]
     wanted = np.array(data.draw(st.lists(st.floats(-1, 1), min_size=len(counts), max_size=len(counts))))
     found = grid.nearest(wanted)
@@ -66,7 +66,7 @@ def test_no_other_level_is_nearer(counts_and_ends, data):
 @given(grids(most=5), st.integers(0, 2**32))
 def test_a_flat_number_stands_for_one_combination(counts_and_ends, seed):
     counts, has_ends = counts_and_ends
-    flat, grid = Grid(counts, has_ends, flat=True), Grid(counts, has_ends)
+    flat, grid = DiscreteLevels(counts, has_ends, flat=True), DiscreteLevels(counts, has_ends)
     assert flat.space == spaces.Discrete(int(np.prod(counts)))
     every = np.arange(flat.space.n)
     coordinates = flat.coordinates(every)
@@ -78,14 +78,14 @@ def test_a_flat_number_stands_for_one_combination(counts_and_ends, seed):
 
 
 def test_the_last_ones_level_changes_fastest():
-    flat = Grid(np.array([2, 3]), np.array([True, True]), flat=True)
+    flat = DiscreteLevels(np.array([2, 3]), np.array([True, True]), flat=True)
     assert flat.coordinates(np.arange(6)).tolist() == [[-1, -1], [-1, 0], [-1, 1], [1, -1], [1, 0], [1, 1]]
 
 
 def test_each_of_many_means_what_it_means_alone():
     counts = np.array([3, 8, 2])
     for flat in (False, True):
-        grid = Grid(counts, np.array([True, False, True]), flat=flat)
+        grid = DiscreteLevels(counts, np.array([True, False, True]), flat=flat)
         shape = (4, 5) if flat else (4, 5, 3)
         levels = np.random.default_rng(1).integers(0, grid.space.n if flat else counts, shape)
         together = grid.coordinates(levels)
@@ -99,17 +99,17 @@ def test_what_there_is_most_of():
         bbrgym.ConfigError,
         match="flat: 17 x 17 x 17 levels make 4913 combinations, allowed are 4096: choose fewer tunables or levels",
     ):
-        Grid(np.full(3, 17), np.full(3, True), flat=True)
-    assert Grid(np.full(3, 16), np.full(3, True), flat=True).space.n == MOST_COMBINATIONS
+        DiscreteLevels(np.full(3, 17), np.full(3, True), flat=True)
+    assert DiscreteLevels(np.full(3, 16), np.full(3, True), flat=True).space.n == MOST_COMBINATIONS
 
 
 @pytest.mark.parametrize("levels", [[0], [0, 3], [-1, 0], [0.0, 1.0], [[0, 0, 0]], 0, [True, False], ["0", "1"]])
 def test_what_are_no_levels(levels):
     with pytest.raises(bbrgym.ConfigError, match=r"allowed are 2 whole numbers from 0, below \[2, 3\]"):
-        Grid(np.array([2, 3]), np.array([True, True])).check(np.array(levels))
+        DiscreteLevels(np.array([2, 3]), np.array([True, True])).check(np.array(levels))
 
 
 @pytest.mark.parametrize("number", [-1, 6, 0.5, True])
 def test_what_is_no_flat_number(number):
     with pytest.raises(bbrgym.ConfigError, match="allowed are whole numbers from 0 to 5"):
-        Grid(np.array([2, 3]), np.array([True, True]), flat=True).check(np.array(number))
+        DiscreteLevels(np.array([2, 3]), np.array([True, True]), flat=True).check(np.array(number))

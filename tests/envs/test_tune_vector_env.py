@@ -10,7 +10,7 @@ from gymnasium.wrappers.vector import NormalizeObservation, RecordEpisodeStatist
 from vectors import Crowds, crowd, drawn, scenario
 
 import bbrgym
-from bbrgym.envs.features import seen_at
+from bbrgym.envs.features import observation_at
 
 MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]
 
@@ -93,7 +93,7 @@ def assert_equal_to_one_by_one(envs, singles, steps, seed=5):
     """Steps both and compares every bit."""
     observations, infos = envs.reset(seed=seed)
     for i, (observation, info) in enumerate(singles.reset(seed)):
-        assert bytes_of(seen_at(observations, i)) == bytes_of(observation)
+        assert bytes_of(observation_at(observations, i)) == bytes_of(observation)
         assert_same_info(info_at(infos, i), info)
     envs.action_space.seed(seed)
     runs = 0
@@ -103,7 +103,7 @@ def assert_equal_to_one_by_one(envs, singles, steps, seed=5):
         assert not terminated.any()
         assert envs.observation_space.contains(observations)
         for i, (observation, reward, has_ended, info, final, final_info) in enumerate(singles.step(actions)):
-            assert bytes_of(seen_at(observations, i)) == bytes_of(observation)
+            assert bytes_of(observation_at(observations, i)) == bytes_of(observation)
             assert (rewards[i], truncated[i]) == (reward, has_ended)
             seen = info_at(infos, i)
             assert (final is None) == ("final_obs" not in seen)

@@ -9,14 +9,14 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from bbrgym.envs.batch import TuneBatch
-from bbrgym.envs.control import Move
-from bbrgym.envs.features import Seen, seen_at
-from bbrgym.envs.generators import draw_seed
+from bbrgym.envs.action import ActType
+from bbrgym.envs.features import ObsType, observation_at
 from bbrgym.envs.options import Options, arguments_of
+from bbrgym.envs.seeding import draw_seed
+from bbrgym.envs.tune_batch import TuneBatch
 
 
-class TuneEnv(gymnasium.Env[Seen, Move]):
+class TuneEnv(gymnasium.Env[ObsType, ActType]):
     """Set the tunables of a BBR variant while its flows run.
 
     ## Description
@@ -83,23 +83,25 @@ class TuneEnv(gymnasium.Env[Seen, Move]):
     def __init__(self, options: Options) -> None:
         self._batch = TuneBatch(1, options)
         self.render_mode = options.render_mode
-        self.action_space = self._batch.control.space
+        self.action_space = self._batch.action.space
         self.observation_space = self._batch.observation_space
 
     # ---- Gymnasium ---------------------------------------------------------------------------------------------
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Seen, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[ObsType, dict[str, Any]]:
         """Starts a run; see Starting State."""
         super().reset(seed=seed)
         self._batch.take_options(options or {}, [0])
         observations = self._batch.reset([0], [draw_seed(self.np_random) if seed is None else seed])
-        return seen_at(observations, 0), self._batch.info_of(0)
+        return observation_at(observations, 0), self._batch.info_of(0)
 
-    def step(self, action: Move) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
+    def step(self, action: ActType) -> tuple[ObsType, float, bool, bool, dict[str, Any]]:
         """Sets the tunables and runs for a control interval."""
         step = self._batch.step(np.asarray(action)[None])
         info = {**self._batch.info_of(0), "reward_terms": {name: float(term[0]) for name, term in step.terms.items()}}
-        return seen_at(step.observations, 0), float(step.rewards[0]), False, bool(step.truncated[0]), info
+        return observation_at(step.observations, 0), float(step.rewards[0]), False, bool(step.truncated[0]), info
 
     def render(self) -> NDArray[np.uint8] | None:
         """RGB image [720, 960, 3] of the run so far; None without a render mode."""
@@ -114,12 +116,12 @@ class TuneEnv(gymnasium.Env[Seen, Move]):
     @property
     def tunables(self) -> tuple[str, ...]:
         """The coordinates of an action."""
-        return self._batch.action.names
+        return self._batch.scaling.names
 
     @property
-    def default_action(self) -> Move:
+    def default_action(self) -> ActType:
         """The variant's own setting, on a grid the nearest to it; if actions are relative, to stay."""
-        return np.array(self._batch.control.default)
+        return np.array(self._batch.action.default)
 
     @property
     def max_learners(self) -> int:

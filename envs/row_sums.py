@@ -13,7 +13,7 @@ from bbrgym.worlds import Table
 _FEW = 16  # rows, from which on a loop over them is slower
 
 
-def add_rows(rows: NDArray[Any]) -> Table:
+def sum_rows(rows: NDArray[Any]) -> Table:
     """One row after the other: the same to the bit whatever stands beside it, or behind it as zeros."""
     if len(rows) > _FEW:
         total: Table = np.add.accumulate(rows, axis=0, dtype=np.float64)[-1]

@@ -15,7 +15,7 @@ import numpy as np
 from bbrgym.worlds import Table
 
 
-class Averages:
+class ExponentialMeans:
     """Exponential means of learner flows' goodput, fair share and RTT since each began.
 
     An interval t seconds ago weighs exp(-t / horizon), and not at all if the flow was not active in it; an RTT also by

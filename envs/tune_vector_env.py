@@ -13,13 +13,13 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from bbrgym.envs.batch import Step, TuneBatch
-from bbrgym.envs.control import Move
-from bbrgym.envs.env import TuneEnv
-from bbrgym.envs.features import Seen, seen_at
-from bbrgym.envs.generators import Generators
+from bbrgym.envs.action import ActType
+from bbrgym.envs.features import ObsType, observation_at
 from bbrgym.envs.learners import Flags
 from bbrgym.envs.options import Options, arguments_of
+from bbrgym.envs.seeding import Generators
+from bbrgym.envs.tune_batch import Step, TuneBatch
+from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.errors import ConfigError
 from bbrgym.worlds import Table
 
@@ -40,7 +40,7 @@ class VectorOptions(Options):
     autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP
 
 
-class TuneVectorEnv(VectorEnv[Seen, Move, NDArray[Any]]):
+class TuneVectorEnv(VectorEnv[ObsType, ActType, NDArray[Any]]):
     """N environments `TuneEnv`, stepped in one call; made by `gymnasium.make_vec("bbrgym/Tune-v0", num_envs=N)`.
 
     What comes back equals what N environments in `gymnasium.vector.SyncVectorEnv` give, bit for bit: observations,
@@ -67,7 +67,7 @@ class TuneVectorEnv(VectorEnv[Seen, Move, NDArray[Any]]):
         self.num_envs = num_envs
         self.render_mode = options.render_mode
         self.metadata = {**TuneEnv.metadata, "autoreset_mode": self._mode}
-        self.single_action_space = self._batch.control.space
+        self.single_action_space = self._batch.action.space
         self.single_observation_space = self._batch.observation_space
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -76,7 +76,7 @@ class TuneVectorEnv(VectorEnv[Seen, Move, NDArray[Any]]):
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Seen, dict[str, Any]]:
+    ) -> tuple[ObsType, dict[str, Any]]:
         """Starts all runs, or those of ``options["reset_mask"]``.
 
         Args:
@@ -93,11 +93,13 @@ class TuneVectorEnv(VectorEnv[Seen, Move, NDArray[Any]]):
         self._has_ended = remain if remain.any() else self._nowhere
         return observations, _where(mask, self._batch.info())
 
-    def step(self, actions: Move) -> tuple[Seen, Table, Flags, Flags, dict[str, Any]]:
+    def step(self, actions: ActType) -> tuple[ObsType, Table, Flags, Flags, dict[str, Any]]:
         """Sets the tunables and runs for a control interval; see the autoreset mode for what follows a run's end."""
         ended = self._has_ended
         begin = np.flatnonzero(ended).tolist() if self._mode is AutoresetMode.NEXT_STEP else []
-        step = self._batch.step(actions, begin, self._generators.runs(begin, [None] * len(begin)) if begin else ())
+        step = self._batch.step(
+            actions, begin, self._generators.draw_seeds(begin, [None] * len(begin)) if begin else ()
+        )
         observations, infos = step.observations, dict[str, Any]()
         if self._mode is AutoresetMode.SAME_STEP and step.truncated.any():
             ended = step.truncated
@@ -135,12 +137,12 @@ class TuneVectorEnv(VectorEnv[Seen, Move, NDArray[Any]]):
     @property
     def tunables(self) -> tuple[str, ...]:
         """The coordinates of an action."""
-        return self._batch.action.names
+        return self._batch.scaling.names
 
     @property
-    def default_actions(self) -> Move:
+    def default_actions(self) -> ActType:
         """Each environment's default action, see `TuneEnv`: [N, tunables], or [N] if flat."""
-        return np.stack([self._batch.control.default] * self.num_envs)
+        return np.stack([self._batch.action.default] * self.num_envs)
 
     @property
     def max_learners(self) -> int:
@@ -159,15 +161,15 @@ class TuneVectorEnv(VectorEnv[Seen, Move, NDArray[Any]]):
 
     # ---- details -----------------------------------------------------------------------------------------------
 
-    def _restart(self, indices: Sequence[int], seeds: Sequence[int | None] | None = None) -> Seen:
-        return self._batch.reset(indices, self._generators.runs(indices, seeds or [None] * len(indices)))
+    def _restart(self, indices: Sequence[int], seeds: Sequence[int | None] | None = None) -> ObsType:
+        return self._batch.reset(indices, self._generators.draw_seeds(indices, seeds or [None] * len(indices)))
 
-    def _restart_at_once(self, step: Step) -> tuple[Seen, dict[str, Any]]:
+    def _restart_at_once(self, step: Step) -> tuple[ObsType, dict[str, Any]]:
         """Resets what ended: the observations of all, and the last ones and infos of those that ended."""
         ended = np.flatnonzero(step.truncated).tolist()
         final_obs = np.full(self.num_envs, None, object)
         for index in ended:
-            final_obs[index] = copy.deepcopy(seen_at(step.observations, index))
+            final_obs[index] = copy.deepcopy(observation_at(step.observations, index))
         final_info = _where(step.truncated, {**self._batch.info(), "reward_terms": dict(step.terms)})
         infos = {
             "final_obs": final_obs,

@@ -16,7 +16,7 @@ Levels = NDArray[np.int64]
 MOST_COMBINATIONS = 4096  # of a flat grid: more would each be tried too seldom for anything to be learnt of them
 
 
-class Grid:
+class DiscreteLevels:
     """Levels of several coordinates; works on the last axis.
 
     Args:

@@ -12,10 +12,10 @@ from gymnasium.utils.env_checker import check_env
 from vectors import Crowds, crowd
 
 import bbrgym
-from bbrgym.envs.env import TuneEnv
 from bbrgym.envs.observation import FEATURES
 from bbrgym.envs.options import Options
-from bbrgym.envs.vector import TuneVectorEnv
+from bbrgym.envs.tune_env import TuneEnv
+from bbrgym.envs.tune_vector_env import TuneVectorEnv
 from bbrgym.scenario.files import with_variant
 
 pytest.importorskip("stable_baselines3", reason="the checker of Stable-Baselines3 needs it")

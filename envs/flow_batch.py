@@ -15,16 +15,16 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from bbrgym.envs.action import Action
-from bbrgym.envs.control import Move
-from bbrgym.envs.episodes import Runs
+from bbrgym.envs.action import ActType
+from bbrgym.envs.episodes import Episodes
 from bbrgym.envs.features import Observation
-from bbrgym.envs.learners import Course, Flags, to_ns
+from bbrgym.envs.learners import EpisodeSpec, Flags, to_ns
 from bbrgym.envs.observation import SenderObservation, Stack
 from bbrgym.envs.options import Options
 from bbrgym.envs.reward import Reward
-from bbrgym.envs.sums import add_rows
-from bbrgym.envs.terms import Interval
+from bbrgym.envs.row_sums import sum_rows
+from bbrgym.envs.scaling import Coordinates
+from bbrgym.envs.terms import TermInputs
 from bbrgym.errors import ConfigError
 from bbrgym.worlds import Table
 
@@ -75,7 +75,7 @@ class FlowStep:
     has_ended: Flags
 
 
-class FlowBatch(Runs):
+class FlowBatch(Episodes):
     """N environments with a controller for each learner flow.
 
     A run ends with its scenario, or earlier when its last learner flow has stopped.
@@ -89,13 +89,13 @@ class FlowBatch(Runs):
         observation: from measurements to observations, of one flow.
         will_act: which flows act in the next step, [N, L].
 
-        The others are those of `Runs`; a run has room for the learner flows of its own scenarios.
+        The others are those of `Episodes`; a run has room for the learner flows of its own scenarios.
     """
 
     def __init__(self, num_envs: int, options: FlowOptions, *, is_to_the_end: bool = False) -> None:
         super().__init__(num_envs, options, is_room_the_same=False)
         self._is_to_the_end = is_to_the_end
-        tunables, slots = len(self.action.names), (num_envs, self.max_learners)
+        tunables, slots = len(self.scaling.names), (num_envs, self.max_learners)
         self._reward = Reward(options.reward)
         self._is_own = options.reward_scope == "own"
         self.observation = SenderObservation(1, tunables, options.features, options.stack)
@@ -115,15 +115,15 @@ class FlowBatch(Runs):
         self._stack.begin(rows.ravel().tolist(), view)
         return self._observations()
 
-    def step(self, actions: Move) -> FlowStep:
+    def step(self, actions: ActType) -> FlowStep:
         """Sets the tunables of the flows that act and runs for a control interval.
 
         Args:
             actions: [N, L, tunables], [N, L] if flat; those of flows that do not act are left aside.
         """
         worlds = self._worlds_that_run(None)
-        if np.shape(actions) != (*self.will_act.shape, *np.shape(self.control.default)):
-            raise self.control.refusal(actions)
+        if np.shape(actions) != (*self.will_act.shape, *np.shape(self.action.default)):
+            raise self.action.refusal(actions)
         has_acted, previous = self.will_act, self._settings
         self._act(actions)
         self._take_ends()
@@ -157,7 +157,7 @@ class FlowBatch(Runs):
     def given_flow_names(self, index: int) -> tuple[str, ...] | None:
         """The same of the scenario given for the next run; None if it will be drawn."""
         given = self._given[index]
-        return given.names if isinstance(given, Course) else None
+        return given.names if isinstance(given, EpisodeSpec) else None
 
     def is_waiting(self, index: int) -> bool:
         """Whether a run goes on, and none of its flows acts next."""
@@ -165,22 +165,22 @@ class FlowBatch(Runs):
 
     def info_of_flow(self, index: int, slot: int) -> dict[str, Any]:
         """What an onlooker knows of a run, and of a learner flow its name and the values in force."""
-        tunables = dict(zip(self.action.names, self._values[index, slot].tolist(), strict=True))
+        tunables = dict(zip(self.scaling.names, self._values[index, slot].tolist(), strict=True))
         return {**self.info_of(index), "tunables": tunables, "flow": self.flow_names(index)[slot]}
 
     # ---- details -----------------------------------------------------------------------------------------------
 
-    def _take_course(self, index: int, course: Course) -> tuple[Table, Action]:
+    def _take_course(self, index: int, course: EpisodeSpec) -> tuple[Table, Coordinates]:
         values, actions = super()._take_course(index, course)
         self._values[index, : len(values)], self._settings[index, : len(values)] = values, actions
         return values, actions
 
-    def _act(self, actions: Move) -> None:
+    def _act(self, actions: ActType) -> None:
         """Sets the tunables and runs."""
         acts = self.will_act[:, :, None]
         counting = np.array(actions)
-        counting[~self.will_act] = self.control.default
-        values, settings = self.control.settle(counting, self._settings)
+        counting[~self.will_act] = self.action.default
+        values, settings = self.action.apply(counting, self._settings)
         self._values = np.where(acts, values, self._values)
         self._settings = np.where(acts, settings, self._settings)
         self._slots.write_each(self._worlds(), self._values)
@@ -195,7 +195,7 @@ class FlowBatch(Runs):
         is_on = is_to_stop & (self._slots.start_ns < now_ns + self._interval_ns) & self._is_running
         self.will_act = np.ascontiguousarray(is_on.T)
 
-    def _terms(self, stats: Table, moved: Action, has_acted: Flags) -> dict[str, Table]:
+    def _terms(self, stats: Table, moved: Coordinates, has_acted: Flags) -> dict[str, Table]:
         """Every term of the reward, weighted or not: [N, L] each, 0 of flows that did not act."""
         slots = self._slots.count
         if self._is_own:
@@ -203,13 +203,13 @@ class FlowBatch(Runs):
             terms = {name: values.reshape(slots, self._n).T for name, values in by_flow.items()}
         else:
             acted = has_acted.T[:, :, None]
-            moved_in_all = add_rows(moved.transpose(1, 0, 2) * acted)
-            mean_moved = (moved_in_all / np.maximum(add_rows(acted), 1.0)).astype(np.float32)
+            moved_in_all = sum_rows(moved.transpose(1, 0, 2) * acted)
+            mean_moved = (moved_in_all / np.maximum(sum_rows(acted), 1.0)).astype(np.float32)
             of_run = self._reward.terms(self._interval(stats, mean_moved))
             terms = {name: np.repeat(values[:, None], slots, axis=1) for name, values in of_run.items()}
         return {name: np.where(has_acted, values, 0.0) for name, values in terms.items()}
 
-    def _view(self, stats: Table, settings: Action) -> Observation:
+    def _view(self, stats: Table, settings: Coordinates) -> Observation:
         """One interval's numbers of each flow of (some of) the environments: [environments * L, width].
 
         Args:
@@ -227,11 +227,11 @@ class FlowBatch(Runs):
         return {
             f"{flow} {name}": coordinate
             for flow, setting in zip(self.flow_names(index), self._settings[index].tolist(), strict=False)
-            for name, coordinate in zip(self.action.names, setting, strict=True)
+            for name, coordinate in zip(self.scaling.names, setting, strict=True)
         }
 
 
-def _of_each(interval: Interval, moved: Action) -> Interval:
+def _of_each(interval: TermInputs, moved: Coordinates) -> TermInputs:
     """The interval of N environments with L learner flows as one of L * N that have one of them each.
 
     Args:
@@ -239,7 +239,7 @@ def _of_each(interval: Interval, moved: Action) -> Interval:
         moved: distance that each coordinate of each flow's action moved: [N, L, tunables].
     """
     slots = moved.shape[1]
-    return Interval(
+    return TermInputs(
         learners=_Mapped(interval.learners, lambda rows: rows.reshape(1, -1)),
         flows=_Mapped(interval.flows, lambda rows: np.tile(rows, (1, slots))),
         base_rtt_ms=interval.base_rtt_ms.reshape(1, -1),

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import bbrgym
+from bbrgym.envs.scaling import NOT_BELOW, TunableScaling
+from bbrgym.tunables import TUNABLES, VARIANTS
+
+TUNED = [name for name, variant in VARIANTS.items() if variant.preset]
+WHOLE = ("count", "mode", "switch")
+
+
+@st.composite
+def action_of_a_variant(draw):
+    """A variant's action space and an action from it."""
+    mapping = TunableScaling(draw(st.sampled_from(TUNED)))
+    coordinates = st.floats(-1.0, 1.0, width=32)
+    return mapping, draw(hnp.arrays(np.float32, mapping.space.shape, elements=coordinates))
+
+
+def test_every_tuned_variant_is_one_of_ours():
+    assert "bbr-mix" in TUNED
+    assert "cubic" not in TUNED
+
+
+@pytest.mark.parametrize("variant", TUNED)
+def test_the_default_action_is_the_variants_own_setting(variant):
+    mapping = TunableScaling(variant)
+    assert mapping.space.contains(mapping.default)
+    assert mapping.to_values(mapping.default) == pytest.approx(dict(VARIANTS[variant].preset), rel=2e-6)
+
+
+@given(action_of_a_variant())
+def test_every_action_is_a_legal_setting(space_and_action):
+    mapping, action = space_and_action
+    values = mapping.to_values(action)
+    assert tuple(values) == mapping.names
+    for name, value in values.items():
+        tunable = TUNABLES[name]
+        assert tunable.low <= value <= tunable.high
+        assert tunable.unit not in WHOLE or value == int(value)
+    for upper, lower in NOT_BELOW.items():
+        assert upper not in values or values[lower] <= values[upper]
+
+
+@given(action_of_a_variant())
+def test_a_setting_gives_an_action_that_gives_it_again(space_and_action):
+    mapping, action = space_and_action
+    values = mapping.to_values(action)
+    again = mapping.from_values(values)
+    assert mapping.space.contains(again)
+    assert mapping.to_values(again) == pytest.approx(values, rel=2e-6, abs=1e-3)
+    continuous = [i for i, name in enumerate(mapping.names) if TUNABLES[name].unit not in WHOLE]
+    at = [i for i in continuous if not _is_squeezed(mapping.names[i], values)]
+    assert again[at] == pytest.approx(action[at], abs=1e-5)
+
+
+def _is_squeezed(name, values):
+    """Whether little of its range is left, so that a coordinate cannot be told from its value."""
+    lower = NOT_BELOW.get(name)
+    return lower is not None and values[lower] > 0.99 * TUNABLES[name].high
+
+
+@given(action_of_a_variant(), st.data())
+def test_a_larger_coordinate_is_no_smaller_a_value(space_and_action, data):
+    mapping, action = space_and_action
+    index = data.draw(st.integers(0, len(mapping.names) - 1))
+    higher = action.copy()
+    higher[index] = data.draw(st.floats(float(action[index]), 1.0, width=32))
+    name = mapping.names[index]
+    assert mapping.to_values(higher)[name] >= mapping.to_values(action)[name]
+
+
+@pytest.mark.parametrize("n", [2, 9, 700])
+@pytest.mark.parametrize("variant", TUNED)
+def test_each_of_many_means_what_it_means_alone(variant, n):
+    mapping = TunableScaling(variant)
+    actions = np.random.default_rng(n).uniform(-1, 1, (n, len(mapping.names))).astype(np.float32)
+    values, settings = mapping.snap(actions)
+    again = mapping.coordinates(values)
+    assert again == pytest.approx(settings, abs=1e-5)
+    for i in range(min(n, 50)):
+        one, setting = mapping.snap(actions[i : i + 1])
+        assert one.tobytes() == values[i].tobytes() == mapping.values(actions[i]).tobytes()
+        assert setting.tobytes() == settings[i].tobytes()
+        assert mapping.coordinates(one).tobytes() == again[i].tobytes()
+
+
+@pytest.mark.parametrize("variant", TUNED)
+def test_the_ends_are_the_ranges_ends(variant):
+    mapping = TunableScaling(variant)
+    assert mapping.to_values(-mapping.space.high) == {name: TUNABLES[name].low for name in mapping.names}
+    assert mapping.to_values(mapping.space.high) == {name: TUNABLES[name].high for name in mapping.names}
+
+
+def test_the_middle_is_the_mean_or_the_geometric_mean():
+    values = TunableScaling("bbq", ["bbr_up_gain", "bbq_alpha_us"]).to_values(np.zeros(2, np.float32))
+    assert values == pytest.approx({"bbr_up_gain": 1.51, "bbq_alpha_us": 5000.0})
+
+
+def test_a_switch_is_on_above_0():
+    mapping = TunableScaling("bbr-mix", ["use_probe_cap"])
+    coordinates = np.array([-1.0, -0.01, 0.0, 0.01, 1.0], np.float32)
+    assert [mapping.to_values(c[None])["use_probe_cap"] for c in coordinates] == [0, 0, 0, 1, 1]
+
+
+def test_whole_numbers_have_equal_parts():
+    mapping = TunableScaling("bbr-acd", ["acd_identical_count"])
+    middles = (np.arange(8, dtype=np.float32) * 2 + 1) / 8 - 1
+    assert [mapping.to_values(c[None])["acd_identical_count"] for c in middles] == list(range(1, 9))
+    assert [mapping.from_values({"acd_identical_count": n})[0] for n in range(1, 9)] == pytest.approx(middles)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(["pg_trand_low_us", "pg_trand_high_us"])))
+@given(coordinates=st.tuples(st.floats(-1, 1), st.floats(-1, 1)))
+def test_trand_is_ordered_whatever_the_order_of_the_names(order, coordinates):
+    mapping = TunableScaling("bbr-pg", order)
+    by_name = dict(zip(["pg_trand_low_us", "pg_trand_high_us"], coordinates, strict=True))
+    values = mapping.to_values(np.array([by_name[name] for name in order], np.float32))
+    assert values["pg_trand_low_us"] <= values["pg_trand_high_us"]
+    assert values == TunableScaling("bbr-pg", order[::-1]).to_values(
+        np.array([by_name[name] for name in order[::-1]], np.float32)
+    )
+
+
+@pytest.mark.parametrize(
+    ("variant", "tunables", "text"),
+    [
+        ("bbz", None, "variant 'bbz': did you mean bb"),
+        ("cubic", None, "variant 'cubic' has no tunables to set"),
+        ("bbq", ["plus_alpha"], "tunables: 'plus_alpha' is not one of bbq's: .*allowed are bbr_up_gain"),
+        ("bbq", ["bbq_beta", "bbq_beta"], "allowed is a non-empty list without repetition"),
+        ("bbq", [], "allowed is a non-empty list without repetition"),
+    ],
+)
+def test_wrong_choices(variant, tunables, text):
+    with pytest.raises(bbrgym.ConfigError, match=text):
+        TunableScaling(variant, tunables)
+
+
+@pytest.mark.parametrize("action", [[0.0], [0.0, 0.0, 0.0], [0.0, 1.1], [0.0, -1.1], [np.nan, 0.0], [[0.0, 0.0]], 0.0])
+def test_wrong_actions(action):
+    with pytest.raises(bbrgym.ConfigError, match=r"allowed are 2 numbers in \[-1, 1\]; gymnasium.wrappers.ClipAction"):
+        TunableScaling("bbq", ["bbq_beta", "bbq_alpha_us"]).to_values(np.array(action, np.float32))
