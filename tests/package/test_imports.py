@@ -71,7 +71,7 @@ def test_the_package_has_these_rooms() -> None:
     folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
     assert folders == set(ROOMS) - {"base"}
     assert len(MODULES) > 100
-    assert "bbrgym.envs.env" in MODULES
+    assert "bbrgym.envs.tune_env" in MODULES
     assert "bbrgym.agents.training.settings" in MODULES
 
 
@@ -89,12 +89,12 @@ def test_no_files_import_each_other_in_a_circle() -> None:
 def test_a_forbidden_import_would_be_seen() -> None:
     text = (
         "from typing import TYPE_CHECKING\n"
-        "if TYPE_CHECKING:\n    from bbrgym.envs.env import TuneEnv\n"
+        "if TYPE_CHECKING:\n    from bbrgym.envs.tune_env import TuneEnv\n"
         "def late():\n    from bbrgym.agents import base\n    import bbrgym.cli.main\n"
         "def by_name():\n    importlib.import_module('bbrgym.evaluate.evaluation')\n"
     )
     seen = set(imports_of("bbrgym.worlds.world", text, set(MODULES)))
-    assert seen == {"bbrgym.envs.env", "bbrgym.agents.base", "bbrgym.cli.main", "bbrgym.evaluate.evaluation"}
+    assert seen == {"bbrgym.envs.tune_env", "bbrgym.agents.base", "bbrgym.cli.main", "bbrgym.evaluate.evaluation"}
 
 
 def test_the_tests_have_the_same_folders() -> None:
