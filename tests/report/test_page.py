@@ -4,15 +4,23 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 import pytest
 from rich.table import Table
 
-from bbrgym.report.page import Code, Figure, Page, Section, render, write_page
+from bbrgym.report.figure_spec import Axis, FigureSpec, Line, Panel
+from bbrgym.report.page import Code, Page, Section, render_page, write_page
 
-LINE = Figure("A line", [{"type": "scatter", "x": np.arange(3.0), "y": [1, float("nan"), 3]}], {"title": "t"})
+
+def line(label: str | None = None) -> FigureSpec:
+    points = Line(np.arange(3.0), [1, float("nan"), 3], label, "#112233")
+    return FigureSpec("line", "A line", [Panel(Axis("time (s)"), Axis("value"), [points])])
+
+
+LINE = line()
 
 
 def table() -> Table:
@@ -28,43 +36,44 @@ def page(*items: object, **fields: object) -> Page:
     return Page("A <title> & more", [Section("One", list(items))], **fields)  # type: ignore[arg-type]
 
 
-def figures_in(html: str) -> list[dict[str, object]]:
+def figures_in(html: str) -> list[dict[str, Any]]:
     found = re.search(r'id="figures">(.*?)</script>', html)
     assert found is not None
-    figures: list[dict[str, object]] = json.loads(found[1])
+    figures: list[dict[str, Any]] = json.loads(found[1])
     return figures
 
 
 def test_texts_are_shown_as_they_are() -> None:
-    html = render(page(Code("config", "a: <b> & c"), command="bbrgym <x>", facts=["5 < 6"]))
+    html = render_page(page(Code("config", "a: <b> & c"), command="bbrgym <x>", facts=["5 < 6"]))
     for text in ("A &lt;title&gt; &amp; more", "a: &lt;b&gt; &amp; c", "bbrgym &lt;x&gt;", "5 &lt; 6"):
         assert text in html
     assert "Plotly" not in html.split('id="figures"')[0]
 
 
 def test_figures_are_data_in_the_page() -> None:
-    (figure,) = figures_in(render(page(LINE)))
-    assert figure["data"] == [{"type": "scatter", "x": [0.0, 1.0, 2.0], "y": [1, None, 3]}]
+    (figure,) = figures_in(render_page(page(LINE)))
+    (trace,) = figure["data"]
+    assert (trace["type"], trace["x"], trace["y"]) == ("scatter", [0.0, 1.0, 2.0], [1, None, 3])
     assert figure["id"] == "figure-1"
-    closing = Figure("x", [{"type": "scatter", "name": "</script>"}], {})
-    assert figures_in(render(page(closing)))[0]["data"] == [{"type": "scatter", "name": "</script>"}]
+    assert figures_in(render_page(page(line("</script>"))))[0]["data"][0]["name"] == "</script>"
+    assert page(LINE, table(), LINE).figures == [LINE, LINE]
 
 
 def test_plotly_is_given_what_it_knows() -> None:
-    (figure,) = figures_in(render(page(LINE)))
+    (figure,) = figures_in(render_page(page(LINE)))
     go.Figure(data=figure["data"], layout=figure["layout"])
     with pytest.raises(ValueError, match="Invalid"):
         go.Figure(data=[{"type": "scatter", "colour": "red"}])
 
 
 def test_a_row_s_name_is_written_out() -> None:
-    names = re.findall(r"<tr>\s*<td>(.*?)</td>", render(page(table())))
+    names = re.findall(r"<tr>\s*<td>(.*?)</td>", render_page(page(table())))
     assert names == ["b", "b", "a", "c", "d"]
 
 
 def test_a_page_is_written_whole(tmp_path: Path) -> None:
     write_page(tmp_path / "deep" / "report.html", page(table()))
-    assert (tmp_path / "deep" / "report.html").read_text(encoding="utf-8") == render(page(table()))
+    assert (tmp_path / "deep" / "report.html").read_text(encoding="utf-8") == render_page(page(table()))
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["report.html"]
 
 
@@ -111,7 +120,7 @@ def test_a_click_on_a_heading_sorts_by_its_column(browse, tmp_path: Path) -> Non
 )
 def test_what_is_wrong_with_a_page_would_be_seen(breaks: str, says: str, browse, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
-    path.write_text(render(page(LINE)).replace("</main>", f"{breaks}</main>"), encoding="utf-8")
+    path.write_text(render_page(page(LINE)).replace("</main>", f"{breaks}</main>"), encoding="utf-8")
     seen = browse(path)
     assert any(says in problem for problem in seen.problems)
 
@@ -119,7 +128,7 @@ def test_what_is_wrong_with_a_page_would_be_seen(breaks: str, says: str, browse,
 def test_what_a_page_fetches_would_be_seen(browse, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     fetches = "<script src='https://example.org/x.js'></script>"
-    path.write_text(render(page(LINE)).replace("</main>", f"{fetches}</main>"), encoding="utf-8")
+    path.write_text(render_page(page(LINE)).replace("</main>", f"{fetches}</main>"), encoding="utf-8")
     seen = browse(path)
     assert seen.loads == 1
     assert seen.requests == ["https://example.org/x.js"]

@@ -36,7 +36,7 @@ def test_a_scenario_in_two_worlds(browse, tmp_path: Path) -> None:
     )
     assert seen.problems == []
     assert (seen.loads, seen.requests, seen.overflow) == (0, [], 0)
-    assert seen.result == ["short on twin and ns3", "Results", "Worlds", "What was asked"]
+    assert seen.result == ["short on twin and ns3", "Results", "Worlds", "Configuration"]
     summary, goodput, queue = seen.plots
     assert summary["traces"] == 2 * (1 + 2 + 1)  # of each world: score, goodput of two flows, queueing delay
     assert goodput["traces"] == 3 * 2 * 2  # entrants, flows, worlds

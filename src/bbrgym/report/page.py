@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One self-contained HTML page: sortable tables, interactive figures, nothing fetched from anywhere.
+"""Self-contained HTML pages of sortable tables and interactive figures; a page fetches nothing.
 
-A figure is what Plotly's JavaScript draws: a list of traces and a layout, as plain values. Tables are those of the
-terminal.
+Figures are drawn by Plotly's JavaScript, which the page holds. Tables are those of the terminal.
 """
 
 from __future__ import annotations
@@ -23,45 +22,28 @@ from rich.table import Table
 from rich.text import Text
 
 from bbrgym.files import write_atomically
+from bbrgym.report.figure_spec import FigureSpec
+from bbrgym.report.plotly_renderer import render_figure
 from bbrgym.version import __version__
 
 _DIGITS = 6  # of a number in a figure: enough for any screen
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A figure for Plotly.
-
-    Attributes:
-        title: above it.
-        data: the traces.
-        layout: of the axes and so on; fonts and colours are the page's unless given.
-        height_px: of the plot.
-        note: below it.
-    """
-
-    title: str
-    data: Sequence[Mapping[str, Any]]
-    layout: Mapping[str, Any]
-    height_px: int = 420
-    note: str = ""
-
-
-@dataclass(frozen=True)
 class Code:
-    """A text as it was written, that can be folded."""
+    """A text shown as it is, that a click folds and unfolds."""
 
     title: str
     text: str
     is_open: bool = False
 
 
-Item: TypeAlias = Figure | Table | Code
+Item: TypeAlias = FigureSpec | Table | Code
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what is below it."""
+    """A heading, a text and the items below it."""
 
     title: str
     items: Sequence[Item]
@@ -70,13 +52,13 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """What a page shows.
+    """Contents of a page.
 
     Attributes:
-        title: of the page.
+        title: heading.
         sections: from top to bottom.
-        facts: short ones, below the title.
-        command: that made it, if it was one.
+        facts: short texts below the title.
+        command: command line that made the page. Default: none is shown.
     """
 
     title: str
@@ -84,31 +66,35 @@ class Page:
     facts: Sequence[str] = ()
     command: str | None = None
 
+    @property
+    def figures(self) -> list[FigureSpec]:
+        """All figures, from top to bottom."""
+        return [item for section in self.sections for item in section.items if isinstance(item, FigureSpec)]
+
 
 def write_page(path: Path, page: Page) -> None:
-    """Writes a page, whole or not at all."""
-    html = render(page)
+    """Write a page, whole or not at all.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    html = render_page(page)
     write_atomically(path, lambda partial: partial.write_text(html, encoding="utf-8"))
 
 
-def render(page: Page) -> str:
-    """The page's HTML."""
-    figures = [item for section in page.sections for item in section.items if isinstance(item, Figure)]
-    ids = {id(figure): f"figure-{number}" for number, figure in enumerate(figures, start=1)}
+def render_page(page: Page) -> str:
+    """Return a page's HTML."""
+    plots: list[dict[str, Any]] = []
     sections = [
-        {"title": section.title, "text": section.text, "parts": [_shown(item, ids) for item in section.items]}
+        {"title": section.title, "text": section.text, "parts": [_part(item, plots) for item in section.items]}
         for section in page.sections
-    ]
-    plots: list[dict[str, Any]] = [
-        {"id": ids[id(figure)], "data": figure.data, "layout": dict(_LAYOUT) | dict(figure.layout)}
-        for figure in figures
     ]
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     return environment.from_string(_template("page.html.jinja")).render(
         page={"title": page.title, "facts": page.facts, "command": page.command, "sections": sections},
         style=Markup(_template("page.css")),
         script=Markup(_template("page.js")),
-        plotly=Markup(_plotly()) if figures else "",
+        plotly=Markup(_plotly()) if plots else "",
         figures=Markup(json.dumps(_plain(plots), allow_nan=False).replace("</", "<\\/")),
         footer=f"bbrgym {__version__} on Python {platform.python_version()}, {platform.system()}",
     )
@@ -117,18 +103,14 @@ def render(page: Page) -> str:
 # ---- items --------------------------------------------------------------------------------------------
 
 
-def _shown(item: Item, ids: Mapping[int, str]) -> dict[str, Any]:
-    """What the template needs of an item."""
+def _part(item: Item, plots: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return an item for the template; a figure's plot is appended to ``plots``."""
     if isinstance(item, Code):
         return {"kind": "code", "title": item.title, "text": item.text, "is_open": item.is_open}
-    if isinstance(item, Figure):
-        return {
-            "kind": "figure",
-            "id": ids[id(item)],
-            "title": item.title,
-            "height_px": item.height_px,
-            "note": item.note,
-        }
+    if isinstance(item, FigureSpec):
+        plot, name = render_figure(item), f"figure-{len(plots) + 1}"
+        plots.append({"id": name, "data": plot.data, "layout": plot.layout})
+        return {"kind": "figure", "id": name, "title": item.title, "height_px": plot.height_px, "note": item.note}
     columns = [
         {"heading": _text(column.header).strip(), "is_number": column.justify == "right"} for column in item.columns
     ]
@@ -136,7 +118,7 @@ def _shown(item: Item, ids: Mapping[int, str]) -> dict[str, Any]:
 
 
 def _rows(table: Table) -> list[list[str]]:
-    """The terminal's rows; a first cell left out because it is the one above is written out, for rows may be moved."""
+    """Return the terminal's rows; an empty first cell repeats the one above, since sorting moves rows."""
     rows: list[list[str]] = []
     for cells in zip(*(column.cells for column in table.columns), strict=True):
         first, *others = map(_text, cells)
@@ -146,17 +128,6 @@ def _rows(table: Table) -> list[list[str]]:
 
 def _text(cell: Any) -> str:
     return cell.plain if isinstance(cell, Text) else str(cell)
-
-
-_LAYOUT: Mapping[str, Any] = {
-    "font": {"family": "system-ui, -apple-system, Segoe UI, Roboto, DejaVu Sans, Arial, sans-serif", "size": 13},
-    "paper_bgcolor": "rgba(0,0,0,0)",
-    "plot_bgcolor": "rgba(0,0,0,0)",
-    "margin": {"l": 70, "r": 20, "t": 30, "b": 50},
-    "hoverlabel": {"namelength": -1},
-    "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "#9aa3b0", "activecolor": "#0072b2"},
-    "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
-}
 
 
 # ---- parts --------------------------------------------------------------------------------------------
@@ -172,7 +143,7 @@ def _plotly() -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can hold: arrays as lists, numbers of a few digits, null for what is no number."""
+    """Return a value as JSON can hold it: arrays as lists, numbers of a few digits, null for NaN and infinity."""
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, np.ndarray):

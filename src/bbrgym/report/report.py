@@ -7,20 +7,25 @@ from pathlib import Path
 
 from bbrgym.evaluate.results import Results
 from bbrgym.files import write_atomically
-from bbrgym.report.evaluation_page import write_page_of
-from bbrgym.report.paper import write_figures
+from bbrgym.report.evaluation_page import evaluation_page
+from bbrgym.report.matplotlib_renderer import write_figures
+from bbrgym.report.page import write_page
 from bbrgym.report.tables import plain_text, tables_of_results
 
 
 def write_report(folder: Path, results: Results, command: str | None = None) -> None:
-    """Write summary.txt, figures/ and report.html.
+    """Write summary.txt, figures/ and report.html, each file whole or not at all.
 
     Args:
         folder: run folder of the evaluation.
         results: of the evaluation.
-        command: shown on the page.
+        command: command line shown on the page. Default: none.
+
+    Raises:
+        OSError: a file cannot be written.
     """
     text = plain_text(tables_of_results(results))
     write_atomically(folder / "summary.txt", lambda partial: partial.write_text(text, encoding="utf-8"))
-    write_figures(folder / "figures", results)
-    write_page_of(folder / "report.html", results, command)
+    page = evaluation_page(results, command)
+    write_figures(folder / "figures", page.figures)
+    write_page(folder / "report.html", page)

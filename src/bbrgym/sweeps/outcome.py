@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import datetime
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-
 from bbrgym.files import write_atomically
+from bbrgym.report.matplotlib_renderer import write_figures
 from bbrgym.report.page import Code, Page, Section, write_page
 from bbrgym.report.tables import plain_text
-from bbrgym.sweeps import figures
+from bbrgym.sweeps.figures import figures_of
 from bbrgym.sweeps.folder import SweepFolder
 from bbrgym.sweeps.results import Results, jobs_table, settings_table, tables_of
 
@@ -29,9 +28,9 @@ def write_outcome(folder: SweepFolder, results: Results, asked: str, command: st
     if results.command == "train":
         folder.write_table("curves.parquet", results.curves)
     folder.write_text("summary.txt", plain_text(tables_of(results)))
-    for name, figure in figures.on_paper(results):
-        write_atomically(folder.path / "figures" / f"{name}.png", FigureCanvasAgg(figure).print_png)
-    write_page(folder.path / "report.html", _page(folder, results, asked, command))
+    page = _page(folder, results, asked, command)
+    write_figures(folder.path / "figures", page.figures)
+    write_page(folder.path / "report.html", page)
 
 
 def _page(folder: SweepFolder, results: Results, asked: str, command: str | None) -> Page:
@@ -42,7 +41,7 @@ def _page(folder: SweepFolder, results: Results, asked: str, command: str | None
         if folder.log(name).exists()
     ]
     sections = [
-        Section("Settings", [*([settings] if settings.row_count else []), *figures.on_page(results)]),
+        Section("Settings", [*([settings] if settings.row_count else []), *figures_of(results)]),
         Section("Jobs", [jobs_table(results), *logs]),
         Section("What was asked", [Code("The sweep", asked)]),
     ]

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Figures on paper: specifications drawn by Matplotlib, as PNG files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import Colormap, LinearSegmentedColormap
+from matplotlib.figure import Figure
+
+from bbrgym.evaluate.statistics import Estimate
+from bbrgym.files import write_atomically
+from bbrgym.report.figure_spec import Axis, Bars, FigureSpec, HeatMap, Line, Panel, Points, Series
+
+_DPI = 130
+_LEGEND_COLUMNS = 4
+_LONG_TITLE = 9.0  # characters per inch of width from which on a heading is set smaller
+_DASHES = {"solid": "-", "dash": "--", "dot": ":"}
+_SYMBOLS = {"circle": "o", "diamond": "D"}
+_DIVERGING = LinearSegmentedColormap.from_list("diverging", ["#D55E00", "#FFFFFF", "#0072B2"])
+
+
+def write_figures(folder: Path, specs: Iterable[FigureSpec]) -> None:
+    """Write each figure as ``<name>.png``, whole or not at all.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    for spec in specs:
+        write_atomically(folder / f"{spec.name}.png", FigureCanvasAgg(draw(spec)).print_png)
+
+
+def draw(spec: FigureSpec) -> Figure:
+    """Return a specification as a Matplotlib figure."""
+    figure = Figure(figsize=(spec.width_in, spec.height_in), dpi=_DPI, layout="constrained")
+    grid: list[Axes] = (
+        figure.subplots(
+            spec.rows,
+            spec.columns,
+            sharex=spec.shares_x,
+            sharey=spec.shares_y,
+            squeeze=False,
+            width_ratios=spec.column_widths or None,
+        )
+        .ravel()
+        .tolist()
+    )
+    for axes in grid[len(spec.panels) :]:
+        axes.set_visible(False)
+    for axes, panel in zip(grid, spec.panels, strict=False):
+        _draw_panel(figure, axes, panel)
+    _draw_axes(figure, grid, spec)
+    if spec.has_legend:
+        _draw_legend(figure, grid)
+    heading = spec.subject or spec.title
+    figure.suptitle(heading, fontsize="medium" if len(heading) > _LONG_TITLE * spec.width_in else "large")
+    return figure
+
+
+def _draw_panel(figure: Figure, axes: Axes, panel: Panel) -> None:
+    if panel.title:
+        axes.set_title(panel.title, fontsize="medium", loc="left")
+    if not any(isinstance(series, HeatMap) for series in panel.series):
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.25)
+        axes.set_axisbelow(True)
+    for series in panel.series:
+        _draw_series(figure, axes, series)
+
+
+def _draw_series(figure: Figure, axes: Axes, series: Series) -> None:
+    match series:
+        case Line():
+            _draw_line(axes, series)
+        case Points():
+            _draw_points(axes, series)
+        case Bars():
+            _draw_bars(axes, series)
+        case HeatMap():
+            _draw_heat_map(figure, axes, series)
+
+
+def _draw_line(axes: Axes, line: Line) -> None:
+    if line.band is not None:
+        axes.fill_between(np.asarray(line.x), *line.band, color=line.colour, alpha=0.15, linewidth=0)
+    axes.plot(
+        np.asarray(line.x),
+        np.asarray(line.y),
+        color=line.colour,
+        label=line.label,
+        linewidth=line.width,
+        linestyle=_DASHES[line.dash] if line.width else "none",
+        alpha=line.opacity,
+        marker=_SYMBOLS[line.symbol] if line.symbol else None,
+        markersize=4,
+        drawstyle="steps-pre" if line.is_stepped else "default",
+    )
+
+
+def _draw_points(axes: Axes, points: Points) -> None:
+    values = [estimate.value for estimate in points.estimates]
+    style: dict[str, Any] = {
+        "fmt": _SYMBOLS[points.symbol],
+        "color": points.colour,
+        "markerfacecolor": points.colour if points.is_filled else "white",
+        "markersize": 5,
+        "capsize": 2,
+        "elinewidth": 1,
+        "label": points.label,
+    }
+    if points.along == "x":
+        axes.errorbar(values, points.positions, xerr=_errors(points.estimates), **style)
+    else:
+        axes.errorbar(points.positions, values, yerr=_errors(points.estimates), **style)
+
+
+def _draw_bars(axes: Axes, bars: Bars) -> None:
+    axes.barh(
+        bars.positions,
+        [estimate.value for estimate in bars.estimates],
+        height=bars.thickness,
+        xerr=_errors(bars.estimates),
+        color=bars.colour,
+        alpha=bars.opacity,
+        label=bars.label,
+        error_kw={"elinewidth": 1, "capsize": 2},
+    )
+
+
+def _errors(estimates: Sequence[Estimate]) -> list[list[float]]:
+    """Return the lengths of error bars, below and above the values; NaN draws none."""
+    return [[one.value - one.low for one in estimates], [one.high - one.value for one in estimates]]
+
+
+def _draw_heat_map(figure: Figure, axes: Axes, heat_map: HeatMap) -> None:
+    colours: str | Colormap = "viridis" if heat_map.colours == "sequential" else _DIVERGING
+    image = axes.imshow(heat_map.values, origin="lower", aspect="auto", cmap=colours, norm=heat_map.scale)
+    if heat_map.limits is not None:
+        image.set_clim(*heat_map.limits)
+    if heat_map.shows_values:
+        for (row, column), value in np.ndenumerate(heat_map.values):
+            axes.text(column, row, f"{value:.0f}", ha="center", va="center", fontsize="small")
+    figure.colorbar(image, ax=axes, label=heat_map.title)
+
+
+def _draw_axes(figure: Figure, grid: Sequence[Axes], spec: FigureSpec) -> None:
+    """Set scales, limits, names and titles; of shared axes once."""
+    for index, (axes, panel) in enumerate(zip(grid, spec.panels, strict=False)):
+        if index == 0 or not spec.shares_x:
+            _set_axis(axes, "x", panel.x)
+        if index == 0 or not spec.shares_y:
+            _set_axis(axes, "y", panel.y)
+        if not spec.shares_x or index // spec.columns == spec.rows - 1:
+            axes.set_xlabel(panel.x.title)
+        if not spec.shares_y or len(spec.panels) == 1:
+            axes.set_ylabel(panel.y.title)
+    if spec.shares_y and len(spec.panels) > 1 and spec.panels[0].y.title:
+        figure.supylabel(spec.panels[0].y.title, fontsize="medium")
+
+
+def _set_axis(axes: Axes, letter: str, axis: Axis) -> None:
+    if axis.scale == "log":
+        getattr(axes, f"set_{letter}scale")("log")
+    if axis.names:
+        getattr(axes, f"set_{letter}ticks")(range(len(axis.names)), axis.names)
+    if axis.limits is not None:
+        getattr(axes, f"set_{letter}lim")(*axis.limits)
+    elif axis.starts_at_zero:
+        getattr(axes, f"set_{letter}lim")(0, None)
+    if axis.is_reversed:
+        getattr(axes, f"invert_{letter}axis")()
+
+
+def _draw_legend(figure: Figure, grid: Sequence[Axes]) -> None:
+    """Draw one legend for all panels, each name once."""
+    entries: dict[str, Any] = {}
+    for axes in grid:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    figure.legend(
+        list(entries.values()), list(entries), loc="outside lower center", ncols=_LEGEND_COLUMNS, frameon=False
+    )

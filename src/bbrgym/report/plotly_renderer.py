@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Figures of a page: specifications as traces and a layout for Plotly's JavaScript."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bbrgym.evaluate.statistics import Estimate
+from bbrgym.report.figure_spec import Axis, Bars, FigureSpec, HeatMap, Line, Panel, Points, Series
+
+Trace: TypeAlias = dict[str, Any]
+
+_PX_PER_INCH = 110
+_PX_PER_POINT = 1.35  # of a line's width
+_MAX_POINTS = 500  # of a line, whose others are left out: more than there are pixels is of no use
+_LEGEND_WIDTH_PX = 1000
+_GRID = {"gridcolor": "#e6eaf0", "zerolinecolor": "#c3cad5", "linecolor": "#c3cad5", "automargin": True}
+_LAYOUT = {
+    "font": {"family": "system-ui, -apple-system, Segoe UI, Roboto, DejaVu Sans, Arial, sans-serif", "size": 13},
+    "paper_bgcolor": "rgba(0,0,0,0)",
+    "plot_bgcolor": "rgba(0,0,0,0)",
+    "barmode": "overlay",
+    "hoverlabel": {"namelength": -1},
+    "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "#9aa3b0", "activecolor": "#0072b2"},
+    "legend": {"orientation": "h", "yref": "container", "yanchor": "top", "y": 1, "x": 0},
+}
+_NO_NAME = "<extra></extra>"  # beside the text under the pointer
+_DIVERGING = [[0, "#D55E00"], [0.5, "#FFFFFF"], [1, "#0072B2"]]
+
+
+@dataclass(frozen=True)
+class PlotlyFigure:
+    """A figure for Plotly.
+
+    Attributes:
+        data: the traces.
+        layout: axes, margins, legend and texts.
+        height_px: height of the figure.
+    """
+
+    data: list[Trace]
+    layout: dict[str, Any]
+    height_px: int
+
+
+def render_figure(spec: FigureSpec) -> PlotlyFigure:
+    """Return a specification as a figure for Plotly."""
+    height_px = round(_PX_PER_INCH * spec.height_in) + 40
+    margins = _margins(spec)
+    domains = _domains(spec, height_px - margins["t"] - margins["b"])
+    layout: dict[str, Any] = {**_LAYOUT, "margin": margins, "showlegend": spec.has_legend, "annotations": []}
+    data, labels = [], set[str]()
+    for index, panel in enumerate(spec.panels):
+        across, up = domains[index]
+        layout[_layout_name("x", index)] = {**_axis(spec, index, "x"), "domain": across, "anchor": _name("y", index)}
+        layout[_layout_name("y", index)] = {**_axis(spec, index, "y"), "domain": up, "anchor": _name("x", index)}
+        if panel.title:
+            layout["annotations"].append(_panel_title(panel.title, index))
+        for series in panel.series:
+            for trace in _traces(series, panel, across[1], up):
+                name = trace.get("name")
+                trace["showlegend"] = trace.get("showlegend", name is not None and name not in labels)
+                data.append({**trace, "xaxis": _name("x", index), "yaxis": _name("y", index)})
+                labels |= {name} if name else set()
+    return PlotlyFigure(data, layout, height_px)
+
+
+# ---- layout -------------------------------------------------------------------------------------------
+
+
+def _margins(spec: FigureSpec) -> dict[str, int]:
+    """Return the margins in pixels; the legend is above the panels, in as many lines as its names take."""
+    legend_px = sum(60 + 7 * len(label) for label in spec.labels)
+    lines = math.ceil(legend_px / _LEGEND_WIDTH_PX) if spec.has_legend else 0
+    has_panel_title = any(panel.title for panel in spec.panels)
+    return {"l": 60, "r": 20, "t": max(30, 15 + 22 * lines) + 25 * has_panel_title, "b": 55}
+
+
+def _domains(spec: FigureSpec, height_px: int) -> list[tuple[list[float], list[float]]]:
+    """Return the places of the panels, from left to right and from bottom to top, as parts of the plot's size."""
+    has_heat_map = any(isinstance(series, HeatMap) for panel in spec.panels for series in panel.series)
+    right = 0.08 if has_heat_map else 0.0  # room for the colours
+    across_gap = (0.05 if spec.shares_y else 0.08) + right
+    up_gap = (35 + 45 * (not spec.shares_x)) / height_px
+    widths = spec.column_widths or [1.0] * spec.columns
+    unit = (1 - right - across_gap * (spec.columns - 1)) / sum(widths)
+    height = (1 - up_gap * (spec.rows - 1)) / spec.rows
+    places = []
+    for index in range(len(spec.panels)):
+        row, column = divmod(index, spec.columns)
+        left = unit * sum(widths[:column]) + across_gap * column
+        bottom = (spec.rows - 1 - row) * (height + up_gap)
+        places.append(([left, left + unit * widths[column]], [max(0.0, bottom), min(1.0, bottom + height)]))
+    return places
+
+
+def _axis(spec: FigureSpec, index: int, letter: str) -> dict[str, Any]:
+    """Return an axis of the panel numbered ``index``: its scale, ticks and, at the figure's edge, its title."""
+    axis: Axis = getattr(spec.panels[index], letter)
+    is_shared = spec.shares_x if letter == "x" else spec.shares_y
+    is_at_edge = index + spec.columns >= len(spec.panels) if letter == "x" else index % spec.columns == 0
+    layout: dict[str, Any] = {**_GRID, "type": axis.scale}
+    if is_shared and index > 0:
+        layout["matches"] = letter
+    if is_shared and not is_at_edge:
+        layout["showticklabels"] = False
+    elif axis.title:
+        layout["title"] = {"text": axis.title, "standoff": 5}
+    if axis.names:
+        ends = [-0.5, len(axis.names) - 0.5]
+        texts = [name.replace("\n", "<br>") for name in axis.names]
+        layout |= {"tickmode": "array", "tickvals": list(range(len(texts))), "ticktext": texts}
+        layout |= {"range": ends[::-1] if axis.is_reversed else ends, "zeroline": False}
+    elif axis.limits is not None:
+        layout["range"] = list(axis.limits)
+    elif axis.starts_at_zero:
+        layout["rangemode"] = "tozero"
+    return layout
+
+
+def _panel_title(title: str, index: int) -> dict[str, Any]:
+    return {
+        "text": f"<b>{title}</b>",
+        "xref": f"{_name('x', index)} domain",
+        "yref": f"{_name('y', index)} domain",
+        "x": 0,
+        "y": 1,
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "showarrow": False,
+    }
+
+
+def _name(letter: str, index: int) -> str:
+    """Return the name of an axis in a trace: ``x``, ``x2``, ``x3``, ..."""
+    return letter if index == 0 else f"{letter}{index + 1}"
+
+
+def _layout_name(letter: str, index: int) -> str:
+    """Return the name of an axis in the layout: ``xaxis``, ``xaxis2``, ``xaxis3``, ..."""
+    return f"{letter}axis" if index == 0 else f"{letter}axis{index + 1}"
+
+
+# ---- series -------------------------------------------------------------------------------------------
+
+
+def _traces(series: Series, panel: Panel, right: float, up: Sequence[float]) -> list[Trace]:
+    """Return the traces of a series; ``right`` and ``up`` are the ends of its panel's place."""
+    match series:
+        case Line():
+            return _line(series)
+        case Points():
+            return [_points(series, panel)]
+        case Bars():
+            return [_bars(series, panel)]
+        case HeatMap():
+            return [_heat_map(series, panel, right, up)]
+
+
+def _line(line: Line) -> list[Trace]:
+    step = math.ceil(np.size(line.x) / _MAX_POINTS)
+    x, y = np.asarray(line.x)[::step], np.asarray(line.y)[::step]
+    mode = "+".join(part for part, is_shown in (("lines", line.width), ("markers", line.symbol)) if is_shown)
+    trace: Trace = {
+        **_named(line.label),
+        "type": "scatter",
+        "mode": mode,
+        "x": x,
+        "y": y,
+        "opacity": line.opacity,
+        "line": {
+            "color": line.colour,
+            "width": _PX_PER_POINT * line.width,
+            "dash": line.dash,
+            "shape": "vh" if line.is_stepped else "linear",
+        },
+        "marker": {"color": line.colour, "symbol": line.symbol or "circle"},
+    }
+    if line.notes:
+        trace["text"] = list(line.notes)[::step]
+    if line.band is None:
+        return [trace]
+    low, high = (np.asarray(end)[::step] for end in line.band)
+    band: Trace = {
+        **_named(line.label),
+        "type": "scatter",
+        "mode": "none",
+        "x": np.concatenate([x, x[::-1]]),
+        "y": np.concatenate([high, low[::-1]]),
+        "fill": "toself",
+        "fillcolor": line.colour,
+        "opacity": 0.15,
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+    return [trace, band]
+
+
+def _points(points: Points, panel: Panel) -> Trace:
+    values = [estimate.value for estimate in points.estimates]
+    is_along_x = points.along == "x"
+    return {
+        **_named(points.label),
+        **_notes(points, (panel.y if is_along_x else panel.x).names),
+        "type": "scatter",
+        "mode": "markers",
+        "x": values if is_along_x else list(points.positions),
+        "y": list(points.positions) if is_along_x else values,
+        **_errors(points.along, points.estimates),
+        "marker": {
+            "size": 8,
+            "color": points.colour,
+            "symbol": points.symbol if points.is_filled else f"{points.symbol}-open",
+        },
+    }
+
+
+def _bars(bars: Bars, panel: Panel) -> Trace:
+    return {
+        **_named(bars.label),
+        **_notes(bars, panel.y.names),
+        "type": "bar",
+        "textposition": "none",
+        "orientation": "h",
+        "x": [estimate.value for estimate in bars.estimates],
+        "y": list(bars.positions),
+        "width": bars.thickness,
+        **_errors("x", bars.estimates),
+        "marker": {"color": bars.colour, "opacity": bars.opacity},
+    }
+
+
+def _heat_map(heat_map: HeatMap, panel: Panel, right: float, up: Sequence[float]) -> Trace:
+    values = np.asarray(heat_map.values, np.float64)
+    is_log = heat_map.scale == "log"
+    colour_bar: dict[str, Any] = {
+        "x": right,
+        "xanchor": "left",
+        "xpad": 4,
+        "y": up[0],
+        "yanchor": "bottom",
+        "len": up[1] - up[0],
+        "ypad": 0,
+        "thickness": 12,
+        "title": {"text": heat_map.title, "side": "right"},
+    }
+    trace: Trace = {
+        "type": "heatmap",
+        "z": np.log10(values) if is_log else values,
+        "text": [[f"{value:.4g}" for value in row] for row in values.tolist()],
+        "hovertemplate": f"{panel.x.title} %{{x}}<br>{panel.y.title} %{{y}}<br>%{{text}} {heat_map.title}" + _NO_NAME,
+        "colorscale": "Viridis" if heat_map.colours == "sequential" else _DIVERGING,
+        "colorbar": {**colour_bar, **(_log_ticks(values) if is_log else {})},
+    }
+    if heat_map.limits is not None:
+        trace["zmin"], trace["zmax"] = np.log10(heat_map.limits) if is_log else heat_map.limits
+    if heat_map.shows_values:
+        trace["texttemplate"] = "%{z:.0f}"
+    return trace
+
+
+def _log_ticks(values: npt.NDArray[np.float64]) -> dict[str, Any]:
+    """Return the ticks of a scale of colours at 1, 2 and 5 times powers of ten."""
+    low, high = np.nanmin(values), np.nanmax(values)
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = [digit * 10.0**power for power in decades for digit in (1, 2, 5)]
+    ticks = [tick for tick in ticks if low <= tick <= high] or [low, high]
+    return {"tickvals": np.log10(ticks), "ticktext": [f"{tick:g}" for tick in ticks]}
+
+
+def _named(label: str | None) -> Trace:
+    """Return the name of a trace, by which a click in the legend hides all of that name."""
+    return {"hoverinfo": "x+y"} if label is None else {"name": label, "legendgroup": label}
+
+
+def _notes(series: Points | Bars, names: Sequence[str]) -> Trace:
+    """Return the texts under the pointer: the name at each position, and the estimate."""
+    texts = [
+        f"{names[round(position)]}: {estimate.text(3)}".replace("\n", ", ")
+        for position, estimate in zip(series.positions, series.estimates, strict=True)
+    ]
+    return {"text": texts, "hoverinfo": "text+name"}
+
+
+def _errors(letter: str, estimates: Sequence[Estimate]) -> Trace:
+    """Return error bars along an axis; none where no interval is known."""
+    if all(math.isnan(estimate.low) for estimate in estimates):
+        return {}
+    bars = {
+        "type": "data",
+        "symmetric": False,
+        "array": [estimate.high - estimate.value for estimate in estimates],
+        "arrayminus": [estimate.value - estimate.low for estimate in estimates],
+        "thickness": 1.3,
+        "width": 3,
+    }
+    return {f"error_{letter}": bars}

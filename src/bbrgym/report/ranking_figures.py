@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Figures of a ranking: scores over all draws and by family, their profiles, and pairs of entrants."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bbrgym.evaluate.ranking import Ranking
+from bbrgym.report.figure_spec import Axis, FigureSpec, HeatMap, Line, Panel, Points, Symbol, colour
+from bbrgym.report.scenario_figures import SCORE_TITLE
+from bbrgym.report.tables import draws_with_intervals
+
+_FAMILY_WIDTH = 0.8  # part of the room between two families that the entrants take
+
+
+def ranking_figure(ranking: Ranking, what: str, suffix: str) -> FigureSpec:
+    """Specify points of each entrant's mean and interquartile mean score.
+
+    Args:
+        ranking: of one world.
+        what: title of the evaluation.
+        suffix: end of the file's name, which tells worlds apart.
+    """
+    rows = ranking.rows
+    kinds: tuple[tuple[str, float, Symbol], ...] = (("mean", -0.13, "circle"), ("interquartile mean", 0.13, "diamond"))
+    points = [
+        Points(
+            positions=[at + offset for at in range(len(rows))],
+            estimates=[row.mean if label == "mean" else row.iqm for row in rows],
+            along="x",
+            label=label,
+            colour=colour(number),
+            symbol=symbol,
+        )
+        for number, (label, offset, symbol) in enumerate(kinds)
+    ]
+    names = Axis(names=[row.entrant for row in rows], is_reversed=True)
+    return FigureSpec(
+        name=f"ranking{suffix}",
+        title=f"Scores on {ranking.world}",
+        subject=f"{what} on {ranking.world}",
+        panels=[Panel(Axis(SCORE_TITLE), names, points)],
+        width_in=7.5,
+        height_in=1.3 + 0.38 * len(rows),
+        note=f"Over {draws_with_intervals(ranking.scores.draws)}; of an agent trained several times, over runs too.",
+    )
+
+
+def families_figure(ranking: Ranking, what: str, suffix: str) -> FigureSpec:
+    """Specify points of each entrant's mean score by family of scenarios; arguments as of `ranking_figure`."""
+    names = ranking.scores.names
+    offsets = [_FAMILY_WIDTH * ((number + 0.5) / len(names) - 0.5) for number in range(len(names))]
+    points = [
+        Points(
+            positions=[at + offsets[number] for at in range(len(ranking.by_family))],
+            estimates=[rows[number].mean for rows in ranking.by_family.values()],
+            along="y",
+            label=name,
+            colour=colour(number),
+        )
+        for number, name in enumerate(names)
+    ]
+    families = [f"{family}\n{rows[0].draws} draws" for family, rows in ranking.by_family.items()]
+    return FigureSpec(
+        name=f"families{suffix}",
+        title=f"Mean score by family of scenarios on {ranking.world}",
+        subject=f"{what} on {ranking.world}",
+        panels=[Panel(Axis(names=families), Axis("mean score"), points)],
+        width_in=1.5 + 1.35 * len(families),
+        height_in=4.6,
+    )
+
+
+def profiles_figure(ranking: Ranking, what: str, suffix: str) -> FigureSpec:
+    """Specify lines of the part of the draws with at least a score; arguments as of `ranking_figure`."""
+    lines = []
+    for number, name in enumerate(ranking.scores.names):
+        scores = np.sort(ranking.scores[name].ravel())
+        part = 1 - np.arange(len(scores)) / len(scores)
+        lines.append(Line(scores, part, name, colour(number), is_stepped=True))
+    part_axis = Axis("part of the draws with at least this score", limits=(0, 1.01))
+    return FigureSpec(
+        name=f"profiles{suffix}",
+        title=f"Profiles of the scores on {ranking.world}",
+        subject=f"{what} on {ranking.world}",
+        panels=[Panel(Axis("score"), part_axis, lines)],
+        height_in=4.2,
+    )
+
+
+def pairs_figure(ranking: Ranking, what: str, suffix: str) -> FigureSpec:
+    """Specify a heat map of how often each entrant beats each other one; arguments as of `ranking_figure`."""
+    names = ranking.scores.names
+    percent = [[100 * ranking.scores.improvement(row, column).value for column in names] for row in names]
+    heat_map = HeatMap(np.array(percent), "% of draws", limits=(0, 100), colours="diverging", shows_values=True)
+    return FigureSpec(
+        name=f"pairs{suffix}",
+        title=f"How often the row is better than the column on {ranking.world}",
+        subject=f"{what} on {ranking.world}: row better than column",
+        panels=[Panel(Axis(names=names), Axis(names=names, is_reversed=True), [heat_map])],
+        width_in=3 + 1.1 * len(names),
+        height_in=1.4 + 0.32 * len(names),
+    )

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Figures of what sets the tunables does: runs over time, and policies over RTT and bandwidth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from bbrgym.evaluate.ranking import Ranking
+from bbrgym.evaluate.records import FIXED, TUNABLE_PREFIX, with_entrants, worlds_of
+from bbrgym.evaluate.results import Results
+from bbrgym.report.figure_spec import Axis, FigureSpec, HeatMap, Line, Panel, colour
+from bbrgym.scenario.families import buffer_bdp
+from bbrgym.tunables import TUNABLES
+
+MAX_TUNABLES = 4  # shown in a figure: those that vary most
+_POINTS = 80  # of a line
+_LEAST_VARIATION = 1e-9  # part of a tunable's range below which it is constant but for rounding
+
+
+# ---- over time ----------------------------------------------------------------------------------------
+
+
+def draw_figures(results: Results, ranking: Ranking, suffix: str) -> Iterator[FigureSpec]:
+    """Specify a figure for each draw that has rows in the time series.
+
+    Args:
+        results: of draws of a distribution.
+        ranking: of the world shown.
+        suffix: part of the files' names that tells worlds apart.
+    """
+    rows = with_entrants(results.timeseries.filter(pl.col("world") == ranking.world))
+    summary = results.summary.filter(pl.col("world") == ranking.world)
+    for number, seed in enumerate(rows["seed"].unique(maintain_order=True), start=1):
+        yield _over_time(
+            f"draw{suffix}-{number}",
+            f"{results.draws[seed].name}: {_described(results, seed)}",
+            rows.filter(pl.col("seed") == seed),
+            ranking.main,
+            _learners(summary.filter(pl.col("seed") == seed)),
+        )
+
+
+def agent_figures(results: Results) -> Iterator[FigureSpec]:
+    """Specify a figure per world of the agents beside the first preset, with a plain scenario's first seed.
+
+    Without agents there is none.
+    """
+    agents = [one.label for one in results.entrants if one.agent != FIXED]
+    presets = [one.label for one in results.entrants if one.agent == FIXED]
+    if not agents:
+        return
+    rows = with_entrants(results.timeseries)
+    seed = rows["seed"][0]
+    for world in worlds_of(rows):
+        yield _over_time(
+            f"tunables-{world}",
+            f"{results.title} on {world}, seed {seed}",
+            rows.filter((pl.col("world") == world) & (pl.col("seed") == seed)),
+            [*presets[:1], *agents],
+            _learners(results.summary),
+        )
+
+
+def _over_time(
+    name: str, title: str, rows: pl.DataFrame, entrants: Sequence[str], learners: Sequence[str]
+) -> FigureSpec:
+    """Specify panels of goodput, queueing delay and the tunables that vary most, a line per entrant each."""
+    shown = rows.filter(pl.col("entrant").is_in(entrants) & pl.col("flow").is_in(learners) & (pl.col("active") > 0))
+    tunables = [TUNABLE_PREFIX + name for name in _varying_tunables(shown)]
+    titles = {
+        "goodput_mbps": "goodput of the learner flows, mean (Mbit/s)",
+        "link_queue_delay_mean_ms": "queueing delay (ms)",
+        **{column: _with_unit(column.removeprefix(TUNABLE_PREFIX)) for column in tunables},
+    }
+    bin_s = _bin_s(rows)
+    panels = [
+        Panel(
+            Axis("time (s)"),
+            Axis(starts_at_zero=column not in tunables),
+            list(_lines(shown, column, entrants, bin_s)),
+            panel_title,
+        )
+        for column, panel_title in titles.items()
+    ]
+    return FigureSpec(
+        name=name,
+        title=title,
+        panels=panels,
+        shares_x=True,
+        height_in=1.2 + 1.35 * len(panels),
+        note=f"Means of {bin_s:.2g} s.",
+    )
+
+
+def _lines(rows: pl.DataFrame, column: str, entrants: Sequence[str], bin_s: float) -> Iterator[Line]:
+    """Yield the line of each entrant that has values in a column."""
+    for number, entrant in enumerate(entrants):
+        time_s, values = _binned(rows.filter(pl.col("entrant") == entrant), column, bin_s)
+        if np.isfinite(values).any():
+            yield Line(time_s, values, entrant, colour(number))
+
+
+def _binned(rows: pl.DataFrame, column: str, bin_s: float) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the last time in s of each bin, and a column's mean over the rows of the bin: [bins] both."""
+    bins = (
+        rows.group_by(((pl.col("time_s") - 1e-9) / bin_s).floor().alias("bin"))
+        .agg(pl.col("time_s").max(), pl.col(column).cast(pl.Float64).fill_nan(None).mean())
+        .sort("bin")
+    )
+    return bins["time_s"].to_numpy(), bins[column].fill_null(math.nan).to_numpy()
+
+
+def _bin_s(rows: pl.DataFrame) -> float:
+    """Return the length of the bins of a time series in s."""
+    last_s = rows["time_s"].max()
+    return last_s / _POINTS if isinstance(last_s, float) else 1.0
+
+
+def _learners(summary: pl.DataFrame) -> list[str]:
+    """Return the names of the learner flows; of all flows where there are none."""
+    learners = summary.filter(pl.col("role") == "learner")
+    names: list[str] = (learners if len(learners) else summary)["flow"].unique(maintain_order=True).to_list()
+    return names
+
+
+def _described(results: Results, seed: int) -> str:
+    """Describe a draw in one line."""
+    scenario = results.draws[seed].resolved()
+    rtts_ms = [flow.rtt_ms for flow in scenario.flows]
+    flows = f"{len(rtts_ms)} flows" if len(rtts_ms) > 1 else "1 flow"
+    spread = f"{min(rtts_ms):.3g} to {max(rtts_ms):.3g} ms" if len(rtts_ms) > 1 else f"{rtts_ms[0]:.3g} ms"
+    return f"{flows}, {scenario.link.mean_rate_mbps:.3g} Mbit/s, {spread}, queue {buffer_bdp(scenario):.2g} BDP"
+
+
+# ---- over RTT and bandwidth ---------------------------------------------------------------------------
+
+
+def policy_figure(label: str, cells: pl.DataFrame) -> FigureSpec | None:
+    """Specify heat maps of the tunables that an agent varies most over RTT and bandwidth; None if it varies none.
+
+    Args:
+        label: of the agent.
+        cells: rows of policy_maps.parquet.
+    """
+    by_tunable = {str(name): rows for (name,), rows in cells.group_by("tunable", maintain_order=True)}
+    names = _most_varied({name: [rows["mean"]] for name, rows in by_tunable.items()})
+    if not names:
+        return None
+    columns = min(2, len(names))
+    return FigureSpec(
+        name=f"policy-{label.replace(' ', '-')}",
+        title=f"{label}: mean tunables over RTT and bandwidth",
+        panels=[_policy_panel(name, by_tunable[name]) for name in names],
+        columns=columns,
+        width_in=4.75 * columns,
+        height_in=1 + 3.2 * math.ceil(len(names) / columns),
+        note="Means after the warm-up of runs with one flow alone; the tunables that vary most.",
+    )
+
+
+def _policy_panel(name: str, cells: pl.DataFrame) -> Panel:
+    rates_mbps, rtts_ms = (cells[column].unique().sort().to_list() for column in ("rate_mbps", "rtt_ms"))
+    means = cells.sort("rate_mbps", "rtt_ms")["mean"].to_numpy().reshape(len(rates_mbps), len(rtts_ms))
+    return Panel(
+        Axis("RTT (ms)", names=[f"{rtt_ms:.3g}" for rtt_ms in rtts_ms]),
+        Axis("bandwidth (Mbit/s)", names=[f"{rate_mbps:.3g}" for rate_mbps in rates_mbps]),
+        [HeatMap(means, scale="log" if TUNABLES[name].scale == "log" else "linear")],
+        _with_unit(name),
+    )
+
+
+# ---- tunables that vary most --------------------------------------------------------------------------
+
+
+def _varying_tunables(rows: pl.DataFrame) -> list[str]:
+    """Return the names of the tunables that any entrant varies most."""
+    names = [column.removeprefix(TUNABLE_PREFIX) for column in rows.columns if column.startswith(TUNABLE_PREFIX)]
+    by_entrant = rows.partition_by("entrant")
+    return _most_varied({name: [own[TUNABLE_PREFIX + name] for own in by_entrant] for name in names})
+
+
+def _most_varied(values: Mapping[str, Sequence[pl.Series]]) -> list[str]:
+    """Return the names of at most `MAX_TUNABLES` tunables of which a series varies, the most varied first."""
+    varied = {
+        name: max((_part_of_range(name, one.fill_nan(None).drop_nulls().to_numpy()) for one in series), default=0.0)
+        for name, series in values.items()
+    }
+    most = sorted(varied, key=lambda name: -varied[name])[:MAX_TUNABLES]
+    return [name for name in most if varied[name] > _LEAST_VARIATION]
+
+
+def _part_of_range(name: str, values: npt.NDArray[np.float64]) -> float:
+    """Return the standard deviation of a tunable's values as a part of its range, on its scale."""
+    tunable = TUNABLES[name]
+    if len(values) == 0:
+        return 0.0
+    if tunable.scale == "log":
+        return float(np.std(np.log(values)) / math.log(tunable.high / tunable.low))
+    return float(np.std(values)) / (tunable.high - tunable.low)
+
+
+def _with_unit(name: str) -> str:
+    return f"{name} ({TUNABLES[name].unit})"

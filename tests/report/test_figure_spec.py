@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One specification, two renderers: both draw every kind of series, with the same values."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from bbrgym.evaluate.statistics import Estimate
+from bbrgym.report.figure_spec import Axis, Bars, FigureSpec, HeatMap, Line, Panel, Points, colour
+from bbrgym.report.matplotlib_renderer import draw, write_figures
+from bbrgym.report.plotly_renderer import PlotlyFigure, render_figure
+
+NAMES = ("first", "second")
+ESTIMATES = (Estimate(1.0, 0.5, 2.0), Estimate(3.0))
+LINE = Line([0.0, 1.0, 2.0], [1.0, math.nan, 3.0], "a", colour(0), band=([0, 1, 2], [2, 3, 4]))
+POINTS = Points((0.1, 1.1), ESTIMATES, "x", "b", colour(1), "diamond", is_filled=False)
+BARS = Bars((0, 1), ESTIMATES, 0.4, "c", colour(2), opacity=0.5)
+HEAT = HeatMap(np.array([[1.0, 10.0], [100.0, 1000.0]]), "ms", scale="log")
+NUMBERS, TWO = Axis("value (ms)"), Axis(names=NAMES, is_reversed=True)
+
+
+def spec(*panels: Panel, **fields: Any) -> FigureSpec:
+    return FigureSpec("name", "Title", panels, **fields)
+
+
+def plotly(figure: FigureSpec) -> PlotlyFigure:
+    rendered = render_figure(figure)
+    go.Figure(data=rendered.data, layout=rendered.layout)  # refuses what Plotly does not know
+    return rendered
+
+
+FOUR = spec(
+    Panel(NUMBERS, NUMBERS, [LINE], "line"),
+    Panel(NUMBERS, TWO, [POINTS], "points"),
+    Panel(NUMBERS, TWO, [BARS], "bars"),
+    Panel(Axis("x", names=NAMES), Axis("y", names=NAMES), [HEAT], "map"),
+    columns=2,
+)
+
+
+def test_matplotlib_draws_every_series(tmp_path: Path) -> None:
+    line, points, bars, heat, *_ = draw(FOUR).axes
+    np.testing.assert_array_equal(line.lines[0].get_ydata(), LINE.y)
+    assert len(line.collections) == 1  # the band
+    assert points.lines[0].get_xdata() == pytest.approx([1.0, 3.0])
+    assert [patch.get_width() for patch in bars.patches] == [1.0, 3.0]
+    np.testing.assert_array_equal(heat.images[0].get_array(), HEAT.values)
+    assert [text.get_text() for text in points.get_yticklabels()] == list(NAMES)
+    assert points.yaxis_inverted()
+    write_figures(tmp_path / "figures", [FOUR])
+    assert (tmp_path / "figures" / "name.png").read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in (tmp_path / "figures").iterdir()] == ["name.png"]
+
+
+def test_plotly_draws_every_series() -> None:
+    line, band, points, bars, heat = plotly(FOUR).data
+    np.testing.assert_array_equal(line["y"], LINE.y)
+    assert band["fill"] == "toself"
+    assert (points["x"], points["y"]) == ([1.0, 3.0], [0.1, 1.1])
+    assert points["error_x"]["arrayminus"][0] == 0.5
+    assert points["text"] == ["first: 1.000 [0.500, 2.000]", "second: 3.000"]
+    assert (bars["x"], bars["width"]) == ([1.0, 3.0], 0.4)
+    np.testing.assert_allclose(heat["z"], [[0, 1], [2, 3]])
+    assert heat["colorbar"]["ticktext"] == ["1", "2", "5", "10", "20", "50", "100", "200", "500", "1000"]
+    assert [trace["xaxis"] for trace in (line, points, bars, heat)] == ["x", "x2", "x3", "x4"]
+
+
+def test_a_name_is_once_in_the_legend() -> None:
+    two = spec(*(Panel(NUMBERS, NUMBERS, [LINE, Line([0], [1], "z", colour(3))]) for _ in range(3)))
+    (legend,) = draw(two).legends
+    assert [text.get_text() for text in legend.get_texts()] == ["a", "z"]
+    rendered = plotly(two)
+    assert rendered.layout["showlegend"]
+    assert [trace["name"] for trace in rendered.data if trace["showlegend"]] == ["a", "z"]
+    alone = spec(Panel(NUMBERS, NUMBERS, [LINE]))
+    assert draw(alone).legends == []
+    assert not plotly(alone).layout["showlegend"]
+
+
+def test_shared_axes_are_one() -> None:
+    panels = [Panel(Axis("time (s)"), Axis("delay (ms)", starts_at_zero=True), [LINE], name) for name in "abc"]
+    shared = spec(*panels, columns=2, shares_x=True, shares_y=True, subject="of which run")
+    figure = draw(shared)
+    assert {axes.get_ylim() for axes in figure.axes} == {figure.axes[0].get_ylim()}
+    assert figure.axes[0].get_ylim()[0] == 0
+    assert [figure.get_suptitle(), figure.get_supylabel()] == ["of which run", "delay (ms)"]
+    assert [axes.get_visible() for axes in figure.axes] == [True, True, True, False]
+    layout = plotly(shared).layout
+    assert (layout["xaxis2"]["matches"], layout["yaxis3"]["matches"]) == ("x", "y")
+    assert ["title" in layout[name] for name in ("xaxis", "xaxis2", "xaxis3")] == [False, True, True]
+    assert ["title" in layout[name] for name in ("yaxis", "yaxis2", "yaxis3")] == [True, False, True]
+
+
+def test_without_a_known_interval_there_is_no_error_bar() -> None:
+    unknown = [Estimate(1.0), Estimate(2.0)]
+    bars, points = Bars((0, 1), unknown, 0.4, "a", colour(0)), Points((0, 1), unknown, "x", "b", colour(1))
+    for trace in plotly(spec(Panel(NUMBERS, TWO, [bars, points]))).data:
+        assert "error_x" not in trace
+    axes = draw(spec(Panel(NUMBERS, TWO, [points]))).axes[0]
+    segments = [segment for lines in axes.collections for segment in lines.get_segments()]
+    assert not any(np.isfinite(segment).all() and len(segment) > 1 for segment in segments)
+
+
+def test_a_long_line_is_thinned_on_the_page_only() -> None:
+    long = spec(Panel(NUMBERS, NUMBERS, [Line(np.arange(5000.0), np.arange(5000.0), None, colour(0))]))
+    assert len(plotly(long).data[0]["x"]) == 500
+    assert len(draw(long).axes[0].lines[0].get_xdata()) == 5000
+
+
+def test_panels_lie_side_by_side_and_do_not_overlap() -> None:
+    layout = plotly(
+        spec(*(Panel(NUMBERS, NUMBERS, [LINE]) for _ in range(5)), columns=3, column_widths=(2, 1, 1))
+    ).layout
+    ends = [layout[f"xaxis{number}"]["domain"] for number in ("", 2, 3)]
+    assert ends[0][1] < ends[1][0] < ends[1][1] < ends[2][0] < ends[2][1] <= 1
+    assert ends[0][1] - ends[0][0] == pytest.approx(2 * (ends[1][1] - ends[1][0]))
+    assert layout["yaxis4"]["domain"][1] < layout["yaxis"]["domain"][0]
