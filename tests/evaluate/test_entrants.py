@@ -12,8 +12,8 @@ import pytest
 import bbrgym
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.evaluate import evaluation
+from bbrgym.evaluate.entrant_list import entrants_of
 from bbrgym.evaluate.entrants import Learned
-from bbrgym.evaluate.entry_list import entrants_of
 from bbrgym.evaluate.records import SUMMARY_SCHEMA, TUNABLE_PREFIX
 from bbrgym.scenario.distribution import split_seeds
 
@@ -157,7 +157,7 @@ def test_a_run_s_key_tells_agents_apart() -> None:
 
     def key(agent: Any, **settings: Any) -> str:
         asked = evaluation.parse_settings({"variants": [], **settings})
-        entrants = entrants_of(agent, [], {}, asked.by_name())
+        entrants = entrants_of(agent, [], {}, asked.built_in_agents())
         return evaluation.plan(entrants, evaluation.draws_of(scenario, asked), asked)[0].key
 
     same = key(scripted(ACTION))
@@ -214,8 +214,9 @@ def test_the_config_repeats_the_evaluation(tmp_path: Path) -> None:
     [
         ({"agent": "randm"}, "agent: is 'randm'; did you mean random"),
         ({"agent": 3}, "agent: is 3; allowed are fixed, oracle, random"),
-        ({"agent": {"a b": "random"}}, "agent: 'a b' is no name for one"),
-        ({"agent": {"fixed": "random"}}, "agent: 'fixed' is no name for one"),
+        ({"agent": [{"random": 1}]}, "agent: is {'random': 1}; did you mean random"),
+        ({"agent": {"a b": "random"}}, "agent: 'a b' is no name of an agent"),
+        ({"agent": {"fixed": "random"}}, "agent: 'fixed' is no name of an agent"),
         ({"agent": "fixed"}, r"variants: is \[\], expected at least 1, or another agent than 'fixed'"),
         ({"agent": "random", "variant": "bbr-mx"}, "variant: is 'bbr-mx'; did you mean bbr-mix"),
         ({"agent": "random", "variant": "cubic"}, "variant 'cubic' has no tunables to set"),

@@ -13,8 +13,8 @@ import bbrgym
 from bbrgym.agents.base import Constant
 from bbrgym.agents.oracle import presets
 from bbrgym.envs.scaling import TunableScaling
-from bbrgym.evaluate.entrants import Found, Oracle
-from bbrgym.evaluate.entry_list import ByName, entrants_of
+from bbrgym.evaluate.entrant_list import BuiltInAgents, entrants_of
+from bbrgym.evaluate.entrants import Oracle, Searched
 from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.report.report import write_report
 
@@ -25,7 +25,7 @@ MIX: dict[str, Any] = {
     "link": {"rate_mbps": {"value": "rate_mbps"}, "queue": {"size_packets": {"integer": [5, 30]}}},
     "flows": [{"name": "flow", "number": {"integer": [1, 2]}, "rtt_ms": {"uniform": [10, 50]}}],
 }
-BY_NAME = ByName(variant="bbr-mix", interval_s=0.1, oracle_budget=20, score_delta=0.5)
+BUILT_IN = BuiltInAgents(variant="bbr-mix", interval_s=0.1, oracle_budget=20, score_delta=0.5)
 
 
 @pytest.fixture(scope="session")
@@ -81,7 +81,7 @@ def test_training_runs_take_part_one_by_one_and_together(world: str, trained: li
 
 def test_what_it_learned_decides_and_is_in_the_run_s_key(trained: list[Path], tmp_path: Path) -> None:
     def identity(folder: Path) -> str:
-        (entrant,) = entrants_of(str(folder), [], {}, BY_NAME)
+        (entrant,) = entrants_of(str(folder), [], {}, BUILT_IN)
         return entrant.identity()
 
     copy = tmp_path / "copy"
@@ -129,7 +129,7 @@ def test_the_oracle_is_as_good_as_what_a_search_found() -> None:
     action = np.array([-0.6, -0.2], np.float32)
     setting = TunableScaling("bbr-mix", tunables).to_values(action)
     arguments = {"tunables": tunables, "control_interval_s": 2.0}
-    found = Found("grid", "bbr-mix", "grid bbr-mix", arguments, Constant("grid", action), "1", setting)
+    found = Searched("grid", "bbr-mix", "grid bbr-mix", arguments, Constant("grid", action), "1", setting)
     outcome = run_evaluation(
         MIX,
         {"variants": [], "world": "twin", "draws": 4, "oracle_budget": 1},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Who takes part in an evaluation: a variant, and who sets its tunables in a run."""
+"""Entrants of an evaluation: a variant, and the agent that sets its tunables in a run."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ Kind: TypeAlias = Literal["fixed", "learned", "random", "oracle"]
 
 @dataclass(frozen=True)
 class Conditions:
-    """Under which a run happens.
+    """Conditions of a run.
 
     Attributes:
-        scenario: as written or drawn; the entrant puts its variant into it.
-        world: by name.
+        scenario: as written or drawn; the entrant gives its learner flows the variant.
+        world: name of the world.
         seed: of the run.
         isolation, timeout_s: see `bbrgym.make_world`.
-        interval_s: between two measurements of a entrant that has no interval of its own.
-        check: called now and then by what takes long; raises where it is to stop.
+        interval_s: time between two measurements, for an entrant without a control interval.
+        check: called between the parts of a long search; raises an exception to stop it. Default: never stops.
     """
 
     scenario: Scenario
@@ -54,12 +54,12 @@ class Conditions:
 
 @dataclass(frozen=True, eq=False)
 class Entrant(ABC):
-    """A variant, and who sets its tunables.
+    """A variant, and the agent that sets its tunables.
 
     Attributes:
-        agent: who, as records say it.
-        variant: of the learner flows.
-        group: entrants of one group are training runs of one agent, and are judged together too.
+        agent: name of the agent in the records.
+        variant: name of the learner flows' variant.
+        group: name that the training runs of one agent share; they are ranked one by one and pooled.
     """
 
     agent: str
@@ -70,31 +70,35 @@ class Entrant(ABC):
 
     @property
     def label(self) -> str:
-        """What people see."""
+        """Name in tables and figures."""
         return label_of(self.agent, self.variant)
 
     @abstractmethod
     def prepared(self, scenario: Scenario) -> Scenario:
-        """The scenario as it runs with this entrant.
+        """Return the scenario as it runs with this entrant.
 
         Raises:
-            ConfigError: it cannot take part in it.
+            ConfigError: the entrant cannot run it.
         """
 
     @abstractmethod
     def start(self, conditions: Conditions) -> Run:
-        """Begins a run."""
+        """Begin a run.
+
+        Raises:
+            WorldError: the world cannot run it.
+        """
 
     def identity(self) -> str:
-        """What a run depends on beside the variant, the prepared scenario and the conditions."""
+        """Return a text that differs where runs would, with the same variant, prepared scenario and conditions."""
         return ""
 
 
 class Run(ABC):
-    """A run on its way.
+    """A run of an entrant, from its start to its end; a context manager that closes it.
 
     Attributes:
-        tunables: names of those whose values tell this run from others of its entrant, or that change meanwhile.
+        tunables: names of the tunables recorded: those that change during the run or differ between an entrant's runs.
     """
 
     tunables: tuple[str, ...] = ()
@@ -102,22 +106,22 @@ class Run(ABC):
     @property
     @abstractmethod
     def worlds(self) -> VectorWorld:
-        """Where it runs, all by itself: its arrays at index 0."""
+        """The world of the run, a vector of one: its arrays' rows at index 0."""
 
     @abstractmethod
     def restart(self) -> None:
-        """Back to the beginning."""
+        """Go back to the beginning."""
 
     @abstractmethod
     def advance(self) -> None:
-        """Runs one interval."""
+        """Run one interval."""
 
     @abstractmethod
     def close(self) -> None:
-        """Ends the simulation."""
+        """End the simulation."""
 
     def settings(self) -> Table:
-        """Values in force in the last interval: [flows, tunables], NaN where a flow has not that one."""
+        """Return the values of `tunables` in the last interval: [flows, tunables], NaN where a flow has none."""
         values: Table = self.worlds.tunables[0][:, [TUNABLE_COLUMNS[name] for name in self.tunables]]
         return values
 
@@ -130,12 +134,12 @@ class Run(ABC):
         self.close()
 
 
-# ---- fixed settings -----------------------------------------------------------------------------------
+# ---- fixed tunables -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class Preset(Entrant):
-    """A variant with its own setting, or with some tunables set for the whole run."""
+    """A variant with its own values of the tunables, or with some set to others for the whole run."""
 
     tunables: Mapping[str, float] = field(default_factory=dict)
 
@@ -149,12 +153,12 @@ class Preset(Entrant):
 
 
 def preset(variant: str, tunables: Mapping[str, float] | None = None) -> Preset:
-    """A variant as its paper has it, or with tunables of one's choice."""
+    """Return the entrant of a variant with its own values of the tunables, or with those in ``tunables``."""
     return Preset(FIXED, variant, label_of(FIXED, variant), tunables or {})
 
 
 class FixedRun(Run):
-    """A scenario that runs by itself."""
+    """A run with fixed tunables."""
 
     def __init__(self, conditions: Conditions, scenario: Scenario, tunables: tuple[str, ...] = ()) -> None:
         self.tunables = tunables
@@ -185,12 +189,12 @@ class FixedRun(Run):
 
 @dataclass(frozen=True, eq=False)
 class Oracle(Entrant):
-    """The best fixed setting for each run alone, which a search on that very run in the twin finds.
+    """The best fixed tunables of each single run, found by a search on that run in the fast world.
 
     Attributes:
-        budget: settings that are tried on each run.
+        budget: number of points that the search tries on each run.
         delta: weight of the RTT in the score.
-        first: settings that are tried before any others, by tunable.
+        first: values by tunable that are tried before any others.
     """
 
     budget: int
@@ -207,7 +211,13 @@ class Oracle(Entrant):
         return FixedRun(conditions, with_variant(conditions.scenario, self.variant, setting), tuple(setting))
 
     def setting(self, scenario: Scenario, seed: int, check: Callable[[], None]) -> dict[str, float]:
-        """What the search finds."""
+        """Return the best values by tunable that the search finds.
+
+        Args:
+            scenario: of the run.
+            seed: of the run.
+            check: called after each trial; raises an exception to stop the search.
+        """
         preset = VARIANTS[self.variant].preset
         with Trials([scenario], [seed], self.variant, threads=1, delta=self.delta) as trials:
             also = [trials.action.from_values({**preset, **one}) for one in self.first]
@@ -223,21 +233,21 @@ class Oracle(Entrant):
 
 @dataclass(frozen=True, eq=False)
 class Tuned(Entrant):
-    """A variant whose tunables are set while it runs.
+    """A variant whose tunables are set every interval.
 
     Attributes:
-        arguments: of the environment that the tuner knows; not the variant, nor what it runs and where.
+        arguments: of the tuner's environment, except its variant, scenario and world.
     """
 
     arguments: Mapping[str, Any]
 
     def options(self, **where: Any) -> Options:
-        """Of an environment that the tuner knows, in a world and for scenarios of one's choice."""
+        """Return the options of the tuner's environment; ``where`` gives the world, the scenario and so on."""
         return Options(**{**self.arguments, "variant": self.variant, **where})
 
     def prepared(self, scenario: Scenario) -> Scenario:
         prepared = with_variant(scenario, self.variant)
-        batch_of(1, self.options(scenario=prepared))  # refuses what it cannot tune
+        batch_of(1, self.options(scenario=prepared))  # raises ConfigError for what it cannot tune
         return prepared
 
     def start(self, conditions: Conditions) -> Run:
@@ -252,7 +262,7 @@ class Tuned(Entrant):
 
     @abstractmethod
     def make_tuner(self, conditions: Conditions) -> MakeTuner:
-        """Makes those of a run."""
+        """Return the function that makes the tuner of a run."""
 
     def identity(self) -> str:
         return repr(sorted(self.arguments.items()))
@@ -264,7 +274,7 @@ class Learned(Tuned):
 
     Attributes:
         controller: the agent.
-        digest: of what it was loaded from.
+        digest: of the files that it was loaded from.
     """
 
     controller: Agent
@@ -276,7 +286,7 @@ class Learned(Tuned):
     def options(self, **where: Any) -> Options:
         return options_for(self.controller, **{**self.arguments, "variant": self.variant, **where})
 
-    def make_tuner(self, conditions: Conditions) -> MakeTuner:  # noqa: ARG002 - the same under any
+    def make_tuner(self, conditions: Conditions) -> MakeTuner:  # noqa: ARG002 - the same in all conditions
         return lambda seeds: _OneAtATime(self.controller.tuner(seeds), self._one_at_a_time)
 
     def identity(self) -> str:
@@ -284,7 +294,7 @@ class Learned(Tuned):
 
 
 class _OneAtATime:
-    """A tuner beside those of other runs: how many threads a network is computed in is of the whole process."""
+    """A tuner that waits for those of other runs, since a network's number of threads is set for the whole process."""
 
     def __init__(self, tuner: Tuner, lock: threading.Lock) -> None:
         self._tuner = tuner
@@ -296,11 +306,11 @@ class _OneAtATime:
 
 
 @dataclass(frozen=True, eq=False)
-class Found(Learned):
-    """The setting that a search found.
+class Searched(Learned):
+    """Fixed tunables that a search found.
 
     Attributes:
-        setting: by tunable.
+        setting: values by tunable.
     """
 
     setting: Mapping[str, float]
@@ -310,30 +320,30 @@ class Found(Learned):
 
 @dataclass(frozen=True, eq=False)
 class Random(Tuned):
-    """Sets all tunables anew every interval, anywhere in their ranges."""
+    """A variant whose tunables are drawn anew every interval, anywhere in their ranges."""
 
     kind = "random"
 
     def make_tuner(self, conditions: Conditions) -> MakeTuner:
         options = self.options(scenario=conditions.scenario)
-        return lambda seeds: _Dice(options, *seeds)
+        return lambda seeds: _RandomTuner(options, *seeds)
 
 
-class _Dice:
-    """Actions from a stream of the run's seed."""
+class _RandomTuner:
+    """Draws actions from a stream of the run's seed."""
 
     def __init__(self, options: Options, seed: int) -> None:
         self._space = TuneBatch(1, options).action.space
         self._seed = int(np.random.SeedSequence([seed, *b"agent.random"]).generate_state(1)[0])
 
-    def act(self, observations: Any, begun: Flags) -> Coordinates:  # noqa: ARG002 - it does not look
+    def act(self, observations: Any, begun: Flags) -> Coordinates:  # noqa: ARG002 - observations do not matter
         if begun.any():
             self._space.seed(self._seed)
         return np.asarray(self._space.sample())[None]
 
 
 class TunedRun(Run):
-    """An environment, and what acts in it."""
+    """A run in an environment, with a tuner that acts in it."""
 
     def __init__(self, options: Options, seed: int, make_tuner: MakeTuner) -> None:
         self._run = steered(options, [seed])

@@ -16,8 +16,8 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from bbrgym.errors import ConfigError, nearest
+from bbrgym.evaluate.entrant_list import BuiltInAgents, entrants_of
 from bbrgym.evaluate.entrants import Entrant
-from bbrgym.evaluate.entry_list import ByName, entrants_of
 from bbrgym.evaluate.ranking import find_reference
 from bbrgym.evaluate.records import FIXED, RunFolder
 from bbrgym.evaluate.results import Results
@@ -105,9 +105,9 @@ class Evaluation(Model):
             )
         return self
 
-    def by_name(self) -> ByName:
-        """What agents that are known by name are made with."""
-        return ByName(self.variant, self.interval_s, self.oracle_budget, self.score_delta)
+    def built_in_agents(self) -> BuiltInAgents:
+        """Return the arguments of the agents that are known by name."""
+        return BuiltInAgents(self.variant, self.interval_s, self.oracle_budget, self.score_delta)
 
     def jobs_at_once(self) -> int:
         """How many runs may go on at the same time."""
@@ -151,7 +151,7 @@ def evaluate(
         scenario: as :func:`bbrgym.load_scenario` or :func:`bbrgym.load_distribution` takes it; its learner flows get
             the variants.
         variants: names of those that take part with their own setting, see ``bbrgym.VARIANTS``.
-        agent: who takes part beside them, see `bbrgym.evaluate.entry_list`.
+        agent: who takes part beside them, see `bbrgym.evaluate.entrant_list`.
         output_dir: run folder to write; without it nothing is written.
         resume: keep the finished runs that ``output_dir`` already holds.
         on_progress: called now and then, in the caller's thread.
@@ -187,7 +187,7 @@ def run_evaluation(
     """Evaluate as `evaluate` does, with the fields of :class:`Evaluation` in a mapping; return all results."""
     asked = parse_settings(settings)
     source = _load(scenario)
-    entrants = entrants_of(agent, asked.variants, asked.tunables, asked.by_name())
+    entrants = entrants_of(agent, asked.variants, asked.tunables, asked.built_in_agents())
     draws = draws_of(source, asked)
     jobs = plan(entrants, draws, asked)
     config = config_text(source, asked, agent)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a trained agent does with one flow alone, over RTT and bandwidth: a grid of runs in the twin."""
+"""Policy maps: a trained agent's mean tunables over RTT and bandwidth, from a grid of runs with one flow alone."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ SCHEMA = pl.Schema(
         "mean": pl.Float64,
     }
 )
-"""A row per cell of the grid and tunable: its mean value after the warm-up."""
+"""Columns of policy_maps.parquet: a row per cell of the grid and tunable, ``mean`` is its mean after the warm-up."""
 
 
 def policy_map(entrant: Learned) -> pl.DataFrame:
-    """Runs the grid, all of its cells side by side.
+    """Run the grid in the fast world, all of its cells side by side, and return the rows of `SCHEMA`.
 
     Raises:
-        WorldError: a simulation broke.
+        WorldError: a simulation failed.
     """
     cells = [(rate_mbps, rtt_ms) for rate_mbps in RATES_MBPS for rtt_ms in RTTS_MS]
     names, means = _mean_settings(entrant, [_scenario(*cell) for cell in cells])

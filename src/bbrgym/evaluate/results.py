@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The results of an evaluation: all that its tables, figures and report are made from."""
+"""Results of an evaluation: the source of its tables, figures and report."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from bbrgym.scenario.model import Scenario
 
 @dataclass(frozen=True)
 class Results:
-    """The records of an evaluation, and its configuration.
+    """Records of an evaluation, and its configuration.
 
     Attributes:
-        title: of what was run.
-        entrants: who took part.
-        draws: of a distribution, by seed; empty for a plain scenario.
-        reference: whom the others are to be compared with, if that was said.
+        title: name of the scenario, or of the distribution with the number of draws.
+        entrants: in the order of the records.
+        draws: scenarios of a distribution by seed; empty for a plain scenario.
+        reference: name of the entrant that the others are compared with; None for the best fixed one.
         summary: rows of summary.parquet.
         timeseries: rows of timeseries.parquet.
         timing: rows of timing.csv.
-        config: the configuration, every default written out, in YAML.
+        config: configuration in YAML, defaults included.
     """
 
     title: str
@@ -42,7 +42,7 @@ class Results:
 
     @cached_property
     def rankings(self) -> list[Ranking]:
-        """Of draws of a distribution: one of each world."""
+        """One ranking per world, over draws of a distribution; none of a plain scenario."""
         if not self.draws:
             return []
         return [
@@ -51,7 +51,7 @@ class Results:
 
     @cached_property
     def policy_maps(self) -> dict[str, pl.DataFrame]:
-        """What each trained agent does with one flow alone, by label; of several training runs the first one's."""
+        """Policy maps of trained agents by label, of several training runs the first one's; see `policy_map`."""
         first: dict[str, Learned] = {}
         for one in self.entrants:
             if isinstance(one, Learned) and one.kind == "learned":

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The entrants of an evaluation, from its option `agent`.
+
+    fixed      no agent beside the variants, which take part in any case
+    oracle     the best fixed tunables of each single run, found by a search on that run in the fast world
+    random     tunables drawn anew every interval
+    RUN_DIR    run folder of `bbrgym train`: a trained agent, or the fixed tunables that a search found
+
+The option is one of these, a list of them, or a mapping from names to one or a list of them. Several training runs of
+one agent (in a list: of the same name and variant; in a mapping: under one name) are a group: ranked one by one,
+numbered, and pooled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bbrgym.agents.base import Constant, load_agent
+from bbrgym.envs.options import Options
+from bbrgym.envs.scaling import TunableScaling
+from bbrgym.envs.tune_batch import TuneBatch
+from bbrgym.errors import ConfigError, nearest
+from bbrgym.evaluate.entrants import Entrant, Learned, Oracle, Random, Searched, preset
+from bbrgym.evaluate.records import FIXED, label_of
+from bbrgym.schema import shown
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+@dataclass(frozen=True)
+class BuiltInAgents:
+    """Arguments of the agents that are known by name.
+
+    Attributes:
+        variant: name of the variant whose tunables they set.
+        interval_s: control interval of `random`.
+        oracle_budget: number of points that `oracle` tries on each run.
+        score_delta: weight of the RTT in the score that `oracle` maximises.
+    """
+
+    variant: str
+    interval_s: float
+    oracle_budget: int
+    score_delta: float
+
+
+def entrants_of(
+    agent: Any,
+    variants: Sequence[str],
+    tunables: Mapping[str, float],
+    built_in: BuiltInAgents,
+) -> list[Entrant]:
+    """Return all entrants in the order of the records: presets first.
+
+    Args:
+        agent: the option, see above; an `Entrant` can stand in the place of a name.
+        variants: names of the presets' variants.
+        tunables: values by tunable, set in those of the variants that have them.
+        built_in: arguments of the agents that are known by name.
+
+    Raises:
+        ConfigError: ``agent`` is something else, or there is no entrant.
+    """
+    presets = [preset(name, tunables) for name in variants]
+    others = [
+        replace(entrant, agent=entrant.agent if name is None else name)
+        for name, entries in _named(agent)
+        for entrant in _of_entries(entries, built_in)
+    ]
+    entrants = [*presets, *_numbered(_with_searched_first(others))]
+    if not entrants:
+        raise ConfigError(f"variants: is [], expected at least 1, or another agent than {shown(agent)}")
+    return entrants
+
+
+def _named(agent: Any) -> list[tuple[str | None, Any]]:
+    """Return each name with its value; None for the name where the option gives none."""
+    if not isinstance(agent, Mapping):
+        return [(None, agent)]
+    for name in agent:
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or name == FIXED:
+            raise ConfigError(
+                f"agent: {shown(name)} is no name of an agent, expected letters, digits, '_.-', not {FIXED!r}"
+            )
+    return list(agent.items())
+
+
+def _of_entries(entries: Any, built_in: BuiltInAgents) -> list[Entrant]:
+    several = entries if isinstance(entries, list | tuple) else [entries]
+    return [_entrant(entry, built_in) for entry in several if entry != FIXED]
+
+
+def _entrant(entry: Any, built_in: BuiltInAgents) -> Entrant:
+    if isinstance(entry, Entrant):
+        return entry
+    if isinstance(entry, str) and entry in _BUILT_IN:
+        return _BUILT_IN[entry](built_in)
+    if isinstance(entry, str | Path) and Path(entry).is_dir():
+        return trained(Path(entry))
+    raise ConfigError(f"agent: is {shown(entry)}; {nearest(str(entry), (FIXED, *_BUILT_IN))}, or a run folder")
+
+
+def _random(built_in: BuiltInAgents) -> Entrant:
+    arguments = {"control_interval_s": built_in.interval_s}
+    return Random("random", built_in.variant, label_of("random", built_in.variant), arguments)
+
+
+def _oracle(built_in: BuiltInAgents) -> Entrant:
+    label = label_of("oracle", built_in.variant)
+    return Oracle("oracle", built_in.variant, label, built_in.oracle_budget, built_in.score_delta)
+
+
+_BUILT_IN: Mapping[str, Callable[[BuiltInAgents], Entrant]] = {"oracle": _oracle, "random": _random}
+
+
+def trained(run_dir: Path) -> Learned:
+    """Return the entrant of a run folder of `bbrgym train`: the agent of its best checkpoint.
+
+    Raises:
+        ConfigError: the folder is none, or has no checkpoint.
+    """
+    agent, arguments = load_agent(run_dir)
+    arguments = dict(arguments)
+    variant = arguments.pop("variant")
+    if agent.is_per_flow:
+        arguments.pop("max_learners")  # it observes one flow, however many others there are
+    elif arguments.get("view") != "pooled":  # its network has a place for each flow of its training, and no more
+        arguments["max_learners"] = TuneBatch(1, Options(**{**arguments, "variant": variant})).max_learners
+    arguments.pop("scenario", None)
+    label, digest = label_of(agent.name, variant), _digest(run_dir)
+    if isinstance(agent, Constant):
+        setting = TunableScaling(variant, arguments.get("tunables")).to_values(agent.action)
+        return Searched(agent.name, variant, label, arguments, agent, digest, setting)
+    return Learned(agent.name, variant, label, arguments, agent, digest)
+
+
+def _digest(run_dir: Path) -> str:
+    """Return a digest of the files that an agent's behaviour depends on."""
+    digest = hashlib.sha256()
+    for path in [run_dir / "config.yaml", *sorted((run_dir / "checkpoints").glob("best*"))]:
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _with_searched_first(entrants: Sequence[Entrant]) -> list[Entrant]:
+    """Let the oracle try first what searches found, so that it is at least as good on every run in the fast world."""
+    found = [one for one in entrants if isinstance(one, Searched)]
+    return [
+        replace(one, first=[other.setting for other in found if other.variant == one.variant])
+        if isinstance(one, Oracle)
+        else one
+        for one in entrants
+    ]
+
+
+def _numbered(entrants: Sequence[Entrant]) -> list[Entrant]:
+    """Give the training runs of one agent numbers, and every entrant its group."""
+    groups: dict[str, list[Entrant]] = {}
+    for entrant in entrants:
+        groups.setdefault(entrant.label, []).append(entrant)
+    numbered = []
+    for entrant in entrants:
+        group = groups[entrant.label]
+        number = 1 + next(index for index, one in enumerate(group) if one is entrant)
+        agent = entrant.agent if len(group) == 1 else f"{entrant.agent}-{number}"
+        numbered.append(replace(entrant, agent=agent, group=entrant.label))
+    return numbered
