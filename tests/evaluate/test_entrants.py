@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Agents beside the presets: what they do reaches the flows, and nothing but the question decides their records."""
+"""Entrants beside the presets: their actions reach the flows, and only the settings decide their records."""
 
 import time
 from pathlib import Path
@@ -39,7 +39,7 @@ ACTION = np.array([0.3, -0.4], np.float32)
 
 
 class Script:
-    """Acts by a list, from its beginning in each run, whatever it sees; its last entry stays."""
+    """Acts by a list, from its beginning in each run, whatever the observations; its last entry stays."""
 
     is_per_flow = False
 
@@ -129,7 +129,7 @@ def test_neither_jobs_nor_isolation_nor_resumption_change_a_byte(tmp_path: Path)
 
 
 class Forgetful:
-    """Keeps what it computes with in itself, as policies do, and takes its time in between."""
+    """Keeps its intermediate values in itself, as policies do, and waits between two of them."""
 
     name = "forgetful"
     is_per_flow = False
@@ -206,7 +206,7 @@ def test_the_config_repeats_the_evaluation(tmp_path: Path) -> None:
     assert bbrgym.evaluate(config.pop("scenario"), **config).equals(summary)
 
 
-# ---- what cannot be -----------------------------------------------------------------------------------
+# ---- errors ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_the_config_repeats_the_evaluation(tmp_path: Path) -> None:
         ({"agent": "random", "scenario": SMALL, "seeds": [7]}, "but small is a distribution: its draws have seeds"),
     ],
 )
-def test_a_wrong_question_is_one_clear_error(settings: dict[str, Any], says: str) -> None:
+def test_wrong_settings_are_one_clear_error(settings: dict[str, Any], says: str) -> None:
     with pytest.raises(bbrgym.ConfigError, match=says) as caught:
         evaluate(**settings)
     assert "\n" not in str(caught.value)

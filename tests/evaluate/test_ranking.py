@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The ranking: who is compared with whom, on which draws."""
+"""Rankings: entrants, their reference, and the draws that count."""
 
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What `bbrgym train` leaves takes part in evaluations, and what a search finds for each run alone."""
+"""Run folders of trainings and the oracle as entrants of evaluations."""
 
 import shutil
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What counts as agreement of two worlds."""
+"""Agreement of two worlds."""
 
 import math
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A real browser that opens a page, does something there, and tells what it sees."""
+"""Fixture: a real browser that opens a page, runs a script there and reports what it shows."""
 
 import html
 import json
@@ -48,15 +48,15 @@ TELL = """<script>
 
 @dataclass(frozen=True)
 class Seen:
-    """What a browser saw of a page.
+    """Observations of a page in a browser.
 
     Attributes:
-        plots: what was drawn in each figure's place.
-        loads: elements that would fetch something, or lead elsewhere.
-        requests: what was fetched.
-        problems: errors and warnings, of the page's scripts and in the browser's log.
-        overflow: pixels that the page is wider than the window.
-        result: what the test's own script returned.
+        plots: counts of drawn elements per figure.
+        loads: number of elements that would fetch something or lead elsewhere.
+        requests: addresses fetched.
+        problems: errors and warnings of the page's scripts and in the browser's log.
+        overflow: pixels by which the page is wider than the window.
+        result: value that the test's script returned.
     """
 
     plots: list[dict[str, float]]
@@ -97,7 +97,7 @@ def browse(tmp_path: Path) -> Iterator[Browse]:
 
 
 def dumped(chromium: str, profile: Path, page: Path) -> tuple[str, str]:
-    """The page as it is after its scripts have run, and the browser's log."""
+    """Return the page after its scripts have run, and the browser's log."""
     arguments = [
         *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
         *("--disable-extensions", "--disable-background-networking", "--enable-logging=stderr"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A page: what is in it, that a browser draws it, and that it needs nothing but itself."""
+"""Pages: their contents, in a browser too, which fetches nothing."""
 
 import json
 import re

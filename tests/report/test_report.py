@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The page of an evaluation: everything is on it, and a browser draws it without a complaint."""
+"""Reports of evaluations: complete, and drawn by a browser without errors."""
 
 import re
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Means, intervals and the table."""
+"""Tables of an evaluation."""
 
 import math
 

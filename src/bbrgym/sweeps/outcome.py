@@ -43,7 +43,7 @@ def _page(folder: SweepFolder, results: Results, asked: str, command: str | None
     sections = [
         Section("Settings", [*([settings] if settings.row_count else []), *figures_of(results)]),
         Section("Jobs", [jobs_table(results), *logs]),
-        Section("What was asked", [Code("The sweep", asked)]),
+        Section("Configuration", [Code("The sweep", asked)]),
     ]
     jobs = results.summary["job"].n_unique()
     facts = [f"{datetime.date.today():%d %B %Y}", f"{jobs} jobs", f"{jobs - len(results.failed)} done"]
