@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What sets a flow's tunables."""
+"""Agents that set tunables: fixed, searched and learned."""

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A policy for `env.critic=true`: the actor sees what senders know, the critic in training what an onlooker knows too.
+"""Policy for `env.critic=true`: the critic has a privileged observation in training, the actor has not.
 
-The action comes from the actor's layers over the actor's part of an observation, the value from the critic's layers
-over both parts.
+The action is a function of the sender's observation, the value one of the sender's and the privileged observation.
 """
 
 from __future__ import annotations
@@ -17,31 +16,38 @@ from torch import Tensor, nn
 
 
 class AsymmetricPolicy(MultiInputActorCriticPolicy):
-    """As Stable-Baselines3's policies, for an observation space Dict(actor=Box, critic=Box)."""
+    """Actor-critic policy of Stable-Baselines3 for an observation space Dict(actor=Box, critic=Box).
+
+    Raises:
+        TypeError: the observation space is no dictionary.
+    """
 
     def _build_mlp_extractor(self) -> None:
         if not isinstance(self.observation_space, spaces.Dict):
             raise TypeError(f"observation space {self.observation_space}, expected a dictionary of actor and critic")
-        seen_by_actor = math.prod(self.observation_space["actor"].shape or ())
-        layers: Any = _Layers(seen_by_actor, self.features_dim, cast(list[int], self.net_arch), self.activation_fn)
-        self.mlp_extractor = layers  # has all that is used of one
+        actor_width = math.prod(self.observation_space["actor"].shape or ())
+        layers: Any = _Layers(actor_width, self.features_dim, cast(list[int], self.net_arch), self.activation_fn)
+        self.mlp_extractor = layers  # has every member of an MlpExtractor that is used
 
 
 class _Layers(nn.Module):
-    """Layers of actor and critic; features are the actor's, then the critic's (`CombinedExtractor` sorts by name)."""
+    """Layers of actor and critic.
 
-    def __init__(self, seen_by_actor: int, seen_by_critic: int, widths: list[int], activation: type[nn.Module]) -> None:
+    `CombinedExtractor` joins the observation's parts in the order of their names: the sender's, then the privileged.
+    """
+
+    def __init__(self, actor_width: int, critic_width: int, widths: list[int], activation: type[nn.Module]) -> None:
         super().__init__()
-        self._seen_by_actor = seen_by_actor
-        self.policy_net = MlpExtractor(seen_by_actor, widths, activation, device="cpu").policy_net
-        self.value_net = MlpExtractor(seen_by_critic, widths, activation, device="cpu").value_net
+        self._actor_width = actor_width
+        self.policy_net = MlpExtractor(actor_width, widths, activation, device="cpu").policy_net
+        self.value_net = MlpExtractor(critic_width, widths, activation, device="cpu").value_net
         self.latent_dim_pi = self.latent_dim_vf = widths[-1]
 
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
         return self.forward_actor(features), self.forward_critic(features)
 
     def forward_actor(self, features: Tensor) -> Tensor:
-        latent: Tensor = self.policy_net(features[:, : self._seen_by_actor])
+        latent: Tensor = self.policy_net(features[:, : self._actor_width])
         return latent
 
     def forward_critic(self, features: Tensor) -> Tensor:

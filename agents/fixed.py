@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The baseline that every agent has to beat: a variant as its paper has it, or with tunables of one's choice."""
+"""Fixed tunables: the baseline that every agent has to beat."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from bbrgym.tunables import VARIANTS
 
 
 def assign(scenario: Scenario, variant: str, tunables: Mapping[str, float]) -> Scenario:
-    """The scenario with ``variant`` in every learner flow and the given tunables set for the whole run.
+    """Return the scenario with a variant in every learner flow and the given tunables set for the whole run.
 
-    Tunables that the variant does not have are left out, so that one mapping can serve several variants.
+    Args:
+        scenario: to change.
+        variant: name of the variant.
+        tunables: values in natural units by name. Names that the variant does not have are ignored, so that one mapping
+            serves several variants. Default for the others: the variant's preset.
 
     Raises:
-        ScenarioError: a tunable is out of its range.
+        ScenarioError: a value is out of the tunable's range.
     """
     own = {name: value for name, value in tunables.items() if name in VARIANTS[variant].preset}
     return with_variant(scenario, variant, own)

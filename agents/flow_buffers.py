@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What Stable-Baselines3 learns from where each flow has a row of its own: the steps in which the flow ran.
+"""Buffers of Stable-Baselines3 for `FlowVecEnv`, which keep only the steps in which a flow ran.
 
-A `FlowVecEnv` has a row for each learner flow that a run can have. Before a flow starts, after it stops and where a
-run has fewer flows its row idles: what stands there is nobody's experience. These buffers leave it out.
+A `FlowVecEnv` has a row for each learner flow that an episode can have. The row idles before the flow starts, after it
+stops, and in episodes with fewer flows; the buffers leave these steps out.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ from stable_baselines3.common.vec_env import VecNormalize
 from bbrgym.envs.flow_vec_env import FlowVecEnv
 from bbrgym.errors import TrainingError
 
-_LEARNED_FROM = ("observations", "actions", "values", "log_probs", "advantages", "returns")
+_ARRAYS = ("observations", "actions", "values", "log_probs", "advantages", "returns")
 
 
 class FlowRolloutBuffer(RolloutBuffer):
-    """Of PPO. Advantages do not leak: a row's flow begins with an episode's start and leaves with its end.
+    """Rollout buffer of PPO.
+
+    A flow begins with an episode start and leaves with an episode end, so no advantage passes from one to another.
 
     Args:
-        env: whose rows these are; a row counts if it was active in the step that is added.
+        *arguments, **others: as of `RolloutBuffer`.
+        env: environments of the rows; a row is kept if it was active in the step that is added.
     """
 
     def __init__(self, *arguments: Any, env: FlowVecEnv, **others: Any) -> None:
@@ -36,24 +39,24 @@ class FlowRolloutBuffer(RolloutBuffer):
         super().__init__(*arguments, **others)
 
     def reset(self) -> None:
-        """Begins a rollout."""
+        """Begin a rollout."""
         self._was_active = np.zeros((self.buffer_size, self.n_envs), np.bool_)
         super().reset()
 
     def add(self, *step: Any) -> None:
-        """Takes a step of all rows."""
+        """Add a step of all rows."""
         self._was_active[self.pos] = self._env.row_is_active
         super().add(*step)
 
     def get(self, batch_size: int | None = None) -> Generator[RolloutBufferSamples, None, None]:
-        """What flows did, in an order drawn anew, in parts of nearly one size, not above ``batch_size``.
+        """Yield the kept steps in random order, in minibatches of nearly equal size of at most ``batch_size``.
 
         Raises:
-            TrainingError: no flow ran.
+            TrainingError: no flow ran in the rollout.
         """
         if not self.generator_ready:
             kept = self.swap_and_flatten(self._was_active).ravel()
-            for name in _LEARNED_FROM:
+            for name in _ARRAYS:
                 setattr(self, name, self.swap_and_flatten(getattr(self, name))[kept])
             self.generator_ready = True
         count = len(self.values)
@@ -65,10 +68,14 @@ class FlowRolloutBuffer(RolloutBuffer):
 
 
 class FlowReplayBuffer(ReplayBuffer):
-    """Of SAC, TQC and DQN: ``buffer_size`` steps of flows, one after the other.
+    """Replay buffer of SAC, TQC and DQN.
 
     Args:
-        env: whose rows these are; a row counts if it was active in the step that is added.
+        buffer_size: steps of flows that are kept, whichever rows they are of.
+        observation_space, action_space: of one flow.
+        env: environments of the rows; a row is kept if it was active in the step that is added.
+        n_envs: ignored.
+        **others: as of `ReplayBuffer`.
     """
 
     def __init__(
@@ -78,7 +85,7 @@ class FlowReplayBuffer(ReplayBuffer):
         action_space: spaces.Space[Any],
         *,
         env: FlowVecEnv,
-        n_envs: int = 1,  # noqa: ARG002 - steps lie one after the other, whichever row they are of
+        n_envs: int = 1,  # noqa: ARG002 - steps of all rows lie one after the other
         **others: Any,
     ) -> None:
         self._env = env
@@ -93,7 +100,7 @@ class FlowReplayBuffer(ReplayBuffer):
         done: NDArray[Any],
         infos: list[dict[str, Any]],
     ) -> None:
-        """Takes a step of all rows."""
+        """Add a step of all rows."""
         rows = np.flatnonzero(self._env.row_is_active)
         places = (self.pos + np.arange(len(rows))) % self.buffer_size
         self.observations[places, 0] = obs[rows]
@@ -106,10 +113,10 @@ class FlowReplayBuffer(ReplayBuffer):
         self.pos = (self.pos + len(rows)) % self.buffer_size
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> ReplayBufferSamples:
-        """Steps drawn from all that are remembered.
+        """Return steps drawn from all that are kept.
 
         Raises:
-            TrainingError: no flow has run.
+            TrainingError: no flow has run yet.
         """
         if self.size() == 0:
             raise TrainingError("no learner flow has run yet; a larger agent.learning_starts may help")

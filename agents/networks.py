@@ -1,26 +1,38 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""An agent's actions as a function of what it sees, with nothing else in it: what acts, and what is exported."""
+"""Policies as functions from observations to actions: what acts, and what is exported."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-_LEAST_VARIANCE = 1e-6  # as Stable-Baselines3 has it
+_LEAST_VARIANCE = 1e-6  # that of Stable-Baselines3
 
 Head = Callable[[Tensor], Tensor]
-"""From a network's last numbers to actions."""
+"""Function from the output of a network's last layer, [N, numbers], to actions, [N, ...]."""
+
+
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Compute in ``count`` threads within the context: another number rounds sums differently."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class Network(nn.Module):
-    """[N, numbers] -> actions [N, tunables], or [N] if they are one number.
+    """Deterministic policy: observations [N, numbers] -> actions [N, tunables], or [N] if an action is one number.
 
     Args:
-        layers: from observations to the last numbers.
-        head: from these to actions.
+        layers: from observations to the last layer's output.
+        head: from that to actions.
     """
 
     inputs = ("observations",)
@@ -35,16 +47,16 @@ class Network(nn.Module):
         return self._head(self._layers(observations))
 
     def first_inputs(self, count: int, width: int) -> tuple[Tensor, ...]:
-        """Inputs of the right shapes for so many environments and numbers."""
+        """Return zeros as inputs for ``count`` environments with observations of ``width`` numbers."""
         return (torch.zeros(count, width),)
 
 
 class SamplingNetwork(nn.Module):
-    """Observations [N, numbers], noise [N, tunables] -> actions [N, tunables].
+    """Gaussian policy: observations [N, numbers], standard normal noise [N, tunables] -> actions [N, tunables].
 
     Args:
-        layers: from observations to the actions' means.
-        std: their standard deviations, [tunables].
+        layers: from observations to the means of actions.
+        std: standard deviations of actions, [tunables].
     """
 
     inputs = ("observations", "noise")
@@ -58,24 +70,24 @@ class SamplingNetwork(nn.Module):
 
     @property
     def tunables(self) -> int:
-        """How many there are."""
+        """Return the number of tunables."""
         return self._std.shape[-1]
 
     def forward(self, observations: Tensor, noise: Tensor) -> Tensor:
         return clipped(self._layers(observations) + self._std * noise)
 
     def first_inputs(self, count: int, width: int) -> tuple[Tensor, ...]:
-        """Inputs of the right shapes for so many environments and numbers."""
+        """Return zeros as inputs for ``count`` environments with observations of ``width`` numbers."""
         return torch.zeros(count, width), torch.zeros(count, self.tunables)
 
 
 class StateDependentNetwork(SamplingNetwork):
-    """The same where it depends on what is seen how far the actions scatter (`use_sde` of Stable-Baselines3).
+    """Gaussian policy whose standard deviation depends on the observation (`use_sde` of Stable-Baselines3).
 
     Args:
-        layers: from observations to what the rest sees of them.
-        means: from that to the actions' means.
-        std: what a number of that adds to the standard deviations, [numbers, tunables].
+        layers: from observations to features, [N, features].
+        means: from features to the means of actions.
+        std: standard deviation of an action per feature, [features, tunables].
     """
 
     def __init__(self, layers: nn.Module, means: nn.Module, std: Tensor) -> None:
@@ -89,14 +101,15 @@ class StateDependentNetwork(SamplingNetwork):
 
 
 class RecurrentNetwork(nn.Module):
-    """Observations [N, numbers], whether runs have begun [N] (0 or 1), memory -> actions, memory.
+    """Recurrent policy: observations [N, numbers], begun [N], memory -> actions, memory.
 
-    Memory is two arrays [layers, N, width], zeros or anything at a run's begin.
+    Begun is 1 where an episode begins, else 0. Memory is two arrays [layers, N, width]; their values do not matter
+    where an episode begins.
 
     Args:
-        memory: as PyTorch has it, of which the weights are taken.
-        layers: from its outputs to the last numbers.
-        head: from these to actions.
+        memory: LSTM of PyTorch, whose weights are shared.
+        layers: from the LSTM's outputs to the last layer's output.
+        head: from that to actions.
     """
 
     inputs = ("observations", "begun", "hidden", "cell")
@@ -121,14 +134,14 @@ class RecurrentNetwork(nn.Module):
         return self._head(self._layers(latent)), torch.stack(hiddens), torch.stack(cells)
 
     def first_inputs(self, count: int, width: int) -> tuple[Tensor, ...]:
-        """Inputs of the right shapes for so many environments and numbers, as a run begins."""
+        """Return inputs at the beginning of ``count`` episodes with observations of ``width`` numbers."""
         shape = (len(self._cells), count, self._width)
-        # Two tensors: one in both places would be taken for one input.
+        # Two tensors: an exporter would take the same one in both places for one input.
         return torch.zeros(count, width), torch.ones(count), torch.zeros(shape), torch.zeros(shape)
 
 
 class _Cell(nn.Module):
-    """A long short-term memory, written out: what exports it needs nothing to know of it."""
+    """LSTM cell written out in basic operations, which every exporter knows."""
 
     def __init__(self, from_input: nn.Linear, from_hidden: nn.Linear) -> None:
         super().__init__()
@@ -156,7 +169,7 @@ def _cell_of(memory: nn.LSTM, index: int) -> _Cell:
 
 
 def head_of(space: spaces.Space[object]) -> Head:
-    """Of a network that gives means of continuous actions, or a number for how likely each discrete one is."""
+    """Return the head for an action space: clip means of continuous actions, or take the likeliest discrete one."""
     if isinstance(space, spaces.Box):
         return clipped
     if isinstance(space, spaces.MultiDiscrete):
@@ -165,17 +178,17 @@ def head_of(space: spaces.Space[object]) -> Head:
 
 
 def clipped(means: Tensor) -> Tensor:
-    """Within the range that actions have."""
+    """Clip actions to their range, [-1, 1]."""
     return means.clamp(-1.0, 1.0)
 
 
 def largest(values: Tensor) -> Tensor:
-    """The number of the largest: [N, numbers] -> [N]."""
+    """Return the index of the largest value: [N, numbers] -> [N]."""
     return values.argmax(-1)
 
 
 class _Levels(nn.Module):
-    """The most likely level of each tunable."""
+    """Takes the likeliest level of each tunable: [N, levels of all tunables] -> [N, tunables]."""
 
     def __init__(self, counts: Sequence[int]) -> None:
         super().__init__()

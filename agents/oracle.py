@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The oracle: for each scenario alone the best fixed setting that a search on that very run finds.
+"""Oracle: the best fixed setting for each scenario, found by a search on that very run.
 
-What no tuner can know beforehand, and so the upper reference for fixed settings; a tuner that adapts may exceed it.
+No tuner can know it beforehand, so it is the upper reference for fixed settings; a tuner that adapts may exceed it.
 """
 
 from __future__ import annotations
@@ -16,28 +16,33 @@ from bbrgym.envs.scaling import Coordinates, TunableScaling
 from bbrgym.tunables import SWITCHES, TUNABLES, VARIANTS
 from bbrgym.worlds import Table
 
-_REDRAWN = 0.5  # part of the coordinates that are drawn anywhere; the others keep the default
-_EXPLORING = 0.5  # part of the budget for settings that are drawn anywhere
-_MUTATED = 0.25  # part of the coordinates that a mutation changes
-_STEP = 0.3  # standard deviation of a mutation, of a range of 2
+_REDRAWN = 0.5  # share of the coordinates that are drawn anew; the others keep the default
+_EXPLORING = 0.5  # share of the budget that explores the whole space
+_MUTATED = 0.25  # share of the coordinates that a mutation changes
+_STEP = 0.3  # standard deviation of a mutation; coordinates range from -1 to 1
 
 
 @dataclass(frozen=True)
-class Best:
-    """What was found.
+class BestSettings:
+    """The best setting of each scenario so far.
 
     Attributes:
-        actions: the best setting of each scenario, [scenarios, tunables].
-        scores: theirs, [scenarios].
+        actions: settings, [scenarios, tunables], in [-1, 1].
+        scores: their scores, [scenarios].
     """
 
     actions: Coordinates
     scores: Table
 
-    def or_better(self, actions: Coordinates, scores: Table) -> Best:
-        """For each scenario the better one; the earlier of equals."""
+    def or_better(self, actions: Coordinates, scores: Table) -> BestSettings:
+        """Return the better setting of each scenario; of equals the earlier one.
+
+        Args:
+            actions: newer settings, [scenarios, tunables].
+            scores: their scores, [scenarios].
+        """
         is_better = scores > self.scores
-        return Best(np.where(is_better[:, None], actions, self.actions), np.maximum(scores, self.scores))
+        return BestSettings(np.where(is_better[:, None], actions, self.actions), np.maximum(scores, self.scores))
 
 
 def search_each(
@@ -48,22 +53,25 @@ def search_each(
     seed: int = 0,
     also: Sequence[Coordinates] = (),
     on_tried: Callable[[int], None] | None = None,
-) -> Best:
-    """The best setting of each scenario by (1+1) search: presets, then settings anywhere, then mutations of the best.
+) -> BestSettings:
+    """Search the best setting of each scenario: try presets, then random settings, then mutations of the best (1+1).
 
-    What a scenario's search draws depends on its seed and `seed` alone, so it finds the same alone or among others.
+    The search on a scenario depends on the run's seed and `seed` only: its result is the same alone and among others.
 
     Args:
         trials: the scenarios.
-        seeds: of their runs.
-        budget: settings tried on each, at least 1.
-        seed: of the draws.
-        also: settings to try first.
-        on_tried: called with how many have been tried.
+        seeds: seeds of their runs, one per scenario.
+        budget: settings to try on each, at least 1.
+        seed: seed of the search.
+        also: settings to try first, each [tunables].
+        on_tried: called with the number of settings tried so far.
+
+    Raises:
+        WorldError: a simulation failed.
     """
     generators = [np.random.default_rng([seed, run_seed]) for run_seed in seeds]
     first = [*also, *presets(trials.action)]
-    best = Best(np.tile(trials.action.default, (len(trials), 1)), np.full(len(trials), -np.inf))
+    best = BestSettings(np.tile(trials.action.default, (len(trials), 1)), np.full(len(trials), -np.inf))
     for turn in range(budget):
         if turn < len(first):
             actions = np.tile(first[turn], (len(trials), 1))
@@ -78,7 +86,7 @@ def search_each(
 
 
 def presets(action: TunableScaling) -> list[Coordinates]:
-    """The settings of all variants that are points of the space, its own first."""
+    """Return the presets of all variants that are points of the action space, each [tunables], its own first."""
     own = VARIANTS[action.variant].preset
     points = [own, *(_in_terms_of(own, variant.preset) for variant in VARIANTS.values())]
     actions = [action.from_values({**own, **point}) for point in points if point]
@@ -86,17 +94,17 @@ def presets(action: TunableScaling) -> list[Coordinates]:
 
 
 def _in_terms_of(own: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
-    """Return a preset as values of another variant's tunables, switches included; empty if that cannot express it."""
+    """Return the preset ``other`` as values of the tunables of ``own``, switches included; empty if there is none."""
     if own.keys() == other.keys():
         return dict(other)
-    if not other or not own.keys() >= set(SWITCHES.values()):  # only all the switches make every mechanism optional
+    if not other or not own.keys() >= set(SWITCHES.values()):  # without all switches some mechanism is always on
         return {}
     mechanisms = {TUNABLES[name].mechanism for name in other} & SWITCHES.keys()
     return {**other, **{SWITCHES[mechanism]: 1.0 for mechanism in mechanisms}}
 
 
 def _anywhere(generator: np.random.Generator, action: TunableScaling) -> Coordinates:
-    """The default with some coordinates drawn anew; in many dimensions all drawn at once are rarely any good."""
+    """Return the default with some coordinates drawn anew: in many dimensions a setting drawn whole rarely is good."""
     return np.where(generator.random(action.default.shape) < _REDRAWN, _uniform(generator, action), action.default)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs side by side with an agent at the wheel: one tuner for a run, or one for each learner flow in it."""
+"""Rollouts: an agent acts in episodes side by side, with a tuner for each episode or for each learner flow in it."""
 
 from __future__ import annotations
 
@@ -18,71 +18,83 @@ from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.worlds import VectorWorld
 
 MakeTuner: TypeAlias = Callable[[Sequence[int]], Tuner]
-"""As `Agent.tuner`."""
+"""Function such as `Agent.tuner`."""
 
 
 def options_for(agent: Agent, **arguments: Any) -> Options:
-    """Of environments that an agent knows."""
+    """Return the options of environments that an agent can act in."""
     return FlowOptions(**arguments) if agent.is_per_flow else Options(**arguments)
 
 
 def batch_of(num_envs: int, options: Options) -> TuneBatch | FlowBatch:
-    """Environments with a controller each, or with one for each learner flow, as the options are.
+    """Return environments with one controller each, or, for `FlowOptions`, with one for each learner flow.
 
     Raises:
-        ConfigError: they cannot be.
+        ConfigError: an option cannot be used.
     """
     if isinstance(options, FlowOptions):
         return FlowBatch(num_envs, options, is_to_the_end=True)
     return TuneBatch(num_envs, options)
 
 
-def steered(options: Options, seeds: Sequence[int]) -> Steered:
-    """A run for each seed, all of them of environments with these options."""
+def make_rollout(options: Options, seeds: Sequence[int]) -> Rollout:
+    """Return a rollout of one episode per seed in environments with these options.
+
+    Raises:
+        ConfigError: an option cannot be used.
+    """
     batch = batch_of(len(seeds), options)
-    return _PerFlow(batch, seeds) if isinstance(batch, FlowBatch) else _PerRun(batch, seeds)
+    return _FlowRollout(batch, seeds) if isinstance(batch, FlowBatch) else _EpisodeRollout(batch, seeds)
 
 
-class Steered(ABC):
-    """N runs, each from its beginning to its scenario's end.
+class Rollout(ABC):
+    """N episodes side by side, each from its beginning to the end of its scenario.
 
     Attributes:
-        tunables: names of those that are set.
+        tunables: names of the tunables that actions set.
     """
 
     def __init__(self, batch: Episodes, seeds: Sequence[int]) -> None:
-        self._runs = batch
+        self._episodes = batch
         self._seeds = list(seeds)
         self.tunables = batch.scaling.names
 
     @property
     def worlds(self) -> VectorWorld:
-        """Where they run."""
-        if self._runs.worlds is None:
-            raise ValueError("the runs are closed, or have not begun")
-        return self._runs.worlds
+        """Worlds of the episodes, [N].
+
+        Raises:
+            ValueError: the rollout has not begun, or is closed.
+        """
+        if self._episodes.worlds is None:
+            raise ValueError("the rollout has not begun, or is closed")
+        return self._episodes.worlds
 
     @abstractmethod
     def begin(self, make_tuner: MakeTuner) -> None:
-        """Begins all runs, with fresh tuners."""
+        """Begin all episodes, with new tuners."""
 
     @abstractmethod
-    def begin_again(self, indices: Sequence[int]) -> None:
-        """Begins some runs once more, as all that run have to run on together."""
+    def restart(self, indices: Sequence[int]) -> None:
+        """Begin some episodes once more, so that all can advance together."""
 
     @abstractmethod
     def advance(self) -> Flags:
-        """Acts and runs for a control interval; which runs are at their ends, [N]."""
+        """Act and simulate one control interval; return the episodes that have ended, [N].
+
+        Raises:
+            WorldError: a simulation failed.
+        """
 
     def close(self) -> None:
-        """Ends the worlds."""
-        self._runs.close()
+        """End the worlds."""
+        self._episodes.close()
 
     def _seeds_of(self, indices: Sequence[int]) -> list[int]:
         return [self._seeds[index] for index in indices]
 
 
-class _PerRun(Steered):
+class _EpisodeRollout(Rollout):
     def __init__(self, batch: TuneBatch, seeds: Sequence[int]) -> None:
         super().__init__(batch, seeds)
         self._batch = batch
@@ -90,9 +102,9 @@ class _PerRun(Steered):
     def begin(self, make_tuner: MakeTuner) -> None:
         self._tuner = make_tuner(self._seeds)
         self._begun = np.zeros(len(self._seeds), np.bool_)
-        self.begin_again(range(len(self._seeds)))
+        self.restart(range(len(self._seeds)))
 
-    def begin_again(self, indices: Sequence[int]) -> None:
+    def restart(self, indices: Sequence[int]) -> None:
         self._observations = self._batch.reset(indices, self._seeds_of(indices))
         self._begun[indices] = True
 
@@ -103,8 +115,8 @@ class _PerRun(Steered):
         return step.truncated
 
 
-class _PerFlow(Steered):
-    """A tuner is made when its flow acts for the first time, and acts alone: it knows nothing of other flows."""
+class _FlowRollout(Rollout):
+    """Makes a flow's tuner when the flow first acts; the tuner acts alone and observes no other flow."""
 
     def __init__(self, batch: FlowBatch, seeds: Sequence[int]) -> None:
         super().__init__(batch, seeds)
@@ -112,27 +124,27 @@ class _PerFlow(Steered):
 
     def begin(self, make_tuner: MakeTuner) -> None:
         self._make_tuner = make_tuner
-        self._tuners: dict[tuple[int, int], Tuner] = {}  # by run and slot
-        self.begin_again(range(len(self._seeds)))
+        self._tuners: dict[tuple[int, int], Tuner] = {}  # by episode and learner
+        self.restart(range(len(self._seeds)))
 
-    def begin_again(self, indices: Sequence[int]) -> None:
+    def restart(self, indices: Sequence[int]) -> None:
         self._observations = self._batch.reset(indices, self._seeds_of(indices))
-        again = set(indices)
-        self._tuners = {place: tuner for place, tuner in self._tuners.items() if place[0] not in again}
+        restarted = set(indices)
+        self._tuners = {place: tuner for place, tuner in self._tuners.items() if place[0] not in restarted}
 
     def advance(self) -> Flags:
         actions = np.stack([np.stack([self._batch.action.default] * self._batch.max_learners)] * len(self._seeds))
-        for run, slot in np.argwhere(self._batch.will_act).tolist():
-            has_joined = (run, slot) not in self._tuners
+        for episode, learner in np.argwhere(self._batch.will_act).tolist():
+            has_joined = (episode, learner) not in self._tuners
             if has_joined:
-                self._tuners[run, slot] = self._make_tuner([flow_seed(self._seeds[run], slot)])
-            seen = self._observations[run, slot][None]
-            actions[run, slot] = self._tuners[run, slot].act(seen, np.array([has_joined]))[0]
+                self._tuners[episode, learner] = self._make_tuner([flow_seed(self._seeds[episode], learner)])
+            observation = self._observations[episode, learner][None]
+            actions[episode, learner] = self._tuners[episode, learner].act(observation, np.array([has_joined]))[0]
         step = self._batch.step(actions)
         self._observations = step.observations
         return step.has_ended
 
 
-def flow_seed(seed: int, slot: int) -> int:
-    """Of what a flow's own tuner draws, from the seed of its run and its number among the learner flows."""
-    return int(np.random.SeedSequence([seed, slot, *b"flow"]).generate_state(1, np.uint64)[0])
+def flow_seed(seed: int, learner: int) -> int:
+    """Return the seed of a flow's own tuner, from the episode's seed and the flow's number among the learner flows."""
+    return int(np.random.SeedSequence([seed, learner, *b"flow"]).generate_state(1, np.uint64)[0])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The best single setting for a scenario or a distribution: a grid, or Optuna's tree of Parzen estimators.
+"""Searches for the best single setting on a set of scenarios: a grid, or Optuna's tree of Parzen estimators.
 
-Every search begins with the variant's own setting, so what it finds is never worse there.
+Every search begins with the variant's preset, so its result is never worse than that on the same scenarios.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import numpy as np
 
 from bbrgym.agents.trials import Trials
 from bbrgym.envs.scaling import Coordinates, TunableScaling
-from bbrgym.errors import ConfigError
+from bbrgym.errors import ConfigError, MissingExtraError
 
 MAX_GRID = 100_000
 
 
 @dataclass(frozen=True)
-class Tried:
-    """One setting and what it is worth.
+class TrialResult:
+    """A setting and its score.
 
     Attributes:
-        action: the setting, [tunables].
-        score: mean over the scenarios.
+        action: the setting, [tunables], in [-1, 1].
+        score: mean score over the scenarios.
     """
 
     action: Coordinates
@@ -34,13 +34,13 @@ class Tried:
 
 
 class Proposer(Protocol):
-    """What says which setting is tried next; the same reports always bring the same proposals."""
+    """Proposes settings to try; the same scores reported lead to the same proposals."""
 
     def ask(self) -> Coordinates | None:
-        """The next setting, [tunables]; None if there is none left."""
+        """Return the next setting, [tunables], or None if there is none left."""
 
     def tell(self, score: float) -> None:
-        """What the last one was worth."""
+        """Report the score of the last setting."""
 
 
 def search(
@@ -49,59 +49,65 @@ def search(
     budget: int,
     *,
     known: Sequence[float] = (),
-    on_tried: Callable[[Tried], None] | None = None,
-) -> list[Tried]:
-    """Tries settings one after the other.
+    on_tried: Callable[[TrialResult], None] | None = None,
+) -> list[TrialResult]:
+    """Try settings one after the other.
 
     Args:
-        trials: where.
-        proposer: which.
-        budget: how many at most.
-        known: scores of the first ones from an interrupted search, which are not run again.
-        on_tried: called after each.
+        trials: scenarios to try them on.
+        proposer: proposes the settings.
+        budget: largest number of settings.
+        known: scores of the first settings, from an interrupted search; these are not run again.
+        on_tried: called after each setting.
 
     Returns:
-        All that were tried, in order.
+        All results, in order.
+
+    Raises:
+        WorldError: a simulation failed.
     """
-    tried: list[Tried] = []
+    tried: list[TrialResult] = []
     while len(tried) < budget:
         action = proposer.ask()
         if action is None:
             break
         score = known[len(tried)] if len(tried) < len(known) else float(trials.scores(action).mean())
         proposer.tell(score)
-        tried.append(Tried(action, score))
+        tried.append(TrialResult(action, score))
         if on_tried is not None:
             on_tried(tried[-1])
     return tried
 
 
-def best_of(tried: Sequence[Tried]) -> Tried:
-    """The one with the highest score; the first of equals."""
+def best_of(tried: Sequence[TrialResult]) -> TrialResult:
+    """Return the result with the highest score; of equals the first."""
     return max(tried, key=lambda one: one.score)
 
 
-class Grid:
-    """Every combination of evenly spaced values of each tunable's coordinate; switches and modes have all of theirs.
+class GridProposer:
+    """Proposes every combination of evenly spaced coordinates; switches and modes take all their values.
 
     Args:
-        action: the space.
-        levels: values of a coordinate.
+        action: action space.
+        levels: number of values of a coordinate, at least 2.
+
+    Attributes:
+        size: number of settings.
 
     Raises:
-        ConfigError: levels is below 2, or there are too many combinations.
+        ConfigError: levels is below 2, or there are more than `MAX_GRID` combinations.
     """
 
     def __init__(self, action: TunableScaling, levels: int) -> None:
         if levels < 2:
-            raise ConfigError(f"agent.levels: {levels}, allowed are numbers from 2")
+            raise ConfigError(f"agent.levels: is {levels}, expected a whole number >= 2")
         even = np.linspace(-1.0, 1.0, levels, dtype=np.float32)
         axes = [np.unique(_settled(action, index, even)) for index in range(len(action.names))]
         combinations = int(np.prod([float(len(axis)) for axis in axes]))
         if combinations > MAX_GRID:
             raise ConfigError(
-                f"agent.levels: {levels} levels of {len(axes)} tunables are {combinations:.3g} settings, allowed are "
-                f"{MAX_GRID}: choose fewer of action.tunables"
+                f"agent.levels: {levels} levels of {len(axes)} tunables are {combinations:.3g} settings, expected at "
+                f"most {MAX_GRID}: choose fewer of action.tunables"
             )
         self.size = combinations + 1
         self._settings: Iterator[Coordinates] = itertools.chain(
@@ -109,35 +115,37 @@ class Grid:
         )
 
     def ask(self) -> Coordinates | None:
+        """Return the next setting, [tunables], or None after the last."""
         return next(self._settings, None)
 
     def tell(self, score: float) -> None:
-        """A grid does not mind."""
+        """Ignore the score: the order of a grid is fixed."""
 
 
 def _settled(action: TunableScaling, index: int, values: Coordinates) -> Coordinates:
-    """Values of one coordinate as the space takes them: those of a whole number in the middle of their part."""
+    """Return values of one coordinate as the action space settles them: whole numbers at the middle of their part."""
     actions = np.tile(action.default, (len(values), 1))
     actions[:, index] = values
     settled: Coordinates = action.snap(actions)[1][:, index]
     return settled
 
 
-class Tpe:
-    """Optuna's multivariate TPE; needs the extra `search`.
+class TpeProposer:
+    """Proposes settings by Optuna's multivariate TPE; needs the extra `train`.
 
     Args:
-        action: the space.
-        seed: of its draws.
+        action: action space.
+        seed: seed of the sampler.
+
+    Raises:
+        MissingExtraError: Optuna is not installed.
     """
 
     def __init__(self, action: TunableScaling, seed: int) -> None:
         try:
             import optuna
         except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(
-                "agent=optuna needs Optuna: pip install 'bbrgym[train]'", name=error.name
-            ) from error
+            raise MissingExtraError("agent=optuna", "train", error) from error
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         sampler = optuna.samplers.TPESampler(multivariate=True, seed=seed)
         self._names = action.names
@@ -146,8 +154,10 @@ class Tpe:
         self._study.enqueue_trial(dict(zip(action.names, action.default.tolist(), strict=True)))
 
     def ask(self) -> Coordinates | None:
+        """Return the next setting, [tunables]; there is always one."""
         self._trial = self._study.ask(dict.fromkeys(self._names, self._range))
         return np.array([self._trial.params[name] for name in self._names], np.float32)
 
     def tell(self, score: float) -> None:
+        """Report the score of the last setting."""
         self._study.tell(self._trial, score)

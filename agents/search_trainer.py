@@ -1,71 +1,56 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`grid` and `optuna`: the best fixed setting of a variant as an agent that `bbrgym train` makes.
+"""Trainers `grid` and `optuna`, which make the best fixed setting of a variant that a search finds.
 
-Its steps are the control intervals of the runs that settings are tried on, so that `total_steps` is the same amount of
-simulation as for an agent that learns. Settings are compared on draws of the training split; like any agent's, the
-best checkpoint is the one with the highest validation score among those that were the best at their time.
+Their steps are the control intervals of the runs that settings are tried on, so that `total_steps` is the same amount
+of simulation as for an agent that learns. Settings are compared on draws of the training split. The best checkpoint is,
+as for any agent, the one with the highest validation score.
 """
 
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from bbrgym.agents.base import Constant
-from bbrgym.agents.search import Grid, Proposer, Tpe, Tried, search
+from bbrgym.agents.search import GridProposer, Proposer, TpeProposer, TrialResult, search
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.loop import TrainingRun
-from bbrgym.agents.training.settings import Training
+from bbrgym.agents.training.settings import TrainingSettings
+from bbrgym.agents.training.trainer import Trainer
 from bbrgym.agents.trials import Trials
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.errors import ConfigError
 from bbrgym.scenario.distribution import split_seeds
 from bbrgym.scenario.model import Scenario
-from bbrgym.schema import Model, Whole, first_problem
+from bbrgym.schema import Whole
 
 _SUFFIX = ".json"
 
 
-class SearchSettings(Model):
-    """Hyperparameters of a search.
+class SearchTrainer(Trainer):
+    """Tries settings until the steps are used up.
 
     Attributes:
-        name: how settings are proposed.
-        draws: runs that each setting is tried on: the first of the training split.
-        levels: values of each tunable in the grid.
+        draws: runs that each setting is tried on, the first of the training split.
     """
 
-    name: Literal["grid", "optuna"]
     draws: Annotated[Whole, Field(ge=1, le=100_000)] = 128
-    levels: Annotated[Whole, Field(ge=2, le=1000)] = 5
-
-
-def trainer(name: str) -> SearchTrainer:
-    """The trainer of either search."""
-    return SearchTrainer(name)
-
-
-class SearchTrainer:
-    """Tries settings until the steps are used up."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
 
     def train(self, run: TrainingRun) -> None:
-        """See `Trainer`."""
-        asked = _parsed(run.settings.agent)
+        """Search; see `Trainer`."""
         source = run.settings.source
-        seeds = split_seeds("train", asked.draws)
+        seeds = split_seeds("train", self.draws)
         scenarios = [source if isinstance(source, Scenario) else source(seed) for seed in seeds]
         steps = sum(_intervals(scenario, run.settings.env["control_interval_s"]) for scenario in scenarios)
         if run.settings.total_steps < steps:
             raise ConfigError(
-                f"total_steps: is {run.settings.total_steps}, expected at least {steps}, what one setting takes on "
-                f"agent.draws = {asked.draws} runs"
+                f"total_steps: is {run.settings.total_steps}, expected at least {steps}: one setting takes that many "
+                f"on agent.draws = {self.draws} runs"
             )
         with Trials(
             scenarios,
@@ -76,38 +61,72 @@ class SearchTrainer:
             threads=run.settings.threads,
             delta=run.settings.validation.score_delta,
         ) as trials:
-            log = _Log(run, trials.action, steps)
+            log = _TrialLog(run, trials.action, steps)
             search(
                 trials,
-                self._proposer(asked, trials.action, run.settings),
+                self.proposer(trials.action, run.settings),
                 run.settings.total_steps // steps,
                 known=log.known(),
                 on_tried=log.add,
             )
             log.end()
 
-    def load(self, folder: TrainingFolder, settings: Training, checkpoint: str) -> Constant:
-        """See `Trainer`."""
+    def load(self, folder: TrainingFolder, settings: TrainingSettings, checkpoint: str) -> Constant:
+        """Return the setting of a checkpoint as an agent; see `Trainer`."""
         values = _read(folder, checkpoint)["setting"]
         action = TunableScaling(settings.variant, settings.action.get("tunables"))
         return Constant(settings.agent_name, action.from_values(values))
 
-    def _proposer(self, asked: SearchSettings, action: TunableScaling, settings: Training) -> Proposer:
-        return Grid(action, asked.levels) if self._name == "grid" else Tpe(action, settings.stream("search", 0))
+    @abstractmethod
+    def proposer(self, action: TunableScaling, settings: TrainingSettings) -> Proposer:
+        """Return what proposes settings of an action space.
+
+        Raises:
+            ConfigError: the search cannot be made for it.
+            MissingExtraError: a package is not installed.
+        """
 
 
-class _Log:
-    """Keeps what was tried, and the best of it at every checkpoint."""
+class GridTrainer(SearchTrainer):
+    """Tries every point of a grid.
+
+    Attributes:
+        levels: values of each tunable; switches and modes take all of theirs.
+    """
+
+    levels: Annotated[Whole, Field(ge=2, le=1000)] = 5
+
+    def proposer(self, action: TunableScaling, settings: TrainingSettings) -> GridProposer:  # noqa: ARG002 - no seed
+        """Return the grid; see `SearchTrainer`."""
+        return GridProposer(action, self.levels)
+
+
+class OptunaTrainer(SearchTrainer):
+    """Tries what Optuna's multivariate TPE proposes; needs the extra `train`."""
+
+    def proposer(self, action: TunableScaling, settings: TrainingSettings) -> TpeProposer:
+        """Return the sampler, seeded from the training's seed; see `SearchTrainer`."""
+        return TpeProposer(action, settings.stream("search", 0))
+
+
+class _TrialLog:
+    """Keeps all results, and writes the best of them at every checkpoint.
+
+    Args:
+        run: the training.
+        action: action space.
+        steps: control intervals of one setting.
+    """
 
     def __init__(self, run: TrainingRun, action: TunableScaling, steps: int) -> None:
         self._run = run
         self._action = action
         self._steps = steps
-        self._tried: list[Tried] = []
-        self._best: Tried | None = None
+        self._tried: list[TrialResult] = []
+        self._best: TrialResult | None = None
 
     def known(self) -> list[float]:
-        """Scores of what was tried before an interruption."""
+        """Return the scores of settings tried before an interruption."""
         if not self._run.folder.checkpoint("last" + _SUFFIX).exists():
             return []
         kept = _read(self._run.folder, "last")
@@ -115,8 +134,8 @@ class _Log:
         self._run.next_leg(self._run.state.step)
         return [float(score) for score in kept["scores"]]
 
-    def add(self, tried: Tried) -> None:
-        """A setting was tried, or is known."""
+    def add(self, tried: TrialResult) -> None:
+        """Add a result, new or known."""
         self._tried.append(tried)
         if self._best is None or tried.score > self._best.score:
             self._best = tried
@@ -130,7 +149,7 @@ class _Log:
             self._run.next_leg(self._step)
 
     def end(self) -> None:
-        """The last checkpoint."""
+        """Write the last checkpoint."""
         self._checkpoint()
 
     @property
@@ -152,14 +171,6 @@ class _Log:
 
         agent = Constant(self._run.settings.agent_name, self._action.from_values(setting))
         self._run.checkpoint(self._step, agent, save)
-
-
-def _parsed(hyperparameters: Mapping[str, Any]) -> SearchSettings:
-    try:
-        return SearchSettings.model_validate(dict(hyperparameters))
-    except ValidationError as error:
-        path, problem = first_problem(error, SearchSettings)
-        raise ConfigError(f"agent.{path}: {problem}") from None
 
 
 def _intervals(scenario: Scenario, interval_s: float) -> int:

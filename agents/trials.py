@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What fixed settings of a variant's tunables are worth: they are run on scenarios, all of these at once.
+"""Scores of fixed settings of a variant's tunables, on many scenarios at once.
 
-A setting is an action of `TunableScaling`: a number in [-1, 1] per tunable, so that all tunables are searched alike.
+A setting is an action of `TunableScaling`: a number in [-1, 1] per tunable, so that searches treat all tunables alike.
 """
 
 from __future__ import annotations
@@ -19,19 +19,22 @@ from bbrgym.worlds.score import DEFAULT_DELTA, score_of_run
 
 
 class Trials:
-    """Scenarios on which settings are tried, each in a world of its own, side by side.
+    """Scenarios to try settings on, side by side, each in a world of its own.
 
     Args:
-        scenarios: what runs; their learner flows get the variant.
-        seeds: of each run.
-        variant: whose tunables are set.
-        tunables: which of them; all without.
+        scenarios: to run; their learner flows get the variant.
+        seeds: of the runs, one per scenario.
+        variant: name of the variant whose tunables are set.
+        tunables: names of the tunables to set. Default: all of the variant.
         world: name of the world.
-        threads: in which the worlds run; as many as this process has cores without.
+        threads: threads of the worlds. Default: one per core of this process.
         delta: weight of the RTT in the score.
 
     Attributes:
-        action: from settings to tunables.
+        action: action space, which maps settings to tunables.
+
+    Raises:
+        ConfigError: the variant, a tunable or a scenario cannot be used.
     """
 
     def __init__(
@@ -56,18 +59,18 @@ class Trials:
         self._worlds = make_vector_world(world, len(scenarios), self._scenarios, list(seeds), threads=threads)
 
     def __len__(self) -> int:
-        """How many scenarios."""
+        """Return the number of scenarios."""
         return len(self._scenarios)
 
     def scores(self, settings: Coordinates) -> Table:
-        """The score of each run with its setting in force from the first packet to the last: [scenarios].
+        """Return the score of each run with its setting from the first packet to the last, [scenarios].
 
         Args:
-            settings: one for all, [tunables], or one for each, [scenarios, tunables].
+            settings: one for all scenarios, [tunables], or one for each, [scenarios, tunables]; in [-1, 1].
 
         Raises:
-            ConfigError: a setting is none of the action space.
-            WorldError: a simulation broke.
+            ConfigError: a setting is not in the action space.
+            WorldError: a simulation failed.
         """
         each = np.broadcast_to(settings, (len(self), len(self.action.names)))
         self._begin(self.action.values(np.ascontiguousarray(each)))
@@ -89,7 +92,7 @@ class Trials:
         return score_of_run(self._scenarios[index], self._worlds.flow_summary_fields, flows, delta=self._delta)
 
     def close(self) -> None:
-        """Ends the worlds."""
+        """End the worlds."""
         self._worlds.close()
 
     def __enter__(self) -> Trials:

@@ -14,7 +14,6 @@ happened, the curve, checkpoints.
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
 import platform
 import tempfile
@@ -29,9 +28,9 @@ from vector_steps import Clock
 
 import bbrgym
 from bbrgym.agents import torch_ppo
-from bbrgym.agents.sb3 import ALGORITHMS
-from bbrgym.agents.training.settings import Training
-from bbrgym.agents.training.validation import Judge
+from bbrgym.agents.sb3 import Dqn, Ppo, RecurrentPpo, Sac, Tqc
+from bbrgym.agents.training.settings import TrainingSettings
+from bbrgym.agents.training.validation import Validation
 from bbrgym.envs.flow_vec_env import FlowVecEnv
 from bbrgym.envs.tune_vec_env import TuneVecEnv
 from bbrgym.envs.tune_vector_env import TuneVectorEnv
@@ -55,9 +54,9 @@ PARTS: dict[str, list[tuple[Any, str]]] = {
     ],
     "update": [
         (torch_ppo, "improve"),
-        *((getattr(importlib.import_module(one.module), one.name), "train") for one in ALGORITHMS.values()),
+        *((trainer.algorithm(), "train") for trainer in (Ppo, RecurrentPpo, Sac, Tqc, Dqn)),
     ],
-    "validation": [(Judge, "scores")],
+    "validation": [(Validation, "scores")],
 }
 VALIDATIONS = 2  # of a training: before its first step and after its last one
 
@@ -101,7 +100,7 @@ def train(name: str, asked: argparse.Namespace) -> dict[str, float]:
     validation_s = seconds.pop("validation")
     seconds["all"] -= validation_s
     seconds["rest"] = 2.0 * seconds["all"] - sum(seconds.values())
-    often = Training.model_fields["checkpoint_steps"].default
+    often = TrainingSettings.model_fields["checkpoint_steps"].default
     return {part: taken_s / step * 1e6 for part, taken_s in seconds.items()} | {
         "validation": validation_s / VALIDATIONS / often * 1e6
     }

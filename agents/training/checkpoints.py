@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Checkpoints as files of PyTorch, in which nothing but tensors, numbers and texts is: loading one runs no code."""
+"""Checkpoints as files of PyTorch that hold only tensors, numbers and text, so that loading one runs no code."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -18,33 +17,42 @@ from bbrgym.errors import ConfigError
 SUFFIX = ".pt"
 
 
-def save_state(folder: TrainingFolder, checkpoint: str, state: Mapping[str, Any]) -> None:
-    """Writes a checkpoint."""
-    folder.write_checkpoint(checkpoint + SUFFIX, lambda partial: torch.save(dict(state), partial))
-
-
-def load_state(folder: TrainingFolder, checkpoint: str) -> dict[str, Any]:
-    """Reads a checkpoint.
-
-    Raises:
-        ConfigError: there is none, or it cannot be read.
-    """
-    path = folder.checkpoint(checkpoint + SUFFIX)
-    try:
-        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, pickle.UnpicklingError) as error:
-        reason = " ".join(str(error).split())
-        raise ConfigError(f"cannot read checkpoint {str(path)!r}: {reason}") from error
-    return state
+def save_state(folder: TrainingFolder, checkpoint: str, about: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+    """Write a checkpoint: what the training says about it, and the trainer's state."""
+    kept = {"about": dict(about), "state": dict(state)}
+    folder.write_checkpoint(checkpoint + SUFFIX, lambda partial: torch.save(kept, partial))
 
 
 def has_state(folder: TrainingFolder, checkpoint: str) -> bool:
-    """Whether there is such a checkpoint."""
+    """Return whether there is such a checkpoint."""
     return folder.checkpoint(checkpoint + SUFFIX).exists()
 
 
+def restore_state(folder: TrainingFolder, checkpoint: str, restore: Callable[[Mapping[str, Any]], object]) -> Any:
+    """Read a checkpoint, and call ``restore`` with the trainer's state in it.
+
+    Returns:
+        What the training said about it, for `TrainingRun.resume`.
+
+    Raises:
+        ConfigError: there is no such checkpoint, it cannot be read, or it holds the state of something else.
+    """
+    path = folder.checkpoint(checkpoint + SUFFIX)
+    try:
+        kept: Any = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        raise ConfigError(f"cannot read checkpoint {str(path)!r}: {_one_line(error)}") from error
+    try:
+        restore(kept["state"])
+        return kept["about"]
+    except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
+        raise ConfigError(
+            f"checkpoint {str(path)!r} holds something else than config.yaml says: {_one_line(error)}"
+        ) from error
+
+
 def finite_or_refuse(module: nn.Module, run: TrainingRun, step: int) -> None:
-    """Checks the weights.
+    """Check the weights of a network.
 
     Raises:
         TrainingError: one is NaN or infinite.
@@ -54,12 +62,5 @@ def finite_or_refuse(module: nn.Module, run: TrainingRun, step: int) -> None:
             raise run.broken(f"a weight of {name}", step)
 
 
-@contextmanager
-def torch_threads(count: int) -> Iterator[None]:
-    """So many threads for what is computed within: sums in another number of parts round otherwise."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A training's curve as a picture."""
+"""Figure of a training's curve."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from bbrgym.agents.training.loop import REWARD
 
 
 def draw_curve(metrics: pl.DataFrame, validation: pl.DataFrame) -> Figure:
-    """Reward of the training, and score of the validation: its mean, and where half of the runs lie.
+    """Draw the validation score (mean and interquartile range over the runs) and the training's reward, over steps.
 
     Args:
-        metrics: as in metrics.parquet.
-        validation: as in validation.parquet.
+        metrics: table as in metrics.parquet.
+        validation: table as in validation.parquet.
     """
     figure = Figure(figsize=(8, 5), layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True)

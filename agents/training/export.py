@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes a trained agent's actor to one file that needs neither bbrgym nor what trained it: ONNX or TorchScript.
+"""Exports the actor of a trained agent to one file, ONNX or TorchScript, that needs neither bbrgym nor its trainer.
 
-The file's function takes observations as the environment gives them, float32 [N, numbers], and gives the actions that
-the agent takes. One that samples them needs noise too, float32 [N, tunables] from a standard normal distribution; a
-recurrent one its memory, see `bbrgym.agents.networks.RecurrentNetwork`. Continuous actions equal the agent's up to
-1e-5, discrete ones are the same. With the file comes, as JSON, what it was trained with: in ONNX under the metadata key
+The file's function takes observations as the environment returns them, float32 [N, numbers], and returns the agent's
+actions. A sampling agent also takes noise, float32 [N, tunables] from a standard normal distribution; a recurrent one
+its memory, see `bbrgym.agents.networks.RecurrentNetwork`. Continuous actions equal the agent's within 1e-5, discrete
+ones exactly. The file also holds a JSON description of the agent and its environment: in ONNX under the metadata key
 `bbrgym`, in TorchScript as extra file `bbrgym.json`.
 """
 
@@ -21,7 +21,8 @@ from typing import Any, Literal, get_args
 
 import torch
 
-from bbrgym.agents.base import Agent, load_agent
+from bbrgym.agents.base import Agent
+from bbrgym.agents.loading import load_agent
 from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork
 from bbrgym.agents.rollout import batch_of, options_for
 from bbrgym.envs.flow_batch import FlowBatch
@@ -34,30 +35,30 @@ from bbrgym.worlds import FAST_WORLD
 Format = Literal["onnx", "torchscript"]
 KEY = "bbrgym"
 _SUFFIXES = {"onnx": ".onnx", "torchscript": ".pt"}
-_EXAMPLES = 2  # environments in the inputs by which a network is traced; 1 would be taken for a constant
+_EXAMPLES = 2  # environments in the inputs for tracing; a tracer takes a dimension of 1 for a constant
 
 
 def export(
     run_dir: str | Path,
-    format: str = "onnx",  # noqa: A002 - what it is called
+    format: str = "onnx",  # noqa: A002 - the command's name for it
     *,
     checkpoint: str = "best",
     output: str | Path | None = None,
 ) -> Path:
-    """Writes the actor of a trained agent.
+    """Export the actor of a trained agent.
 
     Args:
-        run_dir: what `bbrgym train` left.
+        run_dir: run folder of `bbrgym train`.
         format: ``onnx`` or ``torchscript``.
         checkpoint: ``best`` or ``last``.
-        output: the file; ``RUN_DIR/exported/<agent>.onnx`` (or ``.pt``) without.
+        output: file to write. Default: ``RUN_DIR/exported/<agent>.onnx`` (or ``.pt``).
 
     Returns:
-        The file.
+        Path of the file.
 
     Raises:
-        ConfigError: there is no such agent, or it has no network.
-        MissingExtraError: what the format needs is not installed.
+        ConfigError: there is no such agent, it has no network, or the format is unknown.
+        MissingExtraError: a package that the format needs is not installed.
     """
     if format not in get_args(Format):
         raise ConfigError(f"format: is {shown(format)}; {nearest(str(format), get_args(Format))}")
@@ -77,7 +78,7 @@ def export(
 
 
 def _about(agent: Agent, checkpoint: str, arguments: dict[str, Any], batch: TuneBatch | FlowBatch) -> dict[str, Any]:
-    """What one has to know to use it."""
+    """Return the description of the agent and its environment that the file holds."""
     return {
         "agent": agent.name,
         "acts_for": "each learner flow" if agent.is_per_flow else "all learner flows",
@@ -92,7 +93,7 @@ def _about(agent: Agent, checkpoint: str, arguments: dict[str, Any], batch: Tune
 def _onnx(network: Any, example: tuple[torch.Tensor, ...], about: str) -> Any:
     try:
         import onnx
-        import onnxscript  # noqa: F401 - PyTorch needs it
+        import onnxscript  # noqa: F401 - PyTorch's exporter imports it
     except ModuleNotFoundError as error:
         raise MissingExtraError("format onnx", "onnx", error) from error
     count = torch.export.Dim("N")
@@ -120,7 +121,7 @@ def _torchscript(network: Any, example: tuple[torch.Tensor, ...], about: str) ->
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """PyTorch's exporters warn of their own insides."""
+    """Silence PyTorch's exporters, which warn of their own internals."""
     logger = logging.getLogger("torch.onnx")
     before = logger.level
     logger.setLevel(logging.ERROR)

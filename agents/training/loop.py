@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A training on its way: what every trainer shares.
+"""Loop of a training, which all trainers share.
 
-A training is a chain of legs, from one checkpoint to the next. Each leg starts everything that is drawn anew, from the
-seed and its own number: the environments' runs, exploration, the order of minibatches. So a checkpoint need not hold
-the state of simulations and generators, and an interrupted training that repeats its last leg gets what it would have
-got: the same curve, the same weights, to the last bit.
+A training is a chain of legs, each from one checkpoint to the next. Every leg seeds all random numbers anew, from the
+training's seed and the leg's number: episodes, exploration, the order of minibatches. So a checkpoint need not hold the
+state of simulations and generators, and an interrupted training that repeats its last leg gives the same curve and the
+same weights to the last bit.
 
-    trainer:  restore the folder's last checkpoint, if there is one, and `run.resume`
+    trainer:  if the folder has a last checkpoint: restore it, `run.resume`
               while steps are left:
-                  where `run.leg_is_over`:  `run.checkpoint`, `run.next_leg`; then restart all streams and environments
-                  some steps, each reported to `run.stepped`; what was measured to `run.record`
+                  if `run.leg_is_over`:  `run.checkpoint`, `run.next_leg`, seed and reset everything
+                  take some steps, each reported by `run.stepped`; report measurements by `run.record`
               `run.checkpoint`
 """
 
@@ -26,28 +26,29 @@ import polars as pl
 
 from bbrgym.agents.base import Agent
 from bbrgym.agents.training.folder import TrainingFolder
-from bbrgym.agents.training.loggers import Logger
-from bbrgym.agents.training.settings import Training
-from bbrgym.agents.training.validation import Judge
+from bbrgym.agents.training.loggers.logger import Logger
+from bbrgym.agents.training.settings import TrainingSettings
+from bbrgym.agents.training.validation import Validation
+from bbrgym.agents.training.vec_env import Rollouts
 from bbrgym.errors import TrainingError
 from bbrgym.scenario.distribution import split_seeds
 
-_PROGRESS_S = 0.2  # between two reports of progress
+_PROGRESS_S = 0.2  # seconds between two reports of progress
 SCORE = "validation/score"
 REWARD = "rollout/reward"
 VALIDATION_SCHEMA = pl.Schema({"step": pl.Int64, "seed": pl.Int64, "score": pl.Float64})
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How far a training is.
+class TrainingProgress:
+    """Progress of a training; NaN where nothing is known yet.
 
     Attributes:
-        step: of ``total_steps``.
-        steps_per_s: lately, validation included.
-        reward: mean of a step, lately.
-        score: at the last validation.
-        best_score: the highest so far.
+        step: steps taken, of ``total_steps``.
+        steps_per_s: steps per second since the last report, validation included.
+        reward: mean reward of a step since the last row of the curve.
+        score: score at the last validation.
+        best_score: highest score so far.
     """
 
     step: int
@@ -59,12 +60,12 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Streams:
-    """Seeds of a leg: everything random in it starts from these.
+class LegSeeds:
+    """Seeds of all random numbers of a leg.
 
     Attributes:
-        torch: of networks, exploration and minibatches.
-        envs: of the first environment's run; the others' follow it.
+        torch: seed of networks, exploration and minibatches.
+        envs: seed of the first environment's episode; the others' follow it.
     """
 
     torch: int
@@ -72,8 +73,16 @@ class Streams:
 
 
 @dataclass
-class State:
-    """What a checkpoint says of the training as a whole."""
+class TrainingState:
+    """State of a training that each checkpoint holds.
+
+    Attributes:
+        step: steps taken.
+        best_step, best_score: of the best checkpoint; -1 and -inf before the first.
+        score: at the last validation.
+        wall_s: seconds that the training has taken, interruptions apart.
+        validation_s: seconds of these that validations took.
+    """
 
     step: int = 0
     best_step: int = -1
@@ -84,8 +93,8 @@ class State:
 
 
 @dataclass
-class _Lately:
-    """Sums since the curve's last row."""
+class _SinceLastRow:
+    """Sums over the steps since the curve's last row."""
 
     rewards: float = 0.0
     count: int = 0
@@ -93,53 +102,56 @@ class _Lately:
 
 
 class TrainingRun:
-    """What a trainer is given.
+    """A training under way, as its trainer uses it.
 
     Args:
-        settings: what is asked for.
-        folder: open.
-        logger: what else is told.
-        on_progress: called now and then.
+        settings: of the training.
+        folder: run folder, open.
+        logger: told of everything that is measured.
+        rollouts: runs the environments.
+        on_progress: called several times a second.
 
     Attributes:
-        settings, folder: as given.
-        state: how far it is.
+        settings, folder, rollouts: as given.
+        state: state of the training at the last checkpoint.
     """
 
     def __init__(
         self,
-        settings: Training,
+        settings: TrainingSettings,
         folder: TrainingFolder,
         logger: Logger,
-        on_progress: Callable[[Progress], None] | None = None,
+        rollouts: Rollouts,
+        on_progress: Callable[[TrainingProgress], None] | None = None,
     ) -> None:
         self.settings = settings
         self.folder = folder
+        self.rollouts = rollouts
         self._logger = logger
         self._on_progress = on_progress
         self._validation_seeds = split_seeds("validation", settings.validation.draws)
         options = replace(settings.options(settings.validation.world), critic=False)
-        self._judge = Judge(options, settings.source, self._validation_seeds, settings.validation.score_delta)
+        self._validation = Validation(options, settings.source, self._validation_seeds, settings.validation.score_delta)
         self._rows: list[dict[str, Any]] = []
         self._scores = pl.DataFrame(schema=VALIDATION_SCHEMA)
         self._leg = -1
-        self._lately = _Lately()
+        self._since_row = _SinceLastRow()
         self._recorded_step = -1
         self._started_s = time.perf_counter()
         self._shown = (time.perf_counter(), 0)
         self._steps_per_s = math.nan
         self._reward = math.nan
-        self.state = State()
+        self.state = TrainingState()
 
     def close(self) -> None:
-        """Ends the worlds of the validation."""
-        self._judge.close()
+        """End the worlds of the validation."""
+        self._validation.close()
 
     # ---- legs --------------------------------------------------------------------------------------------------
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Goes on after a checkpoint, of which `state` is what `checkpoint` put there."""
-        self.state = State(**state)
+        """Continue after the checkpoint of which `state` is what `checkpoint` gave to `save`."""
+        self.state = TrainingState(**state)
         metrics = self.folder.read_metrics()
         self._rows = metrics.filter(pl.col("step") <= self.state.step).to_dicts()
         self._scores = self.folder.read_validation().filter(pl.col("step") <= self.state.step)
@@ -148,19 +160,25 @@ class TrainingRun:
         self._shown = (time.perf_counter(), self.state.step)
 
     def leg_is_over(self, step: int) -> bool:
-        """Whether it is time for a checkpoint and the next leg; true at the beginning."""
+        """Return whether a checkpoint and the next leg are due; true at the beginning."""
         return step // self.settings.checkpoint_steps > self._leg
 
-    def next_leg(self, step: int) -> Streams:
-        """Begins the next leg."""
+    def next_leg(self, step: int) -> LegSeeds:
+        """Begin the next leg."""
         self._leg = step // self.settings.checkpoint_steps
-        self._lately = _Lately()
-        return Streams(self.settings.stream("torch", self._leg), self.settings.stream("envs", self._leg))
+        self._since_row = _SinceLastRow()
+        return LegSeeds(self.settings.stream("torch", self._leg), self.settings.stream("envs", self._leg))
 
-    # ---- what happens ------------------------------------------------------------------------------------------
+    # ---- steps and measurements --------------------------------------------------------------------------------
 
     def stepped(self, step: int, observations: Any, rewards: Any, ended: Any) -> None:
-        """All environments took a step; `step` steps have been taken since the training's beginning.
+        """Report a step of all environments.
+
+        Args:
+            step: steps taken since the training's beginning.
+            observations: after the step, [rows, ...], or a mapping of such arrays.
+            rewards: of the step, [rows].
+            ended: rows whose episode ended, [rows].
 
         Raises:
             TrainingError: an observation or a reward is NaN or infinite.
@@ -170,9 +188,9 @@ class TrainingRun:
             raise self.broken("an observation", step)
         if not np.isfinite(rewards).all():
             raise self.broken("a reward", step)
-        self._lately.rewards += float(np.sum(rewards, dtype=np.float64))
-        self._lately.count += len(rewards)
-        self._lately.episodes += int(np.sum(ended))
+        self._since_row.rewards += float(np.sum(rewards, dtype=np.float64))
+        self._since_row.count += len(rewards)
+        self._since_row.episodes += int(np.sum(ended))
         now_s = time.perf_counter()
         if now_s - self._shown[0] > _PROGRESS_S:
             self._steps_per_s = (step - self._shown[1]) / (now_s - self._shown[0])
@@ -180,27 +198,27 @@ class TrainingRun:
             self._show(step)
 
     def row_is_due(self, step: int) -> bool:
-        """Whether it is time for `record`: after some steps, and where a leg or all is over."""
+        """Return whether `record` is due: after `log_steps` steps, and at the end of a leg and of the training."""
         rows = step // self.settings.log_steps - self._recorded_step // self.settings.log_steps
         return rows > 0 or self.leg_is_over(step) or step >= self.settings.total_steps
 
     def record(self, step: int, metrics: Mapping[str, float]) -> None:
-        """A row of the curve: metrics of the trainer's own, and how the rewards were since the last row.
+        """Add a row to the curve: metrics of the trainer, and the mean reward since the last row.
 
         Raises:
-            TrainingError: one is NaN or infinite.
+            TrainingError: a metric is NaN or infinite.
         """
         self.refuse_nan(step, metrics)
         row = {name: float(value) for name, value in metrics.items()}
-        if self._lately.count:
-            self._reward = self._lately.rewards / self._lately.count
-            row |= {REWARD: self._reward, "rollout/episodes": float(self._lately.episodes)}
-            self._lately = _Lately()
+        if self._since_row.count:
+            self._reward = self._since_row.rewards / self._since_row.count
+            row |= {REWARD: self._reward, "rollout/episodes": float(self._since_row.episodes)}
+            self._since_row = _SinceLastRow()
         self._recorded_step = step
         self._add(step, row)
 
     def refuse_nan(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Checks metrics.
+        """Check metrics.
 
         Raises:
             TrainingError: one is NaN or infinite.
@@ -210,18 +228,22 @@ class TrainingRun:
                 raise self.broken(name, step)
 
     def checkpoint(self, step: int, agent: Agent, save: Callable[[str, Mapping[str, Any]], None]) -> None:
-        """Judges the agent and keeps it.
+        """Validate the agent and write checkpoints.
 
         Args:
-            step: steps taken so far.
-            agent: as it is.
-            save: called with ``best`` (if it is the best so far) and with ``last``, and what to keep beside the agent;
-                it writes the checkpoint of that name.
+            step: steps taken since the training's beginning.
+            agent: the agent as it is now.
+            save: writes a checkpoint; called with its name, ``best`` (if this is the best so far) and ``last``, and the
+                training's state, which the checkpoint must hold too.
+
+        Raises:
+            TrainingError: the score is NaN or infinite.
+            WorldError: a simulation of the validation failed.
         """
         if self.state.best_step >= 0 and step == self.state.step:
-            return  # resumed, or the end of the last leg
+            return  # just resumed, or the training ends with a leg
         began_s = time.perf_counter()
-        scores = self._judge.scores(agent)
+        scores = self._validation.scores(agent)
         score = float(scores.mean())
         if not math.isfinite(score):
             raise self.broken("the validation score", step)
@@ -237,7 +259,7 @@ class TrainingRun:
         self.state.wall_s = now_s - self._started_s
         self._logger.metrics(step, {"time/steps_per_s": step / self.state.wall_s})
         self._show(step)
-        # In this order: whenever the training is killed, `last` is not ahead of anything else.
+        # In this order: whenever the training is killed, `last` is not newer than any other file.
         self.folder.write_metrics(self.metrics())
         self.folder.write_validation(self._scores)
         if is_best:
@@ -246,17 +268,17 @@ class TrainingRun:
         self.folder.write_summary(self.summary())
 
     def metrics(self) -> pl.DataFrame:
-        """The curve so far: a row per step, in order; null where a metric was not measured."""
+        """Return the curve so far: a row per step, in order; null where a metric was not measured."""
         names = dict.fromkeys(name for row in self._rows for name in row)
         schema = {name: pl.Int64 if name == "step" else pl.Float64 for name in names or ("step",)}
         return pl.DataFrame(self._rows, schema=schema)
 
     def validation(self) -> pl.DataFrame:
-        """The score of each run of each validation so far."""
+        """Return the score of each run of each validation so far."""
         return self._scores
 
     def summary(self) -> dict[str, Any]:
-        """What summary.json says."""
+        """Return the contents of summary.json."""
         state, settings = self.state, self.settings
         return {
             "agent": settings.label,
@@ -276,7 +298,7 @@ class TrainingRun:
     # ---- details -----------------------------------------------------------------------------------------------
 
     def _add(self, step: int, row: Mapping[str, float]) -> None:
-        """To the curve's row of this step, if there is one already."""
+        """Add metrics to the curve's row of this step; begin the row if there is none."""
         if not self._rows or self._rows[-1]["step"] != step:
             self._rows.append({"step": step})
         numbers = {name: float(value) for name, value in row.items()}
@@ -288,11 +310,13 @@ class TrainingRun:
         if self._on_progress is not None:
             best = self.state.best_score if self.state.best_step >= 0 else math.nan
             self._on_progress(
-                Progress(step, self.settings.total_steps, self._steps_per_s, self._reward, self.state.score, best)
+                TrainingProgress(
+                    step, self.settings.total_steps, self._steps_per_s, self._reward, self.state.score, best
+                )
             )
 
     def broken(self, what: str, step: int) -> TrainingError:
-        """What to raise where something is NaN or infinite."""
+        """Return the error to raise where something is NaN or infinite."""
         is_kept = self.state.best_step >= 0
         last = f"the last checkpoint is of step {self.state.step}" if is_kept else "no checkpoint was written"
         return TrainingError(

@@ -1,23 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a training is asked for, checked."""
+"""Settings of a training, validated."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cached_property
-from importlib import resources
 from typing import Annotated, Any
 
 import numpy as np
-import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from bbrgym.agents.rollout import batch_of
-from bbrgym.agents.training.loggers import parse_logger
-from bbrgym.agents.training.registry import KINDS
-from bbrgym.agents.training.vec_env import LOCAL, RaySettings, parse_rollouts
 from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.options import Options
 from bbrgym.errors import ConfigError, nearest
@@ -25,6 +21,7 @@ from bbrgym.scenario.distribution import Distribution, is_distribution, load_dis
 from bbrgym.scenario.files import load_scenario, read_scenario
 from bbrgym.scenario.model import Scenario
 from bbrgym.schema import FieldProblem, Float, Model, Whole, first_problem, shown
+from bbrgym.targets import shipped, with_shipped
 from bbrgym.worlds import FAST_WORLD, Isolation, registered_worlds
 
 #: Arguments of the environments by their names under `action`.
@@ -36,27 +33,29 @@ _OF_ACTION = {
     "levels": "levels",
     "flat": "flat",
 }
-#: Those that a training sets by itself, beside what is under `action` and `env`.
+#: Arguments of the environments that are neither under `action` nor under `env`.
 _OWN = ("world", "scenario", "variant", "reward", "isolation", "timeout_s", "render_mode", "flow_capacity", "threads")
 
 _ENVS = {"tune": Options, "multi": FlowOptions}
-"""Environments by the name in conf/env/*.yaml: with a controller for all learner flows, and with one for each."""
+"""Options of environments by the names in conf/env: a controller for all learner flows, or one for each."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 class WorldSettings(Model):
-    """How the runs of a world happen; see :func:`bbrgym.make_world`."""
+    """Settings of the worlds of a training; see :func:`bbrgym.make_world`."""
 
     isolation: Isolation | None = None
     timeout_s: Annotated[Float, Field(gt=0, le=86_400)] = 60.0
 
 
-class Validation(Model):
-    """How agents are judged on the way.
+class ValidationSettings(Model):
+    """Settings of the validation at each checkpoint.
 
     Attributes:
-        draws: the first so many of the distribution's validation split; of a plain scenario so many runs, whose seeds
-            are of that split.
-        world: where.
+        draws: number of runs: the first draws of the distribution's validation split; for a plain scenario runs of it
+            with the seeds of that split.
+        world: name of the world.
         score_delta: weight of the RTT in the score.
     """
 
@@ -65,27 +64,28 @@ class Validation(Model):
     score_delta: Annotated[Float, Field(ge=0, le=100)] = 0.5
 
 
-class Training(Model):
-    """What a training is asked for.
+class TrainingSettings(Model):
+    """Settings of a training.
 
     Attributes:
         scenario: fields of a scenario or a distribution.
-        world: where the agent trains, one name and how.
-        variant: whose tunables it sets.
-        env: name and arguments of the environments, but for
-        action: what the agent sets, and how: `kind`, `tunables`, `step_size`, `max_change`, `levels`, `flat`.
-        reward: weights by term, or a preset's name.
-        agent: its name and hyperparameters.
-        logger: its name and settings.
-        rollouts: where the environments run, and how.
-        seed: of everything that is drawn.
+        world: settings of the world to train in, by its name; exactly one.
+        variant: name of the variant whose tunables the agent sets.
+        env: name and arguments of the environments, except those under `action`.
+        action: arguments of the environments on actions: `kind`, `tunables`, `step_size`, `max_change`, `levels`,
+            `flat`.
+        reward: weights by term, or the name of a preset.
+        agent: `_target_` of the trainer, name and hyperparameters of the agent.
+        logger: `_target_`, name and settings of the logger.
+        rollouts: `_target_`, name and settings of what runs the environments.
+        seed: seed of all random numbers.
         total_steps: control intervals of all environments together, however many flows act in them.
-        num_envs: environments side by side.
-        checkpoint_steps: so many steps after one checkpoint comes the next one, at the next chance.
-        log_steps: so many steps after one row of the curve comes the next one, at the next chance.
-        validation: how agents are judged at each checkpoint.
-        threads: in which the environments run; as many as this process has cores without.
-        torch_threads: in which networks are computed. Another number may bring other weights.
+        num_envs: number of environments side by side.
+        checkpoint_steps: steps between two checkpoints; each comes at the first opportunity after.
+        log_steps: steps between two rows of the curve; each comes at the first opportunity after.
+        validation: settings of the validation at each checkpoint.
+        threads: threads of the environments. Default: one per core of this process.
+        torch_threads: threads of the networks. Another number may lead to other weights.
     """
 
     scenario: dict[str, Any]
@@ -95,37 +95,30 @@ class Training(Model):
     action: dict[str, Any] = Field(default_factory=dict)
     reward: str | dict[str, Float] = "proportional"
     agent: dict[str, Any]
-    logger: dict[str, Any] = Field(default_factory=lambda: {"name": "none"})
-    rollouts: dict[str, Any] = Field(default_factory=lambda: {"name": "local"})
+    logger: dict[str, Any]
+    rollouts: dict[str, Any]
     seed: Annotated[Whole, Field(ge=0, le=2**63 - 1)] = 1
     total_steps: Annotated[Whole, Field(ge=1, le=10**12)] = 2_000_000
     num_envs: Annotated[Whole, Field(ge=1, le=65_536)] = 128
     checkpoint_steps: Annotated[Whole, Field(ge=1)] = 50_000
     log_steps: Annotated[Whole, Field(ge=1)] = 4096
-    validation: Validation = Field(default_factory=Validation)
+    validation: ValidationSettings = Field(default_factory=ValidationSettings)
     threads: Annotated[Whole, Field(ge=1, le=256)] | None = None
     torch_threads: Annotated[Whole, Field(ge=1, le=256)] = 1
 
     @model_validator(mode="after")
-    def _check(self) -> Training:
+    def _check(self) -> TrainingSettings:
         for path, name in (("world", self.world_name), ("validation.world", self.validation.world)):
             if name not in registered_worlds():
                 raise FieldProblem(path, f"is {shown(name)}; {nearest(name, registered_worlds())}")
-        if str(self.agent.get("name")) not in KINDS:
-            raise FieldProblem("agent.name", f"is {shown(self.agent.get('name'))}; allowed are {', '.join(KINDS)}")
-        if self.rollouts.get("name") != LOCAL and not KINDS[self.agent_name].is_distributed:
+        if not isinstance(self.agent.get("name"), str) or not _NAME.fullmatch(self.agent["name"]):
             raise FieldProblem(
-                "rollouts.name", f"is {shown(self.rollouts.get('name'))}, expected {LOCAL} with agent={self.agent_name}"
+                "agent.name",
+                f"is {shown(self.agent.get('name'))}, expected letters, digits, '_', '.' and '-', beginning with a "
+                f"letter or digit",
             )
         if str(self.env.get("name")) not in _ENVS:
             raise FieldProblem("env.name", f"is {shown(self.env.get('name'))}; allowed are {', '.join(_ENVS)}")
-        if self.is_per_flow and not KINDS[self.agent_name].is_shared:
-            able = ", ".join(name for name, kind in KINDS.items() if kind.is_shared)
-            raise FieldProblem("agent.name", f"is {shown(self.agent_name)}, expected one of {able} with env=multi")
-        if self.is_per_flow and self.rollouts.get("name") != LOCAL:
-            raise FieldProblem(
-                "rollouts.name", f"is {shown(self.rollouts.get('name'))}, expected {LOCAL} with env=multi"
-            )
         for name in self.action:
             if name not in _OF_ACTION:
                 raise FieldProblem(f"action.{name}", f"is no option of actions; {nearest(name, _OF_ACTION)}")
@@ -139,41 +132,45 @@ class Training(Model):
                 raise FieldProblem(f"env.{name}", f"is no argument of the environments; {nearest(name, known)}")
         return self
 
-    # ---- what follows from it ----------------------------------------------------------------------------------
+    # ---- derived values ----------------------------------------------------------------------------------------
 
     @property
     def world_name(self) -> str:
-        """Where the agent trains."""
+        """Return the name of the world to train in."""
         return next(iter(self.world))
 
     @property
     def agent_name(self) -> str:
-        """What is trained."""
+        """Return the name of the agent."""
         return str(self.agent["name"])
 
     @property
     def is_per_flow(self) -> bool:
-        """Whether each learner flow has a controller of its own."""
+        """Return whether each learner flow has a controller of its own."""
         return _ENVS[self.env["name"]] is FlowOptions
 
     @property
     def label(self) -> str:
-        """What records call the agent."""
+        """Return the agent's name in records."""
         return f"{self.agent_name}-multi" if self.is_per_flow else self.agent_name
 
     @cached_property
     def source(self) -> Scenario | Distribution:
-        """What is run."""
+        """Return the scenario or distribution to train on."""
         return load_distribution(self.scenario) if is_distribution(self.scenario) else load_scenario(self.scenario)
 
     def env_arguments(self) -> dict[str, Any]:
-        """Of the environments that the agent knows, wherever they run: by name, as `_ENVS` take them."""
+        """Return the arguments of the agent's environments in any world, by the names of their options."""
         own = {name: value for name, value in self.env.items() if name != "name"}
         action = {_OF_ACTION[name]: value for name, value in self.action.items()}
         return {**own, **action, "variant": self.variant, "scenario": self.source, "reward": self.reward}
 
     def options(self, world: str) -> Options:
-        """Of the environments in a world."""
+        """Return the options of the agent's environments in a world.
+
+        Raises:
+            ConfigError: an option cannot be used.
+        """
         how = self.world.get(world, WorldSettings())
         return _ENVS[self.env["name"]](
             **{**self.env_arguments(), "world": world, "threads": self.threads, "flow_capacity": self._flow_capacity},
@@ -186,35 +183,37 @@ class Training(Model):
         return self.source.max_flows if isinstance(self.source, Distribution) else None
 
     def stream(self, name: str, number: int) -> int:
-        """A seed in [0, 2^31 - 2^16), so that numbered ones follow, from a named stream of the seed."""
+        """Return the seed of a numbered stream of random numbers, in [0, 2^31 - 2^16), so that num_envs more follow."""
         entropy = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
         drawn = np.random.SeedSequence([self.seed, entropy, number]).generate_state(1, np.uint64)[0]
         return int(drawn) % (2**31 - 2**16)
 
     def plain(self) -> dict[str, Any]:
-        """As config.yaml has it: parsed again it is the same."""
+        """Return the settings as config.yaml holds them; `parse_training` gives the same settings from it."""
         config: dict[str, Any] = self.model_dump(mode="json")
         return config
 
-    def difference(self, other: Training) -> str | None:
-        """What differs between two trainings that would bring other weights, in words."""
-        one, two = (training._that_matters() for training in (self, other))
+    def difference(self, other: TrainingSettings) -> str | None:
+        """Describe the first setting that differs from another training's and influences the weights, if any."""
+        one, two = (settings._that_matter() for settings in (self, other))
         for name in one:
             if one[name] != two[name]:
                 return f"{name}: is {shown(one[name])}, was {shown(two[name])}"
         return None
 
-    def _that_matters(self) -> dict[str, Any]:
+    def _that_matter(self) -> dict[str, Any]:
         config = self.plain()
         config["world"] = self.world_name
         return {name: value for name, value in config.items() if name not in ("logger", "rollouts", "threads")}
 
 
-def parse_training(config: Mapping[str, Any]) -> Training:
-    """Checks what a training is asked for; names stand for what the package ships under them.
+def parse_training(config: Mapping[str, Any]) -> TrainingSettings:
+    """Validate the settings of a training; names stand for the files in conf/ of these names.
+
+    Neither the trainer nor the logger nor the rollouts are imported: see `bbrgym.agents.training.trainer`.
 
     Raises:
-        ScenarioError, ConfigError: names the setting, its value and what is allowed.
+        ScenarioError, ConfigError: a setting has a value that is not allowed; the error names all three.
     """
     asked = dict(config)
     asked["scenario"] = _fields_of(asked.get("scenario", "wan_mix"))
@@ -225,20 +224,16 @@ def parse_training(config: Mapping[str, Any]) -> Training:
     action = asked.get("action", "absolute")
     asked["action"] = shipped("action", action) if isinstance(action, str) else action
     asked["logger"] = with_shipped("logger", asked.get("logger", "none"))
-    asked["rollouts"] = with_shipped("rollouts", asked.get("rollouts", LOCAL))
+    asked["rollouts"] = with_shipped("rollouts", asked.get("rollouts", "local"))
     try:
-        training = Training.model_validate(asked)
+        settings = TrainingSettings.model_validate(asked)
     except ValidationError as error:
-        path, problem = first_problem(error, Training)
+        path, problem = first_problem(error, TrainingSettings)
         raise ConfigError(f"{path}: {problem}") from None
-    parse_logger(training.logger)
-    rollouts = parse_rollouts(training.rollouts)
-    if isinstance(rollouts, RaySettings) and rollouts.actors > training.num_envs:
-        raise ConfigError(f"rollouts.actors: is {rollouts.actors}, expected at most num_envs, {training.num_envs}")
-    most = batch_of(1, training.options(FAST_WORLD)).max_learners  # also refuses what cannot be
-    if training.is_per_flow:
-        return training  # who sees one flow knows no most
-    return training.model_copy(update={"env": {**training.env, "max_learners": most}})
+    most = batch_of(1, settings.options(FAST_WORLD)).max_learners  # also refuses options that cannot be used
+    if settings.is_per_flow:
+        return settings  # the agent of one flow works with any number of them
+    return settings.model_copy(update={"env": {**settings.env, "max_learners": most}})
 
 
 def _with_name(asked: Any, name: str) -> Any:
@@ -249,26 +244,3 @@ def _fields_of(scenario: Any) -> dict[str, Any]:
     if isinstance(scenario, Scenario):
         return scenario.model_dump(mode="json", exclude_none=True)
     return dict(scenario.fields) if isinstance(scenario, Distribution) else read_scenario(scenario)
-
-
-def with_shipped(group: str, asked: Any) -> Any:
-    """The options of a group's entry by its name, or by a mapping with the name and what differs from them."""
-    if isinstance(asked, str):
-        return shipped(group, asked)
-    if isinstance(asked, Mapping) and isinstance(asked.get("name"), str):
-        return {**shipped(group, asked["name"]), **asked}
-    return asked
-
-
-def shipped(group: str, name: str) -> dict[str, Any]:
-    """What ``conf/<group>/<name>.yaml`` says.
-
-    Raises:
-        ConfigError: there is no such file.
-    """
-    folder = resources.files("bbrgym") / "conf" / group
-    names = sorted(path.name.removesuffix(".yaml") for path in folder.iterdir() if path.name.endswith(".yaml"))
-    if name not in names:
-        raise ConfigError(f"{group}: is {shown(name)}; {nearest(name, names)}")
-    options: dict[str, Any] = yaml.safe_load((folder / f"{name}.yaml").read_text(encoding="utf-8"))
-    return options

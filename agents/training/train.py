@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Trains an agent to set a variant's tunables while flows run, and leaves it in a run folder."""
+"""Trains an agent to set a variant's tunables while flows run, and writes its run folder."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,75 +12,135 @@ import polars as pl
 
 from bbrgym.agents.training.curve import draw_curve
 from bbrgym.agents.training.folder import TrainingFolder
-from bbrgym.agents.training.loggers import Job, Logger, logged
-from bbrgym.agents.training.loop import Progress, TrainingRun
-from bbrgym.agents.training.registry import trainer_of
-from bbrgym.agents.training.settings import Training, parse_training
+from bbrgym.agents.training.loggers.logger import LoggedRun, Logger, LoggerSettings, logged
+from bbrgym.agents.training.loop import TrainingProgress, TrainingRun
+from bbrgym.agents.training.settings import TrainingSettings, parse_training
+from bbrgym.agents.training.trainer import Trainer, trainer_of
+from bbrgym.agents.training.vec_env import LocalRollouts, Rollouts
 from bbrgym.errors import ConfigError
+from bbrgym.targets import build, class_of, shipped, shipped_names
 
-__all__ = ["Progress", "resume_training", "train"]
+__all__ = ["TrainingProgress", "resume_training", "train"]
+
+OnProgress = Callable[[TrainingProgress], None]
 
 
 def train(
-    *,
-    output_dir: str | Path,
-    resume: bool = False,
-    on_progress: Callable[[Progress], None] | None = None,
-    **settings: Any,
+    *, output_dir: str | Path, resume: bool = False, on_progress: OnProgress | None = None, **settings: Any
 ) -> dict[str, Any]:
-    """Trains an agent.
+    """Train an agent.
 
     Args:
         output_dir: run folder to write.
-        resume: go on with the training that ``output_dir`` holds, if it does, from its last checkpoint.
-        on_progress: called now and then, in the caller's thread.
-        **settings: the fields of :class:`bbrgym.agents.training.settings.Training`. `scenario` may be anything that an
-            environment takes but a function, `world` a name; `agent`, `env` and `logger` names of files in conf/, or
-            mappings with what differs from them.
+        resume: whether to continue the training in ``output_dir``, if there is one, from its last checkpoint.
+        on_progress: called several times a second, in the caller's thread.
+        **settings: fields of :class:`bbrgym.agents.training.settings.TrainingSettings`. `scenario` may be anything that
+            an environment accepts except a function, `world` a name; `agent`, `env`, `logger` and `rollouts` may be
+            names of files in conf/, or mappings with a name and what differs from the file.
 
     Returns:
-        What summary.json says.
+        The contents of summary.json.
 
     Raises:
-        ScenarioError, ConfigError: what was asked for is wrong.
-        TrainingError: something became NaN; the run folder keeps the checkpoints before.
-        WorldError: a simulation broke; the same.
+        ScenarioError, ConfigError: a setting has a value that is not allowed.
+        MissingExtraError: a package that the agent or the logger needs is not installed.
+        TrainingError: a number became NaN or infinite; the run folder keeps the checkpoints before.
+        WorldError: a simulation failed; the run folder keeps the checkpoints before.
     """
-    asked = parse_training(settings)
-    folder = TrainingFolder(Path(output_dir))
+    return _train(Path(output_dir), settings, resume=resume, is_trusted=True, on_progress=on_progress)
+
+
+def resume_training(run_dir: str | Path, *, on_progress: OnProgress | None = None) -> dict[str, Any]:
+    """Continue an interrupted training with the settings in its run folder.
+
+    Args:
+        run_dir: run folder of `bbrgym train`.
+        on_progress: called several times a second, in the caller's thread.
+
+    Returns:
+        The contents of summary.json.
+
+    Raises:
+        ConfigError: the folder is none of `bbrgym train`, or names a class outside bbrgym that the user has not trusted
+            (see `bbrgym.targets`).
+        Others: see `train`.
+    """
+    config = TrainingFolder(Path(run_dir)).read_config()
+    return _train(Path(run_dir), config, resume=True, is_trusted=False, on_progress=on_progress)
+
+
+def _train(
+    output_dir: Path, config: dict[str, Any], *, resume: bool, is_trusted: bool, on_progress: OnProgress | None
+) -> dict[str, Any]:
+    settings = parse_training(config)
+    parts = _parts_of(settings, is_trusted=is_trusted)
+    folder = TrainingFolder(output_dir)
     folder.open(resume=resume)
     try:
         if folder.has_config():
-            _refuse_another(asked, parse_training(folder.read_config()), folder)
-        folder.write_config(asked.plain())
-        with logged(asked.logger, _job(asked, folder)) as logger:
-            run = TrainingRun(asked, folder, logger, on_progress)
+            _refuse_another(settings, parse_training(folder.read_config()), folder)
+        folder.write_config(settings.plain())
+        with logged(parts.logger, _logged_run(settings, folder)) as logger:
+            run = TrainingRun(settings, folder, logger, parts.rollouts, on_progress)
             try:
-                trainer_of(asked.agent_name).train(run)
+                parts.trainer.train(run)
             finally:
                 run.close()
-            _show_outcome(run, logger)
+            _log_outcome(run, logger)
     except ConfigError:
-        folder.forget()  # nothing was trained: what is asked for next may be put there
+        folder.forget()  # nothing was trained: the folder is free for the corrected command
         raise
     finally:
         folder.close()
     return folder.read_summary()
 
 
-def resume_training(run_dir: str | Path, *, on_progress: Callable[[Progress], None] | None = None) -> dict[str, Any]:
-    """Goes on with an interrupted training as it was asked for; see `train`."""
-    config = TrainingFolder(Path(run_dir)).read_config()
-    return train(output_dir=run_dir, resume=True, on_progress=on_progress, **config)
+@dataclass(frozen=True)
+class _Parts:
+    """Classes that a training's settings choose by `_target_`, with their options."""
+
+    trainer: Trainer
+    logger: LoggerSettings
+    rollouts: Rollouts
 
 
-def _job(asked: Training, folder: TrainingFolder) -> Job:
-    group = f"{asked.label}-{asked.variant}-{asked.source.name}"
+def _parts_of(settings: TrainingSettings, *, is_trusted: bool) -> _Parts:
+    """Return what the settings choose.
+
+    Raises:
+        ConfigError: there is no such class, an option has a value that is not allowed, or the parts do not fit.
+    """
+    parts = _Parts(
+        trainer_of(settings, is_trusted=is_trusted),
+        build("logger", settings.logger, LoggerSettings, is_trusted=is_trusted),
+        build("rollouts", settings.rollouts, Rollouts, is_trusted=is_trusted),
+    )
+    name = settings.agent_name
+    if settings.is_per_flow and not parts.trainer.is_shared:
+        able = [one for one in shipped_names("agent") if class_of("agent", shipped("agent", one), Trainer).is_shared]
+        raise ConfigError(f"agent.name: is {name!r}, expected one of {', '.join(able)} with env=multi")
+    if not isinstance(parts.rollouts, LocalRollouts) and not parts.trainer.is_distributed:
+        raise ConfigError(f"rollouts.name: is {parts.rollouts.name!r}, expected local with agent={name}")
+    parts.rollouts.check(settings.num_envs, is_per_flow=settings.is_per_flow)
+    return parts
+
+
+def _refuse_another(settings: TrainingSettings, stored: TrainingSettings, folder: TrainingFolder) -> None:
+    difference = settings.difference(stored)
+    if difference is not None:
+        raise ConfigError(
+            f"output_dir: {str(folder.path)!r} holds another training, {difference}; expected a new folder, or "
+            f"resume={folder.path} without other options"
+        )
+
+
+def _logged_run(settings: TrainingSettings, folder: TrainingFolder) -> LoggedRun:
+    group = f"{settings.label}-{settings.variant}-{settings.source.name}"
     step = folder.read_summary().get("step", 0)
-    return Job("train", f"{group}-{asked.seed}", group, asked.plain(), folder.path, step)
+    return LoggedRun("train", f"{group}-{settings.seed}", group, settings.plain(), folder.path, step)
 
 
-def _show_outcome(run: TrainingRun, logger: Logger) -> None:
+def _log_outcome(run: TrainingRun, logger: Logger) -> None:
     folder, state = run.folder, run.state
     curve = draw_curve(run.metrics(), run.validation())
     folder.write_figure("curve.png", curve)
@@ -88,12 +149,3 @@ def _show_outcome(run: TrainingRun, logger: Logger) -> None:
     logger.summary(run.summary())
     for path in sorted(folder.checkpoint("best").parent.glob("best.*")):
         logger.checkpoint("best", path, run.summary())
-
-
-def _refuse_another(asked: Training, stored: Training, folder: TrainingFolder) -> None:
-    difference = asked.difference(stored)
-    if difference is not None:
-        raise ConfigError(
-            f"output_dir: {str(folder.path)!r} holds another training, {difference}; expected a new folder, or "
-            f"resume={folder.path} without other options"
-        )

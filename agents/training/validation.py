@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What an agent is worth: its scores on fixed scenarios, all of them run side by side."""
+"""Validation of agents: their scores on fixed scenarios, all simulated side by side."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from bbrgym.agents.base import Agent
-from bbrgym.agents.rollout import steered
+from bbrgym.agents.rollout import make_rollout
 from bbrgym.envs.options import Options
 from bbrgym.scenario.distribution import Distribution
 from bbrgym.scenario.model import Scenario
@@ -17,48 +17,51 @@ from bbrgym.worlds import Table
 from bbrgym.worlds.score import DEFAULT_DELTA, score_of_run
 
 
-class Judge:
-    """Runs the same scenarios with the same seeds for every agent.
+class Validation:
+    """Episodes the same scenarios with the same seeds for every agent.
 
     Args:
-        options: of the environments that the agents know; their scenario is left aside.
-        source: a scenario, or a distribution that each seed draws one from.
+        options: of the environments that the agents act in; their scenario is ignored.
+        source: a scenario, or a distribution from which each seed draws one.
         seeds: of the runs.
         delta: weight of the RTT in the score.
+
+    Raises:
+        ConfigError: an option cannot be used.
     """
 
     def __init__(
         self, options: Options, source: Scenario | Distribution, seeds: Sequence[int], delta: float = DEFAULT_DELTA
     ) -> None:
         scenarios = [source if isinstance(source, Scenario) else source(seed) for seed in seeds]
-        self._runs = steered(replace(options, scenario=scenarios), seeds)
+        self._rollout = make_rollout(replace(options, scenario=scenarios), seeds)
         self._count = len(seeds)
         self._delta = delta
 
     def scores(self, agent: Agent) -> Table:
-        """The score of each run with the agent in charge: [seeds].
+        """Return the score of each run with an agent, [seeds].
 
         Raises:
-            WorldError: a simulation broke.
+            WorldError: a simulation failed.
         """
         scores = np.full(self._count, np.nan)
         has_ended = np.zeros(self._count, np.bool_)
-        self._runs.begin(agent.tuner)
+        self._rollout.begin(agent.tuner)
         while True:
-            ended = self._runs.advance()
+            ended = self._rollout.advance()
             for index in np.flatnonzero(ended & ~has_ended).tolist():
                 scores[index] = self._score(index)
             has_ended |= ended
             if has_ended.all():
                 return scores
-            if ended.any():  # these begin anew, unobserved, so that all can go on
-                self._runs.begin_again(np.flatnonzero(ended).tolist())
+            if ended.any():  # these run once more, ignored, so that all can advance together
+                self._rollout.restart(np.flatnonzero(ended).tolist())
 
     def close(self) -> None:
-        """Ends the worlds."""
-        self._runs.close()
+        """End the worlds."""
+        self._rollout.close()
 
     def _score(self, index: int) -> float:
-        worlds = self._runs.worlds
+        worlds = self._rollout.worlds
         flows, _ = worlds.summary(index)
         return score_of_run(worlds.scenarios[index], worlds.flow_summary_fields, flows, delta=self._delta)

@@ -1,108 +1,110 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where the environments of a training run: in its own process, or in actors of a Ray cluster."""
+"""Environments of a training as a VecEnv of Stable-Baselines3, in the training's process or in a Ray cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from bbrgym.errors import ConfigError, nearest
+from bbrgym.envs.flow_batch import FlowOptions
+from bbrgym.envs.options import Options
+from bbrgym.errors import ConfigError
 from bbrgym.ray_session import ray_session
-from bbrgym.schema import Float, Model, Whole, first_problem, shown
+from bbrgym.schema import Float, Whole
+from bbrgym.targets import Target
 
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
-    from bbrgym.agents.training.settings import Training
 
-LOCAL = "local"
+class Rollouts(Target):
+    """Base of what runs the environments of a training."""
+
+    def check(self, num_envs: int, *, is_per_flow: bool) -> None:
+        """Check that it can run these environments.
+
+        Raises:
+            ConfigError: it cannot.
+        """
+
+    @abstractmethod
+    def vec_env(self, options: Options, num_envs: int) -> AbstractContextManager[VecEnv]:
+        """Return a context in which the environments are open.
+
+        Args:
+            options: of the environments; `FlowOptions` for a controller of each learner flow.
+            num_envs: number of environments.
+
+        Raises:
+            ConfigError: an option cannot be used.
+            TrainingError: the environments did not start in time.
+        """
 
 
-class LocalSettings(Model):
-    """Nothing can be set."""
+class LocalRollouts(Rollouts):
+    """Episodes the environments in the training's process."""
 
-    name: Literal["local"] = "local"
+    @contextmanager
+    def vec_env(self, options: Options, num_envs: int) -> Iterator[VecEnv]:
+        """Return a context in which the environments are open; see `Rollouts`."""
+        from bbrgym.envs.flow_vec_env import FlowVecEnv
+        from bbrgym.envs.tune_vec_env import TuneVecEnv
+
+        env: VecEnv = (
+            FlowVecEnv(**vars(options), num_worlds=num_envs)
+            if isinstance(options, FlowOptions)
+            else TuneVecEnv(**vars(options), num_envs=num_envs)
+        )
+        try:
+            yield env
+        finally:
+            env.close()
 
 
-class RaySettings(Model):
-    """What can be set.
+class RayRollouts(Rollouts):
+    """Episodes the environments in actors of a Ray cluster, with the same results to the last bit; needs the extra `ray`.
 
     Attributes:
-        name: of the kind.
-        address: of a cluster; without, one of this machine.
-        actors: among which the environments are divided.
-        cpus_per_actor: of each, and its threads.
-        start_timeout_s: for all actors to be there.
-        timeout_s: for a step of all environments.
+        address: ``auto`` or ``HOST:PORT`` of a cluster. Default: start one on this machine.
+        actors: number of actors, among which the environments are divided.
+        cpus_per_actor: CPUs of an actor, and its threads.
+        start_timeout_s: seconds until all actors must have started.
+        timeout_s: seconds until a step of all environments must have ended.
     """
 
-    name: Literal["ray"] = "ray"
     address: str | None = None
     actors: Annotated[Whole, Field(ge=1, le=10_000)] = 2
     cpus_per_actor: Annotated[Whole, Field(ge=1, le=256)] = 1
     start_timeout_s: Annotated[Float, Field(gt=0, le=86_400)] = 120.0
     timeout_s: Annotated[Float, Field(gt=0, le=86_400)] = 300.0
 
+    def check(self, num_envs: int, *, is_per_flow: bool) -> None:
+        """Check that each actor gets an environment, with one controller; see `Rollouts`."""
+        if is_per_flow:
+            raise ConfigError(f"rollouts.name: is {self.name!r}, expected local with env=multi")
+        if self.actors > num_envs:
+            raise ConfigError(f"rollouts.actors: is {self.actors}, expected at most num_envs, {num_envs}")
 
-_KINDS: Mapping[str, type[LocalSettings | RaySettings]] = {"local": LocalSettings, "ray": RaySettings}
+    @contextmanager
+    def vec_env(self, options: Options, num_envs: int) -> Iterator[VecEnv]:
+        """Return a context in which the environments are open; see `Rollouts`."""
+        from bbrgym.envs.ray_vec_env import RayVecEnv
 
-
-def parse_rollouts(asked: Mapping[str, Any]) -> LocalSettings | RaySettings:
-    """Checks what is asked for.
-
-    Raises:
-        ConfigError: there is no such kind, or a setting of it cannot be.
-    """
-    name = str(asked.get("name"))
-    if name not in _KINDS:
-        raise ConfigError(f"rollouts.name: is {shown(name)}; {nearest(name, _KINDS)}")
-    try:
-        return _KINDS[name].model_validate(dict(asked))
-    except ValidationError as error:
-        path, problem = first_problem(error, _KINDS[name])
-        raise ConfigError(f"rollouts.{path}: {problem}") from None
-
-
-@contextmanager
-def rollout_envs(settings: Training) -> Iterator[VecEnv]:
-    """The environments of a training; they are closed at the end, whatever happens.
-
-    Raises:
-        ConfigError: they cannot be made.
-        TrainingError: actors did not come in time.
-    """
-    from bbrgym.envs.flow_vec_env import FlowVecEnv
-    from bbrgym.envs.tune_vec_env import TuneVecEnv
-
-    how = parse_rollouts(settings.rollouts)
-    arguments = vars(settings.options(settings.world_name))
-    if isinstance(how, LocalSettings):
-        env: VecEnv = (
-            FlowVecEnv(**arguments, num_worlds=settings.num_envs)
-            if settings.is_per_flow
-            else TuneVecEnv(**arguments, num_envs=settings.num_envs)
-        )
-        try:
-            yield env
-        finally:
-            env.close()
-        return
-    from bbrgym.envs.ray_vec_env import RayVecEnv
-
-    with ray_session(how.address, "rollouts=ray", how.actors * how.cpus_per_actor) as ray:
-        env = RayVecEnv(
-            ray,
-            arguments,
-            num_envs=settings.num_envs,
-            actors=how.actors,
-            cpus=how.cpus_per_actor,
-            start_timeout_s=how.start_timeout_s,
-            timeout_s=how.timeout_s,
-        )
-        try:
-            yield env
-        finally:
-            env.close()
+        with ray_session(self.address, "rollouts=ray", self.actors * self.cpus_per_actor) as ray:
+            env = RayVecEnv(
+                ray,
+                vars(options),
+                num_envs=num_envs,
+                actors=self.actors,
+                cpus=self.cpus_per_actor,
+                start_timeout_s=self.start_timeout_s,
+                timeout_s=self.timeout_s,
+            )
+            try:
+                yield env
+            finally:
+                env.close()

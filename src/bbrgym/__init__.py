@@ -16,7 +16,7 @@ from bbrgym.version import __version__
 from bbrgym.worlds import World, WorldError, make_world
 
 if TYPE_CHECKING:
-    from bbrgym.agents.base import load_agent
+    from bbrgym.agents.loading import load_agent
     from bbrgym.agents.training.train import resume_training, train
     from bbrgym.evaluate.evaluation import evaluate
 
@@ -45,7 +45,7 @@ __all__ = [
 
 #: Functions that need tables, figures or networks, which an environment does not: the module of each.
 _LATE = {
-    "load_agent": "bbrgym.agents.base",
+    "load_agent": "bbrgym.agents.loading",
     "resume_training": "bbrgym.agents.training.train",
     "train": "bbrgym.agents.training.train",
 }

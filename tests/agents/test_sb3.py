@@ -9,14 +9,14 @@ import pytest
 from tiny import AGENTS, FLAT, asked, curve, run, weights
 
 import bbrgym
-from bbrgym.agents.base import load_agent
+from bbrgym.agents.loading import load_agent
 from bbrgym.agents.training.train import train
-from bbrgym.agents.training.validation import Judge
+from bbrgym.agents.training.validation import Validation
 from bbrgym.envs.options import Options
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.scenario.distribution import split_seeds
 
-BRIEF: dict[str, Any] = {"total_steps": 1, "checkpoint_steps": 1000}
+BRIEF: dict[str, Any] = {"total_steps": 32, "checkpoint_steps": 1000}  # one rollout
 
 
 def first_action(folder: Path) -> tuple[Any, Any]:
@@ -33,10 +33,10 @@ def test_what_is_loaded_scores_what_was_validated(agent: str, tmp_path: Path) ->
     run(tmp_path / "run", agent, total_steps=160)
     loaded, arguments = load_agent(tmp_path / "run", "last")
     distribution = bbrgym.load_distribution(asked()["scenario"])
-    judge = Judge(Options(**{**arguments, "world": "twin"}), distribution, split_seeds("validation", 3))
-    assert judge.scores(loaded).mean() == curve(tmp_path / "run")["validation/score"][-1]
+    validation = Validation(Options(**{**arguments, "world": "twin"}), distribution, split_seeds("validation", 3))
+    assert validation.scores(loaded).mean() == curve(tmp_path / "run")["validation/score"][-1]
     assert loaded.name == agent
-    judge.close()
+    validation.close()
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -92,8 +92,8 @@ def test_the_critic_sees_more_and_the_actor_does_not(tmp_path: Path) -> None:
         ("dqn", {"action": {}}, "agent: dqn cannot be made: .*Box"),
         ("dqn", {"action": {"levels": 3, "tunables": ["bbr_up_gain"]}}, "agent: dqn cannot be made: .*MultiDiscrete"),
         ("sac", {"action": {"levels": 3}}, "agent: sac cannot be made: .*MultiDiscrete"),
-        ("sac", {"env": {"critic": True}}, "env.critic: is true, expected false with SAC: only ppo's critic can"),
-        ({"name": "sac", "initial_std": 0.3}, {}, "agent.initial_std: is 0.3, expected a number above 0, of ppo or"),
+        ("sac", {"env": {"critic": True}}, "env.critic: is true, expected false with SAC: only ppo has such a critic"),
+        ({"name": "sac", "initial_std": 0.3}, {}, "agent.initial_std: is no hyperparameter"),
     ],
 )
 def test_what_does_not_fit_is_said(agent: Any, others: dict[str, Any], says: str, tmp_path: Path) -> None:
@@ -148,9 +148,9 @@ def test_noise_that_depends_on_what_is_seen(agent: str, tmp_path: Path) -> None:
 
 
 def test_what_acts_may_be_is_said(tmp_path: Path) -> None:
-    with pytest.raises(bbrgym.ConfigError, match=r"agent\.acts: is 'often', allowed are mean"):
+    with pytest.raises(bbrgym.ConfigError, match=r"agent\.acts: is 'often', expected one of 'mean' or 'sample'"):
         run(tmp_path / "run", {"name": "ppo", **AGENTS["ppo"], "acts": "often"}, **BRIEF)
-    with pytest.raises(bbrgym.ConfigError, match=r"agent\.acts: is 'sample'"):
+    with pytest.raises(bbrgym.ConfigError, match=r"agent\.acts: is no hyperparameter"):
         run(tmp_path / "other", {"name": "sac", **AGENTS["sac"], "acts": "sample"}, **BRIEF)
 
 

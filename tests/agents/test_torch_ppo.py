@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tiny import asked, curve, run
 
 import bbrgym
-from bbrgym.agents.base import load_agent
-from bbrgym.agents.torch_ppo import ActorCritic, Rollout, advantages, improve, parse
+from bbrgym.agents.loading import load_agent
+from bbrgym.agents.torch_ppo import ActorCritic, Samples, TorchPpo, advantages, improve
 from bbrgym.agents.training.train import train
 from bbrgym.envs.options import Options
 from bbrgym.envs.tune_batch import TuneBatch
@@ -67,8 +67,8 @@ def test_what_did_better_than_expected_becomes_more_likely() -> None:
     seen, actions = random(64, 5).float(), random(64, 3, seed=1).float()
     before = model.log_probability(seen, actions).detach()
     gains = torch.where(actions[:, 0] > 0, 1.0, -1.0)
-    rollout = Rollout(seen, actions, before, gains, torch.zeros(64))
-    hyperparameters = parse({"batch_size": 16, "n_epochs": 5, "learning_rate": 1e-3})
+    rollout = Samples(seen, actions, before, gains, torch.zeros(64))
+    hyperparameters = TorchPpo(batch_size=16, n_epochs=5, learning_rate=1e-3)
     optimizer = torch.optim.Adam(model.parameters(), hyperparameters.learning_rate)
     measured = improve(model, optimizer, rollout, hyperparameters, torch.Generator().manual_seed(1))
     moved = (model.log_probability(seen, actions) - before).detach()
@@ -80,8 +80,8 @@ def test_an_equal_ratio_of_probabilities_leaves_the_mean_advantage_as_loss() -> 
     """The first minibatch of a rollout: nothing is clipped, and normalised advantages have mean 0."""
     model = model_of()
     seen, actions = random(32, 5).float(), random(32, 3, seed=1).float()
-    rollout = Rollout(seen, actions, model.log_probability(seen, actions).detach(), random(32).float(), torch.zeros(32))
-    hyperparameters = parse({"batch_size": 32, "n_epochs": 1})
+    rollout = Samples(seen, actions, model.log_probability(seen, actions).detach(), random(32).float(), torch.zeros(32))
+    hyperparameters = TorchPpo(batch_size=32, n_epochs=1)
     optimizer = torch.optim.SGD(model.parameters(), 0.0)
     measured = improve(model, optimizer, rollout, hyperparameters, torch.Generator())
     assert measured["train/policy_loss"] == pytest.approx(0.0, abs=1e-6)
@@ -92,7 +92,7 @@ def test_an_equal_ratio_of_probabilities_leaves_the_mean_advantage_as_loss() -> 
 
 
 def test_it_starts_with_the_variants_own_setting(tmp_path: Path) -> None:
-    run(tmp_path / "run", {"name": "torch_ppo", "n_steps": 1, "learning_rate": 1e-12}, total_steps=1)
+    run(tmp_path / "run", {"name": "torch_ppo", "n_steps": 1, "learning_rate": 1e-12}, total_steps=4)
     agent, arguments = load_agent(tmp_path / "run")
     batch = TuneBatch(1, Options(**{**arguments, "world": "twin"}))
     action = agent.tuner([1]).act(batch.reset([0], [1]), np.ones(1, np.bool_))

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from small import EVALUATION, GRID, scenario, states, sweep
 
-from bbrgym.agents.base import load_agent
+from bbrgym.agents.loading import load_agent
 from bbrgym.cli.sweep import sweep_from
 from bbrgym.errors import ConfigError
 

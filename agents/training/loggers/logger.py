@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a logger is, and the one that does nothing."""
+"""Interface of loggers, and the one that does nothing.
+
+A new logger is a class derived from `LoggerSettings` and a file in conf/logger that names it by `_target_`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,23 +16,23 @@ from typing import Any, Protocol
 import polars as pl
 from matplotlib.figure import Figure
 
-from bbrgym.schema import Model
+from bbrgym.targets import Target
 
 
 @dataclass(frozen=True)
-class Job:
-    """What is logged.
+class LoggedRun:
+    """Description of what is logged.
 
     Attributes:
-        kind: what it does, such as ``train``.
-        name: for people.
-        group: of the jobs that are repetitions of it.
-        config: all that was asked for.
-        folder: its run folder; files of loggers lie in it.
-        step: from which it goes on; 0 at the beginning.
+        command: name of the command, such as ``train``.
+        name: name of the run for people.
+        group: name that repetitions of the run share.
+        config: all settings.
+        folder: run folder; loggers write their files in it.
+        step: step from which the run continues; 0 at its beginning.
     """
 
-    kind: str
+    command: str
     name: str
     group: str
     config: Mapping[str, Any]
@@ -36,53 +41,80 @@ class Job:
 
 
 class Logger(Protocol):
-    """Takes what a job measures."""
+    """Takes the measurements of a run. Steps never decrease."""
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
-        """Numbers by name; names are like ``validation/score``. Steps never fall."""
+        """Log numbers by name; names are like ``validation/score``."""
 
     def figure(self, step: int, name: str, figure: Figure) -> None:
-        """A picture."""
+        """Log a figure."""
 
     def table(self, step: int, name: str, table: pl.DataFrame) -> None:
-        """A table."""
+        """Log a table."""
 
     def checkpoint(self, name: str, path: Path, about: Mapping[str, Any]) -> None:
-        """A file that is to be kept, and what there is to say of it."""
+        """Log a checkpoint's file with its description."""
 
     def summary(self, outcome: Mapping[str, Any]) -> None:
-        """What the job came to."""
+        """Log the results of the run."""
 
     def finish(self, exit_code: int) -> None:
-        """The end; another code than 0 is an error."""
+        """End the log; an exit code other than 0 means an error."""
+
+
+class LoggerSettings(Target):
+    """Base of the settings of loggers."""
+
+    @abstractmethod
+    def start(self, run: LoggedRun) -> Logger:
+        """Return a logger for a run.
+
+        Raises:
+            MissingExtraError: a package that it needs is not installed.
+        """
+
+
+class NoLoggerSettings(LoggerSettings):
+    """Settings of the logger that does nothing: none."""
+
+    def start(self, run: LoggedRun) -> NoLogger:  # noqa: ARG002 - there is nothing to log
+        """Return a logger that does nothing."""
+        return NoLogger()
 
 
 class NoLogger:
     """Does nothing."""
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
-        """See `Logger`."""
+        """Ignore the numbers."""
 
     def figure(self, step: int, name: str, figure: Figure) -> None:
-        """See `Logger`."""
+        """Ignore the figure."""
 
     def table(self, step: int, name: str, table: pl.DataFrame) -> None:
-        """See `Logger`."""
+        """Ignore the table."""
 
     def checkpoint(self, name: str, path: Path, about: Mapping[str, Any]) -> None:
-        """See `Logger`."""
+        """Ignore the checkpoint."""
 
     def summary(self, outcome: Mapping[str, Any]) -> None:
-        """See `Logger`."""
+        """Ignore the results."""
 
     def finish(self, exit_code: int) -> None:
-        """See `Logger`."""
+        """Do nothing."""
 
 
-class Settings(Model):
-    """None."""
+@contextmanager
+def logged(settings: LoggerSettings, run: LoggedRun) -> Iterator[Logger]:
+    """Return a context with a logger of a run; an exception finishes the log with exit code 1.
 
-
-def start(settings: Settings, job: Job) -> Logger:  # noqa: ARG001 - there is nothing to start
-    """A logger for a job."""
-    return NoLogger()
+    Raises:
+        MissingExtraError: a package that the logger needs is not installed.
+    """
+    logger = settings.start(run)
+    try:
+        yield logger
+    except BaseException:
+        logger.finish(1)
+        raise
+    logger.finish(0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""TensorBoard: ``tensorboard --logdir runs`` shows all run folders below; needs the extra `tensorboard`."""
+"""TensorBoard logger; needs the extra `tensorboard`. ``tensorboard --logdir runs`` shows all run folders in runs."""
 
 from __future__ import annotations
 
@@ -11,48 +11,53 @@ import polars as pl
 import yaml
 from matplotlib.figure import Figure
 
-from bbrgym.agents.training.loggers.logger import Job, Logger
+from bbrgym.agents.training.loggers.logger import LoggedRun, LoggerSettings
 from bbrgym.errors import MissingExtraError
-from bbrgym.schema import Model
 
 
-class Settings(Model):
-    """None."""
+class TensorboardSettings(LoggerSettings):
+    """Settings of the TensorBoard logger: none."""
+
+    def start(self, run: LoggedRun) -> TensorboardLogger:
+        """Return a logger for a run.
+
+        Raises:
+            MissingExtraError: TensorBoard is not installed.
+        """
+        return TensorboardLogger(run)
 
 
-def start(settings: Settings, job: Job) -> Logger:  # noqa: ARG001 - there is nothing to set
-    """A logger for a job.
+class TensorboardLogger:
+    """Writes event files in the run folder's ``tensorboard``.
+
+    Args:
+        run: to log.
 
     Raises:
         MissingExtraError: TensorBoard is not installed.
     """
-    return TensorboardLogger(job)
 
-
-class TensorboardLogger:
-    """Writes event files below the run folder's ``tensorboard``."""
-
-    def __init__(self, job: Job) -> None:
+    def __init__(self, run: LoggedRun) -> None:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ModuleNotFoundError as error:
             raise MissingExtraError("logger=tensorboard", "tensorboard", error) from error
-        # A job that goes on repeats the steps after its last checkpoint: what was logged of them is void.
-        purged = job.step + 1 if job.step else None
-        self._writer = SummaryWriter(str(job.folder / "tensorboard"), purge_step=purged)
-        self._writer.add_text("config", f"```yaml\n{yaml.safe_dump(dict(job.config), sort_keys=False)}```", job.step)
+        # A resumed run repeats the steps after its last checkpoint: earlier events of these are purged.
+        purged = run.step + 1 if run.step else None
+        self._writer = SummaryWriter(str(run.folder / "tensorboard"), purge_step=purged)
+        self._writer.add_text("config", f"```yaml\n{yaml.safe_dump(dict(run.config), sort_keys=False)}```", run.step)
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
-        """See `Logger`."""
+        """Log numbers by name; see `Logger`."""
         for name, value in values.items():
             self._writer.add_scalar(name, value, step)
 
     def figure(self, step: int, name: str, figure: Figure) -> None:
-        """See `Logger`."""
+        """Log a figure; see `Logger`."""
         self._writer.add_figure(name, figure, step, close=False)
 
     def table(self, step: int, name: str, table: pl.DataFrame) -> None:
-        """See `Logger`."""
+        """Log a table; see `Logger`."""
         with pl.Config(
             tbl_formatting="MARKDOWN",
             tbl_hide_dataframe_shape=True,
@@ -63,14 +68,14 @@ class TensorboardLogger:
             self._writer.add_text(name, str(table), step)
 
     def checkpoint(self, name: str, path: Path, about: Mapping[str, Any]) -> None:
-        """See `Logger`: here only where it is."""
+        """Log the path of a checkpoint, not its contents; see `Logger`."""
         self._writer.add_text(f"checkpoint/{name}", f"{path}: {dict(about)}")
 
     def summary(self, outcome: Mapping[str, Any]) -> None:
-        """See `Logger`."""
+        """Log the results of the run; see `Logger`."""
         self._writer.add_text("summary", f"```yaml\n{yaml.safe_dump(dict(outcome), sort_keys=False)}```")
 
     def finish(self, exit_code: int) -> None:
-        """See `Logger`."""
+        """Write the exit code and close the files; see `Logger`."""
         self._writer.add_text("exit_code", str(exit_code))
         self._writer.close()

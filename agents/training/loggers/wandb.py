@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Weights & Biases; needs the extra `wandb`. It neither asks nor waits: without a login the run is kept offline, in the
-run folder, and `wandb sync RUN_DIR/wandb/offline-run-*` uploads it later.
+"""Weights & Biases logger; needs the extra `wandb`.
+
+It never prompts: without a login the run is kept offline, in the run folder, and `wandb sync
+RUN_DIR/wandb/offline-run-*` uploads it later.
 """
 
 from __future__ import annotations
@@ -20,25 +22,26 @@ import polars as pl
 from matplotlib.figure import Figure
 from PIL import Image
 
-from bbrgym.agents.training.loggers.logger import Job, Logger
+from bbrgym.agents.training.loggers.logger import LoggedRun, LoggerSettings
 from bbrgym.errors import MissingExtraError
-from bbrgym.schema import List, Model
+from bbrgym.schema import List
 
-_INIT_TIMEOUT_S = 30.0  # without an answer of the server until then the run is kept offline
+_INIT_TIMEOUT_S = 30.0  # if the server has not answered by then, the run is kept offline
 _FIGURE_DPI = 120
 _ID_FILE = "wandb-run-id"
 
 
-class Settings(Model):
-    """What can be set.
+class WandbSettings(LoggerSettings):
+    """Settings of the W&B logger.
 
     Attributes:
-        project, entity: whose the run is.
-        group: of the runs that are repetitions; the job's own without.
-        run_name: for people; the job's own without.
-        job_type: the job's kind without.
-        tags, notes: as W&B has them.
-        mode: online, offline or disabled; without, what WANDB_MODE says, or else online with a login, offline without.
+        project, entity: project of the run, and its owner. Default of the owner: W&B's.
+        group: name that repetitions of the run share. Default: the run's own.
+        run_name: name of the run. Default: the run's own.
+        job_type: type of the run. Default: the command's name.
+        tags, notes: tags and notes of the run.
+        mode: online, offline or disabled. Default: the value of WANDB_MODE, else online if there is a login, else
+            offline.
     """
 
     project: str = "bbrgym"
@@ -50,88 +53,93 @@ class Settings(Model):
     notes: str | None = None
     mode: Literal["online", "offline", "disabled"] | None = None
 
+    def start(self, run: LoggedRun) -> WandbLogger:
+        """Return a logger for a run.
 
-def start(settings: Settings, job: Job) -> Logger:
-    """A logger for a job.
-
-    Raises:
-        MissingExtraError: W&B is not installed.
-    """
-    try:
-        import wandb
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("logger=wandb", "wandb", error) from error
-    return WandbLogger(wandb, settings, job)
+        Raises:
+            MissingExtraError: W&B is not installed.
+        """
+        try:
+            import wandb
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("logger=wandb", "wandb", error) from error
+        return WandbLogger(wandb, self, run)
 
 
 class WandbLogger:
-    """A run of W&B."""
+    """Logs to a run of W&B.
 
-    def __init__(self, wandb: ModuleType, settings: Settings, job: Job) -> None:
+    Args:
+        wandb: the module.
+        settings: of the logger.
+        run: to log.
+    """
+
+    def __init__(self, wandb: ModuleType, settings: WandbSettings, run: LoggedRun) -> None:
         self._wandb = wandb
         mode = settings.mode or os.environ.get("WANDB_MODE") or ("online" if has_login() else "offline")
         try:
-            self._run = self._started(settings, job, mode)
+            self._run = self._started(settings, run, mode)
         except wandb.errors.Error as error:
             if mode != "online":
                 raise
             logging.getLogger(__name__).warning("W&B cannot be reached, the run is kept offline: %s", error)
-            self._run = self._started(settings, job, "offline")
-        self._run.define_metric("*", step_metric="step")  # a job that goes on repeats steps
+            self._run = self._started(settings, run, "offline")
+        self._run.define_metric("*", step_metric="step")  # a resumed run repeats steps
 
-    def _started(self, settings: Settings, job: Job, mode: str) -> Any:
+    def _started(self, settings: WandbSettings, run: LoggedRun, mode: str) -> Any:
         how = self._wandb.Settings(
             console="off", silent=True, disable_git=True, disable_code=True, init_timeout=_INIT_TIMEOUT_S
         )
         return self._wandb.init(
             project=settings.project,
             entity=settings.entity,
-            group=settings.group or job.group,
-            name=settings.run_name or job.name,
-            job_type=settings.job_type or job.kind,
+            group=settings.group or run.group,
+            name=settings.run_name or run.name,
+            job_type=settings.job_type or run.command,
             tags=list(settings.tags),
             notes=settings.notes,
-            config=dict(job.config),
-            id=_run_id(job),
+            config=dict(run.config),
+            id=_run_id(run),
             resume="allow" if mode == "online" else None,
-            dir=str(job.folder),
+            dir=str(run.folder),
             mode=mode,
             reinit="create_new",
             settings=how,
         )
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
-        """See `Logger`."""
+        """Log numbers by name; see `Logger`."""
         self._run.log({"step": step, **values})
 
     def figure(self, step: int, name: str, figure: Figure) -> None:
-        """See `Logger`."""
+        """Log a figure; see `Logger`."""
         drawn = io.BytesIO()
         figure.savefig(drawn, format="png", dpi=_FIGURE_DPI)
         self._run.log({"step": step, name: self._wandb.Image(Image.open(drawn))})
 
     def table(self, step: int, name: str, table: pl.DataFrame) -> None:
-        """See `Logger`."""
+        """Log a table; see `Logger`."""
         rows = [list(row) for row in table.iter_rows()]
         self._run.log({"step": step, name: self._wandb.Table(columns=table.columns, data=rows)})
 
     def checkpoint(self, name: str, path: Path, about: Mapping[str, Any]) -> None:
-        """See `Logger`: an artifact of type model, whose file stays where it is until it is uploaded."""
+        """Log an artifact of type model, whose file stays in place until it is uploaded; see `Logger`."""
         artifact = self._wandb.Artifact(f"{name}-{self._run.id}", type="model", metadata=dict(about))
         artifact.add_file(str(path), policy="immutable")
         self._run.log_artifact(artifact)
 
     def summary(self, outcome: Mapping[str, Any]) -> None:
-        """See `Logger`."""
+        """Log the results of the run; see `Logger`."""
         self._run.summary.update(dict(outcome))
 
     def finish(self, exit_code: int) -> None:
-        """See `Logger`."""
+        """End the run; see `Logger`."""
         self._run.finish(exit_code=exit_code)
 
 
 def has_login() -> bool:
-    """Whether W&B would find an API key, without asking for one."""
+    """Return whether W&B finds an API key without prompting."""
     if os.environ.get("WANDB_API_KEY"):
         return True
     host = urlsplit(os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")).hostname or ""
@@ -142,9 +150,9 @@ def has_login() -> bool:
         return False
 
 
-def _run_id(job: Job) -> str:
-    """The run folder's own: a job that goes on is the same run. An agent of `wandb sweep` says which it wants."""
-    path = job.folder / _ID_FILE
+def _run_id(run: LoggedRun) -> str:
+    """Return the id kept in the run folder, so that a resumed run is the same run; `wandb sweep` gives its own."""
+    path = run.folder / _ID_FILE
     if not path.exists():
         given = os.environ.get("WANDB_RUN_ID") if os.environ.get("WANDB_SWEEP_ID") else None
         path.write_text(given or uuid.uuid4().hex[:8], encoding="utf-8")

@@ -20,7 +20,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bbrgym.agents.base import Constant, load_agent
+from bbrgym.agents.base import Constant
+from bbrgym.agents.loading import load_agent
 from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.envs.tune_batch import TuneBatch

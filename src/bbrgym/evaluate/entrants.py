@@ -15,7 +15,7 @@ import numpy as np
 from bbrgym.agents import fixed
 from bbrgym.agents.base import Agent, Tuner
 from bbrgym.agents.oracle import search_each
-from bbrgym.agents.rollout import MakeTuner, batch_of, options_for, steered
+from bbrgym.agents.rollout import MakeTuner, batch_of, make_rollout, options_for
 from bbrgym.agents.trials import Trials
 from bbrgym.envs.learners import Flags
 from bbrgym.envs.options import Options
@@ -346,7 +346,7 @@ class TunedRun(Run):
     """A run in an environment, with a tuner that acts in it."""
 
     def __init__(self, options: Options, seed: int, make_tuner: MakeTuner) -> None:
-        self._run = steered(options, [seed])
+        self._run = make_rollout(options, [seed])
         self._make_tuner = make_tuner
         self.tunables = self._run.tunables
         try:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bbrgym.agents.rollout import steered
+from bbrgym.agents.rollout import make_rollout
 from bbrgym.evaluate.entrants import Learned
 from bbrgym.scenario.files import parse_scenario
 from bbrgym.scenario.model import Scenario
@@ -65,17 +65,17 @@ def _scenario(rate_mbps: float, rtt_ms: float) -> Scenario:
 
 def _mean_settings(entrant: Learned, scenarios: Sequence[Scenario]) -> tuple[Sequence[str], Table]:
     """Names of the tunables, and their means after the warm-up in each scenario: [scenarios, tunables]."""
-    runs = steered(entrant.options(world=WORLD, scenario=scenarios), [SEED] * len(scenarios))
-    columns = [TUNABLE_COLUMNS[name] for name in runs.tunables]
+    rollout = make_rollout(entrant.options(world=WORLD, scenario=scenarios), [SEED] * len(scenarios))
+    columns = [TUNABLE_COLUMNS[name] for name in rollout.tunables]
     total, intervals = np.zeros((len(scenarios), len(columns))), 0
     try:
-        runs.begin(entrant.controller.tuner)
+        rollout.begin(entrant.controller.tuner)
         has_ended = np.zeros(len(scenarios), np.bool_)
         while not has_ended.all():
-            has_ended = runs.advance()
-            if runs.worlds.now_s[0] > WARMUP_S:
-                total += runs.worlds.tunables[:, 0, columns]
+            has_ended = rollout.advance()
+            if rollout.worlds.now_s[0] > WARMUP_S:
+                total += rollout.worlds.tunables[:, 0, columns]
                 intervals += 1
     finally:
-        runs.close()
-    return runs.tunables, total / intervals
+        rollout.close()
+    return rollout.tunables, total / intervals

@@ -11,7 +11,7 @@ import torch
 from tiny import AGENTS, run
 
 import bbrgym
-from bbrgym.agents.base import load_agent
+from bbrgym.agents.loading import load_agent
 from bbrgym.agents.training.export import export
 from bbrgym.cli.main import main
 from bbrgym.envs.options import Options

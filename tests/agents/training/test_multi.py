@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One policy for all learner flows: trained, resumed, judged, evaluated and exported like any other."""
+"""One policy for all learner flows: trained, resumed, validated, evaluated and exported like any other."""
 
 import json
 from pathlib import Path
@@ -14,11 +14,12 @@ from tiny import AGENTS, asked, curve, run, weights
 pytest.importorskip("pettingzoo", reason="what acts is compared with its agents")
 
 import bbrgym
-from bbrgym.agents.base import Agent, Constant, load_agent
+from bbrgym.agents.base import Agent, Constant
+from bbrgym.agents.loading import load_agent
 from bbrgym.agents.rollout import flow_seed, options_for
 from bbrgym.agents.training.export import export
-from bbrgym.agents.training.train import Progress, resume_training, train
-from bbrgym.agents.training.validation import Judge
+from bbrgym.agents.training.train import TrainingProgress, resume_training, train
+from bbrgym.agents.training.validation import Validation
 from bbrgym.cli.main import main
 from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.multi import parallel_env
@@ -65,14 +66,14 @@ def sampling(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run(tmp_path_factory.mktemp("sampling") / "run", **asked_for_flows(agent))
 
 
-def judged(agent: Agent, arguments: dict[str, Any]) -> list[float]:
-    judge = Judge(
+def validated(agent: Agent, arguments: dict[str, Any]) -> list[float]:
+    validation = Validation(
         options_for(agent, **{**arguments, "world": "twin"}),
         bbrgym.load_distribution(SCENARIO),
         split_seeds("validation", 3),
     )
-    scores: list[float] = judge.scores(agent).tolist()
-    judge.close()
+    scores: list[float] = validation.scores(agent).tolist()
+    validation.close()
     return scores
 
 
@@ -91,7 +92,7 @@ def test_steps_are_those_of_environments_however_many_flows_act(trained: Path) -
 def test_a_broken_training_goes_on_as_if_nothing_had_happened(trained: Path, tmp_path: Path) -> None:
     name = load_agent(trained)[0].name.removesuffix("-multi")
 
-    def interrupt(progress: Progress) -> None:
+    def interrupt(progress: TrainingProgress) -> None:
         if progress.step > 230:
             raise KeyboardInterrupt
 
@@ -108,7 +109,7 @@ def test_what_is_loaded_scores_what_was_validated_here_and_in_an_evaluation(trai
     best = pl.read_parquet(trained / "validation.parquet").filter(
         pl.col("step") == json.loads((trained / "summary.json").read_text())["best_step"]
     )
-    assert judged(agent, arguments) == best["score"].to_list()
+    assert validated(agent, arguments) == best["score"].to_list()
     rows = bbrgym.evaluate(SCENARIO, [], agent=str(trained), world="twin", draws=3, split="validation")
     assert rows.unique("seed", maintain_order=True)["score"].to_list() == best["score"].to_list()
 
@@ -135,7 +136,7 @@ def test_what_does_not_fit_is_said(settings: dict[str, Any], says: str, tmp_path
         train(output_dir=tmp_path / "run", **asked_for_flows(**settings))
 
 
-# ---- judged and evaluated -----------------------------------------------------------------------------
+# ---- validated and evaluated -----------------------------------------------------------------------------
 
 
 def test_a_constant_action_of_each_flow_is_the_preset_with_the_values_it_means() -> None:
@@ -144,9 +145,9 @@ def test_a_constant_action_of_each_flow_is_the_preset_with_the_values_it_means()
     action = TunableScaling("bbq")
     agent = Constant("mine", np.full(action.space.shape, 0.25, np.float32))
     options = FlowOptions(world="twin", scenario=distribution, variant="bbq", control_interval_s=0.15)
-    judge = Judge(options, distribution, seeds)
-    scores = judge.scores(agent)
-    judge.close()
+    validation = Validation(options, distribution, seeds)
+    scores = validation.scores(agent)
+    validation.close()
     for seed, score in zip(seeds, scores, strict=True):
         values = action.to_values(agent.action)
         alone = bbrgym.evaluate(distribution(seed), ["bbq"], seeds=[seed], world="twin", tunables=values)

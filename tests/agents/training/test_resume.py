@@ -15,7 +15,7 @@ from waiting import wait_until
 
 import bbrgym
 from bbrgym.agents.training.folder import TrainingFolder
-from bbrgym.agents.training.train import Progress, resume_training, train
+from bbrgym.agents.training.train import TrainingProgress, resume_training, train
 from bbrgym.cli.main import main
 
 KILLED_AT = """
@@ -63,7 +63,7 @@ def test_a_killed_training_goes_on_with_the_same_curve_and_weights(how: str, who
 def test_every_agent_goes_on_as_if_nothing_had_happened(agent: str, tmp_path: Path) -> None:
     whole, broken = run(tmp_path / "whole", agent), tmp_path / "broken"
 
-    def interrupt(progress: Progress) -> None:
+    def interrupt(progress: TrainingProgress) -> None:
         if progress.step > 230:  # after the second checkpoint, with things remembered and learned
             raise KeyboardInterrupt
 
@@ -155,7 +155,7 @@ def test_a_folder_in_use_cannot_be_taken(tmp_path: Path) -> None:
     with pytest.raises(bbrgym.ConfigError, match="is in use by another training"):
         train(output_dir=tmp_path, resume=True, **asked())
     folder.close()
-    train(output_dir=tmp_path, resume=True, **asked(total_steps=1))
+    train(output_dir=tmp_path, resume=True, **asked(total_steps=32))
 
 
 def test_what_is_no_run_folder_is_said(tmp_path: Path, whole: Path) -> None:
@@ -166,4 +166,4 @@ def test_what_is_no_run_folder_is_said(tmp_path: Path, whole: Path) -> None:
     with pytest.raises(bbrgym.ConfigError, match="cannot read checkpoint"):
         resume_training(folder)
     with pytest.raises(bbrgym.ConfigError, match="cannot read checkpoint"):
-        bbrgym.agents.base.load_agent(folder, "last")
+        bbrgym.agents.loading.load_agent(folder, "last")

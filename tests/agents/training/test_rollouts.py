@@ -16,7 +16,6 @@ pytest.importorskip("ray", reason="NO RAY: rollouts=ray is not tested here; pip 
 from ray.cluster_utils import Cluster
 from tiny import SCENARIO, asked, run, weights
 
-from bbrgym.agents.training.settings import parse_training
 from bbrgym.agents.training.train import resume_training, train
 from bbrgym.envs.ray_vec_env import RayVecEnv
 from bbrgym.envs.tune_vec_env import TuneVecEnv
@@ -148,8 +147,8 @@ def test_a_training_equals_a_local_one_also_resumed(cluster: str, connected: Any
 
 def test_one_s_own_cluster_is_shut_down_also_after_an_error(tmp_path: Path, connected: Any) -> None:
     connected.shutdown()  # the last test that needs it is above
-    with pytest.raises(ConfigError, match="agent: ppo cannot be made"):
-        run(tmp_path, agent={**asked()["agent"], "n_steps": 0}, rollouts={"name": "ray", "actors": 1})
+    with pytest.raises(ConfigError, match="total_steps: is 4, expected at least 32"):
+        run(tmp_path, total_steps=4, rollouts={"name": "ray", "actors": 1})
     assert not connected.is_initialized()
 
 
@@ -162,11 +161,12 @@ def test_one_s_own_cluster_is_shut_down_also_after_an_error(tmp_path: Path, conn
         ({"rollouts": "ray", "agent": "grid"}, "rollouts.name: is 'ray', expected local with agent=grid"),
     ],
 )
-def test_what_cannot_be_is_refused(settings: dict[str, Any], says: str) -> None:
+def test_what_cannot_be_is_refused(settings: dict[str, Any], says: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=says):
-        parse_training({**asked(), **settings})
+        run(tmp_path / "run", **settings)
+    assert not (tmp_path / "run").exists()
 
 
 def test_more_actors_than_environments_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"rollouts.actors: is 8, expected at most num_envs, 4"):
-        parse_training(asked(rollouts={"name": "ray", "actors": 8}))
+        run(tmp_path, rollouts={"name": "ray", "actors": 8})

@@ -9,7 +9,8 @@ import pytest
 from tiny import SCENARIO, asked, curve
 
 import bbrgym
-from bbrgym.agents.base import Constant, load_agent
+from bbrgym.agents.base import Constant
+from bbrgym.agents.loading import load_agent
 from bbrgym.agents.training.train import resume_training, train
 from bbrgym.tunables import VARIANTS
 

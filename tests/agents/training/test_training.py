@@ -11,11 +11,12 @@ import pytest
 from tiny import SCENARIO, asked, curve, run, weights
 
 import bbrgym
-from bbrgym.agents.base import Constant, load_agent
+from bbrgym.agents.base import Constant
+from bbrgym.agents.loading import load_agent
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.settings import parse_training
 from bbrgym.agents.training.train import train
-from bbrgym.agents.training.validation import Judge
+from bbrgym.agents.training.validation import Validation
 from bbrgym.cli.main import main
 from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import TunableScaling
@@ -59,6 +60,14 @@ def test_a_loaded_agent_scores_in_an_evaluation_what_its_validation_said(trained
     assert scores == validated["score"].to_list()
 
 
+@pytest.mark.parametrize(("agent", "num_envs"), [("ppo", 3), ("ppo", 5), ("recurrent_ppo", 5), ("torch_ppo", 3)])
+def test_any_number_of_environments_will_do(agent: str, num_envs: int, tmp_path: Path) -> None:
+    """The last minibatch may be smaller than the others, also a single step: 5 * 5 = 3 * 8 + 1."""
+    hyperparameters = {**asked(agent)["agent"], "n_steps": 5, "batch_size": 8}
+    summary = train(output_dir=tmp_path / "run", **asked(hyperparameters, num_envs=num_envs, total_steps=50))
+    assert summary["step"] >= 50
+
+
 def test_learning_raises_the_score(tmp_path: Path) -> None:
     """One tunable, one scenario: two flows keep a queue of what they have in flight, so its gain has to fall."""
     scenario = {
@@ -78,24 +87,24 @@ def test_learning_raises_the_score(tmp_path: Path) -> None:
     assert rewards[-1] > rewards[0]
 
 
-# ---- the judge ----------------------------------------------------------------------------------------
+# ---- validation ---------------------------------------------------------------------------------------
 
 
-def test_the_judge_gives_each_run_the_score_that_it_has_alone() -> None:
-    """Runs of different lengths, side by side."""
+def test_validation_gives_each_run_the_score_that_it_has_alone() -> None:
+    """Episodes of different lengths, side by side."""
     lengths = {**SCENARIO, "duration_s": {"uniform": [1.0, 4.0]}}
     distribution = bbrgym.load_distribution(lengths)
     seeds = split_seeds("validation", 5)
     options = Options(world="twin", scenario=distribution, variant="bbq", control_interval_s=0.3)
     agent = Constant("mine", np.full(TunableScaling("bbq").space.shape, 0.25, np.float32))
-    judge = Judge(options, distribution, seeds)
-    scores = judge.scores(agent)
-    assert judge.scores(agent).tolist() == scores.tolist()
+    validation = Validation(options, distribution, seeds)
+    scores = validation.scores(agent)
+    assert validation.scores(agent).tolist() == scores.tolist()
     values = TunableScaling("bbq").to_values(agent.action)
     for seed, score in zip(seeds, scores, strict=True):
         alone = bbrgym.evaluate(distribution(seed), ["bbq"], seeds=[seed], world="twin", tunables=values)
         assert alone["score"][0] == pytest.approx(score, abs=1e-12)
-    judge.close()
+    validation.close()
 
 
 # ---- what cannot be -----------------------------------------------------------------------------------
@@ -118,11 +127,24 @@ def test_nan_stops_the_training_and_keeps_the_last_good_checkpoint(tmp_path: Pat
         ({"agent": {"name": "pop"}}, "agent: is 'pop'; did you mean ppo"),
         ({"agent": {"name": "ppo", "n_step": 3}}, "agent.n_step: is no hyperparameter; did you mean n_steps"),
         ({"agent": {"name": "ppo", "learning_rate": "fast"}}, "agent.learning_rate: is 'fast', expected a number"),
-        ({"agent": {"name": "ppo", "gamma": "big"}}, "agent: ppo cannot be made: "),
-        ({"agent": {"name": "ppo", "hidden": 64}}, "agent.hidden: is 64, expected a list of whole numbers"),
-        ({"agent": {"name": "ppo", "activation": "tan"}}, "agent.activation: is 'tan'; did you mean tanh"),
-        ({"agent": {"name": "ppo", "initial_std": 0}}, "agent.initial_std: is 0.0, expected a number above 0"),
-        ({"agent": {"name": "ppo", "n_steps": 8, "batch_size": 5}}, "agent: ppo cannot be made: .*mini-batch"),
+        ({"agent": {"name": "ppo", "gamma": "big"}}, "agent.gamma: is 'big', expected a number"),
+        ({"agent": {"name": "ppo", "gamma": 2}}, "agent.gamma: is 2, expected a number <= 1"),
+        ({"agent": {"name": "ppo", "n_steps": 0}}, "agent.n_steps: is 0, expected a number >= 1"),
+        ({"agent": {"name": "ppo", "lr": 1e-3}}, "agent.lr: is no hyperparameter; did you mean learning_rate"),
+        ({"agent": {"name": "ppo", "gama": 1, "n_step": 3}}, "agent.gama: .*; agent.n_step: is no hyperparameter"),
+        ({"agent": {"name": "ppo", "hidden": 64}}, "agent.hidden: is 64, expected a list"),
+        ({"agent": {"name": "ppo", "activation": "tan"}}, "agent.activation: is 'tan', expected one of 'tanh', 'relu'"),
+        ({"agent": {"name": "ppo", "initial_std": 0}}, "agent.initial_std: is 0, expected a number > 0"),
+        ({"agent": {"name": "ppo", "n_steps": 1}, "num_envs": 1}, "agent: ppo cannot be made: .*greater than 1"),
+        ({"total_steps": 31}, "total_steps: is 31, expected at least 32: one rollout takes agent.n_steps = 8 steps"),
+        (
+            {"agent": {"_target_": "bbrgym.agents.sb3.Popo", "name": "ppo"}},
+            "module bbrgym.agents.sb3 has no class Popo",
+        ),
+        (
+            {"agent": {"_target_": "bbrgym.agents.base.Constant", "name": "ppo"}},
+            "expected a class derived from .*Trainer",
+        ),
         ({"action": {"tunabels": ["x"]}}, "action.tunabels: is no option of actions; did you mean tunables"),
         ({"action": "relativ"}, "action: is 'relativ'; did you mean relative"),
         ({"env": {"tunables": ["x"]}}, "env.tunables: is called action.tunables here"),
@@ -147,8 +169,8 @@ def test_a_wrong_setting_is_one_clear_error(settings: dict[str, Any], says: str,
 
 
 def test_a_folder_is_left_as_it_was_found(tmp_path: Path) -> None:
-    wrong = asked(agent={"name": "ppo", "n_steps": 8, "batch_size": 5}, logger="tensorboard")
-    with pytest.raises(bbrgym.ConfigError, match="mini-batch"):
+    wrong = asked(agent={"name": "ppo", "n_steps": 1}, num_envs=1, logger="tensorboard")
+    with pytest.raises(bbrgym.ConfigError, match="cannot be made"):
         train(output_dir=tmp_path, **wrong)
     assert list(tmp_path.iterdir()) == []
     folder = run(tmp_path / "run", total_steps=32)
@@ -181,12 +203,12 @@ def test_the_command_trains_and_says_what_came_out(tmp_path: Path, capsys: pytes
     [
         (["agent=pop"], "agent: is 'pop'; did you mean ppo?"),
         (["agent=oracle"], "; fixed, oracle and random need no training: bbrgym evaluate takes them"),
-        (["agent.gama=0.9"], "agent.gama: is no hyperparameter; did you mean gamma?"),
-        (["agent.name=[1]"], "agent.name: is [1]; allowed are grid, optuna, ppo"),
+        (["agent.gama=0.9"], "agent.gama: is no hyperparameter; did you mean gamma"),
+        (["agent.name=[1]"], "agent.name: is [1], expected letters, digits"),
         (["env.name=[1]"], "env.name: is [1]; allowed are tune, multi"),
         (["env=null"], "env: is None; allowed are multi, tune"),
-        (["env.stak=2"], "env.stak: is no argument of the environments; did you mean stack?"),
-        (["validation.draw=2"], "validation.draw: is no option; did you mean validation.draws?"),
+        (["env.stak=2"], "env.stak: is no argument of the environments; did you mean stack"),
+        (["validation.draw=2"], "validation.draw: is no option; did you mean validation.draws"),
         (["world=[ns3,twin]"], "world: is "),
         (["resume=maybe/not", "seed=3"], "resume: is 'maybe/not', a run folder with its own options"),
         (["resume=true"], "resume: is true without output_dir"),

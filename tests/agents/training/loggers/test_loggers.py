@@ -20,7 +20,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tiny import asked, curve, run
 
 import bbrgym
-from bbrgym.agents.training.loggers import Job, logged
+from bbrgym.agents.training.loggers.logger import LoggedRun, logged
+from bbrgym.agents.training.loggers.tensorboard import TensorboardSettings
 from bbrgym.agents.training.loggers.wandb import has_login
 from bbrgym.agents.training.train import resume_training, train
 from bbrgym.errors import TrainingError
@@ -177,21 +178,21 @@ def test_a_logger_changes_nothing_in_the_training(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("logger", "says"),
     [
-        ({"name": "wnb"}, "logger.name: is 'wnb'; "),
+        ({"name": "wnb"}, "logger: is 'wnb'; "),
         ({"name": "wandb", "mode": "on"}, "logger.mode: is 'on', expected one of 'online', 'offline' or 'disabled'"),
         ({"name": "wandb", "tag": ["x"]}, "logger.tag: is no field; did you mean tags"),
         ({"name": "none", "project": "x"}, "logger.project: is no field"),
     ],
 )
 def test_a_wrong_setting_is_one_clear_error(logger: dict[str, Any], says: str, tmp_path: Path) -> None:
-    job = Job("train", "name", "group", {}, tmp_path)
-    with pytest.raises(bbrgym.ConfigError, match=says), logged(logger, job):
-        pass
+    with pytest.raises(bbrgym.ConfigError, match=says):
+        run(tmp_path / "run", logger=logger)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_table_comes_whole(tmp_path: Path) -> None:
     table = pl.DataFrame({"seed": range(200), "score": [0.5] * 200})
-    with logged({"name": "tensorboard"}, Job("train", "name", "group", {}, tmp_path)) as logger:
+    with logged(TensorboardSettings(), LoggedRun("train", "name", "group", {}, tmp_path)) as logger:
         logger.table(3, "mine", table)
     events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     (event,) = events.Tensors("mine/text_summary")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Agents' networks as they act in environments side by side."""
+"""Agents and tuners that act by a network."""
 
 from __future__ import annotations
 
@@ -12,31 +12,53 @@ from numpy.typing import NDArray
 from torch import nn
 
 from bbrgym.agents.base import Tuner
-from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork
-from bbrgym.agents.training.checkpoints import torch_threads
+from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork, torch_threads
 from bbrgym.envs.learners import Flags
 
 
+class NetworkAgent:
+    """Agent that acts by a network, for all learner flows of an episode.
+
+    Args:
+        name: name in records.
+        network: from observations to actions.
+    """
+
+    is_per_flow = False
+
+    def __init__(self, name: str, network: Network) -> None:
+        self.name = name
+        self._network = network
+
+    def tuner(self, seeds: Sequence[int]) -> Tuner:
+        """Return a new tuner; see `Agent`."""
+        return tuner_of(self._network, seeds)
+
+    def network(self) -> Network:
+        """Return the network that acts and is exported."""
+        return self._network
+
+
 def tuner_of(network: Network | SamplingNetwork | RecurrentNetwork, seeds: Sequence[int]) -> Tuner:
-    """Acts as a network says, in so many environments side by side."""
+    """Return a tuner that acts by a network, in one environment per seed."""
     if isinstance(network, SamplingNetwork):
         return SamplingTuner(network, seeds)
     return RecurrentTuner(network, len(seeds)) if isinstance(network, RecurrentNetwork) else NetworkTuner(network)
 
 
 class NetworkTuner:
-    """Takes the most likely action."""
+    """Takes the likeliest action."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
 
     def act(self, observations: Any, begun: Flags) -> NDArray[Any]:  # noqa: ARG002 - it remembers nothing
-        """See `Tuner`."""
-        return np.concatenate([_alone(self._network, seen)[0] for seen in _rows(observations)])
+        """Return the actions; see `Tuner`."""
+        return np.concatenate([_alone(self._network, observation)[0] for observation in _rows(observations)])
 
 
 class SamplingTuner:
-    """Draws actions as in training: where variety itself pays, the mean action alone is another, worse policy."""
+    """Draws actions as in training: where variety is rewarded, the mean action alone is another, worse policy."""
 
     def __init__(self, network: SamplingNetwork, seeds: Sequence[int]) -> None:
         self._network = network
@@ -44,12 +66,12 @@ class SamplingTuner:
         self._generators = [self._generator(seed) for seed in seeds]
 
     def act(self, observations: Any, begun: Flags) -> NDArray[Any]:
-        """See `Tuner`."""
+        """Return the actions; see `Tuner`."""
         for index in np.flatnonzero(begun).tolist():
             self._generators[index] = self._generator(self._seeds[index])
         drawn = [generator.standard_normal((1, self._network.tunables), np.float32) for generator in self._generators]
         rows = zip(_rows(observations), drawn, strict=True)
-        return np.concatenate([_alone(self._network, seen, noise)[0] for seen, noise in rows])
+        return np.concatenate([_alone(self._network, *row)[0] for row in rows])
 
     @staticmethod
     def _generator(seed: int) -> np.random.Generator:
@@ -57,7 +79,7 @@ class SamplingTuner:
 
 
 class RecurrentTuner:
-    """Takes the most likely action, and remembers."""
+    """Takes the likeliest action, and remembers."""
 
     def __init__(self, network: RecurrentNetwork, count: int) -> None:
         self._network = network
@@ -65,12 +87,12 @@ class RecurrentTuner:
         self._memories = [[part.numpy() for part in memory]] * count
 
     def act(self, observations: Any, begun: Flags) -> NDArray[Any]:
-        """See `Tuner`."""
+        """Return the actions; see `Tuner`."""
         actions = []
         has_begun = begun.astype(np.float32)
-        for index, seen in enumerate(_rows(observations)):
+        for index, observation in enumerate(_rows(observations)):
             flag = has_begun[index : index + 1]
-            action, *self._memories[index] = _alone(self._network, seen, flag, *self._memories[index])
+            action, *self._memories[index] = _alone(self._network, observation, flag, *self._memories[index])
             actions.append(action)
         return np.concatenate(actions)
 
@@ -81,10 +103,10 @@ def _rows(observations: NDArray[Any]) -> list[NDArray[Any]]:
 
 @torch.no_grad()
 def _alone(network: nn.Module, *inputs: NDArray[Any]) -> list[NDArray[Any]]:
-    """What a network gives for one environment.
+    """Return the outputs of a network for one environment.
 
-    One at a time, on one thread, from memory of its own: sums over several rows at once, or in other parts, are rounded
-    otherwise, and an agent shall do the same in whatever company it acts.
+    Environments are computed one at a time, in one thread: sums over several rows, or split differently, round
+    differently, and an agent must act the same whatever environments are beside its own.
     """
     with torch_threads(1):
         outputs = network(*map(torch.tensor, inputs))

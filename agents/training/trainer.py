@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Interface of trainers, which make agents, and how a configuration chooses one.
+
+A new agent is a class derived from `Trainer` and a file in conf/agent that names it by `_target_`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+from bbrgym.agents.base import Agent
+from bbrgym.agents.training.folder import TrainingFolder
+from bbrgym.agents.training.loop import TrainingRun
+from bbrgym.agents.training.settings import TrainingSettings
+from bbrgym.targets import Target, build
+
+
+class Trainer(Target):
+    """Trains and loads agents of one kind; its fields are the hyperparameters.
+
+    Attributes:
+        is_distributed: whether it takes its environments from `TrainingRun.rollouts`, which may run them elsewhere.
+        is_shared: whether the learner flows of an episode can share one policy of it, as env=multi needs.
+    """
+
+    is_distributed: ClassVar[bool] = False
+    is_shared: ClassVar[bool] = False
+
+    @abstractmethod
+    def train(self, run: TrainingRun) -> None:
+        """Train from the run's last checkpoint, or from the beginning, to `run.settings.total_steps`.
+
+        Raises:
+            ConfigError: a hyperparameter does not fit the environment.
+            TrainingError: a number became NaN or infinite.
+            WorldError: a simulation failed.
+        """
+
+    @abstractmethod
+    def load(self, folder: TrainingFolder, settings: TrainingSettings, checkpoint: str) -> Agent:
+        """Return the agent of a checkpoint, ``best`` or ``last``.
+
+        Raises:
+            ConfigError: there is no such checkpoint, or it holds something else.
+        """
+
+
+def trainer_of(settings: TrainingSettings, *, is_trusted: bool) -> Trainer:
+    """Return the trainer that a training's settings choose.
+
+    Args:
+        settings: of the training.
+        is_trusted: whether the settings are the user's own, not just found in a run folder.
+
+    Raises:
+        ConfigError: there is no such trainer, or a hyperparameter has a value that is not allowed.
+        MissingExtraError: a package that it needs is not installed.
+    """
+    return build("agent", settings.agent, Trainer, extra="train", is_trusted=is_trusted)
