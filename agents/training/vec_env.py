@@ -46,7 +46,7 @@ class Rollouts(Target):
 
 
 class LocalRollouts(Rollouts):
-    """Episodes the environments in the training's process."""
+    """Runs the environments in the training's process."""
 
     @contextmanager
     def vec_env(self, options: Options, num_envs: int) -> Iterator[VecEnv]:
@@ -66,7 +66,7 @@ class LocalRollouts(Rollouts):
 
 
 class RayRollouts(Rollouts):
-    """Episodes the environments in actors of a Ray cluster, with the same results to the last bit; needs the extra `ray`.
+    """Runs the environments in actors of a Ray cluster, with the same results to the last bit; needs the extra `ray`.
 
     Attributes:
         address: ``auto`` or ``HOST:PORT`` of a cluster. Default: start one on this machine.

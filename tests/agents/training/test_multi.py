@@ -116,7 +116,7 @@ def test_what_is_loaded_scores_what_was_validated_here_and_in_an_evaluation(trai
 
 @pytest.mark.parametrize("name", ["recurrent_ppo", "torch_ppo", "grid", "optuna"])
 def test_agents_that_cannot_share_a_policy_are_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(bbrgym.ConfigError, match=rf"agent\.name: is '{name}', expected one of ppo, sac, tqc, dqn with"):
+    with pytest.raises(bbrgym.ConfigError, match=rf"agent\.name: is '{name}', expected one of dqn, ppo, sac, tqc with"):
         train(output_dir=tmp_path / "run", **asked_for_flows({"name": name}))
 
 
@@ -248,5 +248,5 @@ def test_the_command_trains_it(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert folder.name.startswith("ppo-multi-bbq-rtt_fairness-")
     assert main(["train", *options, "agent=recurrent_ppo"]) == 2
     assert (
-        "agent.name: is 'recurrent_ppo', expected one of ppo, sac, tqc, dqn with env=multi" in capsys.readouterr().err
+        "agent.name: is 'recurrent_ppo', expected one of dqn, ppo, sac, tqc with env=multi" in capsys.readouterr().err
     )
