@@ -18,7 +18,7 @@ from bbrgym.worlds.score import DEFAULT_DELTA, score_of_run
 
 
 class Validation:
-    """Episodes the same scenarios with the same seeds for every agent.
+    """Runs the same scenarios with the same seeds for every agent.
 
     Args:
         options: of the environments that the agents act in; their scenario is ignored.

@@ -91,7 +91,7 @@ def test_learning_raises_the_score(tmp_path: Path) -> None:
 
 
 def test_validation_gives_each_run_the_score_that_it_has_alone() -> None:
-    """Episodes of different lengths, side by side."""
+    """Runs of different lengths, side by side."""
     lengths = {**SCENARIO, "duration_s": {"uniform": [1.0, 4.0]}}
     distribution = bbrgym.load_distribution(lengths)
     seeds = split_seeds("validation", 5)
