@@ -81,6 +81,17 @@ def test_a_name_is_once_in_the_legend() -> None:
     assert not plotly(alone).layout["showlegend"]
 
 
+@pytest.mark.parametrize("label", ["short", "agent.learning_rate=0.0001, agent=recurrent_ppo, gamma=0.99"])
+def test_a_legend_is_no_wider_than_its_figure(label: str) -> None:
+    lines = [Line([0, 1], [0, at], f"{label}, {at}", colour(at)) for at in range(6)]
+    figure = draw(spec(Panel(NUMBERS, NUMBERS, lines)))
+    figure.canvas.draw()
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.width
+
+
 def test_shared_axes_are_one() -> None:
     panels = [Panel(Axis("time (s)"), Axis("delay (ms)", starts_at_zero=True), [LINE], name) for name in "abc"]
     shared = spec(*panels, columns=2, shares_x=True, shares_y=True, subject="of which run")

@@ -18,7 +18,9 @@ from bbrgym.files import write_atomically
 from bbrgym.report.figure_spec import Axis, Bars, FigureSpec, HeatMap, Line, Panel, Points, Series
 
 _DPI = 130
-_LEGEND_COLUMNS = 4
+_LEGEND_COLUMNS = 4  # at most
+_LEGEND_TEXT = 12.0  # characters per inch of a legend's text
+_LEGEND_SYMBOL = 7  # characters that a symbol and the room around it take
 _LONG_TITLE = 9.0  # characters per inch of width from which on a heading is set smaller
 _DASHES = {"solid": "-", "dash": "--", "dot": ":"}
 _SYMBOLS = {"circle": "o", "diamond": "D"}
@@ -56,7 +58,7 @@ def draw(spec: FigureSpec) -> Figure:
         _draw_panel(figure, axes, panel)
     _draw_axes(figure, grid, spec)
     if spec.has_legend:
-        _draw_legend(figure, grid)
+        _draw_legend(figure, grid, spec.width_in)
     heading = spec.subject or spec.title
     figure.suptitle(heading, fontsize="medium" if len(heading) > _LONG_TITLE * spec.width_in else "large")
     return figure
@@ -176,12 +178,12 @@ def _set_axis(axes: Axes, letter: str, axis: Axis) -> None:
         getattr(axes, f"invert_{letter}axis")()
 
 
-def _draw_legend(figure: Figure, grid: Sequence[Axes]) -> None:
-    """Draw one legend for all panels, each name once."""
+def _draw_legend(figure: Figure, grid: Sequence[Axes], width_in: float) -> None:
+    """Draw one legend for all panels, each name once, in as many columns as fit."""
     entries: dict[str, Any] = {}
     for axes in grid:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
-    figure.legend(
-        list(entries.values()), list(entries), loc="outside lower center", ncols=_LEGEND_COLUMNS, frameon=False
-    )
+    fitting = int(_LEGEND_TEXT * width_in / (max(map(len, entries)) + _LEGEND_SYMBOL))
+    columns = max(1, min(_LEGEND_COLUMNS, fitting))
+    figure.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=columns, frameon=False)

@@ -96,7 +96,7 @@ def _curves_figure(results: Results) -> FigureSpec:
         name="curves",
         title="Validation score over training",
         panels=[Panel(Axis("steps"), Axis("validation score"), lines)],
-        height_in=4.5 + 0.15 * len(lines),
+        height_in=4.5 + 0.2 * len(lines),
         note="The mean over the seeds of a setting; the band goes from the lowest to the highest.",
     )
 
