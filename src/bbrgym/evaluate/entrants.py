@@ -120,7 +120,7 @@ class Run(ABC):
     def close(self) -> None:
         """End the simulation."""
 
-    def settings(self) -> Table:
+    def current_tunables(self) -> Table:
         """Return the values of `tunables` in the last interval: [flows, tunables], NaN where a flow has none."""
         values: Table = self.worlds.tunables[0][:, [TUNABLE_COLUMNS[name] for name in self.tunables]]
         return values

@@ -20,8 +20,8 @@ RTTS_MS = tuple(float(f"{rtt:.3g}") for rtt in np.geomspace(5, 200, 7))
 DURATION_S = 12.0
 WARMUP_S = 4.0
 QUEUE_BDP = 2.0
+MIN_QUEUE_BYTES = 24_000  # 16 packets of 1,500 bytes, where 2 BDP are less
 SEED = 1
-WORLD = FAST_WORLD
 
 SCHEMA = pl.Schema(
     {
@@ -43,7 +43,7 @@ def policy_map(entrant: Learned) -> pl.DataFrame:
         WorldError: a simulation failed.
     """
     cells = [(rate_mbps, rtt_ms) for rate_mbps in RATES_MBPS for rtt_ms in RTTS_MS]
-    names, means = _mean_settings(entrant, [_scenario(*cell) for cell in cells])
+    names, means = _mean_tunables(entrant, [_scenario(*cell) for cell in cells])
     rows = [
         (entrant.agent, entrant.variant, *cell, name, mean)
         for cell, of_cell in zip(cells, means.tolist(), strict=True)
@@ -53,19 +53,20 @@ def policy_map(entrant: Learned) -> pl.DataFrame:
 
 
 def _scenario(rate_mbps: float, rtt_ms: float) -> Scenario:
+    bdp_bytes = rate_mbps * 125 * rtt_ms
     fields: Mapping[str, Any] = {
         "name": f"alone-{rate_mbps:g}-{rtt_ms:g}",
         "duration_s": DURATION_S,
         "warmup_s": WARMUP_S,
-        "link": {"rate_mbps": rate_mbps, "queue": {"size_bdp": max(QUEUE_BDP, 24_000 / (rate_mbps * 125 * rtt_ms))}},
+        "link": {"rate_mbps": rate_mbps, "queue": {"size_bdp": max(QUEUE_BDP, MIN_QUEUE_BYTES / bdp_bytes)}},
         "flows": [{"name": "flow", "rtt_ms": rtt_ms}],
     }
     return parse_scenario(fields)
 
 
-def _mean_settings(entrant: Learned, scenarios: Sequence[Scenario]) -> tuple[Sequence[str], Table]:
-    """Names of the tunables, and their means after the warm-up in each scenario: [scenarios, tunables]."""
-    rollout = make_rollout(entrant.options(world=WORLD, scenario=scenarios), [SEED] * len(scenarios))
+def _mean_tunables(entrant: Learned, scenarios: Sequence[Scenario]) -> tuple[Sequence[str], Table]:
+    """Return the names of the tunables, and their means after the warm-up: [scenarios, tunables]."""
+    rollout = make_rollout(entrant.options(world=FAST_WORLD, scenario=scenarios), [SEED] * len(scenarios))
     columns = [TUNABLE_COLUMNS[name] for name in rollout.tunables]
     total, intervals = np.zeros((len(scenarios), len(columns))), 0
     try:

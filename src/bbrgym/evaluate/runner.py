@@ -208,7 +208,7 @@ class _Rows:
         self._times_s.append(float(run.worlds.now_s[0]))
         self._flows.append(run.worlds.flow_stats[0, :flows].copy())
         self._links.append(np.tile(run.worlds.link_stats[0], (flows, 1)))
-        self._settings.append(run.settings()[:flows].copy())
+        self._settings.append(run.current_tunables()[:flows].copy())
 
     def table(self, job: Job, run: Run) -> pl.DataFrame:
         """All of them."""
