@@ -19,8 +19,19 @@ constexpr int64_t SYN_TIMEOUT_NS = 1'000'000'000; // RFC 6298; doubles each time
 constexpr uint32_t SYN_TRIES = 20;
 constexpr uint64_t FIRST_WINDOW_BYTES = 65'535; // a SYN-ACK's window is not scaled (RFC 7323, 2.2)
 constexpr uint64_t MIN_BACKLOG_PKTS = 64;
+constexpr uint64_t EVENTS_BETWEEN_LOOKS = 1024; // some tenths of a millisecond
 constexpr std::size_t MIN_RESERVED_PKTS = 16;
-constexpr std::size_t MAX_RESERVED_PKTS = 4096; // beyond it memory comes as it is needed
+constexpr std::size_t MAX_RESERVED_PKTS = 4096; // beyond it memory is allocated when needed
+
+/** Outside the loop over events, which is to stay small. */
+[[gnu::noinline]] void
+Look(StopCheck* stop)
+{
+    if (stop && stop->ShouldStop())
+    {
+        throw Stopped();
+    }
+}
 
 /** Packets that a flow can have in the network, and as many again SACKed or waiting to be sent again. */
 std::size_t
@@ -76,7 +87,7 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     const cc_params params = ParamsOf(spec, *variant, path);
     m_tunables.AddFlow(*variant, params);
 
-    // Everything new but the memory.
+    // Everything is new except the memory.
     FlowState& state = m_flows[flow];
     FlowState fresh;
     std::swap(fresh.sender, state.sender);
@@ -145,7 +156,7 @@ Engine::RunScript()
 }
 
 void
-Engine::Advance(double duration_s, const WorldTables& tables)
+Engine::Advance(double duration_s, const WorldTables& tables, StopCheck* stop)
 {
     if (!(duration_s >= 0))
     {
@@ -156,7 +167,7 @@ Engine::Advance(double duration_s, const WorldTables& tables)
         m_flows[flow].sender.GetController().SetParams(params);
     }
     const int64_t left_ns = m_scenario->duration_ns - m_now_ns;
-    RunUntil(m_now_ns + std::min<int64_t>(std::llround(std::min(duration_s * 1e9, 9e18)), left_ns));
+    RunUntil(m_now_ns + std::min<int64_t>(std::llround(std::min(duration_s * 1e9, 9e18)), left_ns), stop);
     m_measurement.TakeInterval(*this, tables.flow_stats, tables.link_stats);
 }
 
@@ -170,14 +181,20 @@ Engine::Summarise(std::span<double> flow_table, std::span<double> link_row) cons
 
 /** An interval holds all events of its last instant, so that the size of the steps changes nothing. */
 void
-Engine::RunUntil(int64_t end_ns)
+Engine::RunUntil(int64_t end_ns, StopCheck* stop)
 {
+    uint64_t look_at = m_event_count + EVENTS_BETWEEN_LOOKS;
     while (m_events.First().time_ns <= end_ns)
     {
         const Event event = m_events.First();
         m_now_ns = event.time_ns;
         ++m_event_count;
         Handle(event.Source());
+        if (m_event_count == look_at) [[unlikely]]
+        {
+            look_at += EVENTS_BETWEEN_LOOKS;
+            Look(stop);
+        }
     }
     m_now_ns = end_ns;
 }
@@ -333,7 +350,7 @@ Engine::ReachReceiver()
     }
 }
 
-/** An event that waits already comes first and is then put off to the new deadline. */
+/** An event that is already scheduled comes first and is then moved to the new deadline. */
 void
 Engine::ArmDelayedAck(std::size_t flow)
 {
@@ -429,7 +446,7 @@ Engine::Establish(std::size_t flow)
     const bool is_linux = m_scenario->tcp == TcpStack::LINUX;
     if (!state.is_established || is_linux)
     {
-        Emit(flow, HANDSHAKE_ACK); // Linux answers the SYN-ACK of a second SYN, too (tcp_send_dupack)
+        Emit(flow, HANDSHAKE_ACK); // Linux also answers the SYN-ACK of a second SYN (tcp_send_dupack)
     }
     if (state.is_established)
     {
@@ -528,14 +545,14 @@ Engine::OnTimer(std::size_t flow)
     TrySend(flow);
 }
 
-/** Whether a new segment may leave as far as application and receiver go. */
+/** Whether application and receiver window allow a new segment. */
 bool
 Engine::HasNew(const FlowState& flow) const
 {
     return flow.HasUnsent() && flow.sender.Board().PacketsOut() < flow.window_pkts;
 }
 
-/** The event for sending has come. */
+/** Handles the SEND event. */
 void
 Engine::SendNow(std::size_t flow)
 {
@@ -548,7 +565,7 @@ Engine::SendNow(std::size_t flow)
     }
 }
 
-/** An earlier time than before comes after a timeout, which lets pacing begin anew. */
+/** The time is earlier than before only after a timeout, which restarts pacing. */
 void
 Engine::ArmSend(std::size_t flow, int64_t time_ns)
 {
@@ -560,7 +577,7 @@ Engine::ArmSend(std::size_t flow, int64_t time_ns)
     }
 }
 
-/** The event behind the timers is moved only when it would come too late. */
+/** Moves the timers' event only if it would come too late. */
 void
 Engine::ArmTimer(std::size_t flow)
 {
@@ -582,7 +599,7 @@ Engine::StartOrStop(std::size_t flow)
     const Flow& spec = m_scenario->flows[flow];
     if (state.is_running)
     {
-        // What was written is still sent; nothing more is written.
+        // Written data is still sent; no more is written.
         state.is_running = false;
         state.app_event_ns = NEVER_NS;
         m_measurement.FlowStopped(flow, *this);
@@ -619,12 +636,12 @@ Engine::RunApplication(std::size_t flow)
     }
 }
 
-/** Bulk: some packets more than the sender can use soon, so that it never waits and little is left at the stop. */
+/** Bulk: slightly more packets than the sender can use soon, so that it never waits and little is left at the stop. */
 void
 Engine::KeepBacklog(std::size_t flow)
 {
     FlowState& state = m_flows[flow];
-    // Half a window is more than any ACK sets free.
+    // Half a window is more than any ACK frees.
     const double cwnd_pkts = state.is_established ? state.sender.GetController().State().cwnd_pkts : 0;
     const double window_pkts = std::min(cwnd_pkts, m_useful_window_pkts);
     state.backlog_pkts = std::max(MIN_BACKLOG_PKTS, static_cast<uint64_t>(window_pkts / 2));
@@ -660,7 +677,7 @@ Engine::WriteOnBeat(std::size_t flow)
     const double rate_bps = on_off != nullptr ? on_off->rate_bps : std::get<Cbr>(app).rate_bps;
     Write(flow, 1);
     ++state.burst_writes;
-    // From the burst's begin, so that rounding never adds up.
+    // Computed from the burst's start, so that rounding errors do not accumulate.
     const double beat_ns = static_cast<double>(state.burst_writes) * m_scenario->mss_bytes * 8e9 / rate_bps;
     const int64_t next_ns = state.burst_start_ns + std::llround(beat_ns);
     if (next_ns < state.burst_stop_ns)
@@ -683,7 +700,7 @@ Engine::ArmApplication(std::size_t flow, int64_t time_ns)
     }
 }
 
-/** What the socket's buffer has no room for is never written, as by a live source. */
+/** Data for which the socket's buffer has no room is never written, as by a live source. */
 void
 Engine::Write(std::size_t flow, uint64_t pkts)
 {
@@ -704,7 +721,7 @@ Engine::Write(std::size_t flow, uint64_t pkts)
     state.written += taken;
 }
 
-// ---- what may be seen -----------------------------------------------------------------------------------
+// ---- queries -------------------------------------------------------------------------------------------
 
 SenderState
 Engine::Sender(std::size_t flow) const

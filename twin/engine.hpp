@@ -5,13 +5,13 @@
 //   application -> sender -> access delay -> [ bottleneck ] -> link delay -> receiver
 //                     ^------------------ return delay -----------------------'
 //
-// Delays are pipes that keep order; nothing but the bottleneck queues or drops. An Engine is a value: a copy
-// of it continues just as the original would. Once it has seen a scenario's busiest moment it allocates no
-// more, also after a Reset.
+// Delays are pipes that keep order; only the bottleneck queues or drops. An Engine is a value: a copy
+// continues exactly as the original would. After a scenario's busiest moment it allocates no more memory, also after
+// a Reset.
 //
 // Not modelled: connection tear-down (nothing leaves after the last data segment), segments that are not full
-// (applications write whole ones), packets of ACKs on a loaded way back, ECN, receive buffers that fill
-// (applications read at once), and what sender.hpp and receiver.hpp list.
+// (applications write whole ones), queueing of ACKs on the way back, ECN, receive buffers that fill
+// (applications read at once), and the omissions that sender.hpp and receiver.hpp list.
 #ifndef BBRGYM_TWIN_ENGINE_HPP
 #define BBRGYM_TWIN_ENGINE_HPP
 
@@ -20,6 +20,7 @@
 #include "flow.hpp"
 
 #include "measurement.hpp"
+#include "stop.hpp"
 #include "tables.hpp"
 #include "tunable_table.hpp"
 
@@ -31,7 +32,7 @@
 namespace bbrgym
 {
 
-/** Where every data packet of a flow that ever left its sender is, or went. */
+/** The whereabouts of all data packets that a flow has sent. */
 struct Census
 {
     uint64_t sent_pkts = 0;
@@ -45,11 +46,14 @@ struct Census
 class Engine : public MeasuredWorld
 {
   public:
-    /** Begins a run and fills the tables. ScenarioError: a flow runs what this world has not. */
+    /** Begins a run and fills the tables. ScenarioError: a flow has a controller that this world does not have. */
     void Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables);
 
-    /** Takes over changed tunables, runs for so long, at most to the scenario's end, and measures that interval. */
-    void Advance(double duration_s, const WorldTables& tables);
+    /**
+     * Takes over changed tunables, runs for so long, at most to the scenario's end, and measures that interval.
+     * Stopped: `stop` said so; the engine must be reset.
+     */
+    void Advance(double duration_s, const WorldTables& tables, StopCheck* stop = nullptr);
     bool Done() const { return m_now_ns >= m_scenario->duration_ns; }
     void Summarise(std::span<double> flow_table, std::span<double> link_row) const;
 
@@ -68,7 +72,7 @@ class Engine : public MeasuredWorld
     SenderState Sender(std::size_t flow) const override;
 
   private:
-    /** Sources of events: these of the network, then those of each flow. The first ones are busy. */
+    /** Sources of events: the network's, then those of each flow. The first ones of each are busy. */
     enum Source : uint32_t
     {
         SERVER,
@@ -103,7 +107,7 @@ class Engine : public MeasuredWorld
     {
         return FIRST_FLOW + static_cast<uint32_t>(flow) * SOURCES_PER_FLOW + kind;
     }
-    /** Of a busy source of a flow; those of the network are their own leaves. */
+    /** Leaf of a busy source of a flow; the network's sources are their own leaves. */
     static std::size_t LeafOf(std::size_t flow, FlowSource kind) { return BUSY_SOURCES + flow * BUSY_FLOW_SOURCES + kind; }
     void PutSeldom(int64_t time_ns, uint32_t source) { m_events.AddSeldom({time_ns, Order(source)}); }
     /** A pipe's next event is its first packet's arrival. */
@@ -113,7 +117,7 @@ class Engine : public MeasuredWorld
         pipe.empty() ? m_events.Clear(leaf) : m_events.Set(leaf, {pipe.front().arrives_ns, pipe.front().order});
     }
     void ShowServer();
-    void RunUntil(int64_t end_ns);
+    void RunUntil(int64_t end_ns, StopCheck* stop);
     void Handle(uint32_t source);
     void HandleFlow(std::size_t flow, FlowSource kind);
     void RunScript();
@@ -159,7 +163,7 @@ class Engine : public MeasuredWorld
     Bottleneck m_bottleneck;
     Ring<PacketInPipe> m_link;
     int64_t m_link_delay_ns = 0;
-    int64_t m_last_arrival_ns = 0; ///< order is kept when the delay falls
+    int64_t m_last_arrival_ns = 0; ///< keeps the order of packets when the delay falls
     std::vector<FlowState> m_flows;
 
     std::vector<std::size_t> m_script; ///< indices of the link's changes, then one more for the end of the warm-up

@@ -4,8 +4,17 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <chrono>
+
 namespace bbrgym
 {
+
+namespace
+{
+
+constexpr std::chrono::milliseconds WAIT_PERIOD{10};
+
+} // namespace
 
 ThreadPool::ThreadPool(std::size_t threads)
 {
@@ -29,7 +38,9 @@ ThreadPool::~ThreadPool()
 }
 
 void
-ThreadPool::ForEach(std::size_t count, const std::function<void(std::size_t)>& work)
+ThreadPool::ForEach(std::size_t count,
+                    const std::function<void(std::size_t)>& work,
+                    const std::function<void()>& while_waiting)
 {
     LeaveCoreToCaller();
     m_work = &work;
@@ -44,7 +55,12 @@ ThreadPool::ForEach(std::size_t count, const std::function<void(std::size_t)>& w
     m_begin.notify_all();
     TakePart();
     std::unique_lock lock(m_mutex);
-    m_end.wait(lock, [this] { return m_at_work == 0; });
+    while (m_at_work != 0 && !m_end.wait_for(lock, WAIT_PERIOD, [this] { return m_at_work == 0; }))
+    {
+        lock.unlock();
+        while_waiting();
+        lock.lock();
+    }
     if (m_error)
     {
         std::rethrow_exception(m_error);
@@ -52,8 +68,8 @@ ThreadPool::ForEach(std::size_t count, const std::function<void(std::size_t)>& w
 }
 
 /**
- * Linux likes to wake a thread on its waker's core, even where another one idles, and moves it away only after
- * milliseconds: later than a round ends. So the helpers may run anywhere else.
+ * Linux often wakes a thread on its waker's core, even where another one is idle, and moves it away only after
+ * milliseconds, later than a round ends. So the helpers may run on any other core.
  */
 void
 ThreadPool::LeaveCoreToCaller()
@@ -71,7 +87,7 @@ ThreadPool::LeaveCoreToCaller()
     CPU_CLR(core, &others);
     for (std::thread& helper : m_helpers)
     {
-        pthread_setaffinity_np(helper.native_handle(), sizeof others, &others); // if it cannot, all is as before
+        pthread_setaffinity_np(helper.native_handle(), sizeof others, &others); // a failure changes nothing but the speed
     }
     m_callers_core = core;
 }

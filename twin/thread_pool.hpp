@@ -27,9 +27,12 @@ class ThreadPool
 
     /**
      * Calls `work` for each of 0 ... count - 1, in any order and thread, and returns when all are done. If some
-     * throw, the rest is done all the same, and the exception of the smallest index is thrown.
+     * throw, the rest is done nevertheless, and the exception of the smallest index is thrown. While the caller waits
+     * for the other threads, it calls `while_waiting` every few milliseconds.
      */
-    void ForEach(std::size_t count, const std::function<void(std::size_t)>& work);
+    void ForEach(std::size_t count,
+                 const std::function<void(std::size_t)>& work,
+                 const std::function<void()>& while_waiting);
 
   private:
     void Serve();

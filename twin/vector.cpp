@@ -36,17 +36,36 @@ TwinVector::Reset(std::size_t world, uint64_t seed)
 }
 
 void
-TwinVector::Advance(double duration_s, std::span<const bool> mask)
+TwinVector::Advance(double duration_s, std::span<const bool> mask, StopCheck& stop)
 {
-    m_pool.ForEach(m_slots.size(), [this, duration_s, mask](std::size_t world) {
-        if (!mask[world])
+    const auto advance = [this, duration_s, mask, &stop](std::size_t world) {
+        if (mask[world])
         {
-            return;
+            AdvanceOne(world, duration_s, stop);
         }
-        Engine& engine = World(world);
-        engine.Advance(duration_s, m_tables.Of(world, engine.GetScenario().flows.size()));
+    };
+    m_pool.ForEach(m_slots.size(), advance, [&stop] { stop.ShouldStop(); });
+}
+
+void
+TwinVector::AdvanceOne(std::size_t world, double duration_s, StopCheck& stop)
+{
+    Engine& engine = World(world);
+    try
+    {
+        if (stop.IsRequested())
+        {
+            throw Stopped();
+        }
+        engine.Advance(duration_s, m_tables.Of(world, engine.GetScenario().flows.size()), &stop);
+    }
+    catch (const Stopped&)
+    {
+        m_slots[world]->is_running = false;
         ShowTime(world);
-    });
+        throw Stopped(world);
+    }
+    ShowTime(world);
 }
 
 const Engine&

@@ -40,8 +40,11 @@ class TwinVector
     /** Begins again with the world's scenario; std::logic_error if it runs none. */
     void Reset(std::size_t world, uint64_t seed);
 
-    /** Advances the worlds whose mask is true. If one cannot, the others do, and the first one's error is thrown. */
-    void Advance(double duration_s, std::span<const bool> mask);
+    /**
+     * Advances the worlds whose mask is true. If one cannot, the others do, and the first one's error is thrown.
+     * Stopped: `stop` said so; the worlds that did not come to their end run no more, but may be reset.
+     */
+    void Advance(double duration_s, std::span<const bool> mask, StopCheck& stop);
 
     /** The engine of a world that runs; std::logic_error if it does not. */
     const Engine& World(std::size_t world) const;
@@ -58,6 +61,7 @@ class TwinVector
         bool is_running = false;
     };
 
+    void AdvanceOne(std::size_t world, double duration_s, StopCheck& stop);
     void ShowTime(std::size_t world);
 
     VectorTables m_tables;

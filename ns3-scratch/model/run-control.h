@@ -4,6 +4,8 @@
 #ifndef BBRGYM_RUN_CONTROL_H
 #define BBRGYM_RUN_CONTROL_H
 
+#include "stop.hpp"
+
 #include <cstdint>
 
 namespace bbrgym
@@ -26,9 +28,20 @@ class SimulatorLease
     bool m_is_alive = true;
 };
 
+/** While it is alive, advances of the simulator ask `stop` every few hundred events whether to stop. */
+class SimulatorWatch
+{
+  public:
+    explicit SimulatorWatch(StopCheck& stop);
+    ~SimulatorWatch();
+    SimulatorWatch(const SimulatorWatch&) = delete;
+    SimulatorWatch& operator=(const SimulatorWatch&) = delete;
+};
+
 /**
  * Runs for `duration_s`, at most to `end_ns`, with all events of the last instant, so that the size of the steps changes
- * nothing. Throws std::invalid_argument unless the duration is at least 0.
+ * nothing. Throws std::invalid_argument unless the duration is at least 0, and Stopped if a SimulatorWatch says so: then
+ * the simulation must be ended.
  */
 void AdvanceSimulator(double duration_s, int64_t end_ns);
 

@@ -5,6 +5,7 @@
 
 #include "flow-sender.h"
 #include "ns3-simulation.h"
+#include "run-control.h"
 
 #include <optional>
 
@@ -51,13 +52,24 @@ class Ns3Vector
         Reset(world, m_scenario, seed);
     }
 
-    void Advance(double duration_s, std::span<const bool> mask)
+    void Advance(double duration_s, std::span<const bool> mask, StopCheck& stop)
     {
-        if (mask[0])
+        if (!mask[0])
         {
-            World(0).Advance(duration_s);
-            ShowTime();
+            return;
         }
+        try
+        {
+            const SimulatorWatch watch(stop);
+            World(0).Advance(duration_s);
+        }
+        catch (const Stopped&)
+        {
+            ShowTime();
+            m_simulation.reset();
+            throw;
+        }
+        ShowTime();
     }
 
     Ns3Simulation& World(std::size_t)

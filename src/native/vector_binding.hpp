@@ -5,6 +5,8 @@
 #ifndef BBRGYM_VECTOR_BINDING_HPP
 #define BBRGYM_VECTOR_BINDING_HPP
 
+#include "advance_watch.hpp"
+
 #include "ack_record.hpp"
 #include "fields.hpp"
 #include "params.hpp"
@@ -17,6 +19,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -69,7 +73,7 @@ AckRecordDtype()
 /**
  * Runs of a world. Implementation has a constructor from (worlds, threads), and
  *
- *   LayOut(VectorTables)   Reset(world, scenario, seed)   Reset(world, seed)   Advance(duration_s, mask)
+ *   LayOut(VectorTables)   Reset(world, scenario, seed)   Reset(world, seed)   Advance(duration_s, mask, stop)
  *   World(world) -> a run with GetScenario(), Summarise(flow_table, link_row), TraceAcks(flow, max_rows), AckTrace(flow)
  */
 template <class Implementation>
@@ -78,7 +82,7 @@ class PyVector
   public:
     PyVector(std::size_t worlds, std::size_t threads, double timeout_s)
         : m_worlds(worlds),
-          m_has_threads(threads > 1),
+          m_threads(threads),
           m_timeout_s(timeout_s),
           m_owner_pid(getpid())
     {
@@ -132,8 +136,35 @@ class PyVector
     {
         Implementation& vector = LaidOut(0);
         const std::span<bool> chosen = View<bool>(mask, "mask", {static_cast<py::ssize_t>(m_worlds)});
-        const py::gil_scoped_release release;
-        vector.Advance(duration_s, chosen);
+        auto world = static_cast<std::size_t>(std::ranges::find(chosen, true) - chosen.begin());
+        AdvanceWatch watch(LimitS(duration_s, static_cast<std::size_t>(std::ranges::count(chosen, true))));
+        std::exception_ptr error;
+        m_watch = &watch;
+        {
+            const py::gil_scoped_release release;
+            try
+            {
+                vector.Advance(duration_s, chosen, watch.Stop());
+            }
+            catch (const Stopped& stopped)
+            {
+                world = stopped.World();
+            }
+            catch (...)
+            {
+                error = std::current_exception();
+            }
+        }
+        m_watch = nullptr;
+        if (m_is_closing)
+        {
+            Close();
+        }
+        watch.Raise(world);
+        if (error)
+        {
+            std::rethrow_exception(error);
+        }
     }
 
     void Summary(std::size_t world, const py::object& flow_out, const py::object& link_out) const
@@ -155,11 +186,19 @@ class PyVector
         return py::array(AckRecordDtype(), std::ssize(trace), trace.data());
     }
 
+    /** Ends an advance that another thread is in, or a signal's handler was called from, first. */
     void Close()
     {
-        if (HasLostThreads())
+        const bool is_fork = getpid() != m_owner_pid;
+        if (m_watch && !is_fork)
         {
-            m_vector.release(); // there are no threads to end; its memory ends with the fork
+            m_is_closing = true;
+            m_watch->Stop().Request();
+            return;
+        }
+        if (is_fork && (m_watch || m_threads > 1))
+        {
+            m_vector.release(); // its threads are not here to be ended; its memory ends with the fork
         }
         m_vector.reset();
     }
@@ -186,6 +225,10 @@ class PyVector
         {
             throw std::runtime_error("the vector is closed");
         }
+        if (m_watch)
+        {
+            throw std::runtime_error("the vector is in the middle of an advance");
+        }
         if (HasLostThreads())
         {
             throw std::runtime_error("the vector belongs to process " + std::to_string(m_owner_pid) +
@@ -195,13 +238,22 @@ class PyVector
     }
 
     /** In a fork only the thread that forked goes on. */
-    bool HasLostThreads() const { return m_has_threads && getpid() != m_owner_pid; }
+    bool HasLostThreads() const { return m_threads > 1 && getpid() != m_owner_pid; }
+
+    /** The longest wall time of an advance: each thread runs its share of the worlds one after the other. */
+    double LimitS(double duration_s, std::size_t worlds) const
+    {
+        const std::size_t rounds = (worlds + m_threads - 1) / m_threads;
+        return m_timeout_s * std::max(1.0, duration_s) * static_cast<double>(std::max<std::size_t>(rounds, 1));
+    }
 
     std::size_t m_worlds;
-    bool m_has_threads;
+    std::size_t m_threads;
     double m_timeout_s; ///< wall time for each simulated second of an advance; for a shorter advance in all
     pid_t m_owner_pid;
     bool m_is_laid_out = false;
+    bool m_is_closing = false;       ///< Close was called in the middle of an advance
+    AdvanceWatch* m_watch = nullptr; ///< of the advance under way; null: none is
     py::object m_keep_alive;
     std::unique_ptr<Implementation> m_vector;
 };
@@ -245,7 +297,9 @@ NaN. A bad argument raises ValueError, a world that is not there IndexError. `th
              py::arg("mask"),
              "Advances the worlds whose `mask` [worlds], bool, is true: applies changed rows of `tunables` (a bad one\n"
              "raises ValueError and its world does not run), runs, at most to the scenario's end, and writes the stats\n"
-             "of that interval. Releases the GIL. An error in one world is raised after the others have advanced.")
+             "of that interval. Releases the GIL. An error in one world is raised after the others have advanced. A signal's\n"
+             "handler that raises, the end of the time, or close() ends it at once: worlds that did not come to the\n"
+             "interval's end must be reset.")
         .def("summary",
              &Vector::Summary,
              py::arg("index"),

@@ -203,7 +203,9 @@ def test_a_world_that_breaks_needs_a_reset_and_the_others_go_on():
         with pytest.raises(bbrgym.WorldError, match="scenario 'exit', seed 1, at 1 s: the worker exited with code 7"):
             worlds.advance(1.0)
         assert worlds.now_s.tolist() == [1.0, 2.0]
-        with pytest.raises(ValueError, match=r"world 0 of .* is not running: call reset\(\) first"):
+        with pytest.raises(
+            ValueError, match=r"world 0 of .* is not running, its run broke or was interrupted: call reset\(\) first"
+        ):
             worlds.advance(0.5)
         worlds.advance(0.5, np.array([False, True]))
         worlds.reset(0)

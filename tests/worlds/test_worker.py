@@ -50,7 +50,7 @@ def test_a_failure_is_a_world_error_and_a_reset_goes_on(make_odd, deed, reason):
     with pytest.raises(bbrgym.WorldError, match=f"^scenario '{deed}', seed 11, at 1 s: {reason}") as caught:
         world.advance(0.5)
     assert (caught.value.scenario, caught.value.seed, caught.value.now_s) == (deed, 11, 1.0)
-    with pytest.raises(ValueError, match=r"is not running: call reset\(\) first"):
+    with pytest.raises(ValueError, match=r"is not running, its run broke or was interrupted: call reset\(\) first"):
         world.advance(0.5)
     world.reset(seed=12)
     advance_until(world, 1.0)

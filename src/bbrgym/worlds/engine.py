@@ -24,8 +24,8 @@ class Engine(Protocol):
         num_worlds: how many it holds; 1 unless the world is registered with ``holds_many``.
         threads: the most threads it may use, the caller's included.
         timeout_s: the longest wall time of a start, of a reset, and of each simulated second of an advance (of a
-            shorter advance: in all); see `advance_timeout_s`. Infinite in a worker process, whose owner watches the
-            time.
+            shorter advance: in all); see `advance_timeout_s`. Worlds that a thread runs one after the other have this
+            time each. Infinite in a worker process, whose owner watches the time.
         options: the world's own, as given to ``make_world(..., options={...})``.
 
     Errors:
@@ -71,7 +71,9 @@ class Engine(Protocol):
         """Run the worlds of a mask for so much simulated time, each at most to its scenario's end.
 
         Applies the tunables first: a bad value is a ValueError, and its world does not run. Writes stats, time and
-        ``done``. An error in one world is raised after the others have run.
+        ``done``. An error in one world is raised after the others have run. An engine in the caller's process ends the
+        advance within some tens of milliseconds when a signal's handler raises (Ctrl-C), which it raises in turn, or
+        when ``timeout_s`` is over, an `EngineFailure`; the worlds of the mask are in the middle of an interval then.
 
         Args:
             duration_s: simulated seconds, above 0.

@@ -28,7 +28,16 @@ class WorldError(RuntimeError):
 
 
 class EngineFailure(Exception):
-    """The failure of an engine, which must be made anew. The text is a `WorldError`'s whole reason."""
+    """The failure of an engine, which must be made anew. The text is a `WorldError`'s whole reason.
+
+    Args:
+        reason: cause of the failure.
+        place: which of the engine's worlds failed. Default: not known.
+    """
+
+    def __init__(self, reason: str, place: int | None = None) -> None:
+        super().__init__(reason)
+        self.place = place
 
 
 def reason_of(error: Exception) -> str:

@@ -287,7 +287,7 @@ class VectorWorld:
         self.check_open()
         if index in self._stopped:
             which = f"{self!r}" if self.num_worlds == 1 else f"world {index} of {self!r}"
-            raise ValueError(f"{which} is not running: call reset() first")
+            raise ValueError(f"{which} is not running, its run broke or was interrupted: call reset() first")
 
     def __enter__(self) -> VectorWorld:
         return self
@@ -346,7 +346,9 @@ class VectorWorld:
             chosen = [number * self._per_engine + place for place in np.flatnonzero(mask).tolist()]
             self._break(number, chosen)
             if isinstance(error, Exception):
-                raise self._error(chosen[0], error) from error  # which one broke is in the text
+                place = getattr(error, "place", None)
+                broken = chosen[0] if place is None else number * self._per_engine + place
+                raise self._error(broken, error) from error
             raise
 
     def _each(self, worlds: Iterable[int], act: Callable[[int], None]) -> None:
