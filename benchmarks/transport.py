@@ -210,9 +210,9 @@ def ask(port: int) -> None:
 
 def free_port() -> int:
     """Return a free port."""
-    from bbrgym.ns3gym.channel import Agent
+    from bbrgym.ns3gym.channel import AgentSocket
 
-    with Agent() as agent:
+    with AgentSocket() as agent:
         return agent.port
 
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "serve.h"
 
-#include "agent-socket.h"
+#include "simulation-socket.h"
 #include "score.h"
 #include "wire.h"
 
@@ -213,7 +213,7 @@ class Service
     Json InitialTunables() const;
 
     World& m_world;
-    AgentSocket m_agent;
+    SimulationSocket m_socket;
     const uint32_t m_flows;
     std::vector<double> m_flow_summary;
     std::vector<double> m_link_summary;
@@ -225,7 +225,7 @@ class Service
 
 Service::Service(World& world, uint16_t port, double timeout_s)
     : m_world(world),
-      m_agent(port, timeout_s),
+      m_socket(port, timeout_s),
       m_flows(static_cast<uint32_t>(world.GetScenario().flows.size())),
       m_flow_summary(m_flows * std::size(FLOW_SUMMARY_FIELDS)),
       m_link_summary(std::size(LINK_SUMMARY_FIELDS)),
@@ -252,7 +252,7 @@ Service::Run()
     while (true)
     {
         constexpr uint32_t STOP = 2;
-        const std::string answer = m_agent.Ask(State(reward));
+        const std::string answer = m_socket.Ask(State(reward));
         if (m_world.Done() || NumberIn(answer, STOP))
         {
             return;
@@ -279,7 +279,7 @@ Service::Introduce()
                             .Bytes(3, SpaceOf(m_observation))
                             .Bytes(4, SpaceOf(m_action));
     constexpr uint32_t STOP = 2;
-    return !NumberIn(m_agent.Introduce(init.Message()), STOP);
+    return !NumberIn(m_socket.Introduce(init.Message()), STOP);
 }
 
 /** The EnvStateMsg of now; a game over of reason 0 is SimulationEnd. */

@@ -15,7 +15,7 @@ from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
 from bbrgym.envs.tune_env import TuneEnv
-from bbrgym.ns3gym.channel import Agent
+from bbrgym.ns3gym.channel import AgentSocket
 from bbrgym.ns3gym.serve import as_json, serve
 
 SERVED = str(Path(__file__).with_name("support") / "served.py")
@@ -23,7 +23,7 @@ EPISODES = 2
 
 
 def free_port():
-    with Agent() as agent:
+    with AgentSocket() as agent:
         return agent.port
 
 

@@ -17,7 +17,7 @@ from waiting import wait_until
 
 from bbrgym.errors import ConfigError
 from bbrgym.ns3gym import messages as pb
-from bbrgym.ns3gym.channel import MAX_MESSAGE_BYTES, Agent, Simulation
+from bbrgym.ns3gym.channel import MAX_MESSAGE_BYTES, AgentSocket, SimulationSocket
 from bbrgym.ns3gym.errors import PeerGone, ProtocolError, ProtocolTimeout
 
 INIT = pb.SimInitMsg(simProcessId=7)
@@ -26,8 +26,8 @@ ACTION = pb.DataContainer(type=1)
 
 
 @pytest.fixture
-def agent() -> Iterator[Agent]:
-    with Agent(timeout_s=120.0) as agent:
+def agent() -> Iterator[AgentSocket]:
+    with AgentSocket(timeout_s=120.0) as agent:
         yield agent
 
 
@@ -54,9 +54,9 @@ class Raw:
         self.context.destroy(0)
 
 
-def test_a_conversation(agent: Agent, elsewhere: ThreadPoolExecutor) -> None:
+def test_a_conversation(agent: AgentSocket, elsewhere: ThreadPoolExecutor) -> None:
     def simulate() -> list[pb.Message]:
-        with Simulation(agent.port, timeout_s=120.0) as simulation:
+        with SimulationSocket(agent.port, timeout_s=120.0) as simulation:
             return [simulation.introduce(INIT), simulation.exchange(STATE), simulation.exchange(STATE)]
 
     said = elsewhere.submit(simulate)
@@ -74,25 +74,25 @@ def test_a_conversation(agent: Agent, elsewhere: ThreadPoolExecutor) -> None:
 
 
 def test_a_simulation_waits_for_its_agent(elsewhere: ThreadPoolExecutor) -> None:
-    with Agent() as one:
+    with AgentSocket() as one:
         port = one.port
 
     def simulate() -> pb.Message:
-        with Simulation(port, timeout_s=120.0) as simulation:
+        with SimulationSocket(port, timeout_s=120.0) as simulation:
             connecting.set()
             return simulation.introduce(INIT)
 
     connecting = threading.Event()
     said = elsewhere.submit(simulate)
     assert connecting.wait(120.0)
-    with Agent(port, timeout_s=120.0) as agent:
+    with AgentSocket(port, timeout_s=120.0) as agent:
         agent.await_simulation()
         agent.acknowledge()
         assert said.result(120.0) == pb.SimInitAck(done=True)
 
 
 def test_nobody_waits_for_ever() -> None:
-    with Agent(timeout_s=0.05) as agent:
+    with AgentSocket(timeout_s=0.05) as agent:
         with pytest.raises(ProtocolTimeout, match=r"^no SimInitMsg from the simulation within 0\.05 s$"):
             agent.await_simulation()
         with Raw(zmq.REQ) as simulation:
@@ -106,13 +106,13 @@ def test_nobody_waits_for_ever() -> None:
                 agent.receive_state()
         port = agent.port
     with (
-        Simulation(port, timeout_s=0.05) as simulation,
+        SimulationSocket(port, timeout_s=0.05) as simulation,
         pytest.raises(ProtocolTimeout, match=f"no SimInitAck from the agent at 127.0.0.1:{port} within"),
     ):
         simulation.introduce(INIT)
 
 
-def test_a_simulation_that_goes_is_missed(agent: Agent) -> None:
+def test_a_simulation_that_goes_is_missed(agent: AgentSocket) -> None:
     with Raw(zmq.REQ) as simulation:
         begin(agent, simulation)
         simulation.send(STATE.SerializeToString())
@@ -123,7 +123,7 @@ def test_a_simulation_that_goes_is_missed(agent: Agent) -> None:
         agent.receive_state()
 
 
-def test_strangers_come_and_go(agent: Agent) -> None:
+def test_strangers_come_and_go(agent: AgentSocket) -> None:
     """Neither a port scanner nor a browser is a simulation, nor does it hide that the simulation has gone."""
     with Raw(zmq.REQ) as simulation:
         begin(agent, simulation)
@@ -136,7 +136,7 @@ def test_strangers_come_and_go(agent: Agent) -> None:
         agent.receive_state()
 
 
-def test_the_last_words_of_one_who_goes_are_heard(agent: Agent) -> None:
+def test_the_last_words_of_one_who_goes_are_heard(agent: AgentSocket) -> None:
     with Raw(zmq.REQ) as simulation:
         begin(agent, simulation)
         simulation.linger = 120_000
@@ -152,7 +152,7 @@ def test_the_last_words_of_one_who_goes_are_heard(agent: Agent) -> None:
 def test_an_agent_that_goes_is_missed(elsewhere: ThreadPoolExecutor) -> None:
     with Raw(zmq.REP) as raw:
         port = raw.bind_to_random_port("tcp://127.0.0.1")
-        with Simulation(port, timeout_s=120.0) as simulation:
+        with SimulationSocket(port, timeout_s=120.0) as simulation:
             done = elsewhere.submit(simulation.introduce, INIT)
             raw.recv()
             raw.send(pb.SimInitAck(done=True).SerializeToString())
@@ -167,7 +167,7 @@ def test_an_agent_that_goes_is_missed(elsewhere: ThreadPoolExecutor) -> None:
 def test_an_agent_that_goes_before_it_answers_is_none(elsewhere: ThreadPoolExecutor) -> None:
     with Raw(zmq.REP) as raw:
         port = raw.bind_to_random_port("tcp://127.0.0.1")
-        with Simulation(port, timeout_s=120.0) as simulation:
+        with SimulationSocket(port, timeout_s=120.0) as simulation:
             said = elsewhere.submit(simulation.introduce, INIT)
             assert pb.SimInitMsg.FromString(raw.recv()) == INIT
             raw.close()
@@ -177,17 +177,17 @@ def test_an_agent_that_goes_before_it_answers_is_none(elsewhere: ThreadPoolExecu
                 assert said.result(120.0) == pb.SimInitAck(done=True)
 
 
-def _bound(port: int) -> Agent:
+def _bound(port: int) -> AgentSocket:
     """An agent on a port whose last socket ZeroMQ may still be closing."""
     deadline_s = time.monotonic() + 20.0
     while True:
         try:
-            return Agent(port, timeout_s=120.0)
+            return AgentSocket(port, timeout_s=120.0)
         except ConfigError:
             assert time.monotonic() < deadline_s
 
 
-def test_a_watch_ends_the_wait(agent: Agent) -> None:
+def test_a_watch_ends_the_wait(agent: AgentSocket) -> None:
     looks: list[float] = []
 
     def watch() -> Exception | None:
@@ -199,7 +199,7 @@ def test_a_watch_ends_the_wait(agent: Agent) -> None:
     assert len(looks) == 3
 
 
-def test_who_was_left_is_told_to_stop_and_disturbs_nobody(agent: Agent) -> None:
+def test_who_was_left_is_told_to_stop_and_disturbs_nobody(agent: AgentSocket) -> None:
     with Raw(zmq.REQ) as first, Raw(zmq.REQ) as second, Raw(zmq.REQ) as third:
         for simulation in (first, second, third):
             simulation.connect(f"tcp://127.0.0.1:{agent.port}")
@@ -222,7 +222,7 @@ def test_who_was_left_is_told_to_stop_and_disturbs_nobody(agent: Agent) -> None:
         assert agent.receive_state() == STATE
 
 
-def begin(agent: Agent, simulation: Raw) -> None:
+def begin(agent: AgentSocket, simulation: Raw) -> None:
     """Up to where the simulation's first state is due."""
     simulation.connect(f"tcp://127.0.0.1:{agent.port}")
     simulation.send(INIT.SerializeToString())
@@ -248,7 +248,7 @@ def _within(agent, timeout_s, wait):
         agent._timeout_s = before
 
 
-def test_closing_tells_who_waits(agent: Agent) -> None:
+def test_closing_tells_who_waits(agent: AgentSocket) -> None:
     with Raw(zmq.REQ) as simulation:
         simulation.connect(f"tcp://127.0.0.1:{agent.port}")
         simulation.send(INIT.SerializeToString())
@@ -258,7 +258,7 @@ def test_closing_tells_who_waits(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("said", [b"", b"\xff", STATE.SerializeToString(), b"\x1a\x00" * 9 + b"\x12"])
-def test_an_agent_takes_no_other_beginning(agent: Agent, said: bytes) -> None:
+def test_an_agent_takes_no_other_beginning(agent: AgentSocket, said: bytes) -> None:
     with Raw(zmq.REQ) as simulation:
         simulation.connect(f"tcp://127.0.0.1:{agent.port}")
         simulation.send(said)
@@ -274,7 +274,7 @@ def test_an_agent_takes_no_other_beginning(agent: Agent, said: bytes) -> None:
         assert agent.await_simulation() == INIT
 
 
-def test_messages_that_are_too_long_are_not_taken(agent: Agent) -> None:
+def test_messages_that_are_too_long_are_not_taken(agent: AgentSocket) -> None:
     with Raw(zmq.REQ) as simulation:
         begin(agent, simulation)
         simulation.send(b"\0" * (MAX_MESSAGE_BYTES + 1))
@@ -282,7 +282,7 @@ def test_messages_that_are_too_long_are_not_taken(agent: Agent) -> None:
             agent.receive_state()
 
 
-def test_out_of_turn(agent: Agent) -> None:
+def test_out_of_turn(agent: AgentSocket) -> None:
     with pytest.raises(ProtocolError, match="no simulation has yet to send its state"):
         agent.receive_state()
     with pytest.raises(ProtocolError, match="no simulation waits for an answer"):
@@ -290,22 +290,22 @@ def test_out_of_turn(agent: Agent) -> None:
     agent.stop()
 
 
-def test_what_cannot_be_listened_on_is_named(agent: Agent) -> None:
+def test_what_cannot_be_listened_on_is_named(agent: AgentSocket) -> None:
     with pytest.raises(ConfigError, match=f"port: cannot listen on 127.0.0.1:{agent.port}: Address already in use"):
-        Agent(agent.port)
+        AgentSocket(agent.port)
     for port in (-1, 65536, "5555", True, 5555.0):
         with pytest.raises(ConfigError, match=r"port: .* allowed are whole numbers from 0 to 65535"):
-            Agent(port)  # type: ignore[arg-type]
+            AgentSocket(port)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="port: 0, allowed are whole numbers from 1 to 65535"):
-        Simulation(0)
+        SimulationSocket(0)
     with pytest.raises(ConfigError, match="host: cannot reach 'no host'"):
-        Simulation(5555, host="no host")
+        SimulationSocket(5555, host="no host")
     for timeout_s in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(ConfigError, match=r"timeout_s: .* allowed is a number of seconds above 0"):
-            Agent(timeout_s=timeout_s)
+            AgentSocket(timeout_s=timeout_s)
 
 
-def test_only_this_machine_reaches_an_agent(agent: Agent) -> None:
+def test_only_this_machine_reaches_an_agent(agent: AgentSocket) -> None:
     listening = [one.laddr for one in psutil.Process().net_connections("tcp") if one.status == psutil.CONN_LISTEN]
     assert ("127.0.0.1", agent.port) in listening
     assert not any(port == agent.port and ip != "127.0.0.1" for ip, port in listening)
@@ -313,7 +313,7 @@ def test_only_this_machine_reaches_an_agent(agent: Agent) -> None:
 
 def test_a_closed_end_leaves_nothing(elsewhere: ThreadPoolExecutor) -> None:
     def meet() -> None:
-        with Agent(timeout_s=120.0) as agent, Simulation(agent.port, timeout_s=120.0) as simulation:
+        with AgentSocket(timeout_s=120.0) as agent, SimulationSocket(agent.port, timeout_s=120.0) as simulation:
             ack = elsewhere.submit(simulation.introduce, INIT)
             agent.await_simulation()
             agent.acknowledge()
@@ -332,6 +332,6 @@ def _held() -> tuple[int, int]:
 
 
 def test_an_end_that_is_not_closed_does_not_hold_up_the_process() -> None:
-    code = "from bbrgym.ns3gym.channel import Agent; agent = Agent(); print(agent.port)"
+    code = "from bbrgym.ns3gym.channel import Agent; agent = AgentSocket(); print(agent.port)"
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120, capture_output=True, env=environment)

@@ -20,7 +20,7 @@ from samples import SPACES, any_messages, mutations
 import bbrgym.envs  # noqa: F401 - registers the environments
 from bbrgym.errors import ConfigError
 from bbrgym.ns3gym import messages as pb
-from bbrgym.ns3gym.channel import MAX_MESSAGE_BYTES, Agent
+from bbrgym.ns3gym.channel import MAX_MESSAGE_BYTES, AgentSocket
 from bbrgym.ns3gym.data import pack
 from bbrgym.ns3gym.errors import PeerGone, ProtocolError, ProtocolTimeout
 from bbrgym.ns3gym.serve import Episode, as_json, serve
@@ -56,8 +56,8 @@ class Samples(gymnasium.Env):
 
 
 @pytest.fixture
-def agent() -> Iterator[Agent]:
-    with Agent(timeout_s=120.0) as agent:
+def agent() -> Iterator[AgentSocket]:
+    with AgentSocket(timeout_s=120.0) as agent:
         yield agent
 
 
@@ -81,7 +81,7 @@ KINDS = {
 @pytest.mark.parametrize("world", ["twin", "ns3"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_served_world_is_the_world_bit_for_bit(
-    world: str, kind: str, agent: Agent, elsewhere: ThreadPoolExecutor
+    world: str, kind: str, agent: AgentSocket, elsewhere: ThreadPoolExecutor
 ) -> None:
     scenario = {
         "name": "short",
@@ -115,7 +115,7 @@ def test_a_served_world_is_the_world_bit_for_bit(
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(space=SPACES, seed=st.integers(0, 2**31), terminates=st.booleans())
 def test_any_environment_is_served(
-    space: spaces.Space, seed: int, terminates: bool, agent: Agent, elsewhere: ThreadPoolExecutor
+    space: spaces.Space, seed: int, terminates: bool, agent: AgentSocket, elsewhere: ThreadPoolExecutor
 ) -> None:
     served, env = (Samples(space, terminates=terminates) for _ in range(2))
     space.seed(seed)
@@ -128,7 +128,7 @@ def test_any_environment_is_served(
     assert all(space.contains(action) for action in served.done)
 
 
-def test_an_agent_may_stop_at_any_time(agent: Agent, elsewhere: ThreadPoolExecutor) -> None:
+def test_an_agent_may_stop_at_any_time(agent: AgentSocket, elsewhere: ThreadPoolExecutor) -> None:
     env, episodes = Samples(steps=4), []
     service = elsewhere.submit(serve, env, agent.port, episodes=6, seed=1, on_episode=episodes.append)
     for stop_after in (0, 2, 4, None):
@@ -145,7 +145,7 @@ def test_an_agent_may_stop_at_any_time(agent: Agent, elsewhere: ThreadPoolExecut
     assert env.seeds == [1, None, None, None, None]
 
 
-def test_only_a_process_that_ends_with_its_simulation_is_named(agent: Agent, elsewhere: ThreadPoolExecutor) -> None:
+def test_only_a_process_that_ends_with_its_simulation_is_named(agent: AgentSocket, elsewhere: ThreadPoolExecutor) -> None:
     """ns3-gym's agent kills the processes that are named to it."""
     service = elsewhere.submit(serve, Samples(), agent.port, episodes=2)
     named = []
@@ -196,13 +196,13 @@ def test_an_environment_that_cannot_be_carried_is_refused_before_it_begins() -> 
 
 
 def test_without_an_agent_it_ends() -> None:
-    with Agent() as agent:
+    with AgentSocket() as agent:
         port = agent.port
     with pytest.raises(ProtocolTimeout, match=rf"no SimInitAck from the agent at 127.0.0.1:{port} within 0.1 s"):
         serve(Samples(), port, timeout_s=0.1)
 
 
-def test_an_action_outside_the_space_is_named(agent: Agent, elsewhere: ThreadPoolExecutor) -> None:
+def test_an_action_outside_the_space_is_named(agent: AgentSocket, elsewhere: ThreadPoolExecutor) -> None:
     env = Samples()
     service = elsewhere.submit(serve, env, agent.port)
     _one_action(agent, [0.0, 1.5])
@@ -219,7 +219,7 @@ def _one_action(agent, numbers):
 
 
 def test_an_agent_that_goes_is_missed(elsewhere: ThreadPoolExecutor) -> None:
-    with Agent(timeout_s=120.0) as agent:
+    with AgentSocket(timeout_s=120.0) as agent:
         service = elsewhere.submit(serve, Samples(), agent.port)
         _one_action(agent, [0.0, 0.0])
         agent.receive_state()

@@ -13,14 +13,14 @@ from driving import in_process, over_the_protocol
 
 import bbrgym
 from bbrgym.cli.main import main
-from bbrgym.ns3gym.channel import Agent
+from bbrgym.ns3gym.channel import AgentSocket
 
 SHORT = ["scenario=steady", "scenario.duration_s=3"]
 
 
 @pytest.fixture
-def agent() -> Iterator[Agent]:
-    with Agent(timeout_s=120.0) as agent:
+def agent() -> Iterator[AgentSocket]:
+    with AgentSocket(timeout_s=120.0) as agent:
         yield agent
 
 
@@ -34,7 +34,7 @@ def served(*arguments: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate(timeout=120)
 
 
-def test_it_serves_what_training_sees(agent: Agent) -> None:
+def test_it_serves_what_training_sees(agent: AgentSocket) -> None:
     how = ["variant=bbr-acd", "action=relative", "env.stack=2", "reward=goodput", "episodes=2", "timeout_s=30"]
     arguments = {
         "world": "twin",
@@ -67,7 +67,7 @@ def test_it_serves_what_training_sees(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("world", ["twin", "ns3"])
-def test_it_ends_when_it_is_told_to(world: str, agent: Agent) -> None:
+def test_it_ends_when_it_is_told_to(world: str, agent: AgentSocket) -> None:
     with served(*SHORT, f"world={world}", f"port={agent.port}") as process:
         agent.await_simulation()
         agent.acknowledge()
@@ -79,7 +79,7 @@ def test_it_ends_when_it_is_told_to(world: str, agent: Agent) -> None:
 
 
 def test_an_agent_that_goes_is_one_line_and_exit_code_1() -> None:
-    with Agent(timeout_s=120.0) as agent, served(*SHORT, f"port={agent.port}") as process:
+    with AgentSocket(timeout_s=120.0) as agent, served(*SHORT, f"port={agent.port}") as process:
         agent.await_simulation()
         agent.acknowledge()
         agent.receive_state()

@@ -141,7 +141,7 @@ class _Channel:
         )
 
 
-class Agent(_Channel):
+class AgentSocket(_Channel):
     """The end that decides. It stays bound from one simulation to the next, and speaks with one at a time.
 
     Args:
@@ -273,7 +273,7 @@ class Agent(_Channel):
         return True
 
 
-class Simulation(_Channel):
+class SimulationSocket(_Channel):
     """The end that is driven, for one episode.
 
     Args:

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command line of a simulation, with places for what differs from run to run.
+"""The command line of a simulation, with placeholders for what differs between runs.
 
-`{port}`, `{seed}` and the name of an argument in braces stand for their values, `{arguments}` for ``--name=value`` of
-all arguments that have no place of their own. A command without `{port}` gets what ns3-gym's simulations understand
-after its last word: ``--openGymPort=PORT --simSeed=SEED`` and the arguments. Other braces stay as they are.
+A placeholder is a name in braces: `{port}`, `{seed}`, and the name of each argument. `{arguments}` stands for
+``--name=value`` of all arguments without a placeholder of their own. A command without `{port}` gets the arguments of
+ns3-gym's simulations at its end: ``--openGymPort=PORT --simSeed=SEED``, then the others. Other braces stay as they are.
+
+A command is a list of words, or a text that is split into words as a shell splits it. Placeholders are filled in after
+the split and no shell runs, so a value is never split or expanded. A word ``{arguments}`` becomes a word for each
+argument; within a longer word the arguments are quoted, for a program that splits that word again, as ``./ns3 run`` does.
+
+With ``shell=True`` a text is run by ``/bin/sh -c``. Values are quoted then, and no placeholder may stand within quotes.
 """
 
 from __future__ import annotations
@@ -22,64 +28,70 @@ from bbrgym.errors import ConfigError
 from bbrgym.schema import shown
 
 Value: TypeAlias = str | int | float | bool
-"""Of an argument."""
+"""The value of an argument."""
 
-_PLACE = re.compile(r"(?<!\$)\{(\w+)\}")  # ${name} is the shell's
+_PLACEHOLDER = re.compile(r"(?<!\$)\{(\w+)\}")  # ${name} is the shell's
 _ALL = "arguments"
 _SET_BY_RUN = ("port", "seed", "openGymPort", "simSeed", _ALL)
 
 
-class Command:
-    """A command with places.
+class CommandLine:
+    """A command with placeholders.
 
     Args:
-        command: its words, or one text for the shell.
-        cwd: where it will run.
+        command: a list of words, or a text that is split into words.
+        cwd: directory in which it will run. Default: the current one.
+        shell: whether a shell runs the text.
 
     Raises:
-        ConfigError: it is empty, of another type, or its program is not there.
+        ConfigError: it is empty, of another type or not properly quoted, or its program does not exist.
     """
 
-    def __init__(self, command: str | Sequence[str], cwd: Path | None = None) -> None:
+    def __init__(self, command: str | Sequence[str], cwd: Path | None = None, *, shell: bool = False) -> None:
         is_words = isinstance(command, list | tuple) and all(isinstance(word, str) for word in command)
         if not command or not (is_words or isinstance(command, str)):
-            raise ConfigError(f"command: {shown(command)}, expected a text for the shell or a list of words")
-        self._is_shell = isinstance(command, str)
-        self._words = [command] if isinstance(command, str) else list(command)
-        self._places = {name for word in self._words for name in _PLACE.findall(word)}
-        if not self._is_shell and not _PLACE.search(self._words[0]) and _program(self._words[0], cwd) is None:
+            raise ConfigError(f"command: {shown(command)}, expected a text or a list of words")
+        if shell and not isinstance(command, str):
+            raise ConfigError(f"shell: True, but the command is {shown(command)}, expected a text for the shell")
+        self._is_shell = shell
+        self._words = list(command) if not isinstance(command, str) else [command] if shell else _split(command)
+        self._placeholders = {name for word in self._words for name in _PLACEHOLDER.findall(word)}
+        if shell:
+            _refuse_quoted_placeholders(self._words[0])
+        elif not _PLACEHOLDER.search(self._words[0]) and _program(self._words[0], cwd) is None:
             raise ConfigError(f"command: there is no program {self._words[0]!r}" + (f" in {cwd}" if cwd else ""))
 
     def words(self, port: int, seed: int, arguments: Mapping[str, Value]) -> list[str]:
-        """What to run.
+        """Return the words to run.
 
         Args:
             port: on which the agent listens.
             seed: of the run.
-            arguments: as `checked` gives them.
+            arguments: as `checked` returns them.
 
         Raises:
-            ConfigError: an argument has no place.
+            ConfigError: an argument has no place in the command.
         """
-        others = [f"--{name}={_text(value)}" for name, value in arguments.items() if name not in self._places]
-        if "port" not in self._places:
-            after = [f"--openGymPort={port}", *([] if "seed" in self._places else [f"--simSeed={seed}"]), *others]
-        elif others and _ALL not in self._places:
+        others = [f"--{name}={_text(value)}" for name, value in arguments.items() if name not in self._placeholders]
+        if "port" not in self._placeholders:
+            seed_words = [] if "seed" in self._placeholders else [f"--simSeed={seed}"]
+            last = [f"--openGymPort={port}", *seed_words, *others]
+        elif others and _ALL not in self._placeholders:
             raise ConfigError(f"arguments: {others[0]} has no place in the command, where {{arguments}} stands for all")
         else:
-            after = []
+            last = []
         values = {"port": str(port), "seed": str(seed), **{name: _text(value) for name, value in arguments.items()}}
         if self._is_shell:
-            quoted = {name: shlex.quote(value) for name, value in values.items()}
-            line = _filled(self._words[0], {**quoted, _ALL: shlex.join(others)})
-            return ["/bin/sh", "-c", " ".join([line, *map(shlex.quote, after)])]
-        values[_ALL] = " ".join(others)
+            values = {name: shlex.quote(value) for name, value in values.items()}
+        values[_ALL] = shlex.join(others)
+        if self._is_shell:
+            return ["/bin/sh", "-c", " ".join([_filled(self._words[0], values), *map(shlex.quote, last)])]
         spread = (others if word == f"{{{_ALL}}}" else [_filled(word, values)] for word in self._words)
-        return [*itertools.chain.from_iterable(spread), *after]
+        return [*itertools.chain.from_iterable(spread), *last]
 
 
 def checked(arguments: Mapping[str, Value]) -> dict[str, Value]:
-    """Arguments by their names, which may begin with dashes as ns3-gym's do.
+    """Return arguments by their names, without the dashes that names may begin with, as ns3-gym's do.
 
     Raises:
         ConfigError: a name or value cannot be an argument.
@@ -100,8 +112,30 @@ def _checked(given: object, value: Value) -> tuple[str, Value]:
     return name, value.item() if isinstance(value, np.generic) else value
 
 
+def _split(command: str) -> list[str]:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise ConfigError(f"command: {shown(command)} cannot be split into words: {error}") from None
+    if not words:
+        raise ConfigError(f"command: {shown(command)}, expected a text or a list of words")
+    return words
+
+
+def _refuse_quoted_placeholders(line: str) -> None:
+    """Raise ConfigError for a placeholder within quotes: a shell would run `$(...)` in its value, or end the quotes."""
+    for found in _PLACEHOLDER.finditer(line):
+        try:
+            shlex.split(line[: found.start()])
+        except ValueError:
+            raise ConfigError(
+                f"command: {found[0]} stands within quotes or after a backslash, expected it outside: "
+                "with shell=True values are quoted as they are filled in"
+            ) from None
+
+
 def _filled(text: str, values: Mapping[str, str]) -> str:
-    return _PLACE.sub(lambda found: values.get(found[1], found[0]), text)
+    return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), text)
 
 
 def _text(value: Value) -> str:

@@ -18,7 +18,7 @@ from pydantic_core import to_json
 
 from bbrgym.errors import ConfigError
 from bbrgym.ns3gym import messages as pb
-from bbrgym.ns3gym.channel import Simulation
+from bbrgym.ns3gym.channel import SimulationSocket
 from bbrgym.ns3gym.data import pack, unpack
 from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.ns3gym.messages import Message, Reason
@@ -86,7 +86,7 @@ def serve(
     for number in range(1, episodes + 1):
         observation, info = env.reset(seed=seed if number == 1 else None)
         init = pb.SimInitMsg(simProcessId=_process(is_last=number == episodes), **spaces)
-        with Simulation(port, host=host, timeout_s=timeout_s) as simulation:
+        with SimulationSocket(port, host=host, timeout_s=timeout_s) as simulation:
             if simulation.introduce(init).stopSimReq:
                 return
             episode = _play(env, simulation, number, observation, info)
@@ -103,7 +103,7 @@ def _process(*, is_last: bool) -> int:
 
 
 def _play(
-    env: gymnasium.Env[Any, Any], simulation: Simulation, number: int, observation: Any, info: Mapping[str, Any]
+    env: gymnasium.Env[Any, Any], simulation: SimulationSocket, number: int, observation: Any, info: Mapping[str, Any]
 ) -> Episode:
     """One episode, from the state before any action."""
     seed, steps, total_reward, reward = info.get("seed"), 0, 0.0, 0.0

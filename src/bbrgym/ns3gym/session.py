@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bbrgym.ns3gym.channel import Agent, Watch
+from bbrgym.ns3gym.channel import AgentSocket, Watch
 from bbrgym.ns3gym.child import Child
 from bbrgym.ns3gym.command import Command, Value
 from bbrgym.ns3gym.errors import PeerGone, ProtocolError
@@ -149,8 +149,8 @@ class Session:
         self._grace_s = 0.0
         self.close()
 
-    def _listen(self) -> Agent:
-        return Agent(self._port, host=self._host, timeout_s=self._timeout_s)
+    def _listen(self) -> AgentSocket:
+        return AgentSocket(self._port, host=self._host, timeout_s=self._timeout_s)
 
     def _started(self, start: Start, seed: int, arguments: Mapping[str, Value]) -> Child:
         if self._has_listened_to_one:

@@ -9,7 +9,7 @@ import numpy as np
 from samples import flat
 
 from bbrgym.ns3gym import messages as pb
-from bbrgym.ns3gym.channel import Agent
+from bbrgym.ns3gym.channel import AgentSocket
 from bbrgym.ns3gym.data import pack, unpack
 from bbrgym.ns3gym.serve import as_json
 from bbrgym.ns3gym.spaces import describe, space_of
@@ -25,7 +25,7 @@ class Seen:
     ending: str = ""
 
 
-def over_the_protocol(agent: Agent, space: gymnasium.Space, actions: list, stop_after: int | None = None) -> Seen:
+def over_the_protocol(agent: AgentSocket, space: gymnasium.Space, actions: list, stop_after: int | None = None) -> Seen:
     """Drives one episode with these actions of a space in turn; stops it after some steps."""
     init = agent.await_simulation()
     observation_space = space_of(init.obsSpace)

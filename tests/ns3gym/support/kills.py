@@ -28,7 +28,7 @@ from waiting import wait_until
 
 import bbrgym.envs  # noqa: F401 - registers the environments
 from bbrgym.envs.tune_env import TuneEnv
-from bbrgym.ns3gym.channel import Agent, Simulation
+from bbrgym.ns3gym.channel import AgentSocket, SimulationSocket
 from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.ns3gym.serve import serve
 
@@ -144,7 +144,7 @@ def _report(sender, play, *arguments):
 
 def _drive(port, dies, command):
     if dies is not None:
-        _mortal(Agent, ("await_simulation", "acknowledge", "receive_state", "send_action"), dies)
+        _mortal(AgentSocket, ("await_simulation", "acknowledge", "receive_state", "send_action"), dies)
     options = {} if command is None else {"command": command, "grace_s": 0.5}
     env = gymnasium.make("bbrgym/Ns3Gym-v0", port=port, timeout_s=TIMEOUT_S, **options)
     while True:
@@ -157,7 +157,7 @@ def _drive(port, dies, command):
 
 def _serve(port, dies):
     if dies is not None:
-        _mortal(Simulation, ("introduce", "exchange"), dies)
+        _mortal(SimulationSocket, ("introduce", "exchange"), dies)
     env = TuneEnv(world="twin", scenario=SCENARIO)
     serve(env, port, episodes=1000, timeout_s=TIMEOUT_S)
 

@@ -11,7 +11,7 @@ import numpy as np
 from build_tree import BUILD_DIR, built
 
 from bbrgym import _ns3
-from bbrgym.ns3gym.channel import Agent
+from bbrgym.ns3gym.channel import AgentSocket
 from bbrgym.ns3gym.data import pack, unpack
 from bbrgym.ns3gym.errors import PeerGone
 from bbrgym.ns3gym.messages import Message
@@ -44,7 +44,7 @@ Act = Callable[[State], dict | Message | None]
 def drive(words: list[str], act: Act, timeout_s: float = 120.0) -> tuple[list[State], subprocess.CompletedProcess[str]]:
     """Runs a program to its end: its states, and how it ended."""
     states: list[State] = []
-    with Agent(timeout_s=timeout_s) as agent:
+    with AgentSocket(timeout_s=timeout_s) as agent:
         process = subprocess.Popen(
             [*words, f"--openGymPort={agent.port}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )

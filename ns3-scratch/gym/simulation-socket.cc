@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "agent-socket.h"
+#include "simulation-socket.h"
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -68,19 +68,19 @@ Ready()
 
 } // namespace
 
-AgentSocket::AgentSocket(uint16_t port, double timeout_s)
+SimulationSocket::SimulationSocket(uint16_t port, double timeout_s)
     : m_port(port),
       m_timeout_s(timeout_s)
 {
 }
 
-AgentSocket::~AgentSocket()
+SimulationSocket::~SimulationSocket()
 {
     Close();
 }
 
 std::string
-AgentSocket::Introduce(const std::string& question)
+SimulationSocket::Introduce(const std::string& question)
 {
     m_deadline = Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(m_timeout_s * 1e3));
     while (true)
@@ -108,14 +108,14 @@ AgentSocket::Introduce(const std::string& question)
 }
 
 std::string
-AgentSocket::Ask(const std::string& question)
+SimulationSocket::Ask(const std::string& question)
 {
     m_deadline = Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(m_timeout_s * 1e3));
     return Exchange(question);
 }
 
 bool
-AgentSocket::TryConnect()
+SimulationSocket::TryConnect()
 {
     m_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (m_fd < 0)
@@ -132,7 +132,7 @@ AgentSocket::TryConnect()
 }
 
 void
-AgentSocket::Handshake()
+SimulationSocket::Handshake()
 {
     Send(Greeting());
     const std::string theirs = Receive(GREETING_BYTES);
@@ -150,7 +150,7 @@ AgentSocket::Handshake()
 }
 
 std::string
-AgentSocket::Exchange(const std::string& question)
+SimulationSocket::Exchange(const std::string& question)
 {
     SendFrame(MORE, "");
     SendFrame(0, question);
@@ -158,7 +158,7 @@ AgentSocket::Exchange(const std::string& question)
 }
 
 void
-AgentSocket::SendFrame(uint8_t flags, const std::string& body)
+SimulationSocket::SendFrame(uint8_t flags, const std::string& body)
 {
     const bool is_long = body.size() > UINT8_MAX;
     Send(BigEndian(flags | (is_long ? LONG : 0), 1) + BigEndian(body.size(), is_long ? 8 : 1) + body);
@@ -166,7 +166,7 @@ AgentSocket::SendFrame(uint8_t flags, const std::string& body)
 
 /** The answer behind the empty frame that a REQ socket's messages begin with. */
 std::string
-AgentSocket::ReceiveMessage()
+SimulationSocket::ReceiveMessage()
 {
     uint8_t flags = 0;
     const std::string delimiter = ReceiveFrame(flags);
@@ -184,7 +184,7 @@ AgentSocket::ReceiveMessage()
 
 /** The next frame; commands after the handshake are for heartbeats, which nobody asked for. */
 std::string
-AgentSocket::ReceiveFrame(uint8_t& flags)
+SimulationSocket::ReceiveFrame(uint8_t& flags)
 {
     while (true)
     {
@@ -208,7 +208,7 @@ AgentSocket::ReceiveFrame(uint8_t& flags)
 }
 
 void
-AgentSocket::Send(const std::string& bytes)
+SimulationSocket::Send(const std::string& bytes)
 {
     std::size_t sent = 0;
     while (sent < bytes.size())
@@ -224,7 +224,7 @@ AgentSocket::Send(const std::string& bytes)
 }
 
 std::string
-AgentSocket::Receive(std::size_t bytes)
+SimulationSocket::Receive(std::size_t bytes)
 {
     std::string received(bytes, '\0');
     std::size_t done = 0;
@@ -242,7 +242,7 @@ AgentSocket::Receive(std::size_t bytes)
 }
 
 void
-AgentSocket::AwaitReady(short events)
+SimulationSocket::AwaitReady(short events)
 {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(m_deadline - Clock::now()).count();
     pollfd waiting{m_fd, events, 0};
@@ -255,7 +255,7 @@ AgentSocket::AwaitReady(short events)
 }
 
 void
-AgentSocket::Close()
+SimulationSocket::Close()
 {
     if (m_fd >= 0)
     {

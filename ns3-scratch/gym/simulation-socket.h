@@ -6,8 +6,8 @@
 //   greeting          both ways: version 3.0, mechanism NULL
 //   READY             both ways: the type of the socket
 //   ["", question] -> ["", answer]     again and again
-#ifndef BBRGYM_GYM_AGENT_SOCKET_H
-#define BBRGYM_GYM_AGENT_SOCKET_H
+#ifndef BBRGYM_GYM_SIMULATION_SOCKET_H
+#define BBRGYM_GYM_SIMULATION_SOCKET_H
 
 #include <chrono>
 #include <cstdint>
@@ -24,14 +24,14 @@ class AgentError : public std::runtime_error
     using std::runtime_error::runtime_error;
 };
 
-class AgentSocket
+class SimulationSocket
 {
   public:
     /** `port` is the agent's on this machine; `timeout_s` is the longest wait for it and for each of its answers. */
-    AgentSocket(uint16_t port, double timeout_s);
-    ~AgentSocket();
-    AgentSocket(const AgentSocket&) = delete;
-    AgentSocket& operator=(const AgentSocket&) = delete;
+    SimulationSocket(uint16_t port, double timeout_s);
+    ~SimulationSocket();
+    SimulationSocket(const SimulationSocket&) = delete;
+    SimulationSocket& operator=(const SimulationSocket&) = delete;
 
     /** Asks the first question, as soon as an agent listens, and again if that one goes before it answers. */
     std::string Introduce(const std::string& question);
