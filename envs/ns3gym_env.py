@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""bbrgym/Ns3Gym-v0: any simulation that speaks ns3-gym's protocol."""
+"""bbrgym/Ns3Gym-v0, an environment for any simulation that speaks ns3-gym's protocol."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from pydantic_core import from_json
 from bbrgym.envs.options import arguments_of
 from bbrgym.envs.seeding import draw_seed
 from bbrgym.errors import ConfigError
-from bbrgym.ns3gym.command import Command, Value, checked
-from bbrgym.ns3gym.data import pack, unpack
+from bbrgym.ns3gym.command import CommandLine, Value, checked
+from bbrgym.ns3gym.data import is_within, pack, unpack
 from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.ns3gym.messages import Message, Reason
 from bbrgym.ns3gym.session import Session, Start
 from bbrgym.ns3gym.spaces import Space, space_of
+from bbrgym.schema import shown
 
 _MAX_GRACE_S = 1e6
 _SPACES = {"observation_space": "obsSpace", "action_space": "actSpace"}  # and what a SimInitMsg calls them
@@ -29,31 +30,35 @@ _SPACES = {"observation_space": "obsSpace", "action_space": "actSpace"}  # and w
 
 class _State(Enum):
     OVER = auto()
-    INTRODUCED = auto()  # a simulation has described itself and waits to begin
+    INTRODUCED = auto()  # a simulation has introduced itself and waits to begin
     RUNNING = auto()
     CLOSED = auto()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ns3GymOptions:
-    """What the environment takes.
+    """Arguments of the environment.
 
     Attributes:
-        command: what starts a simulation, as a list of words or as a text for the shell; without, a simulation that
-            somebody else starts is waited for. `bbrgym.ns3gym.command` says what is filled in.
-        arguments: of the simulation, by name.
-        port: on which to listen; 0 takes a free one.
-        host: the address on which to listen; only this machine reaches the default.
-        cwd: where the command runs; here without.
-        log: a file to which all that the command writes is appended.
-        timeout_s: the longest wait for a simulation, and then for each of its messages.
-        grace_s: how long a simulation that was told to stop may take to end before it is killed.
-        observation_space: of the simulation, if it is known; it then counts, whatever the simulation says of it. With
-            both spaces no simulation is started before the first reset.
+        command: command line that starts a simulation: a list of words, or a text that is split into words.
+            `bbrgym.ns3gym.command` describes the placeholders in it. Default: wait for a simulation that is started
+            elsewhere.
+        shell: whether a shell runs the command, which must be a text.
+        arguments: arguments of the simulation, by name.
+        port: port on which to listen; 0 selects a free one.
+        host: address on which to listen. The default accepts connections from this machine only.
+        cwd: directory in which the command runs. Default: the current one.
+        log: file to which the command's output is appended. Default: none.
+        timeout_s: longest wait for a simulation, and then for each of its messages, in seconds.
+        grace_s: longest time that a simulation may take to end, once told to stop, before it is killed, in seconds.
+        observation_space: the simulation's observation space; it replaces the one that the simulation describes. With
+            both spaces given no simulation is started before the first reset. Default: the simulation's description.
         action_space: the same for actions.
+        strict: whether an observation outside its space is an error instead of a warning.
     """
 
     command: str | Sequence[str] | None = None
+    shell: bool = False
     arguments: Mapping[str, Value] = field(default_factory=dict)
     port: int = 0
     host: str = "127.0.0.1"
@@ -63,6 +68,7 @@ class Ns3GymOptions:
     grace_s: float = 5.0
     observation_space: Space | None = None
     action_space: Space | None = None
+    strict: bool = False
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.grace_s <= _MAX_GRACE_S:
@@ -70,59 +76,63 @@ class Ns3GymOptions:
         if self.cwd is not None and not Path(self.cwd).is_dir():
             raise ConfigError(f"cwd: {str(self.cwd)!r} is no folder")
         if self.command is None:
-            self._refuse_what_is_for_a_command()
+            self._refuse_options_of_a_command()
 
-    def _refuse_what_is_for_a_command(self) -> None:
-        for name in ("arguments", "cwd", "log"):
+    def _refuse_options_of_a_command(self) -> None:
+        for name in ("shell", "arguments", "cwd", "log"):
             if getattr(self, name):
                 raise ConfigError(f"{name}: {getattr(self, name)!r} is for a command, and there is none")
         if self.port == 0 and (self.observation_space is None or self.action_space is None):
-            raise ConfigError("port: 0, but who starts the simulation needs to know it: 5555 is ns3-gym's")
+            raise ConfigError("port: 0, expected the port that the simulation connects to; ns3-gym's is 5555")
 
     def start(self) -> Start | None:
-        """How a simulation is started; None where it is waited for."""
+        """Return the start of a simulation; None if it is waited for."""
         if self.command is None:
             return None
         cwd = None if self.cwd is None else Path(self.cwd)
-        return Start(Command(self.command, cwd), cwd, None if self.log is None else Path(self.log))
+        return Start(
+            CommandLine(self.command, cwd, shell=self.shell), cwd, None if self.log is None else Path(self.log)
+        )
 
 
 class Ns3GymEnv(gymnasium.Env[Any, Any]):
     """Drive any simulation that speaks ns3-gym's protocol.
 
     ## Description
-    An ns-3 program with ns3-gym's module, `bbrgym serve`, or whatever else: each reset starts it anew, or waits for
-    the next one. It runs until it says that it is over, or until the next reset or `close`. What it started ends with
-    it, also if this process is killed.
+    An ns-3 program with ns3-gym's module, `bbrgym serve`, or any other: each reset starts it anew, or waits for the
+    next one. It runs until it reports its end, or until the next reset or `close`. All processes that it has started
+    end with it, even if this process is killed.
 
     ## Action Space
-    The simulation's own: `Box`, `Discrete`, `Tuple` or `Dict`. An action of another form is a `ConfigError`; whether
-    it is within bounds is the simulation's affair.
+    The simulation's own: `Box`, `Discrete`, `Tuple` or `Dict`. An action of another form is a `ConfigError`. The
+    bounds of a `Box` are not checked here.
 
     ## Observation Space
-    The simulation's own. Whole numbers are int64 or uint64, others float32 or float64, as the simulation says. Where
-    it has no observations or no actions, it is `Box(0, 0, (0,))`. Observations must be of this form; for a simulation
-    that says one thing and sends another, give `observation_space`.
+    The simulation's own. Integers are int64 or uint64, floats float32 or float64, as the simulation declares. A
+    simulation without observations or actions has `Box(0, 0, (0,))`. An observation of another form is a
+    `ProtocolError`; if the simulation describes another space than it uses, give `observation_space`. An observation
+    of this form but outside the bounds is returned with a warning, the first time; with `strict=True` it is a
+    `ProtocolError`.
 
     ## Rewards
     The simulation's own, float32 on the wire.
 
     ## Starting State
-    What the simulation shows before any action. The seed of `reset(seed=s)` is handed to the command; a reset without
-    seed draws the next one from it. A simulation that is waited for cannot be told: a warning says so.
+    The simulation's state before any action. The seed of `reset(seed=s)` is passed to the command; a reset without
+    seed draws the next one from it. A simulation that is waited for does not receive a seed; a warning says so.
     `reset(options={"arguments": {...}})` changes arguments, from then on.
 
     ## Episode End
-    `terminated` where the simulation says that the game is over, `truncated` where it has come to its end.
+    `terminated` if the simulation reports `GameOver`, `truncated` if it reports `SimulationEnd`.
 
     ## Info
-    What the simulation says, if it is a JSON object, as its items; any other text as `info`. And `seed`, which the
-    simulation was told: None where it was waited for, unless it says it itself.
+    The items of the simulation's info if that is a JSON object; any other text as `info`. And `seed`, which was passed
+    to the simulation: None for one that was waited for, unless its own info has it.
 
     ## Errors
-    What is wrong with an argument is a `ConfigError`. What the simulation does wrong is a `ProtocolError`: it sent what
-    it must not; or one of its children, `ProtocolTimeout` and `PeerGone`: it sent nothing in time, or has ended. They
-    name what was awaited, for how long, how the command ended and what it last wrote. A reset then starts afresh.
+    A wrong argument is a `ConfigError`. A simulation that sends something wrong is a `ProtocolError`; one that sends
+    nothing in time or has ended is one of its subclasses, `ProtocolTimeout` and `PeerGone`. They name the message that
+    was awaited, for how long, how the command ended and its last output. The next reset starts a new simulation.
 
     ## Arguments
     Those of `bbrgym.envs.ns3gym_env.Ns3GymOptions`, by name.
@@ -136,6 +146,8 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
     @arguments_of(Ns3GymOptions)
     def __init__(self, options: Ns3GymOptions) -> None:
         self._is_told = options.command is not None
+        self._is_strict = options.strict
+        self._has_warned = False
         self._arguments = checked(options.arguments)
         self._seed: int | None = None
         self._state = _State.OVER
@@ -150,17 +162,17 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
     # ---- Gymnasium ---------------------------------------------------------------------------------------------
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Starts a simulation, or waits for one; see Starting State."""
+        """Start a simulation, or wait for one; see Starting State."""
         if self._state is _State.CLOSED:
             raise gymnasium.error.ClosedEnvironmentError(f"{type(self).__name__} is closed: make another one")
         super().reset(seed=seed)
         has_new_arguments = self._take_options(options or {})
         if seed is not None and not self._is_told:
-            gymnasium.logger.warn(f"seed={seed}: who starts the simulation gives it its seed, an environment cannot")
+            gymnasium.logger.warn(f"seed={seed}: not passed to the simulation, which is started elsewhere")
         is_as_asked = not self._is_told or (seed is None and not has_new_arguments)
         if self._state is not _State.INTRODUCED or not is_as_asked:
             self._introduce(seed)
-        while not self._begin():  # it has not waited for this reset; perhaps another one does
+        while not self._begin():  # it did not wait for this reset; another one may
             self._introduce(seed)
         observation, _, terminated, truncated, info = self._play(None)
         if terminated or truncated:
@@ -168,25 +180,25 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Sends an action; what the simulation shows next."""
+        """Send an action, and return the simulation's next state."""
         if self._state is not _State.RUNNING:
             raise gymnasium.error.ResetNeeded("no episode is running: call reset() first")
         return self._play(pack(self.action_space, action, "action"))
 
     def close(self) -> None:
-        """Ends the simulation and all that it started."""
+        """End the simulation and all processes that it has started."""
         self._state = _State.CLOSED
         self._session.close()
 
-    # ---- what it is made of ------------------------------------------------------------------------------------
+    # ---- internals ---------------------------------------------------------------------------------------------
 
     @property
     def port(self) -> int:
-        """On which it listens; with a command and `port=0` another one for each simulation."""
+        """Port on which it listens; with a command and `port=0` another one for each simulation."""
         return self._session.port
 
     def _learn_spaces(self, options: Ns3GymOptions) -> None:
-        """Takes the spaces that are given, and asks a simulation for the others."""
+        """Take the spaces that are given, and those that a simulation describes."""
         given = {name: getattr(options, name) for name in _SPACES}
         self._asked = [name for name, space in given.items() if space is None]
         self._told: dict[str, Space] = {}
@@ -196,7 +208,7 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
         self.observation_space, self.action_space = spaces["observation_space"], spaces["action_space"]
 
     def _take_options(self, options: Mapping[str, Any]) -> bool:
-        """Takes the options of a reset; whether the simulation's arguments change."""
+        """Take the options of a reset; return whether the simulation's arguments change."""
         unknown = sorted(set(options) - {"arguments"})
         if unknown:
             raise ConfigError(f"reset options: {unknown}, allowed is arguments")
@@ -208,7 +220,7 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
         return has_changed
 
     def _introduce(self, seed: int | None) -> None:
-        """Starts the next simulation, up to its description of itself; it then waits to begin."""
+        """Start the next simulation, up to its introduction; it then waits to begin."""
         self._state = _State.OVER  # unless all goes well
         run_seed = draw_seed(self.np_random) if seed is None else seed
         init = self._session.introduce(run_seed, self._arguments)
@@ -232,6 +244,7 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
         message = self._session.play(action)
         with self._session.ending_on_error():
             observation = unpack(self.observation_space, message.obsData, "observation")
+            self._check_bounds(observation)
             terminated, truncated = _end_of(message)
         if terminated or truncated:
             self._session.dismiss()
@@ -239,9 +252,19 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
             self._state = _State.RUNNING
         return observation, message.reward, terminated, truncated, {"seed": self._seed, **_told(message.info)}
 
+    def _check_bounds(self, observation: Any) -> None:
+        """Warn of the first observation outside its space; if strict, raise ProtocolError for any."""
+        if (self._has_warned and not self._is_strict) or is_within(self.observation_space, observation):
+            return
+        problem = f"observation: is {shown(observation)}, outside of {self.observation_space}"
+        if self._is_strict:
+            raise ProtocolError(problem)
+        self._has_warned = True
+        gymnasium.logger.warn(f"{problem}; said once (strict=True makes it an error)")
+
 
 def _end_of(state: Message) -> tuple[bool, bool]:
-    """Terminated, truncated."""
+    """Return whether a state terminates, and whether it truncates the episode."""
     if not state.isGameOver:
         return False, False
     if state.reason not in (Reason.GameOver, Reason.SimulationEnd):
@@ -250,7 +273,7 @@ def _end_of(state: Message) -> tuple[bool, bool]:
 
 
 def _told(info: str) -> dict[str, Any]:
-    """What a simulation says of itself, by name."""
+    """Return the items of a simulation's info."""
     if not info:
         return {}
     try:

@@ -332,6 +332,6 @@ def _held() -> tuple[int, int]:
 
 
 def test_an_end_that_is_not_closed_does_not_hold_up_the_process() -> None:
-    code = "from bbrgym.ns3gym.channel import Agent; agent = AgentSocket(); print(agent.port)"
+    code = "from bbrgym.ns3gym.channel import AgentSocket; agent = AgentSocket(); print(agent.port)"
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120, capture_output=True, env=environment)

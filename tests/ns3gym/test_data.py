@@ -2,6 +2,7 @@
 """Values cross over whole; what has not the form of its space is refused, with what and where."""
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from samples import SHAPES, SPACES, any_messages, flat, mutations, sample
 
 from bbrgym.errors import ConfigError
 from bbrgym.ns3gym import messages as pb
-from bbrgym.ns3gym.data import pack, unpack
+from bbrgym.ns3gym.data import is_within, pack, unpack
 from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.ns3gym.spaces import ABSENT, describe, space_of
 
@@ -159,7 +160,6 @@ def _two(*names):
         (BOX, _container(2, pb.BoxDataContainer(dtype=1, intData=[1] * 6)), "has the dtype 1, expected 3 (FLOAT)"),
         (BOX, _container(2, pb.BoxDataContainer(dtype=3, shape=[3, 2], floatData=[1.0] * 6)), "has the shape (3, 2)"),
         (spaces.Box(0, 1, (1,), np.uint8), _container(2, pb.BoxDataContainer(dtype=2, uintData=[256])), "uint8 holds"),
-        (spaces.Discrete(3), _container(1, pb.DiscreteDataContainer(data=-1)), "is -1, expected a whole number"),
         (spaces.MultiDiscrete([2]), _container(3, pb.TupleDataContainer()), "has 0 elements, expected 1"),
         (spaces.Dict(a=BOX, b=BOX), _two("a"), "has the keys ['a'], expected 'a', 'b'"),
         (spaces.Dict(a=BOX), _two("a", "a"), "has the keys ['a', 'a'], expected 'a'"),
@@ -171,3 +171,24 @@ def test_values_of_another_form_are_not_taken(space: spaces.Space, container: pb
     with pytest.raises(ProtocolError, match=re.escape(message)) as refused:
         unpack(space, container, "obsData")
     assert str(refused.value).startswith("obsData")
+
+
+@pytest.mark.parametrize(
+    ("space", "inside", "outside"),
+    [
+        (spaces.Discrete(3), 2, [3, -1]),
+        (spaces.Box(0, 1, (2,), np.float64), np.ones(2), [np.array([0, 1.5]), np.array([0, np.nan])]),
+        (spaces.MultiDiscrete([2, 3]), np.array([1, 2]), [np.array([1, 3])]),
+        (spaces.Tuple([spaces.Discrete(5), BOX]), (4, np.zeros(BOX.shape, BOX.dtype)), [(9, BOX.low)]),
+        (spaces.Dict(a=spaces.Discrete(5)), {"a": 0}, [{"a": 5}]),
+    ],
+    ids=str,
+)
+def test_values_outside_of_their_space_come_through(space: spaces.Space, inside: Any, outside: list[Any]) -> None:
+    assert is_within(space, unpack(space, pack(space, inside)))
+    for value in outside:
+        assert not is_within(space, value)
+
+
+def test_a_choice_that_the_space_has_not_comes_through() -> None:
+    assert unpack(spaces.Discrete(3), _container(1, pb.DiscreteDataContainer(data=-1))) == -1

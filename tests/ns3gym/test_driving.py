@@ -199,7 +199,7 @@ def test_a_reset_may_change_arguments(make):
 
 def test_a_shell_may_run_it(make):
     text = f"cd / && exec {sys.executable} {ACTOR} --openGymPort={{port}} --simSeed={{seed}} --word={{word}}"
-    assert make(command=text, arguments={"word": "it's $HOME"}).reset(seed=3)[1]["word"] == "it's $HOME"
+    assert make(command=text, shell=True, arguments={"word": "it's $HOME"}).reset(seed=3)[1]["word"] == "it's $HOME"
 
 
 def test_it_runs_in_a_folder_and_keeps_a_log(make, tmp_path):
@@ -210,6 +210,27 @@ def test_it_runs_in_a_folder_and_keeps_a_log(make, tmp_path):
     play(env, 1)
     env.close()
     assert (tmp_path / "log").read_text(encoding="utf-8") == f"{tmp_path}\n" * 2
+
+
+# ---- observations outside of their space --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("deed", ["nine", "far"])
+def test_an_observation_outside_its_space_is_a_warning(make, deed):
+    env = make(arguments={"deed": deed, "at": 0, "steps": 3}, disable_env_checker=True)
+    with pytest.warns(UserWarning, match=r"observation: is .*, outside of .*; said once") as warned:
+        states = play(env, 1)
+    assert len(states) == 4
+    assert len(warned) == 1
+    observation = states[0][0]
+    assert observation[1] == 9 if deed == "nine" else observation[0] == np.float32(2e9)
+
+
+@pytest.mark.parametrize("deed", ["nine", "far"])
+def test_or_an_error_if_strict(make, deed):
+    env = make(arguments={"deed": deed, "at": 0, "steps": 3}, strict=True, disable_env_checker=True)
+    with pytest.raises(ProtocolError, match=r"observation: is .*, outside of "):
+        env.reset(seed=1)
 
 
 # ---- how a simulation is stopped ----------------------------------------------------------------------
@@ -299,7 +320,7 @@ def test_one_that_ends_before_it_speaks(make):
 def test_one_that_never_speaks(make):
     begin_s = time.monotonic()
     with pytest.raises(ProtocolTimeout, match=r"^no SimInitMsg from the simulation within 4 s; it last wrote:\nhello$"):
-        make(command="echo hello; sleep 600 #", timeout_s=4.0)
+        make(command="echo hello; sleep 600 #", shell=True, timeout_s=4.0)
     assert time.monotonic() - begin_s < 60.0
     assert guardians() == []
 
@@ -387,7 +408,7 @@ def test_ctrl_c_ends_the_wait_and_the_simulation(make, tmp_path):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"command": None}, r"^port: 0, but who starts the simulation needs to know it: 5555 is ns3-gym's$"),
+        ({"command": None}, r"^port: 0, expected the port that the simulation connects to; ns3-gym's is 5555$"),
         ({"command": None, "port": 5555, "cwd": "/"}, r"^cwd: '/' is for a command, and there is none$"),
         ({"command": ["no-such-simulation"]}, r"^command: there is no program 'no-such-simulation'$"),
         ({"cwd": "{missing}"}, r"^cwd: '{missing}' is no folder$"),
@@ -490,7 +511,7 @@ def test_one_that_is_waited_for(make):
     with started_elsewhere(port, simSeed=7, steps=2) as simulation:
         env = make(command=None, port=port)
         assert env.observation_space == OBSERVED
-        with pytest.warns(UserWarning, match="seed=3: who starts the simulation gives it its seed"):
+        with pytest.warns(UserWarning, match="seed=3: not passed to the simulation, which is started elsewhere"):
             observation, info = env.reset(seed=3)
         assert observation.tolist() == [0, 7, 0]
         assert info["seed"] is None
@@ -582,7 +603,9 @@ def test_the_simulation_ends_with_its_owner(then):
     )
     with owner:
         try:
-            owner.stdin.write(f"{sys.executable} {ACTOR} {{arguments}} --openGymPort={{port}}; true\n{mark}\n".encode())
+            owner.stdin.write(
+                f"sh -c '{sys.executable} {ACTOR} {{arguments}} --openGymPort={{port}}; true'\n{mark}\n".encode()
+            )
             owner.stdin.flush()
             assert owner.stdout.readline() == b"ready\n"
             assert len(marked(mark)) == 2  # a shell and a Python

@@ -145,7 +145,9 @@ def test_an_agent_may_stop_at_any_time(agent: AgentSocket, elsewhere: ThreadPool
     assert env.seeds == [1, None, None, None, None]
 
 
-def test_only_a_process_that_ends_with_its_simulation_is_named(agent: AgentSocket, elsewhere: ThreadPoolExecutor) -> None:
+def test_only_a_process_that_ends_with_its_simulation_is_named(
+    agent: AgentSocket, elsewhere: ThreadPoolExecutor
+) -> None:
     """ns3-gym's agent kills the processes that are named to it."""
     service = elsewhere.submit(serve, Samples(), agent.port, episodes=2)
     named = []

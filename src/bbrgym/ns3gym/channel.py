@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The two ends of the conversation, over ZeroMQ: messages in, messages out, and no wait without an end.
+"""The two ends of the protocol over ZeroMQ; every wait has a timeout.
 
     Simulation (connects)                  Agent (binds)
         introduce(SimInitMsg)      ->          await_simulation() -> SimInitMsg
@@ -7,12 +7,15 @@
         exchange(EnvStateMsg)      ->          receive_state() -> EnvStateMsg
            -> EnvActMsg            <-          send_action(EnvActMsg), or stop()
 
-While it waits an end looks up every few milliseconds: whether the other end is still there, whether it is time to give
-up, and what its caller's `watch` says, e.g. of a child process.
+A waiting end checks every few milliseconds whether its peer is still connected, whether the timeout has passed, and
+what
+its caller's `watch` returns, e.g. about a child process.
 
-ns3-gym's simulations have a REQ socket and its agents a REP socket. The agent's here is a ROUTER, which is the same on
-the wire but knows who is speaking: what the simulation of an earlier episode still sends, or a second one, is told to
-stop and does not disturb this episode.
+ns3-gym's simulations have a REQ socket and its agents a REP socket. The agent's socket here is a ROUTER, which is the
+same
+on the wire but identifies the sender: the simulation of an earlier episode, or a second simulation, is told to stop
+and does
+not disturb the current episode.
 """
 
 from __future__ import annotations
@@ -22,39 +25,42 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
-import zmq
-from zmq.utils.monitor import recv_monitor_message
-
-from bbrgym.errors import ConfigError
+from bbrgym.errors import ConfigError, MissingExtraError
 from bbrgym.ns3gym import messages as pb
 from bbrgym.ns3gym.errors import PeerGone, ProtocolError, ProtocolTimeout
 from bbrgym.ns3gym.messages import Message
 
-Watch: TypeAlias = Callable[[], Exception | None]
-"""Asked while an end waits: the error to raise, None as long as all is well."""
+try:
+    import zmq
+    from zmq.utils.monitor import recv_monitor_message
+except ModuleNotFoundError as error:
+    raise MissingExtraError("ns3-gym's protocol", "ns3gym", error) from error
 
-#: The longest message that is taken; the connection of a peer who sends a longer one is closed.
+Watch: TypeAlias = Callable[[], Exception | None]
+"""A function called while an end waits; it returns an error to raise, or None."""
+
+#: Largest message accepted; the connection of a peer that sends a larger one is closed.
 MAX_MESSAGE_BYTES = 16 * 2**20
-#: How often a waiting end looks up, in ms: often enough to end soon after its peer, seldom enough to cost nothing.
+#: Period of a waiting end's checks, in ms: short enough to end soon after its peer, long enough to cost nothing.
 _SLICE_MS = 20
-#: How long a closed agent may stay to send its last answer, in ms.
+#: Longest time in which a closed agent sends its last answer, in ms.
 _LINGER_MS = 1000
-#: How fast a simulation tries again to reach an agent that does not listen yet, in ms.
+#: Period of a simulation's attempts to reach an agent that does not listen yet, in ms.
 _RECONNECT_MS = 10
 
 _COMES = zmq.EVENT_ACCEPTED | zmq.EVENT_CONNECTED
 
 _STOP = pb.EnvActMsg(stopSimReq=True).SerializeToString()
-"""Ends a simulation, whatever it asked: a SimInitAck that says so has the same bytes."""
+"""The answer that ends a simulation, whatever it asked: a SimInitAck with stopSimReq has the same bytes."""
 
 
 class _Channel:
-    """A socket, who is connected to it, and waiting for it.
+    """A socket with its connections and timeouts.
 
     Args:
-        kind: of the socket.
-        peer: what to call the other end in errors.
-        timeout_s: the longest wait for a message.
+        kind: type of the ZeroMQ socket.
+        peer: name of the peer in errors.
+        timeout_s: longest wait for a message, in seconds.
     """
 
     def __init__(self, kind: int, peer: str, timeout_s: float) -> None:
@@ -63,7 +69,7 @@ class _Channel:
         self._kind = kind
         self._peer = peer
         self._timeout_s = timeout_s
-        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()  # of its own, so that close() leaves no thread
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()  # its own, so that close() leaves no thread
         self._open()
 
     def _open(self) -> None:
@@ -78,7 +84,7 @@ class _Channel:
         self._monitor = self._socket.get_monitor_socket(_COMES | zmq.EVENT_DISCONNECTED)
 
     def close(self) -> None:
-        """Closes the connection; an answer that is on its way is still sent."""
+        """Close the connection; a pending answer is still sent."""
         self._shut()
         self._context.term()
 
@@ -96,36 +102,37 @@ class _Channel:
     ) -> None:
         self.close()
 
-    def _deadline_s(self) -> float:
-        return time.monotonic() + self._timeout_s
+    def _deadline_s(self, timeout_s: float | None = None) -> float:
+        self._wait_s = self._timeout_s if timeout_s is None else timeout_s
+        return time.monotonic() + self._wait_s
 
     def _receive(self, what: str, problem: Watch, deadline_s: float) -> list[bytes]:
-        """The parts of the next message.
+        """Return the parts of the next message.
 
         Raises:
-            ProtocolTimeout: none came in time.
-            Exception: the problem that there is meanwhile.
+            ProtocolTimeout: no message arrived in time.
+            Exception: returned by ``problem`` meanwhile.
         """
         message = self._look()
         while message is None:
             self._count_connections()
             error = problem()
             if time.monotonic() >= deadline_s and (error is None or isinstance(error, PeerGone)):
-                error = ProtocolTimeout(f"no {what} from {self._peer} within {self._timeout_s:g} s")
-            message = self._look()  # also what was sent just before the peer went
+                error = ProtocolTimeout(f"no {what} from {self._peer} within {self._wait_s:g} s")
+            message = self._look()  # also a message sent just before the peer closed the connection
             if message is None and error is not None:
                 raise error
         return message
 
     def _look(self) -> list[bytes] | None:
-        """The parts of the next message, if it comes within a slice."""
+        """Return the parts of the next message, None if none arrives within a slice."""
         try:
             return self._socket.recv_multipart()
         except zmq.Again:
             return None
 
     def _count_connections(self) -> None:
-        """Takes note of who came and went."""
+        """Update the connections from the monitor's events."""
         while self._monitor.poll(0):
             event: Any = recv_monitor_message(self._monitor)
             if event["event"] & _COMES:
@@ -142,23 +149,23 @@ class _Channel:
 
 
 class AgentSocket(_Channel):
-    """The end that decides. It stays bound from one simulation to the next, and speaks with one at a time.
+    """The agent's end. It stays bound from one simulation to the next, and serves one at a time.
 
     Args:
-        port: to listen on; 0 takes a free one.
-        host: the address to listen on; only this machine reaches the default.
-        timeout_s: the longest wait for a simulation, and then for each of its messages.
+        port: to listen on; 0 selects a free one.
+        host: address to listen on. The default accepts connections from this machine only.
+        timeout_s: longest wait for a simulation, and then for each of its messages, in seconds.
 
     Raises:
-        ConfigError: the address cannot be had.
+        ConfigError: the address is not available.
     """
 
     def __init__(self, port: int = 0, *, host: str = "127.0.0.1", timeout_s: float = 60.0) -> None:
         super().__init__(zmq.ROUTER, "the simulation", timeout_s)
         self._simulation: bytes | None = None
-        self._is_asked = False  # whether it waits for an answer
-        self._left: set[bytes] = set()  # those that were left while they were busy
-        self._socket.set(zmq.ROUTER_MANDATORY, 1)  # says so if whom it answers has gone
+        self._is_asked = False  # whether the simulation waits for an answer
+        self._left: set[bytes] = set()  # simulations that were left while they were busy
+        self._socket.set(zmq.ROUTER_MANDATORY, 1)  # an error if the recipient has gone
         try:
             self._socket.bind(f"tcp://{host}:{_checked(port) or '*'}")
         except (zmq.ZMQError, ConfigError) as error:
@@ -166,16 +173,16 @@ class AgentSocket(_Channel):
             if isinstance(error, ConfigError):
                 raise
             raise ConfigError(f"port: cannot listen on {host}:{port}: {error}") from error
-        #: On which simulations reach it.
+        #: Port on which it listens.
         self.port = int(self._socket.get_string(zmq.LAST_ENDPOINT).rpartition(":")[2])
 
     def await_simulation(self, watch: Watch | None = None) -> Message:
-        """The SimInitMsg of the next simulation; the present one is told to stop.
+        """Return the SimInitMsg of the next simulation; the current one is told to stop.
 
         Raises:
-            ProtocolTimeout: none came in time.
-            ProtocolError: something else came.
-            Exception: what `watch` returned.
+            ProtocolTimeout: no simulation connected in time.
+            ProtocolError: another message arrived.
+            Exception: returned by `watch`.
         """
         self.stop()
         self._count_connections()  # at least once a simulation: ZeroMQ keeps only so many events
@@ -190,21 +197,25 @@ class AgentSocket(_Channel):
             return self._parsed(pb.SimInitMsg, data)
 
     def acknowledge(self) -> None:
-        """Lets the simulation begin.
+        """Let the simulation begin.
 
         Raises:
-            PeerGone: it has not waited for it.
+            PeerGone: the simulation has closed the connection.
         """
         self._reply(pb.SimInitAck(done=True))
 
-    def receive_state(self, watch: Watch | None = None) -> Message:
-        """The simulation's next EnvStateMsg.
+    def receive_state(self, watch: Watch | None = None, timeout_s: float | None = None) -> Message:
+        """Return the simulation's next EnvStateMsg.
+
+        Args:
+            watch: called while it waits.
+            timeout_s: longest wait, in seconds. Default: the socket's.
 
         Raises:
-            PeerGone: the simulation has gone.
-            ProtocolTimeout: nothing came in time.
-            ProtocolError: something else came.
-            Exception: what `watch` returned.
+            PeerGone: the simulation has closed the connection.
+            ProtocolTimeout: no message arrived in time.
+            ProtocolError: another message arrived.
+            Exception: returned by `watch`.
         """
         if self._simulation is None or self._is_asked:
             raise ProtocolError("no simulation has yet to send its state: it is over, or waits for an answer")
@@ -212,7 +223,7 @@ class AgentSocket(_Channel):
         def problem() -> Exception | None:
             return (watch and watch()) or (None if self._connections else self._gone("EnvStateMsg"))
 
-        deadline_s = self._deadline_s()
+        deadline_s = self._deadline_s(timeout_s)
         while True:
             speaker, data = self._next("EnvStateMsg", problem, deadline_s)
             if speaker == self._simulation:
@@ -222,11 +233,11 @@ class AgentSocket(_Channel):
             self._answer(speaker, _STOP)  # one simulation at a time
 
     def send_action(self, action: Message) -> None:
-        """Answers a state with a DataContainer."""
+        """Answer a state with an action's DataContainer."""
         self._reply(pb.EnvActMsg(actData=action))
 
     def stop(self) -> None:
-        """Tells the simulation to end, now or, if it is busy, as soon as it asks; without one, nothing."""
+        """Tell the simulation to stop: at once if it waits for an answer, else when it asks next."""
         if self._simulation is not None:
             if self._is_asked:
                 self._answer(self._simulation, _STOP)
@@ -235,16 +246,16 @@ class AgentSocket(_Channel):
         self._simulation, self._is_asked = None, False
 
     def close(self) -> None:
-        """Tells the simulation to end if it waits for an answer, and listens no more."""
+        """Tell the simulation to stop if it waits for an answer, and close the socket."""
         if not self._socket.closed:
             self.stop()
         super().close()
 
     def _next(self, what: str, problem: Watch, deadline_s: float) -> tuple[bytes, bytes]:
-        """Who said what."""
+        """Return the next message of a REQ socket, as its identity and body."""
         while True:
             parts = self._receive(what, problem, deadline_s)
-            if len(parts) == 3 and not parts[1]:  # what a REQ socket sends; nothing else can be answered
+            if len(parts) == 3 and not parts[1]:  # the form of a REQ socket's message; no other can be answered
                 return parts[0], parts[2]
 
     def _parsed(self, kind: Any, data: bytes) -> Message:
@@ -263,7 +274,7 @@ class AgentSocket(_Channel):
         self._is_asked = False
 
     def _answer(self, speaker: bytes, data: bytes) -> bool:
-        """Whether somebody who asked is still there to be answered."""
+        """Answer a speaker; return False if it has disconnected."""
         try:
             self._socket.send_multipart((speaker, b"", data))
         except zmq.ZMQError as error:
@@ -274,12 +285,12 @@ class AgentSocket(_Channel):
 
 
 class SimulationSocket(_Channel):
-    """The end that is driven, for one episode.
+    """The simulation's end, for one episode.
 
     Args:
-        port: on which the agent listens, now or later.
-        host: where it listens.
-        timeout_s: the longest wait for an agent, and then for each of its answers.
+        port: of the agent, which may start to listen later.
+        host: of the agent.
+        timeout_s: longest wait for an agent, and then for each of its answers, in seconds.
     """
 
     def __init__(self, port: int = 5555, *, host: str = "127.0.0.1", timeout_s: float = 60.0) -> None:
@@ -294,13 +305,13 @@ class SimulationSocket(_Channel):
             raise ConfigError(f"host: cannot reach {host!r}, port {port}: {error}") from error
 
     def introduce(self, init: Message, watch: Watch | None = None) -> Message:
-        """Sends the SimInitMsg, as soon as there is an agent; the agent's SimInitAck.
+        """Send the SimInitMsg as soon as an agent listens, and return its SimInitAck.
 
-        One that goes before it answers is none: an agent of ns3-gym's may close its socket and bind another between
-        episodes.
+        If the agent closes the connection before it answers, the next one is awaited: between episodes an agent of
+        ns3-gym's may close its socket and bind another.
 
         Raises:
-            As `exchange`, but for PeerGone.
+            As `exchange`, except PeerGone.
         """
         deadline_s = self._deadline_s()
         while True:
@@ -312,13 +323,13 @@ class SimulationSocket(_Channel):
                 self._socket.connect(self._address)
 
     def exchange(self, state: Message, watch: Watch | None = None) -> Message:
-        """Sends an EnvStateMsg; the agent's EnvActMsg.
+        """Send an EnvStateMsg and return the agent's EnvActMsg.
 
         Raises:
-            PeerGone: the agent has gone.
-            ProtocolTimeout: no answer came in time.
-            ProtocolError: something else came.
-            Exception: what `watch` returned.
+            PeerGone: the agent has closed the connection.
+            ProtocolTimeout: no answer arrived in time.
+            ProtocolError: another message arrived.
+            Exception: returned by `watch`.
         """
         return self._ask(state, pb.EnvActMsg, watch, self._deadline_s())
 

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A command as a child whose whole tree of processes ends with it, with its owner, or when asked to.
+"""A command in a child process; its whole process tree ends with it, with its owner, or when asked to.
 
 ::
 
     owner                       guardian (guardian.py)              the command
-      socket  <-- one packet --   subreaper of all below   -------->  shell -> ./ns3 -> simulation ...
+      socket  <-- one packet --   subreaper of all below   -------->  ./ns3 -> simulation ...
               -- shut: end it ->  watches the owner too    <-output-
       watches the guardian's pidfd
 
-The owner may be killed at any time: the guardian, which is in a session of its own, sees it and ends the tree. Should
-somebody kill the guardian, the command dies with it, but what the command has started may stay.
+The owner may be killed at any time: the guardian, in a session of its own, notices it and ends the tree. If the
+guardian is
+killed, the command dies with it, but processes that the command has started may stay.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ _LAST_LINES = 20
 
 @dataclass(frozen=True)
 class Ending:
-    """How a command ended.
+    """The end of a command.
 
     Attributes:
-        code: exit code; minus the number of the signal that killed it; None where the guardian itself was killed.
-        output: the last of what it wrote.
+        code: exit code; minus the number of the signal that killed it; None if the guardian itself was killed.
+        output: the end of its output.
     """
 
     code: int | None
@@ -52,7 +53,7 @@ class Ending:
 
     @property
     def last_words(self) -> str:
-        """What to add to a sentence about it."""
+        """The last lines of its output, as the end of a sentence."""
         lines = self.output.strip().splitlines()[-_LAST_LINES:]
         return "; it last wrote:\n" + "\n".join(lines) if lines else ""
 
@@ -68,12 +69,12 @@ class Ending:
 
 
 class Child:
-    """The command, from its start on. It has ended when its first process has, and then its descendants too.
+    """A running command. It has ended when its first process has; its descendants are ended then.
 
     Args:
         words: the command.
-        cwd: where it runs.
-        log: a file to which all that it writes is appended.
+        cwd: directory in which it runs. Default: the current one.
+        log: file to which its output is appended. Default: none.
 
     Raises:
         ConfigError: the log cannot be written.
@@ -91,13 +92,13 @@ class Child:
             held.callback(os.close, self.ended_fd)
             self._ended = select.poll()
             self._ended.register(self.ended_fd, select.POLLIN)
-            #: Kills the tree and frees all of this; also at garbage collection and at exit.
+            #: Kills the tree and frees its resources; also called at garbage collection and at exit.
             self.close = weakref.finalize(self, held.pop_all().close)
 
     def wait(self, timeout_s: float) -> Ending | None:
-        """Waits for the command's end; None after the timeout. `ended_fd` is readable from the end on."""
+        """Wait for the command's end; return None after the timeout. `ended_fd` is readable from the end on."""
         if self._ending is None:
-            if not self.close.alive:  # who closes it does not ask
+            if not self.close.alive:  # closed before its end was known
                 self._ending = Ending(None, "")
             elif self._ended.poll(timeout_s * 1000.0):
                 self._ending = self._read_report()
@@ -105,7 +106,7 @@ class Child:
         return self._ending
 
     def end(self, grace_s: float = 0.0) -> Ending:
-        """Lets the command end by itself for a while, then kills its tree."""
+        """Wait ``grace_s`` seconds for the command to end, then kill its tree."""
         ending = self.wait(grace_s)
         if ending is None:
             self._socket.shutdown(socket.SHUT_WR)
@@ -118,11 +119,11 @@ class Child:
         first, _, output = report.partition("\n")
         try:
             return Ending(int(first), output)
-        except ValueError:  # the guardian failed, and says why if it could
+        except ValueError:  # the guardian failed; its report is the reason, if it has one
             return Ending(None, report)
 
     def _read(self) -> bytes:
-        """All that was written before the guardian ended."""
+        """Return everything that the guardian wrote before it ended."""
         read = b""
         while True:
             try:
@@ -156,7 +157,7 @@ def _spawn(words: Sequence[str], socket_fd: int, cwd: Path | None, log: Path | N
 
 
 def _end(guardian: subprocess.Popen[bytes], to_guardian: socket.socket, owner_pid: int) -> None:
-    if os.getpid() != owner_pid:  # a fork of the owner only gives its descriptors back
+    if os.getpid() != owner_pid:  # a fork of the owner only closes its descriptors
         return
     if guardian.poll() is None:
         to_guardian.shutdown(socket.SHUT_WR)

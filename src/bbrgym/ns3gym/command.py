@@ -7,7 +7,8 @@ ns3-gym's simulations at its end: ``--openGymPort=PORT --simSeed=SEED``, then th
 
 A command is a list of words, or a text that is split into words as a shell splits it. Placeholders are filled in after
 the split and no shell runs, so a value is never split or expanded. A word ``{arguments}`` becomes a word for each
-argument; within a longer word the arguments are quoted, for a program that splits that word again, as ``./ns3 run`` does.
+argument; within a longer word the arguments are quoted, for a program that splits that word again, as ``./ns3 run``
+does.
 
 With ``shell=True`` a text is run by ``/bin/sh -c``. Values are quoted then, and no placeholder may stand within quotes.
 """

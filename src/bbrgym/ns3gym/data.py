@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Values of spaces as the protocol carries them.
 
-What is packed and unpacked has the form of its space: type, length, shape, keys. Whether a Box's numbers lie within its
-bounds is not asked: ns3-gym's simulations often describe bounds that their observations leave.
+Values have the form of their space: type, length, shape, keys. `unpack` does not check bounds, those of a Box nor the
+number
+of choices of a Discrete: observations of ns3-gym's simulations often leave the spaces that they describe. `is_within`
+does.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ _FIELDS: dict[int, str] = {
     Dtype.DOUBLE: "doubleData",
 }
 _WHOLE = "biu"  # kinds of NumPy's dtypes
-# Plain numbers: an enum's members are looked up slowly.
+# Plain numbers: looking up an enum's members is slow.
 _UINT, _FLOAT = int(Dtype.UINT), int(Dtype.FLOAT)
 _FLOATS = (_FLOAT, int(Dtype.DOUBLE))
 _NO_TYPE, _BOX = int(SpaceType.NoSpaceType), int(SpaceType.Box)
@@ -41,15 +43,15 @@ _DISCRETE, _TUPLE, _DICT = int(SpaceType.Discrete), int(SpaceType.Tuple), int(Sp
 
 
 def pack(space: Space, value: Any, where: str = "value") -> Message:
-    """The DataContainer of a value.
+    """Return the DataContainer of a value.
 
     Args:
-        space: to which the value belongs.
-        value: as Gymnasium has it.
-        where: it is from, for the errors.
+        space: space of the value.
+        value: in Gymnasium's form.
+        where: name of the value in errors.
 
     Raises:
-        ConfigError: the value has not the form of the space, or the protocol cannot carry it.
+        ConfigError: the value does not have the form of the space, or the protocol cannot carry it.
     """
     container = pb.DataContainer()
     if isinstance(space, spaces.Box | spaces.MultiBinary):
@@ -95,7 +97,7 @@ def _box_bytes(space: spaces.Box | spaces.MultiBinary, value: Any, where: str) -
 
 
 def _goes_into(given: np.dtype[Any], expected: np.dtype[Any]) -> bool:
-    """Whether numbers may be cast; whole ones are looked at one by one."""
+    """Return whether numbers may be cast; integers are checked one by one afterwards."""
     return (given.kind in _WHOLE and expected.kind in _WHOLE) or np.can_cast(given, expected, "same_kind")
 
 
@@ -161,15 +163,15 @@ def _pack_dict(space: spaces.Dict, value: Any, where: str) -> Message:
 
 
 def unpack(space: Space, container: Message, where: str = "value") -> Any:
-    """The value in a DataContainer, as Gymnasium has it for the space.
+    """Return the value in a DataContainer, in Gymnasium's form.
 
     Args:
-        space: to which it has to belong.
-        container: what came.
-        where: it is from, for the errors.
+        space: space of the value.
+        container: received message.
+        where: name of the value in errors.
 
     Raises:
-        ProtocolError: it has not the form of the space.
+        ProtocolError: it does not have the form of the space.
     """
     pb.refuse_misfits(container, where)
     if isinstance(space, spaces.Box | spaces.MultiBinary):
@@ -177,13 +179,10 @@ def unpack(space: Space, container: Message, where: str = "value") -> Any:
             return np.zeros(0, space.dtype)
         return _unpack_box(space, container, where)
     if isinstance(space, spaces.Discrete):
-        return _unpack_choice(space.n, container, where)
+        return _unpack_choice(container, where)
     if isinstance(space, spaces.MultiDiscrete):
         elements = _elements(container, space.nvec.size, where)
-        choices = [
-            _unpack_choice(n, one, f"{where}[{i}]")
-            for i, (n, one) in enumerate(zip(space.nvec.ravel().tolist(), elements, strict=True))
-        ]
+        choices = [_unpack_choice(one, f"{where}[{i}]") for i, one in enumerate(elements)]
         return np.array(choices, space.dtype).reshape(space.nvec.shape)
     if isinstance(space, spaces.Tuple):
         elements = _elements(container, len(space.spaces), where)
@@ -212,11 +211,8 @@ def _elements(container: Message, count: int, where: str) -> Any:
     return elements
 
 
-def _unpack_choice(n: Any, container: Message, where: str) -> np.int64:
-    value = _held(container, _DISCRETE, pb.DiscreteDataContainer, where).data
-    if not 0 <= value < n:
-        raise ProtocolError(f"{where}: is {value}, expected a whole number from 0 to {n - 1}")
-    return np.int64(value)
+def _unpack_choice(container: Message, where: str) -> np.int64:
+    return np.int64(_held(container, _DISCRETE, pb.DiscreteDataContainer, where).data)
 
 
 def _unpack_box(space: spaces.Box | spaces.MultiBinary, container: Message, where: str) -> NDArray[Any]:
@@ -226,7 +222,7 @@ def _unpack_box(space: spaces.Box | spaces.MultiBinary, container: Message, wher
         if floats is not None:  # the common case
             return _cast(floats, np.dtype(space.dtype), where)
     box = _held(container, _BOX, pb.BoxDataContainer, where)
-    # ns3-gym's agent answers a DOUBLE with FLOAT.
+    # ns3-gym's agent answers DOUBLE with FLOAT.
     if box.dtype != expected and not (box.dtype in _FLOATS and expected in _FLOATS):
         raise ProtocolError(f"{where}: has the dtype {box.dtype}, expected {expected} ({Dtype(expected).name})")
     numbers = getattr(box, _FIELDS[box.dtype])
@@ -234,17 +230,17 @@ def _unpack_box(space: spaces.Box | spaces.MultiBinary, container: Message, wher
     if len(numbers) != count:
         raise ProtocolError(f"{where}: has {len(numbers)} numbers, expected {count}")
     shape = tuple(box.shape)
-    if shape not in ((), space.shape, (count,)):  # ns3-gym's ends may leave it out, or say the length
+    if shape not in ((), space.shape, (count,)):  # ns3-gym's ends may omit it, or send the length
         raise ProtocolError(f"{where}: has the shape {shape}, expected {space.shape}")
     carried = np.fromiter(numbers, DTYPES[box.dtype], count)
     return _cast(carried, np.dtype(space.dtype), where).reshape(space.shape)
 
 
 def _cast(carried: NDArray[Any], dtype: np.dtype[Any], where: str) -> NDArray[Any]:
-    """Numbers of the dtype; whole ones stay what they are."""
+    """Cast numbers to a dtype; integers must keep their values."""
     if carried.dtype == dtype:
         return carried
-    with np.errstate(over="ignore"):  # of floats; beyond float32 is inf
+    with np.errstate(over="ignore"):  # floats beyond float32 become inf
         cast = carried.astype(dtype)
     if dtype.kind != "f" and not np.array_equal(cast, carried):
         raise ProtocolError(f"{where}: is {shown(carried)}, expected numbers that {dtype} holds")
@@ -257,3 +253,17 @@ def _unpack_dict(space: spaces.Dict, elements: Any, where: str) -> dict[str, Any
         keys = [element.name for element in elements]
         raise ProtocolError(f"{where}: has the keys {shown(keys)}, expected {', '.join(map(repr, space.spaces))}")
     return {key: unpack(inner, by_name[key], f"{where}[{key!r}]") for key, inner in space.spaces.items()}
+
+
+# ---- bounds ---------------------------------------------------------------------------------------------------------
+
+
+def is_within(space: Space, value: Any) -> bool:
+    """Return whether a value that has the form of its space also lies within its bounds; NaN does not."""
+    if isinstance(space, spaces.Box):
+        return bool(((space.low <= value) & (value <= space.high)).all())
+    if isinstance(space, spaces.Tuple):
+        return all(is_within(inner, one) for inner, one in zip(space.spaces, value, strict=True))
+    if isinstance(space, spaces.Dict):
+        return all(is_within(inner, value[key]) for key, inner in space.spaces.items())
+    return space.contains(value)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The bytes of a BoxDataContainer of floats, made from an array and read into one without a Python number in between.
+"""Conversion between arrays of floats and the bytes of a BoxDataContainer, without Python numbers in between.
 
-protobuf writes floats as they lie in memory on most machines, little-endian, and here they are the last field. So all
-values of a space have the same bytes before their numbers.
+protobuf writes floats as most machines hold them in memory, little-endian, and here they are the last field. So all
+values
+of a space have the same bytes before their numbers.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from numpy.typing import NDArray
 
 from bbrgym.ns3gym.messages import BoxDataContainer, Dtype
 
-#: How the numbers of a Dtype lie in a message.
+#: Format of the numbers of each Dtype in a message.
 WIRE: dict[int, np.dtype[Any]] = {int(Dtype.FLOAT): np.dtype("<f4"), int(Dtype.DOUBLE): np.dtype("<f8")}
 
 
 def encode(dtype: int, numbers: NDArray[Any]) -> bytes:
-    """What `BoxDataContainer.SerializeToString` gives for a FLOAT or DOUBLE of these numbers and their shape."""
+    """Return the bytes of `BoxDataContainer.SerializeToString` for numbers and their shape, as FLOAT or DOUBLE."""
     return _head(dtype, numbers.shape) + numbers.astype(WIRE[dtype], copy=False).tobytes()
 
 
 def decode(dtype: int, shape: tuple[int, ...], data: bytes) -> NDArray[Any] | None:
-    """The numbers in what `encode` wrote for a Dtype and a shape; None for any other bytes."""
+    """Return the numbers in bytes that `encode` wrote for a Dtype and a shape; None for other bytes."""
     head = _head(dtype, shape)
     count = math.prod(shape)
     if len(data) != len(head) + count * WIRE[dtype].itemsize or not data.startswith(head):

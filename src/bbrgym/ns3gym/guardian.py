@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs a command and ends it with all that it started: ``python -I -S guardian.py OWNER_PID LOG_FD WORD...``
+"""Run a command and end it with all its descendants: ``python -I -S guardian.py OWNER_PID LOG_FD WORD...``.
 
-Started as a script by `child.Child`, in a session of its own. Its standard output is one end of a socket whose other
-end the owner holds. The command runs until it ends, the owner shuts its end, or the owner is gone, however that came;
-then everything that descends from it is killed, also what has left its session or lost its parents: this process is a
-subreaper, which inherits them. In the end it writes one packet: the command's exit code (minus the number of the signal
-that killed it), a newline, and the last bytes of the output. It does without modules that take long to load (pathlib,
-subprocess, json).
+Started as a script by `child.Child`, in a session of its own. Its standard output is one end of a socket; the owner
+holds
+the other. The command runs until it ends, the owner shuts its end, or the owner has ended for any reason. Then all its
+descendants are killed, including those that left its session or lost their parents: this process is a subreaper, which
+inherits them. At last it writes one packet: the command's exit code (minus the number of the signal that killed it), a
+newline, and the last bytes of the output. It avoids modules that take long to load (pathlib, subprocess, json).
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _OWNER_FD = 1
 _NO_LOG = -1
-_TAIL_BYTES = 16384  # fits into the socket's buffer, so that the report never waits for the owner
-_CHUNK_BYTES = 65536  # what a pipe holds
-_REAP_EVERY_MS = 1000.0  # what the command lost of its children; they are this process's then
-_RESCAN_S = 0.05  # for those born while the others were killed
-_CANNOT_START = 127  # as shells have it
+_TAIL_BYTES = 16384  # fits the socket's buffer, so that the report never waits for the owner
+_CHUNK_BYTES = 65536  # capacity of a pipe
+_REAP_EVERY_MS = 1000.0  # orphans of the command, which become this process's children
+_RESCAN_S = 0.05  # for processes that were started while others were killed
+_CANNOT_START = 127  # as in shells
 
 
 class Output:
-    """What the command writes: its end is kept, and all of it goes to a file if there is one."""
+    """Output of the command: its end is kept, and all of it is written to a log file if there is one."""
 
     def __init__(self, log_fd: int) -> None:
         self.fd, self.command_fd = os.pipe()
@@ -38,7 +38,7 @@ class Output:
         self._log_fd = log_fd
 
     def take(self) -> bool:
-        """Reads a piece; whether there was one."""
+        """Read a piece; return False if there was none."""
         try:
             piece = os.read(self.fd, _CHUNK_BYTES)
         except BlockingIOError:
@@ -51,13 +51,13 @@ class Output:
         return bool(piece)
 
     def take_rest(self) -> None:
-        """What was written before the command ended; an end that somebody else holds is not waited for."""
+        """Read the output written before the command ended, without waiting for other writers."""
         while self.take():
             pass
 
 
 def main() -> None:
-    """Runs until the command has ended."""
+    """Run until the command has ended."""
     owner_pid, log_fd, words = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
     owner_pid_fd = os.pidfd_open(owner_pid)
     if os.getppid() != owner_pid:  # it ended before we looked
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def _set_signals() -> None:
-    """What the owner ignores or blocks is its own affair, and what Ctrl-C or a lost terminal ends is the owner's."""
+    """Reset inherited signal settings, and leave Ctrl-C and a lost terminal to the owner."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -91,7 +91,7 @@ def _start(words: list[str], output: Output) -> int:
         return pid
     try:
         os.setsid()
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # should this guardian be killed itself
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # if this guardian is killed
         os.dup2(output.command_fd, 1)
         os.dup2(output.command_fd, 2)
         _restore_signals()
@@ -103,27 +103,27 @@ def _start(words: list[str], output: Output) -> int:
 
 
 def _restore_signals() -> None:
-    """What is ignored here, as SIGINT and SIGQUIT are in the background of a shell, is not by the command."""
+    """Let the command ignore no signal, not even those that this process ignores (SIGINT in a shell's background)."""
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
 
 
 def _watch(pid: int, output: Output, owner_pid_fd: int) -> dict[int, int]:
-    """Waits for the command's end, or until it is to be ended; exit codes of what has ended last."""
+    """Wait until the command has ended or must be ended; return the exit codes of the last processes that ended."""
     poll = select.poll()
     for fd in (_OWNER_FD, owner_pid_fd, output.fd, os.pidfd_open(pid)):
         poll.register(fd, select.POLLIN)
     while True:
         ready = {fd for fd, _ in poll.poll(_REAP_EVERY_MS)}  # again and again, as long as the owner lives
         if output.fd in ready and not output.take():
-            poll.unregister(output.fd)  # nobody can write any more
+            poll.unregister(output.fd)  # no writer is left
         codes = _reap()
         if pid in codes or ready & {_OWNER_FD, owner_pid_fd}:
             return codes
 
 
 def _kill_all() -> dict[int, int]:
-    """Kills every descendant: of a dead one, the children are this process's at once. Their exit codes."""
+    """Kill every descendant, and return their exit codes. Orphans become this process's children at once."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     codes: dict[int, int] = {}
     while _has_children():
@@ -135,7 +135,7 @@ def _kill_all() -> dict[int, int]:
 
 
 def _reap() -> dict[int, int]:
-    """Exit codes of the children that have ended."""
+    """Return the exit codes of the children that have ended."""
     codes: dict[int, int] = {}
     while _has_children():
         pid, status = os.waitpid(-1, os.WNOHANG)
@@ -164,7 +164,7 @@ def _parent(pid: str) -> str:
             text = stat.read().decode(errors="replace")
     except (FileNotFoundError, ProcessLookupError):  # it has ended
         return ""
-    return text.rpartition(")")[2].split()[1]  # a name may hold anything, also ")"
+    return text.rpartition(")")[2].split()[1]  # a name may contain ")"
 
 
 def _prctl(option: int, value: int) -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The message classes of messages.proto, and their strict reading.
+"""The message classes of messages.proto, and functions that parse them strictly.
 
-They are made from messages.binpb, which the build writes, in a pool of their own: so ns3-gym's `messages_pb2` may be
-imported in the same process, and protoc and the protobuf package need not be of the same version.
+The classes are created from messages.binpb, which the build writes, in a descriptor pool of their own: so ns3-gym's
+`messages_pb2` can be imported in the same process, and the versions of protoc and of the protobuf package may differ.
 """
 
 from __future__ import annotations
@@ -11,14 +11,18 @@ from enum import IntEnum
 from importlib import resources
 from typing import Any, TypeAlias
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from google.protobuf.message import DecodeError
-from google.protobuf.unknown_fields import UnknownFieldSet
-
+from bbrgym.errors import MissingExtraError
 from bbrgym.ns3gym.errors import ProtocolError
 
+try:
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    from google.protobuf.message import DecodeError
+    from google.protobuf.unknown_fields import UnknownFieldSet
+except ModuleNotFoundError as error:
+    raise MissingExtraError("ns3-gym's protocol", "ns3gym", error) from error
+
 Message: TypeAlias = Any
-"""An instance of one of the classes below; protobuf makes them at run time, so a type checker knows none."""
+"""An instance of one of the classes below; protobuf creates them at run time, unknown to a type checker."""
 
 _PACKAGE = "ns3opengym"
 _URL = "type.googleapis.com/"  # which protobuf's own Pack writes
@@ -73,11 +77,11 @@ EnvActMsg = _class("EnvActMsg")
 
 
 def parse(kind: Any, data: bytes, where: str = "") -> Message:
-    """The message of a class in some bytes.
+    """Return the message of a class in some bytes.
 
     Raises:
-        ProtocolError: they are none, or those of another message: protobuf itself takes a field whose number it knows
-            and whose type is another's for an unknown one.
+        ProtocolError: the bytes are no message, or another one: protobuf itself treats a field with a known number and
+            the wrong type as unknown.
     """
     try:
         message = kind.FromString(data)
@@ -88,9 +92,9 @@ def parse(kind: Any, data: bytes, where: str = "") -> Message:
 
 
 def refuse_misfits(message: Message, where: str = "") -> None:
-    """Refuses a message that has a field of a known number and another type; numbers that are not known may come.
+    """Raise ProtocolError for a message that has a field with a known number and the wrong type.
 
-    Not what lies within it.
+    Unknown numbers are allowed. Messages within it are not checked.
     """
     unknown = UnknownFieldSet(message)
     if not len(unknown):
@@ -104,21 +108,21 @@ def refuse_misfits(message: Message, where: str = "") -> None:
 
 
 def pack_any(holder: Message, message: Message) -> None:
-    """Puts a message into a field of type google.protobuf.Any."""
+    """Put a message into a field of type google.protobuf.Any."""
     put(holder, type(message), message.SerializeToString())
 
 
 def put(holder: Message, kind: Any, data: bytes) -> None:
-    """Puts the bytes of a message of a class into a field of type google.protobuf.Any."""
+    """Put the bytes of a message of a class into a field of type google.protobuf.Any."""
     holder.type_url = _URLS[kind]
     holder.value = data
 
 
 def parse_any(kind: Any, holder: Message, where: str) -> Message:
-    """The message of a class in a field of type google.protobuf.Any.
+    """Return the message of a class in a field of type google.protobuf.Any.
 
     Raises:
-        ProtocolError: it holds another one, or none.
+        ProtocolError: it holds another message, or none.
     """
     if not holds(holder, kind):
         held = repr(holder.type_url) if holder.type_url else "nothing"
@@ -127,9 +131,9 @@ def parse_any(kind: Any, holder: Message, where: str) -> Message:
 
 
 def holds(holder: Message, kind: Any) -> bool:
-    """Whether a field of type google.protobuf.Any says that it holds a message of a class."""
+    """Return whether a field of type google.protobuf.Any declares a message of a class."""
     url = holder.type_url
-    return bool(url == _URLS[kind] or url.rpartition("/")[2] == kind.DESCRIPTOR.full_name)  # any host may stand before
+    return bool(url == _URLS[kind] or url.rpartition("/")[2] == kind.DESCRIPTOR.full_name)  # any host may precede it
 
 
 def _at(where: str) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Any Gymnasium environment as a simulation of ns3-gym's: an agent of ns3-gym's, or ours, drives it.
+"""Serve any Gymnasium environment as a simulation of ns3-gym's.
 
-The protocol carries the reward as float32, and the info as a text, here JSON.
+The protocol carries the reward as float32, and the info as text, here JSON.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pydantic_core import to_json
 from bbrgym.errors import ConfigError
 from bbrgym.ns3gym import messages as pb
 from bbrgym.ns3gym.channel import SimulationSocket
-from bbrgym.ns3gym.data import pack, unpack
+from bbrgym.ns3gym.data import is_within, pack, unpack
 from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.ns3gym.messages import Message, Reason
 from bbrgym.ns3gym.spaces import describe
@@ -30,14 +30,14 @@ Ending = Literal["truncated", "terminated", "stopped"]
 
 @dataclass(frozen=True)
 class Episode:
-    """One that was served.
+    """An episode that was served.
 
     Attributes:
         number: from 1.
-        seed: that the environment's info names, if it does.
-        steps: that it had.
-        total_reward: over all of them.
-        ending: `stopped` by the agent, or as the environment said.
+        seed: the info's `seed`; None if the info has none.
+        steps: number of steps.
+        total_reward: sum of the rewards.
+        ending: `terminated` or `truncated` by the environment, or `stopped` by the agent.
     """
 
     number: int
@@ -57,25 +57,25 @@ def serve(
     timeout_s: float = 60.0,
     on_episode: Callable[[Episode], None] | None = None,
 ) -> None:
-    """Lets an agent drive an environment.
+    """Let an agent drive an environment.
 
-    It connects to the agent, anew for each episode, and binds nothing. The first episode has the seed, the others what
-    the environment draws from it. An agent that turns the simulation away as it introduces itself ends the service.
+    It connects to the agent, anew for each episode, and binds nothing. The first episode has the seed; the environment
+    draws the others from it. An agent that refuses a simulation at its introduction ends the service.
 
     Args:
-        env: what is served; it stays open.
-        port: on which the agent listens, now or later.
-        host: where it listens.
-        episodes: how many are served.
-        seed: of the first.
-        timeout_s: the longest wait for the agent, and then for each of its answers.
-        on_episode: is told of each episode at its end.
+        env: environment to serve; it stays open.
+        port: of the agent, which may start to listen later.
+        host: of the agent.
+        episodes: number of episodes to serve.
+        seed: of the first episode. Default: drawn by the environment.
+        timeout_s: longest wait for the agent, and then for each of its answers, in seconds.
+        on_episode: called with each episode at its end.
 
     Raises:
         ConfigError: the protocol cannot carry the environment's spaces, or an argument is wrong.
-        ProtocolTimeout: there was no agent, or no answer, in time.
-        PeerGone: the agent went within an episode.
-        ProtocolError: what the agent said is no answer, or its action lies outside the space.
+        ProtocolTimeout: no agent, or no answer, arrived in time.
+        PeerGone: the agent closed the connection within an episode.
+        ProtocolError: the agent's message is no answer, or its action lies outside the space.
     """
     if not isinstance(episodes, int) or isinstance(episodes, bool) or episodes < 1:
         raise ConfigError(f"episodes: {episodes!r}, allowed are whole numbers from 1")
@@ -95,9 +95,9 @@ def serve(
 
 
 def _process(*, is_last: bool) -> int:
-    """Of the process that ends with the simulation, since ns3-gym's agent kills it then; 0, none, if more is to come.
+    """Return the process to announce: ns3-gym's agent kills it at the simulation's end, so it is 0 before the last one.
 
-    For the same reason nobody learns of the shell: it is the user's.
+    The shell's process, which that agent kills too, is never announced: it is the user's.
     """
     return os.getpid() if is_last else 0
 
@@ -105,7 +105,7 @@ def _process(*, is_last: bool) -> int:
 def _play(
     env: gymnasium.Env[Any, Any], simulation: SimulationSocket, number: int, observation: Any, info: Mapping[str, Any]
 ) -> Episode:
-    """One episode, from the state before any action."""
+    """Serve one episode, from the state before any action."""
     seed, steps, total_reward, reward = info.get("seed"), 0, 0.0, 0.0
     is_terminated = is_truncated = False
     while True:
@@ -117,7 +117,7 @@ def _play(
             info=as_json(info),
         )
         answer = simulation.exchange(state)
-        if is_terminated or is_truncated:  # what it answers then is of no account
+        if is_terminated or is_truncated:  # this answer has no meaning
             return Episode(number, seed, steps, total_reward, "terminated" if is_terminated else "truncated")
         if answer.stopSimReq:
             return Episode(number, seed, steps, total_reward, "stopped")
@@ -129,20 +129,13 @@ def _play(
 
 def _action(env: gymnasium.Env[Any, Any], answer: Message) -> Any:
     action = unpack(env.action_space, answer.actData, "the agent's action")
-    if not _is_in(env.action_space, action):
+    if not is_within(env.action_space, action):
         raise ProtocolError(f"the agent's action: is {shown(action)}, outside of {env.action_space}")
     return action
 
 
-def _is_in(space: gymnasium.Space[Any], action: Any) -> bool:
-    """As `contains`, of what has the space's form: of a Box only the bounds are left to compare."""
-    if isinstance(space, gymnasium.spaces.Box):
-        return bool(((space.low <= action) & (action <= space.high)).all())  # and no NaN
-    return space.contains(action)
-
-
 def as_json(info: Mapping[str, Any]) -> str:
-    """What JSON can hold of an info, but for its arrays; null for NaN, infinities and objects."""
+    """Return an info as JSON, without its arrays; null for NaN, infinities and objects."""
     plain = {key: value for key, value in info.items() if not isinstance(value, np.ndarray)}
     return to_json(plain, inf_nan_mode="null", fallback=_as_plain).decode()
 

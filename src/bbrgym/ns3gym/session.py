@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One simulation after the other for an agent: each started by a command, or waited for.
+"""Consecutive simulations of an agent, each started by a command or waited for.
 
-    introduce(seed, arguments) -> SimInitMsg  ends what ran, starts the next
+    introduce(seed, arguments) -> SimInitMsg  ends the last simulation, starts the next
         begin()                               lets it begin
         play() -> EnvStateMsg                 its first state
         play(action) -> EnvStateMsg           again and again
     stop()                                    in the middle, or after the last state
 
-Whatever goes wrong, the simulation that did it is ended, and the error says how it ended and what it last wrote.
+On any error the simulation is ended; the error tells how it ended and shows its last output.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ from pathlib import Path
 
 from bbrgym.ns3gym.channel import AgentSocket, Watch
 from bbrgym.ns3gym.child import Child
-from bbrgym.ns3gym.command import Command, Value
+from bbrgym.ns3gym.command import CommandLine, Value
 from bbrgym.ns3gym.errors import PeerGone, ProtocolError
 from bbrgym.ns3gym.messages import Message
 
-_LAST_GASP_S = 2.0  # between the end of a simulation's connection and that of the command which ran it
+_LAST_GASP_S = 2.0  # between the end of a simulation's connection and the end of its command
 
 
 @dataclass(frozen=True)
 class Start:
-    """How a simulation is started.
+    """The start of a simulation.
 
     Attributes:
-        command: with places for what differs from run to run.
-        cwd: where it runs.
-        log: the file to which what it writes is appended.
+        command: command line with placeholders.
+        cwd: directory in which it runs. Default: the current one.
+        log: file to which its output is appended. Default: none.
     """
 
-    command: Command
+    command: CommandLine
     cwd: Path | None = None
     log: Path | None = None
 
 
 class Session:
-    """The agent's end, and the process of the simulation if it started it.
+    """The agent's socket, and the process of the simulation if it was started here.
 
     Args:
-        start: how to start a simulation; None waits for those that others start.
-        port: on which the agent listens; 0 takes a free one.
-        host: the address on which it listens.
-        timeout_s: the longest wait for a simulation, and then for each of its messages.
-        grace_s: how long a simulation that was told to stop may take to end before it is killed.
+        start: start of a simulation; None waits for simulations that others start.
+        port: on which the agent listens; 0 selects a free one.
+        host: address on which it listens.
+        timeout_s: longest wait for a simulation, and then for each of its messages, in seconds.
+        grace_s: longest time that a simulation may take to end, once told to stop, before it is killed, in seconds.
 
     Raises:
-        ConfigError: the port cannot be had.
+        ConfigError: the port is not available.
     """
 
     def __init__(self, start: Start | None, port: int, host: str, timeout_s: float, grace_s: float) -> None:
@@ -66,15 +66,19 @@ class Session:
 
     @property
     def port(self) -> int:
-        """On which it listens; with `port` 0 another one for each simulation that it starts."""
+        """Port on which it listens; with `port` 0 another one for each simulation that it starts."""
         return self._agent.port
 
     def introduce(self, seed: int, arguments: Mapping[str, Value]) -> Message:
-        """Starts a simulation or waits for one, which cannot be told its seed and arguments; its SimInitMsg.
+        """Start a simulation, or wait for one, and return its SimInitMsg.
+
+        Args:
+            seed: of the run; unknown to a simulation that is waited for.
+            arguments: likewise.
 
         Raises:
-            ConfigError: the command cannot be filled in, or the port cannot be had any more.
-            ProtocolError: none came in time, it ended, or it sent something else.
+            ConfigError: the command cannot be filled in, or the port is no longer available.
+            ProtocolError: no simulation introduced itself in time, it ended, or it sent another message.
         """
         self.stop()
         if self._start is not None:
@@ -83,10 +87,10 @@ class Session:
             return self._agent.await_simulation(self._watch("SimInitMsg"))
 
     def begin(self) -> bool:
-        """Lets the simulation begin; whether it is still there.
+        """Let the simulation begin; return False if one that was waited for has gone.
 
         Raises:
-            PeerGone: it is not, and was started here: no other one comes by itself.
+            PeerGone: the simulation that was started here has gone.
         """
         with self.ending_on_error():
             try:
@@ -97,23 +101,27 @@ class Session:
                 return False
             return True
 
-    def play(self, action: Message | None = None) -> Message:
-        """Lets the simulation go on with an action, if one is due; the EnvStateMsg that follows.
+    def play(self, action: Message | None = None, timeout_s: float | None = None) -> Message:
+        """Send an action, except before the first state, and return the next EnvStateMsg.
+
+        Args:
+            action: DataContainer; None before the first state.
+            timeout_s: longest wait for the state, in seconds. Default: the session's.
 
         Raises:
-            ProtocolError: none came in time, it ended, or it sent something else.
+            ProtocolError: no state arrived in time, the simulation ended, or it sent another message.
         """
         with self.ending_on_error():
             if action is not None:
                 self._agent.send_action(action)
-            return self._agent.receive_state(self._watch("EnvStateMsg"))
+            return self._agent.receive_state(self._watch("EnvStateMsg"), timeout_s)
 
     def dismiss(self) -> None:
-        """Tells the simulation to stop, and does not wait for its end."""
+        """Tell the simulation to stop, without waiting for its end."""
         self._agent.stop()
 
     def stop(self) -> None:
-        """Tells the simulation to stop, and ends it if it does not."""
+        """Tell the simulation to stop, and kill it if it does not."""
         self._agent.stop()
         if self._child is not None:
             self._child.end(self._grace_s)
@@ -121,7 +129,7 @@ class Session:
 
     @contextmanager
     def ending_on_error(self) -> Iterator[None]:
-        """Ends the simulation if its messages make an error, which then has what it said last, or if Ctrl-C comes."""
+        """End the simulation on an error or Ctrl-C; a ProtocolError gets the simulation's last output."""
         try:
             yield
         except ProtocolError as error:
@@ -132,20 +140,20 @@ class Session:
             ending = child.wait(_LAST_GASP_S if isinstance(error, PeerGone) else 0.0)
             said = child.end().last_words if ending is None else f": it {ending}"
             raise type(error)(f"{error}{said}") from error
-        except BaseException:  # where the simulation is now, nobody knows
+        except BaseException:  # the simulation's state is unknown
             self._agent.stop()
             if self._child is not None:
                 self._child.end()
             raise
 
     def close(self) -> None:
-        """Stops the simulation and listens no more."""
-        if os.getpid() == self._owner_pid:  # a fork does not speak for its parent
+        """Stop the simulation and close the socket."""
+        if os.getpid() == self._owner_pid:  # a fork must not end its parent's simulation
             self.stop()
             self._agent.close()
 
     def abandon(self) -> None:
-        """Closes without patience."""
+        """Close without waiting for the simulation's end."""
         self._grace_s = 0.0
         self.close()
 
@@ -154,13 +162,13 @@ class Session:
 
     def _started(self, start: Start, seed: int, arguments: Mapping[str, Value]) -> Child:
         if self._has_listened_to_one:
-            self._agent.close()  # and with it what earlier simulations sent and nobody read
+            self._agent.close()  # drops unread messages of earlier simulations
             self._agent = self._listen()
         self._has_listened_to_one = True
         return Child(start.command.words(self.port, seed, arguments), start.cwd, start.log)
 
     def _watch(self, what: str) -> Watch:
-        """Looks whether the command that runs the simulation has ended."""
+        """Return a watch for the end of the simulation's command."""
 
         def problem() -> Exception | None:
             if self._child is None or self._child.wait(0.0) is None:

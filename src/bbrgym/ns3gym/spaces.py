@@ -6,10 +6,10 @@
     Discrete        from 0
     MultiBinary     a Box of UINT from 0 to 1
     MultiDiscrete   a Tuple of Discrete
-    Tuple, Dict     of any of these; a Dict's keys are texts and keep their order
-    ABSENT          for the observations or actions of a simulation that has none: no description
+    Tuple, Dict     of any of these; a Dict's keys are strings and keep their order
+    ABSENT          no description: the simulation has no observations or no actions
 
-What is read has int64 for INT, uint64 for UINT, float32 for FLOAT and float64 for DOUBLE.
+Spaces that are read have int64 for INT, uint64 for UINT, float32 for FLOAT and float64 for DOUBLE.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from bbrgym.ns3gym.messages import Dtype, Message, SpaceType
 
 Space = gymnasium.Space[Any]
 
-#: Of a simulation that has no observations or no actions.
+#: Space of a simulation that has no observations or no actions.
 ABSENT = spaces.Box(0.0, 0.0, (0,), np.float32)
 
-#: The most numbers in a value of a space: of doubles half of the longest message.
+#: Largest number of numbers in a value of a space; as doubles, half of the largest message.
 MAX_NUMBERS = 2**20
-#: How deep spaces may lie in each other; nobody's real ones come near it.
+#: Largest depth of nested spaces, far beyond real ones.
 MAX_DEPTH = 16
 
-#: Of the arrays that are read, by what the message says.
+#: Dtype of the arrays that are read, by the message's Dtype.
 DTYPES: dict[int, np.dtype[Any]] = {
     Dtype.INT: np.dtype(np.int64),
     Dtype.UINT: np.dtype(np.uint64),
@@ -54,7 +54,7 @@ _BY_DTYPE: dict[np.dtype[Any], int] = {
     }.items()
     for name in names
 }
-#: The whole numbers that can travel.
+#: Smallest and largest integers that the protocol carries.
 LIMITS: dict[int, tuple[int, int]] = {Dtype.INT: (-(2**31), 2**31 - 1), Dtype.UINT: (0, 2**32 - 1)}
 
 
@@ -62,11 +62,11 @@ LIMITS: dict[int, tuple[int, int]] = {Dtype.INT: (-(2**31), 2**31 - 1), Dtype.UI
 
 
 def describe(space: Space, where: str = "space") -> Message:
-    """The SpaceDescription of a space.
+    """Return the SpaceDescription of a space.
 
     Args:
-        space: of which.
-        where: it is from, for the errors.
+        space: space to describe.
+        where: name of the space in errors.
 
     Raises:
         ConfigError: the protocol has no such space, or cannot carry its bounds.
@@ -136,10 +136,10 @@ def _box(space: Space, where: str) -> Message:
 
 
 def dtype_of(dtype: np.dtype[Any], where: str) -> int:
-    """The protocol's Dtype for a Box of a dtype.
+    """Return the protocol's Dtype for a Box of a NumPy dtype.
 
     Raises:
-        ConfigError: it has none.
+        ConfigError: the protocol has none.
     """
     found = _BY_DTYPE.get(dtype)
     if found is None:
@@ -149,7 +149,7 @@ def dtype_of(dtype: np.dtype[Any], where: str) -> int:
 
 
 def _bound(bounds: np.ndarray[Any, np.dtype[Any]], name: str, where: str) -> Any:
-    """The one bound of all numbers, as a Python number; 0 where there is no number."""
+    """Return the bound that all numbers share, as a Python number; 0 if there are no numbers."""
     if bounds.size == 0:
         return 0
     bound = bounds.flat[0]
@@ -159,10 +159,10 @@ def _bound(bounds: np.ndarray[Any, np.dtype[Any]], name: str, where: str) -> Any
 
 
 def text(value: Any, what: str) -> str:
-    """A text that can be sent.
+    """Return a string that can be sent.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is no string, or UTF-8 cannot encode it.
     """
     if isinstance(value, str):
         try:
@@ -178,10 +178,10 @@ def text(value: Any, what: str) -> str:
 
 
 def space_of(description: Message, where: str = "space") -> Space:
-    """The space of a SpaceDescription.
+    """Return the space of a SpaceDescription.
 
     Raises:
-        ProtocolError: it describes none, or one that is too large.
+        ProtocolError: it describes no space, or one that is too large.
     """
     return _read(description, where, _Allowance(ProtocolError), depth=1)
 
@@ -229,7 +229,7 @@ def _read_box(message: Message, where: str) -> spaces.Box:
 
 
 def _bounds_of(box: Message) -> tuple[float, float]:
-    """Low and high of a BoxSpace: of whole numbers the outermost that can travel."""
+    """Return low and high of a BoxSpace; for integers the outermost that the protocol carries."""
     if box.dtype not in LIMITS or math.isnan(box.low) or math.isnan(box.high):
         return box.low, box.high
     least, most = LIMITS[box.dtype]
@@ -242,14 +242,14 @@ def _bounds_of(box: Message) -> tuple[float, float]:
 
 
 class _Allowance:
-    """What a description may still hold: `MAX_NUMBERS` spaces and numbers in all, `MAX_DEPTH` spaces in each other."""
+    """Limit of a description: `MAX_NUMBERS` spaces and numbers in total, `MAX_DEPTH` nested spaces."""
 
     def __init__(self, error: type[ConfigError | ProtocolError]) -> None:
         self._error = error
         self._left = MAX_NUMBERS
 
     def take(self, count: int, depth: int, where: str) -> None:
-        """Counts what was met at a place."""
+        """Count spaces or numbers met at a depth."""
         self._left -= count
         if self._left < 0:
             raise self._error(f"{where}: with it there are more than {MAX_NUMBERS} numbers")
@@ -258,5 +258,5 @@ class _Allowance:
 
 
 def _numbers(shape: Iterable[int]) -> int:
-    """How many a shape has; NumPy minds dimensions beside one of 0, too."""
+    """Return the size of a shape; a length of 0 counts as 1, since NumPy limits the other lengths even then."""
     return math.prod(max(1, length) for length in shape)

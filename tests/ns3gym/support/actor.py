@@ -45,6 +45,24 @@ def container(numbers):
     return holder
 
 
+def with_choice(description):
+    """A Tuple of a space and Discrete(5)."""
+    choice = pb.SpaceDescription(type=pb.SpaceType.Discrete)
+    choice.space.Pack(pb.DiscreteSpace(n=5))
+    both = pb.SpaceDescription(type=pb.SpaceType.Tuple)
+    both.space.Pack(pb.TupleSpace(element=[description, choice]))
+    return both
+
+
+def with_nine(holder):
+    """A Tuple of a value and 9, as ns3-gym's opengym-2 draws from 0 to 10 where it describes Discrete(5)."""
+    nine = pb.DataContainer(type=pb.SpaceType.Discrete)
+    nine.data.Pack(pb.DiscreteDataContainer(data=9))
+    both = pb.DataContainer(type=pb.SpaceType.Tuple)
+    both.data.Pack(pb.TupleDataContainer(element=[holder, nine]))
+    return both
+
+
 def numbers_of(holder):
     box = pb.BoxDataContainer()
     holder.data.Unpack(box)
@@ -87,12 +105,15 @@ class Actor:
     def introduction(self):
         observed = 2 if self.options.deed == "wrong_space" else 3
         message = pb.SimInitMsg(simProcessId=os.getpid(), wafShellProcessId=os.getppid())
-        message.obsSpace.CopyFrom(space(observed))
+        described = space(observed)
+        message.obsSpace.CopyFrom(with_choice(described) if self.options.deed == "nine" else described)
         message.actSpace.CopyFrom(space(1, -1, 1))
         return message
 
     def state(self, step):
         message = pb.EnvStateMsg(obsData=container([step, self.options.seed % 1000, self.total]), reward=step / 2)
+        if self.options.deed == "nine":
+            message.obsData.CopyFrom(with_nine(container([step, 0, 0])))
         message.info = json.dumps({"step": step, "word": self.options.word})
         if step == self.options.steps:
             message.isGameOver = True
@@ -147,6 +168,11 @@ def too_long(actor, state):
     return state
 
 
+def far(actor, state):
+    state.obsData.CopyFrom(container([2e9, 0.0, 0.0]))
+    return state
+
+
 def text_info(actor, state):
     state.info = "[not an object]"
     return state
@@ -188,10 +214,10 @@ def fine(actor, state):
 DEEDS = {
     deed.__name__: deed
     for deed in (
-        *(game_over, no_reason, garbage, truncated, oversized, out_of_order, empty, too_long),
+        *(game_over, no_reason, garbage, truncated, oversized, out_of_order, empty, too_long, far),
         *(text_info, deep_info, twice, silent, die, leave, fine),
     )
-} | {"wrong_space": fine, "early": fine, "stubborn": fine}
+} | {"wrong_space": fine, "early": fine, "stubborn": fine, "nine": fine}
 
 
 def main():
