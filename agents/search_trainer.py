@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import Field
 
 from bbrgym.agents.base import Constant
-from bbrgym.agents.search import GridProposer, Proposer, TpeProposer, TrialResult, search
+from bbrgym.agents.setting_search import GridProposer, Proposer, TpeProposer, TrialResult, search
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.agents.training.settings import TrainingSettings

@@ -16,7 +16,7 @@ from pathlib import Path
 import polars as pl
 
 import bbrgym
-from bbrgym.agents.training.train import train
+from bbrgym.agents.training.train_agent import train
 from bbrgym.evaluate.statistics import student_mean
 from bbrgym.scenario.distribution import split_seeds
 

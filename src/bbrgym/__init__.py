@@ -17,7 +17,7 @@ from bbrgym.worlds import World, WorldError, make_world
 
 if TYPE_CHECKING:
     from bbrgym.agents.loading import load_agent
-    from bbrgym.agents.training.train import resume_training, train
+    from bbrgym.agents.training.train_agent import resume_training, train
     from bbrgym.evaluate.evaluation import evaluate
 
 __all__ = [
@@ -46,8 +46,8 @@ __all__ = [
 #: Functions that need tables, figures or networks, which an environment does not: the module of each.
 _LATE = {
     "load_agent": "bbrgym.agents.loading",
-    "resume_training": "bbrgym.agents.training.train",
-    "train": "bbrgym.agents.training.train",
+    "resume_training": "bbrgym.agents.training.train_agent",
+    "train": "bbrgym.agents.training.train_agent",
 }
 
 

@@ -10,7 +10,7 @@ from tiny import AGENTS, FLAT, asked, curve, run, weights
 
 import bbrgym
 from bbrgym.agents.loading import load_agent
-from bbrgym.agents.training.train import train
+from bbrgym.agents.training.train_agent import train
 from bbrgym.agents.training.validation import Validation
 from bbrgym.envs.options import Options
 from bbrgym.envs.tune_batch import TuneBatch

@@ -14,7 +14,7 @@ from tiny import asked, curve, run
 import bbrgym
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.torch_ppo import ActorCritic, Samples, TorchPpo, advantages, improve
-from bbrgym.agents.training.train import train
+from bbrgym.agents.training.train_agent import train
 from bbrgym.envs.options import Options
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import TrainingError

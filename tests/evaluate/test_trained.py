@@ -32,7 +32,7 @@ BUILT_IN = BuiltInAgents(variant="bbr-mix", interval_s=0.1, oracle_budget=20, sc
 def trained(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Run folders of two trainings of a second."""
     pytest.importorskip("stable_baselines3", reason="NO TRAINED AGENT is evaluated here; pip install 'bbrgym[train]'")
-    from bbrgym.agents.training.train import train
+    from bbrgym.agents.training.train_agent import train
 
     folders = [tmp_path_factory.mktemp("trained") / str(seed) for seed in (1, 2)]
     for seed, folder in enumerate(folders, start=1):

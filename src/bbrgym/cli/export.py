@@ -27,7 +27,7 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the network and print its path."""
-    from bbrgym.agents.training.export import export  # imports PyTorch, which no other command needs
+    from bbrgym.agents.training.export_agent import export  # imports PyTorch, which no other command needs
 
     path = export(options.run_dir, options.format, checkpoint=options.checkpoint, output=options.output)
     print_line(output_console(), f"exported: {path}")

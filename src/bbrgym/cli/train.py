@@ -54,7 +54,7 @@ def train_from(overrides: Sequence[str]) -> tuple[Path, dict[str, Any]]:
     Raises:
         As `train`; KeyboardInterrupt when the process is asked to end, too.
     """
-    from bbrgym.agents.training.train import resume_training, train  # imports more than other commands need
+    from bbrgym.agents.training.train_agent import resume_training, train  # imports more than other commands need
 
     config = compose_config("train", overrides)
     resume, given_dir = config.pop("resume"), config.pop("output_dir")

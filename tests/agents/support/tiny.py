@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import torch
 
-from bbrgym.agents.training.train import train
+from bbrgym.agents.training.train_agent import train
 
 SCENARIO: dict[str, Any] = {
     "name": "tiny",

@@ -17,8 +17,8 @@ import bbrgym
 from bbrgym.agents.base import Agent, Constant
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.rollout import flow_seed, options_for
-from bbrgym.agents.training.export import export
-from bbrgym.agents.training.train import TrainingProgress, resume_training, train
+from bbrgym.agents.training.export_agent import export
+from bbrgym.agents.training.train_agent import TrainingProgress, resume_training, train
 from bbrgym.agents.training.validation import Validation
 from bbrgym.cli.main import main
 from bbrgym.envs.flow_batch import FlowOptions

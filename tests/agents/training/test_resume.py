@@ -15,12 +15,12 @@ from waiting import wait_until
 
 import bbrgym
 from bbrgym.agents.training.folder import TrainingFolder
-from bbrgym.agents.training.train import TrainingProgress, resume_training, train
+from bbrgym.agents.training.train_agent import TrainingProgress, resume_training, train
 from bbrgym.cli.main import main
 
 KILLED_AT = """
 import json, os, signal, sys
-from bbrgym.agents.training.train import train
+from bbrgym.agents.training.train_agent import train
 
 def kill_late(progress):
     if progress.step > {step}:

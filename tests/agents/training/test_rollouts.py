@@ -16,7 +16,7 @@ pytest.importorskip("ray", reason="NO RAY: rollouts=ray is not tested here; pip 
 from ray.cluster_utils import Cluster
 from tiny import SCENARIO, asked, run, weights
 
-from bbrgym.agents.training.train import resume_training, train
+from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.envs.ray_vec_env import RayVecEnv
 from bbrgym.envs.tune_vec_env import TuneVecEnv
 from bbrgym.errors import ConfigError, TrainingError

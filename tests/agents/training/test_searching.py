@@ -11,7 +11,7 @@ from tiny import SCENARIO, asked, curve
 import bbrgym
 from bbrgym.agents.base import Constant
 from bbrgym.agents.loading import load_agent
-from bbrgym.agents.training.train import resume_training, train
+from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.tunables import VARIANTS
 
 STEPS = 3 * 4  # of a setting: three runs of four control intervals

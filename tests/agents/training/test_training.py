@@ -15,7 +15,7 @@ from bbrgym.agents.base import Constant
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.settings import parse_training
-from bbrgym.agents.training.train import train
+from bbrgym.agents.training.train_agent import train
 from bbrgym.agents.training.validation import Validation
 from bbrgym.cli.main import main
 from bbrgym.envs.options import Options

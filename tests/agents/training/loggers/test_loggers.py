@@ -23,7 +23,7 @@ import bbrgym
 from bbrgym.agents.training.loggers.logger import LoggedRun, logged
 from bbrgym.agents.training.loggers.tensorboard import TensorboardSettings
 from bbrgym.agents.training.loggers.wandb import has_login
-from bbrgym.agents.training.train import resume_training, train
+from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.errors import TrainingError
 
 WANDB = {"name": "wandb", "mode": "offline", "tags": ["one", "two"]}

@@ -6,7 +6,7 @@ import pytest
 
 import bbrgym
 from bbrgym.agents.oracle import presets, search_each
-from bbrgym.agents.search import GridProposer, TpeProposer, best_of, search
+from bbrgym.agents.setting_search import GridProposer, TpeProposer, best_of, search
 from bbrgym.agents.trials import Trials
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.tunables import TUNABLES, VARIANTS
