@@ -41,7 +41,6 @@ from bbrgym.agents.training.trainer import Trainer
 from bbrgym.envs.flow_vec_env import FlowVecEnv
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.schema import FieldProblem, Float, List, Whole
-from bbrgym.worlds import FAST_WORLD
 
 Positive = Annotated[Float, Field(gt=0)]
 NotNegative = Annotated[Float, Field(ge=0)]
@@ -117,7 +116,7 @@ class Sb3Trainer(Trainer):
 
     def load(self, folder: TrainingFolder, settings: TrainingSettings, checkpoint: str) -> PolicyAgent:
         """Return the agent of a checkpoint; see `Trainer`."""
-        batch = batch_of(1, settings.options(FAST_WORLD))
+        batch = batch_of(1, settings.options(settings.world_name))
         keywords = self.policy_keywords()
         if (self.model_extra or {}).get("use_sde"):
             keywords["use_sde"] = True

@@ -42,7 +42,6 @@ from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.envs.tune_vector_env import TuneVectorEnv
 from bbrgym.errors import ConfigError
 from bbrgym.schema import Float, List, Whole
-from bbrgym.worlds import FAST_WORLD
 
 Positive = Annotated[Float, Field(gt=0)]
 Share = Annotated[Float, Field(ge=0, le=1)]
@@ -274,7 +273,7 @@ class TorchPpo(Trainer):
 
     def load(self, folder: TrainingFolder, settings: TrainingSettings, checkpoint: str) -> NetworkAgent:
         """Return the agent of a checkpoint; see `Trainer`."""
-        batch = TuneBatch(1, settings.options(FAST_WORLD))
+        batch = TuneBatch(1, settings.options(settings.world_name))
         model = self._new_model(batch.observation_space, batch.action.default)
         restore_state(folder, checkpoint, lambda state: model.load_state_dict(state["model"]))
         return _agent(settings, model)

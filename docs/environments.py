@@ -14,6 +14,7 @@ import numpy as np
 from pieces import code, page, plain, table
 
 import bbrgym
+from bbrgym import worlds
 from bbrgym.envs.critic import BASE_RTT, FLOW_FEATURES, LINK_FEATURES
 from bbrgym.envs.discrete import MOST_COMBINATIONS
 from bbrgym.envs.features import Feature
@@ -21,7 +22,6 @@ from bbrgym.envs.observation import FEATURES, SOURCES
 from bbrgym.envs.reward import Reward, reward_names, reward_preset
 from bbrgym.envs.scaling import NOT_BELOW, TunableScaling
 from bbrgym.envs.terms import TERMS
-from bbrgym.worlds import REFERENCE_WORLD
 from bbrgym.worlds.score import score_of_run
 
 FOLDER = Path(str(bbrgym.__path__[0]))
@@ -310,8 +310,8 @@ class Source:
 
 
 def default(value: ast.expr) -> str:
-    text = ast.unparse(value)
-    text = text.replace("field(default_factory=dict)", "{}").replace("REFERENCE_WORLD", repr(REFERENCE_WORLD))
+    text = repr(getattr(worlds, value.id)) if isinstance(value, ast.Name) else ast.unparse(value)
+    text = text.replace("field(default_factory=dict)", "{}")
     return text.replace("AutoresetMode.NEXT_STEP", "NextStep").replace("'", '"')
 
 

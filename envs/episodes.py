@@ -25,7 +25,16 @@ from bbrgym.envs.terms import TermInputs
 from bbrgym.errors import ConfigError
 from bbrgym.scenario.distribution import is_distribution, load_distribution
 from bbrgym.scenario.files import Source, is_sequence
-from bbrgym.worlds import TUNABLE_COLUMNS, Table, VectorWorld, WorldError, check_seed, make_vector_world
+from bbrgym.worlds import (
+    TUNABLE_COLUMNS,
+    Table,
+    VectorWorld,
+    WorldError,
+    check_controllers,
+    check_seed,
+    make_vector_world,
+    world_spec,
+)
 
 _DRAW_WHEN_MADE = 0  # the seed of the drawn scenario that tells how many learner flows there are
 _RESET_FIRST = "call reset() first: no run has begun, or it has ended"
@@ -290,10 +299,16 @@ class Episodes(ABC):
         several: list[Any] = list(scenario) if is_sequence(scenario) else [scenario]
         if is_sequence(scenario) and len(several) != self._n:
             raise ConfigError(f"scenario: {len(several)} for {self._n} environments, allowed are one or one for each")
+        world = world_spec(self._options.world)
         given: list[EpisodeSpec | Draw] = []
         for source in several:
             one = load_distribution(source) if is_distribution(source) else source
-            given.append(one if callable(one) else EpisodeSpec.of(one, self._options.variant))
+            if callable(one):
+                given.append(one)
+            else:
+                spec = EpisodeSpec.of(one, self._options.variant)
+                check_controllers(world, spec.scenario)
+                given.append(spec)
         return given if len(given) == self._n else given * self._n
 
     def _names_and_needs(self, given: Sequence[EpisodeSpec | Draw]) -> list[tuple[str, int]]:
@@ -328,6 +343,7 @@ class Episodes(ABC):
             threads=self._options.threads,
             isolation=self._options.isolation,
             timeout_s=self._options.timeout_s,
+            options=self._options.world_options,
         )
         self._places = {name: place for place, name in enumerate(self.worlds.flow_fields)}
         horizon_s, interval_s = self._options.reward_horizon_s, self._options.control_interval_s

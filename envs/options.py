@@ -6,8 +6,8 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from bbrgym.envs.action import ActionKind
@@ -15,7 +15,7 @@ from bbrgym.envs.features import View
 from bbrgym.envs.reward import RewardSource
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.files import Source
-from bbrgym.worlds import REFERENCE_WORLD, Isolation
+from bbrgym.worlds import DEFAULT_TIMEOUT_S, REFERENCE_WORLD, Isolation
 
 Draw: TypeAlias = Callable[[int], Source]
 """Draws the scenario of a run from the run's seed; the same seed must give the same scenario.
@@ -29,7 +29,7 @@ class Options:
     """What all environments take; the batches check what is not checked here.
 
     Attributes:
-        world: name of the world, `ns3` or `twin`.
+        world: name of the world, see `bbrgym.worlds.registered_worlds`.
         scenario: a name, a path, a mapping or a Scenario; or the same of a distribution
             (`bbrgym.scenario.distribution`), or any function that draws one of these from a run's seed, called once at
             each reset (and with seed 0 when the environment is made, unless it has an attribute `max_learners`); or
@@ -52,7 +52,8 @@ class Options:
         reward_horizon_s: over which the goodput and RTT that are paid for are averaged (exponentially); the last
             interval alone without.
         isolation: whether a world runs in a process of its own, see `bbrgym.make_world`.
-        timeout_s: the longest wait for such a process, see there.
+        timeout_s: the longest wall time of a start, a reset, and of each simulated second, see there.
+        world_options: the world's own options, see there.
         render_mode: `rgb_array` draws the run so far.
         flow_capacity: the most flows that a drawn scenario will have, so that no memory is laid out anew; only a hint.
         threads: in which many environments run; as many as this process has cores without.
@@ -76,7 +77,8 @@ class Options:
     reward: RewardSource = "proportional"
     reward_horizon_s: float | None = None
     isolation: Isolation | None = None
-    timeout_s: float = 60.0
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    world_options: Mapping[str, Any] = field(default_factory=dict)
     render_mode: str | None = None
     flow_capacity: int | None = None
     threads: int | None = None

@@ -22,7 +22,7 @@ from bbrgym.scenario.files import load_scenario, read_scenario
 from bbrgym.scenario.model import Scenario
 from bbrgym.schema import FieldProblem, Float, Model, Whole, first_problem, shown
 from bbrgym.targets import shipped, with_shipped
-from bbrgym.worlds import FAST_WORLD, Isolation, registered_worlds
+from bbrgym.worlds import FAST_WORLD, WorldSettings, registered_worlds
 
 #: Arguments of the environments by their names under `action`.
 _OF_ACTION = {
@@ -34,19 +34,15 @@ _OF_ACTION = {
     "flat": "flat",
 }
 #: Arguments of the environments that are neither under `action` nor under `env`.
-_OWN = ("world", "scenario", "variant", "reward", "isolation", "timeout_s", "render_mode", "flow_capacity", "threads")
+_OWN = (
+    *("world", "scenario", "variant", "reward", "isolation", "timeout_s", "world_options"),
+    *("render_mode", "flow_capacity", "threads"),
+)
 
 _ENVS = {"tune": Options, "multi": FlowOptions}
 """Options of environments by the names in conf/env: a controller for all learner flows, or one for each."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-
-
-class WorldSettings(Model):
-    """Settings of the worlds of a training; see :func:`bbrgym.make_world`."""
-
-    isolation: Isolation | None = None
-    timeout_s: Annotated[Float, Field(gt=0, le=86_400)] = 60.0
 
 
 class ValidationSettings(Model):
@@ -176,6 +172,7 @@ class TrainingSettings(Model):
             **{**self.env_arguments(), "world": world, "threads": self.threads, "flow_capacity": self._flow_capacity},
             isolation=how.isolation,
             timeout_s=how.timeout_s,
+            world_options=how.options,
         )
 
     @property
@@ -230,7 +227,8 @@ def parse_training(config: Mapping[str, Any]) -> TrainingSettings:
     except ValidationError as error:
         path, problem = first_problem(error, TrainingSettings)
         raise ConfigError(f"{path}: {problem}") from None
-    most = batch_of(1, settings.options(FAST_WORLD)).max_learners  # also refuses options that cannot be used
+    batch_of(1, settings.options(settings.validation.world))  # refuses options that cannot be used there
+    most = batch_of(1, settings.options(settings.world_name)).max_learners
     if settings.is_per_flow:
         return settings  # the agent of one flow works with any number of them
     return settings.model_copy(update={"env": {**settings.env, "max_learners": most}})

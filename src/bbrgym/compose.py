@@ -26,10 +26,12 @@ from omegaconf.errors import OmegaConfBaseException
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.distribution import is_range
 from bbrgym.scenario.files import is_scenario_file, read_scenario
+from bbrgym.worlds import registered_worlds
 
 # The validated models check the fields under these.
 _OPEN = ("scenario", "tunables", "env", "action", "reward", "agent", "launcher")
-_LISTS = ("world",)  # groups of which several may be chosen
+_WORLDS = "world"  # the group whose choices are the registered worlds
+_LISTS = (_WORLDS,)  # groups of which several may be chosen
 _ALSO = {
     "scenario": ", or a file (.yaml)",
     "agent": "; fixed, oracle and random need no training: bbrgym evaluate takes them",
@@ -49,13 +51,15 @@ def compose_config(name: str, overrides: Sequence[str]) -> dict[str, Any]:
     groups = _groups(primary)
     nested = {key for key, value in primary.items() if isinstance(value, DictConfig)}
     is_open = tuple(f"{key}." for key in _OPEN if key in groups or key in nested)
+    _store_worlds()
     prepared = [_prepare(override, conf, groups, is_open) for override in overrides]
     known = _keys(primary, prepared, conf)
     for override in prepared:
         if not override.key_or_group.startswith(is_open):
             _refuse_unknown(override, known)
     # Hydra would take an option for the group of the same name that another command has.
-    values = [one for one in prepared if one.key_or_group not in groups and (conf / one.key_or_group).is_dir()]
+    others = {path.name for path in conf.iterdir() if path.is_dir()} | {_WORLDS}
+    values = [one for one in prepared if one.key_or_group in others - set(groups)]
     in_scenario = [one for one in prepared if _is_in_scenario(one)]
     try:
         with initialize_config_dir(str(conf), version_base="1.3"):
@@ -118,7 +122,7 @@ def _set(config: DictConfig, key: str, value: Any) -> None:
 
 def _group_override(group: str, choice: Any, conf: Path) -> str:
     """Return the override of a group; a scenario's file is first stored as a configuration of Hydra's."""
-    options = sorted(path.stem for path in (conf / group).glob("*.yaml"))
+    options = sorted(registered_worlds() if group == _WORLDS else (path.stem for path in (conf / group).glob("*.yaml")))
     if group == "scenario" and isinstance(choice, str) and choice not in options and is_scenario_file(choice):
         ConfigStore.instance().store(group="scenario", name=_FILE_CONFIG, node=read_scenario(choice))
         return f"scenario={_FILE_CONFIG}"
@@ -146,7 +150,19 @@ def _keys(primary: Any, overrides: Sequence[Override], conf: Path) -> list[str]:
     return keys
 
 
+def _store_worlds() -> None:
+    """Store the choices of the group ``world``: the registered worlds with their default settings."""
+    for name, spec in registered_worlds().items():
+        ConfigStore.instance().store(
+            group=_WORLDS, name=name, node=spec.default_settings(), package=f"{_WORLDS}.{name}"
+        )
+
+
 def _keys_of_option(group: str, option: str, conf: Path) -> list[str]:
+    if group == _WORLDS and option in registered_worlds():
+        settings = registered_worlds()[option].default_settings()
+        own = [f"world.{option}.options.{name}" for name in settings.get("options", {})]
+        return [*(f"world.{option}.{name}" for name in settings), *own]
     path = conf / group / f"{option}.yaml"
     if not path.exists():  # a scenario's file: its fields are checked later
         return []

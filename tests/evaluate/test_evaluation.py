@@ -14,11 +14,12 @@ from omegaconf import OmegaConf
 
 import bbrgym
 from bbrgym import worlds
+from bbrgym.compose import compose_config
 from bbrgym.evaluate import evaluation
 from bbrgym.evaluate.entrants import preset
 from bbrgym.evaluate.records import SUMMARY_SCHEMA, TIMING_SCHEMA, RunFolder
 from bbrgym.report.report import write_report
-from bbrgym.worlds import registered_worlds
+from bbrgym.worlds import WorldSettings, registered_worlds
 
 COLUMNS = [
     *("scenario", "world", "variant", "agent", "seed", "flow", "cc", "role", "rtt_ms", "start_s", "stop_s"),
@@ -221,13 +222,42 @@ def test_the_command_and_the_function_have_the_same_defaults() -> None:
 
 
 @pytest.mark.parametrize("world", sorted(registered_worlds()))
-def test_a_world_s_file_says_its_defaults(world: str) -> None:
-    path = Path(str(bbrgym.__path__[0])) / "conf" / "world" / f"{world}.yaml"
-    assert OmegaConf.to_container(OmegaConf.load(path)) == {
-        "isolation": registered_worlds()[world].isolation,
-        "timeout_s": evaluation.WorldSettings().timeout_s,
-    }
-    assert path.read_text().startswith(f"# @package world.{world}\n")
+def test_a_world_s_choice_is_its_registration(world: str) -> None:
+    settings = compose_config("evaluate", [f"world={world}"])["world"][world]
+    assert settings["isolation"] == registered_worlds()[world].isolation
+    assert settings["timeout_s"] == WorldSettings().timeout_s
+    assert set(settings.get("options", {})) == set(registered_worlds()[world].options)
+    assert not (Path(str(bbrgym.__path__[0])) / "conf" / "world").exists()
+
+
+def test_a_new_world_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = dataclasses.replace(registered_worlds()["twin"], name="other", options=("speed",))
+    monkeypatch.setitem(worlds.specs._SPECS, "other", spec)
+    composed = compose_config("evaluate", ["world=[twin,other]", "world.other.options.speed=2"])["world"]
+    assert composed["other"] == {"isolation": "none", "timeout_s": 60.0, "options": {"speed": 2}}
+    assert composed["twin"] == {"isolation": "none", "timeout_s": 60.0}
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"variants": ["bbr", "ns3-bbr"]}, r"variants\[1\]: is 'ns3-bbr', which world twin does not have"),
+        ({"variants": ["bbr"], "world": {"twin": {"options": {"speed": 2}}}}, "'speed' is no option of world 'twin'"),
+    ],
+)
+def test_what_a_world_does_not_have_is_refused_before_anything_is_made(
+    settings: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    with pytest.raises(bbrgym.ConfigError, match=says):
+        bbrgym.evaluate(SHORT, **{"world": "twin", **settings}, output_dir=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_flow_whose_controller_a_world_does_not_have_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    flows = [{"name": "a", "rtt_ms": 20.0}, {"name": "b", "cc": "ns3-cubic", "rtt_ms": 20.0, "role": "fixed"}]
+    with pytest.raises(bbrgym.ScenarioError, match=r"flows\[1\]\.cc: is 'ns3-cubic', which world 'twin' does not have"):
+        bbrgym.evaluate({**SHORT, "flows": flows}, ["bbr"], world=["ns3", "twin"], output_dir=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 # ---- several worlds -----------------------------------------------------------------------------------
@@ -237,7 +267,7 @@ def test_a_world_s_file_says_its_defaults(world: str) -> None:
 def again(monkeypatch: pytest.MonkeyPatch) -> str:
     """A second world: ns-3's engine by another name."""
     name = "ns3-again"
-    monkeypatch.setitem(worlds.registry._SPECS, name, registered_worlds()["ns3"])
+    monkeypatch.setitem(worlds.specs._SPECS, name, registered_worlds()["ns3"])
     return name
 
 
@@ -274,7 +304,7 @@ def test_each_run_s_wall_time_is_kept(again: str, tmp_path: Path) -> None:
 
 def test_one_world_runs_alone_in_its_process_and_the_other_need_not(monkeypatch: pytest.MonkeyPatch) -> None:
     many = dataclasses.replace(registered_worlds()["ns3"], isolation="none", is_alone=False)
-    monkeypatch.setitem(worlds.registry._SPECS, "many", many)
+    monkeypatch.setitem(worlds.specs._SPECS, "many", many)
     assert evaluation.parse_settings({"variants": ["bbr"], "world": ["ns3", "many"], "jobs": 3}).jobs_at_once() == 3
     alone = {"variants": ["bbr"], "world": {"many": {}, "ns3": {"isolation": "none"}}}
     assert evaluation.parse_settings(alone).jobs_at_once() == 1

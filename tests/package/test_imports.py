@@ -21,7 +21,7 @@ PACKAGE = ROOT / "src" / "bbrgym"
 ROOMS = ("base", "scenario", "ns3gym", "worlds", "envs", "agents", "evaluate", "report", "sweeps", "cli")
 #: Modules directly in the package that stand above the base.
 NATIVE = {"bbrgym._cc", "bbrgym._ns3", "bbrgym._twin"}
-ABOVE_THE_BASE = {"bbrgym": "cli", "bbrgym.__main__": "cli", "bbrgym.compose": "scenario"}
+ABOVE_THE_BASE = {"bbrgym": "cli", "bbrgym.__main__": "cli", "bbrgym.compose": "worlds"}
 
 
 def modules() -> dict[str, Path]:

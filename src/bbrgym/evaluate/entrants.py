@@ -25,7 +25,16 @@ from bbrgym.evaluate.records import FIXED, label_of
 from bbrgym.scenario.files import with_variant
 from bbrgym.scenario.model import Scenario
 from bbrgym.tunables import VARIANTS
-from bbrgym.worlds import TUNABLE_COLUMNS, Isolation, Table, VectorWorld, make_vector_world
+from bbrgym.worlds import (
+    FAST_WORLD,
+    TUNABLE_COLUMNS,
+    Table,
+    VectorWorld,
+    WorldSettings,
+    check_controllers,
+    make_vector_world,
+    world_spec,
+)
 
 Kind: TypeAlias = Literal["fixed", "learned", "random", "oracle"]
 
@@ -38,7 +47,7 @@ class Conditions:
         scenario: as written or drawn; the entrant gives its learner flows the variant.
         world: name of the world.
         seed: of the run.
-        isolation, timeout_s: see `bbrgym.make_world`.
+        how: settings of the world.
         interval_s: time between two measurements, for an entrant without a control interval.
         check: called between the parts of a long search; raises an exception to stop it. Default: never stops.
     """
@@ -46,8 +55,7 @@ class Conditions:
     scenario: Scenario
     world: str
     seed: int
-    isolation: Isolation | None
-    timeout_s: float
+    how: WorldSettings
     interval_s: float
     check: Callable[[], None] = lambda: None
 
@@ -169,8 +177,9 @@ class FixedRun(Run):
             [scenario],
             [conditions.seed],
             threads=1,
-            isolation=conditions.isolation,
-            timeout_s=conditions.timeout_s,
+            isolation=conditions.how.isolation,
+            timeout_s=conditions.how.timeout_s,
+            options=conditions.how.options,
         )
 
     @property
@@ -204,7 +213,9 @@ class Oracle(Entrant):
     kind = "oracle"
 
     def prepared(self, scenario: Scenario) -> Scenario:
-        return with_variant(scenario, self.variant)
+        prepared = with_variant(scenario, self.variant)
+        check_controllers(world_spec(FAST_WORLD), prepared)  # where it searches
+        return prepared
 
     def start(self, conditions: Conditions) -> Run:
         setting = self.setting(conditions.scenario, conditions.seed, conditions.check)
@@ -254,8 +265,9 @@ class Tuned(Entrant):
         options = self.options(
             world=conditions.world,
             scenario=conditions.scenario,
-            isolation=conditions.isolation,
-            timeout_s=conditions.timeout_s,
+            isolation=conditions.how.isolation,
+            timeout_s=conditions.how.timeout_s,
+            world_options=conditions.how.options,
             threads=1,
         )
         return TunedRun(options, conditions.seed, self.make_tuner(conditions))

@@ -27,18 +27,11 @@ from bbrgym.scenario.files import Source, load_scenario
 from bbrgym.scenario.model import Scenario
 from bbrgym.schema import FieldProblem, Float, List, Model, Whole, first_problem, shown
 from bbrgym.tunables import TUNABLES, VARIANTS
-from bbrgym.worlds import REFERENCE_WORLD, Isolation, registered_worlds
+from bbrgym.worlds import REFERENCE_WORLD, WorldSettings, check_controllers, registered_worlds, world_spec
 
 __all__ = ["Evaluation", "Progress", "evaluate"]
 
 MAX_JOBS = 256
-
-
-class WorldSettings(Model):
-    """How the runs of a world happen; see :func:`bbrgym.make_world`."""
-
-    isolation: Isolation | None = None
-    timeout_s: Annotated[Float, Field(gt=0, le=86_400)] = 60.0
 
 
 class Evaluation(Model):
@@ -86,6 +79,9 @@ class Evaluation(Model):
         for name, variant in {**named, "variant": self.variant}.items():
             if variant not in VARIANTS:
                 raise FieldProblem(name, f"is {shown(variant)}; {nearest(variant, VARIANTS)}")
+            for world in self.world:
+                if not registered_worlds()[world].has_controller(variant):
+                    raise FieldProblem(name, f"is {shown(variant)}, which world {world} does not have")
         for name in ("variants", "seeds"):
             values = getattr(self, name)
             if len(set(values)) < len(values):
@@ -308,7 +304,12 @@ def plan(entrants: Sequence[Entrant], draws: Sequence[Draw], settings: Evaluatio
     find_reference(settings.reference, entrants)
     if len(entrants) > 1:
         _refuse_without_learners(draws, entrants)
+    for world, how in settings.world.items():
+        world_spec(world).given_options(how.options)
     prepared = [(entrant, draw, entrant.prepared(draw.scenario)) for entrant in entrants for draw in draws]
+    for world in settings.world:
+        for _, _, scenario in prepared:
+            check_controllers(world_spec(world), scenario)
     return [
         Job(
             entrant=entrant,
@@ -318,8 +319,7 @@ def plan(entrants: Sequence[Entrant], draws: Sequence[Draw], settings: Evaluatio
             interval_s=settings.interval_s,
             score_delta=settings.score_delta,
             keeps_series=draw.keeps_series,
-            isolation=how.isolation,
-            timeout_s=how.timeout_s,
+            how=how,
         )
         for world, how in settings.world.items()
         for entrant, draw, scenario in prepared

@@ -18,7 +18,7 @@ import polars as pl
 from bbrgym.evaluate.entrants import Conditions, Entrant, Run
 from bbrgym.evaluate.records import RUN_COLUMNS, SUMMARY_SCHEMA, TIMING_SCHEMA, TUNABLE_PREFIX, RunFolder, RunRecord
 from bbrgym.scenario.model import Scenario
-from bbrgym.worlds import Isolation, Table
+from bbrgym.worlds import Table, WorldSettings
 from bbrgym.worlds.score import score_of_run
 
 _POLL_S = 0.2  # how soon Ctrl-C and progress are looked at
@@ -36,7 +36,7 @@ class Job:
         interval_s: between two rows of a flow in the time series, unless the entrant has an interval of its own.
         score_delta: weight of the RTT in the score.
         keeps_series: whether it leaves rows in the time series.
-        isolation, timeout_s: see `bbrgym.make_world`; they change nothing in the records.
+        how: settings of the world; isolation and timeout change nothing in the records.
     """
 
     entrant: Entrant
@@ -46,8 +46,7 @@ class Job:
     interval_s: float
     score_delta: float
     keeps_series: bool
-    isolation: Isolation | None
-    timeout_s: float
+    how: WorldSettings
 
     @property
     def key(self) -> str:
@@ -59,6 +58,7 @@ class Job:
             self.entrant.identity(),
             self.seed,
             self.world,
+            *([self.how.options] if self.how.options else []),
             self.interval_s,
             self.score_delta,
             self.keeps_series,
@@ -69,7 +69,7 @@ class Job:
 
     def conditions(self, check: Callable[[], None]) -> Conditions:
         """Under which it happens; ``check`` raises where it is to stop."""
-        return Conditions(self.scenario, self.world, self.seed, self.isolation, self.timeout_s, self.interval_s, check)
+        return Conditions(self.scenario, self.world, self.seed, self.how, self.interval_s, check)
 
 
 @dataclass(frozen=True)

@@ -12,23 +12,26 @@ from bbrgym.scenario.files import Source, is_sequence, load_scenario
 from bbrgym.worlds.errors import EngineFailure, WorldError
 from bbrgym.worlds.fields import TUNABLE_COLUMNS
 from bbrgym.worlds.layout import Table
-from bbrgym.worlds.registry import (
+from bbrgym.worlds.specs import (
+    DEFAULT_TIMEOUT_S,
     FAST_WORLD,
     ISOLATIONS,
     REFERENCE_WORLD,
     Isolation,
+    WorldSettings,
     WorldSpec,
     register_world,
     registered_worlds,
     world_spec,
 )
-from bbrgym.worlds.vector import Snapshot, VectorWorld, check_seed
+from bbrgym.worlds.vector_world import Snapshot, VectorWorld, check_controllers, check_seed
 from bbrgym.worlds.world import World
 
 if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
+    "DEFAULT_TIMEOUT_S",
     "FAST_WORLD",
     "REFERENCE_WORLD",
     "TUNABLE_COLUMNS",
@@ -39,7 +42,9 @@ __all__ = [
     "VectorWorld",
     "World",
     "WorldError",
+    "WorldSettings",
     "WorldSpec",
+    "check_controllers",
     "check_seed",
     "make_vector_world",
     "make_world",
@@ -47,8 +52,6 @@ __all__ = [
     "registered_worlds",
     "world_spec",
 ]
-
-DEFAULT_TIMEOUT_S = 60.0
 
 
 def make_world(
@@ -116,9 +119,6 @@ def make_vector_world(
     isolation = spec.isolation if isolation is None else isolation
     if isolation not in ISOLATIONS:
         raise ConfigError(f"isolation {isolation!r}: {nearest(isolation, ISOLATIONS)}")
-    for option in options or {}:
-        if option not in spec.options:
-            raise ConfigError(f"options: world {name!r} has no option {option!r}; {nearest(option, spec.options)}")
     if num_worlds < 1:
         raise ConfigError(f"num_worlds: {num_worlds}, allowed are numbers from 1")
     if threads is not None and threads < 1:
@@ -135,5 +135,5 @@ def make_vector_world(
         threads=threads or len(os.sched_getaffinity(0)),
         isolation=isolation,
         timeout_s=timeout_s,
-        options=options or {},
+        options=spec.given_options(options or {}),
     )

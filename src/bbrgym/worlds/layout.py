@@ -31,7 +31,7 @@ _REALS_AT_WORD = 64
 _MIN_TEXT_BYTES = 64 * 1024
 
 
-class Command(enum.IntEnum):
+class Request(enum.IntEnum):
     """Requests of the owner."""
 
     LAY_OUT = 1
@@ -41,7 +41,7 @@ class Command(enum.IntEnum):
 
 
 class Status(enum.IntEnum):
-    """Outcomes of a command; text: the message, unless OK."""
+    """Outcomes of a request; text: the message, unless OK."""
 
     OK = 0
     INVALID = 1  # a ValueError of the engine: the caller's mistake, nothing ran
@@ -51,7 +51,7 @@ class Status(enum.IntEnum):
 class Word(enum.IntEnum):
     """Integer control words."""
 
-    COMMAND = 0
+    REQUEST = 0
     STATUS = 1
     SEED = 2
     FLOWS = 3  # of the scenario to summarise

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The worker's side: carries out the owner's commands on an engine of one world."""
+"""The worker's side: carries out the owner's requests on an engine of one world."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from bbrgym.worlds.errors import reason_of
-from bbrgym.worlds.layout import NO_TEXT, Arrays, Command, Mailbox, Real, SharedArrays, Status, Word
+from bbrgym.worlds.layout import NO_TEXT, Arrays, Mailbox, Real, Request, SharedArrays, Status, Word
 
 _ALL = np.ones(1, np.bool_)
 
 
 class Server:
-    """An engine of one world, and where commands and arrays lie.
+    """An engine of one world, and where requests and arrays lie.
 
     Args:
         engine: class of the engine.
@@ -35,17 +35,17 @@ class Server:
         self._index = index
         self._arrays: Arrays | None = None
         self._actions = {
-            Command.LAY_OUT: self._lay_out,
-            Command.RESET: self._reset,
-            Command.ADVANCE: self._advance,
-            Command.SUMMARISE: self._summarise,
+            Request.LAY_OUT: self._lay_out,
+            Request.RESET: self._reset,
+            Request.ADVANCE: self._advance,
+            Request.SUMMARISE: self._summarise,
         }
 
     def serve(self) -> None:
-        """Carry out the command in the mailbox and leave the outcome there."""
+        """Carry out the request in the mailbox and leave the outcome there."""
         mailbox = self._mailbox
         try:
-            self._actions[mailbox.words[Word.COMMAND]]()
+            self._actions[mailbox.words[Word.REQUEST]]()
         except ValueError as error:
             mailbox.write_text(str(error).encode())
             mailbox.words[Word.STATUS] = Status.INVALID

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The process in which a world's simulation runs, one scenario after the other.
 
-Started as a script by `process.WorkerEngine`, with one argument: a JSON object of the parent's pid, its `sys.path`,
-the engine's class and options, the index of its world and the numbers of the inherited descriptors. It waits for a
-command, carries it out, says done, and ends when its parent does.
+Started as a script by `worker_engine.WorkerEngine`, with one argument: a JSON object of the parent's pid, its
+`sys.path`, the engine's class and options, the index of its world and the numbers of the inherited descriptors. It
+waits for a request, carries it out, says done, and ends when its parent does.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ def main() -> None:
     engine = getattr(importlib.import_module(module), name)
     mailbox, shared = Mailbox(start["mailbox_fd"]), SharedArrays(start["arrays_fd"])
     server = Server(engine, start["options"], mailbox, shared, start["index"])
-    command_fd = start["command_fd"]
-    command = Wakeup(command_fd)
+    request_fd = start["request_fd"]
+    request = Wakeup(request_fd)
     while True:
-        if not command.wait(_OWNER_SLEEPS_S):
+        if not request.wait(_OWNER_SLEEPS_S):
             continue
-        os.eventfd_read(command_fd)
+        os.eventfd_read(request_fd)
         server.serve()
         os.eventfd_write(start["done_fd"], 1)
         _cut_stderr()

@@ -12,7 +12,7 @@ from bbrgym.scenario.files import load_scenario
 from bbrgym.scenario.model import FieldProblem, Scenario, check_tunables
 from bbrgym.worlds.fields import TUNABLE_COLUMNS
 from bbrgym.worlds.layout import Table
-from bbrgym.worlds.vector import Snapshot, VectorWorld, flows_of
+from bbrgym.worlds.vector_world import Snapshot, VectorWorld, flows_of
 
 
 class World:

@@ -26,8 +26,8 @@ from bbrgym.worlds.fields import (
     names_of,
 )
 from bbrgym.worlds.layout import Arrays, Flags, Shape, SharedArrays, Table
-from bbrgym.worlds.process import WorkerEngine
-from bbrgym.worlds.registry import Isolation, WorldSpec, registered_worlds
+from bbrgym.worlds.specs import Isolation, WorldSpec, registered_worlds
+from bbrgym.worlds.worker_engine import WorkerEngine
 
 _MAX_SEED = 2**63 - 1
 

@@ -4,15 +4,22 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from bbrgym.errors import ConfigError, nearest
+from bbrgym.schema import Float, Model
 from bbrgym.tunables import VARIANTS
 
 Isolation = Literal["process", "none"]
 
 ISOLATIONS: tuple[Isolation, ...] = ("process", "none")
+
+DEFAULT_TIMEOUT_S = 60.0
+"""The longest wall time of a start, a reset, and of each simulated second of an advance, unless given."""
 
 REFERENCE_WORLD = "ns3"
 """The world that results are about: the default of environments and evaluations."""
@@ -56,9 +63,40 @@ class WorldSpec:
         module, _, name = self.engine.rpartition(".")
         return getattr(importlib.import_module(module), name)
 
+    def given_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options that have a value other than None, the default of all.
+
+        Raises:
+            ConfigError: the world does not have one of them.
+        """
+        for option in options:
+            if option not in self.options:
+                allowed = nearest(option, self.options) if self.options else "it has none"
+                raise ConfigError(f"options: {option!r} is no option of world {self.name!r}; {allowed}")
+        return {name: value for name, value in options.items() if value is not None}
+
+    def default_settings(self) -> dict[str, Any]:
+        """Return the fields of `WorldSettings` with the world's defaults: its choice in the config group ``world``."""
+        options = {"options": dict.fromkeys(self.options)} if self.options else {}
+        return {"isolation": self.isolation, "timeout_s": DEFAULT_TIMEOUT_S, **options}
+
     def has_controller(self, cc: str) -> bool:
         """Whether its flows can run a congestion control of `bbrgym.VARIANTS`."""
         return self.has_stock_controls or VARIANTS[cc].algorithm != "ns-3"
+
+
+class WorldSettings(Model):
+    """How the runs of a world happen; see :func:`bbrgym.make_world`.
+
+    Attributes:
+        isolation: ``process`` or ``none``. Default: the world's own.
+        timeout_s: the longest wall time of a start, a reset, and of each simulated second of an advance.
+        options: the world's own options, by name.
+    """
+
+    isolation: Isolation | None = None
+    timeout_s: Annotated[Float, Field(gt=0, le=86_400)] = DEFAULT_TIMEOUT_S
+    options: dict[str, Any] = Field(default_factory=dict)
 
 
 _SPECS: dict[str, WorldSpec] = {}

@@ -4,8 +4,8 @@
 ::
 
     owner                             worker (worker.py)
-      command word, arguments  ---->    reads them
-      eventfd `command` + 1    ---->    wakes
+      request word, arguments  ---->    reads them
+      eventfd `request` + 1    ---->    wakes
       polls `done` and the worker's     runs the engine, which reads and
       pidfd, with a timeout             writes its rows of the shared arrays
       wakes                    <----    eventfd `done` + 1
@@ -28,7 +28,7 @@ from typing import Any
 
 from bbrgym.worlds.engine import advance_timeout_s
 from bbrgym.worlds.errors import EngineFailure
-from bbrgym.worlds.layout import NO_TEXT, Command, Flags, Mailbox, Real, SharedArrays, Status, Table, Word
+from bbrgym.worlds.layout import NO_TEXT, Flags, Mailbox, Real, Request, SharedArrays, Status, Table, Word
 from bbrgym.worlds.wakeup import Wakeup
 
 _SCRIPT = str(Path(__file__).with_name("worker.py"))
@@ -62,8 +62,8 @@ class WorkerEngine:
             self._stderr_fd = os.memfd_create("bbrgym-stderr", os.MFD_CLOEXEC)
             held.callback(os.close, self._stderr_fd)
             fcntl.fcntl(self._stderr_fd, fcntl.F_SETFL, os.O_APPEND)
-            self._command_fd = os.eventfd(0, os.EFD_CLOEXEC)
-            held.callback(os.close, self._command_fd)
+            self._request_fd = os.eventfd(0, os.EFD_CLOEXEC)
+            held.callback(os.close, self._request_fd)
             self._done_fd = os.eventfd(0, os.EFD_CLOEXEC)
             held.callback(os.close, self._done_fd)
             self._process = self._spawn(engine, options)
@@ -75,7 +75,7 @@ class WorkerEngine:
 
     def lay_out(self, flow_capacity: int, *rows: Table | Flags) -> None:  # noqa: ARG002 - the worker maps them itself
         self._mailbox.write_shape(self._shared.shape)
-        self._ask(Command.LAY_OUT, self._timeout_s)
+        self._ask(Request.LAY_OUT, self._timeout_s)
 
     def reset(self, index: int, scenario_json: str | None, seed: int) -> None:  # noqa: ARG002 - there is one
         mailbox = self._mailbox
@@ -85,15 +85,15 @@ class WorkerEngine:
             mailbox.make_room(text)
             mailbox.write_text(text)
         mailbox.words[Word.SEED] = seed
-        self._ask(Command.RESET, self._timeout_s)
+        self._ask(Request.RESET, self._timeout_s)
 
     def advance(self, duration_s: float, mask: Flags) -> None:  # noqa: ARG002 - it is this one
         self._mailbox.reals[Real.DURATION_S] = duration_s
-        self._ask(Command.ADVANCE, advance_timeout_s(self._timeout_s, duration_s))
+        self._ask(Request.ADVANCE, advance_timeout_s(self._timeout_s, duration_s))
 
     def summary(self, index: int, flow_out: Table, link_out: Table) -> None:  # noqa: ARG002 - they are shared
         self._mailbox.words[Word.FLOWS] = len(flow_out)
-        self._ask(Command.SUMMARISE, self._timeout_s)
+        self._ask(Request.SUMMARISE, self._timeout_s)
 
     def close(self) -> None:
         """Kill the process and free all it needs; called again, it does nothing."""
@@ -108,7 +108,7 @@ class WorkerEngine:
         fds = {
             "mailbox_fd": self._mailbox.fd,
             "arrays_fd": self._shared.fd,
-            "command_fd": self._command_fd,
+            "request_fd": self._request_fd,
             "done_fd": self._done_fd,
         }
         path = [str(entry) for entry in sys.path]
@@ -124,8 +124,8 @@ class WorkerEngine:
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # numpy is only a view here
         )
 
-    def _ask(self, command: Command, timeout_s: float) -> None:
-        """Send a command and wait for its end.
+    def _ask(self, request: Request, timeout_s: float) -> None:
+        """Send a request and wait for its end.
 
         Raises:
             ValueError: the engine refused it.
@@ -133,8 +133,8 @@ class WorkerEngine:
         """
         words = self._mailbox.words
         with self._in_use:
-            words[Word.COMMAND] = command
-            os.eventfd_write(self._command_fd, 1)
+            words[Word.REQUEST] = request
+            os.eventfd_write(self._request_fd, 1)
             ready = self._answer.wait(timeout_s)
             for fd, _ in ready:
                 if fd == self._done_fd:
