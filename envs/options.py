@@ -7,7 +7,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from bbrgym.envs.action import ActionKind
@@ -53,7 +53,7 @@ class Options:
             interval alone without.
         isolation: whether a world runs in a process of its own, see `bbrgym.make_world`.
         timeout_s: the longest wall time of a start, a reset, and of each simulated second, see there.
-        world_options: the world's own options, see there.
+        world_options: the world's own options, by name, see there. Default: none.
         render_mode: `rgb_array` draws the run so far.
         flow_capacity: the most flows that a drawn scenario will have, so that no memory is laid out anew; only a hint.
         threads: in which many environments run; as many as this process has cores without.
@@ -78,7 +78,7 @@ class Options:
     reward_horizon_s: float | None = None
     isolation: Isolation | None = None
     timeout_s: float = DEFAULT_TIMEOUT_S
-    world_options: Mapping[str, Any] = field(default_factory=dict)
+    world_options: Mapping[str, Any] | None = None
     render_mode: str | None = None
     flow_capacity: int | None = None
     threads: int | None = None
