@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from bbrgym.agents.base import Constant
 from bbrgym.agents.setting_search import GridProposer, Proposer, TpeProposer, TrialResult, search
@@ -27,7 +27,7 @@ from bbrgym.envs.scaling import TunableScaling
 from bbrgym.errors import ConfigError
 from bbrgym.scenario.distribution import split_seeds
 from bbrgym.scenario.model import Scenario
-from bbrgym.schema import Whole
+from bbrgym.schema import Float, List, Model, Whole, first_problem, shown
 
 _SUFFIX = ".json"
 
@@ -73,9 +73,14 @@ class SearchTrainer(Trainer):
 
     def load(self, folder: TrainingFolder, settings: TrainingSettings, checkpoint: str) -> Constant:
         """Return the setting of a checkpoint as an agent; see `Trainer`."""
-        values = _read(folder, checkpoint)["setting"]
+        setting = _read(folder, checkpoint).setting
         action = TunableScaling(settings.variant, settings.action.get("tunables"))
-        return Constant(settings.agent_name, action.from_values(values))
+        if set(setting) != set(action.names):
+            raise ConfigError(
+                f"checkpoint {checkpoint} in {str(folder.path)!r} holds {shown(sorted(setting))}, expected "
+                f"{shown(sorted(action.names))}"
+            )
+        return Constant(settings.agent_name, action.from_values(setting))
 
     @abstractmethod
     def proposer(self, action: TunableScaling, settings: TrainingSettings) -> Proposer:
@@ -130,9 +135,9 @@ class _TrialLog:
         if not self._run.folder.checkpoint("last" + _SUFFIX).exists():
             return []
         kept = _read(self._run.folder, "last")
-        self._run.resume(kept["about"])
+        self._run.resume(kept.about)
         self._run.next_leg(self._run.state.step)
-        return [float(score) for score in kept["scores"]]
+        return list(kept.scores)
 
     def add(self, tried: TrialResult) -> None:
         """Add a result, new or known."""
@@ -163,10 +168,8 @@ class _TrialLog:
         scores = [one.score for one in self._tried]
 
         def save(name: str, about: Mapping[str, Any]) -> None:
-            kept: dict[str, Any] = (
-                {"setting": setting} if name == "best" else {"setting": setting, "scores": scores, "about": dict(about)}
-            )
-            text = json.dumps(kept, indent=1) + "\n"
+            resumable = {} if name == "best" else {"scores": scores, "about": dict(about)}
+            text = json.dumps({"setting": setting, **resumable}, indent=1) + "\n"
             self._run.folder.write_checkpoint(name + _SUFFIX, lambda path: path.write_text(text, encoding="utf-8"))
 
         agent = Constant(self._run.settings.agent_name, self._action.from_values(setting))
@@ -177,10 +180,26 @@ def _intervals(scenario: Scenario, interval_s: float) -> int:
     return max(1, round(scenario.duration_s / interval_s))
 
 
-def _read(folder: TrainingFolder, checkpoint: str) -> dict[str, Any]:
+class _Checkpoint(Model):
+    """A checkpoint's file.
+
+    Attributes:
+        setting: the best setting, in natural units by tunable.
+        scores: of all settings tried, in order; for resuming.
+        about: state of the training; for resuming.
+    """
+
+    setting: dict[str, Float]
+    scores: List[Float] = ()
+    about: dict[str, Any] = Field(default_factory=dict)
+
+
+def _read(folder: TrainingFolder, checkpoint: str) -> _Checkpoint:
     path = folder.checkpoint(checkpoint + _SUFFIX)
     try:
-        kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return _Checkpoint.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except ValidationError as error:
+        where, problem = first_problem(error, _Checkpoint)
+        raise ConfigError(f"checkpoint {str(path)!r} holds something else: {where}: {problem}") from None
     except (OSError, ValueError) as error:
         raise ConfigError(f"cannot read checkpoint {str(path)!r}: {error}") from error
-    return kept

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from bbrgym.agents.training.folder import TrainingFolder
-from bbrgym.agents.training.loop import TrainingRun
+from bbrgym.agents.training.loop import TrainingRun, TrainingState
 from bbrgym.errors import ConfigError
 
 SUFFIX = ".pt"
@@ -28,7 +28,9 @@ def has_state(folder: TrainingFolder, checkpoint: str) -> bool:
     return folder.checkpoint(checkpoint + SUFFIX).exists()
 
 
-def restore_state(folder: TrainingFolder, checkpoint: str, restore: Callable[[Mapping[str, Any]], object]) -> Any:
+def restore_state(
+    folder: TrainingFolder, checkpoint: str, restore: Callable[[Mapping[str, Any]], object]
+) -> dict[str, Any]:
     """Read a checkpoint, and call ``restore`` with the trainer's state in it.
 
     Returns:
@@ -44,7 +46,7 @@ def restore_state(folder: TrainingFolder, checkpoint: str, restore: Callable[[Ma
         raise ConfigError(f"cannot read checkpoint {str(path)!r}: {_one_line(error)}") from error
     try:
         restore(kept["state"])
-        return kept["about"]
+        return vars(TrainingState(**kept["about"]))
     except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
         raise ConfigError(
             f"checkpoint {str(path)!r} holds something else than config.yaml says: {_one_line(error)}"

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Compose a command's configuration from conf/ and the overrides of its command line, in Hydra's grammar.
 
-Additions to Hydra: ``scenario=`` also takes a file, and fields under ``scenario.``, ``tunables.``, ``env.``,
-``action.``, ``agent.`` and ``launcher.`` need no ``+`` if the file does not have them, since the validated models know
-all fields. In a scenario a range of a distribution, or a mapping of another ``kind``, replaces the former value; Hydra
-would merge mappings.
+Additions to Hydra: ``scenario=``, ``agent=``, ``logger=``, ``rollouts=`` and ``launcher=`` also take a file, and fields
+under ``scenario.``, ``tunables.``, ``env.``, ``action.``, ``agent.`` and ``launcher.`` need no ``+`` if the file does
+not have them, since the validated models know all fields. In a scenario a range of a distribution, or a mapping of
+another ``kind``, replaces the former value; Hydra would merge mappings.
 """
 
 from __future__ import annotations
@@ -26,16 +26,15 @@ from omegaconf.errors import OmegaConfBaseException
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.distribution import is_range
 from bbrgym.scenario.files import is_scenario_file, read_scenario
+from bbrgym.scenario.untrusted_files import read_yaml
 from bbrgym.worlds import registered_worlds
 
 # The validated models check the fields under these.
 _OPEN = ("scenario", "tunables", "env", "action", "reward", "agent", "launcher")
 _WORLDS = "world"  # the group whose choices are the registered worlds
 _LISTS = (_WORLDS,)  # groups of which several may be chosen
-_ALSO = {
-    "scenario": ", or a file (.yaml)",
-    "agent": "; fixed, oracle and random need no training: bbrgym evaluate takes them",
-}
+_FILES = ("scenario", "agent", "logger", "rollouts", "launcher")  # groups that take a file too
+_ALSO = {"agent": "; fixed, oracle and random need no training: bbrgym evaluate takes them"}
 _FILE_CONFIG = "file-of-the-command-line"
 
 
@@ -121,20 +120,29 @@ def _set(config: DictConfig, key: str, value: Any) -> None:
 
 
 def _group_override(group: str, choice: Any, conf: Path) -> str:
-    """Return the override of a group; a scenario's file is first stored as a configuration of Hydra's."""
+    """Return the override of a group; a file is first stored as a configuration of Hydra's."""
     options = sorted(registered_worlds() if group == _WORLDS else (path.stem for path in (conf / group).glob("*.yaml")))
-    if group == "scenario" and isinstance(choice, str) and choice not in options and is_scenario_file(choice):
-        ConfigStore.instance().store(group="scenario", name=_FILE_CONFIG, node=read_scenario(choice))
-        return f"scenario={_FILE_CONFIG}"
+    if group in _FILES and isinstance(choice, str) and choice not in options and is_scenario_file(choice):
+        node = read_scenario(choice) if group == "scenario" else _read_options(group, choice)
+        ConfigStore.instance().store(group=group, name=_FILE_CONFIG, node=node)
+        return f"{group}={_FILE_CONFIG}"
     is_list = group in _LISTS and isinstance(choice, list)
     for one in choice if is_list else [choice]:
         if one not in options:
-            raise ConfigError(f"{group}: is {one!r}; {nearest(str(one), options)}{_ALSO.get(group, '')}")
+            also = (", or a file (.yaml)" if group in _FILES else "") + _ALSO.get(group, "")
+            raise ConfigError(f"{group}: is {one!r}; {nearest(str(one), options)}{also}")
     if not is_list:
         return f"{group}={choice}"
     if not choice or len(set(choice)) < len(choice):
         raise ConfigError(f"{group}: is {choice!r}, expected at least one of {', '.join(options)}, each once")
     return f"{group}=[{','.join(choice)}]"
+
+
+def _read_options(group: str, path: str) -> dict[str, Any]:
+    options = read_yaml(Path(path))
+    if not isinstance(options, dict) or not all(isinstance(name, str) for name in options):
+        raise ConfigError(f"{group}: {path!r} is no mapping of options")
+    return options
 
 
 def _keys(primary: Any, overrides: Sequence[Override], conf: Path) -> list[str]:

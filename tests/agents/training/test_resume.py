@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from tiny import AGENTS, asked, curve, run, weights
 from waiting import wait_until
 
 import bbrgym
+from bbrgym.agents.loading import load_agent
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.train_agent import TrainingProgress, resume_training, train
 from bbrgym.cli.main import main
@@ -158,6 +160,27 @@ def test_a_folder_in_use_cannot_be_taken(tmp_path: Path) -> None:
     train(output_dir=tmp_path, resume=True, **asked(total_steps=32))
 
 
+@pytest.mark.parametrize("agent", ["ppo", "torch_ppo"])
+@pytest.mark.parametrize("kept", [[1], {"state": {"x": 1}, "about": {}}, "about", "sac", "other"])
+def test_a_checkpoint_that_holds_something_else_is_one_clear_error(agent: str, kept: Any, tmp_path: Path) -> None:
+    """Numbers, a state that a training does not have, another agent's checkpoint, networks of other widths."""
+    folder = run(tmp_path / "run", agent, total_steps=32)
+    others = {"sac": ("sac", {}), "other": ({**asked(agent)["agent"], "hidden": [3]}, {})}
+    if kept == "about":
+        last = torch.load(folder / "checkpoints" / "last.pt", weights_only=True)
+        torch.save({**last, "about": {"stp": 3}}, folder / "checkpoints" / "last.pt")
+    elif isinstance(kept, str):
+        who, settings = others[kept]
+        other = run(tmp_path / "other", who, total_steps=32, **settings)
+        shutil.copy(other / "checkpoints" / "last.pt", folder / "checkpoints")
+    else:
+        torch.save(kept, folder / "checkpoints" / "last.pt")
+    for use in (lambda: load_agent(folder, "last"), lambda: resume_training(folder)):
+        with pytest.raises(bbrgym.ConfigError, match=r"last\.pt' holds something else than config.yaml says") as caught:
+            use()
+        assert "\n" not in str(caught.value)
+
+
 def test_what_is_no_run_folder_is_said(tmp_path: Path, whole: Path) -> None:
     with pytest.raises(bbrgym.ConfigError, match="is no run folder of bbrgym train"):
         resume_training(tmp_path)
@@ -166,4 +189,4 @@ def test_what_is_no_run_folder_is_said(tmp_path: Path, whole: Path) -> None:
     with pytest.raises(bbrgym.ConfigError, match="cannot read checkpoint"):
         resume_training(folder)
     with pytest.raises(bbrgym.ConfigError, match="cannot read checkpoint"):
-        bbrgym.agents.loading.load_agent(folder, "last")
+        load_agent(folder, "last")

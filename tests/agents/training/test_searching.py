@@ -84,6 +84,22 @@ def test_what_is_wrong_is_named(tmp_path: Path, options: dict[str, Any], message
         search(tmp_path / "run", "optuna", 1, **{"total_steps": int(trials * STEPS), **options})
 
 
+@pytest.mark.parametrize(
+    ("kept", "says"),
+    [
+        ("[1]", "best.json' holds something else: "),
+        ('{"setting": {"bbq_alpha_us": "much"}}', "setting.bbq_alpha_us: is 'much', expected a number"),
+        ('{"setting": {"bbq_alpha_us": 3000.0}}', r"holds \['bbq_alpha_us'\], expected \["),
+        ("", "cannot read checkpoint"),
+    ],
+)
+def test_a_checkpoint_that_holds_something_else_is_one_clear_error(kept: str, says: str, tmp_path: Path) -> None:
+    search(tmp_path / "run", "optuna", 1)
+    (tmp_path / "run" / "checkpoints" / "best.json").write_text(kept)
+    with pytest.raises(bbrgym.ConfigError, match=says):
+        load_agent(tmp_path / "run")
+
+
 def test_the_best_setting_is_in_natural_units(tmp_path: Path) -> None:
     search(tmp_path / "run", "optuna", 2)
     setting = json.loads((tmp_path / "run" / "checkpoints" / "best.json").read_text())["setting"]
