@@ -82,7 +82,7 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     const std::string path = "flows[" + std::to_string(flow) + "]";
     if (!variant)
     {
-        throw ScenarioError(path + ".cc", "is '" + spec.cc + "', which the twin has not: ns-3's own need the ns3 world");
+        throw ScenarioError(path + ".cc", "is '" + spec.cc + "', which the twin does not have: ns-3's own need the ns3 world");
     }
     const cc_params params = ParamsOf(spec, *variant, path);
     m_tunables.AddFlow(*variant, params);

@@ -21,12 +21,12 @@ namespace bbrgym
 /** The arrays of one world; they must outlive its use of them. */
 struct WorldTables
 {
-    std::span<double> tunables;   ///< [flows, tunables], read before each interval; NaN: the flow has not that tunable
+    std::span<double> tunables;   ///< [flows, tunables], read before each interval; NaN: the flow does not have it
     std::span<double> flow_stats; ///< [flows, FLOW_STAT], the last interval's
     std::span<double> link_stats; ///< [LINK_STAT], the last interval's
 };
 
-/** The arrays of many worlds. A world has rows for `flow_capacity` flows; those that its scenario has not are NaN. */
+/** The arrays of many worlds, with rows for `flow_capacity` flows each; those that a scenario does not use are NaN. */
 struct VectorTables
 {
     std::size_t flow_capacity = 0;

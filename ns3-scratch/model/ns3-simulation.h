@@ -30,8 +30,8 @@ class Ns3Simulation : public World
 {
   public:
     /**
-     * Builds the network, fills `tunables` with each flow's initial values (NaN where the flow has not that
-     * tunable) and the stats with those of an empty interval.
+     * Builds the network, fills `tunables` with each flow's initial values (NaN where the flow does not
+     * have the tunable) and the stats with those of an empty interval.
      * Throws std::runtime_error while another simulation is alive, std::invalid_argument on a bad scenario.
      */
     Ns3Simulation(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables);

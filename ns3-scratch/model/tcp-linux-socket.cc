@@ -312,7 +312,7 @@ TcpLinuxSocket::TrySend()
         }
         m_tcb->m_bytesInFlight = BytesInFlight();
     }
-    // An earlier time than before comes after a timeout, which lets pacing begin anew.
+    // The time is earlier than before only after a timeout, which restarts pacing.
     Arm(m_send_event, m_send_event_ns, m_sender.PacingDeadlineNs(), [this] { TrySend(); });
     ArmTimers();
 }

@@ -290,7 +290,7 @@ NaN. A bad argument raises ValueError, a world that is not there IndexError. `th
              py::arg("scenario_json"),
              py::arg("seed"),
              "Begins a run of one world and fills its rows: each flow's initial tunables, NaN where its algorithm does\n"
-             "not have one, and the stats of an empty interval. None: the scenario that the world runs, not parsed anew.")
+             "not have one, and the stats of an empty interval. None: the scenario that the world runs, not parsed again.")
         .def("advance",
              &Vector::Advance,
              py::arg("duration_s"),

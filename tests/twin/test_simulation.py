@@ -372,7 +372,7 @@ def test_a_closed_simulation_says_so():
 
 def test_ns3s_own_controls_are_refused():
     with pytest.raises(
-        ValueError, match=r"flows\[1\]\.cc: is 'ns3-bbr', which the twin has not: .* need the ns3 world"
+        ValueError, match=r"flows\[1\]\.cc: is 'ns3-bbr', which the twin does not have: .* need the ns3 world"
     ):
         Simulation(scenario(flow("a"), flow("b", cc="ns3-bbr")))
 

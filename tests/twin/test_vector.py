@@ -190,7 +190,7 @@ def test_a_bad_scenario_leaves_the_world_to_be_reset(make):
         vector.native.reset(1, "{", 1)
     vector.advance(0.5)
     assert vector.now_s[1] == 0.5  # it goes on: nothing was begun
-    with pytest.raises(ValueError, match=r"flows\[0\]\.cc: is 'ns3-bbr', which the twin has not"):
+    with pytest.raises(ValueError, match=r"flows\[0\]\.cc: is 'ns3-bbr', which the twin does not have"):
         vector.native.reset(1, resolved_json(scenario(flow(cc="ns3-bbr"))), 1)
     with pytest.raises(RuntimeError, match="world 1 does not run: reset it first"):
         vector.native.save(1)
