@@ -9,8 +9,7 @@
       watches the guardian's pidfd
 
 The owner may be killed at any time: the guardian, in a session of its own, notices it and ends the tree. If the
-guardian is
-killed, the command dies with it, but processes that the command has started may stay.
+guardian is killed, the command dies with it, but processes that the command has started may stay.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import weakref
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -28,8 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bbrgym.errors import ConfigError
+from bbrgym.processes import light_command
 
-_SCRIPT = str(Path(__file__).with_name("guardian.py"))
 _KILL_TIMEOUT_S = 10.0
 _NO_LOG = "-1"
 _REPORT_BYTES = 65536
@@ -146,7 +144,7 @@ def _spawn(words: Sequence[str], socket_fd: int, cwd: Path | None, log: Path | N
                 raise ConfigError(f"log: {str(log)!r} cannot be written: {error.strerror}") from None
             log_fd, pass_fds = str(file.fileno()), (file.fileno(),)
         return subprocess.Popen(
-            [sys.executable, "-I", "-S", _SCRIPT, str(os.getpid()), log_fd, *words],
+            light_command("bbrgym.ns3gym.guardian", str(os.getpid()), log_fd, *words, site=False),
             stdin=subprocess.DEVNULL,
             stdout=socket_fd,
             stderr=socket_fd,

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Run a command and end it with all its descendants: ``python -I -S guardian.py OWNER_PID LOG_FD WORD...``.
+"""Run a command and end it with all its descendants; arguments: OWNER_PID LOG_FD WORD...
 
-Started as a script by `child.Child`, in a session of its own. Its standard output is one end of a socket; the owner
-holds
-the other. The command runs until it ends, the owner shuts its end, or the owner has ended for any reason. Then all its
-descendants are killed, including those that left its session or lost their parents: this process is a subreaper, which
-inherits them. At last it writes one packet: the command's exit code (minus the number of the signal that killed it), a
-newline, and the last bytes of the output. It avoids modules that take long to load (pathlib, subprocess, json).
+Started by `child.Child`, in a session of its own. Its standard output is one end of a socket; the owner holds the
+other. The command runs until it ends, the owner shuts its end, or the owner has ended for any reason. Then all its
+descendants are killed, including those that left its session or lost their parents: this process is a subreaper,
+which inherits them. At last it writes one packet: the command's exit code (minus the number of the signal that killed
+it), a newline, and the last bytes of the output. It avoids modules that take long to load (pathlib, subprocess,
+json).
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import os
 import select
 import signal
 import sys
+
+from bbrgym.processes import open_parent
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -56,15 +58,15 @@ class Output:
             pass
 
 
-def main() -> None:
+def main(arguments: list[str]) -> None:
     """Run until the command has ended."""
-    owner_pid, log_fd, words = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
-    owner_pid_fd = os.pidfd_open(owner_pid)
-    if os.getppid() != owner_pid:  # it ended before we looked
+    owner_pid, log_fd, *words = arguments
+    owner_pid_fd = open_parent(int(owner_pid))
+    if owner_pid_fd is None:
         return
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _set_signals()
-    output = Output(log_fd)
+    output = Output(int(log_fd))
     pid = _start(words, output)
     try:
         codes = _watch(pid, output, owner_pid_fd)
@@ -172,7 +174,3 @@ def _prctl(option: int, value: int) -> None:
     if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"prctl({option}): {os.strerror(number)}")
-
-
-if __name__ == "__main__":
-    main()

@@ -23,15 +23,14 @@ import threading
 import weakref
 from collections.abc import Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
+from bbrgym.processes import light_command
 from bbrgym.worlds.engine import advance_timeout_s
 from bbrgym.worlds.errors import EngineFailure
 from bbrgym.worlds.layout import NO_TEXT, Flags, Mailbox, Real, Request, SharedArrays, Status, Table, Word
 from bbrgym.worlds.wakeup import Wakeup
 
-_SCRIPT = str(Path(__file__).with_name("worker.py"))
 _KILL_TIMEOUT_S = 10.0
 _STDERR_TAIL_BYTES = 4096
 _STDERR_TAIL_LINES = 20
@@ -113,9 +112,9 @@ class WorkerEngine:
         }
         path = [str(entry) for entry in sys.path]
         what = {"engine": engine, "options": dict(options), "index": self._index}
-        # -I: PYTHON* variables are meant for the owner. Its own session: Ctrl-C is for the owner too.
+        # Its own session: Ctrl-C is for the owner.
         return subprocess.Popen(
-            [sys.executable, "-I", _SCRIPT, json.dumps({"parent_pid": os.getpid(), "path": path, **what, **fds})],
+            light_command("bbrgym.worlds.worker", json.dumps({"parent_pid": os.getpid(), "path": path, **what, **fds})),
             stdin=subprocess.DEVNULL,
             stdout=self._stderr_fd,
             stderr=self._stderr_fd,

@@ -52,7 +52,7 @@ def marked(mark):
 
 
 def is_guardian(words):
-    return any(word.endswith("ns3gym/guardian.py") for word in words)
+    return "bbrgym.ns3gym.guardian" in words
 
 
 def guardians(owner_pid=None):

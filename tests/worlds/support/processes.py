@@ -14,7 +14,7 @@ def workers(owner_pid=None):
 
 def _is_worker(process):
     try:
-        return any(word.endswith("worlds/worker.py") for word in process.cmdline())
+        return "bbrgym.worlds.worker" in process.cmdline()
     except psutil.NoSuchProcess:
         return False
 
