@@ -33,7 +33,7 @@ def batch_of(num_envs: int, options: Options) -> TuneBatch | FlowBatch:
         ConfigError: an option cannot be used.
     """
     if isinstance(options, FlowOptions):
-        return FlowBatch(num_envs, options, is_to_the_end=True)
+        return FlowBatch(num_envs, options, runs_to_the_end=True)
     return TuneBatch(num_envs, options)
 
 
@@ -109,10 +109,10 @@ class _EpisodeRollout(Rollout):
         self._begun[indices] = True
 
     def advance(self) -> Flags:
-        step = self._batch.step(self._tuner.act(self._observations, self._begun))
-        self._observations = step.observations
+        self._batch.simulate(self._tuner.act(self._observations, self._begun))
+        self._observations = self._batch.observe()
         self._begun = np.zeros_like(self._begun)
-        return step.truncated
+        return self._batch.has_ended
 
 
 class _FlowRollout(Rollout):
@@ -140,9 +140,9 @@ class _FlowRollout(Rollout):
                 self._tuners[episode, learner] = self._make_tuner([flow_seed(self._seeds[episode], learner)])
             observation = self._observations[episode, learner][None]
             actions[episode, learner] = self._tuners[episode, learner].act(observation, np.array([has_joined]))[0]
-        step = self._batch.step(actions)
-        self._observations = step.observations
-        return step.has_ended
+        self._batch.simulate(actions)
+        self._observations = self._batch.observe()
+        return self._batch.has_ended
 
 
 def flow_seed(seed: int, learner: int) -> int:

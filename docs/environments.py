@@ -1,27 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The page of the environments: docstrings, arguments, actions, observations, and rewards beside the score."""
+"""The page of the environments: docstrings, arguments, actions, observations, and rewards beside the score.
+
+The tables in the docstrings of the environments' classes are generated here too.
+"""
 
 from __future__ import annotations
 
 import ast
+import dataclasses
+import inspect
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import gymnasium
 import numpy as np
-from pieces import code, page, plain, table
+from pieces import between, code, page, plain, table
 
 import bbrgym
 from bbrgym import worlds
 from bbrgym.envs.critic import BASE_RTT, FLOW_FEATURES, LINK_FEATURES
-from bbrgym.envs.discrete import MOST_COMBINATIONS
+from bbrgym.envs.discrete import MAX_COMBINATIONS
 from bbrgym.envs.features import Feature
+from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.observation import FEATURES, SOURCES
-from bbrgym.envs.reward import Reward, reward_names, reward_preset
+from bbrgym.envs.options import Options
+from bbrgym.envs.reward import Reward
 from bbrgym.envs.scaling import NOT_BELOW, TunableScaling
 from bbrgym.envs.terms import TERMS
+from bbrgym.targets import shipped, shipped_names
 from bbrgym.worlds.score import score_of_run
 
 FOLDER = Path(str(bbrgym.__path__[0]))
@@ -46,41 +54,56 @@ env.close()
 """
 
 INTRODUCTION = """\
-One controller for all learner flows (`bbrgym/Tune-v0`), or one for each of them (`bbrgym/TuneMulti-v0`); both also
-many at once. All take the same [arguments](#arguments), have the same [actions](#actions), see the same
-[features](#observations) and are paid by the same [rewards](#rewards). Simulations of ns3-gym's are driven by
+One controller for all learner flows (`bbrgym/Tune-v0`), or one for each of them (`bbrgym/TuneMulti-v0`); both also with
+many environments in one step. All have the same [arguments](#arguments), [actions](#actions),
+[features](#observations) and [rewards](#rewards). Simulations for ns3-gym are driven by
 [`bbrgym/Ns3Gym-v0`](ns3gym.md)."""
 KEYWORDS = """\
 All are keywords; `num_envs` and `num_worlds` may also come first. An unknown one is a `ConfigError` that names the
 nearest."""
 SENDERS = """\
-Of each learner flow, in this order; behind them the setting in force, a coordinate from -1 to 1 for each tunable
-brought to [0, 1]. The last column says where a real sender reads the fields: `tcpi_` are fields of Linux's `tcp_info`,
-`bbr_` of its `tcp_bbr_info`; the rest is the congestion control's own."""
-ONLOOKER = """\
-With `critic=True`, and in `TuneMultiEnv.state()`: of the last interval the link's features, then those of the learner
-flows as `view` has them."""
+Of each learner flow, in this order; then the current tunables, the coordinate of each mapped from [-1, 1] to [0, 1].
+The last column names the source of the fields in a real sender: `tcpi_` are fields of Linux's `tcp_info`, `bbr_` of its
+`tcp_bbr_info`; the rest is state of the congestion control."""
+PRIVILEGED = """\
+With `critic=True`, and in `TuneMultiEnv.state()`: features of the link in the last interval, then those of the learner
+flows, as `view` says."""
+UTILISATION = """\
+The world's `utilisation` may exceed 1 in a short interval. A packet counts whole in the interval in which it departs,
+also the part of it that was transmitted before: a packet of 1500 bytes takes 12 ms on 1 Mbit/s, so an interval of 20 ms
+has one departure or two, and a utilisation of 0.6 or 1.2. Over a longer time the mean approaches the true one. The
+feature is limited to 1."""
 TERMS_AND_WEIGHTS = """\
 A weighted sum of terms. `reward` names a preset of `conf/reward/` or gives weights by term; a term of weight 0 is
-shown in `reward_terms` but not paid. Means are over the active learner flows; without one all terms but `change` are
-0. Fair share is the world's `fair_share_mbps`; where it is 0, goodput counts as the fair share. A flow without an RTT
-sample yet counts as at its base RTT."""
+shown in `reward_terms` but not rewarded. Means are over the active learner flows; without one all terms but `change`
+are 0. Fair share is the world's `fair_share_mbps`; where it is 0, the ratio of goodput to it counts as 1. Before its
+first RTT sample a flow counts as at its base RTT."""
 REWARD_AND_SCORE = """\
-Of a run in which rates and RTTs do not vary, each interval pays a function of the score: `proportional` the score
-itself, so does `alpha_fair` with `alpha: 1`; `power` pays 2 to the power of what would be the score at delta 1, and
-`goodput` (without anything sent again) 2 to the power of its part that is the goodput's. Where they vary, the score
-takes logarithms of means and a reward means of logarithms, so (by Jensen's inequality, for a single learner flow whose
-fair share is constant)"""
+In an episode in which rates and RTTs are constant, the reward of each interval is a function of the score:
+`proportional`, and `alpha_fair` with `alpha: 1`, equal the score; `power` is 2 to the power of the score at delta 1,
+and `goodput` (without retransmissions) 2 to the power of the goodput's part of the score. Where they vary, the score
+takes logarithms of means and a reward means of logarithms, so (by Jensen's inequality, for a single learner flow with
+a constant fair share)"""
 HOW_FAR = """\
-How far that is, of `bbr` in the twin with seed 1 and steps of 0.1 s, over the intervals after the warm-up; on the
-steady link the mean of `proportional` is within 0.04 of the score. Short intervals on slow, crowded or changing links
-pay for evenness that the score does not see: a flow that delivers nothing for an interval is paid -6 for it. Longer
-ones (`control_interval_s`) are nearer to the score."""
+The table shows the difference, for `bbr` in the twin with seed 1 and steps of 0.1 s, over the intervals after the
+warm-up; on the steady link the mean of `proportional` is within 0.04 of the score. Short intervals on slow, crowded or
+changing links reward evenness that the score ignores: a flow that delivers nothing in an interval gets -6 for it. With
+longer intervals (`control_interval_s`) the mean is nearer to the score."""
 LAWS = """\
 - the mean of `throughput` is at most the goodput's part of the score, log2 of the mean of `goodput` equals it;
-- the mean of 0.5 `delay` is at least the RTT's part of the score, but for how RTT samples spread over the intervals;
+- the mean of 0.5 `delay` is at least the RTT's part of the score, but for the distribution of RTT samples over the
+  intervals;
 - log2 of the mean of `power` is at least the sum of the means of `throughput` and `delay`;
 - the mean of `alpha_fair` falls with alpha and is that of `throughput` at 1."""
+
+FEATURES_HEAD = """\
+    The features; `linear` and `log` scale the range from low to high to [0, 1], `within` gives 1 there and 0 elsewhere:
+
+"""
+OWN_ARGUMENTS_HEAD = "    Those of `TuneEnv`, and:\n\n"
+ARGUMENTS_HEAD = "    ## Arguments\n"
+UNBROKEN = {"break_long_words": False, "break_on_hyphens": False}
+ARGUMENTS_END = "\n    ## Version History"
 
 
 def environments_page() -> str:
@@ -93,8 +116,8 @@ def environments_page() -> str:
         f"```python\n{EXAMPLE.strip()}\n```",
         "## bbrgym/Tune-v0",
         '`gymnasium.make("bbrgym/Tune-v0", ...)`',
-        tune.docstring("TuneEnv"),
-        "## bbrgym/Tune-v0, many at once",
+        without_tables(tune.docstring("TuneEnv")),
+        "## bbrgym/Tune-v0, many environments in one step",
         "See [vectors.md](vectors.md) too.",
         "### For Gymnasium",
         vector.docstring("TuneVectorEnv"),
@@ -102,23 +125,70 @@ def environments_page() -> str:
         vec.docstring("TuneVecEnv"),
         "## bbrgym/TuneMulti-v0",
         "`bbrgym.envs.multi.parallel_env(...)`",
-        multi.docstring("TuneMultiEnv"),
-        "## bbrgym/TuneMulti-v0, many at once",
+        without_tables(multi.docstring("TuneMultiEnv")),
+        "## bbrgym/TuneMulti-v0, many environments in one step",
         flow_vec.docstring("FlowVecEnv"),
         "## Arguments",
         KEYWORDS,
         options.fields("Options"),
-        "`gymnasium.make_vec` takes beside these:",
+        "Of `gymnasium.make_vec` besides:",
         vector.fields("VectorOptions"),
-        "`bbrgym.envs.tune_vec_env.TuneVecEnv`:",
+        "Of `bbrgym.envs.tune_vec_env.TuneVecEnv` besides:",
         vec.fields("VecOptions"),
-        "`bbrgym.envs.multi.parallel_env`:",
+        "Of `bbrgym.envs.multi.parallel_env` besides:",
         flows.fields("FlowOptions"),
-        "`bbrgym.envs.flow_vec_env.FlowVecEnv` these and:",
+        "Of `bbrgym.envs.flow_vec_env.FlowVecEnv` besides these:",
         flow_vec.fields("FlowVecOptions"),
         *actions(),
         *observations(),
         *rewards(),
+    )
+
+
+def tune_env_module(text: str) -> str:
+    """Return the module of `TuneEnv` with the tables of its docstring written anew."""
+    rows = table(
+        ["index", "feature", "meaning", "unit", "scale", "low", "high"],
+        (
+            [str(index), f.name, f.meaning, f.unit, f.scale, plain(f.low), plain(f.high)]
+            for index, f in enumerate(FEATURES)
+        ),
+    )
+    text = between(text, FEATURES_HEAD, "\n    ## Rewards", textwrap.indent(rows, "    ") + "\n")
+    return between(text, ARGUMENTS_HEAD, ARGUMENTS_END, argument_list(Options))
+
+
+def multi_module(text: str) -> str:
+    """Return the module of `TuneMultiEnv` with the arguments in its docstring written anew."""
+    common = {field.name for field in dataclasses.fields(Options)}
+    return between(text, OWN_ARGUMENTS_HEAD, ARGUMENTS_END, argument_list(FlowOptions, without=common))
+
+
+def argument_list(options: type[Options], without: Collection[str] = ()) -> str:
+    """Return the arguments that a class of options declares, as a list in a docstring."""
+    meanings = entries((inspect.getdoc(options) or "").partition("Attributes:\n")[2])
+    lines = []
+    for field in dataclasses.fields(options):
+        if field.name not in without:
+            value = repr(field.default).replace("'", '"')
+            text = f"* `{field.name}={value}`: {meanings[field.name]}."
+            lines.append(textwrap.fill(text, 120, initial_indent="    ", subsequent_indent="      ", **UNBROKEN) + "\n")
+    return "".join(lines)
+
+
+def without_tables(docstring: str) -> str:
+    """Return a docstring with links to this page's tables in place of its own."""
+    docstring = re.sub(
+        r"The features; .*?(?=\n### Rewards)",
+        "[The features](#observations) are each scaled to [0, 1].\n",
+        docstring,
+        flags=re.DOTALL,
+    )
+    return re.sub(
+        r"(?<=### Arguments\n).*?(?=\n### Version History)",
+        "See [arguments](#arguments).\n",
+        docstring,
+        flags=re.DOTALL,
     )
 
 
@@ -129,32 +199,32 @@ def actions() -> Iterable[str]:
     yield "## Actions"
     yield Source("action.py").explanation()
     yield table(
-        ["`action_kind`", "and", "space", "an action says of each tunable", "the default action"],
+        ["`action_kind`", "and", "space", "meaning for each tunable", "the default action"],
         [
-            ["`absolute`", "", "`Box(-1, 1, (tunables,))`", "its coordinate", "the variant's own setting"],
-            ["", "`levels=n`", "`MultiDiscrete`", "one of n levels, or of all its values", "the nearest to that"],
-            ["`relative`", "", "`Box(-1, 1, (tunables,))`", "how far it moves, in `step_size`", "0: stay"],
+            ["`absolute`", "", "`Box(-1, 1, (tunables,))`", "its coordinate", "the variant's own values"],
+            ["", "`levels=n`", "`MultiDiscrete`", "one of n levels, or of all its values", "the nearest to these"],
+            ["`relative`", "", "`Box(-1, 1, (tunables,))`", "distance to move, in `step_size`", "0: stay"],
             [
                 "",
                 "`levels=n`, odd",
                 "`MultiDiscrete`",
-                "one of n levels of that, or down, stay, up",
+                "one of n distances, or down, stay, up",
                 "the middle: stay",
             ],
             [
                 "any",
                 "`levels=n, flat=True`",
                 "`Discrete`",
-                f"one number for all, up to {MOST_COMBINATIONS}",
+                f"one number for all tunables, up to {MAX_COMBINATIONS}",
                 "as above",
             ],
         ],
     )
     squeezed = " ".join(
-        f"`{upper}` runs from `{lower}` on where that is above its own low, so that they stay ordered."
+        f"`{upper}` runs from `{lower}` on where that is above its own low, so that the two stay in order."
         for upper, lower in NOT_BELOW.items()
     )
-    yield f"A coordinate runs through the tunable's range; whole numbers have equal parts of it. {squeezed}"
+    yield f"A coordinate runs through the range of the tunable; whole numbers have equal parts of it. {squeezed}"
     every = TunableScaling("bbr-mix")
     at = [every.values(np.full(len(every.names), x, np.float32)) for x in (-1, 0, 1)]
     yield table(
@@ -176,13 +246,14 @@ def actions() -> Iterable[str]:
 def observations() -> Iterable[str]:
     yield "## Observations"
     yield Source("features.py").explanation()
-    yield "### What the senders know"
+    yield "### Features that the senders know"
     yield SENDERS
     yield features_table(FEATURES, SOURCES)
-    yield "### What only an onlooker knows"
-    yield ONLOOKER
+    yield "### Privileged features"
+    yield PRIVILEGED
     yield features_table(LINK_FEATURES)
     yield features_table(FLOW_FEATURES, first=len(LINK_FEATURES))
+    yield UTILISATION
 
 
 def features_table(features: Sequence[Feature], sources: dict[str, str] | None = None, first: int = 0) -> str:
@@ -202,9 +273,9 @@ def features_table(features: Sequence[Feature], sources: dict[str, str] | None =
             *known,
         ]
 
-    headings = ["index", "feature", "meaning", "of the world's", "unit", "normaliser", "low", "high"]
+    headings = ["index", "feature", "meaning", "field", "unit", "scale", "low", "high"]
     return table(
-        headings + ([] if sources is None else ["a sender reads it from"]),
+        headings + ([] if sources is None else ["source in a sender"]),
         (row(index, feature) for index, feature in enumerate(features)),
     )
 
@@ -217,26 +288,34 @@ def rewards() -> Iterable[str]:
         ([code(name), term.formula, term.unit, plain(term.low), plain(term.high)] for name, term in TERMS.items()),
     )
     yield "### Presets"
-    yield table(["preset", "reward", "range", "what it is"], (preset_row(name) for name in reward_names()))
+    yield table(["preset", "reward", "range", "meaning"], (preset_row(name) for name in shipped_names("reward")))
     yield "### Rewards and the score"
     yield REWARD_AND_SCORE
     yield LAWS
     yield HOW_FAR
-    names = reward_names()
+    names = shipped_names("reward")
     yield table(
-        ["scenario", "score", "of it goodput", "mean `throughput`", "of it RTT", "0.5 mean `delay`", *map(code, names)],
+        [
+            "scenario",
+            "score",
+            "its goodput part",
+            "mean `throughput`",
+            "its RTT part",
+            "0.5 mean `delay`",
+            *map(code, names),
+        ],
         (relation(scenario, names) for scenario in bbrgym.scenario_names()),
     )
 
 
 def preset_row(name: str) -> list[str]:
     reward = Reward(name)
-    paid = {term: weight for term, weight in reward.weights.items() if weight}
+    rewarded = {term: weight for term, weight in reward.weights.items() if weight}
     formula = " + ".join(
-        code(term) if weight == 1.0 else f"{plain(weight)} {code(term)}" for term, weight in paid.items()
+        code(term) if weight == 1.0 else f"{plain(weight)} {code(term)}" for term, weight in rewarded.items()
     )
-    alpha = f", `alpha` {plain(reward.alpha)}" if "alpha" in reward_preset(name) else ""
-    low, high = (sum(w * getattr(TERMS[term], end) for term, w in paid.items()) for end in ("low", "high"))
+    alpha = f", `alpha` {plain(reward.alpha)}" if "alpha" in shipped("reward", name) else ""
+    low, high = (sum(w * getattr(TERMS[term], end) for term, w in rewarded.items()) for end in ("low", "high"))
     text = (FOLDER / "conf" / "reward" / f"{name}.yaml").read_text(encoding="utf-8")
     comments = " ".join(line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("#"))
     return [code(name), formula + alpha, f"{plain(low)} to {plain(high)}", comments]
@@ -253,15 +332,17 @@ def relation(name: str, presets: Sequence[str]) -> list[str]:
         is_counted = info["now_s"] >= warmup_s - 1e-9
         *_, truncated, info = env.step(env.default_action)
         seen += [info["reward_terms"]] if is_counted else []
-    worlds = env._batch.worlds
+    vector = env._batch.worlds
     score, goodput = (
-        score_of_run(worlds.scenarios[0], worlds.flow_summary_fields, worlds.summary(0)[0], delta=delta)
+        score_of_run(vector.scenarios[0], vector.flow_summary_fields, vector.summary(0)[0], delta=delta)
         for delta in (0.5, 0.0)
     )
     env.close()
     means = {term: np.array([np.mean([each[term] for each in seen])]) for term in TERMS}
-    paid = [Reward(preset).total({term: means[term] for term in Reward(preset).weights})[0] for preset in presets]
-    numbers = [score, goodput, means["throughput"][0], score - goodput, 0.5 * means["delay"][0], *paid]
+    rewards_of_presets = [
+        Reward(preset).total({term: means[term] for term in Reward(preset).weights})[0] for preset in presets
+    ]
+    numbers = [score, goodput, means["throughput"][0], score - goodput, 0.5 * means["delay"][0], *rewards_of_presets]
     return [code(name), *(f"{number + 0.0:.2f}" for number in np.round(numbers, 2))]
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from environments import Source, environments_page
+from environments import Source, environments_page, multi_module, tune_env_module
 from pieces import code, page, plain, table, with_block
 from pydantic import BaseModel
 
@@ -54,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ROOT / "docs" / "scenarios.md": scenarios_page(),
         ROOT / "docs" / "worlds.md": worlds_page(),
         ROOT / "docs" / "environments.md": environments_page(),
+        ROOT / "envs" / "tune_env.py": tune_env_module((ROOT / "envs" / "tune_env.py").read_text(encoding="utf-8")),
+        ROOT / "envs" / "multi.py": multi_module((ROOT / "envs" / "multi.py").read_text(encoding="utf-8")),
         ROOT / "docs" / "training.md": training_page((ROOT / "docs" / "training.md").read_text(encoding="utf-8")),
         ROOT / "docs" / "ns3gym.md": ns3gym_page((ROOT / "docs" / "ns3gym.md").read_text(encoding="utf-8")),
         ROOT / "README.md": with_block((ROOT / "README.md").read_text(encoding="utf-8"), "variants", readme_variants()),

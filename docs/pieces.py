@@ -27,6 +27,15 @@ def with_block(text: str, name: str, block: str) -> str:
     return f"{before}{begin}\n\n{block}\n\n{end}{after}"
 
 
+def between(text: str, begin: str, end: str, block: str) -> str:
+    """Return the text with the part between two marks replaced."""
+    before, found, rest = text.partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not found or not found_end:
+        raise SystemExit(f"no {begin.strip()!r} followed by {end.strip()!r}")
+    return f"{before}{begin}{block}{end}{after}"
+
+
 def code(text: str) -> str:
     return f"`{text}`"
 

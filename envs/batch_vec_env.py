@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the environments for Stable-Baselines3 share: the members that they answer for."""
+"""Base of the environments for Stable-Baselines3: many are stepped together, each can be asked for its attributes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from bbrgym.envs.action import ActType
+from bbrgym.envs.episode_spec import ScenarioSampler
 from bbrgym.envs.episodes import Episodes
-from bbrgym.envs.options import Draw
 from bbrgym.envs.seeding import Generators
+from bbrgym.envs.tune_properties import TuneProperties
 from bbrgym.scenario.files import Source
 from bbrgym.scenario.model import Scenario
 
@@ -30,8 +31,8 @@ Indices: TypeAlias = int | Iterable[int] | None
 Wrapper: TypeAlias = type[gymnasium.Wrapper[Any, Any, Any, Any]]
 
 
-class SubEnv:
-    """One environment of many: what `get_attr`, `set_attr` and `env_method` find.
+class SubEnv(TuneProperties):
+    """One of many environments: the attributes and methods for `get_attr`, `set_attr` and `env_method`.
 
     Attributes:
         action_space, observation_space, render_mode: as of `TuneEnv`.
@@ -47,77 +48,75 @@ class SubEnv:
 
     @property
     def unwrapped(self) -> SubEnv:
-        """Itself."""
+        """The environment itself."""
         return self
 
     @property
     def np_random(self) -> np.random.Generator:
-        """From which a run without a seed draws one."""
+        """Generator from which the seed of an episode is drawn if none is given."""
         return self._generators.all()[self._index]
 
     @property
-    def tunables(self) -> tuple[str, ...]:
-        """The coordinates of an action."""
-        return self._batch.scaling.names
-
-    @property
-    def default_action(self) -> ActType:
-        """The variant's own setting, on a grid the nearest to it; if actions are relative, to stay."""
-        return np.array(self._batch.action.default)
-
-    @property
-    def max_learners(self) -> int:
-        """How many learner flows a run can have."""
-        return self._batch.max_learners
-
-    @property
-    def flow_fields(self) -> tuple[str, ...]:
-        """The columns of ``info["flow_stats"]``; known from the first reset on."""
-        return self._batch.flow_fields
-
-    @property
-    def link_fields(self) -> tuple[str, ...]:
-        """The entries of ``info["link_stats"]``; known from the first reset on."""
-        return self._batch.link_fields
-
-    @property
     def scenario(self) -> Scenario:
-        """What runs. Once set, to all that `TuneEnv` takes, it is what the next runs are of."""
+        """Scenario of the current episode; can be set, to all that `TuneEnv` takes, for the next episodes."""
         if self._batch.worlds is None:
-            raise ResetNeeded("call reset() first: no run has begun")
+            raise ResetNeeded("call reset() first: no episode has begun")
         return self._batch.worlds.scenarios[self._index]
 
     @scenario.setter
-    def scenario(self, scenario: Source | Draw) -> None:
-        self._batch.take_options({"scenario": scenario}, [self._index])
+    def scenario(self, scenario: Source | ScenarioSampler) -> None:
+        self._batch.set_options({"scenario": scenario}, [self._index])
 
     def info(self) -> dict[str, Any]:
-        """What `TuneEnv` has in its info, without `reward_terms`."""
+        """Return the info of `TuneEnv`, without `reward_terms`."""
         return self._batch.info_of(self._index)
 
     def render(self) -> NDArray[np.uint8] | None:
-        """An image of the run so far; None without a render mode."""
+        """Return an RGB image [720, 960, 3] of the episode so far; None without a render mode."""
         return self._batch.render(self._index)
 
 
-class BatchVecEnv(VecEnv):
-    """A vector of environments that are stepped together, with a `SubEnv` in the place of each."""
+class BatchVecEnv(TuneProperties, VecEnv):
+    """Vector of environments that are stepped together; a `SubEnv` answers for each of them.
 
-    _members: Sequence[SubEnv]
+    Args:
+        batch: the episodes.
+        generators: a generator for each episode.
+        sub_envs: a `SubEnv` for each row of observations and actions.
+    """
+
+    def __init__(self, batch: Episodes, generators: Generators, sub_envs: Sequence[SubEnv]) -> None:
+        self._batch = batch
+        self._generators = generators
+        self._sub_envs = sub_envs
+        super().__init__(len(sub_envs), batch.observation_space, batch.action.space)
+        self._actions: ActType = np.stack([batch.action.default] * len(sub_envs))
+
+    def step_async(self, actions: ActType) -> None:
+        """Take the actions for `step_wait`."""
+        self._actions = self._batch.action.array(actions, (self.num_envs,))
+
+    def close(self) -> None:
+        """End the worlds for good."""
+        self._batch.close()
+
+    def get_images(self) -> list[NDArray[np.uint8] | None]:
+        """Return an RGB image [720, 960, 3] of each episode so far."""
+        return [self._batch.render(index) for index in range(self._batch.num_envs)]
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
-        """Attributes of `SubEnv`."""
-        return [getattr(self._members[index], attr_name) for index in self._get_indices(indices)]
+        """Return an attribute of each `SubEnv`."""
+        return [getattr(self._sub_envs[index], attr_name) for index in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
-        """Sets attributes of `SubEnv`, or gives it new ones."""
+        """Set an attribute of each `SubEnv`, known or new."""
         for index in self._get_indices(indices):
-            setattr(self._members[index], attr_name, value)
+            setattr(self._sub_envs[index], attr_name, value)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Calls methods of `SubEnv`."""
+        """Call a method of each `SubEnv` and return the results."""
         methods = self.get_attr(method_name, indices)
         return [method(*method_args, **method_kwargs) for method in methods]
 
@@ -126,5 +125,23 @@ class BatchVecEnv(VecEnv):
         wrapper_class: Wrapper,  # noqa: ARG002 - there are none
         indices: Indices = None,
     ) -> list[bool]:
-        """False: there is nothing to wrap."""
+        """Return False for each environment: none is wrapped."""
         return [False for _ in self._get_indices(indices)]
+
+    # ---- for derived classes -----------------------------------------------------------------------------------
+
+    def _reset_all(self) -> Any:
+        """Begin all episodes with the seeds and options given since the last reset; return their observations."""
+        every = list(range(self._batch.num_envs))
+        for index in every:
+            self._batch.set_options(self._options[index], [index])
+        observations = self._batch.reset(every, self._generators.draw_seeds(every, self._seeds[: len(every)]))
+        self.reset_infos = self.env_method("info")
+        self._reset_seeds()
+        self._reset_options()
+        return observations
+
+    def _reset_ended(self) -> Any:
+        """Begin the next episodes where one has ended; return the observations of all."""
+        ended = np.flatnonzero(self._batch.has_ended).tolist()
+        return self._batch.reset(ended, self._generators.draw_seeds(ended, [None] * len(ended)))

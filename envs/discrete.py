@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Coordinates in [-1, 1] as levels: numbers from 0 in place of each, or one number for all of them."""
+"""Discrete levels of coordinates in [-1, 1]: a whole number from 0 for each coordinate, or one for all of them."""
 
 from __future__ import annotations
 
@@ -13,29 +13,33 @@ from bbrgym.errors import ConfigError
 
 Levels = NDArray[np.int64]
 
-MOST_COMBINATIONS = 4096  # of a flat grid: more would each be tried too seldom for anything to be learnt of them
+MAX_COMBINATIONS = 4096  # of flat levels; of more, each would be tried too seldom to learn from
 
 
 class DiscreteLevels:
-    """Levels of several coordinates; works on the last axis.
+    """Levels of several coordinates; the methods work on the last axis.
 
     Args:
-        counts: how many levels each coordinate has, from 2.
-        has_ends: whether a coordinate's levels go evenly from -1 to 1; or are the middles of equal parts of [-1, 1].
-        flat: one number for all, the last coordinate's level changing fastest.
+        counts: number of levels of each coordinate, at least 2: [coordinates].
+        has_ends: whether the levels of a coordinate go evenly from -1 to 1; else they are the middles of equal parts
+            of [-1, 1]: [coordinates].
+        flat: whether one number stands for all levels, the last coordinate's changing fastest.
 
     Attributes:
         space: MultiDiscrete(counts), or Discrete(their product) if flat.
+
+    Raises:
+        ConfigError: flat levels have more than 4096 combinations.
     """
 
     def __init__(self, counts: Levels, has_ends: NDArray[np.bool_], *, flat: bool = False) -> None:
         self._counts = tuple(counts.tolist())
         self._flat = flat
         combinations = math.prod(self._counts)
-        if flat and combinations > MOST_COMBINATIONS:
+        if flat and combinations > MAX_COMBINATIONS:
             raise ConfigError(
                 f"flat: {' x '.join(map(str, self._counts))} levels make {combinations} combinations, allowed are "
-                f"{MOST_COMBINATIONS}: choose fewer tunables or levels"
+                f"{MAX_COMBINATIONS}: choose fewer tunables or levels"
             )
         self.space: spaces.MultiDiscrete | spaces.Discrete = (
             spaces.Discrete(combinations) if flat else spaces.MultiDiscrete(counts)
@@ -44,7 +48,7 @@ class DiscreteLevels:
         self._last = np.where(has_ends, counts - 1.0, counts)
 
     def coordinates(self, levels: Levels) -> NDArray[np.float64]:
-        """What levels of the space mean: [..., coordinates].
+        """Return the coordinates of levels: [..., coordinates].
 
         Args:
             levels: [..., coordinates]; [...] if flat.
@@ -54,15 +58,15 @@ class DiscreteLevels:
         return coordinates
 
     def nearest(self, coordinates: NDArray[np.floating]) -> Levels:
-        """The levels nearest to coordinates: [..., coordinates], or [...] if flat."""
+        """Return the levels nearest to coordinates: [..., coordinates], or [...] if flat."""
         found = np.rint((coordinates + 1.0) / 2.0 * self._last - self._first)
         levels: Levels = np.minimum(np.maximum(found, 0.0), np.array(self._counts) - 1.0).astype(np.int64)
         if not self._flat:
             return levels
         return np.asarray(np.ravel_multi_index(tuple(np.moveaxis(levels, -1, 0)), self._counts), np.int64)
 
-    def refusal(self, action: object) -> ConfigError:
-        """What is wrong with an action that is not of the space."""
+    def error(self, action: object) -> ConfigError:
+        """Return the error of an action outside the space."""
         allowed = (
             f"whole numbers from 0 to {math.prod(self._counts) - 1}"
             if self._flat
@@ -71,13 +75,13 @@ class DiscreteLevels:
         return ConfigError(f"action: {action!r}, allowed are {allowed}")
 
     def check(self, levels: Levels) -> None:
-        """Refuses what is not of the space.
+        """Refuse all but levels, [..., coordinates]; [...] if flat.
 
         Raises:
-            ConfigError: says what is allowed.
+            ConfigError: another number of coordinates, or not whole numbers below the counts.
         """
         given, shape = np.asarray(levels), self.space.shape or ()
         most = math.prod(self._counts) if self._flat else np.array(self._counts)
         is_of_shape = given.shape[given.ndim - len(shape) :] == shape
         if not (is_of_shape and given.dtype.kind in "iu" and ((given >= 0) & (given < most)).all()):
-            raise self.refusal(levels)
+            raise self.error(levels)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Features: measured fields, each brought to [0, 1].
+"""Features of observations: measured fields, each scaled to [0, 1].
 
-A field x, divided by another one where the feature says so, is clipped to its range and mapped to [0, 1]:
+A field x, divided by another field where the feature has one, is clipped to its range and mapped to [0, 1]:
 
     linear   (x - low) / (high - low)
     log      log(x / low) / log(high / low)
     within   1 where low <= x <= high, else 0
 
-What is not known yet (a divisor of 0, or 0 under log) gives 0.
+A value that is not known yet (a divisor of 0, or 0 on the log scale) gives 0.
 """
 
 from __future__ import annotations
@@ -27,27 +27,30 @@ Observation = NDArray[np.float32]
 View: TypeAlias = Literal["each", "pooled"]
 
 ObsType: TypeAlias = Observation | dict[str, Observation]
-"""An observation, or those of the actor and of the critic by these names."""
+"""Observation; or the observations of the actor and of the critic, by the names `actor` and `critic`."""
 
 
-def observation_at(seen: ObsType, index: int) -> ObsType:
-    """What one of many environments sees."""
-    return {name: each[index] for name, each in seen.items()} if isinstance(seen, dict) else seen[index]
+def observation_at(observations: ObsType, index: int) -> ObsType:
+    """Return the observation of one of many environments."""
+    if isinstance(observations, dict):
+        return {name: each[index] for name, each in observations.items()}
+    one: Observation = observations[index]
+    return one
 
 
 @dataclass(frozen=True)
 class Feature:
-    """One number of an observation.
+    """Number of an observation.
 
     Attributes:
-        name: unique.
-        field: of the world's measurements.
-        unit: before normalisation.
+        name: unique name.
+        field: field of the world's measurements.
+        unit: unit before normalisation.
         scale: normaliser, see above.
-        low: what gives 0 (`within`: the first value that gives 1), in the unit.
-        high: what gives 1 (`within`: the last value that gives 1).
-        per: the field to divide by, if any.
-        meaning: one line.
+        low: value that gives 0, in the unit (`within`: the smallest value that gives 1).
+        high: value that gives 1, in the unit (`within`: the largest value that gives 1).
+        per: field to divide by; None without one.
+        meaning: description in one line.
     """
 
     name: str
@@ -61,10 +64,10 @@ class Feature:
 
 
 class Normaliser:
-    """From measurements to features, of many at once as of each alone, bit for bit.
+    """Mapping from measurements to features, of many columns at once as of each alone, bit for bit.
 
     Args:
-        features: in the order wanted.
+        features: features in the order of the result.
     """
 
     def __init__(self, features: Sequence[Feature]) -> None:
@@ -73,7 +76,7 @@ class Normaliser:
         self._sort()
 
     def numbers(self, fields: Sequence[str], table: Table) -> Observation:
-        """Each feature: [features, columns].
+        """Return the features of measurements: [features, columns].
 
         Args:
             fields: names of the measurements.
@@ -103,7 +106,7 @@ class Normaliser:
         self._divisors = np.array(divisors, np.intp)
 
     def _sort(self) -> None:
-        """Puts together what is computed alike: log, log of ratios, linear ratios, linear, within."""
+        """Group the features by computation: log, log of ratios, linear ratios, linear, within."""
         kinds = [("log", False), ("log", True), ("linear", True), ("linear", False), ("within", False)]
         of_kind = [
             [feature for feature in self.features if (feature.scale, feature.per is not None) == kind] for kind in kinds
@@ -124,19 +127,22 @@ class FlowFeatures:
 
     ::
 
-        each:      flow 0's features, flow 1's features, ...; those of an absent flow are 0
-        pooled:    means, smallest, largest of each feature over the active learner flows (0 without one),
-                   the part of the slots that they are
+        each:      features of flow 0, features of flow 1, ...; 0 for absent flows
+        pooled:    mean, minimum and maximum of each feature over the active learner flows (0 without one),
+                   fraction of `flows` that is active
 
-    What is pooled depends neither on the flows' order nor, but for the last number, on how many the space was made for.
+    Pooled features depend neither on the order of the flows nor, but for the last number, on `flows`.
 
     Args:
-        features: of each flow.
-        flows: number of slots for learner flows.
+        features: features of each flow.
+        flows: largest number of learner flows.
         view: `each` or `pooled`.
 
     Attributes:
-        width: how many numbers there are.
+        width: number of numbers of an environment.
+
+    Raises:
+        ConfigError: there is no such view.
     """
 
     def __init__(self, features: Sequence[Feature], flows: int, view: View = "each") -> None:
@@ -149,16 +155,16 @@ class FlowFeatures:
         self.width = 3 * self._features + 1 if self._is_pooled else flows * self._features
 
     def write(
-        self, view: Observation, fields: Sequence[str], flows: Table, is_there: NDArray[np.bool_] | None = None
+        self, view: Observation, fields: Sequence[str], flows: Table, is_present: NDArray[np.bool_] | None = None
     ) -> None:
-        """Writes the numbers.
+        """Write the numbers of N environments into an array.
 
         Args:
-            view: where to, [N, width].
+            view: array to write to, [N, width].
             fields: names of the measurements.
-            flows: measurements, [fields, flows * N]: those of all first learner flows, of all second ones, and so on;
-                0 of absent ones.
-            is_there: which flows are not absent, [flows, N]; none is without.
+            flows: measurements, [fields, flows * N]: those of the first learner flow of all environments, then of the
+                second one, and so on; 0 for absent flows.
+            is_present: flows that are not absent, [flows, N]. Default: all.
         """
         n = len(view)
         by_flow = self._normaliser.numbers(fields, flows).reshape(self._features, self._flows, n)
@@ -166,13 +172,13 @@ class FlowFeatures:
             is_active = flows[fields.index("active")].reshape(self._flows, n) > 0.0
             view[:] = _pooled(by_flow, is_active).T
             return
-        if is_there is not None:
-            by_flow *= is_there
+        if is_present is not None:
+            by_flow *= is_present
         view.reshape(n, self._flows, self._features)[:] = by_flow.transpose(2, 1, 0)
 
 
 def _pooled(by_flow: Observation, is_active: NDArray[np.bool_]) -> Table:
-    """Mean, smallest and largest of each feature over active flows, 0 without one; the part of flows that are active.
+    """Return mean, minimum and maximum of each feature over active flows, 0 without one, and the active fraction.
 
     Args:
         by_flow: [features, flows, N], each from 0 to 1.

@@ -1,30 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""N environments in arrays, each learner flow with a controller of its own: what those for many agents share.
+"""N episodes with a controller for each learner flow: the computation of `TuneMultiEnv` (N = 1) and `FlowVecEnv`.
 
-A flow acts in the intervals in which it runs, be it for a part of them: from the one in which it starts to the one in
-which it stops. Its setting is the variant's own (and what the scenario sets of it) until it acts for the first time.
-
-Every computation is one over all flows, and gives each environment what it would get alone, bit for bit.
+A flow acts in every interval in which it runs, even for a part: from the one in which it starts to the one in which it
+stops. Until its first action its tunables are the variant's own, or those that the scenario sets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from bbrgym.envs.action import ActType
+from bbrgym.envs.episode_spec import EpisodeSpec, to_ns
 from bbrgym.envs.episodes import Episodes
 from bbrgym.envs.features import Observation
-from bbrgym.envs.learners import EpisodeSpec, Flags, to_ns
+from bbrgym.envs.learners import Flags
 from bbrgym.envs.observation import SenderObservation, Stack
 from bbrgym.envs.options import Options
-from bbrgym.envs.reward import Reward
 from bbrgym.envs.row_sums import sum_rows
 from bbrgym.envs.scaling import Coordinates
-from bbrgym.envs.terms import TermInputs
+from bbrgym.envs.terms import FieldRows, TermInputs
 from bbrgym.errors import ConfigError
 from bbrgym.worlds import Table
 
@@ -33,11 +31,11 @@ RewardScope: TypeAlias = Literal["team", "own"]
 
 @dataclass(frozen=True, kw_only=True)
 class FlowOptions(Options):
-    """What environments with a controller for each learner flow take beside what all environments take.
+    """Arguments of the environments with a controller for each learner flow, beside those of all environments.
 
     Attributes:
-        reward_scope: `team`: each flow is paid what one controller of all learner flows would be, the mean over the
-            active ones. `own`: the same terms of it alone.
+        reward_scope: `team`: each flow gets the reward that one controller of all learner flows would get, from the
+            mean over the active ones. `own`: each flow gets the same terms of its own measurements.
     """
 
     reward_scope: RewardScope = "team"
@@ -45,221 +43,213 @@ class FlowOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.view != "each":
-            raise ConfigError(f"view: {self.view!r}, allowed is 'each': an agent sees its own flow")
+            raise ConfigError(f"view: {self.view!r}, allowed is 'each': an agent observes its own flow")
         if self.critic:
             raise ConfigError("critic: True, allowed is False: for agents of flows TuneMultiEnv.state() has it")
         if self.reward_scope not in get_args(RewardScope):
             raise ConfigError(f"reward_scope: {self.reward_scope!r}, allowed are {' and '.join(get_args(RewardScope))}")
 
 
-@dataclass(frozen=True)
-class FlowStep:
-    """What a step gave, of each of the L slots of N environments.
-
-    Attributes:
-        observations: [N, L, numbers]; means nothing where the flow neither acted nor will act.
-        rewards: [N, L], 0 of flows that did not act.
-        terms: of the rewards by name, [N, L] each.
-        has_acted: which flows acted in this step, [N, L].
-        has_left: which of these will not act again in this run, [N, L].
-        has_joined: which flows will act for the first time, [N, L].
-        has_ended: which runs ended with this step, [N].
-    """
-
-    observations: Observation
-    rewards: Table
-    terms: dict[str, Table]
-    has_acted: Flags
-    has_left: Flags
-    has_joined: Flags
-    has_ended: Flags
-
-
 class FlowBatch(Episodes):
-    """N environments with a controller for each learner flow.
+    """N episodes with a controller for each of their L learner flows.
 
-    A run ends with its scenario, or earlier when its last learner flow has stopped.
+    A step is `simulate`, then in any order `observe`, `reward_terms` and the attributes below. An episode ends with its
+    scenario, or earlier when its last learner flow has stopped.
 
     Args:
         num_envs: N.
-        options: of all of them.
-        is_to_the_end: runs go on to their scenarios' ends even when no learner flow is left.
+        options: arguments of all environments.
+        runs_to_the_end: whether episodes go on to the end of the scenario even if no learner flow is left.
 
     Attributes:
-        observation: from measurements to observations, of one flow.
-        will_act: which flows act in the next step, [N, L].
+        observation: mapping from measurements to observations, of one flow.
+        has_acted: flows that acted in the last step, [N, L].
+        will_act: flows that act in the next step, [N, L].
 
-        The others are those of `Episodes`; a run has room for the learner flows of its own scenarios.
+        The others are those of `Episodes`; an environment has the capacity that its own scenarios need.
     """
 
-    def __init__(self, num_envs: int, options: FlowOptions, *, is_to_the_end: bool = False) -> None:
-        super().__init__(num_envs, options, is_room_the_same=False)
-        self._is_to_the_end = is_to_the_end
-        tunables, slots = len(self.scaling.names), (num_envs, self.max_learners)
-        self._reward = Reward(options.reward)
+    def __init__(self, num_envs: int, options: FlowOptions, *, runs_to_the_end: bool = False) -> None:
+        super().__init__(num_envs, options, has_equal_capacity=False)
+        self._runs_to_the_end = runs_to_the_end
+        tunables, flows = len(self.scaling.names), (num_envs, self.max_learners)
         self._is_own = options.reward_scope == "own"
         self.observation = SenderObservation(1, tunables, options.features, options.stack)
         self.observation_space = self.observation.space
         self._stack = Stack(num_envs * self.max_learners, self.observation)
-        self._settings = np.zeros((*slots, tunables), np.float32)
-        self._values = np.zeros((*slots, tunables))
+        self._coordinates = np.zeros((*flows, tunables), np.float32)
+        self._values = np.zeros((*flows, tunables))
         self._interval_ns = int(to_ns([options.control_interval_s])[0])
-        self.will_act: Flags = np.zeros(slots, np.bool_)
+        self.has_acted: Flags = np.zeros(flows, np.bool_)
+        self.will_act: Flags = np.zeros(flows, np.bool_)
 
     def reset(self, indices: Sequence[int], seeds: Sequence[int]) -> Observation:
-        """Begins runs with these seeds; the observations of all flows: [N, L, numbers]."""
+        """Begin episodes in some environments and return the observations of all flows: [N, L, numbers].
+
+        Raises:
+            ConfigError, ScenarioError, ClosedEnvironmentError, WorldError: see `Episodes`.
+        """
         self._begin(indices, seeds)
         self._look_ahead()
         rows = np.array(indices)[:, None] * self.max_learners + np.arange(self.max_learners)
-        view = self._view(self._slots.stats(self._worlds(), indices), self._settings[indices])
+        view = self._view(self._learners.stats(self._open_worlds(), indices), self._coordinates[indices])
         self._stack.begin(rows.ravel().tolist(), view)
-        return self._observations()
+        return self.observe()
 
-    def step(self, actions: ActType) -> FlowStep:
-        """Sets the tunables of the flows that act and runs for a control interval.
+    def simulate(self, actions: ActType) -> None:
+        """Set the tunables of the flows that act and run for a control interval.
 
         Args:
-            actions: [N, L, tunables], [N, L] if flat; those of flows that do not act are left aside.
+            actions: [N, L, tunables], [N, L] if flat; those of flows that do not act are ignored.
+
+        Raises:
+            ConfigError: an action is outside the action space.
+            ResetNeeded, ClosedEnvironmentError: an episode has ended, or the environment is closed.
+            WorldError: a world broke.
         """
-        worlds = self._worlds_that_run(None)
-        if np.shape(actions) != (*self.will_act.shape, *np.shape(self.action.default)):
-            raise self.action.refusal(actions)
-        has_acted, previous = self.will_act, self._settings
-        self._act(actions)
-        self._take_ends()
+        actions = self.action.array(actions, self.will_act.shape)
+        self.check_running()
+        self.has_acted, former = self.will_act, self._coordinates
+        self._apply(actions)
+        self._advance()
         self._look_ahead()
-        stats = self._slots.stats(worlds)
-        terms = self._terms(stats, np.abs(self._settings - previous), has_acted)
-        rewards = self._reward.total({name: values.ravel() for name, values in terms.items()}).reshape(has_acted.shape)
-        if self._options.render_mode is not None:
-            self._remember(None)
-        view = self._view(stats, self._settings)
-        self._stack.add(view)
-        has_joined = self.will_act & ~has_acted
-        if has_joined.any():
-            rows = np.flatnonzero(has_joined)
-            self._stack.begin(rows.tolist(), view[rows])
-        return FlowStep(
-            observations=self._observations(),
-            rewards=rewards,
-            terms=terms,
-            has_acted=has_acted,
-            has_left=has_acted & ~self.will_act,
-            has_joined=has_joined,
-            has_ended=~self._is_running,
-        )
+        self._measure(np.abs(self._coordinates - former))
+        self._record()
 
-    def flow_names(self, index: int) -> tuple[str, ...]:
-        """Of a run's learner flows, in the order of the slots."""
-        course = self._courses[index]
-        return () if course is None else course.names
+    def observe(self) -> Observation:
+        """Return the observations of all flows, [N, L, numbers]; meaningless where a flow neither acted nor will."""
+        return self._stack.observations().reshape(*self.will_act.shape, -1)
 
-    def given_flow_names(self, index: int) -> tuple[str, ...] | None:
-        """The same of the scenario given for the next run; None if it will be drawn."""
-        given = self._given[index]
-        return given.names if isinstance(given, EpisodeSpec) else None
+    def reward_terms(self) -> dict[str, Table]:
+        """Return the reward terms of the last interval by name, [N, L] each; 0 of flows that did not act."""
+        learners = self.max_learners
+        by_flow = {
+            name: values.reshape(learners, self.num_envs).T
+            if self._is_own
+            else np.repeat(values[:, None], learners, axis=1)
+            for name, values in self._reward.terms(self._inputs).items()
+        }
+        return {name: np.where(self.has_acted, values, 0.0) for name, values in by_flow.items()}
+
+    def reward(self, terms: dict[str, Table]) -> Table:
+        """Return the weighted sum of reward terms, [N, L]."""
+        return self._reward.total({name: values.ravel() for name, values in terms.items()}).reshape(self.will_act.shape)
+
+    @property
+    def has_left(self) -> Flags:
+        """Flows that acted in the last step, and will not act again in this episode: [N, L]."""
+        left: Flags = self.has_acted & ~self.will_act
+        return left
+
+    @property
+    def has_joined(self) -> Flags:
+        """Flows that did not act in the last step, and act in the next one: [N, L]."""
+        joined: Flags = self.will_act & ~self.has_acted
+        return joined
 
     def is_waiting(self, index: int) -> bool:
-        """Whether a run goes on, and none of its flows acts next."""
+        """Return whether an environment's episode goes on, but no flow of it acts next."""
         return bool(self._is_running[index]) and not self.will_act[index].any()
 
-    def info_of_flow(self, index: int, slot: int) -> dict[str, Any]:
-        """What an onlooker knows of a run, and of a learner flow its name and the values in force."""
-        tunables = dict(zip(self.scaling.names, self._values[index, slot].tolist(), strict=True))
-        return {**self.info_of(index), "tunables": tunables, "flow": self.flow_names(index)[slot]}
+    def flow_names(self, index: int) -> tuple[str, ...]:
+        """Return the names of the learner flows of an environment's episode, in order."""
+        spec = self._specs[index]
+        return () if spec is None else spec.names
+
+    def given_flow_names(self, index: int) -> tuple[str, ...] | None:
+        """Return the names of the learner flows in an environment's next episode; None if its scenario is drawn."""
+        source = self._sources[index]
+        return source.names if isinstance(source, EpisodeSpec) else None
+
+    def info_of_flow(self, index: int, learner: int, terms: dict[str, Table] | None = None) -> dict[str, Any]:
+        """Return the privileged state of an environment, with a learner flow's name and current tunables.
+
+        Args:
+            index: which environment.
+            learner: which of its learner flows.
+            terms: reward terms to be added.
+        """
+        tunables = dict(zip(self.scaling.names, self._values[index, learner].tolist(), strict=True))
+        info = {**self.info_of(index), "tunables": tunables, "flow": self.flow_names(index)[learner]}
+        if terms is None:
+            return info
+        return {**info, "reward_terms": {name: float(terms[name][index, learner]) for name in terms}}
 
     # ---- details -----------------------------------------------------------------------------------------------
 
-    def _take_course(self, index: int, course: EpisodeSpec) -> tuple[Table, Coordinates]:
-        values, actions = super()._take_course(index, course)
-        self._values[index, : len(values)], self._settings[index, : len(values)] = values, actions
-        return values, actions
-
-    def _act(self, actions: ActType) -> None:
-        """Sets the tunables and runs."""
+    def _apply(self, actions: ActType) -> None:
+        """Set the tunables of the flows that act."""
+        actions = actions.copy()
+        actions[~self.will_act] = self.action.default
+        values, coordinates = self.action.apply(actions, self._coordinates)
         acts = self.will_act[:, :, None]
-        counting = np.array(actions)
-        counting[~self.will_act] = self.action.default
-        values, settings = self.action.apply(counting, self._settings)
         self._values = np.where(acts, values, self._values)
-        self._settings = np.where(acts, settings, self._settings)
-        self._slots.write_each(self._worlds(), self._values)
-        self._advance(None)
+        self._coordinates = np.where(acts, coordinates, self._coordinates)
+        self._learners.set_each(self._open_worlds(), self._values)
 
     def _look_ahead(self) -> None:
-        """Finds out which flows act next, and which runs have ended."""
-        now_ns = to_ns(self._worlds().now_s)
-        is_to_stop = self._slots.stop_ns > now_ns
-        if not self._is_to_the_end:
+        """Find the flows that act in the next interval, and end the episodes that have none left."""
+        now_ns = to_ns(self._open_worlds().now_s)
+        is_to_stop = self._learners.stop_ns > now_ns
+        if not self._runs_to_the_end:
             self._is_running &= is_to_stop.any(axis=0)
-        is_on = is_to_stop & (self._slots.start_ns < now_ns + self._interval_ns) & self._is_running
-        self.will_act = np.ascontiguousarray(is_on.T)
+        acts = is_to_stop & (self._learners.start_ns < now_ns + self._interval_ns) & self._is_running
+        self.will_act = np.ascontiguousarray(acts.T)
 
-    def _terms(self, stats: Table, moved: Coordinates, has_acted: Flags) -> dict[str, Table]:
-        """Every term of the reward, weighted or not: [N, L] each, 0 of flows that did not act."""
-        slots = self._slots.count
-        if self._is_own:
-            by_flow = self._reward.terms(_of_each(self._interval(stats, moved[:, 0]), moved))
-            terms = {name: values.reshape(slots, self._n).T for name, values in by_flow.items()}
-        else:
-            acted = has_acted.T[:, :, None]
-            moved_in_all = sum_rows(moved.transpose(1, 0, 2) * acted)
-            mean_moved = (moved_in_all / np.maximum(sum_rows(acted), 1.0)).astype(np.float32)
-            of_run = self._reward.terms(self._interval(stats, mean_moved))
-            terms = {name: np.repeat(values[:, None], slots, axis=1) for name, values in of_run.items()}
-        return {name: np.where(has_acted, values, 0.0) for name, values in terms.items()}
-
-    def _view(self, stats: Table, settings: Coordinates) -> Observation:
-        """One interval's numbers of each flow of (some of) the environments: [environments * L, width].
+    def _measure(self, change: Coordinates) -> None:
+        """Take the last interval into the rewards' inputs and the observations.
 
         Args:
-            stats: the slots' measurements: [fields, L * environments].
-            settings: in force: [environments, L, tunables].
+            change: distance that each coordinate of each flow has moved, [N, L, tunables].
         """
-        runs, slots, tunables = settings.shape
-        flows = stats.reshape(-1, slots, runs).transpose(0, 2, 1).reshape(len(stats), -1)
-        return self.observation.view(self._worlds().flow_fields, flows, settings.reshape(-1, tunables))
+        stats = self._learners.stats(self._open_worlds())
+        self._inputs = self._inputs_of_flows(stats, change) if self._is_own else self._inputs_of_team(stats, change)
+        view = self._view(stats, self._coordinates)
+        self._stack.add(view)
+        joined = np.flatnonzero(self.has_joined)
+        if len(joined):
+            self._stack.begin(joined.tolist(), view[joined])
 
-    def _observations(self) -> Observation:
-        return self._stack.observations().reshape(*self.will_act.shape, -1)
+    def _inputs_of_team(self, stats: Table, change: Coordinates) -> TermInputs:
+        """Return what the terms of N environments are computed from; the change is the mean over flows that acted."""
+        acted = self.has_acted.T[:, :, None]
+        total = sum_rows(change.transpose(1, 0, 2) * acted)
+        return TermInputs(
+            learners=FieldRows(self._rewarded_stats(stats)),
+            flows=FieldRows(self._open_worlds().flow_stats.T),
+            base_rtt_ms=self._learners.base_rtt_ms,
+            change=(total / np.maximum(sum_rows(acted), 1.0)).astype(np.float32),
+        )
 
-    def _coordinates(self, index: int) -> dict[str, float]:
+    def _inputs_of_flows(self, stats: Table, change: Coordinates) -> TermInputs:
+        """Return the same of L * N environments with one learner flow each: all first flows, all second ones, ..."""
+        by_flow = self._rewarded_stats(stats)
+        return TermInputs(
+            learners=FieldRows(by_flow.reshape(len(by_flow), 1, -1)),
+            flows=FieldRows(self._open_worlds().flow_stats.T, repeats=self.max_learners),
+            base_rtt_ms=self._learners.base_rtt_ms.reshape(1, -1),
+            change=change.transpose(1, 0, 2).reshape(-1, change.shape[2]),
+        )
+
+    def _view(self, stats: Table, coordinates: Coordinates) -> Observation:
+        """Return one interval's numbers of each flow of some environments: [environments * L, width].
+
+        Args:
+            stats: measurements of the learner flows, [fields, L * environments].
+            coordinates: of their current tunables, [environments, L, tunables].
+        """
+        envs, learners, tunables = coordinates.shape
+        flows = stats.reshape(-1, learners, envs).transpose(0, 2, 1).reshape(len(stats), -1)
+        return self.observation.view(self._open_worlds().flow_fields, flows, coordinates.reshape(-1, tunables))
+
+    def _adopt(self, index: int, spec: EpisodeSpec) -> tuple[Table, Coordinates]:
+        values, coordinates = super()._adopt(index, spec)
+        self._values[index, : len(values)], self._coordinates[index, : len(values)] = values, coordinates
+        return values, coordinates
+
+    def _coordinates_of(self, index: int) -> dict[str, float]:
         return {
             f"{flow} {name}": coordinate
-            for flow, setting in zip(self.flow_names(index), self._settings[index].tolist(), strict=False)
-            for name, coordinate in zip(self.scaling.names, setting, strict=True)
+            for flow, coordinates in zip(self.flow_names(index), self._coordinates[index].tolist(), strict=False)
+            for name, coordinate in zip(self.scaling.names, coordinates, strict=True)
         }
-
-
-def _of_each(interval: TermInputs, moved: Coordinates) -> TermInputs:
-    """The interval of N environments with L learner flows as one of L * N that have one of them each.
-
-    Args:
-        interval: of N.
-        moved: distance that each coordinate of each flow's action moved: [N, L, tunables].
-    """
-    slots = moved.shape[1]
-    return TermInputs(
-        learners=_Mapped(interval.learners, lambda rows: rows.reshape(1, -1)),
-        flows=_Mapped(interval.flows, lambda rows: np.tile(rows, (1, slots))),
-        base_rtt_ms=interval.base_rtt_ms.reshape(1, -1),
-        moved=moved.transpose(1, 0, 2).reshape(-1, moved.shape[2]),
-    )
-
-
-class _Mapped(Mapping[str, Table]):
-    """Tables by name, each brought to another form when it is asked for."""
-
-    def __init__(self, tables: Mapping[str, Table], form: Any) -> None:
-        self._tables = tables
-        self._form = form
-
-    def __getitem__(self, name: str) -> Table:
-        table: Table = self._form(self._tables[name])
-        return table
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tables)
-
-    def __len__(self) -> int:
-        return len(self._tables)

@@ -1,157 +1,110 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Learner flows as arrays of a fixed shape for scenarios that have more or fewer of them."""
+"""Learner flows of many environments as arrays of one shape, whatever their number in each scenario."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bbrgym.envs.scaling import Coordinates
-from bbrgym.errors import ConfigError
-from bbrgym.scenario.files import Source, load_scenario, with_variant
-from bbrgym.scenario.model import Scenario
+from bbrgym.envs.episode_spec import EpisodeSpec, Times
 from bbrgym.worlds import Table, VectorWorld
 
 Flags = NDArray[np.bool_]
-Times = NDArray[np.int64]
-
-
-def to_ns(seconds: Sequence[float] | Table) -> Times:
-    """As the worlds round it."""
-    return np.floor(np.asarray(seconds, np.float64) * 1e9 + 0.5).astype(np.int64)
-
-
-@dataclass
-class EpisodeSpec:
-    """A scenario as an environment runs it.
-
-    Attributes:
-        scenario: with the variant in its learner flows.
-        learners: their indices among the flows.
-        names: theirs.
-        base_rtt_ms: propagation both ways, of each.
-        start_ns, stop_ns: when each starts and stops.
-        flows: how many there are in all.
-        start: values and actions that each learner flow starts with, [learners, tunables], once it has been started.
-    """
-
-    scenario: Scenario
-    learners: NDArray[np.intp]
-    names: tuple[str, ...]
-    base_rtt_ms: Table
-    start_ns: Times
-    stop_ns: Times
-    flows: int
-    start: tuple[Table, Coordinates] | None = None
-
-    @classmethod
-    def of(cls, source: Source, variant: str) -> EpisodeSpec:
-        """A scenario with a variant in its learner flows.
-
-        Raises:
-            ScenarioError, ConfigError: it cannot be read, or has no learner flow.
-        """
-        scenario = with_variant(load_scenario(source), variant)
-        flows = scenario.resolved().flows
-        of_learners = {index: flow for index, flow in enumerate(flows) if flow.role == "learner"}
-        if not of_learners:
-            raise ConfigError(f"scenario {scenario.name!r} has no flow with role learner: nothing would be controlled")
-        stops_s = [scenario.duration_s if flow.stop_s is None else flow.stop_s for flow in of_learners.values()]
-        return cls(
-            scenario,
-            learners=np.array(list(of_learners), np.intp),
-            names=tuple(flow.name for flow in of_learners.values()),
-            base_rtt_ms=np.array([flow.rtt_ms for flow in of_learners.values()]),
-            start_ns=to_ns([flow.start_s for flow in of_learners.values()]),
-            stop_ns=to_ns(stops_s),
-            flows=len(flows),
-        )
 
 
 class Learners:
-    """L learners in each of N environments; a scenario's learner flows fill the first ones, the others are absent.
+    """Places for L learner flows in each of N environments.
+
+    A scenario's learner flows fill the first places; the other places are absent.
 
     Args:
         num_envs: N.
         count: L.
-        columns: of the tunables that are set, in the worlds' tables of tunables.
+        columns: columns of the controlled tunables in the worlds' array of tunables.
 
     Attributes:
         count: L.
-        is_there: which slots have a flow, [L, N].
-        is_full: whether all have.
-        base_rtt_ms: propagation both ways of the flows, 1 of absent ones: [L, N].
-        start_ns, stop_ns: when the flows start and stop, 0 of absent ones: [L, N].
+        is_present: places that hold a flow, [L, N].
+        is_full: whether all places hold a flow.
+        base_rtt_ms: two-way propagation delay of the flows, 1 where absent, [L, N].
+        start_ns, stop_ns: start and stop times of the flows, 0 where absent, [L, N].
     """
 
     def __init__(self, num_envs: int, count: int, columns: Sequence[int]) -> None:
         self.count = count
-        self.is_there: Flags = np.ones((count, num_envs), np.bool_)
+        self.is_present: Flags = np.ones((count, num_envs), np.bool_)
         self.is_full = True
         self.base_rtt_ms: Table = np.ones((count, num_envs))
         self.start_ns: Times = np.zeros((count, num_envs), np.int64)
         self.stop_ns: Times = np.zeros((count, num_envs), np.int64)
         self._columns = np.array(columns, np.intp)
-        self._flows = np.zeros((num_envs, count), np.intp)  # an absent slot has the first one's
-        self._rows = np.zeros((count, num_envs), np.intp)  # of the flows, in flow_stats
-        self._cells = np.zeros((num_envs, count, len(columns)), np.intp)  # of their tunables, in all tunables
+        self._flows = np.zeros((num_envs, count), np.intp)  # index of each flow; an absent one has that of the first
+        self._rows = np.zeros((count, num_envs), np.intp)  # of the flows in the flattened flow_stats
+        self._cells = np.zeros((num_envs, count, len(columns)), np.intp)  # of their tunables in the flattened tunables
 
-    def take(self, index: int, course: EpisodeSpec, worlds: VectorWorld) -> None:
-        """An environment has another scenario."""
-        learners = len(course.learners)
-        self.is_there[:, index] = np.arange(self.count) < learners
-        self.is_full = bool(self.is_there.all())
-        for ours, its, absent in (
-            (self.base_rtt_ms, course.base_rtt_ms, 1),
-            (self.start_ns, course.start_ns, 0),
-            (self.stop_ns, course.stop_ns, 0),
+    def assign(self, index: int, spec: EpisodeSpec, worlds: VectorWorld) -> None:
+        """Take the learner flows of another scenario into an environment."""
+        learners = len(spec.learners)
+        self.is_present[:, index] = np.arange(self.count) < learners
+        self.is_full = bool(self.is_present.all())
+        for array, values, absent in (
+            (self.base_rtt_ms, spec.base_rtt_ms, 1),
+            (self.start_ns, spec.start_ns, 0),
+            (self.stop_ns, spec.stop_ns, 0),
         ):
-            ours[:learners, index] = its
-            ours[learners:, index] = absent
-        self._flows[index, :learners] = course.learners
-        self._flows[index, learners:] = course.learners[0]
-        self.find(worlds, slice(index, index + 1))
+            array[:learners, index] = values
+            array[learners:, index] = absent
+        self._flows[index, :learners] = spec.learners
+        self._flows[index, learners:] = spec.learners[0]
+        self.locate(worlds, slice(index, index + 1))
 
-    def find(self, worlds: VectorWorld, envs: slice = slice(None)) -> None:
-        """Where some environments' learner flows are in the worlds' arrays."""
+    def locate(self, worlds: VectorWorld, envs: slice = slice(None)) -> None:
+        """Find the learner flows of some environments in the worlds' arrays, after these have been laid out."""
         rows = self._flows[envs] + worlds.flow_capacity * np.arange(len(self._flows))[envs, None]
         self._rows[:, envs] = rows.T
         self._cells[envs] = (rows * len(worlds.tunable_names))[:, :, None] + self._columns
 
     def stats(self, worlds: VectorWorld, indices: Sequence[int] | None = None) -> Table:
-        """Measurements of (some of) the environments' slots, 0 of absent ones: [fields, L * environments].
+        """Return the measurements of the learner flows, 0 where absent: [fields, L * environments].
 
-        All first slots come first, then all second ones, and so on.
+        The first flows of all environments come first, then all second flows, and so on.
+
+        Args:
+            worlds: where they are measured.
+            indices: environments. Default: all.
         """
         rows = self._rows if indices is None else self._rows[:, indices]
         stats = worlds.flow_stats
         by_flow: Table = stats.reshape(-1, stats.shape[-1]).take(rows.ravel(), axis=0)
-        if not self.is_full:
-            is_there = self.is_there if indices is None else self.is_there[:, indices]
-            by_flow[~is_there.ravel()] = 0.0
+        is_present = self.presence(indices)
+        if is_present is not None:
+            by_flow[~is_present.ravel()] = 0.0
         return np.ascontiguousarray(by_flow.T)
 
-    def there(self, indices: Sequence[int] | None = None) -> Flags | None:
-        """Which slots of (some of) the environments have a flow, [L, environments]; None if all have."""
+    def presence(self, indices: Sequence[int] | None = None) -> Flags | None:
+        """Return the places that hold a flow, [L, environments]; None if all of all environments do.
+
+        Args:
+            indices: environments. Default: all.
+        """
         if self.is_full:
             return None
-        return self.is_there if indices is None else self.is_there[:, indices]
+        return self.is_present if indices is None else self.is_present[:, indices]
 
-    def values(self, worlds: VectorWorld, index: int, course: EpisodeSpec) -> Table:
-        """The tunables of an environment's learner flows as they are: [learners, tunables]."""
-        values: Table = worlds.tunables[index, course.learners][:, self._columns]
+    def values(self, worlds: VectorWorld, index: int, spec: EpisodeSpec) -> Table:
+        """Return the current values of the tunables of an environment's learner flows, [learners, tunables]."""
+        values: Table = worlds.tunables[index, spec.learners][:, self._columns]
         return values
 
-    def write(self, worlds: VectorWorld, values: Table) -> None:
-        """Sets the tunables of all learner flows, of each environment's to the same: [N, tunables]."""
+    def set_all(self, worlds: VectorWorld, values: Table) -> None:
+        """Set the tunables of the learner flows, the same in all flows of an environment: [N, tunables]."""
         every = np.repeat(values, self.count, axis=0) if self.count > 1 else values
         worlds.tunables.reshape(-1)[self._cells.reshape(-1)] = every.reshape(-1)
 
-    def write_each(self, worlds: VectorWorld, values: Table) -> None:
-        """Sets the tunables of each learner flow: [N, L, tunables]; those of absent ones are left aside."""
+    def set_each(self, worlds: VectorWorld, values: Table) -> None:
+        """Set the tunables of each learner flow: [N, L, tunables]; values of absent flows are ignored."""
         if not self.is_full:
-            values = np.where(self.is_there.T[:, :, None], values, values[:, :1])  # where their cells are
+            values = np.where(self.is_present.T[:, :, None], values, values[:, :1])  # their cells are the first flow's
         worlds.tunables.reshape(-1)[self._cells.reshape(-1)] = values.reshape(-1)

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""From an action in [-1, 1] per tunable to tunables in natural units, and back.
+"""Scaling of tunables: coordinates in [-1, 1] to values in natural units, and back.
 
-Each coordinate runs through its tunable's range: linear or log as the table of tunables says; what takes whole numbers
-only (counts, modes, switches) gets an equal part of [-1, 1] for each, so a switch is on above 0.
+A coordinate runs through the range of its tunable, on the linear or logarithmic scale of the table of tunables. Where
+only whole numbers are allowed (counts, modes, switches), each of them has an equal part of [-1, 1]: a switch is on
+above 0.
 
-All of it works on the last axis, so an array of actions gives what each of them gives alone, bit for bit.
+A tunable that must not be below another one (`NOT_BELOW`) runs through the part of its range that the other one leaves.
+So all coordinates in [-1, 1] are legal.
 
-A tunable that must not be below another one (`NOT_BELOW`) runs through what the other one leaves of its range. So every
-action is a legal setting.
+The methods work on the last axis: an array of coordinates gives what each row gives alone, bit for bit.
 """
 
 from __future__ import annotations
@@ -25,25 +26,28 @@ from bbrgym.worlds import Table
 Coordinates = NDArray[np.float32]
 
 NOT_BELOW = {"pg_trand_high_us": "pg_trand_low_us"}
-"""Upper bounds and their lower bounds."""
+"""Tunables by those that must not be below them."""
 
 WHOLE_NUMBERS = ("count", "mode", "switch")
-"""Units of tunables that take whole numbers only."""
+"""Units in which only whole numbers are allowed."""
 
 
 class TunableScaling:
-    """The action space of one variant's tunables.
+    """Scaling of some tunables of a variant.
 
     Args:
-        variant: whose tunables.
-        tunables: which of them, in the order of the action; all without.
+        variant: name of the variant.
+        tunables: names of the tunables, in the order of the coordinates. Default: all of the variant's.
 
     Attributes:
-        variant: whose tunables.
-        names: the tunables, in the order of the action.
+        variant: name of the variant.
+        names: names of the tunables, in the order of the coordinates.
         space: Box(-1, 1, (tunables,), float32).
-        default: the action that gives the variant's own setting.
-        value_counts: how many values each tunable has that takes whole numbers only; 0 for the others.
+        default: coordinates of the variant's own values, [tunables].
+        value_counts: number of values of each tunable that takes whole numbers only, 0 of the others: [tunables].
+
+    Raises:
+        ConfigError: there is no such variant, it has no tunables, or not these.
     """
 
     def __init__(self, variant: str, tunables: Sequence[str] | None = None) -> None:
@@ -65,58 +69,64 @@ class TunableScaling:
         tables = [TUNABLES[name] for name in self.names]
         self.value_counts = np.array([round(t.high - t.low) + 1 if t.unit in WHOLE_NUMBERS else 0 for t in tables])
 
-    def to_values(self, action: Coordinates) -> dict[str, float]:
-        """The setting, in natural units, that an action means.
+    def to_values(self, coordinates: Coordinates) -> dict[str, float]:
+        """Return the values of the tunables, in natural units, by name.
+
+        Args:
+            coordinates: [tunables].
 
         Raises:
-            ConfigError: not of the space's shape, or a number outside [-1, 1].
+            ConfigError: another shape, or not numbers in [-1, 1].
         """
-        if np.shape(action) != self.space.shape:
-            raise self.refusal(action)
-        return dict(zip(self.names, self.values(action).tolist(), strict=True))
+        if np.shape(coordinates) != self.space.shape:
+            raise self.error(coordinates)
+        return dict(zip(self.names, self.values(coordinates).tolist(), strict=True))
 
     def from_values(self, values: Mapping[str, float]) -> Coordinates:
-        """The action that gives a setting (to float32); values of other tunables are left aside."""
+        """Return the coordinates of values by name, to float32: [tunables]; values of other tunables are ignored."""
         return self.coordinates(np.array([values[name] for name in self.names]))
 
-    def values(self, actions: Coordinates) -> Table:
-        """The settings that actions mean: [..., tunables] both.
+    def values(self, coordinates: Coordinates) -> Table:
+        """Return the values at coordinates: [..., tunables] both.
 
         Raises:
-            ConfigError: not of the space's shape, or a number outside [-1, 1].
+            ConfigError: another number of tunables, or not numbers in [-1, 1].
         """
-        return self.snap(actions)[0]
+        return self.snap(coordinates)[0]
 
-    def snap(self, actions: Coordinates) -> tuple[Table, Coordinates]:
-        """The settings that actions mean; and the actions, each whole number's coordinate in the middle of its part.
+    def snap(self, coordinates: Coordinates) -> tuple[Table, Coordinates]:
+        """Return the values at coordinates, and the coordinates, of whole numbers in the middle of their part.
+
+        Args:
+            coordinates: [..., tunables].
 
         Raises:
-            ConfigError: as values().
+            ConfigError: another number of tunables, or not numbers in [-1, 1].
         """
-        self.check(actions)
-        shape = np.shape(actions)
-        part = np.asarray(actions, np.float64).reshape(-1, shape[-1]).T.take(self._order, axis=0)
+        self.check(coordinates)
+        shape = np.shape(coordinates)
+        part = np.asarray(coordinates, np.float64).reshape(-1, shape[-1]).T.take(self._order, axis=0)
         part += 1.0
         part *= 0.5
         values = self._span * part
         values += self._low
         log, whole = self._log, self._whole
         values[log] = np.power(self._ratio, part[log]) * self._low[log]
-        settings = np.array(actions, np.float32)
+        snapped = np.array(coordinates, np.float32)
         if len(self._count):
             nth = np.maximum(np.ceil(part[whole] * self._count) - 1.0, 0.0)
             values[whole] = self._low[whole] + nth
             middle = nth * (2.0 / self._count) + (1.0 / self._count - 1.0)
-            settings[..., self._order[whole]] = middle.T.reshape(*shape[:-1], -1)
+            snapped[..., self._order[whole]] = middle.T.reshape(*shape[:-1], -1)
         for i in self._bounded:
             low, high = self._least(i, values), self._high[i]
             is_log = i < log.stop
             values[i] = low * np.power(high / low, part[i]) if is_log else low + (high - low) * part[i]
         np.minimum(values, self._high, out=values)  # the end exactly, whatever the rounding
-        return np.ascontiguousarray(values.take(self._as_asked, axis=0).T).reshape(shape), settings
+        return np.ascontiguousarray(values.take(self._as_asked, axis=0).T).reshape(shape), snapped
 
     def coordinates(self, values: Table) -> Coordinates:
-        """The actions that give settings (to float32): [..., tunables] both."""
+        """Return the coordinates of values, to float32: [..., tunables] both."""
         x = values.reshape(-1, values.shape[-1]).T.take(self._order, axis=0)
         log, whole = self._log, self._whole
         part = (x - self._low) / self._span
@@ -128,35 +138,36 @@ class TunableScaling:
             above, span = (np.log(x[i] / low), np.log(high / low)) if is_log else (x[i] - low, high - low)
             part[i] = above / np.where(span > 0.0, span, 1.0)
         np.minimum(np.maximum(part, 0.0, out=part), 1.0, out=part)
-        actions: Coordinates = (
+        coordinates: Coordinates = (
             (2.0 * part.take(self._as_asked, axis=0).T - 1.0).astype(np.float32, order="C").reshape(values.shape)
         )
-        return actions
+        return coordinates
 
-    def check(self, actions: Coordinates) -> None:
-        """Refuses what is not actions, [..., tunables].
+    def check(self, coordinates: Coordinates) -> None:
+        """Refuse all but coordinates, [..., tunables].
 
         Raises:
-            ConfigError: says what is allowed.
+            ConfigError: another number of tunables, or not numbers in [-1, 1].
         """
-        if np.shape(actions)[-1:] != self.space.shape or not (np.abs(actions) <= 1.0).all():
-            raise self.refusal(actions)
+        is_shape = np.shape(coordinates)[-1:] == self.space.shape
+        if not is_shape or not is_real(coordinates) or not (np.abs(coordinates) <= 1.0).all():
+            raise self.error(coordinates)
 
     def _least(self, i: int, values: Table) -> Table:
-        """What leaves an upper bound where its lower bound is, or where that one's preset is if it is not set."""
+        """Return the least value of an upper bound: its lower bound, or the preset of that if it is not controlled."""
         lower, preset = self._bounded[i]
         least: Table = np.maximum(self._low[i], preset if lower is None else values[lower])
         return least
 
-    def refusal(self, action: object) -> ConfigError:
-        """What is wrong with an action that is not of the space."""
+    def error(self, action: object) -> ConfigError:
+        """Return the error of an action outside the space."""
         return ConfigError(
             f"action: {action!r}, allowed are {len(self.names)} numbers in [-1, 1]; "
             "gymnasium.wrappers.ClipAction makes them so"
         )
 
     def _sort(self, preset: Mapping[str, float]) -> None:
-        """Puts together what is computed alike: on a log scale, linear, whole numbers. A row for each from here on."""
+        """Group the tunables by computation: log, linear, whole numbers; the arrays below have a row for each."""
         kinds = {name: _kind(TUNABLES[name]) for name in self.names}
         ordered = sorted(self.names, key=kinds.__getitem__)
         self._order = np.array([self.names.index(name) for name in ordered])
@@ -168,12 +179,17 @@ class TunableScaling:
         self._span = self._high - self._low
         self._ratio = self._high[self._log] / self._low[self._log]
         self._count = self._span[self._whole] + 1.0
-        #: By an upper bound's row: the one of its lower bound, if any, and that one's preset.
+        #: Row of an upper bound: row of its lower bound, if that is controlled, and preset of that.
         self._bounded = {
             ordered.index(upper): (ordered.index(lower) if lower in ordered else None, preset[lower])
             for upper, lower in NOT_BELOW.items()
             if upper in ordered
         }
+
+
+def is_real(values: object) -> bool:
+    """Return whether values are real numbers, none of them masked."""
+    return not isinstance(values, np.ma.MaskedArray) and np.asarray(values).dtype.kind in "fiu"
 
 
 def _kind(tunable: Tunable) -> int:

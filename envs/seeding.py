@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where the seeds of runs come from."""
+"""Random generators of environments, from which the seeds of episodes are drawn."""
 
 from __future__ import annotations
 
@@ -12,23 +12,28 @@ _SEEDS = 2**31
 
 
 class Generators:
-    """One for each of N environments, from which the seeds of its runs are drawn."""
+    """A random generator for each of N environments."""
 
     def __init__(self, num_envs: int) -> None:
         self._generators: list[np.random.Generator | None] = [None] * num_envs
         self._seeds = [-1] * num_envs
 
     def all(self) -> tuple[np.random.Generator, ...]:
-        """Of each environment."""
+        """Return the generator of each environment."""
         return tuple(self._of(index, None) for index in range(len(self._generators)))
 
     def seeds(self) -> tuple[int, ...]:
-        """What each was seeded with."""
+        """Return the seed of each generator."""
         self.all()
         return tuple(self._seeds)
 
     def draw_seeds(self, indices: Sequence[int], seeds: Sequence[int | None]) -> list[int]:
-        """Seeds of the environments' next runs: the given one, which seeds the generator too, or else one drawn."""
+        """Return the seeds of the next episodes of some environments.
+
+        Args:
+            indices: environments.
+            seeds: given seeds, which seed the generators too; None for a seed drawn from the generator.
+        """
         pairs = [(self._of(index, seed), seed) for index, seed in zip(indices, seeds, strict=True)]
         return [draw_seed(generator) if seed is None else seed for generator, seed in pairs]
 
@@ -41,5 +46,5 @@ class Generators:
 
 
 def draw_seed(generator: np.random.Generator) -> int:
-    """The seed of a run that was given none."""
+    """Draw the seed of an episode."""
     return int(generator.integers(_SEEDS))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What rewards are paid for when they look further back than an interval.
+"""Smoothing of the measurements that rewards are computed from, over more than one interval.
 
-A run's score takes the logarithm of a mean, a reward the mean of a logarithm: an interval in which a flow waits (a lost
-packet, PROBE_RTT) costs far more there than it does in the score. Means over some seconds bring the two together.
+The score of an episode is the logarithm of a mean, a sum of rewards the mean of a logarithm: an interval in which a
+flow waits (after a lost packet, in PROBE_RTT) costs far more in the reward than in the score. With means over some
+seconds the two agree better.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from bbrgym.worlds import Table
 
 
 class ExponentialMeans:
-    """Exponential means of learner flows' goodput, fair share and RTT since each began.
+    """Exponential means of the goodput, fair share and RTT of each learner flow since its episode began.
 
-    An interval t seconds ago weighs exp(-t / horizon), and not at all if the flow was not active in it; an RTT also by
-    its number of samples.
+    An interval t seconds ago has the weight exp(-t / horizon), and 0 if the flow was not active in it; the weight of an
+    RTT is multiplied by its number of samples.
 
     Args:
-        fields: rows of the measurements.
-        horizon_s: over which the means forget.
-        interval_s: between two of them.
-        shape: of a measurement, [L, N].
+        fields: names of the measurements.
+        horizon_s: time constant of the means.
+        interval_s: time between two measurements.
+        shape: shape of a measurement, [L, N].
     """
 
     def __init__(self, fields: Sequence[str], horizon_s: float, interval_s: float, shape: tuple[int, int]) -> None:
@@ -37,12 +38,12 @@ class ExponentialMeans:
         self._sums = np.zeros((len(self._averaged), *shape))
         self._totals = np.zeros_like(self._sums)
 
-    def forget(self, indices: Sequence[int]) -> None:
-        """Runs begin anew."""
+    def reset(self, indices: Sequence[int]) -> None:
+        """Forget the former intervals of environments whose episode begins."""
         self._sums[:, :, indices] = self._totals[:, :, indices] = 0.0
 
-    def add(self, learners: Table) -> Table:
-        """Measurements of an interval with means in place of what is averaged: [fields, L, N] both."""
+    def update(self, learners: Table) -> Table:
+        """Add an interval and return its measurements with the means in place: [fields, L, N] both."""
         weights = learners[self._weights] * (learners[self._active] > 0.0)
         self._sums *= self._keep
         self._sums += learners[self._averaged] * weights

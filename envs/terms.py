@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What may be paid for in an interval: named terms, each a mean over the active learner flows and in a fixed range."""
+"""Reward terms: each a mean over the active learner flows of an interval, in a fixed range."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,35 +12,59 @@ from numpy.typing import NDArray
 
 from bbrgym.envs.row_sums import sum_rows
 from bbrgym.envs.scaling import Coordinates
-from bbrgym.worlds import Table
+from bbrgym.worlds import Table, VectorWorld
 
-_MOST = 64.0  # what ratios count at most, and 1 / what they count at least under a logarithm
+_MOST = 64.0  # largest ratio that counts; under a logarithm the smallest is its inverse
+_ROW_OF_FIELD = {name: row for row, name in enumerate(VectorWorld.flow_fields)}
+
+
+class FieldRows(Mapping[str, Table]):
+    """Rows of a table of flow measurements by field name.
+
+    Args:
+        table: measurements, [flow fields, flows, N].
+        repeats: number of times that each row stands side by side: [flows, repeats * N].
+    """
+
+    def __init__(self, table: Table, repeats: int = 1) -> None:
+        self._table = table
+        self._repeats = repeats
+
+    def __getitem__(self, name: str) -> Table:
+        row: Table = self._table[_ROW_OF_FIELD[name]]
+        return row if self._repeats == 1 else np.tile(row, (1, self._repeats))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_ROW_OF_FIELD)
+
+    def __len__(self) -> int:
+        return len(_ROW_OF_FIELD)
 
 
 @dataclass(frozen=True)
 class TermInputs:
-    """What the terms are computed from: one interval of N environments with L learner flows and at most F flows each.
+    """Inputs of the terms: one interval of N environments with L learner flows and at most F flows each.
 
     Attributes:
         learners: measurements of the learner flows by field, [L, N].
         flows: measurements of all flows by field, [F, N]; NaN where an environment has no such flow.
-        base_rtt_ms: propagation both ways, of the learner flows: [L, N].
-        moved: distance that each coordinate of the setting moved, [N, tunables].
+        base_rtt_ms: two-way propagation delay of the learner flows, [L, N].
+        change: distance that the coordinate of each tunable has moved, [N, tunables].
     """
 
     learners: Mapping[str, Table]
     flows: Mapping[str, Table]
     base_rtt_ms: Table
-    moved: Coordinates
+    change: Coordinates
 
     @cached_property
     def is_active(self) -> NDArray[np.bool_]:
-        """Which learner flows count: [L, N]."""
+        """Learner flows that count: [L, N]."""
         return self.learners["active"] > 0.0
 
     @cached_property
     def active_count(self) -> Table:
-        """How many learner flows count, at least 1: [N]."""
+        """Number of learner flows that count, at least 1: [N]."""
         count: Table = np.maximum(sum_rows(self.is_active), 1.0)
         return count
 
@@ -53,92 +77,95 @@ class TermInputs:
 
     @cached_property
     def shares_log2(self) -> Table:
-        """The same as powers of two, from -6 to 6: [L, N]."""
+        """Logarithm to base 2 of the shares, from -6 to 6: [L, N]."""
         log2: Table = np.log2(np.maximum(self.shares, 1.0 / _MOST))
         return log2
 
     @cached_property
     def stretch(self) -> Table:
-        """Mean RTT / base RTT, from 1; 1 without an RTT sample yet: [L, N]."""
+        """Mean RTT / base RTT, at least 1; 1 before the first RTT sample: [L, N]."""
         stretch: Table = np.maximum(self.learners["rtt_mean_ms"] / self.base_rtt_ms, 1.0)
         return stretch
 
     def of_sent(self, field: str) -> Table:
-        """Packets of a field / packets sent, at most 1: [L, N]."""
+        """Return packets of a field / packets sent, at most 1: [L, N]."""
         ratios: Table = self.learners[field] / np.maximum(self.learners["sent_pkts"], 1.0)
         return np.minimum(ratios, 1.0, out=ratios)
 
     def mean(self, values: Table) -> Table:
-        """Over the active learner flows, 0 without one: [L, N] -> [N]. Divided last: never beyond its values' range."""
+        """Return the mean over the active learner flows, 0 if there is none: [L, N] -> [N].
+
+        The division comes last, so that rounding does not lead out of the range of the values.
+        """
         return sum_rows(values * self.is_active) / self.active_count
 
 
-def throughput(interval: TermInputs) -> Table:
-    """Goodput against the fair share, in powers of two."""
-    return interval.mean(interval.shares_log2)
+def throughput(inputs: TermInputs) -> Table:
+    """Return the mean of log2(goodput / fair share)."""
+    return inputs.mean(inputs.shares_log2)
 
 
-def delay(interval: TermInputs) -> Table:
-    """RTT against propagation alone, in powers of two."""
-    return 0.0 - interval.mean(np.log2(np.minimum(interval.stretch, _MOST)))
+def delay(inputs: TermInputs) -> Table:
+    """Return minus the mean of log2(RTT / base RTT)."""
+    return 0.0 - inputs.mean(np.log2(np.minimum(inputs.stretch, _MOST)))
 
 
-def power(interval: TermInputs) -> Table:
-    """Kleinrock's power, against that of the fair share without a queue."""
-    return interval.mean(interval.shares / interval.stretch)
+def power(inputs: TermInputs) -> Table:
+    """Return Kleinrock's power / that of the fair share without a queue."""
+    return inputs.mean(inputs.shares / inputs.stretch)
 
 
-def goodput(interval: TermInputs) -> Table:
-    """Goodput against the fair share."""
-    return interval.mean(interval.shares)
+def goodput(inputs: TermInputs) -> Table:
+    """Return the mean of goodput / fair share."""
+    return inputs.mean(inputs.shares)
 
 
-def alpha_fair(interval: TermInputs, alpha: float = 1.0) -> Table:
-    """Utility of the goodput against the fair share: 0 for the fair share, and in the unit of throughput there."""
+def alpha_fair(inputs: TermInputs, alpha: float = 1.0) -> Table:
+    """Return the mean alpha-fair utility of goodput / fair share: 0 at the fair share, with the slope of throughput."""
     if alpha == 1.0:
-        return throughput(interval)
+        return throughput(inputs)
     growth = 1.0 - alpha
-    utility = (np.exp2(growth * interval.shares_log2) - 1.0) / (growth * np.log(2.0))
-    return interval.mean(np.clip(utility, -_MOST, _MOST))
+    utility = (np.exp2(growth * inputs.shares_log2) - 1.0) / (growth * np.log(2.0))
+    return inputs.mean(np.clip(utility, -_MOST, _MOST))
 
 
-def loss(interval: TermInputs) -> Table:
-    """Packets really dropped, of those sent in the same interval."""
-    return 0.0 - interval.mean(interval.of_sent("dropped_pkts"))
+def loss(inputs: TermInputs) -> Table:
+    """Return minus packets dropped / packets sent in the same interval."""
+    return 0.0 - inputs.mean(inputs.of_sent("dropped_pkts"))
 
 
-def retransmission(interval: TermInputs) -> Table:
-    """Packets sent again, of those sent."""
-    return 0.0 - interval.mean(interval.of_sent("retransmitted_pkts"))
+def retransmission(inputs: TermInputs) -> Table:
+    """Return minus packets retransmitted / packets sent."""
+    return 0.0 - inputs.mean(inputs.of_sent("retransmitted_pkts"))
 
 
-def fairness(interval: TermInputs) -> Table:
-    """Jain's index of all active flows, learners or not."""
-    is_active = interval.flows["active"] > 0.0
-    goodput_mbps = np.where(is_active, interval.flows["goodput_mbps"], 0.0)
+def fairness(inputs: TermInputs) -> Table:
+    """Return Jain's index of the goodput of all active flows, learners or not, minus 1."""
+    is_active = inputs.flows["active"] > 0.0
+    goodput_mbps = np.where(is_active, inputs.flows["goodput_mbps"], 0.0)
     total, squares = sum_rows(goodput_mbps), sum_rows(goodput_mbps * goodput_mbps)
-    is_known = interval.is_active.any(axis=0) & (squares > 0.0)
+    is_known = inputs.is_active.any(axis=0) & (squares > 0.0)
     jain = np.divide(total * total, sum_rows(is_active) * squares, out=np.ones_like(total), where=is_known)
     return jain - 1.0
 
 
-def change(interval: TermInputs) -> Table:
-    """How far the controller moved its knobs."""
-    moved = interval.moved.astype(np.float64)  # or numpy converts a part at a time, and sums it apart
-    mean: Table = np.add.reduce(moved, axis=-1) / moved.shape[-1]
+def change(inputs: TermInputs) -> Table:
+    """Return minus half the mean distance that the coordinates of the tunables have moved."""
+    distance = inputs.change.astype(np.float64)  # else numpy converts and sums part by part
+    mean: Table = np.add.reduce(distance, axis=-1) / distance.shape[-1]
     return 0.0 - mean / 2.0
 
 
 @dataclass(frozen=True)
 class Term:
-    """One term.
+    """Reward term.
 
     Attributes:
-        compute: from an interval, [N].
-        formula: how to write it; means are over the active learner flows.
-        unit: of its values.
-        low: its smallest value.
-        high: its largest value.
+        compute: function of the inputs, to [N].
+        formula: the formula in words; means are over the active learner flows.
+        unit: unit of its values.
+        low: smallest value.
+        high: largest value.
     """
 
     compute: Callable[[TermInputs], Table]
@@ -162,12 +189,12 @@ TERMS: Mapping[str, Term] = {
         _MOST,
     ),
     "loss": Term(loss, "-mean of dropped / sent packets, each at most 1", "ratio", -1.0, 0.0),
-    "retransmission": Term(retransmission, "-mean of packets sent again / packets sent", "ratio", -1.0, 0.0),
+    "retransmission": Term(retransmission, "-mean of retransmitted / sent packets, each at most 1", "ratio", -1.0, 0.0),
     "fairness": Term(fairness, "Jain's index of the active flows' goodput, learners or not, - 1", "ratio", -1.0, 0.0),
     "change": Term(change, "-mean of |coordinate - coordinate before| / 2 over the tunables", "ratio", -1.0, 0.0),
 }
-"""The terms by name.
+"""Terms by name.
 
-Fair share: the world's `fair_share_mbps`; where it is 0, goodput counts as the fair share. A flow without an RTT sample
-yet counts as at its base RTT. Without an active learner flow all terms but change are 0.
+Fair share is the world's `fair_share_mbps`; where it is 0, the ratio of goodput to it counts as 1. Before its first RTT
+sample a flow counts as at its base RTT. Without an active learner flow all terms but `change` are 0.
 """

@@ -1,52 +1,34 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""N environments in arrays: what `TuneEnv` (N = 1), `TuneVectorEnv` and the one for Stable-Baselines3 share.
-
-Every computation is one over all N, and gives each environment what it would get alone, bit for bit.
-"""
+"""N episodes with one controller each: the computation of `TuneEnv` (N = 1), `TuneVectorEnv` and `TuneVecEnv`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
 from bbrgym.envs.action import ActType
+from bbrgym.envs.episode_spec import EpisodeSpec
 from bbrgym.envs.episodes import Episodes
 from bbrgym.envs.features import Observation, ObsType
-from bbrgym.envs.learners import EpisodeSpec, Flags
+from bbrgym.envs.learners import Flags
 from bbrgym.envs.observation import SenderObservation, Stack
 from bbrgym.envs.options import Options
-from bbrgym.envs.reward import Reward
 from bbrgym.envs.scaling import Coordinates
+from bbrgym.envs.terms import FieldRows, TermInputs
 from bbrgym.worlds import Table
 
 
-@dataclass(frozen=True)
-class Step:
-    """What a step gave, of each environment.
-
-    Attributes:
-        observations: [N, numbers], or those of the actor and the critic.
-        rewards: [N], 0 for those that did not run.
-        truncated: [N], whether a run ended with this step.
-        terms: of the rewards by name, [N] each.
-    """
-
-    observations: ObsType
-    rewards: Table
-    truncated: Flags
-    terms: dict[str, Table]
-
-
 class TuneBatch(Episodes):
-    """N environments with one controller each.
+    """N episodes, each with a controller that sets the tunables of all its learner flows.
+
+    A step is `simulate`, then in any order `observe`, `reward_terms`, `has_ended` and `info`.
 
     Args:
         num_envs: N.
-        options: of all of them.
+        options: arguments of all environments.
 
     Attributes:
         Those of `Episodes`.
@@ -55,7 +37,6 @@ class TuneBatch(Episodes):
     def __init__(self, num_envs: int, options: Options) -> None:
         super().__init__(num_envs, options)
         tunables = len(self.scaling.names)
-        self._reward = Reward(options.reward)
         self.observation = SenderObservation(self.max_learners, tunables, options.features, options.stack, options.view)
         self.observation_space = (
             spaces.Dict(actor=self.observation.space, critic=self.critic.space)
@@ -63,88 +44,121 @@ class TuneBatch(Episodes):
             else self.observation.space
         )
         self._stack = Stack(num_envs, self.observation)
-        self._settings = np.zeros((num_envs, tunables), np.float32)
+        self._coordinates = np.zeros((num_envs, tunables), np.float32)
         self._values = np.zeros((num_envs, tunables))
+        self._has_begun: Flags | None = None  # in the last step, instead of running
 
     def reset(self, indices: Sequence[int], seeds: Sequence[int]) -> ObsType:
-        """Begins runs with these seeds; the observations of all environments."""
-        self._begin(indices, seeds)
-        learners = self._slots.stats(self._worlds(), indices)
-        self._stack.begin(indices, self._view(learners, self._settings[indices], self._slots.there(indices)))
-        return self._seen()
+        """Begin episodes in some environments and return the observations of all.
 
-    def step(self, actions: ActType, begin: Sequence[int] = (), seeds: Sequence[int] = ()) -> Step:
-        """Sets the tunables and runs for a control interval; or begins a run.
+        Raises:
+            ConfigError, ScenarioError, ClosedEnvironmentError, WorldError: see `Episodes`.
+        """
+        self._begin(indices, seeds)
+        stats = self._learners.stats(self._open_worlds(), indices)
+        self._stack.begin(indices, self._view(stats, self._coordinates[indices], self._learners.presence(indices)))
+        return self.observe()
+
+    def simulate(self, actions: ActType, begin: Sequence[int] = (), seeds: Sequence[int] = ()) -> None:
+        """Set the tunables and run for a control interval; or begin an episode.
 
         Args:
             actions: [N, tunables]; [N] if flat.
-            begin: environments that begin a run instead; their actions are left aside, their rewards and terms are 0.
-            seeds: of these runs.
+            begin: environments that begin an episode instead; their actions are ignored.
+            seeds: seeds of these episodes.
+
+        Raises:
+            ConfigError: an action is outside the action space.
+            ResetNeeded, ClosedEnvironmentError: an episode has ended, or the environment is closed.
+            WorldError: a world broke.
         """
-        mask = None
-        if len(begin):
-            mask = np.ones(self._n, np.bool_)
-            mask[begin] = False
-        worlds = self._worlds_that_run(mask)
-        if np.shape(actions) != (self._n, *np.shape(self.action.default)):
-            raise self.action.refusal(actions)
-        previous = self._settings
-        if len(begin) < self._n:
-            self._act(actions if mask is None else self._left_aside(actions, begin), mask)
+        actions = self.action.array(actions, (self.num_envs,))
+        runs = self._all_but(begin)
+        self.check_running(runs)
+        former = self._coordinates
+        if len(begin) < self.num_envs:
+            if len(begin):
+                actions = actions.copy()
+                actions[begin] = self.action.default
+            self._values, self._coordinates = self.action.apply(actions, self._coordinates)
+            self._learners.set_all(self._open_worlds(), self._values)
+            self._advance(runs)
         if len(begin):
             self._begin(begin, seeds)
-        truncated = self._take_ends()
-        learners = self._slots.stats(worlds)
-        terms = self._reward.terms(self._interval(learners, np.abs(self._settings - previous), begin))
-        rewards = self._reward.total(terms)
-        if mask is not None:
-            has_begun = ~mask
-            for numbers in (rewards, *terms.values()):
-                np.copyto(numbers, 0.0, where=has_begun)
-        if self._options.render_mode is not None:
-            self._remember(mask)
-        view = self._view(learners, self._settings, self._slots.there())
-        self._stack.add(view)
-        if len(begin):
-            self._stack.begin(begin, view[begin])
-        return Step(self._seen(), rewards, truncated, terms)
+        self._measure(np.abs(self._coordinates - former), begin)
+        self._has_begun = None if runs is None else ~runs
+        self._record(runs)
+
+    def observe(self) -> ObsType:
+        """Return the observations, [N, numbers], or those of the actor and the critic; the caller's own."""
+        actor = self._stack.observations()
+        return {"actor": actor, "critic": self.observe_privileged()} if self._options.critic else actor
+
+    def reward_terms(self) -> dict[str, Table]:
+        """Return the reward terms of the last interval by name, [N] each; 0 where an episode began instead."""
+        terms = self._reward.terms(self._inputs)
+        if self._has_begun is not None:
+            for values in terms.values():
+                np.copyto(values, 0.0, where=self._has_begun)
+        return terms
+
+    def reward(self, terms: dict[str, Table]) -> Table:
+        """Return the weighted sum of reward terms, [N]."""
+        return self._reward.total(terms)
 
     def info(self) -> dict[str, Any]:
-        """What an onlooker knows of each environment, in arrays of the caller's own; see `TuneEnv`."""
+        """Return the privileged state of all environments, in arrays that are the caller's own; see `TuneEnv`."""
         tunables = np.ascontiguousarray(self._values.T)
         return {**super().info(), "tunables": dict(zip(self.scaling.names, tunables, strict=True))}
 
-    def info_of(self, index: int) -> dict[str, Any]:
-        """The same of one environment, as it would give it alone."""
+    def info_of(self, index: int, terms: dict[str, Table] | None = None) -> dict[str, Any]:
+        """Return the privileged state of one environment, as it would be without the others.
+
+        Args:
+            index: which environment.
+            terms: reward terms to be added.
+        """
         tunables = dict(zip(self.scaling.names, self._values[index].tolist(), strict=True))
-        return {**super().info_of(index), "tunables": tunables}
+        info = {**super().info_of(index), "tunables": tunables}
+        return info if terms is None else {**info, "reward_terms": {name: float(terms[name][index]) for name in terms}}
 
     # ---- details -----------------------------------------------------------------------------------------------
 
-    def _left_aside(self, actions: ActType, begin: Sequence[int]) -> ActType:
-        """The actions with harmless ones in place of those that do not count."""
-        counting = np.array(actions)
-        counting[begin] = self.action.default
-        return counting
+    def _all_but(self, begin: Sequence[int]) -> Flags | None:
+        """Return the other environments, [N]; None for all."""
+        if not len(begin):
+            return None
+        mask: Flags = np.ones(self.num_envs, np.bool_)
+        mask[begin] = False
+        return mask
 
-    def _act(self, actions: ActType, mask: Flags | None) -> None:
-        """Sets the tunables and runs."""
-        self._values, self._settings = self.action.apply(actions, self._settings)
-        self._slots.write(self._worlds(), self._values)
-        self._advance(mask)
+    def _measure(self, change: Coordinates, begun: Sequence[int]) -> None:
+        """Take the last interval into the rewards' inputs and the observations.
 
-    def _take_course(self, index: int, course: EpisodeSpec) -> tuple[Table, Coordinates]:
-        values, actions = super()._take_course(index, course)
-        self._values[index], self._settings[index] = values[0], actions[0]
-        return values, actions
+        Args:
+            change: distance that each coordinate has moved, [N, tunables].
+            begun: environments whose episode has just begun.
+        """
+        worlds = self._open_worlds()
+        stats = self._learners.stats(worlds)
+        self._inputs = TermInputs(
+            learners=FieldRows(self._rewarded_stats(stats, begun)),
+            flows=FieldRows(worlds.flow_stats.T),
+            base_rtt_ms=self._learners.base_rtt_ms,
+            change=change,
+        )
+        view = self._view(stats, self._coordinates, self._learners.presence())
+        self._stack.add(view)
+        if len(begun):
+            self._stack.begin(begun, view[begun])
 
-    def _coordinates(self, index: int) -> dict[str, float]:
-        return dict(zip(self.scaling.names, self._settings[index].tolist(), strict=True))
+    def _view(self, stats: Table, coordinates: Coordinates, is_present: Flags | None) -> Observation:
+        return self.observation.view(self._open_worlds().flow_fields, stats, coordinates, is_present)
 
-    def _seen(self) -> ObsType:
-        """The observations of all environments, the caller's own."""
-        actor = self._stack.observations()
-        return {"actor": actor, "critic": self.seen_by_critic()} if self._options.critic else actor
+    def _adopt(self, index: int, spec: EpisodeSpec) -> tuple[Table, Coordinates]:
+        values, coordinates = super()._adopt(index, spec)
+        self._values[index], self._coordinates[index] = values[0], coordinates[0]
+        return values, coordinates
 
-    def _view(self, learners: Table, settings: Coordinates, is_there: Flags | None) -> Observation:
-        return self.observation.view(self._worlds().flow_fields, learners, settings, is_there)
+    def _coordinates_of(self, index: int) -> dict[str, float]:
+        return dict(zip(self.scaling.names, self._coordinates[index].tolist(), strict=True))

@@ -14,70 +14,131 @@ from bbrgym.envs.features import ObsType, observation_at
 from bbrgym.envs.options import Options, arguments_of
 from bbrgym.envs.seeding import draw_seed
 from bbrgym.envs.tune_batch import TuneBatch
+from bbrgym.envs.tune_properties import TuneProperties
 
 
-class TuneEnv(gymnasium.Env[ObsType, ActType]):
+class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     """Set the tunables of a BBR variant while its flows run.
 
     ## Description
-    Flows share a bottleneck; those with the role `learner` run the chosen variant. Each step sets their tunables, all
-    to the same values, lets the network run for a control interval, and pays for how well they did in it. How many
-    there are may differ from run to run, up to `max_learners`.
+    Flows share a bottleneck; those with the role `learner` run the chosen variant. Each step sets the tunables of the
+    learner flows, all to the same values, runs the network for a control interval and rewards the performance in it.
+    The number of learner flows may differ from episode to episode, up to `max_learners`.
 
     ## Action Space
-    A setting has a coordinate in [-1, 1] for each tunable, which runs through its range, linear or logarithmic as the
-    table of tunables says. `env.unwrapped.tunables` names the coordinates.
+    Each tunable has a coordinate in [-1, 1], which runs through its range on a linear or logarithmic scale as the table
+    of tunables says. `env.unwrapped.tunables` names the coordinates.
 
-    * `Box(-1, 1, (tunables,), float32)`, by default. `action_kind="absolute"`: the action is the setting. 0 is not the
-      variant's own: that is `env.unwrapped.default_action`. `"relative"`: it moves the setting in force by up to
-      `step_size`; 0 stays, and is the default action.
-    * `MultiDiscrete` with `levels`: absolute, evenly from one end of the range to the other, and whole numbers value by
-      value; relative, evenly from down to up with an odd number, so that the middle stays, and whole numbers down, stay
-      or up. With `flat=True` one number stands for all, `Discrete`, as DQN wants it.
-    * `max_change` limits how far a coordinate moves in a step, whatever the action.
+    * `Box(-1, 1, (tunables,), float32)`, the default. `action_kind="absolute"`: the action is the new coordinates. 0 is
+      not the variant's own value: that is `env.unwrapped.default_action`. `"relative"`: the action moves the current
+      coordinates by up to `step_size`; 0 stays, and is the default action.
+    * `MultiDiscrete` with `levels`: absolute, evenly from one end of the range to the other, and one level for each
+      value of a whole number; relative, an odd number evenly from down to up, of which the middle stays, and down, stay
+      and up for a whole number. With `flat=True` one number stands for all levels: `Discrete`, as DQN needs it.
+    * `max_change` limits the distance that a coordinate moves in a step, whatever the action.
 
     ## Observation Space
-    `Box(0, 1, (stack * (numbers + tunables),), float32)`: what the learner flows' senders know, then the tunables in
-    force; the oldest of `stack` intervals first. `bbrgym.envs.observation.FEATURES` is the features' table.
+    `Box(0, 1, (stack * (numbers + tunables),), float32)`: features that the senders of the learner flows know, then the
+    current tunables; the oldest of `stack` intervals first.
 
-    * view `each`: `max_learners * features` numbers, one flow after the other. A run with fewer learner flows leaves
-      the last blocks at 0.
-    * view `pooled`: `3 * features + 1` numbers: mean, smallest and largest of each feature over the active learner
-      flows, and which part of `max_learners` is active. So what an agent sees has the same form for any number of
+    * view `each`: `max_learners * features` numbers, one flow after the other. An episode with fewer learner flows
+      leaves the last blocks at 0.
+    * view `pooled`: `3 * features + 1` numbers: mean, minimum and maximum of each feature over the active learner
+      flows, and the fraction of `max_learners` that is active. So observations have the same form for any number of
       flows, in any order.
 
-    `critic=True` makes it `Dict(actor=..., critic=...)`. For training the critic has what only an onlooker knows of the
-    last interval: of the link, and of the learner flows, `each` or `pooled` too (`bbrgym.envs.critic`).
+    `critic=True` makes the space `Dict(actor=..., critic=...)`: the critic gets privileged features of the link and of
+    the learner flows in the last interval (`bbrgym.envs.critic`), `each` or `pooled` too, for training only.
+
+    The features; `linear` and `log` scale the range from low to high to [0, 1], `within` gives 1 there and 0 elsewhere:
+
+    | index | feature | meaning | unit | scale | low | high |
+    | --- | --- | --- | --- | --- | --- | --- |
+    | 0 | active | the flow runs | bool | linear | 0 | 1 |
+    | 1 | app_limited | limited by the application | bool | linear | 0 | 1 |
+    | 2 | startup | in STARTUP | code | within | 0 | 0 |
+    | 3 | drain | in DRAIN | code | within | 1 | 1 |
+    | 4 | probe_rtt | in PROBE_RTT | code | within | 2 | 2 |
+    | 5 | probe_up | in PROBE_BW, sending faster | code | within | 8 | 8 |
+    | 6 | probe_down | in PROBE_BW, sending slower | code | within | 9 | 9 |
+    | 7 | cruise | in PROBE_BW's other phases | code | within | 10 | 15 |
+    | 8 | delivery_rate | delivery rate | Mbit/s | log | 0.01 | 10000 |
+    | 9 | bw | bandwidth estimate of the model | Mbit/s | log | 0.01 | 10000 |
+    | 10 | delivery_of_bw | delivery rate / bandwidth | ratio | linear | 0 | 2 |
+    | 11 | pacing_of_bw | pacing rate / bandwidth | ratio | linear | 0 | 4 |
+    | 12 | cwnd | congestion window | pkts | log | 1 | 100000 |
+    | 13 | in_flight_of_cwnd | in flight / window | ratio | linear | 0 | 2 |
+    | 14 | min_rtt | minimum RTT of the model | ms | log | 0.1 | 10000 |
+    | 15 | rtt_mean | mean RTT / minimum RTT | ratio | log | 1 | 64 |
+    | 16 | rtt_p95 | 95th percentile of RTT / minimum RTT | ratio | log | 1 | 64 |
+    | 17 | rtt_min | smallest RTT of the interval / minimum RTT | ratio | log | 1 | 64 |
+    | 18 | srtt | smoothed RTT / minimum RTT | ratio | log | 1 | 64 |
+    | 19 | lost | packets marked lost / sent | ratio | linear | 0 | 1 |
+    | 20 | retransmitted | retransmitted / sent | ratio | linear | 0 | 1 |
+    | 21 | rto | a retransmission timeout happened | count | linear | 0 | 1 |
 
     ## Rewards
     The weighted sum of the terms of `bbrgym.envs.terms.TERMS`: `reward` names a preset or gives the weights. The
-    default is the score by which runs are compared: mean log2(goodput / fair share) - 0.5 mean log2(RTT / base RTT).
-    `info["reward_terms"]` has the terms that it names, be it with weight 0.
+    default is the score of evaluations: mean log2(goodput / fair share) - 0.5 mean log2(RTT / base RTT).
+    `info["reward_terms"]` has the terms with a weight, also those of weight 0.
 
     ## Starting State
-    Time 0 of the scenario, the variant's own setting (and what the scenario sets of it), nothing sent. The first
+    Time 0 of the scenario, the variant's own tunables (or those that the scenario sets), nothing sent. The first
     `reset(seed=s)` runs the network with seed s; a reset without seed draws the next one from it.
-    `reset(options={"scenario": ...})` changes the scenario, for one with at most `max_learners` learner flows.
+    `reset(options={"scenario": ...})` changes the scenario, to one with at most `max_learners` learner flows.
 
     ## Episode End
-    `truncated` at the scenario's end. Never `terminated`.
+    `truncated` at the end of the scenario. Never `terminated`.
 
     ## Info
-    What only an onlooker knows: `flow_stats` [flows, fields] and `link_stats` [fields] of the interval (columns
+    The privileged state: `flow_stats` [flows, fields] and `link_stats` [fields] of the interval (columns
     `env.unwrapped.flow_fields` and `link_fields`), `now_s`, `scenario`, `seed`, `tunables` by name, `reward_terms`.
 
     ## Errors
-    An action outside the space is a `ConfigError`. If the world breaks, `step` and `reset` raise `WorldError`; `reset`
-    then starts afresh.
+    `ConfigError` for an action that is outside the space, masked or complex. `WorldError` if the world breaks, in
+    `step` or `reset`; the next `reset` makes another world. `gymnasium.error.ResetNeeded` for a step without an
+    episode, `gymnasium.error.ClosedEnvironmentError` for a step or reset after `close`. `TypeError` for a copy or a
+    pickle of the environment.
 
     ## Arguments
-    Those of `bbrgym.envs.options.Options`, by name.
+    * `world="ns3"`: name of the world.
+    * `scenario="steady"`: a name, a path, a mapping or a Scenario; or one of these of a distribution
+      (`bbrgym.scenario.distribution`); or a function that draws one of these from the seed of an episode, called once
+      at each reset (and with seed 0 when the environment is made, unless it has an attribute `max_learners`); or a list
+      of these, one for each environment.
+    * `max_learners=None`: largest number of learner flows in an episode; an episode with more is a `ConfigError`.
+      Default: that of the scenario; of a function its attribute `max_learners`, or the number in its draw of seed 0.
+    * `variant="bbq"`: variant that the learner flows run.
+    * `tunables=None`: names of the controlled tunables. Default: all of the variant.
+    * `control_interval_s=0.1`: simulated seconds of a step.
+    * `action_kind="absolute"`: `absolute` (an action is the coordinates of the tunables) or `relative` (it moves them).
+    * `step_size=0.1`: distance by which a relative action of 1 moves a coordinate, which runs from -1 to 1.
+    * `max_change=None`: largest distance that a coordinate moves in a step. Default: no limit.
+    * `levels=None`: number of levels of discrete actions. Default: continuous actions.
+    * `flat=False`: whether one number stands for the levels of all tunables.
+    * `features=None`: names of the features of the observation. Default: all.
+    * `stack=1`: number of intervals in an observation.
+    * `view="each"`: `each` (a block of numbers for each learner flow) or `pooled` (over all of them).
+    * `critic=False`: whether the observation is a dictionary of `actor` and `critic`, the privileged observation.
+    * `reward="proportional"`: name of a preset; or weights by term, and optionally `alpha`. A term of weight 0 is shown
+      but not rewarded.
+    * `reward_horizon_s=None`: time constant of the exponential means of goodput and RTT that are rewarded. Default: the
+      last interval alone.
+    * `isolation=None`: `process` (a worker process for each world) or `none`, see `bbrgym.make_world`. Default: that of
+      the world.
+    * `timeout_s=60.0`: longest wait for a worker process, in seconds.
+    * `render_mode=None`: `rgb_array` draws the episode so far.
+    * `flow_capacity=None`: largest number of flows expected in a drawn scenario. It only spares a new layout of the
+      memory.
+    * `threads=None`: number of threads in which environments run. Default: the number of cores of this process.
 
     ## Version History
-    * v0: first.
+    * v0: first version.
     """
 
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012 - as Gymnasium has it
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012 - as of Gymnasium
+
+    _batch: TuneBatch
 
     @arguments_of(Options)
     def __init__(self, options: Options) -> None:
@@ -86,54 +147,39 @@ class TuneEnv(gymnasium.Env[ObsType, ActType]):
         self.action_space = self._batch.action.space
         self.observation_space = self._batch.observation_space
 
-    # ---- Gymnasium ---------------------------------------------------------------------------------------------
-
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[ObsType, dict[str, Any]]:
-        """Starts a run; see Starting State."""
+        """Begin an episode; see Starting State and Errors.
+
+        Args:
+            seed: seed of the world. Default: drawn from the generator of the last seed given.
+            options: `scenario`, see Starting State.
+        """
         super().reset(seed=seed)
-        self._batch.take_options(options or {}, [0])
+        self._batch.set_options(options or {}, [0])
         observations = self._batch.reset([0], [draw_seed(self.np_random) if seed is None else seed])
         return observation_at(observations, 0), self._batch.info_of(0)
 
     def step(self, action: ActType) -> tuple[ObsType, float, bool, bool, dict[str, Any]]:
-        """Sets the tunables and runs for a control interval."""
-        step = self._batch.step(np.asarray(action)[None])
-        info = {**self._batch.info_of(0), "reward_terms": {name: float(term[0]) for name, term in step.terms.items()}}
-        return observation_at(step.observations, 0), float(step.rewards[0]), False, bool(step.truncated[0]), info
+        """Set the tunables and run for a control interval; see Errors.
+
+        Args:
+            action: [tunables]; a number if flat.
+        """
+        batch = self._batch
+        batch.simulate(batch.action.array(action)[None])
+        observation = observation_at(batch.observe(), 0)
+        terms = batch.reward_terms()
+        reward = float(batch.reward(terms)[0])
+        truncated = bool(batch.has_ended[0])
+        info = batch.info_of(0, terms)
+        return observation, reward, False, truncated, info
 
     def render(self) -> NDArray[np.uint8] | None:
-        """RGB image [720, 960, 3] of the run so far; None without a render mode."""
+        """Return an RGB image [720, 960, 3] of the episode so far; None without a render mode."""
         return self._batch.render(0)
 
     def close(self) -> None:
-        """Ends the world."""
+        """End the world for good."""
         self._batch.close()
-
-    # ---- what it is made of ------------------------------------------------------------------------------------
-
-    @property
-    def tunables(self) -> tuple[str, ...]:
-        """The coordinates of an action."""
-        return self._batch.scaling.names
-
-    @property
-    def default_action(self) -> ActType:
-        """The variant's own setting, on a grid the nearest to it; if actions are relative, to stay."""
-        return np.array(self._batch.action.default)
-
-    @property
-    def max_learners(self) -> int:
-        """How many learner flows a run can have."""
-        return self._batch.max_learners
-
-    @property
-    def flow_fields(self) -> tuple[str, ...]:
-        """The columns of ``info["flow_stats"]``; known from the first reset on."""
-        return self._batch.flow_fields
-
-    @property
-    def link_fields(self) -> tuple[str, ...]:
-        """The entries of ``info["link_stats"]``; known from the first reset on."""
-        return self._batch.link_fields

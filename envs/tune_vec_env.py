@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""bbrgym/Tune-v0 many times over for Stable-Baselines3; needs the extra `sb3`."""
+"""bbrgym/Tune-v0, many environments in one step, for Stable-Baselines3; needs the extra `train`."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bbrgym.envs.action import ActType
 from bbrgym.envs.batch_vec_env import BatchVecEnv, SubEnv
 from bbrgym.envs.features import ObsType, observation_at
 from bbrgym.envs.options import Options, arguments_of
 from bbrgym.envs.seeding import Generators
-from bbrgym.envs.tune_batch import Step, TuneBatch
+from bbrgym.envs.tune_batch import TuneBatch
 
 
 @dataclass(frozen=True)
 class VecOptions(Options):
-    """What `TuneVecEnv` takes beside what all environments take.
+    """Arguments of `TuneVecEnv`, beside those of all environments.
 
     Attributes:
-        num_envs: how many environments.
-        full_infos: complete infos at every step; that is slow.
+        num_envs: number of environments.
+        full_infos: whether the infos of every step are complete, which is slow.
     """
 
     num_envs: int = 1
@@ -33,70 +32,45 @@ class VecOptions(Options):
 
 
 class TuneVecEnv(BatchVecEnv):
-    """N environments `TuneEnv`, stepped in one call, as Stable-Baselines3's algorithms want them.
+    """N environments `TuneEnv`, stepped in one call, as a `VecEnv` of Stable-Baselines3.
 
-    What comes back equals what `DummyVecEnv` gives with N environments, bit for bit, except that only the infos of a
-    run's last step are complete: they hold what `TuneEnv` has there, `terminal_observation` and `TimeLimit.truncated`.
-    An environment whose run has ended is reset at once.
+    Results equal those of `DummyVecEnv` with N environments, bit for bit, except that only the infos of the last step
+    of an episode are complete: they hold the info of `TuneEnv`, `terminal_observation` and `TimeLimit.truncated`. An
+    environment whose episode has ended is reset at once.
 
-    It takes the arguments of `bbrgym.envs.options.Options` and `VecOptions`, by name.
+    Arguments are those of `bbrgym.envs.options.Options` and `VecOptions`, by name.
     """
+
+    _batch: TuneBatch
 
     @arguments_of(VecOptions)
     def __init__(self, options: VecOptions) -> None:
-        num_envs = options.num_envs
-        self._batch = TuneBatch(num_envs, options)
-        self._generators = Generators(num_envs)
-        self._members = [SubEnv(self._batch, self._generators, index, options.render_mode) for index in range(num_envs)]
+        batch, generators = TuneBatch(options.num_envs, options), Generators(options.num_envs)
         self._full_infos = options.full_infos
-        self._actions: ActType = np.stack([self._batch.action.default] * num_envs)
-        super().__init__(num_envs, self._batch.observation_space, self._batch.action.space)
+        envs = [SubEnv(batch, generators, index, options.render_mode) for index in range(options.num_envs)]
+        super().__init__(batch, generators, envs)
 
     def reset(self) -> ObsType:
-        """Starts all runs, with the seeds and options given to `seed` and `set_options` since the last time."""
-        every = list(range(self.num_envs))
-        for index in every:
-            self._batch.take_options(self._options[index], [index])
-        observations = self._batch.reset(every, self._generators.draw_seeds(every, self._seeds))
-        self.reset_infos = [self._batch.info_of(index) for index in every]
-        self._reset_seeds()
-        self._reset_options()
+        """Begin all episodes, with the seeds and options given to `seed` and `set_options` since the last reset."""
+        observations: ObsType = self._reset_all()
         return observations
 
-    def step_async(self, actions: ActType) -> None:
-        """Takes the actions; `step_wait` runs."""
-        self._actions = actions
-
     def step_wait(self) -> tuple[ObsType, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
-        """Sets the tunables, runs for a control interval and resets what has ended."""
-        step = self._batch.step(self._actions)
-        observations = step.observations
-        infos: list[dict[str, Any]]
-        if self._full_infos:
-            infos = [self._info(index, step) for index in range(self.num_envs)]
-        else:
-            infos = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
-        ended = np.flatnonzero(step.truncated).tolist()
-        if ended:
+        """Set the tunables, run for a control interval and reset the environments whose episode has ended."""
+        batch = self._batch
+        batch.simulate(self._actions)
+        observations = batch.observe()
+        terms = batch.reward_terms()
+        rewards = batch.reward(terms).astype(np.float32)
+        truncated = batch.has_ended
+        infos: list[dict[str, Any]] = [{"TimeLimit.truncated": ended} for ended in truncated.tolist()]
+        for index in range(self.num_envs) if self._full_infos else np.flatnonzero(truncated).tolist():
+            infos[index] = batch.info_of(index, terms) | infos[index]
+        if truncated.any():
+            ended = np.flatnonzero(truncated).tolist()
             for index in ended:
-                last = copy.deepcopy(observation_at(observations, index))
-                infos[index] = self._info(index, step) | {"terminal_observation": last}
-            observations = self._batch.reset(ended, self._generators.draw_seeds(ended, [None] * len(ended)))
+                infos[index]["terminal_observation"] = copy.deepcopy(observation_at(observations, index))
+            observations = self._reset_ended()
             for index in ended:
-                self.reset_infos[index] = self._batch.info_of(index)
-        return observations, step.rewards.astype(np.float32), step.truncated, infos
-
-    def close(self) -> None:
-        """Ends the worlds."""
-        self._batch.close()
-
-    def get_images(self) -> list[NDArray[np.uint8] | None]:
-        """A picture of each run so far."""
-        return [member.render() for member in self._members]
-
-    def _info(self, index: int, step: Step) -> dict[str, Any]:
-        return {
-            **self._batch.info_of(index),
-            "reward_terms": {name: float(term[index]) for name, term in step.terms.items()},
-            "TimeLimit.truncated": bool(step.truncated[index]),
-        }
+                self.reset_infos[index] = batch.info_of(index)
+        return observations, rewards, truncated, infos

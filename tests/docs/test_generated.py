@@ -11,8 +11,8 @@ import pytest
 
 from bbrgym.envs.observation import FEATURES
 from bbrgym.envs.options import Options
-from bbrgym.envs.reward import reward_names
 from bbrgym.envs.terms import TERMS
+from bbrgym.targets import shipped_names
 from bbrgym.tunables import TUNABLES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,7 +72,16 @@ def test_the_python_of_the_environments_page_runs(tmp_path: Path) -> None:
 def test_every_environment_argument_preset_term_and_feature_has_a_row() -> None:
     text = (ROOT / "docs" / "environments.md").read_text(encoding="utf-8")
     names = [field.name for field in dataclasses.fields(Options)] + [feature.name for feature in FEATURES]
-    for name in [*names, *reward_names(), *TERMS, *TUNABLES, "num_envs", "num_worlds", "reward_scope", "full_infos"]:
+    for name in [
+        *names,
+        *shipped_names("reward"),
+        *TERMS,
+        *TUNABLES,
+        "num_envs",
+        "num_worlds",
+        "reward_scope",
+        "full_infos",
+    ]:
         row = next(line for line in text.splitlines() if f"| `{name}` |" in line)
         assert "|  |" not in row or name in TUNABLES
 

@@ -92,3 +92,19 @@ def test_the_actor_sees_what_it_sees_without_a_critic(short_scenario):
     assert len(varied) == 20
     for env in (alone, beside):
         env.close()
+
+
+def test_a_short_interval_may_be_used_more_than_fully_and_its_feature_is_1():
+    packets_take_12_ms = {"rate_mbps": 1.0, "queue": {"size_bdp": 4.0}}
+    scenario = {"duration_s": 3.0, "link": packets_take_12_ms, "flows": [{"name": "learner", "rtt_ms": 40.0}]}
+    env = gymnasium.make("bbrgym/Tune-v0", world="twin", scenario=scenario, critic=True, control_interval_s=0.02)
+    observation, _ = env.reset(seed=1)
+    raw, features, truncated = [], [], False
+    while not truncated:
+        observation, _, _, truncated, info = env.step(env.unwrapped.default_action)
+        raw.append(info["link_stats"][env.unwrapped.link_fields.index("utilisation")])
+        features.append(observation["critic"][[f.name for f in LINK_FEATURES].index("utilisation")])
+    env.close()
+    assert {round(float(x), 1) for x in raw[-50:]} == {0.6, 1.2}
+    assert np.mean(raw[-100:]) == pytest.approx(1.0, abs=0.02)
+    assert features == pytest.approx(np.minimum(raw, 1.0))

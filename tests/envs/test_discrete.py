@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bbrgym
-from bbrgym.envs.discrete import MOST_COMBINATIONS, DiscreteLevels
+from bbrgym.envs.discrete import MAX_COMBINATIONS, DiscreteLevels
 
 
 @st.composite
@@ -100,7 +100,7 @@ def test_what_there_is_most_of():
         match="flat: 17 x 17 x 17 levels make 4913 combinations, allowed are 4096: choose fewer tunables or levels",
     ):
         DiscreteLevels(np.full(3, 17), np.full(3, True), flat=True)
-    assert DiscreteLevels(np.full(3, 16), np.full(3, True), flat=True).space.n == MOST_COMBINATIONS
+    assert DiscreteLevels(np.full(3, 16), np.full(3, True), flat=True).space.n == MAX_COMBINATIONS
 
 
 @pytest.mark.parametrize("levels", [[0], [0, 3], [-1, 0], [0.0, 1.0], [[0, 0, 0]], 0, [True, False], ["0", "1"]])

@@ -80,10 +80,11 @@ def test_its_rows_are_the_agents_of_worlds_run_one_by_one(make, options):
     scenarios = [coming_and_going(), Crowds(), crowd(3, 0.6), drawn, "steady"]
     envs = make(5, scenario=scenarios, **options)
     assert envs.world_of_row.tolist() == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 3, 3, 4]
-    assert envs.slot_of_row.tolist() == [0, 1, 2, 0, 1, 2, 3, 0, 1, 2, 0, 1, 0]
+    assert envs.learner_of_row.tolist() == [0, 1, 2, 0, 1, 2, 3, 0, 1, 2, 0, 1, 0]
     worlds = [World(7 + i, scenario=each, **options) for i, each in enumerate(scenarios)]
     agents = [
-        worlds[world].env.possible_agents[slot] for world, slot in zip(envs.world_of_row, envs.slot_of_row, strict=True)
+        worlds[world].env.possible_agents[slot]
+        for world, slot in zip(envs.world_of_row, envs.learner_of_row, strict=True)
     ]
     assert envs.observation_space == worlds[0].env.observation_space(agents[0])
     assert envs.action_space == worlds[0].env.action_space(agents[0])
@@ -184,7 +185,7 @@ def test_attributes_and_methods_of_rows(make):
     assert [info.get("flow") for info in envs.reset_infos] == flows
     assert {None, "learner-0"} < set(flows)
     assert envs.get_attr("world") == envs.world_of_row.tolist()
-    assert envs.get_attr("slot") == envs.slot_of_row.tolist()
+    assert envs.get_attr("learner") == envs.learner_of_row.tolist()
     envs.set_attr("scenario", crowd(2), indices=[4])
     envs.reset()
     assert envs.get_attr("flow")[4:] == ["learner-0", "learner-1", None, None]

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bbrgym
-from bbrgym.envs.reward import Reward, reward_names, reward_preset
+from bbrgym.envs.reward import Reward
 from bbrgym.envs.terms import TERMS, TermInputs
+from bbrgym.targets import shipped, shipped_names
 from bbrgym.worlds.score import flow_scores, run_score
 
 PRESETS = ["alpha_fair", "goodput", "power", "proportional"]
@@ -49,10 +50,10 @@ def test_the_total_is_the_weighted_sum(weights, alpha):
 
 
 def test_the_presets():
-    assert reward_names() == PRESETS
-    assert Reward().weights == Reward("proportional").weights == Reward(reward_preset("proportional")).weights
+    assert shipped_names("reward") == PRESETS
+    assert Reward().weights == Reward("proportional").weights == Reward(shipped("reward", "proportional")).weights
     for name in PRESETS:
-        preset = reward_preset(name)
+        preset = shipped("reward", name)
         assert set(preset) >= {"throughput", "delay", "loss", "fairness", "change"}, "shown whatever is paid"
         assert Reward(name).weights == {term: preset[term] for term in TERMS if term in preset}
 
@@ -84,7 +85,7 @@ def test_where_nothing_varies_each_preset_is_a_function_of_the_score(goodput, rt
     assert mean_reward(Reward("proportional"), [goodput], rtt) == pytest.approx(score_of(goodput, rtt), abs=1e-9)
     assert mean_reward(Reward("power"), [goodput], rtt) == pytest.approx(2.0 ** score_of(goodput, rtt, delta=1.0))
     assert mean_reward(Reward("goodput"), [goodput], rtt) == pytest.approx(2.0 ** score_of(goodput, rtt, delta=0.0))
-    with_alpha_1 = Reward({**reward_preset("alpha_fair"), "alpha": 1.0})
+    with_alpha_1 = Reward({**shipped("reward", "alpha_fair"), "alpha": 1.0})
     assert mean_reward(with_alpha_1, [goodput], rtt) == pytest.approx(score_of(goodput, rtt), abs=1e-9)
 
 

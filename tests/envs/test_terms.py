@@ -16,7 +16,7 @@ def interval(
     base=None,
     active=None,
     learners=None,
-    moved=(0.0,),
+    change=(0.0,),
     capacity=8.0,
     sent=100.0,
     dropped=0.0,
@@ -40,7 +40,7 @@ def interval(
         learners={name: values[learners] for name, values in stats.items()},
         flows=stats,
         base_rtt_ms=base[learners, None],
-        moved=np.array([moved], np.float32),
+        change=np.array([change], np.float32),
     )
 
 
@@ -137,12 +137,12 @@ def test_fairness():
 
 
 def test_change():
-    assert term("change", [1.0], moved=[0.0, 0.0]) == 0.0
-    assert term("change", [1.0], moved=[2.0, 0.0]) == -0.5
+    assert term("change", [1.0], change=[0.0, 0.0]) == 0.0
+    assert term("change", [1.0], change=[2.0, 0.0]) == -0.5
 
 
 def test_without_an_active_learner_nothing_is_paid_but_the_change():
-    terms = terms_of([5.0, 5.0], active=[0, 1], learners=[0], moved=[2.0])
+    terms = terms_of([5.0, 5.0], active=[0, 1], learners=[0], change=[2.0])
     assert terms == {name: -1.0 if name == "change" else 0.0 for name in TERMS}
 
 
@@ -157,7 +157,7 @@ def test_terms_stay_in_their_ranges(data, flows):
         rtt=numbers(0, 1e6),
         base=numbers(0.01, 1e4),
         active=active,
-        moved=numbers(0, 2),
+        change=numbers(0, 2),
         sent=data.draw(st.floats(0, 1e6)),
         dropped=data.draw(st.floats(0, 1e6)),
         again=data.draw(st.floats(0, 1e6)),
@@ -191,7 +191,7 @@ def test_each_of_many_is_paid_as_if_it_were_alone(n, learners, tunables, absent)
     whole = {
         "learners": {name: np.ascontiguousarray(values[1:]) for name, values in flows.items()},
         "base_rtt_ms": rng.uniform(1, 9, (learners, n)),
-        "moved": rng.uniform(0, 2, (n, tunables)).astype(np.float32),
+        "change": rng.uniform(0, 2, (n, tunables)).astype(np.float32),
     }
     reward = Reward({**dict.fromkeys(TERMS, 1.0 / 3.0), "alpha": 2.0})
     together = reward.terms(TermInputs(flows=padded(flows, absent), **whole))
@@ -201,9 +201,9 @@ def test_each_of_many_is_paid_as_if_it_were_alone(n, learners, tunables, absent)
             if isinstance(values, dict)
             else values[:, i : i + 1].copy()
             for key, values in (whole | {"flows": flows}).items()
-            if key != "moved"
+            if key != "change"
         }
-        alone = reward.terms(TermInputs(**one, moved=whole["moved"][i : i + 1].copy()))
+        alone = reward.terms(TermInputs(**one, change=whole["change"][i : i + 1].copy()))
         assert {name: v.tobytes() for name, v in alone.items()} == {
             name: v[i].tobytes() for name, v in together.items()
         }

@@ -175,7 +175,7 @@ def test_close_may_come_again_and_a_step_needs_a_reset(make):
     envs.reset()
     envs.close()
     envs.close()
-    with pytest.raises(gymnasium.error.ResetNeeded):
+    with pytest.raises(gymnasium.error.ClosedEnvironmentError):
         envs.step(np.zeros((3, 9), np.float32))
 
 

@@ -61,6 +61,12 @@ class OneByOne:
             env.close()
 
 
+class Boundless(Crowds):
+    """Scenarios that may have more learner flows than a scenario can."""
+
+    max_learners = 10**7
+
+
 def info_at(infos, index):
     """What the infos of many say of one."""
     return {
@@ -356,6 +362,8 @@ def test_a_wrong_action_is_refused_but_not_one_that_is_left_aside(make, bad):
         ({"scenario": [Crowds(), scenario()], "max_learners": 3}, r"Crowds .* has up to 4 flows .* at most 3"),
         ({"max_learners": 0}, "max_learners: 0, allowed are whole numbers from 1"),
         ({"max_learners": 2.0}, "max_learners: 2.0, allowed are whole numbers from 1"),
+        ({"max_learners": 10**7}, "max_learners: 10000000, allowed are whole numbers from 1 to 1000"),
+        ({"scenario": Boundless()}, "max_learners: 10000000, allowed are whole numbers from 1 to 1000"),
         ({"view": "all"}, "view: 'all', allowed are each and pooled"),
         ({"scenario": "stedy"}, "did you mean steady"),
         ({"autoreset_mode": "Never"}, "autoreset_mode: 'Never', allowed are NextStep, SameStep, Disabled"),

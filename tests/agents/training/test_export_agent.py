@@ -101,8 +101,8 @@ def assert_same_actions(function: Any, agent: Any, arguments: dict[str, Any], co
             np.testing.assert_allclose(actions, expected, atol=1e-5, rtol=0)
         else:
             assert np.array_equal(actions, expected)
-        step = batch.step(expected)
-        observations, begun = step.observations, step.truncated
+        batch.simulate(expected)
+        observations, begun = batch.observe(), batch.has_ended
         if begun.any():
             observations = batch.reset(np.flatnonzero(begun).tolist(), [9] * int(begun.sum()))
     batch.close()

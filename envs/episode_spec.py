@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Scenarios of episodes: given or drawn, with the variant and the indices of the learner flows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bbrgym.envs.scaling import Coordinates
+from bbrgym.errors import ConfigError
+from bbrgym.scenario.distribution import is_distribution, load_distribution
+from bbrgym.scenario.files import Source, is_sequence, load_scenario, with_variant
+from bbrgym.scenario.model import BOUNDS, Scenario
+from bbrgym.worlds import Table, check_controllers, world_spec
+
+ScenarioSampler: TypeAlias = Callable[[int], Source]
+"""Draws the scenario of an episode from the episode's seed; the same seed must give the same scenario.
+
+An attribute `max_learners` may give the largest number of learner flows of a draw.
+"""
+
+Times = NDArray[np.int64]
+
+_PROBE_SEED = 0  # of the draw that tells the number of learner flows
+
+
+def to_ns(seconds: Sequence[float] | Table) -> Times:
+    """Convert times to whole nanoseconds, rounded as the worlds round them."""
+    return np.floor(np.asarray(seconds, np.float64) * 1e9 + 0.5).astype(np.int64)
+
+
+@dataclass
+class EpisodeSpec:
+    """A scenario prepared for an environment.
+
+    Attributes:
+        scenario: the scenario, with the variant in its learner flows.
+        learners: indices of the learner flows among all flows, [learners].
+        names: names of the learner flows.
+        base_rtt_ms: two-way propagation delay of each learner flow, [learners].
+        start_ns, stop_ns: start and stop time of each learner flow, [learners].
+        flows: number of all flows.
+        start: values and coordinates of the tunables that each learner flow starts with, [learners, tunables] both;
+            None before the first episode.
+    """
+
+    scenario: Scenario
+    learners: NDArray[np.intp]
+    names: tuple[str, ...]
+    base_rtt_ms: Table
+    start_ns: Times
+    stop_ns: Times
+    flows: int
+    start: tuple[Table, Coordinates] | None = None
+
+    @classmethod
+    def of(cls, source: Source, variant: str) -> EpisodeSpec:
+        """Load a scenario and put a variant in its learner flows.
+
+        Raises:
+            ScenarioError, ConfigError: the scenario cannot be read, or has no learner flow.
+        """
+        scenario = with_variant(load_scenario(source), variant)
+        flows = scenario.resolved().flows
+        learners = {index: flow for index, flow in enumerate(flows) if flow.role == "learner"}
+        if not learners:
+            raise ConfigError(f"scenario {scenario.name!r} has no flow with role learner: nothing would be controlled")
+        stops_s = [scenario.duration_s if flow.stop_s is None else flow.stop_s for flow in learners.values()]
+        return cls(
+            scenario,
+            learners=np.array(list(learners), np.intp),
+            names=tuple(flow.name for flow in learners.values()),
+            base_rtt_ms=np.array([flow.rtt_ms for flow in learners.values()]),
+            start_ns=to_ns([flow.start_s for flow in learners.values()]),
+            stop_ns=to_ns(stops_s),
+            flows=len(flows),
+        )
+
+
+EpisodeSource: TypeAlias = EpisodeSpec | ScenarioSampler
+
+
+def episode_sources(
+    scenario: Source | ScenarioSampler | Sequence[Source | ScenarioSampler], num_envs: int, variant: str, world: str
+) -> list[EpisodeSource]:
+    """Return the episode specification, or what draws it, of each environment: [num_envs].
+
+    Raises:
+        ScenarioError, ConfigError: a scenario cannot be read, the world lacks a controller in it, or there are neither
+            one scenario nor `num_envs` of them.
+    """
+    spec = world_spec(world)
+    several: list[Any] = list(scenario) if is_sequence(scenario) else [scenario]
+    if is_sequence(scenario) and len(several) != num_envs:
+        raise ConfigError(f"scenario: {len(several)} for {num_envs} environments, allowed are one or one for each")
+    sources: list[EpisodeSource] = []
+    for each in several:
+        source = load_distribution(each) if is_distribution(each) else each
+        if not callable(source):
+            source = EpisodeSpec.of(source, variant)
+            check_controllers(spec, source.scenario)
+        sources.append(source)
+    return sources if len(sources) == num_envs else sources * num_envs
+
+
+def names_and_learners(sources: Sequence[EpisodeSource], variant: str) -> list[tuple[str, int]]:
+    """Return the name and the largest number of learner flows of each source.
+
+    A source that draws scenarios and does not tell that number counts with its draw of seed 0.
+
+    Raises:
+        ScenarioError, ConfigError: that scenario cannot be read, or the number is not allowed.
+    """
+    found: dict[int, tuple[str, int]] = {}
+    for source in sources:
+        if id(source) not in found:
+            most = getattr(source, "max_learners", None)
+            if most is None:
+                spec = EpisodeSpec.of(source(_PROBE_SEED), variant) if callable(source) else source
+                found[id(source)] = (spec.scenario.name, len(spec.learners))
+            else:
+                found[id(source)] = (str(getattr(source, "name", source)), check_max_learners(most))
+    return [found[id(source)] for source in sources]
+
+
+def check_max_learners(max_learners: Any) -> int:
+    """Return a largest number of learner flows, if a scenario can have as many flows.
+
+    Raises:
+        ConfigError: it is no whole number in that range.
+    """
+    most = int(BOUNDS["flows"].high)
+    is_whole = isinstance(max_learners, int | np.integer) and not isinstance(max_learners, bool)
+    if not is_whole or not 1 <= max_learners <= most:
+        raise ConfigError(f"max_learners: {max_learners!r}, allowed are whole numbers from 1 to {most}")
+    return int(max_learners)
