@@ -101,7 +101,7 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     pickle of the environment.
 
     ## Arguments
-    * `world="ns3"`: name of the world.
+    * `world="ns3"`: name of the world, see `bbrgym.worlds.registered_worlds`.
     * `scenario="steady"`: a name, a path, a mapping or a Scenario; or one of these of a distribution
       (`bbrgym.scenario.distribution`); or a function that draws one of these from the seed of an episode, called once
       at each reset (and with seed 0 when the environment is made, unless it has an attribute `max_learners`); or a list
@@ -126,7 +126,8 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
       last interval alone.
     * `isolation=None`: `process` (a worker process for each world) or `none`, see `bbrgym.make_world`. Default: that of
       the world.
-    * `timeout_s=60.0`: longest wait for a worker process, in seconds.
+    * `timeout_s=60.0`: longest wall time of a start, a reset, and of each simulated second, in seconds.
+    * `world_options=None`: the world's own options by name, see `bbrgym.make_world`. Default: none.
     * `render_mode=None`: `rgb_array` draws the episode so far.
     * `flow_capacity=None`: largest number of flows expected in a drawn scenario. It only spares a new layout of the
       memory.
