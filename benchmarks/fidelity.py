@@ -16,6 +16,7 @@ import argparse
 import functools
 import hashlib
 import importlib.util
+import json
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,10 +30,10 @@ from rich.console import Console
 from rich.status import Status
 
 import bbrgym
-from bbrgym.evaluate.evaluation import Progress
-from bbrgym.evaluate.records import RunFolder
+from bbrgym.atomic_files import write_atomically
+from bbrgym.evaluate.evaluation import EvaluationProgress
+from bbrgym.evaluate.records import EvaluationFolder
 from bbrgym.evaluate.world_gap import METRICS, Difference, differences
-from bbrgym.files import write_atomically
 from bbrgym.scenario.files import read_scenario
 from bbrgym.worlds import registered_worlds
 
@@ -111,7 +112,7 @@ def measure(
     for name, scenario in scenarios.items():
         summaries = []
         for world in (REFERENCE, OTHER):
-            folder = runs / f"{world}-{engine_digest(world)}" / name
+            folder = runs / f"{world}-{engine_digest(world)}" / f"{name}-{digest_of([scenario, list(ccs), list(seeds)])}"
             with console.status(f"{name}, {world}") as status:
                 summaries.append(
                     bbrgym.evaluate(
@@ -126,7 +127,7 @@ def measure(
                         on_progress=functools.partial(show, status, f"{name}, {world}"),
                     )
                 )
-            timings.append(RunFolder(folder).read_timing())
+            timings.append(EvaluationFolder(folder).read_timing())
         of_scenario = [Cell(name, cc, found) for cc, found in differences(pl.concat(summaries), REFERENCE, OTHER)]
         agreeing = sum(cell.agrees for cell in of_scenario)
         console.print(f"{name}: {agreeing} of {len(of_scenario)} congestion controls agree")
@@ -134,7 +135,7 @@ def measure(
     return Matrix(cells, pl.concat(timings))
 
 
-def show(status: Status, what: str, progress: Progress) -> None:
+def show(status: Status, what: str, progress: EvaluationProgress) -> None:
     status.update(f"{what}: {progress.done_runs} of {progress.total_runs} runs")
 
 
@@ -144,6 +145,11 @@ def engine_digest(world: str) -> str:
     assert spec is not None
     assert spec.origin is not None
     return hashlib.sha256(Path(spec.origin).read_bytes()).hexdigest()[:12]
+
+
+def digest_of(question: object) -> str:
+    """Return a name of a question, whose runs have a folder of their own."""
+    return hashlib.sha256(json.dumps(question).encode()).hexdigest()[:8]
 
 
 def check(cells: Sequence[Cell], causes: Mapping[str, Mapping[str, str]]) -> list[str]:

@@ -31,7 +31,7 @@ from rich.console import Console
 from rich.progress import track
 
 import bbrgym
-from bbrgym.files import write_atomically
+from bbrgym.atomic_files import write_atomically
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import World, make_world, registered_worlds
 from bbrgym.worlds.fields import FLOW_FIELDS, LINK_FIELDS

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from torch import nn
 
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.loop import TrainingRun, TrainingState
-from bbrgym.errors import ConfigError
+from bbrgym.errors import ConfigError, one_line
 
 SUFFIX = ".pt"
 
@@ -20,7 +21,17 @@ SUFFIX = ".pt"
 def save_state(folder: TrainingFolder, checkpoint: str, about: Mapping[str, Any], state: Mapping[str, Any]) -> None:
     """Write a checkpoint: what the training says about it, and the trainer's state."""
     kept = {"about": dict(about), "state": dict(state)}
-    folder.write_checkpoint(checkpoint + SUFFIX, lambda partial: torch.save(kept, partial))
+    folder.write_checkpoint(checkpoint + SUFFIX, lambda partial: _save(kept, partial))
+
+
+def _save(kept: Mapping[str, Any], path: Path) -> None:
+    try:
+        with path.open("wb") as file:
+            torch.save(kept, file)
+    except RuntimeError as error:  # PyTorch's, on closing a file that it could not write
+        if isinstance(error.__context__, OSError):
+            raise error.__context__ from error
+        raise
 
 
 def has_state(folder: TrainingFolder, checkpoint: str) -> bool:
@@ -42,14 +53,14 @@ def restore_state(
     path = folder.checkpoint(checkpoint + SUFFIX)
     try:
         kept: Any = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
-        raise ConfigError(f"cannot read checkpoint {str(path)!r}: {_one_line(error)}") from error
+    except (OSError, RuntimeError, EOFError, ValueError, LookupError, pickle.UnpicklingError) as error:
+        raise ConfigError(f"cannot read checkpoint {str(path)!r}: {_reason(error)}") from error
     try:
         restore(kept["state"])
         return vars(TrainingState(**kept["about"]))
     except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
         raise ConfigError(
-            f"checkpoint {str(path)!r} holds something else than config.yaml says: {_one_line(error)}"
+            f"checkpoint {str(path)!r} holds something else than config.yaml says: {_reason(error)}"
         ) from error
 
 
@@ -64,5 +75,5 @@ def finite_or_refuse(module: nn.Module, run: TrainingRun, step: int) -> None:
             raise run.broken(f"a weight of {name}", step)
 
 
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
+def _reason(error: BaseException) -> str:
+    return one_line(error)[:300] or type(error).__name__

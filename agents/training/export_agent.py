@@ -25,10 +25,10 @@ from bbrgym.agents.base import Agent
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork
 from bbrgym.agents.rollout import batch_of, options_for
+from bbrgym.atomic_files import write_atomically
 from bbrgym.envs.flow_batch import FlowBatch
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError, MissingExtraError, nearest
-from bbrgym.files import write_atomically
 from bbrgym.schema import shown
 from bbrgym.worlds import FAST_WORLD
 

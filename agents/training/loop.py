@@ -34,6 +34,7 @@ from bbrgym.errors import TrainingError
 from bbrgym.scenario.distribution import split_seeds
 
 _PROGRESS_S = 0.2  # seconds between two reports of progress
+_NEVER = -1  # step of the last record before the first one
 SCORE = "validation/score"
 REWARD = "rollout/reward"
 VALIDATION_SCHEMA = pl.Schema({"step": pl.Int64, "seed": pl.Int64, "score": pl.Float64})
@@ -136,7 +137,7 @@ class TrainingRun:
         self._scores = pl.DataFrame(schema=VALIDATION_SCHEMA)
         self._leg = -1
         self._since_row = _SinceLastRow()
-        self._recorded_step = -1
+        self._recorded_step = _NEVER
         self._started_s = time.perf_counter()
         self._shown = (time.perf_counter(), 0)
         self._steps_per_s = math.nan
@@ -150,12 +151,16 @@ class TrainingRun:
     # ---- legs --------------------------------------------------------------------------------------------------
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Continue after the checkpoint of which `state` is what `checkpoint` gave to `save`."""
+        """Continue after the checkpoint of which `state` is what `checkpoint` gave to `save`.
+
+        Raises:
+            ConfigError: the curve or the validation scores are damaged or missing.
+        """
         self.state = TrainingState(**state)
-        metrics = self.folder.read_metrics()
-        self._rows = metrics.filter(pl.col("step") <= self.state.step).to_dicts()
-        self._scores = self.folder.read_validation().filter(pl.col("step") <= self.state.step)
-        self._recorded_step = self.state.step
+        self._rows = self.folder.read_metrics(self.state.step).to_dicts()
+        self._scores = self.folder.read_validation(self.state.step)
+        # A checkpoint follows the record of its step, except the first one, before which nothing was measured.
+        self._recorded_step = self.state.step or _NEVER
         self._started_s = time.perf_counter() - self.state.wall_s
         self._shown = (time.perf_counter(), self.state.step)
 
@@ -239,9 +244,11 @@ class TrainingRun:
         Raises:
             TrainingError: the score is NaN or infinite.
             WorldError: a simulation of the validation failed.
+            OSError: a file cannot be written; the checkpoint before is whole.
         """
-        if self.state.best_step >= 0 and step == self.state.step:
-            return  # just resumed, or the training ends with a leg
+        if self.state.best_step >= 0 and step == self.state.step:  # just resumed, or the training ends with a leg
+            self.folder.write_summary(self.summary())
+            return
         began_s = time.perf_counter()
         scores = self._validation.scores(agent)
         score = float(scores.mean())

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from bbrgym.agents.training.loop import TrainingProgress, TrainingRun
 from bbrgym.agents.training.settings import TrainingSettings, parse_training
 from bbrgym.agents.training.trainer import Trainer, trainer_of
 from bbrgym.agents.training.vec_env import LocalRollouts, Rollouts
-from bbrgym.errors import ConfigError
+from bbrgym.errors import ConfigError, one_line
 from bbrgym.targets import build, class_of, shipped, shipped_names
 
 __all__ = ["TrainingProgress", "resume_training", "train"]
@@ -42,10 +43,13 @@ def train(
         The contents of summary.json.
 
     Raises:
-        ScenarioError, ConfigError: a setting has a value that is not allowed.
+        ScenarioError, ConfigError: a setting has a value that is not allowed, or the folder is in use or holds another
+            training.
         MissingExtraError: a package that the agent or the logger needs is not installed.
         TrainingError: a number became NaN or infinite; the run folder keeps the checkpoints before.
         WorldError: a simulation failed; the run folder keeps the checkpoints before.
+        OSError: a file cannot be written; the run folder keeps the checkpoints before.
+        MemoryError: the environments or networks do not fit into memory.
     """
     return _train(Path(output_dir), settings, resume=resume, is_trusted=True, on_progress=on_progress)
 
@@ -65,7 +69,7 @@ def resume_training(run_dir: str | Path, *, on_progress: OnProgress | None = Non
             (see `bbrgym.targets`).
         Others: see `train`.
     """
-    config = TrainingFolder(Path(run_dir)).read_config()
+    config = TrainingFolder(Path(run_dir)).read_request(parse_training).plain()
     return _train(Path(run_dir), config, resume=True, is_trusted=False, on_progress=on_progress)
 
 
@@ -75,24 +79,26 @@ def _train(
     settings = parse_training(config)
     parts = _parts_of(settings, is_trusted=is_trusted)
     folder = TrainingFolder(output_dir)
-    folder.open(resume=resume)
-    try:
+    with folder.opened(resume=resume):
         if folder.has_config():
-            _refuse_another(settings, parse_training(folder.read_config()), folder)
+            _refuse_another(settings, folder)
         folder.write_config(settings.plain())
-        with logged(parts.logger, _logged_run(settings, folder)) as logger:
-            run = TrainingRun(settings, folder, logger, parts.rollouts, on_progress)
-            try:
+        with _memory_errors(), logged(parts.logger, _logged_run(settings, folder)) as logger:
+            with closing(TrainingRun(settings, folder, logger, parts.rollouts, on_progress)) as run:
                 parts.trainer.train(run)
-            finally:
-                run.close()
             _log_outcome(run, logger)
-    except ConfigError:
-        folder.forget()  # nothing was trained: the folder is free for the corrected command
-        raise
-    finally:
-        folder.close()
-    return folder.read_summary()
+        return run.summary()
+
+
+@contextmanager
+def _memory_errors() -> Iterator[None]:
+    """Turn PyTorch's RuntimeError for a lack of memory into a MemoryError."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "can't allocate memory" not in str(error):
+            raise
+        raise MemoryError(one_line(error)) from error
 
 
 @dataclass(frozen=True)
@@ -125,8 +131,8 @@ def _parts_of(settings: TrainingSettings, *, is_trusted: bool) -> _Parts:
     return parts
 
 
-def _refuse_another(settings: TrainingSettings, stored: TrainingSettings, folder: TrainingFolder) -> None:
-    difference = settings.difference(stored)
+def _refuse_another(settings: TrainingSettings, folder: TrainingFolder) -> None:
+    difference = settings.difference(folder.read_request(parse_training))
     if difference is not None:
         raise ConfigError(
             f"output_dir: {str(folder.path)!r} holds another training, {difference}; expected a new folder, or "

@@ -23,7 +23,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from bbrgym.errors import ConfigError, nearest
+from bbrgym.errors import ConfigError, nearest, one_line
 from bbrgym.scenario.distribution import is_range
 from bbrgym.scenario.files import is_scenario_file, read_scenario
 from bbrgym.scenario.untrusted_files import read_yaml
@@ -100,6 +100,23 @@ def parse_override(text: str) -> Override:
         return OverridesParser.create().parse_override(text)
     except HydraException as error:
         raise ConfigError(f"{text!r} is no override like scenario.link.rate_mbps=50: {_one_line(error)}") from error
+
+
+def key_of(text: str) -> str:
+    """Return the key that an override gives a value, as written: with ``+`` or ``~``."""
+    return parse_override(text).get_key_element()
+
+
+def override_of(key: str, value: str) -> str:
+    """Return the override that gives an option a text, quoted if it would mean something else."""
+    plain = f"{key}={value}"
+    try:
+        if OverridesParser.create().parse_override(plain).value() == value:
+            return plain
+    except HydraException:
+        pass  # the grammar has no such value without quotes
+    quoted = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"{key}='{quoted}'"
 
 
 def _is_in_scenario(override: Override) -> bool:
@@ -186,4 +203,4 @@ def _refuse_unknown(override: Override, known: list[str]) -> None:
 
 
 def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split("See https://")[0].split())
+    return one_line(error).split(" See https://")[0]

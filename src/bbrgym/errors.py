@@ -60,6 +60,11 @@ def _likeness(name: str, known: str) -> float:
     return difflib.SequenceMatcher(None, one, two).ratio()
 
 
+def one_line(error: BaseException) -> str:
+    """Return an error's text with its line breaks and runs of spaces made single spaces."""
+    return " ".join(str(error).split())
+
+
 class TrainingError(RuntimeError):
     """A training cannot continue: a number became NaN or infinite, or its workers are gone."""
 

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import polars as pl
@@ -146,8 +147,8 @@ def test_a_scenario_can_be_a_file(tmp_path: Path) -> None:
         ("scenario.flows.x=5", "scenario.flows.x=5"),
         ("scenario.duration_s=${nothing}", "Interpolation key 'nothing' not found"),
         ("scenario.warmup_s=2", "warmup_s: is 2.0, expected less than duration_s = 1.0"),
-        ("variants=[bbr2]", "variants[0]: is 'bbr2'; did you mean bbr?"),
-        ("varants=[bbr]", "varants: is no option; did you mean variants?"),
+        ("variants=[bbr2]", "variants[0]: is 'bbr2'; did you mean bbr "),
+        ("varants=[bbr]", "varants: is no option; did you mean variants "),
         ("+new=1", "new: is no option"),
         ("hydra.run.dir=x", "hydra.run.dir: is no option"),
         ("variants=[bbr", "'variants=[bbr' is no override like scenario.link.rate_mbps=50"),
@@ -224,19 +225,82 @@ def test_a_folder_in_use_needs_resume(tmp_path: Path) -> None:
     assert run("evaluate", *SHORT, "output_dir=out", "resume=true", cwd=tmp_path).returncode == 0
 
 
+def test_a_resumed_evaluation_is_the_folder_s_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The example of the command's help."""
+    monkeypatch.chdir(tmp_path)
+    assert (
+        main(["evaluate", *SHORT, "world=twin", "seeds=[3]", "tunables.bbr_up_gain=1.1", "output_dir=runs/mine"]) == 0
+    )
+    names = ("config.yaml", "summary.parquet", "timeseries.parquet", "timing.csv", "summary.txt", "figures/goodput.png")
+    before = {name: (tmp_path / "runs" / "mine" / name).read_bytes() for name in names}
+    table = capsys.readouterr().out
+    same = (
+        "seeds=[3]",
+        "scenario.duration_s=1",
+        "scenario.flows.0.rtt_ms=40",
+        "tunables.bbr_up_gain=1.1",
+        "world=twin",
+    )
+    for options in ([], ["scenario=steady", "scenario.duration_s=1"], same):
+        assert main(["evaluate", "output_dir=runs/mine", "resume=true", *options]) == 0
+        assert capsys.readouterr().out == table
+        assert {name: (tmp_path / "runs" / "mine" / name).read_bytes() for name in names} == before
+    for option, says in {
+        "scenario=lossy": "scenario.name: is 'lossy', was 'steady'",
+        "scenario.duration_s=2": "scenario.duration_s: is 2.0, was 1.0",
+        "scenario.flows.0.rtt_ms=20": "scenario.flows.0.rtt_ms: is 20.0, was 40.0",
+        "seeds=[3,4]": "seeds: is [3, 4], was [3]",
+        "variants=[bbr,bbq]": "variants: is ['bbr', 'bbq'], was ['bbr']",
+        "world=ns3": "world: is ['ns3'], was ['twin']",
+        "agent=random": "agent: is 'random', was 'fixed'",
+    }.items():
+        assert main(["evaluate", "output_dir=runs/mine", "resume=true", option]) == 2
+        shown = capsys.readouterr()
+        assert (shown.out, shown.err.count("\n")) == ("", 1)
+        assert f"bbrgym: {says} in the evaluation that 'runs/mine' holds" in shown.err
+        assert {name: (tmp_path / "runs" / "mine" / name).read_bytes() for name in names} == before
+    assert main(["evaluate", "output_dir=runs/mine", "resume=true", "jobs=1"]) == 0
+    assert "jobs: 1\n" in (tmp_path / "runs" / "mine" / "config.yaml").read_text()
+
+
+@pytest.mark.parametrize("command", ["evaluate", "train", "sweep"])
+def test_a_folder_of_another_command_is_not_gone_on_with(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.yaml").write_text("weather: fine\n")
+    options = {
+        "evaluate": [f"output_dir={tmp_path}", "resume=true"],
+        "train": [f"resume={tmp_path}"],
+        "sweep": [f"resume={tmp_path}"],
+    }
+    assert main([command, *options[command]]) == 2
+    assert f"{str(tmp_path)!r} is no run folder of bbrgym {command}" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
+
+
 LONG = ["scenario=steady", "scenario.duration_s=10", "seeds=[1,2,3,4,5,6,7,8,9,10,11,12]", "variants=[bbr]", "jobs=2"]
 
 
-@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15), (signal.SIGKILL, -9)])
-def test_an_interrupted_command_goes_on_where_it_stopped(how: signal.Signals, code: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("how", "times", "code"),
+    [(signal.SIGINT, 1, 130), (signal.SIGINT, 2, 130), (signal.SIGTERM, 1, -15), (signal.SIGKILL, 1, -9)],
+)
+def test_an_interrupted_command_goes_on_where_it_stopped(
+    how: signal.Signals, times: int, code: int, tmp_path: Path
+) -> None:
     arguments = ["evaluate", *LONG, "output_dir=out"]
-    kept = interrupted_after_two_jobs(arguments, how, code, tmp_path)
+    kept, said = interrupted_after_two_jobs(arguments, how, times, code, tmp_path)
+    assert "Traceback" not in said
+    if how is signal.SIGINT and times == 1:
+        assert said.endswith("what is finished is kept; bbrgym evaluate output_dir=out resume=true goes on\n")
     assert not (tmp_path / "out" / "summary.parquet").exists()
     for path in tmp_path.rglob("*.parquet"):
         pl.read_parquet(path)  # whole
 
     kept_at_ns = {path: path.stat().st_mtime_ns for path in kept}
-    done = run(*arguments, "resume=true", cwd=tmp_path)
+    done = run("evaluate", "output_dir=out", "resume=true", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert {path: path.stat().st_mtime_ns for path in kept} == kept_at_ns
     straight = run(*arguments[:-1], "output_dir=straight", cwd=tmp_path)
@@ -245,8 +309,10 @@ def test_an_interrupted_command_goes_on_where_it_stopped(how: signal.Signals, co
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
 
 
-def interrupted_after_two_jobs(arguments: list[str], how: signal.Signals, code: int, folder: Path) -> list[Path]:
-    """Return the files of the first jobs; begin again where the command was quicker than the signal."""
+def interrupted_after_two_jobs(
+    arguments: list[str], how: signal.Signals, times: int, code: int, folder: Path
+) -> tuple[list[Path], str]:
+    """Return the files of the first jobs, and the errors; begin again where the command was quicker than the signal."""
 
     def kept() -> list[Path]:
         return sorted((folder / "out" / "jobs").glob("[!.]*.summary.parquet"))
@@ -258,11 +324,14 @@ def interrupted_after_two_jobs(arguments: list[str], how: signal.Signals, code: 
         wait_until(lambda process=process: len(kept()) >= 2 or process.poll() is not None)
         finished = kept()
         process.send_signal(how)
-        process.communicate(timeout=120)
+        for _ in range(1, times):
+            time.sleep(0.05)
+            process.send_signal(how)
+        said = process.communicate(timeout=120)[1].decode()
         if process.returncode != 0:
             break
-    assert process.returncode == code
-    return finished
+    assert process.returncode == code, said
+    return finished, said
 
 
 def test_a_world_that_breaks_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
@@ -336,3 +405,66 @@ def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_version_and_no_command() -> None:
     assert run("--version").stdout == f"bbrgym {bbrgym.__version__}\n"
     assert run().returncode == 2
+
+
+# ---- a machine that has no more -----------------------------------------------------------------------
+
+LIMITED = """
+import io, os, resource, sys
+import polars as pl
+from bbrgym.cli import main
+import bbrgym.report.report, bbrgym._twin
+
+pl.DataFrame({"a": [1]}).write_parquet(io.BytesIO())  # starts the threads of Polars, which panics without
+kind, limit = getattr(resource, sys.argv[1]), int(sys.argv[2])
+if sys.argv[1] == "RLIMIT_NOFILE":
+    limit += len(os.listdir("/proc/self/fd")) - 1
+resource.setrlimit(kind, (limit, resource.getrlimit(kind)[1]))
+sys.exit(main.main(sys.argv[3:]))
+"""
+
+
+def limited(kind: str, limit: int, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command with a limit of the system's; that of open files is in addition to those open already."""
+    command = [sys.executable, "-c", LIMITED, kind, str(limit), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=cwd)
+
+
+def last_line(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr.splitlines()[-1]
+
+
+def test_a_full_disk_is_one_line_and_keeps_what_is_finished(tmp_path: Path) -> None:
+    arguments = ["evaluate", *SHORT, "world=twin", "seeds=[1,2]", "jobs=1", "output_dir=out"]
+    done = limited("RLIMIT_FSIZE", 12_000, *arguments, cwd=tmp_path)
+    assert last_line(done).startswith("bbrgym: File too large: 'out/")
+    assert last_line(done).endswith("; what is finished is kept")
+    assert not list((tmp_path / "out").rglob("*.partial"))
+    for path in (tmp_path / "out").rglob("*.parquet"):
+        pl.read_parquet(path)
+    assert run("evaluate", "output_dir=out", "resume=true", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize(("world", "files"), [("twin", 0), ("twin", 1), ("ns3", 3), ("ns3", 8)])
+def test_too_few_file_descriptors_are_one_line(world: str, files: int, tmp_path: Path) -> None:
+    arguments = ["evaluate", *SHORT, f"world={world}", "seeds=[1,2]", "jobs=2", "output_dir=out"]
+    assert "Too many open files" in last_line(limited("RLIMIT_NOFILE", files, *arguments, cwd=tmp_path))
+
+
+@pytest.mark.parametrize("command", [["list"], ["scenario", "steady"], ["evaluate", *SHORT, "output_dir=out"]])
+def test_output_that_cannot_be_written_is_one_line(command: list[str], tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
+        done = subprocess.run(
+            [sys.executable, "-m", "bbrgym", *command],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=120,
+            check=False,
+            cwd=tmp_path,
+        )
+    kept = "; what is finished is kept" if command[0] == "evaluate" else ""
+    assert last_line(done) == f"bbrgym: No space left on device{kept}"
+    assert (tmp_path / "out" / "report.html").exists() == (command[0] == "evaluate")

@@ -17,7 +17,7 @@ from bbrgym import worlds
 from bbrgym.compose import compose_config
 from bbrgym.evaluate import evaluation
 from bbrgym.evaluate.entrants import preset
-from bbrgym.evaluate.records import SUMMARY_SCHEMA, TIMING_SCHEMA, RunFolder
+from bbrgym.evaluate.records import SUMMARY_SCHEMA, TIMING_SCHEMA, EvaluationFolder
 from bbrgym.report.report import write_report
 from bbrgym.worlds import WorldSettings, registered_worlds
 
@@ -133,6 +133,53 @@ def test_finished_runs_are_not_run_again(tmp_path: Path) -> None:
     assert summary.equals(bbrgym.evaluate(SHORT, ["bbr", "bbq"]))
 
 
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"scenario": {**SHORT, "duration_s": 4.0}}, r"scenario.duration_s: is 4.0, was 3.0 in"),
+        ({"scenario": "steady"}, r"scenario.name: is 'steady', was 'short' in"),
+        ({"variants": ["bbq"]}, r"variants: is \['bbq'\], was \['bbr'\] in"),
+        ({"seeds": [2, 3]}, r"seeds: is \[2, 3\], was \[1, 2\] in"),
+        ({"agent": "random"}, r"agent: is 'random', was 'fixed' in"),
+        ({"world": "twin"}, r"world: is \['twin'\], was \['ns3'\] in"),
+        ({"tunables": {"bbr_up_gain": 1.1}}, r"tunables.bbr_up_gain: is 1.1, was not given in"),
+        ({"interval_s": 0.2}, r"interval_s: is 0.2, was 0.1 in"),
+    ],
+)
+def test_another_question_cannot_go_on_in_a_folder(finished: Path, changes: dict[str, Any], says: str) -> None:
+    before = {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()}
+    with pytest.raises(bbrgym.ConfigError, match=says) as caught:
+        bbrgym.evaluate(
+            **{"scenario": SHORT, "variants": ["bbr"], "seeds": [1, 2], "output_dir": finished, "resume": True}
+            | changes
+        )
+    assert f"in the evaluation that {str(finished)!r} holds; expected the same, or a new output_dir" in str(
+        caught.value
+    )
+    assert {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()} == before
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished")
+    bbrgym.evaluate(SHORT, ["bbr"], seeds=[1, 2], output_dir=folder)
+    return folder
+
+
+def test_what_the_records_do_not_depend_on_may_differ(finished: Path) -> None:
+    summary = (finished / "summary.parquet").read_bytes()
+    how = {"jobs": 1, "world": {"ns3": {"isolation": "none", "timeout_s": 9.0}}}
+    bbrgym.evaluate(SHORT, ["bbr"], seeds=[1, 2], output_dir=finished, resume=True, **how)
+    assert (finished / "summary.parquet").read_bytes() == summary
+
+
+def test_a_running_evaluation_s_folder_cannot_be_taken(tmp_path: Path) -> None:
+    folder = EvaluationFolder(tmp_path)
+    with folder.opened(resume=False), pytest.raises(bbrgym.ConfigError, match="is in use by bbrgym evaluate"):
+        bbrgym.evaluate(SHORT, ["bbr"], output_dir=tmp_path, resume=True)
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+
+
 def first_key(scenario: bbrgym.Scenario, settings: dict[str, Any]) -> str:
     asked = evaluation.parse_settings(settings)
     draws = evaluation.draws_of(scenario, asked)
@@ -160,7 +207,7 @@ def test_what_a_run_depends_on_is_in_its_key() -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"variants": ["bbr2"]}, r"variants\[0\]: is 'bbr2'; did you mean bbr\?"),
+        ({"variants": ["bbr2"]}, r"variants\[0\]: is 'bbr2'; did you mean bbr "),
         ({"variants": []}, "variants: is .*, expected at least 1"),
         ({"variants": None}, "variants: is None, expected a list"),
         ({"variants": ["bbr", "bbr"]}, "variants: is .*, expected each once"),
@@ -200,9 +247,9 @@ def test_several_variants_need_a_learner() -> None:
 
 
 def test_progress_comes_to_its_end() -> None:
-    seen: list[evaluation.Progress] = []
+    seen: list[evaluation.EvaluationProgress] = []
     bbrgym.evaluate(SHORT, ["bbr", "cubic"], on_progress=seen.append)
-    assert seen[-1] == evaluation.Progress(6.0, 6.0, 2, 2)
+    assert seen[-1] == evaluation.EvaluationProgress(6.0, 6.0, 2, 2)
 
 
 def test_the_command_and_the_function_have_the_same_defaults() -> None:
@@ -293,13 +340,13 @@ def test_each_run_s_wall_time_is_kept(again: str, tmp_path: Path) -> None:
     began_s = time.perf_counter()
     bbrgym.evaluate(SHORT, ["bbr"], world=[again, "ns3"], output_dir=tmp_path, jobs=1)
     took_s = time.perf_counter() - began_s
-    timing = RunFolder(tmp_path).read_timing()
+    timing = EvaluationFolder(tmp_path).read_timing()
     assert timing.schema == TIMING_SCHEMA
     assert timing.drop("wall_s").rows() == [("short", world, "bbr", "fixed", 1, 3.0) for world in (again, "ns3")]
     assert timing["wall_s"].min() > 0  # type: ignore[operator]
     assert timing["wall_s"].sum() < took_s
     bbrgym.evaluate(SHORT, ["bbr"], world=[again, "ns3"], output_dir=tmp_path, resume=True)
-    assert RunFolder(tmp_path).read_timing().equals(timing)
+    assert EvaluationFolder(tmp_path).read_timing().equals(timing)
 
 
 def test_one_world_runs_alone_in_its_process_and_the_other_need_not(monkeypatch: pytest.MonkeyPatch) -> None:

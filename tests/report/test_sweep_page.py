@@ -5,9 +5,9 @@ from pathlib import Path
 
 import polars as pl
 
-from bbrgym.sweeps.folder import SweepFolder
-from bbrgym.sweeps.outcome import write_outcome
-from bbrgym.sweeps.results import CURVE_SCHEMA, Results
+from bbrgym.sweeps.results import CURVE_SCHEMA, SweepResults
+from bbrgym.sweeps.sweep_folder import SweepFolder
+from bbrgym.sweeps.sweep_report import write_sweep_report
 
 
 def test_the_figures_of_a_sweep_draw(tmp_path: Path, browse) -> None:
@@ -29,10 +29,11 @@ def test_the_figures_of_a_sweep_draw(tmp_path: Path, browse) -> None:
     folder = SweepFolder(tmp_path)
     folder.open(resume=False)
     try:
-        folder.log("job-11").write_text("it <broke>\n")
+        folder.write_text("logs/job-11.log", "it <broke>\n")
         parameters = ("agent.learning_rate", "agent", "seed")
-        results = Results("mine", "train", parameters, "best_score", True, summary, curves)
-        write_outcome(folder, results, "command: train\n", "bbrgym sweep agent=ppo,sac")
+        results = SweepResults("mine", "train", parameters, "best_score", True, summary, curves)
+        folder.write_config({"command": "train"})
+        write_sweep_report(folder, results, "bbrgym sweep agent=ppo,sac")
     finally:
         folder.close()
     seen = browse(tmp_path / "report.html", "return document.body.innerText;")

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Sweeps that are interrupted, and how they go on."""
 
+import shutil
 import signal
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -10,7 +12,12 @@ from small import GRID, LONG, running_below, scenario, start, states, step_of, s
 from waiting import wait_until
 
 from bbrgym.cli.sweep import sweep_from
-from bbrgym.errors import ConfigError
+from bbrgym.errors import ConfigError, SweepError
+from bbrgym.sweeps.launchers.joblib_jobs import JoblibLauncher
+from bbrgym.sweeps.launchers.launcher import Launcher
+from bbrgym.sweeps.launchers.submitit_jobs import SubmititLauncher
+from bbrgym.sweeps.search import SearchSettings, Study
+from bbrgym.sweeps.sweep_folder import SweepFolder
 
 pytest.importorskip("joblib", reason="NO JOBLIB: what starts the jobs; pip install 'bbrgym[train]'")
 
@@ -59,6 +66,8 @@ def interrupted_in_the_second_job(sent: signal.Signals, folder: Path) -> Path:
         if begun.returncode != 0 and 0 < step_of(out, "seed-2") < 16000:
             break
     assert begun.returncode == (130 if sent is signal.SIGTERM else -sent), errors
+    if sent is signal.SIGTERM:
+        assert errors.decode().endswith(f"what is finished is kept; bbrgym sweep resume={out} goes on\n")
     return out
 
 
@@ -71,8 +80,69 @@ def test_a_job_that_takes_too_long_is_ended_and_can_go_on(tmp_path: Path) -> Non
     assert states(out)["train"]["status"] == "done"
 
 
+@pytest.mark.parametrize(
+    ("given", "differs"),
+    [
+        ([], {}),
+        (["launcher.n_jobs=3"], {"n_jobs": 3}),
+        (
+            ["launcher.parameters.slurm_account=mine"],
+            {"parameters": {"slurm_partition": "cpu", "slurm_account": "mine"}},
+        ),
+        (["launcher=joblib"], None),
+        (["launcher=joblib", "launcher.n_jobs=2"], {"n_jobs": 2}),
+    ],
+)
+def test_a_resumed_sweep_keeps_its_launcher(
+    given: list[str], differs: dict[str, Any] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[Launcher] = []
+    for launcher in (JoblibLauncher, SubmititLauncher):
+        monkeypatch.setattr(launcher, "run", lambda self, tasks: ran.append(self) or iter(()))
+        monkeypatch.setattr(launcher, "library", None)
+    asked = ["launcher=submitit", "launcher.cluster=local", "launcher.parameters.slurm_partition=cpu"]
+    sweep_from([scenario(tmp_path), *GRID, *asked, f"sweep_dir={tmp_path / 'out'}"])
+    sweep_from([f"resume={tmp_path / 'out'}", *given])
+    first, second = ran
+    assert isinstance(first, SubmititLauncher)
+    is_same = "launcher=joblib" not in given
+    expected = first.model_dump() if is_same else JoblibLauncher(name="joblib").model_dump()
+    assert second.model_dump() == {**expected, **(differs or {})}
+    sweep_from([f"resume={tmp_path / 'out'}"])  # and this one the launcher that was given last
+    assert ran[2] == second
+
+
+@pytest.mark.parametrize("name", ["states/train.json", "jobs/train/summary.json", "jobs/train/metrics.parquet"])
+def test_a_damaged_file_is_one_clear_error(name: str, swept: Path, tmp_path: Path) -> None:
+    out = shutil.copytree(swept, tmp_path / "out")
+    for damage in (b"", b"{"):
+        (out / name).write_bytes(damage)
+        with pytest.raises(ConfigError, match=f"cannot read '.*{name}', it is damaged or missing: ") as caught:
+            sweep_from([f"resume={out}"])
+        assert "\n" not in str(caught.value)
+
+
+def test_a_damaged_study_is_one_clear_error(tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+    path = tmp_path / "study.db"
+    path.write_bytes(b"no database" * 1000)
+    with pytest.raises(SweepError, match=r"cannot use '.*study.db', Optuna's study of the search: ") as caught:
+        Study(path, SearchSettings(params={"seed": "range(1,3)"}))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("swept")
+    sweep_from([scenario(folder), *GRID, f"sweep_dir={folder / 'out'}"])
+    return folder / "out"
+
+
 def test_a_folder_is_not_overwritten_and_holds_one_sweep(tmp_path: Path) -> None:
     options = [scenario(tmp_path), *GRID, f"sweep_dir={tmp_path / 'out'}"]
+    folder = SweepFolder(tmp_path / "out")
+    with folder.opened(resume=False), pytest.raises(ConfigError, match="is in use by bbrgym sweep, process"):
+        sweep_from(options)
     sweep_from(options)
     with pytest.raises(ConfigError, match="is not empty, expected a new one, or resume=true"):
         sweep_from(options)

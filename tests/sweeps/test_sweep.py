@@ -2,6 +2,7 @@
 """A sweep as a user runs it: what it leaves, what a job that fails does, and what is refused."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import polars as pl
@@ -10,7 +11,7 @@ from small import EVALUATION, GRID, scenario, states, sweep
 
 from bbrgym.agents.loading import load_agent
 from bbrgym.cli.sweep import sweep_from
-from bbrgym.errors import ConfigError
+from bbrgym.errors import ConfigError, MissingExtraError
 
 pytest.importorskip("joblib", reason="NO JOBLIB: what starts the jobs; pip install 'bbrgym[train]'")
 
@@ -96,7 +97,7 @@ def test_an_evaluation_can_be_swept_too(tmp_path: Path) -> None:
         (["agent=ppo,pppo"], "job agent-pppo: agent: is 'pppo'"),
         (["agent.learning_rate=interval(1e-4,1e-3)"], "is an interval, from which only a search takes values"),
         (["resume=true"], "resume: is true without sweep_dir"),
-        (["resume=nowhere"], "is no folder of bbrgym sweep"),
+        (["resume=nowhere"], "is no run folder of bbrgym sweep"),
     ],
 )
 def test_a_wrong_option_is_named(
@@ -105,4 +106,46 @@ def test_a_wrong_option_is_named(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match=says):
         sweep_from(overrides)
-    assert not list(tmp_path.rglob("sweep.yaml"))
+    assert not list(tmp_path.rglob("config.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("options", "library", "says"),
+    [
+        ([], "joblib", r"launcher=joblib needs joblib: pip install 'bbrgym\[train\]'"),
+        (["launcher=submitit"], "submitit", r"launcher=submitit needs submitit: pip install 'bbrgym\[slurm\]'"),
+        (["launcher=ray"], "ray", r"launcher=ray needs ray: pip install 'bbrgym\[ray\]'"),
+        (["hparams_search=ppo"], "optuna", r"hparams_search needs optuna.*: pip install 'bbrgym\[train\]'"),
+    ],
+)
+def test_without_a_library_it_says_so_and_makes_nothing(
+    options: list[str], library: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [*sys.modules]:
+        if name.partition(".")[0] == library:
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(MissingExtraError, match=says):
+        sweep_from([*options, f"sweep_dir={tmp_path / 'out'}"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_launcher_of_one_s_own_is_found_by_its_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_launcher.py").write_text(
+        "from bbrgym.sweeps.launchers.launcher import Launcher\n"
+        "class Mine(Launcher):\n"
+        "    depth: int = 1\n"
+        "    @property\n"
+        "    def threads(self):\n"
+        "        return 1\n"
+        "    def run(self, tasks):\n"
+        "        (tasks[0].cwd / 'ran').write_text(f'{len(tasks)} {self.depth}')\n"
+        "        return iter(())\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    target = "launcher._target_=my_launcher.Mine"
+    with pytest.raises(ConfigError, match=r"launcher.n_jobs: is no field; .*depth"):
+        sweep_from([*GRID, target, "sweep_dir=out"])
+    sweep_from([*GRID, "seed=1,2", target, "~launcher.n_jobs", "launcher.depth=3", "sweep_dir=out"])
+    assert (tmp_path / "ran").read_text() == "2 3"

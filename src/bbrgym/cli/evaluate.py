@@ -16,16 +16,21 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as ProgressBar
 
 from bbrgym.cli.scenario import scenario_of
-from bbrgym.cli.terminal import add_composed_command, output_console, print_line
-from bbrgym.compose import compose_config
+from bbrgym.cli.terminal import add_composed_command, advice_on_interrupt, output_console, print_line
+from bbrgym.compose import compose_config, override_of, parse_override
 from bbrgym.errors import ConfigError
-from bbrgym.evaluate.evaluation import Progress, run_evaluation
+from bbrgym.evaluate.evaluation import EvaluationProgress, config_of, parse_settings, prepare_evaluation
+from bbrgym.evaluate.records import EvaluationFolder
+from bbrgym.evaluate.resume import resumed_config
 from bbrgym.report.report import write_report
 from bbrgym.report.tables import speed_table, tables_of_results
+from bbrgym.scenario.distribution import Distribution
+from bbrgym.scenario.model import Scenario
 
 _DESCRIPTION = """\
 Runs every variant, and the agents beside them, with every seed on a scenario, or on draws of a distribution; writes a
-run folder and shows the tables. With several worlds it also shows how far apart they are, and how fast.
+run folder and shows the tables. With several worlds it also shows how far apart they are, and how fast. resume=true
+goes on with the evaluation that output_dir holds; options that differ from that evaluation's are refused.
 
 examples:
   bbrgym evaluate scenario=rtt_fairness 'variants=[bbr,bbq]' 'seeds=[1,2,3]' output_dir=runs/mine
@@ -45,30 +50,40 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     """Evaluate, write the run folder with its report, and print the tables."""
     config = compose_config("evaluate", options.overrides)
-    scenario = scenario_of(config.pop("scenario"))
-    agent = config.pop("agent")
-    resume = config.pop("resume")
+    resume, output_dir = config.pop("resume"), config.pop("output_dir")
     if not isinstance(resume, bool):
         raise ConfigError(f"resume: is {resume!r}, expected true or false")
-    output_dir = config.pop("output_dir")
-    if output_dir is None:
-        now = datetime.datetime.now().astimezone()
-        output_dir = Path("runs") / f"{scenario.name}-{now:%Y%m%d-%H%M%S}"
-    folder = Path(str(output_dir))
-    with _progress_bar() as show:
-        results = run_evaluation(scenario, config, agent=agent, output_dir=folder, resume=resume, on_progress=show)
-    write_report(folder, results, shlex.join(["bbrgym", "evaluate", *options.overrides]))
+    scenario, agent = scenario_of(config.pop("scenario")), config.pop("agent")
+    folder = EvaluationFolder(_new_dir(scenario) if output_dir is None else Path(str(output_dir)))
+    if resume and folder.has_config():
+        keys = [parse_override(text).key_or_group for text in options.overrides]
+        given = [key for key in keys if key not in ("output_dir", "resume")]
+        config = resumed_config(config_of(scenario, parse_settings(config), agent), given, folder)
+        scenario, agent = scenario_of(config.pop("scenario")), config.pop("agent")
+    prepared = prepare_evaluation(scenario, config, agent=agent)
+    with (
+        advice_on_interrupt(folder, "evaluate", override_of("output_dir", str(folder.path)), "resume=true"),
+        folder.opened(resume=resume),
+    ):
+        with _progress_bar() as show:
+            results = prepared.run(folder, show)
+        write_report(folder.path, results, shlex.join(["bbrgym", "evaluate", *options.overrides]))
     console = output_console()
     for table in tables_of_results(results):
         console.print(table)
     if results.timing["world"].n_unique() > 1:
         console.print(speed_table(results.timing))
-    print_line(console, f"run folder: {folder}")
-    print_line(console, f"report: {folder / 'report.html'}")
+    print_line(console, f"run folder: {folder.path}")
+    print_line(console, f"report: {folder.path / 'report.html'}")
+
+
+def _new_dir(scenario: Scenario | Distribution) -> Path:
+    now = datetime.datetime.now().astimezone()
+    return Path("runs") / f"{scenario.name}-{now:%Y%m%d-%H%M%S}"
 
 
 @contextmanager
-def _progress_bar() -> Iterator[Callable[[Progress], None]]:
+def _progress_bar() -> Iterator[Callable[[EvaluationProgress], None]]:
     """Yield a function for `on_progress`; the bar appears with its first call."""
     bar = ProgressBar(
         TextColumn("{task.fields[runs]}"),
@@ -80,7 +95,7 @@ def _progress_bar() -> Iterator[Callable[[Progress], None]]:
     )
     task = bar.add_task("", runs="")
 
-    def show(progress: Progress) -> None:
+    def show(progress: EvaluationProgress) -> None:
         runs = f"{progress.done_runs}/{progress.total_runs} runs"
         bar.update(task, total=progress.total_s, completed=progress.done_s, runs=runs)
         bar.start()

@@ -1,50 +1,84 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The command ``bbrgym``.
 
-Exit codes: 0 done, 1 a run broke, 2 the request is wrong, 130 interrupted.
+Exit codes: 0 done, 1 a run broke or the machine has no room for it, 2 the request is wrong, 130 interrupted.
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
+import os
+import sys
 from collections.abc import Sequence
 
 import bbrgym
 from bbrgym.cli import evaluate, export, listing, scenario, serve, sweep, train
 from bbrgym.cli.terminal import error_console
-from bbrgym.errors import ConfigError, MissingExtraError, SweepError, TrainingError
+from bbrgym.errors import ConfigError, MissingExtraError, SweepError, TrainingError, one_line
 from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.worlds import WorldError
 
 _COMMANDS = (evaluate, train, export, sweep, serve, listing, scenario)
+_KEEPING = (evaluate.run, train.run, sweep.run)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    parser = _parser()
-    options, others = parser.parse_known_args(arguments)
-    if others and options.run is not serve.run:
-        parser.error(f"unrecognized arguments: {' '.join(others)}")
-    options.others = others
     errors = error_console()
+    is_keeping = False
     try:
+        options = _parsed(arguments)
+        is_keeping = options.run in _KEEPING
         options.run(options)
+        sys.stdout.flush()
     except (ConfigError, MissingExtraError) as error:
         errors.print(f"bbrgym: {error}")
         return 2
     except (ProtocolError, SweepError, TrainingError, WorldError) as error:
         errors.print(f"bbrgym: {error}")
         return 1
-    except KeyboardInterrupt:
-        errors.print(f"bbrgym: interrupted{options.left}")
+    except (OSError, MemoryError) as error:
+        kept = "; what is finished is kept" if is_keeping else ""
+        errors.print(f"bbrgym: {_shortage(error)}{kept}")
+        _discard_output()
+        return 1
+    except KeyboardInterrupt as error:
+        errors.print(f"bbrgym: interrupted{f'; {error}' if str(error) else ''}")
         return 130
     return 0
+
+
+def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = _parser()
+    options, others = parser.parse_known_args(arguments)
+    if others and options.run is not serve.run:
+        parser.error(f"unrecognized arguments: {' '.join(others)}")
+    options.others = others
+    return options
+
+
+def _shortage(error: OSError | MemoryError) -> str:
+    """Return a sentence on a file, a descriptor or memory that the system refuses."""
+    if isinstance(error, MemoryError):
+        return f"out of memory{f': {one_line(error)}' if str(error) else ''}"
+    file = f": {str(error.filename)!r}" if error.filename is not None else ""
+    remedy = ", ulimit -n sets how many may be open" if error.errno == errno.EMFILE else ""
+    return f"{error.strerror or one_line(error)}{file}{remedy}"
+
+
+def _discard_output() -> None:
+    """Discard output that cannot be written, so that the interpreter does not try again when it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - a device
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bbrgym", description="A Gymnasium for tuning BBR-family congestion control.")
     parser.add_argument("--version", action="version", version=f"bbrgym {bbrgym.__version__}")
-    parser.set_defaults(left="; what is finished is kept, and resume=true with output_dir=DIR goes on")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for command in _COMMANDS:
         command.add(commands)

@@ -44,8 +44,7 @@ class Service(Model):
 
 def add(commands: Any) -> None:
     """Add the command."""
-    command = add_composed_command(commands, "serve", "let an agent of ns3-gym's drive a world", _DESCRIPTION, run)
-    command.set_defaults(left="")
+    add_composed_command(commands, "serve", "let an agent of ns3-gym's drive a world", _DESCRIPTION, run)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -6,31 +6,33 @@ from __future__ import annotations
 import argparse
 import datetime
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from omegaconf import OmegaConf
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBar
 
-from bbrgym.cli.terminal import add_composed_command, output_console, print_line
-from bbrgym.compose import compose_config, parse_override
+from bbrgym.cli.terminal import add_composed_command, advice_on_interrupt, output_console, print_line
+from bbrgym.compose import compose_config, override_of, parse_override
 from bbrgym.errors import ConfigError, SweepError
 from bbrgym.interrupts import sigterm_interrupts
-from bbrgym.sweeps.folder import SweepFolder
-from bbrgym.sweeps.results import STATUS, Results, tables_of
-from bbrgym.sweeps.sweep import Progress, Sweep, parse_sweep, run_sweep
+from bbrgym.sweeps.results import STATUS, SweepResults, tables_of
+from bbrgym.sweeps.run_sweep import Sweep, SweepProgress, parse_sweep, run_sweep
+from bbrgym.sweeps.sweep_folder import SweepFolder
+from bbrgym.targets import with_shipped
 
 _OWN = ("command", "sweep_dir", "job_timeout_s", "resume", "launcher", "hparams_search")
-_OF_JOBS = ("command", "hparams_search")  # own options that say which jobs there are
+_OF_JOBS = ("command", "hparams_search")  # those of them that decide which jobs there are
 
 
 _DESCRIPTION = """\
 Runs bbrgym train (or evaluate, with command=evaluate) once for every combination of options that have several values;
 each job has its own process, log and run folder. At the end it shows tables and writes figures and report.html. Jobs
-that fail are reported and leave the others alone; an interrupted sweep goes on with resume.
+that fail are reported and do not affect the others; resume=DIR goes on with an interrupted sweep.
 
 examples:
   bbrgym sweep agent=ppo,sac 'seed=range(1,4)' total_steps=200_000 launcher.n_jobs=2 sweep_dir=runs/mine
@@ -57,36 +59,38 @@ def run(options: argparse.Namespace) -> None:
     refuse_failures(sweep_dir, results)
 
 
-def sweep_from(overrides: Sequence[str]) -> tuple[Path, Results]:
-    """Runs a sweep as a command line says; its folder, and what came out.
+def sweep_from(overrides: Sequence[str]) -> tuple[Path, SweepResults]:
+    """Run a sweep with the options of a command line, and return its folder and results.
 
     Raises:
-        As `run_sweep`; KeyboardInterrupt when the process is asked to end, too.
+        As `run_sweep`; KeyboardInterrupt also on SIGTERM.
     """
     own, of_jobs = _divided(overrides)
     config = compose_config("sweep", own)
     sweep_dir, resume = _where(config.pop("sweep_dir"), config.pop("resume"))
-    launcher = config.pop("launcher")
     asked = parse_sweep({**config, "overrides": of_jobs})
+    folder = SweepFolder(sweep_dir)
+    is_trusted = True
     if resume and not of_jobs and not any(_root(text) in _OF_JOBS for text in own):
-        asked = _as_before(sweep_dir, asked, own)
-    with _bar() as show, sigterm_interrupts():
+        asked, is_trusted = _as_before(folder, asked, own)
+    advice = advice_on_interrupt(folder, "sweep", override_of("resume", str(sweep_dir)))
+    with _progress_bar() as show, advice, sigterm_interrupts():
         results = run_sweep(
             asked,
-            launcher,
             sweep_dir=sweep_dir,
             resume=resume,
+            is_trusted=is_trusted,
             on_progress=show,
             command=shlex.join(["bbrgym", "sweep", *overrides]),
         )
     return sweep_dir, results
 
 
-def refuse_failures(sweep_dir: Path, results: Results) -> None:
-    """Says which jobs failed, and why.
+def refuse_failures(sweep_dir: Path, results: SweepResults) -> None:
+    """Check that all jobs are done.
 
     Raises:
-        SweepError: some did.
+        SweepError: names the jobs that are not, and why.
     """
     if not results.failed:
         return
@@ -97,13 +101,14 @@ def refuse_failures(sweep_dir: Path, results: Results) -> None:
         reason = f": {state['reason']}" if state.get("reason") else ""
         lines.append(f"  {name} {state.get(STATUS, 'did not run')}{reason} ({folder.log(name)})")
     raise SweepError(
-        f"{len(lines)} of {results.summary['job'].n_unique()} jobs are not done; resume={sweep_dir} tries them again\n"
+        f"{len(lines)} of {results.summary['job'].n_unique()} jobs are not done; "
+        f"{shlex.join(['bbrgym', 'sweep', override_of('resume', str(sweep_dir))])} tries them again\n"
         + "\n".join(lines)
     )
 
 
-def best(results: Results) -> str | None:
-    """The parameters of the best job, in words; None where there is none."""
+def best(results: SweepResults) -> str | None:
+    """Return a line on the parameters of the best job; None if there is none."""
     known = results.known()
     if not len(known) or not results.parameters:
         return None
@@ -113,7 +118,7 @@ def best(results: Results) -> str | None:
 
 
 def _divided(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The sweep's own options, and those of the jobs."""
+    """Return the sweep's own options and those of the jobs."""
     own = [text for text in overrides if _root(text) in _OWN]
     for text in own:
         if parse_override(text).is_sweep_override():
@@ -139,16 +144,29 @@ def _where(sweep_dir: Any, resume: Any) -> tuple[Path, bool]:
     return Path(str(sweep_dir)), resume
 
 
-def _as_before(sweep_dir: Path, asked: Sweep, own: Sequence[str]) -> Sweep:
-    """What the folder was asked for, with another timeout where one is given."""
-    before = parse_sweep(SweepFolder(sweep_dir).read_asked())
-    is_given = any(_root(text) == "job_timeout_s" for text in own)
-    return before.model_copy(update={"job_timeout_s": asked.job_timeout_s}) if is_given else before
+def _as_before(folder: SweepFolder, asked: Sweep, own: Sequence[str]) -> tuple[Sweep, bool]:
+    """Return the request that a folder was made for, with the timeout and launcher that are given now.
+
+    Returns:
+        The request, and whether its launcher was given now and is trusted.
+    """
+    before = folder.read_request(parse_sweep)
+    given = {one.key_or_group: one.value() for one in map(parse_override, own)}
+    changes: dict[str, Any] = {"job_timeout_s": asked.job_timeout_s} if "job_timeout_s" in given else {}
+    if "launcher" in given:
+        changes["launcher"] = asked.launcher
+    elif any(key.startswith("launcher.") for key in given):
+        merged = OmegaConf.create({"launcher": with_shipped("launcher", before.launcher)})
+        for key, value in given.items():
+            if key.startswith("launcher."):
+                OmegaConf.update(merged, key, value, merge=True, force_add=True)
+        changes["launcher"] = OmegaConf.to_container(merged["launcher"])
+    return before.model_copy(update=changes), "launcher" in given or "launcher._target_" in given
 
 
 @contextmanager
-def _bar() -> Iterator[Any]:
-    """A progress bar's function for `on_progress`; it appears with the first call."""
+def _progress_bar() -> Iterator[Callable[[SweepProgress], None]]:
+    """Yield a function for `on_progress`; the bar appears with its first call."""
     bar = ProgressBar(
         MofNCompleteColumn(),
         TextColumn("jobs"),
@@ -159,7 +177,7 @@ def _bar() -> Iterator[Any]:
     )
     task = bar.add_task("", failed="")
 
-    def show(progress: Progress) -> None:
+    def show(progress: SweepProgress) -> None:
         failed = f"{progress.failed} failed" if progress.failed else ""
         bar.update(task, total=progress.total, completed=progress.ended, failed=failed)
         bar.start()

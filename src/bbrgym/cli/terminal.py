@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import resources
 from typing import Any
 
 from rich.console import Console
+
+from bbrgym.run_folder import RunFolder
 
 _WIDTH = 200  # columns of output that goes to a file or pipe: enough for any table
 
@@ -35,6 +39,26 @@ def add_composed_command(
     return command
 
 
+class Interrupted(KeyboardInterrupt):
+    """A command was interrupted; the text says how it goes on."""
+
+
+@contextmanager
+def advice_on_interrupt(folder: RunFolder, *command: str) -> Iterator[None]:
+    """Add the command that resumes to a KeyboardInterrupt out of a block, if the run folder can be resumed.
+
+    Args:
+        folder: that the block writes.
+        command: arguments of the command bbrgym that goes on.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        if not folder.has_config():
+            raise
+        raise Interrupted(f"what is finished is kept; {shlex.join(['bbrgym', *command])} goes on") from error
+
+
 def output_console() -> Console:
     """Return a console on standard output."""
     console = Console()
@@ -43,9 +67,9 @@ def output_console() -> Console:
 
 def error_console() -> Console:
     """Return a console on standard error that prints text as it is."""
-    return Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
+    return Console(stderr=True, soft_wrap=True, markup=False, emoji=False, highlight=False)
 
 
 def print_line(console: Console, line: str) -> None:
     """Print a line as it is."""
-    console.print(line, markup=False, highlight=False, soft_wrap=True)
+    console.print(line, markup=False, emoji=False, highlight=False, soft_wrap=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,14 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as ProgressBar
 
-from bbrgym.cli.terminal import add_composed_command, output_console, print_line
-from bbrgym.compose import compose_config
+from bbrgym.cli.terminal import add_composed_command, advice_on_interrupt, output_console, print_line
+from bbrgym.compose import compose_config, override_of
 from bbrgym.errors import ConfigError
 from bbrgym.interrupts import sigterm_interrupts
 
 _DESCRIPTION = """\
-Trains an agent to set a variant's tunables; writes a run folder with checkpoints, from which it goes on after an
-interruption as if there had been none. `bbrgym evaluate agent=RUN_DIR` compares it.
+Trains an agent to set a variant's tunables; writes a run folder with checkpoints. resume=RUN_DIR goes on after an
+interruption, to the same weights as without one. `bbrgym evaluate agent=RUN_DIR` compares it.
 
 examples:
   bbrgym train agent=ppo variant=bbr-mix scenario=wan_mix seed=1 total_steps=2_000_000 output_dir=runs/mine
@@ -49,30 +49,35 @@ def train_from(overrides: Sequence[str]) -> tuple[Path, dict[str, Any]]:
     """Train with the options of a command line.
 
     Returns:
-        The run folder, and what its summary.json says.
+        The run folder, and the contents of its summary.json.
 
     Raises:
-        As `train`; KeyboardInterrupt when the process is asked to end, too.
+        As `train`; KeyboardInterrupt also on SIGTERM.
     """
+    from bbrgym.agents.training.folder import TrainingFolder
     from bbrgym.agents.training.train_agent import resume_training, train  # imports more than other commands need
 
     config = compose_config("train", overrides)
     resume, given_dir = config.pop("resume"), config.pop("output_dir")
-    with _bar() as show, sigterm_interrupts():
+    if isinstance(resume, str):
+        if len(overrides) > 1:
+            raise ConfigError(f"resume: is {resume!r}, a run folder with its own options; expected no other option")
+        folder = Path(resume)
+    elif not isinstance(resume, bool):
+        raise ConfigError(f"resume: is {resume!r}, expected true, false or a run folder")
+    elif resume and given_dir is None:
+        raise ConfigError("resume: is true without output_dir, expected both, or resume=RUN_DIR")
+    else:
+        folder = _new_dir(config) if given_dir is None else Path(str(given_dir))
+    advice = advice_on_interrupt(TrainingFolder(folder), "train", override_of("resume", str(folder)))
+    with _progress_bar() as show, advice, sigterm_interrupts():
         if isinstance(resume, str):
-            if len(overrides) > 1:
-                raise ConfigError(f"resume: is {resume!r}, a run folder with its own options; expected no other option")
-            return Path(resume), resume_training(resume, on_progress=show)
-        if not isinstance(resume, bool):
-            raise ConfigError(f"resume: is {resume!r}, expected true, false or a run folder")
-        if resume and given_dir is None:
-            raise ConfigError("resume: is true without output_dir, expected both, or resume=RUN_DIR")
-        output_dir = _new_dir(config) if given_dir is None else Path(str(given_dir))
-        return output_dir, train(output_dir=output_dir, resume=resume, on_progress=show, **config)
+            return folder, resume_training(folder, on_progress=show)
+        return folder, train(output_dir=folder, resume=resume, on_progress=show, **config)
 
 
 def outcome(summary: Mapping[str, Any]) -> str:
-    """A line on what a training came to."""
+    """Return a line on the outcome of a training."""
     return (
         f"{summary['agent']} {summary['variant']} on {summary['scenario']}, {summary['step']} steps: validation score "
         f"{summary['score']:.3f}, best {summary['best_score']:.3f} after {summary['best_step']} steps; "
@@ -88,8 +93,8 @@ def _new_dir(config: dict[str, Any]) -> Path:
 
 
 @contextmanager
-def _bar() -> Iterator[Any]:
-    """A progress bar's function for `on_progress`; it appears with the first call."""
+def _progress_bar() -> Iterator[Callable[[Any], None]]:
+    """Yield a function for `on_progress`; the bar appears with its first call."""
     bar = ProgressBar(
         TextColumn("{task.completed:.0f}/{task.total:.0f} steps"),
         BarColumn(),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Lets entrants (variants with their own setting, and agents that set a variant's tunables) run the same scenarios
-with the same seeds, in one world or several, and records what came out.
+"""Evaluates entrants (variants with preset tunables, and agents that set a variant's tunables) on the same scenarios
+with the same seeds, in one world or several.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from bbrgym.errors import ConfigError, nearest
 from bbrgym.evaluate.entrant_list import BuiltInAgents, entrants_of
 from bbrgym.evaluate.entrants import Entrant
 from bbrgym.evaluate.ranking import find_reference
-from bbrgym.evaluate.records import FIXED, RunFolder
+from bbrgym.evaluate.records import FIXED, EvaluationFolder
 from bbrgym.evaluate.results import Results
-from bbrgym.evaluate.runner import Job, Progress, run_all
+from bbrgym.evaluate.resume import refuse_another
+from bbrgym.evaluate.runner import EvaluationJob, EvaluationProgress, run_all
 from bbrgym.scenario.distribution import Distribution, Split, is_distribution, load_distribution, split_seeds
 from bbrgym.scenario.files import Source, load_scenario
 from bbrgym.scenario.model import Scenario
@@ -29,29 +30,29 @@ from bbrgym.schema import FieldProblem, Float, List, Model, Whole, first_problem
 from bbrgym.tunables import TUNABLES, VARIANTS
 from bbrgym.worlds import REFERENCE_WORLD, WorldSettings, check_controllers, registered_worlds, world_spec
 
-__all__ = ["Evaluation", "Progress", "evaluate"]
+__all__ = ["Evaluation", "EvaluationProgress", "evaluate"]
 
 MAX_JOBS = 256
 
 
 class Evaluation(Model):
-    """What an evaluation is asked for, beside the scenario.
+    """Settings of an evaluation, beside its scenario and agents.
 
     Attributes:
-        world: where the runs happen, by name; where there are several, the first is what the others are compared with.
-        variants: congestion controls that take the learner flows' place with their own setting, one after the other.
+        world: settings by the name of the world. With several, the others are compared with the first.
+        variants: congestion controls of the learner flows, with preset tunables, one after the other.
         tunables: in natural units, for those of the variants that have them.
-        variant: whose tunables ``oracle`` and ``random`` set.
+        variant: the one whose tunables ``oracle`` and ``random`` set.
         oracle_budget: settings that ``oracle`` tries on each run.
         seeds: each entrant runs once with each.
-        draws: of a distribution, in place of seeds: how many.
-        split: of which split.
-        series_draws: of a distribution: the first so many draws have rows in the time series.
-        reference: on a distribution, whom the others are compared with: a entrant's name; the best fixed setting
-            without.
-        interval_s: between two rows of a flow in the time series; for trained agents their own interval.
+        draws: number of draws from a distribution, in place of seeds.
+        split: the split of the distribution that they are from.
+        series_draws: number of draws that have rows in the time series, the first ones.
+        reference: label of the entrant that the others are compared with on a distribution. Default: the best fixed
+            setting.
+        interval_s: between two rows of a flow in the time series; trained agents keep their own interval.
         score_delta: weight of the RTT in the score.
-        jobs: runs at once; one a core unless given.
+        jobs: runs at once. Default: one a core.
     """
 
     world: Annotated[dict[str, WorldSettings], Field(min_length=1)] = Field(
@@ -106,11 +107,11 @@ class Evaluation(Model):
         return BuiltInAgents(self.variant, self.interval_s, self.oracle_budget, self.score_delta)
 
     def jobs_at_once(self) -> int:
-        """How many runs may go on at the same time."""
+        """Return how many runs may take place at the same time."""
         return 1 if self._alone() is not None else self.jobs or os.cpu_count() or 1
 
     def _alone(self) -> str | None:
-        """A world that runs in this process and can do so only once at a time."""
+        """Return the name of a world that runs in this process and only once at a time; None if there is none."""
         for name, settings in self.world.items():
             kind = registered_worlds()[name]
             if kind.is_alone and (settings.isolation or kind.isolation) == "none":
@@ -120,9 +121,11 @@ class Evaluation(Model):
 
 @dataclass(frozen=True)
 class Draw:
-    """A scenario and the seed that it runs with.
+    """A scenario and its seed.
 
     Attributes:
+        scenario: drawn from the distribution, or the only one.
+        seed: of the run.
         keeps_series: whether its runs leave rows in the time series.
     """
 
@@ -138,19 +141,20 @@ def evaluate(
     agent: Any = FIXED,
     output_dir: str | Path | None = None,
     resume: bool = False,
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[EvaluationProgress], None] | None = None,
     **settings: Any,
 ) -> pl.DataFrame:
-    """Compares variants, and agents beside them, on a scenario or on draws of a distribution.
+    """Compare variants and agents on a scenario, or on draws from a distribution.
 
     Args:
         scenario: as :func:`bbrgym.load_scenario` or :func:`bbrgym.load_distribution` takes it; its learner flows get
             the variants.
-        variants: names of those that take part with their own setting, see ``bbrgym.VARIANTS``.
-        agent: who takes part beside them, see `bbrgym.evaluate.entrant_list`.
-        output_dir: run folder to write; without it nothing is written.
-        resume: keep the finished runs that ``output_dir`` already holds.
-        on_progress: called now and then, in the caller's thread.
+        variants: names of the variants that take part with preset tunables, see ``bbrgym.VARIANTS``.
+        agent: the other entrants, see `bbrgym.evaluate.entrant_list`.
+        output_dir: run folder to write. Default: nothing is written.
+        resume: keep the finished runs in ``output_dir``. Its config.yaml must agree with the arguments, but there may
+            be more variants, seeds or draws now.
+        on_progress: called a few times a second, in the caller's thread.
         **settings: the other fields of :class:`Evaluation`: world (a name, a list of names, or a mapping from names
             to settings), tunables, variant, seeds, draws, split and so on.
 
@@ -158,8 +162,9 @@ def evaluate(
         The rows of summary.parquet: one per world, entrant, seed and flow.
 
     Raises:
-        ScenarioError, ConfigError: what was asked for is wrong.
+        ScenarioError, ConfigError: an argument is wrong, or the folder is in use or holds another evaluation.
         WorldError: a run broke; finished runs are kept in ``output_dir``.
+        OSError: a file cannot be written; finished runs are kept.
     """
     return run_evaluation(
         scenario,
@@ -178,37 +183,89 @@ def run_evaluation(
     agent: Any = FIXED,
     output_dir: str | Path | None = None,
     resume: bool = False,
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[EvaluationProgress], None] | None = None,
 ) -> Results:
     """Evaluate as `evaluate` does, with the fields of :class:`Evaluation` in a mapping; return all results."""
-    asked = parse_settings(settings)
+    prepared = prepare_evaluation(scenario, settings, agent=agent)
+    if output_dir is None:
+        return prepared.run(None, on_progress)
+    folder = EvaluationFolder(Path(output_dir))
+    with folder.opened(resume=resume):
+        return prepared.run(folder, on_progress)
+
+
+def prepare_evaluation(
+    scenario: Source | Distribution, settings: Mapping[str, Any], *, agent: Any = FIXED
+) -> PreparedEvaluation:
+    """Check all that an evaluation is asked for; nothing is run or written.
+
+    Raises:
+        ScenarioError, ConfigError: see `evaluate`.
+    """
     source = _load(scenario)
+    asked = parse_settings(settings)
     entrants = entrants_of(agent, asked.variants, asked.tunables, asked.built_in_agents())
     draws = draws_of(source, asked)
     jobs = plan(entrants, draws, asked)
-    config = config_text(source, asked, agent)
-    folder = None
-    if output_dir is not None:
-        folder = RunFolder(Path(output_dir))
-        folder.open(resume=resume)
-        folder.write_text("config.yaml", config)
-    records = run_all(jobs, asked.jobs_at_once(), folder, on_progress)
-    results = Results(
-        title=title_of(source, asked),
-        entrants=entrants,
-        draws={draw.seed: draw.scenario for draw in draws} if isinstance(source, Distribution) else {},
-        reference=asked.reference,
-        summary=pl.concat([record.summary for record in records]),
-        timeseries=pl.concat([record.timeseries for record in records], how="diagonal"),
-        timing=pl.concat([record.timing for record in records]),
-        config=config,
-    )
-    if folder is not None:
-        write_tables(folder, results)
-    return results
+    return PreparedEvaluation(source, asked, config_of(source, asked, agent), entrants, draws, jobs)
 
 
-def write_tables(folder: RunFolder, results: Results) -> None:
+@dataclass(frozen=True)
+class PreparedEvaluation:
+    """Evaluation whose settings have been checked.
+
+    Attributes:
+        source: scenario, or distribution that the draws are from.
+        settings: of the evaluation.
+        config: content of config.yaml.
+        entrants: in the order of the records.
+        draws: that every entrant runs.
+        jobs: a run per world, entrant and draw.
+    """
+
+    source: Scenario | Distribution
+    settings: Evaluation
+    config: Mapping[str, Any]
+    entrants: Sequence[Entrant]
+    draws: Sequence[Draw]
+    jobs: Sequence[EvaluationJob]
+
+    def run(
+        self, folder: EvaluationFolder | None, on_progress: Callable[[EvaluationProgress], None] | None = None
+    ) -> Results:
+        """Run what the folder does not hold yet, and write the tables there.
+
+        Args:
+            folder: open. Default: none, nothing is written.
+            on_progress: called a few times a second, in the caller's thread.
+
+        Raises:
+            ConfigError: the folder holds another evaluation, or a damaged run.
+            WorldError: a run broke; finished runs are kept.
+            OSError: a file cannot be written; finished runs are kept.
+        """
+        if folder is not None:
+            if folder.has_config():
+                refuse_another(self.config, folder)
+            folder.write_config(self.config)
+        records = run_all(self.jobs, self.settings.jobs_at_once(), folder, on_progress)
+        is_drawn = isinstance(self.source, Distribution)
+        results = Results(
+            title=title_of(self.source, self.settings),
+            entrants=self.entrants,
+            draws={draw.seed: draw.scenario for draw in self.draws} if is_drawn else {},
+            reference=self.settings.reference,
+            summary=pl.concat([record.summary for record in records]),
+            timeseries=pl.concat([record.timeseries for record in records], how="diagonal"),
+            timing=pl.concat([record.timing for record in records]),
+            config=yaml.safe_dump(dict(self.config), sort_keys=False),
+        )
+        if folder is not None:
+            write_tables(folder, results)
+        return results
+
+
+def write_tables(folder: EvaluationFolder, results: Results) -> None:
     """Write the tables of an evaluation into its run folder."""
     folder.write_table("summary.parquet", results.summary)
     folder.write_table("timeseries.parquet", results.timeseries)
@@ -220,7 +277,7 @@ def write_tables(folder: RunFolder, results: Results) -> None:
 
 
 def title_of(source: Scenario | Distribution, settings: Evaluation) -> str:
-    """What is run."""
+    """Return the title of an evaluation."""
     if isinstance(source, Scenario):
         return source.name
     return f"{source.name}, {settings.draws} {settings.split} draw{'s' if settings.draws > 1 else ''}"
@@ -233,7 +290,7 @@ def _load(source: Source | Distribution) -> Scenario | Distribution:
 
 
 def parse_settings(fields: Mapping[str, Any]) -> Evaluation:
-    """Checks what an evaluation is asked for; a single variant, seed or world stands for itself.
+    """Check the settings of an evaluation; a single variant, seed or world may stand for a list of one.
 
     Raises:
         ConfigError: names the setting, its value and what is allowed.
@@ -251,7 +308,7 @@ def parse_settings(fields: Mapping[str, Any]) -> Evaluation:
 
 
 def _world_settings(world: Any) -> Any:
-    """Settings by name, for one world's name or a list of them."""
+    """Return settings by world for a world's name or a list of them; anything else unchanged."""
     names = [world] if isinstance(world, str) else world
     if not isinstance(names, list | tuple):
         return world
@@ -262,11 +319,12 @@ def _world_settings(world: Any) -> Any:
     return {name: {} for name in names}
 
 
-def config_text(source: Scenario | Distribution, settings: Evaluation, agent: Any = FIXED) -> str:
-    """The run folder's config.yaml."""
+def config_of(source: Scenario | Distribution, settings: Evaluation, agent: Any = FIXED) -> dict[str, Any]:
+    """Return the content of config.yaml; `evaluate` with it repeats the evaluation."""
     fields = dict(source.fields) if isinstance(source, Distribution) else _plain(source)
     config = {"scenario": fields, "agent": _names(agent), **settings.model_dump(mode="json")}
-    return yaml.safe_dump(config, sort_keys=False)
+    plain: dict[str, Any] = yaml.safe_load(yaml.safe_dump(config, sort_keys=False))
+    return plain
 
 
 def _plain(scenario: Scenario) -> dict[str, Any]:
@@ -274,7 +332,7 @@ def _plain(scenario: Scenario) -> dict[str, Any]:
 
 
 def _names(agent: Any) -> Any:
-    """What was asked for, as text."""
+    """Return what names the agents, as text in the form of the option `agent`."""
     if isinstance(agent, Mapping):
         return {str(name): _names(entry) for name, entry in agent.items()}
     if isinstance(agent, list | tuple):
@@ -283,7 +341,11 @@ def _names(agent: Any) -> Any:
 
 
 def draws_of(source: Scenario | Distribution, settings: Evaluation) -> list[Draw]:
-    """What every entrant runs."""
+    """Return the draws that every entrant runs.
+
+    Raises:
+        ConfigError: there are seeds beside a distribution, or more draws than the split has.
+    """
     if isinstance(source, Scenario):
         return [Draw(source, seed) for seed in settings.seeds]
     if settings.seeds != Evaluation.model_fields["seeds"].default:
@@ -295,11 +357,11 @@ def draws_of(source: Scenario | Distribution, settings: Evaluation) -> list[Draw
     return [Draw(source(seed), seed, index < settings.series_draws) for index, seed in enumerate(seeds)]
 
 
-def plan(entrants: Sequence[Entrant], draws: Sequence[Draw], settings: Evaluation) -> list[Job]:
-    """The runs, in the order of the records.
+def plan(entrants: Sequence[Entrant], draws: Sequence[Draw], settings: Evaluation) -> list[EvaluationJob]:
+    """Return the runs, in the order of the records.
 
     Raises:
-        ConfigError: a entrant cannot take part, or there is no such reference.
+        ConfigError: an entrant cannot take part, or there is no such reference.
     """
     find_reference(settings.reference, entrants)
     if len(entrants) > 1:
@@ -311,7 +373,7 @@ def plan(entrants: Sequence[Entrant], draws: Sequence[Draw], settings: Evaluatio
         for _, _, scenario in prepared:
             check_controllers(world_spec(world), scenario)
     return [
-        Job(
+        EvaluationJob(
             entrant=entrant,
             scenario=scenario,
             world=world,

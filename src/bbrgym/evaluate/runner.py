@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The runs of an evaluation: side by side, each kept when it is done, so that an interrupted one can go on."""
+"""Takes an evaluation's runs side by side and keeps each as it ends, so that an interrupted evaluation can go on."""
 
 from __future__ import annotations
 
@@ -16,27 +16,34 @@ import numpy as np
 import polars as pl
 
 from bbrgym.evaluate.entrants import Conditions, Entrant, Run
-from bbrgym.evaluate.records import RUN_COLUMNS, SUMMARY_SCHEMA, TIMING_SCHEMA, TUNABLE_PREFIX, RunFolder, RunRecord
+from bbrgym.evaluate.records import (
+    RUN_COLUMNS,
+    SUMMARY_SCHEMA,
+    TIMING_SCHEMA,
+    TUNABLE_PREFIX,
+    EvaluationFolder,
+    RunRecord,
+)
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import Table, WorldSettings
 from bbrgym.worlds.score import score_of_run
 
-_POLL_S = 0.2  # how soon Ctrl-C and progress are looked at
+_POLL_S = 0.2  # between two looks at progress and Ctrl-C
 
 
 @dataclass(frozen=True)
-class Job:
-    """One run: everything its records depend on.
+class EvaluationJob:
+    """One run: all that its records depend on.
 
     Attributes:
-        entrant: who takes part.
+        entrant: that takes part.
         scenario: prepared for the entrant.
         world: by name.
         seed: of the run.
-        interval_s: between two rows of a flow in the time series, unless the entrant has an interval of its own.
+        interval_s: between two rows of a flow in the time series, unless the entrant has its own interval.
         score_delta: weight of the RTT in the score.
         keeps_series: whether it leaves rows in the time series.
-        how: settings of the world; isolation and timeout change nothing in the records.
+        how: settings of the world; the records do not depend on its isolation and timeout.
     """
 
     entrant: Entrant
@@ -50,7 +57,7 @@ class Job:
 
     @property
     def key(self) -> str:
-        """Names the run; whatever its records depend on, another one has another key."""
+        """Return a name that differs between runs whose records may differ."""
         depends_on = [
             self.scenario.resolved_json(),
             self.entrant.variant,
@@ -68,19 +75,19 @@ class Job:
         return f"{self.scenario.name}-{self.world}-{who}-{self.seed}-{digest[:16]}"
 
     def conditions(self, check: Callable[[], None]) -> Conditions:
-        """Under which it happens; ``check`` raises where it is to stop."""
+        """Return the conditions of the run; ``check`` is called in every interval and raises to stop it."""
         return Conditions(self.scenario, self.world, self.seed, self.how, self.interval_s, check)
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How far an evaluation is.
+class EvaluationProgress:
+    """Progress of an evaluation.
 
     Attributes:
-        done_s: simulated time done, of ``total_s``.
+        done_s: simulated time so far, of ``total_s``.
         total_s: simulated time of all runs.
-        done_runs: runs finished, of ``total_runs``.
-        total_runs: all runs.
+        done_runs: finished runs, of ``total_runs``.
+        total_runs: number of all runs.
     """
 
     done_s: float
@@ -90,21 +97,23 @@ class Progress:
 
 
 def run_all(
-    jobs: Sequence[Job],
+    jobs: Sequence[EvaluationJob],
     at_once: int,
-    folder: RunFolder | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
+    folder: EvaluationFolder | None = None,
+    on_progress: Callable[[EvaluationProgress], None] | None = None,
 ) -> list[RunRecord]:
-    """The records of all jobs, in their order.
+    """Return the records of all jobs, in their order.
 
     Args:
-        jobs: what to run.
-        at_once: how many side by side.
-        folder: keeps each finished run, and gives those that it holds already.
-        on_progress: called now and then, in the caller's thread.
+        jobs: to run.
+        at_once: number of jobs side by side.
+        folder: open; keeps the records of each finished run, and spares the runs that it holds. Default: none.
+        on_progress: called a few times a second, in the caller's thread.
 
     Raises:
+        ConfigError: a kept run is damaged.
         WorldError: a run broke; the others stop.
+        OSError: records cannot be written; the others stop.
     """
     now_s = {index: job.scenario.duration_s if _is_kept(job, folder) else 0.0 for index, job in enumerate(jobs)}
     total_s = sum(job.scenario.duration_s for job in jobs)
@@ -123,7 +132,7 @@ def run_all(
                     future.result()  # raises what broke the run
                 if on_progress is not None:
                     finished = len(jobs) - len(pending)
-                    on_progress(Progress(sum(now_s.values()), total_s, finished, len(jobs)))
+                    on_progress(EvaluationProgress(sum(now_s.values()), total_s, finished, len(jobs)))
         except BaseException:
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
@@ -131,16 +140,16 @@ def run_all(
     return [future.result() for future in futures]
 
 
-def _is_kept(job: Job, folder: RunFolder | None) -> bool:
+def _is_kept(job: EvaluationJob, folder: EvaluationFolder | None) -> bool:
     return folder is not None and folder.has_job(job.key)
 
 
 class _Stopped(Exception):
-    """Another run broke, or the user wants to stop."""
+    """The run is to stop: another one broke, or the evaluation was interrupted."""
 
 
 def _run_or_load(
-    job: Job, folder: RunFolder | None, stop: threading.Event, report: Callable[[float], None]
+    job: EvaluationJob, folder: EvaluationFolder | None, stop: threading.Event, report: Callable[[float], None]
 ) -> RunRecord:
     if folder is not None and folder.has_job(job.key):
         return folder.load_job(job.key)
@@ -150,8 +159,19 @@ def _run_or_load(
     return record
 
 
-def run_job(job: Job, stop: threading.Event | None = None, report: Callable[[float], None] | None = None) -> RunRecord:
-    """Runs one job to its end; ``report`` is called with the simulated time after each interval."""
+def run_job(
+    job: EvaluationJob, stop: threading.Event | None = None, report: Callable[[float], None] | None = None
+) -> RunRecord:
+    """Run one job to its end and return its records.
+
+    Args:
+        job: to run.
+        stop: ends the run early once set. Default: none.
+        report: called with the simulated time in seconds after each interval. Default: none.
+
+    Raises:
+        WorldError: the simulation broke.
+    """
 
     def check() -> None:
         if stop is not None and stop.is_set():
@@ -178,7 +198,7 @@ def run_job(job: Job, stop: threading.Event | None = None, report: Callable[[flo
 
 
 class _Clock:
-    """Sums the wall time of the blocks it is entered for."""
+    """Sum of the wall time of the blocks it is entered for."""
 
     def __init__(self) -> None:
         self.elapsed_s = 0.0
@@ -194,7 +214,7 @@ class _Clock:
 
 
 class _Rows:
-    """A run's rows in the time series."""
+    """Rows of a run in the time series."""
 
     def __init__(self) -> None:
         self._times_s: list[float] = []
@@ -203,15 +223,15 @@ class _Rows:
         self._settings: list[Table] = []
 
     def add(self, run: Run) -> None:
-        """Takes what the last interval left."""
+        """Add the rows of the last interval."""
         flows = len(run.worlds.flow_names(0))
         self._times_s.append(float(run.worlds.now_s[0]))
         self._flows.append(run.worlds.flow_stats[0, :flows].copy())
         self._links.append(np.tile(run.worlds.link_stats[0], (flows, 1)))
         self._settings.append(run.current_tunables()[:flows].copy())
 
-    def table(self, job: Job, run: Run) -> pl.DataFrame:
-        """All of them."""
+    def table(self, job: EvaluationJob, run: Run) -> pl.DataFrame:
+        """Return all rows."""
         names = list(run.worlds.flow_names(0))
         columns: dict[str, Any] = {
             **_run_columns(job, len(names) * len(self._times_s)),
@@ -225,12 +245,12 @@ class _Rows:
 
 
 def _named(names: Sequence[str], prefix: str, parts: Sequence[Table]) -> dict[str, Table]:
-    """The columns of tables one below the other."""
+    """Return the columns of tables placed one below the other."""
     table = np.concatenate([np.empty((0, len(names))), *parts])
     return {prefix + name: column for name, column in zip(names, table.T, strict=True)}
 
 
-def _summary(job: Job, run: Run) -> pl.DataFrame:
+def _summary(job: EvaluationJob, run: Run) -> pl.DataFrame:
     flow_table, link_row = run.worlds.summary(0)
     flow_column = dict(zip(run.worlds.flow_summary_fields, flow_table.T, strict=True))
     link_value = dict(zip(run.worlds.link_summary_fields, link_row.tolist(), strict=True))
@@ -250,11 +270,11 @@ def _summary(job: Job, run: Run) -> pl.DataFrame:
     return pl.DataFrame(columns, schema_overrides=SUMMARY_SCHEMA).select(SUMMARY_SCHEMA.names())
 
 
-def _timing(job: Job, simulated_s: float, wall_s: float) -> pl.DataFrame:
+def _timing(job: EvaluationJob, simulated_s: float, wall_s: float) -> pl.DataFrame:
     values = (job.scenario.name, job.world, job.entrant.variant, job.entrant.agent, job.seed, simulated_s, wall_s)
     return pl.DataFrame([values], schema=TIMING_SCHEMA, orient="row")
 
 
-def _run_columns(job: Job, rows: int) -> dict[str, list[Any]]:
+def _run_columns(job: EvaluationJob, rows: int) -> dict[str, list[Any]]:
     values = (job.scenario.name, job.world, job.entrant.variant, job.entrant.agent, job.seed)
     return {column: [value] * rows for column, value in zip(RUN_COLUMNS, values, strict=True)}

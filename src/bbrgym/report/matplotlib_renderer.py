@@ -13,8 +13,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure
 
+from bbrgym.atomic_files import write_atomically
 from bbrgym.evaluate.statistics import Estimate
-from bbrgym.files import write_atomically
 from bbrgym.report.figure_spec import Axis, Bars, FigureSpec, HeatMap, Line, Panel, Points, Series
 
 _DPI = 130

@@ -21,7 +21,7 @@ from markupsafe import Markup
 from rich.table import Table
 from rich.text import Text
 
-from bbrgym.files import write_atomically
+from bbrgym.atomic_files import write_atomically
 from bbrgym.report.figure_spec import FigureSpec
 from bbrgym.report.plotly_renderer import render_figure
 from bbrgym.version import __version__

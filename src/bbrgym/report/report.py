@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bbrgym.atomic_files import write_atomically
 from bbrgym.evaluate.results import Results
-from bbrgym.files import write_atomically
 from bbrgym.report.evaluation_page import evaluation_page
 from bbrgym.report.matplotlib_renderer import write_figures
 from bbrgym.report.page import write_page

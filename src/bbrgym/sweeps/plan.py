@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which jobs a sweep has: every combination of the options that are given several values, in Hydra's grammar.
+"""Plans a sweep: a job for every combination of the options with several values, in Hydra's grammar.
 
 agent=ppo,sac seed=range(1,4)    -> 6 jobs: agent-ppo_seed-1, agent-ppo_seed-2, ...
 """
@@ -14,23 +14,23 @@ from dataclasses import dataclass
 
 from hydra.core.override_parser.types import Override
 
-from bbrgym.compose import compose_config, parse_override
+from bbrgym.compose import compose_config, key_of, parse_override
 from bbrgym.errors import ConfigError
 
 COMMANDS = ("train", "evaluate")
 _MAX_NAME = 120  # characters of a job's name: file systems allow 255 bytes, and endings follow
 _DIGEST = 8
-_GIVEN = ("output_dir", "resume")  # to each job by the sweep
+_GIVEN = ("output_dir", "resume")  # the sweep sets these for each job
 
 
 @dataclass(frozen=True)
-class Job:
-    """What one job is asked for.
+class SweepJob:
+    """Request of one job.
 
     Attributes:
-        name: of its run folder; the same combination always has the same.
+        name: of its run folder; always the same for the same combination.
         command: train or evaluate.
-        parameters: the options that differ between jobs, and their values as the command line has them.
+        parameters: values of the options that differ between jobs, as written on a command line.
         overrides: all options, these included.
     """
 
@@ -41,13 +41,13 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Options:
-    """The options of jobs, parsed.
+class JobOptions:
+    """Parsed options of jobs.
 
     Attributes:
-        fixed: the same for all.
-        swept: values by option, of those that have several.
-        open: ranges by option, from which only a search can take values.
+        fixed: overrides that all jobs share.
+        swept: values by option, of the options with several.
+        open: ranges by option, from which only a search takes values.
     """
 
     fixed: tuple[str, ...]
@@ -55,15 +55,15 @@ class Options:
     open: Mapping[str, Override]
 
     def keys(self) -> set[str]:
-        """Options that are given in any way."""
+        """JobReturn the keys of all options."""
         return {key_of(text) for text in self.fixed} | set(self.swept) | set(self.open)
 
 
-def parse_options(overrides: Sequence[str]) -> Options:
-    """What the command line says of the jobs.
+def parse_options(overrides: Sequence[str]) -> JobOptions:
+    """Parse the options of the jobs.
 
     Raises:
-        ConfigError: an override cannot be.
+        ConfigError: an override is malformed, given twice, or one that the sweep sets itself.
     """
     fixed: list[str] = []
     swept: dict[str, tuple[str, ...]] = {}
@@ -85,17 +85,19 @@ def parse_options(overrides: Sequence[str]) -> Options:
                 raise ConfigError(f"{key}: is {', '.join(swept[key])}, expected each value once")
         else:
             raise ConfigError(f"{text!r}: expected values such as {key}=1,2,3 or {key}=range(1,4)")
-    return Options(tuple(fixed), swept, ranges)
+    return JobOptions(tuple(fixed), swept, ranges)
 
 
-def jobs_of(command: str, options: Options, chosen: Mapping[str, str] | None = None, prefix: str = "") -> list[Job]:
-    """A job for each combination.
+def jobs_of(
+    command: str, options: JobOptions, chosen: Mapping[str, str] | None = None, prefix: str = ""
+) -> list[SweepJob]:
+    """Return a job for each combination.
 
     Args:
         command: train or evaluate.
         options: of all jobs.
-        chosen: by a search: parameters that all these jobs share.
-        prefix: of their names, which stands for these.
+        chosen: parameters from a trial of a search, which all these jobs share. Default: none.
+        prefix: of the jobs' names, which stands for these parameters.
     """
     jobs = []
     for values in itertools.product(*options.swept.values()):
@@ -103,12 +105,12 @@ def jobs_of(command: str, options: Options, chosen: Mapping[str, str] | None = N
         parameters = {**(chosen or {}), **combination}
         name = "_".join(filter(None, (prefix, job_name(combination)))) or command
         overrides = (*options.fixed, *(f"{key}={value}" for key, value in parameters.items()))
-        jobs.append(Job(name, command, parameters, overrides))
+        jobs.append(SweepJob(name, command, parameters, overrides))
     return jobs
 
 
 def job_name(parameters: Mapping[str, str]) -> str:
-    """``agent-ppo_seed-1``; where that is too long, or has to leave something out, a digest of all follows."""
+    """Return a name such as ``agent-ppo_seed-1``; if it is too long or leaves characters out, a digest follows."""
     whole = "_".join(f"{key}-{value}" for key, value in parameters.items())
     plain = re.sub(r"[^\w.+-]+", "-", whole, flags=re.ASCII).strip("-.")
     if plain == whole and len(plain) <= _MAX_NAME:
@@ -117,11 +119,11 @@ def job_name(parameters: Mapping[str, str]) -> str:
     return f"{plain[:_MAX_NAME]}-{digest}"
 
 
-def check(jobs: Iterable[Job]) -> None:
-    """Composes what each job is asked for.
+def check(jobs: Iterable[SweepJob]) -> None:
+    """Compose the configuration of each job.
 
     Raises:
-        ScenarioError, ConfigError: a job cannot be, or two have one name.
+        ScenarioError, ConfigError: a job's options are wrong, or two jobs have one name.
     """
     names = set[str]()
     for job in jobs:
@@ -132,8 +134,3 @@ def check(jobs: Iterable[Job]) -> None:
             compose_config(job.command, job.overrides)
         except ConfigError as error:
             raise ConfigError(f"job {job.name}: {error}") from error
-
-
-def key_of(text: str) -> str:
-    """The option that an override gives a value."""
-    return parse_override(text).get_key_element()

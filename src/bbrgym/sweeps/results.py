@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the jobs of a sweep came to, in tables."""
+"""The results of a sweep's jobs, and tables of them."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +14,8 @@ from rich.table import Table
 from bbrgym.evaluate.records import per_run
 from bbrgym.evaluate.statistics import student_mean
 from bbrgym.report.tables import new_table
-from bbrgym.sweeps.folder import SweepFolder
-from bbrgym.sweeps.plan import Job
+from bbrgym.sweeps.plan import SweepJob
+from bbrgym.sweeps.sweep_folder import SweepFolder
 
 SEED = "seed"
 STATUS, NEW = "status", "not run"
@@ -26,17 +25,17 @@ CURVE_SCHEMA = pl.Schema({"job": pl.String, "step": pl.Int64, "score": pl.Float6
 
 
 @dataclass(frozen=True)
-class Results:
-    """What came out.
+class SweepResults:
+    """Results of a sweep.
 
     Attributes:
         title: of the sweep.
         command: of the jobs.
         parameters: options that differ between jobs.
         metric: the column by which jobs are compared.
-        is_higher_better: of it.
-        summary: a row per job, and of evaluations per world and entrant; ``job``, ``status``, ``wall_s``,
-            the parameters, and what the job's own summary says.
+        is_higher_better: whether more of the metric is better.
+        summary: a row per job, and of evaluations per world and entrant; ``job``, ``status``, ``wall_s``, the
+            parameters, and the fields of the job's own summary.
         curves: of trainings, the validation score by job and step.
     """
 
@@ -50,18 +49,18 @@ class Results:
 
     @property
     def failed(self) -> list[str]:
-        """Jobs that did not come to their end."""
+        """Return the names of the jobs that are not done."""
         bad = self.summary.filter(pl.col(STATUS) != "done")
         return bad["job"].unique(maintain_order=True).to_list()
 
     @property
     def settings(self) -> list[str]:
-        """Columns that tell settings apart: jobs that differ in the seed alone repeat one."""
+        """Return the columns that tell settings apart; jobs that differ in the seed alone repeat a setting."""
         others = [name for name in ("world", "entrant") if name in self.summary.columns]
         return [name for name in self.parameters if name != SEED] + others
 
     def known(self) -> pl.DataFrame:
-        """The rows of finished jobs that have the metric."""
+        """Return the rows of finished jobs whose metric is finite."""
         if self.metric not in self.summary.columns:
             return self.summary.clear().with_columns(pl.lit(math.nan).alias(self.metric))
         metric = pl.col(self.metric).cast(pl.Float64)
@@ -69,9 +68,19 @@ class Results:
 
 
 def collect(
-    folder: SweepFolder, jobs: Sequence[Job], metric: str | None = None, *, is_higher_better: bool = True
-) -> Results:
-    """Reads what the jobs have left."""
+    folder: SweepFolder, jobs: Sequence[SweepJob], metric: str | None = None, *, is_higher_better: bool = True
+) -> SweepResults:
+    """Read the results of jobs from their run folders.
+
+    Args:
+        folder: of the sweep.
+        jobs: at least one.
+        metric: by which jobs are compared. Default: best_score of trainings, score of evaluations.
+        is_higher_better: whether more of the metric is better.
+
+    Raises:
+        ConfigError: a file of a job is damaged.
+    """
     command = jobs[0].command
     parameters = tuple(dict.fromkeys(name for job in jobs for name in job.parameters))
     rows: list[dict[str, Any]] = []
@@ -88,37 +97,37 @@ def collect(
     typed = [_typed(table[name]) for name in parameters]
     chosen = metric or ("best_score" if command == "train" else "score")
     summary = table.with_columns(typed)
-    return Results(folder.path.name, command, parameters, chosen, is_higher_better, summary, pl.concat(curves))
+    return SweepResults(folder.path.name, command, parameters, chosen, is_higher_better, summary, pl.concat(curves))
 
 
-def _of_training(folder: SweepFolder, job: Job) -> list[Mapping[str, Any]]:
-    path = folder.job(job.name) / "summary.json"
-    return [json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}]
+def _of_training(folder: SweepFolder, job: SweepJob) -> list[Mapping[str, Any]]:
+    return [folder.read_json(f"jobs/{job.name}/summary.json")]
 
 
-def _of_evaluation(folder: SweepFolder, job: Job) -> Sequence[Mapping[str, Any]]:
-    """A row per world and entrant: means over seeds or draws."""
-    path = folder.job(job.name) / "summary.parquet"
-    if not path.exists():
+def _of_evaluation(folder: SweepFolder, job: SweepJob) -> Sequence[Mapping[str, Any]]:
+    """Return a row per world and entrant: means over seeds or draws."""
+    name = f"jobs/{job.name}/summary.parquet"
+    if not (folder.path / name).exists():
         return [{}]
     means = (
-        per_run(pl.read_parquet(path))
+        per_run(folder.read_table(name))
         .group_by("world", "entrant", maintain_order=True)
         .agg(pl.len().alias("runs"), *(pl.col(name).fill_nan(None).mean() for name in _OF_EVALUATIONS))
     )
     return means.to_dicts()
 
 
-def _curve(folder: SweepFolder, job: Job) -> pl.DataFrame:
-    path = folder.job(job.name) / "metrics.parquet"
-    if not path.exists() or _SCORE not in pl.read_parquet_schema(path):
+def _curve(folder: SweepFolder, job: SweepJob) -> pl.DataFrame:
+    name = f"jobs/{job.name}/metrics.parquet"
+    metrics = folder.read_table(name) if (folder.path / name).exists() else pl.DataFrame()
+    if _SCORE not in metrics.columns:
         return pl.DataFrame(schema=CURVE_SCHEMA)
-    scores = pl.read_parquet(path, columns=["step", _SCORE]).drop_nulls()
+    scores = metrics.select("step", _SCORE).drop_nulls()
     return scores.select(pl.lit(job.name).alias("job"), "step", pl.col(_SCORE).alias("score"))
 
 
 def _typed(values: pl.Series) -> pl.Series:
-    """Numbers, where all are."""
+    """Return the values as numbers if all of them are."""
     for kind in (pl.Int64, pl.Float64):
         numbers = values.cast(kind, strict=False)
         if numbers.null_count() == values.null_count():
@@ -126,16 +135,16 @@ def _typed(values: pl.Series) -> pl.Series:
     return values
 
 
-# ---- for people ---------------------------------------------------------------------------------------
+# ---- tables ---------------------------------------------------------------------------------------
 
 
-def tables_of(results: Results) -> list[Table]:
-    """Settings, best first, and the jobs."""
+def tables_of(results: SweepResults) -> list[Table]:
+    """Return the tables of settings, best first, and of jobs."""
     return [table for table in (settings_table(results), jobs_table(results)) if table.row_count]
 
 
-def settings_table(results: Results) -> Table:
-    """A row per setting: its jobs, and the mean of the metric over their seeds."""
+def settings_table(results: SweepResults) -> Table:
+    """Return a row per setting: its number of jobs and the mean of the metric over their seeds."""
     names, metric = results.settings, results.metric
     table = new_table(f"{results.title}: {metric} by setting, mean and 95 % interval over seeds")
     for name in names:
@@ -150,8 +159,8 @@ def settings_table(results: Results) -> Table:
     return table
 
 
-def jobs_table(results: Results) -> Table:
-    """A row per job."""
+def jobs_table(results: SweepResults) -> Table:
+    """Return a row per job."""
     metric = results.metric
     columns = [name for name in ("step", "score", metric, "wall_s") if name in results.summary.columns]
     if results.command == "evaluate":

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Searches options with Optuna: a trial is a choice of them, and its jobs are the sweep's other combinations.
+"""Searches options with Optuna: a trial is a choice of values, and its jobs are the sweep's other combinations.
 
-Trials are asked for in batches, each when the one before has ended, and each with a sampler of its own whose seed
-follows from the search's and the trial's number. So what is proposed depends on nothing but the scores so far, and an
-interrupted search proposes what it would have proposed. The study lies in a database of the sweep's folder.
+Trials are proposed in batches, each after the one before has ended, and each trial by a sampler whose seed follows from
+the search's seed and the trial's number. The proposals depend only on the scores so far, so an interrupted search makes
+the same ones. The study is a database in the sweep's folder.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,24 +21,24 @@ from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, RangeSw
 from pydantic import Field, ValidationError
 
 from bbrgym.compose import parse_override
-from bbrgym.errors import ConfigError
+from bbrgym.errors import ConfigError, MissingExtraError, SweepError, one_line
 from bbrgym.schema import Model, Whole, first_problem, shown
-from bbrgym.sweeps.plan import Options
+from bbrgym.sweeps.plan import JobOptions
 
 _STUDY = "bbrgym"
 
 
 class SearchSettings(Model):
-    """What can be set; conf/hparams_search/*.yaml.
+    """Settings of a search, as in conf/hparams_search/*.yaml.
 
     Attributes:
-        metric: a number of the jobs' summaries.
-        direction: of what is better.
-        n_trials: how many.
-        batch: asked for at once, so that as many can run side by side.
-        n_startup_trials: drawn anywhere, before the scores count.
-        seed: of what is drawn.
-        options: of the jobs, unless the command line says otherwise.
+        metric: a number in the jobs' summaries.
+        direction: maximize or minimize the metric.
+        n_trials: number of trials.
+        batch: trials proposed at once, whose jobs can run side by side.
+        n_startup_trials: trials drawn at random before the scores count.
+        seed: of all random draws.
+        options: options of the jobs, unless the command line gives them.
         params: ranges by option, in Hydra's grammar: ``choice(..)``, ``range(..)``, ``interval(..)``,
             ``int(interval(..))``, ``tag(log, interval(..))``.
     """
@@ -54,11 +55,11 @@ class SearchSettings(Model):
 
 @dataclass(frozen=True)
 class Trial:
-    """A choice of options.
+    """A choice of values.
 
     Attributes:
         number: from 0.
-        parameters: values by option, as the command line has them.
+        parameters: values by option, as written on a command line.
     """
 
     number: int
@@ -66,19 +67,19 @@ class Trial:
 
     @property
     def name(self) -> str:
-        """What the names of its jobs begin with."""
+        """Return the prefix of its jobs' names."""
         return f"trial-{self.number:04d}"
 
 
-def parse_search(asked: Mapping[str, Any], options: Options) -> tuple[SearchSettings, Options]:
-    """Checks what a search is asked for, and lets the command line's options count more than its own.
+def parse_search(asked: Mapping[str, Any], options: JobOptions) -> tuple[SearchSettings, JobOptions]:
+    """Check the settings of a search; options of the command line take precedence over its own.
 
     Returns:
-        The settings, params being those that are searched, and the options of all jobs, which are not.
+        The settings, whose params are searched, and the options of all jobs, which are not.
 
     Raises:
-        ConfigError: a setting cannot be, or nothing is left to search.
-        ModuleNotFoundError: Optuna is not installed.
+        ConfigError: a setting is wrong, or nothing is left to search.
+        MissingExtraError: Optuna is not installed.
     """
     try:
         settings = SearchSettings.model_validate(dict(asked))
@@ -96,15 +97,18 @@ def parse_search(asked: Mapping[str, Any], options: Options) -> tuple[SearchSett
         )
     _distributions(params)
     own = tuple(f"{key}={value}" for key, value in settings.options.items() if key not in given)
-    return settings.model_copy(update={"params": params}), Options((*own, *options.fixed), options.swept, {})
+    return settings.model_copy(update={"params": params}), JobOptions((*own, *options.fixed), options.swept, {})
 
 
 class Study:
-    """A search on its way.
+    """A search under way.
 
     Args:
         path: of the database.
-        settings: what is searched.
+        settings: of the search.
+
+    Raises:
+        SweepError: the database is damaged or cannot be written; so do the methods.
     """
 
     def __init__(self, path: Path, settings: SearchSettings) -> None:
@@ -114,36 +118,51 @@ class Study:
         self._optuna = optuna
         self._settings = settings
         self._space = _distributions(settings.params)
-        self._storage = optuna.storages.RDBStorage(f"sqlite:///{path}")
-        self._study = optuna.create_study(
-            storage=self._storage, study_name=_STUDY, direction=settings.direction, load_if_exists=True
-        )
+        self._path = path
+        with self._database_errors():
+            self._storage = optuna.storages.RDBStorage(f"sqlite:///{path}")
+            self._study = optuna.create_study(
+                storage=self._storage, study_name=_STUDY, direction=settings.direction, load_if_exists=True
+            )
 
     def close(self) -> None:
-        """Closes the database."""
+        """Close the database."""
         self._storage.remove_session()
         self._storage.engine.dispose()
 
     def batches(self) -> Iterator[list[Trial]]:
-        """All batches from the first on, also those that have ended; each has to be told before the next."""
+        """Yield all batches, also those that have ended; the scores of each must be told before the next."""
         for first in range(0, self._settings.n_trials, self._settings.batch):
             whole = [self._trial(number) for number in range(first, first + self._settings.batch)]
-            yield whole[: self._settings.n_trials - first]  # the others wait for a larger n_trials
+            yield whole[: self._settings.n_trials - first]  # the rest is for a larger n_trials
 
     def tell(self, trial: Trial, value: float | None) -> None:
-        """What a trial came to; None where a job of it failed. What was told once stays."""
+        """Store the score of a trial, None if a job of it failed; a stored score stays."""
         states = self._optuna.trial.TrialState
-        if self._study.get_trials(deepcopy=False)[trial.number].state is states.RUNNING:
-            known = value is not None and math.isfinite(value)
-            self._study.tell(trial.number, value if known else None, state=states.COMPLETE if known else states.FAIL)
+        known = value is not None and math.isfinite(value)
+        state = states.COMPLETE if known else states.FAIL
+        with self._database_errors():
+            if self._study.get_trials(deepcopy=False)[trial.number].state is states.RUNNING:
+                self._study.tell(trial.number, value if known else None, state=state)
 
     def _trial(self, number: int) -> Trial:
-        known = self._study.get_trials(deepcopy=False)
-        if number >= len(known):
-            self._study.sampler = self._sampler(number)
-            self._study.ask(self._space)
+        with self._database_errors():
             known = self._study.get_trials(deepcopy=False)
+            if number >= len(known):
+                self._study.sampler = self._sampler(number)
+                self._study.ask(self._space)
+                known = self._study.get_trials(deepcopy=False)
         return Trial(number, {key: _text(value) for key, value in known[number].params.items()})
+
+    @contextmanager
+    def _database_errors(self) -> Iterator[None]:
+        from sqlalchemy.exc import SQLAlchemyError
+
+        try:
+            yield
+        except (self._optuna.exceptions.OptunaError, SQLAlchemyError, KeyError) as error:
+            reason = one_line(error.__cause__ or error).split(" [SQL: ")[0]
+            raise SweepError(f"cannot use {str(self._path)!r}, Optuna's study of the search: {reason}") from error
 
     def _sampler(self, number: int) -> Any:
         stream = int.from_bytes(hashlib.sha256(b"hparams_search").digest()[:8], "little")
@@ -152,7 +171,7 @@ class Study:
 
 
 def _text(value: Any) -> str:
-    """A value as the command line has it."""
+    """Return a value as written on a command line."""
     return value if isinstance(value, str) else repr(value)
 
 
@@ -160,9 +179,7 @@ def _distributions(params: Mapping[str, str]) -> dict[str, Any]:
     try:
         from optuna.distributions import CategoricalDistribution
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "hparams_search needs Optuna: pip install 'bbrgym[train]'", name=error.name
-        ) from error
+        raise MissingExtraError("hparams_search", "train", error) from error
     found: dict[str, Any] = {}
     for key, text in params.items():
         override = parse_override(f"{key}={text}")
@@ -182,7 +199,7 @@ def _distributions(params: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _between(values: Any) -> Any:
-    """Hydra's interval: of whole numbers, where it is one of int(..)."""
+    """Return the distribution of Hydra's interval: of whole numbers for int(interval(..))."""
     from optuna.distributions import FloatDistribution, IntDistribution
 
     is_log = "log" in values.tags
@@ -192,7 +209,7 @@ def _between(values: Any) -> Any:
 
 
 def _stepped(values: Any) -> Any:
-    """Hydra's range, whose end is not part of it."""
+    """Return the distribution of Hydra's range, whose end is not part of it."""
     from optuna.distributions import FloatDistribution, IntDistribution
 
     steps = math.ceil((values.stop - values.start) / values.step) - 1

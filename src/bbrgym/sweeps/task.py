@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs one job in a process of its own, here or wherever a launcher has sent it.
+"""Runs one job in its own process, on this machine or on the one that a launcher chose.
 
-Whatever becomes of the job, the process ends, and how it ended is written down. A job that crashes takes nothing along.
+The process always ends, and its end is written to a file. A job that crashes affects no other.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from bbrgym.files import write_atomically
+from bbrgym.atomic_files import write_text
 
 Status = Literal["done", "failed", "timed out", "interrupted", "lost"]
-_GRACE_S = 30.0  # after SIGTERM, in which a job closes what it has open
+_GRACE_S = 30.0  # for a job to close its files and worlds after SIGTERM
 _LAST_LINES_BYTES = 4000
 
 
 @dataclass(frozen=True)
 class Task:
-    """A job, ready to be sent somewhere.
+    """A job in the form that is sent to another machine.
 
     Attributes:
         name: of the job.
-        overrides: what it was asked for.
-        arguments: of the command bbrgym: the same, and where to write.
-        log, state: files for what it says and how it ends.
-        cwd: where it runs.
-        timeout_s: after which it is ended.
+        overrides: its options.
+        arguments: of the command bbrgym: these options, and the folder to write.
+        log, state: files for its output and its end.
+        cwd: working directory.
+        timeout_s: wall time after which it is ended.
     """
 
     name: str
@@ -48,16 +48,16 @@ class Task:
 
 
 @dataclass(frozen=True)
-class End:
-    """How a job ended.
+class JobEnd:
+    """The end of a job.
 
     Attributes:
         name: of the job.
-        status: ``lost`` where whoever ran it is gone.
-        exit_code: of its process; below 0 the signal that ended it.
-        wall_s: what this attempt took.
-        overrides: what it was asked for.
-        reason: what is known beside; the last line that it said, where it failed.
+        status: ``lost`` if the process that waited for it is gone.
+        exit_code: of its process; minus the number of the signal that ended it. None if it is unknown.
+        wall_s: wall time of this attempt.
+        overrides: options of the job.
+        reason: last line of the output of a job that failed, or why it was ended; empty if it is done.
     """
 
     name: str
@@ -69,7 +69,7 @@ class End:
 
 
 class Processes:
-    """Those that run now; `stop` ends them all, and no other begins."""
+    """The running processes of jobs; `stop` ends them all, and none starts afterwards."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -77,7 +77,7 @@ class Processes:
         self.is_stopped = False
 
     def start(self, task: Task, log: int) -> subprocess.Popen[bytes] | None:
-        """The job's process; None after `stop`."""
+        """Start a job's process; return None after `stop`."""
         with self._lock:
             if self.is_stopped:
                 return None
@@ -87,13 +87,13 @@ class Processes:
                 stdout=log,
                 stderr=log,
                 cwd=task.cwd,
-                start_new_session=True,  # Ctrl-C in a terminal is for us, who pass it on
+                start_new_session=True,  # Ctrl-C in a terminal is for the sweep, which passes it on
             )
             self._running.add(process)
             return process
 
     def end(self, process: subprocess.Popen[bytes]) -> None:
-        """Ends one, in order if it wants, and all that it has started."""
+        """End a process in order; after a grace time kill it and all that it has started."""
         if process.poll() is None:
             process.terminate()
             try:
@@ -105,7 +105,7 @@ class Processes:
             self._running.discard(process)
 
     def stop(self) -> None:
-        """Ends all; whoever waits for one sees it."""
+        """End all processes."""
         with self._lock:
             self.is_stopped = True
             running = list(self._running)
@@ -115,8 +115,12 @@ class Processes:
             self.end(process)
 
 
-def run_task(task: Task, processes: Processes | None = None) -> End:
-    """Runs a job to its end and writes down what that was."""
+def run_task(task: Task, processes: Processes | None = None) -> JobEnd:
+    """Run a job to its end, and write that to its file.
+
+    Raises:
+        OSError: the log or the file of its end cannot be written, or the process cannot be started.
+    """
     processes = processes or Processes()
     began_s = time.monotonic()
     task.log.parent.mkdir(parents=True, exist_ok=True)
@@ -125,7 +129,7 @@ def run_task(task: Task, processes: Processes | None = None) -> End:
         log.flush()
         process = processes.start(task, log.fileno())
         if process is None:
-            return End(task.name, "interrupted", None, 0.0, task.overrides)
+            return JobEnd(task.name, "interrupted", None, 0.0, task.overrides)
         status: Status | None = None
         try:
             process.wait(task.timeout_s)
@@ -139,9 +143,8 @@ def run_task(task: Task, processes: Processes | None = None) -> End:
     reason = (
         f"after {task.timeout_s:g} s" if status == "timed out" else "" if status == "done" else _last_line(task.log)
     )
-    end = End(task.name, status, code, round(time.monotonic() - began_s, 3), task.overrides, reason)
-    text = json.dumps(asdict(end), indent=2) + "\n"
-    write_atomically(task.state, lambda partial: partial.write_text(text, encoding="utf-8"))
+    end = JobEnd(task.name, status, code, round(time.monotonic() - began_s, 3), task.overrides, reason)
+    write_text(task.state, json.dumps(asdict(end), indent=2) + "\n")
     return end
 
 

@@ -2,6 +2,7 @@
 """An interrupted training goes on as if there had been no interruption."""
 
 import json
+import resource
 import shutil
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import torch
 from tiny import AGENTS, asked, curve, run, weights
@@ -96,6 +98,24 @@ def test_a_training_killed_before_its_first_checkpoint_begins_anew(whole: Path, 
     assert_same(folder, whole)
 
 
+def test_a_resume_from_step_0_records_the_rows_of_a_fresh_start(tmp_path: Path) -> None:
+    """An update has fewer steps than `log_steps`, and the first checkpoint is of step 0."""
+    steps = {"total_steps": 1024, "checkpoint_steps": 1024, "log_steps": 512, "num_envs": 8}
+    for agent in ("torch_ppo", "ppo"):
+        hyperparameters = {"name": agent, "n_steps": 16, "batch_size": 64, "n_epochs": 1}
+        whole, broken = run(tmp_path / f"whole-{agent}", hyperparameters, **steps), tmp_path / f"broken-{agent}"
+
+        def interrupt(progress: TrainingProgress) -> None:
+            if progress.step > 0:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            train(output_dir=broken, on_progress=interrupt, **asked(hyperparameters, **steps))
+        assert curve(broken)["step"].to_list() == [0]
+        resume_training(broken)
+        assert_same(broken, whole)
+
+
 def test_resuming_what_is_finished_changes_nothing(whole: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(whole, tmp_path / "run")
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -154,7 +174,7 @@ def test_another_training_cannot_go_on_in_its_folder(whole: Path) -> None:
 def test_a_folder_in_use_cannot_be_taken(tmp_path: Path) -> None:
     folder = TrainingFolder(tmp_path)
     folder.open(resume=False)
-    with pytest.raises(bbrgym.ConfigError, match="is in use by another training"):
+    with pytest.raises(bbrgym.ConfigError, match="is in use by bbrgym train, process"):
         train(output_dir=tmp_path, resume=True, **asked())
     folder.close()
     train(output_dir=tmp_path, resume=True, **asked(total_steps=32))
@@ -184,9 +204,62 @@ def test_a_checkpoint_that_holds_something_else_is_one_clear_error(agent: str, k
 def test_what_is_no_run_folder_is_said(tmp_path: Path, whole: Path) -> None:
     with pytest.raises(bbrgym.ConfigError, match="is no run folder of bbrgym train"):
         resume_training(tmp_path)
+
+
+LOST = bytes(range(256))
+DAMAGES = {
+    "emptied": lambda path: path.write_bytes(b""),
+    "lost": lambda path: path.write_bytes(LOST),
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:-100]),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_checkpoint_is_one_clear_error(damage: str, whole: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(whole, tmp_path / "run")
-    (folder / "checkpoints" / "last.pt").write_bytes(b"none")
-    with pytest.raises(bbrgym.ConfigError, match="cannot read checkpoint"):
+    DAMAGES[damage](folder / "checkpoints" / "last.pt")
+    for read in (resume_training, lambda folder: load_agent(folder, "last")):
+        with pytest.raises(bbrgym.ConfigError, match=r"cannot read checkpoint '.*last.pt': .") as caught:
+            read(folder)
+        assert "\n" not in str(caught.value)
+    load_agent(folder, "best")
+
+
+@pytest.mark.parametrize("name", ["metrics.parquet", "validation.parquet", "summary.json"])
+def test_a_damaged_file_is_one_clear_error_and_loses_no_rows(name: str, whole: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(whole, tmp_path / "run")
+    for damaged in (b"", LOST, (whole / name).read_bytes()[:-5]):
+        (folder / name).write_bytes(damaged)
+        with pytest.raises(bbrgym.ConfigError, match=f"cannot read '.*{name}'") as caught:
+            resume_training(folder)
+        assert "\n" not in str(caught.value)
+    if name != "summary.json":
+        pl.read_parquet(whole / name).filter(pl.col("step") < 320).write_parquet(folder / name)
+        with pytest.raises(bbrgym.ConfigError, match=f"{name}' has no row of step 320"):
+            resume_training(folder)
+    (folder / name).unlink()
+    if name == "summary.json":  # it says nothing that is not in the checkpoint
         resume_training(folder)
-    with pytest.raises(bbrgym.ConfigError, match="cannot read checkpoint"):
-        load_agent(folder, "last")
+        assert (folder / name).read_bytes() == (whole / name).read_bytes()
+    else:
+        with pytest.raises(bbrgym.ConfigError, match=f"cannot read '.*{name}'"):
+            resume_training(folder)
+
+
+def test_a_full_disk_is_one_error_and_leaves_the_checkpoint_before(tmp_path: Path) -> None:
+    """The disk is as good as full when the first checkpoint has been written."""
+    folder = tmp_path / "run"
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill(progress: TrainingProgress) -> None:
+        if progress.step > 130:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limit[1]))
+
+    try:
+        with pytest.raises(OSError, match=r"File too large: '.*/checkpoints/(best|last).pt'"):
+            train(output_dir=folder, on_progress=fill, **asked())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    load_agent(folder, "last")
+    assert not list(folder.rglob("*.partial"))
+    assert resume_training(folder)["step"] == 320

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs the jobs of a sweep, whatever of them a folder already holds."""
+"""Runs the jobs of a sweep that its folder does not hold yet."""
 
 from __future__ import annotations
 
@@ -11,41 +11,50 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import polars as pl
-import yaml
 from pydantic import Field, ValidationError
 
+from bbrgym.compose import key_of, override_of
 from bbrgym.errors import ConfigError
 from bbrgym.schema import Float, List, Model, first_problem, shown
-from bbrgym.sweeps.folder import SweepFolder
-from bbrgym.sweeps.launchers import Launcher, make_launcher
-from bbrgym.sweeps.outcome import write_outcome
-from bbrgym.sweeps.plan import Job, Options, check, jobs_of, key_of, parse_options
-from bbrgym.sweeps.results import STATUS, Results, collect
+from bbrgym.sweeps.launchers import make_launcher
+from bbrgym.sweeps.launchers.launcher import Launcher
+from bbrgym.sweeps.plan import JobOptions, SweepJob, check, jobs_of, parse_options
+from bbrgym.sweeps.results import STATUS, SweepResults, collect
 from bbrgym.sweeps.search import SearchSettings, Study, parse_search
-from bbrgym.sweeps.task import End, Task
+from bbrgym.sweeps.sweep_folder import SweepFolder
+from bbrgym.sweeps.sweep_report import write_sweep_report
+from bbrgym.sweeps.task import JobEnd, Task
 
-_SEARCH_MAY_GROW = ("n_trials",)
+_SEARCH_MAY_GROW = ("n_trials",)  # fields of a search that may differ in a resumed sweep
 
 
 class Sweep(Model):
-    """What a sweep is asked for; sweep.yaml holds it.
+    """Request of a sweep, the content of its config.yaml.
 
     Attributes:
         command: of the jobs.
-        overrides: of their options, those that have several values among them.
-        hparams_search: what is searched, if anything.
-        job_timeout_s: after which a job is ended.
+        overrides: options of the jobs in Hydra's grammar; several values of one make several jobs.
+        hparams_search: the fields of `SearchSettings`. Default: no search.
+        job_timeout_s: wall time in seconds after which a job is ended.
+        launcher: where the jobs run: `_target_` and the fields of a `Launcher`, or the name of a file in conf/launcher.
     """
 
     command: Literal["train", "evaluate"] = "train"
     overrides: List[str] = ()
     hparams_search: dict[str, Any] | None = None
     job_timeout_s: Annotated[Float, Field(gt=0, le=1e9)] = 604_800
+    launcher: str | dict[str, Any] = "joblib"
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How far a sweep is: jobs that have ended, how many of them are not done, and how many there are."""
+class SweepProgress:
+    """Progress of a sweep.
+
+    Attributes:
+        ended: jobs that have ended, of ``total``.
+        failed: those of them that are not done.
+        total: number of all jobs.
+    """
 
     ended: int
     failed: int
@@ -54,29 +63,34 @@ class Progress:
 
 def run_sweep(
     asked: Sweep,
-    launcher: Mapping[str, Any],
     *,
     sweep_dir: Path,
     resume: bool = False,
-    on_progress: Callable[[Progress], None] | None = None,
+    is_trusted: bool = True,
+    on_progress: Callable[[SweepProgress], None] | None = None,
     command: str | None = None,
-) -> Results:
-    """Runs a sweep, or goes on with one, and writes its outcome.
+) -> SweepResults:
+    """Run a sweep, or go on with one, and write its report.
 
     Args:
-        asked: for what.
-        launcher: name and settings.
+        asked: request.
         sweep_dir: folder to write.
-        resume: keep the finished jobs that it holds, and go on with the others.
+        resume: keep the finished jobs in ``sweep_dir`` and go on with the others.
+        is_trusted: whether the launcher's class may be of any module, see `bbrgym.targets`.
         on_progress: called whenever a job has ended.
         command: shown in the report.
 
+    Returns:
+        The results; jobs that failed are no error but listed there.
+
     Raises:
-        ScenarioError, ConfigError: what was asked for is wrong.
-        SweepError: the launcher could not go on. That jobs fail is no error here: see `Results.failed`.
+        ScenarioError, ConfigError: the request is wrong, or the folder is in use or holds another search.
+        MissingExtraError: the launcher or the search needs a package that is not installed.
+        SweepError: the launcher could not go on.
+        OSError: a file cannot be written; finished jobs are kept.
     """
     options = parse_options(asked.overrides)
-    where = make_launcher(launcher)
+    launcher = make_launcher(asked.launcher, is_trusted=is_trusted)
     search = None
     if asked.hparams_search is not None:
         search, options = parse_search(asked.hparams_search, options)
@@ -86,23 +100,19 @@ def run_sweep(
     folder = SweepFolder(sweep_dir)
     if search is None:
         check(jobs_of(asked.command, options))
-    folder.open(resume=resume)
-    try:
+    with folder.opened(resume=resume):
         _refuse_another_search(folder, asked)
-        folder.write_asked(asked.model_dump(mode="json"))
-        runner = _Runner(asked, folder, where, on_progress)
+        folder.write_config(asked.model_dump(mode="json"))
+        runner = _Runner(asked, folder, launcher, on_progress)
         jobs = runner.all_of(options) if search is None else runner.searched(search, options)
         higher = search is None or search.direction == "maximize"
         results = collect(folder, jobs, search.metric if search else None, is_higher_better=higher)
-        text = yaml.safe_dump({**asked.model_dump(mode="json"), "launcher": dict(launcher)}, sort_keys=False)
-        write_outcome(folder, results, text, command)
-    finally:
-        folder.close()
+        write_sweep_report(folder, results, command)
     return results
 
 
 def parse_sweep(fields: Mapping[str, Any]) -> Sweep:
-    """Checks what a sweep is asked for.
+    """Check the request of a sweep.
 
     Raises:
         ConfigError: names the setting, its value and what is allowed.
@@ -115,23 +125,34 @@ def parse_sweep(fields: Mapping[str, Any]) -> Sweep:
 
 
 def _refuse_another_search(folder: SweepFolder, asked: Sweep) -> None:
-    """A study can grow, but not change."""
+    """Compare the search with the one that the folder holds; it may have more trials.
+
+    Raises:
+        ConfigError: names what else differs.
+    """
     if not (folder.path / "study.db").exists():
         return
-    before, now = folder.read_asked().get("hparams_search") or {}, asked.hparams_search or {}
+    before, now = folder.read_request(parse_sweep).hparams_search or {}, asked.hparams_search or {}
     for name in {**before, **now}:
         if name not in _SEARCH_MAY_GROW and before.get(name) != now.get(name):
             raise ConfigError(
                 f"hparams_search.{name}: is {shown(now.get(name))}, was {shown(before.get(name))} in "
-                f"{str(folder.path)!r}; expected a new sweep_dir, or resume=true without other options"
+                f"{str(folder.path)!r}; expected the same, or a new sweep_dir"
             )
 
 
 class _Runner:
-    """Runs jobs that are not done yet."""
+    """Runs the jobs that are not done yet.
+
+    Args:
+        asked: request.
+        folder: open.
+        launcher: of the jobs.
+        on_progress: see `run_sweep`.
+    """
 
     def __init__(
-        self, asked: Sweep, folder: SweepFolder, launcher: Launcher, on_progress: Callable[[Progress], None] | None
+        self, asked: Sweep, folder: SweepFolder, launcher: Launcher, on_progress: Callable[[SweepProgress], None] | None
     ) -> None:
         self._asked = asked
         self._folder = folder
@@ -139,16 +160,20 @@ class _Runner:
         self._on_progress = on_progress
         self._ended = self._failed = self._total = 0
 
-    def all_of(self, options: Options) -> list[Job]:
-        """Every combination."""
+    def all_of(self, options: JobOptions) -> list[SweepJob]:
+        """Run a job for every combination of options, and return all jobs."""
         jobs = jobs_of(self._asked.command, options)
         self._total = len(jobs)
         self._run(jobs)
         return jobs
 
-    def searched(self, settings: SearchSettings, options: Options) -> list[Job]:
-        """Every combination, of every trial."""
-        jobs: list[Job] = []
+    def searched(self, settings: SearchSettings, options: JobOptions) -> list[SweepJob]:
+        """Run a job for every trial of a search and every combination of options, and return all jobs.
+
+        Raises:
+            ConfigError: the jobs have no such metric.
+        """
+        jobs: list[SweepJob] = []
         self._total = settings.n_trials * math.prod(len(values) for values in options.swept.values())
         study = Study(self._folder.path / "study.db", settings)
         with closing(study):
@@ -161,11 +186,11 @@ class _Runner:
                 jobs += [job for of_trial in of_trials for job in of_trial]
         return jobs
 
-    def _value(self, jobs: Sequence[Job], metric: str) -> float | None:
-        """The mean of a metric; None where a job failed.
+    def _value(self, jobs: Sequence[SweepJob], metric: str) -> float | None:
+        """Return the mean of a metric over jobs; None if one failed.
 
         Raises:
-            ConfigError: the jobs have no such number.
+            ConfigError: the jobs have no such metric.
         """
         summary = collect(self._folder, jobs).summary
         if not (summary[STATUS] == "done").all():
@@ -176,7 +201,7 @@ class _Runner:
         mean = summary[metric].cast(pl.Float64).mean()
         return float(mean) if isinstance(mean, float) else None
 
-    def _run(self, jobs: Sequence[Job]) -> None:
+    def _run(self, jobs: Sequence[SweepJob]) -> None:
         waiting = [job for job in jobs if not self._is_done(job)]
         self._ended += len(jobs) - len(waiting)
         self._show()
@@ -186,29 +211,30 @@ class _Runner:
             for end in ends:
                 self._ended += 1
                 self._failed += end.status != "done"
-                if end.status == "lost":  # nobody else could write it down
+                if end.status == "lost":  # then its process did not write its end
                     self._folder.write_state(end.name, asdict(end))
                 self._show()
 
-    def _ends(self, tasks: Sequence[Task]) -> Generator[End]:
+    def _ends(self, tasks: Sequence[Task]) -> Generator[JobEnd]:
         yield from self._launcher.run(tasks)
 
-    def _is_done(self, job: Job) -> bool:
+    def _is_done(self, job: SweepJob) -> bool:
         state = self._folder.read_state(job.name)
-        if state and tuple(state["overrides"]) != job.overrides:
+        overrides = state.get("overrides", [])
+        if state and tuple(overrides) != job.overrides:
             raise ConfigError(
-                f"sweep_dir: {str(self._folder.path)!r} holds job {job.name} with {' '.join(state['overrides'])}, "
+                f"sweep_dir: {str(self._folder.path)!r} holds job {job.name} with {' '.join(overrides)}, "
                 f"expected the same options, not {' '.join(job.overrides)}"
             )
         return state.get(STATUS) == "done"
 
     def _show(self) -> None:
         if self._on_progress is not None:
-            self._on_progress(Progress(self._ended, self._failed, self._total))
+            self._on_progress(SweepProgress(self._ended, self._failed, self._total))
 
     # ---- tasks -------------------------------------------------------------------------------------------------
 
-    def _task(self, job: Job) -> Task:
+    def _task(self, job: SweepJob) -> Task:
         return Task(
             name=job.name,
             overrides=job.overrides,
@@ -219,19 +245,14 @@ class _Runner:
             timeout_s=self._asked.job_timeout_s,
         )
 
-    def _given(self, job: Job) -> Iterator[str]:
-        """What a sweep gives a job beside its own options."""
+    def _given(self, job: SweepJob) -> Iterator[str]:
+        """Yield the options of a job that the sweep sets."""
         options = {key_of(text): text for text in job.overrides}
         threads = "threads" if job.command == "train" else "jobs"
         if threads not in options:
             yield f"{threads}={self._launcher.threads}"
         if options.get("logger") == "logger=wandb":
             own = {"logger.group": self._folder.path.name, "logger.run_name": job.name}
-            yield from (f"{key}={_quoted(value)}" for key, value in own.items() if key not in options)
-        yield f"output_dir={_quoted(str(self._folder.job(job.name)))}"
+            yield from (override_of(key, value) for key, value in own.items() if key not in options)
+        yield override_of("output_dir", str(self._folder.job(job.name)))
         yield "resume=true"
-
-
-def _quoted(text: str) -> str:
-    """A text as a value in Hydra's grammar."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

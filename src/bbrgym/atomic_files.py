@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Files that are whole or absent, also after a kill or a power cut."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+PARTIALS = ".*.partial"
+"""Pattern of the names of files that are being written."""
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Replace ``path``, in one step, by the file that ``write`` writes at the path it is called with.
+
+    The file is on the disk before it gets its name, and the name before this returns. Missing folders are made.
+
+    Raises:
+        OSError: the file cannot be written; ``path`` is as it was.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
+    try:
+        make_folder(path.parent)
+        write(partial)
+        _flush_to_disk(partial)
+        partial.replace(path)
+        _flush_to_disk(path.parent)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text as `write_atomically` does, in UTF-8."""
+    write_atomically(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and the missing ones above it.
+
+    Raises:
+        OSError: one cannot be made.
+    """
+    if path.is_dir():
+        return
+    make_folder(path.parent)
+    path.mkdir(exist_ok=True)
+    _flush_to_disk(path.parent)
+
+
+def _flush_to_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some network file systems cannot flush a folder; their servers keep names by themselves.
+        if not (error.errno == errno.EINVAL and path.is_dir()):
+            raise
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Compares an evaluation's request with the one that a run folder was made for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bbrgym.errors import ConfigError
+from bbrgym.evaluate.records import EvaluationFolder
+from bbrgym.schema import shown
+
+_FREE = ("jobs",)  # the records do not depend on these options,
+_FREE_OF_WORLDS = ("isolation", "timeout_s")  # nor on these of a world
+_MAY_GROW = ("variants", "seeds", "draws")
+_ABSENT = object()
+
+
+def refuse_another(config: Mapping[str, Any], folder: EvaluationFolder) -> None:
+    """Compare a request with the one of a run folder; it may have more variants, seeds or draws.
+
+    Args:
+        config: content of config.yaml for the request.
+        folder: that holds a config.yaml.
+
+    Raises:
+        ConfigError: names the option that differs otherwise, or config.yaml cannot be read.
+    """
+    stored = folder.read_request(lambda stored: _refuse_unknown(stored, config))
+    for name in dict.fromkeys((*config, *stored)):
+        now, was = config.get(name, _ABSENT), stored.get(name, _ABSENT)
+        if name not in _FREE and not (name in _MAY_GROW and _holds(now, was)):
+            _refuse_difference(name, now, was, folder)
+
+
+def resumed_config(config: Mapping[str, Any], given: Sequence[str], folder: EvaluationFolder) -> dict[str, Any]:
+    """Return the request of a run folder, with the number of jobs and the settings of worlds that are given now.
+
+    Args:
+        config: content of config.yaml for the options given now, the others at their defaults.
+        given: keys of the options given now, such as ``seeds`` or ``scenario.link.rate_mbps``.
+        folder: that holds a config.yaml.
+
+    Raises:
+        ConfigError: names an option that is given and differs, or config.yaml cannot be read.
+    """
+    resumed = folder.read_request(lambda stored: _refuse_unknown(stored, config))
+    for key in given:
+        *path, name = key.split(".")
+        holder = _select(resumed, path)
+        if isinstance(holder, dict) and name in (_FREE_OF_WORLDS if path[:1] == ["world"] else _FREE):
+            holder[name] = _select(config, [*path, name])
+        else:
+            _refuse_difference(key, _select(config, [*path, name]), _select(resumed, [*path, name]), folder)
+    return resumed
+
+
+def _refuse_unknown(stored: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+    for name in stored:
+        if name not in config:
+            raise ConfigError(f"{name}: is no field of an evaluation")
+    if "scenario" not in stored:
+        raise ConfigError("scenario: is missing")
+    return stored
+
+
+def _holds(now: Any, was: Any) -> bool:
+    """Return whether a value is as large as the former one, or a list has all its items."""
+    if isinstance(now, list) and isinstance(was, list):
+        return all(one in now for one in was)
+    return isinstance(now, int) and isinstance(was, int) and now >= was
+
+
+def _select(config: Any, path: Sequence[str]) -> Any:
+    for part in path:
+        if isinstance(config, Mapping):
+            config = config.get(part, _ABSENT)
+        elif isinstance(config, list) and part.isdigit() and int(part) < len(config):
+            config = config[int(part)]
+        else:
+            return _ABSENT
+    return config
+
+
+def _refuse_difference(key: str, now: Any, was: Any, folder: EvaluationFolder) -> None:
+    if isinstance(now, Mapping) and isinstance(was, Mapping):
+        if key == "world":
+            _refuse_difference("world", list(now), list(was), folder)
+        for name in dict.fromkeys((*now, *was)):
+            if not (key.startswith("world.") and name in _FREE_OF_WORLDS):
+                _refuse_difference(f"{key}.{name}", now.get(name, _ABSENT), was.get(name, _ABSENT), folder)
+    elif now != was:
+        one, other = ("not given" if value is _ABSENT else shown(value) for value in (now, was))
+        raise ConfigError(
+            f"{key}: is {one}, was {other} in the evaluation that {str(folder.path)!r} holds; expected the same, or a "
+            f"new output_dir"
+        )
