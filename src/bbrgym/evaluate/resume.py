@@ -48,7 +48,8 @@ def resumed_config(config: Mapping[str, Any], given: Sequence[str], folder: Eval
     for key in given:
         *path, name = key.split(".")
         holder = _select(resumed, path)
-        if isinstance(holder, dict) and name in (_FREE_OF_WORLDS if path[:1] == ["world"] else _FREE):
+        free = _FREE_OF_WORLDS if path[:1] == ["world"] else () if path else _FREE
+        if isinstance(holder, dict) and name in free:
             holder[name] = _select(config, [*path, name])
         else:
             _refuse_difference(key, _select(config, [*path, name]), _select(resumed, [*path, name]), folder)
