@@ -14,7 +14,7 @@ import numpy as np
 from bbrgym.envs.scaling import Coordinates, TunableScaling
 from bbrgym.scenario.files import with_variant
 from bbrgym.scenario.model import Scenario
-from bbrgym.worlds import FAST_WORLD, TUNABLE_COLUMNS, Table, make_vector_world
+from bbrgym.worlds import FAST_WORLD, TUNABLE_COLUMNS, Table, WorldSettings, make_vector_world
 from bbrgym.worlds.score import DEFAULT_DELTA, score_of_run
 
 
@@ -27,6 +27,7 @@ class Trials:
         variant: name of the variant whose tunables are set.
         tunables: names of the tunables to set. Default: all of the variant.
         world: name of the world.
+        how: settings of the world. Default: its own.
         threads: threads of the worlds. Default: one per core of this process.
         delta: weight of the RTT in the score.
 
@@ -45,6 +46,7 @@ class Trials:
         tunables: Sequence[str] | None = None,
         *,
         world: str = FAST_WORLD,
+        how: WorldSettings | None = None,
         threads: int | None = None,
         delta: float = DEFAULT_DELTA,
     ) -> None:
@@ -56,7 +58,9 @@ class Trials:
             [index for index, flow in enumerate(scenario.resolved().flows) if flow.role == "learner"]
             for scenario in self._scenarios
         ]
-        self._worlds = make_vector_world(world, len(scenarios), self._scenarios, list(seeds), threads=threads)
+        self._worlds = make_vector_world(
+            world, len(scenarios), self._scenarios, list(seeds), threads=threads, **dict(how or WorldSettings())
+        )
 
     def __len__(self) -> int:
         """Return the number of scenarios."""

@@ -63,6 +63,7 @@ class Session:
         self._child: Child | None = None
         self._agent = self._listen()
         self._has_listened_to_one = False
+        self._is_interrupted = False
 
     @property
     def port(self) -> int:
@@ -146,6 +147,10 @@ class Session:
                 self._child.end()
             raise
 
+    def interrupt(self) -> None:
+        """End a wait in another thread, which raises PeerGone; to be followed by `close`."""
+        self._is_interrupted = True
+
     def close(self) -> None:
         """Stop the simulation and close the socket."""
         if os.getpid() == self._owner_pid:  # a fork must not end its parent's simulation
@@ -168,9 +173,11 @@ class Session:
         return Child(start.command.words(self.port, seed, arguments), start.cwd, start.log)
 
     def _watch(self, what: str) -> Watch:
-        """Return a watch for the end of the simulation's command."""
+        """Return a watch for `interrupt` and for the end of the simulation's command."""
 
         def problem() -> Exception | None:
+            if self._is_interrupted:
+                return PeerGone(f"closed where the simulation's {what} was due")
             if self._child is None or self._child.wait(0.0) is None:
                 return None
             return PeerGone(f"the simulation ended where its {what} was due")

@@ -146,3 +146,10 @@ register_world(
 register_world(
     "twin", "bbrgym._twin.Vector", "the fast one: a lean packet-level engine", holds_many=True, can_save=True
 )
+register_world(
+    "ns3gym",
+    "bbrgym.worlds.ns3gym_engine.Ns3GymEngine",
+    "a network of your own: any program that serves a world over ns3-gym's protocol",
+    has_stock_controls=True,
+    options=("command", "shell", "cwd", "log", "port", "host"),
+)

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from bbrgym.errors import ConfigError, ScenarioError
+from bbrgym.errors import ConfigError, MissingExtraError, ScenarioError
 from bbrgym.scenario.files import load_scenario
 from bbrgym.scenario.model import Scenario
 from bbrgym.tunables import TUNABLES
@@ -328,7 +328,7 @@ class VectorWorld:
         number, place = divmod(index, self._per_engine)
         try:
             return act(self._engine(number), place)
-        except ValueError:
+        except (MissingExtraError, ValueError):
             raise
         except BaseException as error:  # also Ctrl-C: nobody knows where the engine is now
             self._break(number, [index])
