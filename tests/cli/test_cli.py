@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 import time
 from pathlib import Path
 
@@ -32,6 +33,21 @@ def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess
     )
 
 
+Here = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
+    """The command in this process, where all is imported already, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def run_here(*arguments: str) -> subprocess.CompletedProcess[str]:
+        code = main(list(arguments))
+        return subprocess.CompletedProcess(arguments, code, *capsys.readouterr())
+
+    return run_here
+
+
 def test_evaluate_writes_a_run_folder_and_shows_the_table(tmp_path: Path) -> None:
     done = run("evaluate", *SHORT, "variants=[bbr,bbq]", "seeds=[1,2]", "output_dir=out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -43,7 +59,7 @@ def test_evaluate_writes_a_run_folder_and_shows_the_table(tmp_path: Path) -> Non
     assert summary["variant"].to_list() == ["bbr", "bbr", "bbq", "bbq"]
 
 
-def test_evaluate_runs_draws_with_agents_and_writes_a_page(tmp_path: Path) -> None:
+def test_evaluate_runs_draws_with_agents_and_writes_a_page(here: Here, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(
         "variables: {rate_mbps: {uniform: [1, 5]}}\n"
         "duration_s: 9\nlink: {rate_mbps: {value: rate_mbps}, queue: {size_packets: 20}}\n"
@@ -51,7 +67,7 @@ def test_evaluate_runs_draws_with_agents_and_writes_a_page(tmp_path: Path) -> No
     )
     arguments = ["scenario=mine.yaml", "scenario.duration_s=2", "world=twin", "draws=3", "variants=[bbr]"]
     arguments += ["agent={dice: [random], best: oracle}", "oracle_budget=2", "output_dir=out"]
-    done = run("evaluate", *arguments, cwd=tmp_path)
+    done = here("evaluate", *arguments)
     assert done.returncode == 0, done.stderr
     assert "mine, 3 test draws on twin: scores of 3 draws" in done.stdout
     assert "9/9 runs" in done.stderr
@@ -60,19 +76,19 @@ def test_evaluate_runs_draws_with_agents_and_writes_a_page(tmp_path: Path) -> No
     assert "bbrgym evaluate scenario=mine.yaml scenario.duration_s=2" in (tmp_path / "out" / "report.html").read_text()
 
 
-def test_without_output_dir_the_folder_is_named_after_the_scenario(tmp_path: Path) -> None:
-    assert run("evaluate", *SHORT, cwd=tmp_path).returncode == 0
+def test_without_output_dir_the_folder_is_named_after_the_scenario(here: Here, tmp_path: Path) -> None:
+    assert here("evaluate", *SHORT).returncode == 0
     (folder,) = (tmp_path / "runs").iterdir()
     assert folder.name.startswith("steady-")
 
 
-def test_any_field_of_the_scenario_can_be_overridden(tmp_path: Path) -> None:
+def test_any_field_of_the_scenario_can_be_overridden(here: Here, tmp_path: Path) -> None:
     overrides = [
         *("scenario.link.rate_mbps=50", "scenario.link.loss={kind: bernoulli, rate: 0.01}", "scenario.mss_bytes=1000"),
         *("scenario.flows.0.rtt_ms=20", "scenario.flows.0.app={kind: cbr, rate_mbps: 2}", "scenario.warmup_s=0.5"),
         "scenario.link.changes=[{at_s: 0.5, rate_mbps: 5}]",
     ]
-    done = run("evaluate", *SHORT, *overrides, "tunables.bbr_up_gain=1.1", "output_dir=out", cwd=tmp_path)
+    done = here("evaluate", *SHORT, *overrides, "tunables.bbr_up_gain=1.1", "output_dir=out")
     assert done.returncode == 0, done.stderr
     config = OmegaConf.to_container(OmegaConf.load(tmp_path / "out" / "config.yaml"))
     assert isinstance(config, dict)
@@ -123,12 +139,12 @@ def test_a_range_is_one_value_and_other_mappings_are_merged(
     assert (OmegaConf.to_container(seen) if OmegaConf.is_config(seen) else seen) == value
 
 
-def test_a_scenario_can_be_a_file(tmp_path: Path) -> None:
+def test_a_scenario_can_be_a_file(here: Here, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(
         "duration_s: 9\nlink: {rate_mbps: 5, queue: {size_packets: 20}}\nflows: [{name: a, rtt_ms: 30}]\n"
     )
     overrides = ["scenario=mine.yaml", "scenario.duration_s=1", "scenario.flows.0.rtt_ms=10", "variants=reno"]
-    done = run("evaluate", *overrides, "output_dir=out", cwd=tmp_path)
+    done = here("evaluate", *overrides, "output_dir=out")
     assert done.returncode == 0, done.stderr
     summary = pl.read_parquet(tmp_path / "out" / "summary.parquet")
     assert summary.select("scenario", "cc", "rtt_ms").rows() == [("mine", "reno", 10.0)]
@@ -147,8 +163,8 @@ def test_a_scenario_can_be_a_file(tmp_path: Path) -> None:
         ("scenario.flows.x=5", "scenario.flows.x=5"),
         ("scenario.duration_s=${nothing}", "Interpolation key 'nothing' not found"),
         ("scenario.warmup_s=2", "warmup_s: is 2.0, expected less than duration_s = 1.0"),
-        ("variants=[bbr2]", "variants[0]: is 'bbr2'; did you mean bbr "),
-        ("varants=[bbr]", "varants: is no option; did you mean variants "),
+        ("variants=[bbr2]", "variants[0]: is 'bbr2'; did you mean bbr or bbr-pg?"),
+        ("varants=[bbr]", "varants: is no option; did you mean variants or variant?"),
         ("+new=1", "new: is no option"),
         ("hydra.run.dir=x", "hydra.run.dir: is no option"),
         ("variants=[bbr", "'variants=[bbr' is no override like scenario.link.rate_mbps=50"),
@@ -217,12 +233,12 @@ def test_a_world_or_a_list_of_worlds_can_be_chosen(overrides: list[str], worlds:
         assert compose_config("evaluate", [*overrides, override])["world"][world]["timeout_s"] == 7
 
 
-def test_a_folder_in_use_needs_resume(tmp_path: Path) -> None:
-    assert run("evaluate", *SHORT, "output_dir=out", cwd=tmp_path).returncode == 0
-    again = run("evaluate", *SHORT, "output_dir=out", cwd=tmp_path)
+def test_a_folder_in_use_needs_resume(here: Here) -> None:
+    assert here("evaluate", *SHORT, "output_dir=out").returncode == 0
+    again = here("evaluate", *SHORT, "output_dir=out")
     assert again.returncode == 2
     assert "resume=true" in again.stderr
-    assert run("evaluate", *SHORT, "output_dir=out", "resume=true", cwd=tmp_path).returncode == 0
+    assert here("evaluate", *SHORT, "output_dir=out", "resume=true").returncode == 0
 
 
 def test_a_resumed_evaluation_is_the_folder_s_own(
@@ -283,12 +299,21 @@ def test_a_folder_of_another_command_is_not_gone_on_with(
 LONG = ["scenario=steady", "scenario.duration_s=10", "seeds=[1,2,3,4,5,6,7,8,9,10,11,12]", "variants=[bbr]", "jobs=2"]
 
 
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run folder of a command that nobody interrupts."""
+    folder = tmp_path_factory.mktemp("straight")
+    done = run("evaluate", *LONG, "output_dir=out", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder / "out"
+
+
 @pytest.mark.parametrize(
     ("how", "times", "code"),
     [(signal.SIGINT, 1, 130), (signal.SIGINT, 2, 130), (signal.SIGTERM, 1, -15), (signal.SIGKILL, 1, -9)],
 )
 def test_an_interrupted_command_goes_on_where_it_stopped(
-    how: signal.Signals, times: int, code: int, tmp_path: Path
+    how: signal.Signals, times: int, code: int, straight: Path, here: Here, tmp_path: Path
 ) -> None:
     arguments = ["evaluate", *LONG, "output_dir=out"]
     kept, said = interrupted_after_two_jobs(arguments, how, times, code, tmp_path)
@@ -300,13 +325,11 @@ def test_an_interrupted_command_goes_on_where_it_stopped(
         pl.read_parquet(path)  # whole
 
     kept_at_ns = {path: path.stat().st_mtime_ns for path in kept}
-    done = run("evaluate", "output_dir=out", "resume=true", cwd=tmp_path)
+    done = here("evaluate", "output_dir=out", "resume=true")
     assert done.returncode == 0, done.stderr
     assert {path: path.stat().st_mtime_ns for path in kept} == kept_at_ns
-    straight = run(*arguments[:-1], "output_dir=straight", cwd=tmp_path)
-    assert straight.returncode == 0, straight.stderr
     for name in ("summary.parquet", "timeseries.parquet"):
-        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
+        assert (tmp_path / "out" / name).read_bytes() == (straight / name).read_bytes()
 
 
 def interrupted_after_two_jobs(
@@ -377,14 +400,14 @@ def test_a_wrong_draw_is_one_clear_line(options: list[str], says: str, capsys: p
     assert shown.err.count("\n") == 1
 
 
-def test_scenario_names_a_mistake() -> None:
-    done = run("scenario", "steady", "scenario.flows.0.cc=bbr9")
+def test_scenario_names_a_mistake(here: Here) -> None:
+    done = here("scenario", "steady", "scenario.flows.0.cc=bbr9")
     assert done.returncode == 2
     assert "flows[0].cc: is 'bbr9'" in done.stderr
 
 
-def test_list_shows_everything_there_is() -> None:
-    done = run("list")
+def test_list_shows_everything_there_is(here: Here) -> None:
+    done = here("list")
     assert done.returncode == 0, done.stderr
     chosen = ("agent=torch_ppo", "env=multi", "action=grid", "reward=power", "launcher=submitit")
     for name in [*bbrgym.VARIANTS, *bbrgym.TUNABLES, *bbrgym.scenario_names(), "ns3", *chosen]:
