@@ -30,7 +30,7 @@ demo: $(STAMPS)/package
 # classes in C++.
 test: $(STAMPS)/test
 	PATH="$(CURDIR)/$(BIN):$$PATH" BBRGYM_BUILD_DIR="$$(dirname "$$(ls -t build/*/CMakeCache.txt | head -1)")" \
-		$(BIN)/pytest -n auto --dist loadfile
+		$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
 
 check: $(STAMPS)/dev
 	$(BIN)/ruff check

@@ -17,6 +17,8 @@ for _name in list(os.environ):
     if _name.startswith((*USERS, *TERMINALS)):
         del os.environ[_name]
 os.environ["TERM"] = "dumb"
+# The networks of tests are too small for threads, which wait for each other in loops where other tests want the cores.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 MOST_WORKERS = 8  # each takes up to 1 GB
 

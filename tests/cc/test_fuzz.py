@@ -28,7 +28,7 @@ def fuzzer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         pytest.skip("clang or its sanitizers' runtime (compiler-rt) is not installed")
     program = tmp_path_factory.mktemp("fuzz") / "fuzz_cc"
     compiled = subprocess.run(
-        [*compiler, "-std=c11", "-O1", "-g", f"-I{CC}", str(HERE / "fuzz_cc.c"), "-o", str(program)],
+        [*compiler, "-std=c11", "-O1", "-g1", f"-I{CC}", str(HERE / "fuzz_cc.c"), "-o", str(program)],
         capture_output=True,
         text=True,
         check=False,

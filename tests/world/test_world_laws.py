@@ -17,7 +17,7 @@ def laws(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(
         [
             *compilers.sanitizing(compilers.CXX),
-            *("-std=c++20", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"),
+            *("-std=c++20", "-O1", "-g1", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"),
             *(f"-I{ROOT / 'world'}", f"-I{ROOT / 'cc'}"),
             *(str(HERE / "world_laws.cc"), "-o", str(program)),
         ],
