@@ -6,8 +6,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
