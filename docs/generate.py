@@ -177,17 +177,17 @@ def worlds_page() -> str:
         "All worlds measure the same fields. What only an omniscient observer can know is marked so; a sender, and "
         "so an agent, does not see it.",
         table(["world", "what it is"], ([code(name), spec.meaning] for name, spec in registered_worlds().items())),
-        "## Of each flow, every interval",
+        "## Flows, every interval",
         "`world.flow_stats()`, and the columns of `timeseries.parquet`.",
         fields(FLOW_FIELDS),
-        "## Of the link, every interval",
+        "## The link, every interval",
         "`world.link_stats()`, and with `link_` before the name the columns of `timeseries.parquet`.",
         fields(LINK_FIELDS),
-        "## Of each flow, in the end",
+        "## Flows, the whole run",
         "`world.summary()[0]`: over the flow's measured window, from the later of the warm-up's end and its start to "
         "its stop.",
         fields(FLOW_SUMMARY_FIELDS),
-        "## Of the link, in the end",
+        "## The link, the whole run",
         "`world.summary()[1]`: from the warm-up's end on.",
         fields(LINK_SUMMARY_FIELDS),
     )

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import copy
 import dataclasses
+import os
+import pickle
+import signal
+import threading
 
 import numpy as np
 import pytest
+from waiting import wait_until
 
 import bbrgym
 from bbrgym.worlds import make_vector_world
@@ -175,6 +181,23 @@ def test_a_snapshot_of_another_kind_is_refused(twins):
         twins.restore(0, other)
 
 
+def test_room_is_made_while_workers_run(short_scenario):
+    with (
+        make_vector_world("ns3", 2, short_scenario, 3, isolation="process") as worlds,
+        bbrgym.make_world("ns3", short_scenario, seed=4) as world,
+    ):
+        for flows in (0, 5, 9, 0):
+            worlds.reserve(flows)
+            worlds.advance(0.4)
+            world.advance(0.4)
+            assert_is(worlds, 1, world)
+        worlds.reset(0, scenario(9))
+        worlds.advance(0.4)
+        world.advance(0.4)
+        assert_is(worlds, 1, world)
+        assert worlds.flow_capacity == 9
+
+
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_threads_change_nothing(threads):
     with make_vector_world("twin", 9, scenario(2), 3, threads=threads) as worlds, one(scenario(2), 5) as world:
@@ -193,8 +216,9 @@ def test_worlds_that_run_nothing_say_so(make):
     for call in (lambda: worlds.advance(1.0), lambda: worlds.reset(0), lambda: worlds.save(0)):
         with pytest.raises(ValueError, match="vector of 3 worlds 'twin'> is closed: make another"):
             call()
-    with pytest.raises(TypeError, match="call make_vector_world"):
-        worlds.__reduce__()
+    for copying in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="call make_vector_world"):
+            copying(worlds)
 
 
 def test_a_world_that_breaks_needs_a_reset_and_the_others_go_on():
@@ -211,6 +235,40 @@ def test_a_world_that_breaks_needs_a_reset_and_the_others_go_on():
         worlds.reset(0)
         worlds.advance(0.5)
         assert worlds.now_s.tolist() == [0.5, 3.0]
+
+
+def test_engines_in_python_run_in_this_process_too():
+    with make_vector_world("odd", 2, [odd("raise"), odd("none")], isolation="none") as worlds:
+        worlds.advance(1.0)
+        with pytest.raises(bbrgym.WorldError, match="scenario 'raise', seed 1, at 1 s: RuntimeError: the model broke"):
+            worlds.advance(1.0)
+        assert worlds.now_s.tolist() == [1.0, 2.0]
+        worlds.reset(0, odd("none"))
+        worlds.advance(2.0)
+        assert worlds.now_s.tolist() == [2.0, 4.0]
+        assert worlds.summary(0)[1][0] == os.getpid()
+
+
+def test_ctrl_c_ends_the_wait_for_all():
+    with make_vector_world("odd", 3, [odd("hang"), odd("hang"), odd("none")], threads=3) as worlds:
+        worlds.advance(1.0)
+        calls = worlds.flow_stats[:2, 0, 0].copy()
+
+        def interrupt():
+            wait_until(lambda: (worlds.flow_stats[:2, 0, 0] > calls).all())
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+        interrupter = threading.Thread(target=interrupt)
+        interrupter.start()
+        with pytest.raises(KeyboardInterrupt):
+            worlds.advance(0.5)
+        interrupter.join()
+        with pytest.raises(ValueError, match=r"is not running, .* was interrupted: call reset\(\) first"):
+            worlds.advance(0.5)
+        for index in range(3):
+            worlds.reset(index)
+        worlds.advance(0.5)
+        assert worlds.now_s.tolist() == [0.5, 0.5, 0.5]
 
 
 def odd(deed):

@@ -9,6 +9,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from processes import workers
 
 import bbrgym
 from bbrgym.worlds import registered_worlds
@@ -238,6 +239,67 @@ def test_the_twin_runs_here_and_ns3_in_a_worker_unless_said():
         "ns3": "process",
         "twin": "none",
     }
+
+
+def stock(name="stock"):
+    """A scenario with one of ns-3's own controls."""
+    return {
+        "name": name,
+        "duration_s": 2.0,
+        "link": {"rate_mbps": 5.0, "queue": {"size_bdp": 1.0}},
+        "flows": [{"name": "ours", "rtt_ms": 20.0}, {"name": "theirs", "cc": "ns3-bbr", "rtt_ms": 20.0}],
+    }
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_a_controller_that_a_world_does_not_have_is_refused_before_anything_runs(short_scenario, isolation):
+    says = r"scenario stock: flows\[1\]\.cc: is 'ns3-bbr', which world 'twin' does not have; .* need world ns3$"
+    before = workers()
+    with pytest.raises(bbrgym.ScenarioError, match=says):
+        bbrgym.make_world("twin", stock(), isolation=isolation)
+    assert workers() == before
+    with bbrgym.make_world("twin", short_scenario, isolation=isolation) as world:
+        world.advance(0.5)
+        with pytest.raises(bbrgym.ScenarioError, match=says):
+            world.reset(stock())
+        world.advance(0.5)
+        assert (world.now_s, world.scenario.name) == (1.0, "short")
+    with bbrgym.make_world("ns3", stock(), isolation=isolation) as world:
+        world.advance(0.5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_acks_can_be_traced_in_this_process(short_scenario, name):
+    with bbrgym.make_world(name, short_scenario, isolation="none") as world:
+        world.trace_acks("tuned", 100)
+        world.advance(2.0)
+        trace = world.ack_trace(0)
+        assert len(trace) == 100
+        assert (np.diff(trace["time_us"]) >= 0).all()
+        with pytest.raises(bbrgym.ConfigError, match="flow 'tunde': did you mean tuned"):
+            world.ack_trace("tunde")
+    with (
+        bbrgym.make_world(name, short_scenario, isolation="process") as world,
+        pytest.raises(bbrgym.ConfigError, match=r"ack trace: .* has none; allowed are .* isolation none"),
+    ):
+        world.trace_acks("tuned", 100)
+
+
+def test_a_world_may_have_options_of_its_own(make_odd):
+    world = make_odd("none", options={"deed": "raise"})
+    world.advance(1.0)
+    with pytest.raises(bbrgym.WorldError, match="the model broke"):
+        world.advance(1.0)
+    make_odd("none", options={"deed": None}, isolation="none").advance(2.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("odd", "options: 'dead' is no option of world 'odd'; did you mean deed"), ("twin", "'twin'; it has none")],
+)
+def test_an_unknown_option_is_refused(name, text):
+    with pytest.raises(bbrgym.ConfigError, match=text):
+        bbrgym.make_world(name, "steady", options={"dead": 1})
 
 
 # ---- snapshots ----------------------------------------------------------------------------------------

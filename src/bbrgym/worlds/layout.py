@@ -83,7 +83,7 @@ class Shape:
 
     @property
     def arrays(self) -> dict[str, tuple[type[np.generic], tuple[int, ...]]]:
-        """Type and shape of each array, in the order in which they lie."""
+        """Type and shape of each array, in the order in memory."""
         rows = (self.worlds, self.flows)
         return {
             "tunables": (np.float64, (*rows, self.tunables)),
@@ -167,7 +167,7 @@ class SharedArrays:
             self._free()
 
     def arrays(self, shape: Shape) -> Arrays:
-        """Lay arrays out, in place of the former ones. Views of those show what comes to lie there."""
+        """Lay arrays out in place of the former ones, whose views show the new contents."""
         self.shape = shape
         if os.fstat(self.fd).st_size < shape.size_bytes:
             os.ftruncate(self.fd, shape.size_bytes)
@@ -175,7 +175,7 @@ class SharedArrays:
 
 
 class Mailbox:
-    """One side's mapping of the file through which an owner and its worker talk."""
+    """One side's mapping of the file that holds an owner's requests and its worker's answers."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
@@ -183,7 +183,7 @@ class Mailbox:
 
     @classmethod
     def create(cls) -> Mailbox:
-        """Make one with an anonymous file of its own."""
+        """Make a mailbox with an anonymous file of its own."""
         fd = os.memfd_create("bbrgym-mailbox", os.MFD_CLOEXEC)
         os.ftruncate(fd, _PAGE_BYTES + _MIN_TEXT_BYTES)
         mailbox = cls(fd)
@@ -197,7 +197,7 @@ class Mailbox:
         self.reals: memoryview[Any] = words[_REALS_AT_WORD * _WORD_BYTES :].cast("d")
 
     def write_shape(self, shape: Shape) -> None:
-        """Say how the arrays are laid out."""
+        """Write the layout of the arrays."""
         for i, number in enumerate(astuple(shape)):
             self.words[Word.SHAPE + i] = number
 

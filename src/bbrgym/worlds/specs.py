@@ -22,10 +22,10 @@ DEFAULT_TIMEOUT_S = 60.0
 """The longest wall time of a start, a reset, and of each simulated second of an advance, unless given."""
 
 REFERENCE_WORLD = "ns3"
-"""The world that results are about: the default of environments and evaluations."""
+"""The reference: default of environments and evaluations."""
 
 FAST_WORLD = "twin"
-"""The world in which many runs are cheap: the default of training, validation, searches and policy maps."""
+"""The fast world: default of training and validation; searches and policy maps run in it."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class WorldSpec:
         name: the name that selects it.
         engine: dotted name of its engine's class, see `bbrgym.worlds.engine.Engine`.
         meaning: one line for people.
-        isolation: where its runs happen by default: ``process``: each in a worker process; ``none``: in this process.
+        isolation: the default: ``process`` (each run in a worker process) or ``none`` (in this process).
         is_alone: whether a process can hold only one run of it at a time.
         holds_many: whether one engine can hold many worlds.
         can_save: whether runs in this process can be saved and restored.
@@ -81,12 +81,12 @@ class WorldSpec:
         return {"isolation": self.isolation, "timeout_s": DEFAULT_TIMEOUT_S, **options}
 
     def has_controller(self, cc: str) -> bool:
-        """Whether its flows can run a congestion control of `bbrgym.VARIANTS`."""
+        """Return whether its flows can run a congestion control of `bbrgym.VARIANTS`."""
         return self.has_stock_controls or VARIANTS[cc].algorithm != "ns-3"
 
 
 class WorldSettings(Model):
-    """How the runs of a world happen; see :func:`bbrgym.make_world`.
+    """Settings of the runs in a world; see :func:`bbrgym.make_world`.
 
     Attributes:
         isolation: ``process`` or ``none``. Default: the world's own.

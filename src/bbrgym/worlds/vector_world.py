@@ -352,14 +352,14 @@ class VectorWorld:
             raise
 
     def _each(self, worlds: Iterable[int], act: Callable[[int], None]) -> None:
-        """Act on worlds, also on the others where one fails; raise the first failure."""
-        errors: list[Exception] = []
+        """Act on worlds, also on the others if one fails; raise the failure of the first."""
+        errors: dict[int, Exception] = {}
 
         def attempt(index: int) -> None:
             try:
                 act(index)
             except Exception as error:  # noqa: BLE001 - raised below
-                errors.append(error)
+                errors[index] = error
 
         worlds = list(worlds)
         try:
@@ -371,7 +371,7 @@ class VectorWorld:
             raise
         try:
             if errors:
-                raise errors[0]
+                raise errors[min(errors)]
         finally:
             errors.clear()  # an error that its own traceback holds would keep the worlds
 
@@ -380,8 +380,9 @@ class VectorWorld:
         engine = self._engines[number]
         if engine is None:
             first = number * self._per_engine
+            threads = self._threads if len(self._engines) == 1 else 1
             if self._shared is None:
-                engine = self._spec.engine_class()(self._per_engine, self._threads, self._timeout_s, **self._options)
+                engine = self._spec.engine_class()(self._per_engine, threads, self._timeout_s, **self._options)
             else:
                 engine = WorkerEngine(self._spec.engine, self._options, self._timeout_s, self._shared, first)
             self._engines[number] = engine

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How owner and worker wait for each other."""
+"""Short waits between an owner and its worker."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _MAX_TIMEOUT_MS = 2**31 - 1
 
 
 class Wakeup:
-    """Waits for the first of several descriptors.
+    """A wait for the first of several descriptors.
 
-    Where the last wait was short, it looks for a while before it sleeps: to be woken on an idle core takes longer than
-    a short step of a simulation.
+    If the last wait was short, it polls for a while before it sleeps: to be woken on an idle core takes longer than a
+    short step of a simulation.
     """
 
     def __init__(self, *fds: int) -> None:
@@ -26,7 +26,7 @@ class Wakeup:
         self._is_quick = False
 
     def wait(self, timeout_s: float) -> list[tuple[int, int]]:
-        """Descriptors that are ready; none after the timeout."""
+        """Return the descriptors that are ready; none after the timeout."""
         begin_s = time.perf_counter()
         ready: list[tuple[int, int]] = []
         for _ in range(_LOOKS if self._is_quick else 0):

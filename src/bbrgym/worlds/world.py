@@ -160,7 +160,7 @@ class World:
 
     @property
     def done(self) -> bool:
-        """Whether the scenario's end is reached."""
+        """True once the scenario's end is reached."""
         self._vector.check_running(0)
         return bool(self._vector.done[0])
 
