@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from bbrgym.errors import ConfigError
+from bbrgym.errors import ConfigError, MissingExtraError
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def ray_session(address: str | None, who: str, num_cpus: int | None = None) -> I
         num_cpus: CPUs of the cluster that is started here. Default: all.
 
     Raises:
-        ModuleNotFoundError: Ray is not installed.
+        MissingExtraError: Ray is not installed.
         ConfigError: there is no cluster at the address.
     """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -34,7 +34,7 @@ def ray_session(address: str | None, who: str, num_cpus: int | None = None) -> I
     try:
         import ray
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"{who} needs {error.name}: pip install 'bbrgym[ray]'", name=error.name) from error
+        raise MissingExtraError(who, "ray", error) from error
     if ray.is_initialized():
         yield ray
         return

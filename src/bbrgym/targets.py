@@ -65,7 +65,7 @@ def build(
     try:
         return found.model_validate(fields)
     except ValidationError as error:
-        path, problem = first_problem(error, found)
+        path, problem = first_problem(error, found, f"{group}.")
         raise ConfigError(f"{group}.{path}: {problem}") from None
 
 

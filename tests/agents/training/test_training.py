@@ -130,6 +130,7 @@ def test_nan_stops_the_training_and_keeps_the_last_good_checkpoint(tmp_path: Pat
         ({"agent": {"name": "ppo", "gamma": "big"}}, "agent.gamma: is 'big', expected a number"),
         ({"agent": {"name": "ppo", "gamma": 2}}, "agent.gamma: is 2, expected a number <= 1"),
         ({"agent": {"name": "ppo", "n_steps": 0}}, "agent.n_steps: is 0, expected a number >= 1"),
+        ({"agent": {"name": "ppo", "gamma": 2, "n_steps": 0}}, r"agent.gamma: is 2, .*; agent.n_steps: is 0, expected"),
         ({"agent": {"name": "ppo", "lr": 1e-3}}, "agent.lr: is no hyperparameter; did you mean learning_rate"),
         ({"agent": {"name": "ppo", "gama": 1, "n_step": 3}}, "agent.gama: .*; agent.n_step: is no hyperparameter"),
         ({"agent": {"name": "ppo", "hidden": 64}}, "agent.hidden: is 64, expected a list"),
