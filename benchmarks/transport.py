@@ -28,7 +28,7 @@ from report import Bystanders, measured_on, replace_section
 from rich.console import Console
 
 import bbrgym
-from bbrgym.ns3gym.serve import serve
+from bbrgym.ns3gym.serving import serve
 
 STEP_S = 0.001
 WARM_UP = 0.1  # of what is measured

@@ -16,7 +16,7 @@ from gymnasium.utils.env_checker import check_env
 
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.ns3gym.channel import AgentSocket
-from bbrgym.ns3gym.serve import as_json, serve
+from bbrgym.ns3gym.serving import as_json, serve
 
 SERVED = str(Path(__file__).with_name("support") / "served.py")
 EPISODES = 2

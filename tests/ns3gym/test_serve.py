@@ -23,7 +23,7 @@ from bbrgym.ns3gym import messages as pb
 from bbrgym.ns3gym.channel import MAX_MESSAGE_BYTES, AgentSocket
 from bbrgym.ns3gym.data import pack
 from bbrgym.ns3gym.errors import PeerGone, ProtocolError, ProtocolTimeout
-from bbrgym.ns3gym.serve import Episode, as_json, serve
+from bbrgym.ns3gym.serving import Episode, as_json, serve
 
 BOX = spaces.Box(-1.0, 1.0, (2,), np.float32)
 

@@ -33,7 +33,7 @@ _NS3_GYMS = {"openGymPort": "port", "simSeed": "seed"}
 
 
 class Service(Model):
-    """Where the agent is and what it is given; see `bbrgym.ns3gym.serve`."""
+    """Where the agent is and what it is given; see `bbrgym.ns3gym.serving`."""
 
     port: Annotated[Whole, Field(ge=1, le=65_535)]
     host: str
@@ -64,7 +64,7 @@ def serve_from(overrides: Sequence[str], arguments: Sequence[str], on_line: Call
         As `serve`; KeyboardInterrupt when the process is asked to end, too.
     """
     try:
-        from bbrgym.ns3gym.serve import Episode, serve
+        from bbrgym.ns3gym.serving import Episode, serve
     except ModuleNotFoundError as error:
         raise MissingExtraError("bbrgym serve", "ns3gym", error) from error
 

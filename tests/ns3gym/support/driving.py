@@ -11,7 +11,7 @@ from samples import flat
 from bbrgym.ns3gym import messages as pb
 from bbrgym.ns3gym.channel import AgentSocket
 from bbrgym.ns3gym.data import pack, unpack
-from bbrgym.ns3gym.serve import as_json
+from bbrgym.ns3gym.serving import as_json
 from bbrgym.ns3gym.spaces import describe, space_of
 
 

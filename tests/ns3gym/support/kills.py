@@ -30,7 +30,7 @@ import bbrgym.envs  # noqa: F401 - registers the environments
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.ns3gym.channel import AgentSocket, SimulationSocket
 from bbrgym.ns3gym.errors import ProtocolError
-from bbrgym.ns3gym.serve import serve
+from bbrgym.ns3gym.serving import serve
 
 ACTOR = str(Path(__file__).with_name("actor.py"))
 TIMEOUT_S = 5.0
@@ -46,7 +46,7 @@ SCENARIO = {
 _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES_LOCK = threading.Lock()  # start() takes note of all that have ended, which must happen once
 _PROCESSES.set_forkserver_preload(
-    ["bbrgym.envs.tune_env", "bbrgym.envs.ns3gym_env", "bbrgym.ns3gym.serve", "bbrgym._twin"]
+    ["bbrgym.envs.tune_env", "bbrgym.envs.ns3gym_env", "bbrgym.ns3gym.serving", "bbrgym._twin"]
 )
 
 

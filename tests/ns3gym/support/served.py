@@ -8,7 +8,7 @@ import argparse
 from contextlib import closing
 
 from bbrgym.envs.tune_env import TuneEnv
-from bbrgym.ns3gym.serve import serve
+from bbrgym.ns3gym.serving import serve
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--openGymPort", type=int)
