@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 sys.path.append(str(Path(__file__).parent / "support"))
 
@@ -19,6 +20,11 @@ for _name in list(os.environ):
 os.environ["TERM"] = "dumb"
 # The networks of tests are too small for threads, which wait for each other in loops where other tests want the cores.
 os.environ["OMP_NUM_THREADS"] = "1"
+
+# The same examples on every machine, however slow; `--hypothesis-profile=explore` looks for others.
+settings.register_profile("explore", deadline=None, suppress_health_check=list(HealthCheck))
+settings.register_profile("tests", settings.get_profile("explore"), derandomize=True, database=None)
+settings.load_profile("tests")
 
 MOST_WORKERS = 8  # each takes up to 1 GB
 

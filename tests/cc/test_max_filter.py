@@ -30,13 +30,13 @@ def test_never_above_the_exact_maximum_and_never_below_the_newest(series: list[t
 
 
 @given(SERIES, st.integers(4, 40))
-def test_exact_while_the_maximum_is_young(series: list[tuple[int, int]], window: int) -> None:
+def test_a_maximum_is_taken_at_once_and_kept_for_its_window(series: list[tuple[int, int]], window: int) -> None:
     best_time = best = -1
     for time, value, filtered, exact in feed(series, window):
-        if value >= best or time - best_time > window:
+        if value == exact:
             best, best_time = value, time
-        if exact == best:
-            assert filtered == best
+        if time - best_time <= window:
+            assert filtered == best == exact
 
 
 @given(st.integers(1, 1000), st.integers(4, 40))

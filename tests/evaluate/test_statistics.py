@@ -76,7 +76,7 @@ def test_training_runs_that_differ_widen_the_interval():
     assert (single.low, single.high) == pytest.approx((scores.mean("alike").low, scores.mean("alike").high))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(arrays(np.float64, (2, MIN_DRAWS), elements=st.floats(-10, 10, allow_subnormal=False)), st.floats(-5, 5))
 def test_laws(a, shift):
     scores = Scores({"a": a, "b": a + shift, "low": a - 1.0, "high": a + 1.0})

@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bbrgym.errors import ConfigError
@@ -85,7 +85,6 @@ ARGUMENTS = st.dictionaries(
 )
 
 
-@settings(deadline=None)
 @given(ARGUMENTS)
 def test_nothing_is_lost_on_the_way_to_the_simulation(arguments):
     """Any text arrives as it is, and no shell makes something of it."""

@@ -20,7 +20,7 @@ from bbrgym.ns3gym.spaces import ABSENT, describe, space_of
 BOX = spaces.Box(-1.0, 1.0, (2, 3), np.float32)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(SPACES, st.integers(0, 2**31))
 def test_a_value_crosses_over(space: spaces.Space, seed: int) -> None:
     value = sample(space, seed)
@@ -35,7 +35,7 @@ def test_a_value_crosses_over(space: spaces.Space, seed: int) -> None:
     assert pack(crossed, there) == container
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.sampled_from([np.float32, np.float64]), SHAPES, st.data())
 def test_floats_are_written_as_protobuf_writes_them(dtype: type, shape: tuple[int, ...], data: st.DataObject) -> None:
     space = spaces.Box(-np.inf, np.inf, shape, dtype)
@@ -56,7 +56,7 @@ def test_floats_are_written_as_protobuf_writes_them(dtype: type, shape: tuple[in
         assert again.flags.writeable
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(SPACES, st.data())
 def test_any_container_is_a_value_or_a_protocol_error(space: spaces.Space, data: st.DataObject) -> None:
     if data.draw(st.booleans()):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import zmq
 from gymnasium import spaces
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import any_messages, mutations
 
@@ -70,9 +70,7 @@ def drive(env, steps):
             return
 
 
-@settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@settings(max_examples=80)
 @given(script=st.lists(PARTS, min_size=1, max_size=4))
 def test_an_episode_or_an_error(context, waiting, script):
     with simulation(context, waiting.port, [[b"", INIT], *script]), contextlib.suppress(ProtocolError):
@@ -95,9 +93,7 @@ def waiting():
     env.close()
 
 
-@settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@settings(max_examples=50)
 @given(init=MESSAGES, state=MESSAGES)
 def test_spaces_or_an_error(context, port, init, state):
     """Where a simulation has to tell what it is: no space is too odd to act in, or it is refused."""

@@ -87,13 +87,13 @@ def test_errors_say_where_and_what() -> None:
         pb.parse_any(pb.BoxDataContainer, container.data, "here")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.sampled_from(EVERY), st.binary(max_size=100))
 def test_any_bytes_are_a_message_or_a_protocol_error(kind: type, data: bytes) -> None:
     _read(kind, data)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data())
 def test_mutated_messages_are_a_message_or_a_protocol_error(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(EVERY))

@@ -13,7 +13,7 @@ import pytest
 import zmq
 from driving import in_process, over_the_protocol
 from gymnasium import spaces
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import SPACES, any_messages, mutations
 
@@ -112,7 +112,7 @@ def test_a_served_world_is_the_world_bit_for_bit(
     assert [episode.steps for episode in episodes] == [20, 20, 20]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(space=SPACES, seed=st.integers(0, 2**31), terminates=st.booleans())
 def test_any_environment_is_served(
     space: spaces.Space, seed: int, terminates: bool, agent: AgentSocket, elsewhere: ThreadPoolExecutor
@@ -265,7 +265,7 @@ def served_to(socket, elsewhere: ThreadPoolExecutor, answers: list[bytes]) -> tu
     return env, service
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300)
 @given(data=st.data())
 def test_whatever_the_agent_says_the_service_ends_in_words(
     data: st.DataObject, listener: zmq.Socket[bytes], elsewhere: ThreadPoolExecutor

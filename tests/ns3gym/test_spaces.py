@@ -16,7 +16,7 @@ from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.ns3gym.spaces import ABSENT, MAX_DEPTH, MAX_NUMBERS, describe, space_of
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(SPACES)
 def test_a_space_crosses_over(space: spaces.Space) -> None:
     crossed = space_of(_sent(describe(space)))
@@ -145,7 +145,7 @@ def test_many_boxes_are_as_bounded_as_one() -> None:
         space_of(_of(3, pb.TupleSpace(element=[half, half])))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.data())
 def test_any_description_is_a_space_or_a_protocol_error(data: st.DataObject) -> None:
     description = data.draw(any_messages(pb.SpaceDescription))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bbrgym
@@ -116,7 +116,7 @@ def world() -> Iterator[bbrgym.World]:
 
 
 @given(fields=mutated(), seed=st.integers(0, 2**63 - 1))
-@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=500)
 def test_a_mutated_scenario_runs_or_is_one_clear_error(world: bbrgym.World, fields: dict[str, Any], seed: int) -> None:
     scenario = load_or_message(fields)
     if isinstance(scenario, str):
