@@ -10,8 +10,9 @@ import numpy as np
 import psutil
 import pytest
 import zmq
+from build_tree import program
 from gymnasium import spaces
-from programs import drive, program
+from program_runs import drive
 from waiting import wait_until
 
 import bbrgym

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Programs in C++ that only tests need, made when they ask."""
+"""Programs in C++ that tests run, made when they ask."""
 
 import fcntl
 import os
@@ -7,6 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
+from bbrgym import _ns3
 
 BUILD_DIR = os.environ.get("BBRGYM_BUILD_DIR")
 
@@ -25,3 +27,12 @@ def built(target: str) -> Path:
         made = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
     assert made.returncode == 0, made.stdout + made.stderr
     return build / "ns3-scratch" / target
+
+
+def program(name: str) -> str:
+    """Return a program of the package: as installed with it or, with BBRGYM_BUILD_DIR, as made in the build tree."""
+    if BUILD_DIR is not None:
+        return str(built(name))
+    installed = Path(_ns3.__file__).parent / "_bin" / name
+    assert installed.exists(), f"{name} is not installed beside bbrgym._ns3"
+    return str(installed)

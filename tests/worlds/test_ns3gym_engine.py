@@ -16,15 +16,13 @@ import numpy as np
 import polars as pl
 import psutil
 import pytest
+from build_tree import program
 
 import bbrgym
 from bbrgym.cli.main import main
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.errors import MissingExtraError
 from bbrgym.worlds import World, make_vector_world
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "ns3gym" / "support"))
-from programs import program
 
 SCENARIO: dict[str, Any] = {
     "name": "served",

@@ -5,26 +5,14 @@ import json
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-from build_tree import BUILD_DIR, built
 
-from bbrgym import _ns3
 from bbrgym.ns3gym.channel import AgentSocket
 from bbrgym.ns3gym.data import pack, unpack
 from bbrgym.ns3gym.errors import PeerGone
 from bbrgym.ns3gym.messages import Message
 from bbrgym.ns3gym.spaces import space_of
-
-
-def program(name: str) -> str:
-    """Return a program as installed with the package, or made in the build tree of the project."""
-    installed = Path(_ns3.__file__).parent / "_bin" / name
-    if BUILD_DIR is None:
-        assert installed.exists(), f"{name} is not installed beside bbrgym._ns3"
-        return str(installed)
-    return str(built(name))
 
 
 @dataclass
