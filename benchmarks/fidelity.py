@@ -112,9 +112,8 @@ def measure(
     for name, scenario in scenarios.items():
         summaries = []
         for world in (REFERENCE, OTHER):
-            folder = (
-                runs / f"{world}-{engine_digest(world)}" / f"{name}-{digest_of([scenario, list(ccs), list(seeds)])}"
-            )
+            question = digest_of([scenario, list(ccs), list(seeds)])
+            folder = runs / f"{world}-{engine_digest(world)}" / f"{name}-{question}"
             with console.status(f"{name}, {world}") as status:
                 summaries.append(
                     bbrgym.evaluate(

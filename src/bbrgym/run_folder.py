@@ -26,7 +26,7 @@ import polars as pl
 import yaml
 
 from bbrgym.atomic_files import PARTIALS, make_folder, write_atomically, write_text
-from bbrgym.errors import ConfigError, MissingExtraError, one_line
+from bbrgym.errors import ConfigError, one_line
 
 CONFIG = "config.yaml"
 _LOCK = ".lock"
@@ -64,8 +64,8 @@ class RunFolder:
     def opened(self, *, resume: bool) -> Iterator[None]:
         """Own the folder for the length of a block.
 
-        If the block ends in a ConfigError or MissingExtraError before it has finished anything, the folder is left as
-        it was found, so that a corrected request can go there.
+        If the block ends in an error before it has finished anything, the folder is left as it was found, so that a
+        corrected request can go there.
 
         Raises:
             ConfigError, OSError: see `open`.
@@ -73,7 +73,7 @@ class RunFolder:
         self.open(resume=resume)
         try:
             yield
-        except (ConfigError, MissingExtraError):
+        except Exception:
             self._take_back()
             raise
         finally:

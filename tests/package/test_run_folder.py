@@ -140,7 +140,7 @@ def test_going_on_clears_what_a_kill_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_there", [False, True])
-def test_a_refused_request_leaves_the_folder_as_it_was_found(is_there: bool, tmp_path: Path) -> None:
+def test_an_error_before_anything_is_finished_leaves_the_folder_as_it_was_found(is_there: bool, tmp_path: Path) -> None:
     path = tmp_path / "run"
     if is_there:
         path.mkdir()

@@ -6,17 +6,13 @@ from __future__ import annotations
 import argparse
 import datetime
 import shlex
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as ProgressBar
 
 from bbrgym.cli.scenario import scenario_of
-from bbrgym.cli.terminal import add_composed_command, advice_on_interrupt, output_console, print_line
+from bbrgym.cli.terminal import add_composed_command, advice_on_interrupt, output_console, print_line, progress_bar
 from bbrgym.compose import compose_config, override_of, parse_override
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.evaluation import EvaluationProgress, config_of, parse_settings, prepare_evaluation
@@ -65,8 +61,14 @@ def run(options: argparse.Namespace) -> None:
         advice_on_interrupt(folder, "evaluate", override_of("output_dir", str(folder.path)), "resume=true"),
         folder.opened(resume=resume),
     ):
-        with _progress_bar() as show:
-            results = prepared.run(folder, show)
+        columns = (
+            TextColumn("{task.fields[runs]}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[time]}"),
+        )
+        with progress_bar(*columns, TimeRemainingColumn(), runs="", time="") as update:
+            results = prepared.run(folder, lambda progress: update(**_fields_of(progress)))
         write_report(folder.path, results, shlex.join(["bbrgym", "evaluate", *options.overrides]))
     console = output_console()
     for table in tables_of_results(results):
@@ -82,26 +84,11 @@ def _new_dir(scenario: Scenario | Distribution) -> Path:
     return Path("runs") / f"{scenario.name}-{now:%Y%m%d-%H%M%S}"
 
 
-@contextmanager
-def _progress_bar() -> Iterator[Callable[[EvaluationProgress], None]]:
-    """Yield a function for `on_progress`; the bar appears with its first call."""
-    bar = ProgressBar(
-        TextColumn("{task.fields[runs]}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.completed:.0f} of {task.total:.0f} simulated s"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-    )
-    task = bar.add_task("", runs="")
-
-    def show(progress: EvaluationProgress) -> None:
-        runs = f"{progress.done_runs}/{progress.total_runs} runs"
-        bar.update(task, total=progress.total_s, completed=progress.done_s, runs=runs)
-        bar.start()
-
-    try:
-        yield show
-    finally:
-        if bar.live.is_started:
-            bar.stop()
+def _fields_of(progress: EvaluationProgress) -> dict[str, Any]:
+    """Return the values of the progress bar."""
+    return {
+        "total": progress.total_s,
+        "completed": progress.done_s,
+        "runs": f"{progress.done_runs}/{progress.total_runs} runs",
+        "time": f"{progress.done_s:.0f} of {progress.total_s:.0f} simulated s",
+    }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What there is to choose from, as tables."""
+"""``bbrgym list``: tables of all names to choose from."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GROUPS = ("agent", "env", "action", "reward", "logger", "rollouts", "launcher",
 
 
 def listing() -> Iterator[Table]:
-    """Variants, tunables, scenarios, worlds, and what else is chosen by name."""
+    """Yield the tables of variants, tunables, scenarios, worlds and all other options that are chosen by name."""
     yield variants_table()
     yield tunables_table()
     yield scenarios_table()
@@ -32,6 +32,7 @@ def listing() -> Iterator[Table]:
 
 
 def variants_table() -> Table:
+    """Return a row per variant: its tunables and its source."""
     table = _table("Variants", "name", "tunables (and bbr's)", "source")
     common = set(VARIANTS["bbr"].preset)
     for variant in VARIANTS.values():
@@ -42,6 +43,7 @@ def variants_table() -> Table:
 
 
 def tunables_table() -> Table:
+    """Return a row per tunable: symbol, unit, default, range, scale and source."""
     table = _table("Tunables", "name", "symbol", "unit", "default", "range", "scale", "source")
     for tunable in TUNABLES.values():
         table.add_row(
@@ -57,6 +59,7 @@ def tunables_table() -> Table:
 
 
 def scenarios_table() -> Table:
+    """Return a row per shipped scenario: its link, flows and duration."""
     table = _table("Scenarios", "name", "link", "flows", "duration")
     for name in scenario_names():
         scenario = load_scenario(name)
@@ -68,6 +71,7 @@ def scenarios_table() -> Table:
 
 
 def distributions_table() -> Table:
+    """Return a row per shipped distribution: its most flows and learner flows, and its duration."""
     table = _table("Scenario distributions", "name", "flows", "learner flows", "duration")
     for name in distribution_names():
         distribution = load_distribution(name)
@@ -77,24 +81,26 @@ def distributions_table() -> Table:
 
 
 def worlds_table() -> Table:
-    table = _table("Worlds", "name", "what it is")
-    for name, kind in registered_worlds().items():
-        table.add_row(name, kind.meaning)
+    """Return a row per registered world."""
+    table = _table("Worlds", "name", "description")
+    for name, world in registered_worlds().items():
+        table.add_row(name, world.meaning)
     return table
 
 
 def choices_table() -> Table:
-    table = _table("Other options that are chosen by name", "option", "what it is")
+    """Return a row per file of the other config groups."""
+    table = _table("Other options that are chosen by name", "option", "description")
     for group in _GROUPS:
         folder = resources.files("bbrgym") / "conf" / group
         for name in sorted(path.name for path in folder.iterdir() if path.name.endswith(".yaml")):
             text = (folder / name).read_text(encoding="utf-8")
-            table.add_row(f"{group}={name.removesuffix('.yaml')}", _said_first(text))
+            table.add_row(f"{group}={name.removesuffix('.yaml')}", _first_sentence(text))
     return table
 
 
-def _said_first(text: str) -> str:
-    """The first sentence of a file's comment."""
+def _first_sentence(text: str) -> str:
+    """Return the first sentence of a file's comment."""
     lines = itertools.takewhile(lambda line: line.startswith("#"), text.splitlines())
     comment = " ".join(line.lstrip("# ") for line in lines if not line.startswith("# @"))
     return re.split(r"(?<=\.)\s|:\sbbrgym", comment)[0].rstrip(".")
@@ -109,7 +115,7 @@ def _table(title: str, *headings: str) -> Table:
 
 def add(commands: Any) -> None:
     """Add the command."""
-    purpose = "show what there is to choose from: variants, tunables, scenarios, worlds, agents, rewards"
+    purpose = "show all names to choose from: variants, tunables, scenarios, worlds, agents, rewards"
     commands.add_parser("list", help=purpose).set_defaults(run=run)
 
 

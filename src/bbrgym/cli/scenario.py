@@ -16,7 +16,7 @@ from bbrgym.scenario.model import Scenario
 
 _DESCRIPTION = """\
 Prints a scenario in its resolved form, the JSON that every world and the standalone program read. Of a distribution it
-prints a draw: the one with the number that draw= says, from 0 on, of the train split unless split= says another.
+prints a draw: the one with the number draw=, counted from 0, of the split split= (default: train).
 
 examples:
   bbrgym scenario rtt_fairness scenario.link.rate_mbps=50 > scenario.json

@@ -28,12 +28,12 @@ examples:
   bbrgym serve scenario=steady --openGymPort=5555 --simSeed=3
 """
 
-#: Arguments with which ns3-gym starts a simulation, and what they are called here.
+#: Options here, by the arguments with which ns3-gym starts a simulation.
 _NS3_GYMS = {"openGymPort": "port", "simSeed": "seed"}
 
 
 class Service(Model):
-    """Where the agent is and what it is given; see `bbrgym.ns3gym.serving`."""
+    """Options of the service, as `bbrgym.ns3gym.serving.serve` takes them."""
 
     port: Annotated[Whole, Field(ge=1, le=65_535)]
     host: str
@@ -53,15 +53,15 @@ def run(options: argparse.Namespace) -> None:
 
 
 def serve_from(overrides: Sequence[str], arguments: Sequence[str], on_line: Callable[[str], None]) -> None:
-    """Serves as a command line says.
+    """Serve episodes with the options of a command line.
 
     Args:
-        overrides: ``option=value``.
-        arguments: the same as ns3-gym's scripts have it, ``--option=value``.
-        on_line: is told how it goes.
+        overrides: options as ``option=value``.
+        arguments: options as ns3-gym's scripts pass them, ``--option=value``.
+        on_line: called with a line on each episode.
 
     Raises:
-        As `serve`; KeyboardInterrupt when the process is asked to end, too.
+        As `serve`; KeyboardInterrupt also on SIGTERM.
     """
     try:
         from bbrgym.ns3gym.serving import Episode, serve
@@ -76,7 +76,7 @@ def serve_from(overrides: Sequence[str], arguments: Sequence[str], on_line: Call
         raise ConfigError(f"{path}: {problem}") from None
     if config["env"].get("name", "tune") != "tune":
         raise ConfigError(f"env: is {config['env']['name']!r}, expected tune: the protocol has one agent")
-    training = parse_training(config)  # what is left are options of a training's, with the same meaning
+    training = parse_training(config)  # the other options are those of a training
 
     def tell(episode: Episode) -> None:
         on_line(

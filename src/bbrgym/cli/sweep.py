@@ -6,17 +6,14 @@ from __future__ import annotations
 import argparse
 import datetime
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as ProgressBar
 
-from bbrgym.cli.terminal import add_composed_command, advice_on_interrupt, output_console, print_line
+from bbrgym.cli.terminal import add_composed_command, advice_on_interrupt, output_console, print_line, progress_bar
 from bbrgym.compose import compose_config, override_of, parse_override
 from bbrgym.errors import ConfigError, SweepError
 from bbrgym.interrupts import sigterm_interrupts
@@ -71,16 +68,17 @@ def sweep_from(overrides: Sequence[str]) -> tuple[Path, SweepResults]:
     asked = parse_sweep({**config, "overrides": of_jobs})
     folder = SweepFolder(sweep_dir)
     is_trusted = True
-    if resume and not of_jobs and not any(_root(text) in _OF_JOBS for text in own):
-        asked, is_trusted = _as_before(folder, asked, own)
+    if resume and (folder.has_config() or not of_jobs):
+        asked, is_trusted = _resumed(folder, asked, own)
     advice = advice_on_interrupt(folder, "sweep", override_of("resume", str(sweep_dir)))
-    with _progress_bar() as show, advice, sigterm_interrupts():
+    columns = (MofNCompleteColumn(), TextColumn("jobs"), BarColumn(), TextColumn("{task.fields[failed]}"))
+    with progress_bar(*columns, TimeElapsedColumn(), failed="") as update, advice, sigterm_interrupts():
         results = run_sweep(
             asked,
             sweep_dir=sweep_dir,
             resume=resume,
             is_trusted=is_trusted,
-            on_progress=show,
+            on_progress=lambda progress: update(**_fields_of(progress)),
             command=shlex.join(["bbrgym", "sweep", *overrides]),
         )
     return sweep_dir, results
@@ -144,46 +142,31 @@ def _where(sweep_dir: Any, resume: Any) -> tuple[Path, bool]:
     return Path(str(sweep_dir)), resume
 
 
-def _as_before(folder: SweepFolder, asked: Sweep, own: Sequence[str]) -> tuple[Sweep, bool]:
-    """Return the request that a folder was made for, with the timeout and launcher that are given now.
+def _resumed(folder: SweepFolder, asked: Sweep, own: Sequence[str]) -> tuple[Sweep, bool]:
+    """Complete a request by the one that the folder was made for: the launcher, and unless they are given, the jobs.
 
     Returns:
-        The request, and whether its launcher was given now and is trusted.
+        The request, and whether the class of its launcher was given now.
     """
     before = folder.read_request(parse_sweep)
     given = {one.key_or_group: one.value() for one in map(parse_override, own)}
-    changes: dict[str, Any] = {"job_timeout_s": asked.job_timeout_s} if "job_timeout_s" in given else {}
-    if "launcher" in given:
-        changes["launcher"] = asked.launcher
-    elif any(key.startswith("launcher.") for key in given):
-        merged = OmegaConf.create({"launcher": with_shipped("launcher", before.launcher)})
-        for key, value in given.items():
-            if key.startswith("launcher."):
-                OmegaConf.update(merged, key, value, merge=True, force_add=True)
-        changes["launcher"] = OmegaConf.to_container(merged["launcher"])
-    return before.model_copy(update=changes), "launcher" in given or "launcher._target_" in given
+    launcher = asked.launcher if "launcher" in given else _changed(before.launcher, given)
+    has_jobs = bool(asked.overrides) or any(key.split(".")[0] in _OF_JOBS for key in given)
+    timeout_s = asked.job_timeout_s if has_jobs or "job_timeout_s" in given else before.job_timeout_s
+    request = (asked if has_jobs else before).model_copy(update={"launcher": launcher, "job_timeout_s": timeout_s})
+    return request, "launcher" in given or "launcher._target_" in given
 
 
-@contextmanager
-def _progress_bar() -> Iterator[Callable[[SweepProgress], None]]:
-    """Yield a function for `on_progress`; the bar appears with its first call."""
-    bar = ProgressBar(
-        MofNCompleteColumn(),
-        TextColumn("jobs"),
-        BarColumn(),
-        TextColumn("{task.fields[failed]}"),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-    )
-    task = bar.add_task("", failed="")
+def _changed(launcher: str | dict[str, Any], given: Mapping[str, Any]) -> Any:
+    """Return a launcher's options with those that are given in their places."""
+    options = OmegaConf.create({"launcher": with_shipped("launcher", launcher)})
+    for key, value in given.items():
+        if key.startswith("launcher."):
+            OmegaConf.update(options, key, value, merge=True, force_add=True)
+    return OmegaConf.to_container(options["launcher"])
 
-    def show(progress: SweepProgress) -> None:
-        failed = f"{progress.failed} failed" if progress.failed else ""
-        bar.update(task, total=progress.total, completed=progress.ended, failed=failed)
-        bar.start()
 
-    try:
-        yield show
-    finally:
-        if bar.live.is_started:
-            bar.stop()
+def _fields_of(progress: SweepProgress) -> dict[str, Any]:
+    """Return the values of the progress bar."""
+    failed = f"{progress.failed} failed" if progress.failed else ""
+    return {"total": progress.total, "completed": progress.ended, "failed": failed}

@@ -11,6 +11,7 @@ from importlib import resources
 from typing import Any
 
 from rich.console import Console
+from rich.progress import Progress, ProgressColumn
 
 from bbrgym.run_folder import RunFolder
 
@@ -57,6 +58,28 @@ def advice_on_interrupt(folder: RunFolder, *command: str) -> Iterator[None]:
         if not folder.has_config():
             raise
         raise Interrupted(f"what is finished is kept; {shlex.join(['bbrgym', *command])} goes on") from error
+
+
+@contextmanager
+def progress_bar(*columns: ProgressColumn, **fields: Any) -> Iterator[Callable[..., None]]:
+    """Yield a function that updates a progress bar on standard error; the bar appears with its first call.
+
+    Args:
+        columns: of the bar.
+        fields: texts of the columns before the first update, by name.
+    """
+    bar = Progress(*columns, console=Console(stderr=True))
+    task = bar.add_task("", **fields)
+
+    def update(**values: Any) -> None:
+        bar.update(task, **values)
+        bar.start()
+
+    try:
+        yield update
+    finally:
+        if bar.live.is_started:
+            bar.stop()
 
 
 def output_console() -> Console:

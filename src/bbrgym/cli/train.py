@@ -6,16 +6,13 @@ from __future__ import annotations
 import argparse
 import datetime
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as ProgressBar
 
-from bbrgym.cli.terminal import add_composed_command, advice_on_interrupt, output_console, print_line
+from bbrgym.cli.terminal import add_composed_command, advice_on_interrupt, output_console, print_line, progress_bar
 from bbrgym.compose import compose_config, override_of
 from bbrgym.errors import ConfigError
 from bbrgym.interrupts import sigterm_interrupts
@@ -70,7 +67,13 @@ def train_from(overrides: Sequence[str]) -> tuple[Path, dict[str, Any]]:
     else:
         folder = _new_dir(config) if given_dir is None else Path(str(given_dir))
     advice = advice_on_interrupt(TrainingFolder(folder), "train", override_of("resume", str(folder)))
-    with _progress_bar() as show, advice, sigterm_interrupts():
+    steps = TextColumn("{task.completed:.0f}/{task.total:.0f} steps")
+    columns = (steps, BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[now]}"), TimeRemainingColumn())
+    with progress_bar(*columns, now="") as update, advice, sigterm_interrupts():
+
+        def show(progress: Any) -> None:
+            update(**_fields_of(progress))
+
         if isinstance(resume, str):
             return folder, resume_training(folder, on_progress=show)
         return folder, train(output_dir=folder, resume=resume, on_progress=show, **config)
@@ -92,32 +95,13 @@ def _new_dir(config: dict[str, Any]) -> Path:
     return Path("runs") / f"{who}-{config['scenario'].get('name')}-{now:%Y%m%d-%H%M%S}"
 
 
-@contextmanager
-def _progress_bar() -> Iterator[Callable[[Any], None]]:
-    """Yield a function for `on_progress`; the bar appears with its first call."""
-    bar = ProgressBar(
-        TextColumn("{task.completed:.0f}/{task.total:.0f} steps"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[now]}"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-    )
-    task = bar.add_task("", now="")
-
-    def show(progress: Any) -> None:
-        shown = {
-            "steps/s": f"{progress.steps_per_s:.0f}",
-            "reward": f"{progress.reward:.3f}",
-            "score": f"{progress.score:.3f}",
-            "best": f"{progress.best_score:.3f}",
-        }
-        now = "  ".join(f"{name} {value}" for name, value in shown.items() if value != str(math.nan))
-        bar.update(task, total=progress.total_steps, completed=progress.step, now=now)
-        bar.start()
-
-    try:
-        yield show
-    finally:
-        if bar.live.is_started:
-            bar.stop()
+def _fields_of(progress: Any) -> dict[str, Any]:
+    """Return the values of the progress bar."""
+    shown = {
+        "steps/s": f"{progress.steps_per_s:.0f}",
+        "reward": f"{progress.reward:.3f}",
+        "score": f"{progress.score:.3f}",
+        "best": f"{progress.best_score:.3f}",
+    }
+    now = "  ".join(f"{name} {value}" for name, value in shown.items() if value != str(math.nan))
+    return {"total": progress.total_steps, "completed": progress.step, "now": now}
