@@ -442,13 +442,16 @@ pl.DataFrame({"a": [1]}).write_parquet(io.BytesIO())  # starts the threads of Po
 kind, limit = getattr(resource, sys.argv[1]), int(sys.argv[2])
 if sys.argv[1] == "RLIMIT_NOFILE":
     limit += len(os.listdir("/proc/self/fd")) - 1
+if sys.argv[1] == "RLIMIT_AS":
+    import bbrgym.agents.sb3, bbrgym.agents.training.train_agent
+    limit += int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(kind, (limit, resource.getrlimit(kind)[1]))
 sys.exit(main.main(sys.argv[3:]))
 """
 
 
 def limited(kind: str, limit: int, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command with a limit of the system's; that of open files is in addition to those open already."""
+    """Run a command with a limit of the system's; that of files and memory is in addition to those in use."""
     command = [sys.executable, "-c", LIMITED, kind, str(limit), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=cwd)
 
@@ -474,6 +477,17 @@ def test_a_full_disk_is_one_line_and_keeps_what_is_finished(tmp_path: Path) -> N
 def test_too_few_file_descriptors_are_one_line(world: str, files: int, tmp_path: Path) -> None:
     arguments = ["evaluate", *SHORT, f"world={world}", "seeds=[1,2]", "jobs=2", "output_dir=out"]
     assert "Too many open files" in last_line(limited("RLIMIT_NOFILE", files, *arguments, cwd=tmp_path))
+
+
+@pytest.mark.parametrize(
+    "options", [["agent=sac", "agent.buffer_size=100_000_000"], ["agent=ppo", "agent.hidden=[60_000,60_000]"]]
+)
+def test_too_little_memory_is_one_line_and_leaves_nothing(options: list[str], tmp_path: Path) -> None:
+    pytest.importorskip("stable_baselines3")
+    arguments = ["train", *options, "variant=bbq", "num_envs=2", "total_steps=100_000", "threads=1", "output_dir=out"]
+    done = limited("RLIMIT_AS", 2**30, *arguments, cwd=tmp_path)
+    assert last_line(done).startswith("bbrgym: out of memory: ")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("command", [["list"], ["scenario", "steady"], ["evaluate", *SHORT, "output_dir=out"]])

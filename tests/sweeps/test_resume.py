@@ -109,7 +109,8 @@ def test_a_resumed_sweep_keeps_its_launcher(
     expected = first.model_dump() if is_same else JoblibLauncher(name="joblib").model_dump()
     assert second.model_dump() == {**expected, **(differs or {})}
     sweep_from([f"resume={tmp_path / 'out'}"])  # and this one the launcher that was given last
-    assert ran[2] == second
+    sweep_from([scenario(tmp_path), *GRID, f"sweep_dir={tmp_path / 'out'}", "resume=true"])
+    assert ran[2:] == [second, second]
 
 
 @pytest.mark.parametrize("name", ["states/train.json", "jobs/train/summary.json", "jobs/train/metrics.parquet"])
