@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bbrgym.envs.action import ActType
 from bbrgym.envs.episode_spec import ScenarioSampler
-from bbrgym.envs.episodes import Episodes
+from bbrgym.envs.episodes import RESET_FIRST, Episodes
 from bbrgym.envs.seeding import Generators
 from bbrgym.envs.tune_properties import TuneProperties
 from bbrgym.scenario.files import Source
@@ -60,7 +60,7 @@ class SubEnv(TuneProperties):
     def scenario(self) -> Scenario:
         """Scenario of the current episode; can be set, to all that `TuneEnv` takes, for the next episodes."""
         if self._batch.worlds is None:
-            raise ResetNeeded("call reset() first: no episode has begun")
+            raise ResetNeeded(RESET_FIRST)
         return self._batch.worlds.scenarios[self._index]
 
     @scenario.setter

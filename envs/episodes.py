@@ -27,7 +27,7 @@ from bbrgym.envs.terms import TermInputs
 from bbrgym.errors import ConfigError
 from bbrgym.worlds import TUNABLE_COLUMNS, Table, VectorWorld, WorldError, check_seed, make_vector_world
 
-_RESET_FIRST = "call reset() first: no episode has begun, or it has ended"
+RESET_FIRST = "call reset() first: no episode has begun, or it has ended"
 _CLOSED = "the environment is closed: make another one"
 
 
@@ -173,7 +173,7 @@ class Episodes(ABC):
             return None
         history = self._histories[index]
         if history is None:
-            raise ResetNeeded(_RESET_FIRST)
+            raise ResetNeeded(RESET_FIRST)
         return history.draw()
 
     def close(self) -> None:
@@ -195,7 +195,7 @@ class Episodes(ABC):
         if self._is_closed:
             raise ClosedEnvironmentError(_CLOSED)
         if self.worlds is None:
-            raise ResetNeeded(_RESET_FIRST)
+            raise ResetNeeded(RESET_FIRST)
         return self.worlds
 
     def check_running(self, mask: Flags | None = None) -> None:
@@ -209,7 +209,7 @@ class Episodes(ABC):
         """
         self._open_worlds()
         if not (self._is_running if mask is None else self._is_running[mask]).all():
-            raise ResetNeeded(_RESET_FIRST)
+            raise ResetNeeded(RESET_FIRST)
 
     def _begin(self, indices: Sequence[int], seeds: Sequence[int]) -> None:
         """Begin episodes with these seeds in some environments.
@@ -332,7 +332,7 @@ class Episodes(ABC):
                 self.worlds.reset(index, None if is_same else spec.scenario, seed)
             return
         if len(indices) < self.num_envs:
-            raise ResetNeeded(_RESET_FIRST)
+            raise ResetNeeded(RESET_FIRST)
         self.worlds = make_vector_world(
             self._options.world,
             self.num_envs,

@@ -10,9 +10,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from bbrgym.envs.action import ActType
+from bbrgym.envs.episodes import RESET_FIRST
 from bbrgym.envs.features import Observation
 from bbrgym.envs.flow_batch import FlowBatch, FlowOptions
 from bbrgym.envs.learners import Flags
@@ -142,6 +144,8 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
         """
         batch, acted = self._batch, self.agents
         batch.check_running()
+        if not acted:  # the last reset was refused
+            raise ResetNeeded(RESET_FIRST)
         batch.simulate(self._action_array(actions))
         observations = self._by_agent(acted, batch.observe())
         terms = batch.reward_terms()

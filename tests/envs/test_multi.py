@@ -305,7 +305,7 @@ def test_wrong_actions(make):
             env.step({"near": fine, "far": wrong})
     env.step({"near": fine, "far": fine})
     env.close()
-    with pytest.raises(gymnasium.error.ResetNeeded):
+    with pytest.raises(gymnasium.error.ClosedEnvironmentError):
         env.step({})
 
 
@@ -337,7 +337,7 @@ def test_wrong_arguments(make):
         make(critic=True)
     with pytest.raises(bbrgym.ConfigError, match="reward_scope: 'mine', allowed are team and own"):
         make(reward_scope="mine")
-    with pytest.raises(bbrgym.ConfigError, match="view: 'pooled', allowed is 'each': an agent sees its own flow"):
+    with pytest.raises(bbrgym.ConfigError, match="view: 'pooled', allowed is 'each': an agent observes its own flow"):
         make(view="pooled")
     with pytest.raises(bbrgym.ConfigError, match="TuneMultiEnv: 'reward_scop' is no argument; did you mean reward_sc"):
         make(reward_scop="own")

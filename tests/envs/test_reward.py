@@ -143,7 +143,7 @@ def test_on_a_steady_link_the_default_is_the_score(variant):
 @pytest.mark.parametrize(
     ("source", "text"),
     [
-        ("powr", "reward: 'powr': did you mean power[?] allowed are alpha_fair, goodput, power, proportional"),
+        ("powr", "reward: is 'powr'; did you mean power[?] allowed are alpha_fair, goodput, power, proportional"),
         ({"delai": 1.0}, "reward: 'delai': did you mean delay"),
         ({"delay": float("nan")}, "reward.delay: nan, allowed is a finite number"),
         ({"delay": "much"}, "reward.delay: 'much', allowed is a finite number"),

@@ -21,7 +21,7 @@ def test_a_mean_weighs_intervals_by_their_age():
     averages = ExponentialMeans(FIELDS, 2.0, 0.5, (1, 1))
     rows = [(1.0, 4.0, 8.0, 20.0, 10.0), (1.0, 2.0, 8.0, 60.0, 1.0), (1.0, 0.0, 4.0, 30.0, 0.0)]
     for row in rows:
-        averaged = averages.add(interval(*row))[:, 0, 0]
+        averaged = averages.update(interval(*row))[:, 0, 0]
     ages = np.exp(-0.5 * np.array([2, 1, 0]) / 2.0)
     goodput, fair_share, rtt, samples = np.array(rows).T[1:]
     assert averaged[1] == pytest.approx(np.average(goodput, weights=ages))
@@ -32,10 +32,10 @@ def test_a_mean_weighs_intervals_by_their_age():
 
 def test_what_was_before_a_flow_or_a_run_does_not_count():
     averages = ExponentialMeans(FIELDS, 2.0, 0.5, (1, 1))
-    averages.add(interval(0.0, 9.0, 9.0, 9.0, 9.0))
-    assert averages.add(interval(1.0, 4.0, 8.0, 20.0, 3.0))[1:4, 0, 0].tolist() == [4.0, 8.0, 20.0]
-    averages.forget([0])
-    assert averages.add(interval(1.0, 1.0, 2.0, 30.0, 3.0))[1:4, 0, 0].tolist() == [1.0, 2.0, 30.0]
+    averages.update(interval(0.0, 9.0, 9.0, 9.0, 9.0))
+    assert averages.update(interval(1.0, 4.0, 8.0, 20.0, 3.0))[1:4, 0, 0].tolist() == [4.0, 8.0, 20.0]
+    averages.reset([0])
+    assert averages.update(interval(1.0, 1.0, 2.0, 30.0, 3.0))[1:4, 0, 0].tolist() == [1.0, 2.0, 30.0]
 
 
 def rewards(horizon_s, scenario="congested", steps=40, **others):
