@@ -29,24 +29,24 @@ _Rows = tuple[Any, NDArray[Any], NDArray[np.bool_], dict[int, dict[str, Any]]]
 
 
 class VecEnvActor:
-    """What an actor holds: some of the environments. Arguments and results are those of `TuneVecEnv`, but smaller."""
+    """The environments of one actor; arguments and results are those of `TuneVecEnv` for its share of them."""
 
     def __init__(self, arguments: Mapping[str, Any], num_envs: int) -> None:
         self._env = TuneVecEnv(**arguments, num_envs=num_envs)
 
     def spaces(self) -> tuple[Any, Any]:
-        """Of observations and actions."""
+        """Return the spaces of observations and actions."""
         return self._env.observation_space, self._env.action_space
 
     def reset(
         self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]
     ) -> tuple[ObsType, list[dict[str, Any]]]:
-        """Starts all runs; observations and infos."""
+        """Begin all episodes; return observations and infos."""
         self._env._seeds, self._env._options = list(seeds), list(options)
         return self._env.reset(), self._env.reset_infos
 
     def step(self, actions: ActType) -> _Rows:
-        """A step; infos are of those alone whose run has ended, each with what its next run began with."""
+        """Step; return infos only of ended episodes, each with the first info of its next episode."""
         observations, rewards, ended, infos = self._env.step(actions)
         begun = {
             index: {**infos[index], "begun": self._env.reset_infos[index]} for index in np.flatnonzero(ended).tolist()
@@ -66,15 +66,15 @@ class VecEnvActor:
         return self._env.env_method(name, *arguments, indices=indices, **keywords)
 
     def images(self) -> Sequence[Any]:
-        """Pictures of all runs."""
+        """Return the pictures of all episodes."""
         return self._env.get_images()
 
     def close(self) -> None:
-        """Ends the worlds."""
+        """End the worlds."""
         self._env.close()
 
     def place(self) -> tuple[str, int]:
-        """Of which node of the cluster this is a process, and its number."""
+        """Return the node of the cluster that this process runs on, and its process number."""
         import ray
 
         return ray.get_runtime_context().get_node_id(), os.getpid()
@@ -185,7 +185,7 @@ class RayVecEnv(VecEnv):
         return [False for _ in self._get_indices(indices)]
 
     def places(self) -> list[tuple[str, int]]:
-        """Where each actor is: its node in the cluster and its process there."""
+        """Return the node and process number of each actor."""
         places: list[tuple[str, int]] = self._ask("place", lambda *_: ())
         return places
 
