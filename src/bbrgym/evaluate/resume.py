@@ -12,12 +12,12 @@ from bbrgym.schema import shown
 
 _FREE = ("jobs",)  # the records do not depend on these options,
 _FREE_OF_WORLDS = ("isolation", "timeout_s")  # nor on these of a world
-_MAY_GROW = ("variants", "seeds", "draws")
+_MAY_GROW = ("variants", "agent", "seeds", "draws")
 _ABSENT = object()
 
 
 def refuse_another(config: Mapping[str, Any], folder: EvaluationFolder) -> None:
-    """Compare a request with the one of a run folder; it may have more variants, seeds or draws.
+    """Compare a request with the one of a run folder; it may have more variants, agents, seeds or draws.
 
     Args:
         config: content of config.yaml for the request.
