@@ -478,6 +478,7 @@ Shown
 RunByLaw(std::shared_ptr<const Scenario> scenario, const Plan& plan, Counts& counts)
 {
     TableMemory tables(scenario->flows.size());
+    StopCheck never([](StopCheck::Clock::duration) { return false; });
     auto simulation = Begin(scenario, g_seed, tables);
     Laws laws(*scenario);
     std::optional<Snapshot> snapshot;
@@ -489,7 +490,7 @@ RunByLaw(std::shared_ptr<const Scenario> scenario, const Plan& plan, Counts& cou
             snapshot = simulation->Save(0);
         }
         ChangeBefore(step, plan, tables);
-        simulation->Advance(Seconds(plan.steps_ns[step]), ALL);
+        simulation->Advance(Seconds(plan.steps_ns[step]), ALL, never);
         g_now_s = tables.now_s;
         laws.Check(simulation->World(0), tables, plan.steps_ns[step]);
         if (snapshot)
@@ -512,7 +513,7 @@ RunByLaw(std::shared_ptr<const Scenario> scenario, const Plan& plan, Counts& cou
     for (std::size_t step = plan.saved_before; step < plan.steps_ns.size(); ++step)
     {
         ChangeBefore(step, plan, tables);
-        simulation->Advance(Seconds(plan.steps_ns[step]), ALL);
+        simulation->Advance(Seconds(plan.steps_ns[step]), ALL, never);
         again.Add(tables, simulation->World(0));
     }
     Require(again == first, "from a snapshot the same bytes come again");
