@@ -18,7 +18,8 @@ from pathlib import Path
 
 from report import Bystanders, measured_on
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "ns3gym" / "support"))
+TESTS = Path(__file__).resolve().parents[1] / "tests"
+sys.path += [str(TESTS / "ns3gym" / "support"), str(TESTS / "support")]
 
 import kills
 import leaks
