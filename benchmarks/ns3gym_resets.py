@@ -18,8 +18,8 @@ from pathlib import Path
 
 from report import Bystanders, measured_on
 
-TESTS = Path(__file__).resolve().parents[1] / "tests"
-sys.path += [str(TESTS / "ns3gym" / "support"), str(TESTS / "support")]
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "ns3gym" / "support"))
 
 import kills
 import leaks
