@@ -62,6 +62,12 @@ class Feature:
     per: str | None
     meaning: str
 
+    def __post_init__(self) -> None:
+        expected = {"linear": "low < high", "log": "0 < low < high", "within": "low <= high"}[self.scale]
+        is_range = self.low <= self.high if self.scale == "within" else self.low < self.high
+        if not is_range or (self.scale == "log" and self.low <= 0):
+            raise ValueError(f"feature {self.name}: low {self.low:g}, high {self.high:g}, expected {expected}")
+
 
 class Normaliser:
     """Mapping from measurements to features, of many columns at once as of each alone, bit for bit.

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -6,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import bbrgym
+from bbrgym.envs.features import Feature
 from bbrgym.envs.observation import FEATURES, SenderObservation, Stack
 from bbrgym.worlds.fields import FLOW_FIELDS
 
@@ -163,3 +166,9 @@ def test_the_newest_interval_is_last():
 def test_wrong_choices(options, text):
     with pytest.raises(bbrgym.ConfigError, match=text):
         SenderObservation(1, 1, **options)
+
+
+@pytest.mark.parametrize(("scale", "low", "high"), [("log", 0.0, 1.0), ("linear", 1.0, 1.0), ("within", 2.0, 1.0)])
+def test_a_feature_without_a_range_is_refused(scale: Any, low: float, high: float) -> None:
+    with pytest.raises(ValueError, match=rf"feature mine: low {low:g}, high {high:g}, expected .*low <=? high"):
+        Feature("mine", "rtt_mean_ms", "ms", scale, low, high, None, "a mistake")

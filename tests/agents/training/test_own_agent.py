@@ -58,7 +58,7 @@ def test_the_command_trains_it_and_evaluates_it(own: Path) -> None:
     folder = own / "run"
     assert main(["train", *SHORT, f"agent={own / 'level.yaml'}", "agent.level=0.5", f"output_dir={folder}"]) == 0
     assert json.loads((folder / "summary.json").read_text())["agent"] == "level"
-    assert bbrgym.load_agent(folder)[0].action.tolist() == [0.5] * 9
+    assert bbrgym.load_agent(folder)[0].action.tolist() == [0.5] * len(bbrgym.VARIANTS["bbq"].preset)
     rows = bbrgym.evaluate("steady", ["bbq"], agent=str(folder), world="twin")
     assert rows["agent"].unique(maintain_order=True).to_list() == ["fixed", "level"]
 
