@@ -93,7 +93,7 @@ def dumbbell(rate_mbps: float, flows: int, duration_s: float, rtts_ms: Sequence[
 
 
 @dataclass(frozen=True)
-class Run:
+class RunCost:
     """Cost of a run.
 
     Attributes:
@@ -113,7 +113,7 @@ class Run:
         return self.wall_s / self.delivered_pkts * 1e9 if self.delivered_pkts else math.nan
 
 
-def time_run(world_name: str, scenario: Scenario, seed: int) -> Run:
+def time_run(world_name: str, scenario: Scenario, seed: int) -> RunCost:
     with make_world(world_name, scenario, seed=seed, timeout_s=3600.0) as world:
         begin_s = time.perf_counter()
         world.advance(scenario.duration_s)
@@ -122,7 +122,7 @@ def time_run(world_name: str, scenario: Scenario, seed: int) -> Run:
         column = dict(zip(world.flow_summary_fields, flows.T, strict=True))
         payload_bytes = column["goodput_mbps"] * 125e3 * (column["stop_s"] - column["start_s"])
         delivered_pkts = float(np.nansum(payload_bytes)) / scenario.mss_bytes
-        return Run(wall_s, world.now_s, delivered_pkts, float(np.nansum(column["sent_pkts"])))
+        return RunCost(wall_s, world.now_s, delivered_pkts, float(np.nansum(column["sent_pkts"])))
 
 
 def spread(values: Iterable[float], digits: int = 0) -> str:
@@ -150,7 +150,7 @@ def packets(options: argparse.Namespace) -> list[str]:
         "1 Gbit/s, 2 flows": (dumbbell(1_000.0, 2, 20.0), "at most 1.3 times 100 Mbit/s"),
         "10 Gbit/s, 2 flows": (dumbbell(10_000.0, 2, 5.0), "at most 1.3 times 100 Mbit/s"),
     }
-    runs: dict[str, list[Run]] = {label: [] for label in cases}
+    runs: dict[str, list[RunCost]] = {label: [] for label in cases}
     for seed in progress(range(1, options.runs + 1), "packets"):  # round by round: each sees the same weather
         for label, (scenario, _) in cases.items():
             runs[label].append(time_run(options.world, scenario, seed))
@@ -194,7 +194,7 @@ def packets(options: argparse.Namespace) -> list[str]:
 
 def curve(options: argparse.Namespace) -> list[str]:
     points = [(flows, rate_mbps) for rate_mbps in CURVE_RATES_MBPS for flows in CURVE_FLOWS]
-    measured: dict[tuple[int, float], list[Run]] = {point: [] for point in points}
+    measured: dict[tuple[int, float], list[RunCost]] = {point: [] for point in points}
     for seed in range(1, options.runs + 1):
         for flows, rate_mbps in progress(points, f"curve, run {seed} of {options.runs}"):
             pkts_per_s = rate_mbps * 125e3 / 1488.0
