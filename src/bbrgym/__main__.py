@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """``python -m bbrgym``."""
 
-import sys
-
-from bbrgym.cli.main import main
+from bbrgym.cli.main import program
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program()

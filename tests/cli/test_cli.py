@@ -332,6 +332,25 @@ def test_an_interrupted_command_goes_on_where_it_stopped(
         assert (tmp_path / "out" / name).read_bytes() == (straight / name).read_bytes()
 
 
+LATE_INTERRUPT = """
+import atexit, os, signal
+atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))
+from bbrgym.cli import main
+def interrupted(arguments=None):
+    raise KeyboardInterrupt
+if {interrupted}:
+    main.main = interrupted
+main.program()
+"""
+
+
+@pytest.mark.parametrize(("interrupted", "code"), [(True, 130), (False, 0)])
+def test_an_interrupt_at_the_interpreters_end_does_not_change_the_exit_code(interrupted: bool, code: int) -> None:
+    script = LATE_INTERRUPT.format(interrupted=interrupted)
+    done = subprocess.run([sys.executable, "-c", script, "--version"], capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (code, b"")
+
+
 def interrupted_after_two_jobs(
     arguments: list[str], how: signal.Signals, times: int, code: int, folder: Path
 ) -> tuple[list[Path], str]:

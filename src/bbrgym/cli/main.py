@@ -9,8 +9,10 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 import bbrgym
 from bbrgym.cli import evaluate, export, listing, scenario, serve, sweep, train
@@ -21,6 +23,18 @@ from bbrgym.worlds import WorldError
 
 _COMMANDS = (evaluate, train, export, sweep, serve, listing, scenario)
 _KEEPING = (evaluate.run, train.run, sweep.run)
+_INTERRUPTED = 130
+
+
+def program() -> NoReturn:
+    """Run the command as this process and end it; a Ctrl-C after the first does not change the exit code."""
+    try:
+        code = main()
+    except KeyboardInterrupt:  # while main reports the first one
+        code = _INTERRUPTED
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the interpreter takes a while to end
+    sys.exit(code)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt as error:
         errors.print(f"bbrgym: interrupted{f'; {error}' if str(error) else ''}")
-        return 130
+        return _INTERRUPTED
     return 0
 
 
