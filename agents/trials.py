@@ -7,7 +7,6 @@ A setting is an action of `TunableScaling`: a number in [-1, 1] per tunable, so 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 
 import numpy as np
 
@@ -102,7 +101,5 @@ class Trials:
     def __enter__(self) -> Trials:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -16,11 +16,11 @@ from pydantic_core import from_json
 from bbrgym.envs.options import arguments_of
 from bbrgym.envs.seeding import draw_seed
 from bbrgym.errors import ConfigError
-from bbrgym.ns3gym.command import CommandLine, Value, checked
+from bbrgym.ns3gym.command import Value, checked
 from bbrgym.ns3gym.data import is_within, pack, unpack
 from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.ns3gym.messages import Message, Reason
-from bbrgym.ns3gym.session import Session, Start
+from bbrgym.ns3gym.session import Session, Start, start_of
 from bbrgym.ns3gym.spaces import Space, space_of
 from bbrgym.schema import shown
 
@@ -73,26 +73,13 @@ class Ns3GymOptions:
     def __post_init__(self) -> None:
         if not 0.0 <= self.grace_s <= _MAX_GRACE_S:
             raise ConfigError(f"grace_s: {self.grace_s}, allowed is a number of seconds from 0 to 1e6")
-        if self.cwd is not None and not Path(self.cwd).is_dir():
-            raise ConfigError(f"cwd: {str(self.cwd)!r} is no folder")
-        if self.command is None:
-            self._refuse_options_of_a_command()
-
-    def _refuse_options_of_a_command(self) -> None:
-        for name in ("shell", "arguments", "cwd", "log"):
-            if getattr(self, name):
-                raise ConfigError(f"{name}: {getattr(self, name)!r} is for a command, and there is none")
-        if self.port == 0 and (self.observation_space is None or self.action_space is None):
+        has_spaces = self.observation_space is not None and self.action_space is not None
+        if self.command is None and self.port == 0 and not has_spaces:
             raise ConfigError("port: 0, expected the port that the simulation connects to; ns3-gym's is 5555")
 
     def start(self) -> Start | None:
         """Return the start of a simulation; None if it is waited for."""
-        if self.command is None:
-            return None
-        cwd = None if self.cwd is None else Path(self.cwd)
-        return Start(
-            CommandLine(self.command, cwd, shell=self.shell), cwd, None if self.log is None else Path(self.log)
-        )
+        return start_of(self.command, shell=self.shell, cwd=self.cwd, log=self.log, arguments=self.arguments)
 
 
 class Ns3GymEnv(gymnasium.Env[Any, Any]):

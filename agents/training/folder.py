@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -25,9 +24,9 @@ from bbrgym.atomic_files import write_atomically
 from bbrgym.errors import ConfigError
 from bbrgym.run_folder import RunFolder
 
-_METRICS = "metrics.parquet"
-_VALIDATION = "validation.parquet"
-_SUMMARY = "summary.json"
+METRICS = "metrics.parquet"
+VALIDATION = "validation.parquet"
+SUMMARY = "summary.json"
 _CHECKPOINTS = "checkpoints"
 
 
@@ -36,31 +35,12 @@ class TrainingFolder(RunFolder):
 
     command = "train"
 
-    def read_metrics(self, step: int) -> pl.DataFrame:
-        """Return the curve up to the step of a checkpoint.
+    def read_up_to(self, step: int, name: str) -> pl.DataFrame:
+        """Return the rows of a table up to the step of a checkpoint.
 
         Raises:
             ConfigError: it cannot be read, or has no row of that step.
         """
-        return self._up_to(step, _METRICS)
-
-    def write_metrics(self, metrics: pl.DataFrame) -> None:
-        """Write the curve."""
-        self.write_table(_METRICS, metrics)
-
-    def read_validation(self, step: int) -> pl.DataFrame:
-        """Return the scores of the validations up to the step of a checkpoint.
-
-        Raises:
-            ConfigError: they cannot be read, or have no row of that step.
-        """
-        return self._up_to(step, _VALIDATION)
-
-    def write_validation(self, scores: pl.DataFrame) -> None:
-        """Write the scores of all validations."""
-        self.write_table(_VALIDATION, scores)
-
-    def _up_to(self, step: int, name: str) -> pl.DataFrame:
         table = self.read_table(name)
         if "step" not in table.columns or not (table["step"] == step).any():
             raise ConfigError(
@@ -72,18 +52,6 @@ class TrainingFolder(RunFolder):
     def write_figure(self, name: str, figure: Figure) -> None:
         """Write a picture, PNG."""
         write_atomically(self.path / "figures" / name, lambda partial: figure.savefig(partial, format="png", dpi=120))
-
-    def read_summary(self) -> dict[str, Any]:
-        """Return the summary of the last checkpoint; empty before the first one.
-
-        Raises:
-            ConfigError: it cannot be read.
-        """
-        return self.read_json(_SUMMARY)
-
-    def write_summary(self, summary: dict[str, Any]) -> None:
-        """Write the summary of a checkpoint."""
-        self.write_json(_SUMMARY, summary)
 
     def checkpoint(self, name: str) -> Path:
         """Return the path of a file among the checkpoints."""

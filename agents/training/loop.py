@@ -25,7 +25,7 @@ import numpy as np
 import polars as pl
 
 from bbrgym.agents.base import Agent
-from bbrgym.agents.training.folder import TrainingFolder
+from bbrgym.agents.training.folder import METRICS, SUMMARY, VALIDATION, TrainingFolder
 from bbrgym.agents.training.loggers.logger import Logger
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.agents.training.validation import Validation
@@ -157,8 +157,8 @@ class TrainingRun:
             ConfigError: the curve or the validation scores are damaged or missing.
         """
         self.state = TrainingState(**state)
-        self._rows = self.folder.read_metrics(self.state.step).to_dicts()
-        self._scores = self.folder.read_validation(self.state.step)
+        self._rows = self.folder.read_up_to(self.state.step, METRICS).to_dicts()
+        self._scores = self.folder.read_up_to(self.state.step, VALIDATION)
         # A checkpoint follows the record of its step, except the first one, before which nothing was measured.
         self._recorded_step = self.state.step or _NEVER
         self._started_s = time.perf_counter() - self.state.wall_s
@@ -247,7 +247,7 @@ class TrainingRun:
             OSError: a file cannot be written; the checkpoint before is whole.
         """
         if self.state.best_step >= 0 and step == self.state.step:  # just resumed, or the training ends with a leg
-            self.folder.write_summary(self.summary())
+            self.folder.write_json(SUMMARY, self.summary())
             return
         began_s = time.perf_counter()
         scores = self._validation.scores(agent)
@@ -267,12 +267,12 @@ class TrainingRun:
         self._logger.metrics(step, {"time/steps_per_s": step / self.state.wall_s})
         self._show(step)
         # In this order: whenever the training is killed, `last` is not newer than any other file.
-        self.folder.write_metrics(self.metrics())
-        self.folder.write_validation(self._scores)
+        self.folder.write_table(METRICS, self.metrics())
+        self.folder.write_table(VALIDATION, self._scores)
         if is_best:
             save("best", vars(self.state))
         save("last", vars(self.state))
-        self.folder.write_summary(self.summary())
+        self.folder.write_json(SUMMARY, self.summary())
 
     def metrics(self) -> pl.DataFrame:
         """Return the curve so far: a row per step, in order; null where a metric was not measured."""

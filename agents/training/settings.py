@@ -11,16 +11,16 @@ from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from bbrgym.agents.rollout import batch_of
 from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.options import Options
-from bbrgym.errors import ConfigError, nearest
+from bbrgym.errors import nearest
 from bbrgym.scenario.distribution import Distribution, is_distribution, load_distribution
 from bbrgym.scenario.files import load_scenario, read_scenario
 from bbrgym.scenario.model import Scenario
-from bbrgym.schema import FieldProblem, Float, Model, Whole, first_problem, shown
+from bbrgym.schema import FieldProblem, Float, Model, Whole, shown, validated
 from bbrgym.targets import shipped, with_shipped
 from bbrgym.worlds import FAST_WORLD, WorldSettings, registered_worlds
 
@@ -222,11 +222,7 @@ def parse_training(config: Mapping[str, Any]) -> TrainingSettings:
     asked["action"] = shipped("action", action) if isinstance(action, str) else action
     asked["logger"] = with_shipped("logger", asked.get("logger", "none"))
     asked["rollouts"] = with_shipped("rollouts", asked.get("rollouts", "local"))
-    try:
-        settings = TrainingSettings.model_validate(asked)
-    except ValidationError as error:
-        path, problem = first_problem(error, TrainingSettings)
-        raise ConfigError(f"{path}: {problem}") from None
+    settings = validated(TrainingSettings, asked)
     batch_of(1, settings.options(settings.validation.world))  # refuses options that cannot be used there
     most = batch_of(1, settings.options(settings.world_name)).max_learners
     if settings.is_per_flow:

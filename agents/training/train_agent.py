@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from bbrgym.agents.training.curve import draw_curve
-from bbrgym.agents.training.folder import TrainingFolder
+from bbrgym.agents.training.folder import SUMMARY, TrainingFolder
 from bbrgym.agents.training.loggers.logger import LoggedRun, Logger, LoggerSettings, logged
 from bbrgym.agents.training.loop import TrainingProgress, TrainingRun
 from bbrgym.agents.training.settings import TrainingSettings, parse_training
@@ -142,7 +142,7 @@ def _refuse_another(settings: TrainingSettings, folder: TrainingFolder) -> None:
 
 def _logged_run(settings: TrainingSettings, folder: TrainingFolder) -> LoggedRun:
     group = f"{settings.label}-{settings.variant}-{settings.source.name}"
-    step = folder.read_summary().get("step", 0)
+    step = folder.read_json(SUMMARY).get("step", 0)
     return LoggedRun("train", f"{group}-{settings.seed}", group, settings.plain(), folder.path, step)
 
 

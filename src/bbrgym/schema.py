@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from bbrgym.errors import nearest
+from bbrgym.errors import ConfigError, nearest
 
 
 class FieldProblem(ValueError):
@@ -59,6 +59,27 @@ class Model(BaseModel):
     """Base of the validated models: refuses unknown fields, NaN, infinities and values of another type."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+ModelT = TypeVar("ModelT", bound=Model)
+
+
+def validated(model: type[ModelT], fields: Any, prefix: str = "") -> ModelT:
+    """Return a model with these fields.
+
+    Args:
+        model: class of the model.
+        fields: values by name.
+        prefix: of the fields in errors, e.g. ``agent.``.
+
+    Raises:
+        ConfigError: names a field, its value and what is allowed.
+    """
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        path, problem = first_problem(error, model, prefix)
+        raise ConfigError(f"{prefix}{path}: {problem}") from None
 
 
 # ---- pydantic's errors as sentences ---------------------------------------------------------------------

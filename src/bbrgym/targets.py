@@ -20,10 +20,9 @@ from importlib import resources
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import ValidationError
 
 from bbrgym.errors import ConfigError, MissingExtraError, nearest
-from bbrgym.schema import Model, first_problem, shown
+from bbrgym.schema import Model, shown, validated
 
 KEY = "_target_"
 TRUSTED_MODULES = "BBRGYM_TRUSTED_MODULES"
@@ -62,11 +61,7 @@ def build(
     """
     found = class_of(group, options, base, extra=extra, is_trusted=is_trusted)
     fields = {name: value for name, value in options.items() if name != KEY}
-    try:
-        return found.model_validate(fields)
-    except ValidationError as error:
-        path, problem = first_problem(error, found, f"{group}.")
-        raise ConfigError(f"{group}.{path}: {problem}") from None
+    return validated(found, fields, f"{group}.")
 
 
 def class_of(

@@ -71,7 +71,7 @@ def small_files() -> Iterator[None]:
 def test_a_table_that_the_disk_has_no_room_for_is_an_os_error_that_names_it(tmp_path: Path, small_files: None) -> None:
     folder = TrainingFolder(tmp_path)
     with pytest.raises(OSError, match=r"File too large: '.*/metrics.parquet'"):
-        folder.write_metrics(pl.DataFrame({"step": range(10_000)}))
+        folder.write_table("metrics.parquet", pl.DataFrame({"step": range(10_000)}))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Interface of loggers, and the one that does nothing.
+"""Base of loggers, which by itself does nothing.
 
 A new logger is a class derived from `LoggerSettings` and a file in conf/logger that names it by `_target_`.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -40,8 +40,8 @@ class LoggedRun:
     step: int = 0
 
 
-class Logger(Protocol):
-    """Takes the measurements of a run. Steps never decrease."""
+class Logger:
+    """Takes the measurements of a run, and does nothing with them. Steps never decrease."""
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
         """Log numbers by name; names are like ``validation/score``."""
@@ -77,31 +77,9 @@ class LoggerSettings(Target):
 class NoLoggerSettings(LoggerSettings):
     """Settings of the logger that does nothing: none."""
 
-    def start(self, run: LoggedRun) -> NoLogger:  # noqa: ARG002 - there is nothing to log
+    def start(self, run: LoggedRun) -> Logger:  # noqa: ARG002 - there is nothing to log
         """Return a logger that does nothing."""
-        return NoLogger()
-
-
-class NoLogger:
-    """Does nothing."""
-
-    def metrics(self, step: int, values: Mapping[str, float]) -> None:
-        """Ignore the numbers."""
-
-    def figure(self, step: int, name: str, figure: Figure) -> None:
-        """Ignore the figure."""
-
-    def table(self, step: int, name: str, table: pl.DataFrame) -> None:
-        """Ignore the table."""
-
-    def checkpoint(self, name: str, path: Path, about: Mapping[str, Any]) -> None:
-        """Ignore the checkpoint."""
-
-    def summary(self, outcome: Mapping[str, Any]) -> None:
-        """Ignore the results."""
-
-    def finish(self, exit_code: int) -> None:
-        """Do nothing."""
+        return Logger()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import polars as pl
 import yaml
 from matplotlib.figure import Figure
 
-from bbrgym.agents.training.loggers.logger import LoggedRun, LoggerSettings
+from bbrgym.agents.training.loggers.logger import LoggedRun, Logger, LoggerSettings
 from bbrgym.errors import MissingExtraError
 
 
@@ -27,7 +27,7 @@ class TensorboardSettings(LoggerSettings):
         return TensorboardLogger(run)
 
 
-class TensorboardLogger:
+class TensorboardLogger(Logger):
     """Writes event files in the run folder's ``tensorboard``.
 
     Args:

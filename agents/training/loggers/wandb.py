@@ -22,7 +22,7 @@ import polars as pl
 from matplotlib.figure import Figure
 from PIL import Image
 
-from bbrgym.agents.training.loggers.logger import LoggedRun, LoggerSettings
+from bbrgym.agents.training.loggers.logger import LoggedRun, Logger, LoggerSettings
 from bbrgym.errors import MissingExtraError
 from bbrgym.schema import List
 
@@ -66,7 +66,7 @@ class WandbSettings(LoggerSettings):
         return WandbLogger(wandb, self, run)
 
 
-class WandbLogger:
+class WandbLogger(Logger):
     """Logs to a run of W&B.
 
     Args:

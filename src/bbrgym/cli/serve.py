@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from bbrgym.agents.training.settings import parse_training
 from bbrgym.cli.terminal import add_composed_command, error_console
@@ -16,7 +16,7 @@ from bbrgym.compose import compose_config
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.errors import ConfigError, MissingExtraError
 from bbrgym.interrupts import sigterm_interrupts
-from bbrgym.schema import Float, Model, Whole, first_problem
+from bbrgym.schema import Float, Model, Whole, validated
 
 _DESCRIPTION = """\
 Lets an agent of ns3-gym's, or bbrgym/Ns3Gym-v0, drive a world: connects to the agent's port as ns3-gym's simulations
@@ -69,11 +69,7 @@ def serve_from(overrides: Sequence[str], arguments: Sequence[str], on_line: Call
         raise MissingExtraError("bbrgym serve", "ns3gym", error) from error
 
     config = compose_config("serve", [*overrides, *map(_override, arguments)])
-    try:
-        service = Service.model_validate({name: config.pop(name) for name in Service.model_fields})
-    except ValidationError as error:
-        path, problem = first_problem(error, Service)
-        raise ConfigError(f"{path}: {problem}") from None
+    service = validated(Service, {name: config.pop(name) for name in Service.model_fields})
     if config["env"].get("name", "tune") != "tune":
         raise ConfigError(f"env: is {config['env']['name']!r}, expected tune: the protocol has one agent")
     training = parse_training(config)  # the other options are those of a training

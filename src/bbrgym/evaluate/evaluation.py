@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import polars as pl
 import yaml
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.evaluate.entrant_list import BuiltInAgents, entrants_of
@@ -26,7 +26,7 @@ from bbrgym.evaluate.runner import EvaluationJob, EvaluationProgress, run_all
 from bbrgym.scenario.distribution import Distribution, Split, is_distribution, load_distribution, split_seeds
 from bbrgym.scenario.files import Source, load_scenario
 from bbrgym.scenario.model import Scenario
-from bbrgym.schema import FieldProblem, Float, List, Model, Whole, first_problem, shown
+from bbrgym.schema import FieldProblem, Float, List, Model, Whole, shown, validated
 from bbrgym.tunables import TUNABLES, VARIANTS
 from bbrgym.worlds import REFERENCE_WORLD, WorldSettings, check_controllers, registered_worlds, world_spec
 
@@ -300,11 +300,7 @@ def parse_settings(fields: Mapping[str, Any]) -> Evaluation:
         if isinstance(fields.get(name), str | int):
             fields[name] = [fields[name]]
     fields["world"] = _world_settings(fields.get("world", REFERENCE_WORLD))
-    try:
-        return Evaluation.model_validate(fields)
-    except ValidationError as error:
-        path, problem = first_problem(error, Evaluation)
-        raise ConfigError(f"{path}: {problem}") from None
+    return validated(Evaluation, fields)
 
 
 def _world_settings(world: Any) -> Any:

@@ -8,21 +8,17 @@
            -> EnvActMsg            <-          send_action(EnvActMsg), or stop()
 
 A waiting end checks every few milliseconds whether its peer is still connected, whether the timeout has passed, and
-what
-its caller's `watch` returns, e.g. about a child process.
+what its caller's `watch` returns, e.g. about a child process.
 
 ns3-gym's simulations have a REQ socket and its agents a REP socket. The agent's socket here is a ROUTER, which is the
-same
-on the wire but identifies the sender: the simulation of an earlier episode, or a second simulation, is told to stop
-and does
-not disturb the current episode.
+same on the wire but identifies the sender: the simulation of an earlier episode, or a second simulation, is told to
+stop and does not disturb the current episode.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from bbrgym.errors import ConfigError, MissingExtraError
@@ -97,9 +93,7 @@ class _Channel:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _deadline_s(self, timeout_s: float | None = None) -> float:

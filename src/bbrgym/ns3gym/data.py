@@ -2,9 +2,8 @@
 """Values of spaces as the protocol carries them.
 
 Values have the form of their space: type, length, shape, keys. `unpack` does not check bounds, those of a Box nor the
-number
-of choices of a Discrete: observations of ns3-gym's simulations often leave the spaces that they describe. `is_within`
-does.
+number of choices of a Discrete: observations of ns3-gym's simulations often leave the spaces that they describe.
+`is_within` does.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 """Conversion between arrays of floats and the bytes of a BoxDataContainer, without Python numbers in between.
 
 protobuf writes floats as most machines hold them in memory, little-endian, and here they are the last field. So all
-values
-of a space have the same bytes before their numbers.
+values of a space have the same bytes before their numbers.
 """
 
 from __future__ import annotations

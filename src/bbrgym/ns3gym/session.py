@@ -13,11 +13,13 @@ On any error the simulation is ended; the error tells how it ended and shows its
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from bbrgym.errors import ConfigError
 from bbrgym.ns3gym.channel import AgentSocket, Watch
 from bbrgym.ns3gym.child import Child
 from bbrgym.ns3gym.command import CommandLine, Value
@@ -40,6 +42,32 @@ class Start:
     command: CommandLine
     cwd: Path | None = None
     log: Path | None = None
+
+
+def start_of(
+    command: str | Sequence[str] | None, *, shell: bool, cwd: str | Path | None, log: str | Path | None, **others: Any
+) -> Start | None:
+    """Return the start of a simulation from the options of its caller; None without a command, for one to wait for.
+
+    Args:
+        command: as of `CommandLine`; None for none.
+        shell: as of `CommandLine`.
+        cwd: as of `CommandLine`; None for the current directory.
+        log: file to which the command's output is appended; None for none.
+        others: further options that need a command.
+
+    Raises:
+        ConfigError: an option is wrong, or needs a command and there is none.
+    """
+    folder = None if cwd is None else Path(cwd)
+    if folder is not None and not folder.is_dir():
+        raise ConfigError(f"cwd: {str(cwd)!r} is no folder")
+    if command is not None:
+        return Start(CommandLine(command, folder, shell=shell), folder, None if log is None else Path(log))
+    for name, value in {"shell": shell, "cwd": cwd, "log": log, **others}.items():
+        if value:
+            raise ConfigError(f"{name}: {value!r} is for a command, and there is none")
+    return None
 
 
 class Session:

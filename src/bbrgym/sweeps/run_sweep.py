@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import polars as pl
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from bbrgym.compose import key_of, override_of
 from bbrgym.errors import ConfigError
-from bbrgym.schema import Float, List, Model, first_problem, shown
+from bbrgym.schema import Float, List, Model, shown, validated
 from bbrgym.sweeps.launchers import make_launcher
 from bbrgym.sweeps.launchers.launcher import Launcher
 from bbrgym.sweeps.plan import JobOptions, SweepJob, check, jobs_of, parse_options
@@ -117,11 +117,7 @@ def parse_sweep(fields: Mapping[str, Any]) -> Sweep:
     Raises:
         ConfigError: names the setting, its value and what is allowed.
     """
-    try:
-        return Sweep.model_validate(dict(fields))
-    except ValidationError as error:
-        path, problem = first_problem(error, Sweep)
-        raise ConfigError(f"{path}: {problem}") from None
+    return validated(Sweep, dict(fields))
 
 
 def _refuse_another_search(folder: SweepFolder, asked: Sweep) -> None:

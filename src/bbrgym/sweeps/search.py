@@ -18,11 +18,11 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, RangeSweep
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from bbrgym.compose import parse_override
 from bbrgym.errors import ConfigError, MissingExtraError, SweepError, one_line
-from bbrgym.schema import Model, Whole, first_problem, shown
+from bbrgym.schema import Model, Whole, shown, validated
 from bbrgym.sweeps.plan import JobOptions
 
 _STUDY = "bbrgym"
@@ -81,11 +81,7 @@ def parse_search(asked: Mapping[str, Any], options: JobOptions) -> tuple[SearchS
         ConfigError: a setting is wrong, or nothing is left to search.
         MissingExtraError: Optuna is not installed.
     """
-    try:
-        settings = SearchSettings.model_validate(dict(asked))
-    except ValidationError as error:
-        path, problem = first_problem(error, SearchSettings)
-        raise ConfigError(f"hparams_search.{path}: {problem}") from None
+    settings = validated(SearchSettings, dict(asked), "hparams_search.")
     given = options.keys()
     params = {key: text for key, text in settings.params.items() if key not in given}
     params |= {

@@ -2,11 +2,9 @@
 """The engine of ``world=ns3gym``: any program that serves a world over ns3-gym's protocol.
 
 Such a program shows raw measurements and takes raw tunables, as `ns3-scratch/gym/serve.h` describes; its own network
-may be
-of any kind. It is started anew for each run, or, without a command, waited for. The resolved scenario is passed to it
-as a
-file, whose path stands for `{scenario}` in the command. Its flows must have the names of the scenario's, in their
-order.
+may be of any kind. It is started anew for each run, or, without a command, waited for. The resolved scenario is passed
+to it as a file, whose path stands for `{scenario}` in the command. Its flows must have the names of the scenario's, in
+their order.
 """
 
 from __future__ import annotations
@@ -24,11 +22,10 @@ import numpy as np
 from gymnasium import spaces
 
 from bbrgym.errors import ConfigError
-from bbrgym.ns3gym.command import CommandLine
 from bbrgym.ns3gym.data import pack, unpack
 from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.ns3gym.messages import Message
-from bbrgym.ns3gym.session import Session, Start
+from bbrgym.ns3gym.session import Session, start_of
 from bbrgym.ns3gym.spaces import Space, space_of
 from bbrgym.scenario.model import FieldProblem, check_tunables
 from bbrgym.schema import shown
@@ -87,11 +84,10 @@ class Ns3GymEngine:
             raise ConfigError(f"num_worlds: {num_worlds}, allowed is 1: a program serves one world")
         if command is None and port == 0:
             raise ConfigError("command: None and port: 0, expected the program's command, or the port it connects to")
-        if cwd is not None and not Path(cwd).is_dir():
-            raise ConfigError(f"cwd: {cwd!r} is no folder")
         self._timeout_s = min(timeout_s, _MAX_TIMEOUT_S)
         self._lock = threading.RLock()  # a session serves one thread
-        self._session = Session(_start(command, shell, cwd, log), port, host, self._timeout_s, grace_s=_GRACE_S)
+        start = start_of(command, shell=shell, cwd=cwd, log=log)
+        self._session = Session(start, port, host, self._timeout_s, grace_s=_GRACE_S)
         self._folder = tempfile.TemporaryDirectory(prefix="bbrgym-")
         self._scenario_file = Path(self._folder.name) / "scenario.json"
         self._has_command = command is not None
@@ -233,17 +229,6 @@ def _engine_failures() -> Iterator[None]:
         yield
     except ProtocolError as error:
         raise EngineFailure(str(error)) from error
-
-
-def _start(command: str | Sequence[str] | None, shell: bool, cwd: str | None, log: str | None) -> Start | None:
-    """Return the start of the program; None if it is waited for."""
-    if command is None:
-        for name, value in (("shell", shell), ("cwd", cwd), ("log", log)):
-            if value:
-                raise ConfigError(f"{name}: {value!r} is for a command, and there is none")
-        return None
-    folder = None if cwd is None else Path(cwd)
-    return Start(CommandLine(command, folder, shell=shell), folder, None if log is None else Path(log))
 
 
 def _end(session: Session, folder: tempfile.TemporaryDirectory[str]) -> None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, NoReturn
 
 from bbrgym.errors import ConfigError, nearest
@@ -20,7 +19,16 @@ class World:
 
     A world may be used by any thread, by one at a time. The arrays it hands out are read-only views that the next
     call of advance() or reset() changes; copy what you keep.
+
+    Attributes:
+        tunable_names, flow_fields, link_fields, flow_summary_fields, link_summary_fields: the arrays' columns.
     """
+
+    tunable_names = VectorWorld.tunable_names
+    flow_fields = VectorWorld.flow_fields
+    link_fields = VectorWorld.link_fields
+    flow_summary_fields = VectorWorld.flow_summary_fields
+    link_summary_fields = VectorWorld.link_summary_fields
 
     def __init__(self, vector: VectorWorld) -> None:
         self._vector = vector
@@ -169,37 +177,10 @@ class World:
         """The rows of the flows' arrays."""
         return self._vector.flow_names(0)
 
-    @property
-    def tunable_names(self) -> tuple[str, ...]:
-        """The columns of ``tunables()``."""
-        return self._vector.tunable_names
-
-    @property
-    def flow_fields(self) -> tuple[str, ...]:
-        """The columns of ``flow_stats()``."""
-        return self._vector.flow_fields
-
-    @property
-    def link_fields(self) -> tuple[str, ...]:
-        """The entries of ``link_stats()``."""
-        return self._vector.link_fields
-
-    @property
-    def flow_summary_fields(self) -> tuple[str, ...]:
-        """The columns of the summary's flows."""
-        return self._vector.flow_summary_fields
-
-    @property
-    def link_summary_fields(self) -> tuple[str, ...]:
-        """The entries of the summary's link."""
-        return self._vector.link_summary_fields
-
     def __enter__(self) -> World:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __reduce__(self) -> NoReturn:
