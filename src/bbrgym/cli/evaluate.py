@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import shlex
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,13 @@ from typing import Any
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from bbrgym.cli.scenario import scenario_of
-from bbrgym.cli.terminal import add_composed_command, advice_on_interrupt, output_console, print_line, progress_bar
+from bbrgym.cli.terminal import (
+    add_composed_command,
+    advice_on_interrupt,
+    new_run_dir,
+    print_results,
+    progress_bar,
+)
 from bbrgym.compose import compose_config, override_of, parse_override
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.evaluation import EvaluationProgress, config_of, parse_settings, prepare_evaluation
@@ -20,8 +25,6 @@ from bbrgym.evaluate.records import EvaluationFolder
 from bbrgym.evaluate.resume import resumed_config
 from bbrgym.report.report import write_report
 from bbrgym.report.tables import speed_table, tables_of_results
-from bbrgym.scenario.distribution import Distribution
-from bbrgym.scenario.model import Scenario
 
 _DESCRIPTION = """\
 Runs every variant, and the agents beside them, with every seed on a scenario, or on draws of a distribution; writes a
@@ -50,7 +53,7 @@ def run(options: argparse.Namespace) -> None:
     if not isinstance(resume, bool):
         raise ConfigError(f"resume: is {resume!r}, expected true or false")
     scenario, agent = scenario_of(config.pop("scenario")), config.pop("agent")
-    folder = EvaluationFolder(_new_dir(scenario) if output_dir is None else Path(str(output_dir)))
+    folder = EvaluationFolder(new_run_dir(scenario.name) if output_dir is None else Path(str(output_dir)))
     if resume and folder.has_config():
         keys = [parse_override(text).key_or_group for text in options.overrides]
         given = [key for key in keys if key not in ("output_dir", "resume")]
@@ -67,21 +70,13 @@ def run(options: argparse.Namespace) -> None:
             TaskProgressColumn(),
             TextColumn("{task.fields[time]}"),
         )
-        with progress_bar(*columns, TimeRemainingColumn(), runs="", time="") as update:
-            results = prepared.run(folder, lambda progress: update(**_fields_of(progress)))
+        with progress_bar(*columns, TimeRemainingColumn(), fields_of=_fields_of) as show:
+            results = prepared.run(folder, show)
         write_report(folder.path, results, shlex.join(["bbrgym", "evaluate", *options.overrides]))
-    console = output_console()
-    for table in tables_of_results(results):
-        console.print(table)
+    print_results(*tables_of_results(results))
     if results.timing["world"].n_unique() > 1:
-        console.print(speed_table(results.timing))
-    print_line(console, f"run folder: {folder.path}")
-    print_line(console, f"report: {folder.path / 'report.html'}")
-
-
-def _new_dir(scenario: Scenario | Distribution) -> Path:
-    now = datetime.datetime.now().astimezone()
-    return Path("runs") / f"{scenario.name}-{now:%Y%m%d-%H%M%S}"
+        print_results(speed_table(results.timing))
+    print_results(f"run folder: {folder.path}", f"report: {folder.path / 'report.html'}")
 
 
 def _fields_of(progress: EvaluationProgress) -> dict[str, Any]:

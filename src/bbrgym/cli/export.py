@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from bbrgym.cli.terminal import add_command, output_console, print_line
+from bbrgym.cli.terminal import add_command, print_results
 
 _DESCRIPTION = """\
 Writes the network of a trained agent to one file, ONNX or TorchScript, whose actions are those of the agent.
@@ -30,4 +30,4 @@ def run(options: argparse.Namespace) -> None:
     from bbrgym.agents.training.export_agent import export  # imports PyTorch, which no other command needs
 
     path = export(options.run_dir, options.format, checkpoint=options.checkpoint, output=options.output)
-    print_line(output_console(), f"exported: {path}")
+    print_results(f"exported: {path}")

@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.table import Table
 
-from bbrgym.cli.terminal import output_console
+from bbrgym.cli.terminal import print_results
 from bbrgym.scenario.distribution import load_distribution
 from bbrgym.scenario.files import distribution_names, load_scenario, scenario_names
 from bbrgym.tunables import TUNABLES, VARIANTS
@@ -121,6 +121,4 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:  # noqa: ARG001
     """Print the tables."""
-    console = output_console()
-    for table in listing():
-        console.print(table)
+    print_results(*listing())

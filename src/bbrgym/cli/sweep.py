@@ -4,16 +4,22 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
-from bbrgym.cli.terminal import add_composed_command, advice_on_interrupt, output_console, print_line, progress_bar
+from bbrgym.cli.terminal import (
+    add_composed_command,
+    advice_on_interrupt,
+    new_run_dir,
+    print_results,
+    progress_bar,
+    take_run_dir,
+)
 from bbrgym.compose import compose_config, override_of, parse_override
 from bbrgym.errors import ConfigError, SweepError
 from bbrgym.interrupts import sigterm_interrupts
@@ -47,12 +53,7 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run the sweep, print its tables and refuse failed jobs."""
     sweep_dir, results = sweep_from(options.overrides)
-    console = output_console()
-    for table in tables_of(results):
-        console.print(table)
-    for line in (best(results), f"sweep folder: {sweep_dir}"):
-        if line is not None:
-            print_line(console, line)
+    print_results(*tables_of(results), *best(results), f"sweep folder: {sweep_dir}")
     refuse_failures(sweep_dir, results)
 
 
@@ -64,7 +65,8 @@ def sweep_from(overrides: Sequence[str]) -> tuple[Path, SweepResults]:
     """
     own, of_jobs = _divided(overrides)
     config = compose_config("sweep", own)
-    sweep_dir, resume = _where(config.pop("sweep_dir"), config.pop("resume"))
+    given, resume = take_run_dir(config, "sweep_dir")
+    sweep_dir = given or new_run_dir("sweep")
     asked = parse_sweep({**config, "overrides": of_jobs})
     folder = SweepFolder(sweep_dir)
     is_trusted = True
@@ -72,13 +74,13 @@ def sweep_from(overrides: Sequence[str]) -> tuple[Path, SweepResults]:
         asked, is_trusted = _resumed(folder, asked, own)
     advice = advice_on_interrupt(folder, "sweep", override_of("resume", str(sweep_dir)))
     columns = (MofNCompleteColumn(), TextColumn("jobs"), BarColumn(), TextColumn("{task.fields[failed]}"))
-    with progress_bar(*columns, TimeElapsedColumn(), failed="") as update, advice, sigterm_interrupts():
+    with progress_bar(*columns, TimeElapsedColumn(), fields_of=_fields_of) as show, advice, sigterm_interrupts():
         results = run_sweep(
             asked,
             sweep_dir=sweep_dir,
             resume=resume,
             is_trusted=is_trusted,
-            on_progress=lambda progress: update(**_fields_of(progress)),
+            on_progress=show,
             command=shlex.join(["bbrgym", "sweep", *overrides]),
         )
     return sweep_dir, results
@@ -105,14 +107,14 @@ def refuse_failures(sweep_dir: Path, results: SweepResults) -> None:
     )
 
 
-def best(results: SweepResults) -> str | None:
-    """Return a line on the parameters of the best job; None if there is none."""
+def best(results: SweepResults) -> Iterator[str]:
+    """Yield a line on the parameters of the best job, if there is one."""
     known = results.known()
     if not len(known) or not results.parameters:
-        return None
+        return
     row = known.sort(results.metric, descending=results.is_higher_better, maintain_order=True).row(0, named=True)
     options = " ".join(f"{name}={row[name]}" for name in results.parameters)
-    return f"best {results.metric} of a job: {row[results.metric]:.4f} with {options}"
+    yield f"best {results.metric} of a job: {row[results.metric]:.4f} with {options}"
 
 
 def _divided(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -126,20 +128,6 @@ def _divided(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def _root(text: str) -> str:
     return parse_override(text).key_or_group.split(".")[0]
-
-
-def _where(sweep_dir: Any, resume: Any) -> tuple[Path, bool]:
-    if isinstance(resume, str):
-        if sweep_dir is not None:
-            raise ConfigError(f"resume: is {resume!r} with sweep_dir, expected true, or resume=DIR alone")
-        return Path(resume), True
-    if not isinstance(resume, bool):
-        raise ConfigError(f"resume: is {resume!r}, expected true, false or a sweep's folder")
-    if sweep_dir is None:
-        if resume:
-            raise ConfigError("resume: is true without sweep_dir, expected both, or resume=DIR")
-        return Path("runs") / f"sweep-{datetime.datetime.now().astimezone():%Y%m%d-%H%M%S}", False
-    return Path(str(sweep_dir)), resume
 
 
 def _resumed(folder: SweepFolder, asked: Sweep, own: Sequence[str]) -> tuple[Sweep, bool]:

@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress, ProgressColumn
+from rich.table import Table
 
+from bbrgym.errors import ConfigError
 from bbrgym.run_folder import RunFolder
 
 _WIDTH = 200  # columns of output that goes to a file or pipe: enough for any table
@@ -40,10 +44,6 @@ def add_composed_command(
     return command
 
 
-class Interrupted(KeyboardInterrupt):
-    """A command was interrupted; the text says how it goes on."""
-
-
 @contextmanager
 def advice_on_interrupt(folder: RunFolder, *command: str) -> Iterator[None]:
     """Add the command that resumes to a KeyboardInterrupt out of a block, if the run folder can be resumed.
@@ -57,42 +57,75 @@ def advice_on_interrupt(folder: RunFolder, *command: str) -> Iterator[None]:
     except KeyboardInterrupt as error:
         if not folder.has_config():
             raise
-        raise Interrupted(f"what is finished is kept; {shlex.join(['bbrgym', *command])} goes on") from error
+        raise KeyboardInterrupt(f"what is finished is kept; {shlex.join(['bbrgym', *command])} goes on") from error
+
+
+def new_run_dir(name: str) -> Path:
+    """Return the path of a new folder in runs/, with a name and the time."""
+    return Path("runs") / f"{name}-{datetime.datetime.now().astimezone():%Y%m%d-%H%M%S}"
+
+
+def take_run_dir(config: dict[str, Any], option: str) -> tuple[Path | None, bool]:
+    """Take the options on the run folder out of a command's configuration.
+
+    Args:
+        config: with ``resume`` and ``option``.
+        option: that names the folder; resume=DIR does too.
+
+    Returns:
+        The folder, None for a new one, and whether to resume what it holds.
+
+    Raises:
+        ConfigError: the options contradict each other.
+    """
+    given, resume = config.pop(option), config.pop("resume")
+    if isinstance(resume, str):
+        if given is not None:
+            raise ConfigError(f"resume: is {resume!r} with {option}, expected true, or resume=DIR alone")
+        return Path(resume), True
+    if not isinstance(resume, bool):
+        raise ConfigError(f"resume: is {resume!r}, expected true, false or a run folder")
+    if resume and given is None:
+        raise ConfigError(f"resume: is true without {option}, expected both, or resume=DIR")
+    return None if given is None else Path(str(given)), resume
 
 
 @contextmanager
-def progress_bar(*columns: ProgressColumn, **fields: Any) -> Iterator[Callable[..., None]]:
-    """Yield a function that updates a progress bar on standard error; the bar appears with its first call.
+def progress_bar(
+    *columns: ProgressColumn, fields_of: Callable[[Any], Mapping[str, Any]]
+) -> Iterator[Callable[[Any], None]]:
+    """Yield a function that shows progress in a bar on standard error; the bar appears with its first call.
 
     Args:
         columns: of the bar.
-        fields: texts of the columns before the first update, by name.
+        fields_of: returns ``total``, ``completed`` and the fields of the columns, by name.
     """
     bar = Progress(*columns, console=Console(stderr=True))
-    task = bar.add_task("", **fields)
+    task = bar.add_task("")
 
-    def update(**values: Any) -> None:
-        bar.update(task, **values)
+    def show(progress: Any) -> None:
+        bar.update(task, **fields_of(progress))
         bar.start()
 
     try:
-        yield update
+        yield show
     finally:
         if bar.live.is_started:
             bar.stop()
 
 
-def output_console() -> Console:
-    """Return a console on standard output."""
+def print_results(*results: Table | str) -> None:
+    """Print tables, and texts as they are, on standard output."""
     console = Console()
-    return console if console.is_terminal else Console(width=_WIDTH)
+    if not console.is_terminal:
+        console = Console(width=_WIDTH)
+    for one in results:
+        if isinstance(one, str):
+            console.print(one, markup=False, emoji=False, highlight=False, soft_wrap=True)
+        else:
+            console.print(one)
 
 
 def error_console() -> Console:
     """Return a console on standard error that prints text as it is."""
     return Console(stderr=True, soft_wrap=True, markup=False, emoji=False, highlight=False)
-
-
-def print_line(console: Console, line: str) -> None:
-    """Print a line as it is."""
-    console.print(line, markup=False, emoji=False, highlight=False, soft_wrap=True)

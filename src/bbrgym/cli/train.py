@@ -4,15 +4,20 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import math
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from bbrgym.cli.terminal import add_composed_command, advice_on_interrupt, output_console, print_line, progress_bar
+from bbrgym.cli.terminal import (
+    add_composed_command,
+    advice_on_interrupt,
+    new_run_dir,
+    print_results,
+    progress_bar,
+    take_run_dir,
+)
 from bbrgym.compose import compose_config, override_of
 from bbrgym.errors import ConfigError
 from bbrgym.interrupts import sigterm_interrupts
@@ -35,18 +40,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Train, and print the outcome."""
-    output_dir, summary = train_from(options.overrides)
-    console = output_console()
-    print_line(console, outcome(summary))
-    print_line(console, f"run folder: {output_dir}")
-
-
-def train_from(overrides: Sequence[str]) -> tuple[Path, dict[str, Any]]:
-    """Train with the options of a command line.
-
-    Returns:
-        The run folder, and the contents of its summary.json.
+    """Train, and print the outcome.
 
     Raises:
         As `train`; KeyboardInterrupt also on SIGTERM.
@@ -54,29 +48,23 @@ def train_from(overrides: Sequence[str]) -> tuple[Path, dict[str, Any]]:
     from bbrgym.agents.training.folder import TrainingFolder
     from bbrgym.agents.training.train_agent import resume_training, train  # imports more than other commands need
 
-    config = compose_config("train", overrides)
-    resume, given_dir = config.pop("resume"), config.pop("output_dir")
-    if isinstance(resume, str):
-        if len(overrides) > 1:
-            raise ConfigError(f"resume: is {resume!r}, a run folder with its own options; expected no other option")
-        folder = Path(resume)
-    elif not isinstance(resume, bool):
-        raise ConfigError(f"resume: is {resume!r}, expected true, false or a run folder")
-    elif resume and given_dir is None:
-        raise ConfigError("resume: is true without output_dir, expected both, or resume=RUN_DIR")
-    else:
-        folder = _new_dir(config) if given_dir is None else Path(str(given_dir))
+    config = compose_config("train", options.overrides)
+    has_own_options = isinstance(config["resume"], str)
+    if has_own_options and len(options.overrides) > 1:
+        raise ConfigError(
+            f"resume: is {config['resume']!r}, a run folder with its own options; expected no other option"
+        )
+    given, resume = take_run_dir(config, "output_dir")
+    folder = given or new_run_dir(_name_of(config))
     advice = advice_on_interrupt(TrainingFolder(folder), "train", override_of("resume", str(folder)))
     steps = TextColumn("{task.completed:.0f}/{task.total:.0f} steps")
     columns = (steps, BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[now]}"), TimeRemainingColumn())
-    with progress_bar(*columns, now="") as update, advice, sigterm_interrupts():
-
-        def show(progress: Any) -> None:
-            update(**_fields_of(progress))
-
-        if isinstance(resume, str):
-            return folder, resume_training(folder, on_progress=show)
-        return folder, train(output_dir=folder, resume=resume, on_progress=show, **config)
+    with progress_bar(*columns, fields_of=_fields_of) as show, advice, sigterm_interrupts():
+        if has_own_options:
+            summary = resume_training(folder, on_progress=show)
+        else:
+            summary = train(output_dir=folder, resume=resume, on_progress=show, **config)
+    print_results(outcome(summary), f"run folder: {folder}")
 
 
 def outcome(summary: Mapping[str, Any]) -> str:
@@ -88,11 +76,10 @@ def outcome(summary: Mapping[str, Any]) -> str:
     )
 
 
-def _new_dir(config: dict[str, Any]) -> Path:
-    now = datetime.datetime.now().astimezone()
+def _name_of(config: Mapping[str, Any]) -> str:
+    """Return the name of a training's new run folder."""
     per_flow = "-multi" if config["env"].get("name") == "multi" else ""
-    who = f"{config['agent'].get('name')}{per_flow}-{config['variant']}"
-    return Path("runs") / f"{who}-{config['scenario'].get('name')}-{now:%Y%m%d-%H%M%S}"
+    return f"{config['agent'].get('name')}{per_flow}-{config['variant']}-{config['scenario'].get('name')}"
 
 
 def _fields_of(progress: Any) -> dict[str, Any]:
