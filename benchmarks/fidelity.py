@@ -207,8 +207,8 @@ def render(
         "",
         f"<!-- Written by benchmarks/fidelity.py. -->\n\n"
         f"{len(scenarios)} scenarios with {count // len(scenarios)} congestion controls and {seeds} seeds in both "
-        "worlds. Compared are means over seeds, after the warm-up. The scenarios say `tcp: ns3`, so that both worlds' "
-        "senders have the same repertoire. A cell agrees where each figure is within its tolerance of "
+        "worlds. Compared are means over seeds, after the warm-up. The scenarios say `stack: ns3`, so that both "
+        "worlds' senders have the same repertoire. A cell agrees where each figure is within its tolerance of "
         f"{REFERENCE}'s: {tolerances}. The share is that of the flow that differs most, the retransmission rate the "
         "mean over flows.",
         "",

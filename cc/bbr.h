@@ -170,7 +170,8 @@ static inline void bbr_on_ack(struct cc_state *state, const struct cc_params *pa
 
     bbr_note_sample(bbr, params, rs);
     bbr_update_bandwidth(bbr, params, rs);
-    bbr_update_aggregation(bbr, rs, state->cwnd_pkts);
+    if (cc_stack_has(params, CC_STACK_aggregation_bonus))
+        bbr_update_aggregation(bbr, rs, state->cwnd_pkts);
     bbr_update_cycle(bbr, params, rs, state->pacing_Bps);
     bbr_check_full_pipe(bbr, rs);
     bbr_check_drain(state, rs);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The parameters, which may change at any time: the algorithm, the mechanisms switched on, the tunables.
+ * The parameters: the algorithm, the stack's generation, and, which may change at any time, the mechanisms switched on
+ * and the tunables.
  */
 #ifndef BBRGYM_CC_PARAMS_H
 #define BBRGYM_CC_PARAMS_H
@@ -31,6 +32,37 @@ enum cc_mechanism_of {
 #undef CC_TUNABLE
 };
 
+/* The facts of the stack's algorithm (stack.def): the two values of a choice, and a bit for each fact. */
+#define CC_FLAG(name, ...)
+#define CC_CHOICE(name, zero, one, ...) enum cc_value_##name { CC_VALUE_##name##_##zero, CC_VALUE_##name##_##one };
+#include "stack.def"
+#undef CC_FLAG
+#undef CC_CHOICE
+
+enum cc_stack_index {
+#define CC_FLAG(name, ...) CC_STACK_INDEX_##name,
+#define CC_CHOICE(name, ...) CC_STACK_INDEX_##name,
+#include "stack.def"
+    CC_STACK_COUNT
+};
+
+enum cc_stack {
+#undef CC_FLAG
+#undef CC_CHOICE
+#define CC_FLAG(name, ...) CC_STACK_##name = 1 << CC_STACK_INDEX_##name,
+#define CC_CHOICE(name, ...) CC_STACK_##name = 1 << CC_STACK_INDEX_##name,
+#include "stack.def"
+#undef CC_FLAG
+#undef CC_CHOICE
+    /* The preset linux-6, the default. */
+    CC_STACK_LINUX_6 = 0
+#define CC_FLAG(name, v6, ...) | (v6) << CC_STACK_INDEX_##name
+#define CC_CHOICE(name, zero, one, v6, ...) | CC_VALUE_##name##_##v6 << CC_STACK_INDEX_##name
+#include "stack.def"
+#undef CC_FLAG
+#undef CC_CHOICE
+};
+
 /* Each tunable is a field, except a switch, which is a bit of `mechanisms`. */
 #define CC_FIELD_ratio(name) int64_t name##_q16;
 #define CC_FIELD_us(name) int64_t name;
@@ -41,6 +73,7 @@ enum cc_mechanism_of {
 struct cc_params {
     uint32_t algorithm;  /* enum cc_algorithm */
     uint32_t mechanisms; /* bits of enum cc_mechanism */
+    uint32_t stack;      /* bits of enum cc_stack; constant for a flow */
 #define CC_TUNABLE(name, symbol, kind, def, low, high, scale, mechanism, source) CC_FIELD_##kind(name)
 #include "tunables.def"
 #undef CC_TUNABLE
@@ -62,11 +95,12 @@ enum cc_variant {
 #define CC_DEFAULT_mode(name, value) params->name = (value);
 #define CC_DEFAULT_switch(name, value)
 
-/* The preset of a variant; an unknown one counts as BBR. */
+/* The preset of a variant on linux-6; an unknown one counts as BBR. */
 static inline void cc_params_init(struct cc_params *params, enum cc_variant variant)
 {
     params->algorithm = CC_ALGORITHM_BBR;
     params->mechanisms = 0;
+    params->stack = CC_STACK_LINUX_6;
 #define CC_TUNABLE(name, symbol, kind, def, low, high, scale, mechanism, source) CC_DEFAULT_##kind(name, def)
 #include "tunables.def"
 #undef CC_TUNABLE
@@ -88,6 +122,11 @@ static inline void cc_params_init(struct cc_params *params, enum cc_variant vari
 static inline bool cc_has(const struct cc_params *params, enum cc_mechanism mechanism)
 {
     return (params->mechanisms & (uint32_t)mechanism) != 0;
+}
+
+static inline bool cc_stack_has(const struct cc_params *params, enum cc_stack fact)
+{
+    return (params->stack & (uint32_t)fact) != 0;
 }
 
 #endif

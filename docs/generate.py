@@ -22,7 +22,7 @@ from pydantic import BaseModel
 
 import bbrgym
 from bbrgym.ns3gym import command
-from bbrgym.scenario import distribution, model
+from bbrgym.scenario import distribution, model, stack
 from bbrgym.tunables import Variant
 from bbrgym.worlds import registered_worlds
 from bbrgym.worlds.fields import FLOW_FIELDS, FLOW_SUMMARY_FIELDS, LINK_FIELDS, LINK_SUMMARY_FIELDS
@@ -40,6 +40,7 @@ MODELS: tuple[type[BaseModel], ...] = (
     model.Trace,
     model.Change,
     model.Flow,
+    stack.SenderStack,
     model.Cbr,
     model.OnOff,
 )
@@ -52,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     pages = {
         ROOT / "docs" / "variants.md": variants_page(),
         ROOT / "docs" / "scenarios.md": scenarios_page(),
+        ROOT / "docs" / "stacks.md": stacks_page(),
         ROOT / "docs" / "worlds.md": worlds_page(),
         ROOT / "docs" / "environments.md": environments_page(),
         ROOT / "envs" / "tune_env.py": tune_env_module((ROOT / "envs" / "tune_env.py").read_text(encoding="utf-8")),
@@ -132,6 +134,43 @@ def scenarios_page() -> str:
     for part in MODELS:
         parts += [f"### {part.__name__}", summary(part), fields_table(part)]
     return page("Scenarios", *parts)
+
+
+def stacks_page() -> str:
+    presets = stack.STACK_PRESETS
+    algorithm = [fact for fact in stack.STACK_FACTS.values() if fact.layer == "algorithm"]
+    socket = [fact for fact in stack.STACK_FACTS.values() if fact.layer == "socket"]
+    return page(
+        "Stacks",
+        "A sender's stack is a generation of Linux, or ns-3's: a set of facts about its congestion control and its "
+        "sockets. A scenario names a preset (`stack: linux-4.11`), and any fact may differ from it, for all flows "
+        "or for one (`stack: {preset: linux-4.11, min_rtt_rule: below}`). A flow's mapping without `preset` changes the "
+        "scenario's stack. The default is `linux-6`.",
+        "## Facts of the algorithm",
+        "BBR and its variants, in `cc/`.",
+        facts_table(algorithm, presets),
+        "## Facts of the sockets",
+        "Sender and receiver, in `tcp/`.",
+        facts_table(socket, presets),
+    )
+
+
+def facts_table(facts: Sequence[stack.StackFact], presets: Sequence[str]) -> str:
+    """Return the table of facts: allowed values, the value in each preset, meaning, source."""
+
+    def allowed(fact: stack.StackFact) -> str:
+        if fact.kind == "number":
+            return f"{fact.low} to {fact.high} {fact.unit}"
+        return "true, false" if fact.kind == "flag" else ", ".join(fact.choices)
+
+    def value(fact: stack.StackFact, preset: str) -> str:
+        given = fact.presets[preset]
+        return str(given).lower() if fact.kind == "flag" else str(given)
+
+    return table(
+        ["fact", "allowed", *map(code, presets), "meaning", "source"],
+        ([code(f.name), allowed(f), *(value(f, preset) for preset in presets), f.meaning, f.source] for f in facts),
+    )
 
 
 def training_page(text: str) -> str:
@@ -254,8 +293,10 @@ def attributes(model: type[BaseModel]) -> dict[str, str]:
     return {name.strip(): " ".join(meaning.split()).removesuffix(".").replace("``", "`") for name, meaning in pairs}
 
 
-def default(model: type[BaseModel], name: str) -> str:
-    value = model.model_fields[name].get_default(call_default_factory=True)
+def default(part: type[BaseModel], name: str) -> str:
+    value = part.model_fields[name].get_default(call_default_factory=True)
+    if isinstance(value, stack.SenderStack):
+        return code(stack.STACK_PRESETS[0]) if part is model.Scenario else "-"
     if isinstance(value, BaseModel):
         return code(f"kind: {value.model_dump()['kind']}")
     if value is None:

@@ -16,14 +16,15 @@ constexpr std::size_t MIN_WORDS = 4;
 } // namespace
 
 void
-TcpReceiver::Reset(ReceiverStyle style)
+TcpReceiver::Reset(const SocketFacts& facts)
 {
     std::vector<uint64_t> beyond = std::move(m_beyond);
     std::ranges::fill(beyond, 0);
     *this = TcpReceiver();
     m_beyond = std::move(beyond);
-    m_style = style;
-    if (style == ReceiverStyle::LINUX)
+    m_has_d_sack = facts.d_sack;
+    m_has_quick_acks = facts.quick_acks;
+    if (m_has_quick_acks)
     {
         m_quick_acks = QUICK_ACKS;
     }
@@ -38,14 +39,14 @@ TcpReceiver::Take(uint64_t serial, int64_t now_ns)
 {
     if (serial < m_next || Has(serial))
     {
-        if (m_style == ReceiverStyle::LINUX)
+        if (m_has_quick_acks && serial < m_next)
+        {
+            m_quick_acks = QUICK_ACKS;
+        }
+        if (m_has_d_sack)
         {
             m_duplicate = {serial, serial + 1};
-            if (serial < m_next)
-            {
-                m_quick_acks = QUICK_ACKS;
-            }
-            else
+            if (serial >= m_next)
             {
                 Report(serial); // RFC 2883, section 4: the block it lies in follows
             }

@@ -2,13 +2,14 @@
 //
 // The receiving end: what has arrived, when to acknowledge it, and with which SACK blocks (RFC 2018), in
 // segments. Every second segment in order is acknowledged, a lone one after 40 ms; at once what leaves or
-// fills a gap. Linux's receiver also reports duplicates (D-SACK, RFC 2883) and acknowledges the first
-// segments one by one (TCP_MAX_QUICKACKS); ns-3's does neither but acknowledges the very first one at once.
+// fills a gap. Facts of the stack: it reports duplicates (D-SACK, RFC 2883), and it acknowledges the first
+// segments one by one (TCP_MAX_QUICKACKS) or only the very first at once, as ns-3's.
 // Not modelled: Linux's compression of SACKs.
 #ifndef BBRGYM_TCP_RECEIVER_HPP
 #define BBRGYM_TCP_RECEIVER_HPP
 
 #include "scoreboard.hpp"
+#include "stack.hpp"
 
 #include <array>
 #include <cstdint>
@@ -17,12 +18,6 @@
 
 namespace bbrgym
 {
-
-enum class ReceiverStyle
-{
-    LINUX,
-    NS3
-};
 
 class TcpReceiver
 {
@@ -38,7 +33,7 @@ class TcpReceiver
     };
 
     /** Clears the connection but keeps the memory. */
-    void Reset(ReceiverStyle style);
+    void Reset(const SocketFacts& facts);
 
     Arrival Take(uint64_t serial, int64_t now_ns);
 
@@ -57,7 +52,8 @@ class TcpReceiver
     void Report(uint64_t serial);
     uint32_t Advance();
 
-    ReceiverStyle m_style = ReceiverStyle::LINUX;
+    bool m_has_d_sack = true;
+    bool m_has_quick_acks = true;
     uint64_t m_next = 0;            ///< first segment not yet received
     std::vector<uint64_t> m_beyond; ///< a bit for each segment after m_next, by serial modulo the size
     uint32_t m_beyond_pkts = 0;

@@ -21,6 +21,7 @@
 #define BBRGYM_TCP_SENDER_HPP
 
 #include "scoreboard.hpp"
+#include "stack.hpp"
 
 extern "C" {
 #include "cc.h"
@@ -34,13 +35,6 @@ extern "C" {
 
 namespace bbrgym
 {
-
-/** The parts of Linux's loss recovery that are enabled. */
-struct RecoveryFeatures
-{
-    bool tail_loss_probe = true; ///< RFC 8985, section 7
-    bool undo = true;            ///< of spurious recovery, by F-RTO (RFC 5682) and D-SACK (RFC 2883)
-};
 
 /** Totals since the connection was established. */
 struct SenderTotals
@@ -82,7 +76,7 @@ class TcpSender
     void Start(uint32_t mss_bytes,
                uint32_t initial_cwnd_pkts,
                int64_t handshake_rtt_ns,
-               RecoveryFeatures features,
+               const SocketFacts& facts,
                int64_t now_ns);
 
     /** Processes an ACK of everything below `una` and of the blocks, the first of which may be a D-SACK. Returns its sample. */
@@ -148,7 +142,7 @@ class TcpSender
 
     Controller m_controller;
     Scoreboard m_board;
-    RecoveryFeatures m_features;
+    SocketFacts m_facts;
     SenderTotals m_totals;
     cc_sample m_sample{};
     cc_ca_state m_ca_state = CC_CA_OPEN;
@@ -181,10 +175,10 @@ void
 TcpSender<Controller>::Start(uint32_t mss_bytes,
                           uint32_t initial_cwnd_pkts,
                           int64_t handshake_rtt_ns,
-                          RecoveryFeatures features,
+                          const SocketFacts& facts,
                           int64_t now_ns)
 {
-    m_features = features;
+    m_facts = facts;
     if (handshake_rtt_ns >= 0)
     {
         m_last_rtt_ns = handshake_rtt_ns;
@@ -459,7 +453,7 @@ TcpSender<Controller>::BeginUndo()
 {
     const bool probe_is_out = m_probe_until != NONE && m_probe_is_retransmission;
     const int64_t out_pkts = int64_t{m_board.RetransOut()} + probe_is_out;
-    m_undo_marker = m_features.undo ? m_board.Una() : NONE;
+    m_undo_marker = m_facts.undo ? m_board.Una() : NONE;
     m_undo_retransmissions = out_pkts > 0 ? out_pkts : -1;
     m_probe_until = NONE; // the episode does what the probe would
 }
@@ -613,7 +607,7 @@ TcpSender<Controller>::Timeout(int64_t now_ns)
     {
         BeginUndo();
     }
-    m_frto = m_features.undo && (is_new_episode || m_rto_backoff > 0);
+    m_frto = m_facts.undo && (is_new_episode || m_rto_backoff > 0);
     m_frto_wants_new = false;
     m_probe_deadline_ns = NEVER_NS;
     m_board.MarkAllLost();
@@ -655,7 +649,7 @@ void
 TcpSender<Controller>::ArmProbe(int64_t now_ns)
 {
     m_probe_deadline_ns = NEVER_NS;
-    if (!m_features.tail_loss_probe || m_probe_until != NONE || m_board.Empty() || m_ca_state != CC_CA_OPEN)
+    if (!m_facts.tail_loss_probe || m_probe_until != NONE || m_board.Empty() || m_ca_state != CC_CA_OPEN)
     {
         return;
     }

@@ -99,7 +99,7 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     state = std::move(fresh);
     state.sender.Reset(ReservedPkts(*m_scenario));
     state.sender.GetController().Init(params, cc_stream_seed(seed, ("flow." + spec.name).c_str()));
-    state.receiver.Reset(m_scenario->tcp == TcpStack::NS3 ? ReceiverStyle::NS3 : ReceiverStyle::LINUX);
+    state.receiver.Reset(spec.stack.socket);
     state.access.clear();
     state.way_back.clear();
     state.way_back_blocks.clear();
@@ -443,10 +443,10 @@ void
 Engine::Establish(std::size_t flow)
 {
     FlowState& state = m_flows[flow];
-    const bool is_linux = m_scenario->tcp == TcpStack::LINUX;
-    if (!state.is_established || is_linux)
+    const SocketFacts& facts = m_scenario->flows[flow].stack.socket;
+    if (!state.is_established || facts.repeated_syn_ack)
     {
-        Emit(flow, HANDSHAKE_ACK); // Linux also answers the SYN-ACK of a second SYN (tcp_send_dupack)
+        Emit(flow, HANDSHAKE_ACK);
     }
     if (state.is_established)
     {
@@ -459,7 +459,7 @@ Engine::Establish(std::size_t flow)
     state.sender.Start(m_scenario->mss_bytes,
                        TcpSender<CcController>::INITIAL_CWND_PKTS,
                        is_clear ? m_now_ns - state.syn_sent_ns : -1,
-                       {.tail_loss_probe = is_linux, .undo = is_linux},
+                       facts,
                        m_now_ns);
     ArmSend(flow, m_now_ns);
 }

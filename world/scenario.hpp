@@ -5,6 +5,8 @@
 #ifndef BBRGYM_WORLD_SCENARIO_HPP
 #define BBRGYM_WORLD_SCENARIO_HPP
 
+#include "stack.hpp"
+
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -142,20 +144,13 @@ struct Flow
     int64_t start_ns = 0;
     int64_t stop_ns = 0;
     App app;
+    Stack stack;
     std::map<std::string, double> tunables;
-};
-
-/** The features of TCP beyond those that all worlds share. */
-enum class TcpStack
-{
-    LINUX, ///< all of Linux's that a world has
-    NS3    ///< without what the ns-3 world lacks: tail loss probe, F-RTO, undo, D-SACK, quick ACKs
 };
 
 struct Scenario
 {
     std::string name;
-    TcpStack tcp = TcpStack::LINUX;
     int64_t duration_ns = 0;
     int64_t warmup_ns = 0;
     uint32_t mss_bytes = 0;

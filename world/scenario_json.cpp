@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <set>
 
 namespace bbrgym
@@ -28,7 +27,7 @@ Nanoseconds(double time, const Bound& bound)
 class Object
 {
   public:
-    Object(const Json& json, std::string path, std::initializer_list<const char*> keys)
+    Object(const Json& json, std::string path, const std::set<std::string>& known)
         : m_json(json),
           m_path(std::move(path))
     {
@@ -36,7 +35,6 @@ class Object
         {
             throw ScenarioError(m_path, std::string("is ") + json.type_name() + ", expected an object");
         }
-        const std::set<std::string> known(keys.begin(), keys.end());
         for (const auto& [key, value] : json.items())
         {
             if (!known.contains(key))
@@ -348,10 +346,56 @@ ParseRole(const Object& object)
     return role == "learner" ? Role::LEARNER : role == "fixed" ? Role::FIXED : Role::BACKGROUND;
 }
 
+/** The value of a fact as the table counts it: 0 or 1 of a flag, the index of a choice, a number. */
+int64_t
+ParseFact(const Object& object, const StackFact& fact)
+{
+    const std::string key(fact.name);
+    switch (fact.kind)
+    {
+    case StackFactKind::FLAG:
+        return object.Flag(key.c_str());
+    case StackFactKind::NUMBER:
+        return static_cast<int64_t>(
+            object.Count(key.c_str(), {fact.name, static_cast<double>(fact.low), static_cast<double>(fact.high), fact.unit}));
+    case StackFactKind::CHOICE:
+        break;
+    }
+    const auto found = std::ranges::find(fact.choices, object.Text(key.c_str()));
+    if (found == fact.choices.end())
+    {
+        const std::set<std::string> choices(fact.choices.begin(), fact.choices.end());
+        throw ScenarioError(object.Path(key), "is " + object[key.c_str()].dump() + ", expected one of " + Object::List(choices));
+    }
+    return found - fact.choices.begin();
+}
+
+Stack
+ParseStack(const Json& json, const std::string& path)
+{
+    std::set<std::string> keys = {"preset"};
+    for (const StackFact& fact : StackFacts())
+    {
+        keys.emplace(fact.name);
+    }
+    const Object object(json, path, keys);
+    if (const std::string preset = object.Text("preset"); !FindStackPreset(preset))
+    {
+        const std::set<std::string> presets(STACK_PRESETS.begin(), STACK_PRESETS.end());
+        throw ScenarioError(object.Path("preset"), "is " + object["preset"].dump() + ", expected one of " + Object::List(presets));
+    }
+    Stack stack;
+    for (const StackFact& fact : StackFacts())
+    {
+        fact.set(stack, ParseFact(object, fact));
+    }
+    return stack;
+}
+
 Flow
 ParseFlow(const Json& json, const std::string& path, double link_delay_ms)
 {
-    const Object object(json, path, {"name", "cc", "role", "rtt_ms", "start_s", "stop_s", "app", "tunables"});
+    const Object object(json, path, {"name", "cc", "role", "rtt_ms", "start_s", "stop_s", "app", "stack", "tunables"});
     Flow flow;
     flow.name = object.Text("name");
     flow.cc = object.Text("cc");
@@ -365,6 +409,7 @@ ParseFlow(const Json& json, const std::string& path, double link_delay_ms)
         throw ScenarioError(path + ".stop_s", "is " + object["stop_s"].dump() + ", expected a number > start_s");
     }
     flow.app = ParseApp(object["app"], path + ".app");
+    flow.stack = ParseStack(object["stack"], path + ".stack");
     const Json& tunables = object["tunables"];
     if (!tunables.is_object())
     {
@@ -379,18 +424,6 @@ ParseFlow(const Json& json, const std::string& path, double link_delay_ms)
         flow.tunables[name] = value.get<double>();
     }
     return flow;
-}
-
-TcpStack
-ParseTcp(const Object& object)
-{
-    const std::set<std::string> stacks = {"linux", "ns3"};
-    const std::string stack = object.Text("tcp");
-    if (!stacks.contains(stack))
-    {
-        throw ScenarioError("tcp", "is " + object["tcp"].dump() + ", expected one of " + Object::List(stacks));
-    }
-    return stack == "ns3" ? TcpStack::NS3 : TcpStack::LINUX;
 }
 
 Json
@@ -412,10 +445,9 @@ Scenario
 ParseScenario(const std::string& text)
 {
     const Json json = ParseJson(text);
-    const Object object(json, "", {"name", "duration_s", "warmup_s", "mss_bytes", "tcp", "link", "flows"});
+    const Object object(json, "", {"name", "duration_s", "warmup_s", "mss_bytes", "link", "flows"});
     Scenario scenario;
     scenario.name = object.Text("name");
-    scenario.tcp = ParseTcp(object);
     scenario.duration_ns = object.TimeNs("duration_s", bounds::duration_s);
     scenario.warmup_ns = object.TimeNs("warmup_s", bounds::time_s);
     if (scenario.warmup_ns >= scenario.duration_ns)

@@ -83,6 +83,7 @@ cc_params
 ParamsOf(const Flow& flow, int variant, const std::string& path)
 {
     cc_params params = Preset(variant);
+    params.stack = flow.stack.algorithm;
     for (const auto& [name, value] : flow.tunables)
     {
         const auto tunable = FindTunable(name);

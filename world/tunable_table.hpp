@@ -46,7 +46,7 @@ class TunableTable
     std::vector<std::pair<std::size_t, cc_params>> m_changes;
 };
 
-/** The parameters of a flow that runs `variant`: its preset, with the flow's own tunables. ScenarioError at `path`. */
+/** The parameters of a flow that runs `variant`: its preset, on the flow's stack and with its own tunables. ScenarioError at `path`. */
 cc_params ParamsOf(const Flow& flow, int variant, const std::string& path);
 
 } // namespace bbrgym

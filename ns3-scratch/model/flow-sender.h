@@ -61,6 +61,7 @@ class LinuxSender : public FlowSender
 
     int m_variant;
     uint64_t m_rng_seed;
+    bbrgym::SocketFacts m_facts;
     cc_params m_params;
     Ptr<TcpLinuxSocket> m_socket;
     Ptr<TcpBbrgym> m_controller;

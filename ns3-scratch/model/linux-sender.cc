@@ -15,6 +15,7 @@ namespace ns3
 LinuxSender::LinuxSender(const bbrgym::Flow& flow, int variant, const cc_params& params, uint64_t run_seed)
     : m_variant(variant),
       m_rng_seed(cc_stream_seed(run_seed, ("flow." + flow.name).c_str())),
+      m_facts(flow.stack.socket),
       m_params(params)
 {
 }
@@ -42,6 +43,7 @@ LinuxSender::Watch(Ptr<TcpSocket> socket, RttCallback on_rtt)
     }
     m_socket = linux_socket;
     m_on_rtt = std::move(on_rtt);
+    m_socket->SetFacts(m_facts);
     m_socket->SetAckObserver([this](const AckEvent& event) { NoteAck(event); });
 
     PointerValue controller;

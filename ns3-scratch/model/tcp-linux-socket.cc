@@ -191,10 +191,12 @@ TcpLinuxSocket::StartSender()
     m_next_seq = m_una;
     m_dataRetrCount = m_dataRetries;
     m_sender.GetController() = SocketController(DynamicCast<TcpBbrgym>(m_congestionControl), m_tcb);
+    bbrgym::SocketFacts facts = m_facts;
+    facts.tail_loss_probe = facts.undo = false; // ns-3's receiver reports no duplicates
     m_sender.Start(m_tcb->m_segmentSize,
                    std::max<uint32_t>(GetInitialCwnd(), 1),
                    m_handshake_rtt_ns,
-                   {.tail_loss_probe = false, .undo = false},
+                   facts,
                    NowNs());
 }
 

@@ -72,6 +72,8 @@ class TcpLinuxSocket : public TcpSocketBase
     Ptr<TcpBbrgym> GetController() const { return m_sender.GetController().Get(); }
     const Sender& GetSender() const { return m_sender; }
     void SetAckObserver(std::function<void(const AckEvent&)> observer);
+    /** Sets the facts of the stack before the connection stands. */
+    void SetFacts(const bbrgym::SocketFacts& facts) { m_facts = facts; }
 
     int Send(Ptr<Packet> packet, uint32_t flags) override;
 
@@ -118,6 +120,7 @@ class TcpLinuxSocket : public TcpSocketBase
     void OnTimer();
 
     Sender m_sender;
+    bbrgym::SocketFacts m_facts;
     std::deque<Payload> m_payloads; ///< of the scoreboard's segments
     SequenceNumber32 m_una{0};
     SequenceNumber32 m_next_seq{0};

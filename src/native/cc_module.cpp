@@ -6,10 +6,13 @@
 #include "fields.hpp"
 #include "params.hpp"
 #include "scenario.hpp"
+#include "stack.hpp"
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -43,6 +46,28 @@ RequireTunable(const std::string& name)
         return *tunable;
     }
     throw py::value_error("no tunable is named '" + name + "'");
+}
+
+/** The stack of a preset with some facts' values changed, by name. */
+Stack
+RequireStack(const std::string& preset, const std::map<std::string, int64_t>& facts)
+{
+    const auto found = FindStackPreset(preset);
+    if (!found)
+    {
+        throw py::value_error("stack = '" + preset + "': expected a preset's name");
+    }
+    Stack stack = StackOf(*found);
+    for (const auto& [name, value] : facts)
+    {
+        const auto fact = std::ranges::find(StackFacts(), name, &StackFact::name);
+        if (fact == StackFacts().end())
+        {
+            throw py::value_error("no fact of a stack is named '" + name + "'");
+        }
+        fact->set(stack, value);
+    }
+    return stack;
 }
 
 py::list
@@ -109,6 +134,48 @@ ScenarioBounds()
     return table;
 }
 
+/** The value of a fact as a scenario writes it. */
+py::object
+FactValue(const StackFact& fact, int64_t value)
+{
+    switch (fact.kind)
+    {
+    case StackFactKind::FLAG:
+        return py::bool_(value != 0);
+    case StackFactKind::CHOICE:
+        return py::str(fact.choices[static_cast<std::size_t>(value)]);
+    default:
+        return py::int_(value);
+    }
+}
+
+py::list
+StackFactTable()
+{
+    py::list table;
+    for (const StackFact& fact : StackFacts())
+    {
+        py::dict presets;
+        for (std::size_t i = 0; i < STACK_PRESETS.size(); ++i)
+        {
+            presets[py::cast(STACK_PRESETS[i])] = FactValue(fact, fact.values[i]);
+        }
+        py::dict row;
+        row["name"] = fact.name;
+        row["layer"] = fact.layer;
+        row["kind"] = fact.kind == StackFactKind::FLAG ? "flag" : fact.kind == StackFactKind::CHOICE ? "choice" : "number";
+        row["choices"] = fact.choices;
+        row["unit"] = fact.unit;
+        row["low"] = fact.low;
+        row["high"] = fact.high;
+        row["presets"] = presets;
+        row["meaning"] = fact.meaning;
+        row["source"] = fact.source;
+        table.append(row);
+    }
+    return table;
+}
+
 py::list
 FieldTable(std::span<const Field> fields)
 {
@@ -141,9 +208,12 @@ class Controller
                uint64_t min_rtt_us,
                uint64_t rng_seed,
                uint32_t mss_bytes,
-               uint32_t initial_cwnd_pkts)
+               uint32_t initial_cwnd_pkts,
+               const std::string& stack,
+               const std::map<std::string, int64_t>& facts)
         : m_params(Preset(RequireVariant(variant)))
     {
+        m_params.stack = RequireStack(stack, facts).algorithm;
         const cc_start start{.now_us = now_us,
                              .srtt_us = srtt_us,
                              .min_rtt_us = min_rtt_us,
@@ -268,7 +338,8 @@ void
 DeclareController(py::module_& m)
 {
     py::class_<Controller>(m, "Controller", "A controller of cc/ without a network, driven event by event.")
-        .def(py::init<const std::string&, uint64_t, uint64_t, uint64_t, uint64_t, uint32_t, uint32_t>(),
+        .def(py::init<const std::string&, uint64_t, uint64_t, uint64_t, uint64_t, uint32_t, uint32_t,
+                      const std::string&, const std::map<std::string, int64_t>&>(),
              py::arg("variant"),
              py::kw_only(),
              py::arg("now_us") = 0,
@@ -276,7 +347,9 @@ DeclareController(py::module_& m)
              py::arg("min_rtt_us") = CC_RTT_UNKNOWN_US,
              py::arg("rng_seed") = 1,
              py::arg("mss_bytes") = 1448,
-             py::arg("initial_cwnd_pkts") = 10)
+             py::arg("initial_cwnd_pkts") = 10,
+             py::arg("stack") = "linux-6",
+             py::arg("facts") = std::map<std::string, int64_t>{})
         .def("set_tunable", &Controller::SetTunable, py::arg("name"), py::arg("value"))
         .def("get_tunable", &Controller::GetTunable, py::arg("name"))
         .def("on_ack", &Controller::OnAck, py::arg("sample"))
@@ -318,6 +391,8 @@ PYBIND11_MODULE(_cc, m)
           "The fields of each table that a world measures (world/fields.def): lists of (name, unit, visibility, meaning) in\n"
           "the order of the columns, by table.");
     m.def("scenario_bounds", &ScenarioBounds, "The bounds of a scenario: name to (low, high, unit) (world/bounds.def).");
+    m.def("stack_presets", [] { return STACK_PRESETS; }, "The names of the presets of a sender's stack.");
+    m.def("stack_facts", &StackFactTable, "The facts of a sender's stack, a dict a row (cc/stack.def, tcp/stack.def).");
     m.def("trace_rate_mbps",
           [](std::size_t opportunities, uint64_t opportunity_bytes, double period_ms) {
               return TraceRateBps(opportunities, opportunity_bytes, NanosecondsOfMs(period_ms)) / 1e6;

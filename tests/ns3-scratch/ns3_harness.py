@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bbrgym import _ns3
+from bbrgym.scenario.stack import SenderStack
 from bbrgym.tunables import TUNABLES as TUNABLE_TABLE
 from bbrgym.worlds.fields import FLOW_FIELDS, FLOW_SUMMARY_FIELDS, LINK_FIELDS, LINK_SUMMARY_FIELDS
 from bbrgym.worlds.layout import Arrays, Shape
@@ -36,6 +37,7 @@ def flow(name: str = "a", cc: str = "reno", rtt_ms: float = 40.0, **changes: Any
         "start_s": 0.0,
         "stop_s": 1000.0,
         "app": {"kind": "bulk"},
+        "stack": SenderStack(preset="linux-6").over(None).model_dump(),
         "tunables": {},
         **changes,
     }
@@ -58,7 +60,6 @@ def scenario(*flows: Scenario, duration_s: float = 10.0, warmup_s: float = 2.0, 
         "duration_s": duration_s,
         "warmup_s": warmup_s,
         "mss_bytes": 1448,
-        "tcp": "linux",
         "link": {
             "rate_mbps": None if link.get("trace") else 10.0,
             "trace": None,

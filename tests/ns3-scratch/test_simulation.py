@@ -212,7 +212,7 @@ ERRORS = [
     (["duration_s"], 0, r"duration_s: is 0, expected a number >= 0.001 and <= 86400"),
     (["duration_s"], "10", r'duration_s: is "10", expected a number'),
     (["warmup_s"], 10.0, r"warmup_s: is 10.0, expected a number < duration_s"),
-    (["colour"], 1, r"colour: unknown field, allowed are duration_s, flows, link, mss_bytes, name, tcp, warmup_s"),
+    (["colour"], 1, r"colour: unknown field, allowed are duration_s, flows, link, mss_bytes, name, warmup_s"),
     (["mss_bytes"], 1448.5, r"mss_bytes: is 1448.5, expected a whole number"),
     (["mss_bytes"], 10, r"mss_bytes: is 10, expected a number >= 64"),
     (["link"], [], r"link: is array, expected an object"),
@@ -245,6 +245,9 @@ ERRORS = [
     (["flows", 0, "app"], {"kind": "cbr"}, r"flows\[0\].app.rate_mbps: is missing"),
     (["flows", 0, "app"], {"kind": "bulk", "rate_mbps": 1}, r"flows\[0\].app.rate_mbps: unknown field"),
     (["flows", 0, "tunables"], {"bbq_alpha_us": 1000}, r"flows\[0\].tunables: reno has no tunable bbq_alpha_us"),
+    (["flows", 0, "stack", "preset"], "linux-7", r'stack.preset: is "linux-7", expected one of linux-4.11, linux-4.17'),
+    (["flows", 0, "stack", "undo"], 1, r"flows\[0\].stack.undo: is 1, expected true or false"),
+    (["flows", 0, "stack", "colour"], 1, r"flows\[0\].stack.colour: unknown field, allowed are aggregation_bonus"),
     (["flows", 0, "tunables"], {"x": "y"}, r'flows\[0\].tunables.x: is "y", expected a number'),
 ]
 

@@ -90,7 +90,7 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ("warmup_s", 20.0, "warmup_s: is 20.0, expected less than duration_s = 20.0"),
     ("mss_bytes", 40, "mss_bytes: is 40, expected a number >= 64"),
     ("name", "../evil", "name: is '../evil', expected letters"),
-    ("seed", 1, "seed: is no field; allowed are name, duration_s, warmup_s, mss_bytes, tcp, link, flows"),
+    ("seed", 1, "seed: is no field; allowed are name, duration_s, warmup_s, mss_bytes, stack, link, flows"),
 ]
 
 

@@ -28,10 +28,10 @@ def load(**changes: Any) -> Scenario:
 
 def test_only_plain_values_remain() -> None:
     plain = json.loads(load().resolved_json())
-    assert set(plain) == {"name", "duration_s", "warmup_s", "mss_bytes", "tcp", "link", "flows"}
+    assert set(plain) == {"name", "duration_s", "warmup_s", "mss_bytes", "link", "flows"}
     assert set(plain["link"]) == {"rate_mbps", "trace", "delay_ms", "queue", "loss", "changes"}
     assert set(plain["link"]["queue"]) == {"kind", "size_bytes", "size_packets", "red", "codel"}
-    assert set(plain["flows"][0]) == {"name", "cc", "role", "rtt_ms", "start_s", "stop_s", "app", "tunables"}
+    assert set(plain["flows"][0]) == {"name", "cc", "role", "rtt_ms", "start_s", "stop_s", "app", "stack", "tunables"}
 
 
 def test_bdp_is_that_of_the_longest_rtt_unless_said() -> None:

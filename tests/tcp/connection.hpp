@@ -98,7 +98,7 @@ struct Settings
     uint32_t initial_cwnd_pkts = 10;
     uint32_t mss_bytes = 1250;
     uint64_t pacing_Bps = 12'500'000; ///< 0.1 ms a segment, so that they leave one by one
-    bbrgym::RecoveryFeatures features;
+    bbrgym::SocketFacts facts;
 };
 
 class Connection
@@ -109,11 +109,11 @@ class Connection
     explicit Connection(const Settings& settings)
         : m_settings(settings)
     {
-        receiver.Reset(bbrgym::ReceiverStyle::LINUX);
+        receiver.Reset({});
         sender.Start(settings.mss_bytes,
                      settings.initial_cwnd_pkts,
                      2 * settings.one_way_ns, // the handshake's round trip
-                     settings.features,
+                     settings.facts,
                      now_ns);
         sender.GetController().SetPacing(settings.pacing_Bps);
     }

@@ -17,14 +17,16 @@
 namespace
 {
 
-using bbrgym::ReceiverStyle;
+using bbrgym::SocketFacts;
 
+constexpr SocketFacts LINUX{};
+constexpr SocketFacts NS3{.d_sack = false, .quick_acks = false};
 constexpr int64_t MS = 1'000'000;
 
 class Talk
 {
   public:
-    explicit Talk(ReceiverStyle style) { m_receiver.Reset(style); }
+    explicit Talk(const SocketFacts& facts) { m_receiver.Reset(facts); }
 
     /** Arrivals a millisecond apart; what is due in between is answered. */
     void Take(uint64_t begin, uint64_t end)
@@ -84,9 +86,9 @@ class Talk
 };
 
 void
-InOrder(ReceiverStyle style)
+InOrder(const SocketFacts& facts)
 {
-    Talk talk(style);
+    Talk talk(facts);
     talk.Take(0, 16);
     talk.PrintAnswers("first_16");
     talk.Take(16, 21);
@@ -99,20 +101,20 @@ InOrder(ReceiverStyle style)
 void
 Linux()
 {
-    InOrder(ReceiverStyle::LINUX);
+    InOrder(LINUX);
 }
 
 void
 Ns3()
 {
-    InOrder(ReceiverStyle::NS3);
+    InOrder(NS3);
 }
 
 /** Segment 20 comes last. */
 void
 Gap()
 {
-    Talk talk(ReceiverStyle::LINUX);
+    Talk talk(LINUX);
     talk.Take(0, 20);
     talk.Wait(100 * MS);
     talk.PrintAnswers("before");
@@ -130,7 +132,7 @@ Gap()
 void
 Blocks()
 {
-    Talk talk(ReceiverStyle::LINUX);
+    Talk talk(LINUX);
     for (const uint64_t serial : {1, 3, 5, 7, 9})
     {
         talk.Take(serial, serial + 1);
@@ -145,9 +147,9 @@ Blocks()
 }
 
 void
-Duplicates(ReceiverStyle style)
+Duplicates(const SocketFacts& facts)
 {
-    Talk talk(style);
+    Talk talk(facts);
     talk.Take(0, 20);
     talk.Wait(100 * MS);
     talk.PrintAnswers("before");
@@ -168,13 +170,13 @@ Duplicates(ReceiverStyle style)
 void
 LinuxDuplicates()
 {
-    Duplicates(ReceiverStyle::LINUX);
+    Duplicates(LINUX);
 }
 
 void
 Ns3Duplicates()
 {
-    Duplicates(ReceiverStyle::NS3);
+    Duplicates(NS3);
 }
 
 struct Experiment

@@ -15,7 +15,7 @@ namespace
 {
 
 constexpr int64_t RTT = 50 * MS;
-constexpr bbrgym::RecoveryFeatures NO_FEATURES{.tail_loss_probe = false, .undo = false};
+constexpr bbrgym::SocketFacts NO_FEATURES{.tail_loss_probe = false, .undo = false};
 
 using Kind = Departure::Kind;
 
@@ -157,9 +157,9 @@ RunToTheSpike(Connection& c)
 
 /** Everything stands still for 600 ms; a segment may be lost beforehand. */
 void
-Spike(const bbrgym::RecoveryFeatures& features, uint64_t lost_serial)
+Spike(const bbrgym::SocketFacts& facts, uint64_t lost_serial)
 {
-    Connection c({.initial_cwnd_pkts = 20, .features = features});
+    Connection c({.initial_cwnd_pkts = 20, .facts = facts});
     auto stall = Stalling(SPIKE_NS, SPIKE_END_NS);
     c.arrival = [&](const Departure& d, int64_t arrives_ns) {
         return d.serial == lost_serial && d.nth == 1 ? bbrgym::NEVER_NS : stall(d, arrives_ns);
@@ -298,7 +298,7 @@ DuplicateOfTheProbe()
 void
 Backoff()
 {
-    Connection c({.features = NO_FEATURES});
+    Connection c({.facts = NO_FEATURES});
     c.Write(10);
     c.Run(SECOND);
     c.arrival = [](const Departure&, int64_t) { return bbrgym::NEVER_NS; };
@@ -319,7 +319,7 @@ Backoff()
 void
 ShortRttTimeout()
 {
-    Connection c({.one_way_ns = MS / 10, .features = NO_FEATURES});
+    Connection c({.one_way_ns = MS / 10, .facts = NO_FEATURES});
     c.Write(1000);
     c.Run(SECOND);
     c.arrival = [](const Departure&, int64_t) { return bbrgym::NEVER_NS; };
@@ -336,7 +336,7 @@ ShortRttTimeout()
 void
 LostRetransmission()
 {
-    Connection c({.initial_cwnd_pkts = 20, .features = NO_FEATURES});
+    Connection c({.initial_cwnd_pkts = 20, .facts = NO_FEATURES});
     c.arrival = [](const Departure& d, int64_t arrives_ns) {
         return d.serial == 50 && d.nth <= 3 ? bbrgym::NEVER_NS : arrives_ns;
     };

@@ -100,7 +100,7 @@ Live(uint64_t seed)
     settings.one_way_ns = static_cast<int64_t>(path->Uniform(100'000, 150'000'000));
     settings.initial_cwnd_pkts = 1 + static_cast<uint32_t>(path->Below(30));
     settings.pacing_Bps = static_cast<uint64_t>(path->Uniform(1e5, 1e8));
-    settings.features = {.tail_loss_probe = path->Below(2) == 0, .undo = path->Below(2) == 0};
+    settings.facts = {.tail_loss_probe = path->Below(2) == 0, .undo = path->Below(2) == 0};
 
     Connection c(settings);
     c.arrival = [path](const Departure&, int64_t arrives_ns) { return path->Arrival(arrives_ns); };
@@ -128,8 +128,8 @@ Live(uint64_t seed)
     Require(c.sender.Board().Delivered() == c.Written(), "each segment is delivered once");
     Require(totals.sent_pkts == c.departures.size(), "every departure is counted");
     Require(totals.sent_pkts == c.Written() + totals.retransmitted_pkts, "what is sent is new or sent again");
-    Require(settings.features.tail_loss_probe || totals.probe_count == 0, "no probe where there are none");
-    Require(settings.features.undo || totals.undo_count == 0, "no undo where there is none");
+    Require(settings.facts.tail_loss_probe || totals.probe_count == 0, "no probe where there are none");
+    Require(settings.facts.undo || totals.undo_count == 0, "no undo where there is none");
     Require(totals.undo_count == static_cast<uint64_t>(c.sender.GetController().Undos()), "every undo is told");
     CheckPacing(c, settings);
     return totals;

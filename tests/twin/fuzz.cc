@@ -305,7 +305,7 @@ class Laws
         const double out = total.NewPkts() - total.delivered_pkts;
         Require(stats.in_flight_pkts <= out + total.retransmitted_pkts, "in flight is what is out", flow, stats.in_flight_pkts, out);
         Require(stats.in_flight_pkts == 0 || out > 0, "nothing out, nothing in flight", flow, stats.in_flight_pkts, out);
-        if (m_scenario.tcp == TcpStack::NS3) // Linux's probes send again what is not lost; what it unmarks it may mark again
+        if (!m_scenario.flows[flow].stack.socket.tail_loss_probe) // probes send again what is not lost; what it unmarks it may mark again
         {
             Require(total.retransmitted_pkts <= total.lost_pkts, "only what is lost is sent again", flow, total.retransmitted_pkts, total.lost_pkts);
             Require(total.lost_pkts <= total.sent_pkts, "no more is lost than was sent", flow, total.lost_pkts, total.sent_pkts);

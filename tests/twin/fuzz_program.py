@@ -17,7 +17,7 @@ SOURCES = [
     HERE / "fuzz.cc",
     *(ROOT / "twin" / f"{name}.cpp" for name in ("bottleneck", "engine", "queue", "thread_pool", "vector")),
     *(ROOT / "tcp" / f"{name}.cpp" for name in ("receiver", "scoreboard")),
-    *(ROOT / "world" / f"{name}.cpp" for name in ("measurement", "scenario", "tunable_table")),
+    *(ROOT / "world" / f"{name}.cpp" for name in ("measurement", "scenario", "stack", "tunable_table")),
 ]
 
 

@@ -196,7 +196,7 @@ DrawScenario(uint64_t seed, double max_packets)
     Draw draw(seed, "scenario");
     Scenario scenario;
     scenario.name = "random-" + std::to_string(seed);
-    scenario.tcp = draw.Chance(0.6) ? TcpStack::LINUX : TcpStack::NS3;
+    const Stack stack = StackOf(draw.Chance(0.6) ? StackPreset::LINUX_6 : StackPreset::NS3);
     scenario.mss_bytes = draw.Chance(0.6) ? 1448 : static_cast<uint32_t>(draw.LogCount(64, 9000));
     const uint64_t packet_bytes = scenario.mss_bytes + HEADER_BYTES;
 
@@ -250,6 +250,7 @@ DrawScenario(uint64_t seed, double max_packets)
     for (std::size_t i = 0; i < flows; ++i)
     {
         scenario.flows.push_back(DrawFlow(draw, scenario, rate_bps, max_packets, i));
+        scenario.flows.back().stack = stack;
         scenario.flows.back().rtt_ns = rtts_ns[i];
     }
     return scenario;

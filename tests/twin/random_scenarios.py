@@ -44,7 +44,7 @@ def random_scenario(seed: int) -> Mapping:
         "name": f"random-{seed}",
         "duration_s": duration_s,
         "mss_bytes": mss_bytes,
-        "tcp": "ns3",
+        "stack": "ns3",
         "link": link,
         "flows": [_flow(draw, f"flow-{i}", rtt_ms, duration_s) for i, rtt_ms in enumerate(rtts_ms)],
     }

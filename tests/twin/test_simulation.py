@@ -196,8 +196,8 @@ def test_flows_alike_share_alike():
 # ---- Linux's recovery beside ns-3's -----------------------------------------------------------------------
 
 
-def recovered(tcp, mapping):
-    summary = measured({**mapping, "tcp": tcp}, 0.0)
+def recovered(stack, mapping):
+    summary = measured({**mapping, "stack": stack}, 0.0)
     return {name: summary.flow(name) for name in ("rto_count", "retransmitted_pkts", "lost_pkts")}
 
 
@@ -211,7 +211,7 @@ def test_a_probe_repairs_a_lost_tail_without_a_timeout(cc):
         for change in ({"at_s": begin_s + 0.085, "loss_rate": 1.0}, {"at_s": begin_s + 0.115, "loss_rate": 0.0})
     ]
     short = scenario(flow(cc=cc, app=bursts), duration_s=20.0, changes=changes)
-    linux, ns3 = recovered("linux", short), recovered("ns3", short)
+    linux, ns3 = recovered("linux-6", short), recovered("ns3", short)
     assert linux["lost_pkts"] > 50
     assert linux["rto_count"] == 0 < 5 <= ns3["rto_count"]
 
@@ -226,11 +226,11 @@ def test_a_spurious_timeout_is_undone(cc):
     ]
     jumping = scenario(flow(cc=cc), duration_s=28.0, changes=changes, queue={"size_bdp": 3.0})
     needless = {}
-    for tcp in ("linux", "ns3"):
-        counts = recovered(tcp, jumping)
+    for stack in ("linux-6", "ns3"):
+        counts = recovered(stack, jumping)
         assert counts["rto_count"] >= 8
-        needless[tcp] = counts["retransmitted_pkts"] - counts["lost_pkts"]
-    assert needless["linux"] <= 16 < 400 < needless["ns3"]
+        needless[stack] = counts["retransmitted_pkts"] - counts["lost_pkts"]
+    assert needless["linux-6"] <= 16 < 400 < needless["ns3"]
 
 
 # ---- many in one process ----------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The twin against ns-3, ACK by ACK: with `tcp: ns3` both worlds show the same numbers, bit for bit.
+"""The twin against ns-3, ACK by ACK: with `stack: ns3` both worlds show the same numbers, bit for bit.
 
 Every column of every ACK's record, every interval's table and the summaries are compared. What differs, on
 purpose, and is tested here as well:
@@ -83,7 +83,7 @@ def marked_lost(columns: Columns, index: int = 0) -> float:
 
 def like_ns3(*flows: Mapping, rate_mbps: float = 20.0, duration_s: float = 8.0, **link: Any) -> Mapping:
     rate = {} if "trace" in link else {"rate_mbps": rate_mbps}
-    return scenario(*flows, duration_s=duration_s, tcp="ns3", **rate, **link)
+    return scenario(*flows, duration_s=duration_s, stack="ns3", **rate, **link)
 
 
 def two(**of_both: Any) -> list[Mapping]:

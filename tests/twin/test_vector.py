@@ -31,7 +31,7 @@ SCENARIOS = [
     scenario(flow("a", cc="bbr-pg"), flow("b", cc="cubic", rtt_ms=70.0), duration_s=3.0, queue=CODEL),
     scenario(flow("a", cc="bbr-mix"), duration_s=1.5, loss={"kind": "bernoulli", "rate": 0.02}),
     scenario(*[flow(f"f{i}", cc="bbq", rtt_ms=25.0 + i, start_s=0.1 * i) for i in range(5)], duration_s=2.5),
-    scenario(flow("a", cc="reno", app=ON_OFF), flow("b", cc="bbr-acd"), duration_s=2.0, rate_mbps=30.0, tcp="ns3"),
+    scenario(flow("a", cc="reno", app=ON_OFF), flow("b", cc="bbr-acd"), duration_s=2.0, rate_mbps=30.0, stack="ns3"),
     scenario(flow("a", cc="cubic"), duration_s=1.0, rate_mbps=0.5),
 ]
 CAPACITY = 5

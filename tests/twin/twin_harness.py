@@ -31,13 +31,13 @@ def flow(name: str = "a", cc: str = "bbr", rtt_ms: float = 40.0, **changes: Any)
     return {"name": name, "cc": cc, "rtt_ms": rtt_ms, **changes}
 
 
-def scenario(*flows: Mapping, duration_s: float = 10.0, tcp: str = "linux", **link: Any) -> Mapping:
+def scenario(*flows: Mapping, duration_s: float = 10.0, stack: str = "linux-6", **link: Any) -> Mapping:
     """10 Mbit/s, 10 ms, drop-tail of one BDP and one BBR flow of 40 ms, unless said."""
     rate = {} if "trace" in link else {"rate_mbps": 10.0}
     return {
         "name": "test",
         "duration_s": duration_s,
-        "tcp": tcp,
+        "stack": stack,
         "link": {**rate, "delay_ms": 10.0, "queue": {"size_bdp": 1.0}, **link},
         "flows": list(flows) or [flow()],
     }

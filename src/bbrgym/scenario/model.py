@@ -17,6 +17,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 import bbrgym._cc as _cc
 from bbrgym.errors import ConfigError, nearest
+from bbrgym.scenario.stack import SenderStack
 from bbrgym.scenario.traces import read_trace
 from bbrgym.schema import FieldProblem, Float, List, Model, Whole, shown
 from bbrgym.tunables import TUNABLES, VARIANTS
@@ -334,6 +335,8 @@ class Flow(Model):
         start_s: time of its start.
         stop_s: time of its end. Default: the end of the scenario.
         app: application that writes the data.
+        stack: of its sender: a preset's name, or a mapping of facts that differ from the scenario's stack or, if it
+            names a ``preset``, from that. Default: the scenario's.
         tunables: values in natural units. Default: the variant's preset.
     """
 
@@ -345,6 +348,7 @@ class Flow(Model):
     start_s: Seconds = 0.0
     stop_s: Seconds | None = None
     app: App = Bulk()
+    stack: SenderStack = SenderStack()
     tunables: dict[str, Float] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -386,8 +390,8 @@ class Scenario(Model):
         duration_s: simulated time.
         warmup_s: time from which summaries measure. Default: a quarter of the duration, at most 30 s.
         mss_bytes: payload of a full packet.
-        tcp: ``linux``: all of Linux's TCP that a world has; ``ns3``: without what the ns-3 world's sockets lack (tail
-            loss probe, F-RTO, undo, D-SACK, quick ACKs), so that worlds can be compared like for like.
+        stack: of every sender: a preset's name or a mapping. ``ns3`` is without what the ns-3 world's sockets lack, so
+            that worlds can be compared like for like.
         link: bottleneck.
         flows: that share the link.
     """
@@ -396,7 +400,7 @@ class Scenario(Model):
     duration_s: Annotated[Float, _within("duration_s")]
     warmup_s: Seconds | None = None
     mss_bytes: Annotated[Whole, _within("mss_bytes")] = 1448
-    tcp: Literal["linux", "ns3"] = "linux"
+    stack: SenderStack = SenderStack()
     link: Link
     flows: List[Flow]
 
@@ -431,6 +435,7 @@ class Scenario(Model):
         """Return the resolved form as JSON; the same scenario gives the same text."""
         plain = self.resolved().model_dump(mode="json")
         del plain["link"]["trace_path"], plain["link"]["queue"]["size_bdp"], plain["link"]["queue"]["bdp_rtt_ms"]
+        del plain["stack"]
         for flow in plain["flows"]:
             del flow["count"]
         return json.dumps(plain, allow_nan=False)
@@ -495,11 +500,13 @@ def _resolve_queue(scenario: Scenario, rate_mbps: float, longest_rtt_ms: float) 
 
 def _expand(scenario: Scenario) -> tuple[Flow, ...]:
     flows: dict[str, Flow] = {}
+    common = scenario.stack.over(None)
     for index, flow in enumerate(scenario.flows):
         names = [flow.name] if flow.count == 1 else [f"{flow.name}-{i}" for i in range(flow.count)]
         stop_s = scenario.duration_s if flow.stop_s is None else min(flow.stop_s, scenario.duration_s)
         for name in names:
             if name in flows:
                 raise FieldProblem(f"flows[{index}].name", f"gives {name!r} a second time, expected unique names")
-            flows[name] = flow.model_copy(update={"name": name, "count": 1, "stop_s": stop_s})
+            stack = flow.stack.over(common)
+            flows[name] = flow.model_copy(update={"name": name, "count": 1, "stop_s": stop_s, "stack": stack})
     return tuple(flows.values())

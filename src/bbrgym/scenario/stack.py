@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The stack of a sender: its algorithm's and its sockets' facts, and the presets that give each a value.
+
+The facts are declared in cc/stack.def and tcp/stack.def; this module reads both tables from the compiled controllers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import ConfigDict, model_validator
+
+import bbrgym._cc as _cc
+from bbrgym.errors import nearest
+from bbrgym.schema import FieldProblem, Model, shown
+
+FactValue = bool | int | str
+
+
+@dataclass(frozen=True)
+class StackFact:
+    """A fact of a sender's stack.
+
+    Attributes:
+        name: unique name, with its unit if it has one.
+        layer: ``algorithm`` (cc/stack.def) or ``socket`` (tcp/stack.def).
+        kind: ``flag``, ``choice`` or ``number``.
+        choices: names that a choice allows.
+        unit: unit of a number.
+        low: smallest number allowed.
+        high: largest number allowed.
+        presets: value in each preset, by the preset's name.
+        meaning: what it says of the stack.
+        source: kernel release, RFC or file.
+    """
+
+    name: str
+    layer: str
+    kind: str
+    choices: list[str]
+    unit: str
+    low: int
+    high: int
+    presets: Mapping[str, FactValue]
+    meaning: str
+    source: str
+
+    def check(self, value: Any) -> FactValue:
+        """Return a value of the fact, a whole float as an integer.
+
+        Raises:
+            FieldProblem: the value is not allowed.
+        """
+        if self.kind == "flag":
+            if not isinstance(value, bool):
+                raise FieldProblem(self.name, f"is {shown(value)}, expected true or false")
+            return value
+        if self.kind == "choice":
+            if value not in self.choices:
+                raise FieldProblem(self.name, f"is {shown(value)}, expected one of {', '.join(self.choices)}")
+            return str(value)
+        is_whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
+        if not is_whole or not self.low <= value <= self.high:
+            raise FieldProblem(
+                self.name, f"is {shown(value)}, expected a whole number from {self.low} to {self.high} ({self.unit})"
+            )
+        return int(value)
+
+
+#: The names of the presets, the default first.
+STACK_PRESETS: tuple[str, ...] = tuple(_cc.stack_presets())
+
+#: Every fact by name, the algorithm's first.
+STACK_FACTS: Mapping[str, StackFact] = MappingProxyType({row["name"]: StackFact(**row) for row in _cc.stack_facts()})
+
+
+class SenderStack(Model):
+    """The stack of a sender: a preset's name, or a mapping of ``preset`` and of facts that differ from it.
+
+    Attributes:
+        preset: gives every fact that is not named a value. Default: ``linux-6``; of a flow, the scenario's stack.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    preset: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return {"preset": value}
+        if not isinstance(value, Mapping | SenderStack):
+            raise FieldProblem("", f"is {shown(value)}, expected a preset's name or a mapping of facts")
+        return value
+
+    @model_validator(mode="after")
+    def _check(self) -> SenderStack:
+        if self.preset is not None and self.preset not in STACK_PRESETS:
+            raise FieldProblem("preset", f"is {shown(self.preset)}, expected one of {', '.join(STACK_PRESETS)}")
+        for name, value in self.overrides.items():
+            if name not in STACK_FACTS:
+                raise FieldProblem(name, f"is no fact of a stack; {nearest(name, ['preset', *STACK_FACTS])}")
+            self.overrides[name] = STACK_FACTS[name].check(value)
+        return self
+
+    @property
+    def overrides(self) -> dict[str, FactValue]:
+        """Facts that are named, by name."""
+        return self.__pydantic_extra__ or {}
+
+    def over(self, base: SenderStack | None) -> SenderStack:
+        """Return this stack with every fact given: from its own preset, or from ``base`` if it names none.
+
+        Args:
+            base: a stack with every fact given. Default: ``linux-6``.
+        """
+        preset = self.preset or STACK_PRESETS[0]
+        facts = {name: fact.presets[preset] for name, fact in STACK_FACTS.items()}
+        if self.preset is None and base is not None:
+            preset, facts = base.preset or preset, base.overrides
+        return SenderStack.model_validate({"preset": preset, **facts, **self.overrides})

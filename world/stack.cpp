@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "stack.hpp"
+
+#include <algorithm>
+
+namespace bbrgym
+{
+
+namespace
+{
+
+/** The names in "a, b, c", as the preprocessor prints a list. */
+[[maybe_unused]] std::vector<std::string>
+Split(std::string_view list)
+{
+    std::vector<std::string> names;
+    while (!list.empty())
+    {
+        const std::size_t comma = std::min(list.find(','), list.size());
+        names.emplace_back(list.substr(0, comma));
+        list.remove_prefix(std::min(comma + 2, list.size()));
+    }
+    return names;
+}
+
+void
+SetBit(Stack& stack, uint32_t bit, bool value)
+{
+    stack.algorithm = value ? stack.algorithm | bit : stack.algorithm & ~bit;
+}
+
+} // namespace
+
+// clang-format off
+const std::vector<StackFact>&
+StackFacts()
+{
+    static const std::vector<StackFact> facts = {
+#define CC_FLAG(name, v6, v5_10, v4_17, v4_11, v4_9, ns3, meaning, source)                             \
+    {"algorithm", #name, StackFactKind::FLAG, {}, "", 0, 1, {v6, v5_10, v4_17, v4_11, v4_9, ns3},      \
+     meaning, source, [](Stack& s, int64_t value) { SetBit(s, CC_STACK_##name, value != 0); }},
+#define CC_CHOICE(name, zero, one, v6, v5_10, v4_17, v4_11, v4_9, ns3, meaning, source)                \
+    {"algorithm", #name, StackFactKind::CHOICE, {#zero, #one}, "", 0, 1,                               \
+     {CC_VALUE_##name##_##v6, CC_VALUE_##name##_##v5_10, CC_VALUE_##name##_##v4_17,                    \
+      CC_VALUE_##name##_##v4_11, CC_VALUE_##name##_##v4_9, CC_VALUE_##name##_##ns3},                   \
+     meaning, source, [](Stack& s, int64_t value) { SetBit(s, CC_STACK_##name, value != 0); }},
+#include "../cc/stack.def"
+#undef CC_FLAG
+#undef CC_CHOICE
+#define TCP_TEXT(...) #__VA_ARGS__
+#define TCP_FLAG(name, v6, v5_10, v4_17, v4_11, v4_9, ns3, meaning, source)                            \
+    {"socket", #name, StackFactKind::FLAG, {}, "", 0, 1, {v6, v5_10, v4_17, v4_11, v4_9, ns3},         \
+     meaning, source, [](Stack& s, int64_t value) { s.socket.name = value != 0; }},
+#define TCP_NUMBER(name, unit, low, high, v6, v5_10, v4_17, v4_11, v4_9, ns3, meaning, source)         \
+    {"socket", #name, StackFactKind::NUMBER, {}, unit, low, high,                                      \
+     {v6, v5_10, v4_17, v4_11, v4_9, ns3},                                                             \
+     meaning, source, [](Stack& s, int64_t value) { s.socket.name = value; }},
+#define TCP_CHOICE(name, choices, v6, v5_10, v4_17, v4_11, v4_9, ns3, meaning, source)                 \
+    {"socket", #name, StackFactKind::CHOICE, Split(TCP_TEXT choices), "", 0, 0,                        \
+     {int64_t(name##_choice::v6), int64_t(name##_choice::v5_10), int64_t(name##_choice::v4_17),        \
+      int64_t(name##_choice::v4_11), int64_t(name##_choice::v4_9), int64_t(name##_choice::ns3)},       \
+     meaning, source, [](Stack& s, int64_t value) { s.socket.name = static_cast<name##_choice>(value); }},
+#include "../tcp/stack.def"
+#undef TCP_FLAG
+#undef TCP_NUMBER
+#undef TCP_CHOICE
+    };
+    return facts;
+}
+// clang-format on
+
+std::optional<StackPreset>
+FindStackPreset(std::string_view name)
+{
+    const auto found = std::ranges::find(STACK_PRESETS, name);
+    if (found == STACK_PRESETS.end())
+    {
+        return std::nullopt;
+    }
+    return static_cast<StackPreset>(found - STACK_PRESETS.begin());
+}
+
+Stack
+StackOf(StackPreset preset)
+{
+    Stack stack;
+    for (const StackFact& fact : StackFacts())
+    {
+        fact.set(stack, fact.values[static_cast<std::size_t>(preset)]);
+    }
+    return stack;
+}
+
+} // namespace bbrgym
