@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``bbrgym reproduce``."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import Any
+
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from bbrgym.cli.terminal import (
+    add_composed_command,
+    advice_on_interrupt,
+    new_run_dir,
+    print_results,
+    progress_bar,
+    take_run_dir,
+)
+from bbrgym.compose import compose_config, override_of, parse_override
+from bbrgym.evaluate.runner import EvaluationProgress
+from bbrgym.papers.reproduction import (
+    Reproduction,
+    ReproductionFolder,
+    parse_reproduction,
+    prepare_reproduction,
+)
+from bbrgym.report.papers_report import papers_tables, write_papers_docs, write_papers_report
+
+_DESCRIPTION = """\
+Runs experiments of the papers, conf/experiment/<paper>/<figure or table>.yaml, and prints each published number beside
+what is measured: the mean over seeds with its 95 % interval, the ratio and a verdict (agrees: within the published
+spread or 10 %; shape: order and trend hold; no). Writes a run folder with each figure redrawn over the published
+points. resume=DIR goes on with the reproduction that DIR holds.
+
+examples:
+  bbrgym reproduce experiment=bbq/fig13
+  bbrgym reproduce paper=rebbr seeds=10 output_dir=runs/rebbr
+  bbrgym reproduce experiment=bbq/fig13 'world=[twin,ns3]'
+  bbrgym reproduce resume=runs/rebbr
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command."""
+    add_composed_command(commands, "reproduce", "run the papers' experiments", _DESCRIPTION, run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run the experiments, write the run folder with its report, and print the tables."""
+    config = compose_config("reproduce", options.overrides)
+    path, resume = take_run_dir(config, "output_dir")
+    docs = config.pop("docs")
+    folder = ReproductionFolder(path or new_run_dir("reproduce"))
+    asked = parse_reproduction(config)
+    if resume and folder.has_config():
+        asked = _resumed(asked, folder, [parse_override(text).key_or_group for text in options.overrides])
+    prepared = prepare_reproduction(asked)
+    command = shlex.join(["bbrgym", "reproduce", *options.overrides])
+    columns = (TextColumn("{task.fields[runs]}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with (
+        advice_on_interrupt(folder, "reproduce", override_of("resume", str(folder.path))),
+        folder.opened(resume=resume),
+    ):
+        with progress_bar(*columns, fields_of=_fields_of) as show:
+            results = prepared.run(folder, show)
+        write_papers_report(folder.path, results, command)
+    if docs is not None:
+        write_papers_docs(Path(str(docs)), results, command)
+    print_results(*papers_tables(results), f"run folder: {folder.path}", f"report: {folder.path / 'report.html'}")
+
+
+def _fields_of(progress: EvaluationProgress) -> dict[str, Any]:
+    """Return the values of the progress bar."""
+    runs = f"{progress.done_runs}/{progress.total_runs} runs"
+    return {"total": progress.total_s, "completed": progress.done_s, "runs": runs}
+
+
+def _resumed(asked: Reproduction, folder: ReproductionFolder, given: list[str]) -> Reproduction:
+    """Return the request of the folder, with what is given now in its place; the folder refuses what differs."""
+    stored = folder.read_request(parse_reproduction)
+    keys = {key.split(".")[0] for key in given}
+    return stored.model_copy(update={name: getattr(asked, name) for name in Reproduction.model_fields if name in keys})

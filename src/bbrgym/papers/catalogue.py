@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The shipped experiments by paper and name, experiments from other files, and numbers from the authors' files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import string
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import ValidationError
+
+from bbrgym.errors import ConfigError, nearest
+from bbrgym.papers.experiment import Experiment, Number, Quantity
+from bbrgym.scenario.files import is_scenario_file
+from bbrgym.scenario.untrusted_files import read_text, read_yaml
+from bbrgym.schema import first_problem, shown
+
+#: The papers by the name of their folder.
+PAPERS: Mapping[str, str] = MappingProxyType(
+    {
+        "bbr-acd": "BBR-ACD (Mahmud et al., Electronics 2020)",
+        "rebbr": "ReBBR (Hsiao and Muindi 2017)",
+        "bbq": "BBQ (Ma et al., arXiv 1706.09115, 2017)",
+        "bbr-plus": "BBR+ (Utsumi et al. 2018)",
+        "bbr-pg": "BBR-PG (Xu et al., Future Internet 2024)",
+    }
+)
+
+_MAX_CSV_BYTES = 2**22
+
+
+def experiment_names() -> list[str]:
+    """Return the names of all shipped experiments, ``<paper>/<id>``, paper by paper."""
+    folder = _folder()
+    return [f"{paper}/{path.stem}" for paper in PAPERS for path in sorted((folder / paper).glob("*.yaml"))]
+
+
+def load_experiment(source: str) -> Experiment:
+    """Load and check an experiment by its name or from a file.
+
+    Args:
+        source: ``<paper>/<id>`` of a shipped experiment, or a file (.yaml) in a folder that is named after the paper.
+
+    Raises:
+        ConfigError: there is no such experiment, or a field of it is wrong.
+    """
+    if source in experiment_names():
+        return _read(_folder() / f"{source}.yaml", source)
+    if is_scenario_file(source) and source.endswith((".yaml", ".yml")):
+        return _read(Path(source), source)
+    problem = f"is {shown(source)}; {nearest(source, experiment_names(), 'bbrgym reproduce --help')}"
+    raise ConfigError(f"experiment: {problem}, or a file (.yaml)")
+
+
+def select_experiments(paper: str | None, names: Sequence[str]) -> list[Experiment]:
+    """Return the experiments of a paper, those of these names, or all.
+
+    Raises:
+        ConfigError: see `load_experiment`; both are given; or there is no such paper.
+    """
+    if names:
+        if paper is not None:
+            raise ConfigError(f"paper: is {shown(paper)} beside experiment, expected one of them")
+        if len(set(names)) < len(names):
+            raise ConfigError(f"experiment: is {shown(list(names))}, expected each once")
+        return [load_experiment(name) for name in names]
+    if paper is not None and paper not in PAPERS:
+        raise ConfigError(f"paper: is {shown(paper)}; {nearest(paper, PAPERS)}")
+    return [load_experiment(name) for name in experiment_names() if paper in (None, name.split("/")[0])]
+
+
+def _folder() -> Path:
+    return Path(str(resources.files("bbrgym") / "conf" / "experiment"))
+
+
+def _read(path: Path, source: str) -> Experiment:
+    fields = read_yaml(path)
+    if not isinstance(fields, dict):
+        raise ConfigError(f"experiment {source}: holds no mapping, expected the fields of an experiment")
+    try:
+        return Experiment.model_validate({"paper": path.absolute().parent.name, "id": path.stem, **fields})
+    except ValidationError as error:
+        where, problem = first_problem(error, Experiment)
+        raise ConfigError(f"experiment {source}: {where}: {problem}") from None
+
+
+# ---- the authors' files -------------------------------------------------------------------------------
+
+
+def reference_numbers(experiment: Experiment, folder: Path) -> list[Number]:
+    """Return the numbers of an experiment in the authors' own files that the experiment does not hold itself.
+
+    Args:
+        experiment: whose ``reference`` says where they are; without one there are none.
+        folder: that ``reference.file`` is below.
+
+    Raises:
+        ConfigError: the file cannot be read, or has other columns.
+    """
+    if experiment.reference is None:
+        return []
+    known = {number.quantity for number in experiment.numbers}
+    return [number for number in _rows(experiment, folder) if number.quantity not in known]
+
+
+def _rows(experiment: Experiment, folder: Path) -> Iterator[Number]:
+    wanted = experiment.reference
+    if wanted is None:
+        return
+    path = folder / wanted.file
+    try:
+        rows = csv.DictReader(io.StringIO(read_text(path, _MAX_CSV_BYTES)), skipinitialspace=True)
+    except ConfigError as error:
+        raise ConfigError(f"reference: {error}") from error
+    needed = [wanted.value, wanted.at, *(name for _, name, _, _ in string.Formatter().parse(wanted.variant) if name)]
+    missing = [name for name in needed if name not in (rows.fieldnames or ())]
+    if missing:
+        raise ConfigError(f"reference: {str(path)!r} has no column {', '.join(missing)}")
+    for row in rows:
+        fields: dict[str, Any] = {name: _number_or_text(text) for name, text in row.items() if name is not None}
+        variant = wanted.variant.format(**fields)
+        at = _nearest_point(experiment, fields[wanted.at] * wanted.times)
+        if variant in experiment.variants and at is not None:
+            yield Number(
+                quantity=Quantity(variant=variant, metric=wanted.metric, at=at),
+                value=fields[wanted.value],
+                unit=wanted.unit,
+                source=wanted.file,
+                precision=wanted.rounding,
+                cause=experiment.cause,
+            )
+
+
+def _number_or_text(text: str | None) -> Any:
+    try:
+        return float(text or "")
+    except ValueError:
+        return (text or "").strip()
+
+
+def _nearest_point(experiment: Experiment, at: float) -> float | None:
+    """Return the point of the sweep that a coordinate is, but for rounding; None if there is no such point."""
+    for point in experiment.points:
+        if point is not None and abs(point - at) <= 1e-6 * abs(point):
+            return point
+    return None

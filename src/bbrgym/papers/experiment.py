@@ -1,0 +1,434 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""An experiment of a paper: what it runs, and the numbers that were published; conf/experiment/<paper>/<id>.yaml.
+
+    scenario --(variant's fields)--(sweep's fields)--(seed)--> runs -> quantities -> beside `published` and `claims`
+
+A published number is compared with, never tuned to.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from bbrgym.errors import nearest
+from bbrgym.papers.metrics import METRICS
+from bbrgym.schema import FieldProblem, Float, List, Model, Whole, shown
+
+Text = Annotated[str, Field(min_length=1)]
+
+
+class VariantSettings(Model):
+    """An entrant of an experiment.
+
+    Attributes:
+        cc: congestion control of the learner flows. Default: the variant's name in the experiment.
+        tunables: that differ from the preset.
+        set: fields of the scenario that differ, by path, e.g. ``link.queue.size_bdp``.
+        world: the only world that has it. Default: the worlds asked for.
+    """
+
+    cc: str = ""
+    tunables: dict[str, Float] = Field(default_factory=dict)
+    set: dict[str, Any] = Field(default_factory=dict)
+    world: str | None = None
+
+
+class ParameterSweep(Model):
+    """Points that every variant runs at.
+
+    Attributes:
+        title: of the axis, with its unit.
+        at: coordinate of each point, as published.
+        set: fields of the scenario by path, with a value for each point.
+        scale: of the axis.
+    """
+
+    title: Text
+    at: Annotated[List[Float], Field(min_length=1)]
+    set: dict[str, List[Any]]
+    scale: Literal["linear", "log"] = "linear"
+
+    @model_validator(mode="after")
+    def _check(self) -> ParameterSweep:
+        if list(self.at) != sorted(set(self.at)):
+            raise FieldProblem("at", f"is {shown(list(self.at))}, expected ascending numbers, each once")
+        for path, values in self.set.items():
+            if len(values) != len(self.at):
+                raise FieldProblem(f"set.{path}", f"has {len(values)} values, expected one for each of {len(self.at)}")
+        return self
+
+
+class Quantity(Model):
+    """A measured quantity: the mean over seeds of a metric.
+
+    Attributes:
+        variant: name in the experiment.
+        metric: name of one of `bbrgym.papers.metrics.METRICS`.
+        flow: name of the flow or group of flows. Default: all flows.
+        at: point of the sweep. Default: there is none.
+        over: variant that the metric is divided by, seed by seed. Default: none.
+    """
+
+    variant: str
+    metric: str
+    flow: str | None = None
+    at: Float | None = None
+    over: str | None = None
+
+    @property
+    def title(self) -> str:
+        """Name of the quantity without its variant and point."""
+        flow = f" of {self.flow}" if self.flow else ""
+        return f"{self.metric}{flow}" + (f" / {self.over}'s" if self.over else "")
+
+
+class Number(Model):
+    """A published number.
+
+    Attributes:
+        quantity: that was published.
+        value: in ``unit``.
+        unit: of the metric.
+        source: where in the paper.
+        spread: lowest and highest value published. Default: none was.
+        precision: how exactly the value is known: half a unit of its last digit, or the precision of reading it off.
+        is_read_off: whether it was read off a figure.
+        cause: why it is not reached. Default: unknown.
+    """
+
+    quantity: Quantity
+    value: Float
+    unit: str
+    source: str
+    spread: tuple[float, float] | None = None
+    precision: Float = 0.0
+    is_read_off: bool = False
+    cause: str | None = None
+
+
+def _as_list(value: Any) -> Any:
+    return value if isinstance(value, list | tuple) else [value]
+
+
+class Published(Model):
+    """Published numbers of one quantity: a value for each point.
+
+    Attributes:
+        variant, metric, flow, over: of the quantity, see `Quantity`.
+        at: points of the sweep. Default: there is none.
+        value: one for each point.
+        unit: of the metric.
+        source: where in the paper.
+        spread: lowest and highest value published, of a single value.
+        read_off_figure: precision with which values were read off a figure. Default: they are printed.
+        rounding: half a unit of the last digit.
+        cause: why numbers are not reached. Default: the experiment's.
+    """
+
+    variant: str
+    metric: str
+    flow: str | None = None
+    over: str | None = None
+    at: Annotated[List[Float], BeforeValidator(_as_list)] | None = None
+    value: Annotated[List[Float], BeforeValidator(_as_list)]
+    unit: str
+    source: Text
+    spread: Annotated[List[Float], Field(min_length=2, max_length=2)] | None = None
+    read_off_figure: Annotated[Float, Field(gt=0)] | None = None
+    rounding: Annotated[Float, Field(ge=0)] = 0.0
+    cause: Text | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Published:
+        points = 1 if self.at is None else len(self.at)
+        if len(self.value) != points:
+            raise FieldProblem("value", f"has {len(self.value)} values, expected one for each of {points} points")
+        if self.spread is not None and (points > 1 or self.spread[0] > self.spread[1]):
+            raise FieldProblem("spread", f"is {shown(list(self.spread))}, expected low and high of a single value")
+        return self
+
+    def numbers(self) -> Iterator[Number]:
+        """Yield each number."""
+        for index, value in enumerate(self.value):
+            yield Number(
+                quantity=Quantity(
+                    variant=self.variant,
+                    metric=self.metric,
+                    flow=self.flow,
+                    over=self.over,
+                    at=None if self.at is None else self.at[index],
+                ),
+                value=value,
+                unit=self.unit,
+                source=self.source,
+                spread=None if self.spread is None else (self.spread[0], self.spread[1]),
+                precision=max(self.read_off_figure or 0.0, self.rounding),
+                is_read_off=self.read_off_figure is not None,
+                cause=self.cause,
+            )
+
+
+class Claim(Model):
+    """A statement of the paper without a number of its own: one quantity is below another, or below a bound.
+
+    Attributes:
+        text: statement in short.
+        less: quantity or number that is said to be smaller.
+        than: quantity or number that is said to be larger.
+        times: factor of ``than``.
+        source: where in the paper.
+        cause: why it does not hold. Default: the experiment's.
+    """
+
+    text: Text
+    less: Quantity | Float
+    than: Quantity | Float
+    times: Float = 1.0
+    source: Text
+    cause: Text | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Claim:
+        if not isinstance(self.less, Quantity) and not isinstance(self.than, Quantity):
+            raise FieldProblem("than", "is a number as less is, expected a quantity in at least one of them")
+        return self
+
+    @property
+    def quantities(self) -> list[Quantity]:
+        """The measured sides."""
+        return [side for side in (self.less, self.than) if isinstance(side, Quantity)]
+
+    @property
+    def has_bound(self) -> bool:
+        """True if one side is a published number."""
+        return len(self.quantities) == 1
+
+
+class Shown(Model):
+    """A quantity of the redrawn figure: a panel.
+
+    Attributes:
+        metric: name of one of `bbrgym.papers.metrics.METRICS`.
+        flow: name of the flow or group of flows. Default: all flows.
+        over: variant that the metric is divided by. Default: none.
+    """
+
+    metric: str
+    flow: str | None = None
+    over: str | None = None
+
+
+class TimeFigure(Model):
+    """A figure over time, of the first seed.
+
+    Attributes:
+        fields: columns of the time series, a panel for each.
+        at: point of the sweep. Default: there is none.
+        from_s: first time shown.
+        to_s: last time shown. Default: the end.
+    """
+
+    fields: Annotated[List[str], Field(min_length=1)]
+    at: Float | None = None
+    from_s: Float = 0.0
+    to_s: Float | None = None
+
+
+class CsvNumbers(Model):
+    """Published numbers in the authors' own files, which the command may read beside those written here.
+
+    Attributes:
+        file: below the folder that the option ``reference`` names.
+        variant: its name, with columns in braces, e.g. ``{congestion_control}``.
+        metric: of the values.
+        unit: of the metric.
+        value: column of the values.
+        at: column of the sweep's coordinate.
+        times: factor of that column.
+        rounding: half a unit of the last digit of the values.
+    """
+
+    file: Text
+    variant: Text
+    metric: str
+    unit: str
+    value: Text
+    at: Text
+    times: Float = 1.0
+    rounding: Annotated[Float, Field(ge=0)] = 0.0
+
+
+def _variants(value: Any) -> Any:
+    """Return settings by name for a list of names."""
+    if isinstance(value, list | tuple) and all(isinstance(name, str) for name in value):
+        if len(set(value)) < len(value):
+            raise FieldProblem("", f"is {shown(list(value))}, expected each once")
+        return {name: {} for name in value}
+    return value
+
+
+class Experiment(Model):
+    """An experiment of a paper.
+
+    Attributes:
+        paper: name of the folder.
+        id: name of the file.
+        figure: the paper's own name of it, e.g. ``figure 13``.
+        title: what it shows.
+        notes: settings that the paper leaves open, and our readings of them.
+        scenario: fields of a scenario; learner flows take the variants.
+        variants: a list of names, or settings by name.
+        sweep: points that every variant runs at. Default: there is one.
+        seeds: number of runs of each variant and point.
+        interval_s: between two rows of a flow in the time series, from which some metrics are taken.
+        published: numbers of the paper.
+        claims: statements of the paper without numbers of their own.
+        shown: panels of the redrawn figure beside those that the numbers need.
+        over_time: figure over time. Default: none.
+        reference: numbers in the authors' own files. Default: none.
+        cause: why numbers are not reached. Default: unknown.
+        no_run: why there is no run. Default: there is one.
+    """
+
+    paper: Text
+    id: Text
+    figure: Text
+    title: Text
+    notes: str = ""
+    scenario: dict[str, Any] = Field(default_factory=dict)
+    variants: Annotated[dict[str, VariantSettings], BeforeValidator(_variants)] = Field(default_factory=dict)
+    sweep: ParameterSweep | None = None
+    seeds: Annotated[Whole, Field(ge=1, le=1000)] = 5
+    interval_s: Annotated[Float, Field(ge=1e-2, le=60)] = 1.0
+    published: List[Published] = ()
+    claims: List[Claim] = ()
+    shown: List[Shown] = ()
+    over_time: TimeFigure | None = None
+    reference: CsvNumbers | None = None
+    cause: Text | None = None
+    no_run: Text | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Experiment:
+        if self.no_run is not None:
+            return self
+        for name in ("scenario", "variants"):
+            if not getattr(self, name):
+                raise FieldProblem(name, "is missing, expected it, or no_run with the reason")
+        for path, quantity in self._paths():
+            self._check_quantity(path, quantity)
+        for index, one in enumerate(self.published):
+            _check_unit(f"published[{index}].unit", one.unit, one.metric, is_ratio=one.over is not None)
+        for index, panel in enumerate(self.shown):
+            self._check_metric(f"shown[{index}]", panel.metric, panel.over)
+        if self.reference is not None:
+            self._check_metric("reference", self.reference.metric, None)
+            _check_unit("reference.unit", self.reference.unit, self.reference.metric, is_ratio=False)
+        if self.over_time is not None:
+            self._check_point("over_time.at", self.over_time.at)
+        return self
+
+    def _paths(self) -> Iterator[tuple[str, Quantity]]:
+        for index, published in enumerate(self.published):
+            yield from ((f"published[{index}]", number.quantity) for number in published.numbers())
+        for index, claim in enumerate(self.claims):
+            for side in ("less", "than"):
+                quantity = getattr(claim, side)
+                if isinstance(quantity, Quantity):
+                    yield f"claims[{index}].{side}", quantity
+
+    def _check_quantity(self, path: str, quantity: Quantity) -> None:
+        if quantity.variant not in self.variants:
+            problem = f"is {shown(quantity.variant)}; {nearest(quantity.variant, self.variants)}"
+            raise FieldProblem(f"{path}.variant", problem)
+        self._check_metric(path, quantity.metric, quantity.over)
+        self._check_point(f"{path}.at", quantity.at)
+
+    def _check_metric(self, path: str, metric: str, over: str | None) -> None:
+        if metric not in METRICS:
+            raise FieldProblem(f"{path}.metric", f"is {shown(metric)}; {nearest(metric, METRICS, 'docs/papers.md')}")
+        if over is not None and over not in self.variants:
+            raise FieldProblem(f"{path}.over", f"is {shown(over)}; {nearest(over, self.variants)}")
+
+    def _check_point(self, path: str, at: float | None) -> None:
+        points = (None,) if self.sweep is None else self.sweep.at
+        if at not in points:
+            raise FieldProblem(path, f"is {at}, expected one of {', '.join(map(str, points))}")
+
+    # ---- parts ---------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """``<paper>/<id>``, as the option ``experiment`` takes it."""
+        return f"{self.paper}/{self.id}"
+
+    @property
+    def points(self) -> tuple[float | None, ...]:
+        """Points of the sweep; None is the only one without a sweep."""
+        return (None,) if self.sweep is None else tuple(self.sweep.at)
+
+    @property
+    def numbers(self) -> list[Number]:
+        """All published numbers that are written here."""
+        return [number for published in self.published for number in published.numbers()]
+
+    @property
+    def panels(self) -> list[Shown]:
+        """Quantities of the redrawn figure, each once."""
+        quantities = [number.quantity for number in self.numbers]
+        quantities += [quantity for claim in self.claims for quantity in claim.quantities]
+        panels = [*self.shown, *(Shown(metric=one.metric, flow=one.flow, over=one.over) for one in quantities)]
+        if self.reference is not None:
+            panels.append(Shown(metric=self.reference.metric))
+        return list(dict.fromkeys(panels))
+
+    def fields_of(self, variant: str, at: float | None) -> dict[str, Any]:
+        """Return the fields of the scenario that a variant runs at a point.
+
+        Raises:
+            FieldProblem: a path of ``set`` leads nowhere.
+        """
+        fields = copy.deepcopy(self.scenario)
+        points = list(self.points)
+        fields["name"] = f"{self.paper}-{self.id}" + (f".{points.index(at)}" if self.sweep is not None else "")
+        if self.sweep is not None:
+            index = points.index(at)
+            for path, values in self.sweep.set.items():
+                _set(fields, path, values[index], f"sweep.set.{path}")
+        for path, value in self.variants[variant].set.items():
+            _set(fields, path, value, f"variants.{variant}.set.{path}")
+        return fields
+
+
+def _check_unit(path: str, unit: str, metric: str, *, is_ratio: bool) -> None:
+    expected = "ratio" if is_ratio else METRICS[metric].unit
+    if unit != expected:
+        raise FieldProblem(path, f"is {shown(unit)}, expected {shown(expected)}, the unit of {metric}")
+
+
+def _set(fields: dict[str, Any], path: str, value: Any, where: str) -> None:
+    """Give the field at a path a value."""
+    *parents, last = path.split(".")
+    at: Any = fields
+    for part in parents:
+        at = _step(at, part, where)
+    if isinstance(at, list):
+        _step(at, last, where)
+        at[int(last)] = value
+    elif isinstance(at, dict):
+        is_kind = isinstance(value, Mapping) and isinstance(at.get(last), Mapping) and "kind" not in value
+        at[last] = {**at[last], **value} if is_kind else copy.deepcopy(value)
+    else:
+        raise FieldProblem(where, f"has {shown(at)} before {last!r}, expected a mapping or a list")
+
+
+def _step(at: Any, part: str, where: str) -> Any:
+    if isinstance(at, list) and part.isdigit() and int(part) < len(at):
+        return at[int(part)]
+    if isinstance(at, dict):
+        return at.setdefault(part, {})
+    raise FieldProblem(where, f"has no {part!r} in {shown(at)}, expected a path of the scenario")

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Metrics of a run in the papers' sense, taken from its records.
+
+Those from the summary hold for each flow's measured window, from the later of warm-up and start to its stop; those
+from the time series for the whole run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeAlias
+
+import numpy as np
+import polars as pl
+
+from bbrgym.evaluate.records import RunRecord, flow_groups, per_run
+
+Measure: TypeAlias = Callable[[RunRecord, Sequence[str]], float]
+
+FAIR = 0.9  # Jain's index from which on flows count as in equilibrium
+FULL = 0.95  # of the link's rate, from which on it counts as full
+_SMOOTHING_S = 5.0
+
+
+@dataclass(frozen=True)
+class RunMetric:
+    """A named number of a run.
+
+    Attributes:
+        unit: of the number.
+        meaning: in a sentence for the docs.
+        of: takes the run's records and the names of the flows that count.
+        digits: after the point in tables.
+    """
+
+    unit: str
+    meaning: str
+    of: Measure
+    digits: int = 2
+
+
+def measure(record: RunRecord, metric: str, flow: str | None = None) -> float:
+    """Return a metric of a run; NaN if the run has no such flow.
+
+    Args:
+        record: of the run.
+        metric: name in `METRICS`.
+        flow: name of a flow or of a group that the scenario declares with a count. Default: all flows.
+    """
+    names = record.summary["flow"].to_list()
+    if flow is not None:
+        groups = flow_groups(names)
+        names = [flow] if flow in names else groups.get(flow, [])
+    return METRICS[metric].of(record, names) if names else math.nan
+
+
+# ---- from the summary ---------------------------------------------------------------------------------
+
+
+def _flows(record: RunRecord, names: Sequence[str]) -> pl.DataFrame:
+    return record.summary.filter(pl.col("flow").is_in(names))
+
+
+def _total(column: str) -> Measure:
+    return lambda record, names: float(_flows(record, names)[column].fill_nan(None).sum())
+
+
+def _mean(column: str) -> Measure:
+    def of(record: RunRecord, names: Sequence[str]) -> float:
+        return _or_nan(_flows(record, names)[column].fill_nan(None).mean())
+
+    return of
+
+
+def _or_nan(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else math.nan
+
+
+def _of_run(column: str) -> Measure:
+    return lambda record, _: float(record.summary[column][0])
+
+
+def _queue_delay(record: RunRecord, names: Sequence[str]) -> float:
+    """Return the mean queueing delay of the flows' packets."""
+    return _or_nan(per_run(_flows(record, names))["queue_delay_ms"][0])
+
+
+def _jain(record: RunRecord, names: Sequence[str]) -> float:
+    return jain(_flows(record, names)["goodput_mbps"].fill_nan(None).drop_nulls().to_numpy())
+
+
+def jain(rates: Sequence[float] | np.ndarray) -> float:
+    """Return Jain's fairness index, NaN of no rates and of zeros alone."""
+    values = np.asarray(rates, dtype=np.float64)
+    squares = float(len(values) * np.sum(values**2))
+    return float(np.sum(values)) ** 2 / squares if squares > 0 else math.nan
+
+
+# ---- from the time series -----------------------------------------------------------------------------
+
+
+def _rows(record: RunRecord, names: Sequence[str]) -> pl.DataFrame:
+    return record.timeseries.filter(pl.col("flow").is_in(names))
+
+
+def _count(column: str) -> Measure:
+    return lambda record, names: float(_rows(record, names)[column].sum())
+
+
+def _part(column: str) -> Measure:
+    """Return the measure of a count's part of the packets sent."""
+
+    def of(record: RunRecord, names: Sequence[str]) -> float:
+        rows = _rows(record, names)
+        sent = float(rows["sent_pkts"].sum())
+        return float(rows[column].sum()) / sent if sent > 0 else math.nan
+
+    return of
+
+
+def _highest_rtt(record: RunRecord, names: Sequence[str]) -> float:
+    """Return the highest mean RTT of an interval."""
+    return _or_nan(_rows(record, names)["rtt_mean_ms"].fill_nan(None).max())
+
+
+def _equilibrium_s(record: RunRecord, names: Sequence[str]) -> float:
+    """Return when the last period of fair rates begins, counted from the last start, the run's length if none does.
+
+    Rates are goodputs over 5 s; a period lasts until the next flow starts or stops.
+    """
+    rows = _rows(record, names)
+    starts = (
+        rows.filter(pl.col("active") > 0)
+        .group_by("flow")
+        .agg(pl.col("time_s").min(), pl.col("time_s").max().alias("end"))
+    )
+    began_s, end_s = _or_nan(starts["time_s"].max()), _or_nan(starts["end"].min())
+    wide = rows.pivot("flow", index="time_s", values="goodput_mbps").sort("time_s")
+    times_s = wide["time_s"].to_numpy()
+    step_s = float(times_s[1] - times_s[0]) if len(times_s) > 1 else _SMOOTHING_S
+    smoothed = wide.drop("time_s").select(pl.all().rolling_mean(max(1, round(_SMOOTHING_S / step_s)), min_samples=1))
+    fair_s = end_s
+    for time_s, rates in reversed(list(zip(times_s, smoothed.iter_rows(), strict=True))):
+        if time_s > end_s:
+            continue
+        if time_s < began_s or not jain(np.array(rates)) >= FAIR:
+            break
+        fair_s = float(time_s)
+    return fair_s - began_s
+
+
+def _refill_s(record: RunRecord, names: Sequence[str]) -> float:
+    """Return how long the flows take to fill the link after the first other flow has left; NaN if they never do."""
+    others = record.timeseries.filter(~pl.col("flow").is_in(names) & (pl.col("active") > 0))
+    left_s = _or_nan(others.group_by("flow").agg(pl.col("time_s").max())["time_s"].min())
+    total = (
+        _rows(record, names)
+        .filter(pl.col("time_s") > left_s)
+        .group_by("time_s", maintain_order=True)
+        .agg(pl.col("throughput_mbps").sum(), pl.col("link_rate_mbps").first())
+    )
+    full = total.filter(pl.col("throughput_mbps") >= FULL * pl.col("link_rate_mbps"))
+    return _or_nan(full["time_s"].min()) - left_s
+
+
+METRICS: Mapping[str, RunMetric] = MappingProxyType(
+    {
+        "goodput_mbps": RunMetric(
+            "Mbit/s", "payload that became readable in order, of all flows", _total("goodput_mbps")
+        ),
+        "mean_goodput_mbps": RunMetric("Mbit/s", "the same, of a mean flow", _mean("goodput_mbps")),
+        "throughput_mbps": RunMetric(
+            "Mbit/s", "IP bytes that left the bottleneck, ahead of random loss, of all flows", _total("throughput_mbps")
+        ),
+        "share": RunMetric("ratio", "part of the goodput of all flows in the flow's window", _total("share"), 3),
+        "rtt_mean_ms": RunMetric("ms", "mean RTT sample, of a mean flow", _mean("rtt_mean_ms"), 1),
+        "rtt_highest_ms": RunMetric("ms", "highest mean RTT of an interval of the time series", _highest_rtt, 0),
+        "queue_delay_ms": RunMetric("ms", "mean wait of the flows' packets in the queue", _queue_delay),
+        "utilisation": RunMetric("ratio", "departed bytes / capacity of the link", _of_run("utilisation"), 3),
+        "jain": RunMetric("ratio", "Jain's index of the flows' goodput", _jain, 3),
+        "retransmit_rate": RunMetric("ratio", "retransmitted packets / sent packets", _part("retransmitted_pkts"), 4),
+        "drop_rate": RunMetric(
+            "ratio", "packets dropped by the queue or lost at random / sent packets", _part("dropped_pkts"), 4
+        ),
+        "sent_pkts": RunMetric("pkts", "packets sent, retransmissions included", _count("sent_pkts"), 0),
+        "retransmitted_pkts": RunMetric("pkts", "packets sent again", _count("retransmitted_pkts"), 0),
+        "dropped_pkts": RunMetric("pkts", "packets dropped by the queue or lost at random", _count("dropped_pkts"), 0),
+        "rto_count": RunMetric("count", "retransmission timeouts", _count("rto_count"), 1),
+        "equilibrium_s": RunMetric(
+            "s", "time from the last start until Jain's index of 5-s goodputs stays at 0.9 or above", _equilibrium_s, 1
+        ),
+        "refill_s": RunMetric("s", "time to fill 95 % of the link after another flow has left", _refill_s, 1),
+    }
+)

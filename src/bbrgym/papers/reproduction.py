@@ -1,0 +1,509 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs experiments and compares what they measure with what was published."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from pydantic import Field
+
+from bbrgym.errors import ConfigError
+from bbrgym.evaluate.entrants import preset
+from bbrgym.evaluate.records import EvaluationFolder, RunRecord
+from bbrgym.evaluate.runner import EvaluationJob, EvaluationProgress, run_all
+from bbrgym.evaluate.statistics import MIN_DRAWS, Estimate, bootstrap_mean, student_mean
+from bbrgym.papers.catalogue import reference_numbers, select_experiments
+from bbrgym.papers.experiment import Claim, Experiment, Number, Quantity, VariantSettings
+from bbrgym.papers.metrics import measure
+from bbrgym.papers.verdicts import Compared, Verdict, verdict_of_all, verdict_of_claim, verdicts_of
+from bbrgym.scenario.files import parse_scenario
+from bbrgym.scenario.model import check_tunables
+from bbrgym.schema import FieldProblem, Float, Model, Whole, shown, validated
+from bbrgym.tunables import VARIANTS
+from bbrgym.worlds import FAST_WORLD, WorldSettings, check_controllers, registered_worlds, world_spec
+
+Values = npt.NDArray[np.float64]
+
+_SCORE_DELTA = 0.5  # no metric depends on the score
+_MAX_JOBS = 1024
+
+
+class Reproduction(Model):
+    """What `bbrgym reproduce` is asked for.
+
+    Attributes:
+        paper: whose experiments are run. Default: all.
+        experiment: names or files of experiments. Default: all.
+        world: settings of each world, by its name.
+        seeds: number of runs of each variant and point. Default: each experiment's own.
+        reference: folder of the authors' files, whose numbers are compared too. Default: none.
+        jobs: runs at once. Default: one a core.
+    """
+
+    paper: str | None = None
+    experiment: tuple[str, ...] = ()
+    world: Annotated[dict[str, WorldSettings], Field(min_length=1)]
+    seeds: Annotated[Whole, Field(ge=1, le=1000)] | None = None
+    reference: str | None = None
+    jobs: Annotated[Whole, Field(ge=1, le=_MAX_JOBS)] | None = None
+
+
+class ReproductionFolder(EvaluationFolder):
+    """Run folder of a reproduction: jobs/, numbers.parquet, measurements.parquet, figures/ and report.html."""
+
+    command = "reproduce"
+
+
+# ---- the request --------------------------------------------------------------------------------------
+
+
+def parse_reproduction(fields: Mapping[str, Any]) -> Reproduction:
+    """Check a request; one name may stand for a list of one, a world's name for its default settings.
+
+    Raises:
+        ConfigError: names the option, its value and what is allowed.
+    """
+    fields = dict(fields)
+    names = fields.get("experiment") or ()
+    fields["experiment"] = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, list) else names
+    world = fields.get("world", FAST_WORLD)
+    names = [world] if isinstance(world, str) else world
+    fields["world"] = {name: {} for name in names} if isinstance(names, list | tuple) else names
+    asked = validated(Reproduction, fields)
+    for name in asked.world:
+        world_spec(name)
+    return asked
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run of an experiment.
+
+    Attributes:
+        variant: name in the experiment.
+        at: point of the sweep.
+        job: of the run.
+    """
+
+    variant: str
+    at: float | None
+    job: EvaluationJob
+
+
+@dataclass(frozen=True)
+class PreparedExperiment:
+    """An experiment with all its runs and published numbers.
+
+    Attributes:
+        experiment: that is reproduced.
+        numbers: published, those in the authors' files among them.
+        cases: its runs.
+    """
+
+    experiment: Experiment
+    numbers: Sequence[Number]
+    cases: Sequence[Case]
+
+
+@dataclass(frozen=True)
+class PreparedReproduction:
+    """A reproduction whose request has been checked."""
+
+    asked: Reproduction
+    experiments: Sequence[PreparedExperiment]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Content of config.yaml."""
+        return self.asked.model_dump(mode="json")
+
+    def run(
+        self,
+        folder: ReproductionFolder | None = None,
+        on_progress: Callable[[EvaluationProgress], None] | None = None,
+    ) -> list[ReproducedExperiment]:
+        """Run what the folder does not hold yet.
+
+        Args:
+            folder: open; keeps every finished run. Default: none, nothing is written.
+            on_progress: called a few times a second, in the caller's thread.
+
+        Raises:
+            ConfigError: the folder holds another reproduction, or a damaged run.
+            WorldError: a run broke; finished runs are kept.
+            OSError: a file cannot be written; finished runs are kept.
+        """
+        if folder is not None:
+            if folder.has_config():
+                self._refuse_another(folder)
+            folder.write_config(self.config)
+        sizes = [[case.job.scenario.duration_s for case in one.cases] for one in self.experiments]
+        total_s, total = sum(map(sum, sizes)), sum(map(len, sizes))
+        done_s, done = 0.0, 0
+        results = []
+        for one, durations_s in zip(self.experiments, sizes, strict=True):
+
+            def report(progress: EvaluationProgress, before_s: float = done_s, before: int = done) -> None:
+                if on_progress is not None:
+                    runs = before + progress.done_runs
+                    on_progress(EvaluationProgress(before_s + progress.done_s, total_s, runs, total))
+
+            records = run_all([case.job for case in one.cases], _at_once(self.asked), folder, report)
+            results.append(_reproduced(one, records))
+            done_s, done = done_s + sum(durations_s), done + len(durations_s)
+        if folder is not None:
+            write_reproduction(folder, results)
+        return results
+
+    def _refuse_another(self, folder: ReproductionFolder) -> None:
+        """Compare the request with the one that the folder was made for; the number of jobs may differ."""
+        was = folder.read_request(parse_reproduction).model_dump(mode="json")
+        for name, now in self.config.items():
+            if name != "jobs" and was[name] != now:
+                raise ConfigError(
+                    f"{name}: is {shown(now)}, was {shown(was[name])} in the reproduction that {str(folder.path)!r} "
+                    f"holds; expected the same, or a new output_dir"
+                )
+
+
+def _at_once(asked: Reproduction) -> int:
+    return asked.jobs or os.cpu_count() or 1
+
+
+def prepare_reproduction(asked: Reproduction) -> PreparedReproduction:
+    """Check all that a reproduction is asked for; nothing is run or written.
+
+    Raises:
+        ConfigError: an experiment, or a field of it, cannot be used.
+    """
+    experiments = select_experiments(asked.paper, asked.experiment)
+    return PreparedReproduction(asked, [_prepared(experiment, asked) for experiment in experiments])
+
+
+def _prepared(experiment: Experiment, asked: Reproduction) -> PreparedExperiment:
+    extra = [] if asked.reference is None else reference_numbers(experiment, Path(asked.reference))
+    cases = []
+    if experiment.no_run is None:
+        for name, variant in experiment.variants.items():
+            for at in experiment.points:
+                cases += _cases(experiment, name, variant, at, asked)
+    return PreparedExperiment(experiment, [*experiment.numbers, *extra], cases)
+
+
+def _cases(
+    experiment: Experiment, name: str, variant: VariantSettings, at: float | None, asked: Reproduction
+) -> list[Case]:
+    """Return the runs of a variant at a point: in every world asked for, with every seed."""
+    cc = variant.cc or name
+    where = f"experiment {experiment.name}"
+    if cc not in VARIANTS:
+        raise ConfigError(f"{where}: variants.{name}: is no variant, expected cc with one of bbrgym list")
+    try:
+        check_tunables(cc, variant.tunables)
+        fields = experiment.fields_of(name, at)
+    except FieldProblem as error:
+        prefix = f"variants.{name}." if error.path.startswith("tunables") else ""
+        raise ConfigError(f"{where}: {prefix}{error.path}: {error.problem}") from None
+    try:
+        entrant = preset(cc, variant.tunables)
+        scenario = entrant.prepared(parse_scenario(fields))
+    except ConfigError as error:
+        raise ConfigError(f"{where}: variant {name}{'' if at is None else f' at {at:g}'}: {error}") from error
+    cases = []
+    for world, settings in _worlds_of(variant, asked).items():
+        check_controllers(world_spec(world), scenario)
+        for seed in range(1, (asked.seeds or experiment.seeds) + 1):
+            job = EvaluationJob(
+                entrant=entrant,
+                scenario=scenario,
+                world=world,
+                seed=seed,
+                interval_s=experiment.interval_s,
+                score_delta=_SCORE_DELTA,
+                keeps_series=True,
+                how=settings,
+            )
+            cases.append(Case(name, at, job))
+    return cases
+
+
+def _worlds_of(variant: VariantSettings, asked: Reproduction) -> Mapping[str, WorldSettings]:
+    """Return the worlds of a variant: those asked for, or the only one that has it."""
+    if variant.world is None:
+        return asked.world
+    default = WorldSettings.model_validate(registered_worlds()[variant.world].default_settings())
+    return {variant.world: asked.world.get(variant.world, default)}
+
+
+# ---- results ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class NumberResult:
+    """A published number in one world.
+
+    Attributes:
+        number: published.
+        world: of the runs.
+        measured: mean over seeds with its interval.
+        values: of each seed.
+        verdict: on it.
+    """
+
+    number: Number
+    world: str
+    measured: Estimate
+    values: Values
+    verdict: Verdict
+
+    @property
+    def ratio(self) -> float:
+        """Measured / published; NaN where the published value is 0."""
+        return self.measured.value / self.number.value if self.number.value else math.nan
+
+    @property
+    def percentile(self) -> float:
+        """Part of the seeds, in percent, whose value is below the published one; a tie counts as a half."""
+        known = self.values[~np.isnan(self.values)]
+        if not len(known):
+            return math.nan
+        return 100 * float(np.mean((known < self.number.value) + 0.5 * (known == self.number.value)))
+
+
+@dataclass(frozen=True)
+class ClaimResult:
+    """A claim in one world, with the values of its sides."""
+
+    claim: Claim
+    world: str
+    less: float
+    than: float
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class ReproducedExperiment:
+    """What an experiment's runs measured.
+
+    Attributes:
+        experiment: that was run.
+        measurements: a row per world, variant, point, seed and panel of the figure, with ``value``.
+        numbers: a result per world and published number.
+        claims: a result per world and claim.
+        series: time series of the first seed, with the column ``entrant``; None without a figure over time.
+        simulated_s: simulated time of all runs.
+        wall_s: wall time within the runs.
+    """
+
+    experiment: Experiment
+    measurements: pl.DataFrame
+    numbers: Sequence[NumberResult]
+    claims: Sequence[ClaimResult]
+    series: pl.DataFrame | None
+    simulated_s: float
+    wall_s: float
+
+    @cached_property
+    def verdicts(self) -> list[Verdict]:
+        """Verdicts on all numbers and claims."""
+        return [*(one.verdict for one in self.numbers), *(one.verdict for one in self.claims)]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Verdict on the experiment."""
+        return verdict_of_all(self.verdicts)
+
+    @property
+    def worlds(self) -> list[str]:
+        """Worlds of its runs, in the order asked for."""
+        worlds: list[str] = self.measurements["world"].unique(maintain_order=True).to_list()
+        return worlds
+
+
+_MEASUREMENTS = pl.Schema(
+    {
+        "experiment": pl.String,
+        "world": pl.String,
+        "variant": pl.String,
+        "at": pl.Float64,
+        "seed": pl.Int64,
+        "metric": pl.String,
+        "flow": pl.String,
+        "value": pl.Float64,
+    }
+)
+
+
+def estimate(values: npt.ArrayLike) -> Estimate:
+    """Return the mean over seeds with its 95 % interval: by bootstrap from 10 seeds on, below by Student's t."""
+    known = np.asarray(values, dtype=np.float64)
+    known = known[~np.isnan(known)]
+    return bootstrap_mean(known) if len(known) >= MIN_DRAWS else student_mean(known)
+
+
+def values_of(measurements: pl.DataFrame, world: str, quantity: Quantity) -> Values:
+    """Return a quantity of each seed in a world; empty if it has not run there.
+
+    A variant that only one world has counts for every world.
+    """
+    rows = measurements.filter(
+        (pl.col("metric") == quantity.metric)
+        & pl.col("flow").eq_missing(pl.lit(quantity.flow, pl.String))
+        & pl.col("at").eq_missing(pl.lit(quantity.at, pl.Float64))
+    )
+
+    def of(variant: str) -> pl.DataFrame:
+        own = rows.filter(pl.col("variant") == variant)
+        here = own.filter(pl.col("world") == world)
+        return (here if len(here) else own).select("seed", "value").sort("seed")
+
+    if quantity.over is None:
+        return of(quantity.variant)["value"].to_numpy()
+    pairs = of(quantity.variant).join(of(quantity.over), on="seed", suffix="_over")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios: Values = pairs["value"].to_numpy() / pairs["value_over"].to_numpy()
+    return np.where(np.isfinite(ratios), ratios, np.nan)
+
+
+def _reproduced(prepared: PreparedExperiment, records: Sequence[RunRecord]) -> ReproducedExperiment:
+    experiment = prepared.experiment
+    measurements = _measurements(prepared, records)
+    own = [case.job.world for case in prepared.cases if experiment.variants[case.variant].world is None]
+    worlds = list(dict.fromkeys(own or [case.job.world for case in prepared.cases]))
+    numbers: list[NumberResult] = []
+    claims: list[ClaimResult] = []
+    for world in worlds:
+        numbers += _number_results(prepared.numbers, measurements, world)
+        claims += [_claim_result(claim, measurements, world) for claim in experiment.claims]
+    return ReproducedExperiment(
+        experiment=experiment,
+        measurements=measurements,
+        numbers=numbers,
+        claims=claims,
+        series=_series(prepared, records),
+        simulated_s=sum(float(record.timing["simulated_s"].sum()) for record in records),
+        wall_s=sum(float(record.timing["wall_s"].sum()) for record in records),
+    )
+
+
+def _measurements(prepared: PreparedExperiment, records: Sequence[RunRecord]) -> pl.DataFrame:
+    panels = dict.fromkeys((panel.metric, panel.flow) for panel in prepared.experiment.panels)
+    rows = [
+        (prepared.experiment.name, case.job.world, case.variant, case.at, case.job.seed, metric, flow, value)
+        for case, record in zip(prepared.cases, records, strict=True)
+        for metric, flow in panels
+        for value in [measure(record, metric, flow)]
+    ]
+    return pl.DataFrame(rows, schema=_MEASUREMENTS, orient="row")
+
+
+def _number_results(numbers: Sequence[Number], measurements: pl.DataFrame, world: str) -> list[NumberResult]:
+    values = [values_of(measurements, world, number.quantity) for number in numbers]
+    means = [estimate(one) for one in values]
+    verdicts = verdicts_of([Compared(number, mean.value) for number, mean in zip(numbers, means, strict=True)])
+    return [
+        NumberResult(number, world, mean, of_seeds, verdict)
+        for number, mean, of_seeds, verdict in zip(numbers, means, values, verdicts, strict=True)
+    ]
+
+
+def _claim_result(claim: Claim, measurements: pl.DataFrame, world: str) -> ClaimResult:
+    def value(side: Quantity | Float) -> float:
+        return estimate(values_of(measurements, world, side)).value if isinstance(side, Quantity) else side
+
+    less, than = value(claim.less), value(claim.than)
+    return ClaimResult(claim, world, less, than, verdict_of_claim(claim, less, than))
+
+
+def _series(prepared: PreparedExperiment, records: Sequence[RunRecord]) -> pl.DataFrame | None:
+    wanted = prepared.experiment.over_time
+    if wanted is None:
+        return None
+    end_s = math.inf if wanted.to_s is None else wanted.to_s
+    return pl.concat(
+        [
+            record.timeseries.with_columns(entrant=pl.lit(case.variant)).filter(
+                pl.col("time_s").is_between(wanted.from_s, end_s)
+            )
+            for case, record in zip(prepared.cases, records, strict=True)
+            if case.at == wanted.at and case.job.seed == 1
+        ],
+        how="diagonal",
+    )
+
+
+# ---- tables -------------------------------------------------------------------------------------------
+
+
+def numbers_table(results: Sequence[ReproducedExperiment]) -> pl.DataFrame:
+    """Return a row per world and published number or claim: what numbers.parquet holds."""
+    rows = [
+        {
+            "experiment": one.experiment.name,
+            "world": result.world,
+            "variant": result.number.quantity.variant,
+            "metric": result.number.quantity.metric,
+            "flow": result.number.quantity.flow,
+            "at": result.number.quantity.at,
+            "over": result.number.quantity.over,
+            "published": result.number.value,
+            "unit": result.number.unit,
+            "source": result.number.source,
+            "measured": result.measured.value,
+            "low": result.measured.low,
+            "high": result.measured.high,
+            "seeds": len(result.values),
+            "percentile": result.percentile,
+            "verdict": result.verdict,
+        }
+        for one in results
+        for result in one.numbers
+    ]
+    claims = [
+        {
+            "experiment": one.experiment.name,
+            "world": result.world,
+            "claim": result.claim.text,
+            "source": result.claim.source,
+            "less": result.less,
+            "than": result.than,
+            "verdict": result.verdict,
+        }
+        for one in results
+        for result in one.claims
+    ]
+    return pl.DataFrame([*rows, *claims], schema=_NUMBERS)
+
+
+_NUMBERS = pl.Schema(
+    {
+        **dict.fromkeys(("experiment", "world", "variant", "metric", "flow"), pl.String),
+        "at": pl.Float64,
+        "over": pl.String,
+        "published": pl.Float64,
+        "unit": pl.String,
+        "source": pl.String,
+        **dict.fromkeys(("measured", "low", "high"), pl.Float64),
+        "seeds": pl.Int64,
+        "percentile": pl.Float64,
+        "claim": pl.String,
+        **dict.fromkeys(("less", "than"), pl.Float64),
+        "verdict": pl.String,
+    }
+)
+
+
+def write_reproduction(folder: ReproductionFolder, results: Sequence[ReproducedExperiment]) -> None:
+    """Write the tables of a reproduction into its run folder."""
+    folder.write_table("numbers.parquet", numbers_table(results))
+    measured = [one.measurements for one in results]
+    folder.write_table("measurements.parquet", pl.concat(measured) if measured else pl.DataFrame(schema=_MEASUREMENTS))

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Verdicts on published numbers and claims.
+
+    agrees    within the published spread, or within 10 %, or within the precision with which the value is known
+    shape     not so, but within a factor of 2, and the order of variants and flows and the trend along the sweep are
+              as published
+    no        neither
+    not run   nothing was measured
+
+A claim that holds has the shape of what was published; if one side of it is a published bound, it agrees.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from bbrgym.papers.experiment import Claim, Number, Quantity
+
+Verdict: TypeAlias = Literal["agrees", "shape", "no", "not run"]
+VERDICTS: tuple[Verdict, ...] = ("agrees", "shape", "no", "not run")
+
+TOLERANCE = 0.1  # of the published value
+FACTOR = 2.0  # between a published value and a measured one of the same shape
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A published number and its measured counterpart, NaN if there is none."""
+
+    number: Number
+    measured: float
+
+
+def verdicts_of(compared: Sequence[Compared]) -> list[Verdict]:
+    """Return the verdict on each number of an experiment, in their order."""
+    return [_verdict(one, compared) for one in compared]
+
+
+def _verdict(one: Compared, all_of_them: Sequence[Compared]) -> Verdict:
+    if math.isnan(one.measured):
+        return "not run"
+    if agrees(one.number, one.measured):
+        return "agrees"
+    is_near = 1 / FACTOR <= one.measured / one.number.value <= FACTOR if one.number.value else False
+    return "shape" if is_near and has_shape(one, all_of_them) else "no"
+
+
+def agrees(number: Number, measured: float) -> bool:
+    """Return whether a measured value is the published one within its spread, 10 % or its precision."""
+    low, high = number.spread or (number.value, number.value)
+    slack = max(number.precision, 0.0 if number.spread else TOLERANCE * abs(number.value))
+    rounding = 1e-9 * max(abs(low), abs(high))  # of the sums here
+    return low - slack - rounding <= measured <= high + slack + rounding
+
+
+def has_shape(one: Compared, all_of_them: Sequence[Compared]) -> bool:
+    """Return whether a number stands to its companions as published; False if no published difference is clear.
+
+    Companions have the same metric and differ in the variant alone, in the flow alone, or are the next points of the
+    sweep. A published difference is clear if it is above 10 % and above the precision of both values.
+    """
+    pairs = [other for other in _companions(one, all_of_them) if _is_clear(one.number, other.number)]
+    return bool(pairs) and all(
+        (one.number.value < other.number.value) == (one.measured < other.measured) for other in pairs
+    )
+
+
+def _companions(one: Compared, all_of_them: Sequence[Compared]) -> Iterator[Compared]:
+    mine = one.number.quantity
+    measured = [other for other in all_of_them if other is not one and not math.isnan(other.measured)]
+    for other in measured:
+        its = other.number.quantity
+        is_beside = (mine.metric, mine.over, mine.at) == (its.metric, its.over, its.at)
+        if is_beside and (mine.variant == its.variant) != (mine.flow == its.flow):
+            yield other
+    along = [other for other in measured if _is_along(mine, other.number.quantity)]
+    before = [other for other in along if _at(other) < _at(one)]
+    after = [other for other in along if _at(other) > _at(one)]
+    if before:
+        yield max(before, key=_at)
+    if after:
+        yield min(after, key=_at)
+
+
+def _is_along(one: Quantity, other: Quantity) -> bool:
+    """Return whether two quantities differ in the point of the sweep alone."""
+    return one.at is not None and other == one.model_copy(update={"at": other.at}) and other.at is not None
+
+
+def _at(one: Compared) -> float:
+    return math.nan if one.number.quantity.at is None else one.number.quantity.at
+
+
+def _is_clear(one: Number, other: Number) -> bool:
+    larger = max(abs(one.value), abs(other.value))
+    return abs(one.value - other.value) > max(TOLERANCE * larger, one.precision, other.precision)
+
+
+def verdict_of_claim(claim: Claim, less: float, than: float) -> Verdict:
+    """Return the verdict on a claim, given the values of its sides."""
+    if math.isnan(less) or math.isnan(than):
+        return "not run"
+    if not less < claim.times * than:
+        return "no"
+    return "agrees" if claim.has_bound else "shape"
+
+
+ENOUGH = 0.8  # of an experiment's numbers and claims
+
+
+def verdict_of_all(verdicts: Sequence[Verdict]) -> Verdict:
+    """Return the verdict on an experiment: the best one that 80 % of its numbers and claims have or exceed."""
+    run = [one for one in verdicts if one != "not run"]
+    if not run:
+        return "not run"
+    if sum(one == "agrees" for one in run) >= ENOUGH * len(run):
+        return "agrees"
+    return "shape" if sum(one != "no" for one in run) >= ENOUGH * len(run) else "no"

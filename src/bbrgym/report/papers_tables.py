@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Rows of published numbers beside measured ones, for the terminal, the page and the documentation.
+
+All take the rows of numbers.parquet (`bbrgym.papers.reproduction.numbers_table`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+from rich.table import Table
+
+from bbrgym.papers.verdicts import VERDICTS, Verdict, verdict_of_all
+from bbrgym.report.tables import new_table
+
+FACTORS = (1.25, 1.6)
+_FEW_FACTORS = 5  # numbers from which on their factors are counted
+_MANY = 10  # seeds from which on a percentile is shown
+
+OVERVIEW = ("paper", "experiments", *VERDICTS, "numbers and claims", *VERDICTS)
+NUMBERS = ("variant", "quantity", "at", "published", "measured [95 %]", "ratio", "percentile", "verdict", "source")
+CLAIMS = ("claim", "smaller", "larger", "verdict", "source")
+
+
+def overview_rows(numbers: pl.DataFrame, papers: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
+    """Yield the cells of `OVERVIEW` for each paper: experiments by verdict, then numbers and claims by verdict.
+
+    Args:
+        numbers: rows of numbers.parquet of one world.
+        papers: names of the experiments by paper.
+    """
+    for paper, names in papers.items():
+        own = [numbers.filter(pl.col("experiment") == name)["verdict"].to_list() for name in names]
+        of_experiments = [verdict_of_all(verdicts) for verdicts in own]
+        of_all = [verdict for verdicts in own for verdict in verdicts]
+        yield [paper, str(len(names)), *_counts(of_experiments), str(len(of_all)), *_counts(of_all)]
+
+
+def _counts(verdicts: Sequence[Verdict]) -> list[str]:
+    return [str(sum(one == verdict for one in verdicts)) for verdict in VERDICTS]
+
+
+def number_rows(numbers: pl.DataFrame) -> Iterator[list[str]]:
+    """Yield the cells of `NUMBERS` for each published number among the rows of one experiment and world."""
+    for row in numbers.filter(pl.col("claim").is_null()).iter_rows(named=True):
+        yield [
+            row["variant"],
+            _quantity(row),
+            "" if row["at"] is None else f"{row['at']:g}",
+            f"{shown(row['published'])} {_unit(row)}".rstrip(),
+            _measured(row),
+            shown(_ratio(row)),
+            f"{row['percentile']:.0f}" if row["seeds"] >= _MANY and _is_known(row["percentile"]) else "",
+            row["verdict"],
+            row["source"],
+        ]
+
+
+def claim_rows(numbers: pl.DataFrame) -> Iterator[list[str]]:
+    """Yield the cells of `CLAIMS` for each claim among the rows of one experiment and world."""
+    for row in numbers.filter(pl.col("claim").is_not_null()).iter_rows(named=True):
+        yield [row["claim"], shown(row["less"]), shown(row["than"]), row["verdict"], row["source"]]
+
+
+def factors_text(numbers: pl.DataFrame) -> str:
+    """Return the parts of the published numbers that are met within `FACTORS`; empty for few numbers."""
+    known = [
+        ratio
+        for row in numbers.filter(pl.col("claim").is_null()).iter_rows(named=True)
+        for ratio in [_ratio(row)]
+        if ratio > 0
+    ]
+    if len(known) < _FEW_FACTORS:
+        return ""
+    within = {factor: sum(1 / factor <= ratio <= factor for ratio in known) for factor in FACTORS}
+    parts = [f"{100 * count / len(known):.0f} % within a factor of {factor:g}" for factor, count in within.items()]
+    return f"{len(known)} numbers: {', '.join(parts)}."
+
+
+def _quantity(row: Mapping[str, Any]) -> str:
+    flow = f" of {row['flow']}" if row["flow"] else ""
+    return f"{row['metric']}{flow}" + (f" / {row['over']}'s" if row["over"] else "")
+
+
+def _unit(row: Mapping[str, Any]) -> str:
+    return "" if row["unit"] in ("ratio", "count") else str(row["unit"])
+
+
+def _measured(row: Mapping[str, Any]) -> str:
+    value = shown(row["measured"])
+    if not _is_known(row["low"]) or row["low"] == row["high"]:
+        return value
+    return f"{value} [{shown(row['low'])}, {shown(row['high'])}]"
+
+
+def _ratio(row: Mapping[str, Any]) -> float:
+    if not _is_known(row["measured"]) or not row["published"]:
+        return math.nan
+    return float(row["measured"] / row["published"])
+
+
+def _is_known(value: float | None) -> bool:
+    return value is not None and not math.isnan(value)
+
+
+def shown(value: float | None) -> str:
+    """Return a number with three significant digits, or as a whole number from 1000 on; ``-`` if it is unknown."""
+    if value is None or math.isnan(value):
+        return "-"
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+# ---- for the terminal and the page --------------------------------------------------------------------
+
+
+def table_of(title: str, headings: Sequence[str], rows: Iterator[list[str]]) -> Table:
+    """Return a table; cells that begin with a digit are set to the right."""
+    table, cells = new_table(title), list(rows)
+    for index, heading in enumerate(headings):
+        is_number = any(row[index][:1].isdigit() for row in cells)
+        table.add_column(heading, justify="right" if is_number else "left")
+    for row in cells:
+        table.add_row(*row)
+    return table

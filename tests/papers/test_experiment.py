@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The model of an experiment: what it expands to, and its errors."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from small_experiment import FIELDS
+
+from bbrgym.errors import ConfigError
+from bbrgym.papers.catalogue import PAPERS, experiment_names, load_experiment, reference_numbers, select_experiments
+from bbrgym.papers.experiment import Quantity
+from bbrgym.papers.metrics import METRICS
+from bbrgym.papers.reproduction import parse_reproduction, prepare_reproduction
+from bbrgym.worlds.fields import FLOW_FIELDS, LINK_FIELDS
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_every_shipped_experiment_can_run(name: str) -> None:
+    asked = parse_reproduction({"experiment": name, "seeds": 1})
+    (prepared,) = prepare_reproduction(asked).experiments
+    experiment = prepared.experiment
+    assert experiment.name == name
+    assert prepared.cases or experiment.no_run
+    assert experiment.numbers or experiment.claims or experiment.no_run
+    if experiment.over_time is not None:
+        known = {row[0] for row in FLOW_FIELDS} | {f"link_{row[0]}" for row in LINK_FIELDS}
+        assert set(experiment.over_time.fields) <= known
+
+
+def test_every_paper_has_experiments() -> None:
+    assert {name.split("/")[0] for name in experiment_names()} <= set(PAPERS)
+    assert [one.name for one in select_experiments("bbq", [])] == [
+        name for name in experiment_names() if name.startswith("bbq/")
+    ]
+
+
+def test_all_metrics_say_what_they_are() -> None:
+    assert all(metric.unit and metric.meaning for metric in METRICS.values())
+
+
+def load(tmp_path: Path, **fields: Any) -> Any:
+    path = tmp_path / "mine" / "one.yaml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(yaml.safe_dump({**copy.deepcopy(FIELDS), **fields}))
+    return load_experiment(str(path))
+
+
+def test_a_variant_and_a_point_give_the_fields_of_a_scenario(tmp_path: Path) -> None:
+    experiment = load(tmp_path)
+    assert (experiment.name, experiment.points) == ("mine/one", (40.0, 80.0))
+    fields = experiment.fields_of("small", 80.0)
+    assert fields["name"] == "mine-one.1"
+    assert fields["flows"][1]["rtt_ms"] == 80.0
+    assert fields["link"]["queue"] == {"size_bdp": 0.5}
+    assert experiment.fields_of("bbr", 40.0)["link"]["queue"] == {"size_bdp": 2.0}
+
+
+def test_a_list_of_names_stands_for_variants(tmp_path: Path) -> None:
+    fields = {"published": [], "claims": [], "variants": ["bbr", "cubic"]}
+    assert list(load(tmp_path, **fields).variants) == ["bbr", "cubic"]
+
+
+def test_numbers_are_a_value_for_each_point(tmp_path: Path) -> None:
+    first, second = load(tmp_path).numbers
+    assert first.quantity == Quantity(variant="bbr", metric="goodput_mbps", at=40.0)
+    assert (second.quantity.at, second.value) == (80.0, 9.0)
+
+
+def published(**fields: Any) -> dict[str, Any]:
+    return {"published": [{**FIELDS["published"][0], **fields}]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        (published(metric="goodput"), "published[0].metric: is 'goodput'; did you mean"),
+        (published(unit="bit/s"), "published[0].unit: is 'bit/s', expected 'Mbit/s', the unit of goodput_mbps"),
+        (published(variant="bbq"), "published[0].variant: is 'bbq'; did you mean bbr? allowed are bbr, small"),
+        (published(at=[40]), "published[0].value: has 2 values, expected one for each of 1 points"),
+        (published(at=[40, 41]), "published[0].at: is 41.0, expected one of 40.0, 80.0"),
+        (published(spread=[1, 2]), "published[0].spread: is [1.0, 2.0], expected low and high of a single value"),
+        (published(over="cubic", unit="ratio"), "published[0].over: is 'cubic'"),
+        ({"variant": {}}, "variant: is no field; did you mean variants?"),
+        ({"variants": {}}, "variants: is missing, expected it, or no_run with the reason"),
+        ({"sweep": {"title": "x", "at": [2, 1], "set": {}}}, "sweep.at: is [2.0, 1.0], expected ascending"),
+        ({"sweep": {"title": "x", "at": [1], "set": {"a": [1, 2]}}}, "sweep.set.a: has 2 values, expected one for"),
+    ],
+)
+def test_an_error_names_the_field(tmp_path: Path, fields: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ConfigError, match=r"^experiment .*one\.yaml: ") as error:
+        load(tmp_path, **fields)
+    assert problem in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"variants": {"bbr": {}, "small": {"cc": "bbx"}}}, "variants.small: is no variant"),
+        (
+            {"variants": {"bbr": {"tunables": {"bbq_beta": 1}}, "small": {"cc": "bbr"}}},
+            "variants.bbr.tunables.bbq_beta",
+        ),
+        ({"variants": {"bbr": {"set": {"flows.7.rtt_ms": 1}}, "small": {"cc": "bbr"}}}, "has no '7'"),
+        ({"variants": {"bbr": {"set": {"link.rate_mbps": -1}}, "small": {"cc": "bbr"}}}, "link.rate_mbps: is -1"),
+    ],
+)
+def test_an_error_of_the_runs_names_the_variant(tmp_path: Path, fields: dict[str, Any], problem: str) -> None:
+    load(tmp_path, **fields)
+    asked = parse_reproduction({"experiment": str(tmp_path / "mine" / "one.yaml")})
+    with pytest.raises(ConfigError) as error:
+        prepare_reproduction(asked)
+    assert problem in str(error.value)
+    assert "experiment mine/one" in str(error.value)
+
+
+def test_numbers_of_the_authors_complete_those_of_the_experiment(tmp_path: Path) -> None:
+    reference = {
+        "file": "theirs.csv",
+        "variant": "{cc}",
+        "metric": "goodput_mbps",
+        "unit": "Mbit/s",
+        "value": "rate",
+        "at": "rtt_s",
+        "times": 1000,
+    }
+    (tmp_path / "theirs.csv").write_text("cc, rtt_s, rate\nbbr, 0.04, 8\nsmall, 0.08, 7\ncubic, 0.08, 6\nsmall, 9, 5\n")
+    experiment = load(tmp_path, reference=reference)
+    (number,) = reference_numbers(experiment, tmp_path)  # the others are known, or not of the experiment
+    assert (number.quantity.variant, number.quantity.at, number.value) == ("small", 80.0, 7.0)
+    with pytest.raises(ConfigError, match="has no column speed"):
+        reference_numbers(load(tmp_path, reference={**reference, "value": "speed"}), tmp_path)
+    with pytest.raises(ConfigError, match="reference: "):
+        reference_numbers(experiment, tmp_path / "nowhere")
+
+
+def test_an_unknown_name_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="experiment: is 'bbq/fig31'; did you mean bbq/fig13"):
+        load_experiment("bbq/fig31")
+    with pytest.raises(ConfigError, match="paper: is 'bbr'; "):
+        select_experiments("bbr", [])
+    with pytest.raises(ConfigError, match="paper: is 'bbq' beside experiment"):
+        select_experiments("bbq", ["bbq/fig13"])

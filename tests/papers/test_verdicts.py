@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Verdicts by closed cases, and laws that hold for all numbers."""
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bbrgym.papers.experiment import Claim, Number, Quantity
+from bbrgym.papers.verdicts import Compared, Verdict, agrees, verdict_of_all, verdict_of_claim, verdicts_of
+
+POSITIVE = st.floats(0.01, 1000)
+
+
+def number(value: float, variant: str = "bbr", at: float | None = None, flow: str | None = None, **more: Any) -> Number:
+    quantity = Quantity(variant=variant, metric="goodput_mbps", at=at, flow=flow)
+    return Number(quantity=quantity, value=value, unit="Mbit/s", source="text", **more)
+
+
+@pytest.mark.parametrize(
+    ("published", "measured", "expected"),
+    [
+        (number(10.0), 10.99, True),
+        (number(10.0), 11.01, False),
+        (number(10.0), 9.01, True),
+        (number(10.0), 8.99, False),
+        (number(-10.0), -10.5, True),
+        (number(0.0), 0.0, True),
+        (number(0.0), 0.1, False),
+        (number(10.0, spread=(5.0, 12.0)), 5.1, True),
+        (number(10.0, spread=(5.0, 12.0)), 12.5, False),  # the spread takes the place of the 10 %
+        (number(10.0, spread=(9.9, 10.1)), 10.5, False),
+        (number(0.02, precision=0.005), 0.025, True),  # as precisely as 0.02 is known
+        (number(0.02, precision=0.005), 0.026, False),
+    ],
+)
+def test_a_number_agrees_within_its_spread_or_ten_percent(published: Number, measured: float, expected: bool) -> None:
+    assert agrees(published, measured) is expected
+
+
+def verdicts(*pairs: tuple[Number, float]) -> list[Verdict]:
+    return verdicts_of([Compared(published, measured) for published, measured in pairs])
+
+
+def test_the_order_of_variants_is_a_shape() -> None:
+    assert verdicts((number(10), 15), (number(20, "bbq"), 30)) == ["shape", "shape"]
+    assert verdicts((number(10), 15), (number(20, "bbq"), 14)) == ["no", "no"]
+
+
+def test_the_order_of_flows_is_a_shape() -> None:
+    assert verdicts((number(10, flow="a"), 15), (number(20, flow="b"), 20)) == ["shape", "agrees"]
+    # Another flow of another variant is no companion.
+    assert verdicts((number(10, flow="a"), 15), (number(20, "bbq", flow="b"), 20)) == ["no", "agrees"]
+
+
+def test_the_trend_to_the_next_points_is_a_shape() -> None:
+    rising = [(number(10, at=1), 15.0), (number(20, at=2), 30.0), (number(40, at=3), 70.0)]
+    assert verdicts(*rising) == ["shape"] * 3
+    bent = [*rising[:2], (number(40, at=3), 29.0)]
+    assert verdicts(*bent) == ["shape", "no", "no"]  # the first one's next point is as published
+
+
+def test_no_shape_is_seen_in_what_is_published_as_equal() -> None:
+    assert verdicts((number(10), 15), (number(10.5, "bbq"), 16)) == ["no", "no"]
+    assert verdicts((number(10, precision=5), 16), (number(14, "bbq", precision=5), 25)) == ["no", "no"]
+
+
+def test_a_number_alone_has_no_shape() -> None:
+    assert verdicts((number(10), 15)) == ["no"]
+
+
+def test_a_shape_is_within_a_factor_of_two() -> None:
+    assert verdicts((number(10), 20.1), (number(100, "bbq"), 100)) == ["no", "agrees"]
+
+
+def test_what_has_not_run_is_neither_compared_nor_counted() -> None:
+    assert verdicts((number(10), 15), (number(20, "bbq"), math.nan)) == ["no", "not run"]
+    assert verdict_of_all(["not run", "agrees"]) == "agrees"
+    assert verdict_of_all(["not run"]) == verdict_of_all([]) == "not run"
+
+
+@pytest.mark.parametrize(
+    ("all_of_them", "expected"),
+    [
+        (["agrees"] * 4 + ["no"], "agrees"),
+        (["agrees"] * 3 + ["shape"] + ["no"], "shape"),
+        (["agrees"] * 3 + ["no"] * 2, "no"),
+    ],
+)
+def test_an_experiment_has_the_verdict_of_four_fifths(all_of_them: list[Verdict], expected: Verdict) -> None:
+    assert verdict_of_all(all_of_them) == expected
+
+
+def test_a_claim_holds_or_does_not() -> None:
+    less, than = (Quantity(variant=name, metric="goodput_mbps") for name in ("bbr", "cubic"))
+    claim = Claim(text="BBR below CUBIC", less=less, than=than, source="text")
+    assert verdict_of_claim(claim, 1.0, 2.0) == "shape"
+    assert verdict_of_claim(claim, 2.0, 1.0) == "no"
+    assert verdict_of_claim(claim, math.nan, 1.0) == "not run"
+    assert verdict_of_claim(claim.model_copy(update={"times": 0.4}), 1.0, 2.0) == "no"
+    assert verdict_of_claim(Claim(text="below 25 %", less=less, than=0.25, source="text"), 0.2, 0.25) == "agrees"
+
+
+@given(POSITIVE)
+def test_a_number_agrees_with_itself(value: float) -> None:
+    assert verdicts((number(value), value)) == ["agrees"]
+
+
+@given(st.lists(st.tuples(POSITIVE, POSITIVE), min_size=1, max_size=6, unique_by=lambda pair: pair[0]), POSITIVE)
+def test_verdicts_do_not_depend_on_the_unit(pairs: list[tuple[float, float]], factor: float) -> None:
+    one = [(number(published, at=index), measured) for index, (published, measured) in enumerate(pairs)]
+    other = [
+        (number(published * factor, at=index), measured * factor) for index, (published, measured) in enumerate(pairs)
+    ]
+    near_an_edge = any(math.isclose(abs(m / p - 1), 0.1, rel_tol=1e-6) for p, m in pairs)
+    near_another = any(math.isclose(m / p, edge, rel_tol=1e-6) for p, m in pairs for edge in (0.5, 2.0))
+    close = any(
+        math.isclose(abs(a - b), 0.1 * max(a, b), rel_tol=1e-6) or (x != y and math.isclose(x, y, rel_tol=1e-9))
+        for a, x in pairs
+        for b, y in pairs
+    )
+    assert near_an_edge or near_another or close or verdicts(*one) == verdicts(*other)
