@@ -3,13 +3,9 @@
 
 import os
 import signal
-import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-
-sys.path.append(str(Path(__file__).parent / "support"))
 
 # Settings of the user's own that commands and libraries would obey: logins, clusters, the width of help texts, colours.
 USERS = ("WANDB_", "RAY_", "SLURM_", "SUBMITIT_", "HYDRA_", "GIT_", "OPTUNA_", "NETRC", "MPLBACKEND", "PYTHONWARNINGS")

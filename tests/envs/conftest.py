@@ -1,12 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-import sys
-from pathlib import Path
-
 import pytest
 
 import bbrgym.envs  # noqa: F401 - registers the environments
-
-sys.path.append(str(Path(__file__).parent / "support"))
 
 
 @pytest.fixture

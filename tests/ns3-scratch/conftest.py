@@ -4,17 +4,14 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from native_simulation import Summary
+from ns3_harness import Scenario, Simulation
 
 from bbrgym import _ns3
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # for ns3_harness
-
-from ns3_harness import Scenario, Simulation, Summary
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 
 import numpy as np
 import pytest
-from ns3_harness import FLOW_STATS, PACKET_BYTES, TUNABLES, flow, queue, scenario
+from native_simulation import FLOW_STATS, PACKET_BYTES, TUNABLES
+from ns3_harness import flow, queue, scenario
 
 from bbrgym import _cc, _ns3
 

@@ -5,7 +5,8 @@ import math
 
 import numpy as np
 import pytest
-from ns3_harness import PACKET_BYTES, change, flow, queue, scenario
+from native_simulation import PACKET_BYTES
+from ns3_harness import change, flow, queue, scenario
 
 PACKET_MS = PACKET_BYTES * 8 / 10e6 * 1e3  # on a link of 10 Mbit/s
 PAYLOAD_RATIO = 1448 / PACKET_BYTES

@@ -7,7 +7,8 @@ import json
 
 import numpy as np
 import pytest
-from ns3_harness import PACKET_BYTES, flow, scenario
+from native_simulation import PACKET_BYTES
+from ns3_harness import flow, scenario
 
 import bbrgym
 from bbrgym import _cc

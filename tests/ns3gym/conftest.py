@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-import sys
-from pathlib import Path
+from collections.abc import Iterator
 
-sys.path.append(str(Path(__file__).parent / "support"))
+import pytest
+
+from bbrgym.ns3gym.channel import AgentSocket
+
+
+@pytest.fixture
+def agent() -> Iterator[AgentSocket]:
+    with AgentSocket(timeout_s=120.0) as agent:
+        yield agent

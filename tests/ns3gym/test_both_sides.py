@@ -13,18 +13,13 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
+from owners import free_port
 
 from bbrgym.envs.tune_env import TuneEnv
-from bbrgym.ns3gym.channel import AgentSocket
 from bbrgym.ns3gym.serving import as_json, serve
 
 SERVED = str(Path(__file__).with_name("support") / "served.py")
 EPISODES = 2
-
-
-def free_port():
-    with AgentSocket() as agent:
-        return agent.port
 
 
 def episodes(env, seed, actions):

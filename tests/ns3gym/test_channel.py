@@ -26,12 +26,6 @@ ACTION = pb.DataContainer(type=1)
 
 
 @pytest.fixture
-def agent() -> Iterator[AgentSocket]:
-    with AgentSocket(timeout_s=120.0) as agent:
-        yield agent
-
-
-@pytest.fixture
 def elsewhere() -> Iterator[ThreadPoolExecutor]:
     """Where the other end runs."""
     with ThreadPoolExecutor(2) as threads:

@@ -6,14 +6,13 @@ import gc
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
-from trees import Tree, guardians, open_fds
+from owners import another_owner, open_fds, tell
+from trees import Tree, guardians
 from waiting import wait_until
 
 from bbrgym.errors import ConfigError
@@ -241,31 +240,17 @@ sys.stdin.readline()
 
 
 @contextlib.contextmanager
-def another_owner(tree, then):
+def owner_of_a_command(tree, then):
     """Another Python with a command that has grown to its tree; it goes on when told to."""
-    owner = subprocess.Popen(
-        [sys.executable, "-c", OWNER.format(then=then)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
-    )
-    with owner:
-        try:
-            owner.stdin.write(json.dumps(tree.words).encode() + b"\n")
-            owner.stdin.flush()
-            assert owner.stdout.readline() == b"ready\n"
-            wait_until(tree.has_grown)
-            [guardian] = guardians(owner.pid)
-            owner.stdin.write(b"\n")
-            owner.stdin.flush()
-            yield owner, guardian
-        finally:
-            owner.kill()
+    with another_owner(OWNER.format(then=then), json.dumps(tree.words)) as owner:
+        wait_until(tree.has_grown)
+        [guardian] = guardians(owner.pid)
+        tell(owner)
+        yield owner, guardian
 
 
 def test_the_tree_ends_with_its_killed_owner(tree):
-    with another_owner(tree, "time.sleep(600)") as (owner, guardian):
+    with owner_of_a_command(tree, "time.sleep(600)") as (owner, guardian):
         owner.kill()
         wait_until(tree.is_gone)
         guardian.wait(PATIENCE_S)
@@ -273,7 +258,7 @@ def test_the_tree_ends_with_its_killed_owner(tree):
 
 def test_the_tree_ends_with_its_killed_owner_though_a_fork_lives_on(tree):
     fork = 'os.write(1, b"%d\\n" % os.fork()); time.sleep(600)'  # holds every descriptor that the owner held
-    with another_owner(tree, fork) as (owner, guardian):
+    with owner_of_a_command(tree, fork) as (owner, guardian):
         fork_pid = max(int(owner.stdout.readline()), int(owner.stdout.readline()))
         owner.kill()
         try:
@@ -294,7 +279,7 @@ def test_the_tree_ends_with_its_killed_owner_though_a_fork_lives_on(tree):
     ],
 )
 def test_the_tree_ends_with_its_owner(tree, then):
-    with another_owner(tree, then) as (_, guardian):
+    with owner_of_a_command(tree, then) as (_, guardian):
         wait_until(tree.is_gone)
         guardian.wait(PATIENCE_S)
 

@@ -21,7 +21,8 @@ import psutil
 import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
-from trees import guardians, marked, open_fds
+from owners import another_owner, free_port, open_fds, tell
+from trees import guardians, marked
 from waiting import meanwhile, wait_until
 
 import bbrgym
@@ -465,12 +466,6 @@ def test_a_vector_of_them():
     envs.close()
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def test_a_given_port_is_used_for_every_run_and_given_back(make):
     port = free_port()
     env = make(port=port)
@@ -594,29 +589,14 @@ sys.stdin.readline()
 def test_the_simulation_ends_with_its_owner(then):
     """Which is killed where it only sleeps."""
     mark = f"owned-{uuid.uuid4()}"
-    owner = subprocess.Popen(
-        [sys.executable, "-c", OWNER.format(then=then)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
-    )
-    with owner:
-        try:
-            owner.stdin.write(
-                f"sh -c '{sys.executable} {ACTOR} {{arguments}} --openGymPort={{port}}; true'\n{mark}\n".encode()
-            )
-            owner.stdin.flush()
-            assert owner.stdout.readline() == b"ready\n"
-            assert len(marked(mark)) == 2  # a shell and a Python
-            if "sleep" in then:
-                owner.kill()
-            else:
-                owner.stdin.write(b"\n")
-                owner.stdin.flush()
-            wait_until(lambda: not marked(mark))
-        finally:
+    command = f"sh -c '{sys.executable} {ACTOR} {{arguments}} --openGymPort={{port}}; true'"
+    with another_owner(OWNER.format(then=then), command, mark) as owner:
+        assert len(marked(mark)) == 2  # a shell and a Python
+        if "sleep" in then:
             owner.kill()
+        else:
+            tell(owner)
+        wait_until(lambda: not marked(mark))
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")

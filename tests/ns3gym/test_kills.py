@@ -7,7 +7,8 @@ from multiprocessing import forkserver, resource_tracker
 
 import pytest
 from kills import carry_out, kills
-from trees import guardians, open_fds
+from owners import open_fds
+from trees import guardians
 from waiting import wait_until
 
 KILLS = list(kills(40, seed=1))

@@ -23,7 +23,7 @@ from bbrgym.ns3gym import messages as pb
 from bbrgym.ns3gym.channel import MAX_MESSAGE_BYTES, AgentSocket
 from bbrgym.ns3gym.data import pack
 from bbrgym.ns3gym.errors import PeerGone, ProtocolError, ProtocolTimeout
-from bbrgym.ns3gym.serving import Episode, as_json, serve
+from bbrgym.ns3gym.serving import as_json, serve
 
 BOX = spaces.Box(-1.0, 1.0, (2,), np.float32)
 
@@ -55,12 +55,6 @@ class Samples(gymnasium.Env):
         return self.observation_space.sample()
 
 
-@pytest.fixture
-def agent() -> Iterator[AgentSocket]:
-    with AgentSocket(timeout_s=120.0) as agent:
-        yield agent
-
-
 @pytest.fixture(scope="module")
 def elsewhere() -> Iterator[ThreadPoolExecutor]:
     with ThreadPoolExecutor(1) as threads:
@@ -68,48 +62,6 @@ def elsewhere() -> Iterator[ThreadPoolExecutor]:
 
 
 # ---- the same environment -------------------------------------------------------------------------------------------
-
-
-KINDS = {
-    "Box": {},
-    "MultiDiscrete": {"levels": 5},
-    "Discrete": {"levels": 3, "flat": True, "tunables": ["bbq_alpha_us", "bbq_beta"]},
-    "Dict": {"critic": True, "action_kind": "relative", "stack": 2},
-}
-
-
-@pytest.mark.parametrize("world", ["twin", "ns3"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_served_world_is_the_world_bit_for_bit(
-    world: str, kind: str, agent: AgentSocket, elsewhere: ThreadPoolExecutor
-) -> None:
-    scenario = {
-        "name": "short",
-        "duration_s": 2.0,
-        "link": {"rate_mbps": 8.0, "queue": {"size_bdp": 0.5}, "loss": {"kind": "bernoulli", "rate": 0.01}},
-        "flows": [
-            {"name": "near", "cc": "bbr", "rtt_ms": 20.0},
-            {"name": "far", "cc": "bbr", "rtt_ms": 60.0, "start_s": 0.5},
-        ],
-    }
-    arguments = {"world": world, "scenario": scenario, "variant": "bbq", **KINDS[kind]}
-    with gymnasium.make("bbrgym/Tune-v0", **arguments) as served, gymnasium.make("bbrgym/Tune-v0", **arguments) as env:
-        assert kind in {type(env.action_space).__name__, type(env.observation_space).__name__}
-        env.action_space.seed(5)
-        actions = [env.action_space.sample() for _ in range(7)]
-        episodes: list[Episode] = []
-        service = elsewhere.submit(serve, served, agent.port, episodes=3, seed=11, on_episode=episodes.append)
-        seen = [over_the_protocol(agent, env.action_space, actions) for _ in range(3)]
-        service.result(120.0)
-        expected = [in_process(env, actions, seed) for seed in (11, None, None)]
-    for one, other in zip(seen, expected, strict=True):
-        assert one == other
-        assert len(one.rewards) == 21
-        assert one.ending == "truncated"
-        assert set(one.infos[-1]) == {"now_s", "scenario", "seed", "tunables", "reward_terms"}
-    assert len({json.dumps(one.observations) for one in seen}) == 3  # other seeds, other runs
-    assert [episode.seed for episode in episodes] == [one.infos[0]["seed"] for one in expected]
-    assert [episode.steps for episode in episodes] == [20, 20, 20]
 
 
 @settings(max_examples=60)

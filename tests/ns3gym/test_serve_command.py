@@ -18,12 +18,6 @@ from bbrgym.ns3gym.channel import AgentSocket
 SHORT = ["scenario=steady", "scenario.duration_s=3"]
 
 
-@pytest.fixture
-def agent() -> Iterator[AgentSocket]:
-    with AgentSocket(timeout_s=120.0) as agent:
-        yield agent
-
-
 @contextmanager
 def served(*arguments: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen([sys.executable, "-m", "bbrgym", "serve", *arguments], stderr=subprocess.PIPE, text=True)

@@ -4,19 +4,11 @@
 import gc
 import math
 import os
-import threading
 
 import numpy as np
 import pytest
-from twin_harness import (
-    FLOW_SUMMARY,
-    PACKET_BYTES,
-    TUNABLES,
-    Simulation,
-    flow,
-    life,
-    scenario,
-)
+from native_simulation import FLOW_SUMMARY, PACKET_BYTES, TUNABLES
+from twin_harness import Simulation, flow, life, scenario
 
 import bbrgym
 
@@ -236,36 +228,6 @@ def test_a_spurious_timeout_is_undone(cc):
 # ---- many in one process ----------------------------------------------------------------------------------
 
 
-def test_worlds_interleaved_are_each_as_alone():
-    mappings = [mixed(), on_the_beat(), scenario(flow(cc="cubic"), duration_s=3.0), mixed(queue={"size_bdp": 2.0})]
-    runs = [(mapping, seed) for seed in (1, 2, 3) for mapping in mappings]
-    alone = [life(Simulation(mapping, seed)) for mapping, seed in runs]
-    together = [Simulation(mapping, seed) for mapping, seed in runs]
-    shown = [[simulation.shown()] for simulation in together]
-    while not all(simulation.done for simulation in together):
-        for simulation, rows in zip(together, shown, strict=True):
-            if not simulation.done:
-                simulation.advance(0.1)
-                rows.append(simulation.shown())
-    assert [b"".join(rows) for rows in shown] == alone
-
-
-def test_worlds_in_threads_are_each_as_alone():
-    expected = life(Simulation(mixed(), 5), 0.01)
-    shown = {}
-
-    def drive(name):
-        shown[name] = [life(Simulation(mixed(), 5), 0.01) for _ in range(3)]
-
-    threads = [threading.Thread(target=drive, args=(name,)) for name in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120.0)
-    assert len(shown) == 4
-    assert all(runs == [expected] * 3 for runs in shown.values())
-
-
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # Python 3.12
 def test_a_fork_goes_on_by_itself():
     simulation, alone = Simulation(mixed(), 5), Simulation(mixed(), 5)
@@ -332,59 +294,13 @@ def test_branches_of_one_moment_differ_by_what_is_done_in_them():
     assert len(set(branches.values())) == 3
 
 
-def test_a_snapshot_needs_room_for_its_flows():
-    snapshot = Simulation(mixed()).native.save(0)
-    other = Simulation(scenario())
-    with pytest.raises(ValueError, match=r"restore: the snapshot has 3 flows, expected at most 1"):
-        other.native.restore(0, snapshot)
-    other.advance(1.0)
-    assert other.now_s == 1.0
-
-
 # ---- borders ----------------------------------------------------------------------------------------------
-
-
-def test_advance_stops_at_the_end():
-    simulation = Simulation(scenario(duration_s=3.0))
-    simulation.advance(2)
-    assert not simulation.done
-    simulation.advance(1e12)
-    assert (simulation.now_s, simulation.done) == (3, True)
-    simulation.advance(1)
-    assert simulation.now_s == 3
-    assert simulation.flow("sent_pkts") == 0
 
 
 @pytest.mark.parametrize("duration", [-1.0, float("nan")])
 def test_a_negative_advance_is_an_error(duration):
     with pytest.raises(ValueError, match="expected >= 0 s"):
         Simulation(scenario()).advance(duration)
-
-
-def test_a_closed_simulation_says_so():
-    simulation = Simulation(scenario())
-    simulation.native.close()
-    simulation.native.close()
-    for use in (lambda: simulation.advance(1), simulation.summary, lambda: simulation.native.save(0)):
-        with pytest.raises(RuntimeError, match="closed"):
-            use()
-
-
-def test_ns3s_own_controls_are_refused():
-    with pytest.raises(
-        ValueError, match=r"flows\[1\]\.cc: is 'ns3-bbr', which the twin does not have: .* need the ns3 world"
-    ):
-        Simulation(scenario(flow("a"), flow("b", cc="ns3-bbr")))
-
-
-def test_a_wrong_tunable_is_an_error_and_nothing_runs():
-    simulation = Simulation(scenario(flow("a", cc="bbq"), flow("b")))
-    simulation.advance(1)
-    simulation.set("bbr_cwnd_gain", 3.0, 1)
-    simulation.set("bbq_alpha_us", 1.0)
-    with pytest.raises(ValueError, match="flow 'a': bbq_alpha_us = 1 is outside"):
-        simulation.advance(1)
-    assert simulation.now_s == 1
 
 
 def test_acks_are_traced_up_to_the_limit():

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from native_simulation import FLOW_STATS, LINK_STATS, LINK_SUMMARY, TUNABLES, Summary
 from random_scenarios import VARIANTS, random_scenario, random_value
-from twin_harness import FLOW_STATS, LINK_STATS, LINK_SUMMARY, TUNABLES, Mapping, Simulation, Summary, flow, scenario
+from twin_harness import Mapping, Simulation, flow, scenario
 
 import bbrgym
 from bbrgym import _ns3, _twin

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
-import sys
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
+from odd_engine import odd_scenario
 
 import bbrgym
 from bbrgym.worlds import register_world
+from bbrgym.worlds.specs import _SPECS
 
-sys.path.append(str(Path(__file__).parent / "support"))  # workers get it too
 
-
-@pytest.fixture(scope="session", autouse=True)
-def _odd_world():
+@pytest.fixture(scope="package", autouse=True)
+def _odd_world() -> Iterator[None]:
+    before = dict(_SPECS)
     register_world("odd", "odd_engine.OddEngine", "misbehaves", isolation="process", options=("deed",))
+    yield
+    _SPECS.clear()
+    _SPECS.update(before)
 
 
 @pytest.fixture
@@ -27,15 +30,6 @@ def make_odd():
     yield make
     for world in worlds:
         world.close()
-
-
-def odd_scenario(deed):
-    return {
-        "name": deed,
-        "duration_s": 10.0,
-        "link": {"rate_mbps": 1.0, "queue": {"size_packets": 10}},
-        "flows": [{"name": "flow", "rtt_ms": 10.0}],
-    }
 
 
 @pytest.fixture

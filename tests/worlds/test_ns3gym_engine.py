@@ -17,6 +17,7 @@ import polars as pl
 import psutil
 import pytest
 from build_tree import program
+from owners import free_port
 
 import bbrgym
 from bbrgym.cli.main import main
@@ -183,13 +184,6 @@ def start(opengym: str, scenario_file: Path) -> Iterator[Any]:
     for process in started:
         process.kill()
         process.communicate()
-
-
-def free_port() -> int:
-    from bbrgym.ns3gym.channel import AgentSocket
-
-    with AgentSocket() as agent:
-        return agent.port
 
 
 def test_it_may_be_waited_for(start: Any) -> None:

@@ -5,14 +5,13 @@ import contextlib
 import gc
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
-from processes import ends_within, is_computing, open_fds, workers
+from owners import another_owner, open_fds, tell
+from processes import ends_within, is_computing, workers
 from waiting import meanwhile, wait_until
 
 import bbrgym
@@ -282,31 +281,19 @@ sys.stdin.readline()
 
 
 @contextlib.contextmanager
-def another_owner(scenario, then):
+def owner_of_a_world(scenario, then):
     """Another Python with a world, its worker, and a pidfd of that; it goes on when told to."""
-    owner = subprocess.Popen(
-        [sys.executable, "-c", OWNER.format(scenario=scenario, then=then)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
-    )
-    with owner:
-        try:
-            assert owner.stdout.readline() == b"ready\n"
-            [worker] = workers(owner.pid)
-            worker_fd = os.pidfd_open(worker.pid)
-            owner.stdin.write(b"\n")
-            owner.stdin.flush()
-            yield owner, worker, worker_fd
-            os.close(worker_fd)
-        finally:
-            owner.kill()
+    with another_owner(OWNER.format(scenario=scenario, then=then)) as owner:
+        [worker] = workers(owner.pid)
+        worker_fd = os.pidfd_open(worker.pid)
+        tell(owner)
+        yield owner, worker, worker_fd
+        os.close(worker_fd)
 
 
 @pytest.mark.parametrize("then", ["world.advance(1000.0)", "time.sleep(60)"], ids=["in an advance", "idle"])
 def test_a_worker_ends_with_its_killed_owner(busy_scenario, then):
-    with another_owner(busy_scenario, then) as (owner, worker, worker_fd):
+    with owner_of_a_world(busy_scenario, then) as (owner, worker, worker_fd):
         if "advance" in then:
             wait_until(is_computing(worker))
         owner.kill()
@@ -315,7 +302,7 @@ def test_a_worker_ends_with_its_killed_owner(busy_scenario, then):
 
 def test_a_worker_ends_with_its_killed_owner_though_a_fork_lives_on(busy_scenario):
     fork = 'os.write(1, b"%d\\n" % os.fork()); time.sleep(60)'  # holds every descriptor that the owner held
-    with another_owner(busy_scenario, fork) as (owner, _, worker_fd):
+    with owner_of_a_world(busy_scenario, fork) as (owner, _, worker_fd):
         fork_pid = max(int(owner.stdout.readline()), int(owner.stdout.readline()))
         owner.kill()
         try:
@@ -334,7 +321,7 @@ def test_a_worker_ends_with_its_killed_owner_though_a_fork_lives_on(busy_scenari
     ],
 )
 def test_a_worker_ends_with_its_world_and_with_its_owners_exit(busy_scenario, then):
-    with another_owner(busy_scenario, then) as (_, _, worker_fd):
+    with owner_of_a_world(busy_scenario, then) as (_, _, worker_fd):
         assert ends_within(worker_fd, 10.0)
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import gymnasium
 import numpy as np
+from owners import free_port
 from trees import marked
 from waiting import wait_until
 
@@ -79,7 +80,7 @@ def kills(count, seed):
 def carry_out(kill):
     """What the survivor said; an AssertionError tells what is not as it must be."""
     mark = f"kill-{uuid.uuid4()}"
-    port = _free_port()
+    port = free_port()
     agent_dies = kill if kill.victim == "agent" else None
     simulation_dies = kill if kill.victim == "simulation" else None
     agent = _Role(_drive, port, agent_dies, _command(mark, simulation_dies) if kill.is_child else None)
@@ -204,9 +205,3 @@ class Life:
 
 def end_it():
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import gymnasium
 import psutil
+from owners import free_port
 
 import bbrgym.envs  # noqa: F401 - registers the environments
 
@@ -79,7 +79,7 @@ class Report:
 
 def of_a_served_world(resets):
     """Resets of a `bbrgym serve` that goes from one episode to the next."""
-    port = _free_port()
+    port = free_port()
     words = ["-m", "bbrgym", "serve", *SERVE, f"port={port}", f"episodes={resets + WARM_UP}"]
     with _running(words) as served:
         env = gymnasium.make("bbrgym/Ns3Gym-v0", port=port, timeout_s=TIMEOUT_S)
@@ -121,9 +121,3 @@ def _running(words):
             yield process
         finally:
             process.kill()
-
-
-def _free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

@@ -3,7 +3,6 @@
 
 import sys
 import uuid
-from pathlib import Path
 
 import psutil
 
@@ -65,8 +64,3 @@ def guardians(owner_pid=None):
         except (psutil.NoSuchProcess, psutil.ZombieProcess):
             continue
     return found
-
-
-def open_fds():
-    """Number of this process's descriptors."""
-    return len(list(Path("/proc/self/fd").iterdir()))

@@ -11,6 +11,15 @@ import numpy as np
 from bbrgym.worlds.errors import EngineFailure
 
 
+def odd_scenario(deed):
+    return {
+        "name": deed,
+        "duration_s": 10.0,
+        "link": {"rate_mbps": 1.0, "queue": {"size_packets": 10}},
+        "flows": [{"name": "flow", "rtt_ms": 10.0}],
+    }
+
+
 class OddEngine:
     """Shows in the first columns of its rows: advances begun; simulated time and seed; in summaries the process."""
 

@@ -2,7 +2,6 @@
 """Looks at worker processes."""
 
 import select
-from pathlib import Path
 
 import psutil
 
@@ -30,8 +29,3 @@ def ends_within(pid_fd, timeout_s):
     poll = select.poll()
     poll.register(pid_fd, select.POLLIN)
     return bool(poll.poll(timeout_s * 1000))
-
-
-def open_fds():
-    """Number of this process's descriptors."""
-    return len(list(Path("/proc/self/fd").iterdir()))
