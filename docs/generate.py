@@ -159,8 +159,8 @@ def facts_table(facts: Sequence[stack.StackFact], presets: Sequence[str]) -> str
     """Return the table of facts: allowed values, the value in each preset, meaning, source."""
 
     def allowed(fact: stack.StackFact) -> str:
-        if fact.kind == "number":
-            return f"{fact.low} to {fact.high} {fact.unit}"
+        if fact.kind in ("number", "size"):
+            return ", ".join([*fact.choices, f"{fact.low} to {fact.high} {fact.unit}"])
         return "true, false" if fact.kind == "flag" else ", ".join(fact.choices)
 
     def value(fact: stack.StackFact, preset: str) -> str:

@@ -16,12 +16,15 @@ constexpr std::size_t MIN_WORDS = 4;
 } // namespace
 
 void
-TcpReceiver::Reset(const SocketFacts& facts)
+TcpReceiver::Reset(const SocketFacts& facts, uint32_t mss_bytes)
 {
     std::vector<uint64_t> beyond = std::move(m_beyond);
     std::ranges::fill(beyond, 0);
     *this = TcpReceiver();
     m_beyond = std::move(beyond);
+    m_window.Reset(facts, mss_bytes);
+    m_delayed_ack_pkts = static_cast<uint32_t>(facts.delayed_ack_segments);
+    m_delayed_ack_ns = facts.delayed_ack_ms * 1'000'000;
     m_has_d_sack = facts.d_sack;
     m_has_quick_acks = facts.quick_acks;
     if (m_has_quick_acks)
@@ -30,7 +33,7 @@ TcpReceiver::Reset(const SocketFacts& facts)
     }
     else
     {
-        m_unanswered_pkts = DELAYED_ACK_PKTS; // ns-3 answers the first segment at once
+        m_unanswered_pkts = m_delayed_ack_pkts; // ns-3 answers the first segment at once
     }
 }
 
@@ -60,12 +63,16 @@ TcpReceiver::Take(uint64_t serial, int64_t now_ns)
         return {0, true};
     }
     const uint32_t readable_pkts = Advance();
+    if (!m_window.IsAmple())
+    {
+        m_window.NoteRead(m_next, now_ns);
+    }
     const bool is_gap = m_beyond_pkts > 0 || readable_pkts > 1;
-    if (is_gap || m_quick_acks > 0 || ++m_unanswered_pkts >= DELAYED_ACK_PKTS)
+    if (is_gap || m_quick_acks > 0 || ++m_unanswered_pkts >= m_delayed_ack_pkts)
     {
         return {readable_pkts, true};
     }
-    m_deadline_ns = std::min(m_deadline_ns, now_ns + DELAYED_ACK_NS);
+    m_deadline_ns = std::min(m_deadline_ns, now_ns + m_delayed_ack_ns);
     return {readable_pkts, false};
 }
 

@@ -8,6 +8,7 @@
 #ifndef BBRGYM_TCP_RECEIVER_HPP
 #define BBRGYM_TCP_RECEIVER_HPP
 
+#include "receive_window.hpp"
 #include "scoreboard.hpp"
 #include "stack.hpp"
 
@@ -22,8 +23,6 @@ namespace bbrgym
 class TcpReceiver
 {
   public:
-    static constexpr uint32_t DELAYED_ACK_PKTS = 2;             ///< RFC 5681
-    static constexpr int64_t DELAYED_ACK_NS = 40'000'000;       ///< Linux: TCP_DELACK_MIN
     static constexpr uint32_t QUICK_ACKS = 16;                  ///< Linux: TCP_MAX_QUICKACKS
 
     struct Arrival
@@ -33,7 +32,7 @@ class TcpReceiver
     };
 
     /** Clears the connection but keeps the memory. */
-    void Reset(const SocketFacts& facts);
+    void Reset(const SocketFacts& facts, uint32_t mss_bytes);
 
     Arrival Take(uint64_t serial, int64_t now_ns);
 
@@ -42,6 +41,10 @@ class TcpReceiver
 
     /** An ACK leaves, of everything below Next() and with the blocks written to `blocks`; returns how many. */
     std::size_t Acknowledge(std::span<SerialRange, MAX_SACK_BLOCKS> blocks);
+
+    /** An ACK leaves: returns the first segment beyond the window it announces. Only for a window that is not ample. */
+    uint64_t Announce() { return m_window.Announce(m_next, m_beyond_pkts); }
+    const ReceiveWindow& Window() const { return m_window; }
 
     uint64_t Next() const { return m_next; }
 
@@ -52,6 +55,8 @@ class TcpReceiver
     void Report(uint64_t serial);
     uint32_t Advance();
 
+    uint32_t m_delayed_ack_pkts = 2;
+    int64_t m_delayed_ack_ns = 0;
     bool m_has_d_sack = true;
     bool m_has_quick_acks = true;
     uint64_t m_next = 0;            ///< first segment not yet received
@@ -65,6 +70,8 @@ class TcpReceiver
     uint32_t m_unanswered_pkts = 0;
     uint32_t m_quick_acks = 0;
     int64_t m_deadline_ns = NEVER_NS;
+
+    ReceiveWindow m_window;
 };
 
 } // namespace bbrgym

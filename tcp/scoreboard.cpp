@@ -315,6 +315,7 @@ Scoreboard::RemoveAcknowledged(uint64_t una, int64_t now_ns, AckOutcome& outcome
         ++m_una;
         ++outcome.removed_segments;
     }
+    outcome.retransmission_acked = retransmitted_data;
     // An ACK that also covers a retransmission cannot tell which transmission it answers (Karn).
     if (!retransmitted_data && newest_rtt_ns >= 0)
     {
@@ -371,6 +372,7 @@ Scoreboard::MarkLost(uint64_t serial)
     {
         return;
     }
+    m_lost_again_total += segment.retransmitting;
     m_retrans_out -= segment.retransmitting;
     m_lost_out += !segment.lost;
     segment.retransmitting = false;

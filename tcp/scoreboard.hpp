@@ -67,6 +67,7 @@ struct AckOutcome
     uint32_t acked_pkts = 0;       ///< newly delivered, cumulatively or selectively
     uint32_t removed_segments = 0; ///< gone from the front of the scoreboard
     bool data_sacked = false;      ///< a block named a segment for the first time
+    bool retransmission_acked = false; ///< cumulatively
     bool is_ack_delayed = false;   ///< a lone runt: it may have waited for the receiver's timer
     int64_t rtt_ns = -1;           ///< of the newest never-retransmitted segment; -1: none
     int64_t oldest_rtt_ns = -1;    ///< of the oldest one: the input of RFC 6298's estimator
@@ -134,6 +135,8 @@ class Scoreboard
     uint64_t Delivered() const { return m_delivered_pkts; }
     int64_t DeliveredTimeNs() const { return m_delivered_ns; }
     uint64_t LostTotal() const { return m_lost_total; }
+    /** Retransmissions marked lost, ever. */
+    uint64_t LostAgainTotal() const { return m_lost_again_total; }
     /** Smallest RTT measured in the last 300 s (tcp_min_rtt_wlen), or -1. */
     int64_t MinRttNs() const { return m_min_rtt_ns; }
     void NoteRtt(int64_t rtt_ns, int64_t now_ns);
@@ -185,6 +188,7 @@ class Scoreboard
     int64_t m_delivered_ns = 0;
     int64_t m_first_tx_ns = 0;
     uint64_t m_lost_total = 0;
+    uint64_t m_lost_again_total = 0;
     uint64_t m_app_limited_until = 0; ///< value of delivered at which the bubble is gone; 0: none
 
     // The newest segment delivered by the current ACK (sampler, step 2).

@@ -10,8 +10,7 @@
 // Controller is how the host reaches the algorithms of cc/; it has the functions of cc.h as members, without
 // state and params: State, Start, OnAck, OnLossState, OnRto, OnRestart, OnUndo.
 //
-// Not modelled: ECN, TSO bursts, timestamps (so no Eifel detection), SACK reneging, proportional rate
-// reduction (the window falls to its new value at once).
+// Not modelled: ECN, TSO bursts, timestamps (so no Eifel detection), SACK reneging.
 //
 // Simpler than Linux: the back-off ends with the first ACK that advances, not with the first RTT sample; a
 // timeout counts everything as lost, also what left less than a round trip ago; a SACK does not re-arm the
@@ -20,6 +19,8 @@
 #ifndef BBRGYM_TCP_SENDER_HPP
 #define BBRGYM_TCP_SENDER_HPP
 
+#include "chronograph.hpp"
+#include "rate_reduction.hpp"
 #include "scoreboard.hpp"
 #include "stack.hpp"
 
@@ -70,6 +71,7 @@ class TcpSender
     static constexpr int64_t RTO_INITIAL_NS = 1'000'000'000;    ///< RFC 6298, 2.1
     static constexpr uint32_t MAX_BACKOFF = 16;
     static constexpr uint64_t UNPACED_PKTS = 10;                ///< Linux: the first ten segments are not paced
+    static constexpr uint32_t FRAME_HEADER_BYTES = 66;          ///< Ethernet, IPv4, TCP with timestamps
     static constexpr int64_t PROBE_SLACK_NS = 2'000'000;        ///< Linux: TCP_TIMEOUT_MIN_US
 
     /** Starts when the connection is established. `handshake_rtt_ns`: -1 if the SYN was sent more than once. */
@@ -90,6 +92,11 @@ class TcpSender
     void NoteAgain(uint64_t serial, uint32_t payload_bytes, int64_t now_ns);
     /** A tail loss probe was sent: new data, already reported, or the last segment again. */
     void NoteProbe(bool is_retransmission, uint32_t payload_bytes, int64_t now_ns);
+    /**
+     * Call when Next has nothing to send. `has_unsent`: data waits to be sent; `has_sent`: something was sent just now;
+     * `writer_waits`: the application waits for room in the send buffer.
+     */
+    void NoteQuiet(bool has_unsent, bool has_sent, bool writer_waits, int64_t now_ns);
     /** The application is about to write; `has_unsent`: at least a segment still waits to be sent. */
     void BeforeWrite(bool has_unsent);
 
@@ -102,9 +109,13 @@ class TcpSender
 
     int64_t RtoDeadlineNs() const { return m_rto_deadline_ns; } ///< NEVER_NS: nothing is out
 
+    /** The window that holds the sender: the controller's, or in a recovery that of proportional rate reduction. */
+    uint32_t WindowPkts() const { return m_reduction.IsActive() ? m_reduction.WindowPkts() : m_controller.State().cwnd_pkts; }
+    const Chronograph& Chrono() const { return m_chrono; }
     const Scoreboard& Board() const { return m_board; }
     const SenderTotals& Totals() const { return m_totals; }
     cc_ca_state LossState() const { return m_ca_state; }
+    bool IsPaced() const { return m_is_paced; }
     int64_t SrttNs() const { return m_srtt_ns; }        ///< -1: no sample yet
     int64_t LastRttNs() const { return m_last_rtt_ns; } ///< -1: no sample yet
     int64_t RtoNs() const;
@@ -125,6 +136,8 @@ class TcpSender
     uint32_t DetectLosses(int64_t now_ns);
     void UpdateLossState(uint32_t newly_lost);
     void RunController(const AckOutcome& outcome, uint32_t lost_pkts, uint32_t prior_in_flight, int64_t now_ns);
+
+    void ReduceWindow(const AckOutcome& outcome, uint32_t newly_lost, bool lost_again);
 
     void EnterRecovery();
     cc_ca_state StateWithoutLoss() const;
@@ -152,6 +165,8 @@ class TcpSender
     int64_t m_rttvar_ns = 0;
     int64_t m_last_rtt_ns = -1;
 
+    bool m_is_paced = true;
+    uint32_t m_paced_header_bytes = 0; ///< of a packet, counted by pacing
     int64_t m_next_send_ns = 0; ///< when pacing allows the next packet
     int64_t m_pacing_deadline_ns = NEVER_NS;
     uint64_t m_cwnd_limited_until = 0; ///< the window held back what was sent below this serial number
@@ -161,6 +176,9 @@ class TcpSender
     int64_t m_probe_deadline_ns = NEVER_NS;
     uint64_t m_probe_until = NONE; ///< a probe is out: what was next when it left (tlp_high_seq)
     bool m_probe_is_retransmission = false;
+
+    RateReduction m_reduction;
+    Chronograph m_chrono;
 
     bool m_frto = false;               ///< the timeout may prove spurious
     bool m_frto_wants_new = false;     ///< sends new data before retransmissions, as the test
@@ -179,6 +197,8 @@ TcpSender<Controller>::Start(uint32_t mss_bytes,
                           int64_t now_ns)
 {
     m_facts = facts;
+    m_is_paced = facts.pacing != pacing_choice::none;
+    m_paced_header_bytes = facts.pacing == pacing_choice::fq ? FRAME_HEADER_BYTES : 0;
     if (handshake_rtt_ns >= 0)
     {
         m_last_rtt_ns = handshake_rtt_ns;
@@ -216,6 +236,7 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
     const AckOutcome outcome = m_board.Acknowledge(una, blocks, now_ns);
     UpdateRtt(outcome);
     JudgeProbe(outcome, una);
+    const uint64_t lost_again_before = m_board.LostAgainTotal();
     uint32_t newly_lost = DetectLosses(now_ns);
     if (m_ca_state == CC_CA_LOSS && JudgeTimeout(outcome, reports_duplicate))
     {
@@ -223,6 +244,10 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
     }
     UpdateLossState(newly_lost);
     RunController(outcome, newly_lost, prior_in_flight, now_ns);
+    if (m_reduction.IsActive())
+    {
+        ReduceWindow(outcome, newly_lost, m_board.LostAgainTotal() > lost_again_before);
+    }
     if (outcome.UnaAdvanced())
     {
         m_rto_backoff = 0;
@@ -411,6 +436,17 @@ TcpSender<Controller>::RunController(const AckOutcome& outcome, uint32_t lost_pk
     }
 }
 
+/** The rule for a packet more below ssthresh changed with Linux 6.0 (RFC 6937bis). */
+template <class Controller>
+void
+TcpSender<Controller>::ReduceWindow(const AckOutcome& outcome, uint32_t newly_lost, bool lost_again)
+{
+    const bool makes_progress = m_facts.prr == prr_choice::una_advanced
+                                    ? outcome.UnaAdvanced() && newly_lost == 0
+                                    : outcome.retransmission_acked && !lost_again;
+    m_reduction.OnAck(outcome.acked_pkts, m_board.InFlight(), m_controller.State().ssthresh_pkts, makes_progress);
+}
+
 // ---- loss states ----------------------------------------------------------------------------------------
 
 template <class Controller>
@@ -438,12 +474,23 @@ TcpSender<Controller>::ChangeLossState(cc_ca_state state)
     {
         return;
     }
+    const uint32_t prior_cwnd_pkts = m_controller.State().cwnd_pkts;
+    const bool was_reducing = m_ca_state == CC_CA_CWR || m_ca_state == CC_CA_RECOVERY;
+    const bool is_reducing = state == CC_CA_CWR || state == CC_CA_RECOVERY;
     m_ca_state = state;
     if (state != CC_CA_OPEN)
     {
         m_probe_deadline_ns = NEVER_NS; // RACK has what it needs
     }
     m_controller.OnLossState(state, m_board.InFlight());
+    if (!is_reducing)
+    {
+        m_reduction.End();
+    }
+    else if (!was_reducing && m_facts.prr != prr_choice::none && m_controller.IsLossBased())
+    {
+        m_reduction.Begin(prior_cwnd_pkts);
+    }
 }
 
 /** An episode begins; earlier retransmissions, a probe included, may still be reported as duplicates. */
@@ -482,7 +529,7 @@ ToSend
 TcpSender<Controller>::Next(bool has_new, int64_t now_ns)
 {
     m_pacing_deadline_ns = NEVER_NS;
-    if (m_board.InFlight() >= m_controller.State().cwnd_pkts)
+    if (m_board.InFlight() >= WindowPkts())
     {
         m_cwnd_limited_until = m_board.Next();
         return {};
@@ -542,16 +589,17 @@ TcpSender<Controller>::NoteAgain(uint64_t serial, uint32_t payload_bytes, int64_
     }
 }
 
-/** Pacing by payload bytes (sk_pacing_rate); the timer, if none runs. */
+/** Pacing (sk_pacing_rate), which TCP counts in payload, fq in Ethernet frames; the timer, if none runs. */
 template <class Controller>
 void
 TcpSender<Controller>::NoteTransmission(uint32_t payload_bytes, int64_t now_ns)
 {
     ++m_totals.sent_pkts;
+    m_reduction.NoteSent();
     const uint64_t pacing_Bps = m_controller.State().pacing_Bps;
-    if (pacing_Bps != UINT64_MAX && m_totals.sent_pkts > UNPACED_PKTS)
+    if (m_is_paced && pacing_Bps != UINT64_MAX && m_totals.sent_pkts > UNPACED_PKTS)
     {
-        const auto gap_ns = static_cast<int64_t>(uint64_t{payload_bytes} * 1'000'000'000 / pacing_Bps);
+        const auto gap_ns = static_cast<int64_t>((uint64_t{payload_bytes} + m_paced_header_bytes) * 1'000'000'000 / pacing_Bps);
         m_next_send_ns = std::max(m_next_send_ns, now_ns) + gap_ns;
     }
     if (m_rto_deadline_ns == NEVER_NS)
@@ -560,11 +608,35 @@ TcpSender<Controller>::NoteTransmission(uint32_t payload_bytes, int64_t now_ns)
     }
 }
 
+/** The limit that Linux names after tcp_write_xmit: the receive window, or the send buffer (tcp_cwnd_validate). */
+template <class Controller>
+void
+TcpSender<Controller>::NoteQuiet(bool has_unsent, bool has_sent, bool writer_waits, int64_t now_ns)
+{
+    const bool window_is_full = m_board.InFlight() >= WindowPkts();
+    const bool starves = !has_unsent && writer_waits;
+    SendState state = SendState::BUSY;
+    if (has_unsent)
+    {
+        const bool is_held = window_is_full || m_pacing_deadline_ns != NEVER_NS;
+        state = is_held ? SendState::BUSY : SendState::RWND_LIMITED;
+    }
+    else if (m_board.Empty() && !starves)
+    {
+        state = SendState::IDLE;
+    }
+    else if (starves && (m_chrono.State() == SendState::SNDBUF_LIMITED || (has_sent && !window_is_full)))
+    {
+        state = SendState::SNDBUF_LIMITED;
+    }
+    m_chrono.Change(state, now_ns);
+}
+
 template <class Controller>
 void
 TcpSender<Controller>::BeforeWrite(bool has_unsent)
 {
-    if (!has_unsent && m_board.NothingToRetransmit() && m_board.InFlight() < m_controller.State().cwnd_pkts)
+    if (!has_unsent && m_board.NothingToRetransmit() && m_board.InFlight() < WindowPkts())
     {
         m_board.MarkAppLimited(); // as tcp_sendmsg judges, before the data is queued
     }
@@ -613,6 +685,7 @@ TcpSender<Controller>::Timeout(int64_t now_ns)
     m_board.MarkAllLost();
     m_recovery_point = m_board.Next();
     m_ca_state = CC_CA_LOSS;
+    m_reduction.End();
     m_controller.OnRto(prior_in_flight, m_board.InFlight(), m_board.LostTotal());
     m_rto_backoff = std::min(m_rto_backoff + 1, MAX_BACKOFF);
     m_next_send_ns = now_ns; // the head leaves at once, regardless of pacing

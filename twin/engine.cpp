@@ -19,6 +19,7 @@ constexpr int64_t SYN_TIMEOUT_NS = 1'000'000'000; // RFC 6298; doubles each time
 constexpr uint32_t SYN_TRIES = 20;
 constexpr uint64_t FIRST_WINDOW_BYTES = 65'535; // a SYN-ACK's window is not scaled (RFC 7323, 2.2)
 constexpr uint64_t MIN_BACKLOG_PKTS = 64;
+constexpr uint64_t EVERYTHING = uint64_t{1} << 40; // more segments than any buffer takes
 constexpr uint64_t EVENTS_BETWEEN_LOOKS = 1024; // some tenths of a millisecond
 constexpr std::size_t MIN_RESERVED_PKTS = 16;
 constexpr std::size_t MAX_RESERVED_PKTS = 4096; // beyond it memory is allocated when needed
@@ -95,14 +96,17 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     std::swap(fresh.access, state.access);
     std::swap(fresh.way_back, state.way_back);
     std::swap(fresh.way_back_blocks, state.way_back_blocks);
+    std::swap(fresh.way_back_windows, state.way_back_windows);
     std::swap(fresh.trace, state.trace);
     state = std::move(fresh);
     state.sender.Reset(ReservedPkts(*m_scenario));
     state.sender.GetController().Init(params, cc_stream_seed(seed, ("flow." + spec.name).c_str()));
-    state.receiver.Reset(spec.stack.socket);
+    state.receiver.Reset(spec.stack.socket, m_scenario->mss_bytes);
+    state.send_buffer.Reset(spec.stack.socket, m_scenario->mss_bytes, !state.sender.GetController().IsLossBased());
     state.access.clear();
     state.way_back.clear();
     state.way_back_blocks.clear();
+    state.way_back_windows.clear();
     state.trace.clear();
     state.random.emplace(seed, "flow." + spec.name + ".app");
 
@@ -387,6 +391,10 @@ Engine::SendAck(std::size_t flow)
     {
         state.way_back_blocks.push_back(blocks[i]);
     }
+    if (!state.receiver.Window().IsAmple())
+    {
+        state.way_back_windows.push_back(state.receiver.Announce());
+    }
     PutOnWayBack(flow, state.receiver.Next(), count);
 }
 
@@ -419,7 +427,13 @@ Engine::ReachSender(std::size_t flow)
         blocks[i] = state.way_back_blocks.front();
         state.way_back_blocks.pop_front();
     }
-    TakeAck(flow, ack.una, std::span(blocks.data(), ack.block_count));
+    uint64_t window_pkts = m_buffer_pkts;
+    if (!state.receiver.Window().IsAmple())
+    {
+        window_pkts = state.way_back_windows.front() - ack.una;
+        state.way_back_windows.pop_front();
+    }
+    TakeAck(flow, ack.una, std::span(blocks.data(), ack.block_count), window_pkts);
 }
 
 // ---- the sender -----------------------------------------------------------------------------------------
@@ -455,6 +469,10 @@ Engine::Establish(std::size_t flow)
     state.is_established = true;
     state.syn_event_ns = NEVER_NS;
     state.window_pkts = std::min(m_buffer_pkts, FIRST_WINDOW_BYTES / m_scenario->mss_bytes);
+    if (!state.receiver.Window().IsAmple())
+    {
+        state.window_pkts = std::min(state.window_pkts, state.receiver.Window().AnnouncedBytes(0) / m_scenario->mss_bytes);
+    }
     const bool is_clear = state.syn_count == 1; // Karn
     state.sender.Start(m_scenario->mss_bytes,
                        TcpSender<CcController>::INITIAL_CWND_PKTS,
@@ -465,10 +483,10 @@ Engine::Establish(std::size_t flow)
 }
 
 void
-Engine::TakeAck(std::size_t flow, uint64_t una, std::span<const SerialRange> blocks)
+Engine::TakeAck(std::size_t flow, uint64_t una, std::span<const SerialRange> blocks, uint64_t window_pkts)
 {
     FlowState& state = m_flows[flow];
-    state.window_pkts = m_buffer_pkts;
+    state.window_pkts = window_pkts;
     const cc_sample& sample = state.sender.OnAck(una, blocks, m_now_ns);
     if (sample.rtt_us >= 0)
     {
@@ -480,12 +498,17 @@ Engine::TakeAck(std::size_t flow, uint64_t una, std::span<const SerialRange> blo
         state.trace.push_back(MakeAckRecord(sample, controller.State(), controller.Params()));
     }
     TrySend(flow);
+    if (!state.send_buffer.IsAmple())
+    {
+        WakeWriter(flow);
+    }
 }
 
 void
 Engine::TrySend(std::size_t flow)
 {
     FlowState& state = m_flows[flow];
+    const uint64_t sent_before = state.sender.Totals().sent_pkts;
     for (;;)
     {
         const ToSend next = state.sender.Next(HasNew(state), m_now_ns);
@@ -504,6 +527,8 @@ Engine::TrySend(std::size_t flow)
             state.sender.NoteAgain(next.serial, m_scenario->mss_bytes, m_now_ns);
         }
     }
+    const bool has_sent = state.sender.Totals().sent_pkts > sent_before;
+    state.sender.NoteQuiet(state.HasUnsent(), has_sent, state.is_running && state.send_buffer.HasWaitingWriter(), m_now_ns);
     if (state.sender.PacingDeadlineNs() != NEVER_NS)
     {
         ArmSend(flow, state.sender.PacingDeadlineNs());
@@ -641,6 +666,11 @@ void
 Engine::KeepBacklog(std::size_t flow)
 {
     FlowState& state = m_flows[flow];
+    if (!state.send_buffer.IsAmple())
+    {
+        Write(flow, EVERYTHING);
+        return;
+    }
     // Half a window is more than any ACK frees.
     const double cwnd_pkts = state.is_established ? state.sender.GetController().State().cwnd_pkts : 0;
     const double window_pkts = std::min(cwnd_pkts, m_useful_window_pkts);
@@ -700,12 +730,40 @@ Engine::ArmApplication(std::size_t flow, int64_t time_ns)
     }
 }
 
+/** A third of a full send buffer is free again: a bulk writer goes on. */
+void
+Engine::WakeWriter(std::size_t flow)
+{
+    FlowState& state = m_flows[flow];
+    const bool is_bulk = std::holds_alternative<Bulk>(m_scenario->flows[flow].app);
+    if (state.send_buffer.WakesWriter(LoadOf(state)) && is_bulk && state.is_running)
+    {
+        ArmApplication(flow, m_now_ns);
+    }
+}
+
+SendBufferLoad
+Engine::LoadOf(const FlowState& flow) const
+{
+    const Scoreboard& board = flow.sender.Board();
+    const cc_state& controller = flow.sender.GetController().State();
+    return {.unsent_pkts = flow.written - board.Next(),
+            .out_pkts = board.PacketsOut(),
+            .sacked_pkts = board.SackedOut(),
+            .in_flight_pkts = board.InFlight(),
+            .cwnd_pkts = flow.sender.WindowPkts(),
+            .pacing_Bps = controller.pacing_Bps,
+            .in_recovery = flow.sender.LossState() >= CC_CA_RECOVERY};
+}
+
 /** Data for which the socket's buffer has no room is never written, as by a live source. */
 void
 Engine::Write(std::size_t flow, uint64_t pkts)
 {
     FlowState& state = m_flows[flow];
-    const uint64_t taken = std::min(pkts, m_buffer_pkts - (state.written - state.sender.Board().Una()));
+    const uint64_t taken = state.send_buffer.IsAmple()
+                               ? std::min(pkts, m_buffer_pkts - (state.written - state.sender.Board().Una()))
+                               : state.send_buffer.Take(pkts, LoadOf(state));
     if (taken == 0)
     {
         return;
@@ -727,7 +785,7 @@ SenderState
 Engine::Sender(std::size_t flow) const
 {
     const FlowState& state = m_flows[flow];
-    return state.is_established ? StateOf(state.sender, state.sender.GetController().Params()) : SenderState{};
+    return state.is_established ? StateOf(state.sender, state.sender.GetController().Params(), m_now_ns) : SenderState{};
 }
 
 void

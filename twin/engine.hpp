@@ -136,7 +136,7 @@ class Engine : public MeasuredWorld
     // The sender.
     void SendSyn(std::size_t flow);
     void Establish(std::size_t flow);
-    void TakeAck(std::size_t flow, uint64_t una, std::span<const SerialRange> blocks);
+    void TakeAck(std::size_t flow, uint64_t una, std::span<const SerialRange> blocks, uint64_t window_pkts);
     void TrySend(std::size_t flow);
     void SendNew(std::size_t flow);
     void OnTimer(std::size_t flow);
@@ -152,6 +152,8 @@ class Engine : public MeasuredWorld
     void BeginBurst(std::size_t flow);
     void WriteOnBeat(std::size_t flow);
     void ArmApplication(std::size_t flow, int64_t time_ns);
+    void WakeWriter(std::size_t flow);
+    SendBufferLoad LoadOf(const FlowState& flow) const;
     void Write(std::size_t flow, uint64_t pkts);
 
     std::shared_ptr<const Scenario> m_scenario;

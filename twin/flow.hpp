@@ -10,6 +10,7 @@
 #include "ack_record.hpp"
 #include "receiver.hpp"
 #include "ring.hpp"
+#include "send_buffer.hpp"
 #include "sender.hpp"
 
 #include "random.hpp"
@@ -48,6 +49,7 @@ class CcController
     }
     void OnRestart(uint64_t now_us, bool app_limited) { cc_on_restart(&m_state, &m_params, now_us, app_limited); }
     void OnUndo() { cc_on_undo(&m_state, &m_params); }
+    bool IsLossBased() const { return m_params.algorithm != CC_ALGORITHM_BBR; }
 
   private:
     cc_state m_state{};
@@ -72,6 +74,7 @@ struct FlowState
     Ring<PacketInPipe> access;
     Ring<AckInPipe> way_back;
     Ring<SerialRange> way_back_blocks;
+    Ring<uint64_t> way_back_windows; ///< ends of the windows announced, where the receive buffer is not ample
 
     int64_t send_event_ns = NEVER_NS; ///< when the SEND event is due; NEVER_NS: there is none
     // The times of this flow's timers in the event queue; NEVER_NS: none. An event at another time is stale.
@@ -88,6 +91,7 @@ struct FlowState
     // The application: segments written, ever; those below sender.Board().Next() have been sent.
     uint64_t written = 0;
     uint64_t backlog_pkts = 0; ///< bulk: unsent packets after each refill
+    SendBuffer send_buffer;
     int64_t burst_start_ns = 0;
     int64_t burst_stop_ns = 0;
     uint64_t burst_writes = 0;

@@ -45,11 +45,15 @@ Measurement::FlowTotals::operator-(const FlowTotals& earlier) const
             dropped_pkts - earlier.dropped_pkts,
             departed_bytes - earlier.departed_bytes,
             goodput_bytes - earlier.goodput_bytes,
+            in_order_pkts - earlier.in_order_pkts,
             waited_ns - earlier.waited_ns,
             waits - earlier.waits,
             marked_lost_pkts - earlier.marked_lost_pkts,
             delivered_pkts - earlier.delivered_pkts,
-            rto_count - earlier.rto_count};
+            rto_count - earlier.rto_count,
+            busy_ns - earlier.busy_ns,
+            rwnd_limited_ns - earlier.rwnd_limited_ns,
+            sndbuf_limited_ns - earlier.sndbuf_limited_ns};
 }
 
 Measurement::LinkTotals
@@ -113,6 +117,7 @@ void
 Measurement::Readable(std::size_t flow, uint64_t payload_bytes)
 {
     m_flows[flow].totals.goodput_bytes += payload_bytes;
+    ++m_flows[flow].totals.in_order_pkts;
     m_link.goodput_bytes += payload_bytes;
 }
 
@@ -219,6 +224,9 @@ Measurement::TotalsNow(std::size_t flow, const MeasuredWorld& world) const
     totals.marked_lost_pkts = sender.marked_lost_pkts;
     totals.delivered_pkts = sender.delivered_pkts;
     totals.rto_count = sender.rto_count;
+    totals.busy_ns = sender.busy_ns;
+    totals.rwnd_limited_ns = sender.rwnd_limited_ns;
+    totals.sndbuf_limited_ns = sender.sndbuf_limited_ns;
     return totals;
 }
 
@@ -303,6 +311,10 @@ Measurement::IntervalOf(std::size_t flow, double seconds, double fair_share_mbps
     stats.app_limited = sender.app_limited;
     stats.queue_delay_mean_ms = Ratio(Real(interval.waited_ns) / 1e6, Real(interval.waits), 0);
     stats.dropped_pkts = Real(interval.dropped_pkts);
+    stats.in_order_arrival_mbps = Mbps(Real(interval.in_order_pkts) * m_mss_bytes, seconds);
+    stats.busy_share = Ratio(Seconds(interval.busy_ns), seconds, 0);
+    stats.rwnd_limited_share = Ratio(Seconds(interval.rwnd_limited_ns), seconds, 0);
+    stats.sndbuf_limited_share = Ratio(Seconds(interval.sndbuf_limited_ns), seconds, 0);
 
     record.at_interval = now;
     record.interval_rtt.Clear();
@@ -382,6 +394,11 @@ Measurement::SummaryOf(std::size_t flow, const MeasuredWorld& world) const
     summary.rtt_min_ms = has_rtt ? record.window_rtt.MinMs() : NOTHING;
     summary.queue_delay_mean_ms = Ratio(Real(totals.waited_ns) / 1e6, Real(totals.waits), NOTHING);
     summary.rto_count = Real(totals.rto_count);
+    summary.in_order_arrival_mbps = Mbps(Real(totals.in_order_pkts) * m_mss_bytes, seconds);
+    summary.out_of_order_rate = Ratio(sent_pkts - Real(totals.in_order_pkts), sent_pkts, NOTHING);
+    summary.busy_share = Ratio(Seconds(totals.busy_ns), seconds, NOTHING);
+    summary.rwnd_limited_share = Ratio(Seconds(totals.rwnd_limited_ns), seconds, NOTHING);
+    summary.sndbuf_limited_share = Ratio(Seconds(totals.sndbuf_limited_ns), seconds, NOTHING);
     return summary;
 }
 

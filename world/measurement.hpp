@@ -29,6 +29,9 @@ struct SenderState
     uint64_t marked_lost_pkts = 0;
     uint64_t delivered_pkts = 0;
     uint64_t rto_count = 0;
+    int64_t busy_ns = 0; ///< time with unsent or unacknowledged data, the two limits' included
+    int64_t rwnd_limited_ns = 0;
+    int64_t sndbuf_limited_ns = 0;
 };
 
 /** The queries of a measurement to its world. */
@@ -56,6 +59,7 @@ class Measurement
     // Events of the network. Packets without payload (SYN, FIN) count in bytes and waits, not as packets.
     void Sent(std::size_t flow, bool is_retransmission);
     void RttSample(std::size_t flow, int64_t rtt_ns);
+    /** An arrival that advances the next expected sequence number; with it, data behind a gap may have become readable. */
     void Readable(std::size_t flow, uint64_t payload_bytes);
     void QueueDropped(std::size_t flow, bool has_payload);
     void TransmissionBegan(std::size_t flow, int64_t waited_ns);
@@ -83,11 +87,15 @@ class Measurement
         uint64_t dropped_pkts = 0;
         uint64_t departed_bytes = 0;
         uint64_t goodput_bytes = 0;
+        uint64_t in_order_pkts = 0; ///< arrivals that advanced the next expected sequence number
         uint64_t waited_ns = 0;
         uint64_t waits = 0;
         uint64_t marked_lost_pkts = 0;
         uint64_t delivered_pkts = 0;
         uint64_t rto_count = 0;
+        int64_t busy_ns = 0;
+        int64_t rwnd_limited_ns = 0;
+        int64_t sndbuf_limited_ns = 0;
 
         FlowTotals operator-(const FlowTotals& earlier) const;
     };

@@ -346,16 +346,18 @@ ParseRole(const Object& object)
     return role == "learner" ? Role::LEARNER : role == "fixed" ? Role::FIXED : Role::BACKGROUND;
 }
 
-/** The value of a fact as the table counts it: 0 or 1 of a flag, the index of a choice, a number. */
+/** The value of a fact as the table counts it: 0 or 1 of a flag, the index of a choice, a number, of a size either. */
 int64_t
 ParseFact(const Object& object, const StackFact& fact)
 {
     const std::string key(fact.name);
-    switch (fact.kind)
+    const bool is_named = fact.kind == StackFactKind::SIZE && object[key.c_str()].is_string();
+    switch (is_named ? StackFactKind::CHOICE : fact.kind)
     {
     case StackFactKind::FLAG:
         return object.Flag(key.c_str());
     case StackFactKind::NUMBER:
+    case StackFactKind::SIZE:
         return static_cast<int64_t>(
             object.Count(key.c_str(), {fact.name, static_cast<double>(fact.low), static_cast<double>(fact.high), fact.unit}));
     case StackFactKind::CHOICE:
@@ -367,7 +369,8 @@ ParseFact(const Object& object, const StackFact& fact)
         const std::set<std::string> choices(fact.choices.begin(), fact.choices.end());
         throw ScenarioError(object.Path(key), "is " + object[key.c_str()].dump() + ", expected one of " + Object::List(choices));
     }
-    return found - fact.choices.begin();
+    const int64_t index = found - fact.choices.begin();
+    return is_named ? -index : index;
 }
 
 Stack

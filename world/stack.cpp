@@ -55,6 +55,10 @@ StackFacts()
     {"socket", #name, StackFactKind::NUMBER, {}, unit, low, high,                                      \
      {v6, v5_10, v4_17, v4_11, v4_9, ns3},                                                             \
      meaning, source, [](Stack& s, int64_t value) { s.socket.name = value; }},
+#define TCP_SIZE(name, names, unit, low, high, v6, v5_10, v4_17, v4_11, v4_9, ns3, meaning, source)    \
+    {"socket", #name, StackFactKind::SIZE, Split(TCP_TEXT names), unit, low, high,                      \
+     {SIZE_##v6, SIZE_##v5_10, SIZE_##v4_17, SIZE_##v4_11, SIZE_##v4_9, SIZE_##ns3},                    \
+     meaning, source, [](Stack& s, int64_t value) { s.socket.name = value; }},
 #define TCP_CHOICE(name, choices, v6, v5_10, v4_17, v4_11, v4_9, ns3, meaning, source)                 \
     {"socket", #name, StackFactKind::CHOICE, Split(TCP_TEXT choices), "", 0, 0,                        \
      {int64_t(name##_choice::v6), int64_t(name##_choice::v5_10), int64_t(name##_choice::v4_17),        \
@@ -63,6 +67,7 @@ StackFacts()
 #include "../tcp/stack.def"
 #undef TCP_FLAG
 #undef TCP_NUMBER
+#undef TCP_SIZE
 #undef TCP_CHOICE
     };
     return facts;

@@ -42,22 +42,33 @@ inline constexpr std::array STACK_PRESETS = {std::string_view("linux-6"),
 #define TCP_CHOICE_LIST(...) __VA_ARGS__
 #define TCP_FLAG(...)
 #define TCP_NUMBER(...)
+#define TCP_SIZE(...)
 #define TCP_CHOICE(name, choices, v6, v5_10, v4_17, v4_11, v4_9, ns3, meaning, source)                 \
     enum class name##_choice { TCP_CHOICE_LIST choices };
 #include "../tcp/stack.def"
 #undef TCP_FLAG
 #undef TCP_NUMBER
+#undef TCP_SIZE
 #undef TCP_CHOICE
+
+/** The names of a size, as the table counts them. */
+enum size_name : int64_t
+{
+    SIZE_ample = 0, ///< never a limit
+    SIZE_auto = -1  ///< Linux's autotuning
+};
 
 /** The facts of a flow's sockets; the defaults are those of linux-6. */
 struct SocketFacts
 {
 #define TCP_FLAG(name, v6, ...) bool name = v6;
 #define TCP_NUMBER(name, unit, low, high, v6, ...) int64_t name = v6;
+#define TCP_SIZE(name, names, unit, low, high, v6, ...) int64_t name = SIZE_##v6;
 #define TCP_CHOICE(name, choices, v6, ...) name##_choice name = name##_choice::v6;
 #include "../tcp/stack.def"
 #undef TCP_FLAG
 #undef TCP_NUMBER
+#undef TCP_SIZE
 #undef TCP_CHOICE
 };
 // clang-format on
@@ -73,17 +84,19 @@ enum class StackFactKind
 {
     FLAG,
     CHOICE,
-    NUMBER
+    NUMBER,
+    SIZE
 };
 
-/** A row of one of the two tables. Values are 0 or 1 of a flag, an index of `choices`, or a number. */
+/** A row of one of the two tables. Values are 0 or 1 of a flag, an index of `choices`, a number, or of a size a
+    number or the negated index of a name. */
 struct StackFact
 {
     std::string_view layer; ///< algorithm or socket
     std::string_view name;
     StackFactKind kind;
-    std::vector<std::string> choices; ///< of a choice
-    std::string_view unit;            ///< of a number
+    std::vector<std::string> choices; ///< of a choice; the names of a size
+    std::string_view unit;            ///< of a number or size
     int64_t low;
     int64_t high;
     std::array<int64_t, STACK_PRESETS.size()> values; ///< by preset

@@ -247,13 +247,18 @@ FlowSink::StartApplication()
 void
 FlowSink::Read(Ptr<Socket> socket)
 {
+    uint32_t bytes = 0;
     while (const Ptr<Packet> packet = socket->Recv())
     {
         if (packet->GetSize() == 0) // end of the stream
         {
             break;
         }
-        m_readable(packet->GetSize());
+        bytes += packet->GetSize();
+    }
+    if (bytes > 0)
+    {
+        m_readable(bytes);
     }
 }
 

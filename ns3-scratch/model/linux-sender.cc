@@ -5,6 +5,7 @@
 #include "sender_state.hpp"
 
 #include "ns3/pointer.h"
+#include "ns3/simulator.h"
 #include "ns3/type-id.h"
 
 #include <stdexcept>
@@ -67,7 +68,7 @@ bbrgym::SenderState
 LinuxSender::State() const
 {
     const bool stands = m_controller && m_controller->Started();
-    return stands ? bbrgym::StateOf(m_socket->GetSender(), m_params) : bbrgym::SenderState{};
+    return stands ? bbrgym::StateOf(m_socket->GetSender(), m_params, Simulator::Now().GetNanoSeconds()) : bbrgym::SenderState{};
 }
 
 void

@@ -42,6 +42,7 @@ class SocketController
     void OnRto(uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts);
     void OnRestart(uint64_t now_us, bool app_limited) { m_controller->OnRestart(now_us, app_limited); }
     void OnUndo();
+    bool IsLossBased() const { return m_controller->GetParams().algorithm != CC_ALGORITHM_BBR; }
 
   private:
     Ptr<TcpBbrgym> m_controller;

@@ -144,9 +144,33 @@ FactValue(const StackFact& fact, int64_t value)
         return py::bool_(value != 0);
     case StackFactKind::CHOICE:
         return py::str(fact.choices[static_cast<std::size_t>(value)]);
-    default:
-        return py::int_(value);
+    case StackFactKind::SIZE:
+        if (value <= 0)
+        {
+            return py::str(fact.choices[static_cast<std::size_t>(-value)]);
+        }
+        break;
+    case StackFactKind::NUMBER:
+        break;
     }
+    return py::int_(value);
+}
+
+const char*
+KindName(StackFactKind kind)
+{
+    switch (kind)
+    {
+    case StackFactKind::FLAG:
+        return "flag";
+    case StackFactKind::CHOICE:
+        return "choice";
+    case StackFactKind::SIZE:
+        return "size";
+    case StackFactKind::NUMBER:
+        break;
+    }
+    return "number";
 }
 
 py::list
@@ -163,7 +187,7 @@ StackFactTable()
         py::dict row;
         row["name"] = fact.name;
         row["layer"] = fact.layer;
-        row["kind"] = fact.kind == StackFactKind::FLAG ? "flag" : fact.kind == StackFactKind::CHOICE ? "choice" : "number";
+        row["kind"] = KindName(fact.kind);
         row["choices"] = fact.choices;
         row["unit"] = fact.unit;
         row["low"] = fact.low;

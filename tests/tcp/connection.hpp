@@ -41,6 +41,7 @@ class Controller
     int UndosInRecovery() const { return m_undos_in_recovery; }
 
     const cc_state& State() const { return m_state; }
+    bool IsLossBased() const { return true; }
     void Start(const cc_start& start) { cc_init(&m_state, &m_params, &start); }
     void OnAck(const cc_sample& sample) { cc_on_ack(&m_state, &m_params, &sample); }
     void OnLossState(cc_ca_state state, uint32_t in_flight_pkts)
@@ -98,7 +99,7 @@ struct Settings
     uint32_t initial_cwnd_pkts = 10;
     uint32_t mss_bytes = 1250;
     uint64_t pacing_Bps = 12'500'000; ///< 0.1 ms a segment, so that they leave one by one
-    bbrgym::SocketFacts facts;
+    bbrgym::SocketFacts facts{.prr = bbrgym::prr_choice::none}; // a reduction shows at once
 };
 
 class Connection
@@ -109,7 +110,7 @@ class Connection
     explicit Connection(const Settings& settings)
         : m_settings(settings)
     {
-        receiver.Reset({});
+        receiver.Reset(settings.facts, settings.mss_bytes);
         sender.Start(settings.mss_bytes,
                      settings.initial_cwnd_pkts,
                      2 * settings.one_way_ns, // the handshake's round trip
@@ -214,7 +215,7 @@ class Connection
             {
                 return;
             }
-            Require(sender.Board().InFlight() < Cwnd(), "the window is kept");
+            Require(sender.Board().InFlight() < sender.WindowPkts(), "the window is kept");
             if (next.kind == bbrgym::ToSend::Kind::NEW)
             {
                 Depart(sender.Board().Next(), Departure::Kind::NEW);

@@ -26,7 +26,7 @@ constexpr int64_t MS = 1'000'000;
 class Talk
 {
   public:
-    explicit Talk(const SocketFacts& facts) { m_receiver.Reset(facts); }
+    explicit Talk(const SocketFacts& facts) { m_receiver.Reset(facts, 1448); }
 
     /** Arrivals a millisecond apart; what is due in between is answered. */
     void Take(uint64_t begin, uint64_t end)

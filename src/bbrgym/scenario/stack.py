@@ -27,9 +27,9 @@ class StackFact:
     Attributes:
         name: unique name, with its unit if it has one.
         layer: ``algorithm`` (cc/stack.def) or ``socket`` (tcp/stack.def).
-        kind: ``flag``, ``choice`` or ``number``.
-        choices: names that a choice allows.
-        unit: unit of a number.
+        kind: ``flag``, ``choice``, ``number``, or ``size``: a number or a name.
+        choices: names that a choice or a size allows.
+        unit: unit of a number or size.
         low: smallest number allowed.
         high: largest number allowed.
         presets: value in each preset, by the preset's name.
@@ -62,10 +62,15 @@ class StackFact:
             if value not in self.choices:
                 raise FieldProblem(self.name, f"is {shown(value)}, expected one of {', '.join(self.choices)}")
             return str(value)
+        names = ", ".join(self.choices)
+        if self.kind == "size" and isinstance(value, str) and value in self.choices:
+            return value
         is_whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
         if not is_whole or not self.low <= value <= self.high:
+            or_name = f", or one of {names}" if names else ""
             raise FieldProblem(
-                self.name, f"is {shown(value)}, expected a whole number from {self.low} to {self.high} ({self.unit})"
+                self.name,
+                f"is {shown(value)}, expected a whole number from {self.low} to {self.high} ({self.unit}){or_name}",
             )
         return int(value)
 

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// The receive window as Linux announces it (__tcp_select_window), for an application that reads at once: then only
+// data behind a gap stays in the buffer.
+//
+//   free   = (receive buffer - truesize of the data behind gaps) x share of payload
+//   window = free, up to the clamp; its right edge never moves back
+//
+// The share is a half (tcp_adv_win_scale 1), from Linux 6.6 on payload over truesize of the segments received
+// (scaling_ratio). An automatic buffer follows what the application reads in a round trip (dynamic right-sizing,
+// tcp_rcv_space_adjust), with the round trip measured without timestamps: the time in which a window arrives.
+//
+// Not modelled: the slow start of the window (rcv_ssthresh grows two segments for each that arrives, so it does not
+// limit a sender in slow start), memory pressure, and that a buffer overfull with small segments is pruned.
+#ifndef BBRGYM_TCP_RECEIVE_WINDOW_HPP
+#define BBRGYM_TCP_RECEIVE_WINDOW_HPP
+
+#include "memory.hpp"
+#include "stack.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+namespace bbrgym
+{
+
+class ReceiveWindow
+{
+  public:
+    void Reset(const SocketFacts& facts, uint32_t mss_bytes)
+    {
+        *this = ReceiveWindow();
+        m_size = facts.receive_buffer_bytes;
+        if (m_size == SIZE_ample)
+        {
+            return;
+        }
+        const bool by_ratio = facts.window_share == window_share_choice::scaling_ratio;
+        m_mss_bytes = mss_bytes;
+        m_truesize_bytes = ReceivedTruesize(mss_bytes);
+        m_share_q8 = by_ratio ? (uint64_t{mss_bytes} << 8) / m_truesize_bytes : 128;
+        m_buffer_bytes = m_size == SIZE_auto ? RMEM_DEFAULT_BYTES : SetSockOptBytes(m_size);
+        m_clamp_bytes = Payload(m_buffer_bytes);
+        m_scale = ScaleOf(MaxBufferBytes());
+        m_read_bytes_last = INITIAL_WINDOW_PKTS * mss_bytes;
+        Announce(0, 0);
+    }
+
+    bool IsAmple() const { return m_size == SIZE_ample; }
+    /** The largest that the buffer can become; it decides the window scale that the handshake announces. */
+    uint64_t MaxBufferBytes() const { return m_size == SIZE_auto ? RMEM_MAX_BYTES : m_buffer_bytes; }
+    uint64_t BufferBytes() const { return m_buffer_bytes; }
+
+    /** An ACK of everything below segment `next` leaves, with `beyond_pkts` behind gaps. Returns the first segment outside the window. */
+    uint64_t Announce(uint64_t next, uint32_t beyond_pkts)
+    {
+        const uint64_t next_bytes = next * m_mss_bytes;
+        const uint64_t left_bytes = m_edge_bytes > next_bytes ? m_edge_bytes - next_bytes : 0;
+        m_edge_bytes = next_bytes + Scaled(std::max(left_bytes, WindowBytes(beyond_pkts)));
+        return m_edge_bytes / m_mss_bytes;
+    }
+
+    /** The window's size in bytes at the last ACK, of everything below `next`. */
+    uint64_t AnnouncedBytes(uint64_t next) const { return m_edge_bytes - next * m_mss_bytes; }
+
+    /** The application has read everything below segment `next`. */
+    void NoteRead(uint64_t next, int64_t now_ns)
+    {
+        if (m_size != SIZE_auto)
+        {
+            return;
+        }
+        const uint64_t read_bytes = next * m_mss_bytes;
+        MeasureRtt(read_bytes, now_ns);
+        if (m_rtt_ns == 0 || now_ns - m_period_start_ns < m_rtt_ns)
+        {
+            return;
+        }
+        const uint64_t copied_bytes = read_bytes - m_period_read_bytes;
+        if (copied_bytes > m_read_bytes_last)
+        {
+            Grow(copied_bytes);
+            m_read_bytes_last = copied_bytes;
+        }
+        m_period_read_bytes = read_bytes;
+        m_period_start_ns = now_ns;
+    }
+
+  private:
+    static constexpr uint64_t INITIAL_WINDOW_PKTS = 10;
+    static constexpr uint32_t MAX_SCALE = 14;
+    static constexpr uint64_t MAX_UNSCALED_BYTES = 65'535;
+
+    static uint32_t ScaleOf(uint64_t bytes)
+    {
+        uint32_t scale = 0;
+        while (bytes > MAX_UNSCALED_BYTES && scale < MAX_SCALE)
+        {
+            bytes >>= 1;
+            ++scale;
+        }
+        return scale;
+    }
+
+    uint64_t Payload(uint64_t memory_bytes) const { return memory_bytes * m_share_q8 >> 8; }
+
+    uint64_t WindowBytes(uint32_t beyond_pkts) const
+    {
+        const uint64_t held_bytes = beyond_pkts * m_truesize_bytes;
+        const uint64_t free_bytes = held_bytes < m_buffer_bytes ? Payload(m_buffer_bytes - held_bytes) : 0;
+        const uint64_t all_bytes = Payload(m_buffer_bytes);
+        if (beyond_pkts > 0 && free_bytes < std::min(m_clamp_bytes, all_bytes) / 2 &&
+            (free_bytes < all_bytes / 16 || free_bytes < m_mss_bytes))
+        {
+            return 0;
+        }
+        return std::max<uint64_t>(std::min(free_bytes, m_clamp_bytes), m_mss_bytes);
+    }
+
+    /** Rounded up to what the header can say. */
+    uint64_t Scaled(uint64_t bytes) const { return (bytes + (uint64_t{1} << m_scale) - 1) >> m_scale << m_scale; }
+
+    void MeasureRtt(uint64_t read_bytes, int64_t now_ns)
+    {
+        if (read_bytes < m_rtt_mark_bytes)
+        {
+            return;
+        }
+        if (m_rtt_mark_bytes > 0)
+        {
+            const int64_t sample_ns = std::max<int64_t>(now_ns - m_rtt_mark_ns, 1);
+            m_rtt_ns = m_rtt_ns == 0 ? sample_ns : std::min(m_rtt_ns, sample_ns);
+        }
+        m_rtt_mark_bytes = std::max(m_edge_bytes, read_bytes + 1);
+        m_rtt_mark_ns = now_ns;
+    }
+
+    void Grow(uint64_t copied_bytes)
+    {
+        uint64_t window_bytes = 2 * copied_bytes + 16 * m_mss_bytes;
+        window_bytes += 2 * (window_bytes * (copied_bytes - m_read_bytes_last) / m_read_bytes_last);
+        const uint64_t buffer_bytes = std::min((window_bytes << 8) / m_share_q8, RMEM_MAX_BYTES);
+        if (buffer_bytes > m_buffer_bytes)
+        {
+            m_buffer_bytes = buffer_bytes;
+            m_clamp_bytes = window_bytes;
+        }
+    }
+
+    int64_t m_size = SIZE_ample;
+    uint32_t m_mss_bytes = 1;
+    uint32_t m_scale = 0;
+    uint64_t m_truesize_bytes = 0;
+    uint64_t m_share_q8 = 128;
+    uint64_t m_buffer_bytes = 0;
+    uint64_t m_clamp_bytes = 0;
+    uint64_t m_edge_bytes = 0; ///< right edge of the window, from the first byte of the stream
+
+    int64_t m_rtt_ns = 0; ///< 0: not measured yet
+    uint64_t m_rtt_mark_bytes = 0;
+    int64_t m_rtt_mark_ns = 0;
+    uint64_t m_read_bytes_last = 1; ///< in the best round trip so far
+    uint64_t m_period_read_bytes = 0;
+    int64_t m_period_start_ns = 0;
+};
+
+} // namespace bbrgym
+
+#endif
