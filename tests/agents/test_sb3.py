@@ -94,6 +94,8 @@ def test_the_critic_sees_more_and_the_actor_does_not(tmp_path: Path) -> None:
         ("sac", {"action": {"levels": 3}}, "agent: sac cannot be made: .*MultiDiscrete"),
         ("sac", {"env": {"critic": True}}, "env.critic: is true, expected false with SAC: only ppo has such a critic"),
         ({"name": "sac", "initial_std": 0.3}, {}, "agent.initial_std: is no hyperparameter"),
+        ({"name": "sac", "acts": "sample"}, {}, "agent.acts: is no hyperparameter"),
+        ({"name": "ppo", "acts": "often"}, {}, "agent.acts: is 'often', expected one of 'mean' or 'sample'"),
     ],
 )
 def test_what_does_not_fit_is_said(agent: Any, others: dict[str, Any], says: str, tmp_path: Path) -> None:
@@ -145,13 +147,6 @@ def test_noise_that_depends_on_what_is_seen(agent: str, tmp_path: Path) -> None:
     assert inner.any()
     assert (np.abs(drawn.mean(axis=0) - expected[0])[inner] < 0.3 * std[inner]).all()
     np.testing.assert_allclose(drawn.std(axis=0)[inner], std[inner], rtol=0.2)
-
-
-def test_what_acts_may_be_is_said(tmp_path: Path) -> None:
-    with pytest.raises(bbrgym.ConfigError, match=r"agent\.acts: is 'often', expected one of 'mean' or 'sample'"):
-        run(tmp_path / "run", {"name": "ppo", **AGENTS["ppo"], "acts": "often"}, **BRIEF)
-    with pytest.raises(bbrgym.ConfigError, match=r"agent\.acts: is no hyperparameter"):
-        run(tmp_path / "other", {"name": "sac", **AGENTS["sac"], "acts": "sample"}, **BRIEF)
 
 
 def test_training_starts_where_a_search_ended(tmp_path: Path) -> None:

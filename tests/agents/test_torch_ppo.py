@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny import asked, curve, run
+from tiny import LEARNABLE, asked, curve, run
 
 import bbrgym
 from bbrgym.agents.loading import load_agent
@@ -102,19 +102,8 @@ def test_it_starts_with_the_variants_own_setting(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("critic", [False, True])
 def test_learning_raises_the_score(critic: bool, tmp_path: Path) -> None:
-    """Two flows keep a queue of what they have in flight, so its gain has to fall."""
-    scenario = {
-        "name": "queue",
-        "duration_s": 3.0,
-        "warmup_s": 1.0,
-        "link": {"rate_mbps": 10.0, "queue": {"size_packets": 200}},
-        "flows": [{"name": "flow", "count": 2, "rtt_ms": 20.0}],
-    }
-    env = {"control_interval_s": 0.25, "critic": critic}
-    action = {"tunables": ["bbr_cwnd_gain"]}
     agent = {"name": "torch_ppo", "n_steps": 12, "batch_size": 96, "learning_rate": 3e-3}
-    others = {"num_envs": 16, "total_steps": 6000, "checkpoint_steps": 6000, "validation": {"draws": 1}}
-    run(tmp_path / "run", agent, scenario=scenario, variant="bbr", env=env, action=action, **others)
+    run(tmp_path / "run", agent, **{**LEARNABLE, "env": {**LEARNABLE["env"], "critic": critic}})
     scores = curve(tmp_path / "run").drop_nulls("validation/score")["validation/score"]
     assert scores[-1] > scores[0] + 0.1
 

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pytest
 import torch
 
-from bbrgym.agents.training.train_agent import train
+from bbrgym.agents.training.train_agent import TrainingProgress, train
 
 SCENARIO: dict[str, Any] = {
     "name": "tiny",
@@ -25,6 +26,25 @@ AGENTS: dict[str, dict[str, Any]] = {
     "tqc": OFF_POLICY,
     "dqn": {**OFF_POLICY, "target_update_interval": 28, "exploration_final_eps": 1.0},
 }
+#: Two flows keep a queue of what they have in flight, so its gain, the only tunable, has to fall.
+LEARNABLE: dict[str, Any] = {
+    "scenario": {
+        "name": "queue",
+        "duration_s": 3.0,
+        "warmup_s": 1.0,
+        "link": {"rate_mbps": 10.0, "queue": {"size_packets": 200}},
+        "flows": [{"name": "flow", "count": 2, "rtt_ms": 20.0}],
+    },
+    "variant": "bbr",
+    "env": {"control_interval_s": 0.25},
+    "action": {"tunables": ["bbr_cwnd_gain"]},
+    "num_envs": 16,
+    "total_steps": 6000,
+    "checkpoint_steps": 6000,
+    "validation": {"draws": 1},
+}
+#: Options of a command that trains no longer.
+SHORT = ("scenario=steady", "scenario.duration_s=1", "variant=bbq", "num_envs=2", "validation.draws=2", "threads=1")
 FLAT = {"levels": 3, "flat": True, "tunables": ["bbr_up_gain", "bbq_alpha_us"]}
 ACTIONS: dict[str, dict[str, Any]] = {"dqn": FLAT}
 
@@ -71,4 +91,16 @@ def curve(folder: Path) -> pl.DataFrame:
 
 def run(folder: Path, agent: Any = "ppo", **others: Any) -> Path:
     train(output_dir=folder, **asked(agent, **others))
+    return folder
+
+
+def interrupt(folder: Path, after: int, settings: dict[str, Any]) -> Path:
+    """Train as asked for, until the first report of more than ``after`` steps."""
+
+    def stop(progress: TrainingProgress) -> None:
+        if progress.step > after:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(output_dir=folder, on_progress=stop, **settings)
     return folder

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tiny import asked
+from tiny import SHORT, asked
 
 import bbrgym
 from bbrgym.agents.loading import load_agent
@@ -41,7 +41,6 @@ class Level(Trainer):
         return Constant(settings.agent_name, np.full(width, self.level, np.float32))
 '''
 FILE = "_target_: own_agent.Level\nname: level\nlevel: 0.25\n"
-SHORT = ("scenario=steady", "scenario.duration_s=1", "variant=bbq", "num_envs=2", "validation.draws=2", "threads=1")
 
 
 @pytest.fixture
@@ -63,14 +62,9 @@ def test_the_command_trains_it_and_evaluates_it(own: Path) -> None:
     assert rows["agent"].unique(maintain_order=True).to_list() == ["fixed", "level"]
 
 
-def test_it_is_trained_from_python(own: Path) -> None:
-    agent = {"_target_": "own_agent.Level", "name": "mine"}
-    assert train(output_dir=own / "run", **asked(agent))["agent"] == "mine"
-
-
 def test_a_folder_runs_no_code_that_is_not_trusted(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = own / "run"
-    train(output_dir=folder, **asked({"_target_": "own_agent.Level", "name": "mine"}))
+    assert train(output_dir=folder, **asked({"_target_": "own_agent.Level", "name": "mine"}))["agent"] == "mine"
     del sys.modules["own_agent"]
     (own / "own_agent.py").write_text("raise AssertionError('it ran')\n")
     says = r"agent\._target_: is 'own_agent.Level', a class outside bbrgym .*BBRGYM_TRUSTED_MODULES=own_agent"

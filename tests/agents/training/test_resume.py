@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 import torch
-from tiny import AGENTS, asked, curve, run, weights
+from tiny import AGENTS, SHORT, asked, curve, interrupt, run, weights
 from waiting import wait_until
 
 import bbrgym
@@ -65,14 +65,8 @@ def test_a_killed_training_goes_on_with_the_same_curve_and_weights(how: str, who
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_every_agent_goes_on_as_if_nothing_had_happened(agent: str, tmp_path: Path) -> None:
-    whole, broken = run(tmp_path / "whole", agent), tmp_path / "broken"
-
-    def interrupt(progress: TrainingProgress) -> None:
-        if progress.step > 230:  # after the second checkpoint, with things remembered and learned
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(output_dir=broken, on_progress=interrupt, **asked(agent))
+    whole = run(tmp_path / "whole", agent)
+    broken = interrupt(tmp_path / "broken", 230, asked(agent))  # after the second checkpoint, with things learned
     assert curve(broken)["step"].max() < 230
     resume_training(broken)
     assert_same(broken, whole)
@@ -103,14 +97,8 @@ def test_a_resume_from_step_0_records_the_rows_of_a_fresh_start(tmp_path: Path) 
     steps = {"total_steps": 1024, "checkpoint_steps": 1024, "log_steps": 512, "num_envs": 8}
     for agent in ("torch_ppo", "ppo"):
         hyperparameters = {"name": agent, "n_steps": 16, "batch_size": 64, "n_epochs": 1}
-        whole, broken = run(tmp_path / f"whole-{agent}", hyperparameters, **steps), tmp_path / f"broken-{agent}"
-
-        def interrupt(progress: TrainingProgress) -> None:
-            if progress.step > 0:
-                raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt):
-            train(output_dir=broken, on_progress=interrupt, **asked(hyperparameters, **steps))
+        whole = run(tmp_path / f"whole-{agent}", hyperparameters, **steps)
+        broken = interrupt(tmp_path / f"broken-{agent}", 0, asked(hyperparameters, **steps))
         assert curve(broken)["step"].to_list() == [0]
         resume_training(broken)
         assert_same(broken, whole)
@@ -125,15 +113,13 @@ def test_resuming_what_is_finished_changes_nothing(whole: Path, tmp_path: Path) 
 
 # ---- the command --------------------------------------------------------------------------------------
 
-SHORT = (
-    *("scenario=steady", "scenario.duration_s=1", "variant=bbq", "num_envs=2", "validation.draws=2", "threads=1"),
-    *("agent.n_steps=2", "agent.batch_size=4", "agent.n_epochs=1", "total_steps=40", "checkpoint_steps=8"),
-)
+STEPS = ("agent.n_steps=2", "agent.batch_size=4", "agent.n_epochs=1", "total_steps=40", "checkpoint_steps=8")
 
 
 def test_the_command_ends_in_order_when_asked_to_and_goes_on(tmp_path: Path) -> None:
     """Even where its parent ignores SIGINT, as shells do for what runs in the background."""
-    command = [sys.executable, "-m", "bbrgym", "train", *SHORT, "total_steps=4000000", f"output_dir={tmp_path}/run"]
+    options = [*SHORT, *STEPS, "total_steps=4000000", f"output_dir={tmp_path}/run"]
+    command = [sys.executable, "-m", "bbrgym", "train", *options]
     checkpoint = tmp_path / "run" / "summary.json"
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -153,12 +139,12 @@ def test_the_command_ends_in_order_when_asked_to_and_goes_on(tmp_path: Path) -> 
 
 def test_the_command_resumes_both_ways(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "run"
-    assert main(["train", *SHORT, f"output_dir={folder}"]) == 0
+    assert main(["train", *SHORT, *STEPS, f"output_dir={folder}"]) == 0
     once = capsys.readouterr().out
     assert main(["train", f"resume={folder}"]) == 0
-    assert main(["train", *SHORT, f"output_dir={folder}", "resume=true"]) == 0
+    assert main(["train", *SHORT, *STEPS, f"output_dir={folder}", "resume=true"]) == 0
     assert capsys.readouterr().out == once * 2
-    assert main(["train", *SHORT, f"output_dir={folder}"]) == 2
+    assert main(["train", *SHORT, *STEPS, f"output_dir={folder}"]) == 2
     assert "is not empty, expected a new one, or resume=true to go on" in capsys.readouterr().err
 
 

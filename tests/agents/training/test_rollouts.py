@@ -14,9 +14,9 @@ import pytest
 pytest.importorskip("ray", reason="NO RAY: rollouts=ray is not tested here; pip install 'bbrgym[ray]'")
 
 from ray.cluster_utils import Cluster
-from tiny import SCENARIO, asked, run, weights
+from tiny import SCENARIO, asked, interrupt, run, weights
 
-from bbrgym.agents.training.train_agent import resume_training, train
+from bbrgym.agents.training.train_agent import resume_training
 from bbrgym.envs.ray_vec_env import RayVecEnv
 from bbrgym.envs.tune_vec_env import TuneVecEnv
 from bbrgym.errors import ConfigError, TrainingError
@@ -132,14 +132,8 @@ def test_what_an_actor_raises_is_raised_here(remote: Made) -> None:
 
 
 def test_a_training_equals_a_local_one_also_resumed(cluster: str, connected: Any, tmp_path: Path) -> None:
-    def interrupt(progress: Any) -> None:
-        if progress.step > 230:
-            raise KeyboardInterrupt
-
     local = run(tmp_path / "local")
-    far = tmp_path / "far"
-    with pytest.raises(KeyboardInterrupt):
-        train(output_dir=far, on_progress=interrupt, **asked(rollouts=ray_rollouts(cluster)))
+    far = interrupt(tmp_path / "far", 230, asked(rollouts=ray_rollouts(cluster)))
     resume_training(far)
     assert weights(far) == weights(local)
     assert connected.is_initialized()  # whoever connected disconnects
@@ -157,6 +151,7 @@ def test_one_s_own_cluster_is_shut_down_also_after_an_error(tmp_path: Path, conn
     [
         ({"rollouts": "rey"}, "rollouts: is 'rey'; did you mean ray"),
         ({"rollouts": {"name": "ray", "actors": 0}}, "rollouts.actors: is 0"),
+        ({"rollouts": {"name": "ray", "actors": 8}}, "rollouts.actors: is 8, expected at most num_envs, 4"),
         ({"rollouts": {"name": "ray", "actor": 1}}, "rollouts.actor: "),
         ({"rollouts": "ray", "agent": "grid"}, "rollouts.name: is 'ray', expected local with agent=grid"),
     ],
@@ -165,8 +160,3 @@ def test_what_cannot_be_is_refused(settings: dict[str, Any], says: str, tmp_path
     with pytest.raises(ConfigError, match=says):
         run(tmp_path / "run", **settings)
     assert not (tmp_path / "run").exists()
-
-
-def test_more_actors_than_environments_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"rollouts.actors: is 8, expected at most num_envs, 4"):
-        run(tmp_path, rollouts={"name": "ray", "actors": 8})

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny import SCENARIO, asked, curve
+from tiny import SCENARIO, asked, curve, interrupt
 
 import bbrgym
 from bbrgym.agents.base import Constant
@@ -17,10 +17,13 @@ from bbrgym.tunables import VARIANTS
 STEPS = 3 * 4  # of a setting: three runs of four control intervals
 
 
-def search(folder: Path, name: str, trials: int, **others: Any) -> dict[str, Any]:
+def asked_for(name: str, trials: int, **others: Any) -> dict[str, Any]:
     agent = {"name": name, "draws": 3, **others.pop("agent", {})}
-    steps = {"total_steps": trials * STEPS, "checkpoint_steps": 4 * STEPS}
-    return train(output_dir=folder, **asked(agent, **{**steps, **others}))
+    return asked(agent, **{"total_steps": trials * STEPS, "checkpoint_steps": 4 * STEPS, **others})
+
+
+def search(folder: Path, name: str, trials: int, **others: Any) -> dict[str, Any]:
+    return train(output_dir=folder, **asked_for(name, trials, **others))
 
 
 def test_a_search_leaves_the_best_setting_and_its_curve(tmp_path: Path) -> None:
@@ -48,18 +51,9 @@ def test_a_grid_tries_all_its_settings_and_no_more(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_search_goes_on(tmp_path: Path) -> None:
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    whole = tmp_path / "whole"
     search(whole, "optuna", 12)
-
-    class Interrupted(Exception):
-        pass
-
-    def interrupt(progress: Any) -> None:
-        if progress.step >= 7 * STEPS:
-            raise Interrupted
-
-    with pytest.raises(Interrupted):
-        search(cut, "optuna", 12, on_progress=interrupt)
+    cut = interrupt(tmp_path / "cut", 7 * STEPS - 1, asked_for("optuna", 12))
     assert json.loads((cut / "summary.json").read_text())["step"] < 8 * STEPS
     resume_training(cut)
     assert curve(cut).equals(curve(whole))

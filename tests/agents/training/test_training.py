@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tiny import SCENARIO, asked, curve, run, weights
+from tiny import LEARNABLE, SCENARIO, SHORT, asked, curve, run, weights
 
 import bbrgym
 from bbrgym.agents.base import Constant
@@ -69,18 +69,8 @@ def test_any_number_of_environments_will_do(agent: str, num_envs: int, tmp_path:
 
 
 def test_learning_raises_the_score(tmp_path: Path) -> None:
-    """One tunable, one scenario: two flows keep a queue of what they have in flight, so its gain has to fall."""
-    scenario = {
-        "name": "queue",
-        "duration_s": 3.0,
-        "warmup_s": 1.0,
-        "link": {"rate_mbps": 10.0, "queue": {"size_packets": 200}},
-        "flows": [{"name": "flow", "count": 2, "rtt_ms": 20.0}],
-    }
-    env, action = {"control_interval_s": 0.25}, {"tunables": ["bbr_cwnd_gain"]}
     agent = {"name": "ppo", "n_steps": 12, "batch_size": 96, "learning_rate": 3e-3, "learning_rate_end": 3e-3}
-    others = {"num_envs": 16, "total_steps": 6000, "checkpoint_steps": 6000, "validation": {"draws": 1}}
-    run(tmp_path / "run", scenario=scenario, variant="bbr", env=env, action=action, **{**others, "agent": agent})
+    run(tmp_path / "run", agent, **LEARNABLE)
     rows = curve(tmp_path / "run").drop_nulls("validation/score")
     assert rows["validation/score"][-1] > rows["validation/score"][0] + 0.1
     rewards = curve(tmp_path / "run")["rollout/reward"].drop_nulls()
@@ -125,12 +115,9 @@ def test_nan_stops_the_training_and_keeps_the_last_good_checkpoint(tmp_path: Pat
     [
         ({"agent": "pop"}, "agent: is 'pop'; did you mean ppo"),
         ({"agent": {"name": "pop"}}, "agent: is 'pop'; did you mean ppo"),
-        ({"agent": {"name": "ppo", "n_step": 3}}, "agent.n_step: is no hyperparameter; did you mean n_steps"),
         ({"agent": {"name": "ppo", "learning_rate": "fast"}}, "agent.learning_rate: is 'fast', expected a number"),
         ({"agent": {"name": "ppo", "gamma": "big"}}, "agent.gamma: is 'big', expected a number"),
-        ({"agent": {"name": "ppo", "gamma": 2}}, "agent.gamma: is 2, expected a number <= 1"),
-        ({"agent": {"name": "ppo", "n_steps": 0}}, "agent.n_steps: is 0, expected a number >= 1"),
-        ({"agent": {"name": "ppo", "gamma": 2, "n_steps": 0}}, r"agent.gamma: is 2, .*; agent.n_steps: is 0, expected"),
+        ({"agent": {"name": "ppo", "gamma": 2, "n_steps": 0}}, "agent.gamma: .* <= 1; agent.n_steps: is 0, .* >= 1"),
         ({"agent": {"name": "ppo", "lr": 1e-3}}, "agent.lr: is no hyperparameter; did you mean learning_rate"),
         ({"agent": {"name": "ppo", "gama": 1, "n_step": 3}}, "agent.gama: .*; agent.n_step: is no hyperparameter"),
         ({"agent": {"name": "ppo", "hidden": 64}}, "agent.hidden: is 64, expected a list"),
@@ -183,8 +170,6 @@ def test_a_folder_is_left_as_it_was_found(tmp_path: Path) -> None:
 
 
 # ---- the command --------------------------------------------------------------------------------------
-
-SHORT = ("scenario=steady", "scenario.duration_s=1", "variant=bbq", "num_envs=2", "validation.draws=2", "threads=1")
 
 
 def test_the_command_trains_and_says_what_came_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

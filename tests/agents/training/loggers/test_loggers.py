@@ -12,18 +12,17 @@ import pytest
 pytest.importorskip("stable_baselines3", reason="what is logged is a training")
 pytest.importorskip("wandb", reason="what is tested")
 pytest.importorskip("tensorboard", reason="what is tested")
-sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[2] / "support")]
 
 import polars as pl
 from offline import finished_runs, records
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tiny import asked, curve, run
+from tiny import asked, curve, interrupt, run
 
 import bbrgym
 from bbrgym.agents.training.loggers.logger import LoggedRun, logged
 from bbrgym.agents.training.loggers.tensorboard import TensorboardSettings
 from bbrgym.agents.training.loggers.wandb import has_login
-from bbrgym.agents.training.train_agent import resume_training, train
+from bbrgym.agents.training.train_agent import resume_training
 from bbrgym.errors import TrainingError
 
 WANDB = {"name": "wandb", "mode": "offline", "tags": ["one", "two"]}
@@ -95,12 +94,7 @@ def test_jobs_of_one_process_have_runs_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_resumed_training_is_the_same_run(tmp_path: Path) -> None:
-    def interrupt(progress: Any) -> None:
-        if progress.step > 230:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(output_dir=tmp_path, on_progress=interrupt, **asked(logger=WANDB))
+    interrupt(tmp_path, 230, asked(logger=WANDB))
     resume_training(tmp_path)
     first, second = (everything(file) for file in finished_runs(tmp_path, 2))
     assert first["run"].run_id == second["run"].run_id
@@ -150,12 +144,7 @@ def test_a_login_is_an_environment_variable_or_the_host_s_entry_in_netrc(
 
 
 def test_tensorboard_shows_the_curve_of_a_resumed_training_once(tmp_path: Path) -> None:
-    def interrupt(progress: Any) -> None:
-        if progress.step > 230:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(output_dir=tmp_path, on_progress=interrupt, **asked(logger="tensorboard"))
+    interrupt(tmp_path, 230, asked(logger="tensorboard"))
     resume_training(tmp_path)
     events = EventAccumulator(str(tmp_path / "tensorboard"), purge_orphaned_data=True).Reload()
     for name in ("validation/score", "rollout/reward", "train/loss"):
