@@ -79,11 +79,6 @@ def search(
     return tried
 
 
-def best_of(tried: Sequence[TrialResult]) -> TrialResult:
-    """Return the result with the highest score; of equals the first."""
-    return max(tried, key=lambda one: one.score)
-
-
 class GridProposer:
     """Proposes every combination of evenly spaced coordinates; switches and modes take all their values.
 

@@ -34,6 +34,7 @@ import bbrgym
 from bbrgym.atomic_files import write_atomically
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import World, make_world, registered_worlds
+from bbrgym.worlds.engine import engine_class
 from bbrgym.worlds.fields import FLOW_FIELDS, LINK_FIELDS
 
 RTTS_MS = (10.0, 50.0)
@@ -319,7 +320,7 @@ def reset(options: argparse.Namespace) -> list[str]:
 def engine_resets(world_name: str, scenario: Scenario) -> tuple[str, str]:
     """Return the seconds of a reset in the vector engine: with a new seed, and with its scenario parsed again."""
     text, flows = scenario.resolved_json(), len(scenario.resolved().flows)
-    vector = registered_worlds()[world_name].engine_class()(1, 1, math.inf)
+    vector = engine_class(registered_worlds()[world_name].engine)(1, 1, math.inf)
     vector.lay_out(
         flows,
         np.empty((1, flows, len(bbrgym.TUNABLES))),

@@ -259,6 +259,9 @@ def observations() -> Iterable[str]:
 def features_table(features: Sequence[Feature], sources: dict[str, str] | None = None, first: int = 0) -> str:
     def row(index: int, feature: Feature) -> list[str]:
         fields = [feature.field] if feature.per is None else [feature.field, feature.per]
+        unknown = [field for field in fields if sources is not None and field not in sources]
+        if unknown:
+            raise SystemExit(f"feature {feature.name}: field {unknown[0]} has no row in SOURCES of envs/observation.py")
         known = [] if sources is None else ["; ".join(dict.fromkeys(sources[field] for field in fields))]
         shown = " / ".join(code(field) if field != BASE_RTT else "the scenario's `rtt_ms`" for field in fields)
         return [

@@ -39,6 +39,11 @@ class Tunable:
     mechanism: str
     source: str
 
+    def __post_init__(self) -> None:
+        if not self.low < self.high or (self.scale == "log" and self.low <= 0):
+            expected = "0 < low < high" if self.scale == "log" else "low < high"
+            raise ValueError(f"tunable {self.name}: low {self.low:g}, high {self.high:g}, expected {expected}")
+
 
 @dataclass(frozen=True)
 class Variant:

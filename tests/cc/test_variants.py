@@ -8,6 +8,7 @@ import pytest
 from driver import OPEN, PROBE_BW, RECOVERY, Path
 
 from bbrgym import _cc
+from bbrgym.tunables import Tunable
 
 VARIANTS = {row["name"]: row for row in _cc.variants()}
 TUNABLES = {row["name"]: row for row in _cc.tunables()}
@@ -349,6 +350,12 @@ def test_defaults_lie_within_bounds_and_bounds_are_held(name: str) -> None:
     for value in (row["high"] * 1.01 + 1, row["low"] - 1, float("nan")):
         with pytest.raises(ValueError, match=rf"{name} = .* is outside \["):
             controller.set_tunable(name, value)
+
+
+@pytest.mark.parametrize(("scale", "low", "high"), [("log", 0.0, 1.0), ("linear", 1.0, 1.0), ("linear", 2.0, 1.0)])
+def test_a_tunable_without_a_range_is_refused(scale: str, low: float, high: float) -> None:
+    with pytest.raises(ValueError, match=rf"tunable mine: low {low:g}, high {high:g}, expected .*low < high"):
+        Tunable("mine", "m", "ratio", high, low, high, scale, "BBR", "a mistake")
 
 
 def test_variants_have_their_own_tunables_and_mix_has_all() -> None:

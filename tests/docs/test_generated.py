@@ -2,6 +2,7 @@
 """The generated pages are those of this code, and what pages point at exists."""
 
 import dataclasses
+import importlib
 import re
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bbrgym.envs.observation import FEATURES
+from bbrgym.envs.observation import FEATURES, SOURCES
 from bbrgym.envs.options import Options
 from bbrgym.envs.terms import TERMS
 from bbrgym.targets import shipped_names
@@ -19,15 +20,25 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
 
 
-def test_generated_pages_do_not_drift() -> None:
+def python(*arguments: str, cwd: Path = ROOT) -> str:
+    """Run Python, which must succeed; return its output."""
     done = subprocess.run(
-        [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=240, check=False, cwd=cwd
     )
     assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_generated_pages_do_not_drift() -> None:
+    python("docs/generate.py", "--check")
+
+
+def test_a_feature_without_a_source_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    environments = importlib.import_module("environments")
+    sources = {name: text for name, text in SOURCES.items() if name != "bw_mbps"}
+    with pytest.raises(SystemExit, match="feature bw: field bw_mbps has no row in SOURCES"):
+        environments.features_table(FEATURES, sources)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -44,29 +55,13 @@ def test_the_python_of_many_environments_runs(tmp_path: Path, index: int) -> Non
     assert len(codes) == 5
     if "stable_baselines3" in codes[index]:
         pytest.importorskip("stable_baselines3")
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", codes[index]],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr
+    python("-W", "error", "-c", codes[index], cwd=tmp_path)
 
 
 def test_the_python_of_the_environments_page_runs(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "environments.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr
+    python("-W", "error", "-c", code, cwd=tmp_path)
 
 
 def test_every_environment_argument_preset_term_and_feature_has_a_row() -> None:
@@ -89,8 +84,4 @@ def test_every_environment_argument_preset_term_and_feature_has_a_row() -> None:
 def test_the_readme_s_python_runs(tmp_path: Path) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     assert 8 <= len(code.strip().splitlines()) <= 14
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=False, cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
+    assert python("-c", code, cwd=tmp_path)

@@ -9,6 +9,7 @@ import bbrgym
 from bbrgym.envs.reward import Reward
 from bbrgym.envs.terms import TERMS, TermInputs
 from bbrgym.targets import shipped, shipped_names
+from bbrgym.worlds.fields import FLOW_FIELDS
 from bbrgym.worlds.score import flow_scores, run_score
 
 PRESETS = ["alpha_fair", "goodput", "power", "proportional"]
@@ -17,13 +18,11 @@ PRESETS = ["alpha_fair", "goodput", "power", "proportional"]
 def intervals(goodput, rtt=10.0, capacity=8.0, base_ms=10.0):
     """What a single flow got in each of many intervals, as many environments' at once."""
     goodput = np.array(goodput, float)
-    learners = {
+    learners = dict.fromkeys([field.name for field in FLOW_FIELDS], np.zeros_like(goodput)) | {
         "active": np.ones_like(goodput),
         "goodput_mbps": goodput,
         "fair_share_mbps": np.full_like(goodput, capacity),
         "rtt_mean_ms": np.broadcast_to(np.array(rtt, float), goodput.shape),
-        "dropped_pkts": np.zeros_like(goodput),
-        "retransmitted_pkts": np.zeros_like(goodput),
         "sent_pkts": np.ones_like(goodput),
     }
     learners = {name: values[None] for name, values in learners.items()}

@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from bbrgym.envs.reward import Reward
 from bbrgym.envs.terms import TERMS, TermInputs, alpha_fair
+from bbrgym.worlds.fields import FLOW_FIELDS
 
+FIELDS = [field.name for field in FLOW_FIELDS]
 EVERY = Reward(dict.fromkeys(TERMS, 0.0))
 
 
@@ -24,7 +26,7 @@ def interval(
 ):
     flows = len(goodput)
     active = np.ones(flows) if active is None else active
-    stats = {
+    stats = dict.fromkeys(FIELDS, np.zeros(flows)) | {
         "active": active,
         "goodput_mbps": goodput,
         "fair_share_mbps": np.full(flows, capacity / max(np.count_nonzero(active), 1)),
@@ -177,16 +179,7 @@ def padded(table, flows):
 def test_each_of_many_is_paid_as_if_it_were_alone(n, learners, tunables, absent):
     """Beside others, and where others have more flows."""
     rng = np.random.default_rng(n)
-    names = (
-        "active",
-        "goodput_mbps",
-        "fair_share_mbps",
-        "rtt_mean_ms",
-        "dropped_pkts",
-        "retransmitted_pkts",
-        "sent_pkts",
-    )
-    flows = {name: np.exp(rng.normal(0, 3, (learners + 1, n))) for name in names}
+    flows = {name: np.exp(rng.normal(0, 3, (learners + 1, n))) for name in FIELDS}
     flows["active"] = rng.integers(0, 2, (learners + 1, n)).astype(float)
     whole = {
         "learners": {name: np.ascontiguousarray(values[1:]) for name, values in flows.items()},

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from bbrgym.evaluate.records import SUMMARY_SCHEMA, TIMING_SCHEMA, RunRecord
-from bbrgym.papers.metrics import METRICS, jain, measure
+from bbrgym.papers.metrics import METRICS, MeasuredRun, jain, measure
 
 
-def record(series: dict[str, list[tuple[float, float]]], step_s: float = 1.0, rate_mbps: float = 10.0) -> RunRecord:
+def record(series: dict[str, list[tuple[float, float]]], step_s: float = 1.0, rate_mbps: float = 10.0) -> MeasuredRun:
     """A run with (goodput, sent packets) of each flow by interval; a goodput of -1 stands for an inactive flow."""
     rows = [
         {
@@ -27,6 +27,9 @@ def record(series: dict[str, list[tuple[float, float]]], step_s: float = 1.0, ra
             "retransmitted_pkts": sent / 10,
             "dropped_pkts": sent / 20,
             "rto_count": 0.0,
+            "in_flight_pkts": 3.0,
+            "cwnd_pkts": 4.0,
+            "in_order_arrival_mbps": max(goodput, 0.0) / 2,
         }
         for flow, values in series.items()
         for index, (goodput, sent) in enumerate(values)
@@ -42,7 +45,8 @@ def record(series: dict[str, list[tuple[float, float]]], step_s: float = 1.0, ra
         }
         for flow, values in series.items()
     ]
-    return RunRecord(pl.DataFrame(flows, schema=SUMMARY_SCHEMA), pl.DataFrame(rows), pl.DataFrame(schema=TIMING_SCHEMA))
+    timing = pl.DataFrame(schema=TIMING_SCHEMA)
+    return MeasuredRun(RunRecord(pl.DataFrame(flows, schema=SUMMARY_SCHEMA), pl.DataFrame(rows), timing), 1250)
 
 
 TWO = record({"a-0": [(4, 100), (6, 100)], "a-1": [(2, 50), (2, 50)], "b": [(1, 10), (1, 30)]})
@@ -61,6 +65,10 @@ TWO = record({"a-0": [(4, 100), (6, 100)], "a-1": [(2, 50), (2, 50)], "b": [(1, 
         ("retransmit_rate", None, 0.1),
         ("drop_rate", "b", 0.05),
         ("rtt_highest_ms", "b", 20.0),
+        ("in_flight_pkts", "a", 3.0),
+        ("window_use", None, 0.75),
+        ("in_order_arrival_mbps", "a", 3.5),
+        ("out_of_order_rate", "a-0", 1 - 5 * 100 / 200),  # 5 Mbit in packets of 1250 bytes
         ("jain", "a", 49 / (2 * 29)),
     ],
 )

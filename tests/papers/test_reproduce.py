@@ -93,7 +93,7 @@ def test_an_interrupted_run_goes_on(experiment_file: Path, tmp_path: Path, here:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["experiment=bbq/fig31"], "experiment: is 'bbq/fig31'; did you mean bbq/fig13"),
+        (["experiment=bbq/fig31"], "experiment: is 'bbq/fig31'; did you mean bbq/fig"),
         (["paper=bqb"], "paper: is 'bqb'; did you mean bbq?"),
         (["seeds=0"], "seeds: is 0, expected a number >= 1"),
         (["world=twn"], "world: is 'twn'; did you mean twin?"),

@@ -85,10 +85,18 @@ def test_what_the_engine_refuses_is_the_callers_mistake(make_odd):
     assert workers() == []
 
 
-def test_an_engine_that_is_not_there(monkeypatch):
+def test_an_engine_that_is_not_there():
     bbrgym.worlds.register_world("nowhere", "no_such_engine.Engine", "cannot be imported", isolation="process")
     with pytest.raises(bbrgym.WorldError, match=r"the worker exited with code 1; .*\n(.*\n)*.*no_such_engine"):
         bbrgym.make_world("nowhere", "steady")
+
+
+@pytest.mark.parametrize("isolation", ["none", "process"])
+def test_a_class_that_is_no_engine_is_named(isolation):
+    bbrgym.worlds.register_world(isolation, "builtins.Exception", "a mistake", isolation=isolation)
+    text = "builtins.Exception is no engine: it has no lay_out, reset, advance, summary, close, expected a class like"
+    with pytest.raises((bbrgym.ConfigError, bbrgym.WorldError), match=text):
+        bbrgym.make_world(isolation, "steady")
 
 
 def test_what_a_worker_writes_does_not_pile_up(make_odd, capfd):

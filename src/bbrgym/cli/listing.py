@@ -13,6 +13,7 @@ from typing import Any
 from rich.table import Table
 
 from bbrgym.cli.terminal import print_results
+from bbrgym.papers.catalogue import experiment_names, load_experiment
 from bbrgym.scenario.distribution import load_distribution
 from bbrgym.scenario.files import distribution_names, load_scenario, scenario_names
 from bbrgym.tunables import TUNABLES, VARIANTS
@@ -22,11 +23,12 @@ _GROUPS = ("agent", "env", "action", "reward", "logger", "rollouts", "launcher",
 
 
 def listing() -> Iterator[Table]:
-    """Yield the tables of variants, tunables, scenarios, worlds and all other options that are chosen by name."""
+    """Yield the tables of variants, tunables, scenarios, experiments, worlds and all other options that are chosen by name."""
     yield variants_table()
     yield tunables_table()
     yield scenarios_table()
     yield distributions_table()
+    yield experiments_table()
     yield worlds_table()
     yield choices_table()
 
@@ -80,6 +82,15 @@ def distributions_table() -> Table:
     return table
 
 
+def experiments_table() -> Table:
+    """Return a row per experiment of a paper."""
+    table = _table("Experiments of the papers", "name", "in the paper", "content")
+    for name in experiment_names():
+        experiment = load_experiment(name)
+        table.add_row(name, experiment.figure, experiment.title)
+    return table
+
+
 def worlds_table() -> Table:
     """Return a row per registered world."""
     table = _table("Worlds", "name", "description")
@@ -115,7 +126,7 @@ def _table(title: str, *headings: str) -> Table:
 
 def add(commands: Any) -> None:
     """Add the command."""
-    purpose = "show all names to choose from: variants, tunables, scenarios, worlds, agents, rewards"
+    purpose = "show all names to choose from: variants, tunables, scenarios, experiments, worlds, agents"
     commands.add_parser("list", help=purpose).set_defaults(run=run)
 
 

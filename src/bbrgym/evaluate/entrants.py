@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from bbrgym.agents import fixed
 from bbrgym.agents.base import Agent, Tuner
 from bbrgym.agents.oracle import search_each
 from bbrgym.agents.rollout import MakeTuner, batch_of, make_rollout, options_for
@@ -144,14 +143,20 @@ class Run(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Preset(Entrant):
-    """A variant with its own values of the tunables, or with some set to others for the whole run."""
+    """A variant with its own values of the tunables, or with some set to others for the whole run.
 
-    tunables: Mapping[str, float] = field(default_factory=dict)
+    Attributes:
+        tunables: values in natural units by name. The variant ignores those of tunables that it does not have, so one
+            mapping serves several variants.
+    """
+
+    tunables: Mapping[str, float]
 
     kind = "fixed"
 
     def prepared(self, scenario: Scenario) -> Scenario:
-        return fixed.assign(scenario, self.variant, self.tunables)
+        own = {name: value for name, value in self.tunables.items() if name in VARIANTS[self.variant].preset}
+        return with_variant(scenario, self.variant, own)
 
     def start(self, conditions: Conditions) -> Run:
         return FixedRun(conditions, self.prepared(conditions.scenario))

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,36 +24,25 @@ from bbrgym.evaluate.records import (
     EvaluationFolder,
     RunRecord,
 )
-from bbrgym.scenario.model import Scenario
-from bbrgym.worlds import Table, WorldSettings
+from bbrgym.worlds import Table
 from bbrgym.worlds.score import score_of_run
 
 _POLL_S = 0.2  # between two looks at progress and Ctrl-C
 
 
-@dataclass(frozen=True)
-class EvaluationJob:
-    """One run: all that its records depend on.
+@dataclass(frozen=True, kw_only=True)
+class EvaluationJob(Conditions):
+    """A run of an entrant: all that its records depend on, save the isolation and the timeout of `how`.
 
     Attributes:
-        entrant: that takes part.
-        scenario: prepared for the entrant.
-        world: by name.
-        seed: of the run.
-        interval_s: between two rows of a flow in the time series, unless the entrant has its own interval.
+        entrant: that takes part; the scenario is prepared for it.
         score_delta: weight of the RTT in the score.
         keeps_series: whether it leaves rows in the time series.
-        how: settings of the world; the records do not depend on its isolation and timeout.
     """
 
     entrant: Entrant
-    scenario: Scenario
-    world: str
-    seed: int
-    interval_s: float
     score_delta: float
     keeps_series: bool
-    how: WorldSettings
 
     @property
     def key(self) -> str:
@@ -73,10 +62,6 @@ class EvaluationJob:
         digest = hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()
         who = self.entrant.label.replace(" ", "-")
         return f"{self.scenario.name}-{self.world}-{who}-{self.seed}-{digest[:16]}"
-
-    def conditions(self, check: Callable[[], None]) -> Conditions:
-        """Return the conditions of the run; ``check`` is called in every interval and raises to stop it."""
-        return Conditions(self.scenario, self.world, self.seed, self.how, self.interval_s, check)
 
 
 @dataclass(frozen=True)
@@ -179,7 +164,7 @@ def run_job(
 
     rows = _Rows()
     clock = _Clock()
-    with job.entrant.start(job.conditions(check)) as run:
+    with job.entrant.start(replace(job, check=check)) as run:
         with clock:  # once more, since the first reset starts a worker and loads the engine
             run.restart()
         while not run.worlds.done[0]:

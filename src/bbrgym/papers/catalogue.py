@@ -53,7 +53,7 @@ def load_experiment(source: str) -> Experiment:
         return _read(_folder() / f"{source}.yaml", source)
     if is_scenario_file(source) and source.endswith((".yaml", ".yml")):
         return _read(Path(source), source)
-    problem = f"is {shown(source)}; {nearest(source, experiment_names(), 'bbrgym reproduce --help')}"
+    problem = f"is {shown(source)}; {nearest(source, experiment_names())}"
     raise ConfigError(f"experiment: {problem}, or a file (.yaml)")
 
 

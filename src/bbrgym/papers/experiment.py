@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -289,6 +290,7 @@ class Experiment(Model):
         claims: statements of the paper without numbers of their own.
         shown: panels of the redrawn figure beside those that the numbers need.
         over_time: figure over time. Default: none.
+        recording: file of the authors that replaces the link's trace where the option ``recordings`` names its folder.
         reference: numbers in the authors' own files. Default: none.
         cause: why numbers are not reached. Default: unknown.
         no_run: why there is no run. Default: there is one.
@@ -308,6 +310,7 @@ class Experiment(Model):
     claims: List[Claim] = ()
     shown: List[Shown] = ()
     over_time: TimeFigure | None = None
+    recording: Text | None = None
     reference: CsvNumbers | None = None
     cause: Text | None = None
     no_run: Text | None = None
@@ -386,13 +389,20 @@ class Experiment(Model):
             panels.append(Shown(metric=self.reference.metric))
         return list(dict.fromkeys(panels))
 
-    def fields_of(self, variant: str, at: float | None) -> dict[str, Any]:
+    def fields_of(self, variant: str, at: float | None, recordings: Path | None = None) -> dict[str, Any]:
         """Return the fields of the scenario that a variant runs at a point.
+
+        Args:
+            variant: name in the experiment.
+            at: point of the sweep; None without one.
+            recordings: folder of the file that ``recording`` names. Default: the link's own trace.
 
         Raises:
             FieldProblem: a path of ``set`` leads nowhere.
         """
         fields = copy.deepcopy(self.scenario)
+        if self.recording is not None and recordings is not None:
+            fields["link"]["trace_path"] = str(recordings / self.recording)
         points = list(self.points)
         fields["name"] = f"{self.paper}-{self.id}" + (f".{points.index(at)}" if self.sweep is not None else "")
         if self.sweep is not None:

@@ -18,11 +18,34 @@ import polars as pl
 
 from bbrgym.evaluate.records import RunRecord, flow_groups, per_run
 
-Measure: TypeAlias = Callable[[RunRecord, Sequence[str]], float]
+Measure: TypeAlias = Callable[["MeasuredRun", Sequence[str]], float]
 
 FAIR = 0.9  # Jain's index from which on flows count as in equilibrium
 FULL = 0.95  # of the link's rate, from which on it counts as full
 _SMOOTHING_S = 5.0
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """Records of a run, and what else metrics need to know of it.
+
+    Attributes:
+        record: of the run.
+        mss_bytes: payload of a full packet.
+    """
+
+    record: RunRecord
+    mss_bytes: int
+
+    @property
+    def summary(self) -> pl.DataFrame:
+        """Rows of summary.parquet."""
+        return self.record.summary
+
+    @property
+    def timeseries(self) -> pl.DataFrame:
+        """Rows of timeseries.parquet."""
+        return self.record.timeseries
 
 
 @dataclass(frozen=True)
@@ -42,35 +65,35 @@ class RunMetric:
     digits: int = 2
 
 
-def measure(record: RunRecord, metric: str, flow: str | None = None) -> float:
+def measure(run: MeasuredRun, metric: str, flow: str | None = None) -> float:
     """Return a metric of a run; NaN if the run has no such flow.
 
     Args:
-        record: of the run.
+        run: that was measured.
         metric: name in `METRICS`.
         flow: name of a flow or of a group that the scenario declares with a count. Default: all flows.
     """
-    names = record.summary["flow"].to_list()
+    names = run.summary["flow"].to_list()
     if flow is not None:
         groups = flow_groups(names)
         names = [flow] if flow in names else groups.get(flow, [])
-    return METRICS[metric].of(record, names) if names else math.nan
+    return METRICS[metric].of(run, names) if names else math.nan
 
 
 # ---- from the summary ---------------------------------------------------------------------------------
 
 
-def _flows(record: RunRecord, names: Sequence[str]) -> pl.DataFrame:
-    return record.summary.filter(pl.col("flow").is_in(names))
+def _flows(run: MeasuredRun, names: Sequence[str]) -> pl.DataFrame:
+    return run.summary.filter(pl.col("flow").is_in(names))
 
 
 def _total(column: str) -> Measure:
-    return lambda record, names: float(_flows(record, names)[column].fill_nan(None).sum())
+    return lambda run, names: float(_flows(run, names)[column].fill_nan(None).sum())
 
 
 def _mean(column: str) -> Measure:
-    def of(record: RunRecord, names: Sequence[str]) -> float:
-        return _or_nan(_flows(record, names)[column].fill_nan(None).mean())
+    def of(run: MeasuredRun, names: Sequence[str]) -> float:
+        return _or_nan(_flows(run, names)[column].fill_nan(None).mean())
 
     return of
 
@@ -80,16 +103,16 @@ def _or_nan(value: object) -> float:
 
 
 def _of_run(column: str) -> Measure:
-    return lambda record, _: float(record.summary[column][0])
+    return lambda run, _: float(run.summary[column][0])
 
 
-def _queue_delay(record: RunRecord, names: Sequence[str]) -> float:
+def _queue_delay(run: MeasuredRun, names: Sequence[str]) -> float:
     """Return the mean queueing delay of the flows' packets."""
-    return _or_nan(per_run(_flows(record, names))["queue_delay_ms"][0])
+    return _or_nan(per_run(_flows(run, names))["queue_delay_ms"][0])
 
 
-def _jain(record: RunRecord, names: Sequence[str]) -> float:
-    return jain(_flows(record, names)["goodput_mbps"].fill_nan(None).drop_nulls().to_numpy())
+def _jain(run: MeasuredRun, names: Sequence[str]) -> float:
+    return jain(_flows(run, names)["goodput_mbps"].fill_nan(None).drop_nulls().to_numpy())
 
 
 def jain(rates: Sequence[float] | np.ndarray) -> float:
@@ -102,36 +125,66 @@ def jain(rates: Sequence[float] | np.ndarray) -> float:
 # ---- from the time series -----------------------------------------------------------------------------
 
 
-def _rows(record: RunRecord, names: Sequence[str]) -> pl.DataFrame:
-    return record.timeseries.filter(pl.col("flow").is_in(names))
+def _rows(run: MeasuredRun, names: Sequence[str]) -> pl.DataFrame:
+    return run.timeseries.filter(pl.col("flow").is_in(names))
 
 
 def _count(column: str) -> Measure:
-    return lambda record, names: float(_rows(record, names)[column].sum())
+    return lambda run, names: float(_rows(run, names)[column].sum())
 
 
 def _part(column: str) -> Measure:
     """Return the measure of a count's part of the packets sent."""
 
-    def of(record: RunRecord, names: Sequence[str]) -> float:
-        rows = _rows(record, names)
+    def of(run: MeasuredRun, names: Sequence[str]) -> float:
+        rows = _rows(run, names)
         sent = float(rows["sent_pkts"].sum())
         return float(rows[column].sum()) / sent if sent > 0 else math.nan
 
     return of
 
 
-def _highest_rtt(record: RunRecord, names: Sequence[str]) -> float:
+def _in_order(run: MeasuredRun, names: Sequence[str]) -> float:
+    """Return the mean rate of in-order arrivals from the flows' start to the run's end."""
+    rows = _rows(run, names)
+    if "in_order_arrival_mbps" not in rows.columns:
+        return math.nan
+    return float(rows["in_order_arrival_mbps"].sum()) / rows["time_s"].n_unique()
+
+
+def _out_of_order(run: MeasuredRun, names: Sequence[str]) -> float:
+    """Return the part of the packets sent that did not advance the receiver's next expected sequence number."""
+    rows = _rows(run, names)
+    in_order_pkts = _in_order(run, names) * _or_nan(rows["time_s"].max()) * 125_000 / run.mss_bytes
+    sent = float(rows["sent_pkts"].sum())
+    return 1.0 - in_order_pkts / sent if sent > 0 else math.nan
+
+
+def _highest_rtt(run: MeasuredRun, names: Sequence[str]) -> float:
     """Return the highest mean RTT of an interval."""
-    return _or_nan(_rows(record, names)["rtt_mean_ms"].fill_nan(None).max())
+    return _or_nan(_rows(run, names)["rtt_mean_ms"].fill_nan(None).max())
 
 
-def _equilibrium_s(record: RunRecord, names: Sequence[str]) -> float:
+def _mean_of_rows(column: str) -> Measure:
+    """Return the measure of a column's mean over the intervals in which a flow is active."""
+
+    def of(run: MeasuredRun, names: Sequence[str]) -> float:
+        return _or_nan(_rows(run, names).filter(pl.col("active") > 0)[column].mean())
+
+    return of
+
+
+def _window_use(run: MeasuredRun, names: Sequence[str]) -> float:
+    rows = _rows(run, names).filter((pl.col("active") > 0) & (pl.col("cwnd_pkts") > 0))
+    return _or_nan(rows.select(pl.col("in_flight_pkts") / pl.col("cwnd_pkts")).to_series().mean())
+
+
+def _equilibrium_s(run: MeasuredRun, names: Sequence[str]) -> float:
     """Return when the last period of fair rates begins, counted from the last start, the run's length if none does.
 
     Rates are goodputs over 5 s; a period lasts until the next flow starts or stops.
     """
-    rows = _rows(record, names)
+    rows = _rows(run, names)
     starts = (
         rows.filter(pl.col("active") > 0)
         .group_by("flow")
@@ -152,12 +205,12 @@ def _equilibrium_s(record: RunRecord, names: Sequence[str]) -> float:
     return fair_s - began_s
 
 
-def _refill_s(record: RunRecord, names: Sequence[str]) -> float:
+def _refill_s(run: MeasuredRun, names: Sequence[str]) -> float:
     """Return how long the flows take to fill the link after the first other flow has left; NaN if they never do."""
-    others = record.timeseries.filter(~pl.col("flow").is_in(names) & (pl.col("active") > 0))
+    others = run.timeseries.filter(~pl.col("flow").is_in(names) & (pl.col("active") > 0))
     left_s = _or_nan(others.group_by("flow").agg(pl.col("time_s").max())["time_s"].min())
     total = (
-        _rows(record, names)
+        _rows(run, names)
         .filter(pl.col("time_s") > left_s)
         .group_by("time_s", maintain_order=True)
         .agg(pl.col("throughput_mbps").sum(), pl.col("link_rate_mbps").first())
@@ -185,10 +238,18 @@ METRICS: Mapping[str, RunMetric] = MappingProxyType(
         "drop_rate": RunMetric(
             "ratio", "packets dropped by the queue or lost at random / sent packets", _part("dropped_pkts"), 4
         ),
+        "in_order_arrival_mbps": RunMetric(
+            "Mbit/s", "payload of the packets that advanced the receiver's next expected sequence number", _in_order, 3
+        ),
+        "out_of_order_rate": RunMetric(
+            "ratio", "1 - packets that advanced the next expected sequence number / sent packets", _out_of_order, 3
+        ),
         "sent_pkts": RunMetric("pkts", "packets sent, retransmissions included", _count("sent_pkts"), 0),
         "retransmitted_pkts": RunMetric("pkts", "packets sent again", _count("retransmitted_pkts"), 0),
         "dropped_pkts": RunMetric("pkts", "packets dropped by the queue or lost at random", _count("dropped_pkts"), 0),
         "rto_count": RunMetric("count", "retransmission timeouts", _count("rto_count"), 1),
+        "in_flight_pkts": RunMetric("pkts", "packets in flight of a mean flow", _mean_of_rows("in_flight_pkts"), 0),
+        "window_use": RunMetric("ratio", "packets in flight / congestion window, mean over time", _window_use, 3),
         "equilibrium_s": RunMetric(
             "s", "time from the last start until Jain's index of 5-s goodputs stays at 0.9 or above", _equilibrium_s, 1
         ),

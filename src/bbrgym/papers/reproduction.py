@@ -23,7 +23,7 @@ from bbrgym.evaluate.runner import EvaluationJob, EvaluationProgress, run_all
 from bbrgym.evaluate.statistics import MIN_DRAWS, Estimate, bootstrap_mean, student_mean
 from bbrgym.papers.catalogue import reference_numbers, select_experiments
 from bbrgym.papers.experiment import Claim, Experiment, Number, Quantity, VariantSettings
-from bbrgym.papers.metrics import measure
+from bbrgym.papers.metrics import MeasuredRun, measure
 from bbrgym.papers.verdicts import Compared, Verdict, verdict_of_all, verdict_of_claim, verdicts_of
 from bbrgym.scenario.files import parse_scenario
 from bbrgym.scenario.model import check_tunables
@@ -46,6 +46,7 @@ class Reproduction(Model):
         world: settings of each world, by its name.
         seeds: number of runs of each variant and point. Default: each experiment's own.
         reference: folder of the authors' files, whose numbers are compared too. Default: none.
+        recordings: folder of the authors' traces of links. Default: shipped traces take their places.
         jobs: runs at once. Default: one a core.
     """
 
@@ -54,6 +55,7 @@ class Reproduction(Model):
     world: Annotated[dict[str, WorldSettings], Field(min_length=1)]
     seeds: Annotated[Whole, Field(ge=1, le=1000)] | None = None
     reference: str | None = None
+    recordings: str | None = None
     jobs: Annotated[Whole, Field(ge=1, le=_MAX_JOBS)] | None = None
 
 
@@ -209,7 +211,7 @@ def _cases(
         raise ConfigError(f"{where}: variants.{name}: is no variant, expected cc with one of bbrgym list")
     try:
         check_tunables(cc, variant.tunables)
-        fields = experiment.fields_of(name, at)
+        fields = experiment.fields_of(name, at, None if asked.recordings is None else Path(asked.recordings))
     except FieldProblem as error:
         prefix = f"variants.{name}." if error.path.startswith("tunables") else ""
         raise ConfigError(f"{where}: {prefix}{error.path}: {error.problem}") from None
@@ -401,7 +403,7 @@ def _measurements(prepared: PreparedExperiment, records: Sequence[RunRecord]) ->
         (prepared.experiment.name, case.job.world, case.variant, case.at, case.job.seed, metric, flow, value)
         for case, record in zip(prepared.cases, records, strict=True)
         for metric, flow in panels
-        for value in [measure(record, metric, flow)]
+        for value in [measure(MeasuredRun(record, case.job.scenario.mss_bytes), metric, flow)]
     ]
     return pl.DataFrame(rows, schema=_MEASUREMENTS, orient="row")
 

@@ -17,7 +17,6 @@ from hydra.core.override_parser.types import Override
 from bbrgym.compose import compose_config, key_of, parse_override
 from bbrgym.errors import ConfigError
 
-COMMANDS = ("train", "evaluate")
 _MAX_NAME = 120  # characters of a job's name: file systems allow 255 bytes, and endings follow
 _DIGEST = 8
 _GIVEN = ("output_dir", "resume")  # the sweep sets these for each job
@@ -55,7 +54,7 @@ class JobOptions:
     open: Mapping[str, Override]
 
     def keys(self) -> set[str]:
-        """JobReturn the keys of all options."""
+        """Return the keys of all options."""
         return {key_of(text) for text in self.fixed} | set(self.swept) | set(self.open)
 
 

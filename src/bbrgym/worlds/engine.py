@@ -12,8 +12,10 @@ owns the arrays and turns failures into `WorldError`; an engine only runs.
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, Protocol
 
+from bbrgym.errors import ConfigError
 from bbrgym.worlds.layout import Flags, Table
 
 
@@ -94,6 +96,26 @@ class Engine(Protocol):
 
         Called from another thread it ends an advance that is under way, too.
         """
+
+
+def engine_class(path: str) -> Any:
+    """Import the class of an engine.
+
+    Args:
+        path: dotted name of the class.
+
+    Raises:
+        ImportError, AttributeError: there is none.
+        ConfigError: it lacks methods of `Engine`.
+    """
+    module, _, name = path.rpartition(".")
+    found = getattr(importlib.import_module(module), name)
+    methods = [method for method in vars(Engine) if not method.startswith("_")]
+    missing = [method for method in methods if not callable(getattr(found, method, None))]
+    if missing or not isinstance(found, type):
+        lacks = f"it has no {', '.join(missing)}" if missing else "it is no class"
+        raise ConfigError(f"{path} is no engine: {lacks}, expected a class like bbrgym.worlds.engine.Engine")
+    return found
 
 
 def advance_timeout_s(timeout_s: float, duration_s: float) -> float:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -53,15 +52,6 @@ class WorldSpec:
     can_save: bool = False
     has_stock_controls: bool = False
     options: tuple[str, ...] = ()
-
-    def engine_class(self) -> Any:
-        """Import the engine's class.
-
-        Raises:
-            ImportError, AttributeError: there is none.
-        """
-        module, _, name = self.engine.rpartition(".")
-        return getattr(importlib.import_module(module), name)
 
     def given_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options that have a value other than None, the default of all.

@@ -16,6 +16,7 @@ from bbrgym.errors import ConfigError, MissingExtraError, ScenarioError
 from bbrgym.scenario.files import load_scenario
 from bbrgym.scenario.model import Scenario
 from bbrgym.tunables import TUNABLES
+from bbrgym.worlds.engine import engine_class
 from bbrgym.worlds.errors import WorldError, reason_of
 from bbrgym.worlds.fields import (
     FLOW_FIELDS,
@@ -379,7 +380,7 @@ class VectorWorld:
             first = number * self._per_engine
             threads = self._threads if len(self._engines) == 1 else 1
             if self._shared is None:
-                engine = self._spec.engine_class()(self._per_engine, threads, self._timeout_s, **self._options)
+                engine = engine_class(self._spec.engine)(self._per_engine, threads, self._timeout_s, **self._options)
             else:
                 engine = WorkerEngine(self._spec.engine, self._options, self._timeout_s, self._shared, first)
             self._engines[number] = engine

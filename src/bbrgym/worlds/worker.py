@@ -8,7 +8,6 @@ request, carries it out, says done, and ends when its parent does.
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import resource
@@ -34,14 +33,13 @@ def main(arguments: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the owner
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.path[:] = start["path"]
+    from bbrgym.worlds.engine import engine_class
     from bbrgym.worlds.layout import Mailbox, SharedArrays
     from bbrgym.worlds.server import Server
     from bbrgym.worlds.wakeup import Wakeup
 
-    module, _, name = start["engine"].rpartition(".")
-    engine = getattr(importlib.import_module(module), name)
     mailbox, shared = Mailbox(start["mailbox_fd"]), SharedArrays(start["arrays_fd"])
-    server = Server(engine, start["options"], mailbox, shared, start["index"])
+    server = Server(engine_class(start["engine"]), start["options"], mailbox, shared, start["index"])
     request_fd = start["request_fd"]
     request = Wakeup(request_fd)
     while True:

@@ -4,7 +4,7 @@
 import pytest
 
 import bbrgym
-from bbrgym.agents import fixed
+from bbrgym.evaluate.entrants import preset
 
 SCENARIO = bbrgym.load_scenario(
     {
@@ -21,23 +21,23 @@ SCENARIO = bbrgym.load_scenario(
 
 @pytest.mark.parametrize("variant", bbrgym.VARIANTS)
 def test_learners_alone_get_the_variant(variant: str) -> None:
-    flows = fixed.assign(SCENARIO, variant, {}).flows
+    flows = preset(variant).prepared(SCENARIO).flows
     assert [flow.cc for flow in flows] == [variant, "bbr", "cubic"]
 
 
 def test_a_learner_s_own_tunables_stay_with_their_variant() -> None:
-    assert fixed.assign(SCENARIO, "bbq", {}).flows[0].tunables == {"bbq_beta": 0.1}
-    assert fixed.assign(SCENARIO, "bbr", {}).flows[0].tunables == {}
+    assert preset("bbq").prepared(SCENARIO).flows[0].tunables == {"bbq_beta": 0.1}
+    assert preset("bbr").prepared(SCENARIO).flows[0].tunables == {}
 
 
 def test_given_tunables_go_to_the_variants_that_have_them() -> None:
     tunables = {"bbq_alpha_us": 1000.0, "bbr_up_gain": 1.1}
-    assert fixed.assign(SCENARIO, "bbq", tunables).flows[0].tunables == {"bbq_beta": 0.1, **tunables}
-    assert fixed.assign(SCENARIO, "bbr-acd", tunables).flows[0].tunables == {"bbr_up_gain": 1.1}
-    assert fixed.assign(SCENARIO, "cubic", tunables).flows[0].tunables == {}
-    assert fixed.assign(SCENARIO, "bbq", tunables).flows[1].tunables == {}
+    assert preset("bbq", tunables).prepared(SCENARIO).flows[0].tunables == {"bbq_beta": 0.1, **tunables}
+    assert preset("bbr-acd", tunables).prepared(SCENARIO).flows[0].tunables == {"bbr_up_gain": 1.1}
+    assert preset("cubic", tunables).prepared(SCENARIO).flows[0].tunables == {}
+    assert preset("bbq", tunables).prepared(SCENARIO).flows[1].tunables == {}
 
 
 def test_a_tunable_out_of_its_range_is_an_error() -> None:
     with pytest.raises(bbrgym.ScenarioError, match=r"flows\[0\].tunables.bbq_alpha_us: is 1, expected 500 to 50000"):
-        fixed.assign(SCENARIO, "bbq", {"bbq_alpha_us": 1.0})
+        preset("bbq", {"bbq_alpha_us": 1.0}).prepared(SCENARIO)
