@@ -3,7 +3,7 @@
 
 usage: python benchmarks/policer_trace.py [--rate-mbps 20] [--loss 0.2] [--seed 1]
 
-Runs the flow of `reproduce.py re-f8` for 60 s and prints, of its ACK trace, each stretch of at least a second in which
+Runs the scenario `lossy`, 60 s, and prints, of its ACK trace, each stretch of at least a second in which
 the pacing rate stayed the same (that of a policer is kept for 48 rounds), its ratio to the stretch before, and what the
 bandwidth filter held when the stretch ended. Takes seconds.
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-from reproduce import lossy
 
 import bbrgym
 
@@ -26,7 +25,9 @@ def main() -> None:
     parser.add_argument("--loss", type=float, default=0.2)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    trace = run(bbrgym.load_scenario(lossy("bbr", options.loss, options.rate_mbps)), options.seed)
+    fields = bbrgym.load_scenario("lossy").model_dump(mode="json", exclude_none=True)
+    fields["link"] |= {"rate_mbps": options.rate_mbps, "loss": {"kind": "bernoulli", "rate": options.loss}}
+    trace = run(bbrgym.load_scenario(fields), options.seed)
     time_s, pacing_mbps, bw_mbps = trace["time_us"] / 1e6, 8e-6 * trace["pacing_Bps"], 8e-6 * trace["bw_Bps"]
     print("| from (s) | to (s) | rounds | pacing (Mbit/s) | of the one before | bandwidth filter at its end (Mbit/s) |")
     print("|---|---|---|---|---|---|")

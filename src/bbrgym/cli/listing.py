@@ -23,7 +23,7 @@ _GROUPS = ("agent", "env", "action", "reward", "logger", "rollouts", "launcher",
 
 
 def listing() -> Iterator[Table]:
-    """Yield the tables of variants, tunables, scenarios, experiments, worlds and all other options that are chosen by name."""
+    """Yield the tables of variants, tunables, scenarios, experiments, worlds and all other named options."""
     yield variants_table()
     yield tunables_table()
     yield scenarios_table()

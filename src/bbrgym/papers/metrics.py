@@ -147,8 +147,6 @@ def _part(column: str) -> Measure:
 def _in_order(run: MeasuredRun, names: Sequence[str]) -> float:
     """Return the mean rate of in-order arrivals from the flows' start to the run's end."""
     rows = _rows(run, names)
-    if "in_order_arrival_mbps" not in rows.columns:
-        return math.nan
     return float(rows["in_order_arrival_mbps"].sum()) / rows["time_s"].n_unique()
 
 
