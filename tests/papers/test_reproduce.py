@@ -90,6 +90,25 @@ def test_an_interrupted_run_goes_on(experiment_file: Path, tmp_path: Path, here:
     assert errors.startswith("bbrgym: seeds: is 3, was None in the reproduction that 'out' holds")
 
 
+def test_a_launcher_s_jobs_give_the_same_numbers(here: Here, experiment_file: Path, tmp_path: Path) -> None:
+    pytest.importorskip("joblib")
+    assert here(f"experiment={experiment_file}", "output_dir=here", "seeds=1")[0] == 0
+    code, _, errors = here(f"experiment={experiment_file}", "output_dir=there", "seeds=1", "launcher=joblib")
+    assert code == 0, errors
+    assert "1/1 experiments" in errors
+    assert (tmp_path / "here" / "numbers.parquet").read_bytes() == (tmp_path / "there" / "numbers.parquet").read_bytes()
+
+
+def test_a_failed_job_of_a_launcher_is_named(here: Here, experiment_file: Path, tmp_path: Path) -> None:
+    pytest.importorskip("joblib")
+    (tmp_path / "there" / "experiments").mkdir(parents=True)
+    (tmp_path / "there" / "experiments" / "mine-fig1").write_text("in the way")
+    code, _, errors = here(f"experiment={experiment_file}", "output_dir=there", "resume=true", "launcher=joblib")
+    assert code == 1
+    assert "1 of 1 experiments are not done" in errors
+    assert "mine-fig1 failed: bbrgym: output_dir: cannot use" in errors
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [

@@ -20,6 +20,7 @@ from bbrgym.cli.terminal import (
 )
 from bbrgym.compose import compose_config, override_of, parse_override
 from bbrgym.evaluate.runner import EvaluationProgress
+from bbrgym.interrupts import sigterm_interrupts
 from bbrgym.papers.reproduction import (
     Reproduction,
     ReproductionFolder,
@@ -27,12 +28,14 @@ from bbrgym.papers.reproduction import (
     prepare_reproduction,
 )
 from bbrgym.report.papers_report import papers_tables, write_papers_docs, write_papers_report
+from bbrgym.sweeps.launched_experiments import launch_experiments
+from bbrgym.sweeps.run_sweep import SweepProgress
 
 _DESCRIPTION = """\
 Runs experiments of the papers, conf/experiment/<paper>/<figure or table>.yaml, and prints each published number beside
 what is measured: the mean over seeds with its 95 % interval, the ratio and a verdict (agrees: within the published
 spread or 10 %; shape: order and trend hold; no). Writes a run folder with each figure redrawn over the published
-points. resume=DIR goes on with the reproduction that DIR holds.
+points. resume=DIR goes on with the reproduction that DIR holds. launcher=ray or submitit makes each experiment a job.
 
 examples:
   bbrgym reproduce experiment=bbq/fig13
@@ -51,7 +54,7 @@ def run(options: argparse.Namespace) -> None:
     """Run the experiments, write the run folder with its report, and print the tables."""
     config = compose_config("reproduce", options.overrides)
     path, resume = take_run_dir(config, "output_dir")
-    docs = config.pop("docs")
+    docs, launcher = config.pop("docs"), config.pop("launcher", None)
     folder = ReproductionFolder(path or new_run_dir("reproduce"))
     asked = parse_reproduction(config)
     if resume and folder.has_config():
@@ -60,9 +63,13 @@ def run(options: argparse.Namespace) -> None:
     command = shlex.join(["bbrgym", "reproduce", *options.overrides])
     columns = (TextColumn("{task.fields[runs]}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with (
+        sigterm_interrupts(),
         advice_on_interrupt(folder, "reproduce", override_of("resume", str(folder.path))),
         folder.opened(resume=resume),
     ):
+        if launcher is not None:
+            with progress_bar(*columns, fields_of=_fields_of_launched) as show:
+                launch_experiments(prepared, folder, launcher, show)
         with progress_bar(*columns, fields_of=_fields_of) as show:
             results = prepared.run(folder, show)
         write_papers_report(folder.path, results, command)
@@ -75,6 +82,12 @@ def _fields_of(progress: EvaluationProgress) -> dict[str, Any]:
     """Return the values of the progress bar."""
     runs = f"{progress.done_runs}/{progress.total_runs} runs"
     return {"total": progress.total_s, "completed": progress.done_s, "runs": runs}
+
+
+def _fields_of_launched(progress: SweepProgress) -> dict[str, Any]:
+    """Return the values of the progress bar of a launcher's jobs."""
+    runs = f"{progress.ended}/{progress.total} experiments" + (f", {progress.failed} failed" * bool(progress.failed))
+    return {"total": progress.total, "completed": progress.ended, "runs": runs}
 
 
 def _resumed(asked: Reproduction, folder: ReproductionFolder, given: list[str]) -> Reproduction:
