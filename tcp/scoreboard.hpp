@@ -17,6 +17,7 @@
 #define BBRGYM_TCP_SCOREBOARD_HPP
 
 #include "ring.hpp"
+#include "times.hpp"
 
 #include <array>
 #include <cstddef>
@@ -27,9 +28,6 @@
 
 namespace bbrgym
 {
-
-/** No deadline: later than every time. */
-inline constexpr int64_t NEVER_NS = std::numeric_limits<int64_t>::max();
 
 /** The number of blocks that fits into a TCP header's options without timestamps. */
 inline constexpr std::size_t MAX_SACK_BLOCKS = 4;

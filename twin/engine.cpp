@@ -55,16 +55,16 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
     m_now_ns = 0;
     m_next_order = 0;
     m_event_count = 0;
-    m_events.Reset(BUSY_SOURCES + m_scenario->flows.size() * BUSY_FLOW_SOURCES);
+    m_events.Reset(LeafCount());
     m_buffer_pkts = BufferBytes(*m_scenario) / m_scenario->mss_bytes;
     m_useful_window_pkts = UsefulWindowBytes(*m_scenario) / m_scenario->mss_bytes;
     m_measurement.Reset(*m_scenario);
     m_tunables.Reset();
 
-    m_bottleneck.Reset(m_scenario->link, m_scenario->mss_bytes + HEADER_BYTES, seed);
+    m_bottleneck.Reset(m_scenario->link, m_scenario->flows.size(), m_scenario->mss_bytes + HEADER_BYTES, seed);
     m_link.clear();
-    m_link_delay_ns = m_scenario->link.delay_ns;
-    m_last_arrival_ns = 0;
+    m_late.clear();
+    m_ack_gate.Reset(m_scenario->link.acks);
     PrepareScript();
     m_flows.resize(m_scenario->flows.size());
     for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
@@ -73,6 +73,14 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
     }
     m_tunables.Show(tables.tunables);
     m_measurement.TakeInterval(*this, tables.flow_stats, tables.link_stats);
+}
+
+std::size_t
+Engine::LeafCount() const
+{
+    const Link& link = m_scenario->link;
+    const bool is_plain = !link.jitter && std::holds_alternative<AcksAtOnce>(link.acks);
+    return LeafOf(m_scenario->flows.size(), ACCESS) + (is_plain ? 0 : 2);
 }
 
 void
@@ -141,16 +149,7 @@ Engine::RunScript()
     }
     else
     {
-        const LinkChange& change = changes[index];
-        if (change.rate_bps)
-        {
-            m_bottleneck.SetRate(*change.rate_bps, m_now_ns);
-        }
-        if (change.loss_rate)
-        {
-            m_bottleneck.SetLossRate(*change.loss_rate);
-        }
-        m_link_delay_ns = change.delay_ns.value_or(m_link_delay_ns);
+        m_bottleneck.Change(changes[index], m_now_ns);
     }
     if (m_script_at < m_script.size())
     {
@@ -215,9 +214,13 @@ Engine::Handle(uint32_t source)
     {
         Serve();
     }
-    else if (source == LINK)
+    else if (source == LINK || source == LATE)
     {
-        ReachReceiver();
+        ReachReceiver(source);
+    }
+    else if (source == GATE)
+    {
+        LeaveGate();
     }
     else
     {
@@ -311,26 +314,39 @@ Engine::ShowServer()
 void
 Engine::Serve()
 {
-    m_bottleneck.Serve(m_now_ns, m_measurement, [this](const QueuedPacket& packet) {
-        m_last_arrival_ns = std::max(m_last_arrival_ns, m_now_ns + m_link_delay_ns);
-        m_link.push_back({m_last_arrival_ns, Order(LINK), packet.name});
-        if (m_link.size() == 1)
-        {
-            ShowPipe(m_link, LINK);
-        }
+    m_bottleneck.Serve(m_now_ns, m_measurement, [this](const QueuedPacket& packet, LinkDelay::Arrival arrival) {
+        PutOnLink(packet.name, arrival);
     });
     ShowServer();
 }
 
 void
-Engine::ReachReceiver()
+Engine::PutOnLink(PacketName name, LinkDelay::Arrival arrival)
 {
-    const PacketName packet = m_link.front().name;
-    m_link.pop_front();
-    ShowPipe(m_link, LINK);
+    if (arrival.is_overtaken) [[unlikely]]
+    {
+        m_late.push_back({arrival.at_ns, Order(LATE), name});
+        ShowPipe(m_late, LateLeaf());
+        return;
+    }
+    m_link.push_back({arrival.at_ns, Order(LINK), name});
+    if (m_link.size() == 1)
+    {
+        ShowPipe(m_link, LINK);
+    }
+}
+
+/** A packet comes in from one of the link's two pipes. */
+void
+Engine::ReachReceiver(uint32_t source)
+{
+    Ring<PacketInPipe>& link = source == LINK ? m_link : m_late;
+    const PacketName packet = link.front().name;
+    link.pop_front();
+    ShowPipe(link, source == LINK ? std::size_t{LINK} : LateLeaf());
     if (packet.serial == SYN)
     {
-        PutOnWayBack(packet.flow, 0, AckInPipe::SYN_ACK_BLOCKS);
+        SendBack({packet.flow, 0, AckInPipe::SYN_ACK_BLOCKS, false});
     }
     if (!packet.IsData())
     {
@@ -395,14 +411,47 @@ Engine::SendAck(std::size_t flow)
     {
         state.way_back_windows.push_back(state.receiver.Announce());
     }
-    PutOnWayBack(flow, state.receiver.Next(), count);
+    SendBack({flow, state.receiver.Next(), count, false});
+}
+
+/** A packet leaves the receiver, unless the gate holds it. */
+void
+Engine::SendBack(HeldAck ack)
+{
+    if (!m_ack_gate.IsOpen()) [[unlikely]]
+    {
+        HoldAtGate(ack);
+        return;
+    }
+    PutOnWayBack(ack);
 }
 
 void
-Engine::PutOnWayBack(std::size_t flow, uint64_t una, std::size_t block_count)
+Engine::HoldAtGate(HeldAck ack)
 {
+    if (m_ack_gate.Put(ack, m_now_ns))
+    {
+        LeaveGate();
+    }
+    else if (m_ack_gate.HasOne())
+    {
+        m_events.Set(GateLeaf(), {m_ack_gate.DeadlineNs(), Order(GATE)});
+    }
+}
+
+void
+Engine::LeaveGate()
+{
+    m_events.Clear(GateLeaf());
+    m_ack_gate.Release([this](const HeldAck& ack) { PutOnWayBack(ack); });
+}
+
+inline void
+Engine::PutOnWayBack(HeldAck ack)
+{
+    const std::size_t flow = ack.flow;
     FlowState& state = m_flows[flow];
-    state.way_back.push_back({m_now_ns + state.return_ns, Order(flow, WAY_BACK), una, block_count});
+    state.way_back.push_back({m_now_ns + state.return_ns, Order(flow, WAY_BACK), ack.una, ack.has_echo, ack.block_count});
     if (state.way_back.size() == 1)
     {
         ShowPipe(state.way_back, LeafOf(flow, WAY_BACK));
@@ -813,14 +862,19 @@ Engine::CountPackets(std::size_t flow) const
     {
         census.in_access_pkts += is_data_of(state.access[i]);
     }
-    for (std::size_t i = 0; i < m_bottleneck.Queue().Packets().size(); ++i)
+    const Ring<QueuedPacket>& queued = m_bottleneck.Queue().PacketsWith(flow);
+    for (std::size_t i = 0; i < queued.size(); ++i)
     {
-        census.queued_pkts += is_data_of(m_bottleneck.Queue().Packets()[i]);
+        census.queued_pkts += is_data_of(queued[i]);
     }
     census.queued_pkts += m_bottleneck.InService() != nullptr && is_data_of(*m_bottleneck.InService());
     for (std::size_t i = 0; i < m_link.size(); ++i)
     {
         census.on_link_pkts += is_data_of(m_link[i]);
+    }
+    for (std::size_t i = 0; i < m_late.size(); ++i)
+    {
+        census.on_link_pkts += is_data_of(m_late[i]);
     }
     return census;
 }

@@ -10,15 +10,16 @@
 // a Reset.
 //
 // Not modelled: connection tear-down (nothing leaves after the last data segment), segments that are not full
-// (applications write whole ones), queueing of ACKs on the way back, ECN, receive buffers that fill
+// (applications write whole ones), queueing of ACKs on the way back, receive buffers that fill
 // (applications read at once), and the omissions that sender.hpp and receiver.hpp list.
 #ifndef BBRGYM_TWIN_ENGINE_HPP
 #define BBRGYM_TWIN_ENGINE_HPP
 
-#include "bottleneck.hpp"
 #include "event_queue.hpp"
 #include "flow.hpp"
 
+#include "ack_gate.hpp"
+#include "bottleneck.hpp"
 #include "measurement.hpp"
 #include "stop.hpp"
 #include "tables.hpp"
@@ -78,6 +79,8 @@ class Engine : public MeasuredWorld
         SERVER,
         LINK,
         SCRIPT,
+        LATE, ///< packets on the link that may be overtaken
+        GATE, ///< ACKs leave
         FIRST_FLOW = 8
     };
 
@@ -107,8 +110,12 @@ class Engine : public MeasuredWorld
     {
         return FIRST_FLOW + static_cast<uint32_t>(flow) * SOURCES_PER_FLOW + kind;
     }
-    /** Leaf of a busy source of a flow; the network's sources are their own leaves. */
+    /** Leaf of a busy source of a flow; the network's first sources are their own leaves. */
     static std::size_t LeafOf(std::size_t flow, FlowSource kind) { return BUSY_SOURCES + flow * BUSY_FLOW_SOURCES + kind; }
+    // Behind all flows, and only where the link has such sources.
+    std::size_t LateLeaf() const { return LeafOf(m_flows.size(), ACCESS); }
+    std::size_t GateLeaf() const { return LateLeaf() + 1; }
+    std::size_t LeafCount() const;
     void PutSeldom(int64_t time_ns, uint32_t source) { m_events.AddSeldom({time_ns, Order(source)}); }
     /** A pipe's next event is its first packet's arrival. */
     template <class Pipe>
@@ -126,9 +133,13 @@ class Engine : public MeasuredWorld
     void Emit(std::size_t flow, uint64_t serial);
     void ReachQueue(std::size_t flow);
     void Serve();
-    void ReachReceiver();
+    void PutOnLink(PacketName name, LinkDelay::Arrival arrival);
+    void ReachReceiver(uint32_t source);
     void SendAck(std::size_t flow);
-    void PutOnWayBack(std::size_t flow, uint64_t una, std::size_t block_count);
+    void SendBack(HeldAck ack);
+    [[gnu::noinline]] void HoldAtGate(HeldAck ack);
+    [[gnu::noinline]] void LeaveGate();
+    void PutOnWayBack(HeldAck ack);
     void ReachSender(std::size_t flow);
     void ArmDelayedAck(std::size_t flow);
     void AnswerDelayed(std::size_t flow);
@@ -162,10 +173,10 @@ class Engine : public MeasuredWorld
     uint64_t m_event_count = 0;
     EventQueue m_events;
 
-    Bottleneck m_bottleneck;
+    Bottleneck<QueuedPacket> m_bottleneck;
     Ring<PacketInPipe> m_link;
-    int64_t m_link_delay_ns = 0;
-    int64_t m_last_arrival_ns = 0; ///< keeps the order of packets when the delay falls
+    Ring<PacketInPipe> m_late;
+    AckGate<HeldAck> m_ack_gate;
     std::vector<FlowState> m_flows;
 
     std::vector<std::size_t> m_script; ///< indices of the link's changes, then one more for the end of the warm-up

@@ -4,18 +4,25 @@
 #ifndef BBRGYM_TWIN_PACKET_HPP
 #define BBRGYM_TWIN_PACKET_HPP
 
+#include "scenario.hpp"
+
+#include <cstddef>
 #include <cstdint>
 
 namespace bbrgym
 {
 
-/** A packet's flow and serial number in 64 bits: small, because it is copied most. */
+/** A packet's flow, serial number and ECN bits in 64 bits: small, because it is copied most. */
 struct PacketName
 {
     static constexpr int SERIAL_BITS = 44;
+    static constexpr int FLOW_BITS = 16;
 
     uint64_t serial : SERIAL_BITS;
-    uint64_t flow : 64 - SERIAL_BITS;
+    uint64_t flow : FLOW_BITS;
+    uint64_t is_ecn_capable : 1 = false; ///< ECT
+    uint64_t is_marked : 1 = false;      ///< CE
+    uint64_t has_reduced : 1 = false;    ///< CWR
 
     bool IsData() const;
 };
@@ -38,11 +45,26 @@ struct PacketInPipe
     PacketName name;
 };
 
-/** In the bottleneck's queue. */
+/** At the bottleneck. */
 struct QueuedPacket
 {
     int64_t queued_ns;
     PacketName name;
+
+    std::size_t Flow() const { return name.flow; }
+    bool IsData() const { return name.IsData(); }
+    bool IsEcnCapable() const { return name.is_ecn_capable; }
+    bool Mark()
+    {
+        const bool is_new = !name.is_marked;
+        name.is_marked = true;
+        return is_new;
+    }
+    uint32_t Bytes(uint32_t full) const
+    {
+        constexpr uint32_t SYN_OPTION_BYTES = 8; // window scale and SACK-permitted
+        return name.IsData() ? full : name.serial == SYN ? HEADER_BYTES + SYN_OPTION_BYTES : HEADER_BYTES;
+    }
 };
 
 /** On its way back to the sender; its SACK blocks wait in a pipe of their own. */
@@ -50,10 +72,20 @@ struct AckInPipe
 {
     int64_t arrives_ns;
     uint64_t order;
-    uint64_t una : 60;
+    uint64_t una : 59;
+    uint64_t has_echo : 1;    ///< ECE
     uint64_t block_count : 4; ///< SYN_ACK_BLOCKS: a SYN-ACK
 
     static constexpr uint64_t SYN_ACK_BLOCKS = 15;
+};
+
+/** Held at the gate of the ACKs; its SACK blocks are in their flow's pipe already. */
+struct HeldAck
+{
+    std::size_t flow;
+    uint64_t una;
+    std::size_t block_count;
+    bool has_echo;
 };
 
 } // namespace bbrgym

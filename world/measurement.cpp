@@ -43,6 +43,7 @@ Measurement::FlowTotals::operator-(const FlowTotals& earlier) const
     return {sent_pkts - earlier.sent_pkts,
             retransmitted_pkts - earlier.retransmitted_pkts,
             dropped_pkts - earlier.dropped_pkts,
+            ecn_marked_pkts - earlier.ecn_marked_pkts,
             departed_bytes - earlier.departed_bytes,
             goodput_bytes - earlier.goodput_bytes,
             in_order_pkts - earlier.in_order_pkts,
@@ -66,7 +67,9 @@ Measurement::LinkTotals::operator-(const LinkTotals& earlier) const
             departed_bytes - earlier.departed_bytes,
             goodput_bytes - earlier.goodput_bytes,
             queue_dropped_pkts - earlier.queue_dropped_pkts,
-            random_lost_pkts - earlier.random_lost_pkts};
+            random_lost_pkts - earlier.random_lost_pkts,
+            policed_pkts - earlier.policed_pkts,
+            ecn_marked_pkts - earlier.ecn_marked_pkts};
 }
 
 void
@@ -122,10 +125,24 @@ Measurement::Readable(std::size_t flow, uint64_t payload_bytes)
 }
 
 void
+Measurement::Policed(std::size_t flow, bool has_payload)
+{
+    m_flows[flow].totals.dropped_pkts += has_payload;
+    m_link.policed_pkts += has_payload;
+}
+
+void
 Measurement::QueueDropped(std::size_t flow, bool has_payload)
 {
     m_flows[flow].totals.dropped_pkts += has_payload;
     m_link.queue_dropped_pkts += has_payload;
+}
+
+void
+Measurement::Marked(std::size_t flow)
+{
+    ++m_flows[flow].totals.ecn_marked_pkts;
+    ++m_link.ecn_marked_pkts;
 }
 
 void
@@ -315,6 +332,7 @@ Measurement::IntervalOf(std::size_t flow, double seconds, double fair_share_mbps
     stats.busy_share = Ratio(Seconds(interval.busy_ns), seconds, 0);
     stats.rwnd_limited_share = Ratio(Seconds(interval.rwnd_limited_ns), seconds, 0);
     stats.sndbuf_limited_share = Ratio(Seconds(interval.sndbuf_limited_ns), seconds, 0);
+    stats.ecn_marked_pkts = Real(interval.ecn_marked_pkts);
 
     record.at_interval = now;
     record.interval_rtt.Clear();
@@ -336,6 +354,8 @@ Measurement::IntervalOfLink(const LinkTotals& interval, double active_flows) con
     stats.queue_dropped_pkts = Real(interval.queue_dropped_pkts);
     stats.random_lost_pkts = Real(interval.random_lost_pkts);
     stats.active_flows = active_flows;
+    stats.policed_pkts = Real(interval.policed_pkts);
+    stats.ecn_marked_pkts = Real(interval.ecn_marked_pkts);
     return stats;
 }
 
@@ -399,6 +419,7 @@ Measurement::SummaryOf(std::size_t flow, const MeasuredWorld& world) const
     summary.busy_share = Ratio(Seconds(totals.busy_ns), seconds, NOTHING);
     summary.rwnd_limited_share = Ratio(Seconds(totals.rwnd_limited_ns), seconds, NOTHING);
     summary.sndbuf_limited_share = Ratio(Seconds(totals.sndbuf_limited_ns), seconds, NOTHING);
+    summary.ecn_marked_pkts = Real(totals.ecn_marked_pkts);
     return summary;
 }
 
@@ -419,6 +440,8 @@ Measurement::SummaryOfLink(double jain, const MeasuredWorld& world) const
     summary.capacity_mbps = Mbps(totals.capacity_bytes, Seconds(totals.time_ns));
     summary.queue_dropped_pkts = Real(totals.queue_dropped_pkts);
     summary.random_lost_pkts = Real(totals.random_lost_pkts);
+    summary.policed_pkts = Real(totals.policed_pkts);
+    summary.ecn_marked_pkts = Real(totals.ecn_marked_pkts);
     return summary;
 }
 

@@ -61,7 +61,9 @@ class Measurement
     void RttSample(std::size_t flow, int64_t rtt_ns);
     /** An arrival that advances the next expected sequence number; with it, data behind a gap may have become readable. */
     void Readable(std::size_t flow, uint64_t payload_bytes);
+    void Policed(std::size_t flow, bool has_payload);
     void QueueDropped(std::size_t flow, bool has_payload);
+    void Marked(std::size_t flow);
     void TransmissionBegan(std::size_t flow, int64_t waited_ns);
     void Departed(std::size_t flow, uint64_t ip_bytes);
     void RandomLost(std::size_t flow, bool has_payload);
@@ -71,7 +73,7 @@ class Measurement
     void FlowStopped(std::size_t flow, const MeasuredWorld& world);
     void WarmedUp(const MeasuredWorld& world);
 
-    /** Data packets of a flow that queue or random loss took, ever. */
+    /** Data packets of a flow that policer, queue or random loss took, ever. */
     uint64_t DroppedPkts(std::size_t flow) const { return m_flows[flow].totals.dropped_pkts; }
 
     /** Writes the rows of the interval since the last call, or since the run's start. */
@@ -85,6 +87,7 @@ class Measurement
         uint64_t sent_pkts = 0;
         uint64_t retransmitted_pkts = 0;
         uint64_t dropped_pkts = 0;
+        uint64_t ecn_marked_pkts = 0;
         uint64_t departed_bytes = 0;
         uint64_t goodput_bytes = 0;
         uint64_t in_order_pkts = 0; ///< arrivals that advanced the next expected sequence number
@@ -110,6 +113,8 @@ class Measurement
         uint64_t goodput_bytes = 0;
         uint64_t queue_dropped_pkts = 0;
         uint64_t random_lost_pkts = 0;
+        uint64_t policed_pkts = 0;
+        uint64_t ecn_marked_pkts = 0;
 
         LinkTotals operator-(const LinkTotals& earlier) const;
     };

@@ -12,6 +12,22 @@ namespace
 constexpr double MIN_BUFFER_BYTES = 64e6;
 constexpr double MAX_BUFFER_BYTES = 1e9; // what TCP's window scale can announce
 
+/** The longest time that jitter and the gate of the ACKs add to a round trip. */
+double
+LongestHoldNs(const Link& link)
+{
+    double hold_ns = link.jitter ? static_cast<double>(link.jitter->delay_ns) : 0;
+    if (const auto* slots = std::get_if<AckSlots>(&link.acks))
+    {
+        hold_ns += static_cast<double>(slots->every_ns);
+    }
+    else if (const auto* bursts = std::get_if<AckBursts>(&link.acks))
+    {
+        hold_ns += static_cast<double>(bursts->timeout_ns);
+    }
+    return hold_ns;
+}
+
 } // namespace
 
 PathDelays
@@ -37,6 +53,7 @@ UsefulWindowBytes(const Scenario& scenario)
         rate_bps = std::max(rate_bps, change.rate_bps.value_or(0));
         extra_ns = std::max(extra_ns, static_cast<double>(change.delay_ns.value_or(0)));
     }
+    extra_ns += LongestHoldNs(scenario.link);
     double rtt_ns = 0;
     for (const Flow& flow : scenario.flows)
     {

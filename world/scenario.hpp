@@ -47,11 +47,31 @@ struct CoDel
     int64_t interval_ns = 0;
 };
 
+struct FqCoDel
+{
+    CoDel codel;
+    uint64_t quantum_bytes = 0; ///< of a flow in each round
+};
+
 struct Queue
 {
-    std::variant<DropTail, Red, CoDel> discipline;
+    std::variant<DropTail, Red, CoDel, FqCoDel> discipline;
     std::optional<uint64_t> size_bytes; ///< exactly one of the two is set
     std::optional<uint64_t> size_packets;
+    bool ecn = false; ///< RED (below max), CoDel and fq_codel mark what is ECN-capable instead of dropping it
+
+    // Marks what is ECN-capable, at most one of them: on arrival at a queue that holds so much, or on departure after
+    // more than that wait.
+    std::optional<uint64_t> ecn_threshold_bytes;
+    std::optional<uint64_t> ecn_threshold_packets;
+    std::optional<int64_t> ecn_threshold_ns;
+};
+
+/** In front of the queue: drops what exceeds a rate and a burst. */
+struct Policer
+{
+    double rate_bps = 0;
+    uint64_t burst_bytes = 0;
 };
 
 struct Bernoulli
@@ -69,6 +89,33 @@ struct GilbertElliott
 };
 
 using Loss = std::variant<Bernoulli, GilbertElliott>;
+
+/** Behind the bottleneck: a share of the packets is late. */
+struct Jitter
+{
+    double share = 0;
+    int64_t delay_ns = 0;
+    bool reorders = false; ///< late packets are overtaken
+};
+
+struct AcksAtOnce
+{
+};
+
+/** All that goes back leaves at the multiples of a time. */
+struct AckSlots
+{
+    int64_t every_ns = 0;
+};
+
+/** All that goes back leaves when there are so many packets, or when the first has waited that long. */
+struct AckBursts
+{
+    uint64_t packets = 0;
+    int64_t timeout_ns = 0;
+};
+
+using Acks = std::variant<AcksAtOnce, AckSlots, AckBursts>;
 
 /** The mean rate of a trace: what a period carries, over the period. */
 constexpr double
@@ -103,8 +150,11 @@ struct Link
     double rate_bps = 0; ///< 0 where there is a trace
     std::optional<Trace> trace;
     int64_t delay_ns = 0;
+    std::optional<Policer> policer;
     Queue queue;
     Loss loss;
+    std::optional<Jitter> jitter;
+    Acks acks;
     std::vector<LinkChange> changes; ///< ascending
 };
 
@@ -143,6 +193,7 @@ struct Flow
     int64_t rtt_ns = 0; ///< propagation both ways, the link's delay included
     int64_t start_ns = 0;
     int64_t stop_ns = 0;
+    bool ecn = false; ///< its data are ECN-capable, its receiver echoes marks (RFC 3168)
     App app;
     Stack stack;
     std::map<std::string, double> tunables;

@@ -166,11 +166,29 @@ Kind(const Json& json, const std::string& path, const std::set<std::string>& all
     return json["kind"].get<std::string>();
 }
 
+CoDel
+ParseCoDel(const Json& json)
+{
+    const Object codel(json, "link.queue.codel", {"target_ms", "interval_ms"});
+    return {codel.TimeNs("target_ms", bounds::codel_ms), codel.TimeNs("interval_ms", bounds::codel_ms)};
+}
+
 Queue
 ParseQueue(const Json& json)
 {
-    const Object object(json, "link.queue", {"kind", "size_bytes", "size_packets", "red", "codel"});
-    const std::string kind = Kind(json, "link.queue", {"droptail", "red", "codel"});
+    const Object object(json,
+                        "link.queue",
+                        {"kind",
+                         "size_bytes",
+                         "size_packets",
+                         "red",
+                         "codel",
+                         "quantum_bytes",
+                         "ecn",
+                         "ecn_threshold_bytes",
+                         "ecn_threshold_packets",
+                         "ecn_threshold_ms"});
+    const std::string kind = Kind(json, "link.queue", {"droptail", "red", "codel", "fq_codel"});
     Queue queue;
     if (object.IsNull("size_bytes") == object.IsNull("size_packets"))
     {
@@ -195,10 +213,65 @@ ParseQueue(const Json& json)
     }
     else if (kind == "codel")
     {
-        const Object codel(object["codel"], "link.queue.codel", {"target_ms", "interval_ms"});
-        queue.discipline = CoDel{codel.TimeNs("target_ms", bounds::codel_ms), codel.TimeNs("interval_ms", bounds::codel_ms)};
+        queue.discipline = ParseCoDel(object["codel"]);
+    }
+    else if (kind == "fq_codel")
+    {
+        queue.discipline = FqCoDel{ParseCoDel(object["codel"]), object.Count("quantum_bytes", bounds::quantum_bytes)};
+    }
+    queue.ecn = object.Flag("ecn");
+    if (!object.IsNull("ecn_threshold_bytes"))
+    {
+        queue.ecn_threshold_bytes = object.Count("ecn_threshold_bytes", bounds::bytes);
+    }
+    if (!object.IsNull("ecn_threshold_packets"))
+    {
+        queue.ecn_threshold_packets = object.Count("ecn_threshold_packets", bounds::queue_packets);
+    }
+    if (!object.IsNull("ecn_threshold_ms"))
+    {
+        queue.ecn_threshold_ns = object.TimeNs("ecn_threshold_ms", bounds::codel_ms);
     }
     return queue;
+}
+
+std::optional<Policer>
+ParsePolicer(const Json& json)
+{
+    if (json.is_null())
+    {
+        return std::nullopt;
+    }
+    const Object object(json, "link.policer", {"rate_mbps", "burst_bytes"});
+    return Policer{object.RateBps("rate_mbps"), object.Count("burst_bytes", bounds::bytes)};
+}
+
+std::optional<Jitter>
+ParseJitter(const Json& json)
+{
+    if (json.is_null())
+    {
+        return std::nullopt;
+    }
+    const Object object(json, "link.jitter", {"share", "delay_ms", "reorder"});
+    return Jitter{object.Probability("share"), object.TimeNs("delay_ms", bounds::delay_ms), object.Flag("reorder")};
+}
+
+Acks
+ParseAcks(const Json& json)
+{
+    const std::string kind = Kind(json, "link.acks", {"at_once", "slots", "bursts"});
+    if (kind == "slots")
+    {
+        return AckSlots{Object(json, "link.acks", {"kind", "every_ms"}).TimeNs("every_ms", bounds::ack_hold_ms)};
+    }
+    if (kind == "bursts")
+    {
+        const Object bursts(json, "link.acks", {"kind", "packets", "timeout_ms"});
+        return AckBursts{bursts.Count("packets", bounds::ack_burst), bursts.TimeNs("timeout_ms", bounds::ack_hold_ms)};
+    }
+    const Object at_once(json, "link.acks", {"kind"});
+    return AcksAtOnce{};
 }
 
 Loss
@@ -293,7 +366,9 @@ ParseChanges(const Json& json, const Link& link)
 Link
 ParseLink(const Json& json)
 {
-    const Object object(json, "link", {"rate_mbps", "trace", "delay_ms", "queue", "loss", "changes"});
+    const Object object(json,
+                        "link",
+                        {"rate_mbps", "trace", "delay_ms", "policer", "queue", "loss", "jitter", "acks", "changes"});
     Link link;
     if (object.IsNull("rate_mbps") == object.IsNull("trace"))
     {
@@ -308,8 +383,11 @@ ParseLink(const Json& json)
         link.trace = ParseTrace(object["trace"]);
     }
     link.delay_ns = object.TimeNs("delay_ms", bounds::delay_ms);
+    link.policer = ParsePolicer(object["policer"]);
     link.queue = ParseQueue(object["queue"]);
     link.loss = ParseLoss(object["loss"]);
+    link.jitter = ParseJitter(object["jitter"]);
+    link.acks = ParseAcks(object["acks"]);
     link.changes = ParseChanges(object.Array("changes"), link);
     return link;
 }

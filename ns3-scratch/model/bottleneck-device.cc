@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "bottleneck-device.h"
 
+#include "ns3/ipv4-header.h"
 #include "ns3/log.h"
 #include "ns3/simulator.h"
-
-#include <algorithm>
-#include <cmath>
 
 namespace ns3
 {
@@ -13,23 +11,33 @@ namespace ns3
 NS_LOG_COMPONENT_DEFINE("BbrgymBottleneckDevice");
 NS_OBJECT_ENSURE_REGISTERED(BottleneckDevice);
 
-/** A packet in the queue, with what of it is counted. It already carries its IP header. */
-class BottleneckDevice::Item : public QueueDiscItem
+namespace
 {
-  public:
-    Item(Ptr<Packet> packet, uint16_t protocol, std::size_t flow, uint32_t payload_bytes)
-        : QueueDiscItem(packet, Address(), protocol),
-          flow(flow),
-          payload_bytes(payload_bytes)
+
+int64_t
+NowNs()
+{
+    return Simulator::Now().GetNanoSeconds();
+}
+
+} // namespace
+
+/** In the IP header too, on a copy: the sender's trace sources still show the packet as it was sent. */
+bool
+BottleneckPacket::Mark()
+{
+    if (is_marked)
     {
+        return false;
     }
-
-    void AddHeader() override {}
-    bool Mark() override { return false; } // no ECN
-
-    const std::size_t flow;
-    const uint32_t payload_bytes;
-};
+    is_marked = true;
+    packet = packet->Copy();
+    Ipv4Header header;
+    packet->RemoveHeader(header);
+    header.SetEcn(Ipv4Header::ECN_CE);
+    packet->AddHeader(header);
+    return true;
+}
 
 TypeId
 BottleneckDevice::GetTypeId()
@@ -38,165 +46,82 @@ BottleneckDevice::GetTypeId()
     return tid;
 }
 
-BottleneckDevice::BottleneckDevice(const bbrgym::Link& link,
+BottleneckDevice::BottleneckDevice(const bbrgym::Scenario& scenario,
                                    uint64_t run_seed,
-                                   Ptr<QueueDisc> queue,
-                                   uint16_t first_port)
-    : m_queue(queue),
-      m_first_port(first_port),
-      m_path{nullptr, NanoSeconds(link.delay_ns), Time(0)},
-      m_loss(link.loss, run_seed),
-      m_rate_bps(link.rate_bps)
+                                   uint16_t first_port,
+                                   bbrgym::Measurement& measurement)
+    : m_measurement(measurement),
+      m_first_port(first_port)
 {
-    if (link.trace)
-    {
-        m_trace.emplace(link.trace->times_ns, link.trace->period_ns, link.trace->opportunity_bytes);
-    }
-    m_queue->TraceConnectWithoutContext("Drop", MakeCallback(&BottleneckDevice::NoteDrop, this));
+    m_bottleneck.Reset(scenario.link, scenario.flows.size(), scenario.mss_bytes + bbrgym::HEADER_BYTES, run_seed);
 }
 
 void
-BottleneckDevice::SetRate(double rate_bps)
+BottleneckDevice::Change(const bbrgym::LinkChange& change)
 {
-    m_capacity_bytes = CapacityBytes();
-    m_rate_since = Simulator::Now();
-    m_rate_bps = rate_bps;
+    m_bottleneck.Change(change, NowNs());
 }
 
 double
 BottleneckDevice::CapacityBytes() const
 {
-    const Time now = Simulator::Now();
-    if (m_trace)
-    {
-        return static_cast<double>(m_trace->BytesUntil(now.GetNanoSeconds()));
-    }
-    return m_capacity_bytes + m_rate_bps * static_cast<double>((now - m_rate_since).GetNanoSeconds()) / 8e9;
+    return m_bottleneck.CapacityBytes(NowNs());
 }
 
 double
 BottleneckDevice::QueueByteNs() const
 {
-    const Time since = Simulator::Now() - m_queue_since;
-    return m_queue_byte_ns + static_cast<double>(m_queue->GetNBytes()) * static_cast<double>(since.GetNanoSeconds());
+    return m_bottleneck.QueueByteNs(NowNs());
 }
 
-/** Closes the stretch of time in which the queue had its present length; to be called before it changes. */
-void
-BottleneckDevice::NoteQueueLength()
-{
-    m_queue_byte_ns = QueueByteNs();
-    m_queue_since = Simulator::Now();
-}
-
+/** Always true: a packet that is dropped was sent. */
 bool
-BottleneckDevice::Send(Ptr<Packet> packet, const Address&, uint16_t protocol)
+BottleneckDevice::Send(Ptr<Packet> packet, const Address&, uint16_t)
 {
     const SegmentView segment = SegmentView::Of(packet);
-    const std::size_t flow = segment.destination_port - m_first_port;
-    NoteQueueLength();
-    const bool accepted = m_queue->Enqueue(Create<Item>(packet, protocol, flow, segment.payload_bytes));
-    if (!m_is_waiting)
+    const BottleneckPacket arriving{NowNs(),
+                                    packet,
+                                    static_cast<std::size_t>(segment.destination_port - m_first_port),
+                                    packet->GetSize(),
+                                    segment.payload_bytes > 0,
+                                    segment.is_ecn_capable};
+    if (m_bottleneck.Arrive(arriving, NowNs(), m_measurement))
     {
-        m_trace ? AwaitOpportunity() : StartAtRate();
+        ScheduleService();
     }
-    return accepted;
-}
-
-/** Moves the queue's next packet into service; false if there is none. */
-bool
-BottleneckDevice::TakeNext()
-{
-    NoteQueueLength();
-    m_in_service = DynamicCast<Item>(m_queue->Dequeue());
-    if (!m_in_service)
-    {
-        return false;
-    }
-    m_bytes_left = m_in_service->GetSize();
-    m_observer->Started(m_in_service->flow, Simulator::Now() - m_in_service->GetTimeStamp());
     return true;
 }
 
 void
-BottleneckDevice::StartAtRate()
+BottleneckDevice::ScheduleService()
 {
-    if (TakeNext())
+    const int64_t next_ns = m_bottleneck.NextServiceNs();
+    if (next_ns != bbrgym::NEVER_NS)
     {
-        // Rounded up, so that the link never carries more than its capacity.
-        const double service_ns = std::ceil(m_bytes_left * 8e9 / m_rate_bps);
-        m_is_waiting = true;
-        Simulator::Schedule(NanoSeconds(static_cast<int64_t>(service_ns)), &BottleneckDevice::FinishAtRate, this);
+        Simulator::Schedule(NanoSeconds(next_ns - NowNs()), &BottleneckDevice::Serve, this);
     }
 }
 
 void
-BottleneckDevice::FinishAtRate()
+BottleneckDevice::Serve()
 {
-    m_is_waiting = false;
-    Depart();
-    StartAtRate();
-}
-
-void
-BottleneckDevice::AwaitOpportunity()
-{
-    if (m_in_service || m_queue->GetNPackets() > 0)
-    {
-        const Time now = Simulator::Now();
-        const auto next = m_trace->After(now.GetNanoSeconds());
-        m_is_waiting = true;
-        Simulator::Schedule(NanoSeconds(next.time_ns) - now, &BottleneckDevice::UseOpportunity, this, next.bytes);
-    }
-}
-
-void
-BottleneckDevice::UseOpportunity(uint64_t bytes)
-{
-    m_is_waiting = false;
-    while (bytes > 0 && (m_in_service || TakeNext()))
-    {
-        const auto sent = static_cast<uint32_t>(std::min<uint64_t>(bytes, m_bytes_left));
-        bytes -= sent;
-        m_bytes_left -= sent;
-        if (m_bytes_left == 0)
-        {
-            Depart();
-        }
-    }
-    AwaitOpportunity();
-}
-
-/** The packet in service has left: it is counted, then perhaps lost, then on its way. */
-void
-BottleneckDevice::Depart()
-{
-    const Ptr<Item> item = m_in_service;
-    m_in_service = nullptr;
-    m_observer->Departed(item->flow, item->GetSize());
-    if (m_loss.IsLost())
-    {
-        m_observer->RandomLost(item->flow, item->payload_bytes);
-        return;
-    }
-    m_path.Deliver(item->GetPacket());
-}
-
-void
-BottleneckDevice::NoteDrop(Ptr<const QueueDiscItem> item)
-{
-    const auto dropped = DynamicCast<const Item>(item);
-    m_observer->QueueDropped(dropped->flow, dropped->payload_bytes);
+    const int64_t now_ns = NowNs();
+    const auto deliver = [this, now_ns](const BottleneckPacket& packet, bbrgym::LinkDelay::Arrival arrival) {
+        Simulator::ScheduleWithContext(m_to->GetNode()->GetId(),
+                                       NanoSeconds(arrival.at_ns - now_ns),
+                                       &LinkDevice::Receive,
+                                       m_to,
+                                       packet.packet);
+    };
+    m_bottleneck.Serve(now_ns, m_measurement, deliver);
+    ScheduleService();
 }
 
 void
 BottleneckDevice::DoDispose()
 {
-    m_observer = nullptr;
-    m_in_service = nullptr;
-    m_path.to = nullptr;
-    m_queue->Dispose();
-    m_queue = nullptr;
+    m_bottleneck = {};
+    m_to = nullptr;
     LinkDevice::DoDispose();
 }
 

@@ -22,6 +22,7 @@ SegmentView
 SegmentView::Of(Ptr<const Packet> packet)
 {
     constexpr uint32_t IP_BYTES = 20; // no IP options anywhere here
+    constexpr uint8_t ECN_BITS = 3;
     std::array<uint8_t, IP_BYTES + 20> head{};
     packet->CopyData(head.data(), head.size());
     const auto big_endian = [&head](std::size_t at, std::size_t bytes) {
@@ -36,7 +37,8 @@ SegmentView::Of(Ptr<const Packet> packet)
     return {Ipv4Address(big_endian(16, 4)),
             static_cast<uint16_t>(big_endian(IP_BYTES + 2, 2)),
             big_endian(IP_BYTES + 4, 4),
-            packet->GetSize() - IP_BYTES - tcp_bytes};
+            packet->GetSize() - IP_BYTES - tcp_bytes,
+            (head[1] & ECN_BITS) != 0};
 }
 
 // ---- LinkDevice -----------------------------------------------------------------------------------------
@@ -98,13 +100,34 @@ DelayDevice::Send(Ptr<Packet> packet, const Address&, uint16_t)
     {
         m_observer(segment);
     }
-    path->second.Deliver(packet);
+    if (m_gate.IsOpen())
+    {
+        path->second.Deliver(packet);
+    }
+    else if (m_gate.Put({packet, &path->second}, Simulator::Now().GetNanoSeconds()))
+    {
+        OpenGate();
+    }
+    else if (m_gate.HasOne())
+    {
+        const Time wait = NanoSeconds(m_gate.DeadlineNs()) - Simulator::Now();
+        m_gate_event = Simulator::Schedule(wait, &DelayDevice::OpenGate, this);
+    }
     return true;
+}
+
+void
+DelayDevice::OpenGate()
+{
+    m_gate_event.Cancel();
+    m_gate.Release([](const Outgoing& out) { out.path->Deliver(out.packet); });
 }
 
 void
 DelayDevice::DoDispose()
 {
+    m_gate_event.Cancel();
+    m_gate = {};
     m_paths.clear();
     m_observer = nullptr;
     LinkDevice::DoDispose();

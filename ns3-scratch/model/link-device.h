@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // A one-way link as ns-3 NetDevice. LinkDevice is what every end of a link needs; DelayDevice hands packets
-// to the far end after a fixed delay and without serialisation.
+// to the far end after a fixed delay and without serialisation, once a gate lets them go.
 #ifndef BBRGYM_LINK_DEVICE_H
 #define BBRGYM_LINK_DEVICE_H
 
+#include "ack_gate.hpp"
+
 #include "ns3/channel.h"
+#include "ns3/event-id.h"
 #include "ns3/ipv4-address.h"
 #include "ns3/mac48-address.h"
 #include "ns3/net-device.h"
@@ -26,6 +29,7 @@ struct SegmentView
     uint16_t destination_port;
     uint32_t seq;
     uint32_t payload_bytes;
+    bool is_ecn_capable; ///< ECT or CE
 
     static SegmentView Of(Ptr<const Packet> packet);
 };
@@ -92,6 +96,8 @@ class DelayDevice : public LinkDevice
   public:
     static TypeId GetTypeId();
 
+    /** Holds what is sent; before the first packet. */
+    void SetGate(const bbrgym::Acks& acks) { m_gate.Reset(acks); }
     void AddPath(Ipv4Address destination, Ptr<LinkDevice> to, Time delay);
     /** Shows each segment that is sent, before it is on its way. */
     void SetObserver(std::function<void(const SegmentView&)> observer) { m_observer = std::move(observer); }
@@ -102,7 +108,18 @@ class DelayDevice : public LinkDevice
     void DoDispose() override;
 
   private:
+    /** A packet and its way out. */
+    struct Outgoing
+    {
+        Ptr<Packet> packet;
+        Path* path = nullptr;
+    };
+
+    void OpenGate();
+
     std::unordered_map<uint32_t, Path> m_paths;
+    bbrgym::AckGate<Outgoing> m_gate;
+    EventId m_gate_event;
     std::function<void(const SegmentView&)> m_observer;
 };
 

@@ -9,21 +9,12 @@
 #include "measurement.hpp"
 #include "run-control.h"
 
-#include "ns3/boolean.h"
-#include "ns3/codel-queue-disc.h"
-#include "ns3/data-rate.h"
-#include "ns3/double.h"
-#include "ns3/fifo-queue-disc.h"
 #include "ns3/icmpv4-l4-protocol.h"
 #include "ns3/inet-socket-address.h"
 #include "ns3/ipv4-l3-protocol.h"
-#include "ns3/queue-size.h"
-#include "ns3/red-queue-disc.h"
 #include "ns3/simulator.h"
 #include "ns3/tcp-l4-protocol.h"
 #include "ns3/traffic-control-layer.h"
-#include "ns3/uinteger.h"
-
 
 namespace bbrgym
 {
@@ -42,68 +33,6 @@ SocketSettings
 SettingsFor(const Scenario& scenario)
 {
     return {scenario.mss_bytes, BufferBytes(scenario), UsefulWindowBytes(scenario)};
-}
-
-// ---- queues ---------------------------------------------------------------------------------------------
-
-/** RED counts in bytes, so a limit in packets becomes one in bytes of full packets. */
-QueueSize
-SizeOf(const Queue& queue, bool in_bytes, uint32_t packet_bytes)
-{
-    if (queue.size_bytes)
-    {
-        return {QueueSizeUnit::BYTES, static_cast<uint32_t>(*queue.size_bytes)};
-    }
-    const auto packets = static_cast<uint32_t>(*queue.size_packets);
-    return in_bytes ? QueueSize(QueueSizeUnit::BYTES, packets * packet_bytes)
-                    : QueueSize(QueueSizeUnit::PACKETS, packets);
-}
-
-Ptr<QueueDisc>
-MakeRed(const Red& red, const Link& link, uint32_t packet_bytes)
-{
-    auto disc = CreateObject<RedQueueDisc>();
-    disc->SetAttribute("MaxSize", QueueSizeValue(SizeOf(link.queue, true, packet_bytes)));
-    disc->SetAttribute("MinTh", DoubleValue(static_cast<double>(red.min_bytes)));
-    disc->SetAttribute("MaxTh", DoubleValue(static_cast<double>(red.max_bytes)));
-    disc->SetAttribute("LInterm", DoubleValue(1 / red.max_probability));
-    disc->SetAttribute("Gentle", BooleanValue(false)); // the classic law, as in switches
-    disc->SetAttribute("MeanPktSize", UintegerValue(packet_bytes));
-    disc->SetAttribute("LinkBandwidth", DataRateValue(DataRate(static_cast<uint64_t>(MeanRateBps(link)))));
-    disc->AssignStreams(0);
-    return disc;
-}
-
-Ptr<QueueDisc>
-MakeCoDel(const CoDel& codel, const Link& link, uint32_t packet_bytes)
-{
-    auto disc = CreateObject<CoDelQueueDisc>();
-    disc->SetAttribute("MaxSize", QueueSizeValue(SizeOf(link.queue, false, packet_bytes)));
-    disc->SetAttribute("Target", TimeValue(NanoSeconds(codel.target_ns)));
-    disc->SetAttribute("Interval", TimeValue(NanoSeconds(codel.interval_ns)));
-    disc->SetAttribute("MinBytes", UintegerValue(packet_bytes));
-    return disc;
-}
-
-Ptr<QueueDisc>
-MakeQueue(const Link& link, uint32_t packet_bytes)
-{
-    Ptr<QueueDisc> disc;
-    if (const auto* red = std::get_if<Red>(&link.queue.discipline))
-    {
-        disc = MakeRed(*red, link, packet_bytes);
-    }
-    else if (const auto* codel = std::get_if<CoDel>(&link.queue.discipline))
-    {
-        disc = MakeCoDel(*codel, link, packet_bytes);
-    }
-    else
-    {
-        disc = CreateObject<FifoQueueDisc>();
-        disc->SetAttribute("MaxSize", QueueSizeValue(SizeOf(link.queue, false, packet_bytes)));
-    }
-    disc->Initialize();
-    return disc;
 }
 
 // ---- hosts ----------------------------------------------------------------------------------------------
@@ -131,7 +60,7 @@ MakeHost(Ipv4Address address, Ptr<LinkDevice> device)
 
 // ---- the network ----------------------------------------------------------------------------------------
 
-class Ns3Simulation::Network : public MeasuredWorld, public BottleneckObserver
+class Ns3Simulation::Network : public MeasuredWorld
 {
   public:
     Network(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables);
@@ -154,21 +83,6 @@ class Ns3Simulation::Network : public MeasuredWorld, public BottleneckObserver
 
     LinuxSender& OurSender(std::size_t flow) const { return m_senders.OursOf(flow); }
     void SetTables(const WorldTables& tables) { m_tables = tables; }
-
-    // BottleneckObserver
-    void QueueDropped(std::size_t flow, uint32_t payload_bytes) override
-    {
-        m_measurement.QueueDropped(flow, payload_bytes > 0);
-    }
-    void Started(std::size_t flow, Time waited) override
-    {
-        m_measurement.TransmissionBegan(flow, waited.GetNanoSeconds());
-    }
-    void Departed(std::size_t flow, uint32_t ip_bytes) override { m_measurement.Departed(flow, ip_bytes); }
-    void RandomLost(std::size_t flow, uint32_t payload_bytes) override
-    {
-        m_measurement.RandomLost(flow, payload_bytes > 0);
-    }
 
   private:
     void MakePath();
@@ -217,16 +131,12 @@ Ns3Simulation::Network::~Network()
 void
 Ns3Simulation::Network::MakePath()
 {
-    const uint32_t packet_bytes = m_scenario->mss_bytes + HEADER_BYTES;
-    m_bottleneck = CreateObject<BottleneckDevice>(m_scenario->link,
-                                                  m_seed,
-                                                  MakeQueue(m_scenario->link, packet_bytes),
-                                                  FIRST_PORT);
+    m_bottleneck = CreateObject<BottleneckDevice>(*m_scenario, m_seed, FIRST_PORT, m_measurement);
     m_return = CreateObject<DelayDevice>();
+    m_return->SetGate(m_scenario->link.acks);
     MakeHost(Ipv4Address(ROUTER_ADDRESS), m_bottleneck);
     m_receiver = MakeHost(Ipv4Address(RECEIVER_ADDRESS), m_return);
     m_bottleneck->Connect(m_return);
-    m_bottleneck->SetObserver(this);
 }
 
 void
@@ -273,20 +183,7 @@ Ns3Simulation::Network::ScheduleChanges()
     Simulator::Schedule(NanoSeconds(m_scenario->warmup_ns), [this] { m_measurement.WarmedUp(*this); });
     for (const LinkChange& change : m_scenario->link.changes)
     {
-        Simulator::Schedule(NanoSeconds(change.at_ns), [this, change] {
-            if (change.rate_bps)
-            {
-                m_bottleneck->SetRate(*change.rate_bps);
-            }
-            if (change.delay_ns)
-            {
-                m_bottleneck->SetDelay(NanoSeconds(*change.delay_ns));
-            }
-            if (change.loss_rate)
-            {
-                m_bottleneck->SetLossRate(*change.loss_rate);
-            }
-        });
+        Simulator::Schedule(NanoSeconds(change.at_ns), [this, &change] { m_bottleneck->Change(change); });
     }
 }
 

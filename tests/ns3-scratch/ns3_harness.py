@@ -32,7 +32,9 @@ def flow(name: str = "a", cc: str = "reno", rtt_ms: float = 40.0, **changes: Any
 def queue(**changes: Any) -> Scenario:
     """A resolved drop-tail queue of 50 kB, which is one BDP of `scenario`'s defaults."""
     size = {} if "size_packets" in changes else {"size_bytes": 50_000}
-    return {"kind": "droptail", "size_bytes": None, "size_packets": None, "red": None, "codel": None, **size, **changes}
+    names = ["size_bytes", "size_packets", "red", "codel", "quantum_bytes"]
+    thresholds = [f"ecn_threshold_{unit}" for unit in ("bytes", "packets", "ms")]
+    return {"kind": "droptail", "ecn": False, **dict.fromkeys([*names, *thresholds]), **size, **changes}
 
 
 def change(at_s: float, **values: Any) -> Scenario:
@@ -50,8 +52,11 @@ def scenario(*flows: Scenario, duration_s: float = 10.0, warmup_s: float = 2.0, 
             "rate_mbps": None if link.get("trace") else 10.0,
             "trace": None,
             "delay_ms": 1.0,
+            "policer": None,
             "queue": queue(),
             "loss": {"kind": "none"},
+            "jitter": None,
+            "acks": {"kind": "at_once"},
             "changes": [],
             **link,
         },

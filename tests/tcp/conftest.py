@@ -26,7 +26,7 @@ def run_program(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
             [
                 *compilers.sanitizing(compilers.CXX),
                 *("-std=c++20", "-O1", "-g1", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"),
-                *(f"-I{ROOT / 'tcp'}", f"-I{ROOT / 'cc'}", f"-I{ROOT / 'world'}"),
+                *(f"-I{ROOT / folder}" for folder in ("tcp", "world", "cc")),
                 *map(str, [HERE / f"{name}.cc", ROOT / "tcp" / "scoreboard.cpp", ROOT / "tcp" / "receiver.cpp"]),
                 *("-o", str(folder / name)),
             ],

@@ -15,9 +15,9 @@ ROOT = HERE.parents[1]
 FOLDERS = [ROOT / name for name in ("twin", "tcp", "world", "cc")]
 SOURCES = [
     HERE / "fuzz.cc",
-    *(ROOT / "twin" / f"{name}.cpp" for name in ("bottleneck", "engine", "queue", "thread_pool", "vector")),
+    *(ROOT / "twin" / f"{name}.cpp" for name in ("engine", "thread_pool", "vector")),
     *(ROOT / "tcp" / f"{name}.cpp" for name in ("receiver", "scoreboard")),
-    *(ROOT / "world" / f"{name}.cpp" for name in ("measurement", "scenario", "stack", "tunable_table")),
+    *(ROOT / "world" / f"{name}.cpp" for name in ("codel", "measurement", "red", "scenario", "stack", "tunable_table")),
 ]
 
 

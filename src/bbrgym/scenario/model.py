@@ -54,6 +54,8 @@ BurstSeconds = Annotated[Float, _within("burst_s")]
 Delay = Annotated[Float, _within("delay_ms")]
 RoundTrip = Annotated[Float, _within("rtt_ms")]
 Bytes = Annotated[Whole, _within("bytes")]
+QueuePackets = Annotated[Whole, _within("queue_packets")]
+AckHold = Annotated[Float, _within("ack_hold_ms")]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=64)]
 
 
@@ -106,23 +108,40 @@ class CoDel(Model):
 class Queue(Model):
     """The bottleneck's queue; exactly one of the three sizes is given.
 
+    Two queues in a row, such as ns-3's queue discipline above a device's own queue, are one with the sum of their sizes:
+    drop-tail of 30 packets above a device of 100 is ``size_packets: 130``.
+
+    With ECN a packet that is ECN-capable (``ecn`` of its flow) is marked instead of dropped, and counted in
+    ``ecn_marked_pkts``. At most one threshold is given; it works with every kind.
+
     Attributes:
-        kind: discipline.
+        kind: discipline. ``fq_codel``: a queue for each flow, deficit round robin, CoDel in each (RFC 8290, as Linux).
         size_bytes: capacity in IP bytes.
         size_packets: capacity in packets.
         size_bdp: capacity in bandwidth-delay products: link rate (the mean of a trace) times ``bdp_rtt_ms``.
         bdp_rtt_ms: RTT of that product. Default: the largest of the flows.
         red: thresholds, for kind ``red`` only.
-        codel: times, for kind ``codel`` only.
+        codel: times, for kinds ``codel`` and ``fq_codel`` only.
+        quantum_bytes: credit of a flow in each round of ``fq_codel``. Default: one full packet.
+        ecn: mark where CoDel drops, or RED drops early; above ``max_bytes`` RED still drops (Linux's ``harddrop``).
+            Default: true for ``fq_codel``, as in Linux, else false.
+        ecn_threshold_bytes: mark a packet on arrival if the queue already holds so many bytes (DCTCP's K).
+        ecn_threshold_packets: the same in packets.
+        ecn_threshold_ms: mark a packet on departure if it waited longer (``ce_threshold`` of Linux's CoDel).
     """
 
-    kind: Literal["droptail", "red", "codel"] = "droptail"
+    kind: Literal["droptail", "red", "codel", "fq_codel"] = "droptail"
     size_bytes: Bytes | None = None
-    size_packets: Annotated[Whole, _within("queue_packets")] | None = None
+    size_packets: QueuePackets | None = None
     size_bdp: Annotated[Float, _within("queue_bdp")] | None = None
     bdp_rtt_ms: RoundTrip | None = None
     red: Red | None = None
     codel: CoDel | None = None
+    quantum_bytes: Annotated[Whole, _within("quantum_bytes")] | None = None
+    ecn: bool | None = None
+    ecn_threshold_bytes: Bytes | None = None
+    ecn_threshold_packets: QueuePackets | None = None
+    ecn_threshold_ms: Annotated[Float, _within("codel_ms")] | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Queue:
@@ -136,9 +155,78 @@ class Queue(Model):
             raise FieldProblem("red", f"is given, expected only with kind red, which is {self.kind}")
         if self.red is None and self.kind == "red":
             raise FieldProblem("red", "is missing, expected min_bytes, max_bytes and max_probability for kind red")
-        if self.codel is not None and self.kind != "codel":
-            raise FieldProblem("codel", f"is given, expected only with kind codel, which is {self.kind}")
+        if self.codel is not None and self.kind not in ("codel", "fq_codel"):
+            raise FieldProblem("codel", f"is given, expected only with kinds codel and fq_codel, which is {self.kind}")
+        if self.quantum_bytes is not None and self.kind != "fq_codel":
+            raise FieldProblem(
+                "quantum_bytes", f"is {self.quantum_bytes}, expected only with kind fq_codel, which is {self.kind}"
+            )
+        if self.ecn and self.kind == "droptail":
+            raise FieldProblem("ecn", "is true, expected only with kinds red, codel and fq_codel, which is droptail")
+        thresholds = ("ecn_threshold_bytes", "ecn_threshold_packets", "ecn_threshold_ms")
+        given = [f"{name} = {getattr(self, name)}" for name in thresholds if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise FieldProblem("", f"has {' and '.join(given)}, expected at most one of {', '.join(thresholds)}")
         return self
+
+
+class Policer(Model):
+    """A token bucket in front of the queue: what exceeds rate and burst is dropped, nothing waits.
+
+    Attributes:
+        rate_mbps: sustained rate, in Mbit/s of IP bytes.
+        burst_bytes: IP bytes that may pass at once; the bucket begins full.
+    """
+
+    rate_mbps: Rate
+    burst_bytes: Bytes
+
+
+class Jitter(Model):
+    """A share of the packets is late behind the bottleneck, chosen at random packet by packet.
+
+    Attributes:
+        share: probability of each packet's being late.
+        delay_ms: additional delay of a late packet.
+        reorder: whether the packets behind a late one overtake it. Default: they wait, so that the order is kept.
+    """
+
+    share: Probability
+    delay_ms: Delay
+    reorder: bool = False
+
+
+class AcksAtOnce(Model):
+    """ACKs leave the receiver at once."""
+
+    kind: Literal["at_once"] = "at_once"
+
+
+class AckSlots(Model):
+    """ACKs of all flows wait together and leave at the multiples of a time, as in a schedule of transmissions.
+
+    Attributes:
+        every_ms: time between two slots.
+    """
+
+    kind: Literal["slots"]
+    every_ms: AckHold
+
+
+class AckBursts(Model):
+    """ACKs of all flows wait together and leave once there are so many, as in aggregated frames.
+
+    Attributes:
+        packets: number of ACKs that leave together.
+        timeout_ms: longest wait of the first one.
+    """
+
+    kind: Literal["bursts"]
+    packets: Annotated[Whole, _within("ack_burst")]
+    timeout_ms: AckHold
+
+
+Acks = Annotated[AcksAtOnce | AckSlots | AckBursts, Field(discriminator="kind")]
 
 
 class NoLoss(Model):
@@ -241,8 +329,11 @@ class Link(Model):
         trace_path: file in Mahimahi's format, or ``bbrgym:NAME`` for a shipped one.
         trace: the trace itself.
         delay_ms: one-way propagation delay of the link, a part of every flow's ``rtt_ms``.
+        policer: in front of the queue. Default: none.
         queue: in front of the link.
         loss: random loss behind the link.
+        jitter: late packets behind the link. Default: none.
+        acks: when ACKs leave the receivers.
         changes: of the link at given times.
     """
 
@@ -250,8 +341,11 @@ class Link(Model):
     trace_path: Annotated[str, Field(min_length=1)] | None = None
     trace: Trace | None = None
     delay_ms: Delay = 1.0
+    policer: Policer | None = None
     queue: Queue
     loss: Loss = NoLoss()
+    jitter: Jitter | None = None
+    acks: Acks = AcksAtOnce()
     changes: List[Change] = ()
 
     @model_validator(mode="after")
@@ -494,8 +588,13 @@ def _resolve_queue(scenario: Scenario, rate_mbps: float, longest_rtt_ms: float) 
         raise FieldProblem(
             "link.queue.red.max_bytes", f"is {queue.red.max_bytes}, expected at most the queue's {capacity_bytes} bytes"
         )
-    codel = CoDel() if queue.kind == "codel" and queue.codel is None else queue.codel
-    return queue.model_copy(update={"size_bytes": size_bytes, "size_bdp": None, "bdp_rtt_ms": None, "codel": codel})
+    resolved: dict[str, Any] = {"size_bytes": size_bytes, "size_bdp": None, "bdp_rtt_ms": None}
+    if queue.kind in ("codel", "fq_codel"):
+        resolved["codel"] = queue.codel or CoDel()
+    if queue.kind == "fq_codel":
+        resolved["quantum_bytes"] = queue.quantum_bytes or packet_bytes
+    resolved["ecn"] = queue.kind == "fq_codel" if queue.ecn is None else queue.ecn
+    return queue.model_copy(update=resolved)
 
 
 def _expand(scenario: Scenario) -> tuple[Flow, ...]:

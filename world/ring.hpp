@@ -2,8 +2,8 @@
 //
 // A queue in one block of memory, indexed from its front. It grows by doubling and never shrinks, so it stops
 // allocating once it has reached its largest size. Copied by value.
-#ifndef BBRGYM_TCP_RING_HPP
-#define BBRGYM_TCP_RING_HPP
+#ifndef BBRGYM_WORLD_RING_HPP
+#define BBRGYM_WORLD_RING_HPP
 
 #include <bit>
 #include <cstddef>
@@ -30,7 +30,7 @@ class Ring
 
     void push_back(const T& value)
     {
-        if (m_size == m_slots.size())
+        if (m_size == m_slots.size()) [[unlikely]]
         {
             reserve(m_size + 1);
         }
@@ -49,8 +49,8 @@ class Ring
 
     void clear() { m_front = m_size = 0; }
 
-    /** Reserves room for so many elements. */
-    void reserve(std::size_t size)
+    /** Reserves room for so many elements. Not in line: it is seldom called and would keep push_back from being. */
+    [[gnu::noinline]] void reserve(std::size_t size)
     {
         if (size <= m_slots.size())
         {

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// The bottleneck of every C++ world:
+//
+//   Arrive -> policer -> queue -> [ server ] -> departure counted -> lost at random? -> delay -> far end
+//
+// The server drains the queue at the link's rate or at the opportunities of a trace. The packet in transmission is not
+// in the queue. When the rate changes, the packet in transmission finishes at its old rate. In a trace each opportunity
+// carries its number of bytes from the queue, across packet boundaries; one that finds the queue empty is lost.
+//
+// The host keeps the clock: it calls Serve at NextServiceNs, and carries what is delivered to the far end.
+#ifndef BBRGYM_WORLD_BOTTLENECK_HPP
+#define BBRGYM_WORLD_BOTTLENECK_HPP
+
+#include "link_delay.hpp"
+#include "loss.hpp"
+#include "measurement.hpp"
+#include "opportunities.hpp"
+#include "policer.hpp"
+#include "queue.hpp"
+#include "times.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+namespace bbrgym
+{
+
+/** `Packet`: see packet_events.hpp. */
+template <class Packet>
+class Bottleneck
+{
+  public:
+    /** Empties it and takes a link's settings; keeps its memory. */
+    void Reset(const Link& link, std::size_t flows, uint32_t packet_bytes, uint64_t run_seed);
+
+    /** A packet reaches the queue. True: the server was idle and has work now, see NextServiceNs. */
+    bool Arrive(const Packet& packet, int64_t now_ns, Measurement& measurement);
+
+    /** The time of the server's next work; NEVER_NS: none until a packet arrives. */
+    int64_t NextServiceNs() const { return m_next_service_ns; }
+
+    /**
+     * Call at NextServiceNs. Hands each packet that gets through, and its LinkDelay::Arrival, to `deliver`, in order,
+     * before the transmission of the next one begins.
+     */
+    template <class Deliver>
+    void Serve(int64_t now_ns, Measurement& measurement, Deliver&& deliver);
+
+    /** Applies a change of the link. */
+    void Change(const LinkChange& change, int64_t now_ns);
+
+    /** Bytes the link could have carried until now. */
+    double CapacityBytes(int64_t now_ns) const;
+    /** Integral over time of the queued bytes until now, in byte nanoseconds. */
+    double QueueByteNs(int64_t now_ns) const;
+
+    const PacketQueue<Packet>& Queue() const { return m_queue; }
+    /** The packet in transmission; null: none. */
+    const Packet* InService() const { return m_is_serving ? &m_in_service : nullptr; }
+
+  private:
+    /** Tells the measurement what the queue does. */
+    struct Report
+    {
+        Measurement& measurement;
+
+        void Dropped(const Packet& packet) { measurement.QueueDropped(packet.Flow(), packet.IsData()); }
+        void Marked(const Packet& packet) { measurement.Marked(packet.Flow()); }
+    };
+
+    /** Rounded up, so that the link never carries more than its capacity. */
+    static double ServiceNs(uint32_t bytes, double rate_bps) { return std::ceil(bytes * 8e9 / rate_bps); }
+
+    void NoteQueueLength(int64_t now_ns);
+    bool TakeNext(int64_t now_ns, Measurement& measurement);
+    void StartAtRate(int64_t now_ns, Measurement& measurement);
+    void AwaitOpportunity(int64_t now_ns);
+    template <class Deliver>
+    void Depart(int64_t now_ns, Measurement& measurement, Deliver& deliver);
+
+    PacketQueue<Packet> m_queue;
+    std::optional<TokenBucket> m_policer;
+    std::optional<LossModel> m_loss; ///< always there after Reset
+    LinkDelay m_delay;
+    double m_rate_bps = 0;
+    double m_full_service_ns = 0; ///< of a full packet
+    uint32_t m_packet_bytes = 0;
+    std::optional<Opportunities> m_trace;
+    Packet m_in_service{};
+    bool m_is_serving = false;
+    uint32_t m_bytes_left = 0;        ///< of the packet in service; used with a trace
+    uint64_t m_opportunity_bytes = 0; ///< of the next opportunity
+    int64_t m_next_service_ns = NEVER_NS;
+
+    double m_capacity_bytes = 0; ///< until m_rate_since_ns
+    int64_t m_rate_since_ns = 0;
+    double m_queue_byte_ns = 0; ///< until m_queue_since_ns
+    int64_t m_queue_since_ns = 0;
+};
+
+template <class Packet>
+void
+Bottleneck<Packet>::Reset(const Link& link, std::size_t flows, uint32_t packet_bytes, uint64_t run_seed)
+{
+    PacketQueue<Packet> queue = std::move(m_queue);
+    *this = Bottleneck();
+    m_queue = std::move(queue);
+    m_queue.Reset(link, flows, packet_bytes, run_seed);
+    if (link.policer)
+    {
+        m_policer.emplace(*link.policer);
+    }
+    m_loss.emplace(link.loss, run_seed);
+    m_delay = LinkDelay(link, run_seed);
+    m_packet_bytes = packet_bytes;
+    if (link.trace)
+    {
+        m_trace.emplace(link.trace->times_ns, link.trace->period_ns, link.trace->opportunity_bytes);
+    }
+    else
+    {
+        m_rate_bps = link.rate_bps;
+        m_full_service_ns = ServiceNs(packet_bytes, link.rate_bps);
+    }
+}
+
+template <class Packet>
+bool
+Bottleneck<Packet>::Arrive(const Packet& packet, int64_t now_ns, Measurement& measurement)
+{
+    if (m_policer && !m_policer->Passes(packet.Bytes(m_packet_bytes), now_ns)) [[unlikely]]
+    {
+        measurement.Policed(packet.Flow(), packet.IsData());
+        return false;
+    }
+    NoteQueueLength(now_ns);
+    m_queue.Put(packet, now_ns, Report{measurement});
+    if (m_next_service_ns != NEVER_NS)
+    {
+        return false;
+    }
+    m_trace ? AwaitOpportunity(now_ns) : StartAtRate(now_ns, measurement);
+    return m_next_service_ns != NEVER_NS;
+}
+
+template <class Packet>
+template <class Deliver>
+void
+Bottleneck<Packet>::Serve(int64_t now_ns, Measurement& measurement, Deliver&& deliver)
+{
+    m_next_service_ns = NEVER_NS;
+    if (!m_trace)
+    {
+        Depart(now_ns, measurement, deliver);
+        StartAtRate(now_ns, measurement);
+        return;
+    }
+    uint64_t bytes = m_opportunity_bytes;
+    while (bytes > 0 && (m_is_serving || TakeNext(now_ns, measurement)))
+    {
+        const auto sent = static_cast<uint32_t>(std::min<uint64_t>(bytes, m_bytes_left));
+        bytes -= sent;
+        m_bytes_left -= sent;
+        if (m_bytes_left == 0)
+        {
+            Depart(now_ns, measurement, deliver);
+        }
+    }
+    AwaitOpportunity(now_ns);
+}
+
+template <class Packet>
+void
+Bottleneck<Packet>::Change(const LinkChange& change, int64_t now_ns)
+{
+    if (change.rate_bps)
+    {
+        m_capacity_bytes = CapacityBytes(now_ns);
+        m_rate_since_ns = now_ns;
+        m_rate_bps = *change.rate_bps;
+        m_full_service_ns = ServiceNs(m_packet_bytes, m_rate_bps);
+    }
+    if (change.delay_ns)
+    {
+        m_delay.Set(*change.delay_ns);
+    }
+    if (change.loss_rate)
+    {
+        m_loss->SetRate(*change.loss_rate);
+    }
+}
+
+template <class Packet>
+double
+Bottleneck<Packet>::CapacityBytes(int64_t now_ns) const
+{
+    if (m_trace)
+    {
+        return static_cast<double>(m_trace->BytesUntil(now_ns));
+    }
+    return m_capacity_bytes + m_rate_bps * static_cast<double>(now_ns - m_rate_since_ns) / 8e9;
+}
+
+template <class Packet>
+double
+Bottleneck<Packet>::QueueByteNs(int64_t now_ns) const
+{
+    return m_queue_byte_ns + static_cast<double>(m_queue.Bytes()) * static_cast<double>(now_ns - m_queue_since_ns);
+}
+
+/** Accounts for the time in which the queue had its present length; call before the length changes. */
+template <class Packet>
+void
+Bottleneck<Packet>::NoteQueueLength(int64_t now_ns)
+{
+    m_queue_byte_ns = QueueByteNs(now_ns);
+    m_queue_since_ns = now_ns;
+}
+
+/** Moves the queue's next packet into service; false if there is none. */
+template <class Packet>
+bool
+Bottleneck<Packet>::TakeNext(int64_t now_ns, Measurement& measurement)
+{
+    NoteQueueLength(now_ns);
+    m_is_serving = m_queue.Take(m_in_service, now_ns, Report{measurement});
+    if (m_is_serving)
+    {
+        m_bytes_left = m_in_service.Bytes(m_packet_bytes);
+        measurement.TransmissionBegan(m_in_service.Flow(), now_ns - m_in_service.queued_ns);
+    }
+    return m_is_serving;
+}
+
+template <class Packet>
+void
+Bottleneck<Packet>::StartAtRate(int64_t now_ns, Measurement& measurement)
+{
+    if (TakeNext(now_ns, measurement))
+    {
+        const uint32_t bytes = m_in_service.Bytes(m_packet_bytes);
+        const double service_ns = bytes == m_packet_bytes ? m_full_service_ns : ServiceNs(bytes, m_rate_bps);
+        m_next_service_ns = now_ns + static_cast<int64_t>(service_ns);
+    }
+}
+
+template <class Packet>
+void
+Bottleneck<Packet>::AwaitOpportunity(int64_t now_ns)
+{
+    if (m_is_serving || m_queue.Size() > 0)
+    {
+        const Opportunities::Next next = m_trace->After(now_ns);
+        m_opportunity_bytes = next.bytes;
+        m_next_service_ns = next.time_ns;
+    }
+}
+
+/** The packet in service leaves; unless it is lost at random it is delivered. */
+template <class Packet>
+template <class Deliver>
+void
+Bottleneck<Packet>::Depart(int64_t now_ns, Measurement& measurement, Deliver& deliver)
+{
+    m_is_serving = false;
+    measurement.Departed(m_in_service.Flow(), m_in_service.Bytes(m_packet_bytes));
+    if (m_loss->IsLost())
+    {
+        measurement.RandomLost(m_in_service.Flow(), m_in_service.IsData());
+        return;
+    }
+    deliver(m_in_service, m_delay.Send(now_ns));
+}
+
+} // namespace bbrgym
+
+#endif

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// The bottleneck's queue under its discipline: drop-tail, RED, CoDel or fq_codel. ECN-capable packets may be marked
+// instead: by RED and CoDel where they would drop, on arrival at a queue of some length, on departure after some wait.
+#ifndef BBRGYM_WORLD_QUEUE_HPP
+#define BBRGYM_WORLD_QUEUE_HPP
+
+#include "codel.hpp"
+#include "fq_codel.hpp"
+#include "packet_events.hpp"
+#include "red.hpp"
+#include "ring.hpp"
+#include "scenario.hpp"
+#include "times.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <variant>
+
+namespace bbrgym
+{
+
+template <class Packet>
+class PacketQueue
+{
+  public:
+    /** Empties it and takes a link's settings; keeps its memory. */
+    void Reset(const Link& link, std::size_t flows, uint32_t packet_bytes, uint64_t run_seed);
+
+    /** Takes a packet, unless it is dropped; fq_codel may drop others. */
+    template <class Report>
+    void Put(Packet packet, int64_t now_ns, Report&& report);
+
+    /** Moves the next packet to `packet`, false if there is none. */
+    template <class Report>
+    bool Take(Packet& packet, int64_t now_ns, Report&& report);
+
+    uint64_t Bytes() const { return m_bytes; }
+    std::size_t Size() const { return m_is_fair ? m_fair.Size() : m_packets.size(); }
+    /** The packets among which are those of a flow. */
+    const Ring<Packet>& PacketsWith(std::size_t flow) const { return m_is_fair ? m_fair.PacketsOf(flow) : m_packets; }
+
+    // A source of CoDel's.
+    bool TakeFront(Packet& packet);
+
+  private:
+    template <class Report>
+    bool TakeUnmarked(Packet& packet, int64_t now_ns, Report& report);
+    template <class Report>
+    bool RedPasses(RedState& red, Packet& packet, uint32_t ip_bytes, int64_t now_ns, Report& report);
+
+    Ring<Packet> m_packets;
+    uint32_t m_full_packet_bytes = 0;
+    bool m_is_fair = false; ///< m_fair holds the packets
+    bool m_marks = false;   ///< RED and CoDel mark what they can
+    uint64_t m_bytes = 0;
+    uint64_t m_max_bytes = 0;
+    uint64_t m_max_packets = 0;
+    uint64_t m_mark_at_bytes = 0;
+    uint64_t m_mark_at_packets = 0;
+    int64_t m_mark_after_ns = 0;
+    std::variant<DropTail, RedState, CoDelState> m_discipline;
+    FairQueue<Packet> m_fair;
+};
+
+template <class Packet>
+void
+PacketQueue<Packet>::Reset(const Link& link, std::size_t flows, uint32_t packet_bytes, uint64_t run_seed)
+{
+    constexpr uint64_t ANY = std::numeric_limits<uint64_t>::max();
+    const Queue& queue = link.queue;
+    m_packets.clear();
+    m_full_packet_bytes = packet_bytes;
+    m_bytes = 0;
+    m_max_bytes = queue.size_bytes.value_or(ANY);
+    m_max_packets = queue.size_packets.value_or(ANY);
+    m_marks = queue.ecn;
+    m_mark_at_bytes = queue.ecn_threshold_bytes.value_or(ANY);
+    m_mark_at_packets = queue.ecn_threshold_packets.value_or(ANY);
+    m_mark_after_ns = queue.ecn_threshold_ns.value_or(NEVER_NS);
+    m_is_fair = false;
+    m_discipline = DropTail{};
+    if (const auto* red = std::get_if<Red>(&queue.discipline))
+    {
+        m_discipline.template emplace<RedState>(*red, MeanRateBps(link), packet_bytes, run_seed);
+        if (queue.size_packets)
+        {
+            m_max_bytes = *queue.size_packets * packet_bytes; // RED counts in bytes
+            m_max_packets = ANY;
+        }
+    }
+    else if (const auto* codel = std::get_if<CoDel>(&queue.discipline))
+    {
+        m_discipline.template emplace<CoDelState>(*codel, packet_bytes);
+    }
+    else if (const auto* fair = std::get_if<FqCoDel>(&queue.discipline))
+    {
+        m_is_fair = true;
+        m_fair.Reset(*fair, flows, packet_bytes);
+    }
+}
+
+template <class Packet>
+template <class Report>
+void
+PacketQueue<Packet>::Put(Packet packet, int64_t now_ns, Report&& report)
+{
+    const uint32_t ip_bytes = packet.Bytes(m_full_packet_bytes);
+    if (auto* red = std::get_if<RedState>(&m_discipline))
+    {
+        if (!RedPasses(*red, packet, ip_bytes, now_ns, report))
+        {
+            report.Dropped(packet);
+            return;
+        }
+    }
+    if (m_is_fair) [[unlikely]]
+    {
+        if (m_fair.Bytes() >= m_mark_at_bytes || m_fair.Size() >= m_mark_at_packets)
+        {
+            MarkPacket(packet, report);
+        }
+        m_fair.Put(packet);
+        if (m_fair.Bytes() > m_max_bytes || m_fair.Size() > m_max_packets)
+        {
+            m_fair.DropFromFattest(report);
+        }
+        m_bytes = m_fair.Bytes();
+        return;
+    }
+    if (m_bytes + ip_bytes > m_max_bytes || m_packets.size() >= m_max_packets)
+    {
+        report.Dropped(packet);
+        return;
+    }
+    if (m_bytes >= m_mark_at_bytes || m_packets.size() >= m_mark_at_packets)
+    {
+        MarkPacket(packet, report);
+    }
+    m_packets.push_back(packet);
+    m_bytes += ip_bytes;
+}
+
+/** Early drops may become marks; above max RED always drops. */
+template <class Packet>
+template <class Report>
+bool
+PacketQueue<Packet>::RedPasses(RedState& red, Packet& packet, uint32_t ip_bytes, int64_t now_ns, Report& report)
+{
+    const RedState::Verdict verdict = red.Judge(ip_bytes, m_bytes, now_ns);
+    return verdict == RedState::Verdict::PASS ||
+           (verdict == RedState::Verdict::EARLY && m_marks && MarkPacket(packet, report));
+}
+
+template <class Packet>
+bool
+PacketQueue<Packet>::TakeFront(Packet& packet)
+{
+    if (m_packets.empty())
+    {
+        return false;
+    }
+    packet = m_packets.front();
+    m_packets.pop_front();
+    m_bytes -= packet.Bytes(m_full_packet_bytes);
+    return true;
+}
+
+template <class Packet>
+template <class Report>
+bool
+PacketQueue<Packet>::Take(Packet& packet, int64_t now_ns, Report&& report)
+{
+    const bool is_there = TakeUnmarked(packet, now_ns, report);
+    if (is_there && now_ns - packet.queued_ns > m_mark_after_ns)
+    {
+        MarkPacket(packet, report);
+    }
+    return is_there;
+}
+
+template <class Packet>
+template <class Report>
+bool
+PacketQueue<Packet>::TakeUnmarked(Packet& packet, int64_t now_ns, Report& report)
+{
+    if (m_is_fair) [[unlikely]]
+    {
+        const bool is_there = m_fair.Take(packet, m_marks, now_ns, report);
+        m_bytes = m_fair.Bytes();
+        return is_there;
+    }
+    if (auto* codel = std::get_if<CoDelState>(&m_discipline))
+    {
+        return TakeByCoDel(*codel, *this, m_marks, packet, now_ns, report);
+    }
+    const bool is_there = TakeFront(packet);
+    if (auto* red = std::get_if<RedState>(&m_discipline); red != nullptr && !is_there)
+    {
+        red->FoundEmpty(now_ns);
+    }
+    return is_there;
+}
+
+} // namespace bbrgym
+
+#endif
