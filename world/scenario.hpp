@@ -193,7 +193,6 @@ struct Flow
     int64_t rtt_ns = 0; ///< propagation both ways, the link's delay included
     int64_t start_ns = 0;
     int64_t stop_ns = 0;
-    bool ecn = false; ///< its data are ECN-capable, its receiver echoes marks (RFC 3168)
     App app;
     Stack stack;
     std::map<std::string, double> tunables;

@@ -29,9 +29,30 @@ def load(**changes: Any) -> Scenario:
 def test_only_plain_values_remain() -> None:
     plain = json.loads(load().resolved_json())
     assert set(plain) == {"name", "duration_s", "warmup_s", "mss_bytes", "link", "flows"}
-    assert set(plain["link"]) == {"rate_mbps", "trace", "delay_ms", "queue", "loss", "changes"}
-    assert set(plain["link"]["queue"]) == {"kind", "size_bytes", "size_packets", "red", "codel"}
+    behind = {"loss", "jitter", "acks", "changes"}
+    assert set(plain["link"]) == {"rate_mbps", "trace", "delay_ms", "policer", "queue", *behind}
+    marks = {"ecn", "ecn_threshold_bytes", "ecn_threshold_packets", "ecn_threshold_ms"}
+    assert set(plain["link"]["queue"]) == {
+        "kind",
+        "size_bytes",
+        "size_packets",
+        "red",
+        "codel",
+        "quantum_bytes",
+        *marks,
+    }
     assert set(plain["flows"][0]) == {"name", "cc", "role", "rtt_ms", "start_s", "stop_s", "app", "stack", "tunables"}
+
+
+def test_fq_codel_is_as_in_linux_unless_said() -> None:
+    queue = load(link={"rate_mbps": 10.0, "queue": {"kind": "fq_codel", "size_bdp": 2.0}}).resolved().link.queue
+    assert queue.codel is not None
+    assert (queue.codel.target_ms, queue.codel.interval_ms) == (5.0, 100.0)
+    assert (queue.quantum_bytes, queue.ecn) == (1488, True)
+    for kind in ("droptail", "codel"):
+        assert (
+            load(link={"rate_mbps": 10.0, "queue": {"kind": kind, "size_bdp": 2.0}}).resolved().link.queue.ecn is False
+        )
 
 
 def test_bdp_is_that_of_the_longest_rtt_unless_said() -> None:

@@ -94,14 +94,53 @@ DrawQueue(Draw& draw, double bdp_bytes, uint64_t packet_bytes)
         red.max_probability = draw.Log(1e-3, 1);
         queue.discipline = red;
     }
-    else if (draw.Chance(0.25))
+    else if (draw.Chance(0.4))
     {
         CoDel codel;
         codel.interval_ns = draw.LogNs(1e-3, 1);
         codel.target_ns = std::max<int64_t>(std::llround(static_cast<double>(codel.interval_ns) * draw.Log(1e-3, 0.99)), 1);
         queue.discipline = codel;
+        if (draw.Chance(0.5))
+        {
+            queue.discipline = FqCoDel{codel, draw.LogCount(64, 20'000)};
+        }
+    }
+    queue.ecn = !std::holds_alternative<DropTail>(queue.discipline) && draw.Chance(0.5);
+    if (draw.Chance(0.1))
+    {
+        queue.ecn_threshold_bytes = draw.LogCount(1, static_cast<double>(bytes));
+    }
+    else if (draw.Chance(0.1))
+    {
+        queue.ecn_threshold_packets = draw.LogCount(1, std::max(packets, 2.0));
+    }
+    else if (draw.Chance(0.1))
+    {
+        queue.ecn_threshold_ns = draw.LogNs(1e-5, 0.1);
     }
     return queue;
+}
+
+/** What a link may have beside rate, delay, queue and loss. */
+inline void
+DrawFeatures(Draw& draw, Link& link, double rate_bps, uint64_t packet_bytes)
+{
+    if (draw.Chance(0.15))
+    {
+        link.policer = Policer{std::max(rate_bps * draw.Log(0.1, 3), 1e3), draw.LogCount(packet_bytes, 1e6)};
+    }
+    if (draw.Chance(0.2))
+    {
+        link.jitter = Jitter{draw.Chance(0.1) ? 1 : draw.Log(1e-3, 1), draw.LogNs(1e-6, 0.3), draw.Chance(0.6)};
+    }
+    if (draw.Chance(0.15))
+    {
+        link.acks = AckSlots{draw.LogNs(1e-6, 0.3)};
+    }
+    else if (draw.Chance(0.15))
+    {
+        link.acks = AckBursts{draw.LogCount(1, 100), draw.LogNs(1e-6, 0.3)};
+    }
 }
 
 inline Loss
@@ -217,6 +256,7 @@ DrawScenario(uint64_t seed, double max_packets)
     link.delay_ns = static_cast<int64_t>(draw.Between(0, static_cast<double>(std::ranges::min(rtts_ns)) / 2));
     link.queue = DrawQueue(draw, rate_bps / 8e9 * static_cast<double>(longest_ns), packet_bytes);
     link.loss = DrawLoss(draw);
+    DrawFeatures(draw, link, rate_bps, packet_bytes);
     if (draw.Chance(0.2))
     {
         link.trace = DrawTrace(draw, rate_bps, packet_bytes);

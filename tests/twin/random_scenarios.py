@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Random scenarios that both worlds run alike: without RED's draws, without a flow's end before the run's."""
+"""Random scenarios that both worlds run alike: without a flow's end before the run's."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ def random_scenario(seed: int) -> Mapping:
         "delay_ms": round(min(rtts_ms) / 2 * draw.random(), 3),
         "queue": _queue(draw, mss_bytes + 40),
         "loss": _loss(draw),
+        **_features(draw, mss_bytes + 40),
     }
     is_trace = draw.chance(0.15)
     if is_trace:
@@ -51,14 +52,44 @@ def random_scenario(seed: int) -> Mapping:
 
 
 def _queue(draw: _Draw, packet_bytes: int) -> Mapping:
-    queue: Mapping = {"kind": draw.choice(["droptail", "droptail", "codel"])}
+    queue: Mapping = {"kind": draw.choice(["droptail", "droptail", "droptail", "red", "codel", "fq_codel"])}
     if draw.chance(0.5):
         queue["size_packets"] = int(draw.log(1, 500))
     else:
         queue["size_bytes"] = int(draw.log(packet_bytes, 1e6))
-    if queue["kind"] == "codel" and draw.chance(0.5):
+    if queue["kind"] == "red":
+        most_bytes = queue.get("size_bytes") or queue["size_packets"] * packet_bytes
+        max_bytes = int(draw.log(2, most_bytes))
+        queue["red"] = {
+            "min_bytes": draw.randint(1, max_bytes - 1),
+            "max_bytes": max_bytes,
+            "max_probability": draw.log(0.002, 1),
+        }
+    if queue["kind"] in ("codel", "fq_codel") and draw.chance(0.5):
         queue["codel"] = {"target_ms": draw.log(0.5, 50), "interval_ms": draw.log(51, 500)}
+    if queue["kind"] == "fq_codel" and draw.chance(0.5):
+        queue["quantum_bytes"] = int(draw.log(64, 20_000))
+    if queue["kind"] != "droptail" and draw.chance(0.5):
+        queue["ecn"] = draw.chance(0.5)
+    if draw.chance(0.2):
+        thresholds = {"bytes": int(draw.log(1, 1e5)), "packets": int(draw.log(1, 60)), "ms": draw.log(0.1, 50)}
+        unit = draw.choice(list(thresholds))
+        queue[f"ecn_threshold_{unit}"] = thresholds[unit]
     return queue
+
+
+def _features(draw: _Draw, packet_bytes: int) -> Mapping:
+    """What a link may have beside rate, delay, queue and loss."""
+    features: Mapping = {}
+    if draw.chance(0.15):
+        features["policer"] = {"rate_mbps": draw.log(0.2, 60), "burst_bytes": int(draw.log(packet_bytes, 1e6))}
+    if draw.chance(0.2):
+        features["jitter"] = {"share": draw.log(0.001, 1), "delay_ms": draw.log(0.01, 50), "reorder": draw.chance(0.6)}
+    if draw.chance(0.25):
+        slots = {"kind": "slots", "every_ms": draw.log(0.01, 100)}
+        bursts = {"kind": "bursts", "packets": int(draw.log(1, 40)), "timeout_ms": draw.log(0.01, 100)}
+        features["acks"] = draw.choice([slots, bursts])
+    return features
 
 
 def _loss(draw: _Draw) -> Mapping:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the C++ worlds share, against brute force (world_laws.cc)."""
+"""The parts that the C++ worlds share, against brute force (world_laws.cc) and by their laws (link_laws.cc)."""
 
 import subprocess
 from pathlib import Path
@@ -9,17 +9,22 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+SOURCES = {"world_laws": [], "link_laws": ["codel", "red", "scenario", "stack"]}
 
 
-@pytest.fixture(scope="module")
-def laws(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    program = tmp_path_factory.mktemp("world") / "laws"
+@pytest.fixture(scope="module", params=list(SOURCES))
+def laws(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    program = tmp_path_factory.mktemp("world") / request.param
     subprocess.run(
         [
             *compilers.sanitizing(compilers.CXX),
             *("-std=c++20", "-O1", "-g1", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"),
             *(f"-I{ROOT / 'world'}", f"-I{ROOT / 'cc'}"),
-            *(str(HERE / "world_laws.cc"), "-o", str(program)),
+            *map(
+                str,
+                [HERE / f"{request.param}.cc", *(ROOT / "world" / f"{name}.cpp" for name in SOURCES[request.param])],
+            ),
+            *("-o", str(program)),
         ],
         check=True,
         timeout=120,

@@ -108,11 +108,11 @@ class CoDel(Model):
 class Queue(Model):
     """The bottleneck's queue; exactly one of the three sizes is given.
 
-    Two queues in a row, such as ns-3's queue discipline above a device's own queue, are one with the sum of their sizes:
-    drop-tail of 30 packets above a device of 100 is ``size_packets: 130``.
+    Two queues in a row, such as ns-3's queue discipline above a device's own queue, are one with the sum of their
+    sizes: drop-tail of 30 packets above a device of 100 is ``size_packets: 130``.
 
-    With ECN a packet that is ECN-capable (``ecn`` of its flow) is marked instead of dropped, and counted in
-    ``ecn_marked_pkts``. At most one threshold is given; it works with every kind.
+    With ECN a packet that is ECN-capable (``stack: {ecn: true}`` of its flow) is marked instead of dropped, and counted
+    in ``ecn_marked_pkts``. At most one threshold is given; it works with every kind.
 
     Attributes:
         kind: discipline. ``fq_codel``: a queue for each flow, deficit round robin, CoDel in each (RFC 8290, as Linux).
@@ -164,9 +164,9 @@ class Queue(Model):
         if self.ecn and self.kind == "droptail":
             raise FieldProblem("ecn", "is true, expected only with kinds red, codel and fq_codel, which is droptail")
         thresholds = ("ecn_threshold_bytes", "ecn_threshold_packets", "ecn_threshold_ms")
-        given = [f"{name} = {getattr(self, name)}" for name in thresholds if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise FieldProblem("", f"has {' and '.join(given)}, expected at most one of {', '.join(thresholds)}")
+        several = [f"{name} = {getattr(self, name)}" for name in thresholds if getattr(self, name) is not None]
+        if len(several) > 1:
+            raise FieldProblem("", f"has {' and '.join(several)}, expected at most one of {', '.join(thresholds)}")
         return self
 
 

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// The parts of the link that all worlds share, fed with random packets: policer, queues, marks, late packets, gate of
+// the ACKs. usage: link_laws SEED; prints the first broken law and ends with 1.
+#include "ack_gate.hpp"
+#include "link_delay.hpp"
+#include "policer.hpp"
+#include "queue.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace
+{
+
+using namespace bbrgym;
+
+constexpr uint32_t FULL_BYTES = 1500;
+
+void
+Require(bool law, const std::string& name)
+{
+    if (!law)
+    {
+        std::fprintf(stderr, "broken: %s\n", name.c_str());
+        std::exit(1);
+    }
+}
+
+struct TestPacket
+{
+    int64_t queued_ns = 0;
+    std::size_t flow = 0;
+    uint32_t bytes = FULL_BYTES;
+    bool is_capable = false;
+    bool is_marked = false;
+    uint64_t number = 0;
+
+    std::size_t Flow() const { return flow; }
+    uint32_t Bytes(uint32_t) const { return bytes; }
+    bool IsData() const { return true; }
+    bool IsEcnCapable() const { return is_capable; }
+    bool Mark() { return !std::exchange(is_marked, true); }
+};
+
+struct Counts
+{
+    std::vector<TestPacket> dropped;
+    std::vector<TestPacket> marked;
+
+    void Dropped(const TestPacket& packet) { dropped.push_back(packet); }
+    void Marked(const TestPacket& packet) { marked.push_back(packet); }
+};
+
+int64_t
+Below(Random& random, int64_t n)
+{
+    return static_cast<int64_t>(random.Uniform() * static_cast<double>(n));
+}
+
+/** In each interval between two packets that pass: no more than burst + rate * time. */
+void
+CheckPolicer(Random& random)
+{
+    const Policer law{1e5 * (1 + 20 * random.Uniform()), 1500 + static_cast<uint64_t>(Below(random, 50'000))};
+    TokenBucket bucket(law);
+    std::vector<std::pair<int64_t, double>> passed; // with the bytes before it
+    double bytes = 0;
+    double offered = 0;
+    int64_t now_ns = 0;
+    for (int i = 0; i < 1500; ++i)
+    {
+        now_ns += random.Chance(0.02) ? Below(random, 100'000'000) : Below(random, 200'000);
+        const auto size = static_cast<uint32_t>(40 + Below(random, 1461));
+        offered += size;
+        if (bucket.Passes(size, now_ns))
+        {
+            passed.emplace_back(now_ns, bytes);
+            bytes += size;
+            for (const auto& [since_ns, before] : passed)
+            {
+                const double most = static_cast<double>(law.burst_bytes) + law.rate_bps / 8e9 * static_cast<double>(now_ns - since_ns);
+                Require(bytes - before <= most * (1 + 1e-9), "no more than burst + rate * t passes");
+            }
+        }
+    }
+    Require(bytes < offered, "an overload is policed");
+    TokenBucket full(law);
+    uint64_t at_once = 0;
+    while (full.Passes(100, 0))
+    {
+        at_once += 100;
+    }
+    Require(at_once == law.burst_bytes / 100 * 100, "the whole burst passes at once");
+}
+
+Link
+LinkWith(Queue queue)
+{
+    Link link;
+    link.rate_bps = 12e6; // a full packet a millisecond
+    link.queue = std::move(queue);
+    return link;
+}
+
+/** Flows that do not respond: packets of `every_ns` each, for `seconds`, through the queue at 12 Mbit/s. */
+struct Outcome
+{
+    std::vector<uint64_t> carried_bytes;
+    std::vector<uint64_t> put;
+    uint64_t queued = 0;
+    Counts counts;
+    std::vector<uint64_t> first_dropped; ///< number of a flow's packet
+};
+
+Outcome
+Overload(const Queue& queue, const std::vector<TestPacket>& flows, const std::vector<int64_t>& every_ns, double seconds)
+{
+    PacketQueue<TestPacket> packets;
+    packets.Reset(LinkWith(queue), flows.size(), FULL_BYTES, 1);
+    Outcome outcome{std::vector<uint64_t>(flows.size()), std::vector<uint64_t>(flows.size()), 0, {}, {}};
+    std::vector<int64_t> next_ns(flows.size(), 0);
+    std::vector<uint64_t> last_taken(flows.size(), 0);
+    int64_t free_ns = 0; ///< when the server takes a packet; NEVER_NS: it found none
+    uint64_t taken = 0;
+    const auto end_ns = static_cast<int64_t>(seconds * 1e9);
+    for (;;)
+    {
+        const auto flow = static_cast<std::size_t>(std::ranges::min_element(next_ns) - next_ns.begin());
+        const int64_t now_ns = std::min(next_ns[flow], free_ns);
+        if (now_ns >= end_ns)
+        {
+            break;
+        }
+        if (free_ns <= next_ns[flow])
+        {
+            TestPacket packet;
+            if (packets.Take(packet, now_ns, outcome.counts))
+            {
+                Require(packet.number > last_taken[packet.flow], "a flow's packets keep their order");
+                last_taken[packet.flow] = packet.number;
+                outcome.carried_bytes[packet.flow] += packet.bytes;
+                free_ns = now_ns + packet.bytes * 8'000'000'000LL / 12'000'000;
+                ++taken;
+            }
+            else
+            {
+                free_ns = NEVER_NS;
+            }
+            continue;
+        }
+        TestPacket packet = flows[flow];
+        packet.queued_ns = now_ns;
+        packet.flow = flow;
+        packet.number = ++outcome.put[flow];
+        packets.Put(packet, now_ns, outcome.counts);
+        next_ns[flow] += every_ns[flow];
+        free_ns = free_ns == NEVER_NS ? now_ns : free_ns;
+    }
+    uint64_t put = 0;
+    for (const uint64_t count : outcome.put)
+    {
+        put += count;
+    }
+    outcome.queued = packets.Size();
+    Require(put == taken + outcome.counts.dropped.size() + packets.Size(), "each packet is carried, dropped or queued");
+    if (packets.Size() == 0)
+    {
+        Require(packets.Bytes() == 0, "an empty queue has no bytes");
+    }
+    return outcome;
+}
+
+TestPacket
+Sized(uint32_t bytes)
+{
+    TestPacket packet;
+    packet.bytes = bytes;
+    return packet;
+}
+
+TestPacket
+Capable()
+{
+    TestPacket packet;
+    packet.is_capable = true;
+    return packet;
+}
+
+/** fq_codel shares bytes equally between flows that do not respond, whatever their rates and packets are. */
+void
+CheckFairness(Random& random)
+{
+    Queue queue;
+    queue.discipline = FqCoDel{{5'000'000, 100'000'000}, FULL_BYTES};
+    queue.size_packets = 50 + static_cast<uint64_t>(Below(random, 500));
+    const std::vector<TestPacket> flows = {Sized(FULL_BYTES), Sized(FULL_BYTES), Sized(300), Sized(FULL_BYTES)};
+    // The last one sends less than its share, the others more.
+    const std::vector<int64_t> every_ns = {500'000 + Below(random, 1'000'000), 1'500'000, 150'000, 10'000'000};
+    const Outcome outcome = Overload(queue, flows, every_ns, 10);
+    const double share = (10 * 12e6 / 8 - static_cast<double>(outcome.carried_bytes[3])) / 3;
+    for (std::size_t flow = 0; flow < 3; ++flow)
+    {
+        Require(std::abs(static_cast<double>(outcome.carried_bytes[flow]) / share - 1) < 0.01, "unresponsive flows have equal shares");
+    }
+    Require(outcome.carried_bytes[3] >= (outcome.put[3] - 2) * FULL_BYTES, "a flow below its share loses nothing");
+    Require(outcome.queued <= *queue.size_packets, "the limit is the whole queue's");
+}
+
+/** A full fq_codel takes from the front of the fattest flow: half of its bytes, 64 packets at most. */
+void
+CheckForcedDrops(Random& random)
+{
+    Queue queue;
+    queue.discipline = FqCoDel{{5'000'000, 100'000'000}, FULL_BYTES};
+    queue.size_packets = 40 + static_cast<uint64_t>(Below(random, 300));
+    PacketQueue<TestPacket> packets;
+    packets.Reset(LinkWith(queue), 2, FULL_BYTES, 1);
+    Counts counts;
+    TestPacket packet;
+    packet.flow = 1;
+    packets.Put(packet, 0, counts);
+    packet.flow = 0;
+    for (uint64_t i = 0; i < *queue.size_packets; ++i)
+    {
+        packet.number = i;
+        packets.Put(packet, 0, counts);
+    }
+    const uint64_t fat = *queue.size_packets;
+    Require(counts.dropped.size() == std::min<uint64_t>((fat + 1) / 2, 64), "half of the fattest flow, 64 packets at most");
+    for (std::size_t i = 0; i < counts.dropped.size(); ++i)
+    {
+        Require(counts.dropped[i].flow == 0 && counts.dropped[i].number == i, "from the front of the fattest flow");
+    }
+}
+
+/** CE marks replace drops, once for each packet. */
+void
+CheckMarks(Random& random)
+{
+    Queue queue;
+    queue.discipline = random.Chance(0.5) ? decltype(queue.discipline)(CoDel{5'000'000, 100'000'000})
+                                          : FqCoDel{{5'000'000, 100'000'000}, FULL_BYTES};
+    queue.size_packets = 100'000;
+    queue.ecn = true;
+    const auto run = [&queue](TestPacket packet) { return Overload(queue, {packet}, {900'000}, 5).counts; };
+    Require(run(Capable()).dropped.empty() && !run(Capable()).marked.empty(), "CoDel marks what can be marked");
+    Require(run({}).marked.empty() && !run({}).dropped.empty(), "and drops the rest");
+    queue.ecn = false;
+    Require(run(Capable()).marked.empty() && !run(Capable()).dropped.empty(), "without ECN it drops all");
+
+    Queue red;
+    red.discipline = Red{20'000, 60'000, 0.1};
+    red.size_bytes = 100'000;
+    red.ecn = true;
+    const Counts early = Overload(red, {Capable()}, {990'000}, 3.5).counts;
+    Require(!early.marked.empty() && early.dropped.empty(), "RED marks where it would drop early");
+    const Counts hard = Overload(red, {Capable()}, {500'000}, 5).counts;
+    Require(!hard.marked.empty() && !hard.dropped.empty(), "above max it drops");
+}
+
+/** The threshold says exactly which packets are marked. */
+void
+CheckThresholds(Random& random)
+{
+    const auto threshold = 1 + static_cast<uint64_t>(Below(random, 50));
+    Queue queue;
+    queue.size_packets = 100;
+    (random.Chance(0.5) ? queue.ecn_threshold_packets : queue.ecn_threshold_bytes) = threshold;
+    if (queue.ecn_threshold_bytes)
+    {
+        queue.ecn_threshold_bytes = threshold * FULL_BYTES;
+    }
+    PacketQueue<TestPacket> packets;
+    packets.Reset(LinkWith(queue), 1, FULL_BYTES, 1);
+    Counts counts;
+    for (uint64_t i = 0; i < 100; ++i)
+    {
+        TestPacket packet = Capable();
+        packet.number = i;
+        packet.is_capable = i % 3 != 0;
+        packets.Put(packet, 0, counts);
+        const bool is_marked = !counts.marked.empty() && counts.marked.back().number == i;
+        Require(is_marked == (packet.is_capable && i >= threshold), "a threshold marks what arrives at so long a queue");
+    }
+    Queue timed;
+    timed.size_packets = 100;
+    timed.ecn_threshold_ns = 5'000'000;
+    packets.Reset(LinkWith(timed), 1, FULL_BYTES, 1);
+    for (const int64_t wait_ns : {4'999'999, 5'000'000, 5'000'001})
+    {
+        packets.Put(Capable(), 0, counts);
+        TestPacket packet;
+        packets.Take(packet, wait_ns, counts);
+        Require(packet.is_marked == (wait_ns > 5'000'000), "a threshold of time marks what waited longer");
+    }
+}
+
+/** Late packets have their share; without reordering the order is kept, with it only late ones are overtaken. */
+void
+CheckJitter(Random& random, uint64_t seed)
+{
+    constexpr int PACKETS = 20'000;
+    const double share = 0.02 + 0.3 * random.Uniform();
+    for (const bool reorders : {false, true})
+    {
+        Link link;
+        link.delay_ns = 3'000'000;
+        link.jitter = Jitter{share, 7'000'000, reorders};
+        LinkDelay delay(link, seed);
+        std::array<int64_t, 2> last_ns{};
+        int64_t latest_ns = 0;
+        int late = 0;
+        for (int i = 0; i < PACKETS; ++i)
+        {
+            const int64_t now_ns = i * 100'000'000LL; // apart, so that each delay shows
+            const LinkDelay::Arrival arrival = delay.Send(now_ns);
+            const bool is_late = arrival.at_ns - now_ns == 10'000'000;
+            Require(is_late || arrival.at_ns - now_ns == 3'000'000, "a packet is late by the delay or not at all");
+            Require(arrival.is_overtaken == (is_late && reorders), "only late packets may be overtaken");
+            late += is_late;
+        }
+        Require(std::abs(late - PACKETS * share) < 4.5 * std::sqrt(PACKETS * share * (1 - share)), "late packets have their share");
+        delay = LinkDelay(link, seed);
+        bool was_overtaken = false;
+        for (int i = 0; i < PACKETS; ++i)
+        {
+            const LinkDelay::Arrival arrival = delay.Send(i * 1'000'000LL);
+            int64_t& last = last_ns[arrival.is_overtaken];
+            Require(arrival.at_ns >= last, "each way keeps its order");
+            was_overtaken |= arrival.at_ns < latest_ns;
+            last = arrival.at_ns;
+            latest_ns = std::max(latest_ns, arrival.at_ns);
+        }
+        Require(was_overtaken == reorders, "packets overtake each other if the jitter reorders");
+    }
+}
+
+/** ACKs leave in their order: in slots at multiples of the time, in bursts by number or after the timeout. */
+void
+CheckGate(Random& random)
+{
+    const int64_t every_ns = 1 + Below(random, 20'000'000);
+    const auto burst = 2 + static_cast<uint64_t>(Below(random, 10));
+    for (const Acks& acks : {Acks(AckSlots{every_ns}), Acks(AckBursts{burst, every_ns})})
+    {
+        AckGate<std::pair<int, int64_t>> gate;
+        gate.Reset(acks);
+        const bool is_slots = std::holds_alternative<AckSlots>(acks);
+        int64_t now_ns = 0;
+        int next = 0;
+        const auto release = [&](bool is_deadline) {
+            const int64_t at_ns = is_deadline ? gate.DeadlineNs() : now_ns;
+            int64_t first_ns = -1;
+            uint64_t left = 0;
+            gate.Release([&](const std::pair<int, int64_t>& ack) {
+                first_ns = first_ns < 0 ? ack.second : first_ns;
+                Require(ack.first == next++, "ACKs keep their order");
+                Require(at_ns - ack.second <= every_ns, "no ACK waits longer than a slot or the timeout");
+                ++left;
+            });
+            if (is_slots)
+            {
+                Require(at_ns % every_ns == 0, "no ACK leaves between slots");
+            }
+            else
+            {
+                Require(is_deadline ? left < burst && at_ns == first_ns + every_ns : left == burst, "a burst is full or timed out");
+            }
+            Require(gate.DeadlineNs() == NEVER_NS, "nothing is held afterwards");
+        };
+        for (int i = 0; i < 2000; ++i)
+        {
+            now_ns += Below(random, every_ns / 2 + 2);
+            if (gate.DeadlineNs() <= now_ns)
+            {
+                release(true);
+            }
+            if (gate.Put({i, now_ns}, now_ns))
+            {
+                release(false);
+            }
+        }
+    }
+}
+
+/** CoDel's clock wraps after 73 minutes; a queue that drains in time then loses nothing. */
+void
+CheckClockOfCoDel()
+{
+    constexpr int64_t WRAP_NS = (int64_t{1} << 32) * 1024;
+    CoDelState codel(CoDel{5'000'000, 100'000'000}, FULL_BYTES);
+    bool may_drop = false;
+    for (int64_t ms = -80; ms < 10; ++ms)
+    {
+        may_drop |= codel.MayDrop(6'000'000, 10 * FULL_BYTES, WRAP_NS + ms * 1'000'000);
+    }
+    Require(!may_drop, "CoDel waits an interval, also where its clock wraps");
+    Require(codel.MayDrop(6'000'000, 10 * FULL_BYTES, WRAP_NS + 25'000'000), "and no longer");
+}
+
+} // namespace
+
+int
+main(int argc, char** argv)
+{
+    if (argc != 2)
+    {
+        std::fprintf(stderr, "usage: %s SEED\n", argv[0]);
+        return 2;
+    }
+    const uint64_t seed = std::strtoull(argv[1], nullptr, 10);
+    Random random(seed, "laws");
+    CheckPolicer(random);
+    CheckFairness(random);
+    CheckForcedDrops(random);
+    CheckMarks(random);
+    CheckThresholds(random);
+    CheckJitter(random, seed);
+    CheckGate(random);
+    CheckClockOfCoDel();
+    return 0;
+}
