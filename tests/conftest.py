@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What holds for all tests: the environment is the same whoever runs them, on whatever machine."""
 
+import contextlib
 import os
 import signal
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -37,6 +40,13 @@ def interruptible():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def closed() -> Iterator[Callable[[Any], Any]]:
+    """Return a function that returns its argument, which is closed at the test's end."""
+    with contextlib.ExitStack() as stack:
+        yield lambda one: stack.enter_context(contextlib.closing(one))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -7,7 +7,7 @@ import pickle
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.error import ClosedEnvironmentError
+from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from vectors import crowd
 
 import bbrgym
@@ -40,17 +40,9 @@ KINDS = [make_tune, make_vector, make_vec, make_flow_vec, make_multi]
 
 
 @pytest.fixture(params=KINDS, ids=lambda make: make.__name__.removeprefix("make_"))
-def make(request):
-    """Makes environments of one kind and closes them."""
-    made = []
-
-    def make_one(**options):
-        made.append(request.param(**{**OPTIONS, **options}))
-        return made[-1]
-
-    yield make_one
-    for env in made:
-        env.close()
+def make(request, closed):
+    """Makes environments of one kind."""
+    return lambda **options: closed(request.param(**{**OPTIONS, **options}))
 
 
 def actions_of(env):
@@ -84,6 +76,12 @@ def test_a_copy_would_share_the_worlds_and_is_refused(make, duplicate, has_begun
         env.reset()
     with pytest.raises(TypeError, match=f"{type(env).__name__} cannot be copied or pickled"):
         duplicate(env)
+
+
+def test_a_step_needs_a_reset(make):
+    env = make()
+    with pytest.raises(ResetNeeded, match=r"call reset\(\) first"):
+        env.step(actions_of(env))
 
 
 @pytest.mark.parametrize("has_begun", [False, True])

@@ -5,12 +5,10 @@ import sys
 import gymnasium
 import numpy as np
 import pytest
-from vectors import Crowds, drawn, scenario
-
-import bbrgym
+from vectors import Crowds, assert_same, drawn, scenario
 
 pytest.importorskip("stable_baselines3", reason="what is tested is made for it")
-from stable_baselines3 import DQN, PPO
+from stable_baselines3 import PPO
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecCheckNan, VecMonitor, VecNormalize
@@ -19,35 +17,21 @@ from bbrgym.envs.tune_vec_env import TuneVecEnv
 
 
 @pytest.fixture
-def make():
-    """Makes vectors in the twin and closes them."""
-    made = []
+def make(closed):
+    """Makes vectors in the twin."""
 
     def make_one(num_envs=3, **options):
-        made.append(TuneVecEnv(num_envs, **{"world": "twin", "scenario": scenario(0.5), **options}))
-        return made[-1]
+        return closed(TuneVecEnv(num_envs, **{"world": "twin", "scenario": scenario(0.5), **options}))
 
-    yield make_one
-    for envs in made:
-        envs.close()
+    return make_one
 
 
-def assert_same_info(seen, expected):
-    assert seen.keys() == expected.keys()
-    for name, value in expected.items():
-        if isinstance(value, np.ndarray):
-            assert seen[name].tobytes() == value.tobytes()
-            assert seen[name].dtype == value.dtype
-        else:
-            assert seen[name] == value
-
-
-@pytest.mark.parametrize("full_infos", [True, False])
+@pytest.mark.parametrize(("full_infos", "critic"), [(True, False), (False, False), (True, True)])
 @pytest.mark.parametrize("third", [drawn, Crowds()], ids=["drawn", "crowds"])
-def test_it_is_sb3s_own_vector_of_single_environments(make, full_infos, third):
+def test_it_is_sb3s_own_vector_of_single_environments(make, full_infos, critic, third):
     scenarios = [scenario(0.5), scenario(0.8, others=3), third]
-    ours = make(3, scenario=scenarios, stack=2, full_infos=full_infos)
-    options = {"world": "twin", "stack": 2, "max_learners": 2 if third is drawn else 4}
+    ours = make(3, scenario=scenarios, stack=2, critic=critic, full_infos=full_infos)
+    options = {"world": "twin", "stack": 2, "critic": critic, "max_learners": 2 if third is drawn else 4}
     theirs = DummyVecEnv(
         [lambda each=each: gymnasium.make("bbrgym/Tune-v0", scenario=each, **options) for each in scenarios]
     )
@@ -57,84 +41,18 @@ def test_it_is_sb3s_own_vector_of_single_environments(make, full_infos, third):
     for seed in (4, None):
         if seed is not None:
             assert ours.seed(seed) == theirs.seed(seed)
-        assert ours.reset().tobytes() == theirs.reset().tobytes()
+        assert_same(ours.reset(), theirs.reset())
         for _ in range(20):
             actions = rng.uniform(-1, 1, (3, *ours.action_space.shape)).astype(np.float32)
             seen, expected = ours.step(actions), theirs.step(actions)
-            for one, other in zip(seen[:3], expected[:3], strict=True):
-                assert (one.tobytes(), one.dtype, one.shape) == (other.tobytes(), other.dtype, other.shape)
+            assert_same(seen[:3], expected[:3])
             for info, other in zip(seen[3], expected[3], strict=True):
                 if full_infos or "terminal_observation" in other:
-                    assert_same_info(info, other)
+                    assert_same(info, other)
                 else:
                     assert info == {"TimeLimit.truncated": False}
-            for info, other in zip(ours.reset_infos, theirs.reset_infos, strict=True):
-                assert_same_info(info, other)
+            assert_same(ours.reset_infos, theirs.reset_infos)
     theirs.close()
-
-
-def test_the_end_of_a_run_is_a_truncation(make):
-    envs = make(2)
-    envs.reset()
-    for _ in range(5):
-        observations, _, done, infos = envs.step(np.zeros((2, 9), np.float32))
-    assert done.all()
-    for observation, info in zip(observations, infos, strict=True):
-        assert info["TimeLimit.truncated"]
-        assert info["now_s"] == pytest.approx(0.5)
-        assert info["terminal_observation"].shape == observation.shape
-        assert not np.array_equal(info["terminal_observation"], observation)
-        assert set(info["reward_terms"]) == {"throughput", "delay", "loss", "fairness", "change"}
-
-
-def test_a_seed_repeats_everything(make):
-    def play(seed):
-        envs = make(scenario=drawn)
-        envs.seed(seed)
-        seen = [envs.reset()]
-        for _ in range(12):
-            seen += envs.step(np.zeros((3, 9), np.float32))[:2]
-        return [each.tobytes() for each in seen]
-
-    first = play(3)
-    assert play(3) == first
-    assert play(4) != first
-
-
-def test_a_critic_s_observations_are_those_of_single_environments(make):
-    ours = make(2, critic=True, stack=2)
-    theirs = DummyVecEnv(
-        [lambda: gymnasium.make("bbrgym/Tune-v0", scenario=scenario(0.5), world="twin", stack=2, critic=True)] * 2
-    )
-    assert ours.observation_space == theirs.observation_space
-    for envs in (ours, theirs):
-        envs.seed(3)
-    seen, expected = ours.reset(), theirs.reset()
-    for _ in range(12):
-        for name in ("actor", "critic"):
-            assert (seen[name].tobytes(), seen[name].shape) == (expected[name].tobytes(), expected[name].shape)
-        actions = np.random.default_rng(1).uniform(-1, 1, (2, *ours.action_space.shape)).astype(np.float32)
-        seen, _, done, infos = ours.step(actions)
-        expected, *_, others = theirs.step(actions)
-        for info, other in zip(infos, others, strict=True):
-            if done.any():
-                last, same = info["terminal_observation"], other["terminal_observation"]
-                assert {name: last[name].tobytes() for name in last} == {name: same[name].tobytes() for name in same}
-    theirs.close()
-
-
-def test_ppo_takes_a_critic_s_observations(make):
-    model = PPO("MultiInputPolicy", make(2, critic=True), n_steps=8, batch_size=16, n_epochs=1, seed=1)
-    model.learn(16)
-
-
-def test_dqn_takes_flat_actions(make):
-    envs = make(2, tunables=["bbq_beta", "bbq_latch"], action_kind="relative", levels=3, flat=True)
-    model = DQN("MlpPolicy", envs, learning_starts=8, train_freq=4, seed=1, policy_kwargs={"net_arch": [8]})
-    model.learn(40)
-    action, _ = model.predict(envs.reset(), deterministic=True)
-    assert envs.action_space.n == 9
-    assert action.shape == (2,)
 
 
 def test_options_change_the_scenario(make):
@@ -166,22 +84,6 @@ def test_attributes_and_methods_of_each(make):
     assert envs.unwrapped is envs
     assert envs.env_method("render", indices=0)[0].shape == (720, 960, 3)
     assert envs.render().shape == (2 * 720, 2 * 960, 3)
-
-
-def test_close_may_come_again_and_a_step_needs_a_reset(make):
-    envs = make()
-    with pytest.raises(gymnasium.error.ResetNeeded):
-        envs.step(np.zeros((3, 9), np.float32))
-    envs.reset()
-    envs.close()
-    envs.close()
-    with pytest.raises(gymnasium.error.ClosedEnvironmentError):
-        envs.step(np.zeros((3, 9), np.float32))
-
-
-def test_wrong_arguments(make):
-    with pytest.raises(bbrgym.ConfigError, match="scenario: 1 for 2 environments"):
-        make(2, scenario=[scenario()])
 
 
 def test_ppo_learns_on_it_and_repeats(make):

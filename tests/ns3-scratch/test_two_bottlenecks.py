@@ -28,17 +28,11 @@ def two_bottlenecks() -> str:
 
 
 @pytest.fixture
-def run(two_bottlenecks: str) -> Any:
-    made: list[World] = []
-
+def run(two_bottlenecks: str, closed: Any) -> Any:
     def make(scenario: Any, seed: int = 1) -> World:
-        options = {"command": [two_bottlenecks]}
-        made.append(bbrgym.make_world("ns3gym", scenario, seed, options=options))
-        return made[-1]
+        return closed(bbrgym.make_world("ns3gym", scenario, seed, options={"command": [two_bottlenecks]}))
 
-    yield make
-    for world in made:
-        world.close()
+    return make
 
 
 def scenario_of(*flows: dict[str, Any], **changes: Any) -> dict[str, Any]:

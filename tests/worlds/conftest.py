@@ -19,17 +19,9 @@ def _odd_world() -> Iterator[None]:
 
 
 @pytest.fixture
-def make_odd():
-    """Makes worlds that misbehave from 1 s on; closes them."""
-    worlds = []
-
-    def make(deed, **options):
-        worlds.append(bbrgym.make_world("odd", odd_scenario(deed), **options))
-        return worlds[-1]
-
-    yield make
-    for world in worlds:
-        world.close()
+def make_odd(closed):
+    """Makes worlds that misbehave from 1 s on."""
+    return lambda deed, **options: closed(bbrgym.make_world("odd", odd_scenario(deed), **options))
 
 
 @pytest.fixture

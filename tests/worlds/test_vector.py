@@ -26,19 +26,15 @@ def scenario(flows=2, duration_s=2.0, loss=0.01):
 
 
 @pytest.fixture(params=WAYS)
-def make(request):
-    """Makes three worlds of 2, 1 and 3 flows in every way there is; closes them."""
-    made = []
+def make(request, closed):
+    """Makes three worlds of 2, 1 and 3 flows in every way there is."""
 
     def make_worlds(scenarios=None, **options):
         scenarios = [scenario(2), scenario(1), scenario(3)] if scenarios is None else scenarios
         options = {"seeds": 7, **WAYS[request.param], **options}
-        made.append(make_vector_world("twin", len(scenarios), scenarios, **options))
-        return made[-1]
+        return closed(make_vector_world("twin", len(scenarios), scenarios, **options))
 
-    yield make_worlds
-    for worlds in made:
-        worlds.close()
+    return make_worlds
 
 
 def one(scenario, seed):

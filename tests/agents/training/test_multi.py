@@ -117,8 +117,6 @@ def test_agents_that_cannot_share_a_policy_are_refused(name: str, tmp_path: Path
     ("settings", "says"),
     [
         ({"env": {**ENV, "critic": True}}, "critic: True, allowed is False"),
-        ({"env": {**ENV, "view": "pooled"}}, "view: 'pooled', allowed is 'each'"),
-        ({"env": {**ENV, "reward_scope": "mine"}}, "reward_scope: 'mine', allowed are team and own"),
         ({"env": {"name": "mutli"}}, "env: is 'mutli'; did you mean multi"),
         ({"env": {"reward_scope": "own"}}, "env.reward_scope: is no argument of the environments"),
         ({"rollouts": "ray"}, "rollouts.name: is 'ray', expected local with env=multi"),

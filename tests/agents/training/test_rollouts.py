@@ -53,17 +53,12 @@ def connected(cluster: str) -> Iterator[Any]:
 
 
 @pytest.fixture
-def remote(connected: Any) -> Iterator[Made]:
-    made = []
-
+def remote(connected: Any, closed: Any) -> Made:
     def make(**settings: Any) -> RayVecEnv:
         how = {"num_envs": N, "actors": 2, "cpus": 1, "start_timeout_s": 120, "timeout_s": 120, **settings}
-        made.append(RayVecEnv(connected, ARGUMENTS, **how))
-        return made[-1]
+        return closed(RayVecEnv(connected, ARGUMENTS, **how))
 
-    yield make
-    for env in made:
-        env.close()
+    return make
 
 
 def ray_rollouts(cluster: str, **others: Any) -> dict[str, Any]:

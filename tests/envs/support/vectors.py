@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Scenarios for many environments at once."""
+"""Scenarios for many environments at once, and the comparison of what they return."""
 
 import numpy as np
 
@@ -62,3 +62,24 @@ def drawn(seed):
     rng = np.random.default_rng(seed)
     loss = {"kind": "bernoulli", "rate": float(rng.uniform(0, 0.02))}
     return scenario(float(rng.choice([0.5, 0.8])), int(rng.integers(0, 3)), float(rng.uniform(2, 12)), loss=loss)
+
+
+def assert_same(ours, theirs):
+    """Compare whatever environments return, to the bit and the type."""
+    assert isinstance(theirs, type(ours))  # Stable-Baselines3 has ordered dicts
+    if isinstance(ours, dict):
+        assert ours.keys() == theirs.keys()
+        for name in ours:
+            assert_same(ours[name], theirs[name])
+    elif isinstance(ours, list | tuple):
+        assert len(ours) == len(theirs)
+        for one, other in zip(ours, theirs, strict=True):
+            assert_same(one, other)
+    elif isinstance(ours, np.ndarray):
+        assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+        if ours.dtype == object:
+            assert_same(ours.tolist(), theirs.tolist())
+        else:
+            assert ours.tobytes() == theirs.tobytes()
+    else:
+        assert ours == theirs
