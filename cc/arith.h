@@ -98,4 +98,20 @@ static inline uint64_t cc_scale(uint64_t x, int64_t ratio_q16)
     return ratio_q16 <= 0 ? 0 : cc_mul_div(x, (uint64_t)ratio_q16, CC_Q16_ONE);
 }
 
+/* Largest r with r^3 <= x, bit by bit. */
+static inline uint64_t cc_cube_root(uint64_t x)
+{
+    uint64_t root = 0;
+    int bit;
+
+    for (bit = 21; bit >= 0; bit--) {
+        uint64_t candidate = root | (UINT64_C(1) << bit);
+        uint64_t cube = cc_mul_sat(candidate * candidate, candidate);
+
+        if (cube <= x && cube != UINT64_MAX)
+            root = candidate;
+    }
+    return root;
+}
+
 #endif

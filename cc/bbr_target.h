@@ -10,13 +10,12 @@
 #include "bbr_state.h"
 
 #define BBR_TSO_MAX_PKTS 127         /* Linux: 0x7F segments */
-#define BBR_TSO_MAX_BYTES 65215      /* Linux: sk_gso_max_size less the headers' room */
 #define BBR_MIN_TSO_RATE_Bps 150000  /* 1.2 Mbit/s: slower paths send packet by packet */
 
 /* Segments of one transmission burst: 1/1024 s of data (sk_pacing_shift 10). */
 static inline uint32_t bbr_tso_goal_pkts(const struct bbr_state *bbr, uint64_t pacing_Bps)
 {
-    uint64_t bytes = cc_min_u64(pacing_Bps >> 10, BBR_TSO_MAX_BYTES);
+    uint64_t bytes = cc_min_u64(pacing_Bps >> 10, CC_GSO_MAX_BYTES);
     uint64_t least = pacing_Bps < BBR_MIN_TSO_RATE_Bps ? 1 : 2;
 
     return (uint32_t)cc_min_u64(BBR_TSO_MAX_PKTS, cc_max_u64(bytes / bbr->mss_bytes, least));

@@ -10,6 +10,7 @@
 
 #include "bbr.h"
 #include "cubic.h"
+#include "cubic_rfc9438.h"
 #include "reno.h"
 
 /* Initialises the state when the connection is established (or the algorithm is attached). */
@@ -25,6 +26,8 @@ static inline void cc_init(struct cc_state *state, const struct cc_params *param
     state->min_rtt_us = start->min_rtt_us;
     if (params->algorithm == CC_ALGORITHM_BBR)
         bbr_init(state, params, start);
+    else if (params->algorithm == CC_ALGORITHM_CUBIC)
+        cubic_init(state, start);
 }
 
 static inline void cc_count_round(struct cc_state *state, const struct cc_sample *sample)
@@ -44,8 +47,10 @@ static inline void cc_on_ack(struct cc_state *state, const struct cc_params *par
         bbr_on_ack(state, params, sample);
         return;
     case CC_ALGORITHM_CUBIC:
-        state->cubic.last_ack_us = sample->now_us;
-        cubic_on_ack(state, sample);
+        cubic_on_ack(state, params, sample);
+        break;
+    case CC_ALGORITHM_CUBIC_RFC9438:
+        rfc9438_on_ack(state, sample);
         break;
     default:
         reno_on_ack(state, sample);
@@ -58,9 +63,11 @@ static inline void cc_reduce(struct cc_state *state, const struct cc_params *par
 {
     state->before.cwnd_pkts = state->cwnd_pkts;
     state->before.ssthresh_pkts = state->ssthresh_pkts;
-    state->before.cubic = state->cubic;
+    state->before.rfc9438 = state->rfc9438;
     if (params->algorithm == CC_ALGORITHM_CUBIC)
         cubic_reduce(state);
+    else if (params->algorithm == CC_ALGORITHM_CUBIC_RFC9438)
+        rfc9438_reduce(state);
     else
         reno_reduce(state, in_flight_pkts);
 }
@@ -92,6 +99,8 @@ static inline void cc_on_rto(struct cc_state *state, const struct cc_params *par
         cc_reduce(state, params, prior_in_flight_pkts);
     if (params->algorithm == CC_ALGORITHM_CUBIC)
         cubic_on_rto(state);
+    else if (params->algorithm == CC_ALGORITHM_CUBIC_RFC9438)
+        rfc9438_on_rto(state);
     state->ca_state = CC_CA_LOSS;
     state->cwnd_pkts = cc_clamp_to_u32((uint64_t)in_flight_pkts + 1);
 }
@@ -102,8 +111,10 @@ static inline void cc_on_restart(struct cc_state *state, const struct cc_params 
 {
     if (params->algorithm == CC_ALGORITHM_BBR)
         bbr_on_restart(state, params, now_us, app_limited);
-    else if (params->algorithm == CC_ALGORITHM_CUBIC && app_limited)
+    else if (params->algorithm == CC_ALGORITHM_CUBIC)
         cubic_on_restart(state, now_us);
+    else if (params->algorithm == CC_ALGORITHM_CUBIC_RFC9438 && app_limited)
+        rfc9438_on_restart(state, now_us);
 }
 
 /* The last recovery was spurious: Reno and CUBIC undo the reduction (RFC 9438, 4.9; Linux undo_cwnd). */
@@ -114,7 +125,7 @@ static inline void cc_on_undo(struct cc_state *state, const struct cc_params *pa
     } else if (state->before.cwnd_pkts != 0) {
         state->cwnd_pkts = cc_max_u32(state->cwnd_pkts, state->before.cwnd_pkts);
         state->ssthresh_pkts = cc_max_u32(state->ssthresh_pkts, state->before.ssthresh_pkts);
-        state->cubic = state->before.cubic;
+        state->rfc9438 = state->before.rfc9438;
         state->before.cwnd_pkts = 0;
     }
 }

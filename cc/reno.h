@@ -27,12 +27,17 @@ static inline uint32_t reno_slow_start(struct cc_state *state, uint32_t acked_pk
     return acked_pkts - taken;
 }
 
-/* Grows by one packet for each `per` packets acknowledged. */
+/* Grows by one packet for each `per` packets acknowledged (Linux tcp_cong_avoid_ai). */
 static inline void reno_avoid_congestion(struct cc_state *state, uint32_t acked_pkts, uint32_t per)
 {
-    uint64_t credit = (uint64_t)state->reno_credit_pkts + acked_pkts;
+    uint64_t credit = state->reno_credit_pkts;
 
     per = cc_max_u32(per, 1);
+    if (credit >= per) { /* of a larger `per`: worth one packet at most */
+        credit = 0;
+        state->cwnd_pkts = cc_clamp_to_u32((uint64_t)state->cwnd_pkts + 1);
+    }
+    credit += acked_pkts;
     state->cwnd_pkts = cc_clamp_to_u32(state->cwnd_pkts + credit / per);
     state->reno_credit_pkts = (uint32_t)(credit % per);
 }

@@ -7,7 +7,36 @@
 
 #include "bbr_state.h"
 
+/* Slow start's end by HyStart, in rounds of one window each. */
+struct cubic_hystart {
+    bool found;               /* the end was found */
+    uint32_t rtt_count;       /* of this round, up to CUBIC_HYSTART_RTTS */
+    uint64_t round_start_us;
+    uint64_t round_end_pkts;  /* the round is over when more than this is delivered; 0: at the next RTT */
+    uint64_t train_us;        /* the latest ACK that came close to the one before */
+    uint64_t round_rtt_us;    /* smallest of this round */
+};
+
+/* Linux's CUBIC. */
 struct cubic_state {
+    uint64_t epoch_start_ms;      /* 0: no epoch yet */
+    uint64_t k;                   /* from the epoch's start to the origin, in 1/1024 s */
+    uint64_t min_delay_us;        /* smallest RTT since the start or the latest timeout; 0: none yet */
+    uint64_t updated_ms;          /* acks_per_pkt was computed */
+    uint32_t updated_cwnd_pkts;   /* for this window */
+    uint32_t acks_per_pkt;        /* the window grows by one for this many */
+    uint32_t w_max_pkts;          /* before the latest reduction, or less by fast convergence; 0: none */
+    uint32_t origin_pkts;         /* of the cubic curve */
+    uint32_t prior_cwnd_pkts;     /* before the latest reduction */
+    uint64_t reno_cwnd_pkts;      /* of the Reno-friendly rule */
+    uint64_t reno_acked_pkts;     /* not yet counted in it */
+    uint64_t last_sent_us;        /* when the newest packet acknowledged had left */
+    uint32_t mss_bytes;
+    struct cubic_hystart hystart;
+};
+
+/* RFC 9438's CUBIC. */
+struct rfc9438_state {
     uint64_t epoch_start_us; /* 0: no epoch yet */
     uint64_t last_ack_us;
     uint64_t k_ms;
@@ -18,11 +47,11 @@ struct cubic_state {
     uint64_t credit_micro_pkts;
 };
 
-/* CUBIC's and Reno's windows before the latest reduction, restored if it was spurious. */
+/* The windows before the latest reduction of a CUBIC or Reno, restored if it was spurious. */
 struct cc_before_reduction {
     uint32_t cwnd_pkts; /* 0: nothing to restore */
     uint32_t ssthresh_pkts;
-    struct cubic_state cubic;
+    struct rfc9438_state rfc9438; /* Linux's CUBIC keeps its state */
 };
 
 struct cc_state {
@@ -39,6 +68,7 @@ struct cc_state {
 
     /* CUBIC and Reno */
     struct cubic_state cubic;
+    struct rfc9438_state rfc9438;
     struct cc_before_reduction before;
     uint32_t reno_credit_pkts;
     uint64_t round_count;

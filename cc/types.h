@@ -14,7 +14,14 @@
 
 #define CC_RTT_UNKNOWN_US UINT64_MAX
 
-enum cc_algorithm { CC_ALGORITHM_BBR = 0, CC_ALGORITHM_CUBIC = 1, CC_ALGORITHM_RENO = 2 };
+#define CC_GSO_MAX_BYTES 65215 /* Linux: sk_gso_max_size less the headers' room */
+
+enum cc_algorithm {
+    CC_ALGORITHM_BBR = 0,
+    CC_ALGORITHM_CUBIC = 1, /* Linux's */
+    CC_ALGORITHM_RENO = 2,
+    CC_ALGORITHM_CUBIC_RFC9438 = 3
+};
 
 /* Linux's order: everything from CC_CA_RECOVERY on is "at least recovery" (tcp_ca_state). */
 enum cc_ca_state {

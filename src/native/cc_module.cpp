@@ -112,9 +112,9 @@ VariantTable()
         }
         py::dict row;
         row["name"] = info.name;
-        row["algorithm"] = info.algorithm == CC_ALGORITHM_BBR     ? "bbr"
-                           : info.algorithm == CC_ALGORITHM_CUBIC ? "cubic"
-                                                                  : "reno";
+        row["algorithm"] = info.algorithm == CC_ALGORITHM_BBR    ? "bbr"
+                           : info.algorithm == CC_ALGORITHM_RENO ? "reno"
+                                                                 : "cubic";
         row["source"] = info.source;
         row["tunables"] = tunables;
         row["preset"] = values;
@@ -316,8 +316,13 @@ class Controller
         s["bbq_queue_seen"] = b.bbq_queue_seen;
         s["bbq_data_min_rtt_us"] = b.bbq_data_min_rtt_us;
         s["cubic_w_max_pkts"] = m_state.cubic.w_max_pkts;
-        s["cubic_k_ms"] = m_state.cubic.k_ms;
-        s["cubic_w_est_micro_pkts"] = m_state.cubic.w_est_micro_pkts;
+        s["cubic_min_delay_us"] = m_state.cubic.min_delay_us;
+        s["cubic_acks_per_pkt"] = m_state.cubic.acks_per_pkt;
+        s["cubic_reno_cwnd_pkts"] = m_state.cubic.reno_cwnd_pkts;
+        s["hystart_found"] = m_state.cubic.hystart.found;
+        s["rfc9438_w_max_pkts"] = m_state.rfc9438.w_max_pkts;
+        s["rfc9438_k_ms"] = m_state.rfc9438.k_ms;
+        s["rfc9438_w_est_micro_pkts"] = m_state.rfc9438.w_est_micro_pkts;
         return s;
     }
 
@@ -433,7 +438,7 @@ PYBIND11_MODULE(_cc, m)
           "Seed of a named stream of a run.");
     m.def("mul_div", &cc_mul_div, py::arg("a"), py::arg("b"), py::arg("d"), "floor(a b / d), saturating.");
     m.def("mul_div_ceil", &cc_mul_div_ceil, py::arg("a"), py::arg("b"), py::arg("d"), "ceil(a b / d), saturating.");
-    m.def("cubic_root", &cubic_root, py::arg("x"), "Integer cube root.");
+    m.def("cube_root", &cc_cube_root, py::arg("x"), "floor(x^(1/3)).");
     m.def("random_below",
           [](uint64_t seed, uint64_t n, int count) {
               cc_rng rng{seed};
