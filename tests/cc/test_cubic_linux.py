@@ -24,10 +24,15 @@ START_US = 5_000_000
 def play(controller: Any, path: dict[str, int], samples: int = 60) -> dict[str, Any]:
     """Run a controller on a fluid path of one queue; return its windows.
 
-    A window's ACKs of ``acked_pkts`` come at the bottleneck's rate, then nothing comes until the round trip is over; the
-    RTT is the longer of the path's and of the window at the bottleneck's rate. ``path``: ``initial_cwnd_pkts``, ``acked_pkts``, ``rtt_us``, ``rate_pps``,
-    ``limit_pkts`` (a larger window loses a packet; the recovery lasts a round trip), ``first_loss_us``, ``rto_us`` and
-    ``idle_us`` (each 0: none) and ``duration_us``, all from the start.
+    A window's ACKs of ``acked_pkts`` come at the bottleneck's rate, then none until the round trip is over; the
+    RTT is the longer of the path's and of the window at the bottleneck's rate.
+
+    Args:
+        controller: what is driven.
+        path: ``initial_cwnd_pkts``, ``acked_pkts``, ``rtt_us``, ``rate_pps``, ``limit_pkts`` (a larger window loses a
+            packet; the recovery lasts a round trip), ``first_loss_us``, ``rto_us`` and ``idle_us`` (each 0: none) and
+            ``duration_us``, all from the start.
+        samples: windows returned.
 
     Returns:
         ``cwnd_pkts``: the window ``samples`` times at equal distances; ``slow_start_end_pkts``: the window at the end

@@ -99,7 +99,11 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ("flows.0", {"name": "a"}, "flows[0].rtt_ms: is missing"),
     ("flows.0.name", "a b", "flows[0].name: is 'a b', expected letters, digits"),
     ("flows.0.count", 0, "flows[0].count: is 0, expected a number >= 1"),
-    ("flows.0.cc", "bbr2", "flows[0].cc: is 'bbr2'; did you mean bbr or bbr-pg? bbrgym list shows all 15"),
+    (
+        "flows.0.cc",
+        "bbr2",
+        f"flows[0].cc: is 'bbr2'; did you mean bbr or bbr-pg? bbrgym list shows all {len(bbrgym.VARIANTS)}",
+    ),
     ("flows.0.role", "lerner", "flows[0].role: is 'lerner', expected one of 'learner', 'fixed' or 'background'"),
     ("flows.0.start_s", 20.0, "flows[0].start_s: is 20.0, expected less than duration_s = 20.0"),
     ("flows.0.stop_s", 0.0, "flows[0].stop_s: is 0.0, expected more than start_s = 0.0"),
