@@ -7,11 +7,14 @@ import functools
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 C = ("gcc", "cc", "clang")
 CXX = ("g++", "c++", "clang++")
+CXX_FLAGS = ("-std=c++20", "-O1", "-g1", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+ROOT = Path(__file__).resolve().parents[2]
 _LANGUAGE = {**dict.fromkeys(C, "c"), **dict.fromkeys(CXX, "c++")}
 
 
@@ -29,6 +32,23 @@ def sanitizing(names: tuple[str, ...]) -> list[str]:
         if works(name, *SANITIZERS):
             return [name, *SANITIZERS]
     return [compiler(names)]
+
+
+def build(program: Path, sources: Iterable[Path], includes: Iterable[str]) -> Path:
+    """Compile a C++ program with the sanitizers on.
+
+    Args:
+        program: the file to write.
+        sources: its sources.
+        includes: folders of the repository whose headers they include.
+
+    Raises:
+        CalledProcessError: it does not compile.
+    """
+    folders = [ROOT / "tests" / "support", *(ROOT / name for name in includes)]
+    command = [*sanitizing(CXX), *CXX_FLAGS, *(f"-I{folder}" for folder in folders), *map(str, sources)]
+    subprocess.run([*command, "-o", str(program)], check=True, timeout=120)
+    return program
 
 
 @functools.cache

@@ -22,18 +22,8 @@ def run_program(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
 
     @functools.cache
     def compiled(name: str) -> Path:
-        subprocess.run(
-            [
-                *compilers.sanitizing(compilers.CXX),
-                *("-std=c++20", "-O1", "-g1", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"),
-                *(f"-I{ROOT / folder}" for folder in ("tcp", "world", "cc")),
-                *map(str, [HERE / f"{name}.cc", ROOT / "tcp" / "scoreboard.cpp", ROOT / "tcp" / "receiver.cpp"]),
-                *("-o", str(folder / name)),
-            ],
-            check=True,
-            timeout=120,
-        )
-        return folder / name
+        sources = [HERE / f"{name}.cc", ROOT / "tcp" / "scoreboard.cpp", ROOT / "tcp" / "receiver.cpp"]
+        return compilers.build(folder / name, sources, ["tcp", "world", "cc"])
 
     def run(name: str, *arguments: object) -> str:
         command = [str(compiled(name)), *map(str, arguments)]

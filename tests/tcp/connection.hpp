@@ -5,6 +5,7 @@
 #ifndef BBRGYM_TESTS_CONNECTION_HPP
 #define BBRGYM_TESTS_CONNECTION_HPP
 
+#include "program.hpp"
 #include "receiver.hpp"
 #include "sender.hpp"
 
@@ -20,16 +21,6 @@
 
 constexpr int64_t MS = 1'000'000;
 constexpr int64_t SECOND = 1000 * MS;
-
-inline void
-Require(bool truth, const char* law)
-{
-    if (!truth)
-    {
-        std::fprintf(stderr, "violated: %s\n", law);
-        std::exit(1);
-    }
-}
 
 /** CUBIC at a fixed pacing rate, with a count of what it was told. */
 class Controller

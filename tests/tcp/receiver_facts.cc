@@ -5,12 +5,12 @@
 //
 // usage: receiver_facts EXPERIMENT
 
+#include "program.hpp"
 #include "receiver.hpp"
 
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <initializer_list>
 #include <string>
 
@@ -179,12 +179,6 @@ Ns3Duplicates()
     Duplicates(NS3);
 }
 
-struct Experiment
-{
-    const char* name;
-    void (*run)();
-};
-
 constexpr Experiment EXPERIMENTS[] = {
     {"linux", Linux},
     {"ns3", Ns3},
@@ -199,14 +193,5 @@ constexpr Experiment EXPERIMENTS[] = {
 int
 main(int argc, char** argv)
 {
-    for (const Experiment& experiment : EXPERIMENTS)
-    {
-        if (argc == 2 && std::strcmp(argv[1], experiment.name) == 0)
-        {
-            experiment.run();
-            return 0;
-        }
-    }
-    std::fprintf(stderr, "usage: %s EXPERIMENT\n", argv[0]);
-    return 2;
+    return RunExperiment(EXPERIMENTS, argc, argv);
 }

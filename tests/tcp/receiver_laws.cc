@@ -5,6 +5,7 @@
 //
 // usage: receiver_laws SEED CONNECTIONS
 
+#include "program.hpp"
 #include "receiver.hpp"
 
 #include <algorithm>
@@ -21,16 +22,6 @@ namespace
 {
 
 using bbrgym::SerialRange;
-
-void
-Require(bool truth, const char* law)
-{
-    if (!truth)
-    {
-        std::fprintf(stderr, "violated: %s\n", law);
-        std::exit(1);
-    }
-}
 
 /** Everything that arrived beyond the first gap, and the stretches of it by the time they were last touched. */
 class Reference
@@ -162,13 +153,8 @@ Live(bbrgym::TcpReceiver& receiver, std::mt19937_64& random, Count& count)
 int
 main(int argc, char** argv)
 {
-    if (argc != 3)
-    {
-        std::fprintf(stderr, "usage: %s SEED CONNECTIONS\n", argv[0]);
-        return 2;
-    }
-    std::mt19937_64 random(std::strtoull(argv[1], nullptr, 10));
-    const uint64_t connections = std::strtoull(argv[2], nullptr, 10);
+    std::mt19937_64 random(Number(1, argc, argv));
+    const uint64_t connections = Number(2, argc, argv);
     Count count;
     bbrgym::TcpReceiver used;
     for (uint64_t i = 0; i < connections; ++i)

@@ -6,6 +6,7 @@
 //
 // usage: scoreboard_laws SEED OPERATIONS
 
+#include "program.hpp"
 #include "scoreboard.hpp"
 
 #include <algorithm>
@@ -116,13 +117,8 @@ CheckCounters(const bbrgym::Scoreboard& board, uint64_t seed, int64_t now_ns)
 int
 main(int argc, char** argv)
 {
-    if (argc != 3)
-    {
-        std::fprintf(stderr, "usage: %s SEED OPERATIONS\n", argv[0]);
-        return 2;
-    }
-    const uint64_t seed = std::strtoull(argv[1], nullptr, 10);
-    const uint64_t operations = std::strtoull(argv[2], nullptr, 10);
+    const uint64_t seed = Number(1, argc, argv);
+    const uint64_t operations = Number(2, argc, argv);
     std::mt19937_64 random(seed);
     const double drop = std::uniform_real_distribution<double>(0.0, 0.5)(random);
     const uint32_t window = 1 + static_cast<uint32_t>(random() % 200);

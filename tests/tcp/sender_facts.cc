@@ -7,7 +7,6 @@
 
 #include "connection.hpp"
 
-#include <cstring>
 #include <iterator>
 #include <limits>
 
@@ -405,12 +404,6 @@ AppLimited()
     Print("is_limited_in_the_bulk", c.sender.Board().IsAppLimited());
 }
 
-struct Experiment
-{
-    const char* name;
-    void (*run)();
-};
-
 constexpr Experiment EXPERIMENTS[] = {
     {"tail_of_one", TailOfOne},
     {"tail_of_many", TailOfMany},
@@ -437,14 +430,5 @@ constexpr Experiment EXPERIMENTS[] = {
 int
 main(int argc, char** argv)
 {
-    for (const Experiment& experiment : EXPERIMENTS)
-    {
-        if (argc == 2 && std::strcmp(argv[1], experiment.name) == 0)
-        {
-            experiment.run();
-            return 0;
-        }
-    }
-    std::fprintf(stderr, "usage: %s EXPERIMENT\n", argv[0]);
-    return 2;
+    return RunExperiment(EXPERIMENTS, argc, argv);
 }

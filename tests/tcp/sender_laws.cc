@@ -140,13 +140,8 @@ Live(uint64_t seed)
 int
 main(int argc, char** argv)
 {
-    if (argc != 3)
-    {
-        std::fprintf(stderr, "usage: %s SEED CONNECTIONS\n", argv[0]);
-        return 2;
-    }
-    const uint64_t seed = std::strtoull(argv[1], nullptr, 10);
-    const uint64_t connections = std::strtoull(argv[2], nullptr, 10);
+    const uint64_t seed = Number(1, argc, argv);
+    const uint64_t connections = Number(2, argc, argv);
     bbrgym::SenderTotals sum;
     for (uint64_t i = 0; i < connections; ++i)
     {

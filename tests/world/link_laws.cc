@@ -5,6 +5,7 @@
 #include "ack_gate.hpp"
 #include "link_delay.hpp"
 #include "policer.hpp"
+#include "program.hpp"
 #include "queue.hpp"
 
 #include <algorithm>
@@ -21,16 +22,6 @@ namespace
 using namespace bbrgym;
 
 constexpr uint32_t FULL_BYTES = 1500;
-
-void
-Require(bool law, const std::string& name)
-{
-    if (!law)
-    {
-        std::fprintf(stderr, "broken: %s\n", name.c_str());
-        std::exit(1);
-    }
-}
 
 struct TestPacket
 {
@@ -409,12 +400,7 @@ CheckClockOfCoDel()
 int
 main(int argc, char** argv)
 {
-    if (argc != 2)
-    {
-        std::fprintf(stderr, "usage: %s SEED\n", argv[0]);
-        return 2;
-    }
-    const uint64_t seed = std::strtoull(argv[1], nullptr, 10);
+    const uint64_t seed = Number(1, argc, argv);
     Random random(seed, "laws");
     CheckPolicer(random);
     CheckFairness(random);

@@ -14,22 +14,8 @@ SOURCES = {"world_laws": [], "link_laws": ["codel", "red", "scenario", "stack"]}
 
 @pytest.fixture(scope="module", params=list(SOURCES))
 def laws(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-    program = tmp_path_factory.mktemp("world") / request.param
-    subprocess.run(
-        [
-            *compilers.sanitizing(compilers.CXX),
-            *("-std=c++20", "-O1", "-g1", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"),
-            *(f"-I{ROOT / 'world'}", f"-I{ROOT / 'cc'}"),
-            *map(
-                str,
-                [HERE / f"{request.param}.cc", *(ROOT / "world" / f"{name}.cpp" for name in SOURCES[request.param])],
-            ),
-            *("-o", str(program)),
-        ],
-        check=True,
-        timeout=120,
-    )
-    return program
+    sources = [HERE / f"{request.param}.cc", *(ROOT / "world" / f"{name}.cpp" for name in SOURCES[request.param])]
+    return compilers.build(tmp_path_factory.mktemp("world") / request.param, sources, ["world", "cc"])
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

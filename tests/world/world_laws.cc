@@ -4,6 +4,7 @@
 // draws. usage: world_laws SEED; prints the first broken law and ends with 1.
 #include "histogram.hpp"
 #include "opportunities.hpp"
+#include "program.hpp"
 #include "random.hpp"
 
 #include <algorithm>
@@ -15,16 +16,6 @@
 
 namespace
 {
-
-void
-Require(bool law, const std::string& name)
-{
-    if (!law)
-    {
-        std::fprintf(stderr, "broken: %s\n", name.c_str());
-        std::exit(1);
-    }
-}
 
 int64_t
 Below(bbrgym::Random& random, int64_t n)
@@ -118,7 +109,7 @@ CheckExponential(bbrgym::Random& random)
 int
 main(int argc, char** argv)
 {
-    bbrgym::Random random(argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1, "test");
+    bbrgym::Random random(Number(1, argc, argv), "test");
     for (int round = 0; round < 200; ++round)
     {
         CheckOpportunities(random);
