@@ -71,7 +71,7 @@ class TcpSender
     static constexpr int64_t RTO_INITIAL_NS = 1'000'000'000;    ///< RFC 6298, 2.1
     static constexpr uint32_t MAX_BACKOFF = 16;
     static constexpr uint64_t UNPACED_PKTS = 10;                ///< Linux: the first ten segments are not paced
-    static constexpr uint32_t FRAME_HEADER_BYTES = 66;          ///< Ethernet, IPv4, TCP with timestamps
+    static constexpr uint32_t FRAME_HEADER_BYTES = 54;          ///< Ethernet, IPv4 and TCP without options
     static constexpr int64_t PROBE_SLACK_NS = 2'000'000;        ///< Linux: TCP_TIMEOUT_MIN_US
 
     /** Starts when the connection is established. `handshake_rtt_ns`: -1 if the SYN was sent more than once. */
