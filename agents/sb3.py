@@ -39,7 +39,7 @@ from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.agents.training.trainer import Trainer
 from bbrgym.envs.flow_vec_env import FlowVecEnv
-from bbrgym.errors import ConfigError, nearest
+from bbrgym.errors import ConfigError, nearest, one_line
 from bbrgym.schema import FieldProblem, Float, List, Whole
 
 Positive = Annotated[Float, Field(gt=0)]
@@ -171,7 +171,7 @@ class Sb3Trainer(Trainer):
                 warnings.filterwarnings("ignore", ".*mini-batch", UserWarning)  # a smaller last minibatch does no harm
                 model = self.algorithm()(policy, env, policy_kwargs=keywords, device="cpu", **own)
         except (TypeError, ValueError, AssertionError, UserWarning) as error:
-            reason = " ".join(str(error).split())
+            reason = one_line(error)
             raise ConfigError(f"agent: {self.name} cannot be made: {reason}") from error
         if self.start_at is not None:
             start_at(model, searched_action(self.start_at, env))

@@ -148,8 +148,8 @@ def stacks_page() -> str:
         "Stacks",
         "A sender's stack is a generation of Linux, or ns-3's: a set of facts about its congestion control and its "
         "sockets. A scenario names a preset (`stack: linux-4.11`), and any fact may differ from it, for all flows "
-        "or for one (`stack: {preset: linux-4.11, min_rtt_rule: below}`). A flow's mapping without `preset` changes the "
-        "scenario's stack. The default is `linux-6`.",
+        "or for one (`stack: {preset: linux-4.11, min_rtt_rule: below}`). A flow's mapping without `preset` changes "
+        "the scenario's stack. The default is `linux-6`.",
         "## Facts of the algorithm",
         "BBR and its variants, in `cc/`.",
         facts_table(algorithm, presets),

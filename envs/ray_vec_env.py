@@ -22,7 +22,7 @@ from bbrgym.envs.action import ActType
 from bbrgym.envs.batch_vec_env import Indices, Wrapper
 from bbrgym.envs.features import ObsType
 from bbrgym.envs.tune_vec_env import TuneVecEnv
-from bbrgym.errors import TrainingError
+from bbrgym.errors import TrainingError, one_line
 
 _CLOSE_S = 10.0
 _Rows = tuple[Any, NDArray[Any], NDArray[np.bool_], dict[int, dict[str, Any]]]
@@ -125,7 +125,7 @@ class RayVecEnv(VecEnv):
     # ---- Stable-Baselines3 -------------------------------------------------------------------------------------
 
     def reset(self) -> ObsType:
-        """Starts all runs, with the seeds and options given to `seed` and `set_options` since the last time."""
+        """Begin all episodes with the seeds and options given since the last reset."""
         answers = self._ask("reset", lambda begin, end: (self._seeds[begin:end], self._options[begin:end]))
         self.reset_infos = [info for _, infos in answers for info in infos]
         self._reset_seeds()
@@ -133,12 +133,12 @@ class RayVecEnv(VecEnv):
         return _joined([observations for observations, _ in answers])
 
     def step_async(self, actions: ActType) -> None:
-        """Sends each actor its actions."""
+        """Send each actor its actions."""
         pairs = zip(self._hosts, self._begins, self._ends, strict=True)
         self._steps = [host.step.remote(actions[begin:end]) for host, begin, end in pairs]
 
     def step_wait(self) -> tuple[ObsType, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
-        """Puts together what the actors give."""
+        """Return the rows of all actors."""
         steps: list[_Rows] = self._answers(self._steps, self._timeout_s, "step")
         infos: list[dict[str, Any]] = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
         for begin, (_, _, _, begun) in zip(self._begins, steps, strict=True):
@@ -149,7 +149,7 @@ class RayVecEnv(VecEnv):
         return observations, np.concatenate([s[1] for s in steps]), np.concatenate([s[2] for s in steps]), infos
 
     def close(self) -> None:
-        """Ends the actors, also those that are gone or hang."""
+        """End the actors, also those that are gone or hang."""
         with contextlib.suppress(self._ray.exceptions.RayError):
             self._ray.get([host.close.remote() for host in self._hosts], timeout=_CLOSE_S)
         self._end()
@@ -159,21 +159,21 @@ class RayVecEnv(VecEnv):
             self._ray.kill(host)
 
     def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
-        """A picture of each run so far."""
+        """Return an RGB image [720, 960, 3] of each episode so far."""
         return [picture for pictures in self._ask("images", lambda *_: ()) for picture in pictures]
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
-        """Attributes of `SubEnv`."""
+        """Return an attribute of each `SubEnv`."""
         return self._of_members("get_attr", indices, lambda own: (attr_name, own))
 
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
-        """Sets attributes of `SubEnv`, or gives it new ones."""
+        """Set an attribute of each `SubEnv`, known or new."""
         self._of_members("set_attr", indices, lambda own: (attr_name, value, own))
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Calls methods of `SubEnv`."""
+        """Call a method of each `SubEnv` and return the results."""
         return self._of_members("env_method", indices, lambda own: (method_name, own, method_args, method_kwargs))
 
     def env_is_wrapped(
@@ -181,7 +181,7 @@ class RayVecEnv(VecEnv):
         wrapper_class: Wrapper,  # noqa: ARG002 - there are none
         indices: Indices = None,
     ) -> list[bool]:
-        """False: there is nothing to wrap."""
+        """Return False for each environment: none is wrapped."""
         return [False for _ in self._get_indices(indices)]
 
     def places(self) -> list[tuple[str, int]]:
@@ -192,7 +192,7 @@ class RayVecEnv(VecEnv):
     # ---- details -----------------------------------------------------------------------------------------------
 
     def _ask(self, method: str, arguments: Callable[[int, int], tuple[Any, ...]]) -> list[Any]:
-        """Calls a method of each actor, with arguments that depend on its range of environments."""
+        """Call a method of each actor, with arguments that depend on its range of environments."""
         ranges = zip(self._hosts, self._begins, self._ends, strict=True)
         calls = [getattr(host, method).remote(*arguments(begin, end)) for host, begin, end in ranges]
         return self._answers(calls, self._timeout_s, method)
@@ -200,7 +200,7 @@ class RayVecEnv(VecEnv):
     def _of_members(
         self, method: str, indices: Indices, arguments: Callable[[list[int]], tuple[Any, ...]]
     ) -> list[Any]:
-        """Calls a method of those actors that have the environments; what it gives of each, in the order asked for."""
+        """Call a method of the actors that have the environments; return its results in the order of the indices."""
         asked = list(self._get_indices(indices))
         found: dict[int, Any] = {}
         for host, begin, end in zip(self._hosts, self._begins, self._ends, strict=True):
@@ -224,13 +224,13 @@ class RayVecEnv(VecEnv):
         except errors.RayTaskError as error:
             raise error.cause from error
         except errors.RayError as error:
-            reason = " ".join(str(error).split())
+            reason = one_line(error)
             raise TrainingError(f"rollouts: an actor of Ray's died during {what}: {reason}") from error
         return answers
 
 
 def _joined(parts: Iterable[ObsType]) -> ObsType:
-    """Rows of all actors, in order; the caller's own."""
+    """Return the rows of all actors, in order; the caller's own."""
     parts = list(parts)
     first = parts[0]
     if isinstance(first, dict):

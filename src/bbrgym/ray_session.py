@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from bbrgym.errors import ConfigError, MissingExtraError
+from bbrgym.errors import ConfigError, MissingExtraError, one_line
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def ray_session(address: str | None, who: str, num_cpus: int | None = None) -> I
     try:
         ray.init(address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **own)
     except (ConnectionError, TimeoutError, RuntimeError, ValueError) as error:
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         raise ConfigError(f"address: cannot connect to a Ray cluster at {address!r}: {reason}") from error
     if threading.current_thread() is threading.main_thread() and before is not None:
         signal.signal(signal.SIGTERM, before)  # Ray's handler aborts the process, and nothing is closed

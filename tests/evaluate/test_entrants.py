@@ -14,6 +14,7 @@ from bbrgym.envs.scaling import TunableScaling
 from bbrgym.evaluate import evaluation
 from bbrgym.evaluate.entrant_list import entrants_of
 from bbrgym.evaluate.entrants import Learned
+from bbrgym.evaluate.evaluation_settings import parse_settings
 from bbrgym.evaluate.records import SUMMARY_SCHEMA, TUNABLE_PREFIX
 from bbrgym.scenario.distribution import split_seeds
 
@@ -156,9 +157,8 @@ def test_a_run_s_key_tells_agents_apart() -> None:
     scenario = bbrgym.load_scenario(SHORT)
 
     def key(agent: Any, **settings: Any) -> str:
-        asked = evaluation.parse_settings({"variants": [], **settings})
-        entrants = entrants_of(agent, [], {}, asked.built_in_agents())
-        return evaluation.plan(entrants, evaluation.draws_of(scenario, asked), asked)[0].key
+        asked = parse_settings({"variants": [], **settings})
+        return evaluation.plan(entrants_of(agent, asked), evaluation.draws_of(scenario, asked), asked)[0].key
 
     same = key(scripted(ACTION))
     assert same == key(scripted(ACTION), jobs=3)

@@ -13,9 +13,10 @@ import bbrgym
 from bbrgym.agents.base import Constant
 from bbrgym.agents.oracle import presets
 from bbrgym.envs.scaling import TunableScaling
-from bbrgym.evaluate.entrant_list import BuiltInAgents, entrants_of
+from bbrgym.evaluate.entrant_list import entrants_of
 from bbrgym.evaluate.entrants import Oracle, Searched
 from bbrgym.evaluate.evaluation import run_evaluation
+from bbrgym.evaluate.evaluation_settings import parse_settings
 from bbrgym.report.report import write_report
 
 MIX: dict[str, Any] = {
@@ -25,7 +26,6 @@ MIX: dict[str, Any] = {
     "link": {"rate_mbps": {"value": "rate_mbps"}, "queue": {"size_packets": {"integer": [5, 30]}}},
     "flows": [{"name": "flow", "number": {"integer": [1, 2]}, "rtt_ms": {"uniform": [10, 50]}}],
 }
-BUILT_IN = BuiltInAgents(variant="bbr-mix", interval_s=0.1, oracle_budget=20, score_delta=0.5)
 
 
 @pytest.fixture(scope="session")
@@ -81,7 +81,7 @@ def test_training_runs_take_part_one_by_one_and_together(world: str, trained: li
 
 def test_what_it_learned_decides_and_is_in_the_run_s_key(trained: list[Path], tmp_path: Path) -> None:
     def identity(folder: Path) -> str:
-        (entrant,) = entrants_of(str(folder), [], {}, BUILT_IN)
+        (entrant,) = entrants_of(str(folder), parse_settings({"variants": []}))
         return entrant.identity()
 
     copy = tmp_path / "copy"

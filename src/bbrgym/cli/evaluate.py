@@ -20,7 +20,8 @@ from bbrgym.cli.terminal import (
 )
 from bbrgym.compose import compose_config, override_of, parse_override
 from bbrgym.errors import ConfigError
-from bbrgym.evaluate.evaluation import EvaluationProgress, config_of, parse_settings, prepare_evaluation
+from bbrgym.evaluate.evaluation import EvaluationProgress, config_of, prepare_evaluation
+from bbrgym.evaluate.evaluation_settings import parse_settings
 from bbrgym.evaluate.records import EvaluationFolder
 from bbrgym.evaluate.resume import resumed_config
 from bbrgym.report.report import write_report

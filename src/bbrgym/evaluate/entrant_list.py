@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,51 +27,28 @@ from bbrgym.envs.scaling import TunableScaling
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.evaluate.entrants import Entrant, Learned, Oracle, Random, Searched, preset
+from bbrgym.evaluate.evaluation_settings import Evaluation
 from bbrgym.evaluate.records import FIXED, label_of
 from bbrgym.schema import shown
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
-@dataclass(frozen=True)
-class BuiltInAgents:
-    """Arguments of the agents that are known by name.
-
-    Attributes:
-        variant: name of the variant whose tunables they set.
-        interval_s: control interval of `random`.
-        oracle_budget: number of points that `oracle` tries on each run.
-        score_delta: weight of the RTT in the score that `oracle` maximises.
-    """
-
-    variant: str
-    interval_s: float
-    oracle_budget: int
-    score_delta: float
-
-
-def entrants_of(
-    agent: Any,
-    variants: Sequence[str],
-    tunables: Mapping[str, float],
-    built_in: BuiltInAgents,
-) -> list[Entrant]:
+def entrants_of(agent: Any, settings: Evaluation) -> list[Entrant]:
     """Return all entrants in the order of the records: presets first.
 
     Args:
         agent: the option, see above; an `Entrant` can stand in the place of a name.
-        variants: names of the presets' variants.
-        tunables: values by tunable, set in those of the variants that have them.
-        built_in: arguments of the agents that are known by name.
+        settings: of the evaluation.
 
     Raises:
         ConfigError: ``agent`` is something else, or there is no entrant.
     """
-    presets = [preset(name, tunables) for name in variants]
+    presets = [preset(name, settings.tunables) for name in settings.variants]
     others = [
         replace(entrant, agent=entrant.agent if name is None else name)
         for name, entries in _named(agent)
-        for entrant in _of_entries(entries, built_in)
+        for entrant in _of_entries(entries, settings)
     ]
     entrants = [*presets, *_numbered(_with_searched_first(others))]
     if not entrants:
@@ -91,32 +68,32 @@ def _named(agent: Any) -> list[tuple[str | None, Any]]:
     return list(agent.items())
 
 
-def _of_entries(entries: Any, built_in: BuiltInAgents) -> list[Entrant]:
+def _of_entries(entries: Any, settings: Evaluation) -> list[Entrant]:
     several = entries if isinstance(entries, list | tuple) else [entries]
-    return [_entrant(entry, built_in) for entry in several if entry != FIXED]
+    return [_entrant(entry, settings) for entry in several if entry != FIXED]
 
 
-def _entrant(entry: Any, built_in: BuiltInAgents) -> Entrant:
+def _entrant(entry: Any, settings: Evaluation) -> Entrant:
     if isinstance(entry, Entrant):
         return entry
     if isinstance(entry, str) and entry in _BUILT_IN:
-        return _BUILT_IN[entry](built_in)
+        return _BUILT_IN[entry](settings)
     if isinstance(entry, str | Path) and Path(entry).is_dir():
         return trained(Path(entry))
     raise ConfigError(f"agent: is {shown(entry)}; {nearest(str(entry), (FIXED, *_BUILT_IN))}, or a run folder")
 
 
-def _random(built_in: BuiltInAgents) -> Entrant:
-    arguments = {"control_interval_s": built_in.interval_s}
-    return Random("random", built_in.variant, label_of("random", built_in.variant), arguments)
+def _random(settings: Evaluation) -> Entrant:
+    arguments = {"control_interval_s": settings.interval_s}
+    return Random("random", settings.variant, label_of("random", settings.variant), arguments)
 
 
-def _oracle(built_in: BuiltInAgents) -> Entrant:
-    label = label_of("oracle", built_in.variant)
-    return Oracle("oracle", built_in.variant, label, built_in.oracle_budget, built_in.score_delta)
+def _oracle(settings: Evaluation) -> Entrant:
+    label = label_of("oracle", settings.variant)
+    return Oracle("oracle", settings.variant, label, settings.oracle_budget, settings.score_delta)
 
 
-_BUILT_IN: Mapping[str, Callable[[BuiltInAgents], Entrant]] = {"oracle": _oracle, "random": _random}
+_BUILT_IN: Mapping[str, Callable[[Evaluation], Entrant]] = {"oracle": _oracle, "random": _random}
 
 
 def trained(run_dir: Path) -> Learned:

@@ -5,118 +5,29 @@ with the same seeds, in one world or several.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import polars as pl
 import yaml
-from pydantic import Field, model_validator
 
-from bbrgym.errors import ConfigError, nearest
-from bbrgym.evaluate.entrant_list import BuiltInAgents, entrants_of
+from bbrgym.errors import ConfigError
+from bbrgym.evaluate.entrant_list import entrants_of
 from bbrgym.evaluate.entrants import Entrant
+from bbrgym.evaluate.evaluation_settings import Evaluation, parse_settings
 from bbrgym.evaluate.ranking import find_reference
 from bbrgym.evaluate.records import FIXED, EvaluationFolder
 from bbrgym.evaluate.results import Results
 from bbrgym.evaluate.resume import refuse_another
 from bbrgym.evaluate.runner import EvaluationJob, EvaluationProgress, run_all
-from bbrgym.scenario.distribution import Distribution, Split, is_distribution, load_distribution, split_seeds
+from bbrgym.scenario.distribution import Distribution, is_distribution, load_distribution, split_seeds
 from bbrgym.scenario.files import Source, load_scenario
 from bbrgym.scenario.model import Scenario
-from bbrgym.schema import FieldProblem, Float, List, Model, Whole, shown, validated
-from bbrgym.tunables import TUNABLES, VARIANTS
-from bbrgym.worlds import REFERENCE_WORLD, WorldSettings, check_controllers, registered_worlds, world_spec
+from bbrgym.worlds import check_controllers, world_spec
 
 __all__ = ["Evaluation", "EvaluationProgress", "evaluate"]
-
-MAX_JOBS = 256
-
-
-class Evaluation(Model):
-    """Settings of an evaluation, beside its scenario and agents.
-
-    Attributes:
-        world: settings by the name of the world. With several, the others are compared with the first.
-        variants: congestion controls of the learner flows, with preset tunables, one after the other.
-        tunables: in natural units, for those of the variants that have them.
-        variant: the one whose tunables ``oracle`` and ``random`` set.
-        oracle_budget: settings that ``oracle`` tries on each run.
-        seeds: each entrant runs once with each.
-        draws: number of draws from a distribution, in place of seeds.
-        split: the split of the distribution that they are from.
-        series_draws: number of draws that have rows in the time series, the first ones.
-        reference: label of the entrant that the others are compared with on a distribution. Default: the best fixed
-            setting.
-        interval_s: between two rows of a flow in the time series; trained agents keep their own interval.
-        score_delta: weight of the RTT in the score.
-        jobs: runs at once. Default: one a core.
-    """
-
-    world: Annotated[dict[str, WorldSettings], Field(min_length=1)] = Field(
-        default_factory=lambda: {REFERENCE_WORLD: WorldSettings()}
-    )
-    variants: List[str]
-    tunables: dict[str, Float] = Field(default_factory=dict)
-    variant: str = "bbr-mix"
-    oracle_budget: Annotated[Whole, Field(ge=1, le=1_000_000)] = 128
-    seeds: Annotated[List[Annotated[Whole, Field(ge=0, le=2**63 - 1)]], Field(min_length=1)] = (1,)
-    draws: Annotated[Whole, Field(ge=1)] = 100
-    split: Split = "test"
-    series_draws: Annotated[Whole, Field(ge=0)] = 4
-    reference: str | None = None
-    interval_s: Annotated[Float, Field(ge=1e-3, le=3600)] = 0.1
-    score_delta: Annotated[Float, Field(ge=0, le=100)] = 0.5
-    jobs: Annotated[Whole, Field(ge=1, le=MAX_JOBS)] | None = None
-
-    @model_validator(mode="after")
-    def _check(self) -> Evaluation:
-        for name in self.world:
-            if name not in registered_worlds():
-                raise FieldProblem("world", f"is {shown(name)}; {nearest(name, registered_worlds())}")
-        named = {f"variants[{index}]": variant for index, variant in enumerate(self.variants)}
-        for name, variant in {**named, "variant": self.variant}.items():
-            if variant not in VARIANTS:
-                raise FieldProblem(name, f"is {shown(variant)}; {nearest(variant, VARIANTS)}")
-            for world in self.world:
-                if not registered_worlds()[world].has_controller(variant):
-                    raise FieldProblem(name, f"is {shown(variant)}, which world {world} does not have")
-        for name in ("variants", "seeds"):
-            values = getattr(self, name)
-            if len(set(values)) < len(values):
-                raise FieldProblem(name, f"is {shown(list(values))}, expected each once")
-        for name in self.tunables:
-            if name not in TUNABLES:
-                raise FieldProblem(f"tunables.{name}", f"is no tunable; {nearest(name, TUNABLES)}")
-            if not any(name in VARIANTS[variant].preset for variant in self.variants):
-                having = [variant.name for variant in VARIANTS.values() if name in variant.preset]
-                raise FieldProblem(
-                    f"tunables.{name}", f"is given, but none of the variants has it; {', '.join(having)} have"
-                )
-        alone = self._alone()
-        if alone is not None and (self.jobs or 1) > 1:
-            raise FieldProblem(
-                "jobs", f"is {self.jobs}, expected 1 with world.{alone}.isolation none: one run at a time"
-            )
-        return self
-
-    def built_in_agents(self) -> BuiltInAgents:
-        """Return the arguments of the agents that are known by name."""
-        return BuiltInAgents(self.variant, self.interval_s, self.oracle_budget, self.score_delta)
-
-    def jobs_at_once(self) -> int:
-        """Return how many runs may take place at the same time."""
-        return 1 if self._alone() is not None else self.jobs or os.cpu_count() or 1
-
-    def _alone(self) -> str | None:
-        """Return the name of a world that runs in this process and only once at a time; None if there is none."""
-        for name, settings in self.world.items():
-            kind = registered_worlds()[name]
-            if kind.is_alone and (settings.isolation or kind.isolation) == "none":
-                return name
-        return None
 
 
 @dataclass(frozen=True)
@@ -204,7 +115,7 @@ def prepare_evaluation(
     """
     source = _load(scenario)
     asked = parse_settings(settings)
-    entrants = entrants_of(agent, asked.variants, asked.tunables, asked.built_in_agents())
+    entrants = entrants_of(agent, asked)
     draws = draws_of(source, asked)
     jobs = plan(entrants, draws, asked)
     return PreparedEvaluation(source, asked, config_of(source, asked, agent), entrants, draws, jobs)
@@ -287,32 +198,6 @@ def _load(source: Source | Distribution) -> Scenario | Distribution:
     if isinstance(source, Distribution) or is_distribution(source):
         return load_distribution(source)
     return load_scenario(source)
-
-
-def parse_settings(fields: Mapping[str, Any]) -> Evaluation:
-    """Check the settings of an evaluation; a single variant, seed or world may stand for a list of one.
-
-    Raises:
-        ConfigError: names the setting, its value and what is allowed.
-    """
-    fields = dict(fields)
-    for name in ("variants", "seeds"):
-        if isinstance(fields.get(name), str | int):
-            fields[name] = [fields[name]]
-    fields["world"] = _world_settings(fields.get("world", REFERENCE_WORLD))
-    return validated(Evaluation, fields)
-
-
-def _world_settings(world: Any) -> Any:
-    """Return settings by world for a world's name or a list of them; anything else unchanged."""
-    names = [world] if isinstance(world, str) else world
-    if not isinstance(names, list | tuple):
-        return world
-    if not all(isinstance(name, str) for name in names):
-        raise ConfigError(f"world: is {shown(world)}, expected a world's name or a list of them")
-    if len(set(names)) < len(names):
-        raise ConfigError(f"world: is {shown(world)}, expected each once")
-    return {name: {} for name in names}
 
 
 def config_of(source: Scenario | Distribution, settings: Evaluation, agent: Any = FIXED) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from pydantic import Field
 
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.entrants import preset
+from bbrgym.evaluate.evaluation_settings import world_settings
 from bbrgym.evaluate.records import EvaluationFolder, RunRecord
 from bbrgym.evaluate.runner import EvaluationJob, EvaluationProgress, run_all
 from bbrgym.evaluate.statistics import MIN_DRAWS, Estimate, bootstrap_mean, student_mean
@@ -77,9 +78,7 @@ def parse_reproduction(fields: Mapping[str, Any]) -> Reproduction:
     fields = dict(fields)
     names = fields.get("experiment") or ()
     fields["experiment"] = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, list) else names
-    world = fields.get("world", FAST_WORLD)
-    names = [world] if isinstance(world, str) else world
-    fields["world"] = {name: {} for name in names} if isinstance(names, list | tuple) else names
+    fields["world"] = world_settings(fields.get("world", FAST_WORLD))
     asked = validated(Reproduction, fields)
     for name in asked.world:
         world_spec(name)

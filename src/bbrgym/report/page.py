@@ -21,7 +21,7 @@ from markupsafe import Markup
 from rich.table import Table
 from rich.text import Text
 
-from bbrgym.atomic_files import write_atomically
+from bbrgym.atomic_files import write_text
 from bbrgym.report.figure_spec import FigureSpec
 from bbrgym.report.plotly_renderer import render_figure
 from bbrgym.version import __version__
@@ -78,8 +78,7 @@ def write_page(path: Path, page: Page) -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    html = render_page(page)
-    write_atomically(path, lambda partial: partial.write_text(html, encoding="utf-8"))
+    write_text(path, render_page(page))
 
 
 def render_page(page: Page) -> str:

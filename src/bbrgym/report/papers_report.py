@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 from rich.table import Table
 
-from bbrgym.atomic_files import write_atomically, write_text
+from bbrgym.atomic_files import write_text
 from bbrgym.papers.catalogue import PAPERS
 from bbrgym.papers.experiment import Experiment
 from bbrgym.papers.reproduction import ReproducedExperiment, numbers_table
@@ -37,8 +37,7 @@ def write_papers_report(folder: Path, results: Sequence[ReproducedExperiment], c
     Raises:
         OSError: a file cannot be written.
     """
-    text = plain_text(papers_tables(results))
-    write_atomically(folder / "summary.txt", lambda partial: partial.write_text(text, encoding="utf-8"))
+    write_text(folder / "summary.txt", plain_text(papers_tables(results)))
     page = _page(results, command)
     write_figures(folder / "figures", page.figures)
     write_page(folder / "report.html", page)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bbrgym.atomic_files import write_atomically
+from bbrgym.atomic_files import write_text
 from bbrgym.evaluate.results import Results
 from bbrgym.report.evaluation_page import evaluation_page
 from bbrgym.report.matplotlib_renderer import write_figures
@@ -24,8 +24,7 @@ def write_report(folder: Path, results: Results, command: str | None = None) -> 
     Raises:
         OSError: a file cannot be written.
     """
-    text = plain_text(tables_of_results(results))
-    write_atomically(folder / "summary.txt", lambda partial: partial.write_text(text, encoding="utf-8"))
+    write_text(folder / "summary.txt", plain_text(tables_of_results(results)))
     page = evaluation_page(results, command)
     write_figures(folder / "figures", page.figures)
     write_page(folder / "report.html", page)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from bbrgym.errors import SweepError
+from bbrgym.errors import SweepError, one_line
 from bbrgym.ray_session import ray_session
 from bbrgym.schema import Float, Whole
 from bbrgym.sweeps.launchers.launcher import Launcher
@@ -75,6 +75,6 @@ def _end_of(ray: Any, reference: Any, task: Task) -> JobEnd:
     try:
         end: JobEnd = ray.get(reference, timeout=_GONE_S)
     except ray.exceptions.RayError as error:
-        reason = " ".join(str(error).split())[:300]
+        reason = one_line(error)[:300]
         return JobEnd(task.name, "lost", None, 0.0, task.overrides, reason)
     return end

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from bbrgym.errors import SweepError
+from bbrgym.errors import SweepError, one_line
 from bbrgym.schema import Float, Whole
 from bbrgym.sweeps.launchers.launcher import Launcher
 from bbrgym.sweeps.task import JobEnd, Task, run_task
@@ -111,7 +111,7 @@ def _end_of(job: Any, task: Task) -> JobEnd:
     try:
         end: JobEnd = job.result()
     except (submitit.core.utils.UncompletedJobError, submitit.core.utils.FailedJobError, OSError) as error:
-        reason = " ".join(str(error).split())[:300]
+        reason = one_line(error)[:300]
         return JobEnd(task.name, "lost", None, 0.0, task.overrides, f"{reason} ({job.paths.stderr})")
     return end
 
