@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * BBR v1 (Cardwell et al., CACM 2017; Linux 5.x net/ipv4/tcp_bbr.c).
+ * BBR v1 (Cardwell et al., CACM 2017; Linux net/ipv4/tcp_bbr.c, whose generations differ by the facts of stack.def).
  *
  *   bw      = max over 10 rounds of delivered / interval
  *   min_rtt = min over 10 s of RTT
- *   pacing  = gain * bw * 0.99
+ *   pacing  = gain * bw * 0.99      (Linux 4.20 and later)
  *   cwnd    = gain * bw * min_rtt, plus a margin for bursts
  *   gains   depend on the state (bbr_model.h) and the phase of the cycle (bbr_cycle.h)
  *
@@ -25,7 +25,7 @@
 
 static inline uint64_t bbr_pacing_for_Bps(const struct bbr_state *bbr, uint64_t bw_Bps, int64_t gain_q16)
 {
-    uint64_t rate_Bps = cc_mul_div(cc_scale(bw_Bps, gain_q16), 100 - BBR_PACING_MARGIN_PERCENT, 100);
+    uint64_t rate_Bps = bbr_paced_Bps(bbr, bw_Bps, gain_q16);
 
     /* Below UINT64_MAX, which means unpaced, and never a rate at which nothing leaves. */
     return cc_max_u64(cc_min_u64(rate_Bps, UINT64_MAX - 1), bbr->mss_bytes / BBR_SLOWEST_PKT_S + 1);
@@ -47,19 +47,24 @@ static inline void bbr_set_pacing(struct cc_state *state, uint64_t bw_Bps, int64
 {
     struct bbr_state *bbr = &state->bbr;
     uint64_t rate_Bps = bbr_pacing_for_Bps(bbr, bw_Bps, gain_q16);
+    bool may_fall = bbr_has(bbr, CC_STACK_pacing_falls) ? bbr->full_bw_reached : bbr->mode != BBR_STARTUP;
 
-    if (!bbr->has_seen_rtt && bbr->srtt_us != 0)
+    if (!bbr->has_seen_rtt && bbr->srtt_us != 0 && bbr_has(bbr, CC_STACK_late_rtt_pacing))
         bbr_init_pacing(state);
-    if (bbr->full_bw_reached || rate_Bps > state->pacing_Bps)
+    if (may_fall || rate_Bps > state->pacing_Bps)
         state->pacing_Bps = rate_Bps;
 }
 
 /* ---- window (H15, H16) ---- */
 
+static inline uint32_t bbr_conservation_floor_pkts(const struct bbr_state *bbr)
+{
+    return bbr_has(bbr, CC_STACK_conservation_floor) ? BBR_CWND_FLOOR_PKTS : 1;
+}
+
 /*
  * Deducts losses, and on entering and leaving recovery holds the window to what was delivered or restores it.
  * Returns true if that decides the window for this ACK. BBR-ACD asks first whether the loss was congestion.
- * Linux lets the window fall below the floor while it conserves packets; here the floor always holds.
  */
 static inline bool bbr_recover_or_restore(struct cc_state *state, const struct cc_params *params,
                                           const struct cc_sample *rs, uint64_t bw_Bps, uint32_t *cwnd_pkts)
@@ -83,15 +88,19 @@ static inline bool bbr_recover_or_restore(struct cc_state *state, const struct c
         if (!detects)
             cwnd = flight_pkts;
     } else if (left) {
-        cwnd = cc_max_u32(cwnd, bbr->prior_cwnd_pkts);
+        bbr->restore_cwnd = true;
         bbr->packet_conservation = false;
     }
     bbr->prev_ca_state = rs->ca_state;
+    if (bbr->restore_cwnd) {
+        cwnd = cc_max_u32(cwnd, bbr->prior_cwnd_pkts);
+        bbr->restore_cwnd = false;
+    }
 
     if (bbr->packet_conservation && detects)
         cwnd = acd_cut_pkts(bbr, params, rs, state->pacing_Bps, bw_Bps, cwnd);
     else if (bbr->packet_conservation)
-        cwnd = cc_max_u32(cc_max_u32(cwnd, flight_pkts), BBR_CWND_FLOOR_PKTS);
+        cwnd = cc_max_u32(cc_max_u32(cwnd, flight_pkts), bbr_conservation_floor_pkts(bbr));
     *cwnd_pkts = cwnd;
     return bbr->packet_conservation;
 }
@@ -107,7 +116,7 @@ static inline uint64_t bbr_target_cwnd_pkts(const struct cc_state *state, const 
         target_pkts = plus_cap_pkts(bbr, params, bw_Bps, target_pkts);
     if (!capped || params->plus_bonus == 1)
         target_pkts = cc_add_sat(target_pkts, bbr_aggregation_bonus_pkts(bbr));
-    return bbr_quantize_pkts(bbr, state->pacing_Bps, target_pkts);
+    return bbr_quantize_pkts(bbr, state->pacing_Bps, target_pkts, bbr->cwnd_gain_q16);
 }
 
 static inline void bbr_set_cwnd(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs,
@@ -116,6 +125,8 @@ static inline void bbr_set_cwnd(struct cc_state *state, const struct cc_params *
     struct bbr_state *bbr = &state->bbr;
     uint32_t cwnd = state->cwnd_pkts;
 
+    if (rs->acked_pkts == 0 && !bbr_has(bbr, CC_STACK_probe_rtt_cap_always))
+        return;
     if (rs->acked_pkts > 0 && !bbr_recover_or_restore(state, params, rs, bw_Bps, &cwnd)) {
         uint64_t target_pkts = bbr_target_cwnd_pkts(state, params, bw_Bps);
         uint64_t grown_pkts = (uint64_t)cwnd + rs->acked_pkts;
@@ -138,7 +149,9 @@ static inline void bbr_init(struct cc_state *state, const struct cc_params *para
     struct bbr_state *bbr = &state->bbr;
 
     bbr->mode = BBR_STARTUP;
+    bbr->stack = params->stack;
     bbr->mss_bytes = cc_max_u32(start->mss_bytes, 1);
+    state->pacing_overhead_bytes = bbr_has(bbr, CC_STACK_pacing_unit) ? 0 : BBR_HEADER_BYTES;
     bbr->bw_window_rounds = BBR_BW_WINDOW_ROUNDS;
     bbr->min_rtt_us = cc_max_u64(start->min_rtt_us, 1);
     bbr->min_rtt_stamp_us = start->now_us;
@@ -170,7 +183,7 @@ static inline void bbr_on_ack(struct cc_state *state, const struct cc_params *pa
 
     bbr_note_sample(bbr, params, rs);
     bbr_update_bandwidth(bbr, params, rs);
-    if (cc_stack_has(params, CC_STACK_aggregation_bonus))
+    if (bbr_has(bbr, CC_STACK_aggregation_bonus))
         bbr_update_aggregation(bbr, rs, state->cwnd_pkts);
     bbr_update_cycle(bbr, params, rs, state->pacing_Bps);
     bbr_check_full_pipe(bbr, rs);
@@ -180,6 +193,8 @@ static inline void bbr_on_ack(struct cc_state *state, const struct cc_params *pa
 
     bw_Bps = bbr_bw_Bps(bbr);
     bbr_set_pacing(state, bw_Bps, bbr->pacing_gain_q16);
+    if (!bbr_has(bbr, CC_STACK_tso_goal))
+        bbr->tso_goal_pkts = bbr_tso_goal_pkts(bbr, state->pacing_Bps);
     bbr_set_cwnd(state, params, rs, bw_Bps);
 }
 
@@ -189,13 +204,18 @@ static inline void bbr_on_loss_state(struct cc_state *state, enum cc_ca_state ne
         bbr_save_cwnd(&state->bbr, state->cwnd_pkts);
 }
 
-/* H17: restarts the estimate of a full pipe and reports the timeout to the policer detector as a loss. */
-static inline void bbr_on_rto(struct cc_state *state, uint64_t total_lost_pkts)
+/*
+ * H17: restarts the estimate of a full pipe and reports the timeout to the policer detector as a loss. `saves`: the
+ * kernel asks for ssthresh.
+ */
+static inline void bbr_on_rto(struct cc_state *state, const struct cc_params *params, bool saves,
+                              uint64_t total_lost_pkts)
 {
     struct bbr_state *bbr = &state->bbr;
     struct cc_sample rs = {0};
 
-    bbr_save_cwnd(bbr, state->cwnd_pkts);
+    if (saves)
+        bbr_save_cwnd(bbr, state->cwnd_pkts);
     bbr->prev_ca_state = CC_CA_LOSS;
     bbr->full_bw_Bps = 0;
     bbr->round_start = true;
@@ -204,8 +224,11 @@ static inline void bbr_on_rto(struct cc_state *state, uint64_t total_lost_pkts)
     rs.delivered_pkts = bbr->delivered_pkts;
     rs.delivered_time_us = bbr->delivered_time_us;
     rs.total_lost_pkts = total_lost_pkts;
-    if (bbr_policer_update(bbr, &rs))
+    if (bbr_policer_update(bbr, &rs)) {
         bbr_enter_probe_bw(bbr, bbr->delivered_time_us);
+        if (bbr_has(bbr, CC_STACK_gains_by_event))
+            bbr_update_gains(bbr, params);
+    }
 }
 
 /* H18: the first packet after idle time: no burst, and the idle time does not count as ACK aggregation. */
@@ -220,13 +243,16 @@ static inline void bbr_on_restart(struct cc_state *state, const struct cc_params
     bbr_aggregation_start_epoch(&bbr->aggregation, now_us);
     if (bbr->mode == BBR_PROBE_BW)
         bbr_set_pacing(state, bbr_bw_Bps(bbr), CC_Q16_ONE);
-    else if (bbr->mode == BBR_PROBE_RTT && bbr->probe_rtt_done_us != 0 && now_us > bbr->probe_rtt_done_us)
+    else if (bbr->mode == BBR_PROBE_RTT && bbr->probe_rtt_done_us != 0 && now_us > bbr->probe_rtt_done_us &&
+             bbr_has(bbr, CC_STACK_restart_ends_probe_rtt))
         bbr_exit_probe_rtt(state, params, now_us);
 }
 
 /* H20: the window itself is restored by H15. */
 static inline void bbr_on_undo(struct cc_state *state)
 {
+    if (!bbr_has(&state->bbr, CC_STACK_undo_resets))
+        return;
     state->bbr.full_bw_Bps = 0;
     state->bbr.full_bw_count = 0;
     bbr_policer_reset(&state->bbr.policer);

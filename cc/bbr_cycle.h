@@ -27,7 +27,7 @@ static inline int64_t bbr_down_gain_q16(const struct cc_params *params)
 /* Gain of the current phase by the table above, before GAIN_SCALE. */
 static inline int64_t bbr_phase_gain_q16(const struct bbr_state *bbr, const struct cc_params *params)
 {
-    if (bbr->policer.in_use)
+    if (bbr->policer.holds_gain || (bbr->policer.in_use && !bbr_has(bbr, CC_STACK_policer_stops_cycle)))
         return CC_Q16_ONE;
     switch (bbr->cycle_index) {
     case 0:
@@ -43,13 +43,15 @@ static inline void bbr_advance_cycle(struct bbr_state *bbr, uint64_t delivered_t
 {
     bbr->cycle_index = (bbr->cycle_index + 1) % BBR_CYCLE_PHASES;
     bbr->cycle_time_us = delivered_time_us;
+    bbr->policer.holds_gain = bbr->policer.in_use && bbr_has(bbr, CC_STACK_gains_by_event) &&
+                              !bbr_has(bbr, CC_STACK_policer_stops_cycle);
     if (bbr->cycle_index == 0)
         bbq_start_probe(bbr);
 }
 
 static inline void bbr_enter_probe_bw(struct bbr_state *bbr, uint64_t delivered_time_us)
 {
-    bbr->mode = BBR_PROBE_BW;
+    bbr_set_mode(bbr, BBR_PROBE_BW);
     bbr->cycle_index = BBR_CYCLE_PHASES - 1 - (uint32_t)cc_rng_below(&bbr->phase_rng, BBR_CYCLE_PHASES - 1);
     bbr_advance_cycle(bbr, delivered_time_us);
 }
@@ -59,7 +61,7 @@ static inline int64_t bbr_paced_gain_q16(const struct bbr_state *bbr, const stru
 {
     int64_t gain_q16 = bbr_phase_gain_q16(bbr, params);
 
-    if (bbr->cycle_index == 0 && !bbr->policer.in_use && cc_has(params, CC_GAIN_SCALE))
+    if (bbr->cycle_index == 0 && gain_q16 != CC_Q16_ONE && cc_has(params, CC_GAIN_SCALE))
         gain_q16 = pg_scale_gain_q16(params, bbr, gain_q16);
     return gain_q16;
 }
@@ -72,25 +74,29 @@ static inline bool bbr_phase_is_over(const struct bbr_state *bbr, const struct c
     uint64_t elapsed_us = cc_sub_sat(rs->delivered_time_us, bbr->cycle_time_us);
     bool full_length = elapsed_us > bbr->min_rtt_us;
     uint64_t bw_Bps = bbr_max_bw_Bps(bbr);
+    uint64_t in_net_pkts;
 
     if (gain_q16 == CC_Q16_ONE)
         return cc_has(params, CC_GAIN_SCALE) ? elapsed_us > pg_cruise_phase_us(params, bbr) : full_length;
+    in_net_pkts = bbr_in_net_pkts(bbr, rs, pacing_Bps, rs->prior_in_flight_pkts);
     if (gain_q16 > CC_Q16_ONE) {
         if (cc_has(params, CC_PROBE_CAP) && bbq_caps_probe(bbr, params))
             return bbq_probe_is_over(bbr, params, elapsed_us);
         if (cc_has(params, CC_GAIN_SCALE) && params->pg_end_test == 0)
             gain_q16 = bbr_phase_gain_q16(bbr, params);
-        return full_length && (rs->lost_pkts > 0 ||
-                               rs->prior_in_flight_pkts >= bbr_inflight_pkts(bbr, pacing_Bps, bw_Bps, gain_q16));
+        return full_length &&
+               (rs->lost_pkts > 0 || in_net_pkts >= bbr_inflight_pkts(bbr, pacing_Bps, bw_Bps, gain_q16));
     }
     if (cc_has(params, CC_PROBE_CAP) && params->bbq_drain_to_bdp == 1)
-        return rs->prior_in_flight_pkts <= bbq_drain_target_pkts(bbr, bw_Bps);
-    return full_length || rs->prior_in_flight_pkts <= bbr_inflight_pkts(bbr, pacing_Bps, bw_Bps, CC_Q16_ONE);
+        return in_net_pkts <= bbq_drain_target_pkts(bbr, bw_Bps);
+    return full_length || in_net_pkts <= bbr_inflight_pkts(bbr, pacing_Bps, bw_Bps, CC_Q16_ONE);
 }
 
 static inline void bbr_update_cycle(struct bbr_state *bbr, const struct cc_params *params, const struct cc_sample *rs,
                                     uint64_t pacing_Bps)
 {
+    if (bbr->policer.in_use && bbr_has(bbr, CC_STACK_policer_stops_cycle))
+        return;
     if (bbr->mode == BBR_PROBE_BW && bbr_phase_is_over(bbr, params, rs, pacing_Bps))
         bbr_advance_cycle(bbr, rs->delivered_time_us);
 }
@@ -99,11 +105,11 @@ static inline void bbr_update_gains(struct bbr_state *bbr, const struct cc_param
 {
     switch (bbr->mode) {
     case BBR_STARTUP:
-        bbr->pacing_gain_q16 = BBR_HIGH_GAIN_Q16;
+        bbr->pacing_gain_q16 = bbr->policer.holds_gain ? CC_Q16_ONE : BBR_HIGH_GAIN_Q16;
         bbr->cwnd_gain_q16 = BBR_HIGH_GAIN_Q16;
         break;
     case BBR_DRAIN:
-        bbr->pacing_gain_q16 = BBR_DRAIN_GAIN_Q16;
+        bbr->pacing_gain_q16 = bbr->policer.holds_gain ? CC_Q16_ONE : BBR_DRAIN_GAIN_Q16;
         bbr->cwnd_gain_q16 = BBR_HIGH_GAIN_Q16;
         break;
     case BBR_PROBE_BW:

@@ -63,11 +63,11 @@ static inline void bbr_check_drain(struct cc_state *state, const struct cc_sampl
     uint64_t bw_Bps = bbr_max_bw_Bps(bbr);
 
     if (bbr->mode == BBR_STARTUP && bbr->full_bw_reached) {
-        bbr->mode = BBR_DRAIN;
+        bbr_set_mode(bbr, BBR_DRAIN);
         state->ssthresh_pkts = cc_clamp_to_u32(bbr_inflight_pkts(bbr, state->pacing_Bps, bw_Bps, CC_Q16_ONE));
     }
-    if (bbr->mode == BBR_DRAIN &&
-        rs->in_flight_pkts <= bbr_inflight_pkts(bbr, state->pacing_Bps, bw_Bps, CC_Q16_ONE))
+    if (bbr->mode == BBR_DRAIN && bbr_in_net_pkts(bbr, rs, state->pacing_Bps, rs->in_flight_pkts) <=
+                                      bbr_inflight_pkts(bbr, state->pacing_Bps, bw_Bps, CC_Q16_ONE))
         bbr_enter_probe_bw(bbr, rs->delivered_time_us);
 }
 
@@ -94,11 +94,14 @@ static inline void bbr_exit_probe_rtt(struct cc_state *state, const struct cc_pa
     struct bbr_state *bbr = &state->bbr;
 
     bbr->min_rtt_stamp_us = now_us;
-    state->cwnd_pkts = cc_max_u32(state->cwnd_pkts, bbr->prior_cwnd_pkts);
+    if (bbr_has(bbr, CC_STACK_restore))
+        state->cwnd_pkts = cc_max_u32(state->cwnd_pkts, bbr->prior_cwnd_pkts);
+    else
+        bbr->restore_cwnd = true;
     if (bbr->full_bw_reached)
         bbr_enter_probe_bw(bbr, bbr->delivered_time_us);
     else
-        bbr->mode = BBR_STARTUP;
+        bbr_set_mode(bbr, BBR_STARTUP);
     if (cc_has(params, CC_RANDOM_PROBE_RTT))
         trand_draw(bbr, params);
 }
@@ -129,23 +132,23 @@ static inline void bbr_update_min_rtt(struct cc_state *state, const struct cc_pa
 {
     struct bbr_state *bbr = &state->bbr;
     bool expired = rs->now_us > cc_add_sat(bbr->min_rtt_stamp_us, bbr_probe_rtt_interval_us(bbr, params));
+    bool replace = expired && (!rs->is_ack_delayed || !bbr_has(bbr, CC_STACK_delayed_ack_guard));
+    uint64_t renewing_us = bbr_has(bbr, CC_STACK_min_rtt_rule) ? bbr->min_rtt_us - 1 : bbr->min_rtt_us;
 
-    bool replace = expired && !rs->is_ack_delayed;
-
-    if (rs->rtt_us >= 0 && ((uint64_t)rs->rtt_us <= bbr->min_rtt_us || replace)) {
+    if (rs->rtt_us >= 0 && ((uint64_t)rs->rtt_us <= renewing_us || replace)) {
         bbr->min_rtt_us = cc_max_u64((uint64_t)rs->rtt_us, 1);
         bbr->min_rtt_stamp_us = rs->now_us;
     }
     if (cc_has(params, CC_PROBE_CAP))
         bbq_watch_queue(bbr, params, rs, replace);
     if (expired && !bbr->idle_restart && bbr->mode != BBR_PROBE_RTT) {
-        bbr->mode = BBR_PROBE_RTT;
+        bbr_set_mode(bbr, BBR_PROBE_RTT);
         bbr_save_cwnd(bbr, state->cwnd_pkts);
         bbr->probe_rtt_done_us = 0;
     }
     if (bbr->mode == BBR_PROBE_RTT)
         bbr_stay_in_probe_rtt(state, params, rs);
-    if (rs->sample_pkts > 0)
+    if (rs->sample_pkts > 0 || !bbr_has(bbr, CC_STACK_idle_restart_lasts))
         bbr->idle_restart = false;
 }
 

@@ -30,8 +30,9 @@ static inline void bbr_policer_start_interval(struct bbr_policer *lt, const stru
 
 static inline void bbr_policer_reset(struct bbr_policer *lt)
 {
-    struct bbr_policer none = {false, false, 0, 0, 0, 0, 0};
+    struct bbr_policer none = {0};
 
+    none.holds_gain = lt->holds_gain;
     *lt = none;
 }
 
@@ -40,11 +41,12 @@ static inline void bbr_policer_interval_done(struct bbr_state *bbr, const struct
 {
     struct bbr_policer *lt = &bbr->policer;
     uint64_t difference_Bps = bw_Bps > lt->bw_Bps ? bw_Bps - lt->bw_Bps : lt->bw_Bps - bw_Bps;
-    uint64_t paced_Bps = cc_mul_div(difference_Bps, 100 - BBR_PACING_MARGIN_PERCENT, 100);
+    uint64_t paced_Bps = bbr_paced_Bps(bbr, difference_Bps, CC_Q16_ONE);
 
     if (lt->bw_Bps != 0 && (difference_Bps <= lt->bw_Bps / BBR_LT_SAME_RATIO || paced_Bps <= BBR_LT_SAME_Bps)) {
         lt->bw_Bps = difference_Bps / 2 + cc_min_u64(bw_Bps, lt->bw_Bps);
         lt->in_use = true;
+        lt->holds_gain = bbr_has(bbr, CC_STACK_gains_by_event);
         lt->rounds = 0;
         bbr->pacing_gain_q16 = CC_Q16_ONE;
         return;

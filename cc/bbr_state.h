@@ -21,6 +21,7 @@
 #define BBR_PACING_MARGIN_PERCENT 1     /* paces 1 % below the estimate to keep the queue short */
 #define BBR_UNKNOWN_RTT_US 1000         /* nominal RTT before the first sample */
 #define BBR_INIT_CWND_PKTS 10           /* Linux TCP_INIT_CWND, whatever window the connection started with */
+#define BBR_HEADER_BYTES 40             /* IPv4 and TCP without options, where pacing counts them */
 #define BBR_SLOWEST_PKT_S 64            /* paces a packet in 64 s at least: less than the longest timeout, 120 s */
 
 enum bbr_mode { BBR_STARTUP = 0, BBR_DRAIN = 1, BBR_PROBE_BW = 2, BBR_PROBE_RTT = 3 };
@@ -38,6 +39,7 @@ struct bbr_aggregation {
 struct bbr_policer {
     bool is_sampling;
     bool in_use;
+    bool holds_gain; /* stack.def: gains_by_event */
     uint32_t rounds;
     uint64_t bw_Bps;
     uint64_t last_time_ms;
@@ -48,6 +50,7 @@ struct bbr_policer {
 struct bbr_state {
     uint32_t mode; /* enum bbr_mode */
     uint32_t mss_bytes;
+    uint32_t stack; /* bits of enum cc_stack; constant for a flow */
     int64_t pacing_gain_q16;
     int64_t cwnd_gain_q16;
 
@@ -81,8 +84,11 @@ struct bbr_state {
     uint32_t prior_cwnd_pkts;
     uint32_t prev_ca_state; /* enum cc_ca_state */
     bool packet_conservation;
+    bool restore_cwnd; /* with the next ACK of data, stack.def: restore */
     bool idle_restart;
     bool has_seen_rtt;
+
+    uint32_t tso_goal_pkts; /* of the last ACK's pacing rate, 0 before, stack.def: tso_goal */
 
     struct bbr_aggregation aggregation;
     struct bbr_policer policer;
@@ -106,6 +112,17 @@ struct bbr_state {
     struct cc_rng trand_rng;
 };
 
+static inline bool bbr_has(const struct bbr_state *bbr, enum cc_stack fact)
+{
+    return (bbr->stack & (uint32_t)fact) != 0;
+}
+
+static inline void bbr_set_mode(struct bbr_state *bbr, enum bbr_mode mode)
+{
+    bbr->mode = mode;
+    bbr->policer.holds_gain = false;
+}
+
 static inline uint64_t bbr_max_bw_Bps(const struct bbr_state *bbr) { return cc_max_filter_get(&bbr->bw_filter); }
 
 /* The bandwidth in use: the policer's if one was detected, else the bottleneck's. */
@@ -118,6 +135,24 @@ static inline uint64_t bbr_bw_Bps(const struct bbr_state *bbr)
 static inline uint64_t bbr_pkts_in(const struct bbr_state *bbr, uint64_t bw_Bps, uint64_t time_us)
 {
     return cc_mul_div(bw_Bps, time_us, UINT64_C(1000000) * bbr->mss_bytes);
+}
+
+/*
+ * The pacing rate of a bandwidth and a gain: Linux paces 1 % below, and until 4.19 it counted headers. Rounded down
+ * once, as in the kernel.
+ */
+static inline uint64_t bbr_paced_Bps(const struct bbr_state *bbr, uint64_t bw_Bps, int64_t gain_q16)
+{
+    uint64_t percent = bbr_has(bbr, CC_STACK_pacing_margin) ? 100 - BBR_PACING_MARGIN_PERCENT : 100;
+    uint64_t bytes = bbr->mss_bytes;
+
+    if (gain_q16 <= 0)
+        return 0;
+    if (!bbr_has(bbr, CC_STACK_pacing_unit)) {
+        bytes += BBR_HEADER_BYTES;
+        bw_Bps = cc_mul_div(bw_Bps, bytes, bbr->mss_bytes);
+    }
+    return cc_mul_div(bw_Bps, (uint64_t)gain_q16 * percent, 100 * CC_Q16_ONE);
 }
 
 /* Payload bytes per second of `pkts` delivered in `time_us` > 0. */

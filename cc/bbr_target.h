@@ -21,6 +21,12 @@ static inline uint32_t bbr_tso_goal_pkts(const struct bbr_state *bbr, uint64_t p
     return (uint32_t)cc_min_u64(BBR_TSO_MAX_PKTS, cc_max_u64(bytes / bbr->mss_bytes, least));
 }
 
+/* The goal that windows provide for: of the current pacing rate, or of the last ACK's. */
+static inline uint32_t bbr_tso_budget_pkts(const struct bbr_state *bbr, uint64_t pacing_Bps)
+{
+    return bbr_has(bbr, CC_STACK_tso_goal) ? bbr_tso_goal_pkts(bbr, pacing_Bps) : bbr->tso_goal_pkts;
+}
+
 /* Packets that fill the path `gain` times. */
 static inline uint64_t bbr_bdp_pkts(const struct bbr_state *bbr, uint64_t bw_Bps, int64_t gain_q16)
 {
@@ -34,11 +40,17 @@ static inline uint64_t bbr_bdp_pkts(const struct bbr_state *bbr, uint64_t bw_Bps
     return cc_mul_div_ceil(byte_us, (uint64_t)gain_q16, UINT64_C(1000000) * CC_Q16_ONE * bbr->mss_bytes);
 }
 
-static inline uint64_t bbr_quantize_pkts(const struct bbr_state *bbr, uint64_t pacing_Bps, uint64_t pkts)
+/* `gain_q16`: of the target. */
+static inline uint64_t bbr_quantize_pkts(const struct bbr_state *bbr, uint64_t pacing_Bps, uint64_t pkts,
+                                         int64_t gain_q16)
 {
-    pkts = cc_add_sat(pkts, 3 * (uint64_t)bbr_tso_goal_pkts(bbr, pacing_Bps));
+    bool probes = bbr_has(bbr, CC_STACK_probe_headroom_while) ? bbr->cycle_index == 0 : gain_q16 > CC_Q16_ONE;
+
+    if (bbr->min_rtt_us == CC_RTT_UNKNOWN_US && !bbr_has(bbr, CC_STACK_unknown_rtt_budget))
+        return pkts;
+    pkts = cc_add_sat(pkts, 3 * (uint64_t)bbr_tso_budget_pkts(bbr, pacing_Bps));
     pkts = cc_add_sat(pkts, pkts & 1);
-    if (bbr->mode == BBR_PROBE_BW && bbr->cycle_index == 0)
+    if (bbr->mode == BBR_PROBE_BW && probes && bbr_has(bbr, CC_STACK_probe_headroom))
         pkts = cc_add_sat(pkts, 2);
     return pkts;
 }
@@ -46,7 +58,25 @@ static inline uint64_t bbr_quantize_pkts(const struct bbr_state *bbr, uint64_t p
 static inline uint64_t bbr_inflight_pkts(const struct bbr_state *bbr, uint64_t pacing_Bps, uint64_t bw_Bps,
                                          int64_t gain_q16)
 {
-    return bbr_quantize_pkts(bbr, pacing_Bps, bbr_bdp_pkts(bbr, bw_Bps, gain_q16));
+    return bbr_quantize_pkts(bbr, pacing_Bps, bbr_bdp_pkts(bbr, bw_Bps, gain_q16), gain_q16);
+}
+
+/*
+ * Packets in the network when the next one departs: what pacing holds back until then is delivered less, and a gain
+ * above 1 asks whether that next burst reaches the target. Before Linux 4.20 what is in flight now.
+ */
+static inline uint64_t bbr_in_net_pkts(const struct bbr_state *bbr, const struct cc_sample *rs, uint64_t pacing_Bps,
+                                       uint32_t in_flight_pkts)
+{
+    uint64_t pkts = in_flight_pkts;
+
+    if (!bbr_has(bbr, CC_STACK_in_flight_at_departure))
+        return pkts;
+    if (bbr->pacing_gain_q16 > CC_Q16_ONE)
+        pkts += bbr_tso_budget_pkts(bbr, pacing_Bps);
+    if (rs->departure_wait_us == 0)
+        return pkts;
+    return cc_sub_sat(pkts, bbr_pkts_in(bbr, bbr_bw_Bps(bbr), rs->departure_wait_us));
 }
 
 #endif

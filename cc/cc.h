@@ -87,15 +87,17 @@ static inline void cc_on_loss_state(struct cc_state *state, const struct cc_para
 
 /*
  * The retransmission timer fired and everything unacknowledged was marked lost: one packet may leave.
- * `prior_in_flight_pkts` was in flight before, `in_flight_pkts` is now. Reno and CUBIC reduce once per episode
- * (RFC 5681, section 3.1; Linux tcp_enter_loss).
+ * `is_new_episode`: not in Recovery, and in Loss only after progress since the last timeout (Linux tcp_enter_loss).
+ * `prior_in_flight_pkts` was in flight before, `in_flight_pkts` is now.
  */
-static inline void cc_on_rto(struct cc_state *state, const struct cc_params *params, uint32_t prior_in_flight_pkts,
-                             uint32_t in_flight_pkts, uint64_t total_lost_pkts)
+static inline void cc_on_rto(struct cc_state *state, const struct cc_params *params, bool is_new_episode,
+                             uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts)
 {
+    bool by_episode = cc_stack_has(params, CC_STACK_timeout_saves);
+
     if (params->algorithm == CC_ALGORITHM_BBR)
-        bbr_on_rto(state, total_lost_pkts);
-    else if (state->ca_state < CC_CA_CWR)
+        bbr_on_rto(state, params, is_new_episode || !by_episode, total_lost_pkts);
+    else if (by_episode ? is_new_episode : state->ca_state < CC_CA_CWR)
         cc_reduce(state, params, prior_in_flight_pkts);
     if (params->algorithm == CC_ALGORITHM_CUBIC)
         cubic_on_rto(state);

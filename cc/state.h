@@ -58,7 +58,8 @@ struct cc_state {
     /* read by the world */
     uint32_t cwnd_pkts;
     uint32_t ssthresh_pkts;
-    uint64_t pacing_Bps;   /* payload bytes per second; UINT64_MAX: unpaced */
+    uint64_t pacing_Bps;   /* payload bytes per second, and pacing_overhead_bytes a packet; UINT64_MAX: unpaced */
+    uint32_t pacing_overhead_bytes; /* that pacing counts beside each packet's payload */
     bool mark_app_limited; /* after this ACK: what is in flight must not count as a bandwidth sample */
 
     uint32_t initial_cwnd_pkts;

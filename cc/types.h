@@ -58,6 +58,7 @@ struct cc_sample {
     uint32_t lost_pkts;            /* newly marked lost; a lost retransmission counts again */
     uint32_t prior_in_flight_pkts; /* before this ACK was processed */
     uint32_t in_flight_pkts;       /* after it */
+    uint32_t departure_wait_us;    /* from now until pacing lets the next packet leave; 0: it may leave */
     uint8_t ca_state;              /* enum cc_ca_state, after loss detection on this ACK */
     bool is_app_limited;
     bool is_ack_delayed;

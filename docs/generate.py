@@ -154,7 +154,11 @@ def stacks_page() -> str:
         "or for one (`stack: {preset: linux-4.11, min_rtt_rule: below}`). A flow's mapping without `preset` changes "
         "the scenario's stack. The default is `linux-6`.",
         "## Facts of the algorithm",
-        "BBR and its variants, in `cc/`.",
+        "BBR and its variants, in `cc/`. With the facts of a generation, `cc/` gives the windows, pacing rates and "
+        "phases of its tcp_bbr.c event for event (tests/cc/test_kernel.py, traces recorded from Linux 4.11, 4.14 and "
+        "6.x). The departures that remain: bandwidth is in bytes per second, not 2^-24 packets per microsecond, so "
+        "that a rounded rate may differ by one unit of each; times of min_rtt and ProbeRTT are microseconds, not "
+        "jiffies; min_rtt is at least 1 us; the pacing rate is at least a packet in 64 s.",
         facts_table(algorithm, presets),
         "## Facts of the sockets",
         "Sender and receiver, in `tcp/`.",

@@ -424,6 +424,7 @@ TcpSender<Controller>::RunController(const AckOutcome& outcome, uint32_t lost_pk
     sample.total_lost_pkts = m_board.LostTotal();
     sample.prior_in_flight_pkts = prior_in_flight;
     sample.in_flight_pkts = m_board.InFlight();
+    sample.departure_wait_us = static_cast<uint32_t>(std::max<int64_t>(m_next_send_ns - now_ns, 0) / 1000);
     sample.ca_state = static_cast<uint8_t>(m_ca_state);
     sample.is_app_limited = rate.is_app_limited;
     sample.is_ack_delayed = outcome.is_ack_delayed;
@@ -589,7 +590,7 @@ TcpSender<Controller>::NoteAgain(uint64_t serial, uint32_t payload_bytes, int64_
     }
 }
 
-/** Pacing (sk_pacing_rate), which TCP counts in payload, fq in Ethernet frames; the timer, if none runs. */
+/** Pacing (sk_pacing_rate), by payload; TCP before Linux 4.20 counts headers too, fq Ethernet frames; the timer, if none runs. */
 template <class Controller>
 void
 TcpSender<Controller>::NoteTransmission(uint32_t payload_bytes, int64_t now_ns)
@@ -599,7 +600,8 @@ TcpSender<Controller>::NoteTransmission(uint32_t payload_bytes, int64_t now_ns)
     const uint64_t pacing_Bps = m_controller.State().pacing_Bps;
     if (m_is_paced && pacing_Bps != UINT64_MAX && m_totals.sent_pkts > UNPACED_PKTS)
     {
-        const auto gap_ns = static_cast<int64_t>((uint64_t{payload_bytes} + m_paced_header_bytes) * 1'000'000'000 / pacing_Bps);
+        const uint64_t header_bytes = std::max(m_paced_header_bytes, m_controller.State().pacing_overhead_bytes);
+        const auto gap_ns = static_cast<int64_t>((payload_bytes + header_bytes) * 1'000'000'000 / pacing_Bps);
         m_next_send_ns = std::max(m_next_send_ns, now_ns) + gap_ns;
     }
     if (m_rto_deadline_ns == NEVER_NS)
@@ -675,6 +677,7 @@ TcpSender<Controller>::Timeout(int64_t now_ns)
     ++m_totals.rto_count;
     const uint32_t prior_in_flight = m_board.InFlight();
     const bool is_new_episode = m_ca_state < CC_CA_RECOVERY || m_board.Una() >= m_recovery_point;
+    const bool made_progress = m_ca_state == CC_CA_LOSS && m_rto_backoff == 0;
     if (is_new_episode)
     {
         BeginUndo();
@@ -686,7 +689,7 @@ TcpSender<Controller>::Timeout(int64_t now_ns)
     m_recovery_point = m_board.Next();
     m_ca_state = CC_CA_LOSS;
     m_reduction.End();
-    m_controller.OnRto(prior_in_flight, m_board.InFlight(), m_board.LostTotal());
+    m_controller.OnRto(is_new_episode || made_progress, prior_in_flight, m_board.InFlight(), m_board.LostTotal());
     m_rto_backoff = std::min(m_rto_backoff + 1, MAX_BACKOFF);
     m_next_send_ns = now_ns; // the head leaves at once, regardless of pacing
     ArmRto(now_ns);

@@ -43,9 +43,9 @@ class CcController
     }
     void OnAck(const cc_sample& sample) { cc_on_ack(&m_state, &m_params, &sample); }
     void OnLossState(cc_ca_state state, uint32_t in_flight) { cc_on_loss_state(&m_state, &m_params, state, in_flight); }
-    void OnRto(uint32_t prior_in_flight, uint32_t in_flight, uint64_t total_lost)
+    void OnRto(bool is_new_episode, uint32_t prior_in_flight, uint32_t in_flight, uint64_t total_lost)
     {
-        cc_on_rto(&m_state, &m_params, prior_in_flight, in_flight, total_lost);
+        cc_on_rto(&m_state, &m_params, is_new_episode, prior_in_flight, in_flight, total_lost);
     }
     void OnRestart(uint64_t now_us, bool app_limited) { cc_on_restart(&m_state, &m_params, now_us, app_limited); }
     void OnUndo() { cc_on_undo(&m_state, &m_params); }

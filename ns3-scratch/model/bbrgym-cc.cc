@@ -216,9 +216,9 @@ TcpBbrgym::OnLossState(cc_ca_state state, uint32_t in_flight_pkts)
 }
 
 void
-TcpBbrgym::OnRto(uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts)
+TcpBbrgym::OnRto(bool is_new_episode, uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts)
 {
-    cc_on_rto(&m_state, &m_params, prior_in_flight_pkts, in_flight_pkts, total_lost_pkts);
+    cc_on_rto(&m_state, &m_params, is_new_episode, prior_in_flight_pkts, in_flight_pkts, total_lost_pkts);
 }
 
 void
@@ -282,7 +282,7 @@ TcpBbrgym::CongestionStateSet(Ptr<TcpSocketState> tcb, TcpSocketState::TcpCongSt
     const uint32_t in_flight_pkts = tcb->m_bytesInFlight / tcb->m_segmentSize;
     if (state == TcpSocketState::CA_LOSS)
     {
-        OnRto(in_flight_pkts, 0, m_stock.TotalLostPkts());
+        OnRto(m_state.ca_state < CC_CA_RECOVERY, in_flight_pkts, 0, m_stock.TotalLostPkts());
     }
     else
     {

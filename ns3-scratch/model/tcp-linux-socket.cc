@@ -81,9 +81,9 @@ SocketController::OnLossState(cc_ca_state state, uint32_t in_flight_pkts)
 }
 
 void
-SocketController::OnRto(uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts)
+SocketController::OnRto(bool is_new_episode, uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts)
 {
-    m_controller->OnRto(prior_in_flight_pkts, in_flight_pkts, total_lost_pkts);
+    m_controller->OnRto(is_new_episode, prior_in_flight_pkts, in_flight_pkts, total_lost_pkts);
     m_controller->Publish(m_tcb);
     m_tcb->m_congState = TcpSocketState::CA_LOSS;
 }

@@ -265,9 +265,9 @@ class Controller
         cc_on_loss_state(&m_state, &m_params, static_cast<cc_ca_state>(state), in_flight_pkts);
     }
 
-    void OnRto(uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts)
+    void OnRto(uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts, bool is_new_episode)
     {
-        cc_on_rto(&m_state, &m_params, prior_in_flight_pkts, in_flight_pkts, total_lost_pkts);
+        cc_on_rto(&m_state, &m_params, is_new_episode, prior_in_flight_pkts, in_flight_pkts, total_lost_pkts);
     }
 
     void OnRestart(uint64_t now_us, bool app_limited) { cc_on_restart(&m_state, &m_params, now_us, app_limited); }
@@ -280,6 +280,7 @@ class Controller
         s["cwnd_pkts"] = m_state.cwnd_pkts;
         s["ssthresh_pkts"] = m_state.ssthresh_pkts;
         s["pacing_Bps"] = m_state.pacing_Bps;
+        s["pacing_overhead_bytes"] = m_state.pacing_overhead_bytes;
         s["mark_app_limited"] = m_state.mark_app_limited;
         s["phase"] = cc_phase(&m_state, &m_params);
         s["bw_Bps"] = cc_bw_Bps(&m_state);
@@ -357,6 +358,7 @@ DeclareSample(py::module_& m)
         .def_readwrite("lost_pkts", &cc_sample::lost_pkts)
         .def_readwrite("prior_in_flight_pkts", &cc_sample::prior_in_flight_pkts)
         .def_readwrite("in_flight_pkts", &cc_sample::in_flight_pkts)
+        .def_readwrite("departure_wait_us", &cc_sample::departure_wait_us)
         .def_readwrite("ca_state", &cc_sample::ca_state)
         .def_readwrite("is_app_limited", &cc_sample::is_app_limited)
         .def_readwrite("is_ack_delayed", &cc_sample::is_ack_delayed)
@@ -387,7 +389,8 @@ DeclareController(py::module_& m)
              &Controller::OnRto,
              py::arg("prior_in_flight_pkts"),
              py::arg("in_flight_pkts"),
-             py::arg("total_lost_pkts"))
+             py::arg("total_lost_pkts"),
+             py::arg("is_new_episode") = true)
         .def("on_restart", &Controller::OnRestart, py::arg("now_us"), py::arg("app_limited"))
         .def("on_undo", &Controller::OnUndo)
         .def_property_readonly("state", &Controller::State);

@@ -26,6 +26,8 @@ class Path:
     delivered_pkts: int = 0
     total_lost_pkts: int = 0
     srtt_us: int = 0
+    stack: str = "linux-6"
+    facts: dict[str, int] = field(default_factory=dict)
     controller: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -38,6 +40,8 @@ class Path:
             rng_seed=self.seed,
             mss_bytes=MSS_BYTES,
             initial_cwnd_pkts=self.initial_cwnd_pkts,
+            stack=self.stack,
+            facts=self.facts,
         )
 
     @property

@@ -50,7 +50,7 @@ int main(int argc, char **argv)
     struct cc_sample rs = {0};
     struct cc_start start = {0};
     uint64_t seed, operations, i;
-    bool is_bbr = false, delivered_since_timeout = false;
+    bool is_bbr = false, delivered_since_timeout = false, keeps_floor;
 
     if (argc != 3) {
         fprintf(stderr, "usage: %s SEED OPERATIONS\n", argv[0]);
@@ -65,6 +65,7 @@ int main(int argc, char **argv)
 
         if (i == 0 || event == 0) {
             cc_params_init(&params, (enum cc_variant)below(CC_VARIANT_COUNT));
+            params.stack = (uint32_t)below(UINT64_C(1) << CC_STACK_COUNT);
             is_bbr = params.algorithm == CC_ALGORITHM_BBR;
             start.now_us = rs.now_us;
             start.mss_bytes = 1 + (uint32_t)below(65000);
@@ -82,7 +83,7 @@ int main(int argc, char **argv)
             uint32_t in_flight = (uint32_t)magnitude(20);
 
             rs.ca_state = CC_CA_LOSS;
-            cc_on_rto(&state, &params, (uint32_t)magnitude(32), in_flight, rs.total_lost_pkts);
+            cc_on_rto(&state, &params, magnitude(1) != 0, (uint32_t)magnitude(32), in_flight, rs.total_lost_pkts);
             require(state.cwnd_pkts == in_flight + 1, "a timeout leaves in flight + 1", seed, i);
             delivered_since_timeout = false;
         } else if (event < 40) {
@@ -107,12 +108,16 @@ int main(int argc, char **argv)
             rs.min_rtt_us = magnitude(25);
             rs.prior_in_flight_pkts = (uint32_t)magnitude(32);
             rs.in_flight_pkts = (uint32_t)magnitude(32);
+            rs.departure_wait_us = below(2) == 0 ? 0 : (uint32_t)magnitude(32);
             rs.is_app_limited = below(4) == 0;
             rs.is_ack_delayed = below(4) == 0;
             rs.is_cwnd_limited = below(2) == 0;
             cc_on_ack(&state, &params, &rs);
             delivered_since_timeout |= rs.acked_pkts > 0;
-            require(!is_bbr || !delivered_since_timeout || state.cwnd_pkts >= 4, "BBR keeps 4 packets", seed, i);
+            keeps_floor = cc_stack_has(&params, CC_STACK_conservation_floor)
+                              ? delivered_since_timeout
+                              : rs.acked_pkts > 0 && !state.bbr.packet_conservation;
+            require(!is_bbr || !keeps_floor || state.cwnd_pkts >= 4, "BBR keeps 4 packets", seed, i);
         }
         require(state.cwnd_pkts >= 1, "a window is never empty", seed, i);
         require(state.pacing_Bps > 0, "pacing is never zero", seed, i);

@@ -214,11 +214,17 @@ def test_probe_rtt_in_startup_returns_to_startup() -> None:
     assert state["phase"] == STARTUP
 
 
-def test_a_new_minimum_puts_probe_rtt_off() -> None:
-    path = in_probe_bw()
-    for _ in range(20_000):
-        state = path.ack(rtt_us=path.rtt_us)
-        assert state["phase"] != PROBE_RTT
+@pytest.mark.parametrize(("stack", "puts_off"), [("linux-4.17", True), ("linux-5.10", False)])
+def test_an_equal_minimum_puts_probe_rtt_off_until_linux_5_9(stack: str, puts_off: bool) -> None:
+    path = in_probe_bw(stack=stack)
+    phases = {path.ack(rtt_us=path.rtt_us)["phase"] for _ in range(20_000)}
+    assert (PROBE_RTT not in phases) == puts_off
+
+
+def test_a_lower_minimum_puts_probe_rtt_off() -> None:
+    path = in_probe_bw(rtt_us=100_000)
+    for i in range(20_000):
+        assert path.ack(rtt_us=path.rtt_us - i)["phase"] != PROBE_RTT
 
 
 def test_a_delayed_ack_does_not_replace_an_expired_minimum() -> None:
@@ -350,12 +356,13 @@ def test_a_reduction_within_recovery_does_not_overwrite_the_saved_window_with_le
     assert path.state["prior_cwnd_pkts"] == before
 
 
-def test_conservation_keeps_the_floor() -> None:
-    path = in_probe_bw()
+@pytest.mark.parametrize(("stack", "cwnd_pkts"), [("ns3", 4), ("linux-6", 1)])
+def test_conservation_keeps_the_floor_in_no_linux(stack: str, cwnd_pkts: int) -> None:
+    path = in_probe_bw(stack=stack)
     path.controller.on_loss_state(RECOVERY, 0)
     state = path.ack(ca_state=RECOVERY, acked_pkts=1, in_flight_pkts=0, lost_pkts=70, prior_delivered_pkts=0)
     assert state["packet_conservation"]
-    assert state["cwnd_pkts"] == 4
+    assert state["cwnd_pkts"] == cwnd_pkts
 
 
 def test_losses_are_deducted_once() -> None:
@@ -373,7 +380,7 @@ def test_two_timeouts_in_a_row_keep_the_window_to_come_back_to() -> None:
     path.controller.on_rto(before, 0, before)
     assert path.state["cwnd_pkts"] == 1
     assert path.state["full_bw_Bps"] == 0
-    path.controller.on_rto(1, 0, before + 1)
+    path.controller.on_rto(1, 0, before + 1, is_new_episode=False)
     assert path.ack(ca_state=LOSS, acked_pkts=1, in_flight_pkts=0)["cwnd_pkts"] == 4
     path.controller.on_loss_state(OPEN, 0)
     assert path.ack(ca_state=OPEN, in_flight_pkts=0)["cwnd_pkts"] >= before

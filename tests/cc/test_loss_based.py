@@ -49,7 +49,7 @@ def test_timeouts_halve_the_threshold_once_an_episode() -> None:
     path = Path("reno", initial_cwnd_pkts=100)
     path.controller.on_rto(80, 0, 80)
     assert (path.state["cwnd_pkts"], path.state["ssthresh_pkts"]) == (1, 40)
-    path.controller.on_rto(1, 0, 81)
+    path.controller.on_rto(1, 0, 81, is_new_episode=False)
     assert path.state["ssthresh_pkts"] == 40
     for _ in range(30):
         state = path.ack(ca_state=LOSS)

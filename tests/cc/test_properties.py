@@ -96,7 +96,8 @@ class AnyLife(RuleBasedStateMachine):
                 )
             )
             if acked > 0:
-                self.floor_pkts = 4 if self.variant in BBR else 1
+                conserves = self.controller.state["packet_conservation"]
+                self.floor_pkts = 4 if self.variant in BBR and not conserves else 1
             self.check()
 
     @rule(state=st.integers(0, 3), in_flight=st.integers(0, 2**31))

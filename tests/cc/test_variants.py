@@ -96,7 +96,7 @@ def test_switching_on_random_probe_rtt_leaves_the_phase_draws_alone() -> None:
 
 def test_plus_shrinks_a_standing_queue_to_its_fixed_point() -> None:
     """w <- 0.98 w + q settles at min(50 q, 2 BDP) and never decays to nothing."""
-    path = Path("bbr-plus")
+    path = Path("bbr-plus", stack="linux-4.9")
     path.until_probe_bw()
     for _ in range(20_000):
         cwnd = path.state["cwnd_pkts"]

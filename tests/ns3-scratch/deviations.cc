@@ -770,8 +770,8 @@ D18(bool ours)
         start.mss_bytes = mss;
         start.initial_cwnd_pkts = 100;
         cc_init(&state, &params, &start);
-        cc_on_rto(&state, &params, 100, 0, 100);
-        cc_on_rto(&state, &params, 1, 0, 101);
+        cc_on_rto(&state, &params, true, 100, 0, 100);
+        cc_on_rto(&state, &params, false, 1, 0, 101);
         cc_on_loss_state(&state, &params, CC_CA_OPEN, 0);
         cc_sample sample{};
         sample.now_us = sample.delivered_time_us = 500'000;

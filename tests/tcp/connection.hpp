@@ -40,10 +40,10 @@ class Controller
         m_reductions += state == CC_CA_CWR || state == CC_CA_RECOVERY;
         cc_on_loss_state(&m_state, &m_params, state, in_flight_pkts);
     }
-    void OnRto(uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts)
+    void OnRto(bool is_new_episode, uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts)
     {
         m_reductions += m_state.ca_state < CC_CA_CWR;
-        cc_on_rto(&m_state, &m_params, prior_in_flight_pkts, in_flight_pkts, total_lost_pkts);
+        cc_on_rto(&m_state, &m_params, is_new_episode, prior_in_flight_pkts, in_flight_pkts, total_lost_pkts);
     }
     void OnRestart(uint64_t now_us, bool app_limited) { cc_on_restart(&m_state, &m_params, now_us, app_limited); }
     void OnUndo()

@@ -20,6 +20,7 @@ from twin_harness import Mapping, Simulation, flow, scenario
 
 import bbrgym
 from bbrgym import _ns3, _twin
+from bbrgym.scenario.stack import STACK_FACTS, STACK_PRESETS
 
 ACKS = 20_000
 MAX_ACKS = 10**6
@@ -116,6 +117,15 @@ def test_one_flow_elsewhere(cc: str, rate_mbps: float, rtt_ms: float, mss_bytes:
         flow(cc=cc, rtt_ms=rtt_ms), rate_mbps=rate_mbps, delay_ms=0.25, queue={"size_packets": 40}, duration_s=5.0
     )
     assert_equal({**mapping, "mss_bytes": mss_bytes})
+
+
+@pytest.mark.parametrize("stack", [stack for stack in STACK_PRESETS if stack != "ns3"])
+@pytest.mark.parametrize("cc", ["bbr", "bbr-pg", "cubic"])
+def test_each_generations_algorithm_is_the_same_in_both_worlds(cc: str, stack: str) -> None:
+    facts = {fact.name: fact.presets[stack] for fact in STACK_FACTS.values() if fact.layer == "algorithm"}
+    mapping = like_ns3(*two(cc=cc), loss={"kind": "bernoulli", "rate": 0.002}, duration_s=14.0)
+    columns = assert_equal({**mapping, "stack": {"preset": "ns3", **facts}})
+    assert acks(columns) > 500
 
 
 # ---- several flows ----------------------------------------------------------------------------------------
