@@ -107,6 +107,8 @@ class TcpSender
         return std::min({m_rto_deadline_ns, m_probe_deadline_ns, m_board.ReorderingDeadlineNs()});
     }
 
+    /** Whether OnTimer now asks for a probe. */
+    bool IsProbeDue(int64_t now_ns) const { return now_ns >= m_probe_deadline_ns; }
     int64_t RtoDeadlineNs() const { return m_rto_deadline_ns; } ///< NEVER_NS: nothing is out
 
     /** The window that holds the sender: the controller's, or in a recovery that of proportional rate reduction. */

@@ -344,15 +344,16 @@ Engine::ReachReceiver(uint32_t source)
     const PacketName packet = link.front().name;
     link.pop_front();
     ShowPipe(link, source == LINK ? std::size_t{LINK} : LateLeaf());
-    if (packet.serial == SYN)
+    FlowState& state = m_flows[packet.flow];
+    if (packet.serial == SYN && !state.is_accepted && state.arrived_pkts == 0)
     {
         SendBack({packet.flow, 0, AckInPipe::SYN_ACK_BLOCKS, false});
     }
     if (!packet.IsData())
     {
+        state.is_accepted |= packet.serial == HANDSHAKE_ACK;
         return;
     }
-    FlowState& state = m_flows[packet.flow];
     ++state.arrived_pkts;
     const TcpReceiver::Arrival arrival = state.receiver.Take(packet.serial, m_now_ns);
     if (arrival.readable_pkts > 0)
@@ -602,7 +603,12 @@ void
 Engine::OnTimer(std::size_t flow)
 {
     FlowState& state = m_flows[flow];
-    if (m_now_ns >= state.sender.TimerDeadlineNs() && state.sender.OnTimer(m_now_ns))
+    if (m_now_ns < state.sender.TimerDeadlineNs())
+    {
+        ArmTimer(flow); // ACKs have moved the deadline
+        return;
+    }
+    if (state.sender.OnTimer(m_now_ns))
     {
         const bool is_new = HasNew(state);
         if (is_new)

@@ -66,6 +66,7 @@ struct FlowState
     TcpSender<CcController> sender;
     TcpReceiver receiver;
     bool is_established = false; ///< at the sender
+    bool is_accepted = false;    ///< at the receiver
     bool is_running = false;     ///< the application is at work
     uint64_t window_pkts = 0;    ///< for which the receiver has room, as the sender knows
     uint64_t arrived_pkts = 0;   ///< data, at the receiver

@@ -74,6 +74,15 @@ StackFacts()
 }
 // clang-format on
 
+bool
+HasNs3Receiver(const SocketFacts& facts)
+{
+    const SocketFacts& ns3 = StackOf(StackPreset::NS3).socket;
+    return facts.d_sack == ns3.d_sack && facts.quick_acks == ns3.quick_acks &&
+           facts.receive_buffer_bytes == ns3.receive_buffer_bytes &&
+           facts.delayed_ack_segments == ns3.delayed_ack_segments && facts.delayed_ack_ms == ns3.delayed_ack_ms;
+}
+
 std::optional<StackPreset>
 FindStackPreset(std::string_view name)
 {

@@ -108,6 +108,9 @@ struct StackFact
 /** The rows of both tables, the algorithm's first. */
 const std::vector<StackFact>& StackFacts();
 
+/** Whether the receiver acts as ns-3's own does: each of its facts has the value of the preset ns3. */
+bool HasNs3Receiver(const SocketFacts& facts);
+
 /** The preset of a name; nothing if there is none. */
 std::optional<StackPreset> FindStackPreset(std::string_view name);
 

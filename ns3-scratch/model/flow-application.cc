@@ -2,12 +2,14 @@
 #include "flow-application.h"
 
 #include "ns3-versions.h"
+#include "params.hpp"
 
 #include "ns3/boolean.h"
 #include "ns3/log.h"
 #include "ns3/packet.h"
 #include "ns3/simulator.h"
 #include "ns3/tcp-l4-protocol.h"
+#include "ns3/tcp-linux-reno.h"
 #include "ns3/uinteger.h"
 
 #include <algorithm>
@@ -31,6 +33,7 @@ const Time DELAYED_ACK_TIMEOUT = MilliSeconds(40); // Linux: TCP_DELACK_MIN
 const Time SYN_TIMEOUT = Seconds(1);           // RFC 6298; ns-3's default is 3 s
 const Time MIN_RTO = MilliSeconds(200);        // Linux: TCP_RTO_MIN; ns-3's default is 1 s
 constexpr uint64_t MIN_BACKLOG_PKTS = 64;
+constexpr uint64_t EVERYTHING = uint64_t{1} << 40; // more segments than any buffer takes
 
 int64_t
 NowNs()
@@ -79,6 +82,11 @@ FlowApplication::FlowApplication(const bbrgym::Flow& flow,
       m_observer(std::move(observer)),
       m_random(run_seed, "flow." + flow.name + ".app")
 {
+    if (const auto variant = bbrgym::FindVariant(flow.cc))
+    {
+        const bool is_bbr = bbrgym::Preset(*variant).algorithm == CC_ALGORITHM_BBR;
+        m_send_buffer.Reset(flow.stack.socket, settings.mss_bytes, is_bbr);
+    }
 }
 
 void
@@ -87,6 +95,14 @@ FlowApplication::StartApplication()
     m_socket = m_sender.CreateSocket(GetNode());
     m_sender.Watch(m_socket, m_observer.rtt);
     m_settings.ApplyTo(m_socket);
+    if (!m_send_buffer.IsAmple())
+    {
+        // What fits is decided here, so ns-3's buffer must not be the smaller one.
+        const uint64_t bytes = std::max<uint64_t>(m_settings.buffer_bytes, m_send_buffer.LimitBytes());
+        m_socket->SetAttribute("SndBufSize", UintegerValue(bytes));
+        m_linux_socket = DynamicCast<TcpLinuxSocket>(m_socket);
+        m_linux_socket->SetSpaceObserver([this] { WakeWriter(); });
+    }
     m_observer.started();
     m_socket->Bind();
     m_socket->Connect(m_sink);
@@ -105,6 +121,11 @@ void
 FlowApplication::StopApplication()
 {
     m_event.Cancel();
+    if (m_linux_socket)
+    {
+        m_linux_socket->SetWriterWaits(false);
+        m_linux_socket->SetSpaceObserver(nullptr);
+    }
     m_socket->Close();
     m_observer.stopped();
     m_app = bbrgym::Cbr{}; // no backlog to keep any more
@@ -123,7 +144,7 @@ FlowApplication::NoteSegment(const SegmentView& segment)
     {
         m_sent_bytes += static_cast<uint32_t>(beyond);
         m_next_seq += static_cast<uint32_t>(beyond);
-        if (std::holds_alternative<bbrgym::Bulk>(m_app) && !bbrgym::IsPending(m_event) &&
+        if (std::holds_alternative<bbrgym::Bulk>(m_app) && m_send_buffer.IsAmple() && !bbrgym::IsPending(m_event) &&
             m_written_bytes - m_sent_bytes < m_backlog_bytes / 2)
         {
             m_event = Simulator::ScheduleNow(&FlowApplication::KeepBacklog, this);
@@ -135,13 +156,18 @@ FlowApplication::NoteSegment(const SegmentView& segment)
 void
 FlowApplication::KeepBacklog()
 {
+    if (!m_send_buffer.IsAmple())
+    {
+        Write(EVERYTHING);
+        return;
+    }
     // Half a window is more than any ACK sets free. ns-3's own windows may be absurd (2^32 - 1 bytes).
     const double window_pkts = std::min(m_sender.State().cwnd_pkts, m_settings.window_bytes / m_settings.mss_bytes);
     m_backlog_bytes = std::max(MIN_BACKLOG_PKTS, static_cast<uint64_t>(window_pkts / 2)) * m_settings.mss_bytes;
     const uint64_t unsent_bytes = m_written_bytes - m_sent_bytes;
     if (unsent_bytes < m_backlog_bytes)
     {
-        Write(m_backlog_bytes - unsent_bytes);
+        Write((m_backlog_bytes - unsent_bytes) / m_settings.mss_bytes);
     }
 }
 
@@ -163,7 +189,7 @@ FlowApplication::WriteOnBeat()
 {
     const auto* on_off = std::get_if<bbrgym::OnOff>(&m_app);
     const double rate_bps = on_off ? on_off->rate_bps : std::get<bbrgym::Cbr>(m_app).rate_bps;
-    Write(m_settings.mss_bytes);
+    Write(1);
     ++m_burst_writes;
     // From the burst's begin, so that rounding never adds up.
     const double beat_ns = static_cast<double>(m_burst_writes) * m_settings.mss_bytes * 8e9 / rate_bps;
@@ -189,11 +215,48 @@ FlowApplication::Duration(int64_t mean_ns)
     return std::llround(static_cast<double>(mean_ns) * m_random.Exponential());
 }
 
-/** Whole segments; what the socket's buffer has no room for is never written, as by a live source. */
-void
-FlowApplication::Write(uint64_t bytes)
+bbrgym::SendBufferLoad
+FlowApplication::BufferLoad() const
 {
-    const uint64_t segments = std::min<uint64_t>(bytes, m_socket->GetTxAvailable()) / m_settings.mss_bytes;
+    bbrgym::SendBufferLoad load;
+    load.unsent_pkts = (m_written_bytes - m_sent_bytes) / m_settings.mss_bytes;
+    if (m_linux_socket->GetController())
+    {
+        const auto& sender = m_linux_socket->GetSender();
+        load.out_pkts = sender.Board().PacketsOut();
+        load.sacked_pkts = sender.Board().SackedOut();
+        load.in_flight_pkts = sender.Board().InFlight();
+        load.cwnd_pkts = sender.WindowPkts();
+        load.pacing_Bps = sender.GetController().State().pacing_Bps;
+        load.in_recovery = sender.LossState() >= CC_CA_RECOVERY;
+    }
+    return load;
+}
+
+void
+FlowApplication::WakeWriter()
+{
+    const bool is_woken = m_send_buffer.WakesWriter(BufferLoad());
+    m_linux_socket->SetWriterWaits(m_send_buffer.HasWaitingWriter());
+    if (is_woken && std::holds_alternative<bbrgym::Bulk>(m_app) && !bbrgym::IsPending(m_event))
+    {
+        m_event = Simulator::ScheduleNow(&FlowApplication::KeepBacklog, this);
+    }
+}
+
+/** What the socket's buffer has no room for is never written, as by a live source. */
+void
+FlowApplication::Write(uint64_t segments)
+{
+    if (m_send_buffer.IsAmple())
+    {
+        segments = std::min<uint64_t>(segments, m_socket->GetTxAvailable() / m_settings.mss_bytes);
+    }
+    else
+    {
+        segments = m_send_buffer.Take(segments, BufferLoad());
+        m_linux_socket->SetWriterWaits(m_send_buffer.HasWaitingWriter());
+    }
     const auto room = static_cast<uint32_t>(segments * m_settings.mss_bytes);
     if (room > 0 && m_socket->Send(Create<Packet>(room), 0) > 0)
     {
@@ -206,6 +269,7 @@ FlowApplication::DoDispose()
 {
     m_event.Cancel();
     m_socket = nullptr;
+    m_linux_socket = nullptr;
     m_observer = {};
     Application::DoDispose();
 }
@@ -221,9 +285,11 @@ FlowSink::GetTypeId()
 
 FlowSink::FlowSink(const Address& listen,
                    const SocketSettings& settings,
+                   std::optional<bbrgym::SocketFacts> facts,
                    std::function<void(uint32_t bytes)> readable)
     : m_listen(listen),
       m_settings(settings),
+      m_facts(facts),
       m_readable(std::move(readable))
 {
 }
@@ -231,8 +297,7 @@ FlowSink::FlowSink(const Address& listen,
 void
 FlowSink::StartApplication()
 {
-    m_socket = DynamicCast<TcpSocket>(GetNode()->GetObject<TcpL4Protocol>()->CreateSocket());
-    m_settings.ApplyTo(m_socket);
+    m_socket = MakeListener();
     m_socket->Bind(m_listen);
     m_socket->Listen();
     m_socket->SetAcceptCallback(MakeNullCallback<bool, Ptr<Socket>, const Address&>(),
@@ -242,6 +307,28 @@ FlowSink::StartApplication()
                                         Callback<void, Ptr<Socket>>([](Ptr<Socket> peer) { peer->Close(); }),
                                         MakeNullCallback<void, Ptr<Socket>>());
                                 }));
+}
+
+Ptr<TcpSocket>
+FlowSink::MakeListener()
+{
+    if (!m_facts)
+    {
+        const auto socket = DynamicCast<TcpSocket>(GetNode()->GetObject<TcpL4Protocol>()->CreateSocket());
+        m_settings.ApplyTo(socket);
+        return socket;
+    }
+    const auto socket = DynamicCast<TcpLinuxSocket>(TcpLinuxSocketFactory::Of(GetNode())->CreateSocket());
+    socket->SetCongestionControlAlgorithm(CreateObject<TcpLinuxReno>()); // it sends no data
+    m_settings.ApplyTo(socket);
+    bbrgym::ReceiveWindow window;
+    window.Reset(*m_facts, m_settings.mss_bytes);
+    if (!window.IsAmple())
+    {
+        socket->SetAttribute("RcvBufSize", UintegerValue(window.MaxBufferBytes())); // decides the window scale
+    }
+    socket->SetReceiver(*m_facts, m_settings.mss_bytes);
+    return socket;
 }
 
 void

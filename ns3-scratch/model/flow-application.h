@@ -9,11 +9,14 @@
 #include "link-device.h"
 
 #include "random.hpp"
+#include "send_buffer.hpp"
 #include "scenario.hpp"
 
 #include "ns3/application.h"
 #include "ns3/event-id.h"
 #include "ns3/tcp-socket.h"
+
+#include <optional>
 
 namespace ns3
 {
@@ -68,7 +71,11 @@ class FlowApplication : public Application
     void WriteOnBeat();
     int64_t Duration(int64_t mean_ns);
 
-    void Write(uint64_t bytes);
+    // A send buffer that may be full: the writer waits, and goes on when a third is free.
+    bbrgym::SendBufferLoad BufferLoad() const;
+    void WakeWriter();
+
+    void Write(uint64_t segments);
 
     bbrgym::App m_app;
     FlowSender& m_sender;
@@ -78,6 +85,8 @@ class FlowApplication : public Application
     bbrgym::Random m_random;
 
     Ptr<TcpSocket> m_socket;
+    Ptr<TcpLinuxSocket> m_linux_socket; ///< the same; null where it is ns-3's own
+    bbrgym::SendBuffer m_send_buffer;   ///< ample where the socket is ns-3's own
     EventId m_event;
     uint64_t m_backlog_bytes = 0; ///< to have unsent after each refill
     uint64_t m_written_bytes = 0;
@@ -93,17 +102,23 @@ class FlowSink : public Application
   public:
     static TypeId GetTypeId();
 
-    FlowSink(const Address& listen, const SocketSettings& settings, std::function<void(uint32_t bytes)> readable);
+    /** `facts`: of a receiver that is Linux's; nothing: ns-3's own. */
+    FlowSink(const Address& listen,
+             const SocketSettings& settings,
+             std::optional<bbrgym::SocketFacts> facts,
+             std::function<void(uint32_t bytes)> readable);
 
   protected:
     void DoDispose() override;
 
   private:
     void StartApplication() override;
+    Ptr<TcpSocket> MakeListener();
     void Read(Ptr<Socket> socket);
 
     Address m_listen;
     SocketSettings m_settings;
+    std::optional<bbrgym::SocketFacts> m_facts;
     std::function<void(uint32_t)> m_readable;
     Ptr<TcpSocket> m_socket;
 };

@@ -45,7 +45,11 @@ class FlowSender
 class LinuxSender : public FlowSender
 {
   public:
-    LinuxSender(const bbrgym::Flow& flow, int variant, const cc_params& params, uint64_t run_seed);
+    LinuxSender(const bbrgym::Flow& flow,
+                int variant,
+                const cc_params& params,
+                const bbrgym::SocketFacts& facts,
+                uint64_t run_seed);
 
     Ptr<TcpSocket> CreateSocket(Ptr<Node> node) const override;
     void Watch(Ptr<TcpSocket> socket, RttCallback on_rtt) override;

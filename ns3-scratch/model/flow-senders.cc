@@ -12,8 +12,9 @@ namespace bbrgym
 
 using namespace ns3;
 
-FlowSenders::FlowSenders(const Scenario& scenario, uint64_t seed)
-    : m_scenario(scenario)
+FlowSenders::FlowSenders(const Scenario& scenario, uint64_t seed, bool peers_follow)
+    : m_scenario(scenario),
+      m_peers_follow(peers_follow)
 {
     for (std::size_t flow = 0; flow < scenario.flows.size(); ++flow)
     {
@@ -31,7 +32,10 @@ FlowSenders::Make(std::size_t flow, uint64_t seed)
     if (variant)
     {
         const cc_params params = ParamsOf(spec, *variant, path);
-        auto sender = std::make_unique<LinuxSender>(spec, *variant, params, seed);
+        SocketFacts facts = spec.stack.socket;
+        facts.tail_loss_probe &= m_peers_follow;
+        facts.undo &= m_peers_follow; // ns-3's receiver reports no duplicates
+        auto sender = std::make_unique<LinuxSender>(spec, *variant, params, facts, seed);
         slot.ours = sender.get();
         slot.sender = std::move(sender);
         m_tunables.AddFlow(*variant, params);

@@ -19,8 +19,11 @@ namespace bbrgym
 class FlowSenders
 {
   public:
-    /** Throws ScenarioError if a flow's congestion control or one of its tunables is unknown. */
-    FlowSenders(const Scenario& scenario, uint64_t seed);
+    /**
+     * `peers_follow`: the receivers are as the flows' stacks say; otherwise they are ns-3's. Throws ScenarioError if a
+     * flow's congestion control or one of its tunables is unknown.
+     */
+    FlowSenders(const Scenario& scenario, uint64_t seed, bool peers_follow);
 
     std::size_t Size() const { return m_slots.size(); }
     ns3::FlowSender& Of(std::size_t flow) const { return *m_slots[flow].sender; }
@@ -43,6 +46,7 @@ class FlowSenders
     Slot Make(std::size_t flow, uint64_t seed);
 
     const Scenario& m_scenario;
+    bool m_peers_follow;
     std::vector<Slot> m_slots;
     TunableTable m_tunables;
 };

@@ -13,10 +13,14 @@
 namespace ns3
 {
 
-LinuxSender::LinuxSender(const bbrgym::Flow& flow, int variant, const cc_params& params, uint64_t run_seed)
+LinuxSender::LinuxSender(const bbrgym::Flow& flow,
+                         int variant,
+                         const cc_params& params,
+                         const bbrgym::SocketFacts& facts,
+                         uint64_t run_seed)
     : m_variant(variant),
       m_rng_seed(cc_stream_seed(run_seed, ("flow." + flow.name).c_str())),
-      m_facts(flow.stack.socket),
+      m_facts(facts),
       m_params(params)
 {
 }

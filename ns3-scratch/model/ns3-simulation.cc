@@ -7,6 +7,7 @@
 #include "flow-senders.h"
 #include "link-device.h"
 #include "measurement.hpp"
+#include "params.hpp"
 #include "run-control.h"
 
 #include "ns3/icmpv4-l4-protocol.h"
@@ -108,7 +109,7 @@ Ns3Simulation::Network::Network(std::shared_ptr<const Scenario> scenario, uint64
       m_tables(tables),
       m_simulator(seed),
       m_settings(SettingsFor(*m_scenario)),
-      m_senders(*m_scenario, seed),
+      m_senders(*m_scenario, seed, true),
       m_measurement(*m_scenario)
 {
     MakePath();
@@ -171,9 +172,11 @@ Ns3Simulation::Network::AddFlow(std::size_t flow)
     access->SetObserver([application = PeekPointer(application)](const SegmentView& segment) {
         application->NoteSegment(segment);
     });
+    const bool is_linux = FindVariant(spec.cc) && !HasNs3Receiver(spec.stack.socket);
     m_receiver->AddApplication(CreateObject<FlowSink>(
         InetSocketAddress(receiver, port),
         m_settings,
+        is_linux ? std::optional(spec.stack.socket) : std::nullopt,
         [this, flow](uint32_t bytes) { m_measurement.Readable(flow, bytes); }));
 }
 

@@ -197,7 +197,7 @@ SocketWorld::Network::Network(std::shared_ptr<const Scenario> scenario, uint64_t
     : m_scenario(std::move(scenario)),
       m_seed(seed),
       m_simulator(seed),
-      m_senders(*m_scenario, seed),
+      m_senders(*m_scenario, seed, false),
       m_flows(m_scenario->flows.size()),
       m_tables(m_flows.size())
 {

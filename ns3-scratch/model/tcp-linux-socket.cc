@@ -113,9 +113,10 @@ TcpLinuxSocket::GetInstanceTypeId() const
     return GetTypeId();
 }
 
-/** A connection accepted by a listener starts with an empty scoreboard of its own. */
+/** A connection accepted by a listener starts with an empty scoreboard of its own, and with the listener's receiver. */
 TcpLinuxSocket::TcpLinuxSocket(const TcpLinuxSocket& listener)
-    : TcpSocketBase(listener)
+    : TcpSocketBase(listener),
+      m_end(listener.m_end)
 {
 }
 
@@ -171,6 +172,10 @@ TcpLinuxSocket::ReceivedAck(Ptr<Packet> packet, const TcpHeader& header)
         ReceivedData(packet, header);
     }
     TrySend();
+    if (m_space_observer)
+    {
+        m_space_observer();
+    }
 }
 
 bool
@@ -191,12 +196,10 @@ TcpLinuxSocket::StartSender()
     m_next_seq = m_una;
     m_dataRetrCount = m_dataRetries;
     m_sender.GetController() = SocketController(DynamicCast<TcpBbrgym>(m_congestionControl), m_tcb);
-    bbrgym::SocketFacts facts = m_facts;
-    facts.tail_loss_probe = facts.undo = false; // ns-3's receiver reports no duplicates
     m_sender.Start(m_tcb->m_segmentSize,
                    std::max<uint32_t>(GetInitialCwnd(), 1),
                    m_handshake_rtt_ns,
-                   facts,
+                   m_facts,
                    NowNs());
 }
 
@@ -250,9 +253,18 @@ TcpLinuxSocket::ReadSack(const TcpHeader& header, SackBlocks blocks) const
     std::size_t count = 0;
     for (const auto& [left, right] : DynamicCast<const TcpOptionSack>(header.GetOption(TcpOption::SACK))->GetSackList())
     {
-        if (count < blocks.size() && left >= m_una && right > left)
+        if (count == blocks.size() || right <= left)
+        {
+            continue;
+        }
+        if (left >= m_una)
         {
             blocks[count++] = {serial(left, &Payload::begin), serial(right + 1, &Payload::end)};
+        }
+        else if (right <= m_una) // a duplicate of a whole segment that is not on the scoreboard any more
+        {
+            const uint64_t back = static_cast<uint32_t>(m_una - left) / m_tcb->m_segmentSize;
+            blocks[count++] = {m_sender.Board().Una() - back, m_sender.Board().Una() - back + 1};
         }
     }
     return count;
@@ -316,7 +328,7 @@ TcpLinuxSocket::TrySend()
         m_tcb->m_bytesInFlight = BytesInFlight();
     }
     const bool has_unsent = m_una <= m_next_seq && m_txBuffer->SizeFromSequence(m_next_seq) > 0; // not after a FIN
-    m_sender.NoteQuiet(has_unsent, m_sender.Totals().sent_pkts > sent_before, false, NowNs());
+    m_sender.NoteQuiet(has_unsent, m_sender.Totals().sent_pkts > sent_before, m_writer_waits, NowNs());
     // The time is earlier than before only after a timeout, which restarts pacing.
     Arm(m_send_event, m_send_event_ns, m_sender.PacingDeadlineNs(), [this] { TrySend(); });
     ArmTimers();
@@ -357,6 +369,22 @@ TcpLinuxSocket::SendAgain(uint64_t serial)
     m_sender.NoteAgain(serial, payload.packet->GetSize(), NowNs());
 }
 
+/** The tail loss probe: new data, or the last segment again. */
+void
+TcpLinuxSocket::SendProbe()
+{
+    const uint32_t new_bytes = NewDataBytes();
+    if (new_bytes > 0)
+    {
+        SendNewSegment(new_bytes);
+    }
+    else
+    {
+        Emit(m_payloads.back().packet->Copy(), m_payloads.back().begin, true);
+    }
+    m_sender.NoteProbe(new_bytes == 0, m_payloads.back().packet->GetSize(), NowNs());
+}
+
 // Two things that ns-3's releases differ in (see ns3-versions.h), and that only a socket itself may touch.
 
 template <typename Self>
@@ -383,7 +411,7 @@ TcpLinuxSocket::TraceRetransmission(Self* self, const Segment&... segment)
     }
 }
 
-/** Puts the TCP header on and hands the segment to IP. */
+/** Puts the flags and the sequence number of a data segment into its header. */
 void
 TcpLinuxSocket::Emit(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransmission)
 {
@@ -401,16 +429,22 @@ TcpLinuxSocket::Emit(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransm
             m_state = LAST_ACK;
         }
     }
-    TagSegment(this, payload);
-
     TcpHeader header;
     header.SetFlags(flags);
     header.SetSequenceNumber(seq);
+    AddOptions(header);
+    Dispatch(payload, header, is_retransmission);
+}
+
+/** Completes the TCP header and hands the segment to IP. */
+void
+TcpLinuxSocket::Dispatch(Ptr<Packet> payload, TcpHeader& header, bool is_retransmission)
+{
+    TagSegment(this, payload);
     header.SetAckNumber(m_tcb->m_rxBuffer->NextRxSequence());
     header.SetWindowSize(AdvertisedWindowSize());
     header.SetSourcePort(m_endPoint ? m_endPoint->GetLocalPort() : m_endPoint6->GetLocalPort());
     header.SetDestinationPort(m_endPoint ? m_endPoint->GetPeerPort() : m_endPoint6->GetPeerPort());
-    AddOptions(header);
     m_delAckEvent.Cancel(); // this segment acknowledges too
     m_delAckCount = 0;
 
@@ -432,6 +466,152 @@ TcpLinuxSocket::Emit(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransm
     }
 }
 
+// ---- the receiver ---------------------------------------------------------------------------------------
+
+void
+TcpLinuxSocket::SetReceiver(const bbrgym::SocketFacts& facts, uint32_t mss_bytes)
+{
+    m_end.receiver.Reset(facts, mss_bytes);
+    m_end.mss_bytes = mss_bytes;
+}
+
+/** ns-3 does not answer the SYN-ACK of a second SYN. */
+void
+TcpLinuxSocket::DoForwardUp(Ptr<Packet> packet, const Address& from, const Address& to)
+{
+    TcpHeader header;
+    packet->PeekHeader(header);
+    const bool is_repeated = header.GetFlags() == (TcpHeader::SYN | TcpHeader::ACK) && m_connected && m_state == ESTABLISHED;
+    if (is_repeated && m_facts.repeated_syn_ack)
+    {
+        SendEmptyPacket(TcpHeader::ACK);
+        return;
+    }
+    TcpSocketBase::DoForwardUp(packet, from, to);
+}
+
+/** The connection of a listener: from now on its packets come to TakePacket first. */
+void
+TcpLinuxSocket::CompleteFork(Ptr<Packet> packet, const TcpHeader& header, const Address& from, const Address& to)
+{
+    TcpSocketBase::CompleteFork(packet, header, from, to);
+    if (m_end.mss_bytes > 0 && m_endPoint)
+    {
+        m_endPoint->SetRxCallback(MakeCallback(&TcpLinuxSocket::TakePacket, Ptr<TcpLinuxSocket>(this)));
+    }
+}
+
+/** A SYN-ACK is not repeated by a timer: the way back loses nothing, and data completes the handshake as well. */
+void
+TcpLinuxSocket::SendEmptyPacket(uint8_t flags)
+{
+    TcpSocketBase::SendEmptyPacket(flags);
+    if (m_end.mss_bytes > 0 && flags == (TcpHeader::SYN | TcpHeader::ACK))
+    {
+        m_retxEvent.Cancel();
+    }
+}
+
+/** Old data ns-3 would acknowledge as out of its range; Linux reports it as a duplicate. */
+void
+TcpLinuxSocket::TakePacket(Ptr<Packet> packet, Ipv4Header ip, uint16_t port, Ptr<Ipv4Interface> interface)
+{
+    TcpHeader header;
+    const uint32_t payload_bytes = packet->GetSize() - packet->PeekHeader(header);
+    if (m_connected && m_state == ESTABLISHED && payload_bytes > 0 &&
+        header.GetSequenceNumber() + payload_bytes <= m_tcb->m_rxBuffer->NextRxSequence())
+    {
+        TakeData(header.GetSequenceNumber());
+        SendAck();
+        return;
+    }
+    ForwardUp(packet, ip, port, interface);
+}
+
+void
+TcpLinuxSocket::ReceivedData(Ptr<Packet> packet, const TcpHeader& header)
+{
+    if (m_end.mss_bytes == 0)
+    {
+        TcpSocketBase::ReceivedData(packet, header);
+        return;
+    }
+    const auto arrival = TakeData(header.GetSequenceNumber());
+    m_tcb->m_rxBuffer->Add(packet, header);
+    if (arrival.readable_pkts > 0)
+    {
+        NotifyDataRecv();
+        if (m_tcb->m_rxBuffer->Finished() && (header.GetFlags() & TcpHeader::FIN) == 0)
+        {
+            DoPeerClose();
+            return;
+        }
+    }
+    if (arrival.answer_at_once)
+    {
+        SendAck();
+    }
+    else if (!bbrgym::IsPending(m_delAckEvent))
+    {
+        m_delAckEvent = Simulator::Schedule(NanoSeconds(m_end.receiver.DelayedAckDeadlineNs() - NowNs()),
+                                            &TcpLinuxSocket::SendAck,
+                                            this);
+    }
+}
+
+/** A segment arrives; call before the buffer takes it. */
+bbrgym::TcpReceiver::Arrival
+TcpLinuxSocket::TakeData(SequenceNumber32 seq)
+{
+    const int32_t ahead_bytes = seq - m_tcb->m_rxBuffer->NextRxSequence();
+    const int64_t ahead = ahead_bytes / static_cast<int32_t>(m_end.mss_bytes);
+    return m_end.receiver.Take(m_end.receiver.Next() + static_cast<uint64_t>(ahead), NowNs());
+}
+
+/** Acknowledges what has arrived, with the receiver's SACK blocks and window. */
+void
+TcpLinuxSocket::SendAck()
+{
+    if (m_endPoint == nullptr && m_endPoint6 == nullptr)
+    {
+        return;
+    }
+    TcpHeader header;
+    header.SetFlags(TcpHeader::ACK);
+    header.SetSequenceNumber(m_tcb->m_nextTxSequence);
+    std::array<bbrgym::SerialRange, bbrgym::MAX_SACK_BLOCKS> blocks;
+    const std::size_t count = m_end.receiver.Acknowledge(blocks);
+    if (count > 0)
+    {
+        const auto seq = [this](uint64_t serial) {
+            const auto ahead = static_cast<int64_t>(serial) - static_cast<int64_t>(m_end.receiver.Next());
+            return m_tcb->m_rxBuffer->NextRxSequence() + static_cast<int32_t>(ahead * m_end.mss_bytes);
+        };
+        auto sack = CreateObject<TcpOptionSack>();
+        for (std::size_t i = 0; i < count; ++i)
+        {
+            sack->AddSackBlock({seq(blocks[i].begin), seq(blocks[i].end)});
+        }
+        header.AppendOption(sack);
+    }
+    if (!m_end.receiver.Window().IsAmple())
+    {
+        m_end.receiver.Announce();
+    }
+    Dispatch(Create<Packet>(), header, false);
+}
+
+uint16_t
+TcpLinuxSocket::AdvertisedWindowSize(bool scale) const
+{
+    if (m_end.mss_bytes == 0 || m_end.receiver.Window().IsAmple())
+    {
+        return TcpSocketBase::AdvertisedWindowSize(scale);
+    }
+    const uint64_t bytes = m_end.receiver.Window().AnnouncedBytes(m_end.receiver.Next()) >> (scale ? m_rcvWindShift : 0);
+    return static_cast<uint16_t>(std::min<uint64_t>(bytes, m_maxWinSize));
+}
+
 // ---- timers ---------------------------------------------------------------------------------------------
 
 /** TcpSocketBase's own event for the retransmission timer: a FIN that is lost relies on what is left of it. */
@@ -444,7 +624,9 @@ TcpLinuxSocket::ArmTimers()
         m_rto = NanoSeconds(m_sender.RtoNs());
     }
     Arm(m_retxEvent, m_retx_event_ns, rto_at_ns, [this] { ReTxTimeout(); });
-    Arm(m_reordering_event, m_reordering_event_ns, m_sender.Board().ReorderingDeadlineNs(), [this] { OnTimer(); });
+    // A probe's deadline lies before that of the retransmission timer, or is the same.
+    const int64_t deadline_ns = m_sender.TimerDeadlineNs();
+    Arm(m_reordering_event, m_reordering_event_ns, deadline_ns < rto_at_ns ? deadline_ns : bbrgym::NEVER_NS, [this] { OnTimer(); });
 }
 
 void
@@ -467,7 +649,7 @@ TcpLinuxSocket::OnTimer()
         ArmTimers(); // ACKs have moved the deadline since the event was scheduled
         return;
     }
-    const bool is_timeout = now_ns >= m_sender.RtoDeadlineNs();
+    const bool is_timeout = now_ns >= m_sender.RtoDeadlineNs() && !m_sender.IsProbeDue(now_ns);
     if (is_timeout && m_dataRetrCount == 0)
     {
         m_reordering_event.Cancel();
@@ -476,7 +658,10 @@ TcpLinuxSocket::OnTimer()
         return;
     }
     m_dataRetrCount -= is_timeout;
-    m_sender.OnTimer(now_ns);
+    if (m_sender.OnTimer(now_ns))
+    {
+        SendProbe();
+    }
     TrySend();
 }
 
@@ -555,6 +740,16 @@ TcpLinuxSocketFactory::Install(Ptr<Node> node)
     auto factory = CreateObject<TcpLinuxSocketFactory>();
     factory->m_node = node;
     node->AggregateObject(factory);
+}
+
+Ptr<TcpLinuxSocketFactory>
+TcpLinuxSocketFactory::Of(Ptr<Node> node)
+{
+    if (!node->GetObject<TcpLinuxSocketFactory>())
+    {
+        Install(node);
+    }
+    return node->GetObject<TcpLinuxSocketFactory>();
 }
 
 void

@@ -6,15 +6,17 @@
 // rate samples and RTTs of each ACK alone, the application-limited test before data is queued, and pacing of
 // every packet after the first ten.
 //
-// Connection set-up and tear-down, the receiver, options, headers, Nagle's rule and the receiver's window stay
-// ns-3's. The socket takes over as sender once the connection stands, its congestion control is a TcpBbrgym
-// and SACK was agreed on; otherwise it is a plain TcpSocketBase.
+// Connection set-up and tear-down, options, headers and Nagle's rule stay ns-3's. The socket takes over as sender
+// once the connection stands, its congestion control is a TcpBbrgym and SACK was agreed on; otherwise it is a plain
+// TcpSocketBase.
 //
-// Of the sender's features, tail loss probes, F-RTO and undo are off: ns-3's receiver reports no duplicates.
+// After SetReceiver the socket, and each that it accepts, is Linux's receiver as well (../tcp/receiver.hpp): it
+// decides when to acknowledge, with which SACK blocks and which window. Its peer sends whole segments.
 #ifndef BBRGYM_TCP_LINUX_SOCKET_H
 #define BBRGYM_TCP_LINUX_SOCKET_H
 
 #include "bbrgym-cc.h"
+#include "receiver.hpp"
 #include "sender.hpp"
 
 #include "ns3/tcp-socket-base.h"
@@ -75,17 +77,28 @@ class TcpLinuxSocket : public TcpSocketBase
     void SetAckObserver(std::function<void(const AckEvent&)> observer);
     /** Sets the facts of the stack before the connection stands. */
     void SetFacts(const bbrgym::SocketFacts& facts) { m_facts = facts; }
+    /** Makes it a receiver as the facts say, before it listens; `mss_bytes`: of every segment that its peer sends. */
+    void SetReceiver(const bbrgym::SocketFacts& facts, uint32_t mss_bytes);
+    /** `observer` is called after each ACK and what was sent upon it: there may be room in the send buffer. */
+    void SetSpaceObserver(std::function<void()> observer) { m_space_observer = std::move(observer); }
+    /** Whether the application waits for room in the send buffer. */
+    void SetWriterWaits(bool waits) { m_writer_waits = waits; }
 
     int Send(Ptr<Packet> packet, uint32_t flags) override;
 
   protected:
     Ptr<TcpSocketBase> Fork() override;
+    void CompleteFork(Ptr<Packet> packet, const TcpHeader& header, const Address& from, const Address& to) override;
+    void DoForwardUp(Ptr<Packet> packet, const Address& from, const Address& to) override;
+    void SendEmptyPacket(uint8_t flags) override;
     void ReceivedAck(Ptr<Packet> packet, const TcpHeader& header) override;
+    void ReceivedData(Ptr<Packet> packet, const TcpHeader& header) override;
     void ReTxTimeout() override;
     void EstimateRtt(const TcpHeader& header) override;
     void UpdateRttHistory(const SequenceNumber32& seq, uint32_t size, bool is_retransmission) override;
     uint32_t BytesInFlight() const override;
     uint32_t AvailableWindow() const override;
+    uint16_t AdvertisedWindowSize(bool scale = true) const override;
 
   private:
     /** What one of the scoreboard's segments carries. */
@@ -111,11 +124,17 @@ class TcpLinuxSocket : public TcpSocketBase
     uint32_t NewDataBytes() const;
     void SendNewSegment(uint32_t bytes);
     void SendAgain(uint64_t serial);
+    void SendProbe();
     void Emit(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransmission);
+    void Dispatch(Ptr<Packet> payload, TcpHeader& header, bool is_retransmission);
     template <typename Self>
     static void TagSegment(Self* self, Ptr<Packet> payload);
     template <typename Self, typename... Segment>
     static void TraceRetransmission(Self* self, const Segment&... segment);
+
+    void TakePacket(Ptr<Packet> packet, Ipv4Header ip, uint16_t port, Ptr<Ipv4Interface> interface);
+    bbrgym::TcpReceiver::Arrival TakeData(SequenceNumber32 seq);
+    void SendAck();
 
     void ArmTimers();
     void OnTimer();
@@ -136,6 +155,17 @@ class TcpLinuxSocket : public TcpSocketBase
     int64_t m_reordering_event_ns = 0;
     int64_t m_retx_event_ns = 0; ///< of TcpSocketBase::m_retxEvent, which also repeats a FIN
     std::function<void(const AckEvent&)> m_ack_observer;
+    std::function<void()> m_space_observer;
+    bool m_writer_waits = false;
+
+    /** The receiver's half; mss 0: ns-3's own. */
+    struct ReceiverEnd
+    {
+        bbrgym::TcpReceiver receiver;
+        uint32_t mss_bytes = 0;
+    };
+
+    ReceiverEnd m_end;
 };
 
 /** Creates TcpLinuxSocket; aggregate it to a node with Install, then use Socket::CreateSocket. */
@@ -144,6 +174,8 @@ class TcpLinuxSocketFactory : public TcpSocketFactory
   public:
     static TypeId GetTypeId();
     static void Install(Ptr<Node> node);
+    /** Returns the node's factory, and installs it first where there is none. */
+    static Ptr<TcpLinuxSocketFactory> Of(Ptr<Node> node);
     Ptr<Socket> CreateSocket() override;
 
   protected:

@@ -203,6 +203,25 @@ DrawApp(Draw& draw, double rate_bps, double duration_s, double max_writes, uint3
     return OnOff{app_bps, draw.LogNs(shortest_s, duration_s + 2e-3), draw.LogNs(shortest_s, duration_s + 2e-3), draw.Chance(0.5)};
 }
 
+inline int64_t
+DrawBuffer(Draw& draw)
+{
+    const int64_t names[] = {SIZE_ample, SIZE_ample, SIZE_auto};
+    return draw.Chance(0.7) ? draw.Of(names) : static_cast<int64_t>(draw.LogCount(1, 1e7));
+}
+
+/** Any preset, often with buffers that are full. */
+inline Stack
+DrawStack(Draw& draw)
+{
+    Stack stack = StackOf(draw.Chance(0.5) ? StackPreset::LINUX_6 : static_cast<StackPreset>(draw.Below(STACK_PRESETS.size())));
+    stack.socket.send_buffer_bytes = DrawBuffer(draw);
+    stack.socket.receive_buffer_bytes = DrawBuffer(draw);
+    const pacing_choice pacings[] = {pacing_choice::internal, pacing_choice::fq, pacing_choice::none};
+    stack.socket.pacing = draw.Chance(0.3) ? draw.Of(pacings) : stack.socket.pacing;
+    return stack;
+}
+
 inline Flow
 DrawFlow(Draw& draw, const Scenario& scenario, double rate_bps, double max_writes, std::size_t index)
 {
@@ -235,7 +254,7 @@ DrawScenario(uint64_t seed, double max_packets)
     Draw draw(seed, "scenario");
     Scenario scenario;
     scenario.name = "random-" + std::to_string(seed);
-    const Stack stack = StackOf(draw.Chance(0.6) ? StackPreset::LINUX_6 : StackPreset::NS3);
+    const Stack stack = DrawStack(draw);
     scenario.mss_bytes = draw.Chance(0.6) ? 1448 : static_cast<uint32_t>(draw.LogCount(64, 9000));
     const uint64_t packet_bytes = scenario.mss_bytes + HEADER_BYTES;
 

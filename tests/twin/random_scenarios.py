@@ -8,6 +8,7 @@ import random
 from typing import Any
 
 import bbrgym
+from bbrgym.scenario.stack import STACK_PRESETS
 
 Mapping = dict[str, Any]
 
@@ -49,6 +50,20 @@ def random_scenario(seed: int) -> Mapping:
         "link": link,
         "flows": [_flow(draw, f"flow-{i}", rtt_ms, duration_s) for i, rtt_ms in enumerate(rtts_ms)],
     }
+
+
+def random_stack(seed: int) -> Mapping:
+    """Any preset, with buffers and pacing of its own."""
+    draw = _Draw(seed)
+    stack: Mapping = {"preset": draw.choice(STACK_PRESETS)}
+    for buffer in ("send_buffer_bytes", "receive_buffer_bytes"):
+        if draw.chance(0.6):
+            stack[buffer] = draw.choice(["ample", "auto", int(draw.log(1e3, 1e7))])
+    if draw.chance(0.3):
+        stack["pacing"] = draw.choice(["internal", "fq", "none"])
+    if draw.chance(0.2):
+        stack |= {"delayed_ack_segments": draw.randint(1, 8), "delayed_ack_ms": draw.randint(1, 500)}
+    return stack
 
 
 def _queue(draw: _Draw, packet_bytes: int) -> Mapping:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The twin against ns-3, ACK by ACK: with `stack: ns3` both worlds show the same numbers, bit for bit.
+"""The twin against ns-3, ACK by ACK: with every stack both worlds show the same numbers, bit for bit.
 
 Every column of every ACK's record, every interval's table and the summaries are compared. One thing differs, on
 purpose, and is tested here as well: after a flow's end ns-3's sockets close the connection, and a FIN of 40 bytes
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from native_simulation import FLOW_STATS, LINK_STATS, LINK_SUMMARY, TUNABLES, Summary
-from random_scenarios import VARIANTS, random_scenario, random_value
+from random_scenarios import VARIANTS, random_scenario, random_stack, random_value
 from twin_harness import Mapping, Simulation, flow, scenario
 
 import bbrgym
@@ -225,6 +225,15 @@ def test_random_scenarios(seed: int) -> None:
     changes = {step: {draw.choice(list(preset)): 0.0} for step in (2, 5) if preset}
     changes = {step: {name: random_value(draw, name) for name in names} for step, names in changes.items()}
     assert_equal(mapping, seed, step_s, changes)
+
+
+@pytest.mark.parametrize("seed", range(RANDOM_SCENARIOS))
+def test_random_stacks(seed: int) -> None:
+    """Every flow has a stack of its own: other presets, buffers and pacing."""
+    mapping = random_scenario(1000 + seed)
+    for index, spec in enumerate(mapping["flows"]):
+        spec["stack"] = random_stack(100 * seed + index)
+    assert_equal(mapping, seed)
 
 
 # ---- what differs on purpose ------------------------------------------------------------------------------
