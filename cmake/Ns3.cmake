@@ -90,13 +90,22 @@ foreach(definition NS3_LOG_ENABLE NS3_ASSERT_ENABLE)
   endif()
 endforeach()
 
-# Installs the ns-3 libraries that `target` needs, and what they need beside them, into `destination`.
-function(bbrgym_install_ns3_libraries target destination)
+# Installs the module `target` and the libraries of last hops, and into `destination` what they need of ns-3, without the
+# symbols that only a debugger reads.
+function(bbrgym_install_ns3_libraries destination target)
   install(TARGETS ${target} RUNTIME_DEPENDENCY_SET ns3_runtime LIBRARY DESTINATION bbrgym)
+  if(ARGN)
+    install(TARGETS ${ARGN} RUNTIME_DEPENDENCY_SET ns3_runtime LIBRARY DESTINATION ${destination})
+  endif()
   string(REGEX REPLACE "([.+*?()^$|[])" "\\\\\\1" libdir_regex "${ns3_libdir}")
   install(RUNTIME_DEPENDENCY_SET ns3_runtime
     DESTINATION ${destination}
     DIRECTORIES "${ns3_libdir}"
     POST_INCLUDE_REGEXES "^${libdir_regex}/"
     POST_EXCLUDE_REGEXES ".*")
+  if(CMAKE_STRIP)
+    install(CODE "
+      file(GLOB libraries \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${destination}/*.so*\")
+      execute_process(COMMAND ${CMAKE_STRIP} --strip-unneeded \${libraries} COMMAND_ERROR_IS_FATAL ANY)")
+  endif()
 endfunction()

@@ -45,6 +45,8 @@ MODELS: tuple[type[BaseModel], ...] = (
     model.AckBursts,
     model.Trace,
     model.Change,
+    model.WifiHop,
+    model.LteHop,
     model.Flow,
     stack.SenderStack,
     model.Cbr,

@@ -15,7 +15,7 @@ from bbrgym.errors import ConfigError
 from bbrgym.scenario.distribution import is_distribution, load_distribution
 from bbrgym.scenario.files import Source, is_sequence, load_scenario, with_variant
 from bbrgym.scenario.model import BOUNDS, Scenario
-from bbrgym.worlds import Table, check_controllers, world_spec
+from bbrgym.worlds import Table, check_world_has, world_spec
 
 ScenarioSampler: TypeAlias = Callable[[int], Source]
 """Draws the scenario of an episode from the episode's seed; the same seed must give the same scenario.
@@ -102,7 +102,7 @@ def episode_sources(
         source = load_distribution(each) if is_distribution(each) else each
         if not callable(source):
             source = EpisodeSpec.of(source, variant)
-            check_controllers(spec, source.scenario)
+            check_world_has(spec, source.scenario)
         sources.append(source)
     return sources if len(sources) == num_envs else sources * num_envs
 

@@ -34,7 +34,7 @@ function(bbrgym_program source)
     EXECNAME ${name}
     EXECNAME_PREFIX scratch_bbrgym_
     SOURCE_FILES ${CMAKE_CURRENT_SOURCE_DIR}/${source} $<TARGET_OBJECTS:scratch_bbrgym_common>
-    LIBRARIES_TO_LINK "${ns3-libs}" "${ns3-contrib-libs}"
+    LIBRARIES_TO_LINK "${ns3-libs}" "${ns3-contrib-libs}" ${CMAKE_DL_LIBS}
     EXECUTABLE_DIRECTORY_PATH ${CMAKE_OUTPUT_DIRECTORY}/scratch/bbrgym/
     IGNORE_PCH)
   bbrgym_compile_in_tree(scratch_bbrgym_${name})

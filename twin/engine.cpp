@@ -61,6 +61,12 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
     m_measurement.Reset(*m_scenario);
     m_tunables.Reset();
 
+    if (m_scenario->link.last_hop)
+    {
+        throw ScenarioError("link.last_hop",
+                            "is given, which the twin does not have: use the ns3 world, or record the hop with `bbrgym scenario "
+                            "NAME record=FILE` and follow that file as link.trace_path");
+    }
     m_bottleneck.Reset(m_scenario->link, m_scenario->flows.size(), m_scenario->mss_bytes + HEADER_BYTES, seed);
     m_link.clear();
     m_late.clear();

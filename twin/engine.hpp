@@ -47,7 +47,7 @@ struct Census
 class Engine : public MeasuredWorld
 {
   public:
-    /** Begins a run and fills the tables. ScenarioError: a flow has a controller that this world does not have. */
+    /** Begins a run and fills the tables. ScenarioError: a flow has a controller, or the link a hop, that this world does not have. */
     void Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables);
 
     /**

@@ -145,6 +145,29 @@ struct LinkChange
     std::optional<double> loss_rate;
 };
 
+/** A basic service set of 802.11 at 5 GHz with one station, both at rest. */
+struct WifiHop
+{
+    std::string standard; ///< n, ac or ax
+    uint32_t width_mhz = 0;
+    uint32_t streams = 0;
+    std::optional<uint32_t> mcs; ///< per stream; unset: Minstrel-HT chooses
+    double distance_m = 0;
+    uint32_t queue_packets = 0;
+};
+
+/** A cell of LTE with one UE, both at rest. */
+struct LteHop
+{
+    uint32_t bandwidth_mhz = 0;
+    uint32_t layers = 0;
+    double distance_m = 0;
+    uint32_t queue_packets = 0;
+};
+
+/** The radio between the bottleneck and the receivers, which the ns-3 world alone has. */
+using LastHop = std::variant<WifiHop, LteHop>;
+
 struct Link
 {
     double rate_bps = 0; ///< 0 where there is a trace
@@ -156,6 +179,7 @@ struct Link
     std::optional<Jitter> jitter;
     Acks acks;
     std::vector<LinkChange> changes; ///< ascending
+    std::optional<LastHop> last_hop; ///< behind the delay
 };
 
 struct Bulk

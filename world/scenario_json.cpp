@@ -363,12 +363,77 @@ ParseChanges(const Json& json, const Link& link)
     return changes;
 }
 
+uint32_t
+ParseChoice(const Object& object, const char* key, const std::set<uint32_t>& allowed)
+{
+    const Json& value = object[key];
+    if (!value.is_number_unsigned() || !allowed.contains(value.get<uint32_t>()))
+    {
+        throw ScenarioError(object.Path(key), "is " + value.dump() + ", expected one of " + Json(allowed).dump());
+    }
+    return value.get<uint32_t>();
+}
+
+/** The highest modulation and coding scheme; 802.11ac has no ninth for one or two streams on 20 MHz. */
+uint32_t
+HighestMcs(const WifiHop& hop)
+{
+    return hop.standard == "n" ? 7 : hop.standard == "ax" ? 11 : hop.width_mhz == 20 ? 8 : 9;
+}
+
+std::optional<LastHop>
+ParseLastHop(const Json& json)
+{
+    if (json.is_null())
+    {
+        return std::nullopt;
+    }
+    const std::string path = "link.last_hop";
+    if (Kind(json, path, {"wifi", "lte"}) == "lte")
+    {
+        const Object object(json, path, {"kind", "bandwidth_mhz", "layers", "distance_m", "queue_packets"});
+        LteHop hop;
+        hop.bandwidth_mhz = ParseChoice(object, "bandwidth_mhz", {5, 10, 15, 20});
+        hop.layers = ParseChoice(object, "layers", {1, 2});
+        hop.distance_m = object.Number("distance_m", bounds::hop_distance_m);
+        hop.queue_packets = static_cast<uint32_t>(object.Count("queue_packets", bounds::queue_packets));
+        return hop;
+    }
+    const Object object(json, path, {"kind", "standard", "width_mhz", "streams", "mcs", "distance_m", "queue_packets"});
+    WifiHop hop;
+    hop.standard = object.Text("standard");
+    const std::set<std::string> standards = {"n", "ac", "ax"};
+    if (!standards.contains(hop.standard))
+    {
+        throw ScenarioError(object.Path("standard"),
+                            "is " + object["standard"].dump() + ", expected one of " + Object::List(standards));
+    }
+    hop.width_mhz = ParseChoice(object, "width_mhz", hop.standard == "n" ? std::set<uint32_t>{20, 40} : std::set<uint32_t>{20, 40, 80});
+    hop.streams = ParseChoice(object, "streams", {1, 2});
+    if (!object.IsNull("mcs"))
+    {
+        hop.mcs = static_cast<uint32_t>(object.Count("mcs", Bound{"mcs", 0, static_cast<double>(HighestMcs(hop)), "count"}));
+    }
+    hop.distance_m = object.Number("distance_m", bounds::hop_distance_m);
+    hop.queue_packets = static_cast<uint32_t>(object.Count("queue_packets", bounds::queue_packets));
+    return hop;
+}
+
 Link
 ParseLink(const Json& json)
 {
     const Object object(json,
                         "link",
-                        {"rate_mbps", "trace", "delay_ms", "policer", "queue", "loss", "jitter", "acks", "changes"});
+                        {"rate_mbps",
+                         "trace",
+                         "delay_ms",
+                         "policer",
+                         "queue",
+                         "loss",
+                         "jitter",
+                         "acks",
+                         "changes",
+                         "last_hop"});
     Link link;
     if (object.IsNull("rate_mbps") == object.IsNull("trace"))
     {
@@ -389,6 +454,7 @@ ParseLink(const Json& json)
     link.jitter = ParseJitter(object["jitter"]);
     link.acks = ParseAcks(object["acks"]);
     link.changes = ParseChanges(object.Array("changes"), link);
+    link.last_hop = ParseLastHop(object["last_hop"]);
     return link;
 }
 

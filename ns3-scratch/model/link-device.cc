@@ -14,6 +14,7 @@ namespace ns3
 NS_LOG_COMPONENT_DEFINE("BbrgymLinkDevice");
 NS_OBJECT_ENSURE_REGISTERED(LinkDevice);
 NS_OBJECT_ENSURE_REGISTERED(DelayDevice);
+NS_OBJECT_ENSURE_REGISTERED(StationDevice);
 
 // ---- segments -------------------------------------------------------------------------------------------
 
@@ -130,6 +131,35 @@ DelayDevice::DoDispose()
     m_gate = {};
     m_paths.clear();
     m_observer = nullptr;
+    LinkDevice::DoDispose();
+}
+
+// ---- StationDevice --------------------------------------------------------------------------------------
+
+TypeId
+StationDevice::GetTypeId()
+{
+    static TypeId tid = TypeId("ns3::BbrgymStationDevice").SetParent<LinkDevice>().SetGroupName("Network");
+    return tid;
+}
+
+void
+StationDevice::ReceiveFromRadio(Ptr<Packet> packet)
+{
+    Simulator::ScheduleWithContext(GetNode()->GetId(), Time(0), &LinkDevice::Receive, Ptr<LinkDevice>(this), packet);
+}
+
+bool
+StationDevice::Send(Ptr<Packet> packet, const Address&, uint16_t)
+{
+    m_uplink(packet);
+    return true;
+}
+
+void
+StationDevice::DoDispose()
+{
+    m_uplink = nullptr;
     LinkDevice::DoDispose();
 }
 

@@ -123,6 +123,24 @@ class DelayDevice : public LinkDevice
     std::function<void(const SegmentView&)> m_observer;
 };
 
+/** The end of a station: whatever it sends goes up the radio. */
+class StationDevice : public LinkDevice
+{
+  public:
+    static TypeId GetTypeId();
+
+    /** Takes a packet that the radio delivers in the context of another node. */
+    void ReceiveFromRadio(Ptr<Packet> packet);
+    void SetUplink(std::function<void(Ptr<Packet>)> uplink) { m_uplink = std::move(uplink); }
+    bool Send(Ptr<Packet> packet, const Address& destination, uint16_t protocol) override;
+
+  protected:
+    void DoDispose() override;
+
+  private:
+    std::function<void(Ptr<Packet>)> m_uplink;
+};
+
 } // namespace ns3
 
 #endif

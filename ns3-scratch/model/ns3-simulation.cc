@@ -5,6 +5,7 @@
 #include "fixed-routing.h"
 #include "flow-application.h"
 #include "flow-senders.h"
+#include "last-hop.h"
 #include "link-device.h"
 #include "measurement.hpp"
 #include "params.hpp"
@@ -87,6 +88,7 @@ class Ns3Simulation::Network : public MeasuredWorld
 
   private:
     void MakePath();
+    Ptr<Node> MakeStation(const LastHop& spec);
     void AddFlow(std::size_t flow);
     void ScheduleChanges();
 
@@ -100,6 +102,7 @@ class Ns3Simulation::Network : public MeasuredWorld
 
     Ptr<BottleneckDevice> m_bottleneck;
     Ptr<DelayDevice> m_return;
+    std::unique_ptr<RadioHop> m_last_hop; ///< null: the receiver is wired
     Ptr<Node> m_receiver;
 };
 
@@ -136,8 +139,28 @@ Ns3Simulation::Network::MakePath()
     m_return = CreateObject<DelayDevice>();
     m_return->SetGate(m_scenario->link.acks);
     MakeHost(Ipv4Address(ROUTER_ADDRESS), m_bottleneck);
-    m_receiver = MakeHost(Ipv4Address(RECEIVER_ADDRESS), m_return);
+    m_receiver = m_scenario->link.last_hop ? MakeStation(*m_scenario->link.last_hop)
+                                           : MakeHost(Ipv4Address(RECEIVER_ADDRESS), m_return);
     m_bottleneck->Connect(m_return);
+}
+
+/** The receiver behind a radio hop, at the other end of which the wired devices are. */
+Ptr<Node>
+Ns3Simulation::Network::MakeStation(const LastHop& spec)
+{
+    auto access_point = CreateObject<Node>();
+    access_point->AddDevice(m_return);
+    auto station = CreateObject<StationDevice>();
+    m_last_hop = MakeRadioHop(spec,
+                              {[station](Ptr<Packet> packet) { station->ReceiveFromRadio(packet); },
+                               [to = m_return](Ptr<Packet> packet) { to->Send(packet, Address(), Ipv4L3Protocol::PROT_NUMBER); }});
+    RadioHop* hop = m_last_hop.get();
+    station->SetUplink([hop](Ptr<Packet> packet) { hop->Up(packet); });
+    m_return->SetReceiveCallback(NetDevice::ReceiveCallback([hop](auto, Ptr<const Packet> packet, auto, const Address&) {
+        hop->Down(packet->Copy());
+        return true;
+    }));
+    return MakeHost(Ipv4Address(RECEIVER_ADDRESS), station);
 }
 
 void

@@ -7,6 +7,8 @@
 //      ^                                            |
 //      +----------------- delay <-------------------+    (ACKs; the same way for all, the same delay as there)
 //
+// A scenario with a last hop has that radio between the bottleneck and the receiver, both ways (last-hop.h).
+//
 // ns-3 is one simulation per process. Every run begins from the same global state, so the same scenario and
 // seed give the same numbers, whatever ran before in the process.
 #ifndef BBRGYM_NS3_SIMULATION_H

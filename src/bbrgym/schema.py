@@ -105,7 +105,7 @@ _TYPES = {
     "model_attributes_type": "a mapping of fields",
 }
 _MOST_PROBLEMS = 10  # shown of one validation
-_TAGGED = {"loss", "acks", "app"}  # after these pydantic's location names the kind as well
+_TAGGED = {"loss", "acks", "app", "last_hop"}  # after these pydantic's location names the kind as well
 
 
 def first_problem(error: ValidationError, model: type[BaseModel], prefix: str = "") -> tuple[str, str]:

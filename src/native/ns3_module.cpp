@@ -4,6 +4,7 @@
 #include "vector_binding.hpp"
 
 #include "flow-sender.h"
+#include "last-hop.h"
 #include "ns3-simulation.h"
 #include "run-control.h"
 
@@ -89,6 +90,30 @@ class Ns3Vector
     std::optional<Ns3Simulation> m_simulation;
 };
 
+/** The arrival times in ns at the station of packets that saturate the scenario's last hop. */
+std::vector<int64_t>
+RecordLastHop(const std::string& scenario_json, uint64_t seed, double duration_s, uint32_t packet_bytes, double timeout_s)
+{
+    const Scenario scenario = ParseScenario(scenario_json);
+    if (!scenario.link.last_hop)
+    {
+        throw ScenarioError("link.last_hop", "is null, expected the hop to record");
+    }
+    AdvanceWatch watch(timeout_s);
+    std::vector<int64_t> arrivals_ns;
+    try
+    {
+        const py::gil_scoped_release release;
+        const SimulatorWatch simulator_watch(watch.Stop());
+        arrivals_ns = RecordArrivals(*scenario.link.last_hop, seed, NanosecondsOfS(duration_s), packet_bytes);
+    }
+    catch (const Stopped&)
+    {
+    }
+    watch.Raise(0);
+    return arrivals_ns;
+}
+
 } // namespace
 
 PYBIND11_MODULE(_ns3, module)
@@ -98,4 +123,13 @@ PYBIND11_MODULE(_ns3, module)
     module.def("stock_congestion_controls",
                &ns3::StockCongestionControls,
                "Names under which ns-3's own congestion controls run, uncured.");
+    module.def("record_last_hop",
+               &RecordLastHop,
+               py::arg("scenario_json"),
+               py::arg("seed"),
+               py::arg("duration_s"),
+               py::arg("packet_bytes"),
+               py::arg("timeout_s"),
+               "Saturates a scenario's last hop with UDP packets and returns their arrival times at the station in ns, from\n"
+               "one second after the hop's start on. ValueError: the scenario has no hop, or this build lacks its kind.");
 }

@@ -2,6 +2,7 @@
 """The command bbrgym as a user runs it."""
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -153,9 +154,9 @@ def test_a_scenario_can_be_a_file(here: Here, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "says"),
     [
-        ("scenario=stedy", "scenario: is 'stedy'; did you mean steady? allowed are cellular,"),
+        ("scenario=stedy", "scenario: is 'stedy'; did you mean steady? bbrgym list shows all "),
         ("scenario=no/such.yaml", "cannot read 'no/such.yaml'"),
-        ("scenario=null", "scenario: is None; allowed are"),
+        ("scenario=null", "scenario: is None; bbrgym list shows all "),
         ("scenario=steady,lossy", "scenario: is "),
         ("scenario.link.rate_mbps=-5", "scenario steady: link.rate_mbps: is -5, expected a number >= 0.001"),
         ("scenario.link.rate_mps=5", "link.rate_mps: is no field; did you mean rate_mbps?"),
@@ -417,6 +418,38 @@ def test_a_wrong_draw_is_one_clear_line(options: list[str], says: str, capsys: p
     assert shown.out == ""
     assert says in shown.err
     assert shown.err.count("\n") == 1
+
+
+def test_scenario_records_a_last_hop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [tmp_path / "one.down", tmp_path / "two.down"]
+    for file in files:
+        assert main(["scenario", "wifi", f"record={file}", "seconds=0.3", "seed=4"]) == 0
+        assert re.fullmatch(rf"{file}: 0.3 s of wifi's last hop, \d+\.\d Mbit/s\n", capsys.readouterr().out)
+    assert files[0].read_bytes() == files[1].read_bytes()
+    fields = bbrgym.load_scenario("wifi_trace").model_dump(exclude_none=True)
+    fields["link"]["trace_path"] = str(files[0])
+    assert 40 < bbrgym.load_scenario(fields).resolved().link.mean_rate_mbps < 78
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["steady", "record=x.down"], "link.last_hop: is null, expected the hop to record"),
+        (["wifi", "record=x.down", "seconds=0"], "seconds: is 0, expected a number above 0 and at most 600"),
+        (["wifi", "record=x.down", "seconds=long"], "seconds: is 'long', expected a number above 0"),
+        (["wifi", "record=x.down", "seed=-1"], "seed: -1, allowed are integers"),
+        (["wifi", "record=7"], "record: is 7, expected the name of a file"),
+    ],
+)
+def test_a_wrong_recording_is_one_clear_line(
+    options: list[str], says: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["scenario", *options]) == 2
+    shown = capsys.readouterr()
+    assert says in shown.err
+    assert shown.err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
 
 
 def test_scenario_names_a_mistake(here: Here) -> None:

@@ -233,6 +233,7 @@ def bounded(name, value):
     red = {"min_bytes": 1000, "max_bytes": 2000, "max_probability": value}
     onoff = {"kind": "onoff", "rate_mbps": 1.0, "on_s": value, "off_s": 1.0, "random": False}
     trace = {"times_ms": [0.0], "period_ms": value, "opportunity_bytes": 1500}
+    radio = {"bandwidth_mhz": 20, "layers": 1, "queue_packets": 500}
     places = {
         "duration_s": (["duration_s"], value),
         "time_s": (["flows", 0, "start_s"], value),
@@ -242,6 +243,7 @@ def bounded(name, value):
         "delay_ms": (["link", "delay_ms"], value),
         "codel_ms": (["link", "queue"], queue(kind="codel", size_bytes=30_000, codel=codel)),
         "trace_period_ms": (["link"], {**scenario(flow("a"))["link"], "rate_mbps": None, "trace": trace}),
+        "hop_distance_m": (["link", "last_hop"], {"kind": "lte", **radio, "distance_m": value}),
         "bytes": (["link", "queue", "size_bytes"], value),
         "queue_packets": (["link", "queue"], queue(size_bytes=None, size_packets=value)),
         "mss_bytes": (["mss_bytes"], value),

@@ -33,6 +33,7 @@ def bounded(name: str, value: float) -> dict[str, Any]:
         "delay_ms": fields(link={"delay_ms": value}),
         "codel_ms": fields(link={"queue": {"kind": "codel", "size_bytes": 30_000, "codel": codel}}),
         "trace_period_ms": fields(link={"rate_mbps": None, "trace": {"times_ms": [0.0], "period_ms": value}}),
+        "hop_distance_m": fields(link={"last_hop": {"kind": "lte", "distance_m": value}}),
         "bytes": fields(link={"queue": {"size_bytes": value}}),
         "queue_packets": fields(link={"queue": {"size_packets": value}}),
         "queue_bdp": fields(link={"queue": {"size_bdp": value}}),

@@ -35,6 +35,19 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ("link.trace_path", "x.down", "link: has rate_mbps and trace_path, expected exactly one of"),
     ("link.delay_ms", -1, "link.delay_ms: is -1, expected a number >= 0"),
     ("link.delay_ms", 30.0, "flows[0].rtt_ms: is 40.0, expected at least twice link.delay_ms = 30.0"),
+    ("link.last_hop", {"kind": "5g"}, "link.last_hop.kind: is '5g', expected one of 'wifi', 'lte'"),
+    ("link.last_hop", {"kind": "wifi", "width_mhz": 30}, "link.last_hop.width_mhz: is 30, expected"),
+    (
+        "link.last_hop",
+        {"kind": "wifi", "standard": "n", "width_mhz": 80},
+        "link.last_hop.width_mhz: is 80, expected 20 or 40 for standard n",
+    ),
+    (
+        "link.last_hop",
+        {"kind": "wifi", "mcs": 9},
+        "link.last_hop.mcs: is 9, expected at most 8 for standard ac on 20 MHz",
+    ),
+    ("link.last_hop", {"kind": "lte", "mcs": 9}, "link.last_hop.mcs: is no field"),
     ("link.queue", {}, "link.queue: has no size, expected exactly one of size_bytes, size_packets and size_bdp"),
     ("link.queue.size_packets", 5, "link.queue: has size_bytes = 100000 and size_packets = 5, expected exactly one"),
     ("link.queue.size_bytes", 2.5, "link.queue.size_bytes: is 2.5, expected a whole number"),
@@ -158,7 +171,7 @@ def test_a_whole_tunable_must_be_whole() -> None:
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        ("stedy", "no scenario is named 'stedy'; did you mean steady? allowed are cellular, "),
+        ("stedy", "no scenario is named 'stedy'; did you mean steady? bbrgym list shows all "),
         ("no/such.yaml", "cannot read 'no/such.yaml'"),
         (7, "is 7, expected a name, a file or a mapping"),
         ({}, "duration_s: is missing; link: is missing; flows: is missing"),

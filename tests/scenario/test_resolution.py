@@ -29,7 +29,7 @@ def load(**changes: Any) -> Scenario:
 def test_only_plain_values_remain() -> None:
     plain = json.loads(load().resolved_json())
     assert set(plain) == {"name", "duration_s", "warmup_s", "mss_bytes", "link", "flows"}
-    behind = {"loss", "jitter", "acks", "changes"}
+    behind = {"loss", "jitter", "acks", "changes", "last_hop"}
     assert set(plain["link"]) == {"rate_mbps", "trace", "delay_ms", "policer", "queue", *behind}
     marks = {"ecn", "ecn_threshold_bytes", "ecn_threshold_packets", "ecn_threshold_ms"}
     assert set(plain["link"]["queue"]) == {

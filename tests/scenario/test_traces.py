@@ -44,7 +44,10 @@ def test_a_broken_trace(text: str, says: str, tmp_path: Path) -> None:
 def test_a_trace_that_is_not_there() -> None:
     with pytest.raises(bbrgym.ConfigError, match=r"cannot read '/no/such\.down'"):
         read_trace("/no/such.down")
-    with pytest.raises(bbrgym.ConfigError, match=r"no trace 'x\.down' is shipped; allowed are synthetic-lte\.down"):
+    with pytest.raises(
+        bbrgym.ConfigError,
+        match=r"no trace 'x\.down' is shipped; did you mean lte\.down\? allowed are lte\.down, synthetic-lte\.down",
+    ):
         read_trace("bbrgym:x.down")
 
 

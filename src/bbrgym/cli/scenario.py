@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import Any
 
 from bbrgym.cli.terminal import add_command
@@ -13,14 +14,19 @@ from bbrgym.errors import ConfigError
 from bbrgym.scenario.distribution import Distribution, is_distribution, load_distribution, split_seeds
 from bbrgym.scenario.files import parse_scenario
 from bbrgym.scenario.model import Scenario
+from bbrgym.worlds.last_hop import record_last_hop
 
 _DESCRIPTION = """\
 Prints a scenario in its resolved form, the JSON that every world and the standalone program read. Of a distribution it
 prints a draw: the one with the number draw=, counted from 0, of the split split= (default: train).
 
+With record=FILE it prints no scenario: it saturates the scenario's last hop in the ns-3 world and writes the delivery
+opportunities to FILE, which scenario.link.trace_path= of any world can follow.
+
 examples:
   bbrgym scenario rtt_fairness scenario.link.rate_mbps=50 > scenario.json
   bbrgym scenario wan_mix draw=5 split=validation
+  bbrgym scenario wifi record=wifi.down seconds=20 seed=1
 """
 
 
@@ -28,11 +34,16 @@ def add(commands: Any) -> None:
     """Add the command."""
     command = add_command(commands, "scenario", "print a scenario's resolved JSON", _DESCRIPTION, run)
     command.add_argument("scenario", metavar="NAME", help="a shipped scenario or a file")
-    command.add_argument("overrides", nargs="*", metavar="OPTION=VALUE", help="scenario.FIELD=VALUE, draw= or split=")
+    command.add_argument(
+        "overrides",
+        nargs="*",
+        metavar="OPTION=VALUE",
+        help="scenario.FIELD=VALUE, draw=, split=, record=, seconds=, seed=",
+    )
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the scenario, or a draw of the distribution."""
+    """Print the scenario, or a draw of the distribution; or record its last hop."""
     config = compose_config("scenario", [f"scenario={options.scenario}", *options.overrides])
     source = scenario_of(config["scenario"])
     scenario = source if isinstance(source, Scenario) else _draw_of(source, config["draw"], config["split"])
@@ -40,7 +51,14 @@ def run(options: argparse.Namespace) -> None:
         raise ConfigError(
             f"draw: is {config['draw']!r}, but {source.name} is a scenario, expected a distribution with it"
         )
-    sys.stdout.write(scenario.resolved_json() + "\n")
+    if config["record"] is None:
+        sys.stdout.write(scenario.resolved_json() + "\n")
+        return
+    if not isinstance(config["record"], str):
+        raise ConfigError(f"record: is {config['record']!r}, expected the name of a file")
+    path = Path(config["record"])
+    rate_mbps = record_last_hop(scenario, path, seconds=config["seconds"], seed=config["seed"])
+    sys.stdout.write(f"{path}: {config['seconds']:g} s of {scenario.name}'s last hop, {rate_mbps:.1f} Mbit/s\n")
 
 
 def scenario_of(fields: Any) -> Scenario | Distribution:

@@ -29,7 +29,7 @@ from bbrgym.worlds import (
     Table,
     VectorWorld,
     WorldSettings,
-    check_controllers,
+    check_world_has,
     make_vector_world,
     world_spec,
 )
@@ -216,7 +216,7 @@ class Oracle(Entrant):
 
     def prepared(self, scenario: Scenario) -> Scenario:
         prepared = with_variant(scenario, self.variant)
-        check_controllers(world_spec(FAST_WORLD), prepared)  # where it searches
+        check_world_has(world_spec(FAST_WORLD), prepared)  # where it searches
         return prepared
 
     def start(self, conditions: Conditions) -> Run:

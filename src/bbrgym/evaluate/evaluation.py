@@ -25,7 +25,7 @@ from bbrgym.evaluate.runner import EvaluationJob, EvaluationProgress, run_all
 from bbrgym.scenario.distribution import Distribution, is_distribution, load_distribution, split_seeds
 from bbrgym.scenario.files import Source, load_scenario
 from bbrgym.scenario.model import Scenario
-from bbrgym.worlds import check_controllers, world_spec
+from bbrgym.worlds import check_world_has, world_spec
 
 __all__ = ["Evaluation", "EvaluationProgress", "evaluate"]
 
@@ -252,7 +252,7 @@ def plan(entrants: Sequence[Entrant], draws: Sequence[Draw], settings: Evaluatio
     prepared = [(entrant, draw, entrant.prepared(draw.scenario)) for entrant in entrants for draw in draws]
     for world in settings.world:
         for _, _, scenario in prepared:
-            check_controllers(world_spec(world), scenario)
+            check_world_has(world_spec(world), scenario)
     return [
         EvaluationJob(
             entrant=entrant,

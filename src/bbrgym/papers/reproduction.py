@@ -30,7 +30,7 @@ from bbrgym.scenario.files import parse_scenario
 from bbrgym.scenario.model import check_tunables
 from bbrgym.schema import FieldProblem, Float, Model, Whole, shown, validated
 from bbrgym.tunables import VARIANTS
-from bbrgym.worlds import FAST_WORLD, WorldSettings, check_controllers, registered_worlds, world_spec
+from bbrgym.worlds import FAST_WORLD, WorldSettings, check_world_has, registered_worlds, world_spec
 
 Values = npt.NDArray[np.float64]
 
@@ -221,7 +221,7 @@ def _cases(
         raise ConfigError(f"{where}: variant {name}{'' if at is None else f' at {at:g}'}: {error}") from error
     cases = []
     for world, settings in _worlds_of(variant, asked).items():
-        check_controllers(world_spec(world), scenario)
+        check_world_has(world_spec(world), scenario)
         for seed in range(1, (asked.seeds or experiment.seeds) + 1):
             job = EvaluationJob(
                 entrant=entrant,

@@ -321,6 +321,63 @@ class Change(Model):
         return self
 
 
+HopDistance = Annotated[Float, _within("hop_distance_m")]
+HopQueue = Annotated[Whole, _within("queue_packets")]
+
+
+class WifiHop(Model):
+    """An 802.11 access point and one station at 5 GHz, both at rest: ns-3's wifi module.
+
+    Attributes:
+        standard: ``n``, ``ac`` or ``ax``.
+        width_mhz: width of the channel, of ``n`` at most 40.
+        streams: spatial streams.
+        mcs: modulation and coding scheme of each stream, at most 7 (``n``), 9 (``ac``; 8 on 20 MHz) or 11 (``ax``).
+            Default: Minstrel-HT chooses one for each frame.
+        distance_m: from the access point to the station.
+        queue_packets: capacity of the access point's queue, and of the station's.
+    """
+
+    kind: Literal["wifi"]
+    standard: Literal["n", "ac", "ax"] = "ac"
+    width_mhz: Literal[20, 40, 80] = 20
+    streams: Literal[1, 2] = 1
+    mcs: Annotated[Whole, Field(ge=0)] | None = None
+    distance_m: HopDistance = 5.0
+    queue_packets: HopQueue = 500
+
+    @model_validator(mode="after")
+    def _check(self) -> WifiHop:
+        if self.standard == "n" and self.width_mhz == 80:
+            raise FieldProblem("width_mhz", "is 80, expected 20 or 40 for standard n")
+        highest = {"n": 7, "ac": 8 if self.width_mhz == 20 else 9, "ax": 11}[self.standard]
+        if self.mcs is not None and self.mcs > highest:
+            raise FieldProblem(
+                "mcs", f"is {self.mcs}, expected at most {highest} for standard {self.standard} on {self.width_mhz} MHz"
+            )
+        return self
+
+
+class LteHop(Model):
+    """An LTE base station and one phone, both at rest: ns-3's lte module.
+
+    Attributes:
+        bandwidth_mhz: bandwidth of each direction.
+        layers: spatial layers downwards.
+        distance_m: from the base station to the phone.
+        queue_packets: capacity of the base station's queue, and of the phone's, in packets of 1500 bytes.
+    """
+
+    kind: Literal["lte"]
+    bandwidth_mhz: Literal[5, 10, 15, 20] = 20
+    layers: Literal[1, 2] = 1
+    distance_m: HopDistance = 100.0
+    queue_packets: HopQueue = 500
+
+
+LastHop = Annotated[WifiHop | LteHop, Field(discriminator="kind")]
+
+
 class Link(Model):
     """The bottleneck.
 
@@ -335,6 +392,8 @@ class Link(Model):
         jitter: late packets behind the link. Default: none.
         acks: when ACKs leave the receivers.
         changes: of the link at given times.
+        last_hop: radio between the link and the receivers, both ways, in the ns-3 world alone. It adds to every RTT,
+            has a queue of its own and is not measured: the rows of the link stay the wired link's. Default: none.
     """
 
     rate_mbps: Rate | None = None
@@ -347,6 +406,7 @@ class Link(Model):
     jitter: Jitter | None = None
     acks: Acks = AcksAtOnce()
     changes: List[Change] = ()
+    last_hop: LastHop | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Link:

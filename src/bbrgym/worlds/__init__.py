@@ -24,7 +24,7 @@ from bbrgym.worlds.specs import (
     registered_worlds,
     world_spec,
 )
-from bbrgym.worlds.vector_world import Snapshot, VectorWorld, check_controllers, check_seed
+from bbrgym.worlds.vector_world import Snapshot, VectorWorld, check_seed, check_world_has
 from bbrgym.worlds.world import World
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ __all__ = [
     "WorldError",
     "WorldSettings",
     "WorldSpec",
-    "check_controllers",
     "check_seed",
+    "check_world_has",
     "make_vector_world",
     "make_world",
     "register_world",

@@ -40,6 +40,7 @@ class WorldSpec:
         holds_many: whether one engine can hold many worlds.
         can_save: whether runs in this process can be saved and restored.
         has_stock_controls: whether flows can run ns-3's own congestion controls.
+        has_last_hops: whether a scenario's receivers can be behind a radio.
         options: names of its own options, arguments of its engine.
     """
 
@@ -51,6 +52,7 @@ class WorldSpec:
     holds_many: bool = False
     can_save: bool = False
     has_stock_controls: bool = False
+    has_last_hops: bool = False
     options: tuple[str, ...] = ()
 
     def given_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,6 +134,7 @@ register_world(
     isolation="process",
     is_alone=True,
     has_stock_controls=True,
+    has_last_hops=True,
 )
 register_world(
     "twin", "bbrgym._twin.Vector", "the fast one: a lean packet-level engine", holds_many=True, can_save=True
@@ -141,5 +144,6 @@ register_world(
     "bbrgym.worlds.ns3gym_engine.Ns3GymEngine",
     "a network of your own: any program that serves a world over ns3-gym's protocol",
     has_stock_controls=True,
+    has_last_hops=True,
     options=("command", "shell", "cwd", "log", "port", "host"),
 )

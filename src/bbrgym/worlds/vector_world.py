@@ -96,7 +96,7 @@ class VectorWorld:
         self.scenarios = list(scenarios)
         self.seeds = [check_seed(seed) for seed in seeds]
         for scenario in scenarios:
-            check_controllers(spec, scenario)
+            check_world_has(spec, scenario)
         most = max(map(flows_of, scenarios))
         if flow_capacity is not None and flow_capacity < most:
             raise ConfigError(f"flow_capacity: {flow_capacity}, allowed are numbers from {most}, a scenario's flows")
@@ -160,7 +160,7 @@ class VectorWorld:
         given = self.scenarios[index] if scenario is None else load_scenario(scenario)
         new_seed = self.seeds[index] if seed is None else check_seed(seed)
         if scenario is not None:
-            check_controllers(self._spec, given)
+            check_world_has(self._spec, given)
             if flows_of(given) > self.flow_capacity:
                 raise ConfigError(
                     f"scenario {given.name!r} has {flows_of(given)} flows, there is room for {self.flow_capacity}: "
@@ -445,8 +445,8 @@ def check_seed(seed: Any) -> int:
     return int(seed)
 
 
-def check_controllers(spec: WorldSpec, scenario: Scenario) -> None:
-    """Check that a world has the congestion controls of a scenario.
+def check_world_has(spec: WorldSpec, scenario: Scenario) -> None:
+    """Check that a world has the congestion controls and the last hop of a scenario.
 
     Raises:
         ScenarioError: it does not.
@@ -459,6 +459,15 @@ def check_controllers(spec: WorldSpec, scenario: Scenario) -> None:
                 f"is {flow.cc!r}, which world {spec.name!r} does not have; ns-3's own controls need world {able}",
                 scenario.name,
             )
+    hop = scenario.link.last_hop
+    if hop is not None and not spec.has_last_hops:
+        able = ", ".join(name for name, one in registered_worlds().items() if one.has_last_hops)
+        raise ScenarioError(
+            "link.last_hop",
+            f"is {hop.kind}, which world {spec.name!r} does not have; use world {able}, or record the hop with "
+            "`bbrgym scenario NAME record=FILE` and follow that file with link.trace_path",
+            scenario.name,
+        )
 
 
 def flows_of(scenario: Scenario) -> int:
