@@ -96,6 +96,8 @@ static inline bool bbr_recover_or_restore(struct cc_state *state, const struct c
         cwnd = cc_max_u32(cwnd, bbr->prior_cwnd_pkts);
         bbr->restore_cwnd = false;
     }
+    if (detects && params->acd_verdict == 1)
+        bbr->packet_conservation = rs->ca_state == CC_CA_RECOVERY;
 
     if (bbr->packet_conservation && detects)
         cwnd = acd_cut_pkts(bbr, params, rs, state->pacing_Bps, bw_Bps, cwnd);

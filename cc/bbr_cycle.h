@@ -13,6 +13,8 @@
 #define BBRGYM_CC_BBR_CYCLE_H
 
 #include "bbr_target.h"
+#include "mech_congestion_detect.h"
+#include "mech_forced_drain.h"
 #include "mech_gain_scale.h"
 #include "mech_probe_cap.h"
 
@@ -87,8 +89,8 @@ static inline bool bbr_phase_is_over(const struct bbr_state *bbr, const struct c
         return full_length &&
                (rs->lost_pkts > 0 || in_net_pkts >= bbr_inflight_pkts(bbr, pacing_Bps, bw_Bps, gain_q16));
     }
-    if (cc_has(params, CC_PROBE_CAP) && params->bbq_drain_to_bdp == 1)
-        return in_net_pkts <= bbq_drain_target_pkts(bbr, bw_Bps);
+    if (cc_has(params, CC_FORCED_DRAIN))
+        return forced_drain_is_over(bbr, in_net_pkts, bw_Bps);
     return full_length || in_net_pkts <= bbr_inflight_pkts(bbr, pacing_Bps, bw_Bps, CC_Q16_ONE);
 }
 
@@ -121,6 +123,8 @@ static inline void bbr_update_gains(struct bbr_state *bbr, const struct cc_param
         bbr->cwnd_gain_q16 = CC_Q16_ONE;
         break;
     }
+    if (cc_has(params, CC_CONGESTION_DETECT))
+        acd_cap_cwnd_gain(bbr, params);
 }
 
 #endif

@@ -103,6 +103,8 @@ struct bbr_state {
     uint32_t acd_same_count;
     bool acd_congested;
     bool acd_cut_done; /* once-an-episode halving has been applied */
+    bool acd_capped;   /* a cut was made in acd_capped_mode, and the mode has not changed since */
+    uint32_t acd_capped_mode;
     bool bbq_queue_seen;
     bool bbq_queue_latched;
     uint64_t bbq_data_min_rtt_us;

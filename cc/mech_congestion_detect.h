@@ -4,10 +4,13 @@
  *
  *   congested = three ACKs in a row whose RTTs lie within alpha of each other and above min_rtt,
  *               or RTT > 2 * min_rtt
- *   loss with congestion: for one round, every ACK halves the window, which is at most one BDP
+ *   loss with congestion: for one round, every ACK halves the window, which is at most one BDP; the cwnd gain is 1
+ *                         until BBR's next change of state (acd_cap_stays)
  *   loss without:         only the lost packets are deducted, no packet conservation
  *
- * ACKs that measured no RTT neither count nor reset.
+ * ACKs that measured no RTT neither count nor reset. The paper's text does not have the cap that stays, but the authors'
+ * class for ns-3, whose numbers are published, and it does most of the work. The class also takes every recovery for
+ * congestion, to its end, because its detector clears its own verdict (acd_verdict).
  */
 #ifndef BBRGYM_CC_MECH_CONGESTION_DETECT_H
 #define BBRGYM_CC_MECH_CONGESTION_DETECT_H
@@ -31,6 +34,15 @@ static inline void acd_detect(struct bbr_state *bbr, const struct cc_params *par
                          rtt_us > cc_scale(bbr->min_rtt_us, params->acd_rtt_ratio_q16);
 }
 
+/* After the gains were set for this ACK: a cut caps the window until the state changes. */
+static inline void acd_cap_cwnd_gain(struct bbr_state *bbr, const struct cc_params *params)
+{
+    if (bbr->acd_capped && bbr->mode != bbr->acd_capped_mode)
+        bbr->acd_capped = false;
+    if (bbr->acd_capped && params->acd_cap_stays == 1)
+        bbr->cwnd_gain_q16 = CC_Q16_ONE;
+}
+
 /* The window after an ACK in the first round of a recovery from congestion. */
 static inline uint32_t acd_cut_pkts(struct bbr_state *bbr, const struct cc_params *params, const struct cc_sample *rs,
                                     uint64_t pacing_Bps, uint64_t bw_Bps, uint32_t cwnd_pkts)
@@ -41,6 +53,8 @@ static inline uint32_t acd_cut_pkts(struct bbr_state *bbr, const struct cc_param
     if (params->acd_halve_mode == 1 && bbr->acd_cut_done)
         cut_pkts = cc_max_u64(cwnd_pkts, cc_add_sat(rs->in_flight_pkts, rs->acked_pkts));
     bbr->acd_cut_done = true;
+    bbr->acd_capped = true;
+    bbr->acd_capped_mode = bbr->mode;
     return cc_max_u32(cc_clamp_to_u32(cut_pkts), BBR_CWND_FLOOR_PKTS);
 }
 

@@ -44,10 +44,4 @@ static inline bool bbq_probe_is_over(const struct bbr_state *bbr, const struct c
     return elapsed_us > cc_min_u64(bbr->min_rtt_us, (uint64_t)params->bbq_alpha_us);
 }
 
-/* The forced drain of section V-A ends at one BDP without quantisation budget, and never below the window's floor. */
-static inline uint64_t bbq_drain_target_pkts(const struct bbr_state *bbr, uint64_t bw_Bps)
-{
-    return cc_max_u64(bbr_bdp_pkts(bbr, bw_Bps, CC_Q16_ONE), BBR_CWND_FLOOR_PKTS);
-}
-
 #endif

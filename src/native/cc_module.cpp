@@ -314,6 +314,7 @@ class Controller
         s["plus_srtt_us"] = b.plus_srtt_q16_us >> 16;
         s["acd_same_count"] = b.acd_same_count;
         s["acd_congested"] = b.acd_congested;
+        s["acd_capped"] = b.acd_capped;
         s["bbq_queue_seen"] = b.bbq_queue_seen;
         s["bbq_data_min_rtt_us"] = b.bbq_data_min_rtt_us;
         s["cubic_w_max_pkts"] = m_state.cubic.w_max_pkts;

@@ -17,6 +17,7 @@ PRESETS = {
     "bbr-plus": ["use_cwnd_cap"],
     "bbr-acd": ["use_congestion_detect"],
     "bbq": ["use_probe_cap"],
+    "bbq-first-cut": ["use_forced_drain"],
     "bbr-pg": ["use_gain_scale", "use_random_probe_rtt"],
     "bbr-pg-inv": ["use_gain_scale", "use_random_probe_rtt"],
 }
@@ -190,6 +191,48 @@ def test_acd_halves_on_every_ack_or_once_an_episode() -> None:
     assert all(cwnd >= 22 for cwnd in once)
 
 
+def capped_windows(stays: int) -> list[int]:
+    """The last window of each state after a congestive loss in PROBE_BW, until the ProbeRTT that follows is over."""
+    path = Path("bbr-acd")
+    start = {"srtt_us": path.rtt_us, "min_rtt_us": path.rtt_us, "now_us": path.now_us}
+    path.controller = _cc.Controller("bbr-acd", **start, facts={"aggregation_bonus": 0})
+    path.controller.set_tunable("acd_cap_stays", stays)
+    path.until_probe_bw()
+    path.controller.on_loss_state(RECOVERY, 60)
+    path.ack(ca_state=RECOVERY, lost_pkts=2, rtt_us=90_000, in_flight_pkts=60, prior_delivered_pkts=0)
+    path.controller.on_loss_state(OPEN, 60)
+    path.ack()
+    windows = []
+    for phases in (range(8, 16), range(2, 3), range(8, 16)):
+        window = 0
+        for _ in range(10_000):
+            state = path.ack(rtt_us=41_000, in_flight_pkts=4)
+            if state["phase"] not in phases:
+                break
+            window = state["cwnd_pkts"]
+        windows.append(window)
+    return windows
+
+
+def test_acds_class_cuts_in_every_recovery_to_its_end() -> None:
+    for verdict, cut in ((0, False), (1, True)):
+        path = Path("bbr-acd")
+        path.controller.set_tunable("acd_verdict", verdict)
+        path.until_probe_bw()
+        path.controller.on_loss_state(RECOVERY, 60)
+        for _ in range(3):  # rounds without a queue
+            state = path.ack(ca_state=RECOVERY, in_flight_pkts=60, prior_delivered_pkts=path.delivered_pkts)
+        assert (state["cwnd_pkts"] < 20) is cut
+        path.controller.on_loss_state(OPEN, 60)
+        assert path.ack()["cwnd_pkts"] >= 40, "restored, up to the cap"
+
+
+def test_acd_cap_stays_until_the_next_state() -> None:
+    capped, text = capped_windows(1), capped_windows(0)
+    assert capped[0] <= 48 < 70 <= text[0], "a BDP of 33 and its budget, or two"
+    assert capped[2] >= 70 <= text[2], "after ProbeRTT the gain is BBR's"
+
+
 # ---- BBQ ----
 
 
@@ -251,9 +294,8 @@ def test_bbq_min_rtt_of_data_is_renewed_with_min_rtt() -> None:
     assert not path.ack(rtt_us=80_100)["bbq_queue_seen"]
 
 
-def test_bbq_forced_drain_waits_for_one_bdp_without_budget() -> None:
-    path = Path("bbq")
-    path.controller.set_tunable("bbq_drain_to_bdp", 1)
+def test_bbqs_first_cut_drains_to_one_bdp_without_budget() -> None:
+    path = Path("bbq-first-cut")
     path.until_probe_bw()
     path.until(PROBE_BW + 1, prior_in_flight_pkts=10_000)
     for _ in range(100):
