@@ -158,11 +158,7 @@ def test_cube_root_is_exact(x: int) -> None:
 
 
 def linux_cubic(initial_cwnd_pkts: int = 10, **facts: int) -> Path:
-    path = Path("cubic", initial_cwnd_pkts=initial_cwnd_pkts)
-    path.controller = _cc.Controller(
-        "cubic", now_us=path.now_us, mss_bytes=MSS_BYTES, initial_cwnd_pkts=initial_cwnd_pkts, facts=facts
-    )
-    return path
+    return Path("cubic", initial_cwnd_pkts=initial_cwnd_pkts, facts=facts)
 
 
 def test_hystart_leaves_slow_start_when_the_delay_grows() -> None:

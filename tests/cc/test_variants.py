@@ -193,9 +193,7 @@ def test_acd_halves_on_every_ack_or_once_an_episode() -> None:
 
 def capped_windows(stays: int) -> list[int]:
     """The last window of each state after a congestive loss in PROBE_BW, until the ProbeRTT that follows is over."""
-    path = Path("bbr-acd")
-    start = {"srtt_us": path.rtt_us, "min_rtt_us": path.rtt_us, "now_us": path.now_us}
-    path.controller = _cc.Controller("bbr-acd", **start, facts={"aggregation_bonus": 0})
+    path = Path("bbr-acd", facts={"aggregation_bonus": 0})
     path.controller.set_tunable("acd_cap_stays", stays)
     path.until_probe_bw()
     path.controller.on_loss_state(RECOVERY, 60)
