@@ -26,6 +26,13 @@ static void require(bool truth, const char *law, uint64_t seed, uint64_t operati
     }
 }
 
+static bool has_phase(const struct cc_state *state, const struct cc_params *params)
+{
+    uint32_t phase = cc_phase(state, params);
+
+    return phase <= 2 || (8 <= phase && phase < 18);
+}
+
 /* Any value of the table's range, the ends included. */
 static int64_t between(int64_t low, int64_t high) { return low + (int64_t)below((uint64_t)(high - low) + 1); }
 
@@ -114,15 +121,16 @@ int main(int argc, char **argv)
             rs.is_cwnd_limited = below(2) == 0;
             cc_on_ack(&state, &params, &rs);
             delivered_since_timeout |= rs.acked_pkts > 0;
-            keeps_floor = cc_stack_has(&params, CC_STACK_conservation_floor)
-                              ? delivered_since_timeout
-                              : rs.acked_pkts > 0 && !state.bbr.packet_conservation;
+            keeps_floor = rs.acked_pkts > 0 && !state.bbr.packet_conservation;
             require(!is_bbr || !keeps_floor || state.cwnd_pkts >= 4, "BBR keeps 4 packets", seed, i);
         }
+        keeps_floor = delivered_since_timeout && cc_stack_has(&params, CC_STACK_conservation_floor);
+        require(!is_bbr || !keeps_floor || state.cwnd_pkts >= 4, "BBR keeps 4 packets in recovery too", seed, i);
         require(state.cwnd_pkts >= 1, "a window is never empty", seed, i);
         require(state.pacing_Bps > 0, "pacing is never zero", seed, i);
         require(is_bbr == (state.pacing_Bps != UINT64_MAX), "BBR and only BBR paces", seed, i);
         require(!is_bbr || state.bbr.cycle_index < 8, "eight phases", seed, i);
+        require(has_phase(&state, &params), "a phase is one of those that worlds know", seed, i);
         require(!is_bbr || state.bbr.pacing_gain_q16 > 0, "a gain is positive", seed, i);
         require(!is_bbr || state.bbr.min_rtt_us > 0, "min_rtt is never zero", seed, i);
     }
