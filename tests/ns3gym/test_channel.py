@@ -121,7 +121,7 @@ def test_strangers_come_and_go(agent: AgentSocket) -> None:
     """Neither a port scanner nor a browser is a simulation, nor does it hide that the simulation has gone."""
     with Raw(zmq.REQ) as simulation:
         begin(agent, simulation)
-        for said in (b"", b"GET / HTTP/1.1\r\n\r\n" * 9):
+        for said in (b"", b"GET / HTTP/1.1\r\n\r\n" * 9, bytes(100), b"\xff" * 100):
             with socket.create_connection(("127.0.0.1", agent.port)) as stranger:
                 stranger.sendall(said)
         with pytest.raises(ProtocolTimeout):

@@ -355,20 +355,6 @@ def test_a_stranger_does_not_disturb(make):
         assert env.step(ONE)[0].tolist() == [step, 1, step]
 
 
-@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\n\r\n", bytes(100), b"\xff" * 100], ids=repr)
-def test_who_does_not_speak_zeromq_does_not_disturb(make, said):
-    env = make(arguments={"pace_s": 0.1})  # so that the agent waits and looks around
-    env.reset(seed=1)
-    for step in (1, 2, 3):
-        with socket.create_connection(("127.0.0.1", env.unwrapped.port)) as stranger, contextlib.suppress(OSError):
-            stranger.sendall(said)
-            stranger.shutdown(socket.SHUT_WR)
-            stranger.settimeout(20.0)
-            while stranger.recv(1000):  # until ZeroMQ has had enough of it
-                pass
-        assert env.step(ONE)[0].tolist() == [step, 1, step]
-
-
 def test_one_that_is_killed_while_the_agent_thinks(make):
     env = make()
     env.reset(seed=1)

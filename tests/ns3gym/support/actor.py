@@ -86,7 +86,6 @@ class Actor:
     def run(self):
         self.ask(self.introduction(), pb.SimInitAck)
         for step in range(self.options.steps + 1):
-            time.sleep(self.options.pace_s)
             state = self.state(step)
             if step == self.options.steps and self.end is not None:
                 self.end.join()  # the end that is coming comes before the conversation's own
@@ -226,7 +225,6 @@ def main():
     parser.add_argument("--simSeed", dest="seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--deed", choices=sorted(DEEDS), default="fine")
-    parser.add_argument("--pace_s", type=float, default=0.0)
     parser.add_argument("--at", type=int, default=-1)
     parser.add_argument("--die_at", type=int, default=-1)
     parser.add_argument("--die_after_s", type=float, default=0.0)
