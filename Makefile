@@ -23,7 +23,7 @@ SOURCES := $(shell find cc world tcp twin ns3-scratch cmake src envs agents conf
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/package
-	$(BIN)/bbrgym evaluate scenario=rtt_fairness scenario.tcp=ns3 'world=[ns3,twin]' \
+	$(BIN)/bbrgym evaluate scenario=rtt_fairness scenario.stack=ns3 'world=[ns3,twin]' \
 		'variants=[bbr,bbr-plus,bbr-acd,bbq,bbr-pg,bbr-pg-inv,cubic]'
 
 # On all cores, a file of tests on one of them. The build tree goes along for the tests that compare with ns-3's own
