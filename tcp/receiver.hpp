@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // The receiving end: what has arrived, when to acknowledge it, and with which SACK blocks (RFC 2018), in
-// segments. Every second segment in order is acknowledged, a lone one after 40 ms; at once what leaves or
-// fills a gap. Facts of the stack: it reports duplicates (D-SACK, RFC 2883), and it acknowledges the first
+// segments. Every second segment in order is acknowledged, a lone one after 40 ms (delayed_ack_segments,
+// delayed_ack_ms); at once what leaves or fills a gap. Facts of the stack: it reports duplicates (D-SACK, RFC 2883), and it acknowledges the first
 // segments one by one (TCP_MAX_QUICKACKS) or only the very first at once, as ns-3's.
 // Not modelled: Linux's compression of SACKs.
 #ifndef BBRGYM_TCP_RECEIVER_HPP

@@ -10,7 +10,7 @@
 // a Reset.
 //
 // Not modelled: connection tear-down (nothing leaves after the last data segment), segments that are not full
-// (applications write whole ones), queueing of ACKs on the way back, receive buffers that fill
+// (applications write whole ones), queueing of ACKs on the way back, slow readers
 // (applications read at once), and the omissions that sender.hpp and receiver.hpp list.
 #ifndef BBRGYM_TWIN_ENGINE_HPP
 #define BBRGYM_TWIN_ENGINE_HPP

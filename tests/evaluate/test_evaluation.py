@@ -26,6 +26,7 @@ COLUMNS = [
     *("scenario", "world", "variant", "agent", "seed", "flow", "cc", "role", "rtt_ms", "start_s", "stop_s"),
     *("goodput_mbps", "throughput_mbps", "share", "retransmit_rate", "loss_rate", "rtt_mean_ms", "rtt_p95_ms"),
     *("queue_delay_mean_ms", "utilisation", "jain", "score"),
+    *("in_order_arrival_mbps", "out_of_order_rate", "busy_share", "rwnd_limited_share", "sndbuf_limited_share"),
 ]
 
 SHORT: dict[str, Any] = {

@@ -50,6 +50,11 @@ SUMMARY_SCHEMA = pl.Schema(
         "utilisation": pl.Float64,
         "jain": pl.Float64,
         "score": pl.Float64,
+        "in_order_arrival_mbps": pl.Float64,
+        "out_of_order_rate": pl.Float64,
+        "busy_share": pl.Float64,
+        "rwnd_limited_share": pl.Float64,
+        "sndbuf_limited_share": pl.Float64,
     }
 )
 

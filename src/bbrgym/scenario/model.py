@@ -544,7 +544,7 @@ class Scenario(Model):
         duration_s: simulated time.
         warmup_s: time from which summaries measure. Default: a quarter of the duration, at most 30 s.
         mss_bytes: payload of a full packet.
-        stack: of every sender: a preset's name or a mapping. ``ns3`` is without what the ns-3 world's sockets lack, so
+        stack: of every sender: a preset's name or a mapping. ``ns3`` is without what ns-3's own sockets lack, so
             that worlds can be compared like for like.
         link: bottleneck.
         flows: that share the link.
