@@ -82,7 +82,8 @@ static inline uint64_t cubic_target_pkts(const struct cubic_state *cubic, uint64
     uint64_t ahead_ms = cc_add_sat(cc_sub_sat(now_ms, cubic->epoch_start_ms), delay_ms);
     uint64_t t = cc_mul_div(ahead_ms, 1024, CUBIC_TICKS_PER_S);
     uint64_t offset = cc_min_u64(t < cubic->k ? cubic->k - t : t - cubic->k, CUBIC_MAX_OFFSET);
-    uint64_t delta_pkts = cc_mul_div(offset * offset * offset, CUBIC_C_1024, UINT64_C(1) << CUBIC_C_SHIFT);
+    struct cc_u128 scaled = cc_mul_wide(offset * offset * offset, CUBIC_C_1024);
+    uint64_t delta_pkts = scaled.high << (64 - CUBIC_C_SHIFT) | scaled.low >> CUBIC_C_SHIFT;
 
     return t < cubic->k ? cc_sub_sat(cubic->origin_pkts, delta_pkts) : cubic->origin_pkts + delta_pkts;
 }

@@ -4,7 +4,7 @@
 Recorded from net/ipv4/tcp_cubic.c of Linux 6.5 with its defaults, compiled in user space over a stub of its socket at
 1000 ticks a second, unpaced, and driven by :func:`play` in place of a controller. What may differ is named in
 ``cc/cubic.h``: Linux's cube root is off by up to 0.15 %, so that the curve arrives a little earlier or later. With an
-exact root in the recorded program every window is equal, over 6.7 million ACKs with losses, timeouts and silences.
+exact root in the recorded program every window is equal, over 6 million ACKs with losses, timeouts and silences.
 """
 
 import json
