@@ -84,7 +84,7 @@ def test_unpaced_bbr_holds_its_rate_up_to_half_lost() -> None:
 
 
 def test_fq_counts_the_headers() -> None:
-    """A frame is 66 bytes longer than its payload, so the same pacing rate gives that much less."""
+    """A frame is 54 bytes longer than its payload, so the same pacing rate gives that much less."""
     slow = {"rate_mbps": 1000.0, "rtt_ms": 20.0}
     mapping = scenario(flow(rtt_ms=20.0), duration_s=5.0, rate_mbps=slow["rate_mbps"], queue={"size_bdp": 4.0})
     sent = {
