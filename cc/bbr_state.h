@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * BBR v1's memory and constants (Linux 5.x net/ipv4/tcp_bbr.c).
+ * BBR v1's memory and constants (Linux net/ipv4/tcp_bbr.c).
  */
 #ifndef BBRGYM_CC_BBR_STATE_H
 #define BBRGYM_CC_BBR_STATE_H

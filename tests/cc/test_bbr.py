@@ -236,6 +236,18 @@ def test_a_delayed_ack_does_not_replace_an_expired_minimum() -> None:
     assert path.state["min_rtt_us"] == late
 
 
+@pytest.mark.parametrize(("stack", "overhead_bytes"), [("linux-6", 0), ("linux-4.17", 40)])
+def test_pacing_that_counts_headers_carries_the_same_payload(stack: str, overhead_bytes: int) -> None:
+    """Before Linux 4.20 the rate is of whole packets, and 1 % higher."""
+    path = in_probe_bw(stack=stack)
+    while path.state["pacing_gain_q16"] != 65536:
+        path.ack()
+    state = path.state
+    assert state["pacing_overhead_bytes"] == overhead_bytes
+    payload_Bps = state["pacing_Bps"] * MSS_BYTES / (MSS_BYTES + overhead_bytes)
+    assert payload_Bps == pytest.approx(state["bw_Bps"] * (0.99 if overhead_bytes == 0 else 1.0), rel=1e-4)
+
+
 def test_idle_restart_neither_bursts_nor_enters_probe_rtt() -> None:
     path = in_probe_bw()
     path.now_us += 11_000_000

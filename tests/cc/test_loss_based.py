@@ -45,6 +45,15 @@ def test_a_window_that_is_not_used_does_not_grow(variant: str) -> None:
     assert round_trip(path, is_cwnd_limited=False)["cwnd_pkts"] == 10
 
 
+@pytest.mark.parametrize(("stack", "ssthresh_pkts"), [("linux-6", 5), ("ns3", 40)])
+def test_a_timeout_after_progress_in_loss_halves_again_as_tcp_enter_loss_does(stack: str, ssthresh_pkts: int) -> None:
+    path = Path("reno", initial_cwnd_pkts=100, stack=stack)
+    path.controller.on_rto(80, 0, 80)
+    path.ack(ca_state=LOSS)
+    path.controller.on_rto(10, 0, 90, is_new_episode=True)
+    assert path.state["ssthresh_pkts"] == ssthresh_pkts
+
+
 def test_timeouts_halve_the_threshold_once_an_episode() -> None:
     path = Path("reno", initial_cwnd_pkts=100)
     path.controller.on_rto(80, 0, 80)
