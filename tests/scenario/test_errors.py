@@ -23,8 +23,6 @@ NAN, INF = float("nan"), float("inf")
 # Where, what is put there, what the message must say.
 MISTAKES: list[tuple[str, Any, str]] = [
     ("link.rate_mbps", -5, "link.rate_mbps: is -5, expected a number >= 0.001"),
-    ("link.rate_mbps", 0, "expected a number >= 0.001"),
-    ("link.rate_mbps", 1e7, "expected a number <= 400000"),
     ("link.rate_mbps", True, "link.rate_mbps: is True, expected a number"),
     ("link.rate_mbps", "10", "link.rate_mbps: is '10', expected a number"),
     ("link.rate_mbps", NAN, "link.rate_mbps: is nan, expected a finite number"),
@@ -126,10 +124,7 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ("flows.0.tunables", {"bbq_alpha_us": 3000}, "flows[0].tunables.bbq_alpha_us: is no tunable of bbr; "),
     ("flows.0.tunables", {"bbr_up_gain": 9}, "flows[0].tunables.bbr_up_gain: is 9, expected 1.02 to 2 (ratio)"),
     ("flows.0.tunables", {"bbr_up_gain": True}, "flows[0].tunables.bbr_up_gain: is True, expected a number"),
-    ("duration_s", 0, "duration_s: is 0, expected a number >= 0.001"),
-    ("duration_s", 1e9, "duration_s: is 1000000000.0, expected a number <= 86400"),
     ("warmup_s", 20.0, "warmup_s: is 20.0, expected less than duration_s = 20.0"),
-    ("mss_bytes", 40, "mss_bytes: is 40, expected a number >= 64"),
     ("name", "../evil", "name: is '../evil', expected letters"),
     ("seed", 1, "seed: is no field; allowed are name, duration_s, warmup_s, mss_bytes, stack, link, flows"),
 ]

@@ -16,6 +16,7 @@ from bbrgym.cli.terminal import print_results
 from bbrgym.papers.catalogue import experiment_names, load_experiment
 from bbrgym.scenario.distribution import load_distribution
 from bbrgym.scenario.files import distribution_names, load_scenario, scenario_names
+from bbrgym.targets import shipped_names
 from bbrgym.tunables import TUNABLES, VARIANTS
 from bbrgym.worlds import registered_worlds
 
@@ -103,10 +104,9 @@ def choices_table() -> Table:
     """Return a row per file of the other config groups."""
     table = _table("Other options that are chosen by name", "option", "description")
     for group in _GROUPS:
-        folder = resources.files("bbrgym") / "conf" / group
-        for name in sorted(path.name for path in folder.iterdir() if path.name.endswith(".yaml")):
-            text = (folder / name).read_text(encoding="utf-8")
-            table.add_row(f"{group}={name.removesuffix('.yaml')}", _first_sentence(text))
+        for name in shipped_names(group):
+            text = (resources.files("bbrgym") / "conf" / group / f"{name}.yaml").read_text(encoding="utf-8")
+            table.add_row(f"{group}={name}", _first_sentence(text))
     return table
 
 
