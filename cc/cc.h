@@ -76,10 +76,12 @@ static inline void cc_reduce(struct cc_state *state, const struct cc_params *par
 static inline void cc_on_loss_state(struct cc_state *state, const struct cc_params *params,
                                     enum cc_ca_state new_state, uint32_t in_flight_pkts)
 {
+    bool is_reduced = state->ca_state == CC_CA_CWR; /* for a mark; a loss in the same window changes nothing */
+
     state->ca_state = new_state;
     if (params->algorithm == CC_ALGORITHM_BBR) {
         bbr_on_loss_state(state, new_state);
-    } else if (new_state == CC_CA_CWR || new_state == CC_CA_RECOVERY) {
+    } else if ((new_state == CC_CA_CWR || new_state == CC_CA_RECOVERY) && !is_reduced) {
         cc_reduce(state, params, in_flight_pkts);
         state->cwnd_pkts = state->ssthresh_pkts;
     }

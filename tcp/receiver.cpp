@@ -23,6 +23,7 @@ TcpReceiver::Reset(const SocketFacts& facts, uint32_t mss_bytes)
     *this = TcpReceiver();
     m_beyond = std::move(beyond);
     m_window.Reset(facts, mss_bytes);
+    m_echo.Reset(facts);
     m_delayed_ack_pkts = static_cast<uint32_t>(facts.delayed_ack_segments);
     m_delayed_ack_ns = facts.delayed_ack_ms * 1'000'000;
     m_has_d_sack = facts.d_sack;
@@ -38,9 +39,17 @@ TcpReceiver::Reset(const SocketFacts& facts, uint32_t mss_bytes)
 }
 
 TcpReceiver::Arrival
-TcpReceiver::Take(uint64_t serial, int64_t now_ns)
+TcpReceiver::Take(uint64_t serial, int64_t now_ns, EcnBits ecn)
 {
-    if (serial < m_next || Has(serial))
+    const bool is_duplicate = serial < m_next || Has(serial);
+    bool reports_now = false;
+    if (m_echo.IsOn()) [[unlikely]]
+    {
+        const EcnEcho::Answer answer = m_echo.Take(serial, ecn, !is_duplicate);
+        reports_now = answer.at_once;
+        m_quick_acks = std::max(m_quick_acks, answer.quick_acks);
+    }
+    if (is_duplicate)
     {
         if (m_has_quick_acks && serial < m_next)
         {
@@ -68,7 +77,7 @@ TcpReceiver::Take(uint64_t serial, int64_t now_ns)
         m_window.NoteRead(m_next, now_ns);
     }
     const bool is_gap = m_beyond_pkts > 0 || readable_pkts > 1;
-    if (is_gap || m_quick_acks > 0 || ++m_unanswered_pkts >= m_delayed_ack_pkts)
+    if (is_gap || reports_now || m_quick_acks > 0 || ++m_unanswered_pkts >= m_delayed_ack_pkts)
     {
         return {readable_pkts, true};
     }

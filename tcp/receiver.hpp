@@ -8,6 +8,7 @@
 #ifndef BBRGYM_TCP_RECEIVER_HPP
 #define BBRGYM_TCP_RECEIVER_HPP
 
+#include "ecn.hpp"
 #include "receive_window.hpp"
 #include "scoreboard.hpp"
 #include "stack.hpp"
@@ -34,7 +35,7 @@ class TcpReceiver
     /** Clears the connection but keeps the memory. */
     void Reset(const SocketFacts& facts, uint32_t mss_bytes);
 
-    Arrival Take(uint64_t serial, int64_t now_ns);
+    Arrival Take(uint64_t serial, int64_t now_ns, EcnBits ecn = {});
 
     /** The time at which an ACK is due though nothing arrives; NEVER_NS: none is. */
     int64_t DelayedAckDeadlineNs() const { return m_deadline_ns; }
@@ -45,6 +46,9 @@ class TcpReceiver
     /** An ACK leaves: returns the first segment beyond the window it announces. Only for a window that is not ample. */
     uint64_t Announce() { return m_window.Announce(m_next, m_beyond_pkts); }
     const ReceiveWindow& Window() const { return m_window; }
+
+    /** An ACK leaves: returns whether it echoes a mark. */
+    bool Echo() { return m_echo.IsOn() && m_echo.Acknowledge(); }
 
     uint64_t Next() const { return m_next; }
 
@@ -72,6 +76,7 @@ class TcpReceiver
     int64_t m_deadline_ns = NEVER_NS;
 
     ReceiveWindow m_window;
+    EcnEcho m_echo;
 };
 
 } // namespace bbrgym

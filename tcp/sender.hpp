@@ -10,7 +10,7 @@
 // Controller is how the host reaches the algorithms of cc/; it has the functions of cc.h as members, without
 // state and params: State, Start, OnAck, OnLossState, OnRto, OnRestart, OnUndo.
 //
-// Not modelled: ECN, TSO bursts, timestamps (so no Eifel detection), SACK reneging.
+// Not modelled: TSO bursts, timestamps (so no Eifel detection), SACK reneging.
 //
 // Simpler than Linux: the back-off ends with the first ACK that advances, not with the first RTT sample; a
 // timeout counts everything as lost, also what left less than a round trip ago; a SACK does not re-arm the
@@ -20,6 +20,7 @@
 #define BBRGYM_TCP_SENDER_HPP
 
 #include "chronograph.hpp"
+#include "ecn.hpp"
 #include "rate_reduction.hpp"
 #include "scoreboard.hpp"
 #include "stack.hpp"
@@ -33,6 +34,7 @@ extern "C" {
 #include <cstdlib>
 #include <optional>
 #include <span>
+#include <utility>
 
 namespace bbrgym
 {
@@ -82,12 +84,14 @@ class TcpSender
                int64_t now_ns);
 
     /** Processes an ACK of everything below `una` and of the blocks, the first of which may be a D-SACK. Returns its sample. */
-    const cc_sample& OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns);
+    const cc_sample& OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, bool has_echo = false);
     /** Call at TimerDeadlineNs. True: a probe is due, to be reported with NoteProbe. */
     bool OnTimer(int64_t now_ns);
 
     /** Returns what may be sent now; `has_new`: the host has new data that the receiver has room for. */
     ToSend Next(bool has_new, int64_t now_ns);
+    /** The ECN bits of the next new segment; call once for each. */
+    EcnBits TakeEcnBits() { return {.is_capable = m_facts.ecn, .has_reduced = m_facts.ecn && std::exchange(m_reports_reduction, false)}; }
     void NoteNew(uint32_t payload_bytes, bool is_runt, int64_t now_ns);
     void NoteAgain(uint64_t serial, uint32_t payload_bytes, int64_t now_ns);
     /** A tail loss probe was sent: new data, already reported, or the last segment again. */
@@ -136,12 +140,13 @@ class TcpSender
     void JudgeProbe(const AckOutcome& outcome, uint64_t una);
     bool JudgeTimeout(const AckOutcome& outcome, bool reports_duplicate);
     uint32_t DetectLosses(int64_t now_ns);
-    void UpdateLossState(uint32_t newly_lost);
+    void UpdateLossState(uint32_t newly_lost, bool has_echo);
     void RunController(const AckOutcome& outcome, uint32_t lost_pkts, uint32_t prior_in_flight, int64_t now_ns);
 
     void ReduceWindow(const AckOutcome& outcome, uint32_t newly_lost, bool lost_again);
 
-    void EnterRecovery();
+    void EnterRecovery(bool has_echo);
+    void EnterCwr();
     cc_ca_state StateWithoutLoss() const;
     void ChangeLossState(cc_ca_state state);
     void BeginUndo();
@@ -186,6 +191,8 @@ class TcpSender
     bool m_frto_wants_new = false;     ///< sends new data before retransmissions, as the test
     uint64_t m_undo_marker = NONE;     ///< what was unacknowledged when the episode began; NONE: nothing to undo
     int64_t m_undo_retransmissions = 0; ///< of the episode, not yet reported as duplicates; -1: none was made
+    bool m_undo_restores = true;        ///< the window; not after an echo, whose reduction is not undone
+    bool m_reports_reduction = false;   ///< the next new segment has CWR
 };
 
 // ---- the connection -------------------------------------------------------------------------------------
@@ -231,7 +238,7 @@ TcpSender<Controller>::Reset(std::size_t segments)
 
 template <class Controller>
 const cc_sample&
-TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns)
+TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, bool has_echo)
 {
     const uint32_t prior_in_flight = m_board.InFlight();
     const bool reports_duplicate = TakeDuplicateReport(blocks, una);
@@ -244,7 +251,7 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
     {
         newly_lost += DetectLosses(now_ns);
     }
-    UpdateLossState(newly_lost);
+    UpdateLossState(newly_lost, has_echo && m_facts.ecn);
     RunController(outcome, newly_lost, prior_in_flight, now_ns);
     if (m_reduction.IsActive())
     {
@@ -333,6 +340,7 @@ TcpSender<Controller>::JudgeProbe(const AckOutcome& outcome, uint64_t una)
         m_probe_until = NONE;
         if (m_ca_state < CC_CA_CWR)
         {
+            m_reports_reduction = true;
             ChangeLossState(CC_CA_CWR);
             ChangeLossState(StateWithoutLoss());
         }
@@ -380,8 +388,9 @@ TcpSender<Controller>::DetectLosses(int64_t now_ns)
 /** The parts of Linux's tcp_fastretrans_alert that SACK and RACK need. */
 template <class Controller>
 void
-TcpSender<Controller>::UpdateLossState(uint32_t newly_lost)
+TcpSender<Controller>::UpdateLossState(uint32_t newly_lost, bool has_echo)
 {
+    m_undo_restores = m_undo_restores && !has_echo;
     const bool is_over = m_ca_state >= CC_CA_RECOVERY && m_board.Una() >= m_recovery_point;
     const bool is_undone = MayUndo() && (is_over || m_ca_state != CC_CA_LOSS);
     if (is_undone)
@@ -396,11 +405,19 @@ TcpSender<Controller>::UpdateLossState(uint32_t newly_lost)
     {
         return;
     }
+    if (m_ca_state == CC_CA_CWR && m_board.Una() > m_recovery_point)
+    {
+        ChangeLossState(CC_CA_OPEN); // beyond the point: the receiver has seen the report of the reduction
+    }
     if (newly_lost > 0 || m_board.LostOut() > 0)
     {
-        EnterRecovery();
+        EnterRecovery(has_echo);
     }
-    else
+    else if (has_echo && m_ca_state < CC_CA_CWR)
+    {
+        EnterCwr();
+    }
+    else if (m_ca_state != CC_CA_CWR)
     {
         ChangeLossState(StateWithoutLoss());
     }
@@ -454,11 +471,32 @@ TcpSender<Controller>::ReduceWindow(const AckOutcome& outcome, uint32_t newly_lo
 
 template <class Controller>
 void
-TcpSender<Controller>::EnterRecovery()
+TcpSender<Controller>::EnterRecovery(bool has_echo)
 {
     m_recovery_point = m_board.Next();
     BeginUndo();
+    if (m_ca_state < CC_CA_CWR)
+    {
+        m_reports_reduction = true;
+        m_undo_restores = !has_echo;
+    }
+    else
+    {
+        m_undo_restores = false; // the window was reduced for an echo
+    }
     ChangeLossState(CC_CA_RECOVERY);
+}
+
+/** The receiver echoes a mark: the window is reduced once until everything out now is acknowledged (tcp_enter_cwr). */
+template <class Controller>
+void
+TcpSender<Controller>::EnterCwr()
+{
+    m_recovery_point = m_board.Next();
+    m_undo_marker = NONE;
+    m_probe_until = NONE;
+    m_reports_reduction = true;
+    ChangeLossState(CC_CA_CWR);
 }
 
 /** Linux's tcp_try_keep_open. */
@@ -481,7 +519,7 @@ TcpSender<Controller>::ChangeLossState(cc_ca_state state)
     const bool was_reducing = m_ca_state == CC_CA_CWR || m_ca_state == CC_CA_RECOVERY;
     const bool is_reducing = state == CC_CA_CWR || state == CC_CA_RECOVERY;
     m_ca_state = state;
-    if (state != CC_CA_OPEN)
+    if (state != CC_CA_OPEN && state != CC_CA_CWR)
     {
         m_probe_deadline_ns = NEVER_NS; // RACK has what it needs
     }
@@ -520,7 +558,11 @@ template <class Controller>
 void
 TcpSender<Controller>::Undo()
 {
-    m_controller.OnUndo();
+    if (m_undo_restores)
+    {
+        m_controller.OnUndo();
+        m_reports_reduction = false;
+    }
     m_undo_marker = NONE;
     ++m_totals.undo_count;
 }
@@ -661,7 +703,7 @@ TcpSender<Controller>::OnTimer(int64_t now_ns)
     {
         if (DetectLosses(now_ns) > 0 && m_ca_state < CC_CA_RECOVERY)
         {
-            EnterRecovery();
+            EnterRecovery(false);
         }
     }
     if (now_ns >= m_rto_deadline_ns)
@@ -683,7 +725,9 @@ TcpSender<Controller>::Timeout(int64_t now_ns)
     if (is_new_episode)
     {
         BeginUndo();
+        m_undo_restores = m_ca_state != CC_CA_CWR;
     }
+    m_reports_reduction = true;
     m_frto = m_facts.undo && (is_new_episode || m_rto_backoff > 0);
     m_frto_wants_new = false;
     m_probe_deadline_ns = NEVER_NS;
@@ -727,7 +771,8 @@ void
 TcpSender<Controller>::ArmProbe(int64_t now_ns)
 {
     m_probe_deadline_ns = NEVER_NS;
-    if (!m_facts.tail_loss_probe || m_probe_until != NONE || m_board.Empty() || m_ca_state != CC_CA_OPEN)
+    if (!m_facts.tail_loss_probe || m_probe_until != NONE || m_board.Empty() ||
+        (m_ca_state != CC_CA_OPEN && m_ca_state != CC_CA_CWR))
     {
         return;
     }

@@ -286,11 +286,11 @@ Engine::HandleFlow(std::size_t flow, FlowSource kind)
 
 /** A packet leaves the sender. */
 void
-Engine::Emit(std::size_t flow, uint64_t serial)
+Engine::Emit(std::size_t flow, uint64_t serial, EcnBits ecn)
 {
     FlowState& state = m_flows[flow];
-    state.access.push_back(
-        {m_now_ns + state.access_ns, Order(flow, ACCESS), {serial, flow}});
+    const PacketName name{serial, flow, ecn.is_capable, ecn.is_marked, ecn.has_reduced};
+    state.access.push_back({m_now_ns + state.access_ns, Order(flow, ACCESS), name});
     if (state.access.size() == 1)
     {
         ShowPipe(state.access, LeafOf(flow, ACCESS));
@@ -361,7 +361,7 @@ Engine::ReachReceiver(uint32_t source)
         return;
     }
     ++state.arrived_pkts;
-    const TcpReceiver::Arrival arrival = state.receiver.Take(packet.serial, m_now_ns);
+    const TcpReceiver::Arrival arrival = state.receiver.Take(packet.serial, m_now_ns, packet.Ecn());
     if (arrival.readable_pkts > 0)
     {
         m_measurement.Readable(packet.flow, uint64_t{arrival.readable_pkts} * m_scenario->mss_bytes);
@@ -418,7 +418,7 @@ Engine::SendAck(std::size_t flow)
     {
         state.way_back_windows.push_back(state.receiver.Announce());
     }
-    SendBack({flow, state.receiver.Next(), count, false});
+    SendBack({flow, state.receiver.Next(), count, state.receiver.Echo()});
 }
 
 /** A packet leaves the receiver, unless the gate holds it. */
@@ -489,7 +489,7 @@ Engine::ReachSender(std::size_t flow)
         window_pkts = state.way_back_windows.front() - ack.una;
         state.way_back_windows.pop_front();
     }
-    TakeAck(flow, ack.una, std::span(blocks.data(), ack.block_count), window_pkts);
+    TakeAck(flow, ack, std::span(blocks.data(), ack.block_count), window_pkts);
 }
 
 // ---- the sender -----------------------------------------------------------------------------------------
@@ -539,11 +539,11 @@ Engine::Establish(std::size_t flow)
 }
 
 void
-Engine::TakeAck(std::size_t flow, uint64_t una, std::span<const SerialRange> blocks, uint64_t window_pkts)
+Engine::TakeAck(std::size_t flow, const AckInPipe& ack, std::span<const SerialRange> blocks, uint64_t window_pkts)
 {
     FlowState& state = m_flows[flow];
     state.window_pkts = window_pkts;
-    const cc_sample& sample = state.sender.OnAck(una, blocks, m_now_ns);
+    const cc_sample& sample = state.sender.OnAck(ack.una, blocks, m_now_ns, ack.has_echo);
     if (sample.rtt_us >= 0)
     {
         m_measurement.RttSample(flow, sample.rtt_us * 1000);
@@ -596,7 +596,7 @@ void
 Engine::SendNew(std::size_t flow)
 {
     FlowState& state = m_flows[flow];
-    Emit(flow, state.sender.Board().Next());
+    Emit(flow, state.sender.Board().Next(), state.sender.TakeEcnBits());
     m_measurement.Sent(flow, false);
     state.sender.NoteNew(m_scenario->mss_bytes, false, m_now_ns);
     if (state.backlog_pkts > 0 && state.is_running && 2 * (state.written - state.sender.Board().Next()) < state.backlog_pkts)

@@ -130,7 +130,7 @@ class Engine : public MeasuredWorld
     void RunScript();
 
     // The network.
-    void Emit(std::size_t flow, uint64_t serial);
+    void Emit(std::size_t flow, uint64_t serial, EcnBits ecn = {});
     void ReachQueue(std::size_t flow);
     void Serve();
     void PutOnLink(PacketName name, LinkDelay::Arrival arrival);
@@ -147,7 +147,7 @@ class Engine : public MeasuredWorld
     // The sender.
     void SendSyn(std::size_t flow);
     void Establish(std::size_t flow);
-    void TakeAck(std::size_t flow, uint64_t una, std::span<const SerialRange> blocks, uint64_t window_pkts);
+    void TakeAck(std::size_t flow, const AckInPipe& ack, std::span<const SerialRange> blocks, uint64_t window_pkts);
     void TrySend(std::size_t flow);
     void SendNew(std::size_t flow);
     void OnTimer(std::size_t flow);

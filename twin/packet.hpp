@@ -4,6 +4,7 @@
 #ifndef BBRGYM_TWIN_PACKET_HPP
 #define BBRGYM_TWIN_PACKET_HPP
 
+#include "ecn.hpp"
 #include "scenario.hpp"
 
 #include <cstddef>
@@ -25,6 +26,10 @@ struct PacketName
     uint64_t has_reduced : 1 = false;    ///< CWR
 
     bool IsData() const;
+    EcnBits Ecn() const
+    {
+        return {.is_capable = is_ecn_capable != 0, .is_marked = is_marked != 0, .has_reduced = has_reduced != 0};
+    }
 };
 
 /** Reserved serial numbers for the packets that carry no data. */

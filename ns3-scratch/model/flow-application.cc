@@ -9,6 +9,7 @@
 #include "ns3/packet.h"
 #include "ns3/simulator.h"
 #include "ns3/tcp-l4-protocol.h"
+#include "ns3/string.h"
 #include "ns3/tcp-linux-reno.h"
 #include "ns3/uinteger.h"
 
@@ -58,6 +59,7 @@ SocketSettings::ApplyTo(Ptr<TcpSocket> socket) const
     socket->SetAttribute("MinRto", TimeValue(MIN_RTO));
     socket->SetAttribute("Timestamp", BooleanValue(false)); // its clock ticks in milliseconds
     socket->SetAttribute("Sack", BooleanValue(true));
+    socket->SetAttribute("UseEcn", StringValue(ecn ? "On" : "Off"));
 }
 
 // ---- FlowApplication ------------------------------------------------------------------------------------

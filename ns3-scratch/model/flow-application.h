@@ -27,6 +27,7 @@ struct SocketSettings
     uint32_t mss_bytes;
     uint32_t buffer_bytes;
     double window_bytes; ///< the largest window that is of use
+    bool ecn = false;
 
     void ApplyTo(Ptr<TcpSocket> socket) const;
 };

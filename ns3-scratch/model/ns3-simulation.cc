@@ -32,9 +32,9 @@ constexpr uint32_t ROUTER_ADDRESS = 0x0a000002;   // 10.0.0.2
 constexpr uint32_t SENDER_ADDRESS = 0x0a010000;   // 10.1.0.0 + flow
 
 SocketSettings
-SettingsFor(const Scenario& scenario)
+SettingsFor(const Scenario& scenario, const Flow& flow)
 {
-    return {scenario.mss_bytes, BufferBytes(scenario), UsefulWindowBytes(scenario)};
+    return {scenario.mss_bytes, BufferBytes(scenario), UsefulWindowBytes(scenario), flow.stack.socket.ecn};
 }
 
 // ---- hosts ----------------------------------------------------------------------------------------------
@@ -96,7 +96,6 @@ class Ns3Simulation::Network : public MeasuredWorld
     const uint64_t m_seed;
     WorldTables m_tables;
     SimulatorLease m_simulator;
-    const SocketSettings m_settings;
     FlowSenders m_senders;
     Measurement m_measurement;
 
@@ -111,7 +110,6 @@ Ns3Simulation::Network::Network(std::shared_ptr<const Scenario> scenario, uint64
       m_seed(seed),
       m_tables(tables),
       m_simulator(seed),
-      m_settings(SettingsFor(*m_scenario)),
       m_senders(*m_scenario, seed, true),
       m_measurement(*m_scenario)
 {
@@ -172,6 +170,7 @@ Ns3Simulation::Network::AddFlow(std::size_t flow)
     const Ipv4Address address(SENDER_ADDRESS + index);
     const Ipv4Address receiver(RECEIVER_ADDRESS);
     const PathDelays delays = PathDelaysOf(spec, m_scenario->link);
+    const SocketSettings settings = SettingsFor(*m_scenario, spec);
 
     auto access = CreateObject<DelayDevice>();
     const Ptr<Node> node = MakeHost(address, access);
@@ -186,7 +185,7 @@ Ns3Simulation::Network::AddFlow(std::size_t flow)
     auto application = CreateObject<FlowApplication>(spec,
                                                      m_seed,
                                                      m_senders.Of(flow),
-                                                     m_settings,
+                                                     settings,
                                                      InetSocketAddress(receiver, port),
                                                      observer);
     application->SetStartTime(NanoSeconds(spec.start_ns));
@@ -198,7 +197,7 @@ Ns3Simulation::Network::AddFlow(std::size_t flow)
     const bool is_linux = FindVariant(spec.cc) && !HasNs3Receiver(spec.stack.socket);
     m_receiver->AddApplication(CreateObject<FlowSink>(
         InetSocketAddress(receiver, port),
-        m_settings,
+        settings,
         is_linux ? std::optional(spec.stack.socket) : std::nullopt,
         [this, flow](uint32_t bytes) { m_measurement.Readable(flow, bytes); }));
 }

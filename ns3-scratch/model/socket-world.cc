@@ -217,7 +217,8 @@ Ptr<TcpSocket>
 SocketWorld::Network::CreateSocket(std::size_t flow, Ptr<Node> node) const
 {
     const auto socket = m_senders.Of(flow).CreateSocket(node);
-    SocketSettings{m_scenario->mss_bytes, BufferBytes(*m_scenario), UsefulWindowBytes(*m_scenario)}.ApplyTo(socket);
+    const bool ecn = m_scenario->flows[flow].stack.socket.ecn;
+    SocketSettings{m_scenario->mss_bytes, BufferBytes(*m_scenario), UsefulWindowBytes(*m_scenario), ecn}.ApplyTo(socket);
     return socket;
 }
 

@@ -4,6 +4,7 @@
 #include "ns3-versions.h"
 
 #include "ns3/ipv4-end-point.h"
+#include "ns3/ipv4-header.h"
 #include "ns3/ipv6-end-point.h"
 #include "ns3/log.h"
 #include "ns3/node.h"
@@ -213,7 +214,8 @@ TcpLinuxSocket::TakeAck(const TcpHeader& header)
     const uint64_t removed = una - m_sender.Board().Una();
     std::array<bbrgym::SerialRange, bbrgym::MAX_SACK_BLOCKS> blocks;
     const std::size_t count = ReadSack(header, blocks);
-    const cc_sample& sample = m_sender.OnAck(una, std::span(blocks.data(), count), NowNs());
+    const bool has_echo = (header.GetFlags() & TcpHeader::ECE) != 0;
+    const cc_sample& sample = m_sender.OnAck(una, std::span(blocks.data(), count), NowNs(), has_echo);
 
     m_payloads.erase(m_payloads.begin(), m_payloads.begin() + static_cast<std::ptrdiff_t>(removed));
     m_una = ack;
@@ -355,7 +357,7 @@ TcpLinuxSocket::SendNewSegment(uint32_t bytes)
     m_next_seq += bytes;
     m_payloads.push_back({seq, m_next_seq, m_txBuffer->CopyFromSequence(bytes, seq)->GetPacketCopy()});
     m_tcb->m_nextTxSequence = m_next_seq;
-    Emit(m_payloads.back().packet->Copy(), seq, false);
+    Emit(m_payloads.back().packet->Copy(), seq, false, m_sender.TakeEcnBits());
     m_tcb->m_highTxMark = std::max(m_next_seq, m_tcb->m_highTxMark.Get());
     Simulator::ScheduleNow(&TcpLinuxSocket::NotifyDataSent, this, bytes);
     m_sender.NoteNew(bytes, bytes < m_tcb->m_segmentSize, NowNs());
@@ -413,9 +415,9 @@ TcpLinuxSocket::TraceRetransmission(Self* self, const Segment&... segment)
 
 /** Puts the flags and the sequence number of a data segment into its header. */
 void
-TcpLinuxSocket::Emit(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransmission)
+TcpLinuxSocket::Emit(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransmission, bbrgym::EcnBits ecn)
 {
-    uint8_t flags = TcpHeader::ACK;
+    uint8_t flags = TcpHeader::ACK | (ecn.has_reduced ? TcpHeader::CWR : 0);
     const bool is_last = m_txBuffer->SizeFromSequence(seq + SequenceNumber32(payload->GetSize())) == 0;
     if (m_closeOnEmpty && is_last)
     {
@@ -433,14 +435,20 @@ TcpLinuxSocket::Emit(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransm
     header.SetFlags(flags);
     header.SetSequenceNumber(seq);
     AddOptions(header);
-    Dispatch(payload, header, is_retransmission);
+    Dispatch(payload, header, is_retransmission, ecn.is_capable);
 }
 
 /** Completes the TCP header and hands the segment to IP. */
 void
-TcpLinuxSocket::Dispatch(Ptr<Packet> payload, TcpHeader& header, bool is_retransmission)
+TcpLinuxSocket::Dispatch(Ptr<Packet> payload, TcpHeader& header, bool is_retransmission, bool is_ecn_capable)
 {
     TagSegment(this, payload);
+    if (is_ecn_capable)
+    {
+        SocketIpTosTag tos;
+        tos.SetTos(Ipv4Header::ECN_ECT0);
+        payload->ReplacePacketTag(tos);
+    }
     header.SetAckNumber(m_tcb->m_rxBuffer->NextRxSequence());
     header.SetWindowSize(AdvertisedWindowSize());
     header.SetSourcePort(m_endPoint ? m_endPoint->GetLocalPort() : m_endPoint6->GetLocalPort());
@@ -518,6 +526,9 @@ TcpLinuxSocket::TakePacket(Ptr<Packet> packet, Ipv4Header ip, uint16_t port, Ptr
 {
     TcpHeader header;
     const uint32_t payload_bytes = packet->GetSize() - packet->PeekHeader(header);
+    m_end.ecn = {.is_capable = ip.GetEcn() != Ipv4Header::ECN_NotECT,
+                 .is_marked = ip.GetEcn() == Ipv4Header::ECN_CE,
+                 .has_reduced = (header.GetFlags() & TcpHeader::CWR) != 0};
     if (m_connected && m_state == ESTABLISHED && payload_bytes > 0 &&
         header.GetSequenceNumber() + payload_bytes <= m_tcb->m_rxBuffer->NextRxSequence())
     {
@@ -565,7 +576,7 @@ TcpLinuxSocket::TakeData(SequenceNumber32 seq)
 {
     const int32_t ahead_bytes = seq - m_tcb->m_rxBuffer->NextRxSequence();
     const int64_t ahead = ahead_bytes / static_cast<int32_t>(m_end.mss_bytes);
-    return m_end.receiver.Take(m_end.receiver.Next() + static_cast<uint64_t>(ahead), NowNs());
+    return m_end.receiver.Take(m_end.receiver.Next() + static_cast<uint64_t>(ahead), NowNs(), m_end.ecn);
 }
 
 /** Acknowledges what has arrived, with the receiver's SACK blocks and window. */
@@ -577,7 +588,7 @@ TcpLinuxSocket::SendAck()
         return;
     }
     TcpHeader header;
-    header.SetFlags(TcpHeader::ACK);
+    header.SetFlags(TcpHeader::ACK | (m_end.receiver.Echo() ? TcpHeader::ECE : 0));
     header.SetSequenceNumber(m_tcb->m_nextTxSequence);
     std::array<bbrgym::SerialRange, bbrgym::MAX_SACK_BLOCKS> blocks;
     const std::size_t count = m_end.receiver.Acknowledge(blocks);

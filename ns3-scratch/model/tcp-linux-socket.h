@@ -125,8 +125,8 @@ class TcpLinuxSocket : public TcpSocketBase
     void SendNewSegment(uint32_t bytes);
     void SendAgain(uint64_t serial);
     void SendProbe();
-    void Emit(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransmission);
-    void Dispatch(Ptr<Packet> payload, TcpHeader& header, bool is_retransmission);
+    void Emit(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransmission, bbrgym::EcnBits ecn = {});
+    void Dispatch(Ptr<Packet> payload, TcpHeader& header, bool is_retransmission, bool is_ecn_capable = false);
     template <typename Self>
     static void TagSegment(Self* self, Ptr<Packet> payload);
     template <typename Self, typename... Segment>
@@ -163,6 +163,7 @@ class TcpLinuxSocket : public TcpSocketBase
     {
         bbrgym::TcpReceiver receiver;
         uint32_t mss_bytes = 0;
+        bbrgym::EcnBits ecn; ///< of the packet that is being taken
     };
 
     ReceiverEnd m_end;

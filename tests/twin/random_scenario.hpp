@@ -310,6 +310,7 @@ DrawScenario(uint64_t seed, double max_packets)
     {
         scenario.flows.push_back(DrawFlow(draw, scenario, rate_bps, max_packets, i));
         scenario.flows.back().stack = stack;
+        scenario.flows.back().stack.socket.ecn = draw.Chance(0.4);
         scenario.flows.back().rtt_ns = rtts_ns[i];
     }
     return scenario;

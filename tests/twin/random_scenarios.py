@@ -151,6 +151,8 @@ def _flow(draw: _Draw, name: str, rtt_ms: float, duration_s: float) -> Mapping:
         flow["app"] |= {"on_s": draw.log(0.01, 2), "off_s": draw.log(0.01, 2), "random": draw.chance(0.5)}
     if draw.chance(0.4):
         flow["start_s"] = 0.7 * duration_s * draw.random()
+    if draw.chance(0.4):
+        flow["stack"] = {"ecn": True}
     for tunable in bbrgym.VARIANTS[cc].preset:
         if draw.chance(0.2):
             flow["tunables"][tunable] = random_value(draw, tunable)

@@ -90,6 +90,12 @@ def two(**of_both: Any) -> list[Mapping]:
     return [flow("near", rtt_ms=20.0, **of_both), flow("far", rtt_ms=80.0, **of_both)]
 
 
+def marking(queue: Mapping, cc: str, **link: Any) -> Mapping:
+    """Two ECN-capable flows, and one that is not."""
+    flows = [*two(cc=cc, stack={"ecn": True}), flow("plain", cc=cc, rtt_ms=50.0)]
+    return like_ns3(*flows, queue=queue, **link)
+
+
 # ---- one flow ---------------------------------------------------------------------------------------------
 
 
@@ -156,12 +162,25 @@ LADDER = {
     "policer": like_ns3(*two(), policer={"rate_mbps": 12.0, "burst_bytes": 30_000}),
     "ACKs in slots": like_ns3(*two(), acks={"kind": "slots", "every_ms": 15.0}),
     "ACKs in bursts": like_ns3(*two(), acks={"kind": "bursts", "packets": 8, "timeout_ms": 10.0}),
+    "marks of CoDel": marking({"kind": "codel", "size_bdp": 8.0, "ecn": True}, cc="cubic"),
+    "marks of fq_codel": marking({"kind": "fq_codel", "size_packets": 300}, cc="reno"),
+    "marks of a threshold": marking({"size_bdp": 4.0, "ecn_threshold_packets": 20}, cc="cubic"),
+    "marks of a threshold of time": marking({"size_bdp": 4.0, "ecn_threshold_ms": 10.0}, cc="reno"),
+    "marks and drops": marking({"size_packets": 25, "ecn_threshold_packets": 10}, cc="cubic"),
+    "marks that bbr ignores": marking({"size_bdp": 4.0, "ecn_threshold_packets": 20}, cc="bbr"),
     "ten flows": like_ns3(*[flow(f"f{i}", cc, 20.0 + 10 * i) for i, cc in enumerate(MIXED_CC)], rate_mbps=40.0),
 }
 
 # Both worlds draw these from the same streams.
 RED = {"min_bytes": 20_000, "max_bytes": 60_000, "max_probability": 0.1}
 RANDOM = {
+    "marks of RED": marking({"kind": "red", "size_bytes": 100_000, "red": RED, "ecn": True}, cc="cubic"),
+    "marks, loss and reordering": marking(
+        {"size_bdp": 4.0, "ecn_threshold_packets": 20},
+        cc="reno",
+        loss={"kind": "bernoulli", "rate": 0.01},
+        jitter={"share": 0.02, "delay_ms": 5.0, "reorder": True},
+    ),
     "red": like_ns3(*two(cc="cubic"), queue={"kind": "red", "size_bytes": 100_000, "red": RED}),
     "jitter": like_ns3(*two(), jitter={"share": 0.05, "delay_ms": 4.0}),
     "jitter that reorders": like_ns3(*two(), jitter={"share": 0.05, "delay_ms": 4.0, "reorder": True}),
@@ -186,7 +205,9 @@ RANDOM = {
 
 @pytest.mark.parametrize("name", LADDER)
 def test_several_flows(name: str) -> None:
-    assert_equal(LADDER[name])
+    columns = assert_equal(LADDER[name])
+    marked = [columns[f"flow {index}, ecn_marked_pkts"].sum() for index in range(len(LADDER[name]["flows"]))]
+    assert marked[0] > 0 if "marks" in name else not any(marked)
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// Explicit congestion notification (RFC 3168) as the two ends of a connection see it. The sender's data are
+// ECN-capable, retransmissions are not. The receiver echoes a mark in every ACK until the sender reports that it has
+// reduced its window, which it does once per window, in the first new segment.
+#ifndef BBRGYM_TCP_ECN_HPP
+#define BBRGYM_TCP_ECN_HPP
+
+#include "stack.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+namespace bbrgym
+{
+
+/** The bits of a data segment. */
+struct EcnBits
+{
+    bool is_capable = false;  ///< ECT or CE
+    bool is_marked = false;   ///< CE
+    bool has_reduced = false; ///< CWR
+};
+
+/** The receiver's echo. */
+class EcnEcho
+{
+  public:
+    void Reset(const SocketFacts& facts)
+    {
+        *this = EcnEcho();
+        m_is_on = facts.ecn;
+        m_is_linux = facts.quick_acks;
+    }
+
+    bool IsOn() const { return m_is_on; }
+
+    /** What a segment asks of the next ACKs. */
+    struct Answer
+    {
+        bool at_once = false;
+        uint32_t quick_acks = 0; ///< so many of them, at least
+    };
+
+    /** A segment arrives; `is_new`: it was not there before. */
+    Answer Take(uint64_t serial, EcnBits bits, bool is_new) { return m_is_linux ? TakeAsLinux(bits, is_new) : TakeAsNs3(serial, bits); }
+
+    /** An ACK leaves; returns whether it has the echo (ECE). */
+    bool Acknowledge()
+    {
+        m_is_unsent = false;
+        return m_echoes;
+    }
+
+  private:
+    static constexpr uint32_t QUICK_ACKS = 2; // tcp_enter_quickack_mode: the sender's window may be small
+
+    /** tcp_ecn_accept_cwr, then __tcp_ecn_check_ce. */
+    Answer TakeAsLinux(EcnBits bits, bool is_new)
+    {
+        Answer answer;
+        answer.at_once = bits.has_reduced;
+        m_echoes = m_echoes && !bits.has_reduced;
+        if (is_new)
+        {
+            const bool is_retransmission = m_has_seen_capable && !bits.is_capable;
+            answer.quick_acks = (bits.is_marked && !m_echoes) || is_retransmission ? QUICK_ACKS : 0;
+            m_echoes |= bits.is_marked;
+            m_has_seen_capable |= bits.is_capable;
+        }
+        return answer;
+    }
+
+    /** Marks in the order of the sequence only; CWR does not end an echo that was not sent yet. */
+    Answer TakeAsNs3(uint64_t serial, EcnBits bits)
+    {
+        if (bits.is_marked && (m_last_marked == NONE || serial > m_last_marked))
+        {
+            m_last_marked = serial;
+            m_echoes = m_is_unsent = true;
+        }
+        m_echoes = m_echoes && (m_is_unsent || !bits.has_reduced);
+        return {};
+    }
+
+    static constexpr uint64_t NONE = std::numeric_limits<uint64_t>::max();
+
+    bool m_is_on = false;
+    bool m_is_linux = true;
+    bool m_echoes = false;
+    bool m_is_unsent = false; ///< no ACK has had the echo yet
+    bool m_has_seen_capable = false;
+    uint64_t m_last_marked = NONE;
+};
+
+} // namespace bbrgym
+
+#endif

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a link does beside rate, delay and loss, seen from its flows."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from native_simulation import MSS_BYTES, PACKET_BYTES, Summary
+from twin_harness import Mapping, Simulation, flow, scenario
+
+
+def summary(mapping: Mapping, seed: int = 1) -> Summary:
+    simulation = Simulation(mapping, seed)
+    simulation.advance()
+    return simulation.summary()
+
+
+def cbr(rate_mbps: float, name: str = "a", **changes: Any) -> Mapping:
+    return flow(name, app={"kind": "cbr", "rate_mbps": rate_mbps}, **changes)
+
+
+def marking(cc: str, ecn: bool = True, **changes: Any) -> Mapping:
+    return scenario(
+        flow(cc=cc, stack={"ecn": ecn}),
+        duration_s=20.0,
+        queue={"size_bdp": 4.0, "ecn_threshold_packets": 15},
+        **changes,
+    )
+
+
+# ---- policer ----------------------------------------------------------------------------------------------
+
+
+def test_a_policer_passes_its_rate_and_its_burst_and_no_more() -> None:
+    policer = {"rate_mbps": 4.0, "burst_bytes": 60_000}
+    simulation = Simulation(scenario(cbr(8.0, cc="reno"), policer=policer))
+    for end_s in range(1, 11):
+        simulation.advance(1.0)
+        passed_bytes = simulation.flow("throughput_mbps") * 1e6 / 8
+        burst_bytes = policer["burst_bytes"] + PACKET_BYTES  # and one that was in transmission
+        assert passed_bytes <= policer["rate_mbps"] * 1e6 / 8 + burst_bytes, end_s
+    result = simulation.summary()
+    assert result.link("policed_pkts") > 10
+    assert result.link("queue_dropped_pkts") == 0
+    assert result.flow("lost_pkts") == result.link("policed_pkts")
+
+
+def test_a_policer_below_its_rate_does_nothing() -> None:
+    policer = {"rate_mbps": 4.0, "burst_bytes": 60_000}
+    policed, plain = (summary(scenario(cbr(2.0, cc="reno"), **link)) for link in ({"policer": policer}, {}))
+    assert policed.bytes() == plain.bytes()
+
+
+# ---- fq_codel ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ccs", [("bbr", "reno"), ("cubic", "bbr"), ("reno", "reno")])
+def test_fq_codel_gives_equal_shares(ccs: tuple[str, str]) -> None:
+    queue = {"kind": "fq_codel", "size_packets": 1000}
+    flows = [flow("a", ccs[0], rtt_ms=40.0), flow("b", ccs[1], rtt_ms=45.0)]
+    result = summary(scenario(*flows, duration_s=60.0, queue=queue))
+    assert result.link("jain") > 0.97
+    assert result.link("utilisation") > 0.9
+
+
+def test_fq_codel_spares_a_thin_flow_the_queue_of_the_others() -> None:
+    flows = [flow("bulk", "cubic"), cbr(0.2, "thin", cc="reno")]
+    fair = summary(scenario(*flows, duration_s=30.0, queue={"kind": "fq_codel", "size_packets": 1000}))
+    tail = summary(scenario(*flows, duration_s=30.0, queue={"size_packets": 100}))
+    a_packet_ms = PACKET_BYTES * 8 / 10e6 * 1e3
+    assert fair.flow("queue_delay_mean_ms", 1) < 2 * a_packet_ms < tail.flow("queue_delay_mean_ms", 1)
+    assert fair.flow("lost_pkts", 1) == 0
+
+
+# ---- marks ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stack", ["linux-6", "linux-4.9", "ns3"])
+@pytest.mark.parametrize("cc", ["reno", "cubic"])
+def test_marks_hold_a_queue_short_without_a_loss(cc: str, stack: str) -> None:
+    with_marks = summary(marking(cc, stack=stack))
+    without = summary(marking(cc, ecn=False, stack=stack))
+    assert with_marks.flow("ecn_marked_pkts") == with_marks.link("ecn_marked_pkts") > 0
+    assert with_marks.flow("lost_pkts") == with_marks.flow("retransmitted_pkts") == 0
+    assert with_marks.link("utilisation") > 0.9
+    assert without.flow("ecn_marked_pkts") == 0
+    assert without.link("queue_delay_mean_ms") > with_marks.link("queue_delay_mean_ms")
+
+
+def test_bbr_ignores_marks() -> None:
+    with_marks, without = summary(marking("bbr")), summary(marking("bbr", ecn=False))
+    assert with_marks.flow("ecn_marked_pkts") > 100
+    assert with_marks.flow("goodput_mbps") == pytest.approx(without.flow("goodput_mbps"), rel=0.01)
+
+
+@pytest.mark.parametrize("stack", ["linux-6", "ns3"])
+def test_the_window_is_reduced_once_for_all_marks_of_a_window(stack: str) -> None:
+    """Every packet above the threshold is marked, and still each reduction is a half, a round trip from the next."""
+    simulation = Simulation(marking("reno", stack=stack))
+    simulation.native.trace_acks(0, 0, 10**6)
+    simulation.advance()
+    trace = simulation.native.ack_trace(0, 0)
+    cwnd_pkts = trace["cwnd_pkts"].astype(float)
+    reductions = np.flatnonzero(np.diff(cwnd_pkts) < 0) + 1
+    assert len(reductions) > 5
+    assert np.all(np.diff(trace["time_us"][reductions]) > 40_000)
+    assert simulation.summary().flow("ecn_marked_pkts") > len(reductions)
+    assert cwnd_pkts[reductions] == pytest.approx(cwnd_pkts[reductions - 1] / 2, abs=2)
+
+
+def test_codels_marks_replace_its_drops() -> None:
+    queue = {"kind": "codel", "size_bdp": 8.0}
+    flows = [flow("a", "cubic", stack={"ecn": True}), flow("b", "cubic")]
+    marked = summary(scenario(*flows, duration_s=40.0, queue={**queue, "ecn": True}))
+    assert marked.flow("ecn_marked_pkts", 0) > 0 == marked.flow("lost_pkts", 0)
+    assert marked.flow("ecn_marked_pkts", 1) == 0 < marked.flow("lost_pkts", 1)
+
+
+# ---- late packets and held ACKs ---------------------------------------------------------------------------
+
+
+def test_a_flow_sees_reordering_only_if_the_jitter_reorders() -> None:
+    def out_of_order(**jitter: Any) -> float:
+        late = {"share": 0.02, "delay_ms": 3.0, **jitter}
+        return summary(scenario(cbr(4.0, cc="reno"), jitter=late, duration_s=30.0)).flow("out_of_order_rate")
+
+    assert out_of_order() < 0.001
+    # Some three milliseconds are one packet of 4 Mbit/s: the late one and no other is out of order.
+    assert out_of_order(reorder=True) == pytest.approx(0.02, abs=0.01)
+
+
+ACK_SLOTS = {"kind": "slots", "every_ms": 7.0}
+
+
+def ack_times_us(acks: Mapping, **changes: Any) -> np.ndarray:
+    simulation = Simulation(scenario(flow(rtt_ms=40.0, **changes), delay_ms=10.0, acks=acks))
+    simulation.native.trace_acks(0, 0, 10**6)
+    simulation.advance()
+    return simulation.native.ack_trace(0, 0)["time_us"].astype(np.int64)
+
+
+@pytest.mark.parametrize("cc", ["bbr", "cubic"])
+def test_no_ack_leaves_between_slots(cc: str) -> None:
+    times_us = ack_times_us(ACK_SLOTS, cc=cc)
+    return_us = 20_000  # of the 40 ms, 10 are access and 10 the link's
+    assert len(times_us) > 2000
+    assert set((times_us - return_us) % 7_000) == {0}
+
+
+def test_acks_leave_in_bursts_of_a_number_or_after_the_timeout() -> None:
+    times_us = ack_times_us({"kind": "bursts", "packets": 6, "timeout_ms": 50.0}, cc="cubic")
+    _, together = np.unique(times_us[2000:], return_counts=True)
+    assert set(together[1:-1]) == {6}
+    lone = ack_times_us({"kind": "bursts", "packets": 6, "timeout_ms": 50.0}, app={"kind": "cbr", "rate_mbps": 0.05})
+    _, together = np.unique(lone, return_counts=True)
+    assert max(together) == 1
+
+
+def test_held_acks_are_in_the_rtt_and_cost_a_bulk_flow_nothing() -> None:
+    held = summary(scenario(flow(), acks=ACK_SLOTS, duration_s=30.0))
+    free = summary(scenario(flow(), duration_s=30.0))
+    assert free.flow("rtt_mean_ms") < held.flow("rtt_mean_ms")
+    assert held.flow("goodput_mbps") == pytest.approx(free.flow("goodput_mbps"), rel=0.02)
+    assert held.flow("goodput_mbps") <= 10.0 * MSS_BYTES / PACKET_BYTES
