@@ -210,6 +210,12 @@ def test_several_flows(name: str) -> None:
     assert marked[0] > 0 if "marks" in name else not any(marked)
 
 
+@pytest.mark.parametrize("stack", ["linux-6", "linux-4.9"])
+@pytest.mark.parametrize("name", ["marks of CoDel", "marks of a threshold", "marks and drops"])
+def test_marks_and_linux_receivers(name: str, stack: str) -> None:
+    assert_equal({**LADDER[name], "stack": stack})
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("name", RANDOM)
 def test_random_draws_of_the_same_streams(name: str, seed: int) -> None:
