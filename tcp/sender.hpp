@@ -162,7 +162,6 @@ class TcpSender
 
     Controller m_controller;
     Scoreboard m_board;
-    SocketFacts m_facts;
     SenderTotals m_totals;
     cc_sample m_sample{};
     cc_ca_state m_ca_state = CC_CA_OPEN;
@@ -186,6 +185,7 @@ class TcpSender
 
     RateReduction m_reduction;
     Chronograph m_chrono;
+    SocketFacts m_facts;
 
     bool m_frto = false;               ///< the timeout may prove spurious
     bool m_frto_wants_new = false;     ///< sends new data before retransmissions, as the test
@@ -660,12 +660,16 @@ void
 TcpSender<Controller>::NoteQuiet(bool has_unsent, bool has_sent, bool writer_waits, int64_t now_ns)
 {
     const bool window_is_full = m_board.InFlight() >= WindowPkts();
+    if (has_unsent && (window_is_full || m_pacing_deadline_ns != NEVER_NS)) [[likely]]
+    {
+        m_chrono.Change(SendState::BUSY, now_ns);
+        return;
+    }
     const bool starves = !has_unsent && writer_waits;
     SendState state = SendState::BUSY;
     if (has_unsent)
     {
-        const bool is_held = window_is_full || m_pacing_deadline_ns != NEVER_NS;
-        state = is_held ? SendState::BUSY : SendState::RWND_LIMITED;
+        state = SendState::RWND_LIMITED;
     }
     else if (m_board.Empty() && !starves)
     {
