@@ -77,10 +77,10 @@ def test_automatic_buffers_grow_with_the_flow() -> None:
 
 def test_unpaced_bbr_holds_its_rate_up_to_half_lost() -> None:
     """Held by its window alone, it sends 2 (1 - p) of what was delivered: no less than before up to p = 0.5."""
-    unpaced = {loss: ended(behind({}, loss)).flow("throughput_mbps") for loss in (0.2, 0.4)}
-    paced = {loss: ended(behind({"pacing": "internal"}, loss)).flow("throughput_mbps") for loss in (0.2, 0.4)}
+    unpaced = {loss: ended(behind({}, loss)).flow("throughput_mbps") for loss in (0.3, 0.4)}
+    paced = {loss: ended(behind({"pacing": "internal"}, loss)).flow("throughput_mbps") for loss in (0.3, 0.4)}
     assert min(unpaced.values()) > 80
-    assert max(paced.values()) < 50
+    assert max(paced.values()) < 5, "1.25 (1 - p) is below 1 there"
 
 
 def test_fq_counts_the_headers() -> None:
