@@ -114,7 +114,7 @@ def test_ends_of_rows(make):
     envs = make(1, scenario=coming_and_going())
     envs.seed(1)
     envs.reset()
-    steps = [envs.step(np.zeros((3, 9), np.float32)) for _ in range(9)]
+    steps = [envs.step(np.zeros((3, *envs.action_space.shape), np.float32)) for _ in range(9)]
     names = ["first", "second", "third"]
     ends = [[name for name, is_end in zip(names, done, strict=True) if is_end] for _, _, done, _ in steps]
     assert ends == [[], ["second"], ["first"], ["second"], [], ["third"], [], [], names]
@@ -132,7 +132,7 @@ def test_ends_of_rows(make):
 def test_full_infos_are_of_all_that_acted(make):
     envs = make(2, scenario=crowd(4), full_infos=True)
     envs.reset()
-    *_, infos = envs.step(np.zeros((8, 9), np.float32))
+    *_, infos = envs.step(np.zeros((8, *envs.action_space.shape), np.float32))
     for has_acted, info in zip(envs.row_is_active, infos, strict=True):
         assert has_acted == ("reward_terms" in info) == ("flow_stats" in info)
     assert envs.row_is_active.sum() == 6
@@ -147,7 +147,7 @@ def test_rows_are_as_many_as_a_worlds_scenarios_need(make):
     envs.reset()
     with pytest.raises(bbrgym.ConfigError, match=r"'crowd-of-2' has up to 2 .* at most 1: .*max_learners=2"):
         envs.set_attr("scenario", crowd(2), 0)
-    envs.step(np.zeros((4, 9), np.float32))
+    envs.step(np.zeros((4, *envs.action_space.shape), np.float32))
 
 
 def test_attributes_and_methods_of_rows(make):

@@ -299,7 +299,7 @@ def test_a_wrong_action_is_refused_but_not_one_that_is_left_aside(make, bad):
     envs.reset(seed=1)
     actions = envs.default_actions
     actions[0, 0] = bad
-    with pytest.raises(bbrgym.ConfigError, match=r"allowed are 9 numbers in \[-1, 1\]"):
+    with pytest.raises(bbrgym.ConfigError, match=rf"allowed are {actions.shape[1]} numbers in \[-1, 1\]"):
         envs.step(actions)
     envs.step(envs.default_actions)
     envs.step(actions)  # resets the first one

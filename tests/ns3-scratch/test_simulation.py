@@ -188,7 +188,7 @@ ERRORS = [
     (["link", "rate_mbps"], -5, r"link.rate_mbps: is -5, expected a number >= 0.001 and <= 400000"),
     (["link", "rate_mbps"], None, r"link: expected exactly one of rate_mbps and trace"),
     (["link", "delay_ms"], -1, r"link.delay_ms: is -1, expected a number >= 0"),
-    (["link", "queue", "kind"], "fifo", r'link.queue.kind: is "fifo", expected one of codel, droptail, red'),
+    (["link", "queue", "kind"], "fifo", r'link.queue.kind: is "fifo", expected one of codel, droptail, fq_codel, red'),
     (["link", "queue", "size_bytes"], None, r"link.queue: expected exactly one of size_bytes and size_packets"),
     (["link", "queue", "size_packets"], 3, r"link.queue: expected exactly one of size_bytes and size_packets"),
     (["link", "queue", "size_bytes"], 0, r"link.queue.size_bytes: is 0, expected a number >= 1"),
@@ -231,6 +231,7 @@ def bounded(name, value):
     """A resolved scenario with a value in a place that has the bounds of that name."""
     codel = {"target_ms": 5.0, "interval_ms": value}
     red = {"min_bytes": 1000, "max_bytes": 2000, "max_probability": value}
+    fair = queue(kind="fq_codel", codel={"target_ms": 5.0, "interval_ms": 100.0}, quantum_bytes=value)
     onoff = {"kind": "onoff", "rate_mbps": 1.0, "on_s": value, "off_s": 1.0, "random": False}
     trace = {"times_ms": [0.0], "period_ms": value, "opportunity_bytes": 1500}
     radio = {"bandwidth_mhz": 20, "layers": 1, "queue_packets": 500}
@@ -245,6 +246,9 @@ def bounded(name, value):
         "trace_period_ms": (["link"], {**scenario(flow("a"))["link"], "rate_mbps": None, "trace": trace}),
         "hop_distance_m": (["link", "last_hop"], {"kind": "lte", **radio, "distance_m": value}),
         "bytes": (["link", "queue", "size_bytes"], value),
+        "quantum_bytes": (["link", "queue"], fair),
+        "ack_hold_ms": (["link", "acks"], {"kind": "slots", "every_ms": value}),
+        "ack_burst": (["link", "acks"], {"kind": "bursts", "packets": value, "timeout_ms": 1.0}),
         "queue_packets": (["link", "queue"], queue(size_bytes=None, size_packets=value)),
         "mss_bytes": (["mss_bytes"], value),
         "probability": (["link", "loss"], {"kind": "bernoulli", "rate": value}),

@@ -16,6 +16,7 @@ from bbrgym.agents.training.export_agent import export
 from bbrgym.cli.main import main
 from bbrgym.envs.options import Options
 from bbrgym.envs.tune_batch import TuneBatch
+from bbrgym.tunables import VARIANTS
 
 onnx = pytest.importorskip("onnx", reason="one of the formats")
 onnxruntime = pytest.importorskip("onnxruntime", reason="runs that format")
@@ -117,7 +118,7 @@ def test_a_file_says_what_it_is(tmp_path: Path) -> None:
     assert (entry.key, json.loads(entry.value)) == ("bbrgym", json.loads(extra["bbrgym.json"]))
     about = json.loads(entry.value)
     assert (about["agent"], about["variant"], about["environment"]["control_interval_s"]) == ("ppo", "bbq", 0.5)
-    assert len(about["tunables"]) == 9
+    assert len(about["tunables"]) == len(VARIANTS["bbq"].preset)
     assert Onnx(tmp_path / "run" / "exported" / "ppo.onnx").inputs["observations"][0] == "N"
 
 
@@ -129,7 +130,7 @@ def test_the_command_exports(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out == f"exported: {file}\n"
     _, arguments = load_agent(tmp_path / "run")
     (width,) = TuneBatch(1, Options(**{**arguments, "world": "twin"})).observation_space.shape
-    assert Torchscript(file)(np.zeros((3, width), np.float32))[0].shape == (3, 9)
+    assert Torchscript(file)(np.zeros((3, width), np.float32))[0].shape == (3, len(VARIANTS["bbq"].preset))
 
 
 @pytest.mark.parametrize(
