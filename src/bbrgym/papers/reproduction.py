@@ -36,6 +36,7 @@ Values = npt.NDArray[np.float64]
 
 _SCORE_DELTA = 0.5  # no metric depends on the score
 _MAX_JOBS = 1024
+_OWN_WORLD_TIMEOUT_S = 3600.0  # ns-3's sockets walk lists of all that is out: minutes for a lossy simulated second
 
 
 class Reproduction(Model):
@@ -241,7 +242,9 @@ def _worlds_of(variant: VariantSettings, asked: Reproduction) -> Mapping[str, Wo
     """Return the worlds of a variant: those asked for, or the only one that has it."""
     if variant.world is None:
         return asked.world
-    default = WorldSettings.model_validate(registered_worlds()[variant.world].default_settings())
+    default = WorldSettings.model_validate(
+        {**registered_worlds()[variant.world].default_settings(), "timeout_s": _OWN_WORLD_TIMEOUT_S}
+    )
     return {variant.world: asked.world.get(variant.world, default)}
 
 
