@@ -40,7 +40,7 @@ _OWN_WORLD_TIMEOUT_S = 3600.0  # ns-3's sockets walk lists of all that is out: m
 
 
 class Reproduction(Model):
-    """What `bbrgym reproduce` is asked for.
+    """Request of `bbrgym reproduce`.
 
     Attributes:
         paper: whose experiments are run. Default: all.
@@ -296,7 +296,7 @@ class ClaimResult:
 
 @dataclass(frozen=True)
 class ReproducedExperiment:
-    """What an experiment's runs measured.
+    """Measurements of an experiment's runs.
 
     Attributes:
         experiment: that was run.
