@@ -21,6 +21,8 @@ constexpr uint64_t FIRST_WINDOW_BYTES = 65'535; // a SYN-ACK's window is not sca
 constexpr uint64_t MIN_BACKLOG_PKTS = 64;
 constexpr uint64_t EVERYTHING = uint64_t{1} << 40; // more segments than any buffer takes
 constexpr uint64_t EVENTS_BETWEEN_LOOKS = 1024; // some tenths of a millisecond
+constexpr int64_t MAX_TURN_NS = 10'000'000;    // so that a turn's packets stay in the caches
+constexpr double SAME_BEAT_NS = 10'000;        // more than the events that are scheduled at once
 constexpr std::size_t MIN_RESERVED_PKTS = 16;
 constexpr std::size_t MAX_RESERVED_PKTS = 4096; // beyond it memory is allocated when needed
 
@@ -34,6 +36,15 @@ Look(StopCheck* stop)
     }
 }
 
+/** Whether a timer is due, which is then over; one that was moved has left its old event behind. */
+bool
+IsDue(int64_t& event_ns, int64_t now_ns)
+{
+    const bool is_due = event_ns == now_ns;
+    event_ns = is_due ? NEVER_NS : event_ns;
+    return is_due;
+}
+
 /** Packets that a flow can have in the network, and as many again SACKed or waiting to be sent again. */
 std::size_t
 ReservedPkts(const Scenario& scenario)
@@ -42,6 +53,31 @@ ReservedPkts(const Scenario& scenario)
     return std::clamp(static_cast<std::size_t>(2 * window_pkts / static_cast<double>(scenario.flows.size())),
                       MIN_RESERVED_PKTS,
                       MAX_RESERVED_PKTS);
+}
+
+/** Whether a packet can take as long to the bottleneck as another takes in it, at some rate of the link. */
+bool
+TakesServiceTime(const Flow& flow, const Link& link, uint32_t packet_bytes)
+{
+    const auto access_ns = static_cast<double>(PathDelaysOf(flow, link).access_ns);
+    const auto takes = [&](double rate_bps) {
+        const double service_ns = packet_bytes * 8e9 / rate_bps;
+        return std::abs(access_ns - service_ns) <= SAME_BEAT_NS;
+    };
+    return takes(link.rate_bps) || std::ranges::any_of(link.changes, [&](const LinkChange& change) {
+               return change.rate_bps && takes(*change.rate_bps);
+           });
+}
+
+/** Whether events of two stages that are due at the same time were often scheduled at the same time, too. */
+bool
+HaveCommonBeat(const Scenario& scenario)
+{
+    const Link& link = scenario.link;
+    return link.trace || !std::holds_alternative<AcksAtOnce>(link.acks) ||
+           std::ranges::any_of(scenario.flows, [&](const Flow& flow) {
+               return TakesServiceTime(flow, link, scenario.mss_bytes + HEADER_BYTES);
+           });
 }
 
 } // namespace
@@ -53,9 +89,15 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
 {
     m_scenario = std::move(scenario);
     m_now_ns = 0;
-    m_next_order = 0;
     m_event_count = 0;
-    m_events.Reset(LeafCount());
+    m_senders.Reset(m_scenario->flows.size() * BUSY_SENDER_SOURCES);
+    m_arrivals.Reset(m_scenario->flows.size());
+    m_receivers.Reset(ReceiversLeaves());
+    m_moments.Reset(0);
+    m_server_order = 0;
+    m_takes_turns = m_may_take_turns && !HaveCommonBeat(*m_scenario);
+    m_turn_ns = m_takes_turns ? MAX_TURN_NS : 0;
+    m_last_numbers.fill(0);
     m_buffer_pkts = BufferBytes(*m_scenario) / m_scenario->mss_bytes;
     m_useful_window_pkts = UsefulWindowBytes(*m_scenario) / m_scenario->mss_bytes;
     m_measurement.Reset(*m_scenario);
@@ -82,11 +124,10 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
 }
 
 std::size_t
-Engine::LeafCount() const
+Engine::ReceiversLeaves() const
 {
     const Link& link = m_scenario->link;
-    const bool is_plain = !link.jitter && std::holds_alternative<AcksAtOnce>(link.acks);
-    return LeafOf(m_scenario->flows.size(), ACCESS) + (is_plain ? 0 : 2);
+    return link.jitter || !std::holds_alternative<AcksAtOnce>(link.acks) ? RECEIVERS_LEAVES : 0;
 }
 
 void
@@ -127,7 +168,8 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     const PathDelays delays = PathDelaysOf(spec, m_scenario->link);
     state.access_ns = delays.access_ns;
     state.return_ns = delays.return_ns;
-    PutSeldom(spec.start_ns, SourceOf(flow, LIFE));
+    m_turn_ns = std::min(m_turn_ns, delays.return_ns);
+    PutMoment(spec.start_ns, SourceOf(flow, LIFE));
 }
 
 /** The link's changes and the warm-up's end, by time; at the same time the warm-up ends first. */
@@ -141,7 +183,7 @@ Engine::PrepareScript()
     std::rotate(m_script.begin(), m_script.end() - 1, m_script.end());
     std::ranges::stable_sort(m_script, {}, time_ns);
     m_script_at = 0;
-    PutSeldom(time_ns(m_script[0]), SCRIPT);
+    PutMoment(time_ns(m_script[0]), SCRIPT);
 }
 
 void
@@ -160,7 +202,7 @@ Engine::RunScript()
     if (m_script_at < m_script.size())
     {
         const std::size_t next = m_script[m_script_at];
-        PutSeldom(next < changes.size() ? changes[next].at_ns : m_scenario->warmup_ns, SCRIPT);
+        PutMoment(next < changes.size() ? changes[next].at_ns : m_scenario->warmup_ns, SCRIPT);
     }
 }
 
@@ -192,37 +234,125 @@ Engine::Summarise(std::span<double> flow_table, std::span<double> link_row) cons
 void
 Engine::RunUntil(int64_t end_ns, StopCheck* stop)
 {
-    uint64_t look_at = m_event_count + EVENTS_BETWEEN_LOOKS;
-    while (m_events.First().time_ns <= end_ns)
+    for (;;)
     {
-        const Event event = m_events.First();
-        m_now_ns = event.time_ns;
-        ++m_event_count;
-        Handle(event.Source());
-        if (m_event_count == look_at) [[unlikely]]
+        const Event moment = m_moments.First();
+        RunBefore(std::min(moment, Event{end_ns + 1, 0}), stop);
+        if (moment.time_ns > end_ns)
         {
-            look_at += EVENTS_BETWEEN_LOOKS;
-            Look(stop);
+            break;
         }
+        m_now_ns = moment.time_ns;
+        ++m_event_count;
+        m_moments.RemoveSeldom();
+        HandleMoment(moment.Source());
     }
     m_now_ns = end_ns;
 }
 
+/** Runs all stages up to an event; nothing before it is left. */
 void
-Engine::Handle(uint32_t source)
+Engine::RunBefore(const Event& bound, StopCheck* stop)
 {
-    if (source >= FIRST_FLOW)
+    uint64_t look_at = m_event_count + EVENTS_BETWEEN_LOOKS;
+    for (;;)
     {
-        HandleFlow((source - FIRST_FLOW) / SOURCES_PER_FLOW,
-                   static_cast<FlowSource>((source - FIRST_FLOW) % SOURCES_PER_FLOW));
+        const Event first = std::min({m_senders.First(), m_arrivals.First(), NextService(), NextOnLink(), m_receivers.First()});
+        if (!(first < bound))
+        {
+            return;
+        }
+        const Event turn_end = std::max(Event{first.time_ns + m_turn_ns, 0}, Event{first.time_ns, first.order + 1});
+        const Event end = std::min(turn_end, bound);
+        RunSenders(end);
+        RunBottleneck(end);
+        RunReceivers(end);
+        if (m_event_count >= look_at) [[unlikely]]
+        {
+            look_at = m_event_count + EVENTS_BETWEEN_LOOKS;
+            Look(stop);
+        }
     }
-    else if (source == SERVER)
+}
+
+void
+Engine::RunSenders(const Event& bound)
+{
+    while (m_senders.First() < bound)
     {
-        Serve();
+        const Event event = m_senders.First();
+        Begin(event);
+        HandleSender(event.Source());
     }
-    else if (source == LINK || source == LATE)
+}
+
+void
+Engine::RunBottleneck(const Event& bound)
+{
+    for (;;)
     {
-        ReachReceiver(source);
+        const Event service = NextService();
+        const Event arrival = m_arrivals.First();
+        if (!(std::min(service, arrival) < bound))
+        {
+            return;
+        }
+        if (service < arrival)
+        {
+            Begin(service);
+            Serve();
+        }
+        else
+        {
+            Begin(arrival);
+            ReachQueue(FlowOf(arrival.Source()));
+        }
+    }
+}
+
+void
+Engine::RunReceivers(const Event& bound)
+{
+    for (;;)
+    {
+        const Event arrival = NextOnLink();
+        const Event other = m_receivers.First();
+        if (!(std::min(arrival, other) < bound))
+        {
+            return;
+        }
+        if (arrival < other)
+        {
+            Begin(arrival);
+            TakeFromLink();
+        }
+        else
+        {
+            Begin(other);
+            HandleReceiver(other.Source());
+        }
+    }
+}
+
+void
+Engine::HandleMoment(uint32_t source)
+{
+    if (source == SCRIPT)
+    {
+        RunScript();
+    }
+    else
+    {
+        StartOrStop(FlowOf(source));
+    }
+}
+
+void
+Engine::HandleReceiver(uint32_t source)
+{
+    if (source == LATE)
+    {
+        TakeLate();
     }
     else if (source == GATE)
     {
@@ -230,55 +360,38 @@ Engine::Handle(uint32_t source)
     }
     else
     {
-        m_events.RemoveSeldom();
-        RunScript();
+        AnswerDelayed(FlowOf(source));
     }
 }
 
 void
-Engine::HandleFlow(std::size_t flow, FlowSource kind)
+Engine::HandleSender(uint32_t source)
 {
-    switch (kind)
+    const std::size_t flow = FlowOf(source);
+    const FlowSource kind = KindOf(source);
+    if (kind == SEND)
     {
-    case ACCESS:
-        ReachQueue(flow);
-        return;
-    case WAY_BACK:
-        ReachSender(flow);
-        return;
-    case SEND:
         SendNow(flow);
         return;
-    default:
-        m_events.RemoveSeldom();
     }
-
+    if (kind == WAY_BACK)
+    {
+        ReachSender(flow);
+        return;
+    }
+    m_senders.RemoveSeldom();
     FlowState& state = m_flows[flow];
-    // A timer that was moved leaves its old event behind.
-    const auto is_due = [this](int64_t& event_ns) {
-        const bool due = event_ns == m_now_ns;
-        event_ns = due ? NEVER_NS : event_ns;
-        return due;
-    };
-    if (kind == TIMER && is_due(state.timer_event_ns))
+    if (kind == TIMER && IsDue(state.timer_event_ns, m_now_ns))
     {
         OnTimer(flow);
     }
-    else if (kind == DELAYED_ACK && is_due(state.delayed_ack_event_ns))
-    {
-        AnswerDelayed(flow);
-    }
-    else if (kind == APP && is_due(state.app_event_ns))
+    else if (kind == APP && IsDue(state.app_event_ns, m_now_ns))
     {
         RunApplication(flow);
     }
-    else if (kind == SYN_TIMER && is_due(state.syn_event_ns))
+    else if (kind == SYN_TIMER && IsDue(state.syn_event_ns, m_now_ns))
     {
         SendSyn(flow);
-    }
-    else if (kind == LIFE)
-    {
-        StartOrStop(flow);
     }
 }
 
@@ -290,10 +403,10 @@ Engine::Emit(std::size_t flow, uint64_t serial, EcnBits ecn)
 {
     FlowState& state = m_flows[flow];
     const PacketName name{serial, flow, ecn.is_capable, ecn.is_marked, ecn.has_reduced};
-    state.access.push_back({m_now_ns + state.access_ns, Order(flow, ACCESS), name});
+    state.access.push_back({m_now_ns + state.access_ns, Order(SENDERS, SourceOf(flow, ACCESS)), name});
     if (state.access.size() == 1)
     {
-        ShowPipe(state.access, LeafOf(flow, ACCESS));
+        ShowPipe(state.access, m_arrivals, flow);
     }
 }
 
@@ -303,18 +416,11 @@ Engine::ReachQueue(std::size_t flow)
     FlowState& state = m_flows[flow];
     const PacketName name = state.access.front().name;
     state.access.pop_front();
-    ShowPipe(state.access, LeafOf(flow, ACCESS));
+    ShowPipe(state.access, m_arrivals, flow);
     if (m_bottleneck.Arrive({m_now_ns, name}, m_now_ns, m_measurement))
     {
-        ShowServer();
+        NumberService();
     }
-}
-
-void
-Engine::ShowServer()
-{
-    const int64_t next_ns = m_bottleneck.NextServiceNs();
-    next_ns == NEVER_NS ? m_events.Clear(SERVER) : m_events.Set(SERVER, {next_ns, Order(SERVER)});
 }
 
 void
@@ -323,7 +429,7 @@ Engine::Serve()
     m_bottleneck.Serve(m_now_ns, m_measurement, [this](const QueuedPacket& packet, LinkDelay::Arrival arrival) {
         PutOnLink(packet.name, arrival);
     });
-    ShowServer();
+    NumberService();
 }
 
 void
@@ -331,29 +437,42 @@ Engine::PutOnLink(PacketName name, LinkDelay::Arrival arrival)
 {
     if (arrival.is_overtaken) [[unlikely]]
     {
-        m_late.push_back({arrival.at_ns, Order(LATE), name});
-        ShowPipe(m_late, LateLeaf());
+        m_late.push_back({arrival.at_ns, Order(BOTTLENECK, LATE), name});
+        ShowPipe(m_late, m_receivers, LATE_LEAF);
         return;
     }
-    m_link.push_back({arrival.at_ns, Order(LINK), name});
-    if (m_link.size() == 1)
-    {
-        ShowPipe(m_link, LINK);
-    }
+    m_link.push_back({arrival.at_ns, Order(BOTTLENECK, LINK), name});
 }
 
-/** A packet comes in from one of the link's two pipes. */
 void
-Engine::ReachReceiver(uint32_t source)
+Engine::TakeFromLink()
 {
-    Ring<PacketInPipe>& link = source == LINK ? m_link : m_late;
-    const PacketName packet = link.front().name;
-    link.pop_front();
-    ShowPipe(link, source == LINK ? std::size_t{LINK} : LateLeaf());
+    const PacketName packet = m_link.front().name;
+    m_link.pop_front();
+    ReachReceiver(packet);
+}
+
+void
+Engine::TakeLate()
+{
+    const PacketName packet = m_late.front().name;
+    m_late.pop_front();
+    ShowPipe(m_late, m_receivers, LATE_LEAF);
+    ReachReceiver(packet);
+}
+
+void
+Engine::ReachReceiver(PacketName packet)
+{
     FlowState& state = m_flows[packet.flow];
     if (packet.serial == SYN && !state.is_accepted && state.arrived_pkts == 0)
     {
+        state.receiver.NoteSynAck(m_now_ns);
         SendBack({packet.flow, 0, AckInPipe::SYN_ACK_BLOCKS, false});
+    }
+    if (packet.serial != SYN && !state.is_accepted && state.arrived_pkts == 0) [[unlikely]]
+    {
+        state.receiver.NoteEstablished(m_now_ns);
     }
     if (!packet.IsData())
     {
@@ -372,27 +491,32 @@ Engine::ReachReceiver(uint32_t source)
     }
     else
     {
-        state.delayed_ack_order = Order(packet.flow, DELAYED_ACK);
+        state.delayed_ack_order = Order(RECEIVERS, SourceOf(packet.flow, DELAYED_ACK));
         ArmDelayedAck(packet.flow);
     }
 }
 
-/** An event that is already scheduled comes first and is then moved to the new deadline. */
+/** An event that is already scheduled and comes first is then moved to the new deadline. */
 void
 Engine::ArmDelayedAck(std::size_t flow)
 {
     FlowState& state = m_flows[flow];
-    if (state.delayed_ack_event_ns == NEVER_NS)
+    if (state.receiver.DelayedAckDeadlineNs() < state.delayed_ack_event_ns)
     {
         state.delayed_ack_event_ns = state.receiver.DelayedAckDeadlineNs();
-        m_events.AddSeldom({state.delayed_ack_event_ns, state.delayed_ack_order});
+        m_receivers.AddSeldom({state.delayed_ack_event_ns, state.delayed_ack_order});
     }
 }
 
 void
 Engine::AnswerDelayed(std::size_t flow)
 {
+    m_receivers.RemoveSeldom();
     FlowState& state = m_flows[flow];
+    if (!IsDue(state.delayed_ack_event_ns, m_now_ns))
+    {
+        return;
+    }
     const int64_t deadline_ns = state.receiver.DelayedAckDeadlineNs();
     if (deadline_ns == m_now_ns)
     {
@@ -442,14 +566,14 @@ Engine::HoldAtGate(HeldAck ack)
     }
     else if (m_ack_gate.HasOne())
     {
-        m_events.Set(GateLeaf(), {m_ack_gate.DeadlineNs(), Order(GATE)});
+        m_receivers.Set(GATE_LEAF, {m_ack_gate.DeadlineNs(), Order(RECEIVERS, GATE)});
     }
 }
 
 void
 Engine::LeaveGate()
 {
-    m_events.Clear(GateLeaf());
+    m_receivers.Clear(GATE_LEAF);
     m_ack_gate.Release([this](const HeldAck& ack) { PutOnWayBack(ack); });
 }
 
@@ -458,10 +582,14 @@ Engine::PutOnWayBack(HeldAck ack)
 {
     const std::size_t flow = ack.flow;
     FlowState& state = m_flows[flow];
-    state.way_back.push_back({m_now_ns + state.return_ns, Order(flow, WAY_BACK), ack.una, ack.has_echo, ack.block_count});
+    state.way_back.push_back({m_now_ns + state.return_ns,
+                              Order(RECEIVERS, SourceOf(flow, WAY_BACK)),
+                              ack.una,
+                              ack.has_echo,
+                              ack.block_count});
     if (state.way_back.size() == 1)
     {
-        ShowPipe(state.way_back, LeafOf(flow, WAY_BACK));
+        ShowPipe(state.way_back, m_senders, LeafOf(flow, WAY_BACK));
     }
 }
 
@@ -471,7 +599,7 @@ Engine::ReachSender(std::size_t flow)
     FlowState& state = m_flows[flow];
     const AckInPipe ack = state.way_back.front();
     state.way_back.pop_front();
-    ShowPipe(state.way_back, LeafOf(flow, WAY_BACK));
+    ShowPipe(state.way_back, m_senders, LeafOf(flow, WAY_BACK));
     if (ack.block_count == AckInPipe::SYN_ACK_BLOCKS)
     {
         Establish(flow);
@@ -506,7 +634,7 @@ Engine::SendSyn(std::size_t flow)
     ++state.syn_count;
     Emit(flow, SYN);
     state.syn_event_ns = m_now_ns + (SYN_TIMEOUT_NS << (state.syn_count - 1));
-    PutSeldom(state.syn_event_ns, SourceOf(flow, SYN_TIMER));
+    PutTimer(flow, SYN_TIMER, state.syn_event_ns);
 }
 
 void
@@ -567,7 +695,7 @@ Engine::TrySend(std::size_t flow)
     const uint64_t sent_before = state.sender.Totals().sent_pkts;
     for (;;)
     {
-        const ToSend next = state.sender.Next(HasNew(state), m_now_ns);
+        const ToSend next = state.sender.Next(NewPkts(state), m_now_ns);
         if (next.kind == ToSend::Kind::NOTHING)
         {
             break;
@@ -616,7 +744,7 @@ Engine::OnTimer(std::size_t flow)
     }
     if (state.sender.OnTimer(m_now_ns))
     {
-        const bool is_new = HasNew(state);
+        const bool is_new = NewPkts(state) > 0;
         if (is_new)
         {
             SendNew(flow);
@@ -631,11 +759,13 @@ Engine::OnTimer(std::size_t flow)
     TrySend(flow);
 }
 
-/** Whether application and receiver window allow a new segment. */
-bool
-Engine::HasNew(const FlowState& flow) const
+/** New segments for which application and receiver window allow. */
+uint64_t
+Engine::NewPkts(const FlowState& flow) const
 {
-    return flow.HasUnsent() && flow.sender.Board().PacketsOut() < flow.window_pkts;
+    const Scoreboard& board = flow.sender.Board();
+    const uint64_t room_pkts = flow.window_pkts > board.PacketsOut() ? flow.window_pkts - board.PacketsOut() : 0;
+    return std::min(flow.written - board.Next(), room_pkts);
 }
 
 /** Handles the SEND event. */
@@ -647,7 +777,7 @@ Engine::SendNow(std::size_t flow)
     TrySend(flow);
     if (state.send_event_ns == NEVER_NS)
     {
-        m_events.Clear(LeafOf(flow, SEND));
+        m_senders.Clear(LeafOf(flow, SEND));
     }
 }
 
@@ -659,7 +789,7 @@ Engine::ArmSend(std::size_t flow, int64_t time_ns)
     if (time_ns < state.send_event_ns)
     {
         state.send_event_ns = time_ns;
-        m_events.Set(LeafOf(flow, SEND), {time_ns, Order(flow, SEND)});
+        m_senders.Set(LeafOf(flow, SEND), {time_ns, Order(SENDERS, SourceOf(flow, SEND))});
     }
 }
 
@@ -672,7 +802,7 @@ Engine::ArmTimer(std::size_t flow)
     if (deadline_ns < state.timer_event_ns)
     {
         state.timer_event_ns = deadline_ns;
-        PutSeldom(deadline_ns, SourceOf(flow, TIMER));
+        PutTimer(flow, TIMER, deadline_ns);
     }
 }
 
@@ -692,7 +822,7 @@ Engine::StartOrStop(std::size_t flow)
         return;
     }
     state.is_running = true;
-    PutSeldom(spec.stop_ns, SourceOf(flow, LIFE));
+    PutMoment(spec.stop_ns, SourceOf(flow, LIFE));
     m_measurement.FlowStarted(flow, *this);
     SendSyn(flow);
     if (std::holds_alternative<Bulk>(spec.app))
@@ -787,7 +917,7 @@ Engine::ArmApplication(std::size_t flow, int64_t time_ns)
     if (state.app_event_ns == NEVER_NS)
     {
         state.app_event_ns = time_ns;
-        PutSeldom(time_ns, SourceOf(flow, APP));
+        PutTimer(flow, APP, time_ns);
     }
 }
 
@@ -807,13 +937,12 @@ SendBufferLoad
 Engine::LoadOf(const FlowState& flow) const
 {
     const Scoreboard& board = flow.sender.Board();
-    const cc_state& controller = flow.sender.GetController().State();
     return {.unsent_pkts = flow.written - board.Next(),
             .out_pkts = board.PacketsOut(),
             .sacked_pkts = board.SackedOut(),
             .in_flight_pkts = board.InFlight(),
             .cwnd_pkts = flow.sender.WindowPkts(),
-            .pacing_Bps = controller.pacing_Bps,
+            .burst_pkts = flow.sender.BurstPkts(),
             .in_recovery = flow.sender.LossState() >= CC_CA_RECOVERY};
 }
 

@@ -5,8 +5,19 @@
 //   application -> sender -> access delay -> [ bottleneck ] -> link delay -> receiver
 //                     ^------------------ return delay -----------------------'
 //
-// Delays are pipes that keep order; only the bottleneck queues or drops. An Engine is a value: a copy
-// continues exactly as the original would. After a scenario's busiest moment it allocates no more memory, also after
+// Delays are pipes that keep order; only the bottleneck queues or drops.
+//
+// Packets go round in one direction, and what a receiver does reaches a sender only after the way back. So time is cut
+// into turns, each as long as the shortest way back, and in a turn three stages follow one another instead of taking
+// every event by time: first all senders run to its end, then the bottleneck, then the receivers. Each stage has its
+// own small queue of events, and stays for many events with the same code and data. What looks at several stages, or
+// changes them, is a moment: a turn ends there.
+//
+// Events at the same time happen in the order in which they were scheduled, which those of two stages tell by the times
+// at which they were. Where clocks beat alike, these are often the same too (HaveCommonBeat): there a turn is one event,
+// and all are numbered in one series.
+//
+// An Engine is a value: a copy continues exactly as the original would. After a scenario's busiest moment it allocates no more memory, also after
 // a Reset.
 //
 // Not modelled: connection tear-down (nothing leaves after the last data segment), segments that are not full
@@ -25,6 +36,8 @@
 #include "tables.hpp"
 #include "tunable_table.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -47,6 +60,9 @@ struct Census
 class Engine : public MeasuredWorld
 {
   public:
+    /** Whether stages take turns where they can, from the next Reset on; the results are equal. Default: true. */
+    void TakeTurns(bool may_take_turns) { m_may_take_turns = may_take_turns; }
+
     /** Begins a run and fills the tables. ScenarioError: a flow has a controller, or the link a hop, that this world does not have. */
     void Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables);
 
@@ -73,68 +89,119 @@ class Engine : public MeasuredWorld
     SenderState Sender(std::size_t flow) const override;
 
   private:
-    /** Sources of events: the network's, then those of each flow. The first ones of each are busy. */
+    enum Stage : std::size_t
+    {
+        MOMENTS,
+        SENDERS,
+        BOTTLENECK,
+        RECEIVERS,
+        STAGES
+    };
+
+    /** Sources of events: the link's, then those of each flow. */
     enum Source : uint32_t
     {
         SERVER,
         LINK,
-        SCRIPT,
         LATE, ///< packets on the link that may be overtaken
         GATE, ///< ACKs leave
+        SCRIPT,
         FIRST_FLOW = 8
     };
 
     enum FlowSource : uint32_t
     {
-        ACCESS,
+        // The senders' stage, the busy ones first.
         WAY_BACK,
         SEND,
         TIMER,
-        DELAYED_ACK,
         APP,
         SYN_TIMER,
+        // The bottleneck's.
+        ACCESS,
+        // The receivers'.
+        DELAYED_ACK,
+        // A moment.
         LIFE,
         SOURCES_PER_FLOW
     };
 
-    static constexpr uint32_t BUSY_SOURCES = SCRIPT;
-    static constexpr uint32_t BUSY_FLOW_SOURCES = TIMER;
+    static constexpr uint32_t BUSY_SENDER_SOURCES = TIMER;
+
+    /** Leaves of the receivers' queue, where the link has such sources. */
+    enum ReceiversLeaf : std::size_t
+    {
+        LATE_LEAF,
+        GATE_LEAF,
+        RECEIVERS_LEAVES
+    };
 
     void PrepareFlow(std::size_t flow, uint64_t seed);
     void PrepareScript();
 
     // Events.
-    uint64_t Order(uint32_t source) { return m_next_order++ << Event::SOURCE_BITS | source; }
-    uint64_t Order(std::size_t flow, FlowSource kind) { return Order(SourceOf(flow, kind)); }
     static uint32_t SourceOf(std::size_t flow, FlowSource kind)
     {
         return FIRST_FLOW + static_cast<uint32_t>(flow) * SOURCES_PER_FLOW + kind;
     }
-    /** Leaf of a busy source of a flow; the network's first sources are their own leaves. */
-    static std::size_t LeafOf(std::size_t flow, FlowSource kind) { return BUSY_SOURCES + flow * BUSY_FLOW_SOURCES + kind; }
-    // Behind all flows, and only where the link has such sources.
-    std::size_t LateLeaf() const { return LeafOf(m_flows.size(), ACCESS); }
-    std::size_t GateLeaf() const { return LateLeaf() + 1; }
-    std::size_t LeafCount() const;
-    void PutSeldom(int64_t time_ns, uint32_t source) { m_events.AddSeldom({time_ns, Order(source)}); }
+    static std::size_t FlowOf(uint32_t source) { return (source - FIRST_FLOW) / SOURCES_PER_FLOW; }
+    static FlowSource KindOf(uint32_t source) { return static_cast<FlowSource>((source - FIRST_FLOW) % SOURCES_PER_FLOW); }
+
+    /** Leaf of the senders' queue. */
+    static std::size_t LeafOf(std::size_t flow, FlowSource kind) { return flow * BUSY_SENDER_SOURCES + kind; }
+    std::size_t ReceiversLeaves() const;
+
+    /**
+     * The order of an event that a stage schedules now. Its number is the time, or one more than the last number, so
+     * that numbers of two stages compare like the times.
+     */
+    uint64_t Order(Stage stage, uint32_t source)
+    {
+        uint64_t& last = m_last_numbers[m_takes_turns ? std::size_t{stage} : 0];
+        last = std::max(last + 1, static_cast<uint64_t>(m_now_ns));
+        return last << Event::SOURCE_BITS | source;
+    }
+    void PutMoment(int64_t time_ns, uint32_t source) { m_moments.AddSeldom({time_ns, Order(MOMENTS, source)}); }
+    void PutTimer(std::size_t flow, FlowSource kind, int64_t time_ns)
+    {
+        m_senders.AddSeldom({time_ns, Order(SENDERS, SourceOf(flow, kind))});
+    }
     /** A pipe's next event is its first packet's arrival. */
     template <class Pipe>
-    void ShowPipe(const Pipe& pipe, std::size_t leaf)
+    static void ShowPipe(const Pipe& pipe, EventQueue& events, std::size_t leaf)
     {
-        pipe.empty() ? m_events.Clear(leaf) : m_events.Set(leaf, {pipe.front().arrives_ns, pipe.front().order});
+        pipe.empty() ? events.Clear(leaf) : events.Set(leaf, {pipe.front().arrives_ns, pipe.front().order});
     }
-    void ShowServer();
+    Event NextService() const { return {m_bottleneck.NextServiceNs(), m_server_order}; }
+    Event NextOnLink() const
+    {
+        return m_link.empty() ? Event{NEVER_NS, 0} : Event{m_link.front().arrives_ns, m_link.front().order};
+    }
+
     void RunUntil(int64_t end_ns, StopCheck* stop);
-    void Handle(uint32_t source);
-    void HandleFlow(std::size_t flow, FlowSource kind);
+    void RunBefore(const Event& bound, StopCheck* stop);
+    void RunSenders(const Event& bound);
+    void RunBottleneck(const Event& bound);
+    void RunReceivers(const Event& bound);
+    void Begin(const Event& event)
+    {
+        m_now_ns = event.time_ns;
+        ++m_event_count;
+    }
+    void HandleMoment(uint32_t source);
+    void HandleSender(uint32_t source);
+    void HandleReceiver(uint32_t source);
     void RunScript();
 
     // The network.
     void Emit(std::size_t flow, uint64_t serial, EcnBits ecn = {});
     void ReachQueue(std::size_t flow);
     void Serve();
+    void NumberService() { m_server_order = Order(BOTTLENECK, SERVER); }
     void PutOnLink(PacketName name, LinkDelay::Arrival arrival);
-    void ReachReceiver(uint32_t source);
+    void TakeFromLink();
+    void TakeLate();
+    void ReachReceiver(PacketName packet);
     void SendAck(std::size_t flow);
     void SendBack(HeldAck ack);
     [[gnu::noinline]] void HoldAtGate(HeldAck ack);
@@ -151,7 +218,7 @@ class Engine : public MeasuredWorld
     void TrySend(std::size_t flow);
     void SendNew(std::size_t flow);
     void OnTimer(std::size_t flow);
-    bool HasNew(const FlowState& flow) const;
+    uint64_t NewPkts(const FlowState& flow) const;
     void SendNow(std::size_t flow);
     void ArmSend(std::size_t flow, int64_t time_ns);
     void ArmTimer(std::size_t flow);
@@ -168,10 +235,17 @@ class Engine : public MeasuredWorld
     void Write(std::size_t flow, uint64_t pkts);
 
     std::shared_ptr<const Scenario> m_scenario;
-    int64_t m_now_ns = 0;
-    uint64_t m_next_order = 0;
+    int64_t m_now_ns = 0; ///< of the stage that runs
+    bool m_may_take_turns = true;
+    bool m_takes_turns = true;
+    int64_t m_turn_ns = 0; ///< longest that no receiver reaches a sender
+    std::array<uint64_t, STAGES> m_last_numbers{}; ///< of the events scheduled; without turns the first one for all stages
     uint64_t m_event_count = 0;
-    EventQueue m_events;
+    EventQueue m_moments;
+    EventQueue m_senders;
+    EventQueue m_arrivals;  ///< at the bottleneck, a leaf for each flow
+    EventQueue m_receivers; ///< but for arrivals in order, which wait in m_link
+    uint64_t m_server_order = 0; ///< of the bottleneck's next service
 
     Bottleneck<QueuedPacket> m_bottleneck;
     Ring<PacketInPipe> m_link;

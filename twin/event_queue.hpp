@@ -5,15 +5,14 @@
 // scheduled.
 //
 // Busy sources have a leaf each in a tournament: every inner node holds the earlier of its two children, so a
-// change costs one comparison per level, always the same number and without a branch to predict. Sources that seldom have
-// an event share one leaf through a heap.
+// change costs one comparison per level, without a branch to predict. Sources that seldom have an event share one leaf
+// through a heap.
 #ifndef BBRGYM_TWIN_EVENT_QUEUE_HPP
 #define BBRGYM_TWIN_EVENT_QUEUE_HPP
 
 #include "scoreboard.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -25,16 +24,17 @@ namespace bbrgym
 /** An event; `order` holds its sequence number, then its source. */
 struct Event
 {
-    static constexpr int SOURCE_BITS = 20;
+    static constexpr int SOURCE_BITS = 16; // the rest holds the nanoseconds of three days
 
     int64_t time_ns;
     uint64_t order;
 
     uint32_t Source() const { return static_cast<uint32_t>(order & ((uint64_t{1} << SOURCE_BITS) - 1)); }
-    bool operator>(const Event& other) const
-    {
-        return time_ns > other.time_ns || (time_ns == other.time_ns && order > other.order);
-    }
+    bool operator>(const Event& other) const { return other < *this; }
+    bool operator<(const Event& other) const { return Rank() < other.Rank(); }
+
+    /** As one number, which compilers compare without a branch. */
+    unsigned __int128 Rank() const { return static_cast<unsigned __int128>(static_cast<uint64_t>(time_ns)) << 64 | order; }
 };
 
 class EventQueue
@@ -43,16 +43,16 @@ class EventQueue
     /** Empties it and makes `leaves` for busy sources, numbered from 0. */
     void Reset(std::size_t leaves)
     {
-        m_leaves = std::bit_ceil(leaves + 1);
-        m_tree.assign(2 * m_leaves, NOTHING);
+        m_leaves = leaves + 1;
+        m_tree.assign(std::max<std::size_t>(2 * m_leaves, ROOT + 1), NOTHING);
         m_seldom.clear();
     }
 
     /** The earliest event; its time is NEVER_NS if there is none. */
-    const Event& First() const { return m_tree[1]; }
+    const Event& First() const { return m_tree[ROOT]; }
 
     /** The next event of a busy source, in place of the one it had. */
-    void Set(std::size_t leaf, Event event) { Place(m_leaves + 1 + leaf, event); }
+    void Set(std::size_t leaf, Event event) { Place(m_leaves + leaf, event); }
     void Clear(std::size_t leaf) { Set(leaf, NOTHING); }
 
     /** An event of another source; it may have several. */
@@ -60,7 +60,7 @@ class EventQueue
     {
         m_seldom.push_back(event);
         std::ranges::push_heap(m_seldom, std::greater<>());
-        Place(m_leaves, m_seldom.front());
+        Place(SeldomLeaf(), m_seldom.front());
     }
 
     /** Removes First(), which must be such an event. */
@@ -68,32 +68,31 @@ class EventQueue
     {
         std::ranges::pop_heap(m_seldom, std::greater<>());
         m_seldom.pop_back();
-        Place(m_leaves, m_seldom.empty() ? NOTHING : m_seldom.front());
+        Place(SeldomLeaf(), m_seldom.empty() ? NOTHING : m_seldom.front());
     }
 
   private:
     static constexpr Event NOTHING{NEVER_NS, 0};
 
-    /** As one number, which compilers compare without a branch. */
-    static unsigned __int128 Rank(const Event& event)
-    {
-        return static_cast<unsigned __int128>(static_cast<uint64_t>(event.time_ns)) << 64 | event.order;
-    }
+    static constexpr std::size_t ROOT = 1;
+
+    /** The last one: where the tree is not full, the last leaves are the farthest from the root. */
+    std::size_t SeldomLeaf() const { return 2 * m_leaves - 1; }
 
     void Place(std::size_t at, Event event)
     {
         m_tree[at] = event;
-        for (; at > 1; at /= 2)
+        for (; at > ROOT; at /= 2)
         {
             const Event rival = m_tree[at ^ 1];
-            const bool rival_wins = Rank(rival) < Rank(event);
+            const bool rival_wins = rival < event;
             event.time_ns = rival_wins ? rival.time_ns : event.time_ns;
             event.order = rival_wins ? rival.order : event.order;
             m_tree[at / 2] = event;
         }
     }
 
-    std::vector<Event> m_tree; ///< the root at 1, the children of i at 2i and 2i + 1, leaf 0 for m_seldom
+    std::vector<Event> m_tree; ///< the children of i at 2i and 2i + 1, the leaves at m_leaves and on, the last for m_seldom
     std::size_t m_leaves = 1;
     std::vector<Event> m_seldom; ///< a heap, the earliest in front
 };

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace bbrgym
@@ -25,11 +26,36 @@ class Histogram
             Cover(bucket);
         }
         ++m_counts[bucket - m_first];
-        m_low = m_count == 0 ? bucket : std::min(m_low, bucket);
-        m_high = m_count == 0 ? bucket : std::max(m_high, bucket);
-        m_min_ns = m_count == 0 ? value : std::min(m_min_ns, value);
+        m_low = std::min(m_low, bucket);
+        m_high = std::max(m_high, bucket);
+        m_min_ns = std::min(m_min_ns, value);
         m_sum_ns += value;
         ++m_count;
+    }
+
+    /** Adds all values of another one; costs the buckets between its smallest and its largest. */
+    void Add(const Histogram& other)
+    {
+        if (other.m_count == 0)
+        {
+            return;
+        }
+        for (const std::size_t bucket : {other.m_low, other.m_high})
+        {
+            if (bucket - m_first >= m_counts.size())
+            {
+                Cover(bucket);
+            }
+        }
+        for (std::size_t bucket = other.m_low; bucket <= other.m_high; ++bucket)
+        {
+            m_counts[bucket - m_first] += other.m_counts[bucket - other.m_first];
+        }
+        m_low = std::min(m_low, other.m_low);
+        m_high = std::max(m_high, other.m_high);
+        m_min_ns = std::min(m_min_ns, other.m_min_ns);
+        m_sum_ns += other.m_sum_ns;
+        m_count += other.m_count;
     }
 
     /** Empties it; costs the buckets between the smallest and the largest value seen. */
@@ -41,7 +67,9 @@ class Histogram
                       m_counts.begin() + static_cast<std::ptrdiff_t>(m_high - m_first) + 1,
                       0);
         }
-        m_count = m_sum_ns = m_min_ns = 0;
+        m_count = m_sum_ns = 0;
+        m_low = m_min_ns = NONE;
+        m_high = 0;
     }
 
     /** Reserves room for these values, so that adding them allocates nothing. */
@@ -62,9 +90,12 @@ class Histogram
     double MinMs() const { return static_cast<double>(m_min_ns) / 1e6; }
 
     /** Middle of the bucket that holds the ceil(count * percent / 100)-th smallest value. */
-    double PercentileMs(uint64_t percent) const
+    double PercentileMs(uint64_t percent) const { return PermilleMs(10 * percent); }
+
+    /** The same of thousandths. */
+    double PermilleMs(uint64_t permille) const
     {
-        const uint64_t rank = (m_count * percent + 99) / 100;
+        const uint64_t rank = (m_count * permille + 999) / 1000;
         uint64_t seen = 0;
         std::size_t bucket = m_low;
         while (bucket < m_high && (seen += m_counts[bucket - m_first]) < rank)
@@ -77,6 +108,7 @@ class Histogram
   private:
     static constexpr int STEPS_LOG2 = 7;
     static constexpr uint64_t STEPS = uint64_t{1} << STEPS_LOG2;
+    static constexpr uint64_t NONE = std::numeric_limits<uint64_t>::max();
 
     static std::size_t Bucket(uint64_t value)
     {
@@ -112,11 +144,11 @@ class Histogram
 
     std::vector<uint64_t> m_counts; ///< of the buckets from m_first on
     std::size_t m_first = 0;
-    std::size_t m_low = 0;
+    std::size_t m_low = NONE; ///< bucket of the smallest value
     std::size_t m_high = 0;
     uint64_t m_count = 0;
     uint64_t m_sum_ns = 0;
-    uint64_t m_min_ns = 0;
+    uint64_t m_min_ns = NONE;
 };
 
 } // namespace bbrgym

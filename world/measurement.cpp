@@ -90,6 +90,7 @@ Measurement::Reset(const Scenario& scenario)
     }
     m_active_flows = 0;
     m_is_warm = false;
+    m_warmed_within = false;
     m_link = m_link_at_interval = m_link_at_warm = LinkTotals();
     m_interval_wait.Clear();
     m_window_wait.Clear();
@@ -110,7 +111,7 @@ Measurement::RttSample(std::size_t flow, int64_t rtt_ns)
     FlowRecord& record = m_flows[flow];
     record.interval_rtt.Add(rtt_ns);
     record.last_rtt_ms = static_cast<double>(rtt_ns) / 1e6;
-    if (record.window == Window::OPEN)
+    if (record.opened_within) [[unlikely]]
     {
         record.window_rtt.Add(rtt_ns);
     }
@@ -151,7 +152,7 @@ Measurement::TransmissionBegan(std::size_t flow, int64_t waited_ns)
     m_flows[flow].totals.waited_ns += static_cast<uint64_t>(waited_ns);
     ++m_flows[flow].totals.waits;
     m_interval_wait.Add(waited_ns);
-    if (m_is_warm)
+    if (m_warmed_within) [[unlikely]]
     {
         m_window_wait.Add(waited_ns);
     }
@@ -196,6 +197,7 @@ Measurement::FlowStopped(std::size_t flow, const MeasuredWorld& world)
     record.was_active = true;
     if (record.window == Window::OPEN)
     {
+        GatherRtt(record);
         record.window = Window::CLOSED;
         record.flow_at_close = TotalsNow(flow, world);
         record.link_at_close = LinkNow(world);
@@ -207,6 +209,7 @@ Measurement::WarmedUp(const MeasuredWorld& world)
 {
     AccrueFairShare(world);
     m_is_warm = true;
+    m_warmed_within = true;
     m_link_at_warm = LinkNow(world);
     for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
     {
@@ -222,8 +225,20 @@ Measurement::OpenWindow(std::size_t flow, const MeasuredWorld& world)
 {
     FlowRecord& record = m_flows[flow];
     record.window = Window::OPEN;
+    record.opened_within = true;
     record.flow_at_open = TotalsNow(flow, world);
     record.link_at_open = LinkNow(world);
+}
+
+/** The interval or the window ends: the window gets the samples of the interval, unless it has them. */
+void
+Measurement::GatherRtt(FlowRecord& record)
+{
+    if (record.window == Window::OPEN && !record.opened_within)
+    {
+        record.window_rtt.Add(record.interval_rtt);
+    }
+    record.opened_within = false;
 }
 
 /** Must be called before the number of active flows changes. */
@@ -282,6 +297,11 @@ Measurement::TakeInterval(const MeasuredWorld& world, std::span<double> flow_sta
         WriteRow(IntervalOf(flow, seconds, fair_share_mbps, world), flow_stats, flow);
     }
     WriteRow(link, link_stats, 0);
+    if (m_is_warm && !m_warmed_within)
+    {
+        m_window_wait.Add(m_interval_wait);
+    }
+    m_warmed_within = false;
     m_interval_wait.Clear();
     m_link_at_interval = now;
 }
@@ -335,6 +355,7 @@ Measurement::IntervalOf(std::size_t flow, double seconds, double fair_share_mbps
     stats.ecn_marked_pkts = Real(interval.ecn_marked_pkts);
 
     record.at_interval = now;
+    GatherRtt(record);
     record.interval_rtt.Clear();
     record.was_active = record.is_active;
     return stats;
@@ -442,6 +463,11 @@ Measurement::SummaryOfLink(double jain, const MeasuredWorld& world) const
     summary.random_lost_pkts = Real(totals.random_lost_pkts);
     summary.policed_pkts = Real(totals.policed_pkts);
     summary.ecn_marked_pkts = Real(totals.ecn_marked_pkts);
+    const Punctuality lateness = world.Lateness();
+    summary.late_p50_us = lateness.late_p50_us;
+    summary.late_p99_us = lateness.late_p99_us;
+    summary.late_p999_us = lateness.late_p999_us;
+    summary.late_share = lateness.late_share;
     return summary;
 }
 

@@ -34,6 +34,15 @@ struct SenderState
     int64_t sndbuf_limited_ns = 0;
 };
 
+/** How late a world delivers its packets; a simulated one never is. */
+struct Punctuality
+{
+    double late_p50_us = 0;
+    double late_p99_us = 0;
+    double late_p999_us = 0;
+    double late_share = 0; ///< of the packets, by more than 1 ms
+};
+
 /** The queries of a measurement to its world. */
 class MeasuredWorld
 {
@@ -45,6 +54,8 @@ class MeasuredWorld
     /** Integral of the queued bytes over time until now. */
     virtual double QueueByteNs() const = 0;
     virtual SenderState Sender(std::size_t flow) const = 0;
+    /** Of all packets until now. */
+    virtual Punctuality Lateness() const { return {}; }
 };
 
 class Measurement
@@ -141,12 +152,14 @@ class Measurement
         FlowTotals flow_at_close;
         LinkTotals link_at_open;
         LinkTotals link_at_close;
-        Histogram window_rtt;
+        Histogram window_rtt; ///< gathered at ends of intervals
+        bool opened_within = false; ///< the window opened within this interval: it takes each sample itself
     };
 
     FlowTotals TotalsNow(std::size_t flow, const MeasuredWorld& world) const;
     LinkTotals LinkNow(const MeasuredWorld& world) const;
     void AccrueFairShare(const MeasuredWorld& world);
+    static void GatherRtt(FlowRecord& record);
     void OpenWindow(std::size_t flow, const MeasuredWorld& world);
     bool IsActiveInInterval(std::size_t flow, const MeasuredWorld& world) const;
     FlowStats IntervalOf(std::size_t flow, double seconds, double fair_share_mbps, const MeasuredWorld& world);
@@ -164,7 +177,8 @@ class Measurement
     LinkTotals m_link_at_interval;
     LinkTotals m_link_at_warm;
     Histogram m_interval_wait;
-    Histogram m_window_wait;
+    Histogram m_window_wait;     ///< as window_rtt
+    bool m_warmed_within = false; ///< as opened_within
 };
 
 } // namespace bbrgym

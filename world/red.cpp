@@ -26,6 +26,21 @@ Power(double base, uint64_t exponent)
     return result;
 }
 
+/** The gap is uniform between one and two times 1/base packets, of which `passed` have passed: no drop in the first. */
+double
+ChanceAfterWait(double base, double passed)
+{
+    return passed < 1 ? 0 : passed < 2 ? base / (2 - passed) : 1;
+}
+
+/** The gap is uniform up to 1/base packets. */
+double
+ChanceAtOnce(double base, double passed)
+{
+    const double before = passed - base;
+    return before + base < 1 ? base / (1 - before) : 1;
+}
+
 } // namespace
 
 RedState::RedState(const Red& red, double rate_bps, uint32_t packet_bytes, uint64_t run_seed)
@@ -48,6 +63,7 @@ RedState::Judge(uint32_t ip_bytes, uint64_t queued_bytes, int64_t now_ns)
     }
     if (m_average_bytes >= static_cast<double>(m_red.max_bytes))
     {
+        m_was_below = m_was_below || m_red.gaps == Red::Gaps::LINUX; // draws the next gap anew (qcount = -1)
         return Verdict::HARD;
     }
     if (m_was_below)
@@ -81,8 +97,7 @@ RedState::DropsByChance(uint32_t ip_bytes)
     const double high = static_cast<double>(m_red.max_bytes);
     const double base = m_red.max_probability * (m_average_bytes - low) / (high > low ? high - low : 1.0);
     const double passed = static_cast<double>(m_bytes_since_drop / static_cast<uint64_t>(m_packet_bytes)) * base;
-    // Waits for 1/base packets, then rises so that the gap is uniform between one and two of these.
-    double chance = passed < 1 ? 0 : passed < 2 ? base / (2 - passed) : 1;
+    double chance = m_red.gaps == Red::Gaps::LINUX ? ChanceAtOnce(base, passed) : ChanceAfterWait(base, passed);
     if (chance < 1)
     {
         chance = std::min(chance * ip_bytes / m_packet_bytes, 1.0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // Random early detection (Floyd and Jacobson 1993), with a hard drop above max, counted as ns-3's queue counts.
+// Red::gaps says how early drops are spread: as ns-3 does, or as Linux's sch_red.
 #ifndef BBRGYM_WORLD_RED_HPP
 #define BBRGYM_WORLD_RED_HPP
 

@@ -21,8 +21,8 @@ class Ring
     bool empty() const { return m_size == 0; }
     std::size_t size() const { return m_size; }
 
-    T& operator[](std::size_t index) { return m_slots[(m_front + index) & (m_slots.size() - 1)]; }
-    const T& operator[](std::size_t index) const { return m_slots[(m_front + index) & (m_slots.size() - 1)]; }
+    T& operator[](std::size_t index) { return m_slots[(m_front + index) & (m_capacity - 1)]; }
+    const T& operator[](std::size_t index) const { return m_slots[(m_front + index) & (m_capacity - 1)]; }
     T& front() { return m_slots[m_front]; }
     const T& front() const { return m_slots[m_front]; }
     T& back() { return (*this)[m_size - 1]; }
@@ -30,17 +30,17 @@ class Ring
 
     void push_back(const T& value)
     {
-        if (m_size == m_slots.size()) [[unlikely]]
+        if (m_size == m_capacity) [[unlikely]]
         {
             reserve(m_size + 1);
         }
-        m_slots[(m_front + m_size) & (m_slots.size() - 1)] = value;
+        m_slots[(m_front + m_size) & (m_capacity - 1)] = value;
         ++m_size;
     }
 
     void pop_front()
     {
-        m_front = (m_front + 1) & (m_slots.size() - 1);
+        m_front = (m_front + 1) & (m_capacity - 1);
         --m_size;
     }
 
@@ -52,7 +52,7 @@ class Ring
     /** Reserves room for so many elements. Not in line: it is seldom called and would keep push_back from being. */
     [[gnu::noinline]] void reserve(std::size_t size)
     {
-        if (size <= m_slots.size())
+        if (size <= m_capacity)
         {
             return;
         }
@@ -62,11 +62,13 @@ class Ring
             slots[i] = (*this)[i];
         }
         m_slots = std::move(slots);
+        m_capacity = m_slots.size();
         m_front = 0;
     }
 
   private:
-    std::vector<T> m_slots; ///< a power of two of them
+    std::vector<T> m_slots;
+    std::size_t m_capacity = 0; ///< slots, a power of two; a vector would divide by the size of T to know it
     std::size_t m_front = 0;
     std::size_t m_size = 0;
 };

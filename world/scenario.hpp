@@ -36,9 +36,17 @@ struct DropTail
 
 struct Red
 {
+    /** Packets from one early drop to the next, uniform in units of 1 / probability: from 1 to 2, or from 0 to 1. */
+    enum class Gaps
+    {
+        NS3,  ///< RedQueueDisc's Wait
+        LINUX ///< sch_red: twice as many drops as the probability says
+    };
+
     uint64_t min_bytes = 0;
     uint64_t max_bytes = 0;
     double max_probability = 0; ///< of an early drop at max_bytes; above that everything is dropped
+    Gaps gaps = Gaps::NS3;
 };
 
 struct CoDel

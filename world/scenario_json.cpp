@@ -108,6 +108,16 @@ class Object
         return m_json.at(key).get<std::string>();
     }
 
+    std::string Choice(const char* key, const std::set<std::string>& allowed) const
+    {
+        const Json& value = m_json.at(key);
+        if (!value.is_string() || !allowed.contains(value.get<std::string>()))
+        {
+            throw ScenarioError(Path(key), "is " + value.dump() + ", expected one of " + List(allowed));
+        }
+        return value.get<std::string>();
+    }
+
     const Json& Array(const char* key) const
     {
         if (!m_json.at(key).is_array())
@@ -204,11 +214,12 @@ ParseQueue(const Json& json)
     }
     if (kind == "red")
     {
-        const Object red(object["red"], "link.queue.red", {"min_bytes", "max_bytes", "max_probability"});
+        const Object red(object["red"], "link.queue.red", {"min_bytes", "max_bytes", "max_probability", "gaps"});
         Red parsed;
         parsed.min_bytes = red.Count("min_bytes", bounds::bytes);
         parsed.max_bytes = red.CountAbove("max_bytes", parsed.min_bytes, bounds::bytes);
         parsed.max_probability = red.Number("max_probability", bounds::red_probability);
+        parsed.gaps = red.Choice("gaps", {"ns3", "linux"}) == "linux" ? Red::Gaps::LINUX : Red::Gaps::NS3;
         queue.discipline = parsed;
     }
     else if (kind == "codel")

@@ -70,6 +70,8 @@ struct SocketFacts
 #undef TCP_NUMBER
 #undef TCP_SIZE
 #undef TCP_CHOICE
+
+    bool operator==(const SocketFacts&) const = default;
 };
 // clang-format on
 
@@ -78,6 +80,8 @@ struct Stack
 {
     uint32_t algorithm = 0; ///< bits of enum cc_stack
     SocketFacts socket;
+
+    bool operator==(const Stack&) const = default;
 };
 
 enum class StackFactKind

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // Random scenarios against the laws that every run obeys. Each runs with all laws checked after each step, again
-// from a snapshot of its middle, and twice, in other steps, on an engine that ran others before: the second time
-// it may not allocate.
+// from a snapshot of its middle, twice, in other steps, on an engine that ran others before (the second time it may not
+// allocate), and event by event instead of in turns.
 //
 // usage: twin_fuzz FIRST_SEED SCENARIOS
 // Prints what ran, or the first broken law with its seed, and ends with 1.
@@ -572,6 +572,7 @@ main(int argc, char** argv)
     const uint64_t scenarios = std::strtoull(argv[2], nullptr, 10);
     std::signal(SIGALRM, OnHang);
     Engine veteran;
+    Engine stepper; // takes every event by time
     Counts counts;
     for (g_seed = first_seed; g_seed < first_seed + scenarios; ++g_seed)
     {
@@ -588,6 +589,8 @@ main(int argc, char** argv)
             const Rerun twice = RunInOtherSteps(veteran, scenario, plan);
             Require(twice.totals == totals, "an engine forgets");
             Require(twice.allocations == 0, "what it has run before needs no memory", 0, static_cast<double>(twice.allocations), 0);
+            stepper.TakeTurns(false);
+            Require(RunInOtherSteps(stepper, scenario, plan).totals == totals, "turns change nothing");
         }
         catch (const std::exception& error)
         {

@@ -12,7 +12,7 @@ from bbrgym.scenario.stack import STACK_PRESETS
 
 Mapping = dict[str, Any]
 
-VARIANTS = [name for name, variant in bbrgym.VARIANTS.items() if variant.algorithm != "ns-3"]
+VARIANTS = [name for name, variant in bbrgym.VARIANTS.items() if bbrgym.worlds.world_spec("twin").has_controller(name)]
 
 
 class _Draw(random.Random):
@@ -61,6 +61,8 @@ def random_stack(seed: int) -> Mapping:
             stack[buffer] = draw.choice(["ample", "auto", int(draw.log(1e3, 1e7))])
     if draw.chance(0.3):
         stack["pacing"] = draw.choice(["internal", "fq", "none"])
+    if draw.chance(0.3):
+        stack["gso_max_segs"] = draw.choice([1, 2, 3, 10])
     if draw.chance(0.2):
         stack |= {"delayed_ack_segments": draw.randint(1, 8), "delayed_ack_ms": draw.randint(1, 500)}
     return stack

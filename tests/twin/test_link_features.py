@@ -19,9 +19,9 @@ def cbr(rate_mbps: float, name: str = "a", **changes: Any) -> Mapping:
     return flow(name, app={"kind": "cbr", "rate_mbps": rate_mbps}, **changes)
 
 
-def marking(cc: str, ecn: bool = True, **changes: Any) -> Mapping:
+def marking(cc: str, ecn: bool = True, gso_max_segs: int = 1, **changes: Any) -> Mapping:
     return scenario(
-        flow(cc=cc, stack={"ecn": ecn}),
+        flow(cc=cc, stack={"ecn": ecn, "gso_max_segs": gso_max_segs}),
         duration_s=20.0,
         queue={"size_bdp": 4.0, "ecn_threshold_packets": 15},
         **changes,
@@ -85,6 +85,16 @@ def test_marks_hold_a_queue_short_without_a_loss(cc: str, stack: str) -> None:
     assert with_marks.link("utilisation") > 0.9
     assert without.flow("ecn_marked_pkts") == 0
     assert without.link("queue_delay_mean_ms") > with_marks.link("queue_delay_mean_ms")
+
+
+def test_bursts_let_reno_answer_marks_of_two_windows_in_a_row() -> None:
+    """Linux 6.18's Reno in the world linux, on a busy machine (1.1 and 0.4 % of packets late): utilisation 0.79, 0.84.
+
+    With single segments it had 0.83 there (0.7 % late), below the twin: to be measured on a quiet one.
+    """
+    bursts, single = summary(marking("reno", gso_max_segs=65_535)), summary(marking("reno"))
+    assert 0.75 < bursts.link("utilisation") < 0.88 < single.link("utilisation")
+    assert 5.2 < bursts.link("queue_delay_mean_ms") < single.link("queue_delay_mean_ms")
 
 
 def test_bbr_ignores_marks() -> None:

@@ -154,6 +154,7 @@ LADDER = {
     "ten BDP of queue": like_ns3(*two(), queue={"size_bdp": 10.0}),
     "cbr": like_ns3(flow("a", app={"kind": "cbr", "rate_mbps": 5.0}), flow("b", cc="cubic")),
     "on and off": like_ns3(flow("a", app=ON_OFF), flow("b", cc="cubic")),
+    "a stop in silence": like_ns3(flow("a", rtt_ms=20.0, app=ON_OFF, stop_s=3.4), flow("b", cc="cubic")),
     "rate and delay change": like_ns3(*two(), changes=CHANGES[:3]),
     "codel": like_ns3(*two(), queue={"kind": "codel", "size_bdp": 4.0}),
     "codel, loss-based": like_ns3(flow("a", cc="cubic"), flow("b", cc="reno"), queue={"kind": "codel", "size_bdp": 4}),

@@ -255,6 +255,39 @@ CheckMarks(Random& random)
     Require(!hard.marked.empty() && !hard.dropped.empty(), "above max it drops");
 }
 
+/** At a steady queue RED's early drops are as far apart as `gaps` says: 2/3 p of the packets with ns-3's, 2 p with Linux's. */
+void
+CheckGaps(Red::Gaps gaps, uint64_t seed)
+{
+    constexpr uint64_t MIN_BYTES = 20'000;
+    constexpr uint64_t MAX_BYTES = 60'000;
+    constexpr int PACKETS = 200'000;
+    constexpr double P = 0.02 / 2; // half-way between the thresholds
+    RedState red(Red{MIN_BYTES, MAX_BYTES, 0.02, gaps}, 12e6, FULL_BYTES, seed);
+    red.FoundEmpty(0);
+    const auto judge = [&red] { return red.Judge(FULL_BYTES, (MIN_BYTES + MAX_BYTES) / 2, 0); };
+    for (int i = 0; i < 20'000; ++i) // until the average is the queue
+    {
+        judge();
+    }
+    std::vector<int> drops;
+    for (int i = 0; i < PACKETS; ++i)
+    {
+        if (judge() == RedState::Verdict::EARLY)
+        {
+            drops.push_back(i);
+        }
+    }
+    const bool is_linux = gaps == Red::Gaps::LINUX;
+    const double rate = static_cast<double>(drops.size()) / PACKETS;
+    Require(std::abs(rate / (P * (is_linux ? 2 : 2.0 / 3)) - 1) < 0.1, "two drops in 3/p packets, or in 1/p");
+    for (std::size_t i = 1; i < drops.size(); ++i)
+    {
+        const double gap = (drops[i] - drops[i - 1]) * P;
+        Require(is_linux ? gap < 1.02 : gap > 0.98 && gap < 2.02, "gaps are uniform from 1/p to 2/p, or up to 1/p");
+    }
+}
+
 /** The threshold says exactly which packets are marked. */
 void
 CheckThresholds(Random& random)
@@ -406,6 +439,8 @@ main(int argc, char** argv)
     CheckFairness(random);
     CheckForcedDrops(random);
     CheckMarks(random);
+    CheckGaps(Red::Gaps::NS3, seed);
+    CheckGaps(Red::Gaps::LINUX, seed);
     CheckThresholds(random);
     CheckJitter(random, seed);
     CheckGate(random);

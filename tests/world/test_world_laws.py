@@ -20,5 +20,7 @@ def laws(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_laws(laws: Path, seed: int) -> None:
-    run = subprocess.run([str(laws), str(seed)], capture_output=True, text=True, timeout=120, check=False)
+    run = subprocess.run(
+        [str(laws), str(seed)], capture_output=True, text=True, timeout=compilers.PATIENCE_S, check=False
+    )
     assert run.returncode == 0, run.stderr

@@ -60,9 +60,12 @@ void
 CheckHistogram(bbrgym::Random& random)
 {
     bbrgym::Histogram histogram;
+    bbrgym::Histogram other;
     for (int fill = 0; fill < 3; ++fill)
     {
         histogram.Clear();
+        other.Clear();
+        const double share_of_other = random.Uniform();
         std::vector<int64_t> values(static_cast<std::size_t>(1 + Below(random, 500)));
         const double octaves = 37 * random.Uniform();
         std::generate(values.begin(), values.end(), [&] {
@@ -71,9 +74,10 @@ CheckHistogram(bbrgym::Random& random)
         double sum = 0;
         for (const int64_t value : values)
         {
-            histogram.Add(value);
+            (random.Chance(share_of_other) ? other : histogram).Add(value);
             sum += static_cast<double>(value);
         }
+        histogram.Add(other);
         std::sort(values.begin(), values.end());
         Require(histogram.Count() == values.size(), "Count");
         Require(histogram.MinMs() == static_cast<double>(values.front()) / 1e6, "MinMs is exact");
