@@ -22,15 +22,18 @@ static inline void bbr_update_aggregation(struct bbr_state *bbr, const struct cc
 {
     struct bbr_aggregation *a = &bbr->aggregation;
     uint64_t expected_pkts, extra_pkts, acked_pkts;
+    uint32_t *slot_pkts;
 
     if (rs->acked_pkts == 0 || rs->sample_pkts < 0 || rs->interval_us <= 0)
         return;
+    slot_pkts = &a->extra_pkts[a->slot & 1]; /* the mask is for BPF's verifier */
     if (bbr->round_start) {
         a->age_rounds = cc_min_u32(31, a->age_rounds + 1);
         if (a->age_rounds >= BBR_AGGREGATION_WINDOW_ROUNDS) {
             a->age_rounds = 0;
             a->slot = 1 - a->slot;
-            a->extra_pkts[a->slot] = 0;
+            slot_pkts = &a->extra_pkts[a->slot & 1];
+            *slot_pkts = 0;
         }
     }
     expected_pkts = bbr_pkts_in(bbr, bbr_bw_Bps(bbr), cc_sub_sat(rs->delivered_time_us, a->epoch_time_us));
@@ -42,7 +45,7 @@ static inline void bbr_update_aggregation(struct bbr_state *bbr, const struct cc
     }
     a->epoch_acked_pkts = (uint32_t)cc_min_u64(BBR_AGGREGATION_EPOCH_MAX_PKTS - 1, acked_pkts);
     extra_pkts = cc_min_u64(cc_sub_sat(a->epoch_acked_pkts, expected_pkts), cwnd_pkts);
-    a->extra_pkts[a->slot] = cc_max_u32(a->extra_pkts[a->slot], (uint32_t)extra_pkts);
+    *slot_pkts = cc_max_u32(*slot_pkts, (uint32_t)extra_pkts);
 }
 
 static inline uint64_t bbr_aggregation_bonus_pkts(const struct bbr_state *bbr)

@@ -133,10 +133,11 @@ static inline void bbr_update_min_rtt(struct cc_state *state, const struct cc_pa
     struct bbr_state *bbr = &state->bbr;
     bool expired = rs->now_us > cc_add_sat(bbr->min_rtt_stamp_us, bbr_probe_rtt_interval_us(bbr, params));
     bool replace = expired && (!rs->is_ack_delayed || !bbr_has(bbr, CC_STACK_delayed_ack_guard));
+    int64_t rtt_us = bbr_rtt_us(bbr, rs);
     uint64_t renewing_us = bbr_has(bbr, CC_STACK_min_rtt_rule) ? bbr->min_rtt_us - 1 : bbr->min_rtt_us;
 
-    if (rs->rtt_us >= 0 && ((uint64_t)rs->rtt_us <= renewing_us || replace)) {
-        bbr->min_rtt_us = cc_max_u64((uint64_t)rs->rtt_us, 1);
+    if (rtt_us >= 0 && ((uint64_t)rtt_us <= renewing_us || replace)) {
+        bbr->min_rtt_us = cc_max_u64((uint64_t)rtt_us, 1);
         bbr->min_rtt_stamp_us = rs->now_us;
     }
     if (cc_has(params, CC_PROBE_CAP))

@@ -119,6 +119,14 @@ static inline bool bbr_has(const struct bbr_state *bbr, enum cc_stack fact)
     return (bbr->stack & (uint32_t)fact) != 0;
 }
 
+/* The RTT that the model takes from an ACK; below 0: none. */
+static inline int64_t bbr_rtt_us(const struct bbr_state *bbr, const struct cc_sample *rs)
+{
+    if (!bbr_has(bbr, CC_STACK_model_rtt))
+        return rs->rtt_us;
+    return bbr->srtt_us == 0 ? -1 : (int64_t)bbr->srtt_us;
+}
+
 static inline void bbr_set_mode(struct bbr_state *bbr, enum bbr_mode mode)
 {
     bbr->mode = mode;

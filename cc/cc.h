@@ -92,8 +92,8 @@ static inline void cc_on_loss_state(struct cc_state *state, const struct cc_para
  * `is_new_episode`: not in Recovery, and in Loss only after progress since the last timeout (Linux tcp_enter_loss).
  * `prior_in_flight_pkts` was in flight before, `in_flight_pkts` is now.
  */
-static inline void cc_on_rto(struct cc_state *state, const struct cc_params *params, bool is_new_episode,
-                             uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts)
+CC_IN_LINE void cc_on_rto(struct cc_state *state, const struct cc_params *params, bool is_new_episode,
+                          uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts)
 {
     bool by_episode = cc_stack_has(params, CC_STACK_timeout_saves);
 

@@ -19,17 +19,18 @@
 
 static inline void acd_detect(struct bbr_state *bbr, const struct cc_params *params, const struct cc_sample *rs)
 {
+    int64_t newest_us = bbr_rtt_us(bbr, rs);
     uint64_t rtt_us, gap_us;
     bool identical;
 
-    if (rs->rtt_us < 0 || bbr->min_rtt_us == CC_RTT_UNKNOWN_US)
+    if (newest_us < 0 || bbr->min_rtt_us == CC_RTT_UNKNOWN_US)
         return;
-    rtt_us = (uint64_t)rs->rtt_us;
-    gap_us = rs->rtt_us > bbr->acd_last_rtt_us ? (uint64_t)(rs->rtt_us - bbr->acd_last_rtt_us)
-                                               : (uint64_t)(bbr->acd_last_rtt_us - rs->rtt_us);
+    rtt_us = (uint64_t)newest_us;
+    gap_us = newest_us > bbr->acd_last_rtt_us ? (uint64_t)(newest_us - bbr->acd_last_rtt_us)
+                                              : (uint64_t)(bbr->acd_last_rtt_us - newest_us);
     identical = bbr->acd_last_rtt_us >= 0 && rtt_us > bbr->min_rtt_us && gap_us <= (uint64_t)params->acd_alpha_us;
     bbr->acd_same_count = identical ? cc_min_u32(bbr->acd_same_count + 1, 1000) : 0;
-    bbr->acd_last_rtt_us = rs->rtt_us;
+    bbr->acd_last_rtt_us = newest_us;
     bbr->acd_congested = bbr->acd_same_count >= (uint64_t)params->acd_identical_count ||
                          rtt_us > cc_scale(bbr->min_rtt_us, params->acd_rtt_ratio_q16);
 }
@@ -44,8 +45,8 @@ static inline void acd_cap_cwnd_gain(struct bbr_state *bbr, const struct cc_para
 }
 
 /* The window after an ACK in the first round of a recovery from congestion. */
-static inline uint32_t acd_cut_pkts(struct bbr_state *bbr, const struct cc_params *params, const struct cc_sample *rs,
-                                    uint64_t pacing_Bps, uint64_t bw_Bps, uint32_t cwnd_pkts)
+CC_IN_LINE uint32_t acd_cut_pkts(struct bbr_state *bbr, const struct cc_params *params, const struct cc_sample *rs,
+                                 uint64_t pacing_Bps, uint64_t bw_Bps, uint32_t cwnd_pkts)
 {
     uint64_t target_pkts = bbr_inflight_pkts(bbr, pacing_Bps, bw_Bps, params->acd_inflight_gain_q16);
     uint64_t cut_pkts = cc_min_u64(cc_scale(cwnd_pkts, params->acd_cut_q16), target_pkts);

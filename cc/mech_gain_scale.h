@@ -17,9 +17,9 @@
 #define PG_GAIN_MAX_Q16 ((uint64_t)1 << 40)     /* beyond any use; keeps the sign */
 
 /* log2(x) in Q16 for x >= 1 in Q16: the integer part by shifting, each bit of the fraction by squaring. */
-static inline int64_t pg_log2_q16(uint64_t x_q16)
+CC_VERIFIED_ALONE uint64_t pg_log2_q16(uint64_t x_q16)
 {
-    int64_t result = 0;
+    uint64_t result = 0;
     int bit;
 
     for (bit = 0; bit < 64 && x_q16 >= 2 * CC_Q16_ONE; bit++) {
@@ -30,14 +30,14 @@ static inline int64_t pg_log2_q16(uint64_t x_q16)
         x_q16 = (x_q16 * x_q16) >> 16;
         if (x_q16 >= 2 * CC_Q16_ONE) {
             x_q16 >>= 1;
-            result += (int64_t)1 << bit;
+            result += UINT64_C(1) << bit;
         }
     }
     return result;
 }
 
 /* 2^x in Q16 for |x| < 32 in Q16: a factor 2^(2^-k) per bit k of the fraction. */
-static inline uint64_t pg_exp2_q16(int64_t x_q16)
+CC_VERIFIED_ALONE uint64_t pg_exp2_q16(int64_t x_q16)
 {
     static const uint32_t roots_q30[16] = {
         /* 2^(2^-k) * 2^30, k = 1 .. 16 */
@@ -54,6 +54,16 @@ static inline uint64_t pg_exp2_q16(int64_t x_q16)
     if (whole >= 14)
         return result_q30 << (cc_min_u64((uint64_t)whole, 32) - 14);
     return whole < -31 ? 0 : result_q30 >> (14 - whole);
+}
+
+/* x^exponent, for x >= 1. BPF divides no signed numbers. */
+static inline uint64_t pg_power_q16(uint64_t x_q16, int64_t exponent_q16)
+{
+    bool is_inverse = exponent_q16 < 0;
+    uint64_t magnitude_q16 = (uint64_t)(is_inverse ? -exponent_q16 : exponent_q16);
+    int64_t log2_q16 = (int64_t)(pg_log2_q16(x_q16) * magnitude_q16 / CC_Q16_ONE);
+
+    return pg_exp2_q16(is_inverse ? -log2_q16 : log2_q16);
 }
 
 /* The sRTT used in gamma: at least min_rtt, at most the cap times min_rtt. */
@@ -82,8 +92,7 @@ static inline int64_t pg_scale_gain_q16(const struct cc_params *params, const st
     } else {
         uint64_t gamma_q16 = cc_mul_div(srtt_us, CC_Q16_ONE, min_rtt_us);
 
-        scaled_q16 = cc_scale((uint64_t)gain_q16,
-                              (int64_t)pg_exp2_q16(pg_log2_q16(gamma_q16) * exponent_q16 / CC_Q16_ONE));
+        scaled_q16 = cc_scale((uint64_t)gain_q16, (int64_t)pg_power_q16(gamma_q16, exponent_q16));
     }
     return (int64_t)cc_max_u64(cc_min_u64(scaled_q16, PG_GAIN_MAX_Q16), 1);
 }

@@ -18,17 +18,18 @@
 static inline void bbq_watch_queue(struct bbr_state *bbr, const struct cc_params *params, const struct cc_sample *rs,
                                    bool replace)
 {
+    int64_t rtt_us = bbr_rtt_us(bbr, rs);
     uint64_t base_us, threshold_us;
 
-    if (rs->rtt_us < 0)
+    if (rtt_us < 0)
         return;
-    if ((uint64_t)rs->rtt_us <= bbr->bbq_data_min_rtt_us || replace)
-        bbr->bbq_data_min_rtt_us = cc_max_u64((uint64_t)rs->rtt_us, 1);
+    if ((uint64_t)rtt_us <= bbr->bbq_data_min_rtt_us || replace)
+        bbr->bbq_data_min_rtt_us = cc_max_u64((uint64_t)rtt_us, 1);
     base_us = params->bbq_data_min_rtt == 1 ? bbr->bbq_data_min_rtt_us : bbr->min_rtt_us;
     if (base_us == CC_RTT_UNKNOWN_US)
         return;
     threshold_us = cc_add_sat(cc_scale(base_us, CC_Q16_ONE + params->bbq_beta_q16), (uint64_t)params->bbq_slack_us);
-    bbr->bbq_queue_seen = (uint64_t)rs->rtt_us >= threshold_us;
+    bbr->bbq_queue_seen = (uint64_t)rtt_us >= threshold_us;
 }
 
 /* At the probe's start: keeps the verdict for the whole probe, for bbq_latch = 1. */

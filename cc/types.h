@@ -12,6 +12,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/*
+ * Marks for BPF; elsewhere these functions are as any other. CC_VERIFIED_ALONE: of numbers only; the verifier checks it
+ * once and not anew on each path that calls it. CC_IN_LINE: has more than the five arguments that a call can pass.
+ */
+#ifdef __bpf__
+#define CC_VERIFIED_ALONE __attribute__((noinline))
+#define CC_IN_LINE static inline __attribute__((always_inline))
+#else
+#define CC_VERIFIED_ALONE static inline
+#define CC_IN_LINE static inline
+#endif
+
 #define CC_RTT_UNKNOWN_US UINT64_MAX
 
 #define CC_GSO_MAX_BYTES 65215 /* Linux: sk_gso_max_size less the headers' room */

@@ -5,6 +5,8 @@
 #ifndef BBRGYM_TCP_MEMORY_HPP
 #define BBRGYM_TCP_MEMORY_HPP
 
+#include "stack.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -14,7 +16,6 @@ namespace bbrgym
 
 inline constexpr uint64_t WMEM_DEFAULT_BYTES = 16'384;   ///< tcp_wmem[1]
 inline constexpr uint64_t WMEM_MAX_BYTES = 4'194'304;    ///< tcp_wmem[2]
-inline constexpr uint64_t RMEM_DEFAULT_BYTES = 131'072;  ///< tcp_rmem[1]
 inline constexpr uint64_t RMEM_MAX_BYTES = 6'291'456;    ///< tcp_rmem[2]
 inline constexpr uint64_t MIN_BUFFER_BYTES = 4'608;      ///< SOCK_MIN_SNDBUF
 
@@ -49,6 +50,31 @@ constexpr uint64_t
 SendTruesize(uint32_t mss_bytes)
 {
     return std::bit_ceil(mss_bytes + MAX_TCP_HEADER_BYTES + SHARED_INFO_BYTES) + SK_BUFF_BYTES;
+}
+
+/** Memory of a buffer at its largest. */
+constexpr uint64_t
+MaxBufferBytes(int64_t size, uint64_t automatic_bytes)
+{
+    constexpr uint64_t AMPLE_BYTES = uint64_t{1} << 40; // more than any window
+    return size == SIZE_ample ? AMPLE_BYTES : size == SIZE_auto ? automatic_bytes : SetSockOptBytes(size);
+}
+
+/** Payload that the send buffer holds at its largest, with an sk_buff for each segment, as in recovery. */
+constexpr uint64_t
+SendPayloadBytes(const SocketFacts& facts, uint32_t mss_bytes)
+{
+    const uint64_t segment_bytes = mss_bytes + static_cast<uint64_t>(facts.send_head_bytes);
+    return MaxBufferBytes(facts.send_buffer_bytes, WMEM_MAX_BYTES) * mss_bytes / segment_bytes;
+}
+
+/** Window that the receive buffer announces at its largest. */
+constexpr uint64_t
+ReceivePayloadBytes(const SocketFacts& facts, uint32_t mss_bytes)
+{
+    const bool by_ratio = facts.window_share == window_share_choice::scaling_ratio;
+    const uint64_t memory_bytes = MaxBufferBytes(facts.receive_buffer_bytes, RMEM_MAX_BYTES);
+    return by_ratio ? memory_bytes * mss_bytes / ReceivedTruesize(mss_bytes) : memory_bytes / 2;
 }
 
 } // namespace bbrgym

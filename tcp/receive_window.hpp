@@ -10,8 +10,10 @@
 // (scaling_ratio). An automatic buffer follows what the application reads in a round trip (dynamic right-sizing,
 // tcp_rcv_space_adjust), with the round trip measured without timestamps: the time in which a window arrives.
 //
-// Not modelled: the slow start of the window (rcv_ssthresh grows two segments for each that arrives, so it does not
-// limit a sender in slow start), memory pressure, and that a buffer overfull with small segments is pruned.
+// The window starts small and grows by two segments for each that arrives in order (rcv_ssthresh); a segment by which it
+// grows is acknowledged at once. That is so for an ample buffer too, which grows as an automatic one but never limits.
+//
+// Not modelled: memory pressure, and that a buffer overfull with small segments is pruned.
 #ifndef BBRGYM_TCP_RECEIVE_WINDOW_HPP
 #define BBRGYM_TCP_RECEIVE_WINDOW_HPP
 
@@ -32,7 +34,9 @@ class ReceiveWindow
     {
         *this = ReceiveWindow();
         m_size = facts.receive_buffer_bytes;
-        if (m_size == SIZE_ample)
+        m_grows = facts.window_growth_acks;
+        m_follows = m_size != SIZE_ample || m_grows || facts.compressed_acks > 0;
+        if (!m_follows)
         {
             return;
         }
@@ -40,16 +44,19 @@ class ReceiveWindow
         m_mss_bytes = mss_bytes;
         m_truesize_bytes = ReceivedTruesize(mss_bytes);
         m_share_q8 = by_ratio ? (uint64_t{mss_bytes} << 8) / m_truesize_bytes : 128;
-        m_buffer_bytes = m_size == SIZE_auto ? RMEM_DEFAULT_BYTES : SetSockOptBytes(m_size);
+        m_buffer_bytes = m_size > 0 ? SetSockOptBytes(m_size) : static_cast<uint64_t>(facts.initial_receive_buffer_bytes);
         m_clamp_bytes = Payload(m_buffer_bytes);
         m_scale = ScaleOf(MaxBufferBytes());
         m_read_bytes_last = INITIAL_WINDOW_PKTS * mss_bytes;
+        const uint64_t first_bytes = std::min<uint64_t>(static_cast<uint64_t>(facts.initial_window_segments) * mss_bytes, MAX_UNSCALED_BYTES);
+        m_threshold_bytes = m_grows ? std::min(first_bytes / mss_bytes * mss_bytes, m_clamp_bytes) : std::numeric_limits<uint64_t>::max();
+        SetCeiling();
         Announce(0, 0);
     }
 
     bool IsAmple() const { return m_size == SIZE_ample; }
     /** The largest that the buffer can become; it decides the window scale that the handshake announces. */
-    uint64_t MaxBufferBytes() const { return m_size == SIZE_auto ? RMEM_MAX_BYTES : m_buffer_bytes; }
+    uint64_t MaxBufferBytes() const { return m_size > 0 ? m_buffer_bytes : RMEM_MAX_BYTES; }
     uint64_t BufferBytes() const { return m_buffer_bytes; }
 
     /** An ACK of everything below segment `next` leaves, with `beyond_pkts` behind gaps. Returns the first segment outside the window. */
@@ -64,23 +71,49 @@ class ReceiveWindow
     /** The window's size in bytes at the last ACK, of everything below `next`. */
     uint64_t AnnouncedBytes(uint64_t next) const { return m_edge_bytes - next * m_mss_bytes; }
 
+    /** Whether arrivals have to be told, by Grow and NoteRead. */
+    bool Follows() const { return m_follows; }
+
+    /** Segments that the window holds; 0: it is not known. */
+    uint64_t ThresholdPkts() const { return m_grows ? m_threshold_bytes / m_mss_bytes : 0; }
+
+    /** A segment arrived in order, `beyond_pkts` are behind a gap; returns whether the window grows (tcp_grow_window). */
+    bool Grow(uint32_t beyond_pkts)
+    {
+        if (m_threshold_bytes >= m_ceiling_bytes)
+        {
+            return false;
+        }
+        uint64_t ceiling_bytes = m_ceiling_bytes;
+        if (beyond_pkts > 0)
+        {
+            const uint64_t held_bytes = (beyond_pkts + uint64_t{1}) * m_truesize_bytes;
+            ceiling_bytes = held_bytes < m_buffer_bytes ? std::min(ceiling_bytes, Payload(m_buffer_bytes - held_bytes)) : 0;
+        }
+        if (m_threshold_bytes >= ceiling_bytes)
+        {
+            return false;
+        }
+        m_threshold_bytes = std::min(m_threshold_bytes + 2 * uint64_t{m_mss_bytes}, ceiling_bytes);
+        return true;
+    }
+
+    /** Shortest time in which a window arrived; 0: none did yet. */
+    int64_t RttNs() const { return m_rtt_ns; }
+
     /** The application has read everything below segment `next`. */
     void NoteRead(uint64_t next, int64_t now_ns)
     {
-        if (m_size != SIZE_auto)
-        {
-            return;
-        }
         const uint64_t read_bytes = next * m_mss_bytes;
         MeasureRtt(read_bytes, now_ns);
-        if (m_rtt_ns == 0 || now_ns - m_period_start_ns < m_rtt_ns)
+        if (m_size > 0 || m_rtt_ns == 0 || now_ns - m_period_start_ns < m_rtt_ns)
         {
             return;
         }
         const uint64_t copied_bytes = read_bytes - m_period_read_bytes;
         if (copied_bytes > m_read_bytes_last)
         {
-            Grow(copied_bytes);
+            Enlarge(copied_bytes);
             m_read_bytes_last = copied_bytes;
         }
         m_period_read_bytes = read_bytes;
@@ -115,7 +148,7 @@ class ReceiveWindow
         {
             return 0;
         }
-        return std::max<uint64_t>(std::min(free_bytes, m_clamp_bytes), m_mss_bytes);
+        return std::max<uint64_t>(std::min({free_bytes, m_clamp_bytes, m_threshold_bytes}), m_mss_bytes);
     }
 
     /** Rounded up to what the header can say. */
@@ -132,11 +165,12 @@ class ReceiveWindow
             const int64_t sample_ns = std::max<int64_t>(now_ns - m_rtt_mark_ns, 1);
             m_rtt_ns = m_rtt_ns == 0 ? sample_ns : std::min(m_rtt_ns, sample_ns);
         }
-        m_rtt_mark_bytes = std::max(m_edge_bytes, read_bytes + 1);
+        const uint64_t edge_bytes = m_size == SIZE_ample ? read_bytes + std::min(m_threshold_bytes, m_clamp_bytes) : m_edge_bytes;
+        m_rtt_mark_bytes = std::max(edge_bytes, read_bytes + 1);
         m_rtt_mark_ns = now_ns;
     }
 
-    void Grow(uint64_t copied_bytes)
+    void Enlarge(uint64_t copied_bytes)
     {
         uint64_t window_bytes = 2 * copied_bytes + 16 * m_mss_bytes;
         window_bytes += 2 * (window_bytes * (copied_bytes - m_read_bytes_last) / m_read_bytes_last);
@@ -145,10 +179,22 @@ class ReceiveWindow
         {
             m_buffer_bytes = buffer_bytes;
             m_clamp_bytes = window_bytes;
+            SetCeiling();
         }
     }
 
+    /** The window grows while it is below the buffer, less the segment that has just arrived. */
+    void SetCeiling()
+    {
+        const uint64_t free_bytes = m_buffer_bytes > m_truesize_bytes ? Payload(m_buffer_bytes - m_truesize_bytes) : 0;
+        m_ceiling_bytes = std::min(m_clamp_bytes, free_bytes);
+    }
+
     int64_t m_size = SIZE_ample;
+    bool m_grows = false;
+    bool m_follows = false;
+    uint64_t m_threshold_bytes = 0; ///< rcv_ssthresh
+    uint64_t m_ceiling_bytes = 0;   ///< that it grows to
     uint32_t m_mss_bytes = 1;
     uint32_t m_scale = 0;
     uint64_t m_truesize_bytes = 0;

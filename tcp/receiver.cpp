@@ -28,9 +28,13 @@ TcpReceiver::Reset(const SocketFacts& facts, uint32_t mss_bytes)
     m_delayed_ack_ns = facts.delayed_ack_ms * 1'000'000;
     m_has_d_sack = facts.d_sack;
     m_has_quick_acks = facts.quick_acks;
+    m_ato_ns = m_delayed_ack_ns;
+    m_is_adaptive = facts.adaptive_delayed_acks;
+    m_max_compressed = static_cast<uint32_t>(facts.compressed_acks);
+    m_compression_percent = facts.compressed_ack_rtt_percent;
     if (m_has_quick_acks)
     {
-        m_quick_acks = QUICK_ACKS;
+        m_quick_acks = QuickAcks();
     }
     else
     {
@@ -53,7 +57,8 @@ TcpReceiver::Take(uint64_t serial, int64_t now_ns, EcnBits ecn)
     {
         if (m_has_quick_acks && serial < m_next)
         {
-            m_quick_acks = QUICK_ACKS;
+            m_quick_acks = std::max(m_quick_acks, QuickAcks());
+            m_ato_ns = m_delayed_ack_ns;
         }
         if (m_has_d_sack)
         {
@@ -63,25 +68,36 @@ TcpReceiver::Take(uint64_t serial, int64_t now_ns, EcnBits ecn)
                 Report(serial); // RFC 2883, section 4: the block it lies in follows
             }
         }
-        return {0, true};
+        return {0, serial < m_next || AnswersGap(now_ns)};
     }
     if (serial > m_next)
     {
         Put(serial);
+        const std::size_t blocks_before = m_block_count;
         Report(serial);
-        return {0, true};
+        const bool forgets = blocks_before == m_blocks.size() && m_block_count == m_blocks.size() && m_blocks[0].end - m_blocks[0].begin == 1;
+        return {0, AnswersGap(now_ns) || forgets || reports_now};
     }
     const uint32_t readable_pkts = Advance();
-    if (!m_window.IsAmple())
+    if (m_is_adaptive)
     {
+        Adapt(now_ns);
+    }
+    if (m_window.Follows())
+    {
+        m_quick_acks |= m_window.Grow(m_beyond_pkts);
         m_window.NoteRead(m_next, now_ns);
     }
     const bool is_gap = m_beyond_pkts > 0 || readable_pkts > 1;
+    if (m_beyond_pkts > 0)
+    {
+        AnswersGap(now_ns); // counts as one of its gap's
+    }
     if (is_gap || reports_now || m_quick_acks > 0 || ++m_unanswered_pkts >= m_delayed_ack_pkts)
     {
         return {readable_pkts, true};
     }
-    m_deadline_ns = std::min(m_deadline_ns, now_ns + m_delayed_ack_ns);
+    m_deadline_ns = std::min(m_deadline_ns, now_ns + (m_ato_ns == m_delayed_ack_ns ? m_ato_ns : DelayNs()));
     return {readable_pkts, false};
 }
 
@@ -101,7 +117,84 @@ TcpReceiver::Acknowledge(std::span<SerialRange, MAX_SACK_BLOCKS> blocks)
     m_unanswered_pkts = 0;
     m_quick_acks -= m_quick_acks > 0;
     m_deadline_ns = NEVER_NS;
+    m_compressed = 0;
+    m_compressed_until_ns = NEVER_NS;
     return count;
+}
+
+/** Linux's tcp_incr_quickack. */
+uint32_t
+TcpReceiver::QuickAcks() const
+{
+    const uint64_t window_pkts = m_window.ThresholdPkts();
+    return window_pkts == 0 ? QUICK_ACKS : static_cast<uint32_t>(std::clamp<uint64_t>(window_pkts / 2, 2, QUICK_ACKS));
+}
+
+/** A segment arrived in order: the delay of ACKs follows the time since the one before (tcp_event_data_recv). */
+void
+TcpReceiver::Adapt(int64_t now_ns)
+{
+    const int64_t since_ns = now_ns - m_arrived_ns;
+    const bool is_first = m_arrived_ns < 0;
+    m_arrived_ns = now_ns;
+    if (is_first || (since_ns <= m_delayed_ack_ns / 2 && m_ato_ns == m_delayed_ack_ns)) [[likely]]
+    {
+        return;
+    }
+    const int64_t srtt_ns = m_handshake_rtt_ns;
+    const int64_t rto_ns = srtt_ns < 0 ? RTO_INITIAL_NS : srtt_ns + std::max(2 * srtt_ns, RTO_MIN_NS);
+    if (since_ns <= m_delayed_ack_ns / 2)
+    {
+        m_ato_ns = m_ato_ns / 2 + m_delayed_ack_ns / 2;
+    }
+    else if (since_ns < m_ato_ns)
+    {
+        m_ato_ns = std::min(m_ato_ns / 2 + since_ns, rto_ns);
+    }
+    else if (since_ns > rto_ns && m_has_quick_acks)
+    {
+        m_quick_acks = std::max(m_quick_acks, QuickAcks());
+    }
+}
+
+/** Linux's tcp_send_delayed_ack: not longer than a round trip, if one is known, or half a second. */
+int64_t
+TcpReceiver::DelayNs() const
+{
+    if (m_ato_ns <= m_delayed_ack_ns)
+    {
+        return m_ato_ns;
+    }
+    const int64_t limit_ns = m_handshake_rtt_ns < 0 ? MAX_DELAY_NS : std::min(std::max(m_handshake_rtt_ns, m_delayed_ack_ns), MAX_DELAY_NS);
+    return std::min(m_ato_ns, limit_ns);
+}
+
+/** There is a gap: whether its ACK leaves now, or one for several of them later (__tcp_ack_snd_check). */
+bool
+TcpReceiver::AnswersGap(int64_t now_ns)
+{
+    if (m_max_compressed == 0 || m_quick_acks > 0 || m_compressed >= m_max_compressed)
+    {
+        return true;
+    }
+    if (m_gap != m_next)
+    {
+        m_gap = m_next;
+        m_gap_acks = 0;
+    }
+    if (m_gap_acks < GAP_ACKS)
+    {
+        ++m_gap_acks;
+        return true;
+    }
+    ++m_compressed;
+    if (m_compressed_until_ns == NEVER_NS)
+    {
+        const int64_t rtt_ns = m_window.RttNs();
+        const int64_t least_ns = m_handshake_rtt_ns < 0 ? rtt_ns : std::min(rtt_ns, m_handshake_rtt_ns);
+        m_compressed_until_ns = now_ns + std::min(least_ns * m_compression_percent / 100, COMPRESSION_NS) + COMPRESSION_SLACK_NS;
+    }
+    return false;
 }
 
 bool

@@ -4,7 +4,10 @@
 // segments. Every second segment in order is acknowledged, a lone one after 40 ms (delayed_ack_segments,
 // delayed_ack_ms); at once what leaves or fills a gap. Facts of the stack: it reports duplicates (D-SACK, RFC 2883), and it acknowledges the first
 // segments one by one (TCP_MAX_QUICKACKS) or only the very first at once, as ns-3's.
-// Not modelled: Linux's compression of SACKs.
+// Linux's receiver also acknowledges at once while its window grows, adapts the delay of an ACK to the pace of the
+// segments, and compresses the ACKs of a gap: from the fourth on, one stands for those of up to a millisecond.
+//
+// Not modelled: a segment that ends what the application wrote (PSH) is not acknowledged sooner.
 #ifndef BBRGYM_TCP_RECEIVER_HPP
 #define BBRGYM_TCP_RECEIVER_HPP
 
@@ -38,7 +41,18 @@ class TcpReceiver
     Arrival Take(uint64_t serial, int64_t now_ns, EcnBits ecn = {});
 
     /** The time at which an ACK is due though nothing arrives; NEVER_NS: none is. */
-    int64_t DelayedAckDeadlineNs() const { return m_deadline_ns; }
+    int64_t DelayedAckDeadlineNs() const { return std::min(m_deadline_ns, m_compressed_until_ns); }
+
+    /** A SYN-ACK leaves. */
+    void NoteSynAck(int64_t now_ns)
+    {
+        m_syn_ack_ns = m_syn_ack_count++ == 0 ? now_ns : -1; // Karn
+    }
+    /** The first packet after the SYN: it ends the handshake, and measures its round trip. */
+    void NoteEstablished(int64_t now_ns)
+    {
+        m_handshake_rtt_ns = m_syn_ack_ns < 0 ? -1 : now_ns - m_syn_ack_ns;
+    }
 
     /** An ACK leaves, of everything below Next() and with the blocks written to `blocks`; returns how many. */
     std::size_t Acknowledge(std::span<SerialRange, MAX_SACK_BLOCKS> blocks);
@@ -58,11 +72,25 @@ class TcpReceiver
     void Grow(uint64_t serial);
     void Report(uint64_t serial);
     uint32_t Advance();
+    void Adapt(int64_t now_ns);
+    bool AnswersGap(int64_t now_ns);
+    uint32_t QuickAcks() const;
+    int64_t DelayNs() const;
+
+    static constexpr uint32_t GAP_ACKS = 3;                     ///< TCP_FASTRETRANS_THRESH: at once, for each gap
+    static constexpr int64_t COMPRESSION_NS = 1'000'000;        ///< tcp_comp_sack_delay_ns
+    static constexpr int64_t COMPRESSION_SLACK_NS = 100'000;    ///< tcp_comp_sack_slack_ns
+    static constexpr int64_t MAX_DELAY_NS = 500'000'000;        ///< tcp_send_delayed_ack
+    static constexpr int64_t RTO_MIN_NS = 200'000'000;
+    static constexpr int64_t RTO_INITIAL_NS = 1'000'000'000;
 
     uint32_t m_delayed_ack_pkts = 2;
     int64_t m_delayed_ack_ns = 0;
     bool m_has_d_sack = true;
     bool m_has_quick_acks = true;
+    bool m_is_adaptive = false;
+    uint32_t m_max_compressed = 0;
+    int64_t m_compression_percent = 0;
     uint64_t m_next = 0;            ///< first segment not yet received
     std::vector<uint64_t> m_beyond; ///< a bit for each segment after m_next, by serial modulo the size
     uint32_t m_beyond_pkts = 0;
@@ -74,6 +102,15 @@ class TcpReceiver
     uint32_t m_unanswered_pkts = 0;
     uint32_t m_quick_acks = 0;
     int64_t m_deadline_ns = NEVER_NS;
+    int64_t m_ato_ns = 0;                      ///< of the next delayed ACK (icsk_ack.ato)
+    int64_t m_arrived_ns = -1;                 ///< the latest segment in order; -1: none yet
+    int64_t m_handshake_rtt_ns = -1;           ///< -1: not measured
+    int64_t m_syn_ack_ns = -1;
+    uint32_t m_syn_ack_count = 0;
+    uint64_t m_gap = 0;                        ///< that m_gap_acks are of: the segment missing
+    uint32_t m_gap_acks = 0;
+    uint32_t m_compressed = 0;                 ///< ACKs held back since the last one left
+    int64_t m_compressed_until_ns = NEVER_NS;
 
     ReceiveWindow m_window;
     EcnEcho m_echo;

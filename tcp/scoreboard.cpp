@@ -22,12 +22,13 @@ SentAfter(int64_t a_ns, uint64_t a, int64_t b_ns, uint64_t b)
 } // namespace
 
 uint64_t
-Scoreboard::Sent(bool is_runt, int64_t now_ns)
+Scoreboard::Sent(bool is_runt, bool is_joined, int64_t now_ns)
 {
     const uint64_t serial = Next();
     Segment segment;
     Snapshot(segment, now_ns);
     segment.is_runt = is_runt;
+    segment.is_joined = is_joined;
     m_segments.push_back(segment);
     m_transmissions.push_back({serial, now_ns});
     return serial;
@@ -68,6 +69,22 @@ Scoreboard::NextLost()
     }
     m_retransmit_hint = serial;
     return serial;
+}
+
+uint32_t
+Scoreboard::LostTogether(uint64_t serial, uint32_t limit) const
+{
+    uint32_t count = 1;
+    while (count < limit && serial + count < Next())
+    {
+        const Segment& segment = At(serial + count);
+        if (!segment.is_joined || !segment.lost || segment.retransmitting)
+        {
+            break;
+        }
+        ++count;
+    }
+    return count;
 }
 
 AckOutcome

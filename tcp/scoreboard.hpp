@@ -49,10 +49,11 @@ struct Segment
     // State of the delivery-rate sampler when the segment left.
     int64_t first_tx_ns = 0;
     int64_t delivered_ns = 0;
-    uint64_t delivered_pkts : 58 = 0;
+    uint64_t delivered_pkts : 57 = 0;
     uint64_t app_limited : 1 = false;
 
     uint64_t is_runt : 1 = false; ///< carries less than a full segment
+    uint64_t is_joined : 1 = false; ///< left in one burst with the segment before
     uint64_t sacked : 1 = false;
     uint64_t lost : 1 = false;               ///< marked lost, not (yet) delivered
     uint64_t retransmitting : 1 = false;     ///< its retransmission is in the network
@@ -87,14 +88,16 @@ struct RateSample
 class Scoreboard
 {
   public:
-    /** A new segment left; returns its serial number. */
-    uint64_t Sent(bool is_runt, int64_t now_ns);
+    /** A new segment left, `is_joined` in one burst with the one before; returns its serial number. */
+    uint64_t Sent(bool is_runt, bool is_joined, int64_t now_ns);
     /** A segment from NextLost left again. */
     void Retransmitted(uint64_t serial, int64_t now_ns);
     /** The last segment left again, as a probe; in flight it counts once (Linux: __tcp_retransmit_skb). */
     void Probed(int64_t now_ns);
     /** First segment that is lost and waits for its retransmission; nothing if none does. */
     std::optional<uint64_t> NextLost();
+    /** Segments from `serial` on, at most `limit`, that left in one burst and all wait for their retransmission. */
+    uint32_t LostTogether(uint64_t serial, uint32_t limit) const;
 
     /** Processes an acknowledgement of everything below `una` and of the blocks. */
     AckOutcome Acknowledge(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns);

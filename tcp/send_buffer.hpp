@@ -7,7 +7,7 @@
 //   an automatic buffer grows when the writer waits          (tcp_sndbuf_expand)
 //
 // The payload lies in page fragments, so each sk_buff costs its head beside it. Before it is sent, data waits in
-// sk_buffs of 64 KB; it leaves in TSO bursts of 1/1024 s of the pacing rate, in recovery a segment at a time; what is
+// sk_buffs of 64 KB; it leaves in bursts (TcpSender::BurstPkts), in recovery a segment at a time; what is
 // SACKed is merged with its neighbours (tcp_shift_skb_data), so its heads are free again.
 //
 // Simpler than Linux: a segment is written whole or not at all, so payload never exceeds the buffer by a part of an
@@ -33,7 +33,7 @@ struct SendBufferLoad
     uint32_t sacked_pkts = 0; ///< of these
     uint32_t in_flight_pkts = 0;
     uint32_t cwnd_pkts = 0;
-    uint64_t pacing_Bps = 0;
+    uint32_t burst_pkts = 1; ///< that leave in one sk_buff
     bool in_recovery = false;
 };
 
@@ -107,7 +107,7 @@ class SendBuffer
     {
         const uint64_t unsent = (load.unsent_pkts + UNSENT_PKTS - 1) / UNSENT_PKTS;
         const uint64_t unsacked = load.out_pkts - load.sacked_pkts;
-        const uint64_t burst_pkts = load.in_recovery ? 1 : std::clamp<uint64_t>(load.pacing_Bps / 1024 / m_mss_bytes, 2, UNSENT_PKTS);
+        const uint64_t burst_pkts = load.in_recovery ? 1 : std::max<uint64_t>(load.burst_pkts, 1);
         return unsent + (unsacked + burst_pkts - 1) / burst_pkts;
     }
 

@@ -10,7 +10,10 @@
 // Controller is how the host reaches the algorithms of cc/; it has the functions of cc.h as members, without
 // state and params: State, Start, OnAck, OnLossState, OnRto, OnRestart, OnUndo.
 //
-// Not modelled: TSO bursts, timestamps (so no Eifel detection), SACK reneging.
+// Data leaves in bursts, as Linux hands them to segmentation offload (TSO, GSO): the segments of a burst leave back to
+// back, and pacing waits after the last of them.
+//
+// Not modelled: timestamps (so no Eifel detection), SACK reneging, queues of the device (TCP small queues).
 //
 // Simpler than Linux: the back-off ends with the first ACK that advances, not with the first RTT sample; a
 // timeout counts everything as lost, also what left less than a round trip ago; a SACK does not re-arm the
@@ -72,9 +75,12 @@ class TcpSender
     static constexpr int64_t RTO_MAX_NS = 120'000'000'000;      ///< Linux: TCP_RTO_MAX
     static constexpr int64_t RTO_INITIAL_NS = 1'000'000'000;    ///< RFC 6298, 2.1
     static constexpr uint32_t MAX_BACKOFF = 16;
-    static constexpr uint64_t UNPACED_PKTS = 10;                ///< Linux: the first ten segments are not paced
     static constexpr uint32_t FRAME_HEADER_BYTES = 54;          ///< Ethernet, IPv4 and TCP without options
     static constexpr int64_t PROBE_SLACK_NS = 2'000'000;        ///< Linux: TCP_TIMEOUT_MIN_US
+    static constexpr int MS_SHIFT = 10;                         ///< sk_pacing_shift: a burst is 1/1024 s of data
+    static constexpr uint64_t LONE_SEGMENT_Bps = 150'000;       ///< bbr_min_tso_rate: 1.2 Mbit/s
+    static constexpr int64_t RTT_LOG_US = 9;                    ///< tcp_tso_rtt_log
+    static constexpr int64_t DEFERRAL_NS = 1'000'000;           ///< tcp_tso_should_defer
 
     /** Starts when the connection is established. `handshake_rtt_ns`: -1 if the SYN was sent more than once. */
     void Start(uint32_t mss_bytes,
@@ -88,8 +94,10 @@ class TcpSender
     /** Call at TimerDeadlineNs. True: a probe is due, to be reported with NoteProbe. */
     bool OnTimer(int64_t now_ns);
 
-    /** Returns what may be sent now; `has_new`: the host has new data that the receiver has room for. */
-    ToSend Next(bool has_new, int64_t now_ns);
+    /** Returns what may be sent now; `new_pkts`: new segments that the host has and the receiver has room for. */
+    ToSend Next(uint64_t new_pkts, int64_t now_ns);
+    /** Segments of a burst: what a window with room, and data, fills (tcp_tso_segs). */
+    uint32_t BurstPkts() const;
     /** The ECN bits of the next new segment; call once for each. */
     EcnBits TakeEcnBits() { return {.is_capable = m_facts.ecn, .has_reduced = m_facts.ecn && std::exchange(m_reports_reduction, false)}; }
     void NoteNew(uint32_t payload_bytes, bool is_runt, int64_t now_ns);
@@ -153,7 +161,12 @@ class TcpSender
     bool MayUndo() const;
     void Undo();
 
+    ToSend BeginNew(uint64_t new_pkts, uint32_t window_pkts, int64_t now_ns);
+    ToSend BeginAgain(uint64_t serial, uint32_t room_pkts);
+    bool WaitsForAck(uint64_t new_pkts, uint32_t burst_pkts, uint32_t window_pkts, int64_t now_ns) const;
+    uint64_t PacingBps() const;
     void NoteTransmission(uint32_t payload_bytes, int64_t now_ns);
+    void EndBurst(int64_t now_ns);
     void Timeout(int64_t now_ns);
     void ArmRto(int64_t now_ns);
     void ArmProbe(int64_t now_ns);
@@ -172,8 +185,16 @@ class TcpSender
     int64_t m_last_rtt_ns = -1;
 
     bool m_is_paced = true;
-    uint32_t m_paced_header_bytes = 0; ///< of a packet, counted by pacing
-    int64_t m_next_send_ns = 0; ///< when pacing allows the next packet
+    bool m_waits_for_ack = false;       ///< until the window allows a larger burst
+    uint32_t m_burst_left_pkts = 0;     ///< of the burst that leaves now
+    uint32_t m_burst_pkts = 0;          ///< of it that have left
+    uint64_t m_burst_bytes = 0;         ///< payload of these
+    uint64_t m_burst_again = NONE;      ///< its first segment, if it is sent again
+    uint32_t m_paced_header_bytes = 0;  ///< of a packet, counted by pacing
+    uint32_t m_unpaced_pkts = 0;
+    uint32_t m_gso_max_segs = 1;
+    uint32_t m_mss_bytes = 1;
+    int64_t m_next_send_ns = 0; ///< when pacing allows the next burst, or when the last one left (tcp_wstamp_ns)
     int64_t m_pacing_deadline_ns = NEVER_NS;
     uint64_t m_cwnd_limited_until = 0; ///< the window held back what was sent below this serial number
 
@@ -207,7 +228,10 @@ TcpSender<Controller>::Start(uint32_t mss_bytes,
 {
     m_facts = facts;
     m_is_paced = facts.pacing != pacing_choice::none;
+    m_gso_max_segs = static_cast<uint32_t>(facts.gso_max_segs);
     m_paced_header_bytes = facts.pacing == pacing_choice::fq ? FRAME_HEADER_BYTES : 0;
+    m_unpaced_pkts = static_cast<uint32_t>(facts.unpaced_segments);
+    m_mss_bytes = mss_bytes;
     if (handshake_rtt_ns >= 0)
     {
         m_last_rtt_ns = handshake_rtt_ns;
@@ -571,10 +595,16 @@ TcpSender<Controller>::Undo()
 
 template <class Controller>
 ToSend
-TcpSender<Controller>::Next(bool has_new, int64_t now_ns)
+TcpSender<Controller>::Next(uint64_t new_pkts, int64_t now_ns)
 {
+    if (m_burst_left_pkts > 0)
+    {
+        return m_burst_again == NONE ? ToSend{ToSend::Kind::NEW} : ToSend{ToSend::Kind::AGAIN, m_burst_again + m_burst_pkts};
+    }
     m_pacing_deadline_ns = NEVER_NS;
-    if (m_board.InFlight() >= WindowPkts())
+    m_waits_for_ack = false;
+    const uint32_t window_pkts = WindowPkts();
+    if (m_board.InFlight() >= window_pkts)
     {
         m_cwnd_limited_until = m_board.Next();
         return {};
@@ -586,9 +616,9 @@ TcpSender<Controller>::Next(bool has_new, int64_t now_ns)
     }
     if (m_frto_wants_new)
     {
-        if (has_new)
+        if (new_pkts > 0)
         {
-            return {ToSend::Kind::NEW};
+            return BeginNew(new_pkts, window_pkts, now_ns);
         }
         if (m_board.Next() > m_recovery_point)
         {
@@ -598,9 +628,97 @@ TcpSender<Controller>::Next(bool has_new, int64_t now_ns)
     }
     if (const auto lost = m_board.NextLost())
     {
-        return {ToSend::Kind::AGAIN, *lost};
+        return BeginAgain(*lost, window_pkts - m_board.InFlight());
     }
-    return {has_new ? ToSend::Kind::NEW : ToSend::Kind::NOTHING};
+    return new_pkts > 0 ? BeginNew(new_pkts, window_pkts, now_ns) : ToSend{};
+}
+
+/** A burst of new data, unless it is better to wait until the window allows a larger one. */
+template <class Controller>
+ToSend
+TcpSender<Controller>::BeginNew(uint64_t new_pkts, uint32_t window_pkts, int64_t now_ns)
+{
+    m_burst_again = NONE;
+    if (m_gso_max_segs == 1)
+    {
+        m_burst_left_pkts = 1;
+        return {ToSend::Kind::NEW};
+    }
+    const uint32_t burst_pkts = BurstPkts();
+    const uint32_t room_pkts = window_pkts - m_board.InFlight();
+    if (room_pkts < burst_pkts && WaitsForAck(new_pkts, burst_pkts, window_pkts, now_ns))
+    {
+        m_waits_for_ack = true;
+        m_cwnd_limited_until = m_board.Next();
+        return {};
+    }
+    // Two bursts in the network at least (tcp_cwnd_test).
+    const uint32_t allowed_pkts = std::min({burst_pkts, room_pkts, std::max(window_pkts / 2, 1U)});
+    m_burst_left_pkts = static_cast<uint32_t>(std::min<uint64_t>(allowed_pkts, new_pkts));
+    return {ToSend::Kind::NEW};
+}
+
+/** Lost segments that had left together leave together again (tcp_xmit_retransmit_queue). */
+template <class Controller>
+ToSend
+TcpSender<Controller>::BeginAgain(uint64_t serial, uint32_t room_pkts)
+{
+    m_burst_again = serial;
+    m_burst_left_pkts = m_gso_max_segs == 1 ? 1 : m_board.LostTogether(serial, std::min(room_pkts, BurstPkts()));
+    return {ToSend::Kind::AGAIN, serial};
+}
+
+/** Linux's tcp_tso_should_defer. */
+template <class Controller>
+bool
+TcpSender<Controller>::WaitsForAck(uint64_t new_pkts, uint32_t burst_pkts, uint32_t window_pkts, int64_t now_ns) const
+{
+    const uint32_t room_pkts = window_pkts - m_board.InFlight();
+    const bool fills_enough = new_pkts <= room_pkts || room_pkts >= burst_pkts || 3 * uint64_t{room_pkts} >= window_pkts;
+    const bool is_recent = now_ns - m_next_send_ns <= DEFERRAL_NS;
+    if (m_facts.tso_deferral == tso_deferral_choice::none || m_ca_state >= CC_CA_RECOVERY || fills_enough || !is_recent || m_board.Empty())
+    {
+        return false;
+    }
+    const int64_t srtt_ns = std::max<int64_t>(m_srtt_ns, 0);
+    const int64_t until_ack_ns = m_board.At(m_board.Una()).sent_ns + srtt_ns - now_ns;
+    const int64_t soon_ns = srtt_ns / 2;
+    return until_ack_ns <= (m_facts.tso_deferral == tso_deferral_choice::one_ms ? std::min(soon_ns, DEFERRAL_NS) : soon_ns);
+}
+
+/** Data of 1/1024 s at the pacing rate, and more on a short path, in segments (tcp_tso_autosize). */
+template <class Controller>
+uint32_t
+TcpSender<Controller>::BurstPkts() const
+{
+    const uint64_t pacing_Bps = PacingBps();
+    uint64_t bytes = pacing_Bps >> MS_SHIFT;
+    if (m_facts.tso_by_rtt && m_board.MinRttNs() >= 0)
+    {
+        bytes += uint64_t{CC_GSO_MAX_BYTES} >> std::min<int64_t>(m_board.MinRttNs() / 1000 >> RTT_LOG_US, 63);
+    }
+    const bool may_be_one = !m_controller.IsLossBased() && pacing_Bps < LONE_SEGMENT_Bps;
+    uint64_t pkts = may_be_one && bytes < 2 * uint64_t{m_mss_bytes} ? 1 : 2;
+    if (bytes >= 3 * uint64_t{m_mss_bytes}) // a division less where rates are low
+    {
+        pkts = std::max<uint64_t>(std::min<uint64_t>(bytes, CC_GSO_MAX_BYTES) / m_mss_bytes, pkts);
+    }
+    return static_cast<uint32_t>(std::min<uint64_t>(pkts, m_gso_max_segs));
+}
+
+/** The controller's own rate, or twice its window in a round trip, 1.2 times it near ssthresh (tcp_update_pacing_rate). */
+template <class Controller>
+uint64_t
+TcpSender<Controller>::PacingBps() const
+{
+    const cc_state& state = m_controller.State();
+    if (state.pacing_Bps != UINT64_MAX || m_srtt_ns <= 0)
+    {
+        return state.pacing_Bps;
+    }
+    const uint64_t window_bytes = uint64_t{std::max(WindowPkts(), m_board.PacketsOut())} * m_mss_bytes;
+    const uint64_t percent = state.cwnd_pkts < state.ssthresh_pkts / 2 ? 200 : 120;
+    return window_bytes * percent * 10'000'000 / static_cast<uint64_t>(m_srtt_ns);
 }
 
 template <class Controller>
@@ -611,7 +729,7 @@ TcpSender<Controller>::NoteNew(uint32_t payload_bytes, bool is_runt, int64_t now
     {
         m_controller.OnRestart(Us(now_ns), m_board.IsAppLimited());
     }
-    m_board.Sent(is_runt, now_ns);
+    m_board.Sent(is_runt, m_burst_pkts > 0, now_ns);
     NoteTransmission(payload_bytes, now_ns);
     ArmProbe(now_ns);
 }
@@ -634,19 +752,22 @@ TcpSender<Controller>::NoteAgain(uint64_t serial, uint32_t payload_bytes, int64_
     }
 }
 
-/** Pacing (sk_pacing_rate), by payload; TCP before Linux 4.20 counts headers too, fq Ethernet frames; the timer, if none runs. */
+/** A segment left: ends its burst if it is the last of it, and starts the timer if none runs. */
 template <class Controller>
 void
 TcpSender<Controller>::NoteTransmission(uint32_t payload_bytes, int64_t now_ns)
 {
     ++m_totals.sent_pkts;
     m_reduction.NoteSent();
-    const uint64_t pacing_Bps = m_controller.State().pacing_Bps;
-    if (m_is_paced && pacing_Bps != UINT64_MAX && m_totals.sent_pkts > UNPACED_PKTS)
+    m_burst_bytes += payload_bytes;
+    ++m_burst_pkts;
+    if (m_burst_left_pkts <= 1) // 0: a probe
     {
-        const uint64_t header_bytes = std::max(m_paced_header_bytes, m_controller.State().pacing_overhead_bytes);
-        const auto gap_ns = static_cast<int64_t>((payload_bytes + header_bytes) * 1'000'000'000 / pacing_Bps);
-        m_next_send_ns = std::max(m_next_send_ns, now_ns) + gap_ns;
+        EndBurst(now_ns);
+    }
+    else
+    {
+        --m_burst_left_pkts;
     }
     if (m_rto_deadline_ns == NEVER_NS)
     {
@@ -654,12 +775,37 @@ TcpSender<Controller>::NoteTransmission(uint32_t payload_bytes, int64_t now_ns)
     }
 }
 
+/** Sets when the next burst may leave: pacing counts payload, before Linux 4.20 headers too, and fq then Ethernet frames. */
+template <class Controller>
+void
+TcpSender<Controller>::EndBurst(int64_t now_ns)
+{
+    const int64_t late_ns = std::max<int64_t>(now_ns - m_next_send_ns, 0);
+    m_next_send_ns = std::max(m_next_send_ns, now_ns);
+    // fq paces every controller, TCP itself those that ask for it.
+    const uint64_t pacing_Bps = m_facts.pacing == pacing_choice::fq ? PacingBps() : m_controller.State().pacing_Bps;
+    if (m_is_paced && pacing_Bps != UINT64_MAX && m_totals.sent_pkts >= m_unpaced_pkts)
+    {
+        const uint64_t header_bytes = std::max(m_paced_header_bytes, m_controller.State().pacing_overhead_bytes);
+        const uint64_t bytes = m_burst_bytes + m_burst_pkts * header_bytes;
+        auto gap_ns = static_cast<int64_t>(bytes * 1'000'000'000 / pacing_Bps);
+        if (late_ns > 0 && m_facts.pacing_credit)
+        {
+            gap_ns -= std::min(gap_ns / 2, late_ns);
+        }
+        m_next_send_ns += gap_ns;
+    }
+    m_burst_left_pkts = 0;
+    m_burst_pkts = 0;
+    m_burst_bytes = 0;
+}
+
 /** The limit that Linux names after tcp_write_xmit: the receive window, or the send buffer (tcp_cwnd_validate). */
 template <class Controller>
 void
 TcpSender<Controller>::NoteQuiet(bool has_unsent, bool has_sent, bool writer_waits, int64_t now_ns)
 {
-    const bool window_is_full = m_board.InFlight() >= WindowPkts();
+    const bool window_is_full = m_waits_for_ack || m_board.InFlight() >= WindowPkts();
     if (has_unsent && (window_is_full || m_pacing_deadline_ns != NEVER_NS)) [[likely]]
     {
         m_chrono.Change(SendState::BUSY, now_ns);

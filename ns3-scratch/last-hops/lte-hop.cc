@@ -3,12 +3,10 @@
 // A cell of ns-3's lte module: an eNB and one UE, both at rest, on a frequency-division band. Friis path loss, adaptive
 // modulation with HARQ, proportional-fair scheduling, and one best-effort bearer over RLC in unacknowledged mode, whose
 // transmit buffer is the hop's queue. There is no core network: IP packets enter the bearer at the eNB itself.
-#include "last-hop.h"
-#include "waiting-packets.h"
+#include "station-hop.h"
 
 #include "ns3/boolean.h"
 #include "ns3/config.h"
-#include "ns3/constant-position-mobility-model.h"
 #include "ns3/double.h"
 #include "ns3/enum.h"
 #include "ns3/epc-tft.h"
@@ -33,45 +31,30 @@ using namespace ns3;
 namespace
 {
 
-constexpr int64_t FIRST_STREAM = 1'000; // the queue disciplines have those from 0 on
 constexpr uint32_t QUEUED_PACKET_BYTES = 1500; // RLC counts its buffer in bytes
 constexpr uint32_t RESOURCE_BLOCKS_PER_MHZ = 5; // 3GPP TS 36.101, table 5.6-1, from 5 MHz on
 constexpr uint16_t SOUNDING_PERIODICITY = 40; // ms; ns-3's default
 constexpr uint8_t BEARER = 1;
 
-Ptr<Node>
-MakeNodeAt(double x_m)
-{
-    auto node = CreateObject<Node>();
-    auto place = CreateObject<ConstantPositionMobilityModel>();
-    place->SetPosition({x_m, 0, 0});
-    node->AggregateObject(place);
-    return node;
-}
-
-class LteRadioHop : public RadioHop
+class LteRadioHop : public StationHop
 {
   public:
-    LteRadioHop(const LteHop& spec, Ends ends);
-
-    void Down(Ptr<Packet> packet) override;
-    void Up(Ptr<Packet> packet) override;
+    LteRadioHop(const LteHop& spec, const Ends& ends);
 
   private:
+    void SendDown(Ptr<Packet> packet) override;
+    void SendUp(Ptr<Packet> packet) override;
     void Connected(uint64_t imsi, uint16_t cell, uint16_t rnti, uint8_t bearer);
 
     Ptr<LteHelper> m_helper;
     Ptr<LteEnbNetDevice> m_enb;
     Ptr<LteUeNetDevice> m_ue;
-    WaitingPackets m_waiting_down;
-    WaitingPackets m_waiting_up;
-    uint16_t m_rnti = 0; ///< of the UE; 0: not connected
+    uint16_t m_rnti = 0; ///< of the UE, once it is connected
 };
 
-LteRadioHop::LteRadioHop(const LteHop& spec, Ends ends)
-    : m_helper(CreateObject<LteHelper>()),
-      m_waiting_down(spec.queue_packets),
-      m_waiting_up(spec.queue_packets)
+LteRadioHop::LteRadioHop(const LteHop& spec, const Ends& ends)
+    : StationHop(spec.queue_packets),
+      m_helper(CreateObject<LteHelper>())
 {
     // The RLC entities come to be when the bearer does, out of reach; only their defaults can be set.
     Config::SetDefault("ns3::LteRlcUm::MaxTxBufferSize", UintegerValue(spec.queue_packets * QUEUED_PACKET_BYTES));
@@ -88,15 +71,8 @@ LteRadioHop::LteRadioHop(const LteHop& spec, Ends ends)
     m_enb->GetRrc()->SetAttribute("DefaultTransmissionMode", UintegerValue(spec.layers == 1 ? 0 : 2));
     m_helper->AssignStreams(NetDeviceContainer(enbs, ues), FIRST_STREAM);
 
-    using Receive = NetDevice::ReceiveCallback;
-    m_ue->SetReceiveCallback(Receive([down = ends.down](auto, Ptr<const Packet> packet, auto, const Address&) {
-        down(packet->Copy());
-        return true;
-    }));
-    m_enb->SetReceiveCallback(Receive([up = ends.up](auto, Ptr<const Packet> packet, auto, const Address&) {
-        up(packet->Copy());
-        return true;
-    }));
+    Deliver(m_ue, ends.down);
+    Deliver(m_enb, ends.up);
 
     const EpsBearer best_effort(EpsBearer::NGBR_VIDEO_TCP_DEFAULT);
     m_ue->GetRrc()->SetUseRlcSm(false); // saturation mode, for a helper without a core network
@@ -110,28 +86,21 @@ void
 LteRadioHop::Connected(uint64_t, uint16_t, uint16_t rnti, uint8_t)
 {
     m_rnti = rnti;
-    m_waiting_down.Release([this](Ptr<Packet> packet) { Down(packet); });
-    m_waiting_up.Release([this](Ptr<Packet> packet) { Up(packet); });
+    Connect();
 }
 
 void
-LteRadioHop::Down(Ptr<Packet> packet)
+LteRadioHop::SendDown(Ptr<Packet> packet)
 {
-    if (m_rnti == 0)
-    {
-        m_waiting_down.Hold(packet);
-        return;
-    }
     EpsBearerTag bearer(m_rnti, BEARER);
     packet->AddPacketTag(bearer);
     m_enb->Send(packet, m_ue->GetAddress(), Ipv4L3Protocol::PROT_NUMBER);
 }
 
 void
-LteRadioHop::Up(Ptr<Packet> packet)
+LteRadioHop::SendUp(Ptr<Packet> packet)
 {
-    m_rnti == 0 ? m_waiting_up.Hold(packet)
-                : void(m_ue->Send(packet, m_enb->GetAddress(), Ipv4L3Protocol::PROT_NUMBER));
+    m_ue->Send(packet, m_enb->GetAddress(), Ipv4L3Protocol::PROT_NUMBER);
 }
 
 } // namespace
@@ -139,7 +108,7 @@ LteRadioHop::Up(Ptr<Packet> packet)
 extern "C" __attribute__((visibility("default"))) RadioHop*
 BBRGYM_MAKE_RADIO_HOP(const LastHop& spec, RadioHop::Ends* ends)
 {
-    return new LteRadioHop(std::get<LteHop>(spec), std::move(*ends));
+    return new LteRadioHop(std::get<LteHop>(spec), *ends);
 }
 
 } // namespace bbrgym

@@ -4,11 +4,9 @@
 // loss, block ACKs with A-MPDU aggregation, the access point's best-effort queue, and either one MCS or Minstrel-HT's.
 //
 // IP packets enter the access point's device itself, so neither ARP nor a queue discipline stands before its queue.
-#include "last-hop.h"
-#include "waiting-packets.h"
+#include "station-hop.h"
 
 #include "ns3/boolean.h"
-#include "ns3/constant-position-mobility-model.h"
 #include "ns3/ipv4-l3-protocol.h"
 #include "ns3/node-container.h"
 #include "ns3/queue-size.h"
@@ -31,7 +29,6 @@ using namespace ns3;
 namespace
 {
 
-constexpr int64_t FIRST_STREAM = 1'000; // the queue disciplines have those from 0 on
 const Time PROBE_TIMEOUT = MilliSeconds(5);
 const Time LONGEST_WAIT = Seconds(100); // the queue drops for its length alone
 
@@ -49,39 +46,24 @@ DataMode(const WifiHop& spec)
     return (spec.standard == "ac" ? "VhtMcs" : "HeMcs") + std::to_string(*spec.mcs);
 }
 
-Ptr<Node>
-MakeNodeAt(double x_m)
-{
-    auto node = CreateObject<Node>();
-    auto place = CreateObject<ConstantPositionMobilityModel>();
-    place->SetPosition({x_m, 0, 0});
-    node->AggregateObject(place);
-    return node;
-}
-
-class WifiRadioHop : public RadioHop
+class WifiRadioHop : public StationHop
 {
   public:
-    WifiRadioHop(const WifiHop& spec, Ends ends);
-
-    void Down(Ptr<Packet> packet) override;
-    void Up(Ptr<Packet> packet) override;
+    WifiRadioHop(const WifiHop& spec, const Ends& ends);
 
   private:
+    void SendDown(Ptr<Packet> packet) override;
+    void SendUp(Ptr<Packet> packet) override;
     void Connected(Mac48Address access_point);
     static Ptr<WifiNetDevice> Install(const WifiHelper& wifi, const YansWifiPhyHelper& phy, const WifiMacHelper& mac, Ptr<Node> node);
     static void SetQueue(Ptr<WifiNetDevice> device, uint32_t packets);
 
     Ptr<WifiNetDevice> m_access_point;
     Ptr<WifiNetDevice> m_station;
-    WaitingPackets m_waiting_down;
-    WaitingPackets m_waiting_up;
-    bool m_is_connected = false;
 };
 
-WifiRadioHop::WifiRadioHop(const WifiHop& spec, Ends ends)
-    : m_waiting_down(spec.queue_packets),
-      m_waiting_up(spec.queue_packets)
+WifiRadioHop::WifiRadioHop(const WifiHop& spec, const Ends& ends)
+    : StationHop(spec.queue_packets)
 {
     auto channel_helper = YansWifiChannelHelper::Default();
     YansWifiPhyHelper phy;
@@ -118,15 +100,8 @@ WifiRadioHop::WifiRadioHop(const WifiHop& spec, Ends ends)
     SetQueue(m_access_point, spec.queue_packets);
     SetQueue(m_station, spec.queue_packets);
 
-    using Receive = NetDevice::ReceiveCallback;
-    m_station->SetReceiveCallback(Receive([down = ends.down](auto, Ptr<const Packet> packet, auto, const Address&) {
-        down(packet->Copy());
-        return true;
-    }));
-    m_access_point->SetReceiveCallback(Receive([up = ends.up](auto, Ptr<const Packet> packet, auto, const Address&) {
-        up(packet->Copy());
-        return true;
-    }));
+    Deliver(m_station, ends.down);
+    Deliver(m_access_point, ends.up);
     m_station->GetMac()->TraceConnectWithoutContext("Assoc", MakeCallback(&WifiRadioHop::Connected, this));
 }
 
@@ -147,23 +122,19 @@ WifiRadioHop::SetQueue(Ptr<WifiNetDevice> device, uint32_t packets)
 void
 WifiRadioHop::Connected(Mac48Address)
 {
-    m_is_connected = true;
-    m_waiting_down.Release([this](Ptr<Packet> packet) { Down(packet); });
-    m_waiting_up.Release([this](Ptr<Packet> packet) { Up(packet); });
+    Connect();
 }
 
 void
-WifiRadioHop::Down(Ptr<Packet> packet)
+WifiRadioHop::SendDown(Ptr<Packet> packet)
 {
-    m_is_connected ? void(m_access_point->Send(packet, m_station->GetAddress(), Ipv4L3Protocol::PROT_NUMBER))
-                   : m_waiting_down.Hold(packet);
+    m_access_point->Send(packet, m_station->GetAddress(), Ipv4L3Protocol::PROT_NUMBER);
 }
 
 void
-WifiRadioHop::Up(Ptr<Packet> packet)
+WifiRadioHop::SendUp(Ptr<Packet> packet)
 {
-    m_is_connected ? void(m_station->Send(packet, m_access_point->GetAddress(), Ipv4L3Protocol::PROT_NUMBER))
-                   : m_waiting_up.Hold(packet);
+    m_station->Send(packet, m_access_point->GetAddress(), Ipv4L3Protocol::PROT_NUMBER);
 }
 
 } // namespace
@@ -171,7 +142,7 @@ WifiRadioHop::Up(Ptr<Packet> packet)
 extern "C" __attribute__((visibility("default"))) RadioHop*
 BBRGYM_MAKE_RADIO_HOP(const LastHop& spec, RadioHop::Ends* ends)
 {
-    return new WifiRadioHop(std::get<WifiHop>(spec), std::move(*ends));
+    return new WifiRadioHop(std::get<WifiHop>(spec), *ends);
 }
 
 } // namespace bbrgym

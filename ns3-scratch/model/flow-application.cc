@@ -48,8 +48,8 @@ void
 SocketSettings::ApplyTo(Ptr<TcpSocket> socket) const
 {
     socket->SetAttribute("SegmentSize", UintegerValue(mss_bytes));
-    socket->SetAttribute("SndBufSize", UintegerValue(buffer_bytes));
-    socket->SetAttribute("RcvBufSize", UintegerValue(buffer_bytes));
+    socket->SetAttribute("SndBufSize", UintegerValue(send_buffer_bytes));
+    socket->SetAttribute("RcvBufSize", UintegerValue(receive_buffer_bytes));
     socket->SetAttribute("InitialCwnd", UintegerValue(INITIAL_CWND_PKTS));
     socket->SetAttribute("ConnTimeout", TimeValue(SYN_TIMEOUT));
     socket->SetAttribute("ConnCount", UintegerValue(SYN_TRIES));
@@ -100,10 +100,14 @@ FlowApplication::StartApplication()
     if (!m_send_buffer.IsAmple())
     {
         // What fits is decided here, so ns-3's buffer must not be the smaller one.
-        const uint64_t bytes = std::max<uint64_t>(m_settings.buffer_bytes, m_send_buffer.LimitBytes());
+        const uint64_t bytes = std::max<uint64_t>(m_settings.send_buffer_bytes, m_send_buffer.LimitBytes());
         m_socket->SetAttribute("SndBufSize", UintegerValue(bytes));
         m_linux_socket = DynamicCast<TcpLinuxSocket>(m_socket);
         m_linux_socket->SetSpaceObserver([this] { WakeWriter(); });
+    }
+    else
+    {
+        m_socket->SetSendCallback(Callback<void, Ptr<Socket>, uint32_t>([this](Ptr<Socket>, uint32_t) { RefillSoon(); }));
     }
     m_observer.started();
     m_socket->Bind();
@@ -118,7 +122,7 @@ FlowApplication::StartApplication()
     }
 }
 
-/** What was written is still sent; nothing more is written. */
+/** What was written is still sent; nothing more is written. The connection stays open: a FIN would be a packet more. */
 void
 FlowApplication::StopApplication()
 {
@@ -128,7 +132,7 @@ FlowApplication::StopApplication()
         m_linux_socket->SetWriterWaits(false);
         m_linux_socket->SetSpaceObserver(nullptr);
     }
-    m_socket->Close();
+    m_socket->SetSendCallback(MakeNullCallback<void, Ptr<Socket>, uint32_t>());
     m_observer.stopped();
     m_app = bbrgym::Cbr{}; // no backlog to keep any more
 }
@@ -146,13 +150,20 @@ FlowApplication::NoteSegment(const SegmentView& segment)
     {
         m_sent_bytes += static_cast<uint32_t>(beyond);
         m_next_seq += static_cast<uint32_t>(beyond);
-        if (std::holds_alternative<bbrgym::Bulk>(m_app) && m_send_buffer.IsAmple() && !bbrgym::IsPending(m_event) &&
-            m_written_bytes - m_sent_bytes < m_backlog_bytes / 2)
-        {
-            m_event = Simulator::ScheduleNow(&FlowApplication::KeepBacklog, this);
-        }
+        RefillSoon();
     }
     m_observer.sent(is_retransmission);
+}
+
+/** Call where there is less to send than before, or more room to write to. */
+void
+FlowApplication::RefillSoon()
+{
+    if (std::holds_alternative<bbrgym::Bulk>(m_app) && m_send_buffer.IsAmple() && !bbrgym::IsPending(m_event) &&
+        m_written_bytes - m_sent_bytes < m_backlog_bytes / 2)
+    {
+        m_event = Simulator::ScheduleNow(&FlowApplication::KeepBacklog, this);
+    }
 }
 
 void
@@ -229,7 +240,7 @@ FlowApplication::BufferLoad() const
         load.sacked_pkts = sender.Board().SackedOut();
         load.in_flight_pkts = sender.Board().InFlight();
         load.cwnd_pkts = sender.WindowPkts();
-        load.pacing_Bps = sender.GetController().State().pacing_Bps;
+        load.burst_pkts = sender.BurstPkts();
         load.in_recovery = sender.LossState() >= CC_CA_RECOVERY;
     }
     return load;
@@ -305,9 +316,6 @@ FlowSink::StartApplication()
     m_socket->SetAcceptCallback(MakeNullCallback<bool, Ptr<Socket>, const Address&>(),
                                 Callback<void, Ptr<Socket>, const Address&>([this](Ptr<Socket> accepted, const Address&) {
                                     accepted->SetRecvCallback(MakeCallback(&FlowSink::Read, this));
-                                    accepted->SetCloseCallbacks(
-                                        Callback<void, Ptr<Socket>>([](Ptr<Socket> peer) { peer->Close(); }),
-                                        MakeNullCallback<void, Ptr<Socket>>());
                                 }));
 }
 

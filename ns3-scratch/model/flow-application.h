@@ -25,7 +25,8 @@ namespace ns3
 struct SocketSettings
 {
     uint32_t mss_bytes;
-    uint32_t buffer_bytes;
+    uint32_t send_buffer_bytes; ///< of payload, as the other
+    uint32_t receive_buffer_bytes;
     double window_bytes; ///< the largest window that is of use
     bool ecn = false;
 
@@ -66,6 +67,7 @@ class FlowApplication : public Application
     // Bulk: some packets more than the socket can use soon, so that neither the sender ever waits for the
     // application nor much is left to send after the stop.
     void KeepBacklog();
+    void RefillSoon();
 
     // CBR and on-off: one packet each period while on.
     void BeginBurst();

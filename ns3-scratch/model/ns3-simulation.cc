@@ -31,10 +31,25 @@ constexpr uint32_t RECEIVER_ADDRESS = 0x0a000001; // 10.0.0.1
 constexpr uint32_t ROUTER_ADDRESS = 0x0a000002;   // 10.0.0.2
 constexpr uint32_t SENDER_ADDRESS = 0x0a010000;   // 10.1.0.0 + flow
 
+/**
+ * Of ns-3's own sockets the buffers are what the stack's hold, of payload, since nothing else limits them; automatic
+ * ones at their largest. On our sockets tcp/ decides what fits.
+ */
 SocketSettings
 SettingsFor(const Scenario& scenario, const Flow& flow)
 {
-    return {scenario.mss_bytes, BufferBytes(scenario), UsefulWindowBytes(scenario), flow.stack.socket.ecn};
+    const SocketFacts& facts = flow.stack.socket;
+    const uint32_t ample_bytes = BufferBytes(scenario);
+    SocketSettings settings{scenario.mss_bytes, ample_bytes, ample_bytes, UsefulWindowBytes(scenario), facts.ecn};
+    if (!FindVariant(flow.cc))
+    {
+        const auto at_most = [ample_bytes](uint64_t bytes) {
+            return static_cast<uint32_t>(std::min<uint64_t>(bytes, ample_bytes));
+        };
+        settings.send_buffer_bytes = at_most(SendPayloadBytes(facts, scenario.mss_bytes));
+        settings.receive_buffer_bytes = at_most(ReceivePayloadBytes(facts, scenario.mss_bytes));
+    }
+    return settings;
 }
 
 // ---- hosts ----------------------------------------------------------------------------------------------

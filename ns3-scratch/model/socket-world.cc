@@ -218,7 +218,8 @@ SocketWorld::Network::CreateSocket(std::size_t flow, Ptr<Node> node) const
 {
     const auto socket = m_senders.Of(flow).CreateSocket(node);
     const bool ecn = m_scenario->flows[flow].stack.socket.ecn;
-    SocketSettings{m_scenario->mss_bytes, BufferBytes(*m_scenario), UsefulWindowBytes(*m_scenario), ecn}.ApplyTo(socket);
+    const uint32_t buffer_bytes = BufferBytes(*m_scenario);
+    SocketSettings{m_scenario->mss_bytes, buffer_bytes, buffer_bytes, UsefulWindowBytes(*m_scenario), ecn}.ApplyTo(socket);
     return socket;
 }
 

@@ -314,7 +314,7 @@ TcpLinuxSocket::TrySend()
     for (;;)
     {
         const uint32_t new_bytes = NewDataBytes();
-        const bbrgym::ToSend next = m_sender.Next(new_bytes > 0, NowNs());
+        const bbrgym::ToSend next = m_sender.Next(NewSegments(new_bytes), NowNs());
         if (next.kind == bbrgym::ToSend::Kind::NOTHING)
         {
             break;
@@ -348,6 +348,18 @@ TcpLinuxSocket::NewDataBytes() const
     const bool nagle = runt && !m_noDelay && !m_closeOnEmpty && !m_payloads.empty();
     const bool silly_window = runt && room < unsent;
     return nagle || silly_window ? 0 : bytes;
+}
+
+/** Segments that may leave if the next one of them has `next_bytes`. */
+uint64_t
+TcpLinuxSocket::NewSegments(uint32_t next_bytes) const
+{
+    if (next_bytes < m_tcb->m_segmentSize)
+    {
+        return next_bytes > 0;
+    }
+    const auto unacked = static_cast<uint32_t>(m_next_seq - m_una);
+    return std::min(m_txBuffer->SizeFromSequence(m_next_seq), m_rWnd.Get() - unacked) / m_tcb->m_segmentSize;
 }
 
 void
@@ -514,8 +526,10 @@ void
 TcpLinuxSocket::SendEmptyPacket(uint8_t flags)
 {
     TcpSocketBase::SendEmptyPacket(flags);
-    if (m_end.mss_bytes > 0 && flags == (TcpHeader::SYN | TcpHeader::ACK))
+    constexpr uint8_t SYN_ACK = TcpHeader::SYN | TcpHeader::ACK; // ECE beside them agrees on ECN
+    if (m_end.mss_bytes > 0 && (flags & SYN_ACK) == SYN_ACK)
     {
+        m_end.receiver.NoteSynAck(NowNs());
         m_retxEvent.Cancel();
     }
 }
@@ -526,6 +540,10 @@ TcpLinuxSocket::TakePacket(Ptr<Packet> packet, Ipv4Header ip, uint16_t port, Ptr
 {
     TcpHeader header;
     const uint32_t payload_bytes = packet->GetSize() - packet->PeekHeader(header);
+    if (m_state == SYN_RCVD && (header.GetFlags() & TcpHeader::SYN) == 0)
+    {
+        m_end.receiver.NoteEstablished(NowNs());
+    }
     m_end.ecn = {.is_capable = ip.GetEcn() != Ipv4Header::ECN_NotECT,
                  .is_marked = ip.GetEcn() == Ipv4Header::ECN_CE,
                  .has_reduced = (header.GetFlags() & TcpHeader::CWR) != 0};
@@ -562,11 +580,9 @@ TcpLinuxSocket::ReceivedData(Ptr<Packet> packet, const TcpHeader& header)
     {
         SendAck();
     }
-    else if (!bbrgym::IsPending(m_delAckEvent))
+    else
     {
-        m_delAckEvent = Simulator::Schedule(NanoSeconds(m_end.receiver.DelayedAckDeadlineNs() - NowNs()),
-                                            &TcpLinuxSocket::SendAck,
-                                            this);
+        Arm(m_delAckEvent, m_end.ack_event_ns, m_end.receiver.DelayedAckDeadlineNs(), [this] { SendAck(); });
     }
 }
 

@@ -122,6 +122,7 @@ class TcpLinuxSocket : public TcpSocketBase
 
     void TrySend();
     uint32_t NewDataBytes() const;
+    uint64_t NewSegments(uint32_t next_bytes) const;
     void SendNewSegment(uint32_t bytes);
     void SendAgain(uint64_t serial);
     void SendProbe();
@@ -164,6 +165,7 @@ class TcpLinuxSocket : public TcpSocketBase
         bbrgym::TcpReceiver receiver;
         uint32_t mss_bytes = 0;
         bbrgym::EcnBits ecn; ///< of the packet that is being taken
+        int64_t ack_event_ns = 0; ///< of m_delAckEvent
     };
 
     ReceiverEnd m_end;

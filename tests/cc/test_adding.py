@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import compilers
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,7 +101,12 @@ def compile_in(tree: Path, language: str, source: str, *options: str) -> subproc
     folders = [f"-I{tree / 'cc'}", f"-I{tree / 'world'}"]
     command = ["gcc" if language == "c" else "g++", "-O0", *folders, *options]
     return subprocess.run(
-        [*command, "-x", language, "-"], input=source, capture_output=True, text=True, check=False, timeout=60
+        [*command, "-x", language, "-"],
+        input=source,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=compilers.PATIENCE_S,
     )
 
 
@@ -109,7 +115,9 @@ def test_a_mechanism_added_by_the_documented_steps_works(tree: Path) -> None:
     program = tree / "program"
     compiled = compile_in(tree, "c++", PROGRAM, "-std=c++20", "-o", str(program))
     assert compiled.returncode == 0, compiled.stderr
-    printed = subprocess.run([str(program)], capture_output=True, text=True, check=True, timeout=10).stdout.splitlines()
+    printed = subprocess.run(
+        [str(program)], capture_output=True, text=True, check=True, timeout=compilers.PATIENCE_S
+    ).stdout.splitlines()
     assert printed[0] == "use_window_share: bbr-mix", "the switch is bbr-mix's, and no variant has the mechanism"
     assert printed[1] == "share_of_cwnd: bbr-mix"
     off, whole, half = map(int, printed[2].split())

@@ -227,6 +227,13 @@ def test_a_lower_minimum_puts_probe_rtt_off() -> None:
         assert path.ack(rtt_us=path.rtt_us - i)["phase"] != PROBE_RTT
 
 
+@pytest.mark.parametrize(("model_rtt", "seen_us"), [(0, 31_000), (1, 35_000)])
+def test_the_model_takes_the_newest_rtt_or_tcps_smoothed_one(model_rtt: int, seen_us: int) -> None:
+    path = Path("bbr", facts={"model_rtt": model_rtt})
+    path.ack(rtt_us=31_000, srtt_us=35_000)
+    assert path.state["min_rtt_us"] == seen_us
+
+
 def test_a_delayed_ack_does_not_replace_an_expired_minimum() -> None:
     path = in_probe_bw()
     late = path.rtt_us + 200_000

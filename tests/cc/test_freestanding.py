@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import compilers
 import pytest
 
 CC = Path(__file__).resolve().parents[2] / "cc"
@@ -36,7 +37,7 @@ def compile_c(compiler: str, source: str, folder: Path) -> Path:
         [compiler, *FLAGS, "-O2", f"-I{CC}", "-c", str(path), "-o", str(folder / "unit.o")],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=compilers.PATIENCE_S,
         check=False,
     )
     assert result.returncode == 0, result.stderr
@@ -64,7 +65,7 @@ def test_headers_compile_together_in_either_order(compiler: str, tmp_path: Path)
 def test_no_library_is_called(compiler: str, tmp_path: Path) -> None:
     unit = compile_c(compiler, USES_ALL, tmp_path)
     symbols = subprocess.run(
-        ["nm", "--undefined-only", str(unit)], capture_output=True, text=True, check=True, timeout=120
+        ["nm", "--undefined-only", str(unit)], capture_output=True, text=True, check=True, timeout=compilers.PATIENCE_S
     )
     undefined = {line.split()[-1] for line in symbols.stdout.splitlines()}
     assert undefined <= ALLOWED_CALLS

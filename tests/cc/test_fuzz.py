@@ -32,7 +32,7 @@ def fuzzer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=compilers.PATIENCE_S,
     )
     assert compiled.returncode == 0, compiled.stderr
     return program
@@ -40,6 +40,8 @@ def fuzzer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_no_life_breaks_an_invariant(fuzzer: Path, seed: int) -> None:
-    run = subprocess.run([str(fuzzer), str(seed), "400000"], capture_output=True, text=True, timeout=120, check=False)
+    run = subprocess.run(
+        [str(fuzzer), str(seed), "400000"], capture_output=True, text=True, timeout=compilers.PATIENCE_S, check=False
+    )
     assert run.returncode == 0, run.stderr
     assert run.stdout == "400000 operations\n"

@@ -61,9 +61,9 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
     subprocess.run(
         [compilers.compiler(compilers.C), "-std=c11", "-O1", "-Wall", "-Wextra", f"-I{CC}", source, "-o", program],
         check=True,
-        timeout=120,
+        timeout=compilers.PATIENCE_S,
     )
-    lines = subprocess.run([str(program)], capture_output=True, text=True, check=True, timeout=120)
+    lines = subprocess.run([str(program)], capture_output=True, text=True, check=True, timeout=compilers.PATIENCE_S)
     return {name: int(value) for name, value in map(str.split, lines.stdout.splitlines())}
 
 

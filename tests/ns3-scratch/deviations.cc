@@ -525,7 +525,7 @@ D6(bool ours)
         bbrgym::Scoreboard board;
         for (int64_t i = 0; i < 10; ++i)
         {
-            board.Sent(false, i);
+            board.Sent(false, false, i);
         }
         const std::vector<bbrgym::SerialRange> hole{{6, 10}, {3, 5}};
         board.Acknowledge(2, hole, 1'000'000);

@@ -7,6 +7,7 @@ from native_simulation import FLOW_STATS, PACKET_BYTES, TUNABLES
 from ns3_harness import flow, queue, scenario
 
 from bbrgym import _cc, _ns3
+from bbrgym.scenario.stack import SenderStack
 
 OURS = [variant["name"] for variant in _cc.variants()]
 STOCK = _ns3.stock_congestion_controls()
@@ -66,6 +67,21 @@ def test_a_bulk_flow_is_never_held_back_by_its_application(simulate):
             assert simulation.flow("app_limited") == 0
     assert 2 in phases
     assert simulation.flow("app_limited") == 0
+
+
+@pytest.mark.parametrize(
+    ("fact", "segment_bytes"),
+    [("send_buffer_bytes", 1448 + 896), ("receive_buffer_bytes", 2304)],  # memory of a segment on linux-6
+)
+def test_the_buffers_of_the_stack_hold_ns3_s_own_sockets(simulate, fact, segment_bytes):
+    stack = SenderStack(preset="linux-6", **{fact: 100_000}).over(None).model_dump()
+    sender = flow(cc="ns3-linux-reno", rtt_ms=40.0, stack=stack)
+    simulation = simulate(scenario(sender, rate_mbps=100.0, queue=queue(size_bytes=2_000_000)))
+    held_pkts = 200_000 / segment_bytes  # setsockopt doubles
+    for _ in range(20):
+        simulation.advance(0.5)
+        assert simulation.flow("in_flight_pkts") <= held_pkts + 1
+    assert simulation.flow("goodput_mbps") == pytest.approx(held_pkts * 1448 * 8 / 40e3, rel=0.1)
 
 
 # ---- start and stop --------------------------------------------------------------------------------------

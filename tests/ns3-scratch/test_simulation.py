@@ -20,7 +20,7 @@ from bbrgym.worlds.fields import FLOW_FIELDS, FLOW_SUMMARY_FIELDS, LINK_FIELDS, 
 def mixed():
     """Everything that draws random numbers, at once."""
     onoff = {"kind": "onoff", "rate_mbps": 1.0, "on_s": 0.2, "off_s": 0.2, "random": True}
-    red = {"min_bytes": 15_000, "max_bytes": 60_000, "max_probability": 0.1}
+    red = {"min_bytes": 15_000, "max_bytes": 60_000, "max_probability": 0.1, "gaps": "ns3"}
     return scenario(
         flow("a", cc="bbr"),
         flow("b", cc="ns3-bbr", rtt_ms=20.0),
@@ -216,7 +216,7 @@ ERRORS = [
     (["flows", 0, "tunables"], {"bbq_alpha_us": 1000}, r"flows\[0\].tunables: reno has no tunable bbq_alpha_us"),
     (["flows", 0, "stack", "preset"], "linux-7", r'stack.preset: is "linux-7", expected one of linux-4.11, linux-4.17'),
     (["flows", 0, "stack", "undo"], 1, r"flows\[0\].stack.undo: is 1, expected true or false"),
-    (["flows", 0, "stack", "colour"], 1, r"flows\[0\].stack.colour: unknown field, allowed are aggregation_bonus"),
+    (["flows", 0, "stack", "colour"], 1, r"flows\[0\].stack.colour: unknown field, allowed are adaptive_delayed_acks"),
     (["flows", 0, "tunables"], {"x": "y"}, r'flows\[0\].tunables.x: is "y", expected a number'),
 ]
 
@@ -230,7 +230,7 @@ def test_a_wrong_field_is_one_error_with_its_path(simulate, path, value, message
 def bounded(name, value):
     """A resolved scenario with a value in a place that has the bounds of that name."""
     codel = {"target_ms": 5.0, "interval_ms": value}
-    red = {"min_bytes": 1000, "max_bytes": 2000, "max_probability": value}
+    red = {"min_bytes": 1000, "max_bytes": 2000, "max_probability": value, "gaps": "ns3"}
     fair = queue(kind="fq_codel", codel={"target_ms": 5.0, "interval_ms": 100.0}, quantum_bytes=value)
     onoff = {"kind": "onoff", "rate_mbps": 1.0, "on_s": value, "off_s": 1.0, "random": False}
     trace = {"times_ms": [0.0], "period_ms": value, "opportunity_bytes": 1500}

@@ -47,6 +47,7 @@ DrawFacts(Draw& draw)
     facts.send_buffer_bytes = draw.Below(2) == 0 ? SIZE_auto : static_cast<int64_t>(1 + draw.Below(10'000'000));
     facts.receive_buffer_bytes = draw.Below(2) == 0 ? SIZE_auto : static_cast<int64_t>(1 + draw.Below(10'000'000));
     facts.send_head_bytes = static_cast<int64_t>(draw.Below(2000));
+    facts.window_growth_acks = draw.Below(2) == 0;
     facts.window_share = draw.Below(2) == 0 ? window_share_choice::half : window_share_choice::scaling_ratio;
     return facts;
 }
@@ -59,7 +60,7 @@ SendBufferLaws(Draw& draw, uint64_t steps)
     const SocketFacts facts = DrawFacts(draw);
     SendBuffer buffer;
     buffer.Reset(facts, mss_bytes, draw.Below(2) == 0);
-    SendBufferLoad load{.cwnd_pkts = 10, .pacing_Bps = draw.Below(100'000'000)};
+    SendBufferLoad load{.cwnd_pkts = 10, .burst_pkts = static_cast<uint32_t>(1 + draw.Below(45))};
     for (uint64_t step = 0; step < steps; ++step)
     {
         const uint64_t limit_bytes = buffer.LimitBytes();
@@ -114,7 +115,12 @@ ReceiveWindowLaws(Draw& draw, uint64_t steps)
         const uint64_t buffer_bytes = window.BufferBytes();
         Require(edge > next, "at least the next segment fits");
         now_ns += static_cast<int64_t>(draw.Below(50'000'000));
-        next += draw.Below(edge - next + 1);
+        const uint64_t arrived = draw.Below(edge - next + 1);
+        for (uint64_t i = 0; i < arrived; ++i)
+        {
+            window.Grow(0);
+        }
+        next += arrived;
         window.NoteRead(next, now_ns);
         const auto beyond = edge > next + 1 ? static_cast<uint32_t>(draw.Below(edge - next - 1)) : 0;
         const uint64_t announced = window.Announce(next, beyond);

@@ -27,7 +27,7 @@ def run_program(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
 
     def run(name: str, *arguments: object) -> str:
         command = [str(compiled(name)), *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=compilers.PATIENCE_S, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -90,7 +90,8 @@ struct Settings
     uint32_t initial_cwnd_pkts = 10;
     uint32_t mss_bytes = 1250;
     uint64_t pacing_Bps = 12'500'000; ///< 0.1 ms a segment, so that they leave one by one
-    bbrgym::SocketFacts facts{.prr = bbrgym::prr_choice::none}; // a reduction shows at once
+    // Segments leave one by one, and a reduction shows at once.
+    bbrgym::SocketFacts facts{.gso_max_segs = 1, .prr = bbrgym::prr_choice::none};
 };
 
 class Connection
@@ -201,7 +202,7 @@ class Connection
     {
         for (;;)
         {
-            const bbrgym::ToSend next = sender.Next(HasUnsent(), now_ns);
+            const bbrgym::ToSend next = sender.Next(m_written - sender.Board().Next(), now_ns);
             if (next.kind == bbrgym::ToSend::Kind::NOTHING)
             {
                 return;

@@ -24,6 +24,7 @@ FactsWithEcn(bool is_linux)
     facts.ecn = true;
     facts.quick_acks = is_linux;
     facts.d_sack = is_linux;
+    facts.window_growth_acks = false; // which answer at once, too
     return facts;
 }
 
@@ -102,7 +103,7 @@ Ns3()
 void
 Without()
 {
-    Talk talk(SocketFacts{});
+    Talk talk(SocketFacts{.window_growth_acks = false});
     talk.TakeAll(0, 20);
     Show("marked", talk.TakeAll(20, 24, MARKED));
 }

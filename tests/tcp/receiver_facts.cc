@@ -19,9 +19,14 @@ namespace
 
 using bbrgym::SocketFacts;
 
-constexpr SocketFacts LINUX{};
-constexpr SocketFacts NS3{.d_sack = false, .quick_acks = false};
+constexpr SocketFacts LINUX{.window_growth_acks = false, .adaptive_delayed_acks = false, .compressed_acks = 0};
+constexpr SocketFacts NS3{.d_sack = false,
+                          .quick_acks = false,
+                          .window_growth_acks = false,
+                          .adaptive_delayed_acks = false,
+                          .compressed_acks = 0};
 constexpr int64_t MS = 1'000'000;
+constexpr int64_t SECOND = 1000 * MS;
 
 class Talk
 {
@@ -29,11 +34,11 @@ class Talk
     explicit Talk(const SocketFacts& facts) { m_receiver.Reset(facts, 1448); }
 
     /** Arrivals a millisecond apart; what is due in between is answered. */
-    void Take(uint64_t begin, uint64_t end)
+    void Take(uint64_t begin, uint64_t end, int64_t apart_ns = MS)
     {
         for (uint64_t serial = begin; serial < end; ++serial)
         {
-            Wait(MS);
+            Wait(apart_ns);
             if (m_receiver.Take(serial, m_now_ns).answer_at_once)
             {
                 Answer("!");
@@ -61,6 +66,20 @@ class Talk
     {
         std::printf("%s %s\n", name, m_answers.c_str());
         m_answers.clear();
+    }
+
+    /** Of the answers up to now: how many came at once before the first that did not. */
+    void PrintQuick(const char* name)
+    {
+        std::printf("%s %zu\n", name, m_answers.find_first_not_of('!'));
+        m_answers.clear();
+    }
+
+    void NoteHandshake(int64_t rtt_ns)
+    {
+        m_receiver.NoteSynAck(m_now_ns);
+        m_receiver.NoteEstablished(m_now_ns += rtt_ns);
+        m_last_ns = m_now_ns;
     }
 
     void PrintLast(const char* name) const { std::printf("%s %s\n", name, m_last.c_str()); }
@@ -179,7 +198,59 @@ Ns3Duplicates()
     Duplicates(NS3);
 }
 
+/** A window's growth up to the first buffer, which takes less than a round trip of 44 segments. */
+void
+WindowGrowth(const SocketFacts& facts)
+{
+    Talk talk(facts);
+    talk.Take(0, 40);
+    talk.PrintQuick("first");
+    talk.Take(40, 1500);
+    talk.PrintAnswers("answers");
+}
+
+void
+AdaptiveDelay()
+{
+    Talk talk({.window_growth_acks = false});
+    talk.NoteHandshake(60 * MS);
+    talk.Take(0, 20);
+    talk.Wait(100 * MS);
+    talk.PrintAnswers("before");
+    talk.Take(20, 21);
+    talk.Wait(29 * MS);
+    talk.Take(21, 22); // answered as the second
+    talk.Wait(29 * MS);
+    talk.Take(22, 23);
+    talk.Wait(100 * MS);
+    talk.PrintAnswers("at_a_slow_pace");
+    talk.Wait(SECOND);
+    talk.Take(23, 45);
+    talk.PrintQuick("quick_after_a_pause");
+}
+
+/** Segment 1500 is missing; twenty come behind it, a quarter of a millisecond apart, and then it. */
+void
+Compression(int64_t nr)
+{
+    Talk talk({.compressed_acks = nr});
+    talk.NoteHandshake(60 * MS);
+    talk.Take(0, 1500);
+    talk.Wait(100 * MS);
+    talk.PrintQuick("before");
+    talk.Take(1501, 1521, MS / 4);
+    talk.PrintAnswers("gap");
+    talk.PrintLast("ack");
+    talk.Take(1500, 1501, MS / 4);
+    talk.PrintAnswers("filled");
+}
+
 constexpr Experiment EXPERIMENTS[] = {
+    {"window_growth", [] { WindowGrowth(SocketFacts{}); }},
+    {"window_growth_before_4_20", [] { WindowGrowth({.window_share = bbrgym::window_share_choice::half, .initial_window_segments = 20, .initial_receive_buffer_bytes = 376'960}); }},
+    {"adaptive_delay", AdaptiveDelay},
+    {"compression", [] { Compression(44); }},
+    {"compression_of_three", [] { Compression(3); }},
     {"linux", Linux},
     {"ns3", Ns3},
     {"gap", Gap},

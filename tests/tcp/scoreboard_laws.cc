@@ -155,7 +155,7 @@ main(int argc, char** argv)
             }
             else if (!draining)
             {
-                transmit(board.Sent(false, now_ns));
+                transmit(board.Sent(false, false, now_ns));
             }
             else
             {

@@ -14,7 +14,7 @@ namespace
 {
 
 constexpr int64_t RTT = 50 * MS;
-constexpr bbrgym::SocketFacts NO_FEATURES{.tail_loss_probe = false, .undo = false};
+constexpr bbrgym::SocketFacts NO_FEATURES{.tail_loss_probe = false, .undo = false, .gso_max_segs = 1};
 
 using Kind = Departure::Kind;
 
@@ -319,7 +319,7 @@ void
 ShortRttTimeout()
 {
     Connection c({.one_way_ns = MS / 10, .facts = NO_FEATURES});
-    c.Write(1000);
+    c.Write(1001); // the receiver answers the last one at once, so that SRTT is the path's
     c.Run(SECOND);
     c.arrival = [](const Departure&, int64_t) { return bbrgym::NEVER_NS; };
     c.Write(1);
@@ -372,6 +372,80 @@ Pacing()
     Print("retransmitted", double(c.sender.Totals().retransmitted_pkts));
 }
 
+// ---- bursts ---------------------------------------------------------------------------------------------
+
+/** Prints how many segments leave together once they are paced, and the time to the next burst. */
+void
+PrintBursts(const Connection& c)
+{
+    std::vector<std::pair<int64_t, int>> bursts;
+    for (const Departure& d : c.departures)
+    {
+        if (bursts.empty() || bursts.back().first != d.at_ns)
+        {
+            bursts.emplace_back(d.at_ns, 0);
+        }
+        ++bursts.back().second;
+    }
+    const std::size_t last = bursts.size() - 2; // the last one may be cut off
+    for (std::size_t i = 1; i <= last; ++i)
+    {
+        Require(bursts[i].second == bursts[1].second, "every burst is as large");
+        Require(bursts[i + 1].first - bursts[i].first == bursts[2].first - bursts[1].first, "and as far from the next");
+    }
+    Print("segments", bursts[1].second);
+    Print("gap_us", double(bursts[2].first - bursts[1].first) / 1e3);
+}
+
+void
+Bursts(int64_t gso_max_segs, uint64_t pacing_Bps, int64_t one_way_ns = 25 * MS)
+{
+    Connection c({.one_way_ns = one_way_ns,
+                  .initial_cwnd_pkts = 10'000,
+                  .pacing_Bps = pacing_Bps,
+                  .facts = {.gso_max_segs = gso_max_segs}});
+    c.Write(5000);
+    c.Run(20 * MS);
+    PrintBursts(c);
+}
+
+/** Ten segments at once, later more: the pacer has waited for data. */
+void
+Credit(bool has_credit)
+{
+    Connection c({.initial_cwnd_pkts = 100, .pacing_Bps = 1'250'000, .facts = {.pacing_credit = has_credit}});
+    c.Write(10);
+    c.Run(SECOND);
+    const std::size_t before = c.departures.size();
+    c.Write(10);
+    c.Run(SECOND + 20 * MS);
+    Print("first_gap_us", double(c.departures[before + 2].at_ns - SECOND) / 1e3);
+    Print("second_gap_us", double(c.departures[before + 4].at_ns - c.departures[before + 2].at_ns) / 1e3);
+}
+
+/** Segments 20 and 21 left together, 23 and 24 in two bursts, and all of them are lost. */
+void
+BurstAgain()
+{
+    Connection c({.initial_cwnd_pkts = 1000, .pacing_Bps = 1'250'000, .facts = {.gso_max_segs = 2, .prr = bbrgym::prr_choice::none}});
+    c.arrival = [](const Departure& d, int64_t arrives_ns) {
+        const bool is_lost = d.serial == 20 || d.serial == 21 || d.serial == 23 || d.serial == 24;
+        return is_lost && d.nth == 1 ? bbrgym::NEVER_NS : arrives_ns;
+    };
+    c.Write(300);
+    c.Run(SECOND);
+    std::map<uint64_t, int64_t> again;
+    for (const Departure& d : c.departures)
+    {
+        if (d.kind == Kind::AGAIN)
+        {
+            again[d.serial] = d.at_ns;
+        }
+    }
+    Print("apart_20_21_us", double(again.at(21) - again.at(20)) / 1e3);
+    Print("apart_23_24_us", double(again.at(24) - again.at(23)) / 1e3);
+}
+
 // ---- application-limited --------------------------------------------------------------------------------
 
 /** A segment each 10 ms for a second, then as much as goes. */
@@ -422,6 +496,14 @@ constexpr Experiment EXPERIMENTS[] = {
     {"short_rtt_timeout", ShortRttTimeout},
     {"lost_retransmission", LostRetransmission},
     {"pacing", Pacing},
+    {"bursts_at_10_mbps", [] { Bursts(65'535, 1'250'000); }},
+    {"bursts_at_100_mbps", [] { Bursts(65'535, 12'500'000); }},
+    {"bursts_at_1_gbps", [] { Bursts(65'535, 125'000'000); }},
+    {"bursts_of_three", [] { Bursts(3, 12'500'000); }},
+    {"bursts_on_a_path_of_2_ms", [] { Bursts(65'535, 1'250'000, MS); }},
+    {"credit", [] { Credit(true); }},
+    {"no_credit", [] { Credit(false); }},
+    {"burst_again", BurstAgain},
     {"app_limited", AppLimited},
 };
 

@@ -78,16 +78,28 @@ class RandomPath
     int64_t m_free_ns = 0;
 };
 
-/** Every transmission but a probe and the answer to a timeout keeps the distance that pacing asks for. */
+/** Every burst but a probe and the answer to a timeout keeps the distance that pacing asks for, or half of it. */
 void
 CheckPacing(const Connection& c, const Settings& settings)
 {
-    const auto gap_ns = static_cast<int64_t>(uint64_t{settings.mss_bytes} * 1'000'000'000 / settings.pacing_Bps);
+    constexpr uint64_t MOST_BYTES = 65'536; // of a burst
     uint64_t too_close = 0;
-    for (std::size_t i = bbrgym::TcpSender<Controller>::UNPACED_PKTS + 1; i < c.departures.size(); ++i)
+    uint64_t burst_pkts = 0;
+    for (std::size_t i = static_cast<std::size_t>(settings.facts.unpaced_segments); i < c.departures.size(); ++i)
     {
+        const int64_t since_ns = c.departures[i].at_ns - c.departures[i - 1].at_ns;
+        burst_pkts = since_ns == 0 ? burst_pkts + 1 : 1;
         const bool is_free = c.departures[i].kind == Departure::Kind::PROBE;
-        too_close += !is_free && c.departures[i].at_ns - c.departures[i - 1].at_ns < gap_ns;
+        if (settings.facts.gso_max_segs == 1)
+        {
+            const auto gap_ns = static_cast<int64_t>(uint64_t{settings.mss_bytes} * 1'000'000'000 / settings.pacing_Bps);
+            too_close += !is_free && since_ns < (settings.facts.pacing_credit ? gap_ns / 2 : gap_ns);
+        }
+        else
+        {
+            const auto limit_pkts = std::min(MOST_BYTES / settings.mss_bytes, static_cast<uint64_t>(settings.facts.gso_max_segs));
+            too_close += !is_free && burst_pkts > std::max<uint64_t>(limit_pkts, 2);
+        }
     }
     Require(too_close <= c.sender.Totals().rto_count, "pacing is kept");
 }
@@ -100,7 +112,12 @@ Live(uint64_t seed)
     settings.one_way_ns = static_cast<int64_t>(path->Uniform(100'000, 150'000'000));
     settings.initial_cwnd_pkts = 1 + static_cast<uint32_t>(path->Below(30));
     settings.pacing_Bps = static_cast<uint64_t>(path->Uniform(1e5, 1e8));
-    settings.facts = {.tail_loss_probe = path->Below(2) == 0, .undo = path->Below(2) == 0};
+    settings.facts = {.tail_loss_probe = path->Below(2) == 0,
+                      .undo = path->Below(2) == 0,
+                      .pacing_credit = path->Below(2) == 0,
+                      .gso_max_segs = path->Below(2) == 0 ? 1 : static_cast<int64_t>(1 + path->Below(60)),
+                      .tso_by_rtt = path->Below(2) == 0,
+                      .tso_deferral = static_cast<bbrgym::tso_deferral_choice>(path->Below(3))};
 
     Connection c(settings);
     c.arrival = [path](const Departure&, int64_t arrives_ns) { return path->Arrival(arrives_ns); };

@@ -29,6 +29,32 @@ def test_linux_answers_sixteen_at_once_then_every_second_and_a_lone_one_after_40
     assert (seen["after_a_pause"], seen["delayed_ms"]) == ("@", "40")
 
 
+def test_linux_answers_at_once_while_its_window_grows(facts: Facts) -> None:
+    seen = facts("window_growth")
+    # 131072 bytes less a segment of 2304, of which 160/256 are payload: six times two segments above the first 44.
+    ceiling_bytes = (131_072 - 2304) * 160 // 256
+    growths = -(-(ceiling_bytes - 44 * 1448) // (2 * 1448))
+    assert int(seen["first"]) == 16 + growths
+    # A window has arrived, the buffer follows what was read in that time, and the window grows to it.
+    assert seen["answers"].count("!" * 400) == 1
+    assert set(seen["answers"][-1000:].strip("!").replace(".!", "")) <= {"."}, "then every second one"
+
+
+def test_the_delay_of_an_ack_follows_a_slow_pace_and_a_pause_brings_quick_ones(facts: Facts) -> None:
+    seen = facts("adaptive_delay")
+    # 40 ms, then half of it and the 30 ms since the segment before, twice.
+    assert float(seen["delayed_ms"]) == (40 / 2 + 30) / 2 + 30
+    assert seen["at_a_slow_pace"] == ".!.@"
+    assert int(seen["quick_after_a_pause"]) == 16
+
+
+def test_acks_of_a_gap_are_compressed_from_the_fourth_on(facts: Facts) -> None:
+    seen = facts("compression")
+    assert seen["gap"] == "!!!" + ".....@" * 3 + "..", "1.1 ms hold five segments a quarter of a millisecond apart"
+    assert (seen["ack"], seen["filled"]) == ("1500 1501-1519", "!")
+    assert facts("compression_of_three")["gap"] == "!!!" + "...!" * 4 + "."
+
+
 def test_ns3_answers_the_first_at_once_then_every_second(facts: Facts) -> None:
     seen = facts("ns3")
     assert seen["first_16"] == "!" + ".!" * 7 + "."

@@ -144,9 +144,36 @@ def test_a_lost_retransmission_needs_no_timeout(facts: Facts) -> None:
 
 def test_every_segment_after_the_first_ten_is_paced(facts: Facts) -> None:
     seen = facts("pacing")
-    assert seen["at_once"] == 11, "the eleventh is the first that keeps the next one waiting"
+    assert seen["at_once"] == 10, "the tenth is the first that keeps the next one waiting"
     assert seen["shortest_gap_us"] == seen["longest_gap_us"] == 1000
     assert seen["retransmitted"] > 10, "retransmissions too"
+
+
+@pytest.mark.parametrize(
+    ("experiment", "segments"),
+    [
+        ("bursts_at_10_mbps", 2),  # 1/1024 s is less than two segments: tcp_min_tso_segs
+        ("bursts_at_100_mbps", 12_500_000 // 1024 // 1250),
+        ("bursts_at_1_gbps", 65_215 // 1250),
+        ("bursts_of_three", 3),
+        ("bursts_on_a_path_of_2_ms", (1_250_000 // 1024 + (65_215 >> (2000 >> 9))) // 1250),
+    ],
+)
+def test_a_burst_leaves_at_once_and_the_next_one_when_its_bytes_are_paced(
+    facts: Facts, experiment: str, segments: int
+) -> None:
+    rate_Bps = {"bursts_at_10_mbps": 1.25e6, "bursts_on_a_path_of_2_ms": 1.25e6, "bursts_at_1_gbps": 125e6}
+    gap_us = segments * 1250 / rate_Bps.get(experiment, 12.5e6) * 1e6
+    assert facts(experiment) == {"segments": segments, "gap_us": pytest.approx(gap_us, abs=0.001)}
+
+
+def test_a_pacer_that_waited_for_data_gives_half_a_gap_of_credit(facts: Facts) -> None:
+    assert facts("credit") == {"first_gap_us": 1000, "second_gap_us": 2000}
+    assert facts("no_credit") == {"first_gap_us": 2000, "second_gap_us": 2000}
+
+
+def test_segments_that_left_and_were_lost_together_leave_together_again(facts: Facts) -> None:
+    assert facts("burst_again") == {"apart_20_21_us": 0, "apart_23_24_us": 1000}
 
 
 def test_samples_of_a_slow_application_are_marked(facts: Facts) -> None:
