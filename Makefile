@@ -16,7 +16,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 STAMPS := $(VENV)/stamps
 
 BUILD_NEEDS := pip scikit-build-core pybind11 nlohmann-json grpcio-tools cmake ninja
-SOURCES := $(shell find cc world tcp twin ns3-scratch cmake src envs agents conf -type f \
+SOURCES := $(shell find cc world tcp twin linux ns3-scratch cmake src envs agents conf -type f \
 	! -name '*.so' ! -name '*.pyc' ! -name '.*') CMakeLists.txt pyproject.toml LICENSE README.md
 
 .PHONY: demo test check docs clean
@@ -26,11 +26,11 @@ demo: $(STAMPS)/package
 	$(BIN)/bbrgym evaluate scenario=rtt_fairness scenario.stack=ns3 'world=[ns3,twin]' \
 		'variants=[bbr,bbr-plus,bbr-acd,bbq,bbr-pg,bbr-pg-inv,cubic]'
 
-# On all cores, a file of tests on one of them. The build tree goes along for the tests that compare with ns-3's own
-# classes in C++.
+# A file of tests on one worker, and one worker more than cores: tests of the world linux wait in real time. The build
+# tree goes along for the tests that compare with ns-3's own classes in C++.
 test: $(STAMPS)/test
 	PATH="$(CURDIR)/$(BIN):$$PATH" BBRGYM_BUILD_DIR="$$(dirname "$$(ls -t build/*/CMakeCache.txt | head -1)")" \
-		$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
+		$(BIN)/pytest -n $$(($$(nproc) + 1)) --dist loadfile --no-loadscope-reorder
 
 check: $(STAMPS)/dev
 	$(BIN)/ruff check

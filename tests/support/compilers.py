@@ -14,6 +14,7 @@ C = ("gcc", "cc", "clang")
 CXX = ("g++", "c++", "clang++")
 CXX_FLAGS = ("-std=c++20", "-O1", "-g1", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+PATIENCE_S = 500.0  # to compile or run a program; beside a load of 20, a file takes four minutes
 ROOT = Path(__file__).resolve().parents[2]
 _LANGUAGE = {**dict.fromkeys(C, "c"), **dict.fromkeys(CXX, "c++")}
 
@@ -47,7 +48,7 @@ def build(program: Path, sources: Iterable[Path], includes: Iterable[str]) -> Pa
     """
     folders = [ROOT / "tests" / "support", *(ROOT / name for name in includes)]
     command = [*sanitizing(CXX), *CXX_FLAGS, *(f"-I{folder}" for folder in folders), *map(str, sources)]
-    subprocess.run([*command, "-o", str(program)], check=True, timeout=120)
+    subprocess.run([*command, "-o", str(program)], check=True, timeout=PATIENCE_S)
     return program
 
 
@@ -63,6 +64,11 @@ def works(name: str, *flags: str) -> bool:
         program = Path(folder) / "empty"
         command = [name, *flags, "-x", _LANGUAGE[name], "-", "-o", str(program)]
         made = subprocess.run(
-            command, input="int main(void) { return 0; }\n", capture_output=True, text=True, check=False, timeout=120
+            command,
+            input="int main(void) { return 0; }\n",
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_S,
         )
-        return made.returncode == 0 and subprocess.run([program], check=False, timeout=120).returncode == 0
+        return made.returncode == 0 and subprocess.run([program], check=False, timeout=PATIENCE_S).returncode == 0

@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import bbrgym
-from bbrgym.cli import evaluate, export, listing, reproduce, scenario, serve, sweep, train
+from bbrgym.cli import doctor, evaluate, export, listing, reproduce, scenario, serve, sweep, train
 from bbrgym.cli.terminal import error_console
 from bbrgym.errors import ConfigError, MissingExtraError, SweepError, TrainingError, one_line
 from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.worlds import WorldError
 
-_COMMANDS = (evaluate, reproduce, train, export, sweep, serve, listing, scenario)
+_COMMANDS = (evaluate, reproduce, train, export, sweep, serve, listing, scenario, doctor)
 _KEEPING = (evaluate.run, reproduce.run, train.run, sweep.run)
 _INTERRUPTED = 130
 

@@ -73,12 +73,15 @@ class Red(Model):
     Attributes:
         min_bytes: mean queue from which packets are dropped early.
         max_bytes: mean queue at which every packet is dropped.
-        max_probability: probability of an early drop just below ``max_bytes``.
+        max_probability: probability p of an early drop just below ``max_bytes``; it falls to 0 at ``min_bytes``.
+        gaps: packets from one early drop to the next. ``ns3``: uniform between 1/p and 2/p (ns-3's ``Wait``), two
+            drops in 3/p packets. ``linux``: uniform between none and 1/p (sch_red), two drops in 1/p packets.
     """
 
     min_bytes: Bytes
     max_bytes: Bytes
     max_probability: Annotated[Float, _within("red_probability")]
+    gaps: Literal["ns3", "linux"] = "ns3"
 
     @model_validator(mode="after")
     def _check(self) -> Red:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.schema import Float, Model
-from bbrgym.tunables import VARIANTS
+from bbrgym.tunables import STOCK_OWNERS, VARIANTS
 
 Isolation = Literal["process", "none"]
 
@@ -39,7 +39,9 @@ class WorldSpec:
         is_alone: whether a process can hold only one run of it at a time.
         holds_many: whether one engine can hold many worlds.
         can_save: whether runs in this process can be saved and restored.
-        has_stock_controls: whether flows can run ns-3's own congestion controls.
+        is_real_time: whether an advance takes as long as what it runs; no run repeats another to the byte then.
+        has_our_controls: whether flows can run the congestion controls of ``cc/``.
+        stock_controls: whose own congestion controls flows can run, unchanged: ``ns-3``, ``linux``.
         has_last_hops: whether a scenario's receivers can be behind a radio.
         options: names of its own options, arguments of its engine.
     """
@@ -51,7 +53,9 @@ class WorldSpec:
     is_alone: bool = False
     holds_many: bool = False
     can_save: bool = False
-    has_stock_controls: bool = False
+    is_real_time: bool = False
+    has_our_controls: bool = True
+    stock_controls: tuple[str, ...] = ()
     has_last_hops: bool = False
     options: tuple[str, ...] = ()
 
@@ -74,7 +78,8 @@ class WorldSpec:
 
     def has_controller(self, cc: str) -> bool:
         """Return whether its flows can run a congestion control of `bbrgym.VARIANTS`."""
-        return self.has_stock_controls or VARIANTS[cc].algorithm != "ns-3"
+        algorithm = VARIANTS[cc].algorithm
+        return algorithm in self.stock_controls if algorithm in STOCK_OWNERS else self.has_our_controls
 
 
 class WorldSettings(Model):
@@ -133,7 +138,7 @@ register_world(
     "the reference: ns-3's network and TCP sockets, packet by packet",
     isolation="process",
     is_alone=True,
-    has_stock_controls=True,
+    stock_controls=("ns-3",),
     has_last_hops=True,
 )
 register_world(
@@ -143,7 +148,16 @@ register_world(
     "ns3gym",
     "bbrgym.worlds.ns3gym_engine.Ns3GymEngine",
     "a network of your own: any program that serves a world over ns3-gym's protocol",
-    has_stock_controls=True,
+    stock_controls=("ns-3",),
     has_last_hops=True,
     options=("command", "shell", "cwd", "log", "port", "host"),
+)
+register_world(
+    "linux",
+    "bbrgym.worlds.linux_engine.LinuxEngine",
+    "this machine's kernel: its TCP sockets, in real time, with an emulator of the bottleneck between them",
+    isolation="process",
+    is_real_time=True,
+    stock_controls=("linux",),
+    options=("timestamps", "user_namespace", "max_late_share"),
 )

@@ -456,7 +456,7 @@ def check_world_has(spec: WorldSpec, scenario: Scenario) -> None:
             able = ", ".join(name for name, one in registered_worlds().items() if one.has_controller(flow.cc))
             raise ScenarioError(
                 f"flows[{index}].cc",
-                f"is {flow.cc!r}, which world {spec.name!r} does not have; ns-3's own controls need world {able}",
+                f"is {flow.cc!r}, which world {spec.name!r} does not have; it needs world {able}",
                 scenario.name,
             )
     hop = scenario.link.last_hop

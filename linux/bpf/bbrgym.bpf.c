@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * cc/ as a congestion control of the kernel: each hook translates what the kernel reports into an event of cc/, and the
+ * window and pacing rate that cc/ answers into the socket's.
+ *
+ *   init                      -> start       ssthresh, set_state -> change of the loss state, timeout
+ *   cong_control              -> ACK         cwnd_event          -> restart from idle
+ *   undo_cwnd                 -> undo
+ *
+ * One program text for all variants: a flow's settings say which. With cong_control the kernel leaves the window to the
+ * algorithm in recovery too, which is right for BBR; for the loss-based ones it would need the kernel's rate reduction.
+ */
+#include "kernel.h"
+
+char _license[] SEC("license") = "GPL";
+
+#define TCP_INFINITE_SSTHRESH 0x7fffffff
+#define SK_PACING_NONE 0
+#define SK_PACING_NEEDED 1
+#define SNDBUF_WINDOWS 3 /* as tcp_bbr.c: room for a window that doubles, and its repairs */
+#define RECORDS_BYTES (1 << 24)
+
+struct {
+    __uint(type, BPF_MAP_TYPE_SK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, struct bpf_flow_settings);
+} settings_of SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_SK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, struct bpf_flow);
+} flow_of SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, RECORDS_BYTES);
+} records SEC(".maps");
+
+/* Of a socket that user space gave none. */
+const volatile struct bpf_flow_settings default_settings SEC(".rodata.settings") = {};
+
+/* ---- cc/ ---- */
+
+/*
+ * Tells cc/ an event. The verifier checks a function that is global once, whatever calls it, and it takes nothing for
+ * granted.
+ */
+#define EVENT_FUNCTION(name, kind_)                                                                                    \
+    __noinline int name(struct bpf_flow *flow, const struct bpf_flow_settings *settings, const struct bpf_event *event) \
+    {                                                                                                                  \
+        if (!flow || !settings || !event || event->kind != (kind_))                                                    \
+            return 0;                                                                                                  \
+        bpf_event_apply(&flow->state, &settings->params, event);                                                       \
+        return 0;                                                                                                      \
+    }
+
+EVENT_FUNCTION(tell_start, BPF_EVENT_START)
+EVENT_FUNCTION(tell_ack, BPF_EVENT_ACK)
+EVENT_FUNCTION(tell_loss_state, BPF_EVENT_LOSS_STATE)
+EVENT_FUNCTION(tell_timeout, BPF_EVENT_TIMEOUT)
+EVENT_FUNCTION(tell_restart, BPF_EVENT_RESTART)
+EVENT_FUNCTION(tell_undo, BPF_EVENT_UNDO)
+
+/* A full buffer loses the record; the next one's number shows it. */
+__noinline int record(const struct bpf_flow *flow, const struct bpf_flow_settings *settings,
+                      const struct bpf_event *event)
+{
+    struct bpf_record *place;
+
+    if (!flow || !settings || !event)
+        return 0;
+    place = bpf_ringbuf_reserve(&records, sizeof(*place), 0);
+    if (!place)
+        return 0;
+    place->number = flow->events;
+    place->flow = settings->flow;
+    bpf_probe_read_kernel(&place->event, sizeof(place->event), event);
+    bpf_probe_read_kernel(&place->params, sizeof(place->params), &settings->params);
+    bpf_probe_read_kernel(&place->after, sizeof(place->after), &flow->state);
+    bpf_ringbuf_submit(place, 0);
+    return 0;
+}
+
+/* ---- the socket ---- */
+
+/* Where a socket's part is kept. */
+struct place {
+    struct bpf_flow_settings *settings;
+    struct bpf_flow *flow;
+};
+
+/* Begins an event: user space sees by an odd `changes` that the flow is not whole. False: init found no memory. */
+static __always_inline bool begin_event(struct sock *sk, struct place *at)
+{
+    at->settings = bpf_sk_storage_get(&settings_of, sk, 0, 0);
+    at->flow = bpf_sk_storage_get(&flow_of, sk, 0, 0);
+    if (!at->settings || !at->flow)
+        return false;
+    __sync_fetch_and_add(&at->flow->changes, 1);
+    return true;
+}
+
+/* Ends an event. */
+static __always_inline void end_event(const struct place *at, const struct bpf_event *event)
+{
+    if (at->settings->is_recorded)
+        record(at->flow, at->settings, event);
+    at->flow->events++;
+    __sync_fetch_and_add(&at->flow->changes, 1);
+}
+
+/* Linux tcp_packets_in_flight */
+static __always_inline uint32_t in_flight_pkts(const struct tcp_sock *tp)
+{
+    return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
+}
+
+/* Linux tcp_is_cwnd_limited */
+static __always_inline bool is_cwnd_limited(const struct tcp_sock *tp)
+{
+    if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
+        return true;
+    return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
+}
+
+static __always_inline uint64_t min_rtt_us(const struct tcp_sock *tp)
+{
+    uint32_t rtt_us = tp->rtt_min.s[0].v;
+
+    return rtt_us == UINT32_MAX ? CC_RTT_UNKNOWN_US : rtt_us;
+}
+
+/* Until pacing lets the next packet leave (Linux bbr_packets_in_net_at_edt). */
+static __always_inline uint32_t departure_wait_us(const struct tcp_sock *tp)
+{
+    return cc_clamp_to_u32(cc_sub_sat(tp->tcp_wstamp_ns, tp->tcp_clock_cache) / 1000);
+}
+
+/* The window and pacing rate that cc/ decided. */
+static __always_inline void set_socket(struct sock *sk, const struct cc_state *state)
+{
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+    tp->snd_cwnd = cc_min_u32(state->cwnd_pkts, tp->snd_cwnd_clamp);
+    sk->sk_pacing_rate = cc_min_u64(state->pacing_Bps, sk->sk_max_pacing_rate);
+}
+
+static __always_inline void set_ssthresh(struct sock *sk, const struct cc_state *state)
+{
+    ((struct tcp_sock *)sk)->snd_ssthresh = cc_min_u32(state->ssthresh_pkts, TCP_INFINITE_SSTHRESH);
+}
+
+/* ---- hooks ---- */
+
+/* The connection is established, or it took this congestion control later on. */
+SEC("struct_ops/init")
+void BPF_PROG(init, struct sock *sk)
+{
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
+    struct bpf_event event = {.kind = BPF_EVENT_START};
+    struct place at;
+
+    bpf_sk_storage_get(&settings_of, sk, (void *)&default_settings, BPF_SK_STORAGE_GET_F_CREATE);
+    bpf_sk_storage_get(&flow_of, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+    if (!begin_event(sk, &at))
+        return; /* the window stays as it is */
+    at.flow->events = 0;
+    at.flow->acks = 0;
+    at.flow->asked_ssthresh = false;
+    at.flow->total_lost_pkts = tp->lost;
+    event.start.now_us = tp->tcp_mstamp;
+    event.start.srtt_us = tp->srtt_us >> 3;
+    event.start.min_rtt_us = min_rtt_us(tp);
+    event.start.rng_seed = at.settings->rng_seed;
+    event.start.mss_bytes = tp->mss_cache;
+    event.start.initial_cwnd_pkts = tp->snd_cwnd;
+    tell_start(at.flow, at.settings, &event);
+    set_socket(sk, &at.flow->state);
+    set_ssthresh(sk, &at.flow->state);
+    if (at.settings->is_paced && sk->sk_pacing_status == SK_PACING_NONE)
+        sk->sk_pacing_status = SK_PACING_NEEDED;
+    end_event(&at, &event);
+}
+
+static __always_inline void fill_sample(struct cc_sample *sample, const struct tcp_sock *tp,
+                                        const struct rate_sample *rs)
+{
+    sample->now_us = tp->tcp_mstamp;
+    sample->delivered_time_us = tp->delivered_mstamp;
+    sample->delivered_pkts = tp->delivered;
+    sample->prior_delivered_pkts = rs->prior_delivered;
+    sample->total_lost_pkts = tp->lost;
+    sample->sample_pkts = rs->delivered;
+    sample->interval_us = rs->interval_us;
+    sample->rtt_us = rs->rtt_us;
+    sample->srtt_us = tp->srtt_us >> 3;
+    sample->min_rtt_us = min_rtt_us(tp);
+    sample->acked_pkts = rs->acked_sacked;
+    sample->lost_pkts = (uint32_t)rs->losses;
+    sample->prior_in_flight_pkts = rs->prior_in_flight;
+    sample->in_flight_pkts = in_flight_pkts(tp);
+    sample->departure_wait_us = departure_wait_us(tp);
+    sample->ca_state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
+    sample->is_app_limited = rs->is_app_limited;
+    sample->is_ack_delayed = rs->is_ack_delayed;
+    sample->is_cwnd_limited = is_cwnd_limited(tp);
+}
+
+SEC("struct_ops/cong_control")
+void BPF_PROG(cong_control, struct sock *sk, uint32_t ack, int flag, const struct rate_sample *rs)
+{
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
+    struct bpf_event event = {.kind = BPF_EVENT_ACK};
+    uint32_t ssthresh_pkts;
+    struct place at;
+
+    if (!begin_event(sk, &at))
+        return;
+    event.cwnd_pkts = tp->snd_cwnd;
+    fill_sample(&event.sample, tp, rs);
+    ssthresh_pkts = at.flow->state.ssthresh_pkts;
+    tell_ack(at.flow, at.settings, &event);
+    set_socket(sk, &at.flow->state);
+    if (at.flow->state.ssthresh_pkts != ssthresh_pkts)
+        set_ssthresh(sk, &at.flow->state);
+    if (at.flow->state.mark_app_limited)
+        tp->app_limited = cc_max_u32(tp->delivered + in_flight_pkts(tp), 1);
+    at.flow->acks++;
+    at.flow->total_lost_pkts = tp->lost;
+    end_event(&at, &event);
+}
+
+/* An episode of loss begins, of which set_state tells the kind next. BBR answers with no threshold of its own. */
+SEC("struct_ops/ssthresh")
+uint32_t BPF_PROG(ssthresh, struct sock *sk)
+{
+    struct bpf_flow *flow = bpf_sk_storage_get(&flow_of, sk, 0, 0);
+
+    if (flow)
+        flow->asked_ssthresh = true;
+    return ((struct tcp_sock *)sk)->snd_ssthresh;
+}
+
+SEC("struct_ops/set_state")
+void BPF_PROG(set_state, struct sock *sk, uint8_t new_state)
+{
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
+    struct bpf_event event = {};
+    struct place at;
+
+    if (!begin_event(sk, &at))
+        return;
+    if (new_state == CC_CA_LOSS) {
+        event.kind = BPF_EVENT_TIMEOUT;
+        event.timeout.total_lost_pkts = tp->lost;
+        event.timeout.in_flight_pkts = in_flight_pkts(tp);
+        event.timeout.asked_ssthresh = at.flow->asked_ssthresh;
+        at.flow->total_lost_pkts = tp->lost;
+        tell_timeout(at.flow, at.settings, &event);
+    } else {
+        event.kind = BPF_EVENT_LOSS_STATE;
+        event.loss_state.new_state = new_state;
+        event.loss_state.in_flight_pkts = in_flight_pkts(tp);
+        tell_loss_state(at.flow, at.settings, &event);
+    }
+    at.flow->asked_ssthresh = false;
+    end_event(&at, &event);
+}
+
+SEC("struct_ops/cwnd_event")
+void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event kind)
+{
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
+    struct bpf_event event = {.kind = BPF_EVENT_RESTART};
+    struct place at;
+
+    if (kind != CA_EVENT_TX_START || !begin_event(sk, &at))
+        return;
+    event.restart.now_us = tp->tcp_mstamp;
+    event.restart.is_app_limited = tp->app_limited != 0;
+    tell_restart(at.flow, at.settings, &event);
+    set_socket(sk, &at.flow->state);
+    end_event(&at, &event);
+}
+
+SEC("struct_ops/undo_cwnd")
+uint32_t BPF_PROG(undo_cwnd, struct sock *sk)
+{
+    struct bpf_event event = {.kind = BPF_EVENT_UNDO};
+    struct place at;
+
+    if (begin_event(sk, &at)) {
+        tell_undo(at.flow, at.settings, &event);
+        end_event(&at, &event);
+    }
+    return ((struct tcp_sock *)sk)->snd_cwnd;
+}
+
+SEC("struct_ops/min_tso_segs")
+uint32_t BPF_PROG(min_tso_segs, struct sock *sk)
+{
+    return sk->sk_pacing_rate < BBR_MIN_TSO_RATE_Bps ? 1 : 2;
+}
+
+SEC("struct_ops/sndbuf_expand")
+uint32_t BPF_PROG(sndbuf_expand, struct sock *sk)
+{
+    return SNDBUF_WINDOWS;
+}
+
+/* The loader writes a name of its own over this one. */
+SEC(".struct_ops")
+struct tcp_congestion_ops bbrgym_ops = {
+    .init = (void *)init,
+    .cong_control = (void *)cong_control,
+    .ssthresh = (void *)ssthresh,
+    .set_state = (void *)set_state,
+    .cwnd_event = (void *)cwnd_event,
+    .undo_cwnd = (void *)undo_cwnd,
+    .min_tso_segs = (void *)min_tso_segs,
+    .sndbuf_expand = (void *)sndbuf_expand,
+    .name = "bbrgym_unnamed",
+};

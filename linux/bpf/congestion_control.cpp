@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "congestion_control.hpp"
+
+#include "libbpf.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include <linux/bpf.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+extern "C" const char bbrgym_bpf_object[];
+extern "C" const char bbrgym_bpf_object_end[];
+
+namespace bbrgym
+{
+
+namespace
+{
+
+constexpr std::string_view UNNAMED = "bbrgym_unnamed"; // in bbrgym.bpf.c
+constexpr std::size_t PAGE_BYTES = 4096;               // of a ring buffer, a power of two of them
+constexpr int READS = 100;                             // an event takes less than a read
+// Linux 6.4, include/uapi/linux/bpf.h; headers may be older.
+constexpr uint32_t F_LINK = 1U << 13;
+constexpr int ATTACH_STRUCT_OPS = 44;
+
+/** What libbpf warned of in this thread since it was last cleared: the reason of a failure. */
+thread_local std::string g_warnings;
+
+int
+KeepWarning(libbpf_print_level level, const char* format, va_list arguments)
+{
+    if (level != LIBBPF_WARN)
+    {
+        return 0;
+    }
+    std::array<char, 512> line{};
+    const int length = std::vsnprintf(line.data(), line.size(), format, arguments);
+    g_warnings += line.data();
+    return length;
+}
+
+[[noreturn]] void
+Fail(const std::string& what, int error)
+{
+    throw CongestionControlError(what + " failed: " + std::strerror(error < 0 ? -error : error) +
+                                 (g_warnings.empty() ? "" : " (" + g_warnings + ")"));
+}
+
+/** `result` of libbpf: negative with errno set if it failed. */
+int
+Require(const std::string& what, int result)
+{
+    if (result < 0)
+    {
+        Fail(what, errno);
+    }
+    return result;
+}
+
+std::string
+RandomName()
+{
+    uint32_t number = 0;
+    if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+    {
+        Fail("drawing a name", errno);
+    }
+    std::array<char, 16> name{};
+    std::snprintf(name.data(), name.size(), "bbrgym_%08x", number);
+    return name.data();
+}
+
+/** The hooks leave recovery to the algorithm, as BBR wants it; the kernel has loss-based ones of its own. */
+void
+RequireBbr(const bpf_flow_settings& settings)
+{
+    if (settings.params.algorithm != CC_ALGORITHM_BBR)
+    {
+        throw CongestionControlError("algorithm = " + std::to_string(settings.params.algorithm) +
+                                     ": in BPF there are the variants of BBR; expected " + std::to_string(CC_ALGORITHM_BBR));
+    }
+}
+
+/** The object with another name for what it registers. */
+std::string
+ObjectNamed(const std::string& name)
+{
+    std::string object(bbrgym_bpf_object, bbrgym_bpf_object_end);
+    const auto at = object.find(UNNAMED);
+    if (at == std::string::npos || object.find(UNNAMED, at + 1) != std::string::npos)
+    {
+        throw CongestionControlError("the BPF object does not have the name " + std::string(UNNAMED) + " exactly once");
+    }
+    object.replace(at, name.size() + 1, name.c_str(), name.size() + 1); // fits: 16 bytes, the rest is zero
+    return object;
+}
+
+struct CloseObject
+{
+    void operator()(bpf_object* object) const { Libbpf::Get().bpf_object__close(object); }
+};
+
+struct CloseRing
+{
+    void operator()(ring_buffer* ring) const { Libbpf::Get().ring_buffer__free(ring); }
+};
+
+/** A file descriptor that closes with its owner. */
+class Descriptor
+{
+  public:
+    Descriptor() = default;
+    explicit Descriptor(int fd) : m_fd(fd) {}
+    ~Descriptor() { Close(); }
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(Descriptor&& other) noexcept
+    {
+        Close();
+        m_fd = std::exchange(other.m_fd, -1);
+        return *this;
+    }
+
+  private:
+    void Close()
+    {
+        if (m_fd >= 0)
+        {
+            close(m_fd);
+        }
+    }
+
+    int m_fd = -1;
+};
+
+int
+TakeRecord(void* records, void* data, std::size_t bytes)
+{
+    bpf_record record{};
+    std::memcpy(&record, data, std::min(bytes, sizeof(record)));
+    static_cast<std::vector<bpf_record>*>(records)->push_back(record);
+    return 0;
+}
+
+} // namespace
+
+// ---- the object in the kernel ---------------------------------------------------------------------------
+
+class CongestionControl::Loaded
+{
+  public:
+    Loaded(const bpf_flow_settings& defaults, std::size_t records)
+        : m_name(RandomName())
+    {
+        RequireBbr(defaults);
+        g_warnings.clear();
+        Libbpf::Get().libbpf_set_print(KeepWarning);
+        Open();
+        SetDefaults(defaults);
+        SizeRecords(records);
+        Require("loading the BPF object", Libbpf::Get().bpf_object__load(m_object.get()));
+        Register();
+    }
+
+    const std::string& Name() const { return m_name; }
+    int Settings() const { return Libbpf::Get().bpf_map__fd(Map("settings_of")); }
+    int Flows() const { return Libbpf::Get().bpf_map__fd(Map("flow_of")); }
+    const bpf_object* Object() const { return m_object.get(); }
+
+    std::vector<bpf_record> TakeRecords()
+    {
+        if (!m_ring)
+        {
+            m_ring.reset(Libbpf::Get().ring_buffer__new(Libbpf::Get().bpf_map__fd(Map("records")), TakeRecord, &m_taken, nullptr));
+            if (!m_ring)
+            {
+                Fail("reading the records", errno);
+            }
+        }
+        Require("reading the records", Libbpf::Get().ring_buffer__consume(m_ring.get()));
+        return std::exchange(m_taken, {});
+    }
+
+    void MeasureCost() { m_statistics = Descriptor(Require("counting the cost", Libbpf::Get().bpf_enable_stats(BPF_STATS_RUN_TIME))); }
+
+  private:
+    void Open()
+    {
+        const std::string bytes = ObjectNamed(m_name);
+        LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "bbrgym");
+        m_object.reset(Libbpf::Get().bpf_object__open_mem(bytes.data(), bytes.size(), &options));
+        if (!m_object)
+        {
+            Fail("opening the BPF object", errno);
+        }
+        Require("asking for a link", Libbpf::Get().bpf_map__set_map_flags(Map("bbrgym_ops"), F_LINK));
+    }
+
+    void SetDefaults(const bpf_flow_settings& defaults)
+    {
+        Require("setting the defaults", Libbpf::Get().bpf_map__set_initial_value(Map(".rodata.settings"), &defaults, sizeof(defaults)));
+    }
+
+    void SizeRecords(std::size_t records)
+    {
+        const std::size_t bytes = std::bit_ceil(std::max(records * (sizeof(bpf_record) + 8), PAGE_BYTES));
+        Require("sizing the records", Libbpf::Get().bpf_map__set_max_entries(Map("records"), static_cast<uint32_t>(bytes)));
+    }
+
+    /**
+     * The link's descriptor is what keeps it registered. libbpf before 1.2 knows no such links: what it attaches is the
+     * map's value alone, and the link is made here.
+     */
+    void Register()
+    {
+        bpf_link* prepared = Libbpf::Get().bpf_map__attach_struct_ops(Map("bbrgym_ops"));
+        if (prepared == nullptr)
+        {
+            Fail("registering " + m_name, errno);
+        }
+        const int map = Libbpf::Get().bpf_map__fd(Map("bbrgym_ops"));
+        if (Libbpf::Get().libbpf_minor_version() >= 2)
+        {
+            m_link = Descriptor(dup(Libbpf::Get().bpf_link__fd(prepared)));
+            Libbpf::Get().bpf_link__destroy(prepared);
+            return;
+        }
+        Libbpf::Get().bpf_link__disconnect(prepared);
+        Libbpf::Get().bpf_link__destroy(prepared);
+        m_link = Descriptor(Require("registering " + m_name,
+                                    Libbpf::Get().bpf_link_create(map, 0, static_cast<bpf_attach_type>(ATTACH_STRUCT_OPS), nullptr)));
+    }
+
+    bpf_map* Map(const char* name) const
+    {
+        bpf_map* map = Libbpf::Get().bpf_object__find_map_by_name(m_object.get(), name);
+        if (map == nullptr)
+        {
+            throw CongestionControlError(std::string("the BPF object has no map ") + name);
+        }
+        return map;
+    }
+
+    std::string m_name;
+    std::unique_ptr<bpf_object, CloseObject> m_object;
+    Descriptor m_link;
+    Descriptor m_statistics;
+    std::vector<bpf_record> m_taken;
+    std::unique_ptr<ring_buffer, CloseRing> m_ring;
+};
+
+// ---- its sockets ----------------------------------------------------------------------------------------
+
+std::string
+CongestionControl::WhyNot()
+{
+    try
+    {
+        const CongestionControl trial(PresetSettings(CC_VARIANT_BBR));
+        return "";
+    }
+    catch (const CongestionControlError& error)
+    {
+        return error.what();
+    }
+}
+
+CongestionControl::CongestionControl(const bpf_flow_settings& defaults, std::size_t records)
+    : m_loaded(std::make_unique<Loaded>(defaults, records))
+{
+}
+
+CongestionControl::~CongestionControl() = default;
+
+const std::string&
+CongestionControl::Name() const
+{
+    return m_loaded->Name();
+}
+
+void
+CongestionControl::Attach(int socket, const bpf_flow_settings& settings)
+{
+    SetSettings(socket, settings);
+    Require("giving a socket the congestion control " + Name(),
+            setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, Name().c_str(), static_cast<socklen_t>(Name().size())));
+}
+
+void
+CongestionControl::SetSettings(int socket, const bpf_flow_settings& settings)
+{
+    RequireBbr(settings);
+    Require("setting a flow's parameters", Libbpf::Get().bpf_map_update_elem(m_loaded->Settings(), &socket, &settings, BPF_ANY));
+}
+
+/**
+ * A copy is whole if it was made between two in which no event was being processed, and no other began: `changes` is even
+ * and the same.
+ */
+std::optional<bpf_flow>
+CongestionControl::Read(int socket) const
+{
+    bpf_flow before{};
+    bpf_flow flow{};
+    bpf_flow after{};
+    const auto copy = [&](bpf_flow& to) { return Libbpf::Get().bpf_map_lookup_elem(m_loaded->Flows(), &socket, &to) == 0; };
+    for (int read = 0; read < READS; ++read)
+    {
+        if (!copy(before) || !copy(flow) || !copy(after))
+        {
+            return std::nullopt;
+        }
+        if (before.changes == after.changes && before.changes % 2 == 0)
+        {
+            return flow;
+        }
+    }
+    return std::nullopt;
+}
+
+std::vector<bpf_record>
+CongestionControl::TakeRecords()
+{
+    return m_loaded->TakeRecords();
+}
+
+void
+CongestionControl::MeasureCost()
+{
+    m_loaded->MeasureCost();
+}
+
+std::vector<ProgramCost>
+CongestionControl::Costs() const
+{
+    std::vector<ProgramCost> costs;
+    bpf_program* program = nullptr;
+    while ((program = Libbpf::Get().bpf_object__next_program(m_loaded->Object(), program)) != nullptr)
+    {
+        bpf_prog_info info{};
+        uint32_t bytes = sizeof(info);
+        Require("reading the cost", Libbpf::Get().bpf_obj_get_info_by_fd(Libbpf::Get().bpf_program__fd(program), &info, &bytes));
+        costs.push_back({.name = Libbpf::Get().bpf_program__name(program),
+                         .instructions = static_cast<uint32_t>(info.xlated_prog_len / 8),
+                         .verified = info.verified_insns,
+                         .runs = info.run_cnt,
+                         .run_time_ns = info.run_time_ns});
+    }
+    return costs;
+}
+
+} // namespace bbrgym

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// cc/ as a TCP congestion control of the running kernel. It is registered as long as its object lives: nothing is pinned,
+// so the kernel takes it off when its owner ends, however it ends. Sockets that still use it keep it until they close.
+#ifndef BBRGYM_LINUX_BPF_CONGESTION_CONTROL_HPP
+#define BBRGYM_LINUX_BPF_CONGESTION_CONTROL_HPP
+
+extern "C" {
+#include "flow.h"
+}
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace bbrgym
+{
+
+class CongestionControlError : public std::runtime_error
+{
+    using std::runtime_error::runtime_error;
+};
+
+/** What one program of the kernel costs. */
+struct ProgramCost
+{
+    std::string name;              ///< of the hook: cong_control, set_state, ...
+    uint32_t instructions = 0;     ///< as compiled, with the functions it calls
+    uint32_t verified = 0;         ///< that the verifier went through
+    uint64_t runs = 0;             ///< since MeasureCost
+    uint64_t run_time_ns = 0;      ///< of these
+};
+
+/** Settings with the preset of a variant, paced. */
+inline bpf_flow_settings
+PresetSettings(cc_variant variant, uint64_t rng_seed = 0)
+{
+    bpf_flow_settings settings{};
+    cc_params_init(&settings.params, variant);
+    settings.rng_seed = rng_seed;
+    settings.is_paced = true;
+    return settings;
+}
+
+class CongestionControl
+{
+  public:
+    /** Why this build or this machine cannot have it, in a sentence; empty: it can. Loads and registers one to find out. */
+    static std::string WhyNot();
+
+    /**
+     * Loads and registers it. `defaults` are the settings of a socket that is given none. `records`: how many records of
+     * events may wait to be taken, of the flows whose settings ask for them. Throws CongestionControlError.
+     */
+    explicit CongestionControl(const bpf_flow_settings& defaults, std::size_t records = 0);
+    ~CongestionControl();
+    CongestionControl(const CongestionControl&) = delete;
+    CongestionControl& operator=(const CongestionControl&) = delete;
+
+    /** Its name for TCP_CONGESTION, of this object alone: bbrgym_ and eight digits. */
+    const std::string& Name() const;
+
+    /** Gives a socket these settings and this congestion control, before or after it connects. Throws. */
+    void Attach(int socket, const bpf_flow_settings& settings);
+
+    /** Changes a socket's settings as a whole, from its next event on. Throws. */
+    void SetSettings(int socket, const bpf_flow_settings& settings);
+
+    /** A flow's state after a whole event; none: its connection does not stand, or its events leave no gap. */
+    std::optional<bpf_flow> Read(int socket) const;
+
+    /** Takes the records that wait, oldest first. */
+    std::vector<bpf_record> TakeRecords();
+
+    /** Lets the kernel count runs and time of all BPF programs as long as this object lives; costs 20 ns a run. */
+    void MeasureCost();
+    std::vector<ProgramCost> Costs() const;
+
+  private:
+    class Loaded;
+
+    std::unique_ptr<Loaded> m_loaded;
+};
+
+} // namespace bbrgym
+
+#endif

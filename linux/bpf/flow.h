@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the BPF program and user space share: a flow's settings and state, which the kernel keeps with its socket, and the
+ * record of an event.
+ */
+#ifndef BBRGYM_LINUX_BPF_FLOW_H
+#define BBRGYM_LINUX_BPF_FLOW_H
+
+#include "cc.h"
+
+/* Written by user space, whole, at any time; read on each event. */
+struct bpf_flow_settings {
+    struct cc_params params;
+    uint64_t rng_seed; /* of the flow's own named stream; read when the flow starts */
+    uint32_t flow;     /* its number, in records */
+    bool is_paced;     /* as from Linux 4.13; otherwise the pacing rate only sizes bursts. Read when the flow starts */
+    bool is_recorded;
+};
+
+/* Written by the program. */
+struct bpf_flow {
+    uint64_t changes; /* odd: an event is being processed */
+    struct cc_state state;
+    uint64_t events;
+    uint64_t acks;
+    uint64_t total_lost_pkts; /* ever marked lost, as of the latest ACK or timeout */
+    bool asked_ssthresh;      /* since the latest change of the loss state */
+};
+
+enum bpf_event_kind {
+    BPF_EVENT_START,
+    BPF_EVENT_ACK,
+    BPF_EVENT_LOSS_STATE,
+    BPF_EVENT_TIMEOUT,
+    BPF_EVENT_RESTART,
+    BPF_EVENT_UNDO
+};
+
+/* One event: what the kernel reported. */
+struct bpf_event {
+    uint32_t kind; /* enum bpf_event_kind */
+    uint32_t cwnd_pkts; /* ACK: the kernel's window before it */
+    union {
+        struct cc_start start;
+        struct cc_sample sample;
+        struct {
+            uint32_t new_state; /* enum cc_ca_state */
+            uint32_t in_flight_pkts;
+        } loss_state;
+        struct {
+            uint64_t total_lost_pkts;
+            uint32_t in_flight_pkts;
+            bool asked_ssthresh;
+        } timeout;
+        struct {
+            uint64_t now_us;
+            bool is_app_limited;
+        } restart;
+    };
+};
+
+/* An event, the parameters that held and the state after it. */
+struct bpf_record {
+    uint64_t number; /* of the flow's events, from 0; a gap: records were lost */
+    uint32_t flow;
+    struct bpf_event event;
+    struct cc_params params;
+    struct cc_state after;
+};
+
+/* One event into cc/; in line, so that a program has only what its kind of event needs. */
+static inline __attribute__((always_inline)) void bpf_event_apply(struct cc_state *state, const struct cc_params *params,
+                                   const struct bpf_event *event)
+{
+    switch (event->kind) {
+    case BPF_EVENT_START:
+        cc_init(state, params, &event->start);
+        break;
+    case BPF_EVENT_ACK:
+        state->cwnd_pkts = event->cwnd_pkts;
+        cc_on_ack(state, params, &event->sample);
+        break;
+    case BPF_EVENT_LOSS_STATE:
+        cc_on_loss_state(state, params, (enum cc_ca_state)event->loss_state.new_state,
+                         event->loss_state.in_flight_pkts);
+        break;
+    case BPF_EVENT_TIMEOUT:
+        cc_on_rto(state, params, event->timeout.asked_ssthresh, event->timeout.in_flight_pkts,
+                  event->timeout.in_flight_pkts, event->timeout.total_lost_pkts);
+        break;
+    case BPF_EVENT_RESTART:
+        cc_on_restart(state, params, event->restart.now_us, event->restart.is_app_limited);
+        break;
+    default:
+        cc_on_undo(state, params);
+        break;
+    }
+}
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the program reads and writes of the kernel: of each structure the fields used, in no order. Where they lie in the
+ * running kernel is found out when the program is loaded (CO-RE), so the object fits every kernel that has them.
+ */
+#ifndef BBRGYM_LINUX_BPF_KERNEL_H
+#define BBRGYM_LINUX_BPF_KERNEL_H
+
+#include "flow.h"
+
+typedef uint8_t __u8;
+typedef uint16_t __u16, __be16;
+typedef uint32_t __u32, __be32, __wsum;
+typedef uint64_t __u64;
+typedef int32_t __s32;
+typedef int64_t __s64;
+
+/* The kernel's ABI, include/uapi/linux/bpf.h. */
+enum { BPF_MAP_TYPE_SK_STORAGE = 24, BPF_MAP_TYPE_RINGBUF = 27 };
+enum { BPF_F_NO_PREALLOC = 1, BPF_SK_STORAGE_GET_F_CREATE = 1 };
+
+#include <bpf/bpf_helpers.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct sock {
+    unsigned long sk_pacing_rate; /* bytes/s */
+    unsigned long sk_max_pacing_rate;
+    uint32_t sk_pacing_status;
+};
+
+struct inet_connection_sock {
+    uint8_t icsk_ca_state : 5;
+};
+
+struct minmax_sample {
+    uint32_t v;
+};
+
+struct minmax {
+    struct minmax_sample s[3];
+};
+
+struct tcp_sock {
+    struct inet_connection_sock inet_conn;
+    uint32_t snd_cwnd;
+    uint32_t snd_cwnd_clamp;
+    uint32_t snd_ssthresh;
+    uint32_t mss_cache;
+    uint32_t packets_out;
+    uint32_t sacked_out;
+    uint32_t lost_out;
+    uint32_t retrans_out;
+    uint32_t max_packets_out;
+    uint32_t delivered;
+    uint32_t lost;
+    uint32_t app_limited;
+    uint32_t srtt_us; /* times 8 */
+    struct minmax rtt_min;
+    uint64_t tcp_mstamp;
+    uint64_t delivered_mstamp;
+    uint64_t tcp_wstamp_ns;
+    uint64_t tcp_clock_cache;
+    uint8_t is_cwnd_limited : 1;
+};
+
+struct rate_sample {
+    uint32_t prior_delivered;
+    int32_t delivered;
+    long interval_us;
+    long rtt_us;
+    int losses;
+    uint32_t acked_sacked;
+    uint32_t prior_in_flight;
+    bool is_app_limited;
+    bool is_ack_delayed;
+};
+
+enum tcp_ca_event { CA_EVENT_TX_START };
+
+struct tcp_congestion_ops {
+    uint32_t (*ssthresh)(struct sock *sk);
+    void (*set_state)(struct sock *sk, uint8_t new_state);
+    void (*cwnd_event)(struct sock *sk, enum tcp_ca_event event);
+    uint32_t (*min_tso_segs)(struct sock *sk);
+    void (*cong_control)(struct sock *sk, uint32_t ack, int flag, const struct rate_sample *rs);
+    uint32_t (*undo_cwnd)(struct sock *sk);
+    uint32_t (*sndbuf_expand)(struct sock *sk);
+    char name[16];
+    void (*init)(struct sock *sk);
+};
+
+#pragma clang attribute pop
+
+#endif

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "controllers.hpp"
+
+#include "kernel_sender.hpp"
+
+#include <string>
+#include <utility>
+
+namespace bbrgym
+{
+
+Controllers::Controllers(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Network& network)
+    : m_scenario(std::move(scenario)),
+      m_network(network),
+      m_settings(m_scenario->flows.size()),
+      m_is_ours(m_scenario->flows.size())
+{
+    for (std::size_t flow = 0; flow < m_scenario->flows.size(); ++flow)
+    {
+        if (const auto variant = FindVariant(m_scenario->flows[flow].cc))
+        {
+            Attach(flow, *variant, seed);
+        }
+        else
+        {
+            m_tunables.AddFlow(TunableTable::NO_VARIANT, {});
+        }
+    }
+}
+
+void
+Controllers::Attach(std::size_t flow, int variant, uint64_t seed)
+{
+    const Flow& spec = m_scenario->flows[flow];
+    const std::string path = "flows[" + std::to_string(flow) + "]";
+    m_is_ours[flow] = true;
+    bpf_flow_settings& settings = m_settings[flow];
+    settings.params = ParamsOf(spec, variant, path);
+    settings.rng_seed = cc_stream_seed(seed, ("flow." + spec.name).c_str());
+    settings.flow = static_cast<uint32_t>(flow);
+    settings.is_paced = spec.stack.socket.pacing != pacing_choice::none;
+    m_tunables.AddFlow(variant, settings.params);
+    try
+    {
+        if (!m_bpf)
+        {
+            m_bpf = std::make_unique<CongestionControl>(settings);
+        }
+        m_bpf->Attach(m_network.senders[flow].Get(), settings);
+    }
+    catch (const CongestionControlError& error)
+    {
+        throw ScenarioError(path + ".cc",
+                            "is '" + spec.cc + "', which this machine cannot run in BPF (" + error.what() +
+                                "), expected kernel-bbr, kernel-cubic or kernel-reno");
+    }
+}
+
+void
+Controllers::TakeTunables(std::span<const double> table)
+{
+    for (const auto& [flow, params] : m_tunables.Changes(table, *m_scenario))
+    {
+        m_settings[flow].params = params;
+        m_bpf->SetSettings(m_network.senders[flow].Get(), m_settings[flow]);
+    }
+}
+
+SenderState
+Controllers::Read(std::size_t flow) const
+{
+    const int socket = m_network.senders[flow].Get();
+    SenderState state = ReadKernelSender(socket);
+    const auto ours = m_is_ours[flow] ? m_bpf->Read(socket) : std::nullopt;
+    if (!ours)
+    {
+        return state;
+    }
+    const cc_params& params = m_settings[flow].params;
+    const uint64_t min_rtt_us = cc_min_rtt_us(&ours->state, &params);
+    const bool is_paced = m_settings[flow].is_paced && ours->state.pacing_Bps != UINT64_MAX;
+    state.bw_Bps = static_cast<double>(cc_bw_Bps(&ours->state));
+    state.pacing_Bps = is_paced ? static_cast<double>(ours->state.pacing_Bps) : 0;
+    state.min_rtt_us = min_rtt_us == CC_RTT_UNKNOWN_US ? 0 : static_cast<double>(min_rtt_us);
+    state.phase = cc_phase(&ours->state, &params);
+    state.marked_lost_pkts = ours->total_lost_pkts;
+    return state;
+}
+
+} // namespace bbrgym

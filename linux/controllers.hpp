@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// The congestion controls of a run's senders: the kernel's own by name, or cc/ in BPF with the flow's tunables.
+#ifndef BBRGYM_LINUX_CONTROLLERS_HPP
+#define BBRGYM_LINUX_CONTROLLERS_HPP
+
+#include "congestion_control.hpp"
+#include "network.hpp"
+
+#include "measurement.hpp"
+#include "tunable_table.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace bbrgym
+{
+
+class Controllers
+{
+  public:
+    /** Gives each sender its own; `network` must outlive it. ScenarioError: this machine cannot run one of them. */
+    Controllers(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Network& network);
+
+    /** Writes the current tunables. */
+    void Show(std::span<double> table) { m_tunables.Show(table); }
+    /** Takes over what the caller changed, while the flows run. std::invalid_argument: a value is wrong. */
+    void TakeTunables(std::span<const double> table);
+
+    /** A flow's state now; called by any thread. */
+    SenderState Read(std::size_t flow) const;
+
+  private:
+    void Attach(std::size_t flow, int variant, uint64_t seed);
+
+    std::shared_ptr<const Scenario> m_scenario;
+    const Network& m_network;
+    TunableTable m_tunables;
+    std::vector<bpf_flow_settings> m_settings; ///< of each flow; of the kernel's own not used
+    std::vector<bool> m_is_ours;
+    std::unique_ptr<CongestionControl> m_bpf; ///< null: no flow needs it
+};
+
+} // namespace bbrgym
+
+#endif

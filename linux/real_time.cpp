@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "real_time.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <time.h>
+
+namespace bbrgym
+{
+
+int64_t
+MonotonicNs()
+{
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+bool
+MakeFifo(FifoPriority priority)
+{
+    const sched_param parameters{.sched_priority = static_cast<int>(priority)};
+    return pthread_setschedparam(pthread_self(), SCHED_FIFO, &parameters) == 0;
+}
+
+bool
+LockMemory()
+{
+    // On fault: a process maps far more than it touches.
+    return mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0;
+}
+
+CoreKeeper::CoreKeeper()
+    : m_thread([this] {
+          const sched_param lowest{.sched_priority = 0};
+          if (pthread_setschedparam(pthread_self(), SCHED_IDLE, &lowest) != 0)
+          {
+              return; // at a normal priority it would take time from others
+          }
+          while (!m_should_end.load(std::memory_order_relaxed))
+          {
+#if defined(__x86_64__) || defined(__i386__)
+              __builtin_ia32_pause();
+#endif
+          }
+      })
+{
+}
+
+CoreKeeper::~CoreKeeper()
+{
+    m_should_end = true;
+    m_thread.join();
+}
+
+} // namespace bbrgym

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The engine of ``world=linux``: the kernel's own sockets, in real time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import bbrgym._linux as _linux
+from bbrgym.errors import ConfigError
+from bbrgym.worlds.errors import EngineFailure
+from bbrgym.worlds.layout import Flags, Table
+
+MAX_LATE_SHARE = 0.005
+"""The share of a run's packets that may be written more than 1 ms late; above it the run says too little."""
+
+
+class LinuxEngine(_linux.Vector):
+    """A run on the kernel's sockets; see `bbrgym.worlds.engine.Engine`.
+
+    Time is the machine's: it starts with the first advance and goes on between two of them. An interval begins where
+    the one before it ended; it is longer than asked for if the caller took longer than that.
+
+    Args:
+        num_worlds: 1.
+        threads: not used.
+        timeout_s: longest wall time of each second of an advance.
+        timestamps: whether the sockets use TCP's timestamps. Default: no.
+        user_namespace: whether to act without privileges, even as root. Default: no.
+        max_late_share: the share of packets written more than 1 ms late above which a run is refused at its end.
+            1 accepts every run. Default: `MAX_LATE_SHARE`.
+    """
+
+    def __init__(
+        self,
+        num_worlds: int,
+        threads: int,
+        timeout_s: float,
+        *,
+        timestamps: bool = False,
+        user_namespace: bool = False,
+        max_late_share: float = MAX_LATE_SHARE,
+    ) -> None:
+        if not 0 <= max_late_share <= 1:
+            raise ConfigError(f"options: max_late_share is {max_late_share}, expected 0 to 1")
+        super().__init__(num_worlds, threads, timeout_s)
+        self._hosts = {"timestamps": timestamps, "user_namespace": user_namespace}
+        self._max_late_share = max_late_share
+        self._done: Any = None
+
+    def lay_out(
+        self, flow_capacity: int, tunables: Table, flow_stats: Table, link_stats: Table, now_s: Table, done: Flags
+    ) -> None:
+        """Use these arrays from now on."""
+        super().lay_out(flow_capacity, tunables, flow_stats, link_stats, now_s, done)
+        self.choose(**self._hosts)
+        self._done = done
+
+    def advance(self, duration_s: float, mask: Flags) -> None:
+        """Run for so long, at most to the scenario's end.
+
+        Raises:
+            EngineFailure: the run is over and too many of its packets were late.
+        """
+        super().advance(duration_s, mask)
+        if self._done[0]:
+            self._check_lateness()
+
+    def _check_lateness(self) -> None:
+        late = self.lateness()
+        if late["share_above_1ms"] > self._max_late_share:
+            raise EngineFailure(
+                f"{late['share_above_1ms']:.2%} of {late['packets']} packets were written more than 1 ms late "
+                f"(p50 {late['p50_us']:.1f} us, p99 {late['p99_us']:.0f} us, p99.9 {late['p999_us']:.0f} us), at most "
+                f"{self._max_late_share:.2%} are allowed (options.max_late_share): this machine is too busy for it"
+            )

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// bbrgym._bpf: cc/ as a congestion control of the running kernel, for sockets of this process.
+#include "congestion_control.hpp"
+#include "params.hpp"
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstring>
+#include <map>
+#include <string>
+
+namespace py = pybind11;
+using namespace bbrgym;
+
+namespace
+{
+
+using TunableValues = std::map<std::string, double>;
+
+bpf_flow_settings
+Settings(const std::string& variant, const TunableValues& tunables, uint64_t rng_seed)
+{
+    const auto found = FindVariant(variant);
+    if (!found)
+    {
+        throw py::value_error("variant = '" + variant + "': expected one of cc/'s");
+    }
+    bpf_flow_settings settings = PresetSettings(static_cast<cc_variant>(*found), rng_seed);
+    for (const auto& [name, value] : tunables)
+    {
+        const auto tunable = FindTunable(name);
+        if (!tunable)
+        {
+            throw py::value_error("no tunable is named '" + name + "'");
+        }
+        SetTunable(settings.params, *tunable, value);
+    }
+    return settings;
+}
+
+py::object
+FlowState(const std::optional<bpf_flow>& flow)
+{
+    if (!flow)
+    {
+        return py::none();
+    }
+    const cc_state& state = flow->state;
+    const cc_params bbr{.algorithm = CC_ALGORITHM_BBR};
+    py::dict row;
+    row["cwnd_pkts"] = state.cwnd_pkts;
+    row["ssthresh_pkts"] = state.ssthresh_pkts;
+    row["pacing_Bps"] = state.pacing_Bps;
+    row["bw_Bps"] = cc_bw_Bps(&state);
+    row["min_rtt_us"] = cc_min_rtt_us(&state, &bbr);
+    row["phase"] = cc_phase(&state, &bbr);
+    row["round_count"] = cc_round_count(&state, &bbr);
+    row["events"] = flow->events;
+    row["acks"] = flow->acks;
+    row["total_lost_pkts"] = flow->total_lost_pkts;
+    return row;
+}
+
+py::dict
+CostRow(const ProgramCost& cost)
+{
+    py::dict row;
+    row["name"] = cost.name;
+    row["instructions"] = cost.instructions;
+    row["verified"] = cost.verified;
+    row["runs"] = cost.runs;
+    row["run_time_ns"] = cost.run_time_ns;
+    return row;
+}
+
+/** Takes the records of a flow and lets the native cc/ go through the same events. */
+class Replay
+{
+  public:
+    void Feed(const bpf_record& record)
+    {
+        m_lost += record.number - m_next;
+        m_next = record.number + 1;
+        ++m_kinds[record.event.kind];
+        bpf_event_apply(&m_state, &record.params, &record.event);
+        if (std::memcmp(&m_state, &record.after, sizeof(m_state)) != 0)
+        {
+            ++m_different;
+            m_state = record.after;
+        }
+    }
+
+    py::dict Result() const
+    {
+        py::dict row;
+        row["events"] = m_kinds;
+        row["lost"] = m_lost;
+        row["different"] = m_different;
+        return row;
+    }
+
+  private:
+    cc_state m_state{};
+    uint64_t m_next = 0;
+    uint64_t m_lost = 0;
+    uint64_t m_different = 0;
+    std::map<uint32_t, uint64_t> m_kinds;
+};
+
+} // namespace
+
+PYBIND11_MODULE(_bpf, module)
+{
+    module.doc() = "cc/ as a TCP congestion control of the running kernel.";
+    py::register_exception<CongestionControlError>(module, "CongestionControlError", PyExc_RuntimeError);
+    module.def("why_not", &CongestionControl::WhyNot, "Why this build or machine cannot have it; empty: it can.");
+
+    py::class_<Replay>(module, "Replay", "Holds the native cc/ against the events that the kernel went through.")
+        .def(py::init())
+        .def("result", &Replay::Result, "Events by kind, records lost, and events after which the states differ.");
+
+    py::class_<CongestionControl>(module, "CongestionControl", "Registered in the kernel until it is closed.")
+        .def(py::init([](const std::string& variant, std::size_t records) {
+                 return std::make_unique<CongestionControl>(Settings(variant, {}, 0), records);
+             }),
+             py::arg("variant") = "bbr",
+             py::arg("records") = 0)
+        .def_property_readonly("name", &CongestionControl::Name)
+        .def(
+            "attach",
+            [](CongestionControl& self, int socket, const std::string& variant, const TunableValues& tunables, uint64_t seed, bool recorded) {
+                bpf_flow_settings settings = Settings(variant, tunables, seed);
+                settings.is_recorded = recorded;
+                self.Attach(socket, settings);
+            },
+            py::arg("socket"),
+            py::arg("variant"),
+            py::arg("tunables") = TunableValues{},
+            py::arg("seed") = 0,
+            py::arg("recorded") = false,
+            "Gives a socket this congestion control.")
+        .def(
+            "set_tunables",
+            [](CongestionControl& self, int socket, const std::string& variant, const TunableValues& tunables, bool recorded) {
+                bpf_flow_settings settings = Settings(variant, tunables, 0);
+                settings.is_recorded = recorded;
+                self.SetSettings(socket, settings);
+            },
+            py::arg("socket"),
+            py::arg("variant"),
+            py::arg("tunables"),
+            py::arg("recorded") = false,
+            "Changes a socket's tunables from its next event on; those not named have the variant's preset.")
+        .def(
+            "read",
+            [](const CongestionControl& self, int socket) { return FlowState(self.Read(socket)); },
+            py::arg("socket"),
+            "The flow's state; None before its connection stands.")
+        .def(
+            "replay",
+            [](CongestionControl& self, Replay& replay) {
+                for (const bpf_record& record : self.TakeRecords())
+                {
+                    replay.Feed(record);
+                }
+            },
+            py::arg("replay"),
+            "Takes the records that wait, of one flow, and feeds them to a replay.")
+        .def("measure_cost", &CongestionControl::MeasureCost, "Counts runs and time from now on.")
+        .def(
+            "costs",
+            [](const CongestionControl& self) {
+                py::list rows;
+                for (const ProgramCost& cost : self.Costs())
+                {
+                    rows.append(CostRow(cost));
+                }
+                return rows;
+            },
+            "Instructions, verified instructions, runs and their time (ns) of each hook.");
+}

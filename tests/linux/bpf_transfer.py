@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A TCP transfer under cc/ in BPF, in network namespaces of this process alone; prints what came of it as JSON.
+
+Run as ``unshare --net python bpf_transfer.py VARIANT SECONDS``. The loopback device is the path: 20 Mbit/s, and a queue
+of 30 packets that both directions share, so that packets are lost.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+from bbrgym import _bpf
+
+RATE = "20mbit"
+QUEUE_BYTES = "45000"
+
+
+def run(*command: str) -> None:
+    subprocess.run(command, check=True, timeout=60)
+
+
+def make_path() -> None:
+    run("ip", "link", "set", "lo", "mtu", "1500", "up")
+    run("tc", "qdisc", "add", "dev", "lo", "root", "tbf", "rate", RATE, "burst", "3000", "limit", QUEUE_BYTES)
+
+
+def drain(listener: socket.socket, received: list[int]) -> None:
+    connection, _ = listener.accept()
+    with connection:
+        while data := connection.recv(1 << 16):
+            received[0] += len(data)
+
+
+def main() -> None:
+    variant, seconds = sys.argv[1], float(sys.argv[2])
+    make_path()
+    control = _bpf.CongestionControl("bbr", records=1 << 15)
+    control.measure_cost()
+    received = [0]
+    replay = _bpf.Replay()
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as sender:
+        reader = threading.Thread(target=drain, args=(listener, received), daemon=True)
+        reader.start()
+        control.attach(sender.fileno(), variant, seed=7, recorded=True)
+        before = control.read(sender.fileno())
+        sender.settimeout(60)
+        sender.connect(listener.getsockname())
+        start = time.monotonic()
+        retuned = False
+        while (elapsed := time.monotonic() - start) < seconds:
+            sender.send(b"x" * (1 << 15))
+            control.replay(replay)
+            if not retuned and elapsed > seconds / 2:
+                control.set_tunables(sender.fileno(), variant, {"bbr_cwnd_gain": 3.0}, recorded=True)
+                retuned = True
+        state = control.read(sender.fileno())
+        used = sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0").decode()
+        sender.shutdown(socket.SHUT_WR)
+        reader.join(60)
+    control.replay(replay)
+    print(
+        json.dumps(
+            {
+                "name": control.name,
+                "used": used,
+                "before": before,
+                "state": state,
+                "received": received[0],
+                "replay": replay.result(),
+                "costs": control.costs(),
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the tests of the linux world share: its scenarios, and whether this machine can run them.
+
+They check what happens and never when: a machine that tests is busy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import bbrgym
+import bbrgym._bpf as _bpf
+from bbrgym.worlds.linux_machine import examine
+
+_MISSING = [check for check in examine() if check.is_needed and not check.is_there]
+
+_WHY = "; ".join(f"{check.name}: {check.remedy}" for check in _MISSING)
+
+_WHY_NO_BPF = _bpf.why_not()
+
+needs_bpf = pytest.mark.skipif(bool(_WHY_NO_BPF), reason=f"no congestion control in BPF here: {_WHY_NO_BPF}")
+needs_kernel = pytest.mark.skipif(bool(_MISSING), reason=f"world linux cannot run on this machine: {_WHY}")
+
+ANY_LATENESS = {"max_late_share": 1.0}
+
+
+def scenario(*flows: dict[str, Any], duration_s: float = 2.0, **link: Any) -> dict[str, Any]:
+    """Return a scenario of 20 Mbit/s with these flows, each by default kernel-cubic over 40 ms."""
+    given = flows or ({},)
+    return {
+        "name": "kernel",
+        "duration_s": duration_s,
+        "warmup_s": duration_s / 2,
+        "link": {"rate_mbps": 20.0, "delay_ms": 5.0, "queue": {"size_bdp": 1.0}, **link},
+        "flows": [{"name": f"f{i}", "cc": "kernel-cubic", "rtt_ms": 40.0, **flow} for i, flow in enumerate(given)],
+    }
+
+
+def summary_of(mapping: dict[str, Any], **options: Any) -> tuple[list[dict[str, float]], dict[str, float]]:
+    """Run a scenario to its end; return the summary of each flow and of the link."""
+    with bbrgym.make_world("linux", mapping, seed=1, options={**ANY_LATENESS, **options}) as world:
+        while not world.done:
+            world.advance(0.5)
+        flows, link = world.summary()
+    names, link_names = world.flow_summary_fields, world.link_summary_fields
+    return [dict(zip(names, row, strict=True)) for row in flows], dict(zip(link_names, link, strict=True))

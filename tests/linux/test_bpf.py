@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""cc/ in BPF: it compiles, the kernel takes it, and on a real transfer it does what the native cc/ does."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bbrgym import _bpf
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+CLANGS = [c for c in ("clang", *(f"clang-{version}" for version in range(14, 23))) if shutil.which(c)]
+#: As in linux/bpf/CMakeLists.txt.
+FLAGS = ["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-std=gnu11", "-ffreestanding", "-Wall", "-Wextra", "-Werror"]
+VARIANTS = ("bbr", "bbr-plus", "bbr-acd", "bbq", "bbr-pg", "bbr-mix")
+START, ACK, LOSS_STATE = "0", "1", "2"
+SECONDS = 3.0
+
+
+@functools.cache
+def why_not() -> str:
+    return _bpf.why_not()
+
+
+#: What a build or a machine may lack; any other reason is a fault of the program.
+LACKS = ("was built without", "libbpf is missing", "Operation not permitted", "Permission denied", "kernel BTF")
+
+
+@pytest.fixture
+def machine() -> None:
+    """Skips where the build or the machine lacks what it needs; loud, because then nothing of it is tested."""
+    if any(lack in why_not() for lack in LACKS):
+        pytest.skip(f"no congestion control in BPF here: {why_not()}")
+    assert not why_not()
+
+
+@functools.cache
+def transfer(variant: str) -> dict[str, Any]:
+    """A transfer in a network namespace of its own."""
+    command = ["unshare", "--net", sys.executable, str(HERE / "bpf_transfer.py"), variant, str(SECONDS)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+@pytest.mark.skipif(not CLANGS, reason="no clang is installed: cc/ was not compiled for BPF")
+@pytest.mark.skipif(not Path("/usr/include/bpf/libbpf.h").exists(), reason="libbpf's headers are not installed")
+@pytest.mark.parametrize("clang", CLANGS)
+def test_it_compiles_for_bpf_without_a_warning(clang: str, tmp_path: Path) -> None:
+    source = ROOT / "linux" / "bpf" / "bbrgym.bpf.c"
+    includes = [f"-I{ROOT / 'cc'}", f"-I{source.parent}", "-idirafter", "/usr/include", "-Wno-unused-parameter"]
+    command = [clang, *FLAGS, *includes, "-c", str(source), "-o", str(tmp_path / "object.o")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.usefixtures("machine")
+def test_it_is_registered_as_long_as_its_object_lives() -> None:
+    control = _bpf.CongestionControl("bbq")
+    name = control.name
+    assert name in AVAILABLE.read_text().split()
+    del control
+    assert name not in AVAILABLE.read_text().split()
+
+
+@pytest.mark.usefixtures("machine")
+def test_the_kernel_takes_it_off_when_its_owner_is_killed() -> None:
+    script = "from bbrgym import _bpf; c = _bpf.CongestionControl(); print(c.name, flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as owner:
+        assert owner.stdout is not None
+        name = owner.stdout.readline().strip()
+        assert name in AVAILABLE.read_text().split()
+        owner.send_signal(signal.SIGKILL)
+        owner.wait(60)
+    assert name not in AVAILABLE.read_text().split()
+
+
+@pytest.mark.usefixtures("machine")
+@pytest.mark.parametrize("variant", ["cubic", "reno", "cubic-rfc9438"])
+def test_a_loss_based_variant_is_refused(variant: str) -> None:
+    with pytest.raises(_bpf.CongestionControlError, match="in BPF there are the variants of BBR"):
+        _bpf.CongestionControl(variant)
+
+
+@pytest.mark.usefixtures("machine")
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_each_event_of_a_transfer_ends_as_in_the_native_build(variant: str) -> None:
+    replay = transfer(variant)["replay"]
+    assert (replay["lost"], replay["different"]) == (0, 0)
+    assert replay["events"][START] == 1
+    assert replay["events"][ACK] > 100
+    assert replay["events"][LOSS_STATE] > 0, "the path loses packets"
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_flow_uses_it_and_tells_its_state() -> None:
+    flow = transfer("bbq")
+    assert flow["used"] == flow["name"]
+    assert flow["before"] is None
+    assert flow["state"]["acks"] > 0
+    assert 0 < flow["state"]["min_rtt_us"] < 1_000_000
+    assert flow["state"]["bw_Bps"] > 0
+    assert flow["received"] > 100_000
+
+
+@pytest.mark.usefixtures("machine")
+def test_the_verifier_needs_far_less_than_its_limit() -> None:
+    verified = {row["name"]: row["verified"] for row in transfer("bbr")["costs"]}
+    assert max(verified.values()) == verified["cong_control"]
+    assert verified["cong_control"] < 100_000, "the kernel's limit is a million"

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs on this machine's kernel: what they do and show, never how fast."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kernel_world import ANY_LATENESS, needs_bpf, needs_kernel, scenario, summary_of
+from owners import another_owner, open_fds
+from processes import ends_within, workers
+from waiting import PATIENCE_S, wait_until
+
+import bbrgym
+from bbrgym.errors import ConfigError, ScenarioError
+
+pytestmark = needs_kernel
+
+PAYLOAD_RATIO = 1448 / 1488
+
+
+@pytest.mark.parametrize("cc", ["kernel-bbr", "kernel-cubic", "kernel-reno"])
+@pytest.mark.parametrize("unprivileged", [False, True])
+def test_a_controller_of_the_kernels_uses_the_link(cc, unprivileged):
+    # From the start on: what becomes readable in a later window may have left the link before it.
+    (flow,), link = summary_of(scenario({"cc": cc}) | {"warmup_s": 0.0}, user_namespace=unprivileged)
+    assert link["capacity_mbps"] == pytest.approx(20.0)
+    assert 0.3 < link["utilisation"] <= 1.01
+    assert flow["rtt_min_ms"] >= 40.0
+    assert flow["goodput_mbps"] <= flow["throughput_mbps"] * PAYLOAD_RATIO
+    assert flow["sent_pkts"] > 300
+
+
+@needs_bpf
+@pytest.mark.parametrize("cc", ["bbr", "bbq"])
+def test_ours_run_in_the_kernel_and_show_their_state(cc):
+    with bbrgym.make_world("linux", scenario({"cc": cc}), options=ANY_LATENESS) as world:
+        world.advance(2.0)
+        stats = dict(zip(world.flow_fields, world.flow_stats()[0], strict=True))
+    assert stats["sent_pkts"] > 300
+    assert stats["min_rtt_ms"] >= 40.0
+    assert min(stats["bw_mbps"], stats["pacing_mbps"]) > 1.0
+    assert stats["phase"] < 16
+
+
+@pytest.mark.parametrize("cc", ["cubic", "reno"])
+def test_of_ours_only_the_variants_of_bbr_are_in_bpf(cc):
+    with pytest.raises(ValueError, match=rf"flows\[0\]\.cc: is '{cc}', which this machine cannot run in BPF"):
+        bbrgym.make_world("linux", scenario({"cc": cc}))
+
+
+@needs_bpf
+def test_tunables_are_set_while_the_flow_runs():
+    with bbrgym.make_world("linux", scenario({"cc": "bbr-mix"}, duration_s=4.0), options=ANY_LATENESS) as world:
+        cwnd = world.flow_fields.index("cwnd_pkts")
+        world.advance(2.0)
+        before = world.flow_stats()[0, cwnd]
+        world.set_tunables(0, {"bbr_cwnd_gain": 1.0})
+        world.advance(2.0)
+        assert world.tunables()[0, world.tunable_names.index("bbr_cwnd_gain")] == 1.0
+        assert world.flow_stats()[0, cwnd] < 0.8 * before
+
+
+def test_an_interval_ends_where_the_next_begins():
+    with bbrgym.make_world("linux", scenario(), options=ANY_LATENESS) as world:
+        assert (world.now_s, world.done) == (0.0, False)
+        sent = world.flow_fields.index("sent_pkts")
+        total, times = 0.0, [0.0]
+        while not world.done:
+            world.advance(0.3)
+            total += world.flow_stats()[0, sent]
+            times.append(world.now_s)
+        assert all(later - earlier > 0.299 for earlier, later in itertools.pairwise(times[:-1]))
+        assert times[-1] == 2.0
+        assert total > 1000
+        assert np.isfinite(world.flow_stats()).all()
+        assert np.isfinite(world.link_stats()).all()
+        world.reset()
+        assert (world.now_s, world.done) == (0.0, False)
+
+
+def test_a_caller_who_is_late_gets_a_longer_interval_without_a_gap():
+    with bbrgym.make_world("linux", scenario(), options=ANY_LATENESS) as world:
+        world.advance(0.1)
+        began_s = time.monotonic()
+        wait_until(lambda: time.monotonic() > began_s + 0.5)
+        world.advance(0.1)
+        assert world.now_s >= 0.5
+
+
+def test_the_loss_of_the_scenario_is_the_loss_of_the_packets():
+    (flow,), link = summary_of(scenario(duration_s=3.0, loss={"kind": "bernoulli", "rate": 0.02}))
+    assert link["random_lost_pkts"] > 0
+    assert flow["retransmitted_pkts"] > 0
+    assert flow["lost_pkts"] == link["random_lost_pkts"] + link["queue_dropped_pkts"]
+    assert flow["marked_lost_pkts"] > 0
+
+
+def test_each_flow_has_its_own_rtt_start_and_stop():
+    flows, _ = summary_of(
+        scenario({"rtt_ms": 20.0}, {"rtt_ms": 120.0}, {"start_s": 1.0, "stop_s": 1.4}, duration_s=3.0)
+    )
+    assert [flow["start_s"] for flow in flows[:2]] == pytest.approx([1.5, 1.5])
+    assert 20.0 <= flows[0]["rtt_min_ms"] < 120.0 <= flows[1]["rtt_min_ms"]
+    assert np.isnan(flows[2]["goodput_mbps"])  # it stopped before the warm-up ended
+
+
+@pytest.mark.parametrize(
+    "app", [{"kind": "cbr", "rate_mbps": 2.0}, {"kind": "onoff", "rate_mbps": 4.0, "on_s": 0.2, "off_s": 0.2}]
+)
+def test_an_application_sends_what_it_writes(app):
+    with bbrgym.make_world("linux", scenario({"app": app}), options=ANY_LATENESS) as world:
+        world.advance(2.0)
+        stats = dict(zip(world.flow_fields, world.flow_stats()[0], strict=True))
+    written_pkts = 2.0 * 2e6 / 8 / 1448
+    assert stats["sent_pkts"] - stats["retransmitted_pkts"] == pytest.approx(written_pkts, abs=30)
+    assert stats["busy_share"] < 1.0
+
+
+def test_ecn_marks_what_asks_for_it():
+    (asks, does_not), link = summary_of(
+        scenario({"stack": {"ecn": True}}, {}, queue={"size_bdp": 2.0, "ecn_threshold_packets": 10})
+    )
+    assert asks["ecn_marked_pkts"] > 0
+    assert does_not["ecn_marked_pkts"] == 0
+    assert link["ecn_marked_pkts"] == asks["ecn_marked_pkts"]
+
+
+def test_a_small_receive_buffer_holds_the_sender_back():
+    (flow,), _ = summary_of(scenario({"stack": {"receive_buffer_bytes": 20_000}}))
+    assert flow["rwnd_limited_share"] > 0.5
+    assert flow["goodput_mbps"] < 10.0
+
+
+def test_one_segment_at_a_time_is_a_choice():
+    flows, _ = summary_of(scenario({"cc": "kernel-bbr", "stack": {"gso_max_segs": 1}}), timestamps=True)
+    assert flows[0]["sent_pkts"] > 300
+    with pytest.raises(
+        ValueError, match=r"flows\[1\]\.stack\.gso_max_segs: is 65535, expected 1 as of the other flows"
+    ):
+        bbrgym.make_world("linux", scenario({"stack": {"gso_max_segs": 1}}, {}))
+
+
+def test_what_the_kernel_fixes_cannot_be_chosen():
+    with pytest.raises(ValueError, match=r"flows\[0\]\.stack\.delayed_ack_ms: differs from linux-6"):
+        bbrgym.make_world("linux", scenario({"stack": {"delayed_ack_ms": 10}}))
+    with bbrgym.make_world("linux", scenario()) as world, pytest.raises(ConfigError, match="cannot"):
+        world.save()
+
+
+def test_a_late_run_is_refused_with_its_lateness():
+    with bbrgym.make_world("linux", scenario(duration_s=0.5), options={"max_late_share": 0.0}) as world:
+        try:
+            world.advance(0.5)
+        except bbrgym.WorldError as error:
+            assert "packets were written more than 1 ms late" in str(error)  # noqa: PT017 - a fast machine has none
+        else:
+            assert world.summary()[1][world.link_summary_fields.index("late_share")] == 0.0
+
+
+OWNER = """
+import sys
+import bbrgym
+scenario = eval(sys.stdin.readline())
+with bbrgym.make_world("linux", scenario, options={"max_late_share": 1.0}, isolation=ISOLATION) as world:
+    world.advance(0.2)
+    print("ready", flush=True)
+    world.advance(1000.0)
+"""
+
+
+@pytest.mark.parametrize("isolation", ["process", "none"])
+def test_nothing_is_left_of_a_run_that_is_killed(isolation):
+    before = (socket.if_nameindex(), _named_namespaces())
+    with another_owner(OWNER.replace("ISOLATION", repr(isolation)), repr(scenario(duration_s=1000.0))) as owner:
+        pid = workers(owner.pid)[0].pid if isolation == "process" else owner.pid
+        assert (socket.if_nameindex(), _named_namespaces()) == before  # nothing is seen outside either
+        pid_fd = os.pidfd_open(pid)
+        tuns = _tuns_of(pid)
+        assert len(tuns) == 2
+        os.kill(owner.pid, signal.SIGKILL)
+        assert ends_within(pid_fd, PATIENCE_S)
+        os.close(pid_fd)
+        wait_until(lambda: not Path(f"/proc/{pid}/fd").exists() or not _tuns_of(pid))
+    assert (socket.if_nameindex(), _named_namespaces()) == before
+
+
+def test_a_closed_run_gives_its_descriptors_back():
+    with bbrgym.make_world("linux", scenario(), options=ANY_LATENESS, isolation="none") as world:
+        world.advance(0.1)
+    before = open_fds()
+    with bbrgym.make_world("linux", scenario(), options=ANY_LATENESS, isolation="none") as world:
+        world.advance(0.1)
+        assert open_fds() > before
+    assert open_fds() == before
+
+
+def test_a_run_ends_at_its_timeout_and_at_ctrl_c():
+    with bbrgym.make_world("linux", scenario(), isolation="none", timeout_s=0.2) as world:
+        with pytest.raises(bbrgym.WorldError, match=r"no answer within 0\.2 s"):
+            world.advance(1.0)
+        with pytest.raises(ValueError, match="reset"):
+            world.advance(1.0)
+    with bbrgym.make_world("linux", scenario(duration_s=1000.0), options=ANY_LATENESS, isolation="none") as world:
+        world.advance(0.1)
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            with pytest.raises(KeyboardInterrupt):
+                world.advance(1000.0)
+        finally:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+def test_worlds_say_what_they_cannot_run():
+    with pytest.raises(ScenarioError, match="'kernel-cubic', which world 'twin' does not have; it needs world linux"):
+        bbrgym.make_world("twin", scenario())
+    with pytest.raises(ScenarioError, match="'ns3-cubic', which world 'linux' does not have"):
+        bbrgym.make_world("linux", scenario({"cc": "ns3-cubic"}))
+
+
+def _named_namespaces() -> list[str]:
+    folder = Path("/run/netns")
+    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+
+
+def _tuns_of(pid: int) -> list[str]:
+    """The descriptors of TUN devices that a process has."""
+    try:
+        entries = list(Path(f"/proc/{pid}/fd").iterdir())
+        return [entry.name for entry in entries if entry.readlink() == Path("/dev/net/tun")]
+    except FileNotFoundError:  # it ends meanwhile
+        return []

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The network between the hosts in virtual time (path_laws.cc): no privileges, no clock."""
+
+import pytest
+
+EXPERIMENTS = ("delays", "looking_seldom", "contents", "marks", "taps", "gate", "conservation", "strangers")
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_the_path_holds_its_laws(run_program, experiment: str) -> None:
+    run_program("path_laws", experiment)
