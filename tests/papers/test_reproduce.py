@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,7 +19,13 @@ from bbrgym.cli.main import main
 from bbrgym.evaluate.statistics import Estimate
 from bbrgym.papers.catalogue import experiment_names, load_experiment
 from bbrgym.papers.experiment import Number, Quantity
-from bbrgym.papers.reproduction import NumberResult, estimate
+from bbrgym.papers.reproduction import (
+    NumberResult,
+    estimate,
+    parse_reproduction,
+    prepare_reproduction,
+    with_stack,
+)
 from bbrgym.report.papers_report import papers_page
 
 Here = Callable[..., tuple[int, str, str]]
@@ -51,7 +58,7 @@ def test_a_run_prints_and_writes_the_comparison(here: Here, experiment_file: Pat
     assert "figure 1: two flows" in (tmp_path / "out" / "report.html").read_text()
     page = (tmp_path / "docs" / "papers.md").read_text()
     assert "| mine | 1 |" in page
-    assert page == papers_page(tmp_path / "docs" / "papers.csv", [load_experiment(str(experiment_file))])
+    assert page == papers_page(tmp_path / "docs", [load_experiment(str(experiment_file))])
 
 
 def test_the_same_request_gives_the_same_numbers(here: Here, experiment_file: Path, tmp_path: Path) -> None:
@@ -105,8 +112,95 @@ def test_a_failed_job_of_a_launcher_is_named(here: Here, experiment_file: Path, 
     (tmp_path / "there" / "experiments" / "mine-fig1").write_text("in the way")
     code, _, errors = here(f"experiment={experiment_file}", "output_dir=there", "resume=true", "launcher=joblib")
     assert code == 1
-    assert "1 of 1 experiments are not done" in errors
+    assert "8 of 8 runs are not done" in errors
     assert "mine-fig1 failed: bbrgym: output_dir: cannot use" in errors
+
+
+def test_a_run_that_breaks_is_reported_and_tried_again(here: Here, experiment_file: Path, tmp_path: Path) -> None:
+    request = [f"experiment={experiment_file}", "seeds=1", "world=[twin,ns3]"]
+    code, output, errors = here(*request, "world.ns3.timeout_s=0.001", "output_dir=out", "docs=docs")
+    assert code == 1
+    assert "4 of 8 runs are not done; bbrgym reproduce resume=out tries them again" in errors
+    assert "mine/fig1 (figure 1) in world twin: published numbers" in output  # all the rest is done
+    numbers = pl.read_parquet(tmp_path / "out" / "numbers.parquet")
+    verdicts = numbers.select("world", "verdict").rows()
+    assert {verdict for world, verdict in verdicts if world == "twin"} <= {"agrees", "shape", "no"}
+    assert [verdict for world, verdict in verdicts if world == "ns3"] == ["not run"] * 3
+    reasons = numbers.filter(world="ns3")["reason"].to_list()
+    assert all("0.001 s" in reason for reason in reasons)
+    assert numbers.filter(world="ns3")["seeds"].to_list() == [0, 0, None]
+    page = (tmp_path / "docs" / "papers.md").read_text()
+    assert all(f"Not run: {reason}" in page for reason in reasons)
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "jobs").glob("*-twin-*")}
+    assert kept
+
+    code, _, errors = here("resume=out", "world=[twin,ns3]")
+    assert code == 0, errors
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    numbers = pl.read_parquet(tmp_path / "out" / "numbers.parquet")
+    assert numbers["reason"].null_count() == len(numbers)
+    worlds = [numbers.filter(world=world).drop("world") for world in ("twin", "ns3")]
+    assert worlds[0].equals(worlds[1])  # two flows on a fixed link are the same in both, to the bit
+
+
+def test_the_point_of_a_broken_run_counts_as_not_run(experiment_file: Path) -> None:
+    prepared = prepare_reproduction(parse_reproduction({"experiment": str(experiment_file)}))
+    (broken, *_) = [case.job.key for case in prepared.experiments[0].cases if case.at == 80 and case.variant == "bbr"]
+    (result,) = prepared.run(given_up={broken: "the simulation hung"})
+    assert [one.verdict == "not run" for one in result.numbers] == [False, True]
+    assert [run.reason for run in result.failures] == ["the simulation hung"]
+    assert result.reason_of([result.numbers[1].number.quantity], "twin") == "the simulation hung"
+    assert result.reason_of([result.numbers[0].number.quantity], "twin") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "common", "of_flow"),
+    [
+        ("ns3", {"preset": "ns3"}, None),
+        ("{preset: linux-4.11, pacing: fq}", {"preset": "linux-4.11", "pacing": "fq"}, None),
+        (
+            "{pacing: fq}",
+            {"preset": "linux-4.9", "pacing": "fq"},
+            {"preset": "linux-4.17", "ecn": True, "pacing": "fq"},
+        ),
+    ],
+)
+def test_a_stack_replaces_those_of_all_senders_or_changes_facts(text: str, common: Any, of_flow: Any) -> None:
+    asked = parse_reproduction({"stack": yaml.safe_load(text)})
+    assert asked.stack_text == text
+    flow = {"name": "b", "stack": {"preset": "linux-4.17", "ecn": True}}
+    fields = {"stack": "linux-4.9", "flows": [{"name": "a"}, flow]}
+    changed = with_stack(fields, asked.stack)
+    assert changed["stack"] == common
+    assert changed["flows"] == [{"name": "a"}, {"name": "b"} if of_flow is None else {"name": "b", "stack": of_flow}]
+    assert fields["stack"] == "linux-4.9"
+    assert "pacing" not in flow["stack"]
+
+
+def test_a_stack_leaves_ns3_s_own_senders_as_they_are() -> None:
+    keys = []
+    for stack in (None, "ns3"):
+        (prepared,) = prepare_reproduction(
+            parse_reproduction({"experiment": "rebbr/exp2", "stack": stack, "seeds": 1})
+        ).experiments
+        keys.append({(case.variant, case.at): case.job.key for case in prepared.cases})
+    same = {variant for variant, at in keys[0] if keys[0][variant, at] == keys[1][variant, at]}
+    assert same == {"bic", "vegas", "westwood"}
+
+
+def test_other_stacks_stand_beside_the_experiments_own(here: Here, experiment_file: Path, tmp_path: Path) -> None:
+    request = [f"experiment={experiment_file}", "seeds=1", "docs=docs"]
+    assert here(*request, "output_dir=own")[0] == 0
+    code, output, errors = here(*request, "stack={pacing: none}", "output_dir=unpaced")
+    assert code == 0, errors
+    assert "in world twin with stack={pacing: none}" in output
+    assert yaml.safe_load((tmp_path / "unpaced" / "config.yaml").read_text())["stack"]["pacing"] == "none"
+    own, unpaced = (pl.read_parquet(tmp_path / name / "measurements.parquet")["value"] for name in ("own", "unpaced"))
+    assert not own.equals(unpaced)
+    page = (tmp_path / "docs" / "papers.md").read_text()
+    assert "## Every sender with `stack={pacing: none}`" in page
+    assert "With `stack={pacing: none}`: **" in page
+    assert here("stack=ns4")[0] == 2
 
 
 @pytest.mark.parametrize(
@@ -114,6 +208,8 @@ def test_a_failed_job_of_a_launcher_is_named(here: Here, experiment_file: Path, 
     [
         (["experiment=bbq/fig31"], "experiment: is 'bbq/fig31'; did you mean bbq/fig"),
         (["paper=bqb"], "paper: is 'bqb'; did you mean bbq?"),
+        (["stack=linux-7"], "stack.preset: is 'linux-7', expected one of linux-6,"),
+        (["stack={pacing: sometimes}"], "stack.pacing: is 'sometimes', expected one of internal,"),
         (["seeds=0"], "seeds: is 0, expected a number >= 1"),
         (["world=twn"], "world: is 'twn'; did you mean twin?"),
         (["resume=3"], "resume: is 3, expected true, false or a run folder"),

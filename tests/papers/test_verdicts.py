@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bbrgym.papers.experiment import Claim, Number, Quantity
-from bbrgym.papers.verdicts import Compared, Verdict, agrees, verdict_of_all, verdict_of_claim, verdicts_of
+from bbrgym.papers.verdicts import (
+    Compared,
+    Verdict,
+    agrees,
+    verdict_of_all,
+    verdict_of_claim,
+    verdict_of_readings,
+    verdicts_of,
+)
 
 POSITIVE = st.floats(0.01, 1000)
 
@@ -71,6 +79,24 @@ def test_a_number_alone_has_no_shape() -> None:
     assert verdicts((number(10), 15)) == ["no"]
 
 
+def ratio(value: float, **more: Any) -> Number:
+    quantity = Quantity(variant="bbq", metric="queue_delay_ms", over="bbr")
+    return Number(quantity=quantity, value=value, unit="ratio", source="text", **more)
+
+
+def test_a_ratio_of_variants_is_an_order_itself() -> None:
+    assert verdicts((ratio(0.35), 0.31)) == ["shape"]
+    assert verdicts((ratio(0.8), 1.1)) == ["no"]  # near, but the other variant is ahead
+    assert verdicts((ratio(1.05), 1.3)) == ["no"]  # published as equal
+    assert verdicts((ratio(1.3, precision=0.4), 1.9)) == ["no"]
+    first, second = (Quantity(variant="bbq", metric="share", over="bbr", at=at) for at in (1, 2))
+    rising = [
+        (Number(quantity=first, value=1.2, unit="ratio", source="text"), 0.9),
+        (Number(quantity=second, value=2.0, unit="ratio", source="text"), 1.5),
+    ]
+    assert verdicts(*rising) == ["no", "shape"]  # the trend alone does not make the first one's shape
+
+
 def test_a_shape_is_within_a_factor_of_two() -> None:
     assert verdicts((number(10), 20.1), (number(100, "bbq"), 100)) == ["no", "agrees"]
 
@@ -91,6 +117,14 @@ def test_what_has_not_run_is_neither_compared_nor_counted() -> None:
 )
 def test_an_experiment_has_the_verdict_of_four_fifths(all_of_them: list[Verdict], expected: Verdict) -> None:
     assert verdict_of_all(all_of_them) == expected
+
+
+def test_of_readings_the_best_one_has_the_verdict() -> None:
+    verdicts: list[Verdict] = ["no", "shape", "shape", "no", "agrees"]
+    assert verdict_of_readings(verdicts, ["paced", "unpaced", "unpaced", "paced", None]) == ("shape", "unpaced")
+    assert verdict_of_readings(verdicts, [None] * 5) == (verdict_of_all(verdicts), None)
+    # Of two with the same verdict the one with more.
+    assert verdict_of_readings(["no", "no", "no", "shape"], ["a", "a", "b", "b"]) == ("no", "b")
 
 
 def test_a_claim_holds_or_does_not() -> None:

@@ -8,19 +8,17 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
 from bbrgym.cli.scenario import scenario_of
 from bbrgym.cli.terminal import (
     add_composed_command,
     advice_on_interrupt,
     new_run_dir,
     print_results,
-    progress_bar,
+    runs_bar,
 )
 from bbrgym.compose import compose_config, override_of, parse_override
 from bbrgym.errors import ConfigError
-from bbrgym.evaluate.evaluation import EvaluationProgress, config_of, prepare_evaluation
+from bbrgym.evaluate.evaluation import config_of, prepare_evaluation
 from bbrgym.evaluate.evaluation_settings import parse_settings
 from bbrgym.evaluate.records import EvaluationFolder
 from bbrgym.evaluate.resume import resumed_config
@@ -65,26 +63,10 @@ def run(options: argparse.Namespace) -> None:
         advice_on_interrupt(folder, "evaluate", override_of("output_dir", str(folder.path)), "resume=true"),
         folder.opened(resume=resume),
     ):
-        columns = (
-            TextColumn("{task.fields[runs]}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TextColumn("{task.fields[time]}"),
-        )
-        with progress_bar(*columns, TimeRemainingColumn(), fields_of=_fields_of) as show:
+        with runs_bar() as show:
             results = prepared.run(folder, show)
         write_report(folder.path, results, shlex.join(["bbrgym", "evaluate", *options.overrides]))
     print_results(*tables_of_results(results))
     if results.timing["world"].n_unique() > 1:
         print_results(speed_table(results.timing))
     print_results(f"run folder: {folder.path}", f"report: {folder.path / 'report.html'}")
-
-
-def _fields_of(progress: EvaluationProgress) -> dict[str, Any]:
-    """Return the values of the progress bar."""
-    return {
-        "total": progress.total_s,
-        "completed": progress.done_s,
-        "runs": f"{progress.done_runs}/{progress.total_runs} runs",
-        "time": f"{progress.done_s:.0f} of {progress.total_s:.0f} simulated s",
-    }

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
 from bbrgym.cli.terminal import (
     add_composed_command,
@@ -16,12 +17,14 @@ from bbrgym.cli.terminal import (
     new_run_dir,
     print_results,
     progress_bar,
+    refuse_unfinished,
+    runs_bar,
     take_run_dir,
 )
 from bbrgym.compose import compose_config, override_of, parse_override
-from bbrgym.evaluate.runner import EvaluationProgress
 from bbrgym.interrupts import sigterm_interrupts
 from bbrgym.papers.reproduction import (
+    ReproducedExperiment,
     Reproduction,
     ReproductionFolder,
     parse_reproduction,
@@ -35,12 +38,15 @@ _DESCRIPTION = """\
 Runs experiments of the papers, conf/experiment/<paper>/<figure or table>.yaml, and prints each published number beside
 what is measured: the mean over seeds with its 95 % interval, the ratio and a verdict (agrees: within the published
 spread or 10 %; shape: order and trend hold; no). Writes a run folder with each figure redrawn over the published
-points. resume=DIR goes on with the reproduction that DIR holds. launcher=ray or submitit makes each experiment a job.
+points. A run that breaks is reported and does not affect the others; resume=DIR goes on with the reproduction that DIR
+holds and tries it again. stack gives every sender another stack. launcher=ray or submitit makes each experiment a job.
 
 examples:
   bbrgym reproduce experiment=bbq/fig13
   bbrgym reproduce paper=rebbr seeds=10 output_dir=runs/rebbr
   bbrgym reproduce experiment=bbq/fig13 'world=[twin,ns3]'
+  bbrgym reproduce paper=rebbr stack=ns3 output_dir=runs/rebbr-ns3
+  bbrgym reproduce paper=rebbr 'stack={pacing: fq}' output_dir=runs/rebbr-paced
   bbrgym reproduce resume=runs/rebbr
 """
 
@@ -61,33 +67,49 @@ def run(options: argparse.Namespace) -> None:
         asked = _resumed(asked, folder, [parse_override(text).key_or_group for text in options.overrides])
     prepared = prepare_reproduction(asked)
     command = shlex.join(["bbrgym", "reproduce", *options.overrides])
-    columns = (TextColumn("{task.fields[runs]}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    given_up: dict[str, str] = {}
     with (
         sigterm_interrupts(),
         advice_on_interrupt(folder, "reproduce", override_of("resume", str(folder.path))),
         folder.opened(resume=resume),
     ):
         if launcher is not None:
-            with progress_bar(*columns, fields_of=_fields_of_launched) as show:
-                launch_experiments(prepared, folder, launcher, show)
-        with progress_bar(*columns, fields_of=_fields_of) as show:
-            results = prepared.run(folder, show)
-        write_papers_report(folder.path, results, command)
+            columns = (
+                MofNCompleteColumn(),
+                TextColumn("experiments"),
+                BarColumn(),
+                TextColumn("{task.fields[failed]}"),
+            )
+            with progress_bar(*columns, TimeElapsedColumn(), fields_of=_fields_of_launched) as show:
+                given_up = launch_experiments(prepared, folder, launcher, show)
+        with runs_bar() as show:
+            results = prepared.run(folder, show, given_up)
+        write_papers_report(folder.path, results, asked.stack_text, command)
     if docs is not None:
-        write_papers_docs(Path(str(docs)), results, command)
-    print_results(*papers_tables(results), f"run folder: {folder.path}", f"report: {folder.path / 'report.html'}")
+        write_papers_docs(Path(str(docs)), results, asked.stack_text, command)
+    print_results(
+        *papers_tables(results, asked.stack_text),
+        f"run folder: {folder.path}",
+        f"report: {folder.path / 'report.html'}",
+    )
+    _refuse_failures(folder, results)
 
 
-def _fields_of(progress: EvaluationProgress) -> dict[str, Any]:
-    """Return the values of the progress bar."""
-    runs = f"{progress.done_runs}/{progress.total_runs} runs"
-    return {"total": progress.total_s, "completed": progress.done_s, "runs": runs}
+def _refuse_failures(folder: ReproductionFolder, results: Sequence[ReproducedExperiment]) -> None:
+    """Check that no run broke.
+
+    Raises:
+        SweepError: names the runs that did, and why.
+    """
+    broken = [f"{run.case.job.key}: {run.reason}" for one in results for run in one.failures]
+    runs = sum(one.runs for one in results)
+    refuse_unfinished(broken, f"of {runs} runs", ["reproduce", override_of("resume", str(folder.path))])
 
 
 def _fields_of_launched(progress: SweepProgress) -> dict[str, Any]:
     """Return the values of the progress bar of a launcher's jobs."""
-    runs = f"{progress.ended}/{progress.total} experiments" + (f", {progress.failed} failed" * bool(progress.failed))
-    return {"total": progress.total, "completed": progress.ended, "runs": runs}
+    failed = f"{progress.failed} failed" if progress.failed else ""
+    return {"total": progress.total, "completed": progress.ended, "failed": failed}
 
 
 def _resumed(asked: Reproduction, folder: ReproductionFolder, given: list[str]) -> Reproduction:

@@ -18,10 +18,11 @@ from bbrgym.cli.terminal import (
     new_run_dir,
     print_results,
     progress_bar,
+    refuse_unfinished,
     take_run_dir,
 )
 from bbrgym.compose import compose_config, override_of, parse_override
-from bbrgym.errors import ConfigError, SweepError
+from bbrgym.errors import ConfigError
 from bbrgym.interrupts import sigterm_interrupts
 from bbrgym.sweeps.results import STATUS, SweepResults, tables_of
 from bbrgym.sweeps.run_sweep import Sweep, SweepProgress, parse_sweep, run_sweep
@@ -92,19 +93,14 @@ def refuse_failures(sweep_dir: Path, results: SweepResults) -> None:
     Raises:
         SweepError: names the jobs that are not, and why.
     """
-    if not results.failed:
-        return
     folder = SweepFolder(sweep_dir)
     lines = []
     for name in results.failed:
         state = folder.read_state(name)
         reason = f": {state['reason']}" if state.get("reason") else ""
-        lines.append(f"  {name} {state.get(STATUS, 'did not run')}{reason} ({folder.log(name)})")
-    raise SweepError(
-        f"{len(lines)} of {results.summary['job'].n_unique()} jobs are not done; "
-        f"{shlex.join(['bbrgym', 'sweep', override_of('resume', str(sweep_dir))])} tries them again\n"
-        + "\n".join(lines)
-    )
+        lines.append(f"{name} {state.get(STATUS, 'did not run')}{reason} ({folder.log(name)})")
+    jobs = results.summary["job"].n_unique()
+    refuse_unfinished(lines, f"of {jobs} jobs", ["sweep", override_of("resume", str(sweep_dir))])
 
 
 def best(results: SweepResults) -> Iterator[str]:

@@ -6,17 +6,18 @@ from __future__ import annotations
 import argparse
 import datetime
 import shlex
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import Progress, ProgressColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from bbrgym.errors import ConfigError
+from bbrgym.errors import ConfigError, SweepError
+from bbrgym.evaluate.runner import EvaluationProgress
 from bbrgym.run_folder import RunFolder
 
 _WIDTH = 200  # columns of output that goes to a file or pipe: enough for any table
@@ -112,6 +113,38 @@ def progress_bar(
     finally:
         if bar.live.is_started:
             bar.stop()
+
+
+def runs_bar() -> AbstractContextManager[Callable[[EvaluationProgress], None]]:
+    """Return `progress_bar` for the runs of an evaluation."""
+    columns = (TextColumn("{task.fields[runs]}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[time]}"))
+    return progress_bar(*columns, TimeRemainingColumn(), fields_of=_fields_of_runs)
+
+
+def _fields_of_runs(progress: EvaluationProgress) -> dict[str, Any]:
+    return {
+        "total": progress.total_s,
+        "completed": progress.done_s,
+        "runs": f"{progress.done_runs}/{progress.total_runs} runs",
+        "time": f"{progress.done_s:.0f} of {progress.total_s:.0f} simulated s",
+    }
+
+
+def refuse_unfinished(unfinished: Sequence[str], what: str, resume: Sequence[str]) -> None:
+    """Check that all is done.
+
+    Args:
+        unfinished: names of what is not done, each with the reason.
+        what: they are, and how many there are in all, such as ``of 12 jobs``.
+        resume: arguments of the command bbrgym that tries them again.
+
+    Raises:
+        SweepError: names what is not done.
+    """
+    if unfinished:
+        again = f"{shlex.join(['bbrgym', *resume])} tries them again"
+        lines = [f"{len(unfinished)} {what} are not done; {again}", *(f"  {line}" for line in unfinished)]
+        raise SweepError("\n".join(lines))
 
 
 def print_results(*results: Table | str) -> None:

@@ -208,6 +208,12 @@ class Claim(Model):
         """True if one side is a published number."""
         return len(self.quantities) == 1
 
+    @property
+    def variant(self) -> str | None:
+        """The only variant of its sides; None if they have two."""
+        variants = {side.variant for side in self.quantities}
+        return variants.pop() if len(variants) == 1 else None
+
 
 class Shown(Model):
     """A quantity of the redrawn figure: a panel.
@@ -283,6 +289,8 @@ class Experiment(Model):
         notes: settings that the paper leaves open, and our readings of them.
         scenario: fields of a scenario; learner flows take the variants.
         variants: a list of names, or settings by name.
+        readings: the variants are readings of a set-up that the paper leaves open, each with all of the numbers and
+            claims: the experiment has the verdict of the best one, which is named.
         sweep: points that every variant runs at. Default: there is one.
         seeds: number of runs of each variant and point.
         interval_s: between two rows of a flow in the time series, from which some metrics are taken.
@@ -303,6 +311,7 @@ class Experiment(Model):
     notes: str = ""
     scenario: dict[str, Any] = Field(default_factory=dict)
     variants: Annotated[dict[str, VariantSettings], BeforeValidator(_variants)] = Field(default_factory=dict)
+    readings: bool = False
     sweep: ParameterSweep | None = None
     seeds: Annotated[Whole, Field(ge=1, le=1000)] = 5
     interval_s: Annotated[Float, Field(ge=1e-2, le=60)] = 1.0

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import numpy as np
@@ -16,27 +17,28 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
-from bbrgym.errors import ConfigError
+from bbrgym.errors import ConfigError, one_line
 from bbrgym.evaluate.entrants import preset
-from bbrgym.evaluate.evaluation_settings import world_settings
+from bbrgym.evaluate.evaluation_settings import MAX_JOBS, world_settings
 from bbrgym.evaluate.records import EvaluationFolder, RunRecord
-from bbrgym.evaluate.runner import EvaluationJob, EvaluationProgress, run_all
+from bbrgym.evaluate.resume import refuse_differences
+from bbrgym.evaluate.runner import EvaluationJob, EvaluationProgress, run_each
 from bbrgym.evaluate.statistics import MIN_DRAWS, Estimate, bootstrap_mean, student_mean
 from bbrgym.papers.catalogue import reference_numbers, select_experiments
 from bbrgym.papers.experiment import Claim, Experiment, Number, Quantity, VariantSettings
 from bbrgym.papers.metrics import MeasuredRun, measure
-from bbrgym.papers.verdicts import Compared, Verdict, verdict_of_all, verdict_of_claim, verdicts_of
+from bbrgym.papers.verdicts import Compared, Verdict, verdict_of_claim, verdict_of_readings, verdicts_of
 from bbrgym.scenario.files import parse_scenario
 from bbrgym.scenario.model import check_tunables
-from bbrgym.schema import FieldProblem, Float, Model, Whole, shown, validated
-from bbrgym.tunables import VARIANTS
-from bbrgym.worlds import FAST_WORLD, WorldSettings, check_world_has, registered_worlds, world_spec
+from bbrgym.scenario.stack import SenderStack
+from bbrgym.schema import FieldProblem, Float, Model, Whole, validated
+from bbrgym.tunables import STOCK_CONTROLS, VARIANTS
+from bbrgym.worlds import FAST_WORLD, WorldError, WorldSettings, check_world_has, registered_worlds, world_spec
 
 Values = npt.NDArray[np.float64]
 
 _SCORE_DELTA = 0.5  # no metric depends on the score
-_MAX_JOBS = 1024
-_OWN_WORLD_TIMEOUT_S = 3600.0  # ns-3's sockets walk lists of all that is out: minutes for a lossy simulated second
+_OWN_WORLD_TIMEOUT_S = 600.0  # ns-3 walks a list of all that is out for each packet sent again: slow under load
 
 
 class Reproduction(Model):
@@ -47,6 +49,8 @@ class Reproduction(Model):
         experiment: names or files of experiments. Default: all.
         world: settings of each world, by its name.
         seeds: number of runs of each variant and point. Default: each experiment's own.
+        stack: of every sender in place of the experiment's, but of ns-3's own: a preset's name, or a mapping; one
+            without ``preset`` changes facts of the experiment's. Default: each experiment's own.
         reference: folder of the authors' files, whose numbers are compared too. Default: none.
         recordings: folder of the authors' traces of links. Default: shipped traces take their places.
         jobs: runs at once. Default: one a core.
@@ -56,15 +60,42 @@ class Reproduction(Model):
     experiment: tuple[str, ...] = ()
     world: Annotated[dict[str, WorldSettings], Field(min_length=1)]
     seeds: Annotated[Whole, Field(ge=1, le=1000)] | None = None
+    stack: SenderStack | None = None
     reference: str | None = None
     recordings: str | None = None
-    jobs: Annotated[Whole, Field(ge=1, le=_MAX_JOBS)] | None = None
+    jobs: Annotated[Whole, Field(ge=1, le=MAX_JOBS)] | None = None
+
+    @property
+    def stack_text(self) -> str:
+        """The stack as the option takes it; empty for each experiment's own."""
+        if self.stack is None:
+            return ""
+        if not self.stack.overrides:
+            return self.stack.preset or "{}"
+        facts = self.stack.model_dump(exclude_none=True)
+        return f"{{{', '.join(f'{name}: {str(value).lower()}' for name, value in facts.items())}}}"
 
 
 class ReproductionFolder(EvaluationFolder):
-    """Run folder of a reproduction: jobs/, numbers.parquet, measurements.parquet, figures/ and report.html."""
+    """Run folder of a reproduction.
+
+    It holds jobs/, failures.json (why runs broke, by their keys), numbers.parquet, measurements.parquet, figures/ and
+    report.html.
+    """
 
     command = "reproduce"
+
+    def read_failures(self) -> dict[str, str]:
+        """Return why runs broke in the last attempt, by their keys.
+
+        Raises:
+            ConfigError: the file is damaged.
+        """
+        return self.read_json("failures.json")
+
+    def write_failures(self, reasons: Mapping[str, str]) -> None:
+        """Write why runs broke, by their keys."""
+        self.write_json("failures.json", reasons)
 
 
 # ---- the request --------------------------------------------------------------------------------------
@@ -132,21 +163,23 @@ class PreparedReproduction:
         self,
         folder: ReproductionFolder | None = None,
         on_progress: Callable[[EvaluationProgress], None] | None = None,
+        given_up: Mapping[str, str] = MappingProxyType({}),
     ) -> list[ReproducedExperiment]:
-        """Run what the folder does not hold yet.
+        """Run what the folder does not hold yet; a run that breaks is noted and the others go on.
 
         Args:
             folder: open; keeps every finished run. Default: none, nothing is written.
             on_progress: called a few times a second, in the caller's thread.
+            given_up: runs by their keys that are not tried, with the reason.
 
         Raises:
             ConfigError: the folder holds another reproduction, or a damaged run.
-            WorldError: a run broke; finished runs are kept.
             OSError: a file cannot be written; finished runs are kept.
         """
         if folder is not None:
             if folder.has_config():
-                self._refuse_another(folder)
+                stored = folder.read_request(parse_reproduction).model_dump(mode="json")
+                refuse_differences(self.config, stored, "reproduction", folder)
             folder.write_config(self.config)
         sizes = [[case.job.scenario.duration_s for case in one.cases] for one in self.experiments]
         total_s, total = sum(map(sum, sizes)), sum(map(len, sizes))
@@ -159,22 +192,27 @@ class PreparedReproduction:
                     runs = before + progress.done_runs
                     on_progress(EvaluationProgress(before_s + progress.done_s, total_s, runs, total))
 
-            records = run_all([case.job for case in one.cases], _at_once(self.asked), folder, report)
-            results.append(_reproduced(one, records))
+            results.append(_reproduced(one, self._outcomes(one, folder, report, given_up)))
             done_s, done = done_s + sum(durations_s), done + len(durations_s)
         if folder is not None:
             write_reproduction(folder, results)
         return results
 
-    def _refuse_another(self, folder: ReproductionFolder) -> None:
-        """Compare the request with the one that the folder was made for; the number of jobs may differ."""
-        was = folder.read_request(parse_reproduction).model_dump(mode="json")
-        for name, now in self.config.items():
-            if name != "jobs" and was[name] != now:
-                raise ConfigError(
-                    f"{name}: is {shown(now)}, was {shown(was[name])} in the reproduction that {str(folder.path)!r} "
-                    f"holds; expected the same, or a new output_dir"
-                )
+    def _outcomes(
+        self,
+        one: PreparedExperiment,
+        folder: ReproductionFolder | None,
+        report: Callable[[EvaluationProgress], None],
+        given_up: Mapping[str, str],
+    ) -> list[RunRecord | str]:
+        """Return the records of an experiment's runs, or in a sentence why there are none."""
+        jobs = [case.job for case in one.cases if case.job.key not in given_up]
+        outcomes = iter(run_each(jobs, _at_once(self.asked), folder, report))
+        found: list[RunRecord | str] = []
+        for case in one.cases:
+            outcome = given_up[case.job.key] if case.job.key in given_up else next(outcomes)
+            found.append(one_line(outcome) if isinstance(outcome, WorldError) else outcome)
+        return found
 
 
 def _at_once(asked: Reproduction) -> int:
@@ -212,6 +250,8 @@ def _cases(
     try:
         check_tunables(cc, variant.tunables)
         fields = experiment.fields_of(name, at, None if asked.recordings is None else Path(asked.recordings))
+        if asked.stack is not None and cc not in STOCK_CONTROLS:
+            fields = with_stack(fields, asked.stack)
     except FieldProblem as error:
         prefix = f"variants.{name}." if error.path.startswith("tunables") else ""
         raise ConfigError(f"{where}: {prefix}{error.path}: {error.problem}") from None
@@ -236,6 +276,24 @@ def _cases(
             )
             cases.append(Case(name, at, job))
     return cases
+
+
+def with_stack(fields: Mapping[str, Any], stack: SenderStack) -> dict[str, Any]:
+    """Return a scenario's fields with every sender's stack replaced, or without ``preset`` with facts of it changed."""
+    facts = stack.model_dump(exclude_none=True)
+    flows = [dict(flow) for flow in fields["flows"]]
+    if stack.preset is None:
+        for flow in flows:
+            if "stack" in flow:
+                flow["stack"] = _merged(flow["stack"], facts)
+        return {**fields, "stack": _merged(fields.get("stack", {}), facts), "flows": flows}
+    for flow in flows:
+        flow.pop("stack", None)
+    return {**fields, "stack": facts, "flows": flows}
+
+
+def _merged(stack: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {**({"preset": stack} if isinstance(stack, str) else stack), **facts}
 
 
 def _worlds_of(variant: VariantSettings, asked: Reproduction) -> Mapping[str, WorldSettings]:
@@ -295,6 +353,19 @@ class ClaimResult:
 
 
 @dataclass(frozen=True)
+class FailedRun:
+    """A run that broke.
+
+    Attributes:
+        case: of the experiment.
+        reason: in a sentence.
+    """
+
+    case: Case
+    reason: str
+
+
+@dataclass(frozen=True)
 class ReproducedExperiment:
     """Measurements of an experiment's runs.
 
@@ -303,7 +374,9 @@ class ReproducedExperiment:
         measurements: a row per world, variant, point, seed and panel of the figure, with ``value``.
         numbers: a result per world and published number.
         claims: a result per world and claim.
+        failures: runs that broke; at their points nothing counts as measured in their worlds.
         series: time series of the first seed, with the column ``entrant``; None without a figure over time.
+        runs: number of its runs, those that broke included.
         simulated_s: simulated time of all runs.
         wall_s: wall time within the runs.
     """
@@ -312,7 +385,9 @@ class ReproducedExperiment:
     measurements: pl.DataFrame
     numbers: Sequence[NumberResult]
     claims: Sequence[ClaimResult]
+    failures: Sequence[FailedRun]
     series: pl.DataFrame | None
+    runs: int
     simulated_s: float
     wall_s: float
 
@@ -324,7 +399,17 @@ class ReproducedExperiment:
     @property
     def verdict(self) -> Verdict:
         """Verdict on the experiment."""
-        return verdict_of_all(self.verdicts)
+        about = [*(one.number.quantity.variant for one in self.numbers), *(one.claim.variant for one in self.claims)]
+        return verdict_of_readings(self.verdicts, [_reading(self.experiment, variant) for variant in about])[0]
+
+    def reason_of(self, quantities: Sequence[Quantity], world: str) -> str | None:
+        """Return why quantities were not measured in a world; None if no run for them broke."""
+        for run in self.failures:
+            is_here = run.case.job.world == world or self.experiment.variants[run.case.variant].world is not None
+            for one in quantities:
+                if is_here and run.case.variant in (one.variant, one.over) and run.case.at == one.at:
+                    return run.reason
+        return None
 
     @property
     def worlds(self) -> list[str]:
@@ -378,9 +463,10 @@ def values_of(measurements: pl.DataFrame, world: str, quantity: Quantity) -> Val
     return np.where(np.isfinite(ratios), ratios, np.nan)
 
 
-def _reproduced(prepared: PreparedExperiment, records: Sequence[RunRecord]) -> ReproducedExperiment:
+def _reproduced(prepared: PreparedExperiment, outcomes: Sequence[RunRecord | str]) -> ReproducedExperiment:
     experiment = prepared.experiment
-    measurements = _measurements(prepared, records)
+    measurements = _measurements(prepared, outcomes)
+    records = [outcome for outcome in outcomes if not isinstance(outcome, str)]
     own = [case.job.world for case in prepared.cases if experiment.variants[case.variant].world is None]
     worlds = list(dict.fromkeys(own or [case.job.world for case in prepared.cases]))
     numbers: list[NumberResult] = []
@@ -393,21 +479,38 @@ def _reproduced(prepared: PreparedExperiment, records: Sequence[RunRecord]) -> R
         measurements=measurements,
         numbers=numbers,
         claims=claims,
-        series=_series(prepared, records),
+        failures=[
+            FailedRun(case, outcome)
+            for case, outcome in zip(prepared.cases, outcomes, strict=True)
+            if isinstance(outcome, str)
+        ],
+        series=_series(prepared, outcomes),
+        runs=len(outcomes),
         simulated_s=sum(float(record.timing["simulated_s"].sum()) for record in records),
         wall_s=sum(float(record.timing["wall_s"].sum()) for record in records),
     )
 
 
-def _measurements(prepared: PreparedExperiment, records: Sequence[RunRecord]) -> pl.DataFrame:
+def _measurements(prepared: PreparedExperiment, outcomes: Sequence[RunRecord | str]) -> pl.DataFrame:
+    """Return the values of all runs: NaN for every seed where one broke, since a mean of the others misleads."""
     panels = dict.fromkeys((panel.metric, panel.flow) for panel in prepared.experiment.panels)
+    runs = list(zip(prepared.cases, outcomes, strict=True))
+    broken = {_point(case) for case, outcome in runs if isinstance(outcome, str)}
     rows = [
         (prepared.experiment.name, case.job.world, case.variant, case.at, case.job.seed, metric, flow, value)
-        for case, record in zip(prepared.cases, records, strict=True)
+        for case, outcome in runs
         for metric, flow in panels
-        for value in [measure(MeasuredRun(record, case.job.scenario.mss_bytes), metric, flow)]
+        for value in [
+            math.nan
+            if isinstance(outcome, str) or _point(case) in broken
+            else measure(MeasuredRun(outcome, case.job.scenario.mss_bytes), metric, flow)
+        ]
     ]
     return pl.DataFrame(rows, schema=_MEASUREMENTS, orient="row")
+
+
+def _point(case: Case) -> tuple[str, str, float | None]:
+    return case.job.world, case.variant, case.at
 
 
 def _number_results(numbers: Sequence[Number], measurements: pl.DataFrame, world: str) -> list[NumberResult]:
@@ -428,24 +531,27 @@ def _claim_result(claim: Claim, measurements: pl.DataFrame, world: str) -> Claim
     return ClaimResult(claim, world, less, than, verdict_of_claim(claim, less, than))
 
 
-def _series(prepared: PreparedExperiment, records: Sequence[RunRecord]) -> pl.DataFrame | None:
+def _series(prepared: PreparedExperiment, outcomes: Sequence[RunRecord | str]) -> pl.DataFrame | None:
     wanted = prepared.experiment.over_time
     if wanted is None:
         return None
     end_s = math.inf if wanted.to_s is None else wanted.to_s
-    return pl.concat(
-        [
-            record.timeseries.with_columns(entrant=pl.lit(case.variant)).filter(
-                pl.col("time_s").is_between(wanted.from_s, end_s)
-            )
-            for case, record in zip(prepared.cases, records, strict=True)
-            if case.at == wanted.at and case.job.seed == 1
-        ],
-        how="diagonal",
-    )
+    parts = [
+        outcome.timeseries.with_columns(entrant=pl.lit(case.variant)).filter(
+            pl.col("time_s").is_between(wanted.from_s, end_s)
+        )
+        for case, outcome in zip(prepared.cases, outcomes, strict=True)
+        if case.at == wanted.at and case.job.seed == 1 and not isinstance(outcome, str)
+    ]
+    return pl.concat(parts, how="diagonal") if parts else None
 
 
 # ---- tables -------------------------------------------------------------------------------------------
+
+
+def _reading(experiment: Experiment, variant: str | None) -> str | None:
+    """Return the reading that a number or claim about a variant belongs to."""
+    return variant if experiment.readings else None
 
 
 def numbers_table(results: Sequence[ReproducedExperiment]) -> pl.DataFrame:
@@ -454,6 +560,7 @@ def numbers_table(results: Sequence[ReproducedExperiment]) -> pl.DataFrame:
         {
             "experiment": one.experiment.name,
             "world": result.world,
+            "reading": _reading(one.experiment, result.number.quantity.variant),
             "variant": result.number.quantity.variant,
             "metric": result.number.quantity.metric,
             "flow": result.number.quantity.flow,
@@ -465,9 +572,10 @@ def numbers_table(results: Sequence[ReproducedExperiment]) -> pl.DataFrame:
             "measured": result.measured.value,
             "low": result.measured.low,
             "high": result.measured.high,
-            "seeds": len(result.values),
+            "seeds": int(np.count_nonzero(~np.isnan(result.values))),
             "percentile": result.percentile,
             "verdict": result.verdict,
+            "reason": one.reason_of([result.number.quantity], result.world),
         }
         for one in results
         for result in one.numbers
@@ -476,11 +584,13 @@ def numbers_table(results: Sequence[ReproducedExperiment]) -> pl.DataFrame:
         {
             "experiment": one.experiment.name,
             "world": result.world,
+            "reading": _reading(one.experiment, result.claim.variant),
             "claim": result.claim.text,
             "source": result.claim.source,
             "less": result.less,
             "than": result.than,
             "verdict": result.verdict,
+            "reason": one.reason_of(result.claim.quantities, result.world),
         }
         for one in results
         for result in one.claims
@@ -490,7 +600,7 @@ def numbers_table(results: Sequence[ReproducedExperiment]) -> pl.DataFrame:
 
 _NUMBERS = pl.Schema(
     {
-        **dict.fromkeys(("experiment", "world", "variant", "metric", "flow"), pl.String),
+        **dict.fromkeys(("experiment", "world", "reading", "variant", "metric", "flow"), pl.String),
         "at": pl.Float64,
         "over": pl.String,
         "published": pl.Float64,
@@ -502,12 +612,14 @@ _NUMBERS = pl.Schema(
         "claim": pl.String,
         **dict.fromkeys(("less", "than"), pl.Float64),
         "verdict": pl.String,
+        "reason": pl.String,
     }
 )
 
 
 def write_reproduction(folder: ReproductionFolder, results: Sequence[ReproducedExperiment]) -> None:
-    """Write the tables of a reproduction into its run folder."""
+    """Write the tables of a reproduction, and why runs broke, into its run folder."""
+    folder.write_failures({run.case.job.key: run.reason for one in results for run in one.failures})
     folder.write_table("numbers.parquet", numbers_table(results))
     measured = [one.measurements for one in results]
     folder.write_table("measurements.parquet", pl.concat(measured) if measured else pl.DataFrame(schema=_MEASUREMENTS))

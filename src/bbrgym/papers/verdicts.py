@@ -60,12 +60,19 @@ def has_shape(one: Compared, all_of_them: Sequence[Compared]) -> bool:
     """Return whether a number stands to its companions as published; False if no published difference is clear.
 
     Companions have the same metric and differ in the variant alone, in the flow alone, or are the next points of the
-    sweep. A published difference is clear if it is above 10 % and above the precision of both values.
+    sweep. A ratio of two variants is an order itself, below or above 1. A published difference is clear if it is above
+    10 % and above the precision of both values.
     """
     pairs = [other for other in _companions(one, all_of_them) if _is_clear(one.number, other.number)]
+    if one.number.quantity.over is not None and _is_clear(one.number, _EQUAL.number):
+        pairs.append(_EQUAL)
     return bool(pairs) and all(
         (one.number.value < other.number.value) == (one.measured < other.measured) for other in pairs
     )
+
+
+#: A variant beside itself.
+_EQUAL = Compared(Number(quantity=Quantity(variant="", metric=""), value=1.0, unit="ratio", source=""), measured=1.0)
 
 
 def _companions(one: Compared, all_of_them: Sequence[Compared]) -> Iterator[Compared]:
@@ -119,3 +126,27 @@ def verdict_of_all(verdicts: Sequence[Verdict]) -> Verdict:
     if sum(one == "agrees" for one in run) >= ENOUGH * len(run):
         return "agrees"
     return "shape" if sum(one != "no" for one in run) >= ENOUGH * len(run) else "no"
+
+
+def verdict_of_readings(verdicts: Sequence[Verdict], readings: Sequence[str | None]) -> tuple[Verdict, str | None]:
+    """Return the verdict on an experiment and the reading that has it.
+
+    Args:
+        verdicts: on its numbers and claims.
+        readings: the reading of its set-up that each of them is about; None of all: it has no readings.
+    """
+    names = list(dict.fromkeys(name for name in readings if name is not None))
+    if not names:
+        return verdict_of_all(verdicts), None
+
+    def share(name: str) -> float:
+        own = _of_reading(verdicts, readings, name)
+        return sum(one != "no" for one in own) / len(own)
+
+    of_each = {name: verdict_of_all(_of_reading(verdicts, readings, name)) for name in names}
+    best = min(names, key=lambda name: (VERDICTS.index(of_each[name]), -share(name)))
+    return of_each[best], best
+
+
+def _of_reading(verdicts: Sequence[Verdict], readings: Sequence[str | None], name: str) -> list[Verdict]:
+    return [one for one, reading in zip(verdicts, readings, strict=True) if reading in (name, None)]

@@ -4,19 +4,19 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 from rich.table import Table
 
 from bbrgym.atomic_files import write_text
-from bbrgym.papers.catalogue import PAPERS
+from bbrgym.papers.catalogue import PAPERS, select_experiments
 from bbrgym.papers.experiment import Experiment
 from bbrgym.papers.reproduction import ReproducedExperiment, numbers_table
-from bbrgym.papers.verdicts import verdict_of_all
-from bbrgym.report.matplotlib_renderer import write_figures
-from bbrgym.report.page import Item, Page, Section, write_page
+from bbrgym.report.page import Item, Page, Section
 from bbrgym.report.papers_figures import experiment_figures
 from bbrgym.report.papers_tables import (
     CLAIMS,
@@ -26,35 +26,55 @@ from bbrgym.report.papers_tables import (
     factors_text,
     number_rows,
     overview_rows,
+    reasons_text,
     table_of,
+    verdict_of_rows,
 )
-from bbrgym.report.tables import plain_text
+from bbrgym.report.report_files import write_report_files
 
 
-def write_papers_report(folder: Path, results: Sequence[ReproducedExperiment], command: str) -> None:
+def write_papers_report(folder: Path, results: Sequence[ReproducedExperiment], stack: str, command: str) -> None:
     """Write summary.txt, figures/ and report.html, each file whole or not at all.
+
+    Args:
+        folder: run folder.
+        results: of the experiments.
+        stack: of every sender, see `Reproduction.stack_text`.
+        command: command line shown on the page.
 
     Raises:
         OSError: a file cannot be written.
     """
-    write_text(folder / "summary.txt", plain_text(papers_tables(results)))
-    page = _page(results, command)
-    write_figures(folder / "figures", page.figures)
-    write_page(folder / "report.html", page)
+    write_report_files(folder, papers_tables(results, stack), _page(results, stack, command))
 
 
-def papers_tables(results: Sequence[ReproducedExperiment]) -> Iterator[Table]:
+def papers_tables(results: Sequence[ReproducedExperiment], stack: str) -> Iterator[Table]:
     """Yield the tables of a reproduction: of each experiment, and at the end the overview of the papers."""
     for result in results:
         yield from _tables_of(result)
-    yield from _overview(results)
+    yield from _overview(results, stack)
 
 
-def _overview(results: Sequence[ReproducedExperiment]) -> Iterator[Table]:
-    numbers, papers = numbers_table(results), papers_of(result.experiment for result in results)
+def _overview(results: Sequence[ReproducedExperiment], stack: str) -> Iterator[Table]:
+    numbers, groups = numbers_table(results), groups_of([result.experiment for result in results])
     for world in numbers["world"].unique(maintain_order=True):
-        rows = overview_rows(numbers.filter(pl.col("world") == world), papers)
-        yield table_of(f"Published numbers and claims in world {world}", OVERVIEW, rows)
+        rows = overview_rows(numbers.filter(pl.col("world") == world), groups)
+        yield table_of(f"Published numbers and claims in world {world}{_with(stack)}", OVERVIEW, rows)
+
+
+def _with(stack: str) -> str:
+    return f" with stack={stack}" if stack else ""
+
+
+def groups_of(experiments: Sequence[Experiment]) -> Mapping[str, Sequence[str]]:
+    """Return names of experiments by paper, and for each paper those whose numbers are in the authors' files."""
+    groups: dict[str, Sequence[str]] = {}
+    for paper, names in papers_of(experiments).items():
+        groups[paper] = names
+        in_files = [one for one in experiments if one.paper == paper and one.reference is not None]
+        if in_files:
+            groups[f"{paper}: {', '.join(one.id for one in in_files)}"] = [one.name for one in in_files]
+    return groups
 
 
 def papers_of(experiments: Iterable[Experiment]) -> Mapping[str, Sequence[str]]:
@@ -81,19 +101,20 @@ def _tables_of(result: ReproducedExperiment) -> Iterator[Table]:
 # ---- the page -----------------------------------------------------------------------------------------
 
 
-def _page(results: Sequence[ReproducedExperiment], command: str) -> Page:
+def _page(results: Sequence[ReproducedExperiment], stack: str, command: str) -> Page:
     simulated_s, wall_s = sum(one.simulated_s for one in results), sum(one.wall_s for one in results)
-    sections = [Section("Papers", list(_overview(results)), _LEGEND)]
+    sections = [Section("Papers", list(_overview(results, stack)), _LEGEND)]
     for result in results:
         items: list[Item] = [*experiment_figures(result), *_tables_of(result)]
         experiment = result.experiment
-        sections.append(Section(f"{experiment.name}: {experiment.title}", items, _text(experiment)))
+        text = f"{_text(experiment)} {reasons_text(numbers_table([result]))}".rstrip()
+        sections.append(Section(f"{experiment.name}: {experiment.title}", items, text))
     return Page(
         title="Experiments of the papers",
         sections=sections,
         facts=[
             f"{datetime.date.today():%d %B %Y}",
-            f"{len(results)} experiments",
+            f"{len(results)} experiments{_with(stack)}",
             f"{simulated_s:,.0f} s simulated in {wall_s:,.0f} s",
         ],
         command=command,
@@ -104,8 +125,11 @@ _LEGEND = (
     "A number agrees if the mean over seeds is within the published spread, or within 10 %, or within the precision "
     "with which the number is known. It has the shape if it is within a factor of 2 and order and trend are as "
     "published. A claim of the paper without a number of its own has the shape if it holds. An experiment has the "
-    "verdict that 80 % of its numbers and claims have or exceed. The percentile tells which part of the seeds is below "
-    "the published number."
+    "verdict that 80 % of its numbers and claims have or exceed; where its variants are readings of a set-up that the "
+    "paper leaves open, that of the best one. The percentile tells which part of the seeds is below "
+    "the published number. Within 1.25 and 1.6: the share of the published numbers above 0 that the measured ones are "
+    "within such a factor of; the row of a paper with names behind it is of its experiments whose numbers are in the "
+    "authors' files. Where a run broke, nothing of its point counts as run."
 )
 
 
@@ -120,56 +144,125 @@ def _text(experiment: Experiment) -> str:
 _INTRODUCTION = (
     "Every experiment of the five papers is a file in `conf/experiment/`: network, sender's stack, flows and variants, "
     "and the published numbers with their sources. `bbrgym reproduce experiment=bbq/fig13` runs one and prints this "
-    "comparison; its run folder holds the redrawn figures. A published number is never used to tune."
+    "comparison; its run folder holds the redrawn figures. A published number is never used to tune.\n\n"
+    "The option `stack` gives every sender another stack: `ns3` is the project's sender before stacks were part of a "
+    "scenario, paced and behind ample buffers; `{pacing: fq}` is the experiment's own stack, paced as the queueing "
+    "discipline fq does."
 )
-_MARK = "# "
+_MARK = "# "  # begins a line that is no row
+_STACK = f"{_MARK}stack="
+_OWN = "null"
 
 
-def write_papers_docs(folder: Path, results: Sequence[ReproducedExperiment], command: str) -> None:
-    """Write papers.csv, the measured numbers, and papers.md, which shows them.
+def write_papers_docs(folder: Path, results: Sequence[ReproducedExperiment], stack: str, command: str) -> None:
+    """Write the measured numbers, and papers.md, which shows them.
+
+    Those of the experiments' own stacks go to papers.csv, those of another to a file beside it. papers.md shows both,
+    and needs papers.csv; beside another stack it has all shipped experiments of the papers there.
 
     Raises:
         OSError: a file cannot be written.
     """
-    head = f"{_MARK}{command}\n{_MARK}{datetime.date.today().isoformat()}\n"
+    today = datetime.date.today().isoformat()
+    head = f"{_MARK}{command}\n{_MARK}{today}\n{_STACK}{stack or _OWN}\n"
     rounded = numbers_table(results).with_columns(pl.selectors.float().round_sig_figs(6))
-    write_text(folder / "papers.csv", head + rounded.write_csv())
-    write_text(folder / "papers.md", papers_page(folder / "papers.csv", [result.experiment for result in results]))
+    write_text(folder / _csv_name(stack), head + rounded.write_csv())
+    own_stacks = folder / _csv_name("")
+    if own_stacks.exists():
+        experiments = [result.experiment for result in results]
+        if stack:
+            papers = {name.split("/")[0] for name in _read_numbers(own_stacks).numbers["experiment"]}
+            shipped = [one for one in select_experiments(None, ()) if one.paper in papers]
+            experiments = shipped + [one for one in experiments if one.paper not in PAPERS]
+        write_text(folder / "papers.md", papers_page(folder, experiments))
 
 
-def papers_page(csv: Path, experiments: Sequence[Experiment]) -> str:
+def _csv_name(stack: str) -> str:
+    parts = ["papers", *re.findall(r"[\w.-]+", stack)]
+    return f"{'-'.join(parts)}.csv"
+
+
+@dataclass(frozen=True)
+class _WrittenNumbers:
+    """A file of measured numbers: the command that measured them, its date, the stack and the rows."""
+
+    command: str
+    date: str
+    stack: str
+    numbers: pl.DataFrame
+
+    def of(self, experiment: Experiment, world: str) -> pl.DataFrame:
+        """Return the rows of an experiment in a world."""
+        return self.numbers.filter((pl.col("experiment") == experiment.name) & (pl.col("world") == world))
+
+
+def _read_numbers(csv: Path) -> _WrittenNumbers:
+    command, date, stack = csv.read_text(encoding="utf-8").splitlines()[:3]
+    return _WrittenNumbers(
+        command=command.removeprefix(_MARK),
+        date=date.removeprefix(_MARK),
+        stack=stack.removeprefix(_STACK).replace(_OWN, ""),
+        numbers=pl.read_csv(csv, comment_prefix=_MARK, schema=numbers_table([]).schema),
+    )
+
+
+def papers_page(folder: Path, experiments: Sequence[Experiment]) -> str:
     """Return the page of the documentation, in Markdown.
 
     Args:
-        csv: as `write_papers_docs` writes it.
+        folder: with papers.csv and its like, as `write_papers_docs` writes them.
         experiments: in the order of the page.
     """
-    text = csv.read_text(encoding="utf-8")
-    command, date = (line.removeprefix(_MARK) for line in text.splitlines()[:2])
-    numbers = pl.read_csv(csv, comment_prefix=_MARK, schema=numbers_table([]).schema)
-    worlds = numbers["world"].unique(maintain_order=True).to_list()
-    parts = [f"# The papers' experiments\n\n{_INTRODUCTION}\n\n{_LEGEND}\n\n`{command}`, {date}."]
-    for world in worlds:
-        rows = overview_rows(numbers.filter(pl.col("world") == world), papers_of(experiments))
-        parts.append(f"World `{world}`:\n\n{_markdown(OVERVIEW, rows)}")
+    own_stacks = _read_numbers(folder / _csv_name(""))
+    others = [_read_numbers(csv) for csv in sorted(folder.glob("papers-*.csv"))]
+    worlds = own_stacks.numbers["world"].unique(maintain_order=True).to_list()
+    parts = [f"# The papers' experiments\n\n{_INTRODUCTION}\n\n{_LEGEND}"]
+    for one in (own_stacks, *others):
+        parts += [f"{_heading(one.stack)}\n\n`{one.command}`, {one.date}.", *_overview_parts(one, experiments)]
     for paper, names in papers_of(experiments).items():
         parts.append(f"## {PAPERS.get(paper, paper)}")
-        parts += [_section(one, numbers, worlds) for one in experiments if one.name in names]
+        parts += [_section(one, own_stacks, others, worlds) for one in experiments if one.name in names]
     return "\n\n".join(parts) + "\n"
 
 
-def _section(experiment: Experiment, numbers: pl.DataFrame, worlds: Sequence[str]) -> str:
+def _heading(stack: str) -> str:
+    return f"## Every sender with `stack={stack}`" if stack else "## Counts"
+
+
+def _overview_parts(written: _WrittenNumbers, experiments: Sequence[Experiment]) -> Iterator[str]:
+    """Yield the overview of each world: of all experiments, with another stack of those that were run."""
+    measured = set(written.numbers["experiment"])
+    shown = [one for one in experiments if one.name in measured or not written.stack]
+    for world in written.numbers["world"].unique(maintain_order=True):
+        rows = overview_rows(written.numbers.filter(pl.col("world") == world), groups_of(shown))
+        yield f"World `{world}`:\n\n{_markdown(OVERVIEW, rows)}"
+
+
+def _section(
+    experiment: Experiment, own_stacks: _WrittenNumbers, others: Sequence[_WrittenNumbers], worlds: Sequence[str]
+) -> str:
     parts = [f"### {experiment.name}: {experiment.title}", _text(experiment)]
     for world in worlds:
-        own = numbers.filter((pl.col("experiment") == experiment.name) & (pl.col("world") == world))
+        own = own_stacks.of(experiment, world)
         if not len(own):
             continue
-        verdict = verdict_of_all(own["verdict"].to_list())
-        parts.append(f"World `{world}`: **{verdict}**. {factors_text(own)}".rstrip())
+        parts.append(f"World `{world}`: {_verdict_text(own)}")
+        parts += [
+            f"With `stack={other.stack}`: {_verdict_text(rows)}"
+            for other in others
+            for rows in [other.of(experiment, world)]
+            if len(rows)
+        ]
         for headings, rows in ((NUMBERS, list(number_rows(own))), (CLAIMS, list(claim_rows(own)))):
             if rows:
                 parts.append(_markdown(headings, iter(rows)))
     return "\n\n".join(parts)
+
+
+def _verdict_text(numbers: pl.DataFrame) -> str:
+    verdict, reading = verdict_of_rows(numbers)
+    which = "" if reading is None else f" with `{reading}`"
+    return " ".join(part for part in (f"**{verdict}**{which}.", factors_text(numbers), reasons_text(numbers)) if part)
 
 
 def _markdown(headings: Sequence[str], rows: Iterator[list[str]]) -> str:

@@ -13,30 +13,57 @@ from typing import Any
 import polars as pl
 from rich.table import Table
 
-from bbrgym.papers.verdicts import VERDICTS, Verdict, verdict_of_all
+from bbrgym.papers.verdicts import VERDICTS, Verdict, verdict_of_readings
 from bbrgym.report.tables import new_table
 
 FACTORS = (1.25, 1.6)
 _FEW_FACTORS = 5  # numbers from which on their factors are counted
 _MANY = 10  # seeds from which on a percentile is shown
 
-OVERVIEW = ("paper", "experiments", *VERDICTS, "numbers and claims", *VERDICTS)
+OVERVIEW = (
+    *("paper", "experiments", *VERDICTS, "numbers and claims", *VERDICTS),
+    *("numbers", *(f"within {factor:g}" for factor in FACTORS)),
+)
 NUMBERS = ("variant", "quantity", "at", "published", "measured [95 %]", "ratio", "percentile", "verdict", "source")
 CLAIMS = ("claim", "smaller", "larger", "verdict", "source")
 
 
 def overview_rows(numbers: pl.DataFrame, papers: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
-    """Yield the cells of `OVERVIEW` for each paper: experiments by verdict, then numbers and claims by verdict.
+    """Yield the cells of `OVERVIEW` for each group of experiments.
+
+    They are the experiments by verdict, the numbers and claims by verdict, and the published numbers above 0 with the
+    share of them that is met within each of `FACTORS`; one that was not measured is not met.
 
     Args:
         numbers: rows of numbers.parquet of one world.
-        papers: names of the experiments by paper.
+        papers: names of the experiments by paper, or by another group's name.
     """
     for paper, names in papers.items():
-        own = [numbers.filter(pl.col("experiment") == name)["verdict"].to_list() for name in names]
-        of_experiments = [verdict_of_all(verdicts) for verdicts in own]
-        of_all = [verdict for verdicts in own for verdict in verdicts]
-        yield [paper, str(len(names)), *_counts(of_experiments), str(len(of_all)), *_counts(of_all)]
+        own = [numbers.filter(pl.col("experiment") == name) for name in names]
+        of_experiments = [verdict_of_rows(rows)[0] for rows in own]
+        of_all = [verdict for rows in own for verdict in rows["verdict"]]
+        ratios = _ratios(numbers.filter(pl.col("experiment").is_in(list(names))))
+        shares = [f"{100 * part:.1f} %" for part in _within(ratios)] if ratios else [""] * len(FACTORS)
+        yield [
+            *(paper, str(len(names)), *_counts(of_experiments), str(len(of_all)), *_counts(of_all)),
+            *(str(len(ratios)), *shares),
+        ]
+
+
+def _ratios(numbers: pl.DataFrame) -> list[float]:
+    """Return measured / published of each published number above 0."""
+    rows = numbers.filter(pl.col("claim").is_null() & (pl.col("published") > 0))
+    return [_ratio(row) for row in rows.iter_rows(named=True)]
+
+
+def _within(ratios: Sequence[float]) -> list[float]:
+    """Return the parts of ratios that are within each of `FACTORS`."""
+    return [sum(1 / factor <= ratio <= factor for ratio in ratios) / len(ratios) for factor in FACTORS]
+
+
+def verdict_of_rows(numbers: pl.DataFrame) -> tuple[Verdict, str | None]:
+    """Return the verdict on an experiment from its rows of one world, and the reading that has it."""
+    return verdict_of_readings(numbers["verdict"].to_list(), numbers["reading"].to_list())
 
 
 def _counts(verdicts: Sequence[Verdict]) -> list[str]:
@@ -67,17 +94,17 @@ def claim_rows(numbers: pl.DataFrame) -> Iterator[list[str]]:
 
 def factors_text(numbers: pl.DataFrame) -> str:
     """Return the parts of the published numbers that are met within `FACTORS`; empty for few numbers."""
-    known = [
-        ratio
-        for row in numbers.filter(pl.col("claim").is_null()).iter_rows(named=True)
-        for ratio in [_ratio(row)]
-        if ratio > 0
-    ]
-    if len(known) < _FEW_FACTORS:
+    ratios = _ratios(numbers)
+    if len(ratios) < _FEW_FACTORS:
         return ""
-    within = {factor: sum(1 / factor <= ratio <= factor for ratio in known) for factor in FACTORS}
-    parts = [f"{100 * count / len(known):.0f} % within a factor of {factor:g}" for factor, count in within.items()]
-    return f"{len(known)} numbers: {', '.join(parts)}."
+    shares = zip(_within(ratios), FACTORS, strict=True)
+    parts = [f"{100 * part:.0f} % within a factor of {factor:g}" for part, factor in shares]
+    return f"{len(ratios)} numbers: {', '.join(parts)}."
+
+
+def reasons_text(numbers: pl.DataFrame) -> str:
+    """Return why numbers and claims among the rows were not measured, each reason once; empty if all were."""
+    return " ".join(f"Not run: {reason}." for reason in numbers["reason"].drop_nulls().unique(maintain_order=True))
 
 
 def _quantity(row: Mapping[str, Any]) -> str:

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bbrgym.atomic_files import write_text
 from bbrgym.evaluate.results import Results
 from bbrgym.report.evaluation_page import evaluation_page
-from bbrgym.report.matplotlib_renderer import write_figures
-from bbrgym.report.page import write_page
-from bbrgym.report.tables import plain_text, tables_of_results
+from bbrgym.report.report_files import write_report_files
+from bbrgym.report.tables import tables_of_results
 
 
 def write_report(folder: Path, results: Results, command: str | None = None) -> None:
@@ -24,7 +22,4 @@ def write_report(folder: Path, results: Results, command: str | None = None) -> 
     Raises:
         OSError: a file cannot be written.
     """
-    write_text(folder / "summary.txt", plain_text(tables_of_results(results)))
-    page = evaluation_page(results, command)
-    write_figures(folder / "figures", page.figures)
-    write_page(folder / "report.html", page)
+    write_report_files(folder, tables_of_results(results), evaluation_page(results, command))

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The files of a report: tables as text, figures, and a page of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.table import Table
+
+from bbrgym.atomic_files import write_text
+from bbrgym.report.matplotlib_renderer import write_figures
+from bbrgym.report.page import Page, write_page
+from bbrgym.report.tables import plain_text
+
+
+def write_report_files(folder: Path, tables: Iterable[Table], page: Page) -> None:
+    """Write summary.txt, figures/ and report.html, each file whole or not at all.
+
+    Args:
+        folder: run folder.
+        tables: of summary.txt.
+        page: content of report.html, whose figures figures/ holds too.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    write_text(folder / "summary.txt", plain_text(tables))
+    write_figures(folder / "figures", page.figures)
+    write_page(folder / "report.html", page)
