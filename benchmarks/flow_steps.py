@@ -2,6 +2,7 @@
 """Steps with one controller per world and with one per flow, on a distribution of scenarios.
 
 usage: python benchmarks/flow_steps.py [--worlds 64] [--scenario wan_mix] [--steps 200] [--rounds 3] [--variant bbr-mix]
+           [--write docs/vectors.md]
 
 `TuneVecEnv` (pooled view) and `FlowVecEnv` in the twin, random actions, in turn. Printed are medians over rounds: steps
 a second of worlds, and of flows that act; the part of rows that act; and what Python takes of a step: all but the call
@@ -12,34 +13,33 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
+from pathlib import Path
 
 import numpy as np
+from report import Bystanders, command, measured_on, replace_section
 from vector_steps import PARTS, Clock
 
-import bbrgym
 from bbrgym.envs.flow_vec_env import FlowVecEnv
 from bbrgym.envs.scaling import Coordinates
 from bbrgym.envs.tune_vec_env import TuneVecEnv
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the section, and write it into a page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--worlds", type=int, default=64)
     parser.add_argument("--scenario", default="wan_mix")
     parser.add_argument("--steps", type=int, default=200, help="of a round")
     parser.add_argument("--rounds", type=int, default=3, help="of which the median counts")
     parser.add_argument("--variant", default="bbr-mix")
+    parser.add_argument("--write", type=Path, help="page whose section is replaced")
     asked = parser.parse_args()
+    bystanders = Bystanders()
     options = {"world": "twin", "scenario": asked.scenario, "variant": asked.variant}
     both = {
-        "a world's": TuneVecEnv(asked.worlds, view="pooled", **options),
-        "a flow's": FlowVecEnv(asked.worlds, **options),
+        "each world (`TuneVecEnv`, pooled)": TuneVecEnv(asked.worlds, view="pooled", **options),
+        "each flow (`FlowVecEnv`)": FlowVecEnv(asked.worlds, **options),
     }
-    print(f"{platform.processor() or platform.machine()}, {len(os.sched_getaffinity(0))} cores")
-    print(f"bbrgym {bbrgym.__version__}, {asked.worlds} worlds of {asked.scenario}, {asked.variant}\n")
-    print(f"{'controller':<12}{'rows':>8}{'worlds/s':>12}{'acts/s':>12}{'rows acting':>14}{'Python, us':>12}")
     rounds: dict[str, list[list[float]]] = {name: [] for name in both}
     for envs in both.values():
         envs.seed(1)
@@ -49,10 +49,22 @@ def main() -> None:
             measured = play(envs, asked.steps, asked.worlds)
             if turn:  # the first one warms up
                 rounds[name].append(measured)
+    section = (
+        f"{asked.worlds} worlds of `{asked.scenario}` with `{asked.variant}`, {len(os.sched_getaffinity(0))} threads; "
+        f"`{command()}`, {measured_on()}; "
+        f"{bystanders.phrase()}. Medians of {asked.rounds} rounds:\n\n"
+        "| one controller for | rows | worlds/s | actions/s | rows that act | Python, us per step |\n"
+        "| --- | --- | --- | --- | --- | --- |\n"
+    )
     for name, envs in both.items():
         worlds, flows, acting, python_us = np.median(rounds[name], axis=0)
-        print(f"{name:<12}{envs.num_envs:8}{worlds:12,.0f}{flows:12,.0f}{acting:14.1%}{python_us:12.0f}")
+        section += (
+            f"| {name} | {envs.num_envs} | {worlds:,.0f} | {flows:,.0f} | {100.0 * acting:.0f} % | {python_us:,.0f} |\n"
+        )
         envs.close()
+    print(section, end="")
+    if asked.write is not None:
+        replace_section(asked.write, "flow-steps", section)
 
 
 class Counted:

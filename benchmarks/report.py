@@ -6,6 +6,8 @@ from __future__ import annotations
 import datetime
 import os
 import platform
+import shlex
+import sys
 import time
 from pathlib import Path
 
@@ -19,6 +21,11 @@ def measured_on() -> str:
         f"({len(os.sched_getaffinity(0))} cores), {platform.system()} {platform.machine()}, "
         f"Python {platform.python_version()}"
     )
+
+
+def command() -> str:
+    """Return the command that runs, as a page shows it."""
+    return shlex.join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]])
 
 
 class Bystanders:

@@ -2,6 +2,7 @@
 """Steps/s of training with each agent, and the parts of a step.
 
 usage: python benchmarks/training_steps.py [--steps 16384] [--rounds 3] [--scenario wan_mix] [--variant bbr-mix]
+           [--write docs/results.md]
 
 Every agent of `bbrgym train` that learns trains in turn for so many control intervals on the same scenario in the
 twin, with the hyperparameters and the number of environments that are shipped (those that learn from a memory begin to
@@ -14,15 +15,15 @@ happened, the curve, checkpoints.
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import tempfile
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from report import Bystanders, command, measured_on, replace_section
 from stable_baselines3 import __version__ as sb3_version
 from vector_steps import Clock
 
@@ -68,17 +69,23 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="of which the median counts")
     parser.add_argument("--scenario", default="wan_mix", help="what is run")
     parser.add_argument("--variant", default="bbr-mix", help="whose tunables are set")
+    parser.add_argument("--write", type=Path, help="page whose section is replaced")
     asked = parser.parse_args()
-    print(f"{platform.processor() or platform.machine()}, {len(os.sched_getaffinity(0))} cores")
-    print(f"Python {platform.python_version()}, torch {torch.__version__}, Stable-Baselines3 {sb3_version}")
-    print(f"bbrgym {bbrgym.__version__}, {asked.scenario}, {asked.variant}, {asked.steps} steps\n")
+    bystanders = Bystanders()
     rounds: dict[str, list[dict[str, float]]] = {name: [] for name in AGENTS}
     for turn in range(asked.rounds + 1):
         for name in AGENTS:
             taken = train(name, asked)
             if turn:  # the first one warms up
                 rounds[name].append(taken)
-    report(rounds)
+    section = (
+        f"`{command()}` on `{asked.scenario}` with `{asked.variant}`, {measured_on()}, "
+        f"torch {torch.__version__}, Stable-Baselines3 {sb3_version}; {bystanders.phrase()}. Medians of the rounds:\n\n"
+        f"{table_of(rounds)}"
+    )
+    print(section, end="")
+    if asked.write is not None:
+        replace_section(asked.write, "training-steps", section)
 
 
 def train(name: str, asked: argparse.Namespace) -> dict[str, float]:
@@ -106,14 +113,15 @@ def train(name: str, asked: argparse.Namespace) -> dict[str, float]:
     }
 
 
-def report(rounds: Mapping[str, list[dict[str, float]]]) -> None:
+def table_of(rounds: Mapping[str, list[dict[str, float]]]) -> str:
     """Return the table of measurements by agent."""
     columns = ("all", "engine", "environment", "update", "rest", "validation")
-    print(f"{'':<14}{'steps/s':>10}" + "".join(f"{f'{column}, us':>17}" for column in columns))
+    text = f"| agent | steps/s | us a step | {' | '.join(columns[1:])} |\n|{'---|' * (len(columns) + 2)}\n"
     for name, turns in rounds.items():
         medians = {column: float(np.median([taken[column] for taken in turns])) for column in columns}
-        cells = "".join(f"{medians[column]:17.0f}" for column in columns)
-        print(f"{name:<14}{1e6 / medians['all']:10,.0f}{cells}")
+        cells = " | ".join(f"{medians[column]:,.0f}" for column in columns)
+        text += f"| {name} | {1e6 / medians['all']:,.0f} | {cells} |\n"
+    return text
 
 
 if __name__ == "__main__":

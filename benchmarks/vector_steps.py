@@ -2,6 +2,7 @@
 """Steps/s of vector environments, the share of Python, and the gain of a second core.
 
 usage: python benchmarks/vector_steps.py [--envs 256] [--flows 1] [--steps 300] [--rounds 5] [--variant bbq]
+           [--write docs/vectors.md]
 
 `gymnasium.make_vec("bbrgym/Tune-v0", world="twin")` on a link of 10 Mbit/s, RTT 40 ms, 1 BDP, in steps of 100 ms, with
 random actions and episodes of 15 to 45 s. Printed are, for one thread and for as many as there are cores, the median
@@ -14,14 +15,15 @@ from __future__ import annotations
 import argparse
 import functools
 import os
-import platform
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
+from report import Bystanders, command, measured_on, replace_section
 
 import bbrgym
 from bbrgym.envs.action import ActionMapping
@@ -39,21 +41,22 @@ PARTS: dict[str, list[tuple[Any, str]]] = {
     "reward": [(Reward, "terms"), (Reward, "total")],
     "info": [(TuneBatch, "info")],
 }
+GAINS = ("all", "engine")  # of which what a further thread gains is said
 EPISODE_S = (15.0, 45.0)
 
 
 def main() -> None:
-    """Print the tables."""
+    """Print the section, and write it into a page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--envs", type=int, default=256, help="environments")
     parser.add_argument("--flows", type=int, default=1, help="learner flows of each")
     parser.add_argument("--steps", type=int, default=300, help="vector steps of a round")
     parser.add_argument("--rounds", type=int, default=5, help="of which the median counts")
     parser.add_argument("--variant", default="bbq", help="what the flows run")
+    parser.add_argument("--write", type=Path, help="page whose section is replaced")
     asked = parser.parse_args()
+    bystanders = Bystanders()
     cores = len(os.sched_getaffinity(0))
-    print(f"{platform.processor() or platform.machine()}, {cores} cores, Python {platform.python_version()}")
-    print(f"bbrgym {bbrgym.__version__}, {asked.envs} environments, {asked.flows} flows, {asked.variant}")
 
     vectors = {threads: make(asked, threads) for threads in sorted({1, cores})}
     shape = (16, *next(iter(vectors.values())).action_space.shape)
@@ -70,7 +73,15 @@ def main() -> None:
         with Clock(PARTS) as clock:  # apart: to look costs time too
             parts[threads] = clock.time(envs, asked.steps, actions)
         envs.close()
-    report(asked.envs, rounds, parts)
+    flows = f"{asked.flows} flow{'s' if asked.flows > 1 else ''} of `{asked.variant}`"
+    about = (
+        f"{asked.envs} environments of {flows} on 10 Mbit/s and 40 ms, steps of 100 ms; `{command()}`, "
+        f"{measured_on()}; {bystanders.phrase()}. Medians of {asked.rounds} rounds:"
+    )
+    section = section_of(about, asked.envs, rounds, parts)
+    print(section, end="")
+    if asked.write is not None:
+        replace_section(asked.write, "vector-steps", section)
 
 
 def make(asked: argparse.Namespace, threads: int) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
@@ -156,32 +167,37 @@ class Clock:
         return {part: seconds / steps * 1e6 for part, seconds in taken_s.items()}
 
 
-def report(num_envs: int, rounds: dict[int, list[dict[str, float]]], parts: dict[int, dict[str, float]]) -> None:
-    """Return the tables of measurements by number of threads."""
+def section_of(
+    about: str, num_envs: int, rounds: dict[int, list[dict[str, float]]], parts: dict[int, dict[str, float]]
+) -> str:
+    """Return the page's section of measurements by number of threads."""
 
-    def row(name: str, values: Iterable[float], form: str) -> None:
-        print(f"{name:<20}" + "".join(f"{value:12{form}}" for value in values))
+    def row(name: str, values: Iterable[float], form: str, aim: str = "") -> str:
+        return f"| {' | '.join([name, *(format(value, form).replace('%', ' %') for value in values), aim])} |\n"
 
     medians = {
         threads: {part: float(np.median([taken[part] for taken in turns])) for part in turns[0]}
         for threads, turns in rounds.items()
     }
-    print(f"\n{'median of rounds':<20}" + "".join(f"{f'{threads} threads':>12}" for threads in medians))
-    row("steps/s", (num_envs / taken["all"] * 1e6 for taken in medians.values()), ",.0f")
-    row("us of a vector step", (taken["all"] for taken in medians.values()), ".0f")
-    row("engine, us", (taken["engine"] for taken in medians.values()), ".0f")
-    row("Python, us", (taken["rest"] for taken in medians.values()), ".0f")
-    row("Python, part", (taken["rest"] / taken["all"] for taken in medians.values()), ".1%")
+    columns = [f"{threads} thread{'s' if threads > 1 else ''}" for threads in medians]
+    text = f"{about}\n\n| | {' | '.join(columns)} | aim |\n|{' --- |' * (len(columns) + 2)}\n"
+    text += row("steps/s", (num_envs / taken["all"] * 1e6 for taken in medians.values()), ",.0f", "80,000")
+    text += row(f"time of a step of all {num_envs}, us", (taken["all"] for taken in medians.values()), ",.0f")
+    text += row("of which the engine, us", (taken["engine"] for taken in medians.values()), ",.0f")
+    text += row("of which Python, us", (taken["rest"] for taken in medians.values()), ",.0f")
+    text += row("of which Python", (taken["rest"] / taken["all"] for taken in medians.values()), ".1%", "15 %")
     one, many = min(medians), max(medians)
     if many > one:
-        for part, name in {"all": "all", "engine": "its engine"}.items():
-            ratios = [a[part] / b[part] for a, b in zip(rounds[one], rounds[many], strict=True)]
-            print(
-                f"{many} threads against one, {name}: {np.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-            )
-    print("\none round more, us of its vector steps, with what it costs to look")
+        gains = [[a[part] / b[part] for a, b in zip(rounds[one], rounds[many], strict=True)] for part in GAINS]
+        whole, engine = (f"{np.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})" for ratios in gains)
+        text += f"\n{many} threads against one, median and range of the rounds: {whole} times as fast (aim 1.8), "
+        text += f"the engine alone {engine}.\n"
+    text += "\nPython's parts in one round more, us of a step, with what it costs to look:\n\n"
+    text += f"| | {' | '.join(columns)} |\n|{' --- |' * (len(columns) + 1)}\n"
     for part in [*PARTS, "rest", "all"]:
-        row(part, (taken.get(part, 0.0) for taken in parts.values()), ".0f")
+        cells = (f"{taken.get(part, 0.0):,.0f}" for taken in parts.values())
+        text += f"| {part} | {' | '.join(cells)} |\n"
+    return text
 
 
 if __name__ == "__main__":

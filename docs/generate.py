@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ROOT / "docs" / "scenarios.md": scenarios_page(),
         ROOT / "docs" / "stacks.md": stacks_page(),
         ROOT / "docs" / "worlds.md": worlds_page(),
-        ROOT / "docs" / "papers.md": papers_page(ROOT / "docs" / "papers.csv", select_experiments(None, [])),
+        ROOT / "docs" / "papers.md": papers_page(ROOT / "docs", select_experiments(None, [])),
         ROOT / "docs" / "environments.md": environments_page(),
         ROOT / "envs" / "tune_env.py": tune_env_module((ROOT / "envs" / "tune_env.py").read_text(encoding="utf-8")),
         ROOT / "envs" / "multi.py": multi_module((ROOT / "envs" / "multi.py").read_text(encoding="utf-8")),

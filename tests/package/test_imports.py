@@ -20,7 +20,7 @@ PACKAGE = ROOT / "src" / "bbrgym"
 #: Each may import itself and what stands before it. Modules directly in the package are the base of all.
 ROOMS = ("base", "scenario", "ns3gym", "worlds", "envs", "agents", "evaluate", "papers", "report", "sweeps", "cli")
 #: Modules directly in the package that stand above the base.
-NATIVE = {"bbrgym._cc", "bbrgym._ns3", "bbrgym._twin"}
+NATIVE = {"bbrgym._bpf", "bbrgym._cc", "bbrgym._linux", "bbrgym._ns3", "bbrgym._twin"}
 ABOVE_THE_BASE = {"bbrgym": "cli", "bbrgym.__main__": "cli", "bbrgym.compose": "worlds"}
 
 
@@ -101,7 +101,7 @@ def test_the_tests_have_the_same_folders() -> None:
     folders = {
         path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and not path.name.startswith((".", "_"))
     }
-    ours = set(ROOMS) - {"base"} | {"cc", "world", "tcp", "twin", "ns3-scratch"}
+    ours = set(ROOMS) - {"base"} | {"cc", "linux", "world", "tcp", "twin", "ns3-scratch"}
     assert folders - {"support"} == ours | {"docs", "package"}
 
 

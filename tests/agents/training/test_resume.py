@@ -116,25 +116,57 @@ def test_resuming_what_is_finished_changes_nothing(whole: Path, tmp_path: Path) 
 STEPS = ("agent.n_steps=2", "agent.batch_size=4", "agent.n_epochs=1", "total_steps=40", "checkpoint_steps=8")
 
 
-def test_the_command_ends_in_order_when_asked_to_and_goes_on(tmp_path: Path) -> None:
-    """Even where its parent ignores SIGINT, as shells do for what runs in the background."""
-    options = [*SHORT, *STEPS, "total_steps=4000000", f"output_dir={tmp_path}/run"]
-    command = [sys.executable, "-m", "bbrgym", "train", *options]
-    checkpoint = tmp_path / "run" / "summary.json"
-    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+def terminated(folder: Path, *program: str) -> tuple[int, str]:
+    """Send SIGTERM to a long training of the command after its first checkpoint; return exit code and errors."""
+    options = ["train", *SHORT, *STEPS, "total_steps=4000000", f"output_dir={folder}"]
+    process = subprocess.Popen([sys.executable, *program, *options], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
     try:
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
-    finally:
-        signal.signal(signal.SIGINT, previous)
-    try:
-        wait_until(lambda: checkpoint.exists() or process.poll() is not None)
+        wait_until(lambda: (folder / "summary.json").exists() or process.poll() is not None)
         process.terminate()
-        assert process.wait(120.0) == 130
+        code = process.wait(120.0)
     finally:
         process.kill()
         said = process.communicate()[1].decode()
     assert "Traceback" not in said
+    return code, said
+
+
+def test_the_command_ends_in_order_when_asked_to_and_goes_on(tmp_path: Path) -> None:
+    """Even where its parent ignores SIGINT, as shells do for what runs in the background."""
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        code, said = terminated(tmp_path / "run", "-m", "bbrgym")
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    assert code == 130
     assert said.endswith(f"what is finished is kept; bbrgym train resume={tmp_path}/run goes on\n")
+
+
+IMPATIENT = """
+import os, signal, sys
+from bbrgym.agents.training.loop import TrainingRun
+from bbrgym.cli.main import program
+
+def close(run):
+    os.kill(os.getpid(), signal.SIGTERM)
+    print("still there", file=sys.stderr)
+
+TrainingRun.close = close
+program()
+"""
+
+
+def test_a_second_request_to_end_ends_the_command_at_once(tmp_path: Path) -> None:
+    """It comes while the training is closed after the first one."""
+    folder = tmp_path / "run"
+    assert terminated(folder, "-c", IMPATIENT) == (-signal.SIGTERM, "")  # 143 in a shell
+    step = json.loads((folder / "summary.json").read_text())["step"]
+    assert not list(folder.rglob("*.partial"))
+    assert curve(folder)["step"].max() == step
+    load_agent(folder, "last")
+    folder_again = TrainingFolder(folder)
+    folder_again.open(resume=True)  # nobody owns it
+    folder_again.close()
 
 
 def test_the_command_resumes_both_ways(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every command that a page shows is one that this version takes."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from bbrgym.cli.main import _parser
+from bbrgym.cli.sweep import _divided
+from bbrgym.cli.terminal import take_run_dir
+from bbrgym.compose import compose_config
+from bbrgym.sweeps.run_sweep import parse_sweep
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "benchmarks/README.md", "ns3-scratch/README.md")]
+PAGES += sorted((ROOT / "docs").glob("*.md"))
+TARGETS = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+COMMANDS = "evaluate|export|list|reproduce|scenario|serve|sweep|train"
+SHOWN = rf"(bbrgym (?:{COMMANDS})|make|(?:\.venv/bin/)?python benchmarks/\w+\.py)(?= |$)"
+#: A file of the reader's own.
+OWN = {
+    "scenario=mine.yaml": "scenario=steady",
+    "agent=mine.yaml": "agent=ppo",
+    "hparams_search=own": "hparams_search=ppo",
+}
+
+
+def commands_of(text: str) -> list[str]:
+    """Return the commands in indented lines, lines of fences and code within a line, but for names alone."""
+    whole = re.sub(r"\\\n\s*", " ", text)
+    lines = re.findall(rf"^(?: {{4}})?({SHOWN}.*)$", whole, re.MULTILINE)
+    codes = [(code,) for code in re.findall(r"`([^`\n]+)`", text) if re.match(rf"(?!\w+ \w+$){SHOWN}", code)]
+    commands = [found[0].partition(" > ")[0] for found in [*lines, *codes]]
+    return [command for command in commands if "NAME" not in command and "DIR" not in command]
+
+
+SHOWN_BY = [(page, command) for page in PAGES for command in commands_of(page.read_text(encoding="utf-8"))]
+
+
+def test_the_pages_show_commands() -> None:
+    assert len({page for page, _ in SHOWN_BY}) >= 15
+    assert len(SHOWN_BY) >= 60
+
+
+@pytest.mark.parametrize(("page", "command"), SHOWN_BY, ids=lambda one: getattr(one, "name", None))
+def test_a_command_is_taken(page: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    program, *words = (word for word in shlex.split(command, comments=True) if word not in ("...", ".venv/bin/python"))
+    if program == "make":
+        assert set(words) <= set(TARGETS)
+    elif program != "bbrgym":
+        script, *options = words if program == "python" else (program, *words)
+        source = (ROOT / script).read_text(encoding="utf-8")
+        assert [option for option in options if option.startswith("--") and f'"{option}"' not in source] == []
+    else:
+        asked = _parser().parse_args(words)
+        options = [OWN.get(word, word) for word in getattr(asked, "overrides", [])]
+        if words[0] == "sweep":
+            own, of_jobs = _divided(options)
+            config = compose_config("sweep", own)
+            take_run_dir(config, "sweep_dir")
+            parse_sweep({**config, "overrides": of_jobs})
+        elif "overrides" in asked:
+            compose_config(words[0], options)
