@@ -238,12 +238,7 @@ class OnPolicyTrainer(Sb3Trainer):
 
     def check_steps(self, settings: TrainingSettings, model: Any) -> None:
         """Check that the steps suffice for one rollout."""
-        least = model.n_steps * settings.num_envs
-        if settings.total_steps < least:
-            raise ConfigError(
-                f"total_steps: is {settings.total_steps}, expected at least {least}: one rollout takes agent.n_steps = "
-                f"{model.n_steps} steps in each of num_envs = {settings.num_envs} environments"
-            )
+        settings.refuse_less_than_a_rollout(model.n_steps)
 
 
 class Ppo(OnPolicyTrainer):

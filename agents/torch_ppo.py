@@ -256,12 +256,7 @@ class TorchPpo(Trainer):
     def train(self, run: TrainingRun) -> None:
         """Train; see `Trainer`."""
         settings = run.settings
-        least = self.n_steps * settings.num_envs
-        if settings.total_steps < least:
-            raise ConfigError(
-                f"total_steps: is {settings.total_steps}, expected at least {least}: one rollout takes agent.n_steps = "
-                f"{self.n_steps} steps in each of num_envs = {settings.num_envs} environments"
-            )
+        settings.refuse_less_than_a_rollout(self.n_steps)
         options = {**vars(settings.options(settings.world_name)), "autoreset_mode": "SameStep"}
         with torch_threads(settings.torch_threads):
             envs = TuneVectorEnv(**options, num_envs=settings.num_envs)

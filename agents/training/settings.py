@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 from bbrgym.agents.rollout import batch_of
 from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.options import Options
-from bbrgym.errors import nearest
+from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.distribution import Distribution, is_distribution, load_distribution
 from bbrgym.scenario.files import load_scenario, read_scenario
 from bbrgym.scenario.model import Scenario
@@ -174,6 +174,19 @@ class TrainingSettings(Model):
             timeout_s=how.timeout_s,
             world_options=how.options,
         )
+
+    def refuse_less_than_a_rollout(self, n_steps: int) -> None:
+        """Check that the steps suffice for one rollout of `n_steps` in each environment.
+
+        Raises:
+            ConfigError: they do not.
+        """
+        least = n_steps * self.num_envs
+        if self.total_steps < least:
+            raise ConfigError(
+                f"total_steps: is {self.total_steps}, expected at least {least}: one rollout takes agent.n_steps = "
+                f"{n_steps} steps in each of num_envs = {self.num_envs} environments"
+            )
 
     @property
     def _flow_capacity(self) -> int | None:

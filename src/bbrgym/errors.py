@@ -83,4 +83,4 @@ class MissingExtraError(ModuleNotFoundError):
 
 
 class SweepError(RuntimeError):
-    """Jobs of a sweep failed."""
+    """Jobs of a sweep, or runs of a reproduction, failed."""

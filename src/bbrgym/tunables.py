@@ -12,6 +12,12 @@ import bbrgym._cc as _cc
 #: ns-3's own congestion controls, uncured; they run on ns-3's own socket and have no tunables.
 STOCK_CONTROLS = ("ns3-bbr", "ns3-cubic", "ns3-linux-reno", "ns3-bic", "ns3-vegas", "ns3-westwood")
 
+#: The kernel's own congestion controls; they run on the kernel's sockets and have no tunables.
+KERNEL_CONTROLS = ("kernel-bbr", "kernel-cubic", "kernel-reno")
+
+#: Whose own congestion controls these are: the algorithm of a variant that is not of ``cc/``.
+STOCK_OWNERS = ("ns-3", "linux")
+
 
 @dataclass(frozen=True)
 class Tunable:
@@ -51,7 +57,7 @@ class Variant:
 
     Attributes:
         name: in scenarios and commands.
-        algorithm: ``bbr``, ``cubic`` or ``reno``; ``ns-3`` for ns-3's own.
+        algorithm: ``bbr``, ``cubic`` or ``reno``; ``ns-3`` for ns-3's own, ``linux`` for the kernel's own.
         source: the paper or RFC.
         preset: initial values of its tunables in natural units, by name.
     """
@@ -77,7 +83,11 @@ def _declared_variants() -> dict[str, Variant]:
         for row in _cc.variants()
     }
     stock = {name: Variant(name, "ns-3", "ns-3's own, unchanged", MappingProxyType({})) for name in STOCK_CONTROLS}
-    return ours | stock
+    kernel = {
+        name: Variant(name, "linux", "Linux's own, of the kernel that runs", MappingProxyType({}))
+        for name in KERNEL_CONTROLS
+    }
+    return ours | stock | kernel
 
 
 #: Every tunable by name, in the order of the tunables' columns of a world.
@@ -88,5 +98,5 @@ SWITCHES: Mapping[str, str] = MappingProxyType(
     {tunable.mechanism: tunable.name for tunable in TUNABLES.values() if tunable.unit == "switch"}
 )
 
-#: Every congestion control by name; ours first, then ns-3's own.
+#: Every congestion control by name; ours first, then ns-3's own and the kernel's.
 VARIANTS: Mapping[str, Variant] = MappingProxyType(_declared_variants())

@@ -86,8 +86,12 @@ class Evaluation(Model):
         return self
 
     def jobs_at_once(self) -> int:
-        """Return how many runs may take place at the same time."""
-        return 1 if self._alone() is not None else self.jobs or os.cpu_count() or 1
+        """Return how many runs may take place at the same time; in real time each takes two cores."""
+        if self._alone() is not None:
+            return 1
+        cores = os.cpu_count() or 1
+        is_real_time = any(registered_worlds()[name].is_real_time for name in self.world)
+        return self.jobs or (max(1, cores // 2) if is_real_time else cores)
 
     def _alone(self) -> str | None:
         """Return the name of a world that runs in this process and only once at a time; None if there is none."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Compares an evaluation's request with the one that a run folder was made for."""
+"""Compares the request of an evaluation, or of a like command, with the one that a run folder was made for."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.records import EvaluationFolder
+from bbrgym.run_folder import RunFolder
 from bbrgym.schema import shown
 
 _FREE = ("jobs",)  # the records do not depend on these options,
@@ -27,10 +28,28 @@ def refuse_another(config: Mapping[str, Any], folder: EvaluationFolder) -> None:
         ConfigError: names the option that differs otherwise, or config.yaml cannot be read.
     """
     stored = folder.read_request(lambda stored: _refuse_unknown(stored, config))
+    refuse_differences(config, stored, "evaluation", folder, _MAY_GROW)
+
+
+def refuse_differences(
+    config: Mapping[str, Any], stored: Mapping[str, Any], what: str, folder: RunFolder, may_grow: Sequence[str] = ()
+) -> None:
+    """Compare requests in all that the records depend on.
+
+    Args:
+        config: request now.
+        stored: request that the folder was made for.
+        what: the folder holds.
+        folder: of the stored request.
+        may_grow: options that may have more now.
+
+    Raises:
+        ConfigError: names the option that differs.
+    """
     for name in dict.fromkeys((*config, *stored)):
         now, was = config.get(name, _ABSENT), stored.get(name, _ABSENT)
-        if name not in _FREE and not (name in _MAY_GROW and _holds(now, was)):
-            _refuse_difference(name, now, was, folder)
+        if name not in _FREE and not (name in may_grow and _holds(now, was)):
+            _refuse_difference(name, now, was, what, folder)
 
 
 def resumed_config(config: Mapping[str, Any], given: Sequence[str], folder: EvaluationFolder) -> dict[str, Any]:
@@ -52,7 +71,8 @@ def resumed_config(config: Mapping[str, Any], given: Sequence[str], folder: Eval
         if isinstance(holder, dict) and name in free:
             holder[name] = _select(config, [*path, name])
         else:
-            _refuse_difference(key, _select(config, [*path, name]), _select(resumed, [*path, name]), folder)
+            now, was = _select(config, [*path, name]), _select(resumed, [*path, name])
+            _refuse_difference(key, now, was, "evaluation", folder)
     return resumed
 
 
@@ -83,16 +103,16 @@ def _select(config: Any, path: Sequence[str]) -> Any:
     return config
 
 
-def _refuse_difference(key: str, now: Any, was: Any, folder: EvaluationFolder) -> None:
+def _refuse_difference(key: str, now: Any, was: Any, what: str, folder: RunFolder) -> None:
     if isinstance(now, Mapping) and isinstance(was, Mapping):
         if key == "world":
-            _refuse_difference("world", list(now), list(was), folder)
+            _refuse_difference("world", list(now), list(was), what, folder)
         for name in dict.fromkeys((*now, *was)):
             if not (key.startswith("world.") and name in _FREE_OF_WORLDS):
-                _refuse_difference(f"{key}.{name}", now.get(name, _ABSENT), was.get(name, _ABSENT), folder)
+                _refuse_difference(f"{key}.{name}", now.get(name, _ABSENT), was.get(name, _ABSENT), what, folder)
     elif now != was:
         one, other = ("not given" if value is _ABSENT else shown(value) for value in (now, was))
         raise ConfigError(
-            f"{key}: is {one}, was {other} in the evaluation that {str(folder.path)!r} holds; expected the same, or a "
-            f"new output_dir"
+            f"{key}: is {one}, was {other} in the {what} that {str(folder.path)!r} holds; expected the same, or a new "
+            f"output_dir"
         )

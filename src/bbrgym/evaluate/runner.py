@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -24,7 +24,7 @@ from bbrgym.evaluate.records import (
     EvaluationFolder,
     RunRecord,
 )
-from bbrgym.worlds import Table
+from bbrgym.worlds import Table, WorldError
 from bbrgym.worlds.score import score_of_run
 
 _POLL_S = 0.2  # between two looks at progress and Ctrl-C
@@ -81,6 +81,9 @@ class EvaluationProgress:
     total_runs: int
 
 
+Outcome = TypeVar("Outcome")
+
+
 def run_all(
     jobs: Sequence[EvaluationJob],
     at_once: int,
@@ -100,16 +103,51 @@ def run_all(
         WorldError: a run broke; the others stop.
         OSError: records cannot be written; the others stop.
     """
+    return _side_by_side(jobs, at_once, folder, on_progress, lambda run: run())
+
+
+def run_each(
+    jobs: Sequence[EvaluationJob],
+    at_once: int,
+    folder: EvaluationFolder | None = None,
+    on_progress: Callable[[EvaluationProgress], None] | None = None,
+) -> list[RunRecord | WorldError]:
+    """Return the records of each job, or why it broke; the other runs go on.
+
+    Args, Raises:
+        See `run_all`; no WorldError is raised.
+    """
+
+    def outcome_of(run: Callable[[], RunRecord]) -> RunRecord | WorldError:
+        try:
+            return run()
+        except WorldError as error:
+            return error
+
+    return _side_by_side(jobs, at_once, folder, on_progress, outcome_of)
+
+
+def _side_by_side(
+    jobs: Sequence[EvaluationJob],
+    at_once: int,
+    folder: EvaluationFolder | None,
+    on_progress: Callable[[EvaluationProgress], None] | None,
+    outcome_of: Callable[[Callable[[], RunRecord]], Outcome],
+) -> list[Outcome]:
+    """Return the outcome of each job's run; what `outcome_of` raises stops the others."""
     now_s = {index: job.scenario.duration_s if _is_kept(job, folder) else 0.0 for index, job in enumerate(jobs)}
     total_s = sum(job.scenario.duration_s for job in jobs)
     stop = threading.Event()
 
-    def run(index: int) -> RunRecord:
-        return _run_or_load(jobs[index], folder, stop, lambda at_s: now_s.__setitem__(index, at_s))
+    def run(index: int) -> Outcome:
+        job = jobs[index]
+        outcome = outcome_of(lambda: _run_or_load(job, folder, stop, lambda at_s: now_s.__setitem__(index, at_s)))
+        now_s[index] = job.scenario.duration_s
+        return outcome
 
     with ThreadPoolExecutor(at_once, thread_name_prefix="bbrgym-run") as pool:
         futures = [pool.submit(run, index) for index in range(len(jobs))]
-        pending: set[Future[RunRecord]] = set(futures)
+        pending: set[Future[Outcome]] = set(futures)
         try:
             while pending:
                 done, pending = wait(pending, timeout=_POLL_S, return_when=FIRST_COMPLETED)

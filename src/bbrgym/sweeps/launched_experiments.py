@@ -17,7 +17,7 @@ from typing import Any
 
 from bbrgym.atomic_files import write_atomically
 from bbrgym.compose import override_of
-from bbrgym.errors import SweepError
+from bbrgym.errors import ConfigError
 from bbrgym.papers.reproduction import PreparedReproduction, Reproduction, ReproductionFolder
 from bbrgym.sweeps.launchers import make_launcher
 from bbrgym.sweeps.run_sweep import SweepProgress
@@ -31,8 +31,8 @@ def launch_experiments(
     folder: ReproductionFolder,
     launcher: str | Mapping[str, Any],
     on_progress: Callable[[SweepProgress], None] | None = None,
-) -> None:
-    """Run what the folder does not hold yet; `PreparedReproduction.run` then finds every run finished.
+) -> dict[str, str]:
+    """Run what the folder does not hold yet; `PreparedReproduction.run` then finds the runs that are finished.
 
     Args:
         prepared: reproduction.
@@ -40,9 +40,12 @@ def launch_experiments(
         launcher: see `make_launcher`.
         on_progress: called whenever an experiment has ended.
 
+    Returns:
+        Why the other runs are not finished, by their keys.
+
     Raises:
         ConfigError, MissingExtraError: the launcher cannot be used.
-        SweepError: names the experiments that failed; what is finished is kept.
+        SweepError: the launcher could not go on.
     """
     runner = make_launcher(launcher)
     folder.write_config(prepared.config)
@@ -57,14 +60,19 @@ def launch_experiments(
     failed = {}
     for number, end in enumerate(runner.run(tasks), start=1):
         if end.status != "done":
-            failed[end.name] = f"{end.status}: {end.reason} ({_log(path, end.name)})"
+            failed[end.name] = f"{end.name} {end.status}: {end.reason} ({_log(path, end.name)})"
         if on_progress is not None:
             on_progress(SweepProgress(number, len(failed), len(tasks)))
-    for task in tasks:
-        _take_over(_folder(path, task.name), path)
-    if failed:
-        lines = [f"  {name} {reason}" for name, reason in failed.items()]
-        raise SweepError("\n".join([f"{len(failed)} of {len(tasks)} experiments are not done", *lines]))
+    given_up: dict[str, str] = {}
+    for one in prepared.experiments:
+        job = _job(one.experiment.name)
+        if one.cases:
+            _take_over(_folder(path, job), path)
+        if job in failed:
+            reasons = _failures(_folder(path, job))
+            keys = [case.job.key for case in one.cases if not folder.has_job(case.job.key)]
+            given_up |= {key: reasons.get(key, failed[job]) for key in keys}
+    return given_up
 
 
 def _job(name: str) -> str:
@@ -86,6 +94,7 @@ def _task(name: str, source: str, asked: Reproduction, path: Path, threads: int)
         f"world=[{','.join(asked.world)}]",
         *(f"world.{world}.timeout_s={how.timeout_s}" for world, how in asked.world.items()),
         *([] if asked.seeds is None else [f"seeds={asked.seeds}"]),
+        *([] if asked.stack is None else [f"stack={asked.stack_text}"]),
         *([] if asked.recordings is None else [override_of("recordings", asked.recordings)]),
         f"jobs={threads}",
     ]
@@ -99,6 +108,14 @@ def _task(name: str, source: str, asked: Reproduction, path: Path, threads: int)
         cwd=Path.cwd(),
         timeout_s=_TIMEOUT_S,
     )
+
+
+def _failures(job_folder: Path) -> dict[str, str]:
+    """Return why runs of a job broke; empty where the job wrote no file, or what it wrote is damaged."""
+    try:
+        return ReproductionFolder(job_folder).read_failures()
+    except (ConfigError, OSError):
+        return {}
 
 
 def _take_over(source: Path, target: Path) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import datetime
 
-from bbrgym.report.matplotlib_renderer import write_figures
-from bbrgym.report.page import Code, Page, Section, write_page
-from bbrgym.report.tables import plain_text
+from bbrgym.report.page import Code, Page, Section
+from bbrgym.report.report_files import write_report_files
 from bbrgym.run_folder import CONFIG
 from bbrgym.sweeps.figures import figures_of
 from bbrgym.sweeps.results import SweepResults, jobs_table, settings_table, tables_of
@@ -29,10 +28,7 @@ def write_sweep_report(folder: SweepFolder, results: SweepResults, command: str 
     folder.write_text("summary.csv", results.summary.write_csv())
     if results.command == "train":
         folder.write_table("curves.parquet", results.curves)
-    folder.write_text("summary.txt", plain_text(tables_of(results)))
-    page = _page(folder, results, command)
-    write_figures(folder.path / "figures", page.figures)
-    write_page(folder.path / "report.html", page)
+    write_report_files(folder.path, tables_of(results), _page(folder, results, command))
 
 
 def _page(folder: SweepFolder, results: SweepResults, command: str | None) -> Page:
