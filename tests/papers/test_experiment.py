@@ -13,7 +13,8 @@ from bbrgym.errors import ConfigError
 from bbrgym.papers.catalogue import PAPERS, experiment_names, load_experiment, reference_numbers, select_experiments
 from bbrgym.papers.experiment import Quantity
 from bbrgym.papers.metrics import METRICS
-from bbrgym.papers.reproduction import parse_reproduction, prepare_reproduction
+from bbrgym.papers.reproduction import prepare_reproduction
+from bbrgym.papers.request import parse_reproduction
 from bbrgym.worlds.fields import FLOW_FIELDS, LINK_FIELDS
 
 

@@ -17,15 +17,13 @@ from waiting import PATIENCE_S, wait_until
 
 from bbrgym.cli.main import main
 from bbrgym.evaluate.statistics import Estimate
+from bbrgym.papers.cases import with_stack
 from bbrgym.papers.catalogue import experiment_names, load_experiment
 from bbrgym.papers.experiment import Number, Quantity
-from bbrgym.papers.reproduction import (
-    NumberResult,
-    estimate,
-    parse_reproduction,
-    prepare_reproduction,
-    with_stack,
-)
+from bbrgym.papers.measurements import estimate
+from bbrgym.papers.reproduction import prepare_reproduction
+from bbrgym.papers.request import parse_reproduction
+from bbrgym.papers.results import NumberResult
 from bbrgym.report.papers_report import papers_page
 
 Here = Callable[..., tuple[int, str, str]]
@@ -59,6 +57,26 @@ def test_a_run_prints_and_writes_the_comparison(here: Here, experiment_file: Pat
     page = (tmp_path / "docs" / "papers.md").read_text()
     assert "| mine | 1 |" in page
     assert page == papers_page(tmp_path / "docs", [load_experiment(str(experiment_file))])
+
+
+def test_many_seeds_are_shown_as_a_distribution(here: Here, experiment_file: Path, tmp_path: Path) -> None:
+    heading = "| variant | quantity | at | published | seeds | 5 % | 25 % | 50 % | 75 % | 95 % | percentile |"
+    assert here(f"experiment={experiment_file}", "seeds=19", "output_dir=few", "docs=few")[0] == 0
+    assert heading not in (tmp_path / "few" / "papers.md").read_text()
+    assert pl.read_parquet(tmp_path / "few" / "numbers.parquet")["quantile_5"].null_count() == 3
+    code, output, errors = here(f"experiment={experiment_file}", "seeds=20", "output_dir=many", "docs=many")
+    assert code == 0, errors
+    assert "mine/fig1 (figure 1) in world twin: distribution over seeds" in output
+    assert heading in (tmp_path / "many" / "papers.md").read_text()
+    first = pl.read_parquet(tmp_path / "many" / "numbers.parquet").row(0, named=True)
+    measured = pl.read_parquet(tmp_path / "many" / "measurements.parquet").filter(
+        pl.col("variant") == "bbr", pl.col("at") == 40, pl.col("metric") == "goodput_mbps"
+    )["value"]
+    assert [first[f"quantile_{part}"] for part in (5, 25, 50, 75, 95)] == pytest.approx(
+        [measured.quantile(part / 100, "linear") for part in (5, 25, 50, 75, 95)]
+    )
+    csv = pl.read_csv(tmp_path / "many" / "papers.csv", comment_prefix="#")
+    assert csv["quantile_50"][0] == pytest.approx(measured.median(), rel=1e-5)
 
 
 def test_the_same_request_gives_the_same_numbers(here: Here, experiment_file: Path, tmp_path: Path) -> None:

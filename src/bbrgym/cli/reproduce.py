@@ -23,13 +23,10 @@ from bbrgym.cli.terminal import (
 )
 from bbrgym.compose import compose_config, override_of, parse_override
 from bbrgym.interrupts import sigterm_interrupts
-from bbrgym.papers.reproduction import (
-    ReproducedExperiment,
-    Reproduction,
-    ReproductionFolder,
-    parse_reproduction,
-    prepare_reproduction,
-)
+from bbrgym.papers.reproduction import prepare_reproduction
+from bbrgym.papers.request import Reproduction, parse_reproduction
+from bbrgym.papers.results import ReproducedExperiment
+from bbrgym.papers.run_folder import ReproductionFolder
 from bbrgym.report.papers_report import papers_tables, write_papers_docs, write_papers_report
 from bbrgym.sweeps.launched_experiments import launch_experiments
 from bbrgym.sweeps.run_sweep import SweepProgress

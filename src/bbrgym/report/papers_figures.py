@@ -11,8 +11,9 @@ import polars as pl
 
 from bbrgym.evaluate.statistics import Estimate
 from bbrgym.papers.experiment import Experiment, Quantity, Shown
+from bbrgym.papers.measurements import estimate, values_of
 from bbrgym.papers.metrics import METRICS
-from bbrgym.papers.reproduction import NumberResult, ReproducedExperiment, estimate, values_of
+from bbrgym.papers.results import NumberResult, ReproducedExperiment
 from bbrgym.report.figure_spec import Axis, Dash, FigureSpec, Line, Panel, Points, Scale, Series, colour
 
 _COLUMNS = 2

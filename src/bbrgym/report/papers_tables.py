@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Rows of published numbers beside measured ones, for the terminal, the page and the documentation.
 
-All take the rows of numbers.parquet (`bbrgym.papers.reproduction.numbers_table`).
+All take the rows of numbers.parquet (`bbrgym.papers.numbers_table.numbers_table`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Any
 import polars as pl
 from rich.table import Table
 
+from bbrgym.papers.distributions import QUANTILES
+from bbrgym.papers.numbers_table import QUANTILE_COLUMNS
 from bbrgym.papers.verdicts import VERDICTS, Verdict, verdict_of_readings
 from bbrgym.report.tables import new_table
 
@@ -25,6 +27,11 @@ OVERVIEW = (
     *("numbers", *(f"within {factor:g}" for factor in FACTORS)),
 )
 NUMBERS = ("variant", "quantity", "at", "published", "measured [95 %]", "ratio", "percentile", "verdict", "source")
+DISTRIBUTIONS = (
+    *("variant", "quantity", "at", "published", "seeds"),
+    *(f"{100 * part:g} %" for part in QUANTILES),
+    "percentile",
+)
 CLAIMS = ("claim", "smaller", "larger", "verdict", "source")
 
 
@@ -74,16 +81,33 @@ def number_rows(numbers: pl.DataFrame) -> Iterator[list[str]]:
     """Yield the cells of `NUMBERS` for each published number among the rows of one experiment and world."""
     for row in numbers.filter(pl.col("claim").is_null()).iter_rows(named=True):
         yield [
-            row["variant"],
-            _quantity(row),
-            "" if row["at"] is None else f"{row['at']:g}",
-            f"{shown(row['published'])} {_unit(row)}".rstrip(),
+            *_published(row),
             _measured(row),
             shown(_ratio(row)),
             f"{row['percentile']:.0f}" if row["seeds"] >= _MANY and _is_known(row["percentile"]) else "",
             row["verdict"],
             row["source"],
         ]
+
+
+def distribution_rows(numbers: pl.DataFrame) -> Iterator[list[str]]:
+    """Yield the cells of `DISTRIBUTIONS` for each published number that enough seeds have measured.
+
+    They are the quantiles of the measured values over seeds, and the part of the seeds below the published number.
+    """
+    for row in numbers.filter(pl.col(QUANTILE_COLUMNS[0]).is_not_null()).iter_rows(named=True):
+        quantiles = [shown(row[column]) for column in QUANTILE_COLUMNS]
+        yield [*_published(row), str(row["seeds"]), *quantiles, f"{row['percentile']:.0f}"]
+
+
+def _published(row: Mapping[str, Any]) -> list[str]:
+    """Return the first cells of a row: what was published, and its value."""
+    return [
+        row["variant"],
+        _quantity(row),
+        "" if row["at"] is None else f"{row['at']:g}",
+        f"{shown(row['published'])} {_unit(row)}".rstrip(),
+    ]
 
 
 def claim_rows(numbers: pl.DataFrame) -> Iterator[list[str]]:

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The request of a reproduction: which experiments run, in which worlds, with how many seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from bbrgym.evaluate.evaluation_settings import MAX_JOBS, world_settings
+from bbrgym.scenario.stack import SenderStack
+from bbrgym.schema import Model, Whole, validated
+from bbrgym.worlds import FAST_WORLD, WorldSettings, world_spec
+
+
+class Reproduction(Model):
+    """Request of `bbrgym reproduce`.
+
+    Attributes:
+        paper: whose experiments are run. Default: all.
+        experiment: names or files of experiments. Default: all.
+        world: settings of each world, by its name.
+        seeds: number of runs of each variant and point. Default: each experiment's own.
+        stack: of every sender in place of the experiment's, but of ns-3's own: a preset's name, or a mapping; one
+            without ``preset`` changes facts of the experiment's. Default: each experiment's own.
+        reference: folder of the authors' files, whose numbers are compared too. Default: none.
+        recordings: folder of the authors' traces of links. Default: shipped traces take their places.
+        jobs: runs at once. Default: one a core.
+    """
+
+    paper: str | None = None
+    experiment: tuple[str, ...] = ()
+    world: Annotated[dict[str, WorldSettings], Field(min_length=1)]
+    seeds: Annotated[Whole, Field(ge=1, le=1000)] | None = None
+    stack: SenderStack | None = None
+    reference: str | None = None
+    recordings: str | None = None
+    jobs: Annotated[Whole, Field(ge=1, le=MAX_JOBS)] | None = None
+
+    @property
+    def stack_text(self) -> str:
+        """The stack as the option takes it; empty for each experiment's own."""
+        if self.stack is None:
+            return ""
+        if not self.stack.overrides:
+            return self.stack.preset or "{}"
+        facts = self.stack.model_dump(exclude_none=True)
+        return f"{{{', '.join(f'{name}: {str(value).lower()}' for name, value in facts.items())}}}"
+
+
+def parse_reproduction(fields: Mapping[str, Any]) -> Reproduction:
+    """Check a request; one name may stand for a list of one, a world's name for its default settings.
+
+    Raises:
+        ConfigError: names the option, its value and what is allowed.
+    """
+    fields = dict(fields)
+    names = fields.get("experiment") or ()
+    fields["experiment"] = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, list) else names
+    fields["world"] = world_settings(fields.get("world", FAST_WORLD))
+    asked = validated(Reproduction, fields)
+    for name in asked.world:
+        world_spec(name)
+    return asked

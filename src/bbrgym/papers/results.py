@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Results: each published number and claim beside what was measured, with its verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import polars as pl
+
+from bbrgym.evaluate.records import RunRecord
+from bbrgym.evaluate.statistics import Estimate
+from bbrgym.papers.cases import Case, PreparedExperiment
+from bbrgym.papers.distributions import percentile_of
+from bbrgym.papers.experiment import Claim, Experiment, Number, Quantity
+from bbrgym.papers.measurements import Values, estimate, measurements_of, series_of, values_of
+from bbrgym.papers.verdicts import Compared, Verdict, verdict_of_claim, verdict_of_readings, verdicts_of
+from bbrgym.schema import Float
+
+
+@dataclass(frozen=True)
+class NumberResult:
+    """A published number in one world.
+
+    Attributes:
+        number: published.
+        world: of the runs.
+        measured: mean over seeds with its interval.
+        values: of each seed.
+        verdict: on it.
+    """
+
+    number: Number
+    world: str
+    measured: Estimate
+    values: Values
+    verdict: Verdict
+
+    @property
+    def ratio(self) -> float:
+        """Measured / published; NaN where the published value is 0."""
+        return self.measured.value / self.number.value if self.number.value else math.nan
+
+    @property
+    def percentile(self) -> float:
+        """Part of the seeds, in percent, whose value is below the published one; a tie counts as a half."""
+        return percentile_of(self.number.value, self.values)
+
+
+@dataclass(frozen=True)
+class ClaimResult:
+    """A claim in one world, with the values of its sides."""
+
+    claim: Claim
+    world: str
+    less: float
+    than: float
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class FailedRun:
+    """A run that broke.
+
+    Attributes:
+        case: of the experiment.
+        reason: in a sentence.
+    """
+
+    case: Case
+    reason: str
+
+
+@dataclass(frozen=True)
+class ReproducedExperiment:
+    """Measurements of an experiment's runs.
+
+    Attributes:
+        experiment: that was run.
+        measurements: a row per world, variant, point, seed and panel of the figure, with ``value``.
+        numbers: a result per world and published number.
+        claims: a result per world and claim.
+        failures: runs that broke; at their points nothing counts as measured in their worlds.
+        series: time series of the first seed, with the column ``entrant``; None without a figure over time.
+        runs: number of its runs, those that broke included.
+        simulated_s: simulated time of all runs.
+        wall_s: wall time within the runs.
+    """
+
+    experiment: Experiment
+    measurements: pl.DataFrame
+    numbers: Sequence[NumberResult]
+    claims: Sequence[ClaimResult]
+    failures: Sequence[FailedRun]
+    series: pl.DataFrame | None
+    runs: int
+    simulated_s: float
+    wall_s: float
+
+    @cached_property
+    def verdicts(self) -> list[Verdict]:
+        """Verdicts on all numbers and claims."""
+        return [*(one.verdict for one in self.numbers), *(one.verdict for one in self.claims)]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Verdict on the experiment."""
+        about = [*(one.number.quantity.variant for one in self.numbers), *(one.claim.variant for one in self.claims)]
+        return verdict_of_readings(self.verdicts, [reading_of(self.experiment, variant) for variant in about])[0]
+
+    def reason_of(self, quantities: Sequence[Quantity], world: str) -> str | None:
+        """Return why quantities were not measured in a world; None if no run for them broke."""
+        for run in self.failures:
+            is_here = run.case.job.world == world or self.experiment.variants[run.case.variant].world is not None
+            for one in quantities:
+                if is_here and run.case.variant in (one.variant, one.over) and run.case.at == one.at:
+                    return run.reason
+        return None
+
+    @property
+    def worlds(self) -> list[str]:
+        """Worlds of its runs, in the order asked for."""
+        worlds: list[str] = self.measurements["world"].unique(maintain_order=True).to_list()
+        return worlds
+
+
+def reading_of(experiment: Experiment, variant: str | None) -> str | None:
+    """Return the reading that a number or claim about a variant belongs to."""
+    return variant if experiment.readings else None
+
+
+def compare(prepared: PreparedExperiment, outcomes: Sequence[RunRecord | str]) -> ReproducedExperiment:
+    """Return what an experiment's runs measured, beside what was published.
+
+    Args:
+        prepared: experiment.
+        outcomes: the record of each of its cases, or in a sentence why there is none.
+    """
+    experiment = prepared.experiment
+    measurements = measurements_of(prepared, outcomes)
+    records = [outcome for outcome in outcomes if not isinstance(outcome, str)]
+    own = [case.job.world for case in prepared.cases if experiment.variants[case.variant].world is None]
+    worlds = list(dict.fromkeys(own or [case.job.world for case in prepared.cases]))
+    numbers: list[NumberResult] = []
+    claims: list[ClaimResult] = []
+    for world in worlds:
+        numbers += _number_results(prepared.numbers, measurements, world)
+        claims += [_claim_result(claim, measurements, world) for claim in experiment.claims]
+    return ReproducedExperiment(
+        experiment=experiment,
+        measurements=measurements,
+        numbers=numbers,
+        claims=claims,
+        failures=[
+            FailedRun(case, outcome)
+            for case, outcome in zip(prepared.cases, outcomes, strict=True)
+            if isinstance(outcome, str)
+        ],
+        series=series_of(prepared, outcomes),
+        runs=len(outcomes),
+        simulated_s=sum(float(record.timing["simulated_s"].sum()) for record in records),
+        wall_s=sum(float(record.timing["wall_s"].sum()) for record in records),
+    )
+
+
+def _number_results(numbers: Sequence[Number], measurements: pl.DataFrame, world: str) -> list[NumberResult]:
+    values = [values_of(measurements, world, number.quantity) for number in numbers]
+    means = [estimate(one) for one in values]
+    verdicts = verdicts_of([Compared(number, mean.value) for number, mean in zip(numbers, means, strict=True)])
+    return [
+        NumberResult(number, world, mean, of_seeds, verdict)
+        for number, mean, of_seeds, verdict in zip(numbers, means, values, verdicts, strict=True)
+    ]
+
+
+def _claim_result(claim: Claim, measurements: pl.DataFrame, world: str) -> ClaimResult:
+    def value(side: Quantity | Float) -> float:
+        return estimate(values_of(measurements, world, side)).value if isinstance(side, Quantity) else side
+
+    less, than = value(claim.less), value(claim.than)
+    return ClaimResult(claim, world, less, than, verdict_of_claim(claim, less, than))

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Quantiles over seeds and the percentile of a published value, by closed forms."""
+
+import math
+
+import numpy as np
+import pytest
+
+from bbrgym.papers.distributions import ENOUGH_SEEDS, QUANTILES, percentile_of, quantiles_of_seeds
+
+
+def test_quantiles_of_evenly_spaced_seeds_are_linear_in_their_part() -> None:
+    values = np.random.default_rng(1).permutation(np.arange(1.0, 22.0))  # 1 to 21: the quantile of a part q is 1 + 20 q
+    assert quantiles_of_seeds(values) == pytest.approx((2.0, 6.0, 11.0, 16.0, 20.0))
+    assert quantiles_of_seeds(10 * values - 3) == pytest.approx([10 * (1 + 20 * part) - 3 for part in QUANTILES])
+
+
+def test_seeds_without_a_value_are_left_out() -> None:
+    values = np.arange(1.0, 22.0)
+    assert quantiles_of_seeds([*values, math.nan]) == quantiles_of_seeds(values)
+    assert percentile_of(11.0, [*values, math.nan]) == percentile_of(11.0, values)
+
+
+def test_few_seeds_have_no_quantiles() -> None:
+    assert quantiles_of_seeds(np.ones(ENOUGH_SEEDS)) == (1.0,) * len(QUANTILES)
+    assert quantiles_of_seeds([*np.ones(ENOUGH_SEEDS - 1), math.nan]) == (None,) * len(QUANTILES)
+
+
+@pytest.mark.parametrize(
+    ("published", "percentile"), [(0.5, 0.0), (1.0, 2.5), (5.5, 25.0), (10.5, 50.0), (20.0, 97.5), (21.0, 100.0)]
+)
+def test_the_percentile_counts_the_seeds_below_and_half_of_the_equal_ones(published: float, percentile: float) -> None:
+    assert percentile_of(published, np.arange(1.0, 21.0)) == percentile
+
+
+def test_no_seed_has_no_percentile() -> None:
+    assert math.isnan(percentile_of(1.0, [math.nan]))
