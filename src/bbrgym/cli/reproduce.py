@@ -24,9 +24,9 @@ from bbrgym.cli.terminal import (
 from bbrgym.compose import compose_config, override_of, parse_override
 from bbrgym.interrupts import sigterm_interrupts
 from bbrgym.papers.reproduction import prepare_reproduction
+from bbrgym.papers.reproduction_folder import ReproductionFolder
 from bbrgym.papers.request import Reproduction, parse_reproduction
 from bbrgym.papers.results import ReproducedExperiment
-from bbrgym.papers.run_folder import ReproductionFolder
 from bbrgym.report.papers_report import papers_tables, write_papers_docs, write_papers_report
 from bbrgym.sweeps.launched_experiments import launch_experiments
 from bbrgym.sweeps.run_sweep import SweepProgress

@@ -22,9 +22,9 @@ from bbrgym.papers.cases import PreparedExperiment, prepare_experiment
 from bbrgym.papers.catalogue import select_experiments
 from bbrgym.papers.measurements import MEASUREMENTS
 from bbrgym.papers.numbers_table import numbers_table
+from bbrgym.papers.reproduction_folder import ReproductionFolder
 from bbrgym.papers.request import Reproduction, parse_reproduction
 from bbrgym.papers.results import ReproducedExperiment, compare
-from bbrgym.papers.run_folder import ReproductionFolder
 from bbrgym.worlds import WorldError
 
 _OnProgress = Callable[[EvaluationProgress], None]

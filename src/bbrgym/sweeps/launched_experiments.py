@@ -19,8 +19,8 @@ from bbrgym.atomic_files import write_atomically
 from bbrgym.compose import override_of
 from bbrgym.errors import ConfigError
 from bbrgym.papers.reproduction import PreparedReproduction
+from bbrgym.papers.reproduction_folder import ReproductionFolder
 from bbrgym.papers.request import Reproduction
-from bbrgym.papers.run_folder import ReproductionFolder
 from bbrgym.sweeps.launchers import make_launcher
 from bbrgym.sweeps.run_sweep import SweepProgress
 from bbrgym.sweeps.task import Task
