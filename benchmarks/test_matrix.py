@@ -82,7 +82,9 @@ def run(setting: Setting, tests: Sequence[str], timeout_s: float) -> tuple[str, 
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
         results = Path(folder) / "results.xml"
-        pytest = [sys.executable, "-m", "pytest", "-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder"]
+        cores = 1 if setting.prefix[:1] == ("taskset",) else len(os.sched_getaffinity(0))
+        workers = ["-n", str(cores + 1), "--dist", "loadfile", "--no-loadscope-reorder"]
+        pytest = [sys.executable, "-m", "pytest", *workers]
         options = ["-p", "no:cacheprovider", f"--junitxml={results}"]
         binaries = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "BBRGYM_BUILD_DIR": str(build_dir())}
         environment = {**os.environ, **binaries, **dict(setting.environment)}
@@ -103,7 +105,6 @@ def run(setting: Setting, tests: Sequence[str], timeout_s: float) -> tuple[str, 
     count = {name: int(suite.attrib[name]) for name in ("tests", "skipped", "failures", "errors")}
     failed = count["failures"] + count["errors"]
     passed = count["tests"] - count["skipped"] - failed
-    cores = 1 if setting.prefix[:1] == ("taskset",) else len(os.sched_getaffinity(0))
     return (str(cores), str(passed), str(count["skipped"]), str(failed), f"{seconds:.0f}", f"{before} to {load()}")
 
 
