@@ -3,6 +3,7 @@
 
 #include "kernel_sender.hpp"
 
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -13,7 +14,8 @@ Controllers::Controllers(std::shared_ptr<const Scenario> scenario, uint64_t seed
     : m_scenario(std::move(scenario)),
       m_network(network),
       m_settings(m_scenario->flows.size()),
-      m_is_ours(m_scenario->flows.size())
+      m_is_ours(m_scenario->flows.size()),
+      m_traces(m_scenario->flows.size())
 {
     for (std::size_t flow = 0; flow < m_scenario->flows.size(); ++flow)
     {
@@ -44,7 +46,7 @@ Controllers::Attach(std::size_t flow, int variant, uint64_t seed)
     {
         if (!m_bpf)
         {
-            m_bpf = std::make_unique<CongestionControl>(settings);
+            m_bpf = std::make_unique<CongestionControl>(settings, WAITING_RECORDS);
         }
         m_bpf->Attach(m_network.senders[flow].Get(), settings);
     }
@@ -85,6 +87,62 @@ Controllers::Read(std::size_t flow) const
     state.phase = cc_phase(&ours->state, &params);
     state.marked_lost_pkts = ours->total_lost_pkts;
     return state;
+}
+
+// ---- ACK traces -----------------------------------------------------------------------------------------
+
+void
+Controllers::RequireOurs(std::size_t flow) const
+{
+    if (!m_is_ours[flow])
+    {
+        throw std::invalid_argument("ack trace: flows[" + std::to_string(flow) + "].cc is '" + m_scenario->flows[flow].cc +
+                                    "', of whose ACKs the kernel tells nothing, expected a variant of BBR");
+    }
+}
+
+void
+Controllers::TraceAcks(std::size_t flow, std::size_t max_rows)
+{
+    RequireOurs(flow);
+    m_traces[flow] = {.rows = {}, .max_rows = max_rows};
+    m_settings[flow].is_recorded = true;
+    m_is_tracing = true;
+    m_bpf->SetSettings(m_network.senders[flow].Get(), m_settings[flow]);
+}
+
+void
+Controllers::TakeRecords(const RunClock& clock)
+{
+    if (!m_is_tracing)
+    {
+        return;
+    }
+    for (const bpf_record& record : m_bpf->TakeRecords())
+    {
+        Trace& trace = m_traces[record.flow];
+        trace.lost += trace.next == 0 ? 0 : record.number - trace.next;
+        trace.next = record.number + 1;
+        if (record.event.kind == BPF_EVENT_ACK && trace.rows.size() < trace.max_rows)
+        {
+            cc_sample sample = record.event.sample;
+            sample.now_us = static_cast<uint64_t>(clock.RunAt(static_cast<int64_t>(sample.now_us) * 1000) / 1000);
+            trace.rows.push_back(MakeAckRecord(sample, record.after, record.params));
+        }
+    }
+}
+
+const std::vector<AckRecord>&
+Controllers::AckTrace(std::size_t flow) const
+{
+    RequireOurs(flow);
+    const Trace& trace = m_traces[flow];
+    if (trace.lost > 0)
+    {
+        throw std::runtime_error("ack trace: " + std::to_string(trace.lost) + " events of flows[" + std::to_string(flow) +
+                                 "] were not read in time, this machine is too busy for it");
+    }
+    return trace.rows;
 }
 
 } // namespace bbrgym

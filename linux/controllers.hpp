@@ -7,7 +7,9 @@
 #include "congestion_control.hpp"
 #include "network.hpp"
 
+#include "ack_record.hpp"
 #include "measurement.hpp"
+#include "real_time.hpp"
 #include "tunable_table.hpp"
 
 #include <cstdint>
@@ -32,14 +34,34 @@ class Controllers
     /** A flow's state now; called by any thread. */
     SenderState Read(std::size_t flow) const;
 
+    /** Records the ACKs of a flow from now on, up to `max_rows`. std::invalid_argument: it runs a control of the kernel's own. */
+    void TraceAcks(std::size_t flow, std::size_t max_rows);
+    /** Takes what the kernel recorded; its times count from the start of `clock`. */
+    void TakeRecords(const RunClock& clock);
+    /** std::invalid_argument: as TraceAcks. std::runtime_error: records were lost. */
+    const std::vector<AckRecord>& AckTrace(std::size_t flow) const;
+
   private:
+    struct Trace
+    {
+        std::vector<AckRecord> rows;
+        std::size_t max_rows = 0;
+        uint64_t next = 0; ///< number of the next event
+        uint64_t lost = 0; ///< events, for want of room
+    };
+
+    static constexpr std::size_t WAITING_RECORDS = 4096; ///< half a second of 100 Mbit/s
+
     void Attach(std::size_t flow, int variant, uint64_t seed);
+    void RequireOurs(std::size_t flow) const;
 
     std::shared_ptr<const Scenario> m_scenario;
     const Network& m_network;
     TunableTable m_tunables;
     std::vector<bpf_flow_settings> m_settings; ///< of each flow; of the kernel's own not used
     std::vector<bool> m_is_ours;
+    std::vector<Trace> m_traces;
+    bool m_is_tracing = false;
     std::unique_ptr<CongestionControl> m_bpf; ///< null: no flow needs it
 };
 

@@ -23,6 +23,8 @@ class RunClock
     int64_t NowNs() const { return MonotonicNs() - m_start_ns; }
     /** A time of the run on CLOCK_MONOTONIC. */
     int64_t MonotonicAt(int64_t run_ns) const { return m_start_ns + run_ns; }
+    /** A time of CLOCK_MONOTONIC in the run. */
+    int64_t RunAt(int64_t monotonic_ns) const { return monotonic_ns - m_start_ns; }
 
   private:
     int64_t m_start_ns = 0;

@@ -50,11 +50,13 @@ LinuxRun::Advance(double duration_s, const WorldTables& tables, StopCheck& stop)
     while (!m_emulator->WaitForCut(m_last, StopCheck::PERIOD))
     {
         m_applications->Check();
+        m_controllers.TakeRecords(m_clock);
         if (stop.ShouldStop())
         {
             throw Stopped();
         }
     }
+    m_controllers.TakeRecords(m_clock);
     Show(tables);
 }
 
@@ -70,18 +72,6 @@ LinuxRun::Summarise(std::span<double> flow_table, std::span<double> link_row) co
 {
     std::ranges::copy(m_last.flow_summary, flow_table.begin());
     std::ranges::copy(m_last.link_summary, link_row.begin());
-}
-
-void
-LinuxRun::TraceAcks(std::size_t, std::size_t)
-{
-    throw std::invalid_argument("ack trace: the kernel's sockets record none, use the twin");
-}
-
-const std::vector<AckRecord>&
-LinuxRun::AckTrace(std::size_t) const
-{
-    throw std::invalid_argument("ack trace: the kernel's sockets record none, use the twin");
 }
 
 } // namespace bbrgym

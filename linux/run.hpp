@@ -43,8 +43,8 @@ class LinuxRun
     /** Whether the machine let its threads go before others. */
     bool IsFifo() const { return m_emulator->IsFifo() && m_applications && m_applications->IsFifo(); }
 
-    [[noreturn]] void TraceAcks(std::size_t flow, std::size_t max_rows);
-    [[noreturn]] const std::vector<AckRecord>& AckTrace(std::size_t flow) const;
+    void TraceAcks(std::size_t flow, std::size_t max_rows) { m_controllers.TraceAcks(flow, max_rows); }
+    const std::vector<AckRecord>& AckTrace(std::size_t flow) const { return m_controllers.AckTrace(flow); }
 
   private:
     void Start();
