@@ -3,12 +3,32 @@
 
 #include "kernel_sender.hpp"
 
+#include <algorithm>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 namespace bbrgym
 {
+
+namespace
+{
+
+/** Whether a fair share of the link may come near the rate below which BBR sends segment by segment. */
+bool
+IsSlow(const Scenario& scenario)
+{
+    const Link& link = scenario.link;
+    double slowest_bps = link.trace ? std::numeric_limits<double>::infinity() : link.rate_bps;
+    for (const LinkChange& change : link.changes)
+    {
+        slowest_bps = std::min(slowest_bps, change.rate_bps.value_or(slowest_bps));
+    }
+    return slowest_bps / static_cast<double>(scenario.flows.size()) < 2.0 * 8.0 * BBR_MIN_TSO_RATE_Bps;
+}
+
+} // namespace
 
 Controllers::Controllers(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Network& network)
     : m_scenario(std::move(scenario)),
@@ -46,7 +66,7 @@ Controllers::Attach(std::size_t flow, int variant, uint64_t seed)
     {
         if (!m_bpf)
         {
-            m_bpf = std::make_unique<CongestionControl>(settings, WAITING_RECORDS);
+            m_bpf = std::make_unique<CongestionControl>(settings, WAITING_RECORDS, IsSlow(*m_scenario));
         }
         m_bpf->Attach(m_network.senders[flow].Get(), settings);
     }

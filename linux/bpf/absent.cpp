@@ -23,7 +23,7 @@ CongestionControl::WhyNot()
     return WHY_NOT;
 }
 
-CongestionControl::CongestionControl(const bpf_flow_settings&, std::size_t) { throw CongestionControlError(WHY_NOT); }
+CongestionControl::CongestionControl(const bpf_flow_settings&, std::size_t, bool) { throw CongestionControlError(WHY_NOT); }
 CongestionControl::~CongestionControl() = default;
 
 // None of these can be reached: there is no object.

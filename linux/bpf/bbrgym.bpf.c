@@ -299,6 +299,7 @@ uint32_t BPF_PROG(undo_cwnd, struct sock *sk)
     return ((struct tcp_sock *)sk)->snd_cwnd;
 }
 
+/* Linux bbr_min_tso_segs; above that rate the kernel's own answer without this hook, tcp_min_tso_segs, is the same. */
 SEC("struct_ops/min_tso_segs")
 uint32_t BPF_PROG(min_tso_segs, struct sock *sk)
 {
@@ -311,16 +312,20 @@ uint32_t BPF_PROG(sndbuf_expand, struct sock *sk)
     return SNDBUF_WINDOWS;
 }
 
-/* The loader writes a name of its own over this one. */
+#define HOOKS                                                                                                          \
+    .init = (void *)init, .cong_control = (void *)cong_control, .ssthresh = (void *)ssthresh,                          \
+    .set_state = (void *)set_state, .cwnd_event = (void *)cwnd_event, .undo_cwnd = (void *)undo_cwnd,                  \
+    .sndbuf_expand = (void *)sndbuf_expand, .name = "bbrgym_unnamed"
+
+/*
+ * One of the two is registered; the loader writes a name of its own over theirs.
+ *
+ * A kernel may leave out a program, seen on a 6.18 where a timer had interrupted threads of process 1: what the hook answers
+ * is then whatever was in memory, and min_tso_segs, asked by the pacing timer, lets a whole window leave as one burst
+ * 20 to 40 times a minute. The other hooks run with the packets that the emulator writes, and so in its thread.
+ */
 SEC(".struct_ops")
-struct tcp_congestion_ops bbrgym_ops = {
-    .init = (void *)init,
-    .cong_control = (void *)cong_control,
-    .ssthresh = (void *)ssthresh,
-    .set_state = (void *)set_state,
-    .cwnd_event = (void *)cwnd_event,
-    .undo_cwnd = (void *)undo_cwnd,
-    .min_tso_segs = (void *)min_tso_segs,
-    .sndbuf_expand = (void *)sndbuf_expand,
-    .name = "bbrgym_unnamed",
-};
+struct tcp_congestion_ops bbrgym_ops = {HOOKS};
+
+SEC(".struct_ops")
+struct tcp_congestion_ops bbrgym_slow_ops = {HOOKS, .min_tso_segs = (void *)min_tso_segs};

@@ -94,17 +94,21 @@ RequireBbr(const bpf_flow_settings& settings)
     }
 }
 
-/** The object with another name for what it registers. */
+/** The object with another name for what it registers: one of two, of which each has the name. */
 std::string
 ObjectNamed(const std::string& name)
 {
     std::string object(bbrgym_bpf_object, bbrgym_bpf_object_end);
-    const auto at = object.find(UNNAMED);
-    if (at == std::string::npos || object.find(UNNAMED, at + 1) != std::string::npos)
+    int names = 0;
+    for (auto at = object.find(UNNAMED); at != std::string::npos; at = object.find(UNNAMED, at + 1))
     {
-        throw CongestionControlError("the BPF object does not have the name " + std::string(UNNAMED) + " exactly once");
+        object.replace(at, name.size() + 1, name.c_str(), name.size() + 1); // fits: 16 bytes, the rest is zero
+        ++names;
     }
-    object.replace(at, name.size() + 1, name.c_str(), name.size() + 1); // fits: 16 bytes, the rest is zero
+    if (names != 2)
+    {
+        throw CongestionControlError("the BPF object has the name " + std::string(UNNAMED) + " " + std::to_string(names) + " times, expected 2");
+    }
     return object;
 }
 
@@ -161,8 +165,9 @@ TakeRecord(void* records, void* data, std::size_t bytes)
 class CongestionControl::Loaded
 {
   public:
-    Loaded(const bpf_flow_settings& defaults, std::size_t records)
-        : m_name(RandomName())
+    Loaded(const bpf_flow_settings& defaults, std::size_t records, bool is_slow)
+        : m_name(RandomName()),
+          m_map(is_slow ? "bbrgym_slow_ops" : "bbrgym_ops")
     {
         RequireBbr(defaults);
         g_warnings.clear();
@@ -205,7 +210,7 @@ class CongestionControl::Loaded
         {
             Fail("opening the BPF object", errno);
         }
-        Require("asking for a link", Libbpf::Get().bpf_map__set_map_flags(Map("bbrgym_ops"), F_LINK));
+        Require("asking for a link", Libbpf::Get().bpf_map__set_map_flags(Map(m_map), F_LINK));
     }
 
     void SetDefaults(const bpf_flow_settings& defaults)
@@ -225,12 +230,12 @@ class CongestionControl::Loaded
      */
     void Register()
     {
-        bpf_link* prepared = Libbpf::Get().bpf_map__attach_struct_ops(Map("bbrgym_ops"));
+        bpf_link* prepared = Libbpf::Get().bpf_map__attach_struct_ops(Map(m_map));
         if (prepared == nullptr)
         {
             Fail("registering " + m_name, errno);
         }
-        const int map = Libbpf::Get().bpf_map__fd(Map("bbrgym_ops"));
+        const int map = Libbpf::Get().bpf_map__fd(Map(m_map));
         if (Libbpf::Get().libbpf_minor_version() >= 2)
         {
             m_link = Descriptor(dup(Libbpf::Get().bpf_link__fd(prepared)));
@@ -254,6 +259,7 @@ class CongestionControl::Loaded
     }
 
     std::string m_name;
+    const char* m_map; ///< of the hooks that it registers
     std::unique_ptr<bpf_object, CloseObject> m_object;
     Descriptor m_link;
     Descriptor m_statistics;
@@ -277,8 +283,8 @@ CongestionControl::WhyNot()
     }
 }
 
-CongestionControl::CongestionControl(const bpf_flow_settings& defaults, std::size_t records)
-    : m_loaded(std::make_unique<Loaded>(defaults, records))
+CongestionControl::CongestionControl(const bpf_flow_settings& defaults, std::size_t records, bool is_slow)
+    : m_loaded(std::make_unique<Loaded>(defaults, records, is_slow))
 {
 }
 

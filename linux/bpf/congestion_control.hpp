@@ -54,9 +54,10 @@ class CongestionControl
 
     /**
      * Loads and registers it. `defaults` are the settings of a socket that is given none. `records`: how many records of
-     * events may wait to be taken, of the flows whose settings ask for them. Throws CongestionControlError.
+     * events may wait to be taken, of the flows whose settings ask for them. `is_slow`: below BBR_MIN_TSO_RATE_Bps
+     * segments leave one by one, as BBR wants it, otherwise by two at all rates. Throws CongestionControlError.
      */
-    explicit CongestionControl(const bpf_flow_settings& defaults, std::size_t records = 0);
+    explicit CongestionControl(const bpf_flow_settings& defaults, std::size_t records = 0, bool is_slow = false);
     ~CongestionControl();
     CongestionControl(const CongestionControl&) = delete;
     CongestionControl& operator=(const CongestionControl&) = delete;

@@ -122,11 +122,13 @@ PYBIND11_MODULE(_bpf, module)
         .def("result", &Replay::Result, "Events by kind, records lost, and events after which the states differ.");
 
     py::class_<CongestionControl>(module, "CongestionControl", "Registered in the kernel until it is closed.")
-        .def(py::init([](const std::string& variant, std::size_t records) {
-                 return std::make_unique<CongestionControl>(Settings(variant, {}, 0), records);
+        .def(py::init([](const std::string& variant, std::size_t records, bool slow) {
+                 return std::make_unique<CongestionControl>(Settings(variant, {}, 0), records, slow);
              }),
              py::arg("variant") = "bbr",
-             py::arg("records") = 0)
+             py::arg("records") = 0,
+             py::arg("slow") = false,
+             "`slow`: below 1.2 Mbit/s segments leave one by one.")
         .def_property_readonly("name", &CongestionControl::Name)
         .def(
             "attach",

@@ -45,9 +45,9 @@ def machine() -> None:
 
 
 @functools.cache
-def transfer(variant: str) -> dict[str, Any]:
+def transfer(variant: str, *more: str) -> dict[str, Any]:
     """A transfer in a network namespace of its own."""
-    command = ["unshare", "--net", sys.executable, str(HERE / "bpf_transfer.py"), variant, str(SECONDS)]
+    command = ["unshare", "--net", sys.executable, str(HERE / "bpf_transfer.py"), variant, str(SECONDS), *more]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
@@ -121,3 +121,11 @@ def test_the_verifier_needs_far_less_than_its_limit() -> None:
     verified = {row["name"]: row["verified"] for row in transfer("bbr")["costs"]}
     assert max(verified.values()) == verified["cong_control"]
     assert verified["cong_control"] < 100_000, "the kernel's limit is a million"
+
+
+@pytest.mark.usefixtures("machine")
+def test_the_pacing_timer_asks_no_program_unless_rates_may_be_low() -> None:
+    usual = {row["name"]: row["runs"] for row in transfer("bbr")["costs"]}
+    slow = {row["name"]: row["runs"] for row in transfer("bbr", "slow")["costs"]}
+    assert usual["min_tso_segs"] == 0
+    assert min(usual["cong_control"], slow["cong_control"], slow["min_tso_segs"]) > 100

@@ -56,6 +56,22 @@ def test_of_ours_only_the_variants_of_bbr_are_in_bpf(cc):
 
 
 @needs_bpf
+def test_the_acks_of_ours_are_traced():
+    flows = ({"cc": "bbq"}, {"cc": "kernel-bbr"})
+    with bbrgym.make_world("linux", scenario(*flows), isolation="none", options=ANY_LATENESS) as world:
+        world.trace_acks(0, 100)
+        world.advance(2.0)
+        trace = world.ack_trace(0)
+        assert len(trace) == 100
+        assert (np.diff(trace["time_us"]) >= 0).all()
+        assert (np.diff(trace["delivered_pkts"]) >= 0).all()
+        assert 40_000 < trace["time_us"][0] < 2_000_000
+        assert (trace["rtt_us"][trace["rtt_us"] >= 0] >= 40_000).all()
+        with pytest.raises(ValueError, match=r"ack trace: flows\[1\]\.cc is 'kernel-bbr', of whose ACKs"):
+            world.trace_acks(1, 100)
+
+
+@needs_bpf
 def test_tunables_are_set_while_the_flow_runs():
     with bbrgym.make_world("linux", scenario({"cc": "bbr-mix"}, duration_s=4.0), options=ANY_LATENESS) as world:
         cwnd = world.flow_fields.index("cwnd_pkts")
