@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from bbrgym.worlds import Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _WIDTH_PX, _HEIGHT_PX, _DPI = 960, 720, 96
 _MAX_LEGEND = 16  # more names would hide the lines
@@ -55,6 +56,11 @@ class History:
 
     def draw(self) -> NDArray[np.uint8]:
         """Return an RGB image [720, 960, 3]."""
+        from matplotlib.backends.backend_agg import (
+            FigureCanvasAgg,
+        )  # takes longer than all else that an episode imports
+        from matplotlib.figure import Figure
+
         figure = Figure((_WIDTH_PX / _DPI, _HEIGHT_PX / _DPI), dpi=_DPI, layout="constrained")
         canvas = FigureCanvasAgg(figure)  # no pyplot: nothing global, any thread
         goodput, delay, tunable = figure.subplots(3, 1, sharex=True)

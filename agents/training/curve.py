@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from bbrgym.agents.training.loop import REWARD
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 def draw_curve(metrics: pl.DataFrame, validation: pl.DataFrame) -> Figure:
@@ -17,6 +21,8 @@ def draw_curve(metrics: pl.DataFrame, validation: pl.DataFrame) -> Figure:
         metrics: table as in metrics.parquet.
         validation: table as in validation.parquet.
     """
+    from matplotlib.figure import Figure  # Matplotlib, which only the end of a training needs
+
     figure = Figure(figsize=(8, 5), layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True)
     scores = validation.group_by("step", maintain_order=True).agg(

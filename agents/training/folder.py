@@ -16,13 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
-from matplotlib.figure import Figure
 
 from bbrgym.atomic_files import write_atomically
 from bbrgym.errors import ConfigError
 from bbrgym.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 METRICS = "metrics.parquet"
 VALIDATION = "validation.parquet"

@@ -62,7 +62,8 @@ def test_the_base_install_is_what_worlds_environments_and_evaluations_need(tmp_p
         "import bbrgym, gymnasium\n"
         "from bbrgym.evaluate.evaluation import run_evaluation\n"
         "from bbrgym.report.report import write_report\n"
-        "from bbrgym.cli.main import main\n"
+        "from bbrgym.cli.main import _parser, main\n"
+        "_parser()\n"  # imports all commands
         "from pathlib import Path\n"
         "env = gymnasium.make('bbrgym/Tune-v0', world='twin'); env.reset(seed=1); env.step(env.action_space.sample())\n"
         "scenario = {{'duration_s': 1, 'link': {{'rate_mbps': 5, 'queue': {{'size_packets': 20}}}},"

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import yaml
-from matplotlib.figure import Figure
 
 from bbrgym.agents.training.loggers.logger import LoggedRun, Logger, LoggerSettings
 from bbrgym.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class TensorboardSettings(LoggerSettings):

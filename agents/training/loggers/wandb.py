@@ -15,16 +15,18 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 import polars as pl
-from matplotlib.figure import Figure
 from PIL import Image
 
 from bbrgym.agents.training.loggers.logger import LoggedRun, Logger, LoggerSettings
 from bbrgym.errors import MissingExtraError
 from bbrgym.schema import List
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _INIT_TIMEOUT_S = 30.0  # if the server has not answered by then, the run is kept offline
 _FIGURE_DPI = 120

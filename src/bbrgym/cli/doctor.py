@@ -28,9 +28,9 @@ def machine_table() -> tuple[Table, list[str]]:
     return table, [check.name for check in checks if check.is_needed and not check.is_there]
 
 
-def add(commands: Any) -> None:
+def add(commands: Any, purpose: str) -> None:
     """Add the command."""
-    parser = commands.add_parser("doctor", help="tell what a world misses on this machine")
+    parser = commands.add_parser("doctor", help=purpose)
     parser.add_argument("world", choices=_WORLDS, help="the world")
     parser.set_defaults(run=run)
 

@@ -40,9 +40,9 @@ examples:
 """
 
 
-def add(commands: Any) -> None:
+def add(commands: Any, purpose: str) -> None:
     """Add the command."""
-    add_composed_command(commands, "evaluate", "compare variants on a scenario", _DESCRIPTION, run)
+    add_composed_command(commands, "evaluate", purpose, _DESCRIPTION, run)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -16,9 +16,9 @@ example:
 """
 
 
-def add(commands: Any) -> None:
+def add(commands: Any, purpose: str) -> None:
     """Add the command."""
-    command = add_command(commands, "export", "write a trained agent's network", _DESCRIPTION, run)
+    command = add_command(commands, "export", purpose, _DESCRIPTION, run)
     command.add_argument("run_dir", metavar="RUN_DIR", help="run folder of bbrgym train")
     command.add_argument("--format", default="onnx", help="onnx or torchscript (default: onnx)")
     command.add_argument("--checkpoint", default="best", help="best or last (default: best)")

@@ -124,9 +124,8 @@ def _table(title: str, *headings: str) -> Table:
     return table
 
 
-def add(commands: Any) -> None:
+def add(commands: Any, purpose: str) -> None:
     """Add the command."""
-    purpose = "show all names to choose from: variants, tunables, scenarios, experiments, worlds, agents"
     commands.add_parser("list", help=purpose).set_defaults(run=run)
 
 

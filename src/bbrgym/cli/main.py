@@ -8,21 +8,33 @@ from __future__ import annotations
 
 import argparse
 import errno
+import importlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NoReturn
 
 import bbrgym
-from bbrgym.cli import doctor, evaluate, export, listing, reproduce, scenario, serve, sweep, train
 from bbrgym.cli.terminal import error_console
 from bbrgym.errors import ConfigError, MissingExtraError, SweepError, TrainingError, one_line
 from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.worlds import WorldError
 
-_COMMANDS = (evaluate, reproduce, train, export, sweep, serve, listing, scenario, doctor)
-_KEEPING = (evaluate.run, reproduce.run, train.run, sweep.run)
+#: What each command is for; its module is imported when it is asked for.
+_COMMANDS = {
+    "evaluate": "compare variants on a scenario",
+    "reproduce": "run the papers' experiments",
+    "train": "train an agent",
+    "export": "write a trained agent's network",
+    "sweep": "run many trainings or evaluations",
+    "serve": "let an agent of ns3-gym's drive a world",
+    "list": "show all names to choose from: variants, tunables, scenarios, experiments, worlds, agents",
+    "scenario": "print a scenario's resolved JSON",
+    "doctor": "tell what a world misses on this machine",
+}
+_MODULES = {"list": "listing"}  # of another name than the command
+_KEEPING = ("evaluate", "reproduce", "train", "sweep")
 _INTERRUPTED = 130
 
 
@@ -43,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     is_keeping = False
     try:
         options = _parsed(arguments)
-        is_keeping = options.run in _KEEPING
+        is_keeping = options.command in _KEEPING
         options.run(options)
         sys.stdout.flush()
     except (ConfigError, MissingExtraError) as error:
@@ -64,9 +76,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = _parser()
-    options, others = parser.parse_known_args(arguments)
-    if others and options.run is not serve.run:
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    parser = _parser([name for name in _COMMANDS if name in given])
+    options, others = parser.parse_known_args(given)
+    if others and options.command != "serve":
         parser.error(f"unrecognized arguments: {' '.join(others)}")
     options.others = others
     return options
@@ -90,10 +103,14 @@ def _discard_output() -> None:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(asked: Collection[str] = _COMMANDS) -> argparse.ArgumentParser:
+    """Return the parser, with the options of those commands that are asked for."""
     parser = argparse.ArgumentParser(prog="bbrgym", description="A Gymnasium for tuning BBR-family congestion control.")
     parser.add_argument("--version", action="version", version=f"bbrgym {bbrgym.__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in _COMMANDS:
-        command.add(commands)
+    commands = parser.add_subparsers(required=True, dest="command", metavar="COMMAND")
+    for name, purpose in _COMMANDS.items():
+        if name in asked:
+            importlib.import_module(f"bbrgym.cli.{_MODULES.get(name, name)}").add(commands, purpose)
+        else:
+            commands.add_parser(name, help=purpose)
     return parser

@@ -48,9 +48,9 @@ examples:
 """
 
 
-def add(commands: Any) -> None:
+def add(commands: Any, purpose: str) -> None:
     """Add the command."""
-    add_composed_command(commands, "reproduce", "run the papers' experiments", _DESCRIPTION, run)
+    add_composed_command(commands, "reproduce", purpose, _DESCRIPTION, run)
 
 
 def run(options: argparse.Namespace) -> None:

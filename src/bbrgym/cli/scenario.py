@@ -30,9 +30,9 @@ examples:
 """
 
 
-def add(commands: Any) -> None:
+def add(commands: Any, purpose: str) -> None:
     """Add the command."""
-    command = add_command(commands, "scenario", "print a scenario's resolved JSON", _DESCRIPTION, run)
+    command = add_command(commands, "scenario", purpose, _DESCRIPTION, run)
     command.add_argument("scenario", metavar="NAME", help="a shipped scenario or a file")
     command.add_argument(
         "overrides",

@@ -42,9 +42,9 @@ class Service(Model):
     timeout_s: Annotated[Float, Field(gt=0, le=86_400)]
 
 
-def add(commands: Any) -> None:
+def add(commands: Any, purpose: str) -> None:
     """Add the command."""
-    add_composed_command(commands, "serve", "let an agent of ns3-gym's drive a world", _DESCRIPTION, run)
+    add_composed_command(commands, "serve", purpose, _DESCRIPTION, run)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -46,9 +46,9 @@ examples:
 """
 
 
-def add(commands: Any) -> None:
+def add(commands: Any, purpose: str) -> None:
     """Add the command."""
-    add_composed_command(commands, "sweep", "run many trainings or evaluations", _DESCRIPTION, run)
+    add_composed_command(commands, "sweep", purpose, _DESCRIPTION, run)
 
 
 def run(options: argparse.Namespace) -> None:

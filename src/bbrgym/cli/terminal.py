@@ -10,15 +10,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from bbrgym.errors import ConfigError, SweepError
-from bbrgym.evaluate.runner import EvaluationProgress
 from bbrgym.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from bbrgym.evaluate.runner import EvaluationProgress
 
 _WIDTH = 200  # columns of output that goes to a file or pipe: enough for any table
 

@@ -34,9 +34,9 @@ examples:
 """
 
 
-def add(commands: Any) -> None:
+def add(commands: Any, purpose: str) -> None:
     """Add the command."""
-    add_composed_command(commands, "train", "train an agent", _DESCRIPTION, run)
+    add_composed_command(commands, "train", purpose, _DESCRIPTION, run)
 
 
 def run(options: argparse.Namespace) -> None:

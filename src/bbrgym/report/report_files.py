@@ -9,7 +9,6 @@ from pathlib import Path
 from rich.table import Table
 
 from bbrgym.atomic_files import write_text
-from bbrgym.report.matplotlib_renderer import write_figures
 from bbrgym.report.page import Page, write_page
 from bbrgym.report.tables import plain_text
 
@@ -25,6 +24,8 @@ def write_report_files(folder: Path, tables: Iterable[Table], page: Page) -> Non
     Raises:
         OSError: a file cannot be written.
     """
+    from bbrgym.report.matplotlib_renderer import write_figures  # Matplotlib, which only the end of a command needs
+
     write_text(folder / "summary.txt", plain_text(tables))
     write_figures(folder / "figures", page.figures)
     write_page(folder / "report.html", page)
