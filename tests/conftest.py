@@ -5,8 +5,10 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import compilers
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -27,6 +29,33 @@ settings.load_profile("tests")
 
 MOST_WORKERS = 8  # each takes up to 1 GB
 
+#: The longest files, which begin first: no process is left with one of them when the others have no more to do.
+LONGEST = (
+    "twin/test_fuzz.py",
+    "sweeps/test_resume.py",
+    "sweeps/test_launchers.py",
+    "sweeps/test_search.py",
+    "agents/training/test_rollouts.py",
+    "linux/test_kernel_world.py",
+    "ns3gym/test_driving.py",
+    "cli/test_cli.py",
+    "twin/test_traces.py",
+    "papers/test_reproduce.py",
+    "agents/training/test_resume.py",
+    "worlds/test_worker.py",
+    "tcp/test_sender.py",
+    "world/test_world_laws.py",
+    "report/test_report.py",
+    "ns3-scratch/test_deviations.py",
+)
+_TESTS = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of the longest files first."""
+    rank = {_TESTS / name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path, len(rank)))
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
@@ -40,6 +69,22 @@ def interruptible():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def objects(shared_folder: Path):
+    """Compile each source of the programs of tests once."""
+    (shared_folder / "objects").mkdir(exist_ok=True)
+    compilers.keep_objects(shared_folder / "objects")
+    yield
+    compilers.keep_objects(None)
+
+
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that all processes of this run of the tests share."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
 
 @pytest.fixture

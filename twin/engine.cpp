@@ -127,7 +127,7 @@ std::size_t
 Engine::ReceiversLeaves() const
 {
     const Link& link = m_scenario->link;
-    return link.jitter || !std::holds_alternative<AcksAtOnce>(link.acks) ? RECEIVERS_LEAVES : 0;
+    return link.jitter || !std::holds_alternative<AcksAtOnce>(link.acks) ? std::size_t{RECEIVERS_LEAVES} : 0;
 }
 
 void

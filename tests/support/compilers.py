@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
+import hashlib
+import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 C = ("gcc", "cc", "clang")
@@ -16,6 +20,14 @@ CXX_FLAGS = ("-std=c++20", "-O1", "-g1", "-Wall", "-Wextra", "-Werror", "-Wno-mi
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 PATIENCE_S = 500.0  # to compile or run a program; beside a load of 20, a file takes four minutes
 ROOT = Path(__file__).resolve().parents[2]
+#: Folders whose headers the sources of a folder include.
+_INCLUDES = {
+    "world": ("world", "cc"),
+    "tcp": ("tcp", "world", "cc"),
+    "twin": ("twin", "tcp", "world", "cc"),
+    "linux": ("linux", "world", "cc"),
+}
+_objects: Path | None = None
 _LANGUAGE = {**dict.fromkeys(C, "c"), **dict.fromkeys(CXX, "c++")}
 
 
@@ -36,20 +48,54 @@ def sanitizing(names: tuple[str, ...]) -> list[str]:
 
 
 def build(program: Path, sources: Iterable[Path], includes: Iterable[str]) -> Path:
-    """Compile a C++ program with the sanitizers on.
+    """Compile a C++ program with the sanitizers on, on all cores, and what `keep_objects` keeps only once.
 
     Args:
         program: the file to write.
         sources: its sources.
-        includes: folders of the repository whose headers they include.
+        includes: folders of the repository whose headers those of them include that are among the tests.
 
     Raises:
-        CalledProcessError: it does not compile.
+        RuntimeError: it does not compile.
     """
-    folders = [ROOT / "tests" / "support", *(ROOT / name for name in includes)]
-    command = [*sanitizing(CXX), *CXX_FLAGS, *(f"-I{folder}" for folder in folders), *map(str, sources)]
-    subprocess.run([*command, "-o", str(program)], check=True, timeout=PATIENCE_S)
+    compiler = sanitizing(CXX)
+    folder = _objects or program.parent / f"{program.name}.objects"
+    folder.mkdir(exist_ok=True)
+
+    def made(source: Path) -> str:
+        room = source.relative_to(ROOT).parts[0]
+        names = ["tests/support", *includes] if room == "tests" else _INCLUDES[room]
+        return str(_object(folder, [*compiler, *CXX_FLAGS, *(f"-I{ROOT / name}" for name in names), "-c", str(source)]))
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        objects = list(pool.map(made, sources))
+    _call([*compiler, *objects, "-o", str(program)])
     return program
+
+
+def keep_objects(folder: Path | None) -> None:
+    """Keep objects in a folder, where all programs and processes find them; None: each program has its own."""
+    global _objects
+    _objects = folder
+
+
+def _object(folder: Path, command: list[str]) -> Path:
+    """Return the object that a command makes, by one process at a time; the others take what it left."""
+    name = hashlib.sha256("\0".join(command).encode()).hexdigest()
+    done = folder / f"{name}.o"
+    with (folder / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            partial = folder / f"{name}.partial"
+            _call([*command, "-o", str(partial)])
+            partial.rename(done)
+    return done
+
+
+def _call(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
 
 
 @functools.cache
