@@ -297,10 +297,9 @@ LONG = ["scenario=steady", "scenario.duration_s=10", "seeds=[1,2,3,4,5,6,7,8,9,1
 @pytest.fixture(scope="module")
 def straight(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run folder of a command that nobody interrupts."""
-    folder = tmp_path_factory.mktemp("straight")
-    done = run("evaluate", *LONG, "output_dir=out", cwd=folder)
-    assert done.returncode == 0, done.stderr
-    return folder / "out"
+    folder = tmp_path_factory.mktemp("straight") / "out"
+    assert main(["evaluate", *LONG, f"output_dir={folder}"]) == 0
+    return folder
 
 
 @pytest.mark.parametrize(
@@ -370,16 +369,14 @@ def interrupted_after_two_jobs(
     return finished, said
 
 
-def test_a_world_that_breaks_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
-    done = run(
-        "evaluate", *SHORT, "scenario.duration_s=5000", "world.ns3.timeout_s=0.001", "output_dir=out", cwd=tmp_path
-    )
+def test_a_world_that_breaks_is_one_line_and_exit_code_1(here: Here) -> None:
+    done = here("evaluate", *SHORT, "scenario.duration_s=5000", "world.ns3.timeout_s=0.001", "output_dir=out")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("bbrgym: scenario 'steady', seed 1, at 0 s: ")
 
 
-def test_scenario_prints_what_worlds_read() -> None:
-    done = run("scenario", "rtt_fairness", "scenario.link.rate_mbps=50")
+def test_scenario_prints_what_worlds_read(here: Here) -> None:
+    done = here("scenario", "rtt_fairness", "scenario.link.rate_mbps=50")
     assert done.returncode == 0, done.stderr
     expected = bbrgym.load_scenario("rtt_fairness").model_dump(exclude_none=True)
     expected["link"]["rate_mbps"] = 50.0
@@ -472,7 +469,9 @@ def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_version_and_no_command() -> None:
     assert run("--version").stdout == f"bbrgym {bbrgym.__version__}\n"
-    assert run().returncode == 2
+    with pytest.raises(SystemExit) as end:
+        main([])
+    assert end.value.code == 2
 
 
 # ---- a machine that has no more -----------------------------------------------------------------------
@@ -506,7 +505,7 @@ def last_line(done: subprocess.CompletedProcess[str]) -> str:
     return done.stderr.splitlines()[-1]
 
 
-def test_a_full_disk_is_one_line_and_keeps_what_is_finished(tmp_path: Path) -> None:
+def test_a_full_disk_is_one_line_and_keeps_what_is_finished(here: Here, tmp_path: Path) -> None:
     arguments = ["evaluate", *SHORT, "world=twin", "seeds=[1,2]", "jobs=1", "output_dir=out"]
     done = limited("RLIMIT_FSIZE", 12_000, *arguments, cwd=tmp_path)
     assert last_line(done).startswith("bbrgym: File too large: 'out/")
@@ -514,7 +513,7 @@ def test_a_full_disk_is_one_line_and_keeps_what_is_finished(tmp_path: Path) -> N
     assert not list((tmp_path / "out").rglob("*.partial"))
     for path in (tmp_path / "out").rglob("*.parquet"):
         pl.read_parquet(path)
-    assert run("evaluate", "output_dir=out", "resume=true", cwd=tmp_path).returncode == 0
+    assert here("evaluate", "output_dir=out", "resume=true").returncode == 0
 
 
 @pytest.mark.parametrize(("world", "files"), [("twin", 0), ("twin", 1), ("ns3", 3), ("ns3", 8)])

@@ -45,33 +45,38 @@ def proposed(path: Path, settings: SearchSettings, *, breaks_at: int = -1) -> li
     return found
 
 
-def test_values_lie_in_their_ranges(tmp_path: Path) -> None:
-    found = proposed(tmp_path / "study.db", SETTINGS)
-    assert len(found) == 13
-    for one in found:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
+    """What is proposed where nothing interrupts."""
+    return proposed(tmp_path_factory.mktemp("whole") / "study.db", SETTINGS)
+
+
+def test_values_lie_in_their_ranges(whole: list[dict[str, str]]) -> None:
+    assert len(whole) == 13
+    for one in whole:
         assert list(one) == list(PARAMS)
         assert 1e-5 <= float(one["rate"]) <= 1e-2
         assert 0.5 <= float(one["share"]) <= 2
         assert int(one["epochs"]) in range(3, 21)
         assert int(one["size"]) in (16, 32, 48)  # the end of a range is not in it
         assert one["hidden"] in ("[64,64]", "[128]")
-    assert len({tuple(one.values()) for one in found}) == 13
-    assert sum(float(one["rate"]) < 1e-3 for one in found) > 3  # a tenth of them would be on a linear scale
+    assert len({tuple(one.values()) for one in whole}) == 13
+    assert sum(float(one["rate"]) < 1e-3 for one in whole) > 3  # a tenth of them would be on a linear scale
 
 
 @pytest.mark.parametrize("at", [4, 10])
-def test_an_interrupted_search_proposes_what_it_would_have_proposed(at: int, tmp_path: Path) -> None:
-    whole = proposed(tmp_path / "whole.db", SETTINGS)
+def test_an_interrupted_search_proposes_what_it_would_have_proposed(
+    at: int, whole: list[dict[str, str]], tmp_path: Path
+) -> None:
     assert proposed(tmp_path / "study.db", SETTINGS, breaks_at=at) == whole[:at]
     assert proposed(tmp_path / "study.db", SETTINGS) == whole
 
 
-def test_a_search_can_grow_and_another_seed_proposes_others(tmp_path: Path) -> None:
-    whole = proposed(tmp_path / "whole.db", SETTINGS)
+def test_a_search_can_grow_and_another_seed_proposes_others(whole: list[dict[str, str]], tmp_path: Path) -> None:
     fewer = SETTINGS.model_copy(update={"n_trials": 5})
     assert proposed(tmp_path / "study.db", fewer) == whole[:5]
     assert proposed(tmp_path / "study.db", SETTINGS) == whole
-    other = SETTINGS.model_copy(update={"seed": 2})
+    other = SETTINGS.model_copy(update={"n_trials": 1, "seed": 2})
     assert proposed(tmp_path / "other.db", other)[0] != whole[0]
 
 
@@ -126,18 +131,18 @@ def test_a_range_that_cannot_be_is_named(params: dict[str, str], says: str) -> N
 
 
 def test_a_search_of_trainings_goes_on_after_a_kill(tmp_path: Path) -> None:
-    """Two trials at a time, each with two seeds."""
-    search = ["hparams_search=own", "hparams_search.n_trials=3", "hparams_search.batch=2"]
+    """Each trial has two seeds, and the second is proposed by their scores."""
+    search = ["hparams_search=own", "hparams_search.n_trials=2", "hparams_search.batch=1"]
     options = [scenario(tmp_path), *(one for one in GRID if "levels" not in one), "agent.levels=int(interval(2,9))"]
-    options += ["seed=1,2", "hparams_search.n_startup_trials=2", "launcher.n_jobs=2"]
+    options += ["seed=1,2", "hparams_search.n_startup_trials=1", "launcher.n_jobs=2"]
     whole, out = tmp_path / "whole", tmp_path / "out"
     done = sweep(*search, *options, f"sweep_dir={whole}")
     assert done.returncode == 0, done.stderr
     assert "best best_score of a job" in done.stdout
-    assert summary(whole)["job"].to_list() == [f"trial-000{trial}_seed-{seed}" for trial in range(3) for seed in (1, 2)]
+    assert summary(whole)["job"].to_list() == [f"trial-000{trial}_seed-{seed}" for trial in range(2) for seed in (1, 2)]
     begun = start(*search, *options, f"sweep_dir={out}")
     try:
-        wait_until(lambda: "trial-0002_seed-1" in states(out) if out.exists() else False)
+        wait_until(lambda: "trial-0001_seed-1" in states(out) if out.exists() else False)
     finally:
         begun.kill()
         begun.communicate(timeout=120)

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """An interrupted training goes on as if there had been no interruption."""
 
+import functools
 import json
 import resource
 import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +78,7 @@ def test_every_agent_goes_on_as_if_nothing_had_happened(agent: str, tmp_path: Pa
 
 def test_a_kill_between_the_files_of_a_checkpoint_is_made_good(whole: Path, tmp_path: Path) -> None:
     """The curve and the best agent may be ahead of `last`, which is written at the end."""
-    folder = tmp_path / "run"
-    interrupted(folder, "SIGKILL")
+    folder = interrupt(tmp_path / "run", 130, asked())
     shutil.copy(whole / "metrics.parquet", folder)
     shutil.copy(whole / "checkpoints" / "best.pt", folder / "checkpoints")
     resume_training(folder)
@@ -198,18 +199,25 @@ def test_a_folder_in_use_cannot_be_taken(tmp_path: Path) -> None:
     train(output_dir=tmp_path, resume=True, **asked(total_steps=32))
 
 
+@pytest.fixture(scope="module")
+def brief(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Makes the run folder of a brief training of an agent, once."""
+    return functools.cache(lambda agent: run(tmp_path_factory.mktemp("brief") / "run", agent, total_steps=32))
+
+
 @pytest.mark.parametrize("agent", ["ppo", "torch_ppo"])
 @pytest.mark.parametrize("kept", [[1], {"state": {"x": 1}, "about": {}}, "about", "sac", "other"])
-def test_a_checkpoint_that_holds_something_else_is_one_clear_error(agent: str, kept: Any, tmp_path: Path) -> None:
+def test_a_checkpoint_that_holds_something_else_is_one_clear_error(
+    agent: str, kept: Any, brief: Callable[[str], Path], tmp_path: Path
+) -> None:
     """Numbers, a state that a training does not have, another agent's checkpoint, networks of other widths."""
-    folder = run(tmp_path / "run", agent, total_steps=32)
-    others = {"sac": ("sac", {}), "other": ({**asked(agent)["agent"], "hidden": [3]}, {})}
+    folder = shutil.copytree(brief(agent), tmp_path / "run")
     if kept == "about":
         last = torch.load(folder / "checkpoints" / "last.pt", weights_only=True)
         torch.save({**last, "about": {"stp": 3}}, folder / "checkpoints" / "last.pt")
     elif isinstance(kept, str):
-        who, settings = others[kept]
-        other = run(tmp_path / "other", who, total_steps=32, **settings)
+        narrow = {**asked(agent)["agent"], "hidden": [3]}
+        other = brief("sac") if kept == "sac" else run(tmp_path / "other", narrow, total_steps=32)
         shutil.copy(other / "checkpoints" / "last.pt", folder / "checkpoints")
     else:
         torch.save(kept, folder / "checkpoints" / "last.pt")

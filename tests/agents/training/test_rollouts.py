@@ -4,7 +4,7 @@
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +24,15 @@ from bbrgym.ray_session import ray_session
 
 N = 5
 ARGUMENTS: dict[str, Any] = {"scenario": SCENARIO, "variant": "bbq", "world": "twin", "control_interval_s": 0.5}
-Made = Callable[..., RayVecEnv]
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
-    """Its address. Two nodes of one CPU each."""
+    """Its address. Two nodes of two CPUs each, so that a training has room beside `far`."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     path = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))  # nodes import what we import
-    node = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False}
+    node = {"num_cpus": 2, "object_store_memory": 80 * 2**20, "include_dashboard": False}
     two = Cluster(initialize_head=True, head_node_args=node)
     try:
         two.add_node(**{**node, "include_dashboard": None})
@@ -52,13 +51,18 @@ def connected(cluster: str) -> Iterator[Any]:
         yield module
 
 
-@pytest.fixture
-def remote(connected: Any, closed: Any) -> Made:
-    def make(**settings: Any) -> RayVecEnv:
-        how = {"num_envs": N, "actors": 2, "cpus": 1, "start_timeout_s": 120, "timeout_s": 120, **settings}
-        return closed(RayVecEnv(connected, ARGUMENTS, **how))
+def made(connected: Any, **settings: Any) -> RayVecEnv:
+    how = {"num_envs": N, "actors": 2, "cpus": 1, "start_timeout_s": 120, "timeout_s": 120, **settings}
+    return RayVecEnv(connected, ARGUMENTS, **how)
 
-    return make
+
+@pytest.fixture(scope="module")
+def far(connected: Any) -> Iterator[RayVecEnv]:
+    """Two actors, whose start takes longer than what they do here; the last test that needs them kills one."""
+    env = made(connected)
+    yield env
+    if connected.is_initialized():  # else the last test has ended the session, and its actors with it
+        env.close()
 
 
 def ray_rollouts(cluster: str, **others: Any) -> dict[str, Any]:
@@ -76,8 +80,8 @@ def same(one: Any, two: Any) -> bool:
     return repr(one) == repr(two)
 
 
-def test_rows_equal_those_of_local_environments(remote: Made) -> None:
-    far, near = remote(), TuneVecEnv(**ARGUMENTS, num_envs=N)
+def test_rows_equal_those_of_local_environments(far: RayVecEnv) -> None:
+    near = TuneVecEnv(**ARGUMENTS, num_envs=N)
     try:
         assert len({node for node, _ in far.places()}) == 2  # on both nodes
         assert (far.observation_space, far.action_space) == (near.observation_space, near.action_space)
@@ -102,28 +106,29 @@ def test_rows_equal_those_of_local_environments(remote: Made) -> None:
         near.close()
 
 
-def test_an_actor_s_death_is_a_clear_error(remote: Made) -> None:
-    env = remote()
-    env.seed(1)
-    env.reset()
-    actions = np.zeros((N, *env.action_space.shape), np.float32)
-    env.step(actions)
-    _, pid = env.places()[1]
+def test_what_an_actor_raises_is_raised_here(far: RayVecEnv) -> None:
+    far.set_options([{"scenario": "nowhere"}] * N)
+    with pytest.raises(ConfigError, match="nowhere"):
+        far.reset()
+
+
+def test_an_actor_s_death_is_a_clear_error(far: RayVecEnv) -> None:
+    far.set_options()
+    far.seed(1)
+    far.reset()
+    actions = np.zeros((N, *far.action_space.shape), np.float32)
+    far.step(actions)
+    _, pid = far.places()[1]
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(TrainingError, match="rollouts: an actor of Ray's died during step"):
-        env.step(actions)
+        far.step(actions)
+    far.close()  # the other one too
 
 
-def test_a_cluster_that_is_too_small_is_a_clear_error(remote: Made) -> None:
-    with pytest.raises(TrainingError, match=r"start of 3 actors took longer than 5 s; the Ray cluster has 2 CPUs"):
-        remote(actors=3, start_timeout_s=5)
-
-
-def test_what_an_actor_raises_is_raised_here(remote: Made) -> None:
-    env = remote(num_envs=2)
-    env.set_options([{"scenario": "nowhere"}] * 2)
-    with pytest.raises(ConfigError, match="nowhere"):
-        env.reset()
+def test_a_cluster_that_is_too_small_is_a_clear_error(connected: Any) -> None:
+    """No node has three CPUs."""
+    with pytest.raises(TrainingError, match=r"start of 2 actors took longer than 2 s; the Ray cluster has 4 CPUs"):
+        made(connected, cpus=3, start_timeout_s=2)
 
 
 def test_a_training_equals_a_local_one_also_resumed(cluster: str, connected: Any, tmp_path: Path) -> None:

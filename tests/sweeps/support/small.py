@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Sweeps of trainings that take a second or two, most of it the start of a process."""
 
+import contextlib
+import io
 import json
 import subprocess
 import sys
@@ -9,6 +11,8 @@ from typing import Any
 
 import polars as pl
 import psutil
+
+from bbrgym.cli.main import main
 
 SCENARIO = """\
 name: small
@@ -21,7 +25,7 @@ GRID = [
     *("variant=bbq", "agent=grid", "agent.draws=2", "agent.levels=1000", "action.tunables=[bbq_alpha_us]"),
     *("total_steps=80", "checkpoint_steps=16", "log_steps=8", "validation.draws=2"),
 ]
-LONG = ["total_steps=16000", "checkpoint_steps=400"]  # some seconds, and many checkpoints
+LONG = ["total_steps=4000", "checkpoint_steps=200"]  # many checkpoints
 EVALUATION = ["command=evaluate", "scenario.duration_s=1", "world=twin", "variants=[bbr]"]
 
 
@@ -32,14 +36,12 @@ def scenario(folder: Path) -> str:
     return f"scenario={path}"
 
 
-def sweep(*overrides: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "bbrgym", "sweep", *overrides],
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
+def sweep(*overrides: str) -> subprocess.CompletedProcess[str]:
+    """The command in this process, where all is imported already; its jobs have processes of their own."""
+    out, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        code = main(["sweep", *overrides])
+    return subprocess.CompletedProcess(["bbrgym", "sweep", *overrides], code, out.getvalue(), errors.getvalue())
 
 
 def start(*overrides: str) -> subprocess.Popen[bytes]:
