@@ -223,11 +223,12 @@ def compiling_tests() -> list[str]:
     such a file, or if the conftest.py beside it does.
     """
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "tests").rglob("*.py")}
+    imported = {path: imports(tree) for path, tree in trees.items()}
     using = {path for path, tree in trees.items() if path.stem == "compilers" or names_a_compiler(tree)}
     while True:
         modules = {path.stem for path in using}
         folders = {path.parent for path in using if path.name == "conftest.py"}
-        more = {path for path, tree in trees.items() if path.parent in folders or imports(tree) & modules}
+        more = {path for path, names in imported.items() if path.parent in folders or names & modules}
         if more <= using:
             return sorted(str(path.relative_to(ROOT)) for path in using if path.name.startswith("test_"))
         using |= more

@@ -6,6 +6,7 @@ package has them.
 """
 
 import ast
+import functools
 import graphlib
 import importlib.util
 import re
@@ -55,9 +56,10 @@ def imports_of(module: str, text: str, known: set[str]) -> Iterator[str]:
             yield from (one.value for one in node.args if isinstance(one, ast.Constant) and one.value in known)
 
 
-IMPORTS = {
-    name: set(imports_of(name, path.read_text(encoding="utf-8"), set(MODULES))) for name, path in MODULES.items()
-}
+@functools.cache
+def all_imports() -> dict[str, set[str]]:
+    known = set(MODULES)
+    return {name: set(imports_of(name, path.read_text(encoding="utf-8"), known)) for name, path in MODULES.items()}
 
 
 def room(module: str) -> str:
@@ -77,12 +79,12 @@ def test_the_package_has_these_rooms() -> None:
 
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_no_import_runs_back(module: str) -> None:
-    back = {other for other in IMPORTS[module] if ROOMS.index(room(other)) > ROOMS.index(room(module))}
+    back = {other for other in all_imports()[module] if ROOMS.index(room(other)) > ROOMS.index(room(module))}
     assert back == set()
 
 
 def test_no_files_import_each_other_in_a_circle() -> None:
-    graph = {module: imports - {"bbrgym", module} for module, imports in IMPORTS.items()}
+    graph = {module: imports - {"bbrgym", module} for module, imports in all_imports().items()}
     assert tuple(graphlib.TopologicalSorter(graph).static_order())  # CycleError names the circle
 
 
