@@ -1,19 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Hold the twin to the kernel: the same scenarios in the worlds linux and twin, cell by cell.
 
-    python benchmarks/kernel.py [--runs 3] [--seeds 10] [--seconds 60] [--only NAME ...] [--output docs/kernel.md]
+    python benchmarks/kernel.py [--runs 3] [--seeds 10] [--seconds 60] [--minutes 30] [--only NAME ...]
+                                [--output docs/kernel.md]
 
-The kernel runs its own bbr, cubic and reno, the twin ours. A run of the kernel that was late is repeated. A cell is a
-figure of a scenario: each flow's share of the goodput, utilisation, queueing delay and retransmissions. It is inside if
-the means differ by no more than the larger of 5 % and the range of the kernel's own runs.
+It can be made in pieces: accepted runs are kept in runs/kernel, by the last commit that changed what runs, and one that
+is there is not repeated. --minutes ends the runs in the kernel after that time. The first run of every scenario comes
+before the second of any. A run of the kernel that was late is repeated.
+
+1. The kernel runs its own bbr, cubic and reno, the twin ours. A cell is a figure of a scenario: each flow's share of
+   the goodput, utilisation, queueing delay and retransmissions. It is inside if the means differ by no more than the
+   larger of 5 % and the range of the kernel's own runs.
+2. Our bbr in BPF and the kernel's beside each other on one link.
+3. Two flows of each variant, by score, in both worlds.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import os
 import platform
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +33,17 @@ from typing import Any
 import numpy as np
 
 import bbrgym
+from bbrgym.worlds.score import score_of_run
 
-KERNEL_CONTROLS = {"bbr": "kernel-bbr", "cubic": "kernel-cubic", "reno": "kernel-reno"}
+ROOT = Path(__file__).resolve().parents[1]
+KEPT = ROOT / "runs" / "kernel"
+RUNS_BY = ("cc", "linux", "src", "tcp", "twin", "world")
+"""Folders of the code that a run depends on."""
+
+KERNEL = "kernel-"
 TOLERANCE = 0.05
-ATTEMPTS = 5  # at an accepted run of the kernel
+BESIDE_RETRANSMISSIONS = 0.2
+ATTEMPTS = 2  # at a run of the kernel, before the next scenario has its turn
 INTERVAL_S = 1.0
 
 Mapping = dict[str, Any]
@@ -34,12 +52,12 @@ Figures = dict[str, float]
 
 @dataclass(frozen=True)
 class Setup:
-    """A scenario to compare.
+    """A scenario to run.
 
     Attributes:
         name: of the row.
         rate_mbps: of the link.
-        flows: of the scenario; each has a ``cc`` of `KERNEL_CONTROLS` and ``rtt_ms``.
+        flows: of the scenario; each has a ``cc`` and ``rtt_ms``. The twin runs ours in place of the kernel's.
         queue_bdp: size of the queue.
         link: other fields of the link.
         gso_max_segs: the most segments in a burst. Default: Linux's own.
@@ -52,17 +70,24 @@ class Setup:
     link: tuple[tuple[str, Any], ...] = ()
     gso_max_segs: int | None = None
 
-    def mapping(self, seconds: float, *, is_kernel: bool) -> Mapping:
+    def mapping(self, seconds: float, world: str) -> Mapping:
         """Return the scenario for one of the worlds."""
-        controls = KERNEL_CONTROLS if is_kernel else {name: name for name in KERNEL_CONTROLS}
+        prefix = KERNEL if world == "twin" else ""
         flows = [
-            {"name": f"f{i}", **flow, "cc": controls[flow["cc"]], "role": "fixed"} for i, flow in enumerate(self.flows)
+            {"name": f"f{i}", **flow, "cc": flow["cc"].removeprefix(prefix), "role": "fixed"}
+            for i, flow in enumerate(self.flows)
         ]
         shortest_ms = min(flow["rtt_ms"] for flow in self.flows)
         link = {"rate_mbps": self.rate_mbps, "delay_ms": shortest_ms / 4, "queue": {"size_bdp": self.queue_bdp}}
+        more = dict(self.link)
+        if "changes" in more:  # at shares of the duration
+            more["changes"] = [change | {"at_s": change["at_s"] * seconds} for change in more["changes"]]
         stack = {} if self.gso_max_segs is None else {"gso_max_segs": self.gso_max_segs}
         common = {"name": self.name, "duration_s": seconds, "stack": stack}
-        return {**common, "link": link | dict(self.link), "flows": flows}
+        return {**common, "link": link | more, "flows": flows}
+
+
+# ---- the scenarios -----------------------------------------------------------------------------------------
 
 
 def flow(cc: str, rtt_ms: float = 40.0, **fields: Any) -> Mapping:
@@ -76,38 +101,120 @@ def loss(rate: float) -> tuple[tuple[str, Any], ...]:
 
 
 def setups() -> Iterator[Setup]:
-    """Yield the scenarios."""
-    for cc in KERNEL_CONTROLS:
-        yield Setup(f"{cc}-5", 5.0, (flow(cc),))
-        yield Setup(f"{cc}-20", 20.0, (flow(cc),))
-        yield Setup(f"{cc}-100", 100.0, (flow(cc),))
-        yield Setup(f"{cc}-shallow", 20.0, (flow(cc, 80.0),), queue_bdp=0.5)
-        yield Setup(f"{cc}-deep", 10.0, (flow(cc),), queue_bdp=5.0)
-        yield Setup(f"{cc}-loss", 10.0, (flow(cc),), link=loss(0.01))
-        yield Setup(f"{cc}-two", 20.0, (flow(cc), flow(cc)))
-        yield Setup(f"{cc}-unequal", 20.0, (flow(cc, 10.0), flow(cc, 50.0)), queue_bdp=2.0)
-    steps = [{"at_s": at_s, "rate_mbps": rate} for at_s, rate in ((15.0, 10.0), (30.0, 30.0), (45.0, 20.0))]
-    yield Setup("bbr-steps", 20.0, (flow("bbr"),), link=(("changes", steps),))
-    yield Setup("cubic-steps", 20.0, (flow("cubic"),), link=(("changes", steps),))
-    yield Setup("bbr-isolated", 20.0, (flow("bbr"),), gso_max_segs=1)
-    yield Setup("bbr-unequal-isolated", 20.0, (flow("bbr", 10.0), flow("bbr", 50.0)), queue_bdp=2.0, gso_max_segs=1)
-    yield Setup("bbr-against-cubic", 20.0, (flow("bbr"), flow("cubic")))
-    yield Setup("four-mixed", 50.0, (flow("bbr"), flow("bbr", 80.0), flow("cubic"), flow("reno")))
+    """Yield the scenarios in which the twin is held to the kernel."""
+    for name in ("bbr", "cubic", "reno"):
+        cc = KERNEL + name
+        yield Setup(f"{name}-5", 5.0, (flow(cc),))
+        yield Setup(f"{name}-20", 20.0, (flow(cc),))
+        yield Setup(f"{name}-100", 100.0, (flow(cc),))
+        yield Setup(f"{name}-shallow", 20.0, (flow(cc, 80.0),), queue_bdp=0.5)
+        yield Setup(f"{name}-deep", 10.0, (flow(cc),), queue_bdp=5.0)
+        yield Setup(f"{name}-loss", 10.0, (flow(cc),), link=loss(0.01))
+        yield Setup(f"{name}-two", 20.0, (flow(cc), flow(cc)))
+        yield Setup(f"{name}-unequal", 20.0, (flow(cc, 10.0), flow(cc, 50.0)), queue_bdp=2.0)
+    bbr, cubic = "kernel-bbr", "kernel-cubic"
+    steps = [{"at_s": share, "rate_mbps": rate} for share, rate in ((0.25, 10.0), (0.5, 30.0), (0.75, 20.0))]
+    yield Setup("bbr-steps", 20.0, (flow(bbr),), link=(("changes", steps),))
+    yield Setup("cubic-steps", 20.0, (flow(cubic),), link=(("changes", steps),))
+    yield Setup("bbr-isolated", 20.0, (flow(bbr),), gso_max_segs=1)
+    yield Setup("bbr-unequal-isolated", 20.0, (flow(bbr, 10.0), flow(bbr, 50.0)), queue_bdp=2.0, gso_max_segs=1)
+    yield Setup("bbr-against-cubic", 20.0, (flow(bbr), flow(cubic)))
+    yield Setup("four-mixed", 50.0, (flow(bbr), flow(bbr, 80.0), flow(cubic), flow("kernel-reno")))
     slow = {"kind": "cbr", "rate_mbps": 2.0}
-    yield Setup("bbr-application", 20.0, (flow("bbr", app=slow), flow("bbr")))
+    yield Setup("bbr-application", 20.0, (flow(bbr, app=slow), flow(bbr)))
     bursts = {"kind": "onoff", "rate_mbps": 8.0, "on_s": 0.5, "off_s": 0.5}
-    yield Setup("cubic-tails", 10.0, (flow("cubic", app=bursts),), link=loss(0.02))
+    yield Setup("cubic-tails", 10.0, (flow(cubic, app=bursts),), link=loss(0.02))
 
 
-def figures_of(world: str, mapping: Mapping, seed: int) -> Figures:
-    """Run a scenario and return its figures."""
-    with bbrgym.make_world(world, mapping, seed=seed) as run:
+def besides() -> Iterator[Setup]:
+    """Yield the links that our bbr and the kernel's share; each comes first in one of them."""
+    for queue, queue_bdp in (("", 1.0), ("-shallow", 0.5)):
+        for first, second in (("bbr", "kernel-bbr"), ("kernel-bbr", "bbr")):
+            yield Setup(f"{first}-beside-{second}{queue}", 20.0, (flow(first), flow(second)), queue_bdp=queue_bdp)
+
+
+def entrants() -> Iterator[Setup]:
+    """Yield the scenario of the order: two flows of one variant."""
+    for cc in ("bbr", "bbr-plus", "bbr-acd", "bbq", "bbr-pg", "kernel-bbr", "kernel-cubic"):
+        yield Setup(f"order-{cc}", 20.0, (flow(cc, 10.0), flow(cc, 50.0)), queue_bdp=2.0)
+
+
+# ---- runs ----------------------------------------------------------------------------------------------------
+
+
+def tested_commit() -> str:
+    """Return the last commit that changed what runs; end where the checkout has other changes of it."""
+
+    def git(*command: str) -> str:
+        whole = ("git", "-C", str(ROOT), *command, "--", *RUNS_BY)
+        return subprocess.run(whole, check=True, capture_output=True, text=True).stdout.strip()
+
+    if changes := git("status", "--porcelain"):
+        sys.exit(f"the checkout has changes, and a kept run names a commit:\n{changes}")
+    return git("log", "-1", "--format=%h", "--abbrev=10")
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Runs of one commit and duration, kept on disk.
+
+    Attributes:
+        folder: of these runs.
+        seconds: of each run.
+    """
+
+    folder: Path
+    seconds: float
+
+    def find(self, setup: Setup, world: str, seed: int) -> Mapping | None:
+        """Return a kept run; None if there is none of this scenario as it is now."""
+        path = self._path(setup, world, seed)
+        if not path.exists():
+            return None
+        kept: Mapping = json.loads(path.read_text(encoding="utf-8"))
+        return kept if kept["scenario"] == setup.mapping(self.seconds, world) else None
+
+    def make(self, setup: Setup, world: str, seed: int) -> Mapping:
+        """Return a kept run, or run and keep it.
+
+        Raises:
+            WorldError: the run was refused.
+        """
+        kept = self.find(setup, world, seed)
+        if kept is None:
+            scenario = setup.mapping(self.seconds, world)
+            kept = {"scenario": scenario, **outcome_of(world, scenario, seed)}
+            path = self._path(setup, world, seed)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            whole = path.with_suffix(".new")
+            whole.write_text(json.dumps(kept), encoding="utf-8")
+            whole.rename(path)
+        return kept
+
+    def of(self, setup: Setup, world: str, count: int) -> list[Mapping]:
+        """Return the kept runs of a scenario, at most so many."""
+        found = (self.find(setup, world, seed) for seed in range(1, count + 1))
+        return [run for run in found if run is not None]
+
+    def _path(self, setup: Setup, world: str, seed: int) -> Path:
+        return self.folder / setup.name / f"{world}-{seed}.json"
+
+
+def outcome_of(world: str, scenario: Mapping, seed: int) -> Mapping:
+    """Run a scenario and return its summaries and score."""
+    with bbrgym.make_world(world, scenario, seed=seed) as run:
         while not run.done:
             run.advance(INTERVAL_S)
         flow_rows, link_row = run.summary()
-        flows = [dict(zip(run.flow_summary_fields, row, strict=True)) for row in flow_rows]
-        link = dict(zip(run.link_summary_fields, link_row, strict=True))
-    sent = sum(one["sent_pkts"] for one in flows)
+        flows = [dict(zip(run.flow_summary_fields, map(float, row), strict=True)) for row in flow_rows]
+        link = dict(zip(run.link_summary_fields, map(float, link_row), strict=True))
+        score = score_of_run(run.scenario, run.flow_summary_fields, flow_rows)
+    return {"flows": flows, "link": link, "score": score}
+
+
+def figures_of(run: Mapping) -> Figures:
+    """Return the cells of a run."""
+    flows, link = run["flows"], run["link"]
     shares = {f"share of f{i}": one["share"] for i, one in enumerate(flows)} if len(flows) > 1 else {}
     return {
         **shares,
@@ -115,28 +222,25 @@ def figures_of(world: str, mapping: Mapping, seed: int) -> Figures:
         "utilisation": link["utilisation"],
         "mean queueing delay, ms": link["queue_delay_mean_ms"],
         "p95 queueing delay, ms": link["queue_delay_p95_ms"],
-        "retransmit rate": sum(one["retransmitted_pkts"] for one in flows) / sent,
+        "retransmit rate": sum(one["retransmitted_pkts"] for one in flows) / sum(one["sent_pkts"] for one in flows),
     }
 
 
-def kernel_runs(setup: Setup, seconds: float, runs: int) -> list[Figures]:
-    """Return the figures of accepted runs in the kernel.
+def run_kernel(runs: Runs, asked: list[Setup], count: int, until_s: float) -> None:
+    """Make the missing runs of the kernel, until that time of the monotonic clock."""
+    for seed in range(1, count + 1):
+        for setup in asked:
+            for _ in range(ATTEMPTS):
+                if runs.find(setup, "linux", seed) is not None or time.monotonic() > until_s:
+                    break
+                try:
+                    runs.make(setup, "linux", seed)
+                    print(f"{setup.name}, run {seed}", flush=True)
+                except bbrgym.WorldError as error:
+                    print(f"{setup.name}, run {seed}: repeated, {error.reason}", flush=True)
 
-    Raises:
-        WorldError: too many runs in a row were refused.
-    """
-    accepted: list[Figures] = []
-    refused = 0
-    while len(accepted) < runs:
-        seed = 1 + len(accepted)
-        try:
-            accepted.append(figures_of("linux", setup.mapping(seconds, is_kernel=True), seed))
-        except bbrgym.WorldError as error:
-            refused += 1
-            print(f"  {setup.name}: repeated, {error.reason}", flush=True)
-            if refused == ATTEMPTS:
-                raise
-    return accepted
+
+# ---- the page ------------------------------------------------------------------------------------------------
 
 
 def is_inside(kernel: np.ndarray, twin: np.ndarray) -> bool:
@@ -145,57 +249,140 @@ def is_inside(kernel: np.ndarray, twin: np.ndarray) -> bool:
     return bool(abs(twin.mean() - kernel.mean()) <= allowed)
 
 
-def compare(setup: Setup, arguments: argparse.Namespace) -> Iterator[tuple[str, bool]]:
-    """Yield the row of each cell, and whether it is inside."""
-    kernel = kernel_runs(setup, arguments.seconds, arguments.runs)
-    mapping = setup.mapping(arguments.seconds, is_kernel=False)
-    twin = [figures_of("twin", mapping, seed) for seed in range(1, arguments.seeds + 1)]
-    for name in kernel[0]:
-        ours, theirs = np.array([run[name] for run in twin]), np.array([run[name] for run in kernel])
-        inside = is_inside(theirs, ours)
-        verdict = "yes" if inside else "**no**"
-        yield f"| {setup.name} | {name} | {shown(theirs)} | {shown(ours)} | {verdict} |", inside
-
-
 def shown(values: np.ndarray) -> str:
     """Return a mean and the range."""
     return f"{values.mean():.4g} ({values.min():.4g} to {values.max():.4g})"
 
 
-def page(rows: list[str], inside: int, arguments: argparse.Namespace) -> str:
-    """Return the page."""
-    command = f"python benchmarks/kernel.py --runs {arguments.runs} --seeds {arguments.seeds}"
-    machine = f"Linux {platform.release()} on {os.cpu_count()} cores, {datetime.datetime.now(datetime.UTC).date()}"
-    lines = (
-        "# The twin against the kernel",
-        "",
-        f"{machine}: `{command} --seconds {arguments.seconds:g}`.",
+def cells(runs: Runs, setup: Setup, arguments: argparse.Namespace) -> Iterator[tuple[str, bool]]:
+    """Yield the row of each cell, and whether it is inside."""
+    kernel = [figures_of(run) for run in runs.of(setup, "linux", arguments.runs)]
+    twin = [figures_of(run) for run in runs.of(setup, "twin", arguments.seeds)]
+    for name in kernel[0]:
+        theirs, ours = np.array([run[name] for run in kernel]), np.array([run[name] for run in twin])
+        inside = is_inside(theirs, ours)
+        verdict = "yes" if inside else "**no**"
+        yield f"| {setup.name} | {name} | {shown(theirs)} | {shown(ours)} | {verdict} |", inside
+
+
+def twin_lines(runs: Runs, asked: list[Setup], arguments: argparse.Namespace) -> list[str]:
+    """Return the table of cells and what it adds up to."""
+    rows = [cell for setup in asked for cell in cells(runs, setup, arguments)]
+    inside = sum(is_in for _, is_in in rows)
+    return [
         "Means, and in brackets the range of the runs. A cell is inside if the means differ by no more than the larger",
         f"of {TOLERANCE:.0%} and the range of the kernel's own runs.",
         "",
-        f"{inside} of {len(rows)} cells are inside ({inside / len(rows):.0%}).",
+        f"{inside} of {len(rows)} cells of {len(asked)} scenarios are inside ({inside / max(len(rows), 1):.0%}).",
         "",
         "| scenario | figure | kernel | twin | inside |",
         "| --- | --- | --- | --- | --- |",
-    )
-    return "\n".join((*lines, *rows)) + "\n"
+        *(row for row, _ in rows),
+    ]
+
+
+def beside_lines(runs: Runs, asked: list[Setup], count: int) -> list[str]:
+    """Return the table of our bbr beside the kernel's: a row for each queue, over both orders."""
+    lines = [
+        f"Two flows of 40 ms on 20 Mbit/s. Expected: shares within {TOLERANCE:.0%}, retransmissions within "
+        f"{BESIDE_RETRANSMISSIONS:.0%}.",
+        "",
+        "| queue, BDP | runs | ours, Mbit/s | the kernel's, Mbit/s | ours / the kernel's | retransmitted, ours | the "
+        "kernel's | ratio |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for queue_bdp in sorted({setup.queue_bdp for setup in asked}, reverse=True):
+        pairs = [
+            {spec["cc"]: flow for spec, flow in zip(setup.flows, run["flows"], strict=True)}
+            for setup in asked
+            if setup.queue_bdp == queue_bdp
+            for run in runs.of(setup, "linux", count)
+        ]
+        goodput = {cc: np.array([pair[cc]["goodput_mbps"] for pair in pairs]) for cc in ("bbr", "kernel-bbr")}
+        again = {cc: sum(pair[cc]["retransmitted_pkts"] for pair in pairs) for cc in ("bbr", "kernel-bbr")}
+        ratio = goodput["bbr"].mean() / goodput["kernel-bbr"].mean()
+        again_ratio = f"{again['bbr'] / again['kernel-bbr']:.3f}" if again["kernel-bbr"] else "none"
+        lines.append(
+            f"| {queue_bdp:g} | {len(pairs)} | {shown(goodput['bbr'])} | {shown(goodput['kernel-bbr'])} | {ratio:.3f} "
+            f"| {again['bbr']:.0f} | {again['kernel-bbr']:.0f} | {again_ratio} |"
+        )
+    return lines
+
+
+def order_lines(runs: Runs, asked: list[Setup], arguments: argparse.Namespace) -> list[str]:
+    """Return the table of the variants by their score in the kernel."""
+    scores = {
+        setup.flows[0]["cc"]: [
+            np.array([run["score"] for run in runs.of(setup, world, count)])
+            for world, count in (("linux", arguments.runs), ("twin", arguments.seeds))
+        ]
+        for setup in asked
+    }
+    places = [sorted(scores, key=lambda cc: -scores[cc][world].mean()) for world in (0, 1)]
+    return [
+        "Two flows of one variant, 10 and 50 ms, 20 Mbit/s, two BDP of queue; in the twin `bbr` and `cubic` stand for",
+        "the kernel's.",
+        "",
+        "| variant | score, kernel | score, twin | place, kernel | place, twin |",
+        "| --- | --- | --- | --- | --- |",
+        *(
+            f"| {cc} | {shown(scores[cc][0])} | {shown(scores[cc][1])} | {places[0].index(cc) + 1} | "
+            f"{places[1].index(cc) + 1} |"
+            for cc in places[0]
+        ),
+    ]
+
+
+def page(runs: Runs, asked: list[list[Setup]], arguments: argparse.Namespace, commit: str) -> str:
+    """Return the page, of the scenarios that have runs."""
+    parts = [[setup for setup in part if runs.of(setup, "linux", arguments.runs)] for part in asked]
+    missing = [
+        f"{setup.name} ({len(runs.of(setup, 'linux', arguments.runs))} of {arguments.runs})"
+        for part in asked
+        for setup in part
+        if len(runs.of(setup, "linux", arguments.runs)) < arguments.runs
+    ]
+    command = f"python benchmarks/kernel.py --runs {arguments.runs} --seeds {arguments.seeds}"
+    machine = f"Linux {platform.release()} on {os.cpu_count()} cores, {datetime.datetime.now(datetime.UTC).date()}"
+    lines = [
+        "# The twin against the kernel",
+        "",
+        f"{machine}, commit {commit}: `{command} --seconds {arguments.seconds:g}`.",
+        "Accepted runs of the kernel, with at most 0.5 % of the packets more than 1 ms late.",
+        *([f"Runs that are missing: {', '.join(missing)}."] if missing else []),
+    ]
+    if parts[0]:
+        lines += ["", "## Cells", "", *twin_lines(runs, parts[0], arguments)]
+    if parts[1]:
+        lines += ["", "## Ours beside the kernel's", "", *beside_lines(runs, parts[1], arguments.runs)]
+    if parts[2]:
+        lines += ["", "## The order of the variants", "", *order_lines(runs, parts[2], arguments)]
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    """Compare and print or write the page."""
+    """Run what is missing and print or write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3, help="accepted runs in the kernel")
     parser.add_argument("--seeds", type=int, default=10, help="of the twin")
-    parser.add_argument("--seconds", type=float, default=60.0, help="of each run; capacity steps end at 45")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of each run")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="no run of the kernel begins later")
     parser.add_argument("--only", nargs="*", help="names of scenarios; default: all")
+    parser.add_argument("--kept", type=Path, default=KEPT, help=f"folder of the runs; default: {KEPT}")
     parser.add_argument("--output", type=Path, help="file to write; default: print")
     arguments = parser.parse_args()
-    cells: list[tuple[str, bool]] = []
-    for setup in setups():
-        if arguments.only is None or setup.name in arguments.only:
-            print(setup.name, flush=True)
-            cells += compare(setup, arguments)
-    text = page([row for row, _ in cells], sum(inside for _, inside in cells), arguments)
+    commit = tested_commit()
+    runs = Runs(arguments.kept / f"{commit}-{arguments.seconds:g}s", arguments.seconds)
+    asked = [
+        [setup for setup in part if arguments.only is None or setup.name in arguments.only]
+        for part in (setups(), besides(), entrants())
+    ]
+    until_s = time.monotonic() + 60 * arguments.minutes
+    run_kernel(runs, [setup for part in asked for setup in part], arguments.runs, until_s)
+    for setup in (*asked[0], *asked[2]):
+        for seed in range(1, arguments.seeds + 1):
+            runs.make(setup, "twin", seed)
+    text = page(runs, asked, arguments, commit)
     if arguments.output is None:
         print(text)
     else:

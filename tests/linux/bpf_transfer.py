@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A TCP transfer under cc/ in BPF, in network namespaces of this process alone; prints what came of it as JSON.
 
-Run as ``unshare --net python bpf_transfer.py VARIANT SECONDS [slow]``. The loopback device is the path: 20 Mbit/s, and a
-queue of 30 packets that both directions share, so that packets are lost.
+Run as ``unshare --net python bpf_transfer.py VARIANT SECONDS [slow]``. The loopback device is the path: 20 Mbit/s,
+and a queue of 30 packets that both directions share, so that packets are lost.
 """
 
 from __future__ import annotations
