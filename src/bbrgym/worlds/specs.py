@@ -40,7 +40,8 @@ class WorldSpec:
         holds_many: whether one engine can hold many worlds.
         can_save: whether runs in this process can be saved and restored.
         is_real_time: whether an advance takes as long as what it runs; no run repeats another to the byte then.
-        has_our_controls: whether flows can run the congestion controls of ``cc/``.
+        our_algorithms: of the congestion controls of ``cc/`` that flows can run: ``bbr``, ``cubic``, ``reno``.
+            Default: all.
         stock_controls: whose own congestion controls flows can run, unchanged: ``ns-3``, ``linux``.
         has_last_hops: whether a scenario's receivers can be behind a radio.
         options: names of its own options, arguments of its engine.
@@ -54,7 +55,7 @@ class WorldSpec:
     holds_many: bool = False
     can_save: bool = False
     is_real_time: bool = False
-    has_our_controls: bool = True
+    our_algorithms: tuple[str, ...] | None = None
     stock_controls: tuple[str, ...] = ()
     has_last_hops: bool = False
     options: tuple[str, ...] = ()
@@ -79,7 +80,9 @@ class WorldSpec:
     def has_controller(self, cc: str) -> bool:
         """Return whether its flows can run a congestion control of `bbrgym.VARIANTS`."""
         algorithm = VARIANTS[cc].algorithm
-        return algorithm in self.stock_controls if algorithm in STOCK_OWNERS else self.has_our_controls
+        if algorithm in STOCK_OWNERS:
+            return algorithm in self.stock_controls
+        return self.our_algorithms is None or algorithm in self.our_algorithms
 
 
 class WorldSettings(Model):
@@ -158,6 +161,7 @@ register_world(
     "this machine's kernel: its TCP sockets, in real time, with an emulator of the bottleneck between them",
     isolation="process",
     is_real_time=True,
+    our_algorithms=("bbr",),
     stock_controls=("linux",),
     options=("timestamps", "user_namespace", "max_late_share"),
 )
