@@ -114,7 +114,7 @@ Bottleneck<Packet>::Reset(const Link& link, std::size_t flows, uint32_t packet_b
     {
         m_policer.emplace(*link.policer);
     }
-    m_loss.emplace(link.loss, run_seed);
+    m_loss.emplace(link.loss, packet_bytes * 8e9 / MeanRateBps(link), run_seed);
     m_delay = LinkDelay(link, run_seed);
     m_packet_bytes = packet_bytes;
     if (link.trace)
@@ -268,7 +268,7 @@ Bottleneck<Packet>::Depart(int64_t now_ns, Measurement& measurement, Deliver& de
 {
     m_is_serving = false;
     measurement.Departed(m_in_service.Flow(), m_in_service.Bytes(m_packet_bytes));
-    if (m_loss->IsLost())
+    if (m_loss->IsLost(now_ns))
     {
         measurement.RandomLost(m_in_service.Flow(), m_in_service.IsData());
         return;

@@ -11,11 +11,31 @@
 namespace bbrgym
 {
 
+/** Probability that a chain of two states is in the bad one `ticks` after it was in the given state. */
+inline double
+BadAfter(const GilbertElliott& chain, bool was_bad, uint64_t ticks)
+{
+    const double leaving = chain.good_to_bad + chain.bad_to_good;
+    if (leaving == 0)
+    {
+        return was_bad;
+    }
+    double memory = 1; // (1 - leaving)^ticks, by squares: products round alike on every machine
+    for (double power = 1 - leaving; ticks > 0; ticks >>= 1, power *= power)
+    {
+        memory *= (ticks & 1) != 0 ? power : 1;
+    }
+    const double bad = chain.good_to_bad / leaving;
+    return bad + (was_bad - bad) * memory;
+}
+
 class LossModel
 {
   public:
-    LossModel(const Loss& loss, uint64_t run_seed)
+    /** A tick of the clock TIME is `packet_ns`. */
+    LossModel(const Loss& loss, double packet_ns, uint64_t run_seed)
         : m_loss(loss),
+          m_packet_ns(packet_ns),
           m_random(run_seed, "link.loss")
     {
     }
@@ -23,15 +43,23 @@ class LossModel
     /** Changes the rate of Bernoulli loss. */
     void SetRate(double rate) { m_loss = Bernoulli{rate}; }
 
-    bool IsLost()
+    /** Call for each packet, in order of time. */
+    bool IsLost(int64_t now_ns)
     {
         if (const auto* bernoulli = std::get_if<Bernoulli>(&m_loss))
         {
             return bernoulli->rate > 0 && m_random.Chance(bernoulli->rate);
         }
-        const auto& states = std::get<GilbertElliott>(m_loss);
-        const bool lost = m_random.Chance(m_is_bad ? states.loss_bad : states.loss_good);
-        if (m_random.Chance(m_is_bad ? states.bad_to_good : states.good_to_bad))
+        const auto& chain = std::get<GilbertElliott>(m_loss);
+        if (chain.clock == GilbertElliott::Clock::TIME)
+        {
+            const auto tick = static_cast<uint64_t>(static_cast<double>(now_ns) / m_packet_ns);
+            m_is_bad = m_random.Chance(BadAfter(chain, m_is_bad, tick - m_tick));
+            m_tick = tick;
+            return IsLostIn(chain);
+        }
+        const bool lost = IsLostIn(chain);
+        if (m_random.Chance(m_is_bad ? chain.bad_to_good : chain.good_to_bad))
         {
             m_is_bad = !m_is_bad;
         }
@@ -39,8 +67,12 @@ class LossModel
     }
 
   private:
+    bool IsLostIn(const GilbertElliott& chain) { return m_random.Chance(m_is_bad ? chain.loss_bad : chain.loss_good); }
+
     Loss m_loss;
+    double m_packet_ns;
     Random m_random;
+    uint64_t m_tick = 0;
     bool m_is_bad = false;
 };
 

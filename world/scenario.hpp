@@ -87,13 +87,20 @@ struct Bernoulli
     double rate = 0;
 };
 
-/** Two states; in each a packet is lost with that state's probability, then the state may change. */
+/** Two states; in each a packet is lost with that state's probability. The state may change at each tick of its clock. */
 struct GilbertElliott
 {
+    enum class Clock
+    {
+        PACKET, ///< after each packet
+        TIME,   ///< each time that a full packet takes at the link's mean rate, whether or not one passes
+    };
+
     double good_to_bad = 0;
     double bad_to_good = 0;
     double loss_good = 0;
     double loss_bad = 0;
+    Clock clock = Clock::PACKET;
 };
 
 using Loss = std::variant<Bernoulli, GilbertElliott>;

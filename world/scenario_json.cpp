@@ -291,11 +291,13 @@ ParseLoss(const Json& json)
     const std::string kind = Kind(json, "link.loss", {"none", "bernoulli", "gilbert_elliott"});
     if (kind == "gilbert_elliott")
     {
-        const Object loss(json, "link.loss", {"kind", "good_to_bad", "bad_to_good", "loss_good", "loss_bad"});
+        const Object loss(json, "link.loss", {"kind", "good_to_bad", "bad_to_good", "loss_good", "loss_bad", "clock"});
+        using Clock = GilbertElliott::Clock;
         return GilbertElliott{loss.Probability("good_to_bad"),
                               loss.Probability("bad_to_good"),
                               loss.Probability("loss_good"),
-                              loss.Probability("loss_bad")};
+                              loss.Probability("loss_bad"),
+                              loss.Choice("clock", {"packet", "time"}) == "time" ? Clock::TIME : Clock::PACKET};
     }
     if (kind == "bernoulli")
     {

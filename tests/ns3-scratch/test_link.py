@@ -140,13 +140,13 @@ def test_bernoulli_loss_has_its_rate(run, rate):
 
 
 def test_gilbert_elliott_loss_has_its_mean_and_comes_in_bursts(run):
-    states = {"good_to_bad": 0.01, "bad_to_good": 0.2, "loss_good": 0.001, "loss_bad": 0.5}
+    states = {"good_to_bad": 0.01, "bad_to_good": 0.2, "loss_good": 0.001, "loss_bad": 0.5, "clock": "packet"}
     sent, lost = sent_and_lost(run, {"kind": "gilbert_elliott", **states})
     bad = 0.01 / (0.01 + 0.2)
     mean = bad * 0.5 + (1 - bad) * 0.001
     # Losses of the same stay in the bad state go together: variance up by about 1 + 2 * 0.5 / 0.21.
     assert abs(lost - sent * mean) < 4.5 * math.sqrt(sent * mean * (1 + 2 * 0.5 / 0.21))
-    frozen = {"good_to_bad": 0.0, "bad_to_good": 0.0, "loss_good": 0.0, "loss_bad": 1.0}
+    frozen = {"good_to_bad": 0.0, "bad_to_good": 0.0, "loss_good": 0.0, "loss_bad": 1.0, "clock": "time"}
     assert sent_and_lost(run, {"kind": "gilbert_elliott", **frozen})[1] == 0
 
 

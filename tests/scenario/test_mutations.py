@@ -32,6 +32,7 @@ BASES: list[dict[str, Any]] = [
                 "bad_to_good": 0.3,
                 "loss_good": 0.0,
                 "loss_bad": 0.5,
+                "clock": "time",
             },
             "changes": [{"at_s": 0.1, "rate_mbps": 5.0}, {"at_s": 0.2, "delay_ms": 3.0}],
         },

@@ -152,7 +152,9 @@ DrawLoss(Draw& draw)
     }
     if (draw.Chance(0.3))
     {
-        return GilbertElliott{draw.Log(1e-4, 1), draw.Log(1e-2, 1), draw.Chance(0.5) ? 0 : draw.Log(1e-4, 0.1), draw.Between(0, 1)};
+        GilbertElliott bursts{draw.Log(1e-4, 1), draw.Log(1e-2, 1), draw.Chance(0.5) ? 0 : draw.Log(1e-4, 0.1), draw.Between(0, 1)};
+        bursts.clock = draw.Chance(0.5) ? GilbertElliott::Clock::TIME : GilbertElliott::Clock::PACKET;
+        return bursts;
     }
     return Bernoulli{0};
 }

@@ -115,7 +115,8 @@ def _loss(draw: _Draw) -> Mapping:
         return {"kind": kind, "rate": draw.log(0.001, 0.5)}
     if kind == "gilbert_elliott":
         chances = {"good_to_bad": 0.05, "bad_to_good": 1.0, "loss_good": 0.02, "loss_bad": 0.9}
-        return {"kind": kind, **{name: draw.uniform(0, most) for name, most in chances.items()}}
+        clock = {"clock": draw.choice(["packet", "time"])}
+        return {"kind": kind, **{name: draw.uniform(0, most) for name, most in chances.items()}, **clock}
     return {"kind": kind}
 
 

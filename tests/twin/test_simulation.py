@@ -61,6 +61,7 @@ ON_OFF = {"kind": "onoff", "rate_mbps": 5.0, "on_s": 0.2, "off_s": 0.3}
 RANDOM = {
     "bernoulli": scenario(flow(cc="reno"), loss={"kind": "bernoulli", "rate": 0.01}),
     "gilbert-elliott": scenario(flow(cc="reno"), loss=GILBERT_ELLIOTT),
+    "gilbert-elliott in time": scenario(flow(cc="reno"), loss={**GILBERT_ELLIOTT, "clock": "time"}),
     "red": scenario(flow(cc="cubic"), queue=RED),
     "on and off": scenario(flow(cc="reno", app={**ON_OFF, "random": True})),
     "bbr's phases": scenario(flow(cc="bbr")),

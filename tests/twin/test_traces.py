@@ -196,6 +196,10 @@ RANDOM = {
         *two(),
         loss={"kind": "gilbert_elliott", "good_to_bad": 0.005, "bad_to_good": 0.2, "loss_good": 0.0, "loss_bad": 0.5},
     ),
+    "gilbert-elliott in time": like_ns3(
+        *two(cc="cubic"),
+        loss={"kind": "gilbert_elliott", "good_to_bad": 0.001, "bad_to_good": 0.02, "loss_bad": 0.7, "clock": "time"},
+    ),
     "loss changes": like_ns3(*two(), changes=CHANGES),
     "random on and off": like_ns3(flow("a", app={**ON_OFF, "random": True}), flow("b", cc="cubic")),
     "cellular": like_ns3(

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // The parts that C++ worlds share, against brute force: opportunities of a trace, the histogram, exponential
-// draws. usage: world_laws SEED; prints the first broken law and ends with 1.
+// draws, the chain of Gilbert-Elliott losses. usage: world_laws SEED; prints the first broken law and ends with 1.
 #include "histogram.hpp"
+#include "loss.hpp"
 #include "opportunities.hpp"
 #include "program.hpp"
 #include "random.hpp"
@@ -108,6 +109,63 @@ CheckExponential(bbrgym::Random& random)
     Require(std::abs(above_two / static_cast<double>(DRAWS) - std::exp(-2)) < error, "and they exceed 2 as they should");
 }
 
+/** The state after many ticks at once is that of tick after tick. */
+void
+CheckChain(bbrgym::Random& random)
+{
+    const bbrgym::GilbertElliott chain{random.Uniform(), random.Uniform()};
+    for (const bool was_bad : {false, true})
+    {
+        double bad = was_bad;
+        for (uint64_t ticks = 0; ticks < 40; ++ticks)
+        {
+            Require(std::abs(bbrgym::BadAfter(chain, was_bad, ticks) - bad) < 1e-12, "ticks at once are ticks one by one");
+            bad = bad * (1 - chain.bad_to_good) + (1 - bad) * chain.good_to_bad;
+        }
+    }
+    Require(bbrgym::BadAfter({}, true, 1000) == 1 && bbrgym::BadAfter({}, false, 1000) == 0, "a frozen chain stays");
+}
+
+/** Losses of packets that come a tick apart follow packets' clock; after a long silence the chain has forgotten. */
+void
+CheckClocks(bbrgym::Random& random)
+{
+    using Clock = bbrgym::GilbertElliott::Clock;
+    constexpr int PACKETS = 200'000;
+    constexpr int64_t TICK_NS = 1000;
+    const bbrgym::GilbertElliott bursts{0.01, 0.2, 0.0, 1.0, Clock::TIME};
+    const double share = 0.01 / 0.21;
+    const auto seed = static_cast<uint64_t>(random.Uniform() * 1e9);
+    const auto lost_share = [&](Clock clock, int64_t gap_ns, double& again) {
+        bbrgym::GilbertElliott chain = bursts;
+        chain.clock = clock;
+        bbrgym::LossModel model(chain, TICK_NS, seed);
+        int lost = 0;
+        int both = 0;
+        bool was_lost = false;
+        for (int i = 1; i <= PACKETS; ++i)
+        {
+            const bool is_lost = model.IsLost(i * gap_ns);
+            lost += is_lost;
+            both += is_lost && was_lost;
+            was_lost = is_lost;
+        }
+        again = static_cast<double>(both) / lost;
+        return static_cast<double>(lost) / PACKETS;
+    };
+    const double error = 5 * std::sqrt(share * (1 + 2 / 0.21) / PACKETS); // losses of one stay go together
+    double again = 0;
+    for (const Clock clock : {Clock::PACKET, Clock::TIME})
+    {
+        Require(std::abs(lost_share(clock, TICK_NS, again) - share) < error, "the share of losses is the chain's");
+        Require(std::abs(again - 0.8) < 0.03, "and a loss is followed by another as often as it stays bad");
+    }
+    Require(std::abs(lost_share(Clock::TIME, 1000 * TICK_NS, again) - share) < error, "in silence as well");
+    Require(std::abs(again - share) < 0.03, "after which nothing of the last state is left");
+    lost_share(Clock::PACKET, 1000 * TICK_NS, again);
+    Require(std::abs(again - 0.8) < 0.03, "but by the packet's clock it is");
+}
+
 } // namespace
 
 int
@@ -116,9 +174,11 @@ main(int argc, char** argv)
     bbrgym::Random random(Number(1, argc, argv), "test");
     for (int round = 0; round < 200; ++round)
     {
+        CheckChain(random);
         CheckOpportunities(random);
         CheckHistogram(random);
     }
     CheckExponential(random);
+    CheckClocks(random);
     return 0;
 }

@@ -250,13 +250,15 @@ class Bernoulli(Model):
 
 
 class GilbertElliott(Model):
-    """Loss in bursts: a chain of two states that may change after each packet.
+    """Loss in bursts: a chain of two states (Gilbert 1960, Elliott 1963) that may change at each tick of a clock.
 
     Attributes:
-        good_to_bad: probability of a change to the bad state after a packet in the good state.
-        bad_to_good: probability of a change to the good state after a packet in the bad state.
-        loss_good: probability of loss in the good state.
-        loss_bad: probability of loss in the bad state.
+        good_to_bad: probability of a change to the bad state at a tick in the good state.
+        bad_to_good: probability of a change to the good state at a tick in the bad state.
+        loss_good: probability of a packet's loss in the good state.
+        loss_bad: probability of a packet's loss in the bad state.
+        clock: ``packet``: a tick after each packet, so that a flow that waits for a timeout stays in the bad state.
+            ``time``: a tick each time that a full packet takes at the link's mean rate, whether or not one passes.
     """
 
     kind: Literal["gilbert_elliott"]
@@ -264,6 +266,7 @@ class GilbertElliott(Model):
     bad_to_good: Probability
     loss_good: Probability = 0.0
     loss_bad: Probability = 1.0
+    clock: Literal["packet", "time"] = "packet"
 
 
 Loss = Annotated[NoLoss | Bernoulli | GilbertElliott, Field(discriminator="kind")]
