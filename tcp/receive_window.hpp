@@ -10,8 +10,8 @@
 // (scaling_ratio). An automatic buffer follows what the application reads in a round trip (dynamic right-sizing,
 // tcp_rcv_space_adjust), with the round trip measured without timestamps: the time in which a window arrives.
 //
-// The window starts small and grows by two segments for each that arrives in order (rcv_ssthresh); a segment by which it
-// grows is acknowledged at once. That is so for an ample buffer too, which grows as an automatic one but never limits.
+// The window starts small and grows by two segments for each that arrives, in order or behind a gap (rcv_ssthresh); a
+// segment by which it grows is acknowledged at once. That is so for an ample buffer too, which grows as an automatic one but never limits.
 //
 // Not modelled: memory pressure, and that a buffer overfull with small segments is pruned.
 #ifndef BBRGYM_TCP_RECEIVE_WINDOW_HPP
@@ -77,18 +77,14 @@ class ReceiveWindow
     /** Segments that the window holds; 0: it is not known. */
     uint64_t ThresholdPkts() const { return m_grows ? m_threshold_bytes / m_mss_bytes : 0; }
 
-    /** A segment arrived in order, `beyond_pkts` are behind a gap; returns whether the window grows (tcp_grow_window). */
-    bool Grow(uint32_t beyond_pkts)
+    /** A segment arrived; `held_pkts` count against the buffer by now. Returns whether the window grows (tcp_grow_window). */
+    bool Grow(uint64_t held_pkts)
     {
-        if (m_threshold_bytes >= m_ceiling_bytes)
-        {
-            return false;
-        }
         uint64_t ceiling_bytes = m_ceiling_bytes;
-        if (beyond_pkts > 0)
+        if (held_pkts != 1)
         {
-            const uint64_t held_bytes = (beyond_pkts + uint64_t{1}) * m_truesize_bytes;
-            ceiling_bytes = held_bytes < m_buffer_bytes ? std::min(ceiling_bytes, Payload(m_buffer_bytes - held_bytes)) : 0;
+            const uint64_t held_bytes = held_pkts * m_truesize_bytes;
+            ceiling_bytes = held_bytes < m_buffer_bytes ? std::min(m_clamp_bytes, Payload(m_buffer_bytes - held_bytes)) : 0;
         }
         if (m_threshold_bytes >= ceiling_bytes)
         {

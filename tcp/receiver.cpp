@@ -72,6 +72,10 @@ TcpReceiver::Take(uint64_t serial, int64_t now_ns, EcnBits ecn)
     }
     if (serial > m_next)
     {
+        if (m_window.Follows())
+        {
+            m_quick_acks |= m_window.Grow(m_beyond_pkts); // the buffer is charged afterwards (tcp_data_queue_ofo)
+        }
         Put(serial);
         const std::size_t blocks_before = m_block_count;
         Report(serial);
@@ -85,7 +89,7 @@ TcpReceiver::Take(uint64_t serial, int64_t now_ns, EcnBits ecn)
     }
     if (m_window.Follows())
     {
-        m_quick_acks |= m_window.Grow(m_beyond_pkts);
+        m_quick_acks |= m_window.Grow(m_beyond_pkts + uint64_t{1});
         m_window.NoteRead(m_next, now_ns);
     }
     const bool is_gap = m_beyond_pkts > 0 || readable_pkts > 1;

@@ -118,7 +118,7 @@ ReceiveWindowLaws(Draw& draw, uint64_t steps)
         const uint64_t arrived = draw.Below(edge - next + 1);
         for (uint64_t i = 0; i < arrived; ++i)
         {
-            window.Grow(0);
+            window.Grow(1);
         }
         next += arrived;
         window.NoteRead(next, now_ns);

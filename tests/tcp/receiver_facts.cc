@@ -209,6 +209,18 @@ WindowGrowth(const SocketFacts& facts)
     talk.PrintAnswers("answers");
 }
 
+/** Segment 0 is missing, and comes after forty. */
+void
+WindowGrowthBehindAGap()
+{
+    Talk talk({.adaptive_delayed_acks = false, .compressed_acks = 0});
+    talk.Take(1, 41);
+    talk.Take(0, 1);
+    talk.PrintAnswers("gap");
+    talk.Take(41, 60);
+    talk.PrintAnswers("answers");
+}
+
 void
 AdaptiveDelay()
 {
@@ -247,6 +259,7 @@ Compression(int64_t nr)
 
 constexpr Experiment EXPERIMENTS[] = {
     {"window_growth", [] { WindowGrowth(SocketFacts{}); }},
+    {"window_growth_behind_a_gap", WindowGrowthBehindAGap},
     {"window_growth_before_4_20", [] { WindowGrowth({.window_share = bbrgym::window_share_choice::half, .initial_window_segments = 20, .initial_receive_buffer_bytes = 376'960}); }},
     {"adaptive_delay", AdaptiveDelay},
     {"compression", [] { Compression(44); }},

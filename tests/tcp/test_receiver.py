@@ -40,6 +40,14 @@ def test_linux_answers_at_once_while_its_window_grows(facts: Facts) -> None:
     assert set(seen["answers"][-1000:].strip("!").replace(".!", "")) <= {"."}, "then every second one"
 
 
+def test_the_window_grows_with_segments_behind_a_gap_too(facts: Facts) -> None:
+    """Linux's tcp_data_queue_ofo: by four of them, then what they take of the buffer stands against it."""
+    seen = facts("window_growth_behind_a_gap")
+    assert seen["gap"] == "!" * 41
+    # Of the six growths four came behind the gap and one with the segment that filled it.
+    assert seen["answers"].startswith("!.!.!.")
+
+
 def test_the_delay_of_an_ack_follows_a_slow_pace_and_a_pause_brings_quick_ones(facts: Facts) -> None:
     seen = facts("adaptive_delay")
     # 40 ms, then half of it and the 30 ms since the segment before, twice.
@@ -50,9 +58,10 @@ def test_the_delay_of_an_ack_follows_a_slow_pace_and_a_pause_brings_quick_ones(f
 
 def test_acks_of_a_gap_are_compressed_from_the_fourth_on(facts: Facts) -> None:
     seen = facts("compression")
-    assert seen["gap"] == "!!!" + ".....@" * 3 + "..", "1.1 ms hold five segments a quarter of a millisecond apart"
-    assert (seen["ack"], seen["filled"]) == ("1500 1501-1519", "!")
-    assert facts("compression_of_three")["gap"] == "!!!" + "...!" * 4 + "."
+    # The window grows by the first one, whose ACK does not count.
+    assert seen["gap"] == "!" + "!!!" + ".....@" * 3 + ".", "1.1 ms hold five segments a quarter of a millisecond apart"
+    assert (seen["ack"], seen["filled"]) == ("1500 1501-1520", "!")
+    assert facts("compression_of_three")["gap"] == "!" + "!!!" + "...!" * 4
 
 
 def test_ns3_answers_the_first_at_once_then_every_second(facts: Facts) -> None:
