@@ -9,9 +9,12 @@
 #define BBRGYM_CC_H
 
 #include "bbr.h"
+#include "bic.h"
 #include "cubic.h"
 #include "cubic_rfc9438.h"
 #include "reno.h"
+#include "vegas.h"
+#include "westwood.h"
 
 /* Initialises the state when the connection is established (or the algorithm is attached). */
 static inline void cc_init(struct cc_state *state, const struct cc_params *params, const struct cc_start *start)
@@ -28,6 +31,12 @@ static inline void cc_init(struct cc_state *state, const struct cc_params *param
         bbr_init(state, params, start);
     else if (params->algorithm == CC_ALGORITHM_CUBIC)
         cubic_init(state, start);
+    else if (params->algorithm == CC_ALGORITHM_BIC)
+        bic_init(state);
+    else if (params->algorithm == CC_ALGORITHM_VEGAS)
+        vegas_init(state);
+    else if (params->algorithm == CC_ALGORITHM_WESTWOOD)
+        westwood_init(state, start);
 }
 
 static inline void cc_count_round(struct cc_state *state, const struct cc_sample *sample)
@@ -52,10 +61,20 @@ static inline void cc_on_ack(struct cc_state *state, const struct cc_params *par
     case CC_ALGORITHM_CUBIC_RFC9438:
         rfc9438_on_ack(state, sample);
         break;
+    case CC_ALGORITHM_BIC:
+        bic_on_ack(state, params, sample);
+        break;
+    case CC_ALGORITHM_VEGAS:
+        vegas_on_ack(state, sample);
+        break;
+    case CC_ALGORITHM_WESTWOOD:
+        westwood_on_ack(state, sample);
+        break;
     default:
         reno_on_ack(state, sample);
         break;
     }
+    state->una_pkts = sample->una_pkts;
     cc_count_round(state, sample);
 }
 
@@ -64,12 +83,24 @@ static inline void cc_reduce(struct cc_state *state, const struct cc_params *par
     state->before.cwnd_pkts = state->cwnd_pkts;
     state->before.ssthresh_pkts = state->ssthresh_pkts;
     state->before.rfc9438 = state->rfc9438;
-    if (params->algorithm == CC_ALGORITHM_CUBIC)
+    switch (params->algorithm) {
+    case CC_ALGORITHM_CUBIC:
         cubic_reduce(state);
-    else if (params->algorithm == CC_ALGORITHM_CUBIC_RFC9438)
+        break;
+    case CC_ALGORITHM_CUBIC_RFC9438:
         rfc9438_reduce(state);
-    else
+        break;
+    case CC_ALGORITHM_BIC:
+        bic_reduce(state);
+        break;
+    case CC_ALGORITHM_VEGAS:
+    case CC_ALGORITHM_WESTWOOD:
+        reno_linux_reduce(state);
+        break;
+    default:
         reno_reduce(state, in_flight_pkts);
+        break;
+    }
 }
 
 /* The loss state changed, except to Loss (see cc_on_rto). */
@@ -78,6 +109,10 @@ static inline void cc_on_loss_state(struct cc_state *state, const struct cc_para
 {
     bool is_reduced = state->ca_state == CC_CA_CWR; /* for a mark; a loss in the same window changes nothing */
 
+    if (params->algorithm == CC_ALGORITHM_VEGAS)
+        vegas_on_loss_state(state, new_state);
+    else if (params->algorithm == CC_ALGORITHM_WESTWOOD)
+        westwood_on_loss_state(state, (enum cc_ca_state)state->ca_state, new_state);
     state->ca_state = new_state;
     if (params->algorithm == CC_ALGORITHM_BBR) {
         bbr_on_loss_state(state, new_state);
@@ -96,15 +131,32 @@ CC_IN_LINE void cc_on_rto(struct cc_state *state, const struct cc_params *params
                           uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts)
 {
     bool by_episode = cc_stack_has(params, CC_STACK_timeout_saves);
+    bool reduces = by_episode ? is_new_episode : state->ca_state < CC_CA_CWR;
 
     if (params->algorithm == CC_ALGORITHM_BBR)
         bbr_on_rto(state, params, is_new_episode || !by_episode, total_lost_pkts);
-    else if (by_episode ? is_new_episode : state->ca_state < CC_CA_CWR)
+    else if (reduces)
         cc_reduce(state, params, prior_in_flight_pkts);
-    if (params->algorithm == CC_ALGORITHM_CUBIC)
+    switch (params->algorithm) {
+    case CC_ALGORITHM_CUBIC:
         cubic_on_rto(state);
-    else if (params->algorithm == CC_ALGORITHM_CUBIC_RFC9438)
+        break;
+    case CC_ALGORITHM_CUBIC_RFC9438:
         rfc9438_on_rto(state);
+        break;
+    case CC_ALGORITHM_BIC:
+        bic_on_rto(state);
+        break;
+    case CC_ALGORITHM_VEGAS:
+        vegas_on_loss_state(state, CC_CA_LOSS);
+        break;
+    case CC_ALGORITHM_WESTWOOD:
+        if (reduces)
+            westwood_on_timeout(state);
+        break;
+    default:
+        break;
+    }
     state->ca_state = CC_CA_LOSS;
     state->cwnd_pkts = cc_clamp_to_u32((uint64_t)in_flight_pkts + 1);
 }
@@ -119,9 +171,11 @@ static inline void cc_on_restart(struct cc_state *state, const struct cc_params 
         cubic_on_restart(state, now_us);
     else if (params->algorithm == CC_ALGORITHM_CUBIC_RFC9438 && app_limited)
         rfc9438_on_restart(state, now_us);
+    else if (params->algorithm == CC_ALGORITHM_VEGAS)
+        vegas_on_restart(state);
 }
 
-/* The last recovery was spurious: Reno and CUBIC undo the reduction (RFC 9438, 4.9; Linux undo_cwnd). */
+/* The last recovery was spurious: all but BBR undo the reduction (RFC 9438, 4.9; Linux undo_cwnd). */
 static inline void cc_on_undo(struct cc_state *state, const struct cc_params *params)
 {
     if (params->algorithm == CC_ALGORITHM_BBR) {

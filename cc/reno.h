@@ -58,6 +58,28 @@ static inline void reno_on_ack(struct cc_state *state, const struct cc_sample *r
         reno_avoid_congestion(state, acked_pkts, state->cwnd_pkts);
 }
 
+/* ---- what BIC, Vegas and Westwood have of Linux's Reno (tcp_input.c, tcp_cong.c) ---- */
+
+/* The ACK advances, and the window is not being reduced (Linux tcp_cong_control, tcp_may_raise_cwnd). */
+static inline bool reno_linux_may_grow(const struct cc_state *state, const struct cc_sample *rs)
+{
+    return rs->una_pkts > state->una_pkts && (rs->ca_state < CC_CA_CWR || rs->ca_state == CC_CA_LOSS);
+}
+
+static inline uint32_t reno_linux_growth_pkts(const struct cc_state *state, const struct cc_sample *rs)
+{
+    return reno_linux_may_grow(state, rs) ? reno_growth_pkts(rs) : 0;
+}
+
+/* Half of the window, not of what is in flight (Linux tcp_reno_ssthresh). */
+static inline void reno_linux_reduce(struct cc_state *state)
+{
+    state->ssthresh_pkts = cc_max_u32(state->cwnd_pkts / 2, RENO_CWND_FLOOR_PKTS);
+    state->reno_credit_pkts = 0;
+}
+
+/* ---- Reno's own ---- */
+
 static inline void reno_reduce(struct cc_state *state, uint32_t in_flight_pkts)
 {
     state->ssthresh_pkts = cc_max_u32(in_flight_pkts / 2, RENO_CWND_FLOOR_PKTS);

@@ -47,7 +47,45 @@ struct rfc9438_state {
     uint64_t credit_micro_pkts;
 };
 
-/* The windows before the latest reduction of a CUBIC or Reno, restored if it was spurious. */
+/* Linux's BIC. */
+struct bic_state {
+    uint64_t updated_ms;        /* acks_per_pkt was computed */
+    uint32_t updated_cwnd_pkts; /* for this window */
+    uint32_t acks_per_pkt;      /* the window grows by one for this many */
+    uint32_t w_max_pkts;        /* before the latest reduction, or less by fast convergence; 0: none */
+    uint32_t ack_ratio;         /* packets that an ACK acknowledges, times 16 */
+    uint32_t prior_ca_state;    /* at the last ACK */
+};
+
+/* Linux's Vegas. */
+struct vegas_state {
+    uint64_t round_end_pkts; /* the round trip is over when more than this is acknowledged */
+    uint64_t next_pkts;      /* new packets that had left at the last ACK */
+    uint32_t base_rtt_us;    /* smallest RTT since it was forgotten */
+    uint32_t round_rtt_us;   /* smallest of this round trip */
+    uint32_t rtt_count;      /* of this round trip */
+    bool is_on;              /* otherwise the window grows as Reno's */
+    bool opens;              /* the loss state became Open with the ACK being processed */
+    bool awaits_end;         /* the next ACK tells round_end_pkts */
+};
+
+/* Linux's Westwood+; a tick is a millisecond. */
+struct westwood_state {
+    uint64_t bw_Bpms;        /* bytes per millisecond, filtered twice */
+    uint64_t first_bw_Bpms;  /* filtered once */
+    uint64_t span_start_ms;  /* of the next sample of the bandwidth */
+    uint64_t span_pkts;      /* acknowledged since then */
+    uint64_t counted_pkts;   /* duplicate ACKs that a cumulative one has yet to cover */
+    uint64_t rtt_ms;         /* last measured, rounded up */
+    uint64_t min_rtt_ms;
+    uint32_t mss_bytes;
+    bool awaits_ack;         /* the first one */
+    bool had_sack;           /* the last ACK came with SACK blocks */
+    bool renews_min_rtt;     /* with the next ACK */
+    bool ends_reduction;     /* CWR or Recovery ends with the ACK being processed */
+};
+
+/* The windows before the latest reduction of a loss-based algorithm, restored if it was spurious. */
 struct cc_before_reduction {
     uint32_t cwnd_pkts; /* 0: nothing to restore */
     uint32_t ssthresh_pkts;
@@ -67,11 +105,15 @@ struct cc_state {
 
     struct bbr_state bbr;
 
-    /* CUBIC and Reno */
+    /* CUBIC, Reno, BIC, Vegas and Westwood */
     struct cubic_state cubic;
     struct rfc9438_state rfc9438;
     struct cc_before_reduction before;
+    struct bic_state bic;
+    struct vegas_state vegas;
+    struct westwood_state westwood;
     uint32_t reno_credit_pkts;
+    uint64_t una_pkts; /* cumulatively acknowledged at the last ACK */
     uint64_t round_count;
     uint64_t next_round_delivered_pkts;
     uint64_t min_rtt_us;

@@ -32,7 +32,10 @@ enum cc_algorithm {
     CC_ALGORITHM_BBR = 0,
     CC_ALGORITHM_CUBIC = 1, /* Linux's */
     CC_ALGORITHM_RENO = 2,
-    CC_ALGORITHM_CUBIC_RFC9438 = 3
+    CC_ALGORITHM_CUBIC_RFC9438 = 3,
+    CC_ALGORITHM_BIC = 4,
+    CC_ALGORITHM_VEGAS = 5,
+    CC_ALGORITHM_WESTWOOD = 6
 };
 
 /* Linux's order: everything from CC_CA_RECOVERY on is "at least recovery" (tcp_ca_state). */
@@ -66,6 +69,8 @@ struct cc_sample {
     int64_t rtt_us;                /* RS.rtt; -1: this ACK measured none */
     uint64_t srtt_us;              /* smoothed RTT, weight 1/8; 0: none yet */
     uint64_t min_rtt_us;           /* connection minimum RTT; CC_RTT_UNKNOWN_US: none yet */
+    uint64_t una_pkts;             /* cumulatively acknowledged since the start, this ACK included (snd_una) */
+    uint64_t next_pkts;            /* new ones that have left since then (snd_nxt) */
     uint32_t acked_pkts;           /* newly cumulatively or selectively acknowledged */
     uint32_t lost_pkts;            /* newly marked lost; a lost retransmission counts again */
     uint32_t prior_in_flight_pkts; /* before this ACK was processed */
@@ -74,6 +79,7 @@ struct cc_sample {
     uint8_t ca_state;              /* enum cc_ca_state, after loss detection on this ACK */
     bool is_app_limited;
     bool is_ack_delayed;
+    bool has_sack;        /* it came with SACK blocks */
     bool is_cwnd_limited; /* the window, not pacing or the application, limited the last flight */
 };
 

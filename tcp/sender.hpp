@@ -149,7 +149,7 @@ class TcpSender
     bool JudgeTimeout(const AckOutcome& outcome, bool reports_duplicate);
     uint32_t DetectLosses(int64_t now_ns);
     void UpdateLossState(uint32_t newly_lost, bool has_echo);
-    void RunController(const AckOutcome& outcome, uint32_t lost_pkts, uint32_t prior_in_flight, int64_t now_ns);
+    void RunController(const AckOutcome& outcome, uint32_t lost_pkts, uint32_t prior_in_flight, bool has_sack, int64_t now_ns);
 
     void ReduceWindow(const AckOutcome& outcome, uint32_t newly_lost, bool lost_again);
 
@@ -265,6 +265,7 @@ const cc_sample&
 TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, bool has_echo)
 {
     const uint32_t prior_in_flight = m_board.InFlight();
+    const bool has_sack = !blocks.empty();
     const bool reports_duplicate = TakeDuplicateReport(blocks, una);
     const AckOutcome outcome = m_board.Acknowledge(una, blocks, now_ns);
     UpdateRtt(outcome);
@@ -276,7 +277,7 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
         newly_lost += DetectLosses(now_ns);
     }
     UpdateLossState(newly_lost, has_echo && m_facts.ecn);
-    RunController(outcome, newly_lost, prior_in_flight, now_ns);
+    RunController(outcome, newly_lost, prior_in_flight, has_sack, now_ns);
     if (m_reduction.IsActive())
     {
         ReduceWindow(outcome, newly_lost, m_board.LostAgainTotal() > lost_again_before);
@@ -449,7 +450,11 @@ TcpSender<Controller>::UpdateLossState(uint32_t newly_lost, bool has_echo)
 
 template <class Controller>
 void
-TcpSender<Controller>::RunController(const AckOutcome& outcome, uint32_t lost_pkts, uint32_t prior_in_flight, int64_t now_ns)
+TcpSender<Controller>::RunController(const AckOutcome& outcome,
+                                     uint32_t lost_pkts,
+                                     uint32_t prior_in_flight,
+                                     bool has_sack,
+                                     int64_t now_ns)
 {
     const RateSample rate = m_board.TakeRateSample(now_ns);
     cc_sample& sample = m_sample;
@@ -462,6 +467,8 @@ TcpSender<Controller>::RunController(const AckOutcome& outcome, uint32_t lost_pk
     sample.rtt_us = outcome.rtt_ns < 0 ? -1 : outcome.rtt_ns / 1000;
     sample.srtt_us = m_srtt_ns < 0 ? 0 : Us(m_srtt_ns);
     sample.min_rtt_us = m_board.MinRttNs() < 0 ? CC_RTT_UNKNOWN_US : Us(m_board.MinRttNs());
+    sample.una_pkts = m_board.Una();
+    sample.next_pkts = m_board.Next();
     sample.acked_pkts = outcome.acked_pkts;
     sample.lost_pkts = lost_pkts;
     sample.total_lost_pkts = m_board.LostTotal();
@@ -471,6 +478,7 @@ TcpSender<Controller>::RunController(const AckOutcome& outcome, uint32_t lost_pk
     sample.ca_state = static_cast<uint8_t>(m_ca_state);
     sample.is_app_limited = rate.is_app_limited;
     sample.is_ack_delayed = outcome.is_ack_delayed;
+    sample.has_sack = has_sack;
     sample.is_cwnd_limited = m_board.Una() <= m_cwnd_limited_until;
 
     m_controller.OnAck(sample);

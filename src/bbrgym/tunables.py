@@ -57,7 +57,8 @@ class Variant:
 
     Attributes:
         name: in scenarios and commands.
-        algorithm: ``bbr``, ``cubic`` or ``reno``; ``ns-3`` for ns-3's own, ``linux`` for the kernel's own.
+        algorithm: ``bbr``, ``cubic``, ``reno``, ``bic``, ``vegas`` or ``westwood``; ``ns-3`` for ns-3's own,
+            ``linux`` for the kernel's own.
         source: the paper or RFC.
         preset: initial values of its tunables in natural units, by name.
     """

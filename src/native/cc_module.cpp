@@ -91,6 +91,26 @@ TunableTable()
     return table;
 }
 
+const char*
+AlgorithmName(uint32_t algorithm)
+{
+    switch (algorithm)
+    {
+    case CC_ALGORITHM_BBR:
+        return "bbr";
+    case CC_ALGORITHM_RENO:
+        return "reno";
+    case CC_ALGORITHM_BIC:
+        return "bic";
+    case CC_ALGORITHM_VEGAS:
+        return "vegas";
+    case CC_ALGORITHM_WESTWOOD:
+        return "westwood";
+    default:
+        return "cubic";
+    }
+}
+
 py::list
 VariantTable()
 {
@@ -112,9 +132,7 @@ VariantTable()
         }
         py::dict row;
         row["name"] = info.name;
-        row["algorithm"] = info.algorithm == CC_ALGORITHM_BBR    ? "bbr"
-                           : info.algorithm == CC_ALGORITHM_RENO ? "reno"
-                                                                 : "cubic";
+        row["algorithm"] = AlgorithmName(info.algorithm);
         row["source"] = info.source;
         row["tunables"] = tunables;
         row["preset"] = values;
@@ -322,6 +340,15 @@ class Controller
         s["cubic_acks_per_pkt"] = m_state.cubic.acks_per_pkt;
         s["cubic_reno_cwnd_pkts"] = m_state.cubic.reno_cwnd_pkts;
         s["hystart_found"] = m_state.cubic.hystart.found;
+        s["bic_w_max_pkts"] = m_state.bic.w_max_pkts;
+        s["bic_acks_per_pkt"] = m_state.bic.acks_per_pkt;
+        s["bic_ack_ratio"] = m_state.bic.ack_ratio;
+        s["vegas_is_on"] = m_state.vegas.is_on;
+        s["vegas_base_rtt_us"] = m_state.vegas.base_rtt_us;
+        s["vegas_round_rtt_us"] = m_state.vegas.round_rtt_us;
+        s["vegas_rtt_count"] = m_state.vegas.rtt_count;
+        s["westwood_bw_Bpms"] = m_state.westwood.bw_Bpms;
+        s["westwood_min_rtt_ms"] = m_state.westwood.min_rtt_ms;
         s["rfc9438_w_max_pkts"] = m_state.rfc9438.w_max_pkts;
         s["rfc9438_k_ms"] = m_state.rfc9438.k_ms;
         s["rfc9438_w_est_micro_pkts"] = m_state.rfc9438.w_est_micro_pkts;
@@ -355,6 +382,8 @@ DeclareSample(py::module_& m)
         .def_readwrite("rtt_us", &cc_sample::rtt_us)
         .def_readwrite("srtt_us", &cc_sample::srtt_us)
         .def_readwrite("min_rtt_us", &cc_sample::min_rtt_us)
+        .def_readwrite("una_pkts", &cc_sample::una_pkts)
+        .def_readwrite("next_pkts", &cc_sample::next_pkts)
         .def_readwrite("acked_pkts", &cc_sample::acked_pkts)
         .def_readwrite("lost_pkts", &cc_sample::lost_pkts)
         .def_readwrite("prior_in_flight_pkts", &cc_sample::prior_in_flight_pkts)
@@ -363,6 +392,7 @@ DeclareSample(py::module_& m)
         .def_readwrite("ca_state", &cc_sample::ca_state)
         .def_readwrite("is_app_limited", &cc_sample::is_app_limited)
         .def_readwrite("is_ack_delayed", &cc_sample::is_ack_delayed)
+        .def_readwrite("has_sack", &cc_sample::has_sack)
         .def_readwrite("is_cwnd_limited", &cc_sample::is_cwnd_limited);
 }
 

@@ -68,6 +68,8 @@ class Path:
             "rtt_us": self.rtt_us,
             "srtt_us": self.srtt_us,
             "min_rtt_us": self.rtt_us,
+            "una_pkts": self.delivered_pkts,
+            "next_pkts": self.delivered_pkts + in_flight,
             "acked_pkts": acked,
             "prior_in_flight_pkts": in_flight,
             "in_flight_pkts": in_flight,

@@ -195,11 +195,14 @@ def test_a_stack_replaces_those_of_all_senders_or_changes_facts(text: str, commo
     assert "pacing" not in flow["stack"]
 
 
-def test_a_stack_leaves_ns3_s_own_senders_as_they_are() -> None:
+def test_a_stack_leaves_ns3_s_own_senders_as_they_are(experiment_file: Path) -> None:
+    variants = {name: {"cc": f"ns3-{name}", "world": "ns3"} for name in ("bic", "vegas", "westwood")}
+    fields = {**FIELDS, "variants": {**FIELDS["variants"], **variants}}
+    experiment_file.write_text(yaml.safe_dump(fields))
     keys = []
     for stack in (None, "ns3"):
         (prepared,) = prepare_reproduction(
-            parse_reproduction({"experiment": "rebbr/exp2", "stack": stack, "seeds": 1})
+            parse_reproduction({"experiment": str(experiment_file), "stack": stack, "seeds": 1})
         ).experiments
         keys.append({(case.variant, case.at): case.job.key for case in prepared.cases})
     same = {variant for variant, at in keys[0] if keys[0][variant, at] == keys[1][variant, at]}

@@ -40,7 +40,7 @@ class WorldSpec:
         holds_many: whether one engine can hold many worlds.
         can_save: whether runs in this process can be saved and restored.
         is_real_time: whether an advance takes as long as what it runs; no run repeats another to the byte then.
-        our_algorithms: of the congestion controls of ``cc/`` that flows can run: ``bbr``, ``cubic``, ``reno``.
+        our_algorithms: of the congestion controls of ``cc/`` that flows can run, by `Variant.algorithm`.
             Default: all.
         stock_controls: whose own congestion controls flows can run, unchanged: ``ns-3``, ``linux``.
         has_last_hops: whether a scenario's receivers can be behind a radio.
