@@ -131,7 +131,7 @@ def test_a_range_that_cannot_be_is_named(params: dict[str, str], says: str) -> N
 
 
 def test_a_search_of_trainings_goes_on_after_a_kill(tmp_path: Path) -> None:
-    """Each trial has two seeds, and the second is proposed by their scores."""
+    """Each trial has two seeds, and the second is proposed when the first has its score."""
     search = ["hparams_search=own", "hparams_search.n_trials=2", "hparams_search.batch=1"]
     options = [scenario(tmp_path), *(one for one in GRID if "levels" not in one), "agent.levels=int(interval(2,9))"]
     options += ["seed=1,2", "hparams_search.n_startup_trials=1", "launcher.n_jobs=2"]

@@ -14,7 +14,7 @@ from bbrgym.scenario.files import load_scenario, read_scenario
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 SCENARIOS = ("rtts", "loss", "codel")
-CCS = ("bbr", "bbq", "cubic", "reno")
+CCS = ("bbr", "cubic")
 SEEDS = (1, 2)
 
 
