@@ -62,6 +62,14 @@ static inline uint32_t bbr_conservation_floor_pkts(const struct bbr_state *bbr)
     return bbr_has(bbr, CC_STACK_conservation_floor) ? BBR_CWND_FLOOR_PKTS : 1;
 }
 
+/* What was in flight before an ACK and the packet to send for it, less what it found lost; stack.def: conservation. */
+static inline uint32_t bbr_cwnd_before_ack_pkts(const struct cc_sample *rs)
+{
+    uint64_t pkts = (uint64_t)rs->prior_in_flight_pkts + cc_max_u32(rs->acked_pkts, 1);
+
+    return cc_max_u32(cc_clamp_to_u32(cc_sub_sat(pkts, rs->lost_pkts)), 1);
+}
+
 /*
  * Deducts losses, and on entering and leaving recovery holds the window to what was delivered or restores it.
  * Returns true if that decides the window for this ACK. BBR-ACD asks first whether the loss was congestion.
@@ -73,8 +81,10 @@ static inline bool bbr_recover_or_restore(struct cc_state *state, const struct c
     uint32_t flight_pkts = cc_clamp_to_u32((uint64_t)rs->in_flight_pkts + rs->acked_pkts);
     uint32_t cwnd = *cwnd_pkts;
     bool detects = cc_has(params, CC_CONGESTION_DETECT);
+    bool lasts_an_ack = bbr_has(bbr, CC_STACK_conservation), conserves;
     bool entered = rs->ca_state == CC_CA_RECOVERY && bbr->prev_ca_state != CC_CA_RECOVERY;
     bool left = rs->ca_state < CC_CA_RECOVERY && bbr->prev_ca_state >= CC_CA_RECOVERY;
+    bool restores = bbr->prev_ca_state != CC_CA_LOSS || bbr_has(bbr, CC_STACK_restore_after_timeout);
 
     if (rs->lost_pkts > 0)
         cwnd = cwnd > rs->lost_pkts ? cwnd - rs->lost_pkts : 1;
@@ -84,11 +94,12 @@ static inline bool bbr_recover_or_restore(struct cc_state *state, const struct c
     if (entered && (!detects || bbr->acd_congested)) {
         bbr->packet_conservation = true;
         bbr->acd_cut_done = false;
-        bbr->next_round_delivered_pkts = rs->delivered_pkts;
+        if (!lasts_an_ack)
+            bbr->next_round_delivered_pkts = rs->delivered_pkts;
         if (!detects)
-            cwnd = flight_pkts;
+            cwnd = lasts_an_ack ? bbr_cwnd_before_ack_pkts(rs) : flight_pkts;
     } else if (left) {
-        bbr->restore_cwnd = true;
+        bbr->restore_cwnd |= restores;
         bbr->packet_conservation = false;
     }
     bbr->prev_ca_state = rs->ca_state;
@@ -96,15 +107,20 @@ static inline bool bbr_recover_or_restore(struct cc_state *state, const struct c
         cwnd = cc_max_u32(cwnd, bbr->prior_cwnd_pkts);
         bbr->restore_cwnd = false;
     }
-    if (detects && params->acd_verdict == 1)
+    if (detects && params->acd_verdict == 1) {
         bbr->packet_conservation = rs->ca_state == CC_CA_RECOVERY;
+        bbr->acd_cut_done = bbr->acd_cut_done && !entered;
+    }
 
     if (bbr->packet_conservation && detects)
         cwnd = acd_cut_pkts(bbr, params, rs, state->pacing_Bps, bw_Bps, cwnd);
     else if (bbr->packet_conservation)
         cwnd = cc_max_u32(cc_max_u32(cwnd, flight_pkts), bbr_conservation_floor_pkts(bbr));
     *cwnd_pkts = cwnd;
-    return bbr->packet_conservation;
+    conserves = bbr->packet_conservation;
+    if (lasts_an_ack)
+        bbr->packet_conservation = false;
+    return conserves;
 }
 
 static inline uint64_t bbr_target_cwnd_pkts(const struct cc_state *state, const struct cc_params *params,
@@ -226,7 +242,7 @@ static inline void bbr_on_rto(struct cc_state *state, const struct cc_params *pa
     rs.delivered_pkts = bbr->delivered_pkts;
     rs.delivered_time_us = bbr->delivered_time_us;
     rs.total_lost_pkts = total_lost_pkts;
-    if (bbr_policer_update(bbr, &rs)) {
+    if (bbr_has(bbr, CC_STACK_policer_detection) && bbr_policer_update(bbr, &rs)) {
         bbr_enter_probe_bw(bbr, bbr->delivered_time_us);
         if (bbr_has(bbr, CC_STACK_gains_by_event))
             bbr_update_gains(bbr, params);

@@ -7,7 +7,7 @@
  *   lasts      a min_rtt, and until   a min_rtt, or  a min_rtt each
  *              loss or 1.25 BDP       until 1 BDP
  *
- * A flow enters at any phase but "down", at random, so that flows do not probe in step.
+ * A flow enters at any phase but "down", at random, so that flows do not probe in step (stack.def: any_first_phase).
  */
 #ifndef BBRGYM_CC_BBR_CYCLE_H
 #define BBRGYM_CC_BBR_CYCLE_H
@@ -53,8 +53,10 @@ static inline void bbr_advance_cycle(struct bbr_state *bbr, uint64_t delivered_t
 
 static inline void bbr_enter_probe_bw(struct bbr_state *bbr, uint64_t delivered_time_us)
 {
+    uint32_t phases = bbr_has(bbr, CC_STACK_any_first_phase) ? BBR_CYCLE_PHASES : BBR_CYCLE_PHASES - 1;
+
     bbr_set_mode(bbr, BBR_PROBE_BW);
-    bbr->cycle_index = BBR_CYCLE_PHASES - 1 - (uint32_t)cc_rng_below(&bbr->phase_rng, BBR_CYCLE_PHASES - 1);
+    bbr->cycle_index = BBR_CYCLE_PHASES - 1 - (uint32_t)cc_rng_below(&bbr->phase_rng, phases);
     bbr_advance_cycle(bbr, delivered_time_us);
 }
 
@@ -66,6 +68,12 @@ static inline int64_t bbr_paced_gain_q16(const struct bbr_state *bbr, const stru
     if (bbr->cycle_index == 0 && gain_q16 != CC_Q16_ONE && cc_has(params, CC_GAIN_SCALE))
         gain_q16 = pg_scale_gain_q16(params, bbr, gain_q16);
     return gain_q16;
+}
+
+/* Whether so many packets are the target; in bytes it was rounded down, so they have to exceed it. */
+static inline bool bbr_reaches(const struct bbr_state *bbr, uint64_t pkts, uint64_t target_pkts)
+{
+    return bbr_has(bbr, CC_STACK_window_unit) ? pkts > target_pkts : pkts >= target_pkts;
 }
 
 /* Judged by the gain of the last ACK, not by that of a phase entered since (as Linux does). */
@@ -87,7 +95,7 @@ static inline bool bbr_phase_is_over(const struct bbr_state *bbr, const struct c
         if (cc_has(params, CC_GAIN_SCALE) && params->pg_end_test == 0)
             gain_q16 = bbr_phase_gain_q16(bbr, params);
         return full_length &&
-               (rs->lost_pkts > 0 || in_net_pkts >= bbr_inflight_pkts(bbr, pacing_Bps, bw_Bps, gain_q16));
+               (rs->lost_pkts > 0 || bbr_reaches(bbr, in_net_pkts, bbr_inflight_pkts(bbr, pacing_Bps, bw_Bps, gain_q16)));
     }
     if (cc_has(params, CC_FORCED_DRAIN))
         return forced_drain_is_over(bbr, in_net_pkts, bw_Bps);

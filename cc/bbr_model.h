@@ -33,7 +33,7 @@ static inline void bbr_update_bandwidth(struct bbr_state *bbr, const struct cc_p
         bbr->bw_window_rounds =
             cc_has(params, CC_GAIN_SCALE) ? pg_bw_window_rounds(params, bbr) : BBR_BW_WINDOW_ROUNDS;
     }
-    if (bbr_policer_update(bbr, rs))
+    if (bbr_has(bbr, CC_STACK_policer_detection) && bbr_policer_update(bbr, rs))
         bbr_enter_probe_bw(bbr, rs->delivered_time_us);
 
     bw_Bps = bbr_rate_Bps(bbr, (uint64_t)rs->sample_pkts, (uint64_t)rs->interval_us);
@@ -66,7 +66,7 @@ static inline void bbr_check_drain(struct cc_state *state, const struct cc_sampl
         bbr_set_mode(bbr, BBR_DRAIN);
         state->ssthresh_pkts = cc_clamp_to_u32(bbr_inflight_pkts(bbr, state->pacing_Bps, bw_Bps, CC_Q16_ONE));
     }
-    if (bbr->mode == BBR_DRAIN && bbr_in_net_pkts(bbr, rs, state->pacing_Bps, rs->in_flight_pkts) <=
+    if (bbr->mode == BBR_DRAIN && bbr_in_net_pkts(bbr, rs, state->pacing_Bps, bbr_in_flight_pkts(bbr, rs)) <=
                                       bbr_inflight_pkts(bbr, state->pacing_Bps, bw_Bps, CC_Q16_ONE))
         bbr_enter_probe_bw(bbr, rs->delivered_time_us);
 }
@@ -114,7 +114,7 @@ static inline void bbr_stay_in_probe_rtt(struct cc_state *state, const struct cc
 
     state->mark_app_limited = true;
     if (bbr->probe_rtt_done_us == 0) {
-        if (rs->in_flight_pkts <= BBR_CWND_FLOOR_PKTS) {
+        if (bbr_in_flight_pkts(bbr, rs) <= BBR_CWND_FLOOR_PKTS) {
             bbr->probe_rtt_done_us = rs->now_us + BBR_PROBE_RTT_TIME_US;
             bbr->probe_rtt_round_done = false;
             bbr->next_round_delivered_pkts = rs->delivered_pkts;

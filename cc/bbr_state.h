@@ -127,6 +127,12 @@ static inline int64_t bbr_rtt_us(const struct bbr_state *bbr, const struct cc_sa
     return bbr->srtt_us == 0 ? -1 : (int64_t)bbr->srtt_us;
 }
 
+/* Packets in flight as the algorithm reads them; stack.def: in_flight_of. */
+static inline uint32_t bbr_in_flight_pkts(const struct bbr_state *bbr, const struct cc_sample *rs)
+{
+    return bbr_has(bbr, CC_STACK_in_flight_of) ? rs->prior_in_flight_pkts : rs->in_flight_pkts;
+}
+
 static inline void bbr_set_mode(struct bbr_state *bbr, enum bbr_mode mode)
 {
     bbr->mode = mode;

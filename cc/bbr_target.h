@@ -3,6 +3,7 @@
  * From the path model to packets: BDP, TSO goal, the quantisation budget (hooks H13 and H14).
  *
  *   inflight(bw, gain) = even(ceil(bw * min_rtt * gain) + 3 TSO bursts), + 2 while probing up
+ *   in bytes, of which whole packets are sent: floor(bw * min_rtt * gain) + 3 TSO bursts (stack.def: window_unit)
  */
 #ifndef BBRGYM_CC_BBR_TARGET_H
 #define BBRGYM_CC_BBR_TARGET_H
@@ -37,6 +38,8 @@ static inline uint64_t bbr_bdp_pkts(const struct bbr_state *bbr, uint64_t bw_Bps
     if (gain_q16 <= 0)
         return 0;
     byte_us = cc_mul_sat(bw_Bps, bbr->min_rtt_us);
+    if (bbr_has(bbr, CC_STACK_window_unit))
+        return cc_mul_div(byte_us, (uint64_t)gain_q16, UINT64_C(1000000) * CC_Q16_ONE * bbr->mss_bytes);
     return cc_mul_div_ceil(byte_us, (uint64_t)gain_q16, UINT64_C(1000000) * CC_Q16_ONE * bbr->mss_bytes);
 }
 
@@ -49,7 +52,8 @@ static inline uint64_t bbr_quantize_pkts(const struct bbr_state *bbr, uint64_t p
     if (bbr->min_rtt_us == CC_RTT_UNKNOWN_US && !bbr_has(bbr, CC_STACK_unknown_rtt_budget))
         return pkts;
     pkts = cc_add_sat(pkts, 3 * (uint64_t)bbr_tso_budget_pkts(bbr, pacing_Bps));
-    pkts = cc_add_sat(pkts, pkts & 1);
+    if (!bbr_has(bbr, CC_STACK_window_unit))
+        pkts = cc_add_sat(pkts, pkts & 1);
     if (bbr->mode == BBR_PROBE_BW && probes && bbr_has(bbr, CC_STACK_probe_headroom))
         pkts = cc_add_sat(pkts, 2);
     return pkts;

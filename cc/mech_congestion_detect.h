@@ -49,10 +49,15 @@ CC_IN_LINE uint32_t acd_cut_pkts(struct bbr_state *bbr, const struct cc_params *
                                  uint64_t pacing_Bps, uint64_t bw_Bps, uint32_t cwnd_pkts)
 {
     uint64_t target_pkts = bbr_inflight_pkts(bbr, pacing_Bps, bw_Bps, params->acd_inflight_gain_q16);
-    uint64_t cut_pkts = cc_min_u64(cc_scale(cwnd_pkts, params->acd_cut_q16), target_pkts);
+    bool is_class = params->acd_verdict == 1;
+    uint64_t flight_pkts = cc_add_sat(bbr_has(bbr, CC_STACK_in_flight_of) && bbr->acd_cut_done ? rs->prior_in_flight_pkts
+                                                                                             : rs->in_flight_pkts,
+                                      rs->acked_pkts);
+    uint64_t from_pkts = is_class ? cc_max_u64(cwnd_pkts, flight_pkts) : cwnd_pkts;
+    uint64_t cut_pkts = cc_min_u64(cc_scale(from_pkts, params->acd_cut_q16), target_pkts);
 
     if (params->acd_halve_mode == 1 && bbr->acd_cut_done)
-        cut_pkts = cc_max_u64(cwnd_pkts, cc_add_sat(rs->in_flight_pkts, rs->acked_pkts));
+        cut_pkts = cc_max_u64(cwnd_pkts, flight_pkts);
     bbr->acd_cut_done = true;
     bbr->acd_capped = true;
     bbr->acd_capped_mode = bbr->mode;

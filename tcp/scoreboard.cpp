@@ -100,7 +100,7 @@ Scoreboard::Acknowledge(uint64_t una, std::span<const SerialRange> blocks, int64
 
     outcome.acked_pkts = static_cast<uint32_t>(m_delivered_pkts - delivered_before);
     m_acked_any = outcome.acked_pkts > 0;
-    if (outcome.rtt_ns >= 0)
+    if (outcome.rtt_ns >= 0 && !m_smallest_is_smoothed)
     {
         NoteRtt(outcome.rtt_ns, now_ns);
     }
@@ -111,6 +111,10 @@ uint32_t
 Scoreboard::DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns)
 {
     m_reordering_deadline_ns = NEVER_NS;
+    if (m_counts_sacked)
+    {
+        return DetectLossesByCount();
+    }
     if (m_rack.sent_ns < 0)
     {
         return 0;
@@ -144,6 +148,44 @@ Scoreboard::DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns)
     return static_cast<uint32_t>(m_lost_total - lost_before);
 }
 
+/** RFC 6675's IsLost, of segments: three beyond it are SACKed. A retransmission is never found lost. */
+uint32_t
+Scoreboard::DetectLossesByCount()
+{
+    m_transmissions.clear(); // for those who need their times
+    const uint64_t lost_before = m_lost_total;
+    const uint64_t from = std::max(m_counted_until, m_una);
+    uint32_t sacked = 0;
+    uint64_t serial = m_sacked_until;
+    while (serial > from && sacked < DUPLICATE_THRESHOLD_PKTS)
+    {
+        --serial;
+        sacked += At(serial).sacked;
+    }
+    if (sacked < DUPLICATE_THRESHOLD_PKTS)
+    {
+        return 0;
+    }
+    m_counted_until = serial;
+    for (serial = from; serial < m_counted_until; ++serial)
+    {
+        if (!At(serial).sacked && !At(serial).lost)
+        {
+            MarkLost(serial);
+        }
+    }
+    return static_cast<uint32_t>(m_lost_total - lost_before);
+}
+
+void
+Scoreboard::MarkHeadLost()
+{
+    if (!m_segments.empty())
+    {
+        MarkLost(m_una);
+    }
+}
+
 void
 Scoreboard::MarkAllLost()
 {
@@ -152,6 +194,11 @@ Scoreboard::MarkAllLost()
         if (!At(serial).sacked)
         {
             MarkLost(serial);
+        }
+        else if (At(serial).retransmitting)
+        {
+            Of(serial).retransmitting = false;
+            --m_retrans_out;
         }
     }
     m_transmissions.clear();
@@ -191,6 +238,10 @@ Scoreboard::TakeRateSample(int64_t now_ns)
     {
         m_delivered_ns = now_ns;
     }
+    if (m_keeps_sample)
+    {
+        return KeptRateSample();
+    }
     RateSample sample;
     if (!m_has_newest)
     {
@@ -208,6 +259,37 @@ Scoreboard::TakeRateSample(int64_t now_ns)
         sample.interval_ns = interval_ns;
     }
     return sample;
+}
+
+/** A delivered segment becomes the sample if more was delivered when it left than when the sample's did. */
+void
+Scoreboard::KeepSample(const Segment& segment, int64_t now_ns)
+{
+    m_delivered_ns = now_ns;
+    if (segment.delivered_pkts <= m_kept.prior_delivered_pkts)
+    {
+        return;
+    }
+    m_kept.prior_delivered_pkts = segment.delivered_pkts;
+    m_kept.is_app_limited = segment.app_limited;
+    m_kept.interval_ns = std::max(segment.sent_ns - segment.first_tx_ns, now_ns - segment.delivered_ns);
+    m_first_tx_ns = segment.sent_ns;
+}
+
+/** The kept sample with what was delivered since, or its last rate if the interval is below the smallest RTT. */
+RateSample
+Scoreboard::KeptRateSample()
+{
+    if (m_kept.prior_delivered_pkts == 0)
+    {
+        return {};
+    }
+    if (m_kept.interval_ns > 0 && (m_min_rtt_ns < 0 || m_kept.interval_ns >= m_min_rtt_ns))
+    {
+        m_kept.rate_pkts = static_cast<int64_t>(m_delivered_pkts - m_kept.prior_delivered_pkts);
+        m_kept.rate_interval_ns = m_kept.interval_ns;
+    }
+    return {m_kept.rate_pkts, m_kept.rate_interval_ns, m_kept.prior_delivered_pkts, m_kept.is_app_limited};
 }
 
 void
@@ -241,9 +323,20 @@ Scoreboard::Reset(std::size_t segments)
 }
 
 void
+Scoreboard::SetFacts(const SocketFacts& facts)
+{
+    m_counts_sacked = facts.loss_detection == loss_detection_choice::three_sacked;
+    m_keeps_sacked_retransmissions = facts.sacked_retransmissions_count;
+    m_keeps_sample = facts.rate_sample == rate_sample_choice::kept;
+    m_smallest_is_smoothed = facts.smallest_rtt == smallest_rtt_choice::smoothed;
+    m_measures_head = facts.rtt_samples == rtt_samples_choice::head;
+    m_clock_ns = facts.rtt_clock_us * 1000;
+}
+
+void
 Scoreboard::Snapshot(Segment& segment, int64_t now_ns)
 {
-    if (m_segments.empty())
+    if (m_keeps_sample ? InFlight() == 0 : m_segments.empty())
     {
         m_first_tx_ns = now_ns;
         m_delivered_ns = now_ns;
@@ -289,11 +382,14 @@ Scoreboard::NoteSacked(uint64_t serial, int64_t now_ns, AckOutcome& outcome)
     if (!segment.ever_retransmitted)
     {
         NoteOriginal(serial, outcome);
-        const int64_t rtt_ns = now_ns - segment.sent_ns;
+    }
+    if (!segment.ever_retransmitted && !m_measures_head)
+    {
+        const int64_t rtt_ns = RttNs(segment.sent_ns, now_ns);
         outcome.oldest_rtt_ns = std::max(outcome.oldest_rtt_ns, rtt_ns);
         outcome.rtt_ns = outcome.rtt_ns < 0 ? rtt_ns : std::min(outcome.rtt_ns, rtt_ns);
     }
-    Delivered(serial, now_ns);
+    Delivered(serial, false, now_ns);
     segment.sacked = true;
     ++m_sacked_out;
     m_sacked_until = std::max(m_sacked_until, serial + 1);
@@ -309,6 +405,10 @@ Scoreboard::RemoveAcknowledged(uint64_t una, int64_t now_ns, AckOutcome& outcome
     int64_t newest_rtt_ns = -1;
     int64_t oldest_rtt_ns = -1;
 
+    if (m_measures_head && m_una < una && !m_segments.empty())
+    {
+        NoteHeadRtt(m_segments.front(), now_ns, outcome);
+    }
     while (m_una < una && !m_segments.empty())
     {
         const Segment& segment = m_segments.front();
@@ -317,22 +417,27 @@ Scoreboard::RemoveAcknowledged(uint64_t una, int64_t now_ns, AckOutcome& outcome
         if (segment.sacked)
         {
             --m_sacked_out;
+            m_retrans_out -= segment.retransmitting;
         }
         else
         {
             if (!segment.ever_retransmitted)
             {
                 NoteOriginal(m_una, outcome);
-                newest_rtt_ns = now_ns - segment.sent_ns;
+                newest_rtt_ns = RttNs(segment.sent_ns, now_ns);
                 oldest_rtt_ns = std::max(oldest_rtt_ns, newest_rtt_ns);
             }
-            Delivered(m_una, now_ns);
+            Delivered(m_una, true, now_ns);
         }
         m_segments.pop_front();
         ++m_una;
         ++outcome.removed_segments;
     }
     outcome.retransmission_acked = retransmitted_data;
+    if (m_measures_head)
+    {
+        return;
+    }
     // An ACK that also covers a retransmission cannot tell which transmission it answers (Karn).
     if (!retransmitted_data && newest_rtt_ns >= 0)
     {
@@ -340,6 +445,25 @@ Scoreboard::RemoveAcknowledged(uint64_t una, int64_t now_ns, AckOutcome& outcome
         outcome.rtt_ns = outcome.rtt_ns < 0 ? newest_rtt_ns : outcome.rtt_ns;
         outcome.is_ack_delayed = outcome.removed_segments == 1 && !sacked_before && runt;
     }
+}
+
+/** The head is acknowledged: its RTT, by its timestamp's echo, is the ACK's only one. */
+void
+Scoreboard::NoteHeadRtt(const Segment& head, int64_t now_ns, AckOutcome& outcome) const
+{
+    const int64_t rtt_ns = RttNs(head.sent_ns, now_ns);
+    if (!head.ever_retransmitted && !head.sacked && rtt_ns > 0)
+    {
+        outcome.rtt_ns = rtt_ns;
+        outcome.oldest_rtt_ns = rtt_ns;
+    }
+}
+
+/** Since `sent_ns`, by a clock of the stack's step. */
+int64_t
+Scoreboard::RttNs(int64_t sent_ns, int64_t now_ns) const
+{
+    return m_clock_ns == 1000 ? now_ns - sent_ns : (now_ns / m_clock_ns - sent_ns / m_clock_ns) * m_clock_ns;
 }
 
 void
@@ -350,17 +474,24 @@ Scoreboard::NoteOriginal(uint64_t serial, AckOutcome& outcome)
 }
 
 void
-Scoreboard::Delivered(uint64_t serial, int64_t now_ns)
+Scoreboard::Delivered(uint64_t serial, bool is_cumulative, int64_t now_ns)
 {
     Segment& segment = Of(serial);
     m_lost_out -= segment.lost;
     m_lost_waiting -= segment.lost && !segment.retransmitting;
-    m_retrans_out -= segment.retransmitting;
     segment.lost = false;
-    segment.retransmitting = false;
+    if (is_cumulative || !m_keeps_sacked_retransmissions)
+    {
+        m_retrans_out -= segment.retransmitting;
+        segment.retransmitting = false;
+    }
     ++m_delivered_pkts;
 
-    if (!m_has_newest || SentAfter(segment.sent_ns, serial, m_newest.sent_ns, m_newest_serial))
+    if (m_keeps_sample)
+    {
+        KeepSample(segment, now_ns);
+    }
+    else if (!m_has_newest || SentAfter(segment.sent_ns, serial, m_newest.sent_ns, m_newest_serial))
     {
         m_has_newest = true;
         m_newest = segment;

@@ -12,11 +12,15 @@
 // a round trip plus the reordering window has passed since it left. So a lost retransmission is found like
 // any other loss, without waiting for the retransmission timer.
 //
+// A fact of the stack decides it by counting instead, as RFC 6675: a segment is lost once three beyond it are SACKed.
+// Other facts of ns-3.28 change what counts as in flight, what measures an RTT, and the sample of the delivery rate.
+//
 // Segments have serial numbers: 0 for the connection's first one, then one more each. Time is nanoseconds.
 #ifndef BBRGYM_TCP_SCOREBOARD_HPP
 #define BBRGYM_TCP_SCOREBOARD_HPP
 
 #include "ring.hpp"
+#include "stack.hpp"
 #include "times.hpp"
 
 #include <array>
@@ -108,6 +112,8 @@ class Scoreboard
     uint32_t DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns);
     /** The time at which DetectLosses must be called although no ACK came; NEVER_NS: none. */
     int64_t ReorderingDeadlineNs() const { return m_reordering_deadline_ns; }
+    /** The head is lost, its retransmission too. */
+    void MarkHeadLost();
     /** The retransmission timer fired: everything in the network counts as lost. */
     void MarkAllLost();
     /**
@@ -141,7 +147,17 @@ class Scoreboard
     /** Smallest RTT measured in the last 300 s (tcp_min_rtt_wlen), or -1. */
     int64_t MinRttNs() const { return m_min_rtt_ns; }
     void NoteRtt(int64_t rtt_ns, int64_t now_ns);
+    /** The smoothed RTT is `srtt_ns` now. */
+    void NoteSmoothedRtt(int64_t srtt_ns, int64_t now_ns)
+    {
+        if (m_smallest_is_smoothed)
+        {
+            NoteRtt(srtt_ns, now_ns);
+        }
+    }
 
+    /** Call before anything is sent. */
+    void SetFacts(const SocketFacts& facts);
     /** Clears everything but keeps the memory, and reserves room for `segments`. */
     void Reset(std::size_t segments);
 
@@ -167,7 +183,12 @@ class Scoreboard
     void NoteSacked(uint64_t serial, int64_t now_ns, AckOutcome& outcome);
     void RemoveAcknowledged(uint64_t una, int64_t now_ns, AckOutcome& outcome);
     void NoteOriginal(uint64_t serial, AckOutcome& outcome);
-    void Delivered(uint64_t serial, int64_t now_ns);
+    void Delivered(uint64_t serial, bool is_cumulative, int64_t now_ns);
+    void KeepSample(const Segment& segment, int64_t now_ns);
+    RateSample KeptRateSample();
+    uint32_t DetectLossesByCount();
+    void NoteHeadRtt(const Segment& head, int64_t now_ns, AckOutcome& outcome) const;
+    int64_t RttNs(int64_t sent_ns, int64_t now_ns) const;
     void MarkLost(uint64_t serial);
     uint64_t SkipKnown(uint64_t serial) const;
     int64_t ReorderingWindowNs(bool patient, int64_t srtt_ns) const;
@@ -205,6 +226,27 @@ class Scoreboard
 
     int64_t m_min_rtt_ns = -1;
     int64_t m_min_rtt_at_ns = 0;
+
+    // Facts of the stack, and what they need.
+    bool m_counts_sacked = false;                ///< loss_detection: three_sacked
+    bool m_keeps_sacked_retransmissions = false; ///< sacked_retransmissions_count
+    bool m_keeps_sample = false;                 ///< rate_sample: kept
+    bool m_smallest_is_smoothed = false;         ///< smallest_rtt: smoothed
+    bool m_measures_head = false;                ///< rtt_samples: head
+    int64_t m_clock_ns = 1000;                   ///< rtt_clock_us
+    uint64_t m_counted_until = 0;                ///< no segment below it is to be marked by count
+
+    /** The sample that is kept over ACKs. */
+    struct KeptSample
+    {
+        uint64_t prior_delivered_pkts = 0; ///< 0: none yet
+        int64_t interval_ns = 0;
+        bool is_app_limited = false;
+        int64_t rate_pkts = -1;            ///< of the last valid rate
+        int64_t rate_interval_ns = -1;
+    };
+
+    KeptSample m_kept;
 };
 
 } // namespace bbrgym

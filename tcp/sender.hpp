@@ -70,8 +70,8 @@ template <class Controller>
 class TcpSender
 {
   public:
-    static constexpr uint32_t INITIAL_CWND_PKTS = 10;           ///< Linux: TCP_INIT_CWND
-    static constexpr int64_t RTO_MIN_NS = 200'000'000;          ///< Linux: TCP_RTO_MIN, under the variation term
+    static constexpr int64_t RTO_MIN_NS = 200'000'000;          ///< Linux: TCP_RTO_MIN
+    static constexpr int64_t RTO_CLOCK_NS = 1'000'000;          ///< ns-3's attribute ClockGranularity
     static constexpr int64_t RTO_MAX_NS = 120'000'000'000;      ///< Linux: TCP_RTO_MAX
     static constexpr int64_t RTO_INITIAL_NS = 1'000'000'000;    ///< RFC 6298, 2.1
     static constexpr uint32_t MAX_BACKOFF = 16;
@@ -84,7 +84,6 @@ class TcpSender
 
     /** Starts when the connection is established. `handshake_rtt_ns`: -1 if the SYN was sent more than once. */
     void Start(uint32_t mss_bytes,
-               uint32_t initial_cwnd_pkts,
                int64_t handshake_rtt_ns,
                const SocketFacts& facts,
                int64_t now_ns);
@@ -144,7 +143,9 @@ class TcpSender
 
     // One ACK, in the kernel's order (tcp_ack).
     bool TakeDuplicateReport(std::span<const SerialRange>& blocks, uint64_t una);
-    void UpdateRtt(const AckOutcome& outcome);
+    void UpdateRtt(const AckOutcome& outcome, int64_t now_ns);
+    void SendForPartialAck(cc_ca_state prior_state, bool has_advanced);
+    bool RestartsRto(cc_ca_state prior_state);
     void JudgeProbe(const AckOutcome& outcome, uint64_t una);
     bool JudgeTimeout(const AckOutcome& outcome, bool reports_duplicate);
     uint32_t DetectLosses(int64_t now_ns);
@@ -161,6 +162,7 @@ class TcpSender
     bool MayUndo() const;
     void Undo();
 
+    ToSend NextAtOnce(uint64_t new_pkts);
     ToSend BeginNew(uint64_t new_pkts, uint32_t window_pkts, int64_t now_ns);
     ToSend BeginAgain(uint64_t serial, uint32_t room_pkts);
     bool WaitsForAck(uint64_t new_pkts, uint32_t burst_pkts, uint32_t window_pkts, int64_t now_ns) const;
@@ -207,6 +209,9 @@ class TcpSender
     RateReduction m_reduction;
     Chronograph m_chrono;
     SocketFacts m_facts;
+    bool m_sends_at_once = false;       ///< a segment leaves past window and pacing (partial_ack_sends)
+    bool m_is_past_pacing = false;      ///< the burst that leaves now is such a segment
+    bool m_had_partial_ack = false;     ///< since this recovery began (rto_restarts)
 
     bool m_frto = false;               ///< the timeout may prove spurious
     bool m_frto_wants_new = false;     ///< sends new data before retransmissions, as the test
@@ -221,12 +226,12 @@ class TcpSender
 template <class Controller>
 void
 TcpSender<Controller>::Start(uint32_t mss_bytes,
-                          uint32_t initial_cwnd_pkts,
                           int64_t handshake_rtt_ns,
                           const SocketFacts& facts,
                           int64_t now_ns)
 {
     m_facts = facts;
+    m_board.SetFacts(facts);
     m_is_paced = facts.pacing != pacing_choice::none;
     m_gso_max_segs = static_cast<uint32_t>(facts.gso_max_segs);
     m_paced_header_bytes = facts.pacing == pacing_choice::fq ? FRAME_HEADER_BYTES : 0;
@@ -244,7 +249,7 @@ TcpSender<Controller>::Start(uint32_t mss_bytes,
     start.srtt_us = m_srtt_ns < 0 ? 0 : Us(m_srtt_ns);
     start.min_rtt_us = m_board.MinRttNs() < 0 ? CC_RTT_UNKNOWN_US : Us(m_board.MinRttNs());
     start.mss_bytes = mss_bytes;
-    start.initial_cwnd_pkts = initial_cwnd_pkts;
+    start.initial_cwnd_pkts = static_cast<uint32_t>(facts.initial_cwnd_segments);
     m_controller.Start(start);
 }
 
@@ -266,9 +271,11 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
 {
     const uint32_t prior_in_flight = m_board.InFlight();
     const bool has_sack = !blocks.empty();
+    const uint32_t prior_lost = m_board.LostOut();
+    const cc_ca_state prior_state = m_ca_state;
     const bool reports_duplicate = TakeDuplicateReport(blocks, una);
     const AckOutcome outcome = m_board.Acknowledge(una, blocks, now_ns);
-    UpdateRtt(outcome);
+    UpdateRtt(outcome, now_ns);
     JudgeProbe(outcome, una);
     const uint64_t lost_again_before = m_board.LostAgainTotal();
     uint32_t newly_lost = DetectLosses(now_ns);
@@ -276,8 +283,14 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
     {
         newly_lost += DetectLosses(now_ns);
     }
+    const auto changed_pkts = static_cast<uint32_t>(std::abs(int64_t{m_board.LostOut()} - prior_lost));
+    const uint32_t lost_pkts = m_facts.losses_of_ack == losses_of_ack_choice::change ? changed_pkts : newly_lost;
     UpdateLossState(newly_lost, has_echo && m_facts.ecn);
-    RunController(outcome, newly_lost, prior_in_flight, has_sack, now_ns);
+    if (m_facts.partial_ack_sends && m_ca_state == CC_CA_RECOVERY)
+    {
+        SendForPartialAck(prior_state, outcome.UnaAdvanced());
+    }
+    RunController(outcome, lost_pkts, prior_in_flight, has_sack, now_ns);
     if (m_reduction.IsActive())
     {
         ReduceWindow(outcome, newly_lost, m_board.LostAgainTotal() > lost_again_before);
@@ -285,10 +298,43 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
     if (outcome.UnaAdvanced())
     {
         m_rto_backoff = 0;
-        ArmRto(now_ns);
+        if (m_facts.rto_restarts || RestartsRto(prior_state))
+        {
+            ArmRto(now_ns);
+        }
         ArmProbe(now_ns);
     }
     return m_sample;
+}
+
+/** ns-3.28: the ACK that begins a recovery, and each that advances within it, sends a segment at once. */
+template <class Controller>
+void
+TcpSender<Controller>::SendForPartialAck(cc_ca_state prior_state, bool has_advanced)
+{
+    if (prior_state != CC_CA_RECOVERY)
+    {
+        m_sends_at_once = true;
+    }
+    else if (has_advanced)
+    {
+        m_sends_at_once = true;
+        if (!m_board.Empty() && m_board.At(m_board.Una()).lost)
+        {
+            m_board.MarkHeadLost();
+        }
+    }
+}
+
+/** In a recovery the first ACK that advances restarts the timer, the later ones do not. */
+template <class Controller>
+bool
+TcpSender<Controller>::RestartsRto(cc_ca_state prior_state)
+{
+    const bool is_partial = prior_state == CC_CA_RECOVERY && m_ca_state == CC_CA_RECOVERY;
+    const bool restarts = !is_partial || !m_had_partial_ack;
+    m_had_partial_ack = is_partial;
+    return restarts;
 }
 
 /** A first block that lies below `una` or inside the second reports a duplicate (RFC 2883); it is taken off. */
@@ -321,7 +367,7 @@ TcpSender<Controller>::TakeDuplicateReport(std::span<const SerialRange>& blocks,
 /** RFC 6298, fed with the oldest segment's RTT as Linux does. */
 template <class Controller>
 void
-TcpSender<Controller>::UpdateRtt(const AckOutcome& outcome)
+TcpSender<Controller>::UpdateRtt(const AckOutcome& outcome, int64_t now_ns)
 {
     if (outcome.rtt_ns >= 0)
     {
@@ -343,6 +389,7 @@ TcpSender<Controller>::UpdateRtt(const AckOutcome& outcome)
         m_rttvar_ns += (std::abs(error_ns) - m_rttvar_ns) / 4;
         m_srtt_ns += error_ns / 8;
     }
+    m_board.NoteSmoothedRtt(m_srtt_ns, now_ns);
 }
 
 /** Decides whether the tail loss probe repaired a loss (RFC 8985, 7.4; tcp_process_tlp_ack). */
@@ -611,6 +658,11 @@ TcpSender<Controller>::Next(uint64_t new_pkts, int64_t now_ns)
     }
     m_pacing_deadline_ns = NEVER_NS;
     m_waits_for_ack = false;
+    if (m_sends_at_once)
+    {
+        m_sends_at_once = false;
+        return NextAtOnce(new_pkts);
+    }
     const uint32_t window_pkts = WindowPkts();
     if (m_board.InFlight() >= window_pkts)
     {
@@ -639,6 +691,24 @@ TcpSender<Controller>::Next(uint64_t new_pkts, int64_t now_ns)
         return BeginAgain(*lost, window_pkts - m_board.InFlight());
     }
     return new_pkts > 0 ? BeginNew(new_pkts, window_pkts, now_ns) : ToSend{};
+}
+
+/** A segment past window and pacing: the first lost one, or a new one. */
+template <class Controller>
+ToSend
+TcpSender<Controller>::NextAtOnce(uint64_t new_pkts)
+{
+    m_is_past_pacing = true;
+    m_burst_left_pkts = 1;
+    if (const auto lost = m_board.NextLost())
+    {
+        m_burst_again = *lost;
+        return {ToSend::Kind::AGAIN, *lost};
+    }
+    m_burst_again = NONE;
+    m_burst_left_pkts = new_pkts > 0;
+    m_is_past_pacing = new_pkts > 0;
+    return new_pkts > 0 ? ToSend{ToSend::Kind::NEW} : ToSend{};
 }
 
 /** A burst of new data, unless it is better to wait until the window allows a larger one. */
@@ -754,7 +824,7 @@ TcpSender<Controller>::NoteAgain(uint64_t serial, uint32_t payload_bytes, int64_
     ++m_totals.retransmitted_pkts;
     m_undo_retransmissions = std::max<int64_t>(m_undo_retransmissions, 0) + 1;
     NoteTransmission(payload_bytes, now_ns);
-    if (serial == m_board.Una())
+    if (serial == m_board.Una() && m_facts.rto_restarts)
     {
         ArmRto(now_ns); // the timer is the head's (tcp_xmit_retransmit_queue)
     }
@@ -788,6 +858,12 @@ template <class Controller>
 void
 TcpSender<Controller>::EndBurst(int64_t now_ns)
 {
+    if (std::exchange(m_is_past_pacing, false) && now_ns < m_next_send_ns)
+    {
+        m_burst_left_pkts = m_burst_pkts = 0;
+        m_burst_bytes = 0;
+        return; // the gap that runs already is not extended
+    }
     const int64_t late_ns = std::max<int64_t>(now_ns - m_next_send_ns, 0);
     m_next_send_ns = std::max(m_next_send_ns, now_ns);
     // fq paces every controller, TCP itself those that ask for it.
@@ -940,12 +1016,15 @@ TcpSender<Controller>::ArmProbe(int64_t now_ns)
     m_probe_deadline_ns = std::min(now_ns + wait_ns, m_rto_deadline_ns);
 }
 
-/** srtt + max(4 rttvar, 200 ms), doubled for each timeout in a row (tcp_set_rto, tcp_bound_rto). */
+/** srtt + max(4 rttvar, least), or max(srtt + 4 rttvar, least), doubled for each timeout in a row (tcp_set_rto, tcp_bound_rto). */
 template <class Controller>
 int64_t
 TcpSender<Controller>::RtoNs() const
 {
-    const int64_t base_ns = m_srtt_ns < 0 ? RTO_INITIAL_NS : m_srtt_ns + std::max(4 * m_rttvar_ns, RTO_MIN_NS);
+    const int64_t least_ns = m_facts.min_rto_ms * 1'000'000;
+    const bool is_whole = m_facts.min_rto_of == min_rto_of_choice::timeout;
+    const int64_t variation_ns = std::max(4 * m_rttvar_ns, is_whole ? RTO_CLOCK_NS : least_ns);
+    const int64_t base_ns = m_srtt_ns < 0 ? RTO_INITIAL_NS : std::max(m_srtt_ns + variation_ns, is_whole ? least_ns : 0);
     return std::min(base_ns << m_rto_backoff, RTO_MAX_NS);
 }
 

@@ -659,7 +659,6 @@ Engine::Establish(std::size_t flow)
     }
     const bool is_clear = state.syn_count == 1; // Karn
     state.sender.Start(m_scenario->mss_bytes,
-                       TcpSender<CcController>::INITIAL_CWND_PKTS,
                        is_clear ? m_now_ns - state.syn_sent_ns : -1,
                        facts,
                        m_now_ns);

@@ -36,33 +36,36 @@ const std::vector<StackFact>&
 StackFacts()
 {
     static const std::vector<StackFact> facts = {
-#define CC_FLAG(name, v6, v5_10, v4_17, v4_11, v4_9, ns3, meaning, source)                             \
-    {"algorithm", #name, StackFactKind::FLAG, {}, "", 0, 1, {v6, v5_10, v4_17, v4_11, v4_9, ns3},      \
+#define CC_FLAG(name, v6, v5_10, v4_17, v4_11, v4_9, ns3, v3_28, meaning, source)                             \
+    {"algorithm", #name, StackFactKind::FLAG, {}, "", 0, 1, {v6, v5_10, v4_17, v4_11, v4_9, ns3, v3_28},      \
      meaning, source, [](Stack& s, int64_t value) { SetBit(s, CC_STACK_##name, value != 0); }},
-#define CC_CHOICE(name, zero, one, v6, v5_10, v4_17, v4_11, v4_9, ns3, meaning, source)                \
+#define CC_CHOICE(name, zero, one, v6, v5_10, v4_17, v4_11, v4_9, ns3, v3_28, meaning, source)                \
     {"algorithm", #name, StackFactKind::CHOICE, {#zero, #one}, "", 0, 1,                               \
      {CC_VALUE_##name##_##v6, CC_VALUE_##name##_##v5_10, CC_VALUE_##name##_##v4_17,                    \
-      CC_VALUE_##name##_##v4_11, CC_VALUE_##name##_##v4_9, CC_VALUE_##name##_##ns3},                   \
+      CC_VALUE_##name##_##v4_11, CC_VALUE_##name##_##v4_9, CC_VALUE_##name##_##ns3,                    \
+      CC_VALUE_##name##_##v3_28},                                                                      \
      meaning, source, [](Stack& s, int64_t value) { SetBit(s, CC_STACK_##name, value != 0); }},
 #include "../cc/stack.def"
 #undef CC_FLAG
 #undef CC_CHOICE
 #define TCP_TEXT(...) #__VA_ARGS__
-#define TCP_FLAG(name, v6, v5_10, v4_17, v4_11, v4_9, ns3, meaning, source)                            \
-    {"socket", #name, StackFactKind::FLAG, {}, "", 0, 1, {v6, v5_10, v4_17, v4_11, v4_9, ns3},         \
+#define TCP_FLAG(name, v6, v5_10, v4_17, v4_11, v4_9, ns3, v3_28, meaning, source)                            \
+    {"socket", #name, StackFactKind::FLAG, {}, "", 0, 1, {v6, v5_10, v4_17, v4_11, v4_9, ns3, v3_28},         \
      meaning, source, [](Stack& s, int64_t value) { s.socket.name = value != 0; }},
-#define TCP_NUMBER(name, unit, low, high, v6, v5_10, v4_17, v4_11, v4_9, ns3, meaning, source)         \
+#define TCP_NUMBER(name, unit, low, high, v6, v5_10, v4_17, v4_11, v4_9, ns3, v3_28, meaning, source)         \
     {"socket", #name, StackFactKind::NUMBER, {}, unit, low, high,                                      \
-     {v6, v5_10, v4_17, v4_11, v4_9, ns3},                                                             \
+     {v6, v5_10, v4_17, v4_11, v4_9, ns3, v3_28},                                                             \
      meaning, source, [](Stack& s, int64_t value) { s.socket.name = value; }},
-#define TCP_SIZE(name, names, unit, low, high, v6, v5_10, v4_17, v4_11, v4_9, ns3, meaning, source)    \
+#define TCP_SIZE(name, names, unit, low, high, v6, v5_10, v4_17, v4_11, v4_9, ns3, v3_28, meaning, source)    \
     {"socket", #name, StackFactKind::SIZE, Split(TCP_TEXT names), unit, low, high,                      \
-     {SIZE_##v6, SIZE_##v5_10, SIZE_##v4_17, SIZE_##v4_11, SIZE_##v4_9, SIZE_##ns3},                    \
+     {SIZE_##v6, SIZE_##v5_10, SIZE_##v4_17, SIZE_##v4_11, SIZE_##v4_9, SIZE_##ns3,                     \
+      SIZE_##v3_28},                                                                                   \
      meaning, source, [](Stack& s, int64_t value) { s.socket.name = value; }},
-#define TCP_CHOICE(name, choices, v6, v5_10, v4_17, v4_11, v4_9, ns3, meaning, source)                 \
+#define TCP_CHOICE(name, choices, v6, v5_10, v4_17, v4_11, v4_9, ns3, v3_28, meaning, source)                 \
     {"socket", #name, StackFactKind::CHOICE, Split(TCP_TEXT choices), "", 0, 0,                        \
      {int64_t(name##_choice::v6), int64_t(name##_choice::v5_10), int64_t(name##_choice::v4_17),        \
-      int64_t(name##_choice::v4_11), int64_t(name##_choice::v4_9), int64_t(name##_choice::ns3)},       \
+      int64_t(name##_choice::v4_11), int64_t(name##_choice::v4_9), int64_t(name##_choice::ns3),        \
+      int64_t(name##_choice::v3_28)},                                                                  \
      meaning, source, [](Stack& s, int64_t value) { s.socket.name = static_cast<name##_choice>(value); }},
 #include "../tcp/stack.def"
 #undef TCP_FLAG

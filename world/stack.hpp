@@ -28,7 +28,8 @@ enum class StackPreset
     LINUX_4_17,
     LINUX_4_11,
     LINUX_4_9,
-    NS3
+    NS3,
+    NS3_3_28
 };
 
 inline constexpr std::array STACK_PRESETS = {std::string_view("linux-6"),
@@ -36,14 +37,15 @@ inline constexpr std::array STACK_PRESETS = {std::string_view("linux-6"),
                                              std::string_view("linux-4.17"),
                                              std::string_view("linux-4.11"),
                                              std::string_view("linux-4.9"),
-                                             std::string_view("ns3")};
+                                             std::string_view("ns3"),
+                                             std::string_view("ns3-3.28")};
 
 // clang-format off
 #define TCP_CHOICE_LIST(...) __VA_ARGS__
 #define TCP_FLAG(...)
 #define TCP_NUMBER(...)
 #define TCP_SIZE(...)
-#define TCP_CHOICE(name, choices, v6, v5_10, v4_17, v4_11, v4_9, ns3, meaning, source)                 \
+#define TCP_CHOICE(name, choices, v6, v5_10, v4_17, v4_11, v4_9, ns3, v3_28, meaning, source)                 \
     enum class name##_choice { TCP_CHOICE_LIST choices };
 #include "../tcp/stack.def"
 #undef TCP_FLAG

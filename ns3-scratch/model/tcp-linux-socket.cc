@@ -198,7 +198,6 @@ TcpLinuxSocket::StartSender()
     m_dataRetrCount = m_dataRetries;
     m_sender.GetController() = SocketController(DynamicCast<TcpBbrgym>(m_congestionControl), m_tcb);
     m_sender.Start(m_tcb->m_segmentSize,
-                   std::max<uint32_t>(GetInitialCwnd(), 1),
                    m_handshake_rtt_ns,
                    m_facts,
                    NowNs());

@@ -102,11 +102,12 @@ class Connection
     explicit Connection(const Settings& settings)
         : m_settings(settings)
     {
-        receiver.Reset(settings.facts, settings.mss_bytes);
+        bbrgym::SocketFacts facts = settings.facts;
+        facts.initial_cwnd_segments = settings.initial_cwnd_pkts;
+        receiver.Reset(facts, settings.mss_bytes);
         sender.Start(settings.mss_bytes,
-                     settings.initial_cwnd_pkts,
                      2 * settings.one_way_ns, // the handshake's round trip
-                     settings.facts,
+                     facts,
                      now_ns);
         sender.GetController().SetPacing(settings.pacing_Bps);
     }
@@ -207,7 +208,7 @@ class Connection
             {
                 return;
             }
-            Require(sender.Board().InFlight() < sender.WindowPkts(), "the window is kept");
+            Require(sender.Board().InFlight() < sender.WindowPkts() || m_settings.facts.partial_ack_sends, "the window is kept");
             if (next.kind == bbrgym::ToSend::Kind::NEW)
             {
                 Depart(sender.Board().Next(), Departure::Kind::NEW);
