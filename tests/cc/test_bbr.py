@@ -384,6 +384,70 @@ def test_conservation_keeps_the_floor_in_no_linux(stack: str, cwnd_pkts: int) ->
     assert state["cwnd_pkts"] == cwnd_pkts
 
 
+def test_conservation_may_end_with_the_ack_that_begins_recovery() -> None:
+    path = in_probe_bw(facts={"conservation": 1})
+    path.controller.on_loss_state(RECOVERY, 30)
+    state = path.ack(ca_state=RECOVERY, lost_pkts=3, prior_in_flight_pkts=30, in_flight_pkts=25, prior_delivered_pkts=0)
+    assert not state["packet_conservation"]
+    assert state["cwnd_pkts"] == 30 + 2 - 3
+    state = path.ack(ca_state=RECOVERY, in_flight_pkts=10, prior_delivered_pkts=0)
+    assert state["cwnd_pkts"] == 29 + 2, "it grows again in the same round"
+
+
+@pytest.mark.parametrize(("restores", "floor_pkts"), [(1, True), (0, False)])
+def test_the_end_of_loss_restores_the_window_or_does_not(restores: int, floor_pkts: bool) -> None:
+    path = in_probe_bw(facts={"restore_after_timeout": restores})
+    before = path.state["cwnd_pkts"]
+    path.controller.on_rto(before, 0, before)
+    path.ack(ca_state=LOSS, in_flight_pkts=1, prior_delivered_pkts=0)
+    path.controller.on_loss_state(OPEN, 4)
+    window = path.ack(ca_state=OPEN, in_flight_pkts=4, prior_delivered_pkts=0)["cwnd_pkts"]
+    assert (window >= before) is floor_pkts
+    path.controller.on_loss_state(RECOVERY, 4)
+    path.ack(ca_state=RECOVERY, in_flight_pkts=4, prior_delivered_pkts=0)
+    path.controller.on_loss_state(OPEN, 4)
+    assert path.ack(ca_state=OPEN, in_flight_pkts=4, prior_delivered_pkts=0)["cwnd_pkts"] >= window
+
+
+def test_windows_in_bytes_send_the_whole_packets_that_fit() -> None:
+    path = in_probe_bw()
+    in_bytes = in_probe_bw(facts={"window_unit": 1, "probe_headroom": 0, "aggregation_bonus": 0})
+    for _ in range(200):
+        path.ack()
+        in_bytes.ack()
+    model_pkts = path.model() * in_bytes.state["cwnd_gain_q16"] / 65536
+    bursts_pkts = 3 * 2
+    assert in_bytes.state["cwnd_pkts"] == int(model_pkts) + bursts_pkts
+    assert path.state["cwnd_pkts"] % 2 == 0
+    assert path.state["cwnd_pkts"] >= model_pkts + bursts_pkts
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "in_flight_of", "leaves"), [(70, 1, 0, True), (70, 1, 1, False), (1, 70, 1, True)]
+)
+def test_drain_ends_by_what_was_in_flight_after_the_ack_or_before(
+    before: int, after: int, in_flight_of: int, leaves: bool
+) -> None:
+    path = Path(facts={"in_flight_of": in_flight_of, "in_flight_at_departure": 0})
+    path.until(DRAIN, in_flight_pkts=10_000, prior_in_flight_pkts=10_000)
+    state = path.ack(in_flight_pkts=after, prior_in_flight_pkts=before)
+    assert (state["phase"] >= PROBE_BW) is leaves
+
+
+@pytest.mark.parametrize(("any_phase", "phases"), [(0, 7), (1, 8)])
+def test_the_down_phase_may_be_the_first(any_phase: int, phases: int) -> None:
+    first = {in_probe_bw(seed=seed, facts={"any_first_phase": any_phase}).state["phase"] for seed in range(200)}
+    assert len(first) == phases
+    assert (PROBE_BW + 1 in first) is bool(any_phase)
+
+
+@pytest.mark.parametrize("detects", [0, 1])
+def test_a_policer_is_detected_by_a_stack_that_looks_for_one(detects: int) -> None:
+    path = in_probe_bw(facts={"policer_detection": detects})
+    used = any(path.ack(lost_pkts=1)["policer_in_use"] for _ in range(3000))
+    assert used is bool(detects)
+
+
 def test_losses_are_deducted_once() -> None:
     path = in_probe_bw()
     path.controller.on_loss_state(RECOVERY, 60)

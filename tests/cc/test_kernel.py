@@ -133,8 +133,8 @@ def test_the_traces_visit_every_phase_event_and_a_policer(kernel: str) -> None:
 
 #: Facts without an effect where a kernel's traces go.
 UNSEEN = {
-    "linux-6": {"pacing_falls", "tso_goal"},
-    "linux-4.14": {"pacing_falls", "gains_by_event", "tso_goal", "undo_resets", "conservation_floor"},
+    "linux-6": {"pacing_falls", "tso_goal", "in_flight_of"},
+    "linux-4.14": {"pacing_falls", "gains_by_event", "tso_goal", "undo_resets", "conservation_floor", "in_flight_of"},
     "linux-4.11": {"tso_goal", "probe_headroom_while", "unknown_rtt_budget", "undo_resets", "conservation_floor"},
 }
 

@@ -219,10 +219,21 @@ def test_acds_class_cuts_in_every_recovery_to_its_end() -> None:
         path.until_probe_bw()
         path.controller.on_loss_state(RECOVERY, 60)
         for _ in range(3):  # rounds without a queue
-            state = path.ack(ca_state=RECOVERY, in_flight_pkts=60, prior_delivered_pkts=path.delivered_pkts)
+            state = path.ack(ca_state=RECOVERY, in_flight_pkts=10, prior_delivered_pkts=path.delivered_pkts)
         assert (state["cwnd_pkts"] < 20) is cut
         path.controller.on_loss_state(OPEN, 60)
         assert path.ack()["cwnd_pkts"] >= 40, "restored, up to the cap"
+
+
+@pytest.mark.parametrize(("in_flight_of", "from_pkts"), [(0, 40), (1, 50)])
+def test_acds_class_halves_what_is_in_flight_if_that_is_more_than_the_window(in_flight_of: int, from_pkts: int) -> None:
+    path = Path("bbr-acd", facts={"in_flight_of": in_flight_of})
+    path.controller.set_tunable("acd_verdict", 1)
+    path.until_probe_bw()
+    path.controller.on_loss_state(RECOVERY, 60)
+    for _ in range(8):
+        state = path.ack(ca_state=RECOVERY, in_flight_pkts=38, prior_in_flight_pkts=48)
+    assert state["cwnd_pkts"] == from_pkts // 2
 
 
 def test_acd_cap_stays_until_the_next_state() -> None:

@@ -69,6 +69,9 @@ TWO = record({"a-0": [(4, 100), (6, 100)], "a-1": [(2, 50), (2, 50)], "b": [(1, 
         ("window_use", None, 0.75),
         ("in_order_arrival_mbps", "a", 3.5),
         ("out_of_order_rate", "a-0", 1 - 5 * 100 / 200),  # 5 Mbit in packets of 1250 bytes
+        ("arrived_pkts", "b", 38.0),
+        ("arrival_mbps", "a-0", 190 * 1250 * 8 / 1e6 / 2),
+        ("out_of_order_arrivals", "a-0", 1 - 5 * 100 / 190),
         ("jain", "a", 49 / (2 * 29)),
     ],
 )

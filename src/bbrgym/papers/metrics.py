@@ -150,12 +150,27 @@ def _in_order(run: MeasuredRun, names: Sequence[str]) -> float:
     return float(rows["in_order_arrival_mbps"].sum()) / rows["time_s"].n_unique()
 
 
-def _out_of_order(run: MeasuredRun, names: Sequence[str]) -> float:
-    """Return the part of the packets sent that did not advance the receiver's next expected sequence number."""
+def _arrived(run: MeasuredRun, names: Sequence[str]) -> float:
+    """Return the packets sent that were not dropped; a queue of them may still be on its way."""
     rows = _rows(run, names)
-    in_order_pkts = _in_order(run, names) * _or_nan(rows["time_s"].max()) * 125_000 / run.mss_bytes
-    sent = float(rows["sent_pkts"].sum())
-    return 1.0 - in_order_pkts / sent if sent > 0 else math.nan
+    return float(rows["sent_pkts"].sum()) - float(rows["dropped_pkts"].sum())
+
+
+def _arrival_mbps(run: MeasuredRun, names: Sequence[str]) -> float:
+    """Return the rate of the payload that arrived, from the start to the run's end."""
+    return _arrived(run, names) * run.mss_bytes / 125_000 / _or_nan(_rows(run, names)["time_s"].max())
+
+
+def _out_of_order_among(count: Measure) -> Measure:
+    """Return the measure of the part of counted packets that did not advance the next expected sequence number."""
+
+    def of(run: MeasuredRun, names: Sequence[str]) -> float:
+        rows = _rows(run, names)
+        in_order_pkts = _in_order(run, names) * _or_nan(rows["time_s"].max()) * 125_000 / run.mss_bytes
+        pkts = count(run, names)
+        return 1.0 - in_order_pkts / pkts if pkts > 0 else math.nan
+
+    return of
 
 
 def _highest_rtt(run: MeasuredRun, names: Sequence[str]) -> float:
@@ -240,7 +255,20 @@ METRICS: Mapping[str, RunMetric] = MappingProxyType(
             "Mbit/s", "payload of the packets that advanced the receiver's next expected sequence number", _in_order, 3
         ),
         "out_of_order_rate": RunMetric(
-            "ratio", "1 - packets that advanced the next expected sequence number / sent packets", _out_of_order, 3
+            "ratio",
+            "1 - packets that advanced the next expected sequence number / sent packets",
+            _out_of_order_among(_count("sent_pkts")),
+            3,
+        ),
+        "out_of_order_arrivals": RunMetric(
+            "ratio",
+            "1 - packets that advanced the next expected sequence number / arrived packets",
+            _out_of_order_among(_arrived),
+            3,
+        ),
+        "arrived_pkts": RunMetric("pkts", "packets sent and not dropped, retransmissions included", _arrived, 0),
+        "arrival_mbps": RunMetric(
+            "Mbit/s", "payload of the packets that arrived, retransmissions included", _arrival_mbps
         ),
         "sent_pkts": RunMetric("pkts", "packets sent, retransmissions included", _count("sent_pkts"), 0),
         "retransmitted_pkts": RunMetric("pkts", "packets sent again", _count("retransmitted_pkts"), 0),
