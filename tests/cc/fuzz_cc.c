@@ -50,6 +50,15 @@ static void tune(struct cc_params *params)
 #undef CC_TUNABLE
 }
 
+/* Whether packets are conserved on the next ACK, but no longer: on the first of a recovery (stack.def: conservation). */
+static bool conserves_this_ack(const struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
+{
+    bool is_first = state->bbr.prev_ca_state != CC_CA_RECOVERY;
+    bool cuts_on_each = cc_has(params, CC_CONGESTION_DETECT) && params->acd_verdict == 1;
+
+    return cc_stack_has(params, CC_STACK_conservation) && rs->ca_state == CC_CA_RECOVERY && (is_first || cuts_on_each);
+}
+
 int main(int argc, char **argv)
 {
     struct cc_params params;
@@ -57,7 +66,7 @@ int main(int argc, char **argv)
     struct cc_sample rs = {0};
     struct cc_start start = {0};
     uint64_t seed, operations, i;
-    bool is_bbr = false, delivered_since_timeout = false, keeps_floor;
+    bool is_bbr = false, delivered_since_timeout = false, keeps_floor, conserves;
 
     if (argc != 3) {
         fprintf(stderr, "usage: %s SEED OPERATIONS\n", argv[0]);
@@ -119,9 +128,10 @@ int main(int argc, char **argv)
             rs.is_app_limited = below(4) == 0;
             rs.is_ack_delayed = below(4) == 0;
             rs.is_cwnd_limited = below(2) == 0;
+            conserves = conserves_this_ack(&state, &params, &rs);
             cc_on_ack(&state, &params, &rs);
             delivered_since_timeout |= rs.acked_pkts > 0;
-            keeps_floor = rs.acked_pkts > 0 && !state.bbr.packet_conservation;
+            keeps_floor = rs.acked_pkts > 0 && !conserves && !state.bbr.packet_conservation;
             require(!is_bbr || !keeps_floor || state.cwnd_pkts >= 4, "BBR keeps 4 packets", seed, i);
         }
         keeps_floor = delivered_since_timeout && cc_stack_has(&params, CC_STACK_conservation_floor);
