@@ -52,9 +52,8 @@ static inline void cubic_note_rtt(struct cc_state *state, const struct cc_params
     rtt_us = cc_max_u64((uint64_t)rs->rtt_us, 1);
     if (cubic->min_delay_us == 0 || rtt_us < cubic->min_delay_us)
         cubic->min_delay_us = rtt_us;
-    if (cc_stack_has(params, CC_STACK_hystart) && !cubic->hystart.found && state->cwnd_pkts < state->ssthresh_pkts &&
-        state->cwnd_pkts >= CUBIC_HYSTART_LOW_WINDOW_PKTS)
-        hystart_on_rtt(state, rs, rtt_us);
+    if (cc_stack_has(params, CC_STACK_hystart) && !cubic->hystart.found && state->cwnd_pkts < state->ssthresh_pkts)
+        hystart_on_rtt(state, params, rs, rtt_us);
 }
 
 /* ---- growth (Linux bictcp_update) ---- */

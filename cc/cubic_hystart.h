@@ -2,7 +2,7 @@
 /*
  * HyStart, which ends CUBIC's slow start before a loss does (Ha and Rhee, 2008; Linux tcp_cubic.c, hystart_update).
  *
- *   round = one window of packets; in each round, once cwnd >= 16:
+ *   round = one window of packets, from the first ACK on (hystart_rounds); in each, once cwnd >= 16:
  *   ACK train : ACKs each at most 2 ms after the one before, for longer than min_delay / 2     -> ssthresh = cwnd
  *               (a paced sender: min_delay; both after a cushion for bursts of TSO and GRO)
  *   delay     : smallest RTT of the round's first 9 > min_delay + min_delay / 8 (4 to 16 ms)   -> ssthresh = cwnd
@@ -79,13 +79,19 @@ static inline bool hystart_delay_is_up(struct cubic_state *cubic, uint64_t rtt_u
 }
 
 /* One RTT of slow start. */
-static inline void hystart_on_rtt(struct cc_state *state, const struct cc_sample *rs, uint64_t rtt_us)
+static inline void hystart_on_rtt(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs,
+                                  uint64_t rtt_us)
 {
     struct cubic_hystart *hystart = &state->cubic.hystart;
+    bool is_small = state->cwnd_pkts < CUBIC_HYSTART_LOW_WINDOW_PKTS;
     bool train_is_long, delay_is_up;
 
+    if (is_small && !cc_stack_has(params, CC_STACK_hystart_rounds))
+        return;
     if (rs->delivered_pkts > hystart->round_end_pkts)
         hystart_start_round(hystart, rs);
+    if (is_small)
+        return;
     train_is_long = hystart_train_is_long(state, rs);
     delay_is_up = hystart_delay_is_up(&state->cubic, rtt_us);
     if (train_is_long || delay_is_up) {

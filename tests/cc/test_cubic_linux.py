@@ -98,7 +98,11 @@ def play(controller: Any, path: dict[str, int], samples: int = 60) -> dict[str, 
 def played(name: str, variant: str = "cubic") -> dict[str, Any]:
     path = CASES[name]["path"]
     controller = _cc.Controller(
-        variant, now_us=START_US, mss_bytes=MSS_BYTES, initial_cwnd_pkts=path["initial_cwnd_pkts"]
+        variant,
+        now_us=START_US,
+        mss_bytes=MSS_BYTES,
+        initial_cwnd_pkts=path["initial_cwnd_pkts"],
+        facts={"hystart_rounds": 0},  # as 6.5 has it: from a window of 16 packets on
     )
     return play(controller, path)
 
