@@ -404,7 +404,8 @@ def page(runs: Runs, asked: list[list[Setup]], arguments: argparse.Namespace) ->
         for world in ("linux", "twin")
     ]
     command = f"python benchmarks/kernel.py --runs {arguments.runs} --seeds {arguments.seeds}"
-    machine = f"Linux {platform.release().partition('-')[0]} on {os.cpu_count()} cores, {datetime.datetime.now(datetime.UTC).date()}"
+    linux = f"Linux {platform.release().partition('-')[0]}"
+    machine = f"{linux} on {os.cpu_count()} cores, {datetime.datetime.now(datetime.UTC).date()}"
     lines = [
         "# The twin against the kernel",
         "",
