@@ -4,6 +4,6 @@
 import pytest
 
 
-@pytest.mark.parametrize("seed", range(1, 5))
+@pytest.mark.parametrize("seed", range(1, 9))
 def test_every_drop_is_marked_lost_exactly_once(run_program, seed: int) -> None:
     assert "drops" in run_program("scoreboard_laws", seed, 20000)

@@ -8,7 +8,7 @@ import compilers
 import fuzz_program
 import pytest
 
-SCENARIOS = 60  # for each seed
+SCENARIOS = 150  # for each seed
 # Under sanitizers the engine takes a minute of two cores to compile, and twelve times as long beside a load of 25.
 pytestmark = pytest.mark.timeout(1800)
 
