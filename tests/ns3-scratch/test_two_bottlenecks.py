@@ -114,7 +114,7 @@ def test_intervals_have_what_the_summary_has(run: Any) -> None:
 
 def test_the_same_seed_gives_the_same_bytes_and_tunables_act(run: Any) -> None:
     def tables(seed: int, up_gain: float) -> bytes:
-        world = run(scenario_of(LONG, FIRST, SECOND, duration_s=3.0), seed)
+        world = run(scenario_of(LONG, FIRST, SECOND, duration_s=6.0), seed)  # the gain acts after STARTUP's 3.3 s
         while not world.done:
             world.set_tunables("long", {"bbr_up_gain": up_gain})
             world.advance(0.5)
