@@ -116,8 +116,8 @@ def test_contributing_names_every_folder() -> None:
 
 
 def tracked(folder: Path) -> bool:
-    ignored = ("build", "dist", "runs", "outputs")
-    return not folder.name.startswith((".", "_")) and not folder.name.startswith(ignored)
+    ignored = ("build", "dist", "runs", "outputs")  # and links, such as `reference` for `bbrgym reproduce`
+    return not folder.is_symlink() and not folder.name.startswith((".", "_")) and not folder.name.startswith(ignored)
 
 
 def test_no_two_files_share_a_name_unless_they_are_of_one_kind() -> None:
