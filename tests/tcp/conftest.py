@@ -7,6 +7,7 @@ import functools
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import compilers
 import pytest
@@ -30,5 +31,16 @@ def run_program(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
         done = subprocess.run(command, capture_output=True, text=True, timeout=compilers.PATIENCE_S, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def run_experiment(run_program: Callable[..., str]) -> Callable[..., dict[str, Any]]:
+    """Runs an experiment of a program, which prints a name and a value a line; the values, read by `kind`, by name."""
+
+    def run(program: str, experiment: str, *, kind: Callable[[str], Any] = str) -> dict[str, Any]:
+        lines = (line.partition(" ") for line in run_program(program, experiment).splitlines())
+        return {name: kind(value) for name, _, value in lines}
 
     return run

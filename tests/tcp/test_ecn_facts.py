@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The receiver's echo of marks, in Linux's and in ns-3's way (ecn_facts.cc); `E` is an ACK with an echo."""
 
+import functools
 from collections.abc import Callable
 
 import pytest
@@ -9,12 +10,8 @@ Facts = Callable[[str], dict[str, str]]
 
 
 @pytest.fixture
-def facts(run_program: Callable[..., str]) -> Facts:
-    def measure(experiment: str) -> dict[str, str]:
-        lines = run_program("ecn_facts", experiment).splitlines()
-        return {name: value for name, _, value in (line.partition(" ") for line in lines)}
-
-    return measure
+def facts(run_experiment) -> Facts:
+    return functools.partial(run_experiment, "ecn_facts")
 
 
 def test_linux_echoes_a_mark_at_once_until_the_sender_has_reduced(facts: Facts) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import pytest
@@ -11,12 +12,8 @@ Facts = Callable[[str], dict[str, float]]
 
 
 @pytest.fixture
-def facts(run_program) -> Facts:
-    def measure(experiment: str) -> dict[str, float]:
-        lines = run_program("ns3_facts", experiment).splitlines()
-        return {name: float(value) for name, value in map(str.split, lines)}
-
-    return measure
+def facts(run_experiment) -> Facts:
+    return functools.partial(run_experiment, "ns3_facts", kind=float)
 
 
 # ---- losses ----------------------------------------------------------------------------------------------

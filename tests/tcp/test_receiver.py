@@ -6,6 +6,7 @@ Arrivals come a millisecond apart; `!` stands for an answer at once, `.` for non
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import pytest
@@ -14,12 +15,8 @@ Facts = Callable[[str], dict[str, str]]
 
 
 @pytest.fixture
-def facts(run_program) -> Facts:
-    def measure(experiment: str) -> dict[str, str]:
-        lines = run_program("receiver_facts", experiment).splitlines()
-        return {name: value for name, _, value in (line.partition(" ") for line in lines)}
-
-    return measure
+def facts(run_experiment) -> Facts:
+    return functools.partial(run_experiment, "receiver_facts")
 
 
 def test_linux_answers_sixteen_at_once_then_every_second_and_a_lone_one_after_40_ms(facts: Facts) -> None:

@@ -6,6 +6,7 @@ CUBIC controls the window: a reduction leaves 0.7 of it. A segment takes 0.1 ms.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import pytest
@@ -14,12 +15,8 @@ Facts = Callable[[str], dict[str, float]]
 
 
 @pytest.fixture
-def facts(run_program) -> Facts:
-    def measure(experiment: str) -> dict[str, float]:
-        lines = run_program("sender_facts", experiment).splitlines()
-        return {name: float(value) for name, value in map(str.split, lines)}
-
-    return measure
+def facts(run_experiment) -> Facts:
+    return functools.partial(run_experiment, "sender_facts", kind=float)
 
 
 def check_counts(seen: dict[str, float], **expected: int) -> None:
