@@ -70,7 +70,7 @@ $(STAMPS)/wheel: $(SOURCES) $(STAMPS)/build
 $(STAMPS)/package: $(STAMPS)/wheel
 	@echo "Installing the wheel and what it needs"
 	@$(PIP) uninstall --yes bbrgym
-	@$(PIP) install -c constraints.txt dist/bbrgym-*.whl
+	@$(PIP) install -c constraints.txt "$$(echo dist/bbrgym-*.whl)[figures]"
 	@touch $@
 
 # torch first and in one version: nothing that only asks for "torch" may take another, larger one.

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from bbrgym.drawing import check_drawing
 from bbrgym.envs.action import ActionKind
 from bbrgym.envs.episode_spec import ScenarioSampler, check_max_learners
 from bbrgym.envs.features import View
@@ -89,6 +90,8 @@ class Options:
             raise ConfigError(f"reward_horizon_s: {self.reward_horizon_s}, allowed is a finite number above 0, or None")
         if self.render_mode not in (None, "rgb_array"):
             raise ConfigError(f"render_mode: {self.render_mode!r}, allowed are None and 'rgb_array'")
+        if self.render_mode is not None:
+            check_drawing(f"render_mode={self.render_mode!r}")
 
 
 P = ParamSpec("P")

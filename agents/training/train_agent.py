@@ -18,6 +18,7 @@ from bbrgym.agents.training.loop import TrainingProgress, TrainingRun
 from bbrgym.agents.training.settings import TrainingSettings, parse_training
 from bbrgym.agents.training.trainer import Trainer, trainer_of
 from bbrgym.agents.training.vec_env import LocalRollouts, Rollouts
+from bbrgym.drawing import reason_not_to_draw
 from bbrgym.errors import ConfigError, one_line
 from bbrgym.targets import build, class_of, shipped, shipped_names
 
@@ -148,9 +149,10 @@ def _logged_run(settings: TrainingSettings, folder: TrainingFolder) -> LoggedRun
 
 def _log_outcome(run: TrainingRun, logger: Logger) -> None:
     folder, state = run.folder, run.state
-    curve = draw_curve(run.metrics(), run.validation())
-    folder.write_figure("curve.png", curve)
-    logger.figure(state.step, "curve", curve)
+    if reason_not_to_draw() is None:
+        curve = draw_curve(run.metrics(), run.validation())
+        folder.write_figure("curve.png", curve)
+        logger.figure(state.step, "curve", curve)
     logger.table(state.step, "validation", run.validation().filter(pl.col("step") == state.step))
     logger.summary(run.summary())
     for path in sorted(folder.checkpoint("best").parent.glob("best.*")):

@@ -59,7 +59,7 @@ def test_the_base_install_is_what_worlds_environments_and_evaluations_need(tmp_p
         "        if name.split('.')[0] in {names!r}:\n"
         "            raise ModuleNotFoundError(f'No module named {{name!r}}', name=name)\n"
         "sys.meta_path.insert(0, Refused())\n"
-        "import bbrgym, gymnasium\n"
+        "import bbrgym, gymnasium, pytest\n"
         "from bbrgym.evaluate.evaluation import run_evaluation\n"
         "from bbrgym.report.report import write_report\n"
         "from bbrgym.cli.main import _parser, main\n"
@@ -70,9 +70,13 @@ def test_the_base_install_is_what_worlds_environments_and_evaluations_need(tmp_p
         " 'flows': [{{'name': 'a', 'rtt_ms': 20}}]}}\n"
         "write_report(Path(sys.argv[1]), run_evaluation(scenario, {{'variants': ['bbr'], 'world': ['twin', 'ns3']}}))\n"
         "assert main(['list']) == 0\n"
+        "with pytest.raises(bbrgym.errors.MissingExtraError, match=r'needs matplotlib: pip install .bbrgym.figures'):\n"
+        "    gymnasium.make('bbrgym/Tune-v0', world='twin', render_mode='rgb_array')\n"
+        "few = ['world=twin', 'seeds=[1]', 'variants=[bbr]', 'scenario.duration_s=6']\n"
+        "assert main(['evaluate', *few, f'output_dir={{sys.argv[1]}}/more']) == 0\n"
     )
     extras = {"zmq", "google", "scipy", "plotly", "torch", "stable_baselines3", "sb3_contrib", "joblib", "optuna"}
-    extras |= {"ray", "submitit", "wandb", "tensorboard", "pettingzoo", "onnx", "pandas", "rliable"}
+    extras |= {"ray", "submitit", "wandb", "tensorboard", "pettingzoo", "onnx", "pandas", "rliable", "matplotlib"}
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code.format(names=sorted(extras)), str(tmp_path)],
         capture_output=True,
@@ -82,3 +86,5 @@ def test_the_base_install_is_what_worlds_environments_and_evaluations_need(tmp_p
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "report.html").exists()
+    assert not (tmp_path / "figures").exists()
+    assert "figures/*.png needs matplotlib: pip install 'bbrgym[figures]'" in done.stdout

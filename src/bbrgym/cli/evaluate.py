@@ -14,6 +14,7 @@ from bbrgym.cli.terminal import (
     advice_on_interrupt,
     new_run_dir,
     print_results,
+    print_run_folder,
     runs_bar,
 )
 from bbrgym.compose import compose_config, override_of, parse_override
@@ -69,4 +70,4 @@ def run(options: argparse.Namespace) -> None:
     print_results(*tables_of_results(results))
     if results.timing["world"].n_unique() > 1:
         print_results(speed_table(results.timing))
-    print_results(f"run folder: {folder.path}", f"report: {folder.path / 'report.html'}")
+    print_run_folder(folder.path)

@@ -16,6 +16,7 @@ from bbrgym.cli.terminal import (
     advice_on_interrupt,
     new_run_dir,
     print_results,
+    print_run_folder,
     progress_bar,
     refuse_unfinished,
     runs_bar,
@@ -84,11 +85,8 @@ def run(options: argparse.Namespace) -> None:
         write_papers_report(folder.path, results, asked.stack_text, command)
     if docs is not None:
         write_papers_docs(Path(str(docs)), results, asked.stack_text, command)
-    print_results(
-        *papers_tables(results, asked.stack_text),
-        f"run folder: {folder.path}",
-        f"report: {folder.path / 'report.html'}",
-    )
+    print_results(*papers_tables(results, asked.stack_text))
+    print_run_folder(folder.path)
     _refuse_failures(folder, results)
 
 

@@ -17,6 +17,7 @@ from bbrgym.cli.terminal import (
     advice_on_interrupt,
     new_run_dir,
     print_results,
+    print_run_folder,
     progress_bar,
     refuse_unfinished,
     take_run_dir,
@@ -54,7 +55,8 @@ def add(commands: Any, purpose: str) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run the sweep, print its tables and refuse failed jobs."""
     sweep_dir, results = sweep_from(options.overrides)
-    print_results(*tables_of(results), *best(results), f"sweep folder: {sweep_dir}")
+    print_results(*tables_of(results), *best(results))
+    print_run_folder(sweep_dir, "sweep folder", has_page=False)
     refuse_failures(sweep_dir, results)
 
 

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from bbrgym.drawing import reason_not_to_draw
 from bbrgym.errors import ConfigError, SweepError
 from bbrgym.run_folder import RunFolder
 
@@ -159,6 +160,22 @@ def print_results(*results: Table | str) -> None:
             console.print(one, markup=False, emoji=False, highlight=False, soft_wrap=True)
         else:
             console.print(one)
+
+
+def print_run_folder(path: Path, what: str = "run folder", *, has_page: bool = True) -> None:
+    """Print where the files of a command are, and why its figures are not if they cannot be drawn here.
+
+    Args:
+        path: of the folder.
+        what: it is.
+        has_page: whether it has a report.html.
+    """
+    missing = reason_not_to_draw()
+    print_results(
+        f"{what}: {path}",
+        *([f"report: {path / 'report.html'}"] if has_page else []),
+        *([missing] if missing is not None else []),
+    )
 
 
 def error_console() -> Console:

@@ -15,6 +15,7 @@ from bbrgym.cli.terminal import (
     advice_on_interrupt,
     new_run_dir,
     print_results,
+    print_run_folder,
     progress_bar,
     take_run_dir,
 )
@@ -64,7 +65,8 @@ def run(options: argparse.Namespace) -> None:
             summary = resume_training(folder, on_progress=show)
         else:
             summary = train(output_dir=folder, resume=resume, on_progress=show, **config)
-    print_results(outcome(summary), f"run folder: {folder}")
+    print_results(outcome(summary))
+    print_run_folder(folder, has_page=False)
 
 
 def outcome(summary: Mapping[str, Any]) -> str:

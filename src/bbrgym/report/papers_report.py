@@ -37,7 +37,7 @@ from bbrgym.report.report_files import write_report_files
 
 
 def write_papers_report(folder: Path, results: Sequence[ReproducedExperiment], stack: str, command: str) -> None:
-    """Write summary.txt, figures/ and report.html, each file whole or not at all.
+    """Write summary.txt, with Matplotlib figures/, and report.html, each file whole or not at all.
 
     Args:
         folder: run folder.

@@ -12,7 +12,7 @@ from bbrgym.report.tables import tables_of_results
 
 
 def write_report(folder: Path, results: Results, command: str | None = None) -> None:
-    """Write summary.txt, figures/ and report.html, each file whole or not at all.
+    """Write summary.txt, with Matplotlib figures/, and report.html, each file whole or not at all.
 
     Args:
         folder: run folder of the evaluation.

@@ -9,12 +9,13 @@ from pathlib import Path
 from rich.table import Table
 
 from bbrgym.atomic_files import write_text
+from bbrgym.drawing import reason_not_to_draw
 from bbrgym.report.page import Page, write_page
 from bbrgym.report.tables import plain_text
 
 
 def write_report_files(folder: Path, tables: Iterable[Table], page: Page) -> None:
-    """Write summary.txt, figures/ and report.html, each file whole or not at all.
+    """Write summary.txt, with Matplotlib figures/, and report.html, each file whole or not at all.
 
     Args:
         folder: run folder.
@@ -24,8 +25,9 @@ def write_report_files(folder: Path, tables: Iterable[Table], page: Page) -> Non
     Raises:
         OSError: a file cannot be written.
     """
-    from bbrgym.report.matplotlib_renderer import write_figures  # Matplotlib, which only the end of a command needs
-
     write_text(folder / "summary.txt", plain_text(tables))
-    write_figures(folder / "figures", page.figures)
+    if reason_not_to_draw() is None:
+        from bbrgym.report.matplotlib_renderer import write_figures  # Matplotlib, which only the end of a command needs
+
+        write_figures(folder / "figures", page.figures)
     write_page(folder / "report.html", page)
