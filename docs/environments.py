@@ -65,6 +65,17 @@ SENDERS = """\
 Of each learner flow, in this order; then the current tunables, the coordinate of each mapped from [-1, 1] to [0, 1].
 The last column names the source of the fields in a real sender: `tcpi_` are fields of Linux's `tcp_info`, `bbr_` of its
 `tcp_bbr_info`; the rest is state of the congestion control."""
+LISTS = """\
+`features` takes names, or the name of a list: `instant`, the features of the last interval alone, or `memory`, these
+and those with a memory of the episode, `max(...)` and the like in the table. On the command line `observation=memory`
+(`bbrgym train`, `bbrgym serve`) chooses them, and a stack of one interval; `conf/observation/` has the files."""
+QUEUES = """\
+`srtt_ms - min_rtt_ms` is the queueing delay as a sender estimates it: behind a queue that never empties the estimate
+is too small by what always stands there."""
+SNAPSHOTS = """\
+A memory begins anew with each episode. `TuneEnv.save()` and `restore()`, in worlds that can be saved, keep it with the
+simulation, the observation and the tunables: what follows is the same to the bit, in any environment with equal
+arguments."""
 PRIVILEGED = """\
 With `critic=True`, and in `TuneMultiEnv.state()`: features of the link in the last interval, then those of the learner
 flows, as `view` says."""
@@ -248,7 +259,12 @@ def observations() -> Iterable[str]:
     yield Source("features.py").explanation()
     yield "### Features that the senders know"
     yield SENDERS
+    yield LISTS
     yield features_table(FEATURES, SOURCES)
+    yield "### Features with a memory"
+    yield Source("memory.py").explanation()
+    yield QUEUES
+    yield SNAPSHOTS
     yield "### Privileged features"
     yield PRIVILEGED
     yield features_table(LINK_FEATURES)
@@ -258,12 +274,13 @@ def observations() -> Iterable[str]:
 
 def features_table(features: Sequence[Feature], sources: dict[str, str] | None = None, first: int = 0) -> str:
     def row(index: int, feature: Feature) -> list[str]:
-        fields = [feature.field] if feature.per is None else [feature.field, feature.per]
+        operands = [str(each) for each in (feature.field, feature.per) if each is not None]
+        fields = feature.fields
         unknown = [field for field in fields if sources is not None and field not in sources]
         if unknown:
             raise SystemExit(f"feature {feature.name}: field {unknown[0]} has no row in SOURCES of envs/observation.py")
         known = [] if sources is None else ["; ".join(dict.fromkeys(sources[field] for field in fields))]
-        shown = " / ".join(code(field) if field != BASE_RTT else "the scenario's `rtt_ms`" for field in fields)
+        shown = " / ".join(code(each) if each != BASE_RTT else "the scenario's `rtt_ms`" for each in operands)
         return [
             str(first + index),
             code(feature.name),

@@ -190,7 +190,8 @@ def facts_table(facts: Sequence[stack.StackFact], presets: Sequence[str]) -> str
 def training_page(text: str) -> str:
     """Return the page with its options and hyperparameters."""
     envs = [CONF / "env" / "tune.yaml", CONF / "env" / "multi.yaml"]
-    files = [CONF / "train.yaml", *envs, *sorted((CONF / "action").glob("*.yaml"))]
+    groups = [file for group in ("observation", "action") for file in sorted((CONF / group).glob("*.yaml"))]
+    files = [CONF / "train.yaml", *envs, *groups]
     text = with_block(text, "options", "\n\n".join(f"{shown_file(file)}" for file in files))
     agents = sorted((CONF / "agent").glob("*.yaml"))
     return with_block(text, "agents", "\n\n".join(shown_file(file) for file in agents))
@@ -269,7 +270,9 @@ def own_tunables(variant: Variant) -> str:
 
 
 def comment(text: str) -> str:
-    lines = [line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("#")]
+    of_hydra = "# @package "
+    lines = [line for line in text.splitlines() if line.startswith("#") and not line.startswith(of_hydra)]
+    lines = [line.removeprefix("#").strip() for line in lines]
     return re.sub(r"(scenario\.[\w.]+=[\w./-]+)", r"`\1`", " ".join(lines))
 
 

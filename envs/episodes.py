@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from bbrgym.envs.critic import CriticObservation
 from bbrgym.envs.episode_spec import EpisodeSource, EpisodeSpec, episode_sources, names_and_learners
 from bbrgym.envs.features import Observation
 from bbrgym.envs.learners import Flags, Learners
+from bbrgym.envs.memory import FlowMemory
 from bbrgym.envs.observation import SenderObservation, Stack
 from bbrgym.envs.options import Options
 from bbrgym.envs.render import History
@@ -25,10 +27,29 @@ from bbrgym.envs.scaling import Coordinates, TunableScaling
 from bbrgym.envs.smoothing import ExponentialMeans
 from bbrgym.envs.terms import TermInputs
 from bbrgym.errors import ConfigError
-from bbrgym.worlds import TUNABLE_COLUMNS, Table, VectorWorld, WorldError, check_seed, make_vector_world
+from bbrgym.worlds import TUNABLE_COLUMNS, Snapshot, Table, VectorWorld, WorldError, check_seed, make_vector_world
 
 RESET_FIRST = "call reset() first: no episode has begun, or it has ended"
 _CLOSED = "the environment is closed: make another one"
+
+
+@dataclass(frozen=True)
+class EpisodeSnapshot:
+    """An episode at one moment, from `save` for `restore`; keeps its value whatever the episode does.
+
+    Attributes:
+        world: the simulation.
+        options: arguments of the environment that shape an observation or an action, by name.
+        spec: the scenario.
+        is_running: whether the episode goes on.
+        arrays: memory, observations and tunables of the environment.
+    """
+
+    world: Snapshot
+    options: Mapping[str, Any]
+    spec: EpisodeSpec
+    is_running: bool
+    arrays: Sequence[NDArray[Any]]
 
 
 class Episodes(ABC):
@@ -59,6 +80,7 @@ class Episodes(ABC):
     observation: SenderObservation
     observation_space: spaces.Space[Any]
     _stack: Stack
+    _memory: FlowMemory
     _inputs: TermInputs  # of the last interval's rewards, once there was one
 
     def __init__(self, num_envs: int, options: Options, *, has_equal_capacity: bool = True) -> None:
@@ -184,6 +206,44 @@ class Episodes(ABC):
             self.worlds.close()
             self.worlds = None
 
+    def save(self, index: int) -> EpisodeSnapshot:
+        """Return an environment's episode as it is now, to come back to any number of times.
+
+        Raises:
+            ConfigError: its world cannot be saved.
+            ResetNeeded, ClosedEnvironmentError: no episode has begun, or the environment is closed.
+        """
+        worlds, spec = self._open_worlds(), self._specs[index]
+        if spec is None:
+            raise ResetNeeded(RESET_FIRST)
+        arrays = [array[index].copy() for array in self._arrays()]
+        return EpisodeSnapshot(worlds.save(index), self._shaping(), spec, bool(self._is_running[index]), arrays)
+
+    def restore(self, index: int, snapshot: EpisodeSnapshot) -> None:
+        """Continue an environment's episode from a snapshot of any with equal arguments, bit for bit.
+
+        The scenario and the seed are the snapshot's, `observe` gives its observation. Pictures show the environment's
+        own intervals.
+
+        Raises:
+            ConfigError: the snapshot is of other arguments, or the world cannot be restored; nothing has changed then.
+            ResetNeeded, ClosedEnvironmentError: no episode has begun yet, or the environment is closed.
+        """
+        worlds = self._open_worlds()
+        for (name, own), other in zip(self._shaping().items(), snapshot.options.values(), strict=True):
+            if own != other:
+                raise ConfigError(f"snapshot: of an environment with {name} {other!r}, allowed is {own!r}")
+        worlds.restore(index, snapshot.world)
+        if self._specs[index] is not snapshot.spec:
+            self._specs[index] = snapshot.spec
+            self._names[index] = snapshot.spec.scenario.name
+            self._learners.assign(index, snapshot.spec, worlds)
+        self._locate()
+        self._seeds[index] = snapshot.world.seed
+        self._is_running[index] = snapshot.is_running
+        for array, saved in zip(self._arrays(), snapshot.arrays, strict=True):
+            array[index] = saved
+
     # ---- for derived classes: begin and advance ----------------------------------------------------------------
 
     def _open_worlds(self) -> VectorWorld:
@@ -232,11 +292,36 @@ class Episodes(ABC):
                 self._histories[index] = self._new_history(index)
         if self._smoothing is not None:
             self._smoothing.reset(indices)
+        self._memory.reset(indices)
+        self._locate()
+        self._is_running[indices] = True
+
+    def _locate(self) -> None:
+        """Find the learner flows again if the worlds' arrays have been laid out anew."""
         worlds = self._open_worlds()
         if self._located_in is not worlds.tunables:
             self._learners.locate(worlds)
             self._located_in = worlds.tunables
-        self._is_running[indices] = True
+
+    def _arrays(self) -> list[NDArray[Any]]:
+        """Return what an environment keeps from one interval to the next, [N, ...] each."""
+        smoothing = [] if self._smoothing is None else self._smoothing.arrays()
+        return [*self._memory.arrays(), *smoothing]
+
+    def _shaping(self) -> dict[str, Any]:
+        """Return the arguments that must be equal for a snapshot to fit."""
+        options = self._options
+        return {
+            "computation": type(self).__name__,
+            "variant": self.scaling.variant,
+            "tunables": self.scaling.names,
+            "features": tuple(feature.name for feature in self.observation.features),
+            "stack": options.stack,
+            "view": options.view,
+            "max_learners": self.max_learners,
+            "control_interval_s": options.control_interval_s,
+            "reward_horizon_s": options.reward_horizon_s,
+        }
 
     def _adopt(self, index: int, spec: EpisodeSpec) -> tuple[Table, Coordinates]:
         """Prepare an environment for the scenario of a new episode.
@@ -272,6 +357,15 @@ class Episodes(ABC):
         self._is_running &= ~worlds.done
 
     # ---- for derived classes: measure --------------------------------------------------------------------------
+
+    def _new_memory(self) -> FlowMemory:
+        """Return what the observation's features remember, of no interval."""
+        return FlowMemory(
+            self.observation.remembered,
+            VectorWorld.flow_fields,
+            self._options.control_interval_s,
+            (self.max_learners, self.num_envs),
+        )
 
     def _rewarded_stats(self, stats: Table, begun: Sequence[int] = ()) -> Table:
         """Return the measurements that rewards are computed from, smoothed if asked for: [fields, L, N].

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Features of observations: measured fields, each scaled to [0, 1].
 
-A field x, divided by another field where the feature has one, is clipped to its range and mapped to [0, 1]:
+A field x, or what is remembered of fields (`bbrgym.envs.memory`), divided by another one where the feature has one, is
+clipped to its range and mapped to [0, 1]:
 
     linear   (x - low) / (high - low)
     log      log(x / low) / log(high / low)
@@ -19,6 +20,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from bbrgym.envs.memory import Remembered
 from bbrgym.envs.row_sums import sum_rows
 from bbrgym.errors import ConfigError
 from bbrgym.worlds import Table
@@ -44,22 +46,22 @@ class Feature:
 
     Attributes:
         name: unique name.
-        field: field of the world's measurements.
+        field: field of the world's measurements, or what is remembered of fields.
         unit: unit before normalisation.
         scale: normaliser, see above.
         low: value that gives 0, in the unit (`within`: the smallest value that gives 1).
         high: value that gives 1, in the unit (`within`: the largest value that gives 1).
-        per: field to divide by; None without one.
+        per: field, or what is remembered of fields, to divide by; None without one.
         meaning: description in one line.
     """
 
     name: str
-    field: str
+    field: str | Remembered
     unit: str
     scale: Literal["linear", "log", "within"]
     low: float
     high: float
-    per: str | None
+    per: str | Remembered | None
     meaning: str
 
     def __post_init__(self) -> None:
@@ -67,6 +69,17 @@ class Feature:
         is_range = self.low <= self.high if self.scale == "within" else self.low < self.high
         if not is_range or (self.scale == "log" and self.low <= 0):
             raise ValueError(f"feature {self.name}: low {self.low:g}, high {self.high:g}, expected {expected}")
+
+    @property
+    def remembered(self) -> tuple[Remembered, ...]:
+        """Return what is remembered for it."""
+        return tuple(each for each in (self.field, self.per) if isinstance(each, Remembered))
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Return the fields of the world's measurements that it is computed from."""
+        operands = [each for each in (self.field, self.per) if each is not None]
+        return tuple(name for each in operands for name in (each.fields if isinstance(each, Remembered) else (each,)))
 
 
 class Normaliser:
@@ -85,7 +98,7 @@ class Normaliser:
         """Return the features of measurements: [features, columns].
 
         Args:
-            fields: names of the measurements.
+            fields: names of the measurements, and of what is remembered of them.
             table: measurements, [fields, columns].
         """
         if fields is not self._fields:
@@ -107,8 +120,8 @@ class Normaliser:
 
     def _find(self, fields: Sequence[str]) -> None:
         self._fields = fields
-        self._rows = np.array([fields.index(feature.field) for feature in self._sorted], np.intp)
-        divisors = [fields.index(feature.per) for feature in self._sorted if feature.per is not None]
+        self._rows = np.array([fields.index(str(feature.field)) for feature in self._sorted], np.intp)
+        divisors = [fields.index(str(feature.per)) for feature in self._sorted if feature.per is not None]
         self._divisors = np.array(divisors, np.intp)
 
     def _sort(self) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bbrgym.envs.action import ActType
 from bbrgym.envs.episode_spec import EpisodeSpec, to_ns
@@ -76,6 +77,7 @@ class FlowBatch(Episodes):
         self._is_own = options.reward_scope == "own"
         self.observation = SenderObservation(1, tunables, options.features, options.stack)
         self.observation_space = self.observation.space
+        self._memory = self._new_memory()
         self._stack = Stack(num_envs * self.max_learners, self.observation)
         self._coordinates = np.zeros((*flows, tunables), np.float32)
         self._values = np.zeros((*flows, tunables))
@@ -92,7 +94,7 @@ class FlowBatch(Episodes):
         self._begin(indices, seeds)
         self._look_ahead()
         rows = np.array(indices)[:, None] * self.max_learners + np.arange(self.max_learners)
-        view = self._view(self._learners.stats(self._open_worlds(), indices), self._coordinates[indices])
+        view = self._view(self._learners.stats(self._open_worlds(), indices), indices)
         self._stack.begin(rows.ravel().tolist(), view)
         return self.observe()
 
@@ -204,7 +206,8 @@ class FlowBatch(Episodes):
         """
         stats = self._learners.stats(self._open_worlds())
         self._inputs = self._inputs_of_flows(stats, change) if self._is_own else self._inputs_of_team(stats, change)
-        view = self._view(stats, self._coordinates)
+        self._memory.add(stats)
+        view = self._view(stats)
         self._stack.add(view)
         joined = np.flatnonzero(self.has_joined)
         if len(joined):
@@ -231,21 +234,27 @@ class FlowBatch(Episodes):
             change=change.transpose(1, 0, 2).reshape(-1, change.shape[2]),
         )
 
-    def _view(self, stats: Table, coordinates: Coordinates) -> Observation:
+    def _view(self, stats: Table, indices: Sequence[int] | None = None) -> Observation:
         """Return one interval's numbers of each flow of some environments: [environments * L, width].
 
         Args:
             stats: measurements of the learner flows, [fields, L * environments].
-            coordinates: of their current tunables, [environments, L, tunables].
+            indices: these environments. Default: all.
         """
+        coordinates = self._coordinates if indices is None else self._coordinates[indices]
         envs, learners, tunables = coordinates.shape
-        flows = stats.reshape(-1, learners, envs).transpose(0, 2, 1).reshape(len(stats), -1)
-        return self.observation.view(self._open_worlds().flow_fields, flows, coordinates.reshape(-1, tunables))
+        flows = self._memory.extend(stats, indices)
+        flows = flows.reshape(-1, learners, envs).transpose(0, 2, 1).reshape(len(flows), -1)
+        return self.observation.view(self._memory.fields, flows, coordinates.reshape(-1, tunables))
 
     def _adopt(self, index: int, spec: EpisodeSpec) -> tuple[Table, Coordinates]:
         values, coordinates = super()._adopt(index, spec)
         self._values[index, : len(values)], self._coordinates[index, : len(values)] = values, coordinates
         return values, coordinates
+
+    def _arrays(self) -> list[NDArray[Any]]:
+        stacks = self._stack.array().reshape(self.num_envs, self.max_learners, self.observation.stack, -1)
+        return [*super()._arrays(), stacks, self._coordinates, self._values, self.has_acted, self.will_act]
 
     def _coordinates_of(self, index: int) -> dict[str, float]:
         return {

@@ -1,18 +1,42 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Observation of the controller: features that a sender knows (`bbrgym.envs.features`)."""
+"""Observation of the controller: features that a sender knows (`bbrgym.envs.features`).
+
+Some are of the last interval alone, some have a memory of the episode so far (`bbrgym.envs.memory`). A list of features
+may be given by its name:
+
+    instant   the features of the last interval
+    memory    these, and those with a memory
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
 from bbrgym.envs.features import Feature, FlowFeatures, Observation, View
+from bbrgym.envs.memory import Remembered
 from bbrgym.envs.scaling import Coordinates
 from bbrgym.errors import ConfigError, nearest
+from bbrgym.schema import shown
 from bbrgym.worlds import Table
+
+FeatureList: TypeAlias = Literal["instant", "memory"]
+
+_DELIVERY, _BW, _SRTT, _MIN_RTT = "delivery_rate_mbps", "bw_mbps", "srtt_ms", "min_rtt_ms"
+_MAX, _MAX_BW = Remembered("max", _DELIVERY), Remembered("max", _BW)
+_MEAN, _EWMA = Remembered("mean", _DELIVERY), Remembered("ewma", _DELIVERY)
+_EWMA_BW, _EWMA_SRTT = Remembered("ewma", _BW), Remembered("ewma", _SRTT)
+_LEAST_RTT = Remembered("min", _MIN_RTT)
+_MAX_QUEUE, _MIN_QUEUE, _MEAN_QUEUE = (Remembered(kind, _SRTT, _MIN_RTT) for kind in ("max", "min", "mean"))
+_SENT, _LOST, _RESENT, _RTOS = (
+    Remembered("total", name) for name in ("sent_pkts", "lost_pkts", "retransmitted_pkts", "rto_count")
+)
+_AGE, _LIMITED = Remembered("seconds", "active"), Remembered("seconds", "app_limited")
 
 # Rates and windows have the ranges of the networks that the controllers are made for, not of one scenario: an
 # observation means the same everywhere.
@@ -39,8 +63,36 @@ FEATURES = (
     Feature("lost", "lost_pkts", "ratio", "linear", 0, 1, "sent_pkts", "packets marked lost / sent"),
     Feature("retransmitted", "retransmitted_pkts", "ratio", "linear", 0, 1, "sent_pkts", "retransmitted / sent"),
     Feature("rto", "rto_count", "count", "linear", 0, 1, None, "a retransmission timeout happened"),
+    Feature("age", _AGE, "s", "log", 0.1, 1000, None, "time for which the flow has run"),
+    Feature("max_delivery", _MAX, "Mbit/s", "log", 0.01, 10_000, None, "largest delivery rate so far"),
+    Feature("mean_delivery", _MEAN, "Mbit/s", "log", 0.01, 10_000, None, "mean delivery rate so far"),
+    Feature("delivery_of_max", _DELIVERY, "ratio", "linear", 0, 1, _MAX, "delivery rate / its largest"),
+    Feature("mean_of_max", _MEAN, "ratio", "linear", 0, 1, _MAX, "mean delivery rate / its largest"),
+    Feature("bw_of_max", _BW, "ratio", "linear", 0, 1, _MAX_BW, "bandwidth estimate / its largest"),
+    Feature("bw_of_delivery", _BW, "ratio", "log", 1 / 8, 8, _EWMA, "bandwidth estimate / recent delivery"),
+    Feature("least_rtt", _LEAST_RTT, "ms", "log", 0.1, 10_000, None, "smallest minimum RTT of the model"),
+    Feature("min_rtt_of_least", _MIN_RTT, "ratio", "log", 1, 64, _LEAST_RTT, "minimum RTT / the smallest"),
+    Feature("max_queue", _MAX_QUEUE, "ratio", "log", 0.01, 64, _LEAST_RTT, "largest queueing delay / smallest RTT"),
+    Feature("min_queue", _MIN_QUEUE, "ratio", "log", 0.01, 64, _LEAST_RTT, "smallest queueing delay / smallest RTT"),
+    Feature("mean_queue", _MEAN_QUEUE, "ratio", "log", 0.01, 64, _LEAST_RTT, "mean queueing delay / smallest RTT"),
+    Feature("total_lost", _LOST, "ratio", "log", 1e-4, 1, _SENT, "all packets marked lost / all sent"),
+    Feature("total_retransmitted", _RESENT, "ratio", "log", 1e-4, 1, _SENT, "all retransmitted / all sent"),
+    Feature("total_rto", _RTOS, "count", "log", 0.5, 64, None, "all retransmission timeouts"),
+    Feature("total_app_limited", _LIMITED, "ratio", "linear", 0, 1, _AGE, "time limited by the application / age"),
+    Feature("delivery_trend", _DELIVERY, "ratio", "log", 1 / 4, 4, _EWMA, "delivery rate / its recent mean"),
+    Feature("slow_delivery_trend", _EWMA, "ratio", "log", 1 / 4, 4, _MEAN, "recent / mean delivery rate"),
+    Feature("bw_trend", _BW, "ratio", "log", 1 / 4, 4, _EWMA_BW, "bandwidth estimate / its recent mean"),
+    Feature("srtt_trend", _SRTT, "ratio", "log", 1 / 4, 4, _EWMA_SRTT, "smoothed RTT / its recent mean"),
 )
-"""All features, in the order of the observation."""
+"""All features, in the order of the observation. The queueing delay is the sender's estimate, srtt - min RTT."""
+
+FEATURE_LISTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "instant": tuple(feature.name for feature in FEATURES if not feature.remembered),
+        "memory": tuple(feature.name for feature in FEATURES),
+    }
+)
+"""Lists of features by name."""
 
 SOURCES = {
     "active": "the application",
@@ -67,6 +119,27 @@ SOURCES = {
 """
 
 
+def feature_names(features: Any) -> tuple[str, ...]:
+    """Return the names of features: those of a list, or those given.
+
+    Raises:
+        ConfigError: there is no such list or feature, or a feature is given twice.
+    """
+    if isinstance(features, str):
+        if features not in FEATURE_LISTS:
+            raise ConfigError(f"features: {features!r}: {nearest(features, FEATURE_LISTS)}, or a list of names")
+        return FEATURE_LISTS[features]
+    if not isinstance(features, Sequence):
+        raise ConfigError(f"features: {shown(features)}, allowed are {' and '.join(FEATURE_LISTS)}, or a list of names")
+    known = FEATURE_LISTS["memory"]
+    for name in features:
+        if name not in known:
+            raise ConfigError(f"features: {name!r}: {nearest(str(name), known)}")
+    if len(set(features)) < len(features):
+        raise ConfigError(f"features: {list(features)}, allowed is a list without repetition")
+    return tuple(features)
+
+
 class SenderObservation:
     """Observation space: features of the learner flows, then the current tunables, of the last `stack` intervals.
 
@@ -81,12 +154,14 @@ class SenderObservation:
     Args:
         flows: largest number of learner flows.
         tunables: number of controlled tunables.
-        features: names from `FEATURES`, in the order of the observation. Default: all.
+        features: names from `FEATURES`, in the order of the observation; or the name of a list of them, `instant` or
+            `memory`.
         stack: number of intervals.
         view: `each` or `pooled`, see `FlowFeatures`.
 
     Attributes:
         features: the chosen features.
+        remembered: what they remember of the episode; a `FlowMemory` computes it.
         stack: number of intervals.
         width: number of numbers of an interval: flows * features + tunables (`each`), or 3 * features + 1 + tunables
             (`pooled`).
@@ -97,18 +172,18 @@ class SenderObservation:
     """
 
     def __init__(
-        self, flows: int, tunables: int, features: Sequence[str] | None = None, stack: int = 1, view: View = "each"
+        self,
+        flows: int,
+        tunables: int,
+        features: Sequence[str] | FeatureList = "instant",
+        stack: int = 1,
+        view: View = "each",
     ) -> None:
         if not isinstance(stack, int) or stack < 1:
             raise ConfigError(f"stack: {stack!r}, allowed is a whole number of intervals from 1")
         known = {feature.name: feature for feature in FEATURES}
-        names = tuple(known) if features is None else tuple(features)
-        for name in names:
-            if name not in known:
-                raise ConfigError(f"features: {name!r}: {nearest(name, known)}")
-        if len(set(names)) < len(names):
-            raise ConfigError(f"features: {list(names)}, allowed is a list without repetition")
-        self.features = tuple(known[name] for name in names)
+        self.features = tuple(known[name] for name in feature_names(features))
+        self.remembered = tuple(dict.fromkeys(each for feature in self.features for each in feature.remembered))
         self.stack = stack
         self._flow_features = FlowFeatures(self.features, flows, view)
         self.width = self._flow_features.width + tunables
@@ -120,7 +195,7 @@ class SenderObservation:
         """Return one interval's numbers of each environment: [N, width].
 
         Args:
-            fields: names of the measurements.
+            fields: names of the measurements, and of what is remembered of them.
             flows: measurements, [fields, flows * N], as `FlowFeatures.write` takes them.
             coordinates: coordinates of the current tunables, [N, tunables].
             is_present: flows that are not absent, [flows, N]. Default: all.
@@ -155,3 +230,7 @@ class Stack:
         """Return the observations of all environments, [N, stack * width], the caller's own."""
         observations: Observation = self._views.reshape(len(self._views), -1).copy()
         return observations
+
+    def array(self) -> Observation:
+        """Return the intervals themselves, [N, stack, width]."""
+        return self._views

@@ -14,6 +14,7 @@ from bbrgym.drawing import check_drawing
 from bbrgym.envs.action import ActionKind
 from bbrgym.envs.episode_spec import ScenarioSampler, check_max_learners
 from bbrgym.envs.features import View
+from bbrgym.envs.observation import FeatureList
 from bbrgym.envs.reward import RewardSource
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.files import Source
@@ -40,7 +41,8 @@ class Options:
         max_change: largest distance that a coordinate moves in a step. Default: no limit.
         levels: number of levels of discrete actions. Default: continuous actions.
         flat: whether one number stands for the levels of all tunables.
-        features: names of the features of the observation. Default: all.
+        features: names of the features of the observation; or `instant` (all of the last interval alone) or `memory`
+            (these, and all with a memory of the episode).
         stack: number of intervals in an observation.
         view: `each` (a block of numbers for each learner flow) or `pooled` (over all of them).
         critic: whether the observation is a dictionary of `actor` and `critic`, the privileged observation.
@@ -68,7 +70,7 @@ class Options:
     max_change: float | None = None
     levels: int | None = None
     flat: bool = False
-    features: Sequence[str] | None = None
+    features: Sequence[str] | FeatureList = "instant"
     stack: int = 1
     view: View = "each"
     critic: bool = False

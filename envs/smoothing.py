@@ -54,3 +54,7 @@ class ExponentialMeans:
             self._sums, self._totals, out=learners[self._averaged], where=self._totals > 0.0
         )
         return averaged
+
+    def arrays(self) -> list[Table]:
+        """Return the sums themselves, the environments first: [N, ...] each."""
+        return [np.moveaxis(array, -1, 0) for array in (self._sums, self._totals)]

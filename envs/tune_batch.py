@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
 
 from bbrgym.envs.action import ActType
 from bbrgym.envs.episode_spec import EpisodeSpec
@@ -43,6 +44,7 @@ class TuneBatch(Episodes):
             if options.critic
             else self.observation.space
         )
+        self._memory = self._new_memory()
         self._stack = Stack(num_envs, self.observation)
         self._coordinates = np.zeros((num_envs, tunables), np.float32)
         self._values = np.zeros((num_envs, tunables))
@@ -56,7 +58,7 @@ class TuneBatch(Episodes):
         """
         self._begin(indices, seeds)
         stats = self._learners.stats(self._open_worlds(), indices)
-        self._stack.begin(indices, self._view(stats, self._coordinates[indices], self._learners.presence(indices)))
+        self._stack.begin(indices, self._view(stats, indices))
         return self.observe()
 
     def simulate(self, actions: ActType, begin: Sequence[int] = (), seeds: Sequence[int] = ()) -> None:
@@ -147,18 +149,30 @@ class TuneBatch(Episodes):
             base_rtt_ms=self._learners.base_rtt_ms,
             change=change,
         )
-        view = self._view(stats, self._coordinates, self._learners.presence())
+        self._memory.add(stats, begun)
+        view = self._view(stats)
         self._stack.add(view)
         if len(begun):
             self._stack.begin(begun, view[begun])
 
-    def _view(self, stats: Table, coordinates: Coordinates, is_present: Flags | None) -> Observation:
-        return self.observation.view(self._open_worlds().flow_fields, stats, coordinates, is_present)
+    def _view(self, stats: Table, indices: Sequence[int] | None = None) -> Observation:
+        """Return one interval's numbers of some environments, [environments, width].
+
+        Args:
+            stats: measurements of their learner flows, [fields, L * environments].
+            indices: these environments. Default: all.
+        """
+        coordinates = self._coordinates if indices is None else self._coordinates[indices]
+        flows, is_present = self._memory.extend(stats, indices), self._learners.presence(indices)
+        return self.observation.view(self._memory.fields, flows, coordinates, is_present)
 
     def _adopt(self, index: int, spec: EpisodeSpec) -> tuple[Table, Coordinates]:
         values, coordinates = super()._adopt(index, spec)
         self._values[index], self._coordinates[index] = values[0], coordinates[0]
         return values, coordinates
+
+    def _arrays(self) -> list[NDArray[Any]]:
+        return [*super()._arrays(), self._stack.array(), self._coordinates, self._values]
 
     def _coordinates_of(self, index: int) -> dict[str, float]:
         return dict(zip(self.scaling.names, self._coordinates[index].tolist(), strict=True))

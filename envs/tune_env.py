@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bbrgym.envs.action import ActType
+from bbrgym.envs.episodes import EpisodeSnapshot
 from bbrgym.envs.features import ObsType, observation_at
 from bbrgym.envs.options import Options, arguments_of
 from bbrgym.envs.seeding import draw_seed
@@ -50,6 +51,9 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     `critic=True` makes the space `Dict(actor=..., critic=...)`: the critic gets privileged features of the link and of
     the learner flows in the last interval (`bbrgym.envs.critic`), `each` or `pooled` too, for training only.
 
+    `features="memory"` adds those with a memory of the episode to the features of the last interval (`"instant"`, the
+    default): running extremes, means, totals and trends of each flow (`bbrgym.envs.memory`).
+
     The features; `linear` and `log` scale the range from low to high to [0, 1], `within` gives 1 there and 0 elsewhere:
 
     | index | feature | meaning | unit | scale | low | high |
@@ -76,6 +80,26 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     | 19 | lost | packets marked lost / sent | ratio | linear | 0 | 1 |
     | 20 | retransmitted | retransmitted / sent | ratio | linear | 0 | 1 |
     | 21 | rto | a retransmission timeout happened | count | linear | 0 | 1 |
+    | 22 | age | time for which the flow has run | s | log | 0.1 | 1000 |
+    | 23 | max_delivery | largest delivery rate so far | Mbit/s | log | 0.01 | 10000 |
+    | 24 | mean_delivery | mean delivery rate so far | Mbit/s | log | 0.01 | 10000 |
+    | 25 | delivery_of_max | delivery rate / its largest | ratio | linear | 0 | 1 |
+    | 26 | mean_of_max | mean delivery rate / its largest | ratio | linear | 0 | 1 |
+    | 27 | bw_of_max | bandwidth estimate / its largest | ratio | linear | 0 | 1 |
+    | 28 | bw_of_delivery | bandwidth estimate / recent delivery | ratio | log | 0.125 | 8 |
+    | 29 | least_rtt | smallest minimum RTT of the model | ms | log | 0.1 | 10000 |
+    | 30 | min_rtt_of_least | minimum RTT / the smallest | ratio | log | 1 | 64 |
+    | 31 | max_queue | largest queueing delay / smallest RTT | ratio | log | 0.01 | 64 |
+    | 32 | min_queue | smallest queueing delay / smallest RTT | ratio | log | 0.01 | 64 |
+    | 33 | mean_queue | mean queueing delay / smallest RTT | ratio | log | 0.01 | 64 |
+    | 34 | total_lost | all packets marked lost / all sent | ratio | log | 0.0001 | 1 |
+    | 35 | total_retransmitted | all retransmitted / all sent | ratio | log | 0.0001 | 1 |
+    | 36 | total_rto | all retransmission timeouts | count | log | 0.5 | 64 |
+    | 37 | total_app_limited | time limited by the application / age | ratio | linear | 0 | 1 |
+    | 38 | delivery_trend | delivery rate / its recent mean | ratio | log | 0.25 | 4 |
+    | 39 | slow_delivery_trend | recent / mean delivery rate | ratio | log | 0.25 | 4 |
+    | 40 | bw_trend | bandwidth estimate / its recent mean | ratio | log | 0.25 | 4 |
+    | 41 | srtt_trend | smoothed RTT / its recent mean | ratio | log | 0.25 | 4 |
 
     ## Rewards
     The weighted sum of the terms of `bbrgym.envs.terms.TERMS`: `reward` names a preset or gives the weights. The
@@ -116,7 +140,8 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     * `max_change=None`: largest distance that a coordinate moves in a step. Default: no limit.
     * `levels=None`: number of levels of discrete actions. Default: continuous actions.
     * `flat=False`: whether one number stands for the levels of all tunables.
-    * `features=None`: names of the features of the observation. Default: all.
+    * `features="instant"`: names of the features of the observation; or `instant` (all of the last interval alone) or
+      `memory` (these, and all with a memory of the episode).
     * `stack=1`: number of intervals in an observation.
     * `view="each"`: `each` (a block of numbers for each learner flow) or `pooled` (over all of them).
     * `critic=False`: whether the observation is a dictionary of `actor` and `critic`, the privileged observation.
@@ -176,6 +201,28 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
         truncated = bool(batch.has_ended[0])
         info = batch.info_of(0, terms)
         return observation, reward, False, truncated, info
+
+    def save(self) -> EpisodeSnapshot:
+        """Return the episode as it is now, to come back to any number of times.
+
+        Raises:
+            ConfigError: its world cannot be saved.
+            ResetNeeded, ClosedEnvironmentError: no episode has begun, or the environment is closed.
+        """
+        return self._batch.save(0)
+
+    def restore(self, snapshot: EpisodeSnapshot) -> tuple[ObsType, dict[str, Any]]:
+        """Continue from a snapshot of any environment with equal arguments, bit for bit.
+
+        Returns:
+            The observation and the info at that moment, without `reward_terms`.
+
+        Raises:
+            ConfigError: the snapshot is of other arguments, or the world cannot be restored; nothing has changed then.
+            ResetNeeded, ClosedEnvironmentError: no episode has begun yet, or the environment is closed.
+        """
+        self._batch.restore(0, snapshot)
+        return observation_at(self._batch.observe(), 0), self._batch.info_of(0)
 
     def render(self) -> NDArray[np.uint8] | None:
         """Return an RGB image [720, 960, 3] of the episode so far; None without a render mode."""

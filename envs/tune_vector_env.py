@@ -14,6 +14,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from bbrgym.envs.action import ActType
+from bbrgym.envs.episodes import EpisodeSnapshot
 from bbrgym.envs.features import ObsType, observation_at
 from bbrgym.envs.learners import Flags
 from bbrgym.envs.options import Options, arguments_of
@@ -127,6 +128,17 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
             infos = self._infos(terms, begun)
             self._needs_reset = truncated.copy() if truncated.any() else self._nowhere
         return observations, rewards, self._nowhere.copy(), truncated, infos
+
+    def save(self, index: int) -> EpisodeSnapshot:
+        """Return an environment's episode as it is now; see `TuneEnv.save`."""
+        return self._batch.save(index)
+
+    def restore(self, index: int, snapshot: EpisodeSnapshot) -> tuple[ObsType, dict[str, Any]]:
+        """Continue an environment from a snapshot of any with equal arguments; see `TuneEnv.restore`."""
+        self._batch.restore(index, snapshot)
+        self._needs_reset = self._needs_reset.copy()
+        self._needs_reset[index] = not snapshot.is_running
+        return observation_at(self._batch.observe(), index), self._batch.info_of(index)
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """Return an RGB image [720, 960, 3] of each episode so far; None without a render mode."""

@@ -21,7 +21,7 @@ from bbrgym.scenario.distribution import Distribution, is_distribution, load_dis
 from bbrgym.scenario.files import load_scenario, read_scenario
 from bbrgym.scenario.model import Scenario
 from bbrgym.schema import FieldProblem, Float, Model, Whole, shown, validated
-from bbrgym.targets import shipped, with_shipped
+from bbrgym.targets import shipped, shipped_names, with_shipped
 from bbrgym.worlds import FAST_WORLD, WorldSettings, registered_worlds
 
 #: Arguments of the environments by their names under `action`.
@@ -230,21 +230,38 @@ def parse_training(config: Mapping[str, Any]) -> TrainingSettings:
     world = asked.get("world", FAST_WORLD)
     asked["world"] = {world: {}} if isinstance(world, str) else world
     asked["agent"] = with_shipped("agent", asked.get("agent", "ppo"))
-    asked["env"] = with_shipped("env", _with_name(asked.get("env", "tune"), "tune"))
+    asked["env"] = _with_observation(
+        with_shipped("env", _with_name(asked.get("env", "tune"), "tune")), asked.pop("observation", "instant")
+    )
     action = asked.get("action", "absolute")
     asked["action"] = shipped("action", action) if isinstance(action, str) else action
     asked["logger"] = with_shipped("logger", asked.get("logger", "none"))
     asked["rollouts"] = with_shipped("rollouts", asked.get("rollouts", "local"))
     settings = validated(TrainingSettings, asked)
     batch_of(1, settings.options(settings.validation.world))  # refuses options that cannot be used there
-    most = batch_of(1, settings.options(settings.world_name)).max_learners
-    if settings.is_per_flow:
-        return settings  # the agent of one flow works with any number of them
-    return settings.model_copy(update={"env": {**settings.env, "max_learners": most}})
+    batch = batch_of(1, settings.options(settings.world_name))
+    features = [feature.name for feature in batch.observation.features]  # a list's name may mean others one day
+    # The agent of one flow works with any number of them.
+    learners = {} if settings.is_per_flow else {"max_learners": batch.max_learners}
+    return settings.model_copy(update={"env": {**settings.env, "features": features, **learners}})
 
 
 def _with_name(asked: Any, name: str) -> Any:
     return {"name": name, **asked} if isinstance(asked, Mapping) else asked
+
+
+def _with_observation(env: Any, observation: Any) -> Any:
+    """Return the environment's arguments with those of a file in conf/observation that they do not have themselves.
+
+    Raises:
+        ConfigError: there is no such file.
+    """
+    given = shipped("observation", observation) if isinstance(observation, str) else observation
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"observation: is {shown(given)}, expected {' or '.join(shipped_names('observation'))}")
+    if not isinstance(env, Mapping):
+        return env
+    return {**given, **{name: value for name, value in env.items() if (name, value) != ("features", None)}}
 
 
 def _fields_of(scenario: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from vectors import Crowds, coming_and_going, crowd, scenario
 
 import bbrgym
-from bbrgym.envs.observation import FEATURES
+from bbrgym.envs.observation import FEATURE_LISTS
 from bbrgym.envs.terms import TERMS
 
 pytest.importorskip("pettingzoo", reason="what is tested is made for it")
@@ -154,7 +154,7 @@ def test_agents_that_act_alike_are_one_controller(make, reward):
     options = {"scenario": staying, "variant": "bbr-mix", "reward": reward}
     many = make(**options)
     one = gymnasium.make("bbrgym/Tune-v0", world="twin", **options)
-    features, tunables = len(FEATURES), len(many.tunables)
+    features, tunables = len(FEATURE_LISTS["instant"]), len(many.tunables)
     one.action_space.seed(1)
     one.reset(seed=3)
     many.reset(seed=3)

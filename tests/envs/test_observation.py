@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 
 import bbrgym
 from bbrgym.envs.features import Feature
-from bbrgym.envs.observation import FEATURES, SenderObservation, Stack
+from bbrgym.envs.observation import FEATURE_LISTS, FEATURES, SenderObservation, Stack
 from bbrgym.worlds.fields import FLOW_FIELDS
 
 FIELDS = {name: (unit, visibility) for name, unit, visibility, _ in FLOW_FIELDS}
@@ -32,15 +32,33 @@ def fields_first(stats, n):
     return np.ascontiguousarray(stats.reshape(n, -1, len(NAMES)).transpose(2, 1, 0)).reshape(len(NAMES), -1)
 
 
+def unit_of(operand):
+    """The unit of a field, or of what is remembered of fields."""
+    if isinstance(operand, str):
+        return FIELDS[operand][0]
+    units = {FIELDS[name][0] for name in operand.fields}
+    assert len(units) == 1, f"{operand} is of several units"
+    return "s" if operand.kind == "seconds" else units.pop()
+
+
 def test_features_are_declared_soundly():
     assert len({feature.name for feature in FEATURES}) == len(FEATURES)
     for feature in FEATURES:
-        unit, visibility = FIELDS[feature.field]
-        assert visibility == "sender"
+        assert all(FIELDS[name][1] == "sender" for name in feature.fields)
+        unit = unit_of(feature.field)
         assert feature.unit == (unit if feature.per is None else "ratio")
         if feature.per is not None:
-            assert FIELDS[feature.per] == (unit, "sender")
+            assert unit_of(feature.per) == unit
             assert feature.scale == "log" or feature.low == 0, "what is not known yet must give 0"
+
+
+def test_the_lists_are_of_the_last_interval_and_of_all():
+    instant, memory = FEATURE_LISTS["instant"], FEATURE_LISTS["memory"]
+    assert memory == tuple(feature.name for feature in FEATURES)
+    assert memory[: len(instant)] == instant, "an agent's first numbers mean the same with a memory"
+    assert {"delivery_of_max", "bw_of_delivery", "max_queue", "min_queue", "total_retransmitted"} <= set(memory)
+    assert not SenderObservation(1, 0).remembered
+    assert SenderObservation(2, 3, "memory").width == 2 * len(FEATURES) + 3
 
 
 def test_values():
@@ -141,6 +159,8 @@ def test_the_newest_interval_is_last():
     ("options", "text"),
     [
         ({"features": ["cwmd"]}, "features: 'cwmd': did you mean cwnd"),
+        ({"features": "memry"}, "features: 'memry': did you mean memory.*, or a list of names"),
+        ({"features": 3}, "features: 3, allowed are instant and memory, or a list of names"),
         ({"features": ["queue_delay_mean_ms"]}, "features: 'queue_delay_mean_ms'"),
         ({"features": ["cwnd", "cwnd"]}, "without repetition"),
         ({"stack": 0}, "stack: 0, allowed is a whole number of intervals from 1"),

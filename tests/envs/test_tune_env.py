@@ -12,7 +12,7 @@ from gymnasium.utils.env_checker import check_env
 from vectors import Crowds, crowd
 
 import bbrgym
-from bbrgym.envs.observation import FEATURES
+from bbrgym.envs.observation import FEATURE_LISTS
 from bbrgym.envs.options import Options
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.envs.tune_vector_env import TuneVectorEnv
@@ -82,7 +82,7 @@ def test_the_shapes(make):
     env = make(variant="bbq", stack=2)
     tunables = len(bbrgym.VARIANTS["bbq"].preset)
     assert env.action_space.shape == (tunables,)
-    assert env.observation_space.shape == (2 * (2 * len(FEATURES) + tunables),)
+    assert env.observation_space.shape == (2 * (2 * len(FEATURE_LISTS["instant"]) + tunables),)
     assert make(tunables=["bbq_beta"], features=["cwnd"]).observation_space.shape == (3,)
 
 
@@ -191,7 +191,7 @@ def test_options_change_the_scenario(make, short_scenario):
 def test_absent_learners_are_not_seen_and_leave_the_rest_as_it_is(make):
     options = {"world": "twin", "scenario": crowd(2), "variant": "bbr-mix"}
     fitting, roomy = make(**options), make(**options, max_learners=5)
-    features, tunables = len(FEATURES), len(fitting.unwrapped.tunables)
+    features, tunables = len(FEATURE_LISTS["instant"]), len(fitting.unwrapped.tunables)
     fitting.action_space.seed(1)
     actions = [fitting.action_space.sample() for _ in range(5)]
     both = [[(env.reset(seed=2)[0],), *(env.step(action) for action in actions)] for env in (fitting, roomy)]
@@ -222,7 +222,7 @@ def test_absent_learners_tunables_are_nobodys(make):
 def test_pooled_is_what_each_shows_put_together(make):
     options = {"world": "twin", "scenario": crowd(4), "max_learners": 5}
     each, pooled = make(**options), make(**options, view="pooled")
-    features = len(FEATURES)
+    features = len(FEATURE_LISTS["instant"])
     assert pooled.observation_space.shape == (3 * features + 1 + len(pooled.unwrapped.tunables),)
     each.action_space.seed(1)
     seen = set()

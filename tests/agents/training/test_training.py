@@ -18,6 +18,7 @@ from bbrgym.agents.training.settings import parse_training
 from bbrgym.agents.training.train_agent import train
 from bbrgym.agents.training.validation import Validation
 from bbrgym.cli.main import main
+from bbrgym.envs.observation import FEATURE_LISTS
 from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.errors import TrainingError
@@ -114,6 +115,7 @@ def test_nan_stops_the_training_and_keeps_the_last_good_checkpoint(tmp_path: Pat
     ("settings", "says"),
     [
         ({"agent": "pop"}, "agent: is 'pop'; did you mean ppo"),
+        ({"observation": 3}, "observation: is 3, expected instant or memory"),
         ({"agent": {"name": "pop"}}, "agent: is 'pop'; did you mean ppo"),
         ({"agent": {"name": "ppo", "learning_rate": "fast"}}, "agent.learning_rate: is 'fast', expected a number"),
         ({"agent": {"name": "ppo", "gamma": "big"}}, "agent.gamma: is 'big', expected a number"),
@@ -184,9 +186,31 @@ def test_the_command_trains_and_says_what_came_out(tmp_path: Path, capsys: pytes
     assert (agent.name, arguments["variant"], arguments["max_learners"]) == ("ppo", "bbq", 1)
 
 
+@pytest.mark.parametrize("env", ["tune", "multi"])
+def test_an_agent_records_the_features_that_it_was_trained_with(env: str, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    small = ("agent.n_steps=2", "agent.batch_size=4", "agent.n_epochs=1", "total_steps=8")
+    assert main(["train", *SHORT, *small, f"env={env}", "observation=memory", f"output_dir={folder}"]) == 0
+    agent, arguments = load_agent(folder)
+    assert tuple(arguments["features"]) == FEATURE_LISTS["memory"]
+    assert (arguments["stack"], arguments["control_interval_s"]) == (1, 0.5)
+    rows = bbrgym.evaluate("steady", [], agent=Learned("ppo", "bbq", "ppo bbq", arguments, agent, ""), world="twin")
+    assert np.isfinite(rows["score"].to_numpy()).all()
+
+
+def test_an_observation_is_completed_by_its_file_and_a_former_default_still_read() -> None:
+    memory = parse_training(asked(observation="memory"))
+    assert (tuple(memory.env["features"]), memory.env["stack"]) == (FEATURE_LISTS["memory"], 1)
+    instant = parse_training(asked(env={"name": "tune", "features": None, "stack": 2}))
+    assert (tuple(instant.env["features"]), instant.env["stack"]) == (FEATURE_LISTS["instant"], 2)
+    assert parse_training(memory.plain()) == memory
+
+
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [
+        (["observation=memori"], "observation: is 'memori'; did you mean memory?"),
+        (["env.features=memori"], "features: 'memori': did you mean memory?"),
         (["agent=pop"], "agent: is 'pop'; did you mean ppo?"),
         (["agent=oracle"], "; fixed, oracle and random need no training: bbrgym evaluate takes them"),
         (["agent.gama=0.9"], "agent.gama: is no hyperparameter; did you mean gamma"),

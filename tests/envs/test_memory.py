@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The memory of flows: laws of each number, and the same numbers in one environment, many, and after a restore."""
+
+import gymnasium
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from vectors import Crowds, assert_same, coming_and_going, scenario
+
+import bbrgym
+from bbrgym.envs.flow_batch import FlowBatch, FlowOptions
+from bbrgym.envs.memory import EWMA_S, FlowMemory, Remembered
+from bbrgym.envs.observation import FEATURE_LISTS, SenderObservation
+from bbrgym.worlds import VectorWorld
+
+FIELDS = VectorWorld.flow_fields
+MEMORY = SenderObservation(1, 0, "memory").remembered
+DELIVERY = "delivery_rate_mbps"
+QUEUE = ("srtt_ms", "min_rtt_ms")
+
+
+def stats_of(*columns):
+    """Measurements of flows, [fields, flows]; what is not named is 0."""
+    return np.array([[values.get(name, 0.0) for values in columns] for name in FIELDS])
+
+
+def known(**values):
+    """An interval of an active flow that has had an RTT sample."""
+    return {"active": 1.0, "rtt_mean_ms": 10.0, **values}
+
+
+def after(remembered, *intervals, interval_s=0.5):
+    """What is remembered of one flow after some intervals."""
+    memory = FlowMemory([remembered], FIELDS, interval_s, (1, 1))
+    for values in intervals:
+        memory.add(stats_of(values))
+    extended = memory.extend(stats_of({}))
+    assert memory.fields[-1] == str(remembered)
+    return extended[-1, 0]
+
+
+def test_each_number_of_three_intervals():
+    rates = [known(**{DELIVERY: rate}) for rate in (4.0, 0.0, 2.0)]
+    assert after(Remembered("max", DELIVERY), *rates) == 4.0
+    assert after(Remembered("min", DELIVERY), *rates) == 0.0
+    assert after(Remembered("mean", DELIVERY), *rates) == 2.0
+    assert after(Remembered("total", DELIVERY), *rates) == 6.0
+    assert after(Remembered("seconds", DELIVERY), *rates) == 1.0
+    keep = np.exp(-0.5 / EWMA_S)
+    expected = (4.0 * keep**2 + 2.0) / (keep**2 + keep + 1.0)
+    assert after(Remembered("ewma", DELIVERY), *rates) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_difference():
+    queues = [known(srtt_ms=srtt, min_rtt_ms=20.0) for srtt in (30.0, 25.0, 19.0)]
+    assert after(Remembered("max", *QUEUE), *queues) == 10.0
+    assert after(Remembered("mean", *QUEUE), *queues) == 5.0
+    assert after(Remembered("min", *QUEUE), *queues) == 0.0, "a difference below 0 counts as 0"
+    assert after(Remembered("min", *QUEUE), *queues[:2], known(srtt_ms=5.0)) == 5.0, "what is not known is no 0"
+
+
+@pytest.mark.parametrize("kind", ["max", "min", "mean", "ewma", "total", "seconds"])
+def test_only_intervals_of_an_active_flow_count(kind):
+    one, other = known(srtt_ms=30.0), known(srtt_ms=10.0)
+    idle = {**known(srtt_ms=99.0), "active": 0.0}
+    remembered = Remembered(kind, "srtt_ms")
+    assert after(remembered, idle) == 0.0
+    assert after(remembered, idle, one, other) == after(remembered, one, other)
+    if kind != "ewma":  # in which time passes
+        assert after(remembered, one, idle, other) == after(remembered, one, other)
+
+
+def test_extremes_and_means_wait_for_a_sample_and_totals_do_not():
+    waiting = {"active": 1.0, "sent_pkts": 10.0, "srtt_ms": 0.0}
+    for kind in ("max", "min", "mean", "ewma"):
+        assert after(Remembered(kind, "srtt_ms"), waiting, known(srtt_ms=40.0)) == 40.0
+    assert after(Remembered("total", "sent_pkts"), waiting, known(sent_pkts=5.0)) == 15.0
+    assert after(Remembered("seconds", "active"), waiting, known()) == 1.0
+
+
+@given(hnp.arrays(np.float64, (6, len(FIELDS), 4), elements=st.just(0.0) | st.floats(1e-6, 1e9)))
+def test_extremes_and_totals_are_monotone_and_means_lie_between(intervals):
+    remembered = [Remembered(kind, DELIVERY) for kind in ("max", "min", "mean", "ewma", "total", "seconds")]
+    memory = FlowMemory(remembered, FIELDS, 0.1, (2, 2))
+    before = None
+    for stats in intervals:
+        memory.add(stats)
+        rows = dict(zip(memory.fields, memory.extend(stats), strict=True))
+        now = {each.kind: rows[str(each)] for each in remembered}
+        for mean in ("mean", "ewma"):
+            assert (now[mean] <= now["max"] * (1 + 1e-12)).all()
+            assert (now[mean] >= now["min"] * (1 - 1e-12)).all()
+        if before is not None:
+            was_known = before["max"] > 0
+            for growing in ("max", "total", "seconds"):
+                assert (now[growing] >= before[growing]).all()
+            assert (now["min"] <= before["min"])[was_known].all()
+        before = now
+
+
+@given(hnp.arrays(np.float64, (4, len(FIELDS), 6), elements=st.just(0.0) | st.floats(1e-6, 1e9)))
+def test_each_of_many_remembers_as_if_it_were_alone(intervals):
+    together = FlowMemory(MEMORY, FIELDS, 0.1, (2, 3))
+    alone = [FlowMemory(MEMORY, FIELDS, 0.1, (2, 1)) for _ in range(3)]
+    for stats in intervals:
+        together.add(stats)
+        its = [np.ascontiguousarray(stats[:, i::3]) for i in range(3)]
+        for i in range(3):
+            alone[i].add(its[i])
+            expected = alone[i].extend(its[i])
+            assert together.extend(its[i], [i]).tobytes() == expected.tobytes()
+            assert np.ascontiguousarray(together.extend(stats)[:, i::3]).tobytes() == expected.tobytes()
+
+
+def test_a_reset_forgets_an_environment_and_no_other():
+    memory = FlowMemory(MEMORY, FIELDS, 0.1, (1, 2))
+    fresh = memory.extend(stats_of({}, {}))
+    assert not fresh.any()
+    stats = stats_of(*[known(**dict.fromkeys(FIELDS[3:], 7.0))] * 2)
+    memory.add(stats)
+    kept = memory.extend(stats)[:, 1].copy()
+    memory.reset([0])
+    assert memory.extend(stats_of({}, {}))[:, 0].tobytes() == fresh[:, 0].tobytes()
+    assert memory.extend(stats)[:, 1].tobytes() == kept.tobytes()
+    memory.add(stats, begun=[1])
+    assert not memory.extend(stats_of({}, {}))[:, 1].any(), "what is measured at the beginning is no interval"
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match="kind: 'median', expected one of max, min, mean, ewma, total, seconds"):
+        Remembered("median", "srtt_ms")  # type: ignore[arg-type]
+
+
+# ---- in environments -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("view", ["each", "pooled"])
+def test_a_vector_observes_as_each_alone_bit_for_bit(view):
+    options = {"world": "twin", "features": "memory", "view": view, "variant": "bbr-mix", "critic": view == "each"}
+    scenarios = [scenario(0.7), coming_and_going(), scenario(0.5, others=3)]
+    max_learners = 3
+    ours = gymnasium.make_vec(
+        "bbrgym/Tune-v0", num_envs=3, scenario=scenarios, max_learners=max_learners, **options
+    ).unwrapped
+    theirs = [
+        gymnasium.make("bbrgym/Tune-v0", scenario=each, max_learners=max_learners, **options).unwrapped
+        for each in scenarios
+    ]
+    observations, _ = ours.reset(seed=3)
+    singles = [env.reset(seed=3 + i)[0] for i, env in enumerate(theirs)]
+    ours.action_space.seed(3)
+    ended = [False] * 3
+    for _ in range(25):
+        for i, single in enumerate(singles):
+            one = {name: array[i] for name, array in observations.items()} if view == "each" else observations[i]
+            assert_same(one, single)
+        actions = ours.action_space.sample()
+        observations, *_ = ours.step(actions)
+        for i, env in enumerate(theirs):
+            if ended[i]:
+                singles[i], ended[i] = env.reset()[0], False
+            else:
+                singles[i], _, _, ended[i], _ = env.step(actions[i])
+    for env in (ours, *theirs):
+        env.close()
+
+
+@pytest.mark.parametrize("world", ["twin", "ns3"])
+def test_a_new_episode_begins_without_a_memory_in_every_world(world):
+    env = gymnasium.make("bbrgym/Tune-v0", world=world, features="memory", scenario=scenario(0.6)).unwrapped
+    first, _ = env.reset(seed=1)
+    begin = first.copy()
+    remembered = slice(len(FEATURE_LISTS["instant"]), len(FEATURE_LISTS["memory"]))
+    assert not first[remembered].any()
+    steps = [env.step(env.default_action)[0] for _ in range(4)]
+    assert (steps[-1][remembered] > 0).sum() >= 10
+    again, _ = env.reset(seed=1)
+    assert again.tobytes() == begin.tobytes()
+    assert [env.step(env.default_action)[0].tobytes() for _ in range(4)] == [step.tobytes() for step in steps]
+    env.close()
+
+
+def test_the_twins_memory_is_that_of_ns3():
+    seen = {}
+    for world in ("twin", "ns3"):
+        env = gymnasium.make(
+            "bbrgym/Tune-v0", world=world, features="memory", scenario=scenario(0.6), variant="bbr-mix"
+        ).unwrapped
+        env.reset(seed=1)
+        seen[world] = np.array([env.step(env.default_action)[0] for _ in range(5)])
+        env.close()
+    assert np.allclose(seen["twin"], seen["ns3"], atol=1e-6)
+
+
+def test_instant_features_are_those_with_a_memory_without_the_rest():
+    seen = {}
+    for features in ("instant", "memory"):
+        env = gymnasium.make("bbrgym/Tune-v0", world="twin", features=features, scenario=one_learner()).unwrapped
+        env.reset(seed=2)
+        seen[features] = [env.step(env.default_action)[0] for _ in range(4)]
+        env.close()
+    count = len(FEATURE_LISTS["instant"])
+    for instant, memory in zip(seen["instant"], seen["memory"], strict=True):
+        assert instant[:count].tobytes() == memory[:count].tobytes()
+
+
+def one_learner():
+    """A learner alone."""
+    return {
+        "name": "one",
+        "duration_s": 0.5,
+        "link": {"rate_mbps": 8.0, "queue": {"size_bdp": 1.0}},
+        "flows": [{"name": "a", "rtt_ms": 20.0}],
+    }
+
+
+# ---- snapshots -----------------------------------------------------------------------------------------
+
+SHAPES = [
+    {"features": "memory", "stack": 2},
+    {"features": "memory", "view": "pooled", "reward_horizon_s": 0.5, "critic": True},
+    {"action_kind": "relative", "max_change": 0.3, "variant": "bbr-mix"},
+]
+
+
+@pytest.mark.parametrize("options", SHAPES, ids=str)
+def test_a_restored_episode_goes_on_bit_for_bit(options):
+    env = gymnasium.make("bbrgym/Tune-v0", world="twin", scenario=coming_and_going(), **options).unwrapped
+    env.reset(seed=4)
+    env.action_space.seed(4)
+    actions = [env.action_space.sample() for _ in range(10)]
+    for action in actions[:4]:
+        at_save = env.step(action)
+    snapshot = env.save()
+    rest = [env.step(action) for action in actions[4:]]
+    for _ in range(2):  # any number of times
+        observation, info = env.restore(snapshot)
+        assert_same(observation, at_save[0])
+        assert info["now_s"] == at_save[4]["now_s"]
+        for expected, action in zip(rest, actions[4:], strict=True):
+            seen = env.step(action)
+            assert_same(seen[0], expected[0])
+            assert seen[1:4] == expected[1:4]
+            assert_same(seen[4]["reward_terms"], expected[4]["reward_terms"])
+    env.close()
+
+
+def test_a_vector_takes_snapshots_of_a_single_environment():
+    options = {"world": "twin", "features": "memory", "variant": "bbr-mix", "max_learners": 4}
+    one = gymnasium.make("bbrgym/Tune-v0", scenario=Crowds(), **options).unwrapped
+    many = gymnasium.make_vec("bbrgym/Tune-v0", num_envs=3, scenario=Crowds(), **options).unwrapped
+    one.reset(seed=8)
+    many.reset(seed=1)
+    for _ in range(2):
+        one.step(one.default_action)
+        many.step(many.default_actions)
+    snapshot, others = one.save(), many.save(1)
+    for index in (0, 2):
+        many.restore(index, snapshot)
+    assert many.save(1).arrays[0].tobytes() == others.arrays[0].tobytes()
+    expected, *_, info = one.step(one.default_action)
+    observations, *_, infos = many.step(many.default_actions)
+    for index in (0, 2):
+        assert observations[index].tobytes() == expected.tobytes()
+        assert (infos["seed"][index], infos["now_s"][index]) == (8, info["now_s"])
+    one.close()
+    many.close()
+
+
+def test_flows_with_a_controller_each_are_restored_too():
+    options = FlowOptions(world="twin", features="memory", scenario=coming_and_going())
+    batch = FlowBatch(2, options, runs_to_the_end=True)
+    batch.reset([0, 1], [1, 2])
+    actions = np.stack([np.stack([batch.action.default] * batch.max_learners)] * 2)
+    for _ in range(4):
+        batch.simulate(actions)
+    snapshot = batch.save(0)
+    batch.restore(1, snapshot)
+    for _ in range(4):
+        batch.simulate(actions)
+        observations = batch.observe()
+        assert observations[0].tobytes() == observations[1].tobytes()
+        assert batch.will_act[0].tolist() == batch.will_act[1].tolist()
+    batch.close()
+
+
+def test_a_snapshot_of_another_environment_is_refused():
+    one, other = (
+        gymnasium.make("bbrgym/Tune-v0", world="twin", scenario=scenario(), **options).unwrapped
+        for options in ({"features": "memory"}, {"features": "instant"})
+    )
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        one.save()
+    one.reset(seed=1)
+    other.reset(seed=1)
+    with pytest.raises(bbrgym.ConfigError, match=r"snapshot: of an environment with features \('active', .*allowed is"):
+        other.restore(one.save())
+    other.step(other.default_action)
+    one.close()
+    other.close()
+
+
+def test_a_world_that_cannot_be_saved_says_so():
+    env = gymnasium.make("bbrgym/Tune-v0", world="ns3", scenario=scenario(0.3), features="memory").unwrapped
+    env.reset(seed=1)
+    with pytest.raises(bbrgym.ConfigError, match=r"save: .* cannot; allowed are worlds in this process"):
+        env.save()
+    env.close()
