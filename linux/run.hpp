@@ -36,7 +36,7 @@ class LinuxRun
     void Summarise(std::span<double> flow_table, std::span<double> link_row) const;
 
     const Scenario& GetScenario() const { return *m_scenario; }
-    int64_t NowNs() const { return m_last.at_ns; }
+    double NowS() const { return static_cast<double>(m_last.at_ns) / 1e9; }
     bool Done() const { return m_last.at_ns >= m_scenario->duration_ns; }
     /** The measurements up to the last interval's end. */
     const Cut& Last() const { return m_last; }
@@ -56,6 +56,7 @@ class LinuxRun
     RunClock m_clock;
     Controllers m_controllers;
     Cut m_last;
+    std::optional<MemoryLock> m_memory_lock;
     // In this order: what is below uses what is above.
     std::unique_ptr<Emulator> m_emulator;
     std::unique_ptr<CoreKeeper> m_core_keeper;

@@ -30,6 +30,8 @@ struct Snapshot
 class TwinVector
 {
   public:
+    static constexpr bool HAS_OWN_THREADS = false; ///< those of the constructor are all
+
     TwinVector(std::size_t worlds, std::size_t threads);
 
     /** Uses these arrays from now on; their rows must hold what the former arrays held. */

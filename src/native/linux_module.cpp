@@ -2,6 +2,7 @@
 //
 // bbrgym._linux: runs of scenarios on this machine's kernel, in real time.
 #include "vector_binding.hpp"
+#include "vector_of_one.hpp"
 
 #include "run.hpp"
 
@@ -14,71 +15,31 @@ using namespace bbrgym::binding;
 namespace
 {
 
-/** A vector of one world: real time leaves no room for a second one in the same thread. */
-class LinuxVector
+/** Real time leaves no room for a second run in the same thread. */
+class LinuxVector : public VectorOfOne<LinuxRun>
 {
   public:
+    static constexpr bool HAS_OWN_THREADS = true;
+
     LinuxVector(std::size_t worlds, std::size_t)
+        : VectorOfOne(worlds, "each runs in real time")
     {
-        if (worlds != 1)
-        {
-            throw std::invalid_argument("num_worlds is " + std::to_string(worlds) + ", expected 1: each runs in real time");
-        }
     }
 
     void Choose(const HostOptions& options) { m_options = options; }
-    void LayOut(const VectorTables& tables) { m_tables = tables; }
-
-    void Reset(std::size_t world, std::shared_ptr<const Scenario> scenario, uint64_t seed)
-    {
-        const WorldTables rows = m_tables.Begin(world, scenario->flows.size(), "scenario '" + scenario->name + "'");
-        m_run.reset();
-        m_scenario = std::move(scenario);
-        m_run = std::make_unique<LinuxRun>(m_scenario, seed, rows, m_options);
-        ShowTime();
-    }
-
-    void Reset(std::size_t world, uint64_t seed)
-    {
-        World(world);
-        Reset(world, m_scenario, seed);
-    }
-
-    void Advance(double duration_s, std::span<const bool> mask, StopCheck& stop)
-    {
-        if (!mask[0])
-        {
-            return;
-        }
-        try
-        {
-            World(0).Advance(duration_s, m_tables.Of(0, m_scenario->flows.size()), stop);
-        }
-        catch (const Stopped&)
-        {
-            ShowTime();
-            m_run.reset();
-            throw;
-        }
-        ShowTime();
-    }
-
-    LinuxRun& World(std::size_t)
-    {
-        if (!m_run)
-        {
-            throw std::logic_error("world 0 does not run: reset it first");
-        }
-        return *m_run;
-    }
 
   private:
-    void ShowTime() { m_tables.ShowTime(0, static_cast<double>(m_run->NowNs()) / 1e9, m_run->Done()); }
+    std::unique_ptr<LinuxRun> Begin(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& rows) override
+    {
+        return std::make_unique<LinuxRun>(std::move(scenario), seed, rows, m_options);
+    }
+
+    void AdvanceRun(LinuxRun& run, const WorldTables& rows, double duration_s, StopCheck& stop) override
+    {
+        run.Advance(duration_s, rows, stop);
+    }
 
     HostOptions m_options;
-    VectorTables m_tables;
-    std::shared_ptr<const Scenario> m_scenario;
-    std::unique_ptr<LinuxRun> m_run;
 };
 
 py::dict

@@ -2,13 +2,12 @@
 //
 // bbrgym._ns3: a run of a scenario on ns-3, driven from Python in control intervals.
 #include "vector_binding.hpp"
+#include "vector_of_one.hpp"
 
 #include "flow-sender.h"
 #include "last-hop.h"
 #include "ns3-simulation.h"
 #include "run-control.h"
-
-#include <optional>
 
 namespace py = pybind11;
 using namespace bbrgym;
@@ -17,77 +16,30 @@ using namespace bbrgym::binding;
 namespace
 {
 
-/** A vector of one world: ns-3 is one simulation per process. */
-class Ns3Vector
+/** ns-3 is one simulation per process. */
+class Ns3Vector : public VectorOfOne<Ns3Simulation>
 {
   public:
+    static constexpr bool HAS_OWN_THREADS = false;
+
     Ns3Vector(std::size_t worlds, std::size_t)
+        : VectorOfOne(worlds, "ns-3 is one simulation per process")
     {
-        if (worlds != 1)
-        {
-            throw std::invalid_argument("num_worlds is " + std::to_string(worlds) + ", expected 1: ns-3 is one simulation per process");
-        }
-    }
-
-    void LayOut(const VectorTables& tables)
-    {
-        m_tables = tables;
-        if (m_simulation)
-        {
-            m_simulation->SetTables(m_tables.Of(0, m_scenario->flows.size()));
-        }
-    }
-
-    void Reset(std::size_t world, std::shared_ptr<const Scenario> scenario, uint64_t seed)
-    {
-        const WorldTables rows = m_tables.Begin(world, scenario->flows.size(), "scenario '" + scenario->name + "'");
-        m_simulation.reset(); // ns-3 allows one at a time
-        m_scenario = std::move(scenario);
-        m_simulation.emplace(m_scenario, seed, rows);
-        ShowTime();
-    }
-
-    void Reset(std::size_t world, uint64_t seed)
-    {
-        World(world);
-        Reset(world, m_scenario, seed);
-    }
-
-    void Advance(double duration_s, std::span<const bool> mask, StopCheck& stop)
-    {
-        if (!mask[0])
-        {
-            return;
-        }
-        try
-        {
-            const SimulatorWatch watch(stop);
-            World(0).Advance(duration_s);
-        }
-        catch (const Stopped&)
-        {
-            ShowTime();
-            m_simulation.reset();
-            throw;
-        }
-        ShowTime();
-    }
-
-    Ns3Simulation& World(std::size_t)
-    {
-        if (!m_simulation)
-        {
-            throw std::logic_error("world 0 does not run: reset it first");
-        }
-        return *m_simulation;
     }
 
   private:
-    void ShowTime() { m_tables.ShowTime(0, m_simulation->NowS(), m_simulation->Done()); }
+    std::unique_ptr<Ns3Simulation> Begin(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& rows) override
+    {
+        return std::make_unique<Ns3Simulation>(std::move(scenario), seed, rows);
+    }
 
-    VectorTables m_tables;
-    std::shared_ptr<const Scenario> m_scenario;
-    std::optional<Ns3Simulation> m_simulation;
+    void AdvanceRun(Ns3Simulation& run, const WorldTables&, double duration_s, StopCheck& stop) override
+    {
+        const SimulatorWatch watch(stop);
+        run.Advance(duration_s);
+    }
+
+    void TakeTables(Ns3Simulation& run, const WorldTables& rows) override { run.SetTables(rows); }
 };
 
 /** The arrival times in ns at the station of packets that saturate the scenario's last hop. */

@@ -71,7 +71,8 @@ AckRecordDtype()
 }
 
 /**
- * Runs of a world. Implementation has a constructor from (worlds, threads), and
+ * Runs of a world. Implementation has a constructor from (worlds, threads), HAS_OWN_THREADS: whether a run has some beside
+ * those, and
  *
  *   LayOut(VectorTables)   Reset(world, scenario, seed)   Reset(world, seed)   Advance(duration_s, mask, stop)
  *   World(world) -> a run with GetScenario(), Summarise(flow_table, link_row), TraceAcks(flow, max_rows), AckTrace(flow)
@@ -196,7 +197,7 @@ class PyVector
             m_watch->Stop().Request();
             return;
         }
-        if (is_fork && (m_watch || m_threads > 1))
+        if (is_fork && (m_watch || HasThreads()))
         {
             m_vector.release(); // its threads are not here to be ended; its memory ends with the fork
         }
@@ -237,8 +238,10 @@ class PyVector
         return *m_vector;
     }
 
+    bool HasThreads() const { return m_threads > 1 || Implementation::HAS_OWN_THREADS; }
+
     /** In a fork only the thread that forked goes on. */
-    bool HasLostThreads() const { return m_threads > 1 && getpid() != m_owner_pid; }
+    bool HasLostThreads() const { return HasThreads() && getpid() != m_owner_pid; }
 
     /** The longest wall time of an advance: each thread runs its share of the worlds one after the other. */
     double LimitS(double duration_s, std::size_t worlds) const
