@@ -338,10 +338,11 @@ void
 Applications::Accept(std::size_t flow)
 {
     Descriptor reader(accept4(m_network.listeners[flow].Get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!reader)
+    if (!reader && (WouldBlock() || errno == ECONNABORTED))
     {
         return; // the peer is gone again
     }
+    Checked(reader.Get(), "accepting the connection of flow '" + m_scenario->flows[flow].name + "'");
     Watch(reader.Get(), EPOLLIN, What(READER, flow));
     m_readers[flow] = std::move(reader);
 }

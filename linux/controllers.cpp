@@ -81,11 +81,19 @@ Controllers::Attach(std::size_t flow, int variant, uint64_t seed)
 void
 Controllers::TakeTunables(std::span<const double> table)
 {
+    const std::lock_guard lock(m_mutex);
     for (const auto& [flow, params] : m_tunables.Changes(table, *m_scenario))
     {
         m_settings[flow].params = params;
         m_bpf->SetSettings(m_network.senders[flow].Get(), m_settings[flow]);
     }
+}
+
+bpf_flow_settings
+Controllers::SettingsOf(std::size_t flow) const
+{
+    const std::lock_guard lock(m_mutex);
+    return m_settings[flow];
 }
 
 SenderState
@@ -98,13 +106,13 @@ Controllers::Read(std::size_t flow) const
     {
         return state;
     }
-    const cc_params& params = m_settings[flow].params;
-    const uint64_t min_rtt_us = cc_min_rtt_us(&ours->state, &params);
-    const bool is_paced = m_settings[flow].is_paced && ours->state.pacing_Bps != UINT64_MAX;
+    const bpf_flow_settings settings = SettingsOf(flow);
+    const uint64_t min_rtt_us = cc_min_rtt_us(&ours->state, &settings.params);
+    const bool is_paced = settings.is_paced && ours->state.pacing_Bps != UINT64_MAX;
     state.bw_Bps = static_cast<double>(cc_bw_Bps(&ours->state));
     state.pacing_Bps = is_paced ? static_cast<double>(ours->state.pacing_Bps) : 0;
     state.min_rtt_us = min_rtt_us == CC_RTT_UNKNOWN_US ? 0 : static_cast<double>(min_rtt_us);
-    state.phase = cc_phase(&ours->state, &params);
+    state.phase = cc_phase(&ours->state, &settings.params);
     state.marked_lost_pkts = ours->total_lost_pkts;
     return state;
 }
@@ -126,8 +134,9 @@ Controllers::TraceAcks(std::size_t flow, std::size_t max_rows)
 {
     RequireOurs(flow);
     m_traces[flow] = {.rows = {}, .max_rows = max_rows};
-    m_settings[flow].is_recorded = true;
     m_is_tracing = true;
+    const std::lock_guard lock(m_mutex);
+    m_settings[flow].is_recorded = true;
     m_bpf->SetSettings(m_network.senders[flow].Get(), m_settings[flow]);
 }
 

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -53,6 +54,7 @@ class Controllers
     static constexpr std::size_t WAITING_RECORDS = 4096; ///< half a second of 100 Mbit/s
 
     void Attach(std::size_t flow, int variant, uint64_t seed);
+    bpf_flow_settings SettingsOf(std::size_t flow) const;
     void RequireOurs(std::size_t flow) const;
 
     std::shared_ptr<const Scenario> m_scenario;
@@ -62,6 +64,7 @@ class Controllers
     std::vector<bool> m_is_ours;
     std::vector<Trace> m_traces;
     bool m_is_tracing = false;
+    mutable std::mutex m_mutex; ///< of the settings, which the emulator's thread reads while the caller's changes them
     std::unique_ptr<CongestionControl> m_bpf; ///< null: no flow needs it
 };
 

@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <iterator>
@@ -33,7 +34,9 @@ namespace bbrgym
 namespace
 {
 
-constexpr int PATIENCE_MS = 20'000;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds PATIENCE{20};
 constexpr uint32_t DEVICE_QUEUE_PACKETS = 10'000; // never a limit: the bottleneck is the emulator's
 constexpr const char* DEVICE = "bbrgym";
 constexpr std::size_t MAX_TEXT_BYTES = 512;
@@ -64,15 +67,28 @@ SendMessage(int channel, std::string_view text, std::span<const int> fds)
     Checked(static_cast<int>(sendmsg(channel, &message, 0)), "passing descriptors");
 }
 
+/** Signals may come meanwhile: their handlers run later. */
+void
+WaitForMessage(int channel, Clock::time_point deadline)
+{
+    int ready = 0;
+    do
+    {
+        const auto left_ms = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+        pollfd waited{.fd = channel, .events = POLLIN, .revents = 0};
+        ready = poll(&waited, 1, static_cast<int>(std::max<int64_t>(left_ms, 0)));
+    } while (ready < 0 && errno == EINTR);
+    if (Checked(ready, "waiting for the process that builds the network") == 0)
+    {
+        throw std::runtime_error("the network was not built within " + std::to_string(PATIENCE.count()) + " s");
+    }
+}
+
 /** Adds the descriptors of a message; throws the child's reason if there is one. */
 void
-ReceiveMessage(int channel, std::vector<Descriptor>& descriptors)
+ReceiveMessage(int channel, Clock::time_point deadline, std::vector<Descriptor>& descriptors)
 {
-    pollfd waited{.fd = channel, .events = POLLIN, .revents = 0};
-    if (poll(&waited, 1, PATIENCE_MS) <= 0)
-    {
-        throw std::runtime_error("the network was not built within " + std::to_string(PATIENCE_MS / 1000) + " s");
-    }
+    WaitForMessage(channel, deadline);
     std::array<char, 1 + MAX_TEXT_BYTES> text;
     iovec part{text.data(), text.size()};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(MAX_FDS_PER_MESSAGE * sizeof(int))> room{};
@@ -99,6 +115,11 @@ ReceiveMessage(int channel, std::vector<Descriptor>& descriptors)
             std::memcpy(&fd, CMSG_DATA(control) + i * sizeof(int), sizeof(int));
             descriptors.emplace_back(fd);
         }
+    }
+    if ((message.msg_flags & MSG_CTRUNC) != 0)
+    {
+        errno = EMFILE;
+        ThrowErrno("taking over the network's descriptors");
     }
 }
 
@@ -309,7 +330,7 @@ BuildAndPass(const NetworkPlan& plan, int channel)
     _exit(1);
 }
 
-/** Waits for a child, by force if it has not ended by itself. */
+/** Ends a child and waits for it. */
 class Child
 {
   public:
@@ -320,7 +341,9 @@ class Child
     ~Child()
     {
         kill(m_pid, SIGKILL); // it has sent all it has to say
-        waitpid(m_pid, nullptr, 0);
+        while (waitpid(m_pid, nullptr, 0) < 0 && errno == EINTR)
+        {
+        }
     }
     Child(const Child&) = delete;
     Child& operator=(const Child&) = delete;
@@ -347,10 +370,11 @@ BuildNetwork(const NetworkPlan& plan)
     const Child child(pid);
     childs.Reset();
     const std::size_t expected = 2 + 2 * plan.flows.size();
+    const Clock::time_point deadline = Clock::now() + PATIENCE;
     std::vector<Descriptor> all;
     while (all.size() < expected)
     {
-        ReceiveMessage(ours.Get(), all);
+        ReceiveMessage(ours.Get(), deadline, all);
     }
     Network network;
     network.senders_tun = std::move(all[0]);

@@ -6,8 +6,18 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include <mutex>
+
 namespace bbrgym
 {
+
+namespace
+{
+
+std::mutex g_locks_mutex;
+int g_locks = 0; ///< the process has one lock for all its runs
+
+} // namespace
 
 int64_t
 MonotonicNs()
@@ -24,11 +34,22 @@ MakeFifo(FifoPriority priority)
     return pthread_setschedparam(pthread_self(), SCHED_FIFO, &parameters) == 0;
 }
 
-bool
-LockMemory()
+MemoryLock::MemoryLock()
 {
-    // On fault: a process maps far more than it touches.
-    return mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0;
+    const std::lock_guard guard(g_locks_mutex);
+    if (g_locks++ == 0)
+    {
+        mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT); // on fault: a process maps far more than it touches
+    }
+}
+
+MemoryLock::~MemoryLock()
+{
+    const std::lock_guard guard(g_locks_mutex);
+    if (--g_locks == 0)
+    {
+        munlockall();
+    }
 }
 
 CoreKeeper::CoreKeeper()

@@ -40,8 +40,15 @@ enum class FifoPriority : int
 /** Schedules the calling thread first in, first out; false if the machine forbids it. */
 bool MakeFifo(FifoPriority priority);
 
-/** Keeps the process's pages in memory once they were touched; false if the machine forbids it. */
-bool LockMemory();
+/** Keeps the process's pages in memory once they were touched, as long as one of these lives, if the machine allows it. */
+class MemoryLock
+{
+  public:
+    MemoryLock();
+    ~MemoryLock();
+    MemoryLock(const MemoryLock&) = delete;
+    MemoryLock& operator=(const MemoryLock&) = delete;
+};
 
 /** A thread under SCHED_IDLE that keeps a core from halting, whose waking takes tens of microseconds. */
 class CoreKeeper

@@ -26,7 +26,7 @@ LinuxRun::LinuxRun(std::shared_ptr<const Scenario> scenario, uint64_t seed, cons
 void
 LinuxRun::Start()
 {
-    LockMemory();
+    m_memory_lock.emplace();
     m_core_keeper = std::make_unique<CoreKeeper>();
     m_clock.Start();
     m_emulator->Start();

@@ -34,8 +34,10 @@ class WirePacket
     {
         constexpr uint8_t VERSION_4_WITHOUT_OPTIONS = 0x45;
         constexpr uint8_t TCP = 6;
+        constexpr uint8_t HIGH_BITS_OF_FRAGMENTS = 0x3f; // more follow, and where it lies in the packet
         constexpr std::size_t MIN_BYTES = IP_HEADER_BYTES + 20;
-        if (bytes.size() < MIN_BYTES || bytes[0] != VERSION_4_WITHOUT_OPTIONS || bytes[9] != TCP)
+        if (bytes.size() < MIN_BYTES || bytes[0] != VERSION_4_WITHOUT_OPTIONS || bytes[9] != TCP ||
+            (bytes[6] & HIGH_BITS_OF_FRAGMENTS) != 0 || bytes[7] != 0)
         {
             return std::nullopt;
         }

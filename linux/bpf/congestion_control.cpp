@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "congestion_control.hpp"
 
+#include "descriptor.hpp"
 #include "libbpf.hpp"
 
 #include <algorithm>
@@ -13,12 +14,12 @@
 #include <string_view>
 #include <utility>
 
+#include <fcntl.h>
 #include <linux/bpf.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 extern "C" const char bbrgym_bpf_object[];
 extern "C" const char bbrgym_bpf_object_end[];
@@ -122,33 +123,6 @@ struct CloseRing
     void operator()(ring_buffer* ring) const { Libbpf::Get().ring_buffer__free(ring); }
 };
 
-/** A file descriptor that closes with its owner. */
-class Descriptor
-{
-  public:
-    Descriptor() = default;
-    explicit Descriptor(int fd) : m_fd(fd) {}
-    ~Descriptor() { Close(); }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(Descriptor&& other) noexcept
-    {
-        Close();
-        m_fd = std::exchange(other.m_fd, -1);
-        return *this;
-    }
-
-  private:
-    void Close()
-    {
-        if (m_fd >= 0)
-        {
-            close(m_fd);
-        }
-    }
-
-    int m_fd = -1;
-};
-
 int
 TakeRecord(void* records, void* data, std::size_t bytes)
 {
@@ -238,8 +212,13 @@ class CongestionControl::Loaded
         const int map = Libbpf::Get().bpf_map__fd(Map(m_map));
         if (Libbpf::Get().libbpf_minor_version() >= 2)
         {
-            m_link = Descriptor(dup(Libbpf::Get().bpf_link__fd(prepared)));
+            m_link = Descriptor(fcntl(Libbpf::Get().bpf_link__fd(prepared), F_DUPFD_CLOEXEC, 0));
+            const int error = errno;
             Libbpf::Get().bpf_link__destroy(prepared);
+            if (!m_link)
+            {
+                Fail("keeping " + m_name + " registered", error);
+            }
             return;
         }
         Libbpf::Get().bpf_link__disconnect(prepared);

@@ -319,11 +319,11 @@ Strangers()
         std::size_t at;
         uint8_t value;
     };
-    for (const Change change : {Change{0, 0x46}, Change{0, 0x65}, Change{9, 17}, Change{32, 0x40}})
+    for (const Change change : {Change{0, 0x46}, Change{0, 0x65}, Change{6, 0x20}, Change{7, 1}, Change{9, 17}, Change{32, 0x40}})
     {
         auto odd = whole;
         odd[change.at] = change.value;
-        Require(!WirePacket::Parse(odd), "IP options, IPv6, UDP or a header that is too short are none");
+        Require(!WirePacket::Parse(odd), "IP options, IPv6, fragments, UDP or a header that is too short are none");
     }
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -44,6 +45,12 @@ def machine() -> None:
     assert not why_not()
 
 
+def inheritable_fds() -> set[int]:
+    """Descriptors that a program started by this process would have too."""
+    fds = [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]
+    return {fd for fd in fds if Path(f"/proc/self/fd/{fd}").exists() and os.get_inheritable(fd)}
+
+
 @functools.cache
 def transfer(variant: str, *more: str) -> dict[str, Any]:
     """A transfer in a network namespace of its own."""
@@ -72,6 +79,13 @@ def test_it_is_registered_as_long_as_its_object_lives() -> None:
     assert name in AVAILABLE.read_text().split()
     del control
     assert name not in AVAILABLE.read_text().split()
+
+
+@pytest.mark.usefixtures("machine")
+def test_no_program_that_its_owner_starts_keeps_it() -> None:
+    before = inheritable_fds()
+    control = _bpf.CongestionControl("bbq")
+    assert inheritable_fds() == before, control.name
 
 
 @pytest.mark.usefixtures("machine")

@@ -7,6 +7,8 @@ import itertools
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -219,6 +221,71 @@ def test_a_closed_run_gives_its_descriptors_back():
     assert open_fds() == before
 
 
+def test_a_closed_run_unlocks_the_memory():
+    before = _locked_memory()
+    with bbrgym.make_world("linux", scenario(), options=ANY_LATENESS, isolation="none") as world:
+        world.advance(0.1)
+    assert _locked_memory() == before
+
+
+NO_DESCRIPTORS = """
+import os, resource
+import pytest
+import bbrgym
+with bbrgym.make_world("linux", {scenario!r}, options={{"max_late_share": 1.0}}, isolation="none") as world:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+    taken = []
+    with pytest.raises(OSError, match="Too many open files"):
+        while True:
+            taken.append(os.dup(0))
+    for _ in range({spare}):
+        os.close(taken.pop())
+    with pytest.raises(bbrgym.WorldError, match="{what}.*Too many open files"):
+        world.advance(2.0)
+    with pytest.raises(ValueError, match="reset"):
+        world.advance(2.0)
+"""
+
+
+@pytest.mark.parametrize(("spare", "what"), [(0, "making an epoll"), (3, "accepting the connection of flow 'f0'")])
+def test_a_run_that_gets_no_descriptors_is_an_error_and_over(spare, what):
+    code = NO_DESCRIPTORS.format(scenario=scenario(), spare=spare, what=what)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_signals_do_not_end_the_building_of_a_network():
+    signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+    try:
+        for _ in range(5):
+            bbrgym.make_world("linux", scenario(), isolation="none").close()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # Python 3.12
+def test_a_fork_neither_uses_nor_ends_the_run():
+    with bbrgym.make_world("linux", scenario(), options=ANY_LATENESS, isolation="none") as world:
+        world.advance(0.1)
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                world.advance(0.1)
+            except RuntimeError as error:
+                code = 0 if f"belongs to process {os.getppid()}" in str(error) else 2
+            world.close()
+            os._exit(code)
+        pid_fd = os.pidfd_open(pid)
+        assert ends_within(pid_fd, PATIENCE_S)
+        os.close(pid_fd)
+        assert os.waitpid(pid, 0) == (pid, 0)
+        world.advance(2.0)
+        assert world.done
+
+
 def test_a_run_ends_at_its_timeout_and_at_ctrl_c():
     with bbrgym.make_world("linux", scenario(), isolation="none", timeout_s=0.2) as world:
         with pytest.raises(bbrgym.WorldError, match=r"no answer within 0\.2 s"):
@@ -246,6 +313,11 @@ def test_worlds_say_what_they_cannot_run():
 def _named_namespaces() -> list[str]:
     folder = Path("/run/netns")
     return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+
+
+def _locked_memory() -> str:
+    [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmLck:")]
+    return line
 
 
 def _tuns_of(pid: int) -> list[str]:
