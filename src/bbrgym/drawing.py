@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whether figures can be drawn: Matplotlib draws them, which the extra ``figures`` installs."""
+"""Check that figures can be drawn: Matplotlib draws them, which the extra ``figures`` installs."""
 
 from __future__ import annotations
 
