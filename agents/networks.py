@@ -40,11 +40,11 @@ class Network(nn.Module):
 
     def __init__(self, layers: nn.Module, head: Head) -> None:
         super().__init__()
-        self._layers = layers
-        self._head = head
+        self.layers = layers
+        self.head = head
 
     def forward(self, observations: Tensor) -> Tensor:
-        return self._head(self._layers(observations))
+        return self.head(self.layers(observations))
 
     def first_inputs(self, count: int, width: int) -> tuple[Tensor, ...]:
         """Return zeros as inputs for ``count`` environments with observations of ``width`` numbers."""

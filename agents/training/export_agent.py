@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Exports the actor of a trained agent to one file, ONNX or TorchScript, that needs neither bbrgym nor its trainer.
+"""Exports the actor of a trained agent to one file, ONNX, TorchScript or C, that needs neither bbrgym nor its trainer.
 
-The file's function takes observations as the environment returns them, float32 [N, numbers], and returns the agent's
-actions. A sampling agent also takes noise, float32 [N, tunables] from a standard normal distribution; a recurrent one
-its memory, see `bbrgym.agents.networks.RecurrentNetwork`. Continuous actions equal the agent's within 1e-5, discrete
-ones exactly. The file also holds a JSON description of the agent and its environment: in ONNX under the metadata key
-`bbrgym`, in TorchScript as extra file `bbrgym.json`.
+The function in a file of the first two formats takes observations as the environment returns them, float32 [N,
+numbers], and returns the agent's actions. A sampling agent also takes noise, float32 [N, tunables] from a standard
+normal distribution; a recurrent one its memory, see `bbrgym.agents.networks.RecurrentNetwork`. Continuous actions equal
+the agent's within 1e-5, discrete ones exactly. The file also holds a JSON description of the agent and its environment:
+in ONNX under the metadata key `bbrgym`, in TorchScript as extra file `bbrgym.json`.
+
+A C header (`bbrgym.agents.training.policy_header`) takes measurements and returns tunables, in integer arithmetic.
 """
 
 from __future__ import annotations
@@ -25,16 +27,18 @@ from bbrgym.agents.base import Agent
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork
 from bbrgym.agents.rollout import batch_of, options_for
-from bbrgym.atomic_files import write_atomically
+from bbrgym.agents.training.policy_header import policy_header
+from bbrgym.agents.training.quantise import quantise
+from bbrgym.atomic_files import write_atomically, write_text
 from bbrgym.envs.flow_batch import FlowBatch
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError, MissingExtraError, nearest
 from bbrgym.schema import shown
 from bbrgym.worlds import FAST_WORLD
 
-Format = Literal["onnx", "torchscript"]
+Format = Literal["onnx", "torchscript", "c"]
 KEY = "bbrgym"
-_SUFFIXES = {"onnx": ".onnx", "torchscript": ".pt"}
+_SUFFIXES = {"onnx": ".onnx", "torchscript": ".pt", "c": ".h"}
 _EXAMPLES = 2  # environments in the inputs for tracing; a tracer takes a dimension of 1 for a constant
 
 
@@ -49,15 +53,15 @@ def export(
 
     Args:
         run_dir: run folder of `bbrgym train`.
-        format: ``onnx`` or ``torchscript``.
+        format: ``onnx``, ``torchscript`` or ``c``.
         checkpoint: ``best`` or ``last``.
-        output: file to write. Default: ``RUN_DIR/exported/<agent>.onnx`` (or ``.pt``).
+        output: file to write. Default: ``RUN_DIR/exported/<agent>.onnx`` (``.pt``, ``.h``).
 
     Returns:
         Path of the file.
 
     Raises:
-        ConfigError: there is no such agent, it has no network, or the format is unknown.
+        ConfigError: there is no such agent, it has no network, the format is unknown or cannot express it.
         MissingExtraError: a package that the format needs is not installed.
     """
     if format not in get_args(Format):
@@ -67,10 +71,14 @@ def export(
     if make is None:
         raise ConfigError(f"{str(run_dir)!r} holds agent {agent.name}, which has no network to export")
     network: Network | SamplingNetwork | RecurrentNetwork = make()
-    batch = batch_of(1, options_for(agent, **{**arguments, "world": FAST_WORLD}))
+    options = options_for(agent, **{**arguments, "world": FAST_WORLD})
+    batch = batch_of(1, options)
+    path = Path(output) if output is not None else Path(run_dir) / "exported" / f"{agent.name}{_SUFFIXES[format]}"
+    if format == "c":
+        write_text(path, policy_header(quantise(network, batch, options, agent.name)))
+        return path
     example = network.first_inputs(_EXAMPLES, math.prod(batch.observation.space.shape or ()))
     about = json.dumps(_about(agent, checkpoint, arguments, batch))
-    path = Path(output) if output is not None else Path(run_dir) / "exported" / f"{agent.name}{_SUFFIXES[format]}"
     with _quiet(), torch.no_grad():
         write = _onnx(network.eval(), example, about) if format == "onnx" else _torchscript(network, example, about)
     write_atomically(path, write)

@@ -9,7 +9,8 @@ from typing import Any
 from bbrgym.cli.terminal import add_command, print_results
 
 _DESCRIPTION = """\
-Writes the network of a trained agent to one file, ONNX or TorchScript, whose actions are those of the agent.
+Writes the network of a trained agent to one file, ONNX or TorchScript, whose actions are those of the agent; or as a C
+header in integer arithmetic, for worlds without Python and for the kernel.
 
 example:
   bbrgym export runs/mine --format onnx --output tuner.onnx
@@ -20,7 +21,7 @@ def add(commands: Any, purpose: str) -> None:
     """Add the command."""
     command = add_command(commands, "export", purpose, _DESCRIPTION, run)
     command.add_argument("run_dir", metavar="RUN_DIR", help="run folder of bbrgym train")
-    command.add_argument("--format", default="onnx", help="onnx or torchscript (default: onnx)")
+    command.add_argument("--format", default="onnx", help="onnx, torchscript or c (default: onnx)")
     command.add_argument("--checkpoint", default="best", help="best or last (default: best)")
     command.add_argument("--output", metavar="FILE", help="default: in RUN_DIR/exported")
 

@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Policies in integer arithmetic: the model of what `bbrgym export --format c` writes, equal to it in every bit.
+
+A policy takes measurements in whole units (`IntegerField`) and returns tunables as ``cc/`` keeps them: ratios in Q16,
+the rest in their own unit. In between:
+
+    features   Q16, from 0 to 65536 (`bbrgym.envs.features`)
+    parts      Q16, from 0 to 65536: where a tunable is in its range, its coordinate mapped from [-1, 1]
+    weights    int16, with a power of two for each layer as scale
+    sums       int64, which cannot overflow; a layer's outputs are Q16 and saturate at 32 bits
+
+Logarithm, power and tanh are tables of 256 or 512 steps with straight lines between. All of them rise with their
+argument, and so do the features and, with the part, the tunables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+
+Q16 = 1 << 16
+MAX_FIELD = 1 << 40
+"""Largest value of a measurement; larger ones count as this, negative ones as 0."""
+
+LOG2_BITS, EXP2_BITS = 20, 30
+FACTOR_BITS = 40
+TABLE_STEPS = 256
+TANH_STEPS, TANH_END = 512, 8
+MAX_OUTPUT = (1 << 31) - 1
+
+_steps = np.arange(TABLE_STEPS + 1) / TABLE_STEPS
+LOG2_TABLE: Integers = np.rint(np.log2(1.0 + _steps) * (1 << LOG2_BITS)).astype(np.int64)
+"""log2 from 1 to 2, in Q20."""
+
+EXP2_TABLE: Integers = np.rint(np.exp2(_steps) * (1 << EXP2_BITS)).astype(np.int64)
+"""Powers of 2 from exponent 0 to 1, in Q30."""
+
+TANH_TABLE: Integers = np.rint(np.tanh(np.arange(TANH_STEPS + 1) * (TANH_END / TANH_STEPS)) * Q16).astype(np.int64)
+"""tanh from 0 to 8, in Q16."""
+
+Activation = Literal["none", "relu", "tanh"]
+
+
+@dataclass(frozen=True)
+class IntegerField:
+    """Measured field in whole units.
+
+    Attributes:
+        name: name, with the unit.
+        source: the field of a world.
+        per_unit: whole units in one of the source's.
+    """
+
+    name: str
+    source: str
+    per_unit: int
+
+
+@dataclass(frozen=True)
+class IntegerFeature:
+    """Feature of whole fields: ``(y - low) * factor / 2^40`` in Q16, y limited to `span` from `low`.
+
+    Attributes:
+        scale: ``log`` (y in Q20), ``linear`` (y in the field's unit, of a ratio in Q16) or ``within`` (1 inside).
+        field: number of the field.
+        per: number of the field to divide by; -1 without one.
+        low: smallest y.
+        span: length of the range of y.
+        factor: Q56 divided by the span.
+    """
+
+    scale: Literal["log", "linear", "within"]
+    field: int
+    per: int
+    low: int
+    span: int
+    factor: int
+
+
+@dataclass(frozen=True)
+class IntegerTunable:
+    """Tunable in whole units, and how its part is mapped to them.
+
+    Attributes:
+        name: name of the tunable.
+        unit: its unit in the table of tunables.
+        scale: ``log``, ``linear`` or ``whole``.
+        low: smallest value.
+        high: largest value.
+        low_log2: log2 of the exact low end, in Q20; 0 unless the scale is ``log``.
+        high_log2: the same of the high end.
+        not_below: number of the tunable that bounds it from below; -1 without one.
+        least: smallest value that an uncontrolled tunable leaves it; `low` without one.
+    """
+
+    name: str
+    unit: str
+    scale: Literal["log", "linear", "whole"]
+    low: int
+    high: int
+    low_log2: int
+    high_log2: int
+    not_below: int
+    least: int
+
+    @property
+    def is_bounded(self) -> bool:
+        """Return whether another tunable bounds it from below."""
+        return self.not_below >= 0 or self.least > self.low
+
+
+@dataclass(frozen=True)
+class IntegerLayer:
+    """Layer of a network: ``activation((weights x + biases) / 2^shift)``.
+
+    Attributes:
+        weights: int16 values, [outputs, inputs].
+        biases: [outputs].
+        shift: digits of the weights behind the point.
+        activation: function of the outputs.
+    """
+
+    weights: Integers
+    biases: Integers
+    shift: int
+    activation: Activation
+
+    def outputs(self, inputs: Integers) -> Integers:
+        """Return the outputs, [N, outputs], of inputs, [N, inputs], both Q16."""
+        sums = inputs @ self.weights.T + self.biases
+        rounded: Integers = np.clip((sums + (1 << (self.shift - 1))) >> self.shift, -MAX_OUTPUT, MAX_OUTPUT)
+        if self.activation == "tanh":
+            return tanh(rounded)
+        return np.maximum(rounded, 0) if self.activation == "relu" else rounded
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Head of a network with an output for each tunable.
+
+    Attributes:
+        is_relative: whether outputs move the parts; else they are coordinates.
+        steps: distance by which an output of 1 moves each part, Q16.
+        limits: largest distance that each part moves, Q16.
+    """
+
+    is_relative: bool
+    steps: Integers
+    limits: Integers
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Head of a network with an output for each of K settings, of which the largest is taken, the first of equals.
+
+    Attributes:
+        values: the settings in whole units, [K, tunables].
+        parts: their parts, [K, tunables].
+    """
+
+    values: Integers
+    parts: Integers
+
+
+@dataclass(frozen=True)
+class IntegerPolicy:
+    """A policy in integer arithmetic.
+
+    Attributes:
+        agent: name of the agent.
+        variant: variant whose tunables it sets.
+        interval_us: time between two decisions.
+        is_per_flow: whether each flow has a controller of its own; else one sets the tunables of all learner flows.
+        flows: largest number of flows that a controller observes.
+        is_pooled: whether it observes statistics over its flows.
+        stack: number of intervals that it observes.
+        fields: fields that it observes.
+        features: features of each flow.
+        tunables: tunables that it sets.
+        layers: layers of the network.
+        head: function of the last layer's outputs.
+    """
+
+    agent: str
+    variant: str
+    interval_us: int
+    is_per_flow: bool
+    flows: int
+    is_pooled: bool
+    stack: int
+    fields: tuple[IntegerField, ...]
+    features: tuple[IntegerFeature, ...]
+    tunables: tuple[IntegerTunable, ...]
+    layers: tuple[IntegerLayer, ...]
+    head: Moves | Choice
+
+    @property
+    def view(self) -> int:
+        """Return the number of numbers of an interval."""
+        features = len(self.features)
+        return (3 * features + 1 if self.is_pooled else self.flows * features) + len(self.tunables)
+
+    def decide(self, inputs: Integers, parts: Integers) -> tuple[Integers, Integers]:
+        """Return tunables and their parts, [N, tunables] both.
+
+        Args:
+            inputs: observations in Q16, [N, stack * view].
+            parts: of the current tunables, [N, tunables].
+        """
+        outputs = inputs
+        for layer in self.layers:
+            outputs = layer.outputs(outputs)
+        if isinstance(self.head, Choice):
+            chosen = outputs.argmax(axis=1)
+            return self.head.values[chosen], self.head.parts[chosen]
+        outputs = np.clip(outputs, -Q16, Q16)
+        absolute = (outputs + Q16 + 1) >> 1
+        targets = parts + (self.head.steps * outputs >> 16) if self.head.is_relative else absolute
+        targets = np.clip(targets, parts - self.head.limits, parts + self.head.limits)
+        return self.snap(np.clip(targets, 0, Q16))
+
+    def snap(self, parts: Integers) -> tuple[Integers, Integers]:
+        """Return tunables at parts, and the parts, of whole numbers in the middle of theirs: [N, tunables] both."""
+        parts, values = parts.copy(), np.zeros_like(parts)
+        for index, tunable in self._lower_ones_first():
+            low, part = self._least(tunable, values), parts[:, index]
+            if tunable.scale == "whole":
+                count = tunable.high - tunable.low + 1
+                nth = np.maximum((part * count + Q16 - 1 >> 16) - 1, 0)
+                values[:, index] = tunable.low + nth
+                parts[:, index] = ((2 * nth + 1) << 15) // count
+            elif tunable.scale == "log":
+                low_log2 = _low_log2(tunable, low)
+                wanted = exp2(low_log2 + ((tunable.high_log2 - low_log2) * part >> 16))
+                values[:, index] = np.clip(wanted, low, tunable.high)
+            else:
+                values[:, index] = low + ((tunable.high - low) * part + Q16 // 2 >> 16)
+        return values, parts
+
+    def parts_of(self, values: Integers) -> Integers:
+        """Return the parts of tunables: [N, tunables] both."""
+        parts = np.zeros_like(values)
+        for index, tunable in enumerate(self.tunables):
+            low, value = self._least(tunable, values), values[:, index]
+            if tunable.scale == "whole":
+                count = tunable.high - tunable.low + 1
+                parts[:, index] = ((2 * np.clip(value - low, 0, count - 1) + 1) << 15) // count
+                continue
+            value, high = np.clip(value, low, tunable.high), np.array(tunable.high)
+            if tunable.scale == "log":
+                low, value, high = _low_log2(tunable, low), log2(value), np.array(tunable.high_log2)
+            above, span = np.maximum(value - low, 0), high - low
+            parts[:, index] = np.minimum(((above << 16) + (span >> 1)) // np.maximum(span, 1), Q16)
+        return parts
+
+    def features_of(self, fields: Integers) -> Integers:
+        """Return the features of measurements: [..., fields] -> [..., features]."""
+        given = np.clip(fields, 0, MAX_FIELD)
+        return np.stack([_feature(feature, given) for feature in self.features], axis=-1)
+
+    def numbers_of(self, fields: Integers, parts: Integers) -> Integers:
+        """Return the numbers of an interval, [N, view].
+
+        Args:
+            fields: measurements of the flows that there are, [N, up to flows, fields].
+            parts: of the current tunables, [N, tunables].
+        """
+        absent = ((0, 0), (0, self.flows - fields.shape[1]), (0, 0))
+        features = np.pad(self.features_of(fields), absent)
+        if not self.is_pooled:
+            return np.concatenate([features.reshape(len(fields), -1), parts], axis=1)
+        names = [field.source for field in self.fields]
+        is_active = np.pad(fields, absent)[:, :, names.index("active")] > 0
+        count, chosen = is_active.sum(axis=1)[:, None], is_active[:, :, None]
+        mean = (2 * (features * chosen).sum(axis=1) + count) // np.maximum(2 * count, 1)
+        smallest = np.where(chosen, features, Q16).min(axis=1) * (count > 0)
+        largest = np.where(chosen, features, 0).max(axis=1)
+        return np.concatenate([mean, smallest, largest, (count << 16) // self.flows, parts], axis=1)
+
+    def _lower_ones_first(self) -> list[tuple[int, IntegerTunable]]:
+        return sorted(enumerate(self.tunables), key=lambda one: one[1].is_bounded)
+
+    @staticmethod
+    def _least(tunable: IntegerTunable, values: Integers) -> Integers:
+        """Return the least value of a tunable in each row."""
+        bound = values[:, tunable.not_below] if tunable.not_below >= 0 else np.full(len(values), tunable.least)
+        least: Integers = np.maximum(bound, tunable.low) if tunable.is_bounded else np.full(len(values), tunable.low)
+        return least
+
+
+class IntegerController:
+    """Controllers at work, with what they remember.
+
+    Args:
+        policy: the policy.
+        values: tunables at the beginning, [N, tunables].
+
+    Attributes:
+        parts: of the current tunables, [N, tunables]; may be replaced.
+    """
+
+    def __init__(self, policy: IntegerPolicy, values: Integers) -> None:
+        self.policy = policy
+        self.parts = policy.parts_of(values)
+        self._inputs: Integers | None = None
+
+    def decide(self, fields: Integers) -> Integers:
+        """Return the tunables for the next interval, [N, tunables].
+
+        Args:
+            fields: the last interval's measurements of the flows that there are, [N, up to flows, fields].
+        """
+        numbers = self.policy.numbers_of(fields, self.parts)
+        if self._inputs is None:
+            self._inputs = np.tile(numbers, (1, self.policy.stack))
+        else:
+            self._inputs = np.concatenate([self._inputs[:, self.policy.view :], numbers], axis=1)
+        values, self.parts = self.policy.decide(self._inputs, self.parts)
+        return values
+
+
+# ---- functions ----------------------------------------------------------------------------------------
+
+
+def log2(x: Integers) -> Integers:
+    """Return log2 in Q20 of whole numbers from 1 to 2^41; of 0 it is 0."""
+    x = np.maximum(x, 1)
+    exponent = np.frexp(x.astype(np.float64))[1].astype(np.int64) - 1  # exact: x has at most 42 digits
+    digits = x << (62 - exponent)
+    return (exponent << LOG2_BITS) + _on_line(LOG2_TABLE, (digits >> 54) & 255, (digits >> 38) & 65535, 16)
+
+
+def exp2(x: Integers) -> Integers:
+    """Return 2 to the power of x, Q20 and from 0 to below 32, rounded to whole numbers."""
+    power = _on_line(EXP2_TABLE, (x >> 12) & 255, x & 4095, 12)
+    return ((power << (x >> LOG2_BITS)) + (1 << (EXP2_BITS - 1))) >> EXP2_BITS
+
+
+def tanh(x: Integers) -> Integers:
+    """Return tanh of x, Q16 both."""
+    size = np.minimum(np.abs(x), TANH_END * Q16 - 1)
+    value = _on_line(TANH_TABLE, size >> 10, size & 1023, 10)
+    result: Integers = np.where(x < 0, -value, value)
+    return result
+
+
+def _on_line(table: Integers, index: Integers, rest: Integers, digits: int) -> Integers:
+    value: Integers = table[index] + ((table[index + 1] - table[index]) * rest >> digits)
+    return value
+
+
+def _low_log2(tunable: IntegerTunable, low: Integers) -> Integers:
+    return np.where(low > tunable.low, log2(low), tunable.low_log2)
+
+
+def _feature(feature: IntegerFeature, fields: Integers) -> Integers:
+    x = fields[..., feature.field]
+    if feature.scale == "within":
+        return np.where((feature.low <= x) & (x <= feature.low + feature.span), Q16, 0)
+    per = fields[..., feature.per] if feature.per >= 0 else np.ones_like(x)
+    is_known = (per > 0) & ((x > 0) | (feature.scale != "log"))
+    if feature.scale == "log":
+        y = log2(x) - log2(per)
+    else:
+        y = ((x << 16) + (per >> 1)) // np.maximum(per, 1) if feature.per >= 0 else x
+    y = np.where(is_known, y, 0 if feature.scale == "linear" else feature.low)
+    above = np.clip(y - feature.low, 0, feature.span)
+    found: Integers = (above * feature.factor + (1 << (FACTOR_BITS - 1))) >> FACTOR_BITS
+    return found

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Turns the network of an agent, with its observation and its actions, into a policy in integer arithmetic."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import nn
+
+from bbrgym.agents.networks import Network, clipped, largest
+from bbrgym.agents.training.integer_policy import (
+    FACTOR_BITS,
+    LOG2_BITS,
+    MAX_FIELD,
+    Q16,
+    Activation,
+    Choice,
+    IntegerFeature,
+    IntegerField,
+    IntegerLayer,
+    IntegerPolicy,
+    IntegerTunable,
+    Moves,
+)
+from bbrgym.envs.action import ActionMapping
+from bbrgym.envs.features import Feature
+from bbrgym.envs.flow_batch import FlowBatch
+from bbrgym.envs.options import Options
+from bbrgym.envs.scaling import NOT_BELOW, WHOLE_NUMBERS, TunableScaling
+from bbrgym.envs.tune_batch import TuneBatch
+from bbrgym.errors import ConfigError
+from bbrgym.tunables import TUNABLES, VARIANTS, Tunable
+from bbrgym.worlds.fields import FLOW_FIELDS
+
+_WHOLE_UNITS = {"Mbit/s": ("_mbps", "_Bps", 125_000), "ms": ("_ms", "_us", 1_000), "ratio": ("", "_q16", Q16)}
+"""Suffix of a field's name, that of the whole field's name, and whole units in one; of other units all stay."""
+
+_MAX_WEIGHT = 32_767
+_MAX_BIAS = 1 << 58
+_MAX_INPUTS = 1 << 14  # so many products of 46 digits sum to 60
+_MAX_SHIFT = 30
+_MAX_VALUE = 1 << 31
+_ACTIVATIONS: dict[type[nn.Module], Activation] = {nn.Tanh: "tanh", nn.ReLU: "relu"}
+_KNOWN: tuple[type[nn.Module], ...] = (nn.Linear, *_ACTIVATIONS)
+_FACTOR = 1 << (16 + FACTOR_BITS)
+
+
+def quantise(network: nn.Module, batch: TuneBatch | FlowBatch, options: Options, agent: str) -> IntegerPolicy:
+    """Return a network with the observation and the actions of an environment in integer arithmetic.
+
+    Args:
+        network: deterministic policy.
+        batch: environment that the network acts in.
+        options: arguments of the environment.
+        agent: name of the agent.
+
+    Raises:
+        ConfigError: the policy has no form in integers here.
+    """
+    if not isinstance(network, Network):
+        raise ConfigError(
+            f"agent {agent} samples or remembers, allowed with format c are agents that do neither: agent.acts=mean, "
+            "and no recurrent one"
+        )
+    is_per_flow, is_pooled = isinstance(batch, FlowBatch), options.view == "pooled"
+    interval_s = options.control_interval_s
+    features = batch.observation.features
+    names = _field_names(features, is_pooled)
+    tunables = tuple(_tunable(name, batch.scaling) for name in batch.scaling.names)
+    linears = list(_linears(network.layers))
+    if network.head is torch.tanh:
+        linears[-1] = (linears[-1][0], "tanh")
+    interval_us = round(interval_s * 1e6)
+    if not math.isclose(interval_us, interval_s * 1e6, abs_tol=1e-6) or interval_us < 1:
+        raise ConfigError(f"control_interval_s: {interval_s}, allowed with format c are whole microseconds")
+    return IntegerPolicy(
+        agent=agent,
+        variant=batch.scaling.variant,
+        interval_us=interval_us,
+        is_per_flow=is_per_flow,
+        flows=1 if is_per_flow else batch.max_learners,
+        is_pooled=is_pooled,
+        stack=batch.observation.stack,
+        fields=tuple(_field(name) for name in names),
+        features=tuple(_feature(feature, names) for feature in features),
+        tunables=tunables,
+        layers=tuple(_layer(linear, activation) for linear, activation in linears),
+        head=_head(network, batch.action, tunables, batch.scaling),
+    )
+
+
+# ---- observation --------------------------------------------------------------------------------------
+
+
+def _field_names(features: tuple[Feature, ...], is_pooled: bool) -> list[str]:
+    """Return the names of the fields of features, in the order of the table of fields."""
+    used = {"active"} if is_pooled else set()
+    for feature in features:
+        used |= {feature.field} if feature.per is None else {feature.field, feature.per}
+    known = [field.name for field in FLOW_FIELDS if field.visibility == "sender"]
+    for name in sorted(used):
+        if name not in known:
+            raise ConfigError(f"features: one is computed from {name}, allowed with format c are measured fields alone")
+    return [name for name in known if name in used]
+
+
+def _field(name: str) -> IntegerField:
+    (unit,) = [field.unit for field in FLOW_FIELDS if field.name == name]
+    suffix, whole_suffix, per_unit = _WHOLE_UNITS.get(unit, ("", "", 1))
+    return IntegerField(name.removesuffix(suffix) + whole_suffix, name, per_unit)
+
+
+def _feature(feature: Feature, names: list[str]) -> IntegerFeature:
+    field = names.index(feature.field)
+    per = -1 if feature.per is None else names.index(feature.per)
+    units = _field(feature.field).per_unit / (1 if feature.per is None else _field(feature.per).per_unit)
+    if feature.low < 0:
+        raise ConfigError(
+            f"features: {feature.name} begins at {feature.low:g}, allowed with format c are ranges from 0"
+        )
+    ends = [feature.low * units, feature.high * units]
+    if feature.scale == "log":
+        low, high = (_log2(end) for end in ends)
+    elif feature.scale == "linear":
+        low, high = (round(end * (1 if feature.per is None else Q16)) for end in ends)
+    else:
+        low, high = math.ceil(ends[0]), math.floor(ends[1])
+    if high - low > MAX_FIELD:
+        raise ConfigError(f"features: {feature.name} reaches to {feature.high:g} {feature.unit}, too far for format c")
+    return IntegerFeature(feature.scale, field, per, low, high - low, _FACTOR // max(high - low, 1))
+
+
+def _log2(x: float) -> int:
+    """Return log2 in Q20."""
+    return round(math.log2(x) * (1 << LOG2_BITS))
+
+
+# ---- network ------------------------------------------------------------------------------------------
+
+
+def _linears(module: nn.Module) -> Iterator[tuple[nn.Linear, Activation]]:
+    """Yield the linear layers of a network, each with the function behind it."""
+    flat: list[nn.Module] = [one for one in module.modules() if not list(one.children())]
+    flat = [one for one in flat if not isinstance(one, nn.Flatten | nn.Identity)]
+    for one, following in itertools.zip_longest(flat, flat[1:]):
+        if isinstance(one, nn.Linear):
+            yield one, _ACTIVATIONS.get(type(following), "none")
+        elif type(one) not in _ACTIVATIONS:
+            allowed = ", ".join(known.__name__ for known in _KNOWN)
+            raise ConfigError(f"network: has a layer {type(one).__name__}, allowed with format c are {allowed}")
+
+
+def _layer(linear: nn.Linear, activation: Activation) -> IntegerLayer:
+    """Return a layer whose weights use as many of their 16 bits as a power of two as scale allows."""
+    weights = linear.weight.detach().double().numpy()
+    biases = np.zeros(len(weights)) if linear.bias is None else linear.bias.detach().double().numpy()
+    if weights.shape[1] > _MAX_INPUTS:
+        raise ConfigError(f"network: a layer has {weights.shape[1]} inputs, allowed with format c are {_MAX_INPUTS}")
+    room = min(_shift(np.abs(weights).max(), _MAX_WEIGHT), _shift(np.abs(biases).max() * Q16, _MAX_BIAS), _MAX_SHIFT)
+    if room < 1:
+        largest_one = max(np.abs(weights).max(), np.abs(biases).max())
+        raise ConfigError(f"network: has weights or biases of {largest_one:g}, too large for format c")
+    whole_weights, whole_biases = (
+        np.rint(numbers * (1 << room)).astype(np.int64) for numbers in (weights, biases * Q16)
+    )
+    return IntegerLayer(whole_weights, whole_biases, room, activation)
+
+
+def _shift(size: float, most: int) -> int:
+    """Return the largest power of two by which a number can grow up to `most`."""
+    return _MAX_SHIFT if size == 0.0 else math.floor(math.log2(most / size))
+
+
+# ---- actions ------------------------------------------------------------------------------------------
+
+
+def _tunable(name: str, scaling: TunableScaling) -> IntegerTunable:
+    table = TUNABLES[name]
+    units, bound = units_of(table), NOT_BELOW.get(name)
+    low = math.ceil(table.low * units)
+    scale: Literal["log", "linear", "whole"] = "log" if table.scale == "log" else "linear"
+    scale = "whole" if table.unit in WHOLE_NUMBERS else scale
+    logarithms = [_log2(end * units) if scale == "log" else 0 for end in (table.low, table.high)]
+    least = low
+    if bound is not None and bound not in scaling.names:
+        least = max(low, round(VARIANTS[scaling.variant].preset[bound] * units))
+    return IntegerTunable(
+        name=name,
+        unit=table.unit,
+        scale=scale,
+        low=low,
+        high=math.floor(table.high * units),
+        low_log2=logarithms[0],
+        high_log2=logarithms[1],
+        not_below=scaling.names.index(bound) if bound in scaling.names else -1,
+        least=least,
+    )
+
+
+def units_of(tunable: Tunable) -> int:
+    """Return the whole units in one unit of a tunable."""
+    return Q16 if tunable.unit == "ratio" else 1
+
+
+def _head(
+    network: Network, action: ActionMapping, tunables: tuple[IntegerTunable, ...], scaling: TunableScaling
+) -> Moves | Choice:
+    if isinstance(action.space, spaces.Box) and network.head in (clipped, torch.tanh):
+        step, limit = action.step, action.limit
+        steps = np.zeros(len(tunables)) if step is None else step
+        limits = np.full(len(tunables), 2.0) if limit is None else limit
+        return Moves(step is not None, *(np.rint(one * (Q16 / 2)).astype(np.int64) for one in (steps, limits)))
+    is_absolute = action.step is None and action.limit is None
+    if isinstance(action.space, spaces.Discrete) and network.head is largest and is_absolute:
+        count = int(action.space.n)
+        values, coordinates = action.apply(np.arange(count), np.tile(scaling.default, (count, 1)))
+        whole = np.rint(values * [units_of(TUNABLES[one.name]) for one in tunables]).astype(np.int64)
+        parts = np.rint((coordinates.astype(np.float64) + 1.0) * (Q16 / 2)).astype(np.int64)
+        return Choice(np.clip(whole, [one.low for one in tunables], [one.high for one in tunables]), parts)
+    raise ConfigError(
+        f"action space: {action.space}, allowed with format c are coordinates, and one number for absolute levels or "
+        "settings"
+    )

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Policies in integer arithmetic: random ones, and their headers as programs and as shared objects."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import compilers
+import numpy as np
+import torch
+from torch import nn
+
+from bbrgym.agents.networks import Network, head_of
+from bbrgym.agents.rollout import batch_of
+from bbrgym.agents.training.integer_policy import IntegerPolicy, Integers
+from bbrgym.agents.training.policy_header import policy_header
+from bbrgym.agents.training.quantise import quantise, units_of
+from bbrgym.envs.flow_batch import FlowOptions
+from bbrgym.envs.options import Options
+from bbrgym.tunables import TUNABLES, VARIANTS
+
+ROOT = Path(__file__).resolve().parents[3]
+DRIVER = ROOT / "tests" / "agents" / "training" / "policy_driver.c"
+FREESTANDING = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
+FLAT = {"levels": 3, "flat": True, "tunables": ["bbr_up_gain", "bbq_alpha_us"]}
+
+
+def options_of(*, is_per_flow: bool = True, **arguments: Any) -> Options:
+    """Arguments of a small environment in the twin."""
+    given = {"world": "twin", "variant": "bbq", "control_interval_s": 0.5, "threads": 1, **arguments}
+    return FlowOptions(**given) if is_per_flow else Options(**given)
+
+
+def random_network(options: Options, *, scale: float = 1.0, activation: type[nn.Module] = nn.Tanh) -> Network:
+    """A network of random weights with the inputs and outputs that an environment asks for."""
+    batch = batch_of(1, options)
+    (width,) = batch.observation.space.shape
+    space: Any = batch.action.space
+    generator = torch.Generator().manual_seed(5)
+    layers: list[nn.Module] = []
+    outputs = int(space.n) if hasattr(space, "n") else space.shape[0]
+    for before, after in ((width, 24), (24, 16), (16, outputs)):
+        linear = nn.Linear(before, after)
+        for tensor in (linear.weight, linear.bias):
+            nn.init.normal_(tensor, std=scale * before**-0.5, generator=generator)
+        layers += [linear, activation()]
+    return Network(nn.Sequential(*layers[:-1]), head_of(space))
+
+
+def random_policy(options: Options, **how: Any) -> IntegerPolicy:
+    """The same in integers."""
+    return quantise(random_network(options, **how), batch_of(1, options), options, "random")
+
+
+def first_tunables(policy: IntegerPolicy) -> Integers:
+    """The preset of a policy's variant in whole units, [1, tunables]."""
+    preset = VARIANTS[policy.variant].preset
+    units = {one.name: units_of(TUNABLES[one.name]) for one in policy.tunables}
+    return np.array([[round(preset[name] * per_unit) for name, per_unit in units.items()]])
+
+
+def write_header(policy: IntegerPolicy, path: Path) -> Path:
+    path.write_text(policy_header(policy))
+    return path
+
+
+def program(policy: IntegerPolicy, folder: Path, *flags: str) -> Path:
+    """The driver with a policy, with the sanitizers on."""
+    header = write_header(policy, folder / "policy.h")
+    command = [*compilers.sanitizing(compilers.C), *FREESTANDING, *flags, f'-DPOLICY="{header}"', str(DRIVER)]
+    subprocess.run([*command, "-o", str(folder / "program")], check=True, timeout=compilers.PATIENCE_S)
+    return folder / "program"
+
+
+def shared_object(policy: IntegerPolicy, path: Path) -> Path:
+    """What simulated worlds load."""
+    header = write_header(policy, path.with_suffix(".h"))
+    flags = ["-ffreestanding", "-shared", "-fPIC", "-DBBRGYM_POLICY_ENTRY", "-x", "c"]
+    command = [compilers.compiler(compilers.C), *FREESTANDING, *flags, str(header), "-o", str(path)]
+    subprocess.run(command, check=True, timeout=compilers.PATIENCE_S)
+    return path
+
+
+def run(
+    program: Path, policy: IntegerPolicy, tunables: Integers, fields: Integers, flows: Integers
+) -> tuple[Integers, Integers]:
+    """Tunables and parts of each step, [steps, tunables] both, of fields, [steps, flows, fields]."""
+    steps = np.concatenate([flows[:, None], fields.reshape(len(fields), -1)], axis=1)
+    given = np.concatenate([[len(fields)], tunables.ravel(), steps.ravel()]).astype(np.int64)
+    done = subprocess.run(
+        [program], input=given.tobytes(), capture_output=True, check=False, timeout=compilers.PATIENCE_S
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    answers = np.frombuffer(done.stdout, np.int64).reshape(len(fields), 2, len(policy.tunables))
+    return answers[:, 0], answers[:, 1]
