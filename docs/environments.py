@@ -229,8 +229,17 @@ def actions() -> Iterable[str]:
                 f"one number for all tunables, up to {MAX_COMBINATIONS}",
                 "as above",
             ],
+            [
+                "`library`",
+                "`library=...`",
+                "`Discrete`",
+                "one of the library's settings",
+                "the nearest to the variant's own values",
+            ],
         ],
     )
+    yield "### Libraries"
+    yield Source("library.py").explanation().replace("::", ":")
     squeezed = " ".join(
         f"`{upper}` runs from `{lower}` on where that is above its own low, so that the two stay in order."
         for upper, lower in NOT_BELOW.items()

@@ -13,10 +13,15 @@ Actions are continuous, or discrete with `levels` numbered from 0 (`bbrgym.envs.
 
     absolute   evenly from -1 to 1; a whole number has a level for each of its values
     relative   an odd number of levels, evenly from -1 to 1: the middle one stays; a whole number has down, stay and up
+
+Or an action chooses one of the settings of a library (`bbrgym.envs.library`), by its number from 0:
+
+    library    all tunables take the values of that setting
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -24,11 +29,13 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from bbrgym.envs.discrete import DiscreteLevels, Levels
+from bbrgym.envs.library import Library
 from bbrgym.envs.scaling import Coordinates, TunableScaling, is_real
 from bbrgym.errors import ConfigError, nearest
+from bbrgym.schema import shown
 from bbrgym.worlds import Table
 
-ActionKind: TypeAlias = Literal["absolute", "relative"]
+ActionKind: TypeAlias = Literal["absolute", "relative", "library"]
 
 ActType: TypeAlias = NDArray[Any]
 """Action of an agent: coordinates, float32; or levels, int64."""
@@ -43,16 +50,17 @@ class ActionMapping:
 
     Args:
         scaling: the tunables and their coordinates.
-        kind: `absolute` or `relative`.
+        kind: `absolute`, `relative` or `library`.
         levels: number of discrete levels of each tunable. Default: continuous actions.
         flat: whether one number stands for the levels of all tunables, as value-based learners need it.
         step_size: distance by which a relative action of 1 moves a coordinate.
         max_change: largest distance that a coordinate moves in a step. Default: no limit.
+        library: settings to choose from, of the same tunables or of some of them; for kind `library`.
 
     Attributes:
         space: Box(-1, 1, (tunables,), float32), MultiDiscrete or Discrete.
-        default: absolute: the variant's own values, of discrete actions the nearest to them; relative: stay.
-        step: distance by which a relative action of 1 moves each coordinate, [tunables]; None of absolute actions.
+        default: the variant's own values, of discrete actions and settings the nearest to them; relative: stay.
+        step: distance by which a relative action of 1 moves each coordinate, [tunables]; None of others.
         limit: largest distance that each coordinate moves in a step, [tunables]; None without a limit.
 
     Raises:
@@ -68,9 +76,18 @@ class ActionMapping:
         flat: bool = False,
         step_size: float = 0.1,
         max_change: float | None = None,
+        library: Library | None = None,
     ) -> None:
         if kind not in get_args(ActionKind):
             raise ConfigError(f"action_kind: {kind!r}: {nearest(str(kind), get_args(ActionKind))}")
+        self._settings: tuple[Table, Coordinates] | None = None
+        if (kind == "library") != (library is not None):
+            raise ConfigError(
+                f"library: {shown(library)} with action_kind {kind!r}, allowed is one with 'library' alone"
+            )
+        if library is not None:
+            self._choose_from(library, scaling, {"levels": levels, "flat": flat or None, "max_change": max_change})
+            return
         if flat and levels is None:
             raise ConfigError("flat: True without levels, allowed with discrete actions: give levels")
         is_relative = kind == "relative"
@@ -109,6 +126,10 @@ class ActionMapping:
         Raises:
             ConfigError: an action is outside the space.
         """
+        if self._settings is not None:
+            self.check(actions)
+            values, coordinates = self._settings
+            return values[actions], coordinates[actions]
         return self._scaling.snap(self._targets(actions, current))
 
     def check(self, actions: ActType) -> None:
@@ -125,6 +146,29 @@ class ActionMapping:
     def error(self, action: object) -> ConfigError:
         """Return the error of an action outside the space."""
         return self._scaling.error(action) if self._levels is None else self._levels.error(action)
+
+    def _choose_from(self, library: Library, scaling: TunableScaling, others: Mapping[str, Any]) -> None:
+        """Take the settings of a library.
+
+        Raises:
+            ConfigError: it has tunables that are not set, or an argument of other kinds is given.
+        """
+        for name, value in others.items():
+            if value is not None:
+                raise ConfigError(f"{name}: {value!r} with action_kind 'library', allowed is none")
+        for name in library.tunables:
+            if name not in scaling.names:
+                raise ConfigError(
+                    f"tunables: {list(scaling.names)}, expected those of the library too, such as {name!r}"
+                )
+        values = library.values(scaling.names)
+        coordinates = scaling.coordinates(values)
+        self._settings = (values, coordinates)
+        self._scaling = scaling
+        self._levels = DiscreteLevels(np.array([len(values)]), np.array([True]), flat=True)
+        self.step = self.limit = None
+        self.space = self._levels.space
+        self.default = np.asarray(np.abs(coordinates - scaling.default).mean(axis=1).argmin(), np.int64)
 
     def _targets(self, actions: ActType, current: Coordinates) -> Coordinates:
         """Return the coordinates that actions lead to, those of whole numbers anywhere in their part."""

@@ -18,6 +18,7 @@ from bbrgym.envs.critic import CriticObservation
 from bbrgym.envs.episode_spec import EpisodeSource, EpisodeSpec, episode_sources, names_and_learners
 from bbrgym.envs.features import Observation
 from bbrgym.envs.learners import Flags, Learners
+from bbrgym.envs.library import load_library
 from bbrgym.envs.memory import FlowMemory
 from bbrgym.envs.observation import SenderObservation, Stack
 from bbrgym.envs.options import Options
@@ -88,7 +89,9 @@ class Episodes(ABC):
             raise ConfigError(f"num_envs: {num_envs}, allowed are numbers from 1")
         self.num_envs = num_envs
         self._options = options
-        self.scaling = TunableScaling(options.variant, options.tunables)
+        library = None if options.library is None else load_library(options.library, options.variant)
+        tunables = library.tunables if library is not None and options.tunables is None else options.tunables
+        self.scaling = TunableScaling(options.variant, tunables)
         self.action = ActionMapping(
             self.scaling,
             options.action_kind,
@@ -96,6 +99,7 @@ class Episodes(ABC):
             flat=options.flat,
             step_size=options.step_size,
             max_change=options.max_change,
+            library=library,
         )
         self._sources = episode_sources(options.scenario, num_envs, options.variant, options.world)
         needs = names_and_learners(self._sources, options.variant)

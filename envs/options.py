@@ -14,6 +14,7 @@ from bbrgym.drawing import check_drawing
 from bbrgym.envs.action import ActionKind
 from bbrgym.envs.episode_spec import ScenarioSampler, check_max_learners
 from bbrgym.envs.features import View
+from bbrgym.envs.library import LibrarySource
 from bbrgym.envs.observation import FeatureList
 from bbrgym.envs.reward import RewardSource
 from bbrgym.errors import ConfigError, nearest
@@ -34,13 +35,15 @@ class Options:
         max_learners: largest number of learner flows in an episode; an episode with more is a `ConfigError`. Default:
             that of the scenario; of a function its attribute `max_learners`, or the number in its draw of seed 0.
         variant: variant that the learner flows run.
-        tunables: names of the controlled tunables. Default: all of the variant.
+        tunables: names of the controlled tunables. Default: all of the variant; those of the library, if there is one.
         control_interval_s: simulated seconds of a step.
-        action_kind: `absolute` (an action is the coordinates of the tunables) or `relative` (it moves them).
+        action_kind: `absolute` (an action is the coordinates of the tunables), `relative` (it moves them) or `library`
+            (it chooses one of some settings).
         step_size: distance by which a relative action of 1 moves a coordinate, which runs from -1 to 1.
         max_change: largest distance that a coordinate moves in a step. Default: no limit.
         levels: number of levels of discrete actions. Default: continuous actions.
         flat: whether one number stands for the levels of all tunables.
+        library: settings that actions of kind `library` choose from: a file or its contents (`bbrgym.envs.library`).
         features: names of the features of the observation; or `instant` (all of the last interval alone) or `memory`
             (these, and all with a memory of the episode).
         stack: number of intervals in an observation.
@@ -70,6 +73,7 @@ class Options:
     max_change: float | None = None
     levels: int | None = None
     flat: bool = False
+    library: LibrarySource | None = None
     features: Sequence[str] | FeatureList = "instant"
     stack: int = 1
     view: View = "each"

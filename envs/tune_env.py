@@ -36,6 +36,7 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     * `MultiDiscrete` with `levels`: absolute, evenly from one end of the range to the other, and one level for each
       value of a whole number; relative, an odd number evenly from down to up, of which the middle stays, and down, stay
       and up for a whole number. With `flat=True` one number stands for all levels: `Discrete`, as DQN needs it.
+    * `Discrete(settings)` with `action_kind="library"`: the number of a setting of `library`.
     * `max_change` limits the distance that a coordinate moves in a step, whatever the action.
 
     ## Observation Space
@@ -133,13 +134,17 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     * `max_learners=None`: largest number of learner flows in an episode; an episode with more is a `ConfigError`.
       Default: that of the scenario; of a function its attribute `max_learners`, or the number in its draw of seed 0.
     * `variant="bbq"`: variant that the learner flows run.
-    * `tunables=None`: names of the controlled tunables. Default: all of the variant.
+    * `tunables=None`: names of the controlled tunables. Default: all of the variant; those of the library, if there is
+      one.
     * `control_interval_s=0.1`: simulated seconds of a step.
-    * `action_kind="absolute"`: `absolute` (an action is the coordinates of the tunables) or `relative` (it moves them).
+    * `action_kind="absolute"`: `absolute` (an action is the coordinates of the tunables), `relative` (it moves them) or
+      `library` (it chooses one of some settings).
     * `step_size=0.1`: distance by which a relative action of 1 moves a coordinate, which runs from -1 to 1.
     * `max_change=None`: largest distance that a coordinate moves in a step. Default: no limit.
     * `levels=None`: number of levels of discrete actions. Default: continuous actions.
     * `flat=False`: whether one number stands for the levels of all tunables.
+    * `library=None`: settings that actions of kind `library` choose from: a file or its contents
+      (`bbrgym.envs.library`).
     * `features="instant"`: names of the features of the observation; or `instant` (all of the last interval alone) or
       `memory` (these, and all with a memory of the episode).
     * `stack=1`: number of intervals in an observation.

@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 
 from bbrgym.agents.rollout import batch_of
 from bbrgym.envs.flow_batch import FlowOptions
+from bbrgym.envs.library import load_library
 from bbrgym.envs.options import Options
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.distribution import Distribution, is_distribution, load_distribution
@@ -32,6 +33,7 @@ _OF_ACTION = {
     "max_change": "max_change",
     "levels": "levels",
     "flat": "flat",
+    "library": "library",
 }
 #: Arguments of the environments that are neither under `action` nor under `env`.
 _OWN = (
@@ -69,7 +71,7 @@ class TrainingSettings(Model):
         variant: name of the variant whose tunables the agent sets.
         env: name and arguments of the environments, except those under `action`.
         action: arguments of the environments on actions: `kind`, `tunables`, `step_size`, `max_change`, `levels`,
-            `flat`.
+            `flat`, `library`.
         reward: weights by term, or the name of a preset.
         agent: `_target_` of the trainer, name and hyperparameters of the agent.
         logger: `_target_`, name and settings of the logger.
@@ -234,7 +236,7 @@ def parse_training(config: Mapping[str, Any]) -> TrainingSettings:
         with_shipped("env", _with_name(asked.get("env", "tune"), "tune")), asked.pop("observation", "instant")
     )
     action = asked.get("action", "absolute")
-    asked["action"] = shipped("action", action) if isinstance(action, str) else action
+    asked["action"] = _with_library(shipped("action", action) if isinstance(action, str) else action)
     asked["logger"] = with_shipped("logger", asked.get("logger", "none"))
     asked["rollouts"] = with_shipped("rollouts", asked.get("rollouts", "local"))
     settings = validated(TrainingSettings, asked)
@@ -248,6 +250,12 @@ def parse_training(config: Mapping[str, Any]) -> TrainingSettings:
 
 def _with_name(asked: Any, name: str) -> Any:
     return {"name": name, **asked} if isinstance(asked, Mapping) else asked
+
+
+def _with_library(action: Any) -> Any:
+    """Return the arguments on actions with the contents of a library in place of its file."""
+    library = action.get("library") if isinstance(action, Mapping) else None
+    return action if library is None else {**action, "library": load_library(library).plain()}
 
 
 def _with_observation(env: Any, observation: Any) -> Any:

@@ -18,6 +18,7 @@ from bbrgym.agents.training.settings import parse_training
 from bbrgym.agents.training.train_agent import train
 from bbrgym.agents.training.validation import Validation
 from bbrgym.cli.main import main
+from bbrgym.envs.library import load_library, write_library
 from bbrgym.envs.observation import FEATURE_LISTS
 from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import TunableScaling
@@ -198,6 +199,20 @@ def test_an_agent_records_the_features_that_it_was_trained_with(env: str, tmp_pa
     assert np.isfinite(rows["score"].to_numpy()).all()
 
 
+@pytest.mark.parametrize("agent", ["ppo", "dqn", "recurrent_ppo"])
+def test_an_agent_keeps_the_library_that_it_chooses_from(agent: str, tmp_path: Path) -> None:
+    library, folder = tmp_path / "library.yaml", tmp_path / "run"
+    settings = {"small": {"bbr_cwnd_gain": 1.2}, "preset": {}, "large": {"bbr_cwnd_gain": 2.5}}
+    write_library(library, load_library({"variant": "bbq", "settings": settings}))
+    run(folder, agent=agent, action={"kind": "library", "library": str(library)}, total_steps=64)
+    library.unlink()
+    loaded, arguments = load_agent(folder)
+    assert load_library(arguments["library"]).settings == settings
+    entrant = Learned(agent, "bbq", f"{agent} bbq", arguments, loaded, "")
+    rows = bbrgym.evaluate("steady", [], agent=entrant, world="twin")
+    assert np.isfinite(rows["score"].to_numpy()).all()
+
+
 def test_an_observation_is_completed_by_its_file_and_a_former_default_still_read() -> None:
     memory = parse_training(asked(observation="memory"))
     assert (tuple(memory.env["features"]), memory.env["stack"]) == (FEATURE_LISTS["memory"], 1)
@@ -209,6 +224,8 @@ def test_an_observation_is_completed_by_its_file_and_a_former_default_still_read
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [
+        (["action=library"], "library: None with action_kind 'library', allowed is one with 'library' alone"),
+        (["action=library", "action.library=/none/such"], "cannot read '/none/such'"),
         (["observation=memori"], "observation: is 'memori'; did you mean memory?"),
         (["env.features=memori"], "features: 'memori': did you mean memory?"),
         (["agent=pop"], "agent: is 'pop'; did you mean ppo?"),

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Libraries of settings: their files, and the actions that choose from them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from vectors import scenario
+
+import bbrgym
+from bbrgym.envs.action import ActionMapping
+from bbrgym.envs.flow_batch import FlowBatch, FlowOptions
+from bbrgym.envs.library import load_library, write_library
+from bbrgym.envs.scaling import TunableScaling
+from bbrgym.tunables import VARIANTS
+
+FIELDS: dict[str, Any] = {
+    "variant": "bbr-mix",
+    "units": {"bbr_cwnd_gain": "ratio", "use_probe_cap": "switch"},
+    "settings": {
+        "draining": {"bbr_cwnd_gain": 1.24, "use_probe_cap": 1},
+        "preset": {},
+        "careful": {"bbr_up_gain": 1.1},
+    },
+}
+
+
+def with_settings(**settings: Any) -> dict[str, Any]:
+    """A library of these settings of bbr-mix."""
+    return {"variant": "bbr-mix", "settings": settings}
+
+
+def test_a_file_is_read_as_its_contents(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text(json.dumps(FIELDS))
+    library = load_library(tmp_path / "mine.json")
+    assert library == load_library(FIELDS) == load_library(library)
+    assert library.tunables == ("bbr_up_gain", "bbr_cwnd_gain", "use_probe_cap")
+    preset = VARIANTS["bbr-mix"].preset
+    assert library.values(["use_probe_cap", "bbr_cwnd_gain"]).tolist() == [
+        [1.0, 1.24],
+        *[[preset["use_probe_cap"], preset["bbr_cwnd_gain"]]] * 2,
+    ]
+
+
+def test_what_is_written_is_read_again_with_all_units_and_in_order(tmp_path: Path) -> None:
+    library = load_library({**FIELDS, "origin": {"draws": 256}})
+    for name in ("one.yaml", "other.yaml"):
+        write_library(tmp_path / name, library)
+    assert (tmp_path / "one.yaml").read_bytes() == (tmp_path / "other.yaml").read_bytes()
+    again = load_library(str(tmp_path / "one.yaml"))
+    assert list(again.settings.items()) == list(library.settings.items())
+    assert again.units == {"bbr_up_gain": "ratio", "bbr_cwnd_gain": "ratio", "use_probe_cap": "switch"}
+    assert again.origin == {"draws": 256}
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"settings": {"a": {}}}, r"library\.variant: is missing"),
+        ({"variant": "bbq"}, r"library\.settings: is missing"),
+        ({**FIELDS, "variant": "bqq"}, r"library\.variant: is 'bqq'; did you mean bbq"),
+        (
+            with_settings(a={"bbr_cwnd_gian": 1}),
+            r"library\.settings\.a\.bbr_cwnd_gian: is no tunable of bbr-mix; did you",
+        ),
+        (with_settings(a={"bbr_cwnd_gain": 99}), r"library\.settings\.a\.bbr_cwnd_gain: is 99, expected .* \(ratio\)"),
+        (
+            with_settings(a={"use_probe_cap": 0.5}),
+            r"library\.settings\.a\.use_probe_cap: is 0.5, expected a whole number",
+        ),
+        (with_settings(a={"bbr_cwnd_gain": "2"}), r"library\.settings\.a\.bbr_cwnd_gain: is '2', expected a number"),
+        (
+            with_settings(a={"pg_trand_low_us": 9e6, "pg_trand_high_us": 8e6}),
+            r"library\.settings\.a\.pg_trand_high_us: is 8e\+06, expected at least pg_trand_low_us = 9e\+06",
+        ),
+        (with_settings(a={}), r"library\.settings: is .*, expected one with a tunable at least"),
+        ({**FIELDS, "units": {"bbr_cwnd_gain": "us"}}, r"library\.units\.bbr_cwnd_gain: is 'us', expected 'ratio'"),
+        ({**FIELDS, "units": {"bbq_beta": "ratio"}}, r"library\.units\.bbq_beta: is 'ratio', but no setting has it"),
+        ({**FIELDS, "setings": {}}, r"library\.setings: .*settings"),
+        ([FIELDS], "library: .*, expected a file or a mapping with variant and settings"),
+        ("/none/such.yaml", "cannot read '/none/such.yaml'"),
+    ],
+)
+def test_what_is_wrong_is_one_clear_error(fields: Any, says: str) -> None:
+    with pytest.raises(bbrgym.ConfigError, match=says) as error:
+        load_library(fields)
+    assert "\n" not in str(error.value)
+
+
+def mapping(fields: Any = FIELDS, variant: str = "bbr-mix", tunables: Any = None, **options: Any) -> ActionMapping:
+    """Actions that choose from a library."""
+    library = load_library(fields)
+    scaling = TunableScaling(variant, library.tunables if tunables is None else tunables)
+    return ActionMapping(scaling, "library", library=library, **options)
+
+
+def test_an_action_gives_the_values_of_its_setting_exactly() -> None:
+    actions, library = mapping(), load_library(FIELDS)
+    assert actions.space == spaces.Discrete(3)
+    current = np.zeros((4, 3), np.float32)
+    values, coordinates = actions.apply(np.array([2, 0, 1, 0]), current)
+    assert values.tolist() == library.values(library.tunables)[[2, 0, 1, 0]].tolist()
+    assert np.allclose(TunableScaling("bbr-mix", library.tunables).values(coordinates), values, rtol=1e-6)
+    values[:] = 0.0
+    assert actions.apply(np.array([0]), current)[0].tolist() == library.values(library.tunables)[:1].tolist()
+
+
+def test_the_default_action_is_the_setting_nearest_to_the_preset() -> None:
+    assert mapping().default == 1
+    assert mapping(with_settings(far={"bbr_cwnd_gain": 4}, near={"bbr_cwnd_gain": 2.1})).default == 1
+
+
+@pytest.mark.parametrize("action", [3, -1, 0.0, [0, 1], None])
+def test_an_action_outside_the_library_is_refused(action: Any) -> None:
+    env = gymnasium.make(
+        "bbrgym/Tune-v0", world="twin", scenario=scenario(), variant="bbr-mix", action_kind="library", library=FIELDS
+    ).unwrapped
+    env.reset(seed=1)
+    with pytest.raises(bbrgym.ConfigError, match=r"action: .*, allowed are whole numbers from 0 to 2"):
+        env.step(action)
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"variant": "bbq"}, "library.variant: is 'bbr-mix', expected that of the environment, 'bbq'"),
+        ({"levels": 3}, "levels: 3 with action_kind 'library', allowed is none"),
+        ({"flat": True}, "flat: True with action_kind 'library'"),
+        ({"max_change": 0.1}, "max_change: 0.1 with action_kind 'library'"),
+        ({"library": None}, "library: None with action_kind 'library', allowed is one with 'library' alone"),
+        ({"action_kind": "absolute"}, "with action_kind 'absolute', allowed is one with 'library' alone"),
+        ({"tunables": ["bbr_cwnd_gain"]}, "tunables: .*, expected those of the library too, such as 'bbr_up_gain'"),
+    ],
+)
+def test_options_that_do_not_fit(options: dict[str, Any], says: str) -> None:
+    asked = {"variant": "bbr-mix", "action_kind": "library", "library": FIELDS, **options}
+    with pytest.raises(bbrgym.ConfigError, match=says):
+        gymnasium.make("bbrgym/Tune-v0", world="twin", scenario=scenario(), **asked)
+
+
+def test_a_setting_of_a_library_is_what_the_same_values_are_as_coordinates() -> None:
+    common = {
+        "world": "twin",
+        "scenario": scenario(),
+        "variant": "bbr-mix",
+        "tunables": ["use_probe_cap", "bbr_cwnd_gain"],
+    }
+    fields = with_settings(a={"use_probe_cap": 1, "bbr_cwnd_gain": 1.5}, b={"bbr_cwnd_gain": 2.5})
+    chosen = gymnasium.make("bbrgym/Tune-v0", **common, action_kind="library", library=fields).unwrapped
+    given = gymnasium.make("bbrgym/Tune-v0", **common).unwrapped
+    scaling = TunableScaling("bbr-mix", common["tunables"])
+    for env in (chosen, given):
+        env.reset(seed=3)
+    for number in (0, 0, 1, 0, 1):
+        values = load_library(fields).values(common["tunables"])[number]
+        one, other = chosen.step(number), given.step(scaling.coordinates(values))
+        assert one[0] == pytest.approx(other[0], abs=1e-4)
+        assert one[4]["tunables"] == dict(zip(common["tunables"], values.tolist(), strict=True))
+    chosen.close()
+    given.close()
+
+
+def test_many_choose_as_each_alone_and_each_flow_for_itself() -> None:
+    options = {"world": "twin", "variant": "bbr-mix", "action_kind": "library", "library": FIELDS}
+    many = gymnasium.make_vec("bbrgym/Tune-v0", num_envs=2, scenario=scenario(), **options).unwrapped
+    ones = [gymnasium.make("bbrgym/Tune-v0", scenario=scenario(), **options).unwrapped for _ in range(2)]
+    many.reset(seed=5)
+    for index, one in enumerate(ones):
+        one.reset(seed=5 + index)
+    for actions in ([0, 2], [1, 1], [2, 0]):
+        observations, rewards, *_ = many.step(np.array(actions))
+        for index, one in enumerate(ones):
+            observation, reward, *_ = one.step(actions[index])
+            assert observations[index].tobytes() == observation.tobytes()
+            assert rewards[index] == reward
+    flows = FlowBatch(1, FlowOptions(scenario=scenario(), **options))
+    flows.reset([0], [1])
+    flows.simulate(np.array([[0, 2]]))
+    own = [flows.info_of_flow(0, learner)["tunables"] for learner in range(2)]
+    assert [one["bbr_up_gain"] for one in own] == [1.25, 1.1]
+    for env in (many, flows, *ones):
+        env.close()
