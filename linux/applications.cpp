@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <string>
 #include <utility>
 
@@ -68,7 +67,7 @@ Applications::Applications(std::shared_ptr<const Scenario> scenario, uint64_t se
     for (std::size_t flow = 0; flow < m_scenario->flows.size(); ++flow)
     {
         const Flow& spec = m_scenario->flows[flow];
-        m_writers.push_back({.next_ns = spec.start_ns, .random = Random(seed, "flow." + spec.name + ".app")});
+        m_writers.push_back({.times = WriteTimes(spec, m_scenario->mss_bytes, seed), .next_ns = spec.start_ns});
         Watch(m_network.listeners[flow].Get(), EPOLLIN, What(LISTENER, flow));
     }
     m_thread = std::thread([this] {
@@ -191,21 +190,15 @@ Applications::RunDue(int64_t now_ns)
         {
             Start(flow);
         }
-        const bool is_bulk = std::holds_alternative<Bulk>(spec.app);
-        while (!is_bulk && writer.next_ns <= now_ns)
+        while (writer.next_ns <= now_ns)
         {
             if (writer.next_ns >= spec.stop_ns)
             {
                 writer.next_ns = NEVER_NS;
+                break;
             }
-            else if (writer.next_ns < writer.burst_stop_ns)
-            {
-                WriteOnBeat(flow);
-            }
-            else
-            {
-                BeginBurst(flow);
-            }
+            WriteSegment(flow);
+            writer.next_ns = writer.times.NextNs(writer.next_ns);
         }
     }
 }
@@ -228,10 +221,7 @@ Applications::Start(std::size_t flow)
     if (std::holds_alternative<Bulk>(spec.app))
     {
         writer.next_ns = NEVER_NS;
-        return;
     }
-    writer.next_ns = spec.start_ns;
-    BeginBurst(flow);
 }
 
 /** A sender is connected, or has room. One that is not bulk's is told once. */
@@ -273,41 +263,6 @@ Applications::FillBulk(std::size_t flow)
         goes_on = taken >= 0 && m_clock.NowNs() < spec.stop_ns;
     }
     Ignore(socket); // it has stopped
-}
-
-void
-Applications::BeginBurst(std::size_t flow)
-{
-    Writer& writer = m_writers[flow];
-    const auto* on_off = std::get_if<OnOff>(&m_scenario->flows[flow].app);
-    writer.burst_start_ns = writer.next_ns;
-    writer.burst_writes = 0;
-    writer.burst_stop_ns = NEVER_NS;
-    if (on_off != nullptr)
-    {
-        const double length = on_off->random ? writer.random.Exponential() : 1.0;
-        writer.burst_stop_ns = writer.next_ns + std::llround(static_cast<double>(on_off->on_ns) * length);
-    }
-    WriteOnBeat(flow);
-}
-
-/** Writes a segment and computes the time of the next one as the twin does, from the burst's start. */
-void
-Applications::WriteOnBeat(std::size_t flow)
-{
-    Writer& writer = m_writers[flow];
-    const App& app = m_scenario->flows[flow].app;
-    const auto* on_off = std::get_if<OnOff>(&app);
-    const double rate_bps = on_off != nullptr ? on_off->rate_bps : std::get<Cbr>(app).rate_bps;
-    WriteSegment(flow);
-    ++writer.burst_writes;
-    const double beat_ns = static_cast<double>(writer.burst_writes) * m_scenario->mss_bytes * 8e9 / rate_bps;
-    writer.next_ns = writer.burst_start_ns + std::llround(beat_ns);
-    if (writer.next_ns >= writer.burst_stop_ns)
-    {
-        const double length = on_off->random ? writer.random.Exponential() : 1.0;
-        writer.next_ns = writer.burst_stop_ns + std::llround(static_cast<double>(on_off->off_ns) * length);
-    }
 }
 
 /** Segments for which the socket has no room are never written, as by a live source; one that it took in part is. */

@@ -6,10 +6,10 @@
 #define BBRGYM_LINUX_APPLICATIONS_HPP
 
 #include "network.hpp"
-#include "random.hpp"
 #include "real_time.hpp"
 #include "scenario.hpp"
 #include "times.hpp"
+#include "write_times.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -37,15 +37,12 @@ class Applications
   private:
     struct Writer
     {
+        WriteTimes times;
         bool is_running = false;
         bool is_connected = false;
         uint64_t early_writes = 0; ///< segments that wait for the connection
-        int64_t next_ns = 0; ///< of its start, its next write or its next burst
-        int64_t burst_start_ns = 0;
-        int64_t burst_stop_ns = NEVER_NS;
-        uint64_t burst_writes = 0;
+        int64_t next_ns = 0; ///< of its start or its next write
         uint32_t begun_bytes = 0; ///< of a segment of which the socket took a part
-        Random random;
     };
 
     void Watch(int fd, uint32_t events, uint64_t what);
@@ -56,8 +53,6 @@ class Applications
     void Start(std::size_t flow);
     void Write(std::size_t flow);
     void FillBulk(std::size_t flow);
-    void BeginBurst(std::size_t flow);
-    void WriteOnBeat(std::size_t flow);
     void WriteSegment(std::size_t flow);
     void Accept(std::size_t flow);
     void ReadAll(std::size_t flow);

@@ -163,7 +163,7 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     state.way_back_blocks.clear();
     state.way_back_windows.clear();
     state.trace.clear();
-    state.random.emplace(seed, "flow." + spec.name + ".app");
+    state.write_times.emplace(spec, m_scenario->mss_bytes, seed);
 
     const PathDelays delays = PathDelaysOf(spec, m_scenario->link);
     state.access_ns = delays.access_ns;
@@ -824,14 +824,7 @@ Engine::StartOrStop(std::size_t flow)
     PutMoment(spec.stop_ns, SourceOf(flow, LIFE));
     m_measurement.FlowStarted(flow, *this);
     SendSyn(flow);
-    if (std::holds_alternative<Bulk>(spec.app))
-    {
-        KeepBacklog(flow);
-    }
-    else
-    {
-        BeginBurst(flow);
-    }
+    RunApplication(flow);
 }
 
 void
@@ -840,15 +833,10 @@ Engine::RunApplication(std::size_t flow)
     if (std::holds_alternative<Bulk>(m_scenario->flows[flow].app))
     {
         KeepBacklog(flow);
+        return;
     }
-    else if (m_now_ns < m_flows[flow].burst_stop_ns)
-    {
-        WriteOnBeat(flow);
-    }
-    else
-    {
-        BeginBurst(flow);
-    }
+    Write(flow, 1);
+    ArmApplication(flow, m_flows[flow].write_times->NextNs(m_now_ns));
 }
 
 /** Bulk: slightly more packets than the sender can use soon, so that it never waits and little is left at the stop. */
@@ -870,43 +858,6 @@ Engine::KeepBacklog(std::size_t flow)
     {
         Write(flow, state.backlog_pkts - unsent);
     }
-}
-
-void
-Engine::BeginBurst(std::size_t flow)
-{
-    FlowState& state = m_flows[flow];
-    const auto* on_off = std::get_if<OnOff>(&m_scenario->flows[flow].app);
-    state.burst_start_ns = m_now_ns;
-    state.burst_writes = 0;
-    state.burst_stop_ns = NEVER_NS;
-    if (on_off != nullptr)
-    {
-        const double length = on_off->random ? state.random->Exponential() : 1.0;
-        state.burst_stop_ns = m_now_ns + std::llround(static_cast<double>(on_off->on_ns) * length);
-    }
-    WriteOnBeat(flow);
-}
-
-void
-Engine::WriteOnBeat(std::size_t flow)
-{
-    FlowState& state = m_flows[flow];
-    const App& app = m_scenario->flows[flow].app;
-    const auto* on_off = std::get_if<OnOff>(&app);
-    const double rate_bps = on_off != nullptr ? on_off->rate_bps : std::get<Cbr>(app).rate_bps;
-    Write(flow, 1);
-    ++state.burst_writes;
-    // Computed from the burst's start, so that rounding errors do not accumulate.
-    const double beat_ns = static_cast<double>(state.burst_writes) * m_scenario->mss_bytes * 8e9 / rate_bps;
-    const int64_t next_ns = state.burst_start_ns + std::llround(beat_ns);
-    if (next_ns < state.burst_stop_ns)
-    {
-        ArmApplication(flow, next_ns);
-        return;
-    }
-    const double length = on_off->random ? state.random->Exponential() : 1.0;
-    ArmApplication(flow, state.burst_stop_ns + std::llround(static_cast<double>(on_off->off_ns) * length));
 }
 
 void

@@ -227,8 +227,6 @@ class Engine : public MeasuredWorld
     void StartOrStop(std::size_t flow);
     void RunApplication(std::size_t flow);
     void KeepBacklog(std::size_t flow);
-    void BeginBurst(std::size_t flow);
-    void WriteOnBeat(std::size_t flow);
     void ArmApplication(std::size_t flow, int64_t time_ns);
     void WakeWriter(std::size_t flow);
     SendBufferLoad LoadOf(const FlowState& flow) const;

@@ -13,8 +13,8 @@
 #include "send_buffer.hpp"
 #include "sender.hpp"
 
-#include "random.hpp"
 #include "scenario.hpp"
+#include "write_times.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -93,10 +93,7 @@ struct FlowState
     uint64_t written = 0;
     uint64_t backlog_pkts = 0; ///< bulk: unsent packets after each refill
     SendBuffer send_buffer;
-    int64_t burst_start_ns = 0;
-    int64_t burst_stop_ns = 0;
-    uint64_t burst_writes = 0;
-    std::optional<Random> random; ///< of the application; set by the reset
+    std::optional<WriteTimes> write_times; ///< set by the reset
 
     std::size_t max_trace_rows = 0;
     std::vector<AckRecord> trace;

@@ -14,7 +14,6 @@
 #include "ns3/uinteger.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace ns3
 {
@@ -82,7 +81,7 @@ FlowApplication::FlowApplication(const bbrgym::Flow& flow,
       m_settings(settings),
       m_sink(sink),
       m_observer(std::move(observer)),
-      m_random(run_seed, "flow." + flow.name + ".app")
+      m_write_times(flow, settings.mss_bytes, run_seed)
 {
     if (const auto variant = bbrgym::FindVariant(flow.cc))
     {
@@ -118,7 +117,7 @@ FlowApplication::StartApplication()
     }
     else
     {
-        BeginBurst();
+        WriteOnBeat();
     }
 }
 
@@ -185,47 +184,11 @@ FlowApplication::KeepBacklog()
 }
 
 void
-FlowApplication::BeginBurst()
-{
-    m_burst_start_ns = NowNs();
-    m_burst_writes = 0;
-    m_burst_stop_ns = INT64_MAX;
-    if (const auto* on_off = std::get_if<bbrgym::OnOff>(&m_app))
-    {
-        m_burst_stop_ns = m_burst_start_ns + Duration(on_off->on_ns);
-    }
-    WriteOnBeat();
-}
-
-void
 FlowApplication::WriteOnBeat()
 {
-    const auto* on_off = std::get_if<bbrgym::OnOff>(&m_app);
-    const double rate_bps = on_off ? on_off->rate_bps : std::get<bbrgym::Cbr>(m_app).rate_bps;
     Write(1);
-    ++m_burst_writes;
-    // From the burst's begin, so that rounding never adds up.
-    const double beat_ns = static_cast<double>(m_burst_writes) * m_settings.mss_bytes * 8e9 / rate_bps;
-    const int64_t next_ns = m_burst_start_ns + std::llround(beat_ns);
-    if (next_ns < m_burst_stop_ns)
-    {
-        m_event = Simulator::Schedule(NanoSeconds(next_ns - NowNs()), &FlowApplication::WriteOnBeat, this);
-    }
-    else
-    {
-        const int64_t resume_ns = m_burst_stop_ns + Duration(on_off->off_ns);
-        m_event = Simulator::Schedule(NanoSeconds(resume_ns - NowNs()), &FlowApplication::BeginBurst, this);
-    }
-}
-
-int64_t
-FlowApplication::Duration(int64_t mean_ns)
-{
-    if (!std::get<bbrgym::OnOff>(m_app).random)
-    {
-        return mean_ns;
-    }
-    return std::llround(static_cast<double>(mean_ns) * m_random.Exponential());
+    const int64_t now_ns = NowNs();
+    m_event = Simulator::Schedule(NanoSeconds(m_write_times.NextNs(now_ns) - now_ns), &FlowApplication::WriteOnBeat, this);
 }
 
 bbrgym::SendBufferLoad

@@ -8,9 +8,9 @@
 #include "flow-sender.h"
 #include "link-device.h"
 
-#include "random.hpp"
 #include "send_buffer.hpp"
 #include "scenario.hpp"
+#include "write_times.hpp"
 
 #include "ns3/application.h"
 #include "ns3/event-id.h"
@@ -69,10 +69,8 @@ class FlowApplication : public Application
     void KeepBacklog();
     void RefillSoon();
 
-    // CBR and on-off: one packet each period while on.
-    void BeginBurst();
+    /** CBR and on-off: one packet each period while on. */
     void WriteOnBeat();
-    int64_t Duration(int64_t mean_ns);
 
     // A send buffer that may be full: the writer waits, and goes on when a third is free.
     bbrgym::SendBufferLoad BufferLoad() const;
@@ -85,7 +83,7 @@ class FlowApplication : public Application
     SocketSettings m_settings;
     Address m_sink;
     Observer m_observer;
-    bbrgym::Random m_random;
+    bbrgym::WriteTimes m_write_times;
 
     Ptr<TcpSocket> m_socket;
     Ptr<TcpLinuxSocket> m_linux_socket; ///< the same; null where it is ns-3's own
@@ -95,9 +93,6 @@ class FlowApplication : public Application
     uint64_t m_written_bytes = 0;
     uint64_t m_sent_bytes = 0; ///< of payload, each byte once
     uint32_t m_next_seq = 1;   ///< after the SYN
-    int64_t m_burst_start_ns = 0;
-    int64_t m_burst_stop_ns = 0;
-    uint64_t m_burst_writes = 0;
 };
 
 class FlowSink : public Application

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // The parts that C++ worlds share, against brute force: opportunities of a trace, the histogram, exponential
-// draws, the chain of Gilbert-Elliott losses. usage: world_laws SEED; prints the first broken law and ends with 1.
+// draws, the chain of Gilbert-Elliott losses, the times of writes. usage: world_laws SEED; prints the first broken law and ends with 1.
 #include "histogram.hpp"
 #include "loss.hpp"
 #include "opportunities.hpp"
 #include "program.hpp"
 #include "random.hpp"
+#include "write_times.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -166,6 +167,49 @@ CheckClocks(bbrgym::Random& random)
     Require(std::abs(again - 0.8) < 0.03, "but by the packet's clock it is");
 }
 
+/** Segments of a source come at its rate while it is on, and after each burst it is off for as long as it should be. */
+void
+CheckWriteTimes(bbrgym::Random& random)
+{
+    constexpr uint32_t SEGMENT_BYTES = 1000;
+    const double rate_bps = 1e5 * std::exp(7 * random.Uniform());
+    const double gap_ns = SEGMENT_BYTES * 8e9 / rate_bps;
+    const int64_t start_ns = Below(random, 1'000'000'000);
+    bbrgym::Flow flow;
+    flow.app = bbrgym::Cbr{rate_bps};
+    bbrgym::WriteTimes steady(flow, SEGMENT_BYTES, 1);
+    int64_t time_ns = start_ns;
+    for (int write = 1; write < 1000; ++write)
+    {
+        time_ns = steady.NextNs(time_ns);
+        Require(std::abs(static_cast<double>(time_ns - start_ns) - write * gap_ns) < 1, "no rounding error adds up");
+    }
+    const auto on_ns = static_cast<int64_t>(gap_ns * (1 + 20 * random.Uniform()));
+    const int64_t off_ns = 1 + Below(random, 1'000'000'000);
+    flow.app = bbrgym::OnOff{rate_bps, on_ns, off_ns, false};
+    bbrgym::WriteTimes bursts(flow, SEGMENT_BYTES, 1);
+    for (int64_t burst_ns = start_ns; burst_ns < start_ns + 10 * (on_ns + off_ns); burst_ns += on_ns + off_ns)
+    {
+        int writes = 0;
+        for (time_ns = burst_ns; time_ns < burst_ns + on_ns; time_ns = bursts.NextNs(time_ns))
+        {
+            ++writes;
+        }
+        Require(time_ns == burst_ns + on_ns + off_ns, "a burst begins after the one before and its pause");
+        Require(writes == static_cast<int>(std::ceil(static_cast<double>(on_ns) / gap_ns)), "and is full of segments");
+    }
+    constexpr int BURSTS = 2000;
+    flow.app = bbrgym::OnOff{rate_bps, static_cast<int64_t>(gap_ns / 100), static_cast<int64_t>(100 * gap_ns), true};
+    bbrgym::WriteTimes random_bursts(flow, SEGMENT_BYTES, static_cast<uint64_t>(Below(random, 1'000'000)));
+    time_ns = 0;
+    for (int burst = 0; burst < BURSTS; ++burst)
+    {
+        time_ns = random_bursts.NextNs(time_ns);
+    }
+    const double mean_ns = static_cast<double>(time_ns) / BURSTS;
+    Require(std::abs(mean_ns / (100 * gap_ns) - 1) < 6 / std::sqrt(BURSTS), "random pauses have their mean");
+}
+
 } // namespace
 
 int
@@ -177,6 +221,7 @@ main(int argc, char** argv)
         CheckChain(random);
         CheckOpportunities(random);
         CheckHistogram(random);
+        CheckWriteTimes(random);
     }
     CheckExponential(random);
     CheckClocks(random);
