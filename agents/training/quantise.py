@@ -102,7 +102,7 @@ def _field_names(features: tuple[Feature, ...], is_pooled: bool) -> list[str]:
     """Return the names of the fields of features, in the order of the table of fields."""
     used = {"active"} if is_pooled else set()
     for feature in features:
-        used |= {feature.field} if feature.per is None else {feature.field, feature.per}
+        used |= {str(each) for each in (feature.field, feature.per) if each is not None}
     known = [field.name for field in FLOW_FIELDS if field.visibility == "sender"]
     for name in sorted(used):
         if name not in known:
@@ -117,9 +117,9 @@ def _field(name: str) -> IntegerField:
 
 
 def _feature(feature: Feature, names: list[str]) -> IntegerFeature:
-    field = names.index(feature.field)
-    per = -1 if feature.per is None else names.index(feature.per)
-    units = _field(feature.field).per_unit / (1 if feature.per is None else _field(feature.per).per_unit)
+    field = names.index(str(feature.field))
+    per = -1 if feature.per is None else names.index(str(feature.per))
+    units = _field(names[field]).per_unit / (1 if feature.per is None else _field(names[per]).per_unit)
     if feature.low < 0:
         raise ConfigError(
             f"features: {feature.name} begins at {feature.low:g}, allowed with format c are ranges from 0"
