@@ -16,7 +16,7 @@ from bbrgym.evaluate.entrant_list import entrants_of
 from bbrgym.evaluate.entrants import Learned
 from bbrgym.evaluate.evaluation_settings import parse_settings
 from bbrgym.evaluate.records import SUMMARY_SCHEMA, TUNABLE_PREFIX
-from bbrgym.scenario.distribution import split_seeds
+from bbrgym.scenario.distribution import load_distribution, split_seeds
 
 SHORT: dict[str, Any] = {
     "name": "short",
@@ -185,6 +185,17 @@ def test_all_run_the_same_draws_with_the_same_seeds(tmp_path: Path) -> None:
     assert alone.equals(draws[0].filter(pl.col("seed") == seeds[3]))
 
 
+def test_draws_may_begin_anywhere_in_the_split(tmp_path: Path) -> None:
+    all_draws = evaluate("random", SMALL, ["bbr"], draws=5)
+    later = evaluate("random", SMALL, ["bbr"], draws=2, first_draw=3, output_dir=tmp_path)
+    assert later["seed"].unique().to_list() == list(split_seeds("test", 2, 3))
+    assert later.equals(all_draws.filter(pl.col("seed").is_in(later["seed"].to_list())))
+    settings = parse_settings({"variants": ["bbr"], "draws": 2, "first_draw": 3})
+    assert evaluation.title_of(load_distribution(SMALL), settings) == "small, 2 test draws from number 3 on"
+    with pytest.raises(bbrgym.ConfigError, match="first_draw: is 0, was 3"):
+        evaluate("random", SMALL, ["bbr"], draws=2, output_dir=tmp_path, resume=True)
+
+
 def test_splits_share_no_draw() -> None:
     draws = [evaluate("fixed", SMALL, ["bbr"], draws=3, split=split) for split in ("train", "validation", "test")]
     assert pl.concat(draws)["seed"].n_unique() == 9
@@ -222,6 +233,9 @@ def test_the_config_repeats_the_evaluation(tmp_path: Path) -> None:
         ({"agent": "random", "variant": "cubic"}, "variant 'cubic' has no tunables to set"),
         ({"agent": "random", "scenario": SMALL, "draws": 0}, "draws: is 0, expected a number >= 1"),
         ({"agent": "random", "scenario": SMALL, "draws": 2_000_000}, "draws: 2000000 from number 0 on, test has"),
+        ({"agent": "random", "scenario": SMALL, "first_draw": -1}, "first_draw: is -1, expected a number >= 0"),
+        ({"agent": "random", "scenario": SMALL, "first_draw": 999_999}, "draws: 100 from number 999999 on, test has"),
+        ({"agent": "random", "first_draw": 2}, "first_draw: is 2, but .* is a scenario without draws, expected 0"),
         ({"agent": "random", "scenario": SMALL, "split": "tset"}, "split: is 'tset', expected one of 'train'"),
         ({"agent": "random", "scenario": SMALL, "seeds": [7]}, "but small is a distribution: its draws have seeds"),
     ],

@@ -191,7 +191,8 @@ def title_of(source: Scenario | Distribution, settings: Evaluation) -> str:
     """Return the title of an evaluation."""
     if isinstance(source, Scenario):
         return source.name
-    return f"{source.name}, {settings.draws} {settings.split} draw{'s' if settings.draws > 1 else ''}"
+    first = f" from number {settings.first_draw} on" if settings.first_draw else ""
+    return f"{source.name}, {settings.draws} {settings.split} draw{'s' if settings.draws > 1 else ''}{first}"
 
 
 def _load(source: Source | Distribution) -> Scenario | Distribution:
@@ -225,16 +226,21 @@ def draws_of(source: Scenario | Distribution, settings: Evaluation) -> list[Draw
     """Return the draws that every entrant runs.
 
     Raises:
-        ConfigError: there are seeds beside a distribution, or more draws than the split has.
+        ConfigError: there are seeds beside a distribution, a first draw of a scenario, or more draws than the split
+            has.
     """
     if isinstance(source, Scenario):
+        if settings.first_draw:
+            raise ConfigError(
+                f"first_draw: is {settings.first_draw}, but {source.name} is a scenario without draws, expected 0"
+            )
         return [Draw(source, seed) for seed in settings.seeds]
     if settings.seeds != Evaluation.model_fields["seeds"].default:
         raise ConfigError(
             f"seeds: is {list(settings.seeds)}, but {source.name} is a distribution: its draws have seeds of their "
             f"own, expected draws and split"
         )
-    seeds = split_seeds(settings.split, settings.draws)
+    seeds = split_seeds(settings.split, settings.draws, settings.first_draw)
     return [Draw(source(seed), seed, index < settings.series_draws) for index, seed in enumerate(seeds)]
 
 

@@ -29,6 +29,7 @@ class Evaluation(Model):
         oracle_budget: settings that ``oracle`` tries on each run.
         seeds: each entrant runs once with each.
         draws: number of draws from a distribution, in place of seeds.
+        first_draw: number of the first of these draws in the split, from 0 on.
         split: the split of the distribution that they are from.
         series_draws: number of draws that have rows in the time series, the first ones.
         reference: label of the entrant that the others are compared with on a distribution. Default: the best fixed
@@ -47,6 +48,7 @@ class Evaluation(Model):
     oracle_budget: Annotated[Whole, Field(ge=1, le=1_000_000)] = 128
     seeds: Annotated[List[Annotated[Whole, Field(ge=0, le=2**63 - 1)]], Field(min_length=1)] = (1,)
     draws: Annotated[Whole, Field(ge=1)] = 100
+    first_draw: Annotated[Whole, Field(ge=0)] = 0
     split: Split = "test"
     series_draws: Annotated[Whole, Field(ge=0)] = 4
     reference: str | None = None
