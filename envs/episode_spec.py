@@ -41,6 +41,7 @@ class EpisodeSpec:
         scenario: the scenario, with the variant in its learner flows.
         learners: indices of the learner flows among all flows, [learners].
         names: names of the learner flows.
+        hosts: number of the host of each learner flow, [learners]; equal for flows of one host.
         base_rtt_ms: two-way propagation delay of each learner flow, [learners].
         start_ns, stop_ns: start and stop time of each learner flow, [learners].
         flows: number of all flows.
@@ -51,6 +52,7 @@ class EpisodeSpec:
     scenario: Scenario
     learners: NDArray[np.intp]
     names: tuple[str, ...]
+    hosts: NDArray[np.intp]
     base_rtt_ms: Table
     start_ns: Times
     stop_ns: Times
@@ -74,11 +76,18 @@ class EpisodeSpec:
             scenario,
             learners=np.array(list(learners), np.intp),
             names=tuple(flow.name for flow in learners.values()),
+            hosts=_host_numbers([flow.host for flow in learners.values()]),
             base_rtt_ms=np.array([flow.rtt_ms for flow in learners.values()]),
             start_ns=to_ns([flow.start_s for flow in learners.values()]),
             stop_ns=to_ns(stops_s),
             flows=len(flows),
         )
+
+
+def _host_numbers(names: Sequence[str | None]) -> NDArray[np.intp]:
+    """Return a number for each flow, equal for flows of one host; a flow without a host's name has its own."""
+    first: dict[str, int] = {}
+    return np.array([at if name is None else first.setdefault(name, at) for at, name in enumerate(names)], np.intp)
 
 
 EpisodeSource: TypeAlias = EpisodeSpec | ScenarioSampler

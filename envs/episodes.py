@@ -108,7 +108,7 @@ class Episodes(ABC):
         self.learner_capacity = [self.max_learners if is_equal else learners for _, learners in needs]
         for index, (name, learners) in enumerate(needs):
             self._check_capacity(index, name, learners)
-        self.critic = CriticObservation(self.max_learners, options.view)
+        self.critic = CriticObservation(self.max_learners, "pooled" if options.view == "pooled" else "each")
         self._reward = Reward(options.reward)
         self._learners = Learners(num_envs, self.max_learners, [TUNABLE_COLUMNS[name] for name in self.scaling.names])
         self._smoothing = (

@@ -26,7 +26,8 @@ from bbrgym.errors import ConfigError
 from bbrgym.worlds import Table
 
 Observation = NDArray[np.float32]
-View: TypeAlias = Literal["each", "pooled"]
+PooledView: TypeAlias = Literal["each", "pooled"]
+View: TypeAlias = Literal["each", "host", "pooled"]
 
 ObsType: TypeAlias = Observation | dict[str, Observation]
 """Observation; or the observations of the actor and of the critic, by the names `actor` and `critic`."""
@@ -164,9 +165,9 @@ class FlowFeatures:
         ConfigError: there is no such view.
     """
 
-    def __init__(self, features: Sequence[Feature], flows: int, view: View = "each") -> None:
-        if view not in get_args(View):
-            raise ConfigError(f"view: {view!r}, allowed are {' and '.join(get_args(View))}")
+    def __init__(self, features: Sequence[Feature], flows: int, view: str = "each") -> None:
+        if view not in get_args(PooledView):
+            raise ConfigError(f"view: {view!r}, allowed are {' and '.join(get_args(PooledView))}")
         self._normaliser = Normaliser(features)
         self._features = len(features)
         self._flows = flows
@@ -194,6 +195,54 @@ class FlowFeatures:
         if is_present is not None:
             by_flow *= is_present
         view.reshape(n, self._flows, self._features)[:] = by_flow.transpose(2, 1, 0)
+
+
+class HostFeatures:
+    """Features of a learner flow, and those of the learner flows of its host, pooled; of all learner flows at once.
+
+    ::
+
+        own features, mean, minimum and maximum of each feature over the active learner flows of the host (0 without
+        one), 1 / number of these flows (0 without one)
+
+    Only flows of the host count, so the numbers depend neither on the number nor on the order of the others.
+
+    Args:
+        features: features of each flow.
+
+    Attributes:
+        width: number of numbers of a flow.
+    """
+
+    def __init__(self, features: Sequence[Feature]) -> None:
+        self._normaliser = Normaliser(features)
+        self._features = len(features)
+        self.width = 4 * self._features + 1
+
+    def write(self, view: Observation, fields: Sequence[str], flows: Table, hosts: NDArray[np.intp]) -> None:
+        """Write the numbers of each flow into an array.
+
+        Args:
+            view: array to write to, [environments * L, width].
+            fields: names of the measurements, and of what is remembered of them.
+            flows: measurements, [fields, environments * L]: those of all flows of an environment, then of the next one.
+            hosts: number of the flows' host, [environments, L].
+        """
+        shape = (self._features, *hosts.shape)
+        own = self._normaliser.numbers(fields, flows).reshape(shape)
+        is_active = (flows[fields.index("active")] > 0.0).reshape(hosts.shape)
+        total, count = np.zeros(shape), np.zeros(hosts.shape)
+        smallest, largest = np.ones(shape, np.float32), np.zeros(shape, np.float32)
+        for place in range(hosts.shape[1]):
+            counts = (hosts == hosts[:, place, None]) & is_active[:, place, None]
+            numbers = np.where(counts, own[:, :, place, None], 0.0)
+            total += numbers
+            count += counts
+            np.minimum(smallest, numbers, out=smallest, where=counts)
+            np.maximum(largest, numbers, out=largest)
+        least = np.maximum(count, 1.0)
+        parts = [own, total / least, smallest * (count > 0.0), largest, (count > 0.0)[None] / least]
+        view[:] = np.concatenate(parts).reshape(self.width, -1).T
 
 
 def _pooled(by_flow: Observation, is_active: NDArray[np.bool_]) -> Table:

@@ -28,6 +28,7 @@ from bbrgym.errors import ConfigError
 from bbrgym.worlds import Table
 
 RewardScope: TypeAlias = Literal["team", "own"]
+FlowView: TypeAlias = Literal["each", "host"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +44,10 @@ class FlowOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.view != "each":
-            raise ConfigError(f"view: {self.view!r}, allowed is 'each': an agent observes its own flow")
+        if self.view not in get_args(FlowView):
+            raise ConfigError(
+                f"view: {self.view!r}, allowed are each and host: an agent observes its own flow, or its host"
+            )
         if self.critic:
             raise ConfigError("critic: True, allowed is False: for agents of flows TuneMultiEnv.state() has it")
         if self.reward_scope not in get_args(RewardScope):
@@ -75,7 +78,7 @@ class FlowBatch(Episodes):
         self._runs_to_the_end = runs_to_the_end
         tunables, flows = len(self.scaling.names), (num_envs, self.max_learners)
         self._is_own = options.reward_scope == "own"
-        self.observation = SenderObservation(1, tunables, options.features, options.stack)
+        self.observation = SenderObservation(1, tunables, options.features, options.stack, options.view)
         self.observation_space = self.observation.space
         self._memory = self._new_memory()
         self._stack = Stack(num_envs * self.max_learners, self.observation)
@@ -245,7 +248,8 @@ class FlowBatch(Episodes):
         envs, learners, tunables = coordinates.shape
         flows = self._memory.extend(stats, indices)
         flows = flows.reshape(-1, learners, envs).transpose(0, 2, 1).reshape(len(flows), -1)
-        return self.observation.view(self._memory.fields, flows, coordinates.reshape(-1, tunables))
+        hosts = self._learners.hosts.T if indices is None else self._learners.hosts.T[indices]
+        return self.observation.view(self._memory.fields, flows, coordinates.reshape(-1, tunables), hosts=hosts)
 
     def _adopt(self, index: int, spec: EpisodeSpec) -> tuple[Table, Coordinates]:
         values, coordinates = super()._adopt(index, spec)

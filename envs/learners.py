@@ -28,6 +28,7 @@ class Learners:
         count: L.
         is_present: places that hold a flow, [L, N].
         is_full: whether all places hold a flow.
+        hosts: number of the flows' host, -1 where absent, [L, N].
         base_rtt_ms: two-way propagation delay of the flows, 1 where absent, [L, N].
         start_ns, stop_ns: start and stop times of the flows, 0 where absent, [L, N].
     """
@@ -36,6 +37,7 @@ class Learners:
         self.count = count
         self.is_present: Flags = np.ones((count, num_envs), np.bool_)
         self.is_full = True
+        self.hosts: NDArray[np.intp] = np.full((count, num_envs), -1, np.intp)
         self.base_rtt_ms: Table = np.ones((count, num_envs))
         self.start_ns: Times = np.zeros((count, num_envs), np.int64)
         self.stop_ns: Times = np.zeros((count, num_envs), np.int64)
@@ -50,6 +52,7 @@ class Learners:
         self.is_present[:, index] = np.arange(self.count) < learners
         self.is_full = bool(self.is_present.all())
         for array, values, absent in (
+            (self.hosts, spec.hosts, -1),
             (self.base_rtt_ms, spec.base_rtt_ms, 1),
             (self.start_ns, spec.start_ns, 0),
             (self.stop_ns, spec.stop_ns, 0),

@@ -56,6 +56,10 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
     For each agent `Box(0, 1, (stack * (features + tunables),), float32)`: its own features, then its own current
     tunables; the oldest of `stack` intervals first. The first observation stands for the intervals before it joined.
 
+    `view="host"`: `4 * features + 1` numbers in place of the features: its own; mean, minimum and maximum of each
+    feature over the active learner flows of its host; 1 / number of these flows. The scenario's `host` says which
+    flows share one.
+
     `state()` is the privileged observation, as the critic of `TuneEnv` has it; of the space `state_space`.
 
     ## Rewards

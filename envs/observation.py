@@ -18,7 +18,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from bbrgym.envs.features import Feature, FlowFeatures, Observation, View
+from bbrgym.envs.features import Feature, FlowFeatures, HostFeatures, Observation, View
 from bbrgym.envs.memory import Remembered
 from bbrgym.envs.scaling import Coordinates
 from bbrgym.errors import ConfigError, nearest
@@ -157,14 +157,14 @@ class SenderObservation:
         features: names from `FEATURES`, in the order of the observation; or the name of a list of them, `instant` or
             `memory`.
         stack: number of intervals.
-        view: `each` or `pooled`, see `FlowFeatures`.
+        view: `each` or `pooled`, see `FlowFeatures`; or, of one flow, `host`, see `HostFeatures`.
 
     Attributes:
         features: the chosen features.
         remembered: what they remember of the episode; a `FlowMemory` computes it.
         stack: number of intervals.
-        width: number of numbers of an interval: flows * features + tunables (`each`), or 3 * features + 1 + tunables
-            (`pooled`).
+        width: number of numbers of an interval: flows * features + tunables (`each`), 3 * features + 1 + tunables
+            (`pooled`), or 4 * features + 1 + tunables (`host`).
         space: Box(0, 1, (stack * width,), float32).
 
     Raises:
@@ -185,12 +185,19 @@ class SenderObservation:
         self.features = tuple(known[name] for name in feature_names(features))
         self.remembered = tuple(dict.fromkeys(each for feature in self.features for each in feature.remembered))
         self.stack = stack
-        self._flow_features = FlowFeatures(self.features, flows, view)
+        self._flow_features = (
+            HostFeatures(self.features) if view == "host" else FlowFeatures(self.features, flows, view)
+        )
         self.width = self._flow_features.width + tunables
         self.space = spaces.Box(0.0, 1.0, (stack * self.width,), np.float32)
 
     def view(
-        self, fields: Sequence[str], flows: Table, coordinates: Coordinates, is_present: NDArray[np.bool_] | None = None
+        self,
+        fields: Sequence[str],
+        flows: Table,
+        coordinates: Coordinates,
+        is_present: NDArray[np.bool_] | None = None,
+        hosts: NDArray[np.intp] | None = None,
     ) -> Observation:
         """Return one interval's numbers of each environment: [N, width].
 
@@ -199,9 +206,14 @@ class SenderObservation:
             flows: measurements, [fields, flows * N], as `FlowFeatures.write` takes them.
             coordinates: coordinates of the current tunables, [N, tunables].
             is_present: flows that are not absent, [flows, N]. Default: all.
+            hosts: for view `host`, as `HostFeatures.write` takes them.
         """
         view = np.empty((len(coordinates), self.width), np.float32)
-        self._flow_features.write(view[:, : self._flow_features.width], fields, flows, is_present)
+        numbers = view[:, : self._flow_features.width]
+        if isinstance(self._flow_features, FlowFeatures):
+            self._flow_features.write(numbers, fields, flows, is_present)
+        elif hosts is not None:
+            self._flow_features.write(numbers, fields, flows, hosts)
         view[:, self._flow_features.width :] = (coordinates + 1.0) / 2.0
         return view
 

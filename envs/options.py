@@ -47,7 +47,8 @@ class Options:
         features: names of the features of the observation; or `instant` (all of the last interval alone) or `memory`
             (these, and all with a memory of the episode).
         stack: number of intervals in an observation.
-        view: `each` (a block of numbers for each learner flow) or `pooled` (over all of them).
+        view: `each` (a block of numbers for each learner flow) or `pooled` (over all of them); where each learner flow
+            has an agent, `each` (its own numbers) or `host` (these, and pooled ones of its host's learner flows).
         critic: whether the observation is a dictionary of `actor` and `critic`, the privileged observation.
         reward: name of a preset; or weights by term, and optionally `alpha`. A term of weight 0 is shown but not
             rewarded.

@@ -19,6 +19,7 @@ from bbrgym.envs.observation import SenderObservation, Stack
 from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import Coordinates
 from bbrgym.envs.terms import FieldRows, TermInputs
+from bbrgym.errors import ConfigError
 from bbrgym.worlds import Table
 
 
@@ -37,6 +38,10 @@ class TuneBatch(Episodes):
 
     def __init__(self, num_envs: int, options: Options) -> None:
         super().__init__(num_envs, options)
+        if options.view == "host":
+            raise ConfigError(
+                "view: 'host', allowed are each and pooled: one controller acts for the flows of all hosts"
+            )
         tunables = len(self.scaling.names)
         self.observation = SenderObservation(self.max_learners, tunables, options.features, options.stack, options.view)
         self.observation_space = (

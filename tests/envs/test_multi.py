@@ -324,7 +324,7 @@ def test_wrong_arguments(make):
         make(critic=True)
     with pytest.raises(bbrgym.ConfigError, match="reward_scope: 'mine', allowed are team and own"):
         make(reward_scope="mine")
-    with pytest.raises(bbrgym.ConfigError, match="view: 'pooled', allowed is 'each': an agent observes its own flow"):
+    with pytest.raises(bbrgym.ConfigError, match="view: 'pooled', allowed are each and host: an agent observes its"):
         make(view="pooled")
     with pytest.raises(bbrgym.ConfigError, match="TuneMultiEnv: 'reward_scop' is no argument; did you mean reward_sc"):
         make(reward_scop="own")

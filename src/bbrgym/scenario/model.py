@@ -491,6 +491,8 @@ class Flow(Model):
         count: number of connections.
         cc: congestion control; the evaluated variant replaces that of a learner.
         role: ``learner``: under test; ``fixed``: keeps its ``cc``; ``background``: the same, and never scored.
+        host: name of the host that sends it; controllers may share what the flows of a host measure (``view: host`` of
+            an environment). The network does not depend on it. Default: a host of its own, for each of the ``count``.
         rtt_ms: round-trip propagation delay, the link's included.
         start_s: time of its start.
         stop_s: time of its end. Default: the end of the scenario.
@@ -504,6 +506,7 @@ class Flow(Model):
     count: Annotated[Whole, _within("flows")] = 1
     cc: str = "bbr"
     role: Literal["learner", "fixed", "background"] = "learner"
+    host: Name | None = None
     rtt_ms: RoundTrip
     start_s: Seconds = 0.0
     stop_s: Seconds | None = None
@@ -597,7 +600,7 @@ class Scenario(Model):
         del plain["link"]["trace_path"], plain["link"]["queue"]["size_bdp"], plain["link"]["queue"]["bdp_rtt_ms"]
         del plain["stack"]
         for flow in plain["flows"]:
-            del flow["count"]
+            del flow["count"], flow["host"]
         return json.dumps(plain, allow_nan=False)
 
 

@@ -187,11 +187,11 @@ def test_the_command_trains_and_says_what_came_out(tmp_path: Path, capsys: pytes
     assert (agent.name, arguments["variant"], arguments["max_learners"]) == ("ppo", "bbq", 1)
 
 
-@pytest.mark.parametrize("env", ["tune", "multi"])
-def test_an_agent_records_the_features_that_it_was_trained_with(env: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("env", [["env=tune"], ["env=multi"], ["env=multi", "env.view=host"]])
+def test_an_agent_records_the_features_that_it_was_trained_with(env: list[str], tmp_path: Path) -> None:
     folder = tmp_path / "run"
     small = ("agent.n_steps=2", "agent.batch_size=4", "agent.n_epochs=1", "total_steps=8")
-    assert main(["train", *SHORT, *small, f"env={env}", "observation=memory", f"output_dir={folder}"]) == 0
+    assert main(["train", *SHORT, *small, *env, "observation=memory", f"output_dir={folder}"]) == 0
     agent, arguments = load_agent(folder)
     assert tuple(arguments["features"]) == FEATURE_LISTS["memory"]
     assert (arguments["stack"], arguments["control_interval_s"]) == (1, 0.5)

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The view of a host: a flow's own numbers, and those of the learner flows that its host sends."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bbrgym
+from bbrgym.envs.features import FlowFeatures, HostFeatures
+from bbrgym.envs.flow_batch import FlowBatch, FlowOptions
+from bbrgym.envs.observation import FEATURES, SenderObservation
+from bbrgym.worlds import VectorWorld
+
+INSTANT = [feature for feature in FEATURES if not feature.remembered]
+COUNT = len(INSTANT)
+FIELDS = VectorWorld.flow_fields
+ACTIVE = FIELDS.index("active")
+
+
+def on_hosts(*hosts: str | None, duration_s: float = 1.0) -> dict[str, Any]:
+    """A learner of each of these hosts, and a competitor on the first one."""
+    flows: list[dict[str, Any]] = [
+        {"name": f"flow-{i}", "rtt_ms": 20.0 + 10.0 * i, "start_s": 0.1 * i, "host": host}
+        for i, host in enumerate(hosts)
+    ]
+    flows.insert(1, {"name": "other", "cc": "cubic", "rtt_ms": 30.0, "role": "background", "host": hosts[0]})
+    link = {"rate_mbps": 8.0, "queue": {"size_bdp": 1.0}}
+    return {"name": "hosts", "duration_s": duration_s, "link": link, "flows": flows}
+
+
+def stats_of(flows: int, seed: int) -> Any:
+    """Measurements of some flows, most of them active: [fields, flows]."""
+    rng = np.random.default_rng(seed)
+    stats = np.exp(rng.normal(0, 3, (len(FIELDS), flows))) * rng.integers(0, 2, (len(FIELDS), flows))
+    stats[ACTIVE] = rng.random(flows) < 0.7
+    return stats
+
+
+def numbers_of(stats: Any, hosts: Any) -> Any:
+    """What the flows of some environments observe, [environments, L, width]."""
+    hosts = np.asarray(hosts)
+    features = HostFeatures(INSTANT)
+    view = np.empty((hosts.size, features.width), np.float32)
+    features.write(view, FIELDS, stats, hosts)
+    return view.reshape(*hosts.shape, -1)
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=6), st.integers(0, 2**32))
+def test_it_is_the_own_view_and_the_pooled_one_of_the_hosts_flows(hosts: list[int], seed: int) -> None:
+    stats = stats_of(len(hosts), seed)
+    seen = numbers_of(stats, [hosts])[0]
+    for place, host in enumerate(hosts):
+        own = np.empty((1, COUNT), np.float32)
+        FlowFeatures(INSTANT, 1).write(own, FIELDS, np.ascontiguousarray(stats[:, [place]]))
+        assert seen[place, :COUNT].tobytes() == own.tobytes()
+        of_host = np.ascontiguousarray(stats[:, [i for i, one in enumerate(hosts) if one == host]])
+        pooled = np.empty((1, 3 * COUNT + 1), np.float32)
+        FlowFeatures(INSTANT, of_host.shape[1], "pooled").write(pooled, FIELDS, of_host)
+        assert seen[place, COUNT:-1].tobytes() == pooled[0, :-1].tobytes()
+        active = int(of_host[ACTIVE].sum())
+        assert seen[place, -1] == np.float32(1.0 / active if active else 0.0)
+
+
+@given(st.integers(0, 2**32))
+def test_other_hosts_and_absent_flows_do_not_matter(seed: int) -> None:
+    stats, others = stats_of(4, seed), stats_of(4, seed + 1)
+    hosts = np.array([[0, 1, 0, 2]])
+    changed = np.where(hosts == 0, stats, others)
+    assert numbers_of(stats, hosts)[0, [0, 2]].tobytes() == numbers_of(changed, hosts)[0, [0, 2]].tobytes()
+    absent = np.concatenate([stats, np.zeros((len(FIELDS), 2))], axis=1)
+    assert numbers_of(absent, [[0, 1, 0, 2, -1, -1]])[0, :4].tobytes() == numbers_of(stats, hosts)[0].tobytes()
+
+
+def test_without_a_name_each_flow_has_a_host_of_its_own() -> None:
+    apart, together = (numbers_of(stats_of(3, 5), [hosts])[0] for hosts in ([0, 1, 2], [0, 0, 0]))
+    for place in range(3):
+        own, mean, least, most = np.split(apart[place, :-1], 4)
+        if apart[place, -1]:
+            assert own.tobytes() == mean.tobytes() == least.tobytes() == most.tobytes()
+    assert together[0, COUNT:].tobytes() == together[1, COUNT:].tobytes() == together[2, COUNT:].tobytes()
+
+
+@pytest.mark.parametrize("features", ["instant", "memory"])
+def test_many_worlds_observe_as_each_alone_bit_for_bit(features: str) -> None:
+    scenarios = [on_hosts("a", "b", "a"), on_hosts(None, None), on_hosts("a", "a", "b", "b", duration_s=0.6)]
+
+    def played(scenario: Any, seeds: list[int]) -> list[Any]:
+        options = FlowOptions(
+            world="twin", scenario=scenario, view="host", features=features, max_learners=4, control_interval_s=0.1
+        )
+        batch = FlowBatch(len(seeds), options, runs_to_the_end=True)
+        seen = [batch.reset(range(len(seeds)), seeds)]
+        actions = np.stack([np.stack([batch.action.default] * 4)] * len(seeds))
+        for _ in range(6):
+            batch.simulate(actions)
+            seen.append(np.where(batch.will_act[:, :, None], batch.observe(), 0.0))
+        assert seen[0].shape[2] == batch.observation.width
+        batch.close()
+        return seen
+
+    together = played(scenarios, [3, 4, 5])
+    for index, scenario in enumerate(scenarios):
+        for ours, alone in zip(together[1:], played(scenario, [3 + index])[1:], strict=True):
+            assert ours[index].tobytes() == alone[0].tobytes()
+
+
+def test_a_host_of_the_scenario_decides_who_shares() -> None:
+    scenario = on_hosts("a", "b", "a", None)
+    scenario["flows"][-1] |= {"count": 2}
+    options = FlowOptions(world="twin", scenario=scenario, view="host", features=["active"], tunables=["bbq_beta"])
+    batch = FlowBatch(1, options)
+    batch.reset([0], [1])
+    for _ in range(5):
+        batch.simulate(np.stack([np.stack([batch.action.default] * 5)]))
+    assert batch.observe()[0, :, 4].tolist() == [0.5, 1.0, 0.5, 1.0, 1.0], "1 / active flows of its host"
+    batch.close()
+
+
+def test_a_host_leaves_the_network_as_it_is() -> None:
+    with_hosts, without = on_hosts("a", "b"), on_hosts("a", "b")
+    for flow in without["flows"]:
+        del flow["host"]
+    one, other = (bbrgym.load_scenario(scenario) for scenario in (with_hosts, without))
+    assert one.resolved_json() == other.resolved_json()
+    assert [flow.host for flow in one.resolved().flows] == ["a", "a", "b"]
+
+
+@pytest.mark.parametrize("host", [3, "", "a b"])
+def test_a_wrong_host_is_one_clear_error(host: Any) -> None:
+    with pytest.raises(bbrgym.ScenarioError, match=r"flows\[0\]\.host: is "):
+        bbrgym.load_scenario(on_hosts(host))
+
+
+def test_one_controller_has_no_host() -> None:
+    for scenario in (on_hosts("a"), on_hosts("a", "b")):
+        with pytest.raises(
+            bbrgym.ConfigError, match="view: 'host', allowed are each and pooled: one controller acts for"
+        ):
+            gymnasium.make("bbrgym/Tune-v0", world="twin", scenario=scenario, view="host")
+
+
+def test_its_width() -> None:
+    assert SenderObservation(1, 2, "instant", view="host").width == 4 * COUNT + 1 + 2
