@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// bbrgym-scenario FILE.json [--seed N] [--json]
+// bbrgym-scenario FILE.json [--seed N] [--policy FILE.so] [--json]
 //
 // Runs the scenario of FILE.json (all fields resolved, as the package writes it; - is the standard input) to
-// its end and prints the summary, as text or as JSON. A bad scenario is one line on the error output, exit 2.
+// its end and prints the summary, as text or as JSON. A policy (`bbrgym export --format c`, compiled) sets the tunables of
+// its learner flows. A bad scenario is one line on the error output, exit 2.
 #include "ns3-simulation.h"
 
 #include "fields.hpp"
 #include "params.hpp"
+#include "policy.hpp"
 #include "scenario.hpp"
 
 #include <nlohmann/json.hpp>
@@ -30,10 +32,11 @@ struct Arguments
 {
     std::string file;
     uint64_t seed = 1;
+    std::string policy; ///< empty: none
     bool as_json = false;
 };
 
-constexpr const char* USAGE = "usage: bbrgym-scenario FILE.json [--seed N] [--json]";
+constexpr const char* USAGE = "usage: bbrgym-scenario FILE.json [--seed N] [--policy FILE.so] [--json]";
 
 Arguments
 ParseArguments(int argc, char** argv)
@@ -62,6 +65,10 @@ ParseArguments(int argc, char** argv)
             {
                 throw std::invalid_argument("--seed is '" + value + "', expected a whole number >= 0");
             }
+        }
+        else if (argument == "--policy" && i + 1 < argc)
+        {
+            arguments.policy = argv[++i];
         }
         else if (arguments.file.empty() && (argument == "-" || argument.front() != '-'))
         {
@@ -129,7 +136,21 @@ Run(const Arguments& arguments)
     std::vector<double> link_row(std::size(LINK_SUMMARY_FIELDS));
 
     Ns3Simulation simulation(shared, arguments.seed, {tunables, flow_stats, link_stats});
-    simulation.Advance(static_cast<double>(scenario.duration_ns) / 1e9);
+    const double duration_s = static_cast<double>(scenario.duration_ns) / 1e9;
+    if (arguments.policy.empty())
+    {
+        simulation.Advance(duration_s);
+    }
+    else
+    {
+        PolicyRun(std::make_shared<const Policy>(arguments.policy), scenario)
+            .Run(
+                duration_s,
+                scenario.duration_ns,
+                simulation.GetTables(),
+                [&simulation](double seconds) { simulation.Advance(seconds); },
+                [&simulation] { return std::llround(simulation.NowS() * 1e9); });
+    }
     simulation.Summarise(flow_table, link_row);
 
     const auto row_of = [&](std::size_t flow) {

@@ -24,6 +24,11 @@ TwinVector::Reset(std::size_t world, std::shared_ptr<const Scenario> scenario, u
     Slot& slot = *m_slots.at(world);
     const WorldTables rows = m_tables.Begin(world, scenario->flows.size(), "scenario '" + scenario->name + "'");
     slot.is_running = false;
+    slot.policy.reset();
+    if (m_policy)
+    {
+        slot.policy.emplace(m_policy, *scenario);
+    }
     slot.engine.Reset(std::move(scenario), seed, rows);
     slot.is_running = true;
     ShowTime(world);
@@ -57,7 +62,16 @@ TwinVector::AdvanceOne(std::size_t world, double duration_s, StopCheck& stop)
         {
             throw Stopped();
         }
-        engine.Advance(duration_s, m_tables.Of(world, engine.GetScenario().flows.size()), &stop);
+        const WorldTables rows = m_tables.Of(world, engine.GetScenario().flows.size());
+        const auto advance = [&engine, &rows, &stop](double seconds) { engine.Advance(seconds, rows, &stop); };
+        if (auto& policy = m_slots[world]->policy)
+        {
+            policy->Run(duration_s, engine.GetScenario().duration_ns, rows, advance, [&engine] { return engine.NowNs(); });
+        }
+        else
+        {
+            advance(duration_s);
+        }
     }
     catch (const Stopped&)
     {
@@ -92,7 +106,8 @@ TwinVector::Save(std::size_t world) const
     return {engine,
             {rows.tunables.begin(), rows.tunables.end()},
             {rows.flow_stats.begin(), rows.flow_stats.end()},
-            {rows.link_stats.begin(), rows.link_stats.end()}};
+            {rows.link_stats.begin(), rows.link_stats.end()},
+            m_slots[world]->policy};
 }
 
 void
@@ -101,6 +116,7 @@ TwinVector::Restore(std::size_t world, const Snapshot& snapshot)
     Slot& slot = *m_slots.at(world);
     const WorldTables rows = m_tables.Begin(world, snapshot.engine.GetScenario().flows.size(), "restore: the snapshot");
     slot.engine = snapshot.engine;
+    slot.policy = snapshot.policy;
     std::ranges::copy(snapshot.tunables, rows.tunables.begin());
     std::ranges::copy(snapshot.flow_stats, rows.flow_stats.begin());
     std::ranges::copy(snapshot.link_stats, rows.link_stats.begin());

@@ -6,12 +6,14 @@
 #define BBRGYM_TWIN_VECTOR_HPP
 
 #include "engine.hpp"
+#include "policy.hpp"
 #include "thread_pool.hpp"
 
 #include "tables.hpp"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,6 +27,7 @@ struct Snapshot
     std::vector<double> tunables;
     std::vector<double> flow_stats;
     std::vector<double> link_stats;
+    std::optional<PolicyRun> policy;
 };
 
 class TwinVector
@@ -33,6 +36,9 @@ class TwinVector
     static constexpr bool HAS_OWN_THREADS = false; ///< those of the constructor are all
 
     TwinVector(std::size_t worlds, std::size_t threads);
+
+    /** Lets a policy set the tunables of learner flows in the runs to come. std::invalid_argument: it cannot be loaded. */
+    void UsePolicy(const std::string& path) { m_policy = std::make_shared<const Policy>(path); }
 
     /** Uses these arrays from now on; their rows must hold what the former arrays held. */
     void LayOut(const VectorTables& tables) { m_tables = tables; }
@@ -60,12 +66,14 @@ class TwinVector
     struct Slot
     {
         Engine engine;
+        std::optional<PolicyRun> policy;
         bool is_running = false;
     };
 
     void AdvanceOne(std::size_t world, double duration_s, StopCheck& stop);
     void ShowTime(std::size_t world);
 
+    std::shared_ptr<const Policy> m_policy; ///< null: the caller sets the tunables
     VectorTables m_tables;
     std::vector<std::unique_ptr<Slot>> m_slots; ///< apart from each other, so that threads share no cache line
     ThreadPool m_pool;

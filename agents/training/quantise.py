@@ -119,9 +119,8 @@ def _field(name: str) -> IntegerField:
 
 
 def _feature(feature: Feature, names: list[str]) -> IntegerFeature:
-    field = names.index(str(feature.field))
-    per = -1 if feature.per is None else names.index(str(feature.per))
-    units = _field(names[field]).per_unit / (1 if feature.per is None else _field(names[per]).per_unit)
+    field, per = names.index(str(feature.field)), -1 if feature.per is None else names.index(str(feature.per))
+    units = _field(names[field]).per_unit / (1 if per < 0 else _field(names[per]).per_unit)
     if feature.low < 0:
         raise ConfigError(
             f"features: {feature.name} begins at {feature.low:g}, allowed with format c are ranges from 0"
@@ -130,7 +129,7 @@ def _feature(feature: Feature, names: list[str]) -> IntegerFeature:
     if feature.scale == "log":
         low, high = (_log2(end) for end in ends)
     elif feature.scale == "linear":
-        low, high = (round(end * (1 if feature.per is None else Q16)) for end in ends)
+        low, high = (round(end * (1 if per < 0 else Q16)) for end in ends)
     else:
         low, high = math.ceil(ends[0]), math.floor(ends[1])
     if high - low > MAX_FIELD:

@@ -4,10 +4,15 @@
 #include "vector_binding.hpp"
 #include "vector_of_one.hpp"
 
+#include "policy.hpp"
+
 #include "flow-sender.h"
 #include "last-hop.h"
 #include "ns3-simulation.h"
 #include "run-control.h"
+
+#include <optional>
+#include <string>
 
 namespace py = pybind11;
 using namespace bbrgym;
@@ -27,19 +32,39 @@ class Ns3Vector : public VectorOfOne<Ns3Simulation>
     {
     }
 
+    /** Lets a policy set the tunables of learner flows in the runs to come. std::invalid_argument: it cannot be loaded. */
+    void UsePolicy(const std::string& path) { m_policy = std::make_shared<const Policy>(path); }
+
   private:
     std::unique_ptr<Ns3Simulation> Begin(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& rows) override
     {
+        m_policy_run.reset();
+        if (m_policy)
+        {
+            m_policy_run.emplace(m_policy, *scenario);
+        }
         return std::make_unique<Ns3Simulation>(std::move(scenario), seed, rows);
     }
 
-    void AdvanceRun(Ns3Simulation& run, const WorldTables&, double duration_s, StopCheck& stop) override
+    void AdvanceRun(Ns3Simulation& run, const WorldTables& rows, double duration_s, StopCheck& stop) override
     {
         const SimulatorWatch watch(stop);
-        run.Advance(duration_s);
+        const auto advance = [&run](double seconds) { run.Advance(seconds); };
+        if (m_policy_run)
+        {
+            const auto now_ns = [&run] { return std::llround(run.NowS() * 1e9); };
+            m_policy_run->Run(duration_s, run.GetScenario().duration_ns, rows, advance, now_ns);
+        }
+        else
+        {
+            advance(duration_s);
+        }
     }
 
     void TakeTables(Ns3Simulation& run, const WorldTables& rows) override { run.SetTables(rows); }
+
+    std::shared_ptr<const Policy> m_policy; ///< null: the caller sets the tunables
+    std::optional<PolicyRun> m_policy_run;
 };
 
 /** The arrival times in ns at the station of packets that saturate the scenario's last hop. */

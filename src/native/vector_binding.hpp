@@ -70,6 +70,10 @@ AckRecordDtype()
     return py::dtype(py::cast(names), formats, offsets, sizeof(AckRecord));
 }
 
+/** An implementation whose tunables a policy may set. */
+template <class Implementation>
+concept TakesPolicy = requires(Implementation& vector, const std::string& path) { vector.UsePolicy(path); };
+
 /**
  * Runs of a world. Implementation has a constructor from (worlds, threads), HAS_OWN_THREADS: whether a run has some beside
  * those, and
@@ -95,6 +99,8 @@ class PyVector
     }
 
     ~PyVector() { Close(); }
+
+    void UsePolicy(const std::string& path) { Alive().UsePolicy(path); }
 
     void LayOut(py::ssize_t flow_capacity,
                 const py::object& tunables,
@@ -261,7 +267,7 @@ class PyVector
     std::unique_ptr<Implementation> m_vector;
 };
 
-/** Defines the class; a world may add methods of its own to what is returned. */
+/** Defines the class; its constructor takes the path of a policy if the world does. A world may add methods of its own to what is returned. */
 template <class Implementation>
 py::class_<PyVector<Implementation>>
 DefineVector(py::module_& module)
@@ -271,11 +277,26 @@ DefineVector(py::module_& module)
 
 The caller owns the arrays, which may lie in shared memory. Rows of flows that a world's scenario does not have are
 NaN. A bad argument raises ValueError, a world that is not there IndexError. `threads` includes the caller's.)");
+    if constexpr (TakesPolicy<Implementation>)
+    {
+        vector.def(py::init([](std::size_t worlds, std::size_t threads, double timeout_s, const std::optional<std::string>& policy) {
+                       auto made = std::make_unique<Vector>(worlds, threads, timeout_s);
+                       if (policy)
+                       {
+                           made->UsePolicy(*policy);
+                       }
+                       return made;
+                   }),
+                   py::arg("num_worlds"),
+                   py::arg("threads"),
+                   py::arg("timeout_s"),
+                   py::arg("policy") = py::none());
+    }
+    else
+    {
+        vector.def(py::init<std::size_t, std::size_t, double>(), py::arg("num_worlds"), py::arg("threads"), py::arg("timeout_s"));
+    }
     vector
-        .def(py::init<std::size_t, std::size_t, double>(),
-             py::arg("num_worlds"),
-             py::arg("threads"),
-             py::arg("timeout_s"))
         .def("lay_out",
              &Vector::LayOut,
              py::arg("flow_capacity"),

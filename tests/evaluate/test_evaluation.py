@@ -276,7 +276,7 @@ def test_a_new_world_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(worlds.specs._SPECS, "other", spec)
     composed = compose_config("evaluate", ["world=[twin,other]", "world.other.options.speed=2"])["world"]
     assert composed["other"] == {"isolation": "none", "timeout_s": 60.0, "options": {"speed": 2}}
-    assert composed["twin"] == {"isolation": "none", "timeout_s": 60.0}
+    assert composed["twin"] == {"isolation": "none", "timeout_s": 60.0, "options": {"policy": None}}
 
 
 @pytest.mark.parametrize(

@@ -143,9 +143,15 @@ register_world(
     is_alone=True,
     stock_controls=("ns-3",),
     has_last_hops=True,
+    options=("policy",),
 )
 register_world(
-    "twin", "bbrgym._twin.Vector", "the fast one: a lean packet-level engine", holds_many=True, can_save=True
+    "twin",
+    "bbrgym._twin.Vector",
+    "the fast one: a lean packet-level engine",
+    holds_many=True,
+    can_save=True,
+    options=("policy",),
 )
 register_world(
     "ns3gym",
