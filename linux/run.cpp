@@ -58,6 +58,10 @@ LinuxRun::Advance(double duration_s, const WorldTables& tables, StopCheck& stop)
     }
     m_controllers.TakeRecords(m_clock);
     Show(tables);
+    if (Done())
+    {
+        m_core_keeper.reset(); // its core is free for others
+    }
 }
 
 void

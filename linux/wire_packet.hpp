@@ -61,8 +61,7 @@ class WirePacket
     uint16_t DestinationPort() const { return Half(IP_HEADER_BYTES + 2); }
     uint32_t Sequence() const { return Word(IP_HEADER_BYTES + 4); }
     uint32_t Acknowledged() const { return Word(IP_HEADER_BYTES + 8); }
-    bool IsSyn() const { return (Flags() & 0x02) != 0; }
-    bool IsAck() const { return (Flags() & 0x10) != 0; }
+    bool IsAck() const { return (m_headers[IP_HEADER_BYTES + 13] & 0x10) != 0; }
 
     /** The SACK blocks of its options (RFC 2018); returns how many there are. */
     std::size_t SackBlocks(std::array<SequenceRange, MAX_SACK_BLOCKS>& blocks) const
@@ -127,7 +126,6 @@ class WirePacket
     static constexpr std::size_t CHECKSUM = 10;
     static constexpr uint8_t CE = 3; ///< both ECN bits (RFC 3168)
 
-    uint8_t Flags() const { return m_headers[IP_HEADER_BYTES + 13]; }
     uint16_t Half(std::size_t at) const { return static_cast<uint16_t>(m_headers[at] << 8 | m_headers[at + 1]); }
     uint32_t Word(std::size_t at) const { return uint32_t{Half(at)} << 16 | Half(at + 2); }
 

@@ -72,19 +72,6 @@ class Histogram
         m_high = 0;
     }
 
-    /** Reserves room for these values, so that adding them allocates nothing. */
-    void Reserve(int64_t low_ns, int64_t high_ns)
-    {
-        for (const int64_t value_ns : {low_ns, high_ns})
-        {
-            const std::size_t bucket = Bucket(static_cast<uint64_t>(std::max<int64_t>(value_ns, 0)));
-            if (bucket - m_first >= m_counts.size())
-            {
-                Cover(bucket);
-            }
-        }
-    }
-
     uint64_t Count() const { return m_count; }
     double MeanMs() const { return static_cast<double>(m_sum_ns) / static_cast<double>(m_count) / 1e6; }
     double MinMs() const { return static_cast<double>(m_min_ns) / 1e6; }

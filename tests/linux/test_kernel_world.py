@@ -228,6 +228,14 @@ def test_a_closed_run_unlocks_the_memory():
     assert _locked_memory() == before
 
 
+def test_a_run_that_is_over_occupies_no_core():
+    with bbrgym.make_world("linux", scenario(duration_s=0.5), options=ANY_LATENESS, isolation="none") as world:
+        world.advance(0.1)
+        running = _threads()
+        world.advance(1.0)
+        assert (world.done, _threads()) == (True, running - 1)
+
+
 NO_DESCRIPTORS = """
 import os, resource
 import pytest
@@ -313,6 +321,10 @@ def test_worlds_say_what_they_cannot_run():
 def _named_namespaces() -> list[str]:
     folder = Path("/run/netns")
     return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+
+
+def _threads() -> int:
+    return len(list(Path("/proc/self/task").iterdir()))
 
 
 def _locked_memory() -> str:
