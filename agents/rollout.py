@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bbrgym.agents.base import Agent, Tuner
 from bbrgym.envs.episodes import Episodes
@@ -80,7 +81,7 @@ class Rollout(ABC):
 
     @abstractmethod
     def advance(self) -> Flags:
-        """Act and simulate one control interval; return the episodes that have ended, [N].
+        """Act, or hold the last action, and simulate one control interval; return the episodes that have ended, [N].
 
         Raises:
             WorldError: a simulation failed.
@@ -109,9 +110,12 @@ class _EpisodeRollout(Rollout):
         self._begun[indices] = True
 
     def advance(self) -> Flags:
-        self._batch.simulate(self._tuner.act(self._observations, self._begun))
+        if self._batch.is_holding:
+            self._batch.hold()
+        else:
+            self._batch.act(self._tuner.act(self._observations, self._begun))
+            self._begun = np.zeros_like(self._begun)
         self._observations = self._batch.observe()
-        self._begun = np.zeros_like(self._begun)
         return self._batch.has_ended
 
 
@@ -133,16 +137,25 @@ class _FlowRollout(Rollout):
         self._tuners = {place: tuner for place, tuner in self._tuners.items() if place[0] not in restarted}
 
     def advance(self) -> Flags:
-        actions = np.stack([np.stack([self._batch.action.default] * self._batch.max_learners)] * len(self._seeds))
+        if self._batch.is_holding:
+            self._batch.hold()
+        else:
+            self._batch.act(self._actions())
+        self._observations = self._batch.observe()
+        return self._batch.has_ended
+
+    def _actions(self) -> NDArray[Any]:
+        """Return the actions of the flows that act, of new tuners where these have joined."""
+        actions: NDArray[Any] = np.stack(
+            [np.stack([self._batch.action.default] * self._batch.max_learners)] * len(self._seeds)
+        )
         for episode, learner in np.argwhere(self._batch.will_act).tolist():
             has_joined = (episode, learner) not in self._tuners
             if has_joined:
                 self._tuners[episode, learner] = self._make_tuner([flow_seed(self._seeds[episode], learner)])
             observation = self._observations[episode, learner][None]
             actions[episode, learner] = self._tuners[episode, learner].act(observation, np.array([has_joined]))[0]
-        self._batch.simulate(actions)
-        self._observations = self._batch.observe()
-        return self._batch.has_ended
+        return actions
 
 
 def flow_seed(seed: int, learner: int) -> int:

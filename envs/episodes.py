@@ -26,7 +26,7 @@ from bbrgym.envs.render import History
 from bbrgym.envs.reward import Reward
 from bbrgym.envs.scaling import Coordinates, TunableScaling
 from bbrgym.envs.smoothing import ExponentialMeans
-from bbrgym.envs.terms import TermInputs
+from bbrgym.envs.terms import StepTerms, TermInputs
 from bbrgym.errors import ConfigError
 from bbrgym.worlds import TUNABLE_COLUMNS, Snapshot, Table, VectorWorld, WorldError, check_seed, make_vector_world
 
@@ -129,6 +129,9 @@ class Episodes(ABC):
         self._specs: list[EpisodeSpec | None] = [None] * num_envs
         self._located_in: Table | None = None  # the worlds' array in which the learner flows have been located
         self._histories: list[History | None] = [None] * num_envs
+        self._intervals_left = 0  # of the action that is held
+        self._acts: Flags = np.zeros(num_envs, np.bool_)  # environments in which it is held
+        self._step_terms = StepTerms()
 
     # ---- for environments --------------------------------------------------------------------------------------
 
@@ -248,6 +251,29 @@ class Episodes(ABC):
         for array, saved in zip(self._arrays(), snapshot.arrays, strict=True):
             array[index] = saved
 
+    @property
+    def is_holding(self) -> bool:
+        """Whether the last action has control intervals left, in an environment at least whose episode goes on."""
+        return self._intervals_left > 0 and bool(self._held().any())
+
+    def hold(self) -> None:
+        """Run for another control interval of the last action, where the episode goes on.
+
+        Raises:
+            ResetNeeded, ClosedEnvironmentError: no episode has begun, or the environment is closed.
+            WorldError: a world broke.
+        """
+        mask = self._held()
+        self._advance(mask)
+        self._intervals_left -= 1
+        others = np.flatnonzero(~mask)
+        kept = [array[others] for array in self._arrays()] if len(others) else []
+        self._measure_held()
+        for array, former in zip(self._arrays(), kept, strict=False):
+            array[others] = former
+        self._count_terms(mask)
+        self._record(mask)
+
     # ---- for derived classes: begin and advance ----------------------------------------------------------------
 
     def _open_worlds(self) -> VectorWorld:
@@ -297,6 +323,7 @@ class Episodes(ABC):
         if self._smoothing is not None:
             self._smoothing.reset(indices)
         self._memory.reset(indices)
+        self._acts[indices] = False  # their last action was of an episode that is over
         self._locate()
         self._is_running[indices] = True
 
@@ -324,6 +351,7 @@ class Episodes(ABC):
             "view": options.view,
             "max_learners": self.max_learners,
             "control_interval_s": options.control_interval_s,
+            "hold_intervals": options.hold_intervals,
             "reward_horizon_s": options.reward_horizon_s,
         }
 
@@ -361,6 +389,40 @@ class Episodes(ABC):
         self._is_running &= ~worlds.done
 
     # ---- for derived classes: measure --------------------------------------------------------------------------
+
+    @abstractmethod
+    def _measure_held(self) -> None:
+        """Take an interval in which the former action was held into the rewards' inputs and the observations."""
+
+    def _held(self) -> Flags:
+        """Return the environments whose last action is still held, [N]."""
+        held: Flags = self._is_running & self._acts
+        return held
+
+    def _begin_step(self, acts: Flags | None) -> None:
+        """Begin a step, whose first interval has been measured.
+
+        Args:
+            acts: environments that ran in it, [N]; None for all.
+        """
+        self._intervals_left = self._options.hold_intervals - 1
+        if self._intervals_left:
+            self._acts = np.ones(self.num_envs, np.bool_) if acts is None else acts.copy()
+            self._step_terms = StepTerms()
+            self._count_terms(self._acts)
+
+    def _count_terms(self, mask: Flags) -> None:
+        """Add the reward terms of an interval to those of the step.
+
+        Args:
+            mask: environments that ran in it, [N].
+        """
+        self._step_terms.add(self._reward.terms(self._inputs), mask)
+
+    def _terms_of_step(self) -> dict[str, Table]:
+        """Return the reward terms of the last step, means over its intervals."""
+        held = self._options.hold_intervals > 1
+        return self._step_terms.means() if held else self._reward.terms(self._inputs)
 
     def _new_memory(self) -> FlowMemory:
         """Return what the observation's features remember, of no interval."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """N episodes with a controller for each learner flow: the computation of `TuneMultiEnv` (N = 1) and `FlowVecEnv`.
 
-A flow acts in every interval in which it runs, even for a part: from the one in which it starts to the one in which it
+A flow acts in every step in which it runs, even for a part: from the one in which it starts to the one in which it
 stops. Until its first action its tunables are the variant's own, or those that the scenario sets.
 """
 
@@ -57,8 +57,8 @@ class FlowOptions(Options):
 class FlowBatch(Episodes):
     """N episodes with a controller for each of their L learner flows.
 
-    A step is `simulate`, then in any order `observe`, `reward_terms` and the attributes below. An episode ends with its
-    scenario, or earlier when its last learner flow has stopped.
+    A step is `simulate` (or `act`, and `hold` while it `is_holding`), then in any order `observe`, `reward_terms` and
+    the attributes below. An episode ends with its scenario, or earlier when its last learner flow has stopped.
 
     Args:
         num_envs: N.
@@ -84,7 +84,7 @@ class FlowBatch(Episodes):
         self._stack = Stack(num_envs * self.max_learners, self.observation)
         self._coordinates = np.zeros((*flows, tunables), np.float32)
         self._values = np.zeros((*flows, tunables))
-        self._interval_ns = int(to_ns([options.control_interval_s])[0])
+        self._step_ns = int(to_ns([options.control_interval_s * options.hold_intervals])[0])
         self.has_acted: Flags = np.zeros(flows, np.bool_)
         self.will_act: Flags = np.zeros(flows, np.bool_)
 
@@ -102,7 +102,20 @@ class FlowBatch(Episodes):
         return self.observe()
 
     def simulate(self, actions: ActType) -> None:
-        """Set the tunables of the flows that act and run for a control interval.
+        """Set the tunables of the flows that act and run for the control intervals of a step.
+
+        Args:
+            actions: [N, L, tunables], [N, L] if flat; those of flows that do not act are ignored.
+
+        Raises:
+            ConfigError, ResetNeeded, ClosedEnvironmentError, WorldError: see `act`.
+        """
+        self.act(actions)
+        while self.is_holding:
+            self.hold()
+
+    def act(self, actions: ActType) -> None:
+        """Set the tunables of the flows that act and run for the first control interval of a step.
 
         Args:
             actions: [N, L, tunables], [N, L] if flat; those of flows that do not act are ignored.
@@ -117,22 +130,28 @@ class FlowBatch(Episodes):
         self.has_acted, former = self.will_act, self._coordinates
         self._apply(actions)
         self._advance()
-        self._look_ahead()
         self._measure(np.abs(self._coordinates - former))
+        self._begin_step(None)
+        self._end_step()
         self._record()
+
+    def hold(self) -> None:
+        """Run for another control interval of the last actions, where the episode goes on; see `Episodes`."""
+        super().hold()
+        self._end_step()
 
     def observe(self) -> Observation:
         """Return the observations of all flows, [N, L, numbers]; meaningless where a flow neither acted nor will."""
         return self._stack.observations().reshape(*self.will_act.shape, -1)
 
     def reward_terms(self) -> dict[str, Table]:
-        """Return the reward terms of the last interval by name, [N, L] each; 0 of flows that did not act."""
+        """Return the reward terms of the last step by name, [N, L] each; 0 of flows that did not act."""
         learners = self.max_learners
         by_flow = {
             name: values.reshape(learners, self.num_envs).T
             if self._is_own
             else np.repeat(values[:, None], learners, axis=1)
-            for name, values in self._reward.terms(self._inputs).items()
+            for name, values in self._terms_of_step().items()
         }
         return {name: np.where(self.has_acted, values, 0.0) for name, values in by_flow.items()}
 
@@ -193,13 +212,25 @@ class FlowBatch(Episodes):
         self._learners.set_each(self._open_worlds(), self._values)
 
     def _look_ahead(self) -> None:
-        """Find the flows that act in the next interval, and end the episodes that have none left."""
+        """Find the flows that act in the next step, and end the episodes that have none left."""
         now_ns = to_ns(self._open_worlds().now_s)
         is_to_stop = self._learners.stop_ns > now_ns
         if not self._runs_to_the_end:
             self._is_running &= is_to_stop.any(axis=0)
-        acts = is_to_stop & (self._learners.start_ns < now_ns + self._interval_ns) & self._is_running
+        acts = is_to_stop & (self._learners.start_ns < now_ns + self._step_ns) & self._is_running
         self.will_act = np.ascontiguousarray(acts.T)
+
+    def _end_step(self) -> None:
+        """Find the flows that act next, once no interval of the last action is left."""
+        if self.is_holding:
+            return
+        self._look_ahead()
+        joined = np.flatnonzero(self.has_joined)
+        if len(joined):
+            self._stack.begin(joined.tolist(), self._stack.array()[joined, -1])
+
+    def _measure_held(self) -> None:
+        self._measure(np.zeros_like(self._coordinates))
 
     def _measure(self, change: Coordinates) -> None:
         """Take the last interval into the rewards' inputs and the observations.
@@ -210,11 +241,7 @@ class FlowBatch(Episodes):
         stats = self._learners.stats(self._open_worlds())
         self._inputs = self._inputs_of_flows(stats, change) if self._is_own else self._inputs_of_team(stats, change)
         self._memory.add(stats)
-        view = self._view(stats)
-        self._stack.add(view)
-        joined = np.flatnonzero(self.has_joined)
-        if len(joined):
-            self._stack.begin(joined.tolist(), view[joined])
+        self._stack.add(self._view(stats))
 
     def _inputs_of_team(self, stats: Table, change: Coordinates) -> TermInputs:
         """Return what the terms of N environments are computed from; the change is the mean over flows that acted."""

@@ -36,13 +36,15 @@ class Options:
             that of the scenario; of a function its attribute `max_learners`, or the number in its draw of seed 0.
         variant: variant that the learner flows run.
         tunables: names of the controlled tunables. Default: all of the variant; those of the library, if there is one.
-        control_interval_s: simulated seconds of a step.
+        control_interval_s: simulated seconds between two measurements; of a step, unless actions are held.
         action_kind: `absolute` (an action is the coordinates of the tunables), `relative` (it moves them) or `library`
             (it chooses one of some settings).
         step_size: distance by which a relative action of 1 moves a coordinate, which runs from -1 to 1.
         max_change: largest distance that a coordinate moves in a step. Default: no limit.
         levels: number of levels of discrete actions. Default: continuous actions.
         flat: whether one number stands for the levels of all tunables.
+        hold_intervals: number of control intervals of a step, for which its action is held; features are of each of
+            them, the reward terms of a step are means over them.
         library: settings that actions of kind `library` choose from: a file or its contents (`bbrgym.envs.library`).
         features: names of the features of the observation; or `instant` (all of the last interval alone) or `memory`
             (these, and all with a memory of the episode).
@@ -74,6 +76,7 @@ class Options:
     max_change: float | None = None
     levels: int | None = None
     flat: bool = False
+    hold_intervals: int = 1
     library: LibrarySource | None = None
     features: Sequence[str] | FeatureList = "instant"
     stack: int = 1
@@ -93,6 +96,9 @@ class Options:
             check_max_learners(self.max_learners)
         if not 0.0 < self.control_interval_s < math.inf:
             raise ConfigError(f"control_interval_s: {self.control_interval_s}, allowed is a finite number above 0")
+        is_whole = isinstance(self.hold_intervals, int) and not isinstance(self.hold_intervals, bool)
+        if not is_whole or self.hold_intervals < 1:
+            raise ConfigError(f"hold_intervals: {self.hold_intervals!r}, allowed are whole numbers from 1")
         if self.reward_horizon_s is not None and not 0.0 < self.reward_horizon_s < math.inf:
             raise ConfigError(f"reward_horizon_s: {self.reward_horizon_s}, allowed is a finite number above 0, or None")
         if self.render_mode not in (None, "rgb_array"):

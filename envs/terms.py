@@ -198,3 +198,30 @@ TERMS: Mapping[str, Term] = {
 Fair share is the world's `fair_share_mbps`; where it is 0, the ratio of goodput to it counts as 1. Before its first RTT
 sample a flow counts as at its base RTT. Without an active learner flow all terms but `change` are 0.
 """
+
+
+class StepTerms:
+    """Reward terms of a step of several intervals: means over the intervals in which an environment ran."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, Table] = {}
+        self._counts: Table = np.zeros(0)
+
+    def add(self, terms: Mapping[str, Table], mask: NDArray[np.bool_]) -> None:
+        """Add an interval.
+
+        Args:
+            terms: by name, [N], or [L * N], one for each flow.
+            mask: environments that ran, [N].
+        """
+        rows = len(next(iter(terms.values())))
+        ran = np.tile(mask, rows // len(mask))
+        if not self._sums:
+            self._sums, self._counts = {name: np.zeros(rows) for name in terms}, np.zeros(rows)
+        for name, values in terms.items():
+            self._sums[name] += np.where(ran, values, 0.0)
+        self._counts += ran
+
+    def means(self) -> dict[str, Table]:
+        """Return the means by name, 0 without an interval: [N], or [L * N]."""
+        return {name: total / np.maximum(self._counts, 1.0) for name, total in self._sums.items()}

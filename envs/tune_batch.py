@@ -26,7 +26,8 @@ from bbrgym.worlds import Table
 class TuneBatch(Episodes):
     """N episodes, each with a controller that sets the tunables of all its learner flows.
 
-    A step is `simulate`, then in any order `observe`, `reward_terms`, `has_ended` and `info`.
+    A step is `simulate` (or `act`, and `hold` while it `is_holding`), then in any order `observe`, `reward_terms`,
+    `has_ended` and `info`.
 
     Args:
         num_envs: N.
@@ -67,7 +68,22 @@ class TuneBatch(Episodes):
         return self.observe()
 
     def simulate(self, actions: ActType, begin: Sequence[int] = (), seeds: Sequence[int] = ()) -> None:
-        """Set the tunables and run for a control interval; or begin an episode.
+        """Set the tunables and run for the control intervals of a step; or begin an episode.
+
+        Args:
+            actions: [N, tunables]; [N] if flat.
+            begin: environments that begin an episode instead; their actions are ignored.
+            seeds: seeds of these episodes.
+
+        Raises:
+            ConfigError, ResetNeeded, ClosedEnvironmentError, WorldError: see `act`.
+        """
+        self.act(actions, begin, seeds)
+        while self.is_holding:
+            self.hold()
+
+    def act(self, actions: ActType, begin: Sequence[int] = (), seeds: Sequence[int] = ()) -> None:
+        """Set the tunables and run for the first control interval of a step; or begin an episode.
 
         Args:
             actions: [N, tunables]; [N] if flat.
@@ -94,6 +110,7 @@ class TuneBatch(Episodes):
             self._begin(begin, seeds)
         self._measure(np.abs(self._coordinates - former), begin)
         self._has_begun = None if runs is None else ~runs
+        self._begin_step(runs)
         self._record(runs)
 
     def observe(self) -> ObsType:
@@ -102,8 +119,8 @@ class TuneBatch(Episodes):
         return {"actor": actor, "critic": self.observe_privileged()} if self._options.critic else actor
 
     def reward_terms(self) -> dict[str, Table]:
-        """Return the reward terms of the last interval by name, [N] each; 0 where an episode began instead."""
-        terms = self._reward.terms(self._inputs)
+        """Return the reward terms of the last step by name, [N] each; 0 where an episode began instead."""
+        terms = self._terms_of_step()
         if self._has_begun is not None:
             for values in terms.values():
                 np.copyto(values, 0.0, where=self._has_begun)
@@ -139,7 +156,10 @@ class TuneBatch(Episodes):
         mask[begin] = False
         return mask
 
-    def _measure(self, change: Coordinates, begun: Sequence[int]) -> None:
+    def _measure_held(self) -> None:
+        self._measure(np.zeros_like(self._coordinates))
+
+    def _measure(self, change: Coordinates, begun: Sequence[int] = ()) -> None:
         """Take the last interval into the rewards' inputs and the observations.
 
         Args:

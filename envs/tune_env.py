@@ -38,6 +38,7 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
       and up for a whole number. With `flat=True` one number stands for all levels: `Discrete`, as DQN needs it.
     * `Discrete(settings)` with `action_kind="library"`: the number of a setting of `library`.
     * `max_change` limits the distance that a coordinate moves in a step, whatever the action.
+    * `hold_intervals` holds an action for several control intervals, which make a step then.
 
     ## Observation Space
     `Box(0, 1, (stack * (numbers + tunables),), float32)`: features that the senders of the learner flows know, then the
@@ -136,13 +137,15 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     * `variant="bbq"`: variant that the learner flows run.
     * `tunables=None`: names of the controlled tunables. Default: all of the variant; those of the library, if there is
       one.
-    * `control_interval_s=0.1`: simulated seconds of a step.
+    * `control_interval_s=0.1`: simulated seconds between two measurements; of a step, unless actions are held.
     * `action_kind="absolute"`: `absolute` (an action is the coordinates of the tunables), `relative` (it moves them) or
       `library` (it chooses one of some settings).
     * `step_size=0.1`: distance by which a relative action of 1 moves a coordinate, which runs from -1 to 1.
     * `max_change=None`: largest distance that a coordinate moves in a step. Default: no limit.
     * `levels=None`: number of levels of discrete actions. Default: continuous actions.
     * `flat=False`: whether one number stands for the levels of all tunables.
+    * `hold_intervals=1`: number of control intervals of a step, for which its action is held; features are of each of
+      them, the reward terms of a step are means over them.
     * `library=None`: settings that actions of kind `library` choose from: a file or its contents
       (`bbrgym.envs.library`).
     * `features="instant"`: names of the features of the observation; or `instant` (all of the last interval alone) or

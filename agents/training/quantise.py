@@ -68,6 +68,8 @@ def quantise(network: nn.Module, batch: TuneBatch | FlowBatch, options: Options,
             f"agent {agent} samples or remembers, allowed with format c are agents that do neither: agent.acts=mean, "
             "and no recurrent one"
         )
+    if options.hold_intervals > 1:
+        raise ConfigError(f"hold_intervals: {options.hold_intervals}, allowed with format c is 1")
     if options.view == "host":
         raise ConfigError("view: 'host', allowed with format c are each and pooled")
     is_per_flow, is_pooled = isinstance(batch, FlowBatch), options.view == "pooled"

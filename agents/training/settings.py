@@ -33,6 +33,7 @@ _OF_ACTION = {
     "max_change": "max_change",
     "levels": "levels",
     "flat": "flat",
+    "hold_intervals": "hold_intervals",
     "library": "library",
 }
 #: Arguments of the environments that are neither under `action` nor under `env`.
@@ -71,13 +72,14 @@ class TrainingSettings(Model):
         variant: name of the variant whose tunables the agent sets.
         env: name and arguments of the environments, except those under `action`.
         action: arguments of the environments on actions: `kind`, `tunables`, `step_size`, `max_change`, `levels`,
-            `flat`, `library`.
+            `flat`, `hold_intervals`, `library`.
         reward: weights by term, or the name of a preset.
         agent: `_target_` of the trainer, name and hyperparameters of the agent.
         logger: `_target_`, name and settings of the logger.
         rollouts: `_target_`, name and settings of what runs the environments.
         seed: seed of all random numbers.
-        total_steps: control intervals of all environments together, however many flows act in them.
+        total_steps: steps of all environments together, however many flows act in them; a control interval each, or as
+            many as an action is held for.
         num_envs: number of environments side by side.
         checkpoint_steps: steps between two checkpoints; each comes at the first opportunity after.
         log_steps: steps between two rows of the curve; each comes at the first opportunity after.

@@ -254,6 +254,7 @@ def whole(policy: IntegerPolicy, fields: np.ndarray) -> np.ndarray:
     [
         ({"name": "ppo", "n_steps": 8, "batch_size": 32, "acts": "sample"}, {}, "samples or remembers, allowed"),
         ("recurrent_ppo", {}, "samples or remembers, allowed"),
+        ("ppo", {"action": {"hold_intervals": 2}}, "hold_intervals: 2, allowed with format c is 1"),
         ("ppo", {"env": {"name": "multi", "view": "host"}}, "view: 'host', allowed with format c are each and pooled"),
         ("ppo", {"observation": "memory"}, r"from ewma\(bw_mbps\), allowed with format c are measured fields alone"),
         ("ppo", {"action": {"levels": 3}}, "allowed with format c are coordinates, and one number"),

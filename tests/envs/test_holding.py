@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Actions held for several control intervals: the same intervals, fewer decisions."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+from vectors import assert_same, coming_and_going, crowd, scenario
+
+import bbrgym
+from bbrgym.agents.base import Constant
+from bbrgym.agents.rollout import make_rollout
+from bbrgym.envs.flow_batch import FlowBatch, FlowOptions
+from bbrgym.envs.options import Options
+
+COMMON: dict[str, Any] = {"world": "twin", "variant": "bbr-mix", "control_interval_s": 0.1}
+
+
+def one(**options: Any) -> Any:
+    """A single environment."""
+    return gymnasium.make("bbrgym/Tune-v0", **{**COMMON, "scenario": scenario(0.9), **options}).unwrapped
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"features": "memory", "stack": 2},
+        {"view": "pooled", "reward_horizon_s": 0.4, "reward": {"throughput": 1.0, "delay": 0.5, "change": 0.1}},
+        {
+            "action_kind": "library",
+            "library": {"variant": "bbr-mix", "settings": {"a": {"bbr_cwnd_gain": 1.2}, "b": {}}},
+        },
+    ],
+    ids=["memory", "smoothed", "library"],
+)
+def test_a_step_is_the_intervals_of_an_action_that_is_repeated(options: dict[str, Any]) -> None:
+    held, repeated = one(hold_intervals=3, **options), one(**options)
+    assert_same(held.reset(seed=2)[0], repeated.reset(seed=2)[0])
+    held.action_space.seed(2)
+    for step in range(3):
+        action = held.action_space.sample()
+        observation, reward, _, truncated, info = held.step(action)
+        parts = [repeated.step(action) for _ in range(3)]
+        assert_same(observation, parts[-1][0])
+        assert truncated == parts[-1][3] == (step == 2)
+        assert info["now_s"] == parts[-1][4]["now_s"]
+        assert reward == pytest.approx(np.mean([part[1] for part in parts]), rel=1e-12)
+        for name, value in info["reward_terms"].items():
+            assert value == pytest.approx(np.mean([part[4]["reward_terms"][name] for part in parts]), rel=1e-12)
+    held.close()
+    repeated.close()
+
+
+def test_a_relative_action_moves_once_a_step() -> None:
+    env = one(hold_intervals=3, action_kind="relative", tunables=["bbr_cwnd_gain"], features=["active"], step_size=0.1)
+    before = env.reset(seed=1)[0][-1]
+    after = env.step(np.ones(1, np.float32))[0][-1]
+    assert after - before == pytest.approx(0.05, abs=1e-6)
+    env.close()
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_many_hold_as_each_alone_though_they_end_within_a_step(mode: AutoresetMode) -> None:
+    options = {**COMMON, "hold_intervals": 4, "features": "memory", "reward_horizon_s": 0.4, "max_learners": 3}
+    scenarios = [scenario(0.9), coming_and_going(0.7), scenario(0.5, others=0)]
+    many = gymnasium.make_vec(
+        "bbrgym/Tune-v0", num_envs=3, scenario=scenarios, autoreset_mode=mode, **options
+    ).unwrapped
+    ones = [one(**{**options, "scenario": each}) for each in scenarios]
+    many.reset(seed=6)
+    for index, env in enumerate(ones):
+        env.reset(seed=6 + index)
+    many.action_space.seed(6)
+    ended = [False] * 3
+    for _ in range(12):
+        actions = many.action_space.sample()
+        observations, rewards, _, truncated, _ = many.step(actions)
+        for index, env in enumerate(ones):
+            if ended[index]:
+                observation, reward, is_over = env.reset()[0], 0.0, False
+            else:
+                observation, reward, _, is_over, _ = env.step(actions[index])
+            if is_over and mode is AutoresetMode.SAME_STEP:
+                observation, _ = env.reset()
+            ended[index] = is_over and mode is AutoresetMode.NEXT_STEP
+            assert observations[index].tobytes() == observation.tobytes()
+            assert (rewards[index], truncated[index]) == (reward, is_over)
+    for env in (many, *ones):
+        env.close()
+
+
+@pytest.mark.parametrize("scope", ["team", "own"])
+def test_flows_hold_their_own_actions_and_join_between_steps(scope: Any) -> None:
+    options = {
+        **COMMON,
+        "scenario": crowd(3, 0.6),
+        "reward_scope": scope,
+        "features": ["active"],
+        "tunables": ["bbr_cwnd_gain"],
+    }
+    held = FlowBatch(1, FlowOptions(**options, hold_intervals=2), runs_to_the_end=True)
+    held.reset([0], [1])
+    acted = [held.will_act[0].tolist()]
+    rewards = []
+    while not held.has_ended[0]:
+        held.simulate(np.zeros((1, 3, 1), np.float32))
+        acted.append(held.will_act[0].tolist())
+        rewards.append(held.reward(held.reward_terms())[0])
+    # The third flow runs from 0.15 s to 0.35 s.
+    assert acted == [[True, True, True], [True, True, True], [True, True, False], [False] * 3]
+    assert all(np.isfinite(one).all() for one in rewards)
+    held.close()
+
+
+def test_flows_of_many_worlds_hold_as_those_of_each_alone() -> None:
+    scenarios = [crowd(3, 0.7), crowd(2, 0.5), coming_and_going()]
+
+    def played(scenario: Any, seeds: list[int]) -> list[Any]:
+        options = FlowOptions(
+            **COMMON, scenario=scenario, max_learners=3, hold_intervals=3, features="memory", view="host"
+        )
+        batch = FlowBatch(len(seeds), options, runs_to_the_end=True)
+        batch.reset(range(len(seeds)), seeds)
+        seen = []
+        for _ in range(2):
+            batch.simulate(np.zeros((len(seeds), 3, len(batch.scaling.names)), np.float32))
+            observations = np.where(batch.will_act[:, :, None], batch.observe(), 0.0)
+            seen.append((observations, batch.will_act, batch.reward(batch.reward_terms())))
+            if batch.has_ended.any():
+                break
+        batch.close()
+        return seen
+
+    together = played(scenarios, [3, 4, 5])
+    for index, scenario_of_one in enumerate(scenarios):
+        for ours, alone in zip(together, played(scenario_of_one, [3 + index]), strict=False):
+            assert [each[index].tobytes() for each in ours] == [each[0].tobytes() for each in alone]
+
+
+def test_a_rollout_shows_every_interval_and_asks_at_the_beginning_of_a_step() -> None:
+    class Counting(Constant):
+        asked = 0
+
+        def act(self, observations: Any, begun: Any) -> Any:
+            type(self).asked += 1
+            return super().act(observations, begun)
+
+    options = Options(**COMMON, scenario=scenario(0.9), hold_intervals=3, tunables=["bbr_cwnd_gain"])
+    agent = Counting("counting", np.zeros(1, np.float32))
+    for episodes in ([1], [1, 2]):
+        rollout = make_rollout(options, episodes)
+        for _ in range(2):  # the second time it begins behind an episode that has ended
+            Counting.asked, times = 0, []
+            rollout.begin(agent.tuner)
+            while not rollout.worlds.done.all():
+                rollout.advance()
+                times.append(round(float(rollout.worlds.now_s[0]), 6))
+            assert times == [round(0.1 * (i + 1), 6) for i in range(9)]
+            assert Counting.asked == 3
+        rollout.close()
+
+
+def test_an_episode_that_ends_within_a_step_is_followed_by_an_action() -> None:
+    options = Options(**COMMON, scenario=scenario(0.5), hold_intervals=3, tunables=["bbr_cwnd_gain"])
+    rollout = make_rollout(options, [1])
+    seen = []
+    for _ in range(2):
+        rollout.begin(Constant("constant", np.full(1, 0.5, np.float32)).tuner)
+        while not rollout.worlds.done.all():
+            rollout.advance()
+        seen.append(rollout.worlds.flow_stats.tobytes())
+    assert seen[0] == seen[1]
+    rollout.close()
+
+
+@pytest.mark.parametrize("wrong", [0, 1.5, True, None])
+def test_a_wrong_number_is_refused(wrong: Any) -> None:
+    with pytest.raises(bbrgym.ConfigError, match=f"hold_intervals: {wrong!r}, allowed are whole numbers from 1"):
+        one(hold_intervals=wrong)
