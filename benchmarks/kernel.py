@@ -50,11 +50,6 @@ INTERVAL_S = 1.0
 #: Of cells outside, what is known: a pattern of the scenario's name and the figure, and the cause.
 CAUSES: tuple[tuple[str, str], ...] = (
     (
-        r"^reno-",
-        "our `reno` is RFC 5681's and halves what is in flight, Linux's halves the window (tcp_reno_ssthresh); the "
-        "effect of this alone was not measured",
-    ),
-    (
         r"^bbr-.* mean queueing delay",
         "noise in the times of a real host, which lifts BBR's largest bandwidth sample, in part: with a fifth of the "
         "packets 0.1 ms late the twin gives 18.3 ms for `bbr-steps`, a third of the distance",

@@ -50,7 +50,7 @@ struct bbr_policer {
 struct bbr_state {
     uint32_t mode; /* enum bbr_mode */
     uint32_t mss_bytes;
-    uint32_t stack; /* bits of enum cc_stack; constant for a flow */
+    uint64_t stack; /* a bit for each of enum cc_stack; constant for a flow */
     int64_t pacing_gain_q16;
     int64_t cwnd_gain_q16;
 
@@ -116,7 +116,7 @@ struct bbr_state {
 
 static inline bool bbr_has(const struct bbr_state *bbr, enum cc_stack fact)
 {
-    return (bbr->stack & (uint32_t)fact) != 0;
+    return (bbr->stack & cc_stack_bit(fact)) != 0;
 }
 
 /* The RTT that the model takes from an ACK; below 0: none. */

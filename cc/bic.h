@@ -19,7 +19,6 @@
 #ifndef BBRGYM_CC_BIC_H
 #define BBRGYM_CC_BIC_H
 
-#include "params.h"
 #include "reno.h"
 
 #define BIC_TICK_US 1000 /* Linux: 1 / CONFIG_HZ; 1000 Hz is the finest it offers */
@@ -94,7 +93,7 @@ static inline void bic_update(struct bic_state *bic, uint64_t now_ms, uint32_t c
 static inline void bic_on_ack(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
 {
     bool counts_acks = cc_stack_has(params, CC_STACK_bic_counts); /* its second value */
-    uint32_t growth_pkts = reno_linux_growth_pkts(state, rs);
+    uint32_t growth_pkts = reno_growth_pkts(state, params, rs);
     bool was_slow_start = state->cwnd_pkts < state->ssthresh_pkts;
     uint32_t acked_pkts;
 

@@ -3,7 +3,7 @@
  * Congestion control for every world: one event in, a window and a pacing rate out (state->cwnd_pkts,
  * state->pacing_Bps). Freestanding C11, integers only; state and parameters are plain structs, copied by
  * assignment. A world calls, in the order of Linux's ACK processing: cc_on_loss_state for each change of
- * ca_state, then cc_on_ack, and between ACKs cc_on_rto and cc_on_restart.
+ * ca_state, then cc_on_ack, and between ACKs cc_on_rto, cc_on_idle and cc_on_restart.
  */
 #ifndef BBRGYM_CC_H
 #define BBRGYM_CC_H
@@ -65,13 +65,13 @@ static inline void cc_on_ack(struct cc_state *state, const struct cc_params *par
         bic_on_ack(state, params, sample);
         break;
     case CC_ALGORITHM_VEGAS:
-        vegas_on_ack(state, sample);
+        vegas_on_ack(state, params, sample);
         break;
     case CC_ALGORITHM_WESTWOOD:
-        westwood_on_ack(state, sample);
+        westwood_on_ack(state, params, sample);
         break;
     default:
-        reno_on_ack(state, sample);
+        reno_on_ack(state, params, sample);
         break;
     }
     state->una_pkts = sample->una_pkts;
@@ -95,10 +95,10 @@ static inline void cc_reduce(struct cc_state *state, const struct cc_params *par
         break;
     case CC_ALGORITHM_VEGAS:
     case CC_ALGORITHM_WESTWOOD:
-        reno_linux_reduce(state);
+        reno_halve(state, state->cwnd_pkts);
         break;
     default:
-        reno_reduce(state, in_flight_pkts);
+        reno_reduce(state, params, in_flight_pkts);
         break;
     }
 }
@@ -159,6 +159,24 @@ CC_IN_LINE void cc_on_rto(struct cc_state *state, const struct cc_params *params
     }
     state->ca_state = CC_CA_LOSS;
     state->cwnd_pkts = cc_clamp_to_u32((uint64_t)in_flight_pkts + 1);
+}
+
+/*
+ * There is data to send after a pause of more than a timeout with nothing out: a loss-based window falls by a half
+ * for each timeout passed, to the initial one at least, and slow start comes back to three quarters of what it was
+ * (Linux tcp_cwnd_restart).
+ */
+static inline void cc_on_idle(struct cc_state *state, const struct cc_params *params, uint64_t idle_us, uint64_t rto_us)
+{
+    bool is_reduced = state->ca_state == CC_CA_CWR || state->ca_state == CC_CA_RECOVERY;
+    uint32_t least_pkts = cc_min_u32(state->cwnd_pkts, state->initial_cwnd_pkts);
+    uint64_t halvings = rto_us > 0 && idle_us > 0 ? (idle_us - 1) / rto_us : 0;
+
+    if (params->algorithm == CC_ALGORITHM_BBR)
+        return;
+    if (!is_reduced)
+        state->ssthresh_pkts = cc_max_u32(state->ssthresh_pkts, state->cwnd_pkts / 2 + state->cwnd_pkts / 4);
+    state->cwnd_pkts = cc_max_u32(state->cwnd_pkts >> cc_min_u64(halvings, 31), least_pkts);
 }
 
 /* The first packet after an idle period; `app_limited`: the application had nothing to send. */

@@ -144,7 +144,7 @@ static inline void cubic_on_ack(struct cc_state *state, const struct cc_params *
     uint32_t acked_pkts;
 
     cubic_note_rtt(state, params, rs);
-    acked_pkts = reno_slow_start(state, reno_growth_pkts(rs));
+    acked_pkts = reno_slow_start(state, reno_growth_pkts(state, params, rs));
     if (acked_pkts > 0) {
         cubic_update(&state->cubic, params, rs->now_us / CUBIC_TICK_US, state->cwnd_pkts, acked_pkts);
         reno_avoid_congestion(state, acked_pkts, state->cubic.acks_per_pkt);

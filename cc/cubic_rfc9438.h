@@ -85,9 +85,17 @@ static inline void rfc9438_avoid_congestion(struct cc_state *state, const struct
     state->cwnd_pkts = cc_clamp_to_u32(cc_max_u64(cwnd, cubic->w_est_micro_pkts / RFC9438_MICRO));
 }
 
+/* The acknowledged packets that grow the window, SACKed ones too: after a timeout all, as slow start begins again. */
+static inline uint32_t rfc9438_growth_pkts(const struct cc_sample *rs)
+{
+    bool is_held_back = rs->is_cwnd_limited && rs->ca_state < CC_CA_CWR;
+
+    return is_held_back || rs->ca_state == CC_CA_LOSS ? rs->acked_pkts : 0;
+}
+
 static inline void rfc9438_on_ack(struct cc_state *state, const struct cc_sample *rs)
 {
-    uint32_t acked_pkts = reno_slow_start(state, reno_growth_pkts(rs));
+    uint32_t acked_pkts = reno_slow_start(state, rfc9438_growth_pkts(rs));
 
     state->rfc9438.last_ack_us = rs->now_us;
     if (acked_pkts > 0)

@@ -39,29 +39,30 @@ enum cc_mechanism_of {
 #undef CC_FLAG
 #undef CC_CHOICE
 
-enum cc_stack_index {
-#define CC_FLAG(name, ...) CC_STACK_INDEX_##name,
-#define CC_CHOICE(name, ...) CC_STACK_INDEX_##name,
+/* A fact's number: that of its bit in cc_params.stack. */
+enum cc_stack {
+#define CC_FLAG(name, ...) CC_STACK_##name,
+#define CC_CHOICE(name, ...) CC_STACK_##name,
 #include "stack.def"
     CC_STACK_COUNT
 };
+#undef CC_FLAG
+#undef CC_CHOICE
 
-enum cc_stack {
-#undef CC_FLAG
-#undef CC_CHOICE
-#define CC_FLAG(name, ...) CC_STACK_##name = 1 << CC_STACK_INDEX_##name,
-#define CC_CHOICE(name, ...) CC_STACK_##name = 1 << CC_STACK_INDEX_##name,
+static inline uint64_t cc_stack_bit(enum cc_stack fact) { return UINT64_C(1) << fact; }
+
+/* The preset linux-6, the default. */
+static inline uint64_t cc_stack_linux_6(void)
+{
+    uint64_t stack = 0;
+
+#define CC_FLAG(name, v6, ...) stack |= (uint64_t)(v6) << CC_STACK_##name;
+#define CC_CHOICE(name, zero, one, v6, ...) stack |= (uint64_t)CC_VALUE_##name##_##v6 << CC_STACK_##name;
 #include "stack.def"
 #undef CC_FLAG
 #undef CC_CHOICE
-    /* The preset linux-6, the default. */
-    CC_STACK_LINUX_6 = 0
-#define CC_FLAG(name, v6, ...) | (v6) << CC_STACK_INDEX_##name
-#define CC_CHOICE(name, zero, one, v6, ...) | CC_VALUE_##name##_##v6 << CC_STACK_INDEX_##name
-#include "stack.def"
-#undef CC_FLAG
-#undef CC_CHOICE
-};
+    return stack;
+}
 
 /* Each tunable is a field, except a switch, which is a bit of `mechanisms`. */
 #define CC_FIELD_ratio(name) int64_t name##_q16;
@@ -73,7 +74,7 @@ enum cc_stack {
 struct cc_params {
     uint32_t algorithm;  /* enum cc_algorithm */
     uint32_t mechanisms; /* bits of enum cc_mechanism */
-    uint32_t stack;      /* bits of enum cc_stack; constant for a flow */
+    uint64_t stack;      /* a bit for each of enum cc_stack; constant for a flow */
 #define CC_TUNABLE(name, symbol, kind, def, low, high, scale, mechanism, source) CC_FIELD_##kind(name)
 #include "tunables.def"
 #undef CC_TUNABLE
@@ -100,7 +101,7 @@ static inline void cc_params_init(struct cc_params *params, enum cc_variant vari
 {
     params->algorithm = CC_ALGORITHM_BBR;
     params->mechanisms = 0;
-    params->stack = CC_STACK_LINUX_6;
+    params->stack = cc_stack_linux_6();
 #define CC_TUNABLE(name, symbol, kind, def, low, high, scale, mechanism, source) CC_DEFAULT_##kind(name, def)
 #include "tunables.def"
 #undef CC_TUNABLE
@@ -126,7 +127,7 @@ static inline bool cc_has(const struct cc_params *params, enum cc_mechanism mech
 
 static inline bool cc_stack_has(const struct cc_params *params, enum cc_stack fact)
 {
-    return (params->stack & (uint32_t)fact) != 0;
+    return (params->stack & cc_stack_bit(fact)) != 0;
 }
 
 #endif

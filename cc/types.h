@@ -80,6 +80,7 @@ struct cc_sample {
     bool is_app_limited;
     bool is_ack_delayed;
     bool has_sack;        /* it came with SACK blocks */
+    bool is_reordering;   /* the path has reordered by more than three packets (Linux tcp_sock.reordering) */
     bool is_cwnd_limited; /* the window, not pacing or the application, limited the last flight */
 };
 

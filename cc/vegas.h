@@ -64,7 +64,7 @@ static inline uint32_t vegas_queued_pkts(const struct vegas_state *vegas, uint32
     return (uint32_t)(product & UINT32_MAX) / vegas->base_rtt_us;
 }
 
-static inline void vegas_adjust(struct cc_state *state, const struct cc_sample *rs)
+static inline void vegas_adjust(struct cc_state *state, uint32_t acked_pkts)
 {
     const struct vegas_state *vegas = &state->vegas;
     uint32_t queued_pkts = vegas_queued_pkts(vegas, state->cwnd_pkts);
@@ -75,7 +75,7 @@ static inline void vegas_adjust(struct cc_state *state, const struct cc_sample *
             cwnd_pkts = cc_min_u64(cwnd_pkts, cwnd_pkts * vegas->base_rtt_us / vegas->round_rtt_us + 1);
             state->ssthresh_pkts = cc_min_u32(state->ssthresh_pkts, (uint32_t)cwnd_pkts);
         } else {
-            reno_slow_start(state, rs->acked_pkts);
+            reno_slow_start(state, acked_pkts);
             cwnd_pkts = state->cwnd_pkts;
         }
     } else if (queued_pkts > VEGAS_BETA_PKTS) {
@@ -89,25 +89,26 @@ static inline void vegas_adjust(struct cc_state *state, const struct cc_sample *
 }
 
 /* Linux tcp_vegas_cong_avoid. */
-static inline void vegas_avoid_congestion(struct cc_state *state, const struct cc_sample *rs)
+static inline void vegas_avoid_congestion(struct cc_state *state, const struct cc_params *params,
+                                          const struct cc_sample *rs)
 {
     struct vegas_state *vegas = &state->vegas;
 
     if (!vegas->is_on) {
-        reno_on_ack(state, rs);
+        reno_on_ack(state, params, rs);
     } else if (rs->una_pkts > vegas->round_end_pkts) {
         vegas->round_end_pkts = rs->next_pkts;
         if (vegas->rtt_count <= VEGAS_RTTS_MIN)
-            reno_on_ack(state, rs);
+            reno_on_ack(state, params, rs);
         else
-            vegas_adjust(state, rs);
+            vegas_adjust(state, reno_acked_pkts(state, params, rs));
         vegas_clear_round(vegas);
     } else if (state->cwnd_pkts < state->ssthresh_pkts) {
-        reno_slow_start(state, rs->acked_pkts);
+        reno_slow_start(state, reno_acked_pkts(state, params, rs));
     }
 }
 
-static inline void vegas_on_ack(struct cc_state *state, const struct cc_sample *rs)
+static inline void vegas_on_ack(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
 {
     struct vegas_state *vegas = &state->vegas;
 
@@ -118,8 +119,8 @@ static inline void vegas_on_ack(struct cc_state *state, const struct cc_sample *
         vegas->round_end_pkts = rs->next_pkts;
     vegas->opens = vegas->awaits_end = false;
     vegas->next_pkts = rs->next_pkts;
-    if (reno_linux_may_grow(state, rs))
-        vegas_avoid_congestion(state, rs);
+    if (reno_may_grow(state, rs))
+        vegas_avoid_congestion(state, params, rs);
 }
 
 /* Linux tcp_vegas_state; the round trip that begins with Open ends at what has left by the ACK that brought it. */

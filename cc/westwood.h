@@ -103,7 +103,7 @@ static inline uint32_t westwood_bdp_pkts(const struct westwood_state *westwood)
     return cc_max_u32(cc_clamp_to_u32(bdp_bytes / westwood->mss_bytes), RENO_CWND_FLOOR_PKTS);
 }
 
-static inline void westwood_on_ack(struct cc_state *state, const struct cc_sample *rs)
+static inline void westwood_on_ack(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
 {
     struct westwood_state *westwood = &state->westwood;
 
@@ -115,8 +115,7 @@ static inline void westwood_on_ack(struct cc_state *state, const struct cc_sampl
     }
     if (rs->rtt_us > 0)
         westwood->rtt_ms = ((uint64_t)rs->rtt_us + WESTWOOD_TICK_US - 1) / WESTWOOD_TICK_US;
-    if (reno_linux_may_grow(state, rs))
-        reno_on_ack(state, rs);
+    reno_on_ack(state, params, rs);
 }
 
 /* CWR or Recovery ends with the ACK being processed, whose data the bandwidth then has (Linux CA_EVENT_COMPLETE_CWR). */

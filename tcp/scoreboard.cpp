@@ -10,7 +10,6 @@ namespace
 {
 
 constexpr int64_t MIN_RTT_WINDOW_NS = 300'000'000'000; // Linux: tcp_min_rtt_wlen
-constexpr uint32_t DUPLICATE_THRESHOLD_PKTS = 3;       // RFC 5681; Linux: tcp_reordering
 
 /** Whether one segment was sent after another; at the same time, the one further in the stream is later. */
 bool
@@ -98,6 +97,10 @@ Scoreboard::Acknowledge(uint64_t una, std::span<const SerialRange> blocks, int64
     MarkSacked(blocks, now_ns, outcome);
     RemoveAcknowledged(una, now_ns, outcome);
 
+    if (outcome.first_original < m_sacked_until_before)
+    {
+        NoteReordering(outcome.first_original);
+    }
     outcome.acked_pkts = static_cast<uint32_t>(m_delivered_pkts - delivered_before);
     m_acked_any = outcome.acked_pkts > 0;
     if (outcome.rtt_ns >= 0 && !m_smallest_is_smoothed)
@@ -381,7 +384,7 @@ Scoreboard::NoteSacked(uint64_t serial, int64_t now_ns, AckOutcome& outcome)
     Segment& segment = Of(serial);
     if (!segment.ever_retransmitted)
     {
-        NoteOriginal(serial, outcome);
+        outcome.first_original = std::min(outcome.first_original, serial);
     }
     if (!segment.ever_retransmitted && !m_measures_head)
     {
@@ -423,7 +426,7 @@ Scoreboard::RemoveAcknowledged(uint64_t una, int64_t now_ns, AckOutcome& outcome
         {
             if (!segment.ever_retransmitted)
             {
-                NoteOriginal(m_una, outcome);
+                outcome.first_original = std::min(outcome.first_original, m_una);
                 newest_rtt_ns = RttNs(segment.sent_ns, now_ns);
                 oldest_rtt_ns = std::max(oldest_rtt_ns, newest_rtt_ns);
             }
@@ -466,11 +469,13 @@ Scoreboard::RttNs(int64_t sent_ns, int64_t now_ns) const
     return m_clock_ns == 1000 ? now_ns - sent_ns : (now_ns / m_clock_ns - sent_ns / m_clock_ns) * m_clock_ns;
 }
 
+/** A segment never retransmitted came after one further on: by how many segments (tcp_check_sack_reordering). */
 void
-Scoreboard::NoteOriginal(uint64_t serial, AckOutcome& outcome)
+Scoreboard::NoteReordering(uint64_t first_original)
 {
-    m_reordering_seen |= serial + 1 < m_sacked_until_before;
-    outcome.first_original = std::min(outcome.first_original, serial);
+    const uint64_t until = m_sacked_out > 0 ? m_sacked_until : m_una;
+    m_reordering_seen = true;
+    m_is_reordering |= until - first_original > DUPLICATE_THRESHOLD_PKTS;
 }
 
 void

@@ -36,6 +36,8 @@ namespace bbrgym
 /** The number of blocks that fits into a TCP header's options without timestamps. */
 inline constexpr std::size_t MAX_SACK_BLOCKS = 4;
 
+inline constexpr uint32_t DUPLICATE_THRESHOLD_PKTS = 3; ///< RFC 5681; Linux: tcp_reordering
+
 /** The segments [begin, end). */
 struct SerialRange
 {
@@ -144,6 +146,10 @@ class Scoreboard
     uint64_t LostTotal() const { return m_lost_total; }
     /** Retransmissions marked lost, ever. */
     uint64_t LostAgainTotal() const { return m_lost_again_total; }
+    /** An original came after SACKs of segments more than three further on (Linux: reordering above tcp_reordering). */
+    bool IsReordering() const { return m_is_reordering; }
+    /** A timeout shows that gaps are losses after all. */
+    void DoubtReordering() { m_is_reordering = m_is_reordering && m_sacked_out < DUPLICATE_THRESHOLD_PKTS; }
     /** Smallest RTT measured in the last 300 s (tcp_min_rtt_wlen), or -1. */
     int64_t MinRttNs() const { return m_min_rtt_ns; }
     void NoteRtt(int64_t rtt_ns, int64_t now_ns);
@@ -182,7 +188,7 @@ class Scoreboard
     void MarkSacked(std::span<const SerialRange> blocks, int64_t now_ns, AckOutcome& outcome);
     void NoteSacked(uint64_t serial, int64_t now_ns, AckOutcome& outcome);
     void RemoveAcknowledged(uint64_t una, int64_t now_ns, AckOutcome& outcome);
-    void NoteOriginal(uint64_t serial, AckOutcome& outcome);
+    void NoteReordering(uint64_t first_original);
     void Delivered(uint64_t serial, bool is_cumulative, int64_t now_ns);
     void KeepSample(const Segment& segment, int64_t now_ns);
     RateSample KeptRateSample();
@@ -222,6 +228,7 @@ class Scoreboard
     NewestDelivered m_rack;
     NewestDelivered m_rack_original; ///< of those never retransmitted
     bool m_reordering_seen = false;
+    bool m_is_reordering = false;
     int64_t m_reordering_deadline_ns = NEVER_NS;
 
     int64_t m_min_rtt_ns = -1;

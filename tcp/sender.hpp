@@ -8,7 +8,7 @@
 // (to call OnTimer), whichever applies.
 //
 // Controller is how the host reaches the algorithms of cc/; it has the functions of cc.h as members, without
-// state and params: State, Start, OnAck, OnLossState, OnRto, OnRestart, OnUndo.
+// state and params: State, Start, OnAck, OnLossState, OnRto, OnIdle, OnRestart, OnUndo.
 //
 // Data leaves in bursts, as Linux hands them to segmentation offload (TSO, GSO): the segments of a burst leave back to
 // back, and pacing waits after the last of them.
@@ -162,6 +162,7 @@ class TcpSender
     bool MayUndo() const;
     void Undo();
 
+    void CheckIdle(int64_t now_ns);
     ToSend NextAtOnce(uint64_t new_pkts);
     ToSend BeginNew(uint64_t new_pkts, uint32_t window_pkts, int64_t now_ns);
     ToSend BeginAgain(uint64_t serial, uint32_t room_pkts);
@@ -197,6 +198,7 @@ class TcpSender
     uint32_t m_gso_max_segs = 1;
     uint32_t m_mss_bytes = 1;
     int64_t m_next_send_ns = 0; ///< when pacing allows the next burst, or when the last one left (tcp_wstamp_ns)
+    int64_t m_last_sent_ns = NEVER_NS; ///< the latest segment, new or again; NEVER_NS: none yet
     int64_t m_pacing_deadline_ns = NEVER_NS;
     uint64_t m_cwnd_limited_until = 0; ///< the window held back what was sent below this serial number
 
@@ -526,6 +528,7 @@ TcpSender<Controller>::RunController(const AckOutcome& outcome,
     sample.is_app_limited = rate.is_app_limited;
     sample.is_ack_delayed = outcome.is_ack_delayed;
     sample.has_sack = has_sack;
+    sample.is_reordering = m_board.IsReordering();
     sample.is_cwnd_limited = m_board.Una() <= m_cwnd_limited_until;
 
     m_controller.OnAck(sample);
@@ -663,6 +666,10 @@ TcpSender<Controller>::Next(uint64_t new_pkts, int64_t now_ns)
         m_sends_at_once = false;
         return NextAtOnce(new_pkts);
     }
+    if (m_board.Empty() && new_pkts > 0)
+    {
+        CheckIdle(now_ns);
+    }
     const uint32_t window_pkts = WindowPkts();
     if (m_board.InFlight() >= window_pkts)
     {
@@ -691,6 +698,19 @@ TcpSender<Controller>::Next(uint64_t new_pkts, int64_t now_ns)
         return BeginAgain(*lost, window_pkts - m_board.InFlight());
     }
     return new_pkts > 0 ? BeginNew(new_pkts, window_pkts, now_ns) : ToSend{};
+}
+
+/** Nothing is out: the window decays if that has lasted longer than a timeout (tcp_slow_start_after_idle_check). */
+template <class Controller>
+void
+TcpSender<Controller>::CheckIdle(int64_t now_ns)
+{
+    const int64_t idle_ns = now_ns - m_last_sent_ns;
+    if (m_facts.slow_start_after_idle && idle_ns > RtoNs() && m_last_sent_ns != NEVER_NS)
+    {
+        m_controller.OnIdle(Us(idle_ns), Us(RtoNs()));
+        m_last_sent_ns = now_ns; // once a pause
+    }
 }
 
 /** A segment past window and pacing: the first lost one, or a new one. */
@@ -836,6 +856,7 @@ void
 TcpSender<Controller>::NoteTransmission(uint32_t payload_bytes, int64_t now_ns)
 {
     ++m_totals.sent_pkts;
+    m_last_sent_ns = now_ns;
     m_reduction.NoteSent();
     m_burst_bytes += payload_bytes;
     ++m_burst_pkts;
@@ -965,6 +986,10 @@ TcpSender<Controller>::Timeout(int64_t now_ns)
     m_frto = m_facts.undo && (is_new_episode || m_rto_backoff > 0);
     m_frto_wants_new = false;
     m_probe_deadline_ns = NEVER_NS;
+    if (m_ca_state <= CC_CA_DISORDER)
+    {
+        m_board.DoubtReordering();
+    }
     m_board.MarkAllLost();
     m_recovery_point = m_board.Next();
     m_ca_state = CC_CA_LOSS;

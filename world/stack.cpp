@@ -9,6 +9,8 @@ namespace bbrgym
 namespace
 {
 
+static_assert(CC_STACK_COUNT < 64, "cc_params.stack has a bit for each fact");
+
 /** The names in "a, b, c", as the preprocessor prints a list. */
 [[maybe_unused]] std::vector<std::string>
 Split(std::string_view list)
@@ -24,8 +26,9 @@ Split(std::string_view list)
 }
 
 void
-SetBit(Stack& stack, uint32_t bit, bool value)
+SetFact(Stack& stack, cc_stack fact, bool value)
 {
+    const uint64_t bit = cc_stack_bit(fact);
     stack.algorithm = value ? stack.algorithm | bit : stack.algorithm & ~bit;
 }
 
@@ -38,13 +41,13 @@ StackFacts()
     static const std::vector<StackFact> facts = {
 #define CC_FLAG(name, v6, v5_10, v4_17, v4_11, v4_9, ns3, v3_28, meaning, source)                             \
     {"algorithm", #name, StackFactKind::FLAG, {}, "", 0, 1, {v6, v5_10, v4_17, v4_11, v4_9, ns3, v3_28},      \
-     meaning, source, [](Stack& s, int64_t value) { SetBit(s, CC_STACK_##name, value != 0); }},
+     meaning, source, [](Stack& s, int64_t value) { SetFact(s, CC_STACK_##name, value != 0); }},
 #define CC_CHOICE(name, zero, one, v6, v5_10, v4_17, v4_11, v4_9, ns3, v3_28, meaning, source)                \
     {"algorithm", #name, StackFactKind::CHOICE, {#zero, #one}, "", 0, 1,                               \
      {CC_VALUE_##name##_##v6, CC_VALUE_##name##_##v5_10, CC_VALUE_##name##_##v4_17,                    \
       CC_VALUE_##name##_##v4_11, CC_VALUE_##name##_##v4_9, CC_VALUE_##name##_##ns3,                    \
       CC_VALUE_##name##_##v3_28},                                                                      \
-     meaning, source, [](Stack& s, int64_t value) { SetBit(s, CC_STACK_##name, value != 0); }},
+     meaning, source, [](Stack& s, int64_t value) { SetFact(s, CC_STACK_##name, value != 0); }},
 #include "../cc/stack.def"
 #undef CC_FLAG
 #undef CC_CHOICE

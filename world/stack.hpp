@@ -80,7 +80,7 @@ struct SocketFacts
 /** The stack of one flow. */
 struct Stack
 {
-    uint32_t algorithm = 0; ///< bits of enum cc_stack
+    uint64_t algorithm = 0; ///< a bit for each of enum cc_stack
     SocketFacts socket;
 
     bool operator==(const Stack&) const = default;

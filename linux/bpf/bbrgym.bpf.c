@@ -15,6 +15,7 @@
 char _license[] SEC("license") = "GPL";
 
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
+#define TCP_REORDERING_PKTS 3 /* the sysctl tcp_reordering, as it is by default */
 #define SK_PACING_NONE 0
 #define SK_PACING_NEEDED 1
 #define SNDBUF_WINDOWS 3 /* as tcp_bbr.c: room for a window that doubles, and its repairs */
@@ -198,6 +199,7 @@ static __always_inline void fill_sample(struct cc_sample *sample, const struct t
     sample->rtt_us = rs->rtt_us;
     sample->srtt_us = tp->srtt_us >> 3;
     sample->min_rtt_us = min_rtt_us(tp);
+    sample->una_pkts = tp->bytes_acked / cc_max_u32(tp->mss_cache, 1);
     sample->acked_pkts = rs->acked_sacked;
     sample->lost_pkts = (uint32_t)rs->losses;
     sample->prior_in_flight_pkts = rs->prior_in_flight;
@@ -206,6 +208,7 @@ static __always_inline void fill_sample(struct cc_sample *sample, const struct t
     sample->ca_state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
     sample->is_app_limited = rs->is_app_limited;
     sample->is_ack_delayed = rs->is_ack_delayed;
+    sample->is_reordering = tp->reordering > TCP_REORDERING_PKTS;
     sample->is_cwnd_limited = is_cwnd_limited(tp);
 }
 

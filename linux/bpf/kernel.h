@@ -55,6 +55,8 @@ struct tcp_sock {
     uint32_t lost_out;
     uint32_t retrans_out;
     uint32_t max_packets_out;
+    uint32_t reordering;
+    uint64_t bytes_acked;
     uint32_t delivered;
     uint32_t lost;
     uint32_t app_limited;

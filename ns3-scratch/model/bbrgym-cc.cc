@@ -222,6 +222,12 @@ TcpBbrgym::OnRto(bool is_new_episode, uint32_t prior_in_flight_pkts, uint32_t in
 }
 
 void
+TcpBbrgym::OnIdle(uint64_t idle_us, uint64_t rto_us)
+{
+    cc_on_idle(&m_state, &m_params, idle_us, rto_us);
+}
+
+void
 TcpBbrgym::OnRestart(uint64_t now_us, bool app_limited)
 {
     cc_on_restart(&m_state, &m_params, now_us, app_limited);

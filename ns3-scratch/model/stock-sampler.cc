@@ -52,6 +52,7 @@ StockSampler::Sample(Ptr<const TcpSocketState> tcb,
     out.rtt_us = FreshRttUs(tcb);
     out.srtt_us = bbrgym::SmoothedRttUs(*tcb);
     out.min_rtt_us = m_min_rtt_us;
+    out.una_pkts = 1 + m_una_bytes / mss; // the first ACK counts for a packet
     out.acked_pkts = (sample.m_ackedSacked + mss - 1) / mss;
     out.lost_pkts = NewlyLostPkts(sample, in_flight_bytes, mss);
     m_total_lost_pkts += out.lost_pkts;
@@ -98,6 +99,7 @@ int64_t
 StockSampler::FreshRttUs(Ptr<const TcpSocketState> tcb)
 {
     const bool advanced = !m_has_last_acked || tcb->m_lastAckedSeq > m_last_acked;
+    m_una_bytes += m_has_last_acked && advanced ? static_cast<uint64_t>(tcb->m_lastAckedSeq - m_last_acked) : 0;
     m_last_acked = tcb->m_lastAckedSeq;
     m_has_last_acked = true;
     const int64_t rtt_us = tcb->m_lastRtt.Get().GetMicroSeconds();

@@ -38,6 +38,7 @@ class StockSampler
     uint64_t m_delivered_time_us = 0;
     SequenceNumber32 m_last_acked{0};
     bool m_has_last_acked = false;
+    uint64_t m_una_bytes = 0; ///< cumulatively acknowledged since the first ACK
     uint64_t m_min_rtt_us = CC_RTT_UNKNOWN_US;
     // Packets whose prior_delivered lies in here left while the controller wanted them disregarded (ProbeRTT).
     uint64_t m_disregard_from_pkts = 1;

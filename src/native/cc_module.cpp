@@ -288,6 +288,7 @@ class Controller
         cc_on_rto(&m_state, &m_params, is_new_episode, prior_in_flight_pkts, in_flight_pkts, total_lost_pkts);
     }
 
+    void OnIdle(uint64_t idle_us, uint64_t rto_us) { cc_on_idle(&m_state, &m_params, idle_us, rto_us); }
     void OnRestart(uint64_t now_us, bool app_limited) { cc_on_restart(&m_state, &m_params, now_us, app_limited); }
     void OnUndo() { cc_on_undo(&m_state, &m_params); }
 
@@ -393,6 +394,7 @@ DeclareSample(py::module_& m)
         .def_readwrite("is_app_limited", &cc_sample::is_app_limited)
         .def_readwrite("is_ack_delayed", &cc_sample::is_ack_delayed)
         .def_readwrite("has_sack", &cc_sample::has_sack)
+        .def_readwrite("is_reordering", &cc_sample::is_reordering)
         .def_readwrite("is_cwnd_limited", &cc_sample::is_cwnd_limited);
 }
 
@@ -422,6 +424,7 @@ DeclareController(py::module_& m)
              py::arg("in_flight_pkts"),
              py::arg("total_lost_pkts"),
              py::arg("is_new_episode") = true)
+        .def("on_idle", &Controller::OnIdle, py::arg("idle_us"), py::arg("rto_us"))
         .def("on_restart", &Controller::OnRestart, py::arg("now_us"), py::arg("app_limited"))
         .def("on_undo", &Controller::OnUndo)
         .def_property_readonly("state", &Controller::State);

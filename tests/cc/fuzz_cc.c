@@ -59,6 +59,13 @@ static bool conserves_this_ack(const struct cc_state *state, const struct cc_par
     return cc_stack_has(params, CC_STACK_conservation) && rs->ca_state == CC_CA_RECOVERY && (is_first || cuts_on_each);
 }
 
+/* Linux's loss-based algorithms; Westwood's window is set as a reduction ends, by an ACK that may be any. */
+static bool grows_with_una(const struct cc_params *params)
+{
+    return params->algorithm == CC_ALGORITHM_CUBIC || params->algorithm == CC_ALGORITHM_RENO ||
+           params->algorithm == CC_ALGORITHM_BIC || params->algorithm == CC_ALGORITHM_VEGAS;
+}
+
 int main(int argc, char **argv)
 {
     struct cc_params params;
@@ -66,7 +73,8 @@ int main(int argc, char **argv)
     struct cc_sample rs = {0};
     struct cc_start start = {0};
     uint64_t seed, operations, i;
-    bool is_bbr = false, delivered_since_timeout = false, keeps_floor, conserves;
+    bool is_bbr = false, delivered_since_timeout = false, keeps_floor, conserves, may_grow;
+    uint32_t cwnd_pkts;
 
     if (argc != 3) {
         fprintf(stderr, "usage: %s SEED OPERATIONS\n", argv[0]);
@@ -81,7 +89,7 @@ int main(int argc, char **argv)
 
         if (i == 0 || event == 0) {
             cc_params_init(&params, (enum cc_variant)below(CC_VARIANT_COUNT));
-            params.stack = (uint32_t)below(UINT64_C(1) << CC_STACK_COUNT);
+            params.stack = below(UINT64_C(1) << CC_STACK_COUNT);
             is_bbr = params.algorithm == CC_ALGORITHM_BBR;
             start.now_us = rs.now_us;
             start.mss_bytes = 1 + (uint32_t)below(65000);
@@ -91,6 +99,7 @@ int main(int argc, char **argv)
             start.rng_seed = cc_rng_next(&rng);
             cc_init(&state, &params, &start);
             rs.ca_state = CC_CA_OPEN;
+            rs.una_pkts = 0;
             delivered_since_timeout = false;
         } else if (event < 20) {
             rs.ca_state = (uint8_t)below(4);
@@ -102,6 +111,13 @@ int main(int argc, char **argv)
             cc_on_rto(&state, &params, magnitude(1) != 0, (uint32_t)magnitude(32), in_flight, rs.total_lost_pkts);
             require(state.cwnd_pkts == in_flight + 1, "a timeout leaves in flight + 1", seed, i);
             delivered_since_timeout = false;
+        } else if (event < 35) {
+            cwnd_pkts = state.cwnd_pkts;
+            cc_on_idle(&state, &params, magnitude(34), magnitude(30));
+            require(state.cwnd_pkts <= cwnd_pkts, "a pause does not grow a window", seed, i);
+            require(state.cwnd_pkts >= cc_min_u32(cwnd_pkts, state.initial_cwnd_pkts),
+                    "a pause leaves the first window", seed, i);
+            require(!is_bbr || state.cwnd_pkts == cwnd_pkts, "a pause leaves BBR's window", seed, i);
         } else if (event < 40) {
             rs.now_us += magnitude(34);
             cc_on_restart(&state, &params, rs.now_us, below(2) == 0);
@@ -128,8 +144,16 @@ int main(int argc, char **argv)
             rs.is_app_limited = below(4) == 0;
             rs.is_ack_delayed = below(4) == 0;
             rs.is_cwnd_limited = below(2) == 0;
+            rs.is_reordering = below(4) == 0;
+            may_grow = below(2) == 0 || !grows_with_una(&params);
+            rs.una_pkts += may_grow ? 1 + magnitude(20) : 0;
+            rs.next_pkts = rs.una_pkts + magnitude(20);
+            may_grow = (may_grow || rs.is_reordering) && rs.ca_state != CC_CA_CWR && rs.ca_state != CC_CA_RECOVERY;
+            cwnd_pkts = state.cwnd_pkts;
             conserves = conserves_this_ack(&state, &params, &rs);
             cc_on_ack(&state, &params, &rs);
+            require(may_grow || !grows_with_una(&params) || state.cwnd_pkts <= cwnd_pkts,
+                    "SACKs alone grow no window in order, and nothing one that is being reduced", seed, i);
             delivered_since_timeout |= rs.acked_pkts > 0;
             keeps_floor = rs.acked_pkts > 0 && !conserves && !state.bbr.packet_conservation;
             require(!is_bbr || !keeps_floor || state.cwnd_pkts >= 4, "BBR keeps 4 packets", seed, i);

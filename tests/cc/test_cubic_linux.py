@@ -74,6 +74,8 @@ def play(controller: Any, path: dict[str, int], samples: int = 60) -> dict[str, 
                 rtt_us=-1 if ca_state == LOSS else rtt_us,  # what is sent again measures none
                 srtt_us=srtt_us,
                 min_rtt_us=path["rtt_us"],
+                una_pkts=una,
+                next_pkts=sent,
                 acked_pkts=acked,
                 in_flight_pkts=sent - una,
                 ca_state=ca_state,

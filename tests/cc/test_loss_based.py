@@ -4,7 +4,7 @@
 import math
 
 import pytest
-from driver import LOSS, MSS_BYTES, OPEN, RECOVERY, Path
+from driver import DISORDER, LOSS, MSS_BYTES, OPEN, RECOVERY, Path
 
 from bbrgym import _cc
 
@@ -45,11 +45,11 @@ def test_a_window_that_is_not_used_does_not_grow(variant: str) -> None:
     assert round_trip(path, is_cwnd_limited=False)["cwnd_pkts"] == 10
 
 
-@pytest.mark.parametrize(("stack", "ssthresh_pkts"), [("linux-6", 5), ("ns3", 40)])
+@pytest.mark.parametrize(("stack", "ssthresh_pkts"), [("linux-6", 10), ("ns3", 40)])
 def test_a_timeout_after_progress_in_loss_halves_again_as_tcp_enter_loss_does(stack: str, ssthresh_pkts: int) -> None:
     path = Path("reno", initial_cwnd_pkts=100, stack=stack)
     path.controller.on_rto(80, 0, 80)
-    path.ack(ca_state=LOSS)
+    path.ack(ca_state=LOSS, acked_pkts=20)
     path.controller.on_rto(10, 0, 90, is_new_episode=True)
     assert path.state["ssthresh_pkts"] == ssthresh_pkts
 
@@ -57,12 +57,80 @@ def test_a_timeout_after_progress_in_loss_halves_again_as_tcp_enter_loss_does(st
 def test_timeouts_halve_the_threshold_once_an_episode() -> None:
     path = Path("reno", initial_cwnd_pkts=100)
     path.controller.on_rto(80, 0, 80)
-    assert (path.state["cwnd_pkts"], path.state["ssthresh_pkts"]) == (1, 40)
+    assert (path.state["cwnd_pkts"], path.state["ssthresh_pkts"]) == (1, 50)
     path.controller.on_rto(1, 0, 81, is_new_episode=False)
-    assert path.state["ssthresh_pkts"] == 40
+    assert path.state["ssthresh_pkts"] == 50
     for _ in range(30):
         state = path.ack(ca_state=LOSS)
-    assert state["cwnd_pkts"] >= 40, "slow start up to the threshold while the holes are filled"
+    assert state["cwnd_pkts"] >= 50, "slow start up to the threshold while the holes are filled"
+
+
+@pytest.mark.parametrize(
+    ("stack", "ssthresh_pkts"), [("linux-6", 50), ("linux-4.9", 50), ("ns3", 30), ("ns3-3.28", 30)]
+)
+def test_linuxs_reno_halves_its_window_and_ns3s_what_is_in_flight(stack: str, ssthresh_pkts: int) -> None:
+    path = Path("reno", initial_cwnd_pkts=100, stack=stack)
+    path.controller.on_loss_state(RECOVERY, 60)
+    assert path.state["cwnd_pkts"] == path.state["ssthresh_pkts"] == ssthresh_pkts
+
+
+LINUX_LOSS_BASED = ["reno", "cubic", "bic", "vegas", "westwood"]
+
+
+@pytest.mark.parametrize("ca_state", [OPEN, DISORDER, LOSS])
+@pytest.mark.parametrize("variant", LINUX_LOSS_BASED)
+def test_sacks_alone_grow_no_window_but_on_a_path_that_reorders(variant: str, ca_state: int) -> None:
+    """Linux tcp_may_raise_cwnd: the window grows on an ACK that advances, for what that delivers."""
+    path = Path(variant, facts={"hystart": 0})
+    path.ack()
+    una, start = path.delivered_pkts, path.state["cwnd_pkts"]
+    for _ in range(3):
+        state = path.ack(una_pkts=una, ca_state=ca_state, has_sack=True)
+    assert state["cwnd_pkts"] == start
+    state = path.ack(una_pkts=path.delivered_pkts + 1, acked_pkts=1, ca_state=OPEN)
+    assert state["cwnd_pkts"] == start + 1, "the gap's segment, not those SACKed before"
+    state = path.ack(una_pkts=path.delivered_pkts, ca_state=ca_state, has_sack=True, is_reordering=True)
+    assert state["cwnd_pkts"] == start + 3
+
+
+@pytest.mark.parametrize("variant", ["reno", "cubic", "bic"])
+def test_on_ns3s_stack_a_filled_gap_counts_what_was_sacked_behind_it(variant: str) -> None:
+    path = Path(variant, stack="ns3", facts={"hystart": 0})
+    path.ack()
+    una, start = path.delivered_pkts, path.state["cwnd_pkts"]
+    for _ in range(3):
+        state = path.ack(una_pkts=una, ca_state=DISORDER, has_sack=True, is_reordering=True)
+    assert state["cwnd_pkts"] == start
+    state = path.ack(una_pkts=path.delivered_pkts + 1, acked_pkts=1)
+    assert state["cwnd_pkts"] == start + 7
+
+
+def test_the_rfcs_cubic_counts_each_segment_when_it_is_sacked() -> None:
+    path = Path("cubic-rfc9438")
+    path.ack()
+    una, start = path.delivered_pkts, path.state["cwnd_pkts"]
+    assert path.ack(una_pkts=una, ca_state=DISORDER, has_sack=True)["cwnd_pkts"] == start + 2
+
+
+@pytest.mark.parametrize(
+    ("idle_ms", "cwnd_pkts"), [(200, 100), (201, 50), (401, 25), (601, 12), (801, 10), (10**6, 10)]
+)
+def test_a_pause_halves_a_loss_based_window_for_each_timeout(idle_ms: int, cwnd_pkts: int) -> None:
+    """Linux tcp_cwnd_restart, which is asked of a pause longer than one; the first window stays."""
+    path = Path("reno", initial_cwnd_pkts=10)
+    while path.state["cwnd_pkts"] < 100:
+        path.ack()
+    path.controller.on_idle(idle_ms * 1000, 200_000)
+    assert path.state["cwnd_pkts"] == cwnd_pkts
+
+
+def test_slow_start_comes_back_to_three_quarters_of_the_window_before_a_pause() -> None:
+    path = Path("reno", initial_cwnd_pkts=10)
+    path.controller.on_rto(0, 0, 0)
+    while path.state["cwnd_pkts"] < 100:
+        path.ack()
+    path.controller.on_idle(10**9, 200_000)
+    assert (path.state["cwnd_pkts"], path.state["ssthresh_pkts"]) == (10, 75)
 
 
 @pytest.mark.parametrize("variant", CUBICS)

@@ -71,11 +71,11 @@ PrintFirstProbe(const Connection& c)
 
 // ---- tail loss probes -----------------------------------------------------------------------------------
 
-/** Ten segments, the last is lost; later ten more. */
+/** Ten segments, the last is lost; later ten more, for which the window does not decay. */
 void
 TailOfOne()
 {
-    Connection c({});
+    Connection c({.facts = {.slow_start_after_idle = false, .gso_max_segs = 1, .prr = bbrgym::prr_choice::none}});
     c.arrival = Losing(9, 10);
     c.Write(10);
     c.Run(SECOND);
@@ -478,7 +478,61 @@ AppLimited()
     Print("is_limited_in_the_bulk", c.sender.Board().IsAppLimited());
 }
 
+// ---- growth of the window -------------------------------------------------------------------------------
+
+/** Two segments overtake the 30th, fifty the 100th, from which on the path is known to reorder, and the 400th. */
+void
+Overtaken()
+{
+    Connection c({.initial_cwnd_pkts = 20});
+    c.arrival = [](const Departure& d, int64_t arrives_ns) {
+        const bool is_late = d.nth == 1 && (d.serial == 100 || d.serial == 400);
+        return arrives_ns + (d.nth == 1 && d.serial == 30 ? MS / 4 : 0) + (is_late ? 5 * MS : 0);
+    };
+    double acks[2] = {};
+    double growth[2] = {};
+    uint64_t una = 0;
+    uint32_t cwnd = c.Cwnd();
+    c.on_ack = [&](const cc_sample& sample) {
+        if (sample.ca_state == CC_CA_DISORDER && sample.una_pkts == una)
+        {
+            acks[sample.is_reordering] += 1;
+            growth[sample.is_reordering] += c.Cwnd() - double(cwnd);
+        }
+        una = sample.una_pkts;
+        cwnd = c.Cwnd();
+    };
+    c.Write(1000);
+    c.Drain(10 * SECOND);
+    Print("acks_in_order", acks[0]);
+    Print("growth_in_order", growth[0]);
+    Print("acks_reordering", acks[1]);
+    Print("growth_reordering", growth[1]);
+}
+
+/** Everything sent is acknowledged, and the application writes again after so many timeouts. */
+void
+Pause(double timeouts, bool decays)
+{
+    Connection c({.initial_cwnd_pkts = 20,
+                  .facts = {.slow_start_after_idle = decays, .gso_max_segs = 1, .prr = bbrgym::prr_choice::none}});
+    c.Write(1000);
+    c.Drain(10 * SECOND);
+    const double window = c.Cwnd();
+    c.Run(c.departures.back().at_ns + static_cast<int64_t>(timeouts * double(c.sender.RtoNs())));
+    c.Write(1000);
+    Print("kept", c.Cwnd() / window);
+    Print("cwnd_pkts", c.Cwnd());
+    c.Drain(10 * SECOND);
+    Print("undelivered", double(c.Written() - c.sender.Board().Una()));
+}
+
 constexpr Experiment EXPERIMENTS[] = {
+    {"overtaken", Overtaken},
+    {"short_pause", [] { Pause(0.9, true); }},
+    {"pause", [] { Pause(2.5, true); }},
+    {"long_pause", [] { Pause(100, true); }},
+    {"pause_of_ns3", [] { Pause(2.5, false); }},
     {"tail_of_one", TailOfOne},
     {"tail_of_many", TailOfMany},
     {"probe_of_new_data", ProbeOfNewData},

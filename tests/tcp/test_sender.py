@@ -182,6 +182,30 @@ def test_samples_of_a_slow_application_are_marked(facts: Facts) -> None:
     assert seen["is_limited_in_the_bulk"] == 0
 
 
+# ---- growth of the window --------------------------------------------------------------------------------
+
+
+def test_sacks_grow_the_window_once_the_path_is_known_to_reorder(facts: Facts) -> None:
+    """Linux tcp_may_raise_cwnd: its reordering is above three after a segment that more than three overtook."""
+    seen = facts("overtaken")
+    assert seen["acks_in_order"] >= 2
+    assert seen["growth_in_order"] == 0
+    assert seen["growth_reordering"] == seen["acks_reordering"] > 40, "a packet each, in slow start"
+
+
+@pytest.mark.parametrize(
+    ("experiment", "kept"), [("short_pause", 1), ("pause", 1 / 4), ("long_pause", None), ("pause_of_ns3", 1)]
+)
+def test_a_pause_longer_than_a_timeout_halves_the_window(facts: Facts, experiment: str, kept: float | None) -> None:
+    """Linux tcp_slow_start_after_idle: once for each timeout, down to the first window of 20."""
+    seen = facts(experiment)
+    if kept is None:
+        assert seen["cwnd_pkts"] == 20
+    else:
+        assert seen["kept"] == pytest.approx(kept, abs=0.01)
+    assert seen["undelivered"] == 0
+
+
 @pytest.mark.parametrize("seed", range(1, 9))
 def test_laws(run_program, seed: int) -> None:
     assert "undos" in run_program("sender_laws", seed, 200)
