@@ -253,7 +253,7 @@ class Episodes(ABC):
 
     @property
     def is_holding(self) -> bool:
-        """Whether the last action has control intervals left, in an environment at least whose episode goes on."""
+        """Return whether the last action has control intervals left, in an environment whose episode goes on."""
         return self._intervals_left > 0 and bool(self._held().any())
 
     def hold(self) -> None:
