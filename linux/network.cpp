@@ -75,8 +75,8 @@ PlanOf(const Scenario& scenario, const HostOptions& options)
     }
     NetworkPlan plan{.options = options, .packet_bytes = scenario.mss_bytes + HEADER_BYTES};
     const uint32_t ample_bytes = BufferBytes(scenario);
-    const auto unsent_bytes = static_cast<uint32_t>(
-        std::clamp<double>(MeanRateBps(scenario.link) / 8 * UNSENT_S, MIN_UNSENT_PKTS * scenario.mss_bytes, MAX_UNSENT_BYTES));
+    const double unsent_bytes_at_rate = std::min(MeanRateBps(scenario.link) / 8 * UNSENT_S, MAX_UNSENT_BYTES);
+    const uint32_t unsent_bytes = std::max(static_cast<uint32_t>(unsent_bytes_at_rate), MIN_UNSENT_PKTS * scenario.mss_bytes);
     bool has_auto = false;
     for (std::size_t i = 0; i < scenario.flows.size(); ++i)
     {

@@ -306,6 +306,7 @@ class SimulationSocket(_Channel):
 
         Raises:
             As `exchange`, except PeerGone.
+            Exception: returned by `watch`.
         """
         deadline_s = self._deadline_s()
         while True:
@@ -316,16 +317,15 @@ class SimulationSocket(_Channel):
                 self._open()
                 self._socket.connect(self._address)
 
-    def exchange(self, state: Message, watch: Watch | None = None) -> Message:
+    def exchange(self, state: Message) -> Message:
         """Send an EnvStateMsg and return the agent's EnvActMsg.
 
         Raises:
             PeerGone: the agent has closed the connection.
             ProtocolTimeout: no answer arrived in time.
             ProtocolError: another message arrived.
-            Exception: returned by `watch`.
         """
-        return self._ask(state, pb.EnvActMsg, watch, self._deadline_s())
+        return self._ask(state, pb.EnvActMsg, None, self._deadline_s())
 
     def _ask(self, question: Message, kind: Any, watch: Watch | None, deadline_s: float) -> Message:
         name = kind.DESCRIPTOR.name
