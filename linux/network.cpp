@@ -53,13 +53,13 @@ CheckStack(const Stack& stack, bool is_ours, const std::string& path)
 {
     for (const StackFact& fact : StackFacts())
     {
-        Stack as_linux_6 = stack;
-        fact.set(as_linux_6, fact.values[static_cast<std::size_t>(StackPreset::LINUX_6)]);
-        if (!CanBeChosen(fact, is_ours, stack) && stack != as_linux_6)
+        const int64_t of_linux_6 = fact.values[static_cast<std::size_t>(StackPreset::LINUX_6)];
+        if (!CanBeChosen(fact, is_ours, stack) && fact.get(stack) != of_linux_6)
         {
             throw ScenarioError(path + ".stack." + std::string(fact.name),
-                                "differs from linux-6, expected its value: the sockets are this machine's kernel's, of which "
-                                "ecn, gso_max_segs, send_buffer_bytes and receive_buffer_bytes can be chosen");
+                                "is " + FactText(fact, fact.get(stack)) + ", expected " + FactText(fact, of_linux_6) +
+                                    ", that of linux-6: the sockets are this machine's kernel's, of which ecn, gso_max_segs, "
+                                    "send_buffer_bytes and receive_buffer_bytes can be chosen");
         }
     }
 }

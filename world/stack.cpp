@@ -32,6 +32,12 @@ SetFact(Stack& stack, cc_stack fact, bool value)
     stack.algorithm = value ? stack.algorithm | bit : stack.algorithm & ~bit;
 }
 
+int64_t
+HasFact(const Stack& stack, cc_stack fact)
+{
+    return (stack.algorithm & cc_stack_bit(fact)) != 0;
+}
+
 } // namespace
 
 // clang-format off
@@ -41,35 +47,41 @@ StackFacts()
     static const std::vector<StackFact> facts = {
 #define CC_FLAG(name, v6, v5_10, v4_17, v4_11, v4_9, ns3, v3_28, meaning, source)                             \
     {"algorithm", #name, StackFactKind::FLAG, {}, "", 0, 1, {v6, v5_10, v4_17, v4_11, v4_9, ns3, v3_28},      \
-     meaning, source, [](Stack& s, int64_t value) { SetFact(s, CC_STACK_##name, value != 0); }},
+     meaning, source, [](Stack& s, int64_t value) { SetFact(s, CC_STACK_##name, value != 0); },                      \
+     [](const Stack& s) { return HasFact(s, CC_STACK_##name); }},
 #define CC_CHOICE(name, zero, one, v6, v5_10, v4_17, v4_11, v4_9, ns3, v3_28, meaning, source)                \
     {"algorithm", #name, StackFactKind::CHOICE, {#zero, #one}, "", 0, 1,                               \
      {CC_VALUE_##name##_##v6, CC_VALUE_##name##_##v5_10, CC_VALUE_##name##_##v4_17,                    \
       CC_VALUE_##name##_##v4_11, CC_VALUE_##name##_##v4_9, CC_VALUE_##name##_##ns3,                    \
       CC_VALUE_##name##_##v3_28},                                                                      \
-     meaning, source, [](Stack& s, int64_t value) { SetFact(s, CC_STACK_##name, value != 0); }},
+     meaning, source, [](Stack& s, int64_t value) { SetFact(s, CC_STACK_##name, value != 0); },                      \
+     [](const Stack& s) { return HasFact(s, CC_STACK_##name); }},
 #include "../cc/stack.def"
 #undef CC_FLAG
 #undef CC_CHOICE
 #define TCP_TEXT(...) #__VA_ARGS__
 #define TCP_FLAG(name, v6, v5_10, v4_17, v4_11, v4_9, ns3, v3_28, meaning, source)                            \
     {"socket", #name, StackFactKind::FLAG, {}, "", 0, 1, {v6, v5_10, v4_17, v4_11, v4_9, ns3, v3_28},         \
-     meaning, source, [](Stack& s, int64_t value) { s.socket.name = value != 0; }},
+     meaning, source, [](Stack& s, int64_t value) { s.socket.name = value != 0; },                           \
+     [](const Stack& s) { return int64_t{s.socket.name}; }},
 #define TCP_NUMBER(name, unit, low, high, v6, v5_10, v4_17, v4_11, v4_9, ns3, v3_28, meaning, source)         \
     {"socket", #name, StackFactKind::NUMBER, {}, unit, low, high,                                      \
      {v6, v5_10, v4_17, v4_11, v4_9, ns3, v3_28},                                                             \
-     meaning, source, [](Stack& s, int64_t value) { s.socket.name = value; }},
+     meaning, source, [](Stack& s, int64_t value) { s.socket.name = value; },                                \
+     [](const Stack& s) { return s.socket.name; }},
 #define TCP_SIZE(name, names, unit, low, high, v6, v5_10, v4_17, v4_11, v4_9, ns3, v3_28, meaning, source)    \
     {"socket", #name, StackFactKind::SIZE, Split(TCP_TEXT names), unit, low, high,                      \
      {SIZE_##v6, SIZE_##v5_10, SIZE_##v4_17, SIZE_##v4_11, SIZE_##v4_9, SIZE_##ns3,                     \
       SIZE_##v3_28},                                                                                   \
-     meaning, source, [](Stack& s, int64_t value) { s.socket.name = value; }},
+     meaning, source, [](Stack& s, int64_t value) { s.socket.name = value; },                                \
+     [](const Stack& s) { return s.socket.name; }},
 #define TCP_CHOICE(name, choices, v6, v5_10, v4_17, v4_11, v4_9, ns3, v3_28, meaning, source)                 \
     {"socket", #name, StackFactKind::CHOICE, Split(TCP_TEXT choices), "", 0, 0,                        \
      {int64_t(name##_choice::v6), int64_t(name##_choice::v5_10), int64_t(name##_choice::v4_17),        \
       int64_t(name##_choice::v4_11), int64_t(name##_choice::v4_9), int64_t(name##_choice::ns3),        \
       int64_t(name##_choice::v3_28)},                                                                  \
-     meaning, source, [](Stack& s, int64_t value) { s.socket.name = static_cast<name##_choice>(value); }},
+     meaning, source, [](Stack& s, int64_t value) { s.socket.name = static_cast<name##_choice>(value); },  \
+     [](const Stack& s) { return static_cast<int64_t>(s.socket.name); }},
 #include "../tcp/stack.def"
 #undef TCP_FLAG
 #undef TCP_NUMBER
@@ -79,6 +91,27 @@ StackFacts()
     return facts;
 }
 // clang-format on
+
+std::string
+FactText(const StackFact& fact, int64_t value)
+{
+    switch (fact.kind)
+    {
+    case StackFactKind::FLAG:
+        return value != 0 ? "true" : "false";
+    case StackFactKind::CHOICE:
+        return "'" + fact.choices[static_cast<std::size_t>(value)] + "'";
+    case StackFactKind::SIZE:
+        if (value <= 0)
+        {
+            return "'" + fact.choices[static_cast<std::size_t>(-value)] + "'";
+        }
+        break;
+    case StackFactKind::NUMBER:
+        break;
+    }
+    return std::to_string(value);
+}
 
 bool
 HasNs3Receiver(const SocketFacts& facts)

@@ -109,10 +109,14 @@ struct StackFact
     std::string_view meaning;
     std::string_view source;
     void (*set)(Stack& stack, int64_t value);
+    int64_t (*get)(const Stack& stack);
 };
 
 /** The rows of both tables, the algorithm's first. */
 const std::vector<StackFact>& StackFacts();
+
+/** A value of a fact as a scenario writes it, for errors. */
+std::string FactText(const StackFact& fact, int64_t value);
 
 /** Whether the receiver acts as ns-3's own does: each of its facts has the value of the preset ns3. */
 bool HasNs3Receiver(const SocketFacts& facts);

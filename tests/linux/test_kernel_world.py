@@ -175,8 +175,10 @@ def test_one_segment_at_a_time_is_a_choice():
 
 
 def test_what_the_kernel_fixes_cannot_be_chosen():
-    with pytest.raises(ValueError, match=r"flows\[0\]\.stack\.delayed_ack_ms: differs from linux-6"):
+    with pytest.raises(ValueError, match=r"flows\[0\]\.stack\.delayed_ack_ms: is 10, expected 40, that of linux-6"):
         bbrgym.make_world("linux", scenario({"stack": {"delayed_ack_ms": 10}}))
+    with pytest.raises(ValueError, match=r"flows\[0\]\.stack\.pacing: is 'none', expected 'internal', that of"):
+        bbrgym.make_world("linux", scenario({"stack": {"pacing": "none"}}))
     with bbrgym.make_world("linux", scenario()) as world, pytest.raises(ConfigError, match="cannot"):
         world.save()
 

@@ -428,6 +428,23 @@ CheckClockOfCoDel()
     Require(codel.MayDrop(6'000'000, 10 * FULL_BYTES, WRAP_NS + 25'000'000), "and no longer");
 }
 
+/** Each fact of a stack is read as it was set, and no other one changes with it. */
+void
+CheckStackFacts()
+{
+    for (const StackFact& fact : StackFacts())
+    {
+        for (const int64_t value : fact.values)
+        {
+            Stack stack = StackOf(StackPreset::LINUX_6);
+            fact.set(stack, value);
+            Require(fact.get(stack) == value, "a fact is read as it was set");
+            fact.set(stack, fact.values[static_cast<std::size_t>(StackPreset::LINUX_6)]);
+            Require(stack == StackOf(StackPreset::LINUX_6), "and is alone in its place");
+        }
+    }
+}
+
 } // namespace
 
 int
@@ -445,5 +462,6 @@ main(int argc, char** argv)
     CheckJitter(random, seed);
     CheckGate(random);
     CheckClockOfCoDel();
+    CheckStackFacts();
     return 0;
 }
