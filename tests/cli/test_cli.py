@@ -451,7 +451,14 @@ def test_scenario_names_a_mistake(here: Here) -> None:
 def test_list_shows_everything_there_is(here: Here) -> None:
     done = here("list")
     assert done.returncode == 0, done.stderr
-    chosen = ("agent=torch_ppo", "env=multi", "action=grid", "reward=power", "launcher=submitit")
+    chosen = (
+        "agent=torch_ppo",
+        "env=multi",
+        "observation=memory",
+        "action=library",
+        "reward=power",
+        "launcher=submitit",
+    )
     for name in [*bbrgym.VARIANTS, *bbrgym.TUNABLES, *bbrgym.scenario_names(), "ns3", *chosen]:
         assert name in done.stdout
     for tunable in bbrgym.TUNABLES.values():
