@@ -17,8 +17,7 @@
 //
 // Simpler than Linux: the back-off ends with the first ACK that advances, not with the first RTT sample; a
 // timeout counts everything as lost, also what left less than a round trip ago; a SACK does not re-arm the
-// retransmission timer; a lost retransmission does not turn Loss into Recovery; and a recovery in which nothing
-// was sent again yet is not undone.
+// retransmission timer; and a recovery in which nothing was sent again yet is not undone.
 #ifndef BBRGYM_TCP_SENDER_HPP
 #define BBRGYM_TCP_SENDER_HPP
 
@@ -149,7 +148,7 @@ class TcpSender
     void JudgeProbe(const AckOutcome& outcome, uint64_t una);
     bool JudgeTimeout(const AckOutcome& outcome, bool reports_duplicate);
     uint32_t DetectLosses(int64_t now_ns);
-    void UpdateLossState(uint32_t newly_lost, bool has_echo);
+    void UpdateLossState(uint32_t newly_lost, bool lost_again, bool has_echo);
     void RunController(const AckOutcome& outcome, uint32_t lost_pkts, uint32_t prior_in_flight, bool has_sack, int64_t now_ns);
 
     void ReduceWindow(const AckOutcome& outcome, uint32_t newly_lost, bool lost_again);
@@ -287,7 +286,7 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
     }
     const auto changed_pkts = static_cast<uint32_t>(std::abs(int64_t{m_board.LostOut()} - prior_lost));
     const uint32_t lost_pkts = m_facts.losses_of_ack == losses_of_ack_choice::change ? changed_pkts : newly_lost;
-    UpdateLossState(newly_lost, has_echo && m_facts.ecn);
+    UpdateLossState(newly_lost, m_board.LostAgainTotal() > lost_again_before, has_echo && m_facts.ecn);
     if (m_facts.partial_ack_sends && m_ca_state == CC_CA_RECOVERY)
     {
         SendForPartialAck(prior_state, outcome.UnaAdvanced());
@@ -462,7 +461,7 @@ TcpSender<Controller>::DetectLosses(int64_t now_ns)
 /** The parts of Linux's tcp_fastretrans_alert that SACK and RACK need. */
 template <class Controller>
 void
-TcpSender<Controller>::UpdateLossState(uint32_t newly_lost, bool has_echo)
+TcpSender<Controller>::UpdateLossState(uint32_t newly_lost, bool lost_again, bool has_echo)
 {
     m_undo_restores = m_undo_restores && !has_echo;
     const bool is_over = m_ca_state >= CC_CA_RECOVERY && m_board.Una() >= m_recovery_point;
@@ -474,6 +473,10 @@ TcpSender<Controller>::UpdateLossState(uint32_t newly_lost, bool has_echo)
     if (is_over || (is_undone && m_ca_state == CC_CA_RECOVERY))
     {
         ChangeLossState(CC_CA_OPEN);
+    }
+    if (m_ca_state == CC_CA_LOSS && lost_again && m_facts.loss_recovers)
+    {
+        EnterRecovery(has_echo);
     }
     if (m_ca_state >= CC_CA_RECOVERY)
     {
@@ -557,7 +560,8 @@ TcpSender<Controller>::EnterRecovery(bool has_echo)
 {
     m_recovery_point = m_board.Next();
     BeginUndo();
-    if (m_ca_state < CC_CA_CWR)
+    m_frto_wants_new = false;
+    if (m_ca_state != CC_CA_CWR)
     {
         m_reports_reduction = true;
         m_undo_restores = !has_echo;

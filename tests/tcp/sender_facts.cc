@@ -210,6 +210,29 @@ RealTimeout()
     PrintCounts(c);
 }
 
+/** What would arrive in 600 ms is lost, and of what is sent again the tenth segment. */
+void
+LostAgainAfterTimeout(bool recovers)
+{
+    Connection c({.initial_cwnd_pkts = 20,
+                  .facts = {.loss_recovers = recovers, .gso_max_segs = 1, .prr = bbrgym::prr_choice::none}});
+    c.arrival = [again = 0](const Departure& d, int64_t arrives_ns) mutable {
+        const bool is_lost_again = d.kind == Kind::AGAIN && ++again == 10;
+        const bool is_in_spike = SPIKE_NS <= arrives_ns && arrives_ns < SPIKE_END_NS;
+        return is_lost_again || is_in_spike ? bbrgym::NEVER_NS : arrives_ns;
+    };
+    int after_timeout = 0;
+    bool is_loss = false;
+    c.on_ack = [&](const cc_sample& sample) {
+        after_timeout += is_loss && sample.ca_state == CC_CA_RECOVERY;
+        is_loss = sample.ca_state == CC_CA_LOSS;
+    };
+    RunToTheSpike(c);
+    c.Drain(60 * SECOND);
+    Print("recoveries_after_timeout", after_timeout);
+    PrintCounts(c);
+}
+
 // ---- D-SACK ---------------------------------------------------------------------------------------------
 
 constexpr uint64_t LATE = 30;
@@ -542,6 +565,8 @@ constexpr Experiment EXPERIMENTS[] = {
     {"delay_spike_without_undo", DelaySpikeWithoutUndo},
     {"delay_spike_with_loss", DelaySpikeWithLoss},
     {"real_timeout", RealTimeout},
+    {"lost_again_after_timeout", [] { LostAgainAfterTimeout(true); }},
+    {"lost_again_after_timeout_of_ns3", [] { LostAgainAfterTimeout(false); }},
     {"late_original", LateOriginal},
     {"very_late_original", VeryLateOriginal},
     {"late_original_in_recovery", LateOriginalInRecovery},

@@ -89,6 +89,19 @@ def test_a_real_timeout_is_not_undone(facts: Facts) -> None:
     assert (seen["duplicates"], seen["reductions"], seen["undos"], seen["undelivered"]) == (0, 1, 0, 0)
 
 
+@pytest.mark.parametrize(
+    ("experiment", "recoveries"), [("lost_again_after_timeout", 1), ("lost_again_after_timeout_of_ns3", 0)]
+)
+def test_a_retransmission_lost_after_a_timeout_begins_a_recovery(
+    facts: Facts, experiment: str, recoveries: int
+) -> None:
+    """Linux tcp_fastretrans_alert; it reduces the window a second time."""
+    seen = facts(experiment)
+    assert seen["recoveries_after_timeout"] == recoveries
+    assert seen["reductions"] == 1 + recoveries
+    assert seen["undelivered"] == 0
+
+
 # ---- D-SACK (RFC 2883) -----------------------------------------------------------------------------------
 
 

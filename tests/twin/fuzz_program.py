@@ -13,7 +13,10 @@ SOURCES = [
     *(ROOT / "twin" / f"{name}.cpp" for name in ("engine", "vector", "thread_pool")),  # the longest one first
     HERE / "fuzz.cc",
     *(ROOT / "tcp" / f"{name}.cpp" for name in ("receiver", "scoreboard")),
-    *(ROOT / "world" / f"{name}.cpp" for name in ("codel", "measurement", "red", "scenario", "stack", "tunable_table")),
+    *(
+        ROOT / "world" / f"{name}.cpp"
+        for name in ("codel", "measurement", "policy", "red", "scenario", "stack", "tunable_table")
+    ),
 ]
 
 
