@@ -54,7 +54,7 @@ class NetworkTuner:
 
     def act(self, observations: Any, begun: Flags) -> NDArray[Any]:  # noqa: ARG002 - it remembers nothing
         """Return the actions; see `Tuner`."""
-        return np.concatenate([_alone(self._network, observation)[0] for observation in _rows(observations)])
+        return np.concatenate([alone(self._network, observation)[0] for observation in _rows(observations)])
 
 
 class SamplingTuner:
@@ -71,7 +71,7 @@ class SamplingTuner:
             self._generators[index] = self._generator(self._seeds[index])
         drawn = [generator.standard_normal((1, self._network.tunables), np.float32) for generator in self._generators]
         rows = zip(_rows(observations), drawn, strict=True)
-        return np.concatenate([_alone(self._network, *row)[0] for row in rows])
+        return np.concatenate([alone(self._network, *row)[0] for row in rows])
 
     @staticmethod
     def _generator(seed: int) -> np.random.Generator:
@@ -92,7 +92,7 @@ class RecurrentTuner:
         has_begun = begun.astype(np.float32)
         for index, observation in enumerate(_rows(observations)):
             flag = has_begun[index : index + 1]
-            action, *self._memories[index] = _alone(self._network, observation, flag, *self._memories[index])
+            action, *self._memories[index] = alone(self._network, observation, flag, *self._memories[index])
             actions.append(action)
         return np.concatenate(actions)
 
@@ -102,7 +102,7 @@ def _rows(observations: NDArray[Any]) -> list[NDArray[Any]]:
 
 
 @torch.no_grad()
-def _alone(network: nn.Module, *inputs: NDArray[Any]) -> list[NDArray[Any]]:
+def alone(network: nn.Module, *inputs: NDArray[Any]) -> list[NDArray[Any]]:
     """Return the outputs of a network for one environment.
 
     Environments are computed one at a time, in one thread: sums over several rows, or split differently, round

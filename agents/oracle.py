@@ -51,18 +51,20 @@ def search_each(
     budget: int,
     *,
     seed: int = 0,
+    runs: int = 1,
     also: Sequence[Coordinates] = (),
     on_tried: Callable[[int], None] | None = None,
 ) -> BestSettings:
     """Search the best setting of each scenario: try presets, then random settings, then mutations of the best (1+1).
 
-    The search on a scenario depends on the run's seed and `seed` only: its result is the same alone and among others.
+    The search on a scenario depends on its seed and `seed` only: its result is the same alone and among others.
 
     Args:
-        trials: the scenarios.
-        seeds: seeds of their runs, one per scenario.
+        trials: the scenarios, each as often as it has runs, these one after the other.
+        seeds: one per scenario; of its only run, or any others that differ.
         budget: settings to try on each, at least 1.
         seed: seed of the search.
+        runs: of each scenario, over which the score of a setting is the mean.
         also: settings to try first, each [tunables].
         on_tried: called with the number of settings tried so far.
 
@@ -71,15 +73,16 @@ def search_each(
     """
     generators = [np.random.default_rng([seed, run_seed]) for run_seed in seeds]
     first = [*also, *presets(trials.action)]
-    best = BestSettings(np.tile(trials.action.default, (len(trials), 1)), np.full(len(trials), -np.inf))
+    best = BestSettings(np.tile(trials.action.default, (len(seeds), 1)), np.full(len(seeds), -np.inf))
     for turn in range(budget):
         if turn < len(first):
-            actions = np.tile(first[turn], (len(trials), 1))
+            actions = np.tile(first[turn], (len(seeds), 1))
         elif turn < _EXPLORING * budget:
             actions = np.array([_anywhere(generator, trials.action) for generator in generators])
         else:
             actions = np.array([_mutated(*pair) for pair in zip(generators, best.actions, strict=True)])
-        best = best.or_better(actions, trials.scores(actions))
+        scores = trials.scores(np.repeat(actions, runs, axis=0)).reshape(len(seeds), runs)
+        best = best.or_better(actions, scores.mean(axis=1))
         if on_tried is not None:
             on_tried(turn + 1)
     return best

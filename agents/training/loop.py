@@ -50,6 +50,7 @@ class TrainingProgress:
         reward: mean reward of a step since the last row of the curve.
         score: score at the last validation.
         best_score: highest score so far.
+        stage: what the trainer is doing; empty of one that has no stages.
     """
 
     step: int
@@ -58,6 +59,7 @@ class TrainingProgress:
     reward: float = math.nan
     score: float = math.nan
     best_score: float = math.nan
+    stage: str = ""
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,7 @@ class TrainingRun:
     Attributes:
         settings, folder, rollouts: as given.
         state: state of the training at the last checkpoint.
+        stage: what the trainer is doing, for the progress; its to set.
     """
 
     def __init__(
@@ -143,6 +146,7 @@ class TrainingRun:
         self._steps_per_s = math.nan
         self._reward = math.nan
         self.state = TrainingState()
+        self.stage = ""
 
     def close(self) -> None:
         """End the worlds of the validation."""
@@ -221,6 +225,10 @@ class TrainingRun:
             self._since_row = _SinceLastRow()
         self._recorded_step = step
         self._add(step, row)
+
+    def log_table(self, step: int, name: str, table: pl.DataFrame) -> None:
+        """Give a table to the logger."""
+        self._logger.table(step, name, table)
 
     def refuse_nan(self, step: int, metrics: Mapping[str, float]) -> None:
         """Check metrics.
@@ -318,7 +326,7 @@ class TrainingRun:
             best = self.state.best_score if self.state.best_step >= 0 else math.nan
             self._on_progress(
                 TrainingProgress(
-                    step, self.settings.total_steps, self._steps_per_s, self._reward, self.state.score, best
+                    step, self.settings.total_steps, self._steps_per_s, self._reward, self.state.score, best, self.stage
                 )
             )
 

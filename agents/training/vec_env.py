@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import Field
 
 from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.options import Options
-from bbrgym.errors import ConfigError
+from bbrgym.errors import ConfigError, TrainingError
 from bbrgym.ray_session import ray_session
 from bbrgym.schema import Float, Whole
 from bbrgym.targets import Target
@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
 
+Result = TypeVar("Result")
+
+
 class Rollouts(Target):
-    """Base of what runs the environments of a training."""
+    """Base of what runs the environments of a training, or other simulations of it."""
 
     def check(self, num_envs: int, *, is_per_flow: bool) -> None:
         """Check that it can run these environments.
@@ -44,6 +47,21 @@ class Rollouts(Target):
             TrainingError: the environments did not start in time.
         """
 
+    @abstractmethod
+    def results(
+        self, tasks: Sequence[Callable[[int | None], Result]], threads: int | None
+    ) -> Iterator[tuple[int, Result]]:
+        """Run tasks, and yield the number and the result of each as it is done.
+
+        Args:
+            tasks: functions of the number of threads that each may use; they can be pickled.
+            threads: of a task in this process. Default: one per core.
+
+        Raises:
+            Any exception of a task.
+            TrainingError: a task did not end in time.
+        """
+
 
 class LocalRollouts(Rollouts):
     """Runs the environments in the training's process."""
@@ -63,6 +81,13 @@ class LocalRollouts(Rollouts):
             yield env
         finally:
             env.close()
+
+    def results(
+        self, tasks: Sequence[Callable[[int | None], Result]], threads: int | None
+    ) -> Iterator[tuple[int, Result]]:
+        """Run the tasks one after the other; see `Rollouts`."""
+        for number, task in enumerate(tasks):
+            yield number, task(threads)
 
 
 class RayRollouts(Rollouts):
@@ -108,3 +133,32 @@ class RayRollouts(Rollouts):
                 yield env
             finally:
                 env.close()
+
+    def results(
+        self,
+        tasks: Sequence[Callable[[int | None], Result]],
+        threads: int | None,  # noqa: ARG002 - a task has the threads of its CPUs
+    ) -> Iterator[tuple[int, Result]]:
+        """Run the tasks in the cluster, at most ``actors`` at once; see `Rollouts`."""
+        if not tasks:
+            return
+        with ray_session(self.address, "rollouts=ray", self.actors * self.cpus_per_actor) as ray:
+            run: Any = ray.remote(num_cpus=self.cpus_per_actor, max_retries=3)(_run_task)
+            waiting = list(enumerate(tasks))[::-1]
+            running: dict[Any, int] = {}
+            while waiting or running:
+                while waiting and len(running) < self.actors:
+                    number, task = waiting.pop()
+                    running[run.remote(task, self.cpus_per_actor)] = number
+                done, _ = ray.wait(list(running), num_returns=1, timeout=self.timeout_s)
+                if not done:
+                    raise TrainingError(
+                        f"rollouts.timeout_s: no task of Ray has ended within {self.timeout_s:g} s; expected a cluster "
+                        f"with {self.actors * self.cpus_per_actor} free CPUs, or a larger timeout"
+                    )
+                for reference in done:
+                    yield running.pop(reference), ray.get(reference)
+
+
+def _run_task(task: Callable[[int | None], Result], threads: int) -> Result:
+    return task(threads)

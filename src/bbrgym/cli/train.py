@@ -93,4 +93,4 @@ def _fields_of(progress: Any) -> dict[str, Any]:
         "best": f"{progress.best_score:.3f}",
     }
     now = "  ".join(f"{name} {value}" for name, value in shown.items() if value != str(math.nan))
-    return {"total": progress.total_steps, "completed": progress.step, "now": now}
+    return {"total": progress.total_steps, "completed": progress.step, "now": f"{progress.stage}  {now}".strip()}

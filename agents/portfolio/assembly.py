@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Assembly of the agent from a training's settings and what the stages have found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from torch import Tensor
+
+from bbrgym.agents.portfolio.change import WATCHED, ChangeDetector, ChangeSettings
+from bbrgym.agents.portfolio.features import ProbeFeatures, number_names
+from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork
+from bbrgym.agents.portfolio.selector import FitSettings, Selector
+from bbrgym.agents.rollout import batch_of
+from bbrgym.agents.training.settings import TrainingSettings
+from bbrgym.envs.scaling import Coordinates, TunableScaling
+from bbrgym.envs.tune_batch import TuneBatch
+from bbrgym.errors import ConfigError, nearest
+from bbrgym.tunables import VARIANTS
+
+
+class Assembly:
+    """The parts of an agent that a training's settings decide.
+
+    Args:
+        settings: of the training.
+        probe_s: length of the probe.
+        probe: values of tunables during the probe; the others keep the variant's own.
+        change: settings of the change detection; None without one.
+        fit: settings of the selector.
+
+    Attributes:
+        scaling: of the tunables that the agent sets.
+        probe: setting of the probe, [tunables].
+        intervals: control intervals of the probe.
+        width: numbers of an interval's observation.
+        numbers: names of those that count, the first ones.
+        features: from the observations of a probe.
+
+    Raises:
+        ConfigError: a setting does not fit the agent.
+    """
+
+    def __init__(
+        self,
+        settings: TrainingSettings,
+        probe_s: float,
+        probe: Mapping[str, float],
+        change: ChangeSettings | None,
+        fit: FitSettings,
+    ) -> None:
+        options = settings.options(settings.world_name)
+        batch = batch_of(1, options)
+        if not isinstance(batch, TuneBatch):
+            raise ConfigError(f"env.name: is {settings.env['name']}, expected tune with agent={settings.agent_name}")
+        if options.action_kind != "absolute" or options.levels is not None or options.max_change is not None:
+            raise ConfigError(
+                f"action: is {settings.action}, expected absolute ones without levels and max_change with "
+                f"agent={settings.agent_name}: it sets whole settings at once"
+            )
+        self.scaling = batch.scaling
+        self.probe = _probe_setting(batch.scaling, probe)
+        self.intervals = max(1, round(probe_s / options.control_interval_s))
+        self.width = batch.observation.width
+        self.numbers = number_names(
+            [feature.name for feature in batch.observation.features], options.view, batch.max_learners
+        )
+        self.features = ProbeFeatures(self.intervals, len(self.numbers))
+        self._name = settings.agent_name
+        self._fit = fit
+        self._detector = self._make_detector(change, options.control_interval_s)
+
+    def agent(self, library: Tensor, selector: Mapping[str, Tensor]) -> PortfolioAgent:
+        """Return the agent with a library, [settings, tunables], and the weights of a selector."""
+        made = Selector(self.features.count, len(library), self._fit)
+        made.load_state_dict(selector)
+        network = PortfolioNetwork(self.features, made, library.numpy(), self.intervals, self.width)
+        return PortfolioAgent(self._name, network, self.probe, self.intervals, self.width, self._detector)
+
+    def _make_detector(self, change: ChangeSettings | None, interval_s: float) -> Callable[[], ChangeDetector] | None:
+        if change is None:
+            return None
+        name = f"{WATCHED} mean"
+        if name not in self.numbers:
+            raise ConfigError(
+                f"agent.change: watches {name!r}, which is not observed, expected env.view pooled and {WATCHED!r} "
+                f"among env.features"
+            )
+        place = self.numbers.index(name)
+        return lambda: ChangeDetector(change, place, interval_s)
+
+
+def _probe_setting(scaling: TunableScaling, probe: Mapping[str, float]) -> Coordinates:
+    for name in probe:
+        if name not in scaling.names:
+            raise ConfigError(f"agent.probe.{name}: is none of the tunables to set; {nearest(name, scaling.names)}")
+    setting = scaling.from_values({**VARIANTS[scaling.variant].preset, **probe})
+    reached = scaling.to_values(setting)
+    for name, value in probe.items():
+        if not np.isclose(reached[name], value, rtol=1e-4, atol=1e-6):
+            raise ConfigError(
+                f"agent.probe.{name}: is {value:g}, out of its range: the nearest value is {reached[name]:g}"
+            )
+    return setting

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Change detection: the path is another one when the flows' bandwidth estimates move far and stay there."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from bbrgym.envs.features import Observation
+from bbrgym.envs.observation import FEATURES
+from bbrgym.schema import Float, Model
+
+WATCHED = "bw"
+"""Feature that is watched, its mean over the flows."""
+
+
+class ChangeSettings(Model):
+    """Settings of the change detection.
+
+    Attributes:
+        ratio: of the bandwidth estimate now to that when the setting was new, or its inverse, that is a change.
+        window_s: time over which both are means; the first one begins so long after the setting was chosen.
+    """
+
+    ratio: Annotated[Float, Field(gt=1, le=1000)] = 2.0
+    window_s: Annotated[Float, Field(gt=0, le=600)] = 3.0
+
+
+class ChangeDetector:
+    """Watches one environment.
+
+    Args:
+        settings: of the detection.
+        place: of the watched number in an interval's observation.
+        interval_s: time between two observations.
+    """
+
+    def __init__(self, settings: ChangeSettings, place: int, interval_s: float) -> None:
+        feature = next(feature for feature in FEATURES if feature.name == WATCHED)
+        self._threshold = math.log(settings.ratio) / math.log(feature.high / feature.low)
+        self._place = place
+        self._window = max(1, round(settings.window_s / interval_s))
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew: a setting has been chosen."""
+        self._reference = math.nan
+        self._seen = 0
+        self._recent: deque[float] = deque(maxlen=self._window)
+
+    def has_changed(self, view: Observation) -> bool:
+        """Take an interval's observation, [numbers]; return whether the path has changed since the last reset."""
+        self._seen += 1
+        self._recent.append(float(view[self._place]))
+        mean = float(np.mean(self._recent))
+        if self._seen == 2 * self._window:
+            self._reference = mean
+        return self._seen >= 3 * self._window and abs(mean - self._reference) > self._threshold

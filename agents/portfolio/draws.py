@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Draws to train on, sampled by cost: a fast network takes long to simulate, so fewer of these are run.
+
+A draw is kept with the probability min(1, (`CHEAP_MBPS` / rate)^`EXPONENT`) and weighs its inverse, so weighted means
+over the kept draws estimate means over the distribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from bbrgym.scenario.distribution import SPLITS, Distribution
+from bbrgym.scenario.model import Scenario
+
+CHEAP_MBPS = 30.0
+"""Rate up to which every draw is kept."""
+
+EXPONENT = 0.8
+"""How fast the probability falls with the rate; packets, and so the cost, rise almost in proportion to it."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A scenario to train on.
+
+    Attributes:
+        scenario: drawn.
+        seed: of the draw, from the training split.
+        weight: in means over draws, from 1 on.
+    """
+
+    scenario: Scenario
+    seed: int
+    weight: float
+
+    def run_seed(self, number: int) -> int:
+        """Return the seed of a numbered run of the scenario, another one for each number."""
+        return run_seed(self.seed, number)
+
+
+def run_seed(seed: int, number: int) -> int:
+    """Return the seed of a numbered run of a draw."""
+    return int(np.random.SeedSequence([seed, number, *b"run"]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def training_draws(source: Scenario | Distribution, seed: int, *, by_cost: bool = True) -> Iterator[Draw]:
+    """Yield draws of the training split without end.
+
+    Args:
+        source: a distribution; or a scenario, which all draws are then.
+        seed: of the sampling.
+        by_cost: whether draws are sampled by cost, see the module. Default: true.
+    """
+    generator = np.random.default_rng(seed)
+    split = SPLITS["train"]
+    while True:
+        drawn, part = int(generator.integers(split.start, split.stop)), float(generator.random())
+        scenario = source if isinstance(source, Scenario) else source(drawn)
+        kept = _probability(scenario) if by_cost else 1.0
+        if part < kept:
+            yield Draw(scenario, drawn, 1.0 / kept)
+
+
+def _probability(scenario: Scenario) -> float:
+    rate_mbps = scenario.link.rate_mbps
+    if rate_mbps is None:  # the link follows a trace
+        return 1.0
+    return float(min(1.0, (CHEAP_MBPS / rate_mbps) ** EXPONENT))

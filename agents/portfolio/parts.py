@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Parts of a training's simulations: each runs some draws, and its table is kept when it is done.
+
+A part depends on nothing but its task. So an interrupted training goes on with the parts that are missing, parts may
+run anywhere in any order, and the tables are the same to the byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+import polars as pl
+
+from bbrgym.agents.portfolio.draws import Draw
+from bbrgym.agents.training.folder import TrainingFolder
+from bbrgym.agents.training.vec_env import Rollouts
+from bbrgym.worlds import Table
+
+_FOLDER = "states"
+DRAWS_PER_PART = 16
+"""Draws that a part runs side by side: enough to keep some threads busy, and few enough to lose little to a kill."""
+
+
+class Part(Protocol):
+    """A task of a training; it can be pickled.
+
+    Attributes:
+        steps: control intervals that it simulates.
+    """
+
+    @property
+    def steps(self) -> int: ...
+
+    def __call__(self, threads: int | None) -> pl.DataFrame:
+        """Simulate, in so many threads, and return the results.
+
+        Raises:
+            WorldError: a simulation failed.
+        """
+
+
+class Parts:
+    """The parts of a training, in its run folder.
+
+    Args:
+        folder: run folder, open.
+        rollouts: runs the parts.
+        threads: threads of a part that runs in this process. Default: one per core.
+        on_done: called with the steps of each part that is done, and its scores.
+    """
+
+    def __init__(
+        self,
+        folder: TrainingFolder,
+        rollouts: Rollouts,
+        threads: int | None,
+        on_done: Callable[[int, Table], None],
+    ) -> None:
+        self._folder = folder
+        self._rollouts = rollouts
+        self._threads = threads
+        self._on_done = on_done
+
+    def tables(self, stage: str, parts: Sequence[Part]) -> pl.DataFrame:
+        """Return the tables of a stage's parts, one below the other; run those that the folder does not hold.
+
+        Raises:
+            ConfigError: a kept table is damaged.
+            WorldError: a simulation failed; finished parts are kept.
+            OSError: a table cannot be written.
+        """
+        names = [f"{_FOLDER}/{stage}-{number:05d}.parquet" for number in range(len(parts))]
+        tables: dict[int, pl.DataFrame] = {}
+        for number, name in enumerate(names):
+            if (self._folder.path / name).exists():
+                tables[number] = self._folder.read_table(name)
+                self._on_done(parts[number].steps, _scores_in(tables[number]))
+        missing = [number for number in range(len(parts)) if number not in tables]
+        for place, table in self._rollouts.results([parts[number] for number in missing], self._threads):
+            number = missing[place]
+            self._folder.write_table(names[number], table)
+            tables[number] = table
+            self._on_done(parts[number].steps, _scores_in(table))
+        return pl.concat([tables[number] for number in range(len(parts))])
+
+
+def parts_of(draws: Sequence[Draw]) -> Iterator[tuple[Draw, ...]]:
+    """Yield the draws of each part."""
+    for start in range(0, len(draws), DRAWS_PER_PART):
+        yield tuple(draws[start : start + DRAWS_PER_PART])
+
+
+def _scores_in(table: pl.DataFrame) -> Table:
+    """Return all scores of a part's table."""
+    column = next(table[name] for name in ("score", "scores") if name in table.columns)
+    return np.array(column.to_list()).ravel()

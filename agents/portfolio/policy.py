@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The agent: it probes, chooses a setting of the library, and holds it until the path changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from bbrgym.agents.network_agents import alone
+from bbrgym.agents.portfolio.change import ChangeDetector
+from bbrgym.agents.portfolio.features import ProbeFeatures
+from bbrgym.agents.portfolio.probe import newest
+from bbrgym.agents.portfolio.selector import Selector
+from bbrgym.envs.features import Observation
+from bbrgym.envs.learners import Flags
+from bbrgym.envs.scaling import Coordinates
+
+
+class PortfolioNetwork(nn.Module):
+    """Function from the observations of a probe, [N, intervals, numbers], to the chosen settings, [N, tunables].
+
+    Args:
+        features: of the probe.
+        selector: predicts the settings' scores.
+        library: the settings, [settings, tunables].
+        intervals: of the probe.
+        width: numbers of an interval's observation.
+    """
+
+    inputs = ("history",)
+    outputs = ("actions",)
+
+    def __init__(
+        self, features: ProbeFeatures, selector: Selector, library: Coordinates, intervals: int, width: int
+    ) -> None:
+        super().__init__()
+        self._features = features
+        self._selector = selector
+        self._library: Tensor
+        self.register_buffer("_library", torch.from_numpy(library.copy()))
+        self._shape = (intervals, width)
+
+    def forward(self, history: Tensor) -> Tensor:
+        return self._library[self._selector(self._features(history)).argmax(-1)]
+
+    def first_inputs(self, count: int, width: int) -> tuple[Tensor, ...]:  # noqa: ARG002 - its own width counts
+        """Return zeros as inputs for ``count`` environments."""
+        return (torch.zeros(count, *self._shape),)
+
+
+class PortfolioAgent:
+    """Agent that probes, then holds the setting that its network chooses.
+
+    Args:
+        name: name in records.
+        network: chooses.
+        probe: setting during the probe, [tunables].
+        intervals: control intervals of the probe.
+        width: numbers of an interval's observation.
+        detector: makes the change detector of an environment. Default: a setting is held to the end.
+    """
+
+    is_per_flow = False
+
+    def __init__(
+        self,
+        name: str,
+        network: PortfolioNetwork,
+        probe: Coordinates,
+        intervals: int,
+        width: int,
+        detector: Any = None,
+    ) -> None:
+        self.name = name
+        self.probe = probe
+        self.intervals = intervals
+        self.width = width
+        self._network = network.eval()
+        self._detector = detector
+
+    def network(self) -> PortfolioNetwork:
+        """Return the network that chooses and is exported."""
+        return self._network
+
+    def tuner(self, seeds: Sequence[int]) -> PortfolioTuner:
+        """Return a new tuner; see `Agent`."""
+        return PortfolioTuner([_Episode(self, self._detector() if self._detector else None) for _ in seeds])
+
+    def choose(self, history: Sequence[Observation]) -> Coordinates:
+        """Return the setting for what was observed in a probe, [tunables]."""
+        chosen: Coordinates = alone(self._network, np.stack(history)[None])[0][0]
+        return chosen
+
+
+class PortfolioTuner:
+    """The agent in environments side by side."""
+
+    def __init__(self, episodes: Sequence[_Episode]) -> None:
+        self._episodes = episodes
+
+    def act(self, observations: Any, begun: Flags) -> NDArray[Any]:
+        """Return the actions; see `Tuner`."""
+        rows = zip(self._episodes, observations, begun, strict=True)
+        return np.stack([episode.act(observation, bool(is_first)) for episode, observation, is_first in rows])
+
+
+class _Episode:
+    """The agent in one environment: the observations of the probe under way, or the setting held."""
+
+    def __init__(self, agent: PortfolioAgent, detector: ChangeDetector | None) -> None:
+        self._agent = agent
+        self._detector = detector
+        self._history: list[Observation] = []
+        self._held: Coordinates | None = None
+
+    def act(self, observation: Observation, is_first: bool) -> Coordinates:
+        """Return the action after an interval, or at the beginning."""
+        view = newest(observation[None], self._agent.width)[0].copy()
+        if is_first:
+            self._history, self._held = [], None
+        elif self._held is None:
+            self._history.append(view)
+        elif self._detector is not None and self._detector.has_changed(view):
+            self._history, self._held = [], None
+        if self._held is None and len(self._history) == self._agent.intervals:
+            self._held = self._agent.choose(self._history)
+            if self._detector is not None:
+                self._detector.reset()
+        return self._agent.probe if self._held is None else self._held

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The stages of a training, one after the other, and what they leave in the run folder.
+
+    states/STAGE-*.parquet   finished parts, from which an interrupted training goes on
+    library.json             the library
+    coverage.parquet         mean score of each draw's best among the first k settings, on the draws of stage cross
+    confusion.parquet        shares of draws by their best setting and the chosen one, cross-validated
+    importance.parquet       the features by what the loss of each costs, cross-validated
+
+All scores are of runs from the first packet to the last, as `bbrgym.worlds.score` says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+
+from bbrgym.agents.networks import torch_threads
+from bbrgym.agents.oracle import presets
+from bbrgym.agents.portfolio.assembly import Assembly
+from bbrgym.agents.portfolio.cross import CrossPart, scores_of
+from bbrgym.agents.portfolio.draws import Draw, training_draws
+from bbrgym.agents.portfolio.features import feature_names
+from bbrgym.agents.portfolio.library import coverage, greedy
+from bbrgym.agents.portfolio.parts import Parts, parts_of
+from bbrgym.agents.portfolio.plan import Plan, affordable
+from bbrgym.agents.portfolio.probe import ProbePart
+from bbrgym.agents.portfolio.search import SearchPart, settings_of
+from bbrgym.agents.portfolio.selector import Examples, FitSettings, Selector, fitted
+from bbrgym.agents.portfolio.tasks import Conditions
+from bbrgym.agents.portfolio.validation import confusion, cross_validate
+from bbrgym.agents.training.checkpoints import finite_or_refuse, has_state, restore_state, save_state
+from bbrgym.agents.training.loop import TrainingRun
+from bbrgym.envs.scaling import Coordinates
+from bbrgym.errors import ConfigError
+from bbrgym.worlds import registered_worlds
+
+LIBRARY = "library.json"
+
+
+@dataclass(frozen=True)
+class StageSettings:
+    """Hyperparameters of the stages; see `bbrgym.agents.portfolio.trainer.PortfolioTrainer`."""
+
+    library_size: int
+    search_share: float
+    search_trials: int
+    search_runs: int
+    cross_share: float
+    by_cost: bool
+    fit: FitSettings
+
+
+class Stages:
+    """The stages of a training under way.
+
+    Args:
+        settings: of the stages.
+        assembly: of the agent.
+        run: the training.
+
+    Raises:
+        ConfigError: the stages cannot run so.
+    """
+
+    def __init__(self, settings: StageSettings, assembly: Assembly, run: TrainingRun) -> None:
+        training = run.settings
+        if not registered_worlds()[training.world_name].can_save:
+            able = [name for name, spec in registered_worlds().items() if spec.can_save]
+            raise ConfigError(f"world: is {training.world_name}, expected one that can be saved: {', '.join(able)}")
+        if settings.search_share + settings.cross_share >= 1:
+            raise ConfigError(
+                f"agent.cross_share: is {settings.cross_share:g} beside agent.search_share {settings.search_share:g}, "
+                "expected a sum below 1, which leaves the rest for the probe"
+            )
+        self._settings = settings
+        self._assembly = assembly
+        self._run = run
+        self._conditions = Conditions(
+            training.options(training.world_name), training.world[training.world_name], training.validation.score_delta
+        )
+        self._presets = presets(assembly.scaling)
+        self._plan = self._planned()
+        self._parts = Parts(run.folder, run.rollouts, training.threads, self._part_is_done)
+        self._step = 0
+
+    def run(self) -> None:
+        """Run the stages; what a former process has finished is read."""
+        folder = self._run.folder
+        if has_state(folder, "last"):
+            kept: list[Mapping[str, Any]] = []
+            self._run.resume(restore_state(folder, "last", kept.append))
+            self._step = self._run.state.step
+            self._checkpoint(kept[0])
+            return
+        library = self._library(self._candidates())
+        selector = self._fitted(self._examples(library))
+        self._checkpoint({"library": torch.from_numpy(library), "selector": selector.state_dict()})
+
+    # ---- plan --------------------------------------------------------------------------------------------------
+
+    def _planned(self) -> Plan:
+        settings, total = self._settings, self._run.settings.total_steps
+        draws = training_draws(
+            self._run.settings.source, self._run.settings.stream("draws", 0), by_cost=settings.by_cost
+        )
+        first = next(draws)
+        if self._conditions.intervals(first.scenario) <= self._assembly.intervals:
+            raise ConfigError(
+                f"agent.probe_s: are {self._assembly.intervals} control intervals, expected less than a run's "
+                f"{self._conditions.intervals(first.scenario)}"
+            )
+        search_steps, cross_steps = int(settings.search_share * total), int(settings.cross_share * total)
+        intervals = self._conditions.intervals
+        of_search = settings.search_runs * settings.search_trials
+        search = affordable("search", draws, search_steps, lambda draw: of_search * intervals(draw.scenario), least=1)
+        candidates = len(self._presets) + len(search)
+        cross = affordable("cross", draws, cross_steps, lambda draw: candidates * intervals(draw.scenario), least=1)
+        size, probe = min(settings.library_size, candidates), self._assembly.intervals
+
+        def of_probe(draw: Draw) -> int:
+            return probe + size * max(0, intervals(draw.scenario) - probe)
+
+        left = total - search_steps - cross_steps
+        return Plan(search, cross, affordable("probe", draws, left, of_probe, least=2 * settings.fit.folds))
+
+    # ---- stages ------------------------------------------------------------------------------------------------
+
+    def _candidates(self) -> Coordinates:
+        """Return the presets and the best setting of each draw, [candidates, tunables]."""
+        run, settings = self._run, self._settings
+        seed = run.settings.stream("search", 0)
+        parts = [
+            SearchPart(self._conditions, draws, settings.search_runs, settings.search_trials, seed)
+            for draws in parts_of(self._plan.search)
+        ]
+        run.stage = "search"
+        found = self._parts.tables("search", parts)
+        self._record({"search/score": _mean(found["score"].to_numpy(), self._plan.search)})
+        return np.concatenate([np.array(self._presets, np.float32), settings_of(found)])
+
+    def _library(self, candidates: Coordinates) -> Coordinates:
+        """Return the library, [settings, tunables]: the best fixed setting first."""
+        run = self._run
+        run.stage = "cross"
+        parts = [CrossPart(self._conditions, draws, candidates) for draws in parts_of(self._plan.cross)]
+        table = self._parts.tables("cross", parts)
+        scores, weights = scores_of(table), table["weight"].to_numpy()
+        chosen = greedy(scores, weights, self._settings.library_size)
+        covered = coverage(scores[:, chosen], weights)
+        curve = pl.DataFrame({"settings": np.arange(1, len(chosen) + 1), "score": covered})
+        library: Coordinates = self._assembly.scaling.snap(candidates[chosen])[1]
+        rows = [self._assembly.scaling.to_values(setting) for setting in library]
+        kept = {"variant": run.settings.variant, "settings": rows}
+        run.folder.write_text(LIBRARY, json.dumps(kept, indent=1) + "\n")
+        run.folder.write_table("coverage.parquet", curve)
+        self._record({"library/best_fixed": float(covered[0]), "library/coverage": float(covered[-1])})
+        run.log_table(self._step, "library", pl.DataFrame(rows))
+        run.log_table(self._step, "coverage", curve)
+        return library
+
+    def _examples(self, library: Coordinates) -> Examples:
+        """Return the probed draws."""
+        run, assembly = self._run, self._assembly
+        run.stage = "probe"
+        parts = [
+            ProbePart(self._conditions, draws, assembly.probe, assembly.intervals, library)
+            for draws in parts_of(self._plan.probe)
+        ]
+        table = self._parts.tables("probe", parts)
+        history = np.array(table["history"].to_list(), np.float32).reshape(len(table), assembly.intervals, -1)
+        with torch.no_grad(), torch_threads(1):
+            features = assembly.features(torch.from_numpy(history))
+        return Examples(features, np.array(table["scores"].to_list()), table["weight"].to_numpy())
+
+    def _fitted(self, examples: Examples) -> Selector:
+        """Return the selector, fitted on all draws, after its cross-validation."""
+        run, fit = self._run, self._settings.fit
+        run.stage = "fit"
+        seed = run.settings.stream("fit", 0)
+        with torch_threads(run.settings.torch_threads):
+            validated = cross_validate(examples, fit, seed)
+            selector = fitted(examples, fit, seed)
+        finite_or_refuse(selector, run, self._step)
+        names = feature_names(self._assembly.numbers)
+        importance = pl.DataFrame({"feature": names, "loss": validated.importance}).sort(
+            "loss", descending=True, maintain_order=True
+        )
+        table = confusion(examples, validated.choices)
+        run.folder.write_table("confusion.parquet", table)
+        run.folder.write_table("importance.parquet", importance)
+        self._record(
+            {
+                "fit/score": validated.score,
+                "fit/best_fixed": validated.fixed_score,
+                "fit/best_of_library": validated.best_score,
+                "fit/gain": validated.score - validated.fixed_score,
+            }
+        )
+        run.log_table(self._step, "confusion", table)
+        run.log_table(self._step, "importance", importance)
+        return selector
+
+    # ---- details -----------------------------------------------------------------------------------------------
+
+    def _part_is_done(self, steps: int, scores: np.ndarray[Any, np.dtype[np.float64]]) -> None:
+        self._step += steps
+        self._run.stepped(self._step, np.zeros(0), scores, np.zeros(0))
+
+    def _record(self, metrics: Mapping[str, float]) -> None:
+        self._run.record(self._step, metrics)
+
+    def _checkpoint(self, state: Mapping[str, Any]) -> None:
+        run = self._run
+        agent = self._assembly.agent(state["library"], state["selector"])
+        run.checkpoint(self._step, agent, lambda name, about: save_state(run.folder, name, about, state))
+
+
+def _mean(values: np.ndarray[Any, np.dtype[np.float64]], draws: tuple[Draw, ...]) -> float:
+    return float(np.average(values, weights=[draw.weight for draw in draws]))

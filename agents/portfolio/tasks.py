@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Conditions that all simulations of a training share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bbrgym.agents.portfolio.draws import Draw
+from bbrgym.agents.trials import Trials
+from bbrgym.envs.options import Options
+from bbrgym.scenario.model import Scenario
+from bbrgym.worlds import WorldSettings
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Conditions of a training's simulations.
+
+    Attributes:
+        options: of the agent's environment.
+        how: settings of the world.
+        delta: weight of the RTT in the score.
+    """
+
+    options: Options
+    how: WorldSettings
+    delta: float
+
+    def intervals(self, scenario: Scenario) -> int:
+        """Return the number of control intervals of a run."""
+        return max(1, round(scenario.duration_s / self.options.control_interval_s))
+
+    def trials(self, draws: Sequence[Draw], runs: int, first: int, threads: int | None) -> Trials:
+        """Return trials with ``runs`` runs of each draw, the runs of a draw one after the other.
+
+        Args:
+            draws: to run.
+            runs: of each draw.
+            first: number of the first of them, see `Draw.run_seed`.
+            threads: of the worlds.
+        """
+        numbers = range(first, first + runs)
+        return Trials(
+            [draw.scenario for draw in draws for _ in numbers],
+            [draw.run_seed(number) for draw in draws for number in numbers],
+            self.options.variant,
+            self.options.tunables,
+            world=self.options.world,
+            how=self.how,
+            threads=threads,
+            delta=self.delta,
+        )

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Trainer `portfolio`; the package says what its stages are.
+
+Its steps are the control intervals of all simulations, so that `total_steps` is the same amount of simulation as for an
+agent that learns by trial. All draws are of the training split; the validation draws score the agent at the end.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from bbrgym.agents.portfolio.assembly import Assembly
+from bbrgym.agents.portfolio.change import ChangeSettings
+from bbrgym.agents.portfolio.policy import PortfolioAgent
+from bbrgym.agents.portfolio.selector import FitSettings
+from bbrgym.agents.portfolio.stages import Stages, StageSettings
+from bbrgym.agents.training.checkpoints import restore_state
+from bbrgym.agents.training.folder import TrainingFolder
+from bbrgym.agents.training.loop import TrainingRun
+from bbrgym.agents.training.settings import TrainingSettings
+from bbrgym.agents.training.trainer import Trainer
+from bbrgym.schema import Float, Whole
+
+Share = Annotated[Float, Field(gt=0, lt=1)]
+
+
+class PortfolioTrainer(Trainer):
+    """Trains and loads portfolio agents.
+
+    Attributes:
+        library_size: largest number of settings of the library.
+        search_share: share of the steps for stage search.
+        search_trials: settings tried on each of its draws.
+        search_runs: runs of each of these.
+        cross_share: share of the steps for stage cross.
+        probe_s: length of the probe.
+        probe: values of tunables during the probe; the others keep the variant's own.
+        by_cost: whether draws are sampled by cost, see `bbrgym.agents.portfolio.draws`.
+        change: settings of the change detection. Default: none, a setting is held to the end.
+        fit: settings of the fit.
+    """
+
+    is_distributed: ClassVar[bool] = True
+
+    library_size: Annotated[Whole, Field(ge=1, le=1000)] = 12
+    search_share: Share = 0.2
+    search_trials: Annotated[Whole, Field(ge=1, le=100_000)] = 40
+    search_runs: Annotated[Whole, Field(ge=1, le=1000)] = 3
+    cross_share: Share = 0.25
+    probe_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0
+    probe: dict[str, Float] = Field(default_factory=dict)
+    by_cost: bool = True
+    change: ChangeSettings | None = None
+    fit: FitSettings = Field(default_factory=FitSettings)
+
+    def train(self, run: TrainingRun) -> None:
+        """Run the stages that are missing; see `Trainer`."""
+        settings = StageSettings(
+            library_size=self.library_size,
+            search_share=self.search_share,
+            search_trials=self.search_trials,
+            search_runs=self.search_runs,
+            cross_share=self.cross_share,
+            by_cost=self.by_cost,
+            fit=self.fit,
+        )
+        Stages(settings, self._assembly(run.settings), run).run()
+
+    def load(self, folder: TrainingFolder, settings: TrainingSettings, checkpoint: str) -> PortfolioAgent:
+        """Return the agent of a checkpoint; see `Trainer`."""
+        made: list[PortfolioAgent] = []
+        assembly = self._assembly(settings)
+        restore_state(
+            folder, checkpoint, lambda state: made.append(assembly.agent(state["library"], state["selector"]))
+        )
+        return made[0]
+
+    def _assembly(self, settings: TrainingSettings) -> Assembly:
+        return Assembly(settings, self.probe_s, self.probe, self.change, self.fit)
