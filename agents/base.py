@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bbrgym.envs.learners import Flags
+from bbrgym.scenario.model import Scenario
 
 
 class Tuner(Protocol):
@@ -39,6 +40,20 @@ class Agent(Protocol):
 
     def tuner(self, seeds: Sequence[int]) -> Tuner:
         """Return a new tuner for one environment per seed; its random numbers come from streams of these seeds."""
+
+
+@runtime_checkable
+class LibraryAgent(Agent, Protocol):
+    """An agent that chooses among the settings of a library.
+
+    Attributes:
+        library: the settings, [settings, tunables]; the first is the best fixed one.
+    """
+
+    library: NDArray[np.float32]
+
+    def told(self, scenario: Scenario) -> Tuner:
+        """Return a tuner of one environment that chooses by the true parameters of its scenario."""
 
 
 class Constant:

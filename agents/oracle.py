@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Oracle: the best fixed setting for each scenario, found by a search on that very run.
+"""Oracle: the best fixed setting for each scenario, found by a search on some runs of it.
 
-No tuner can know it beforehand, so it is the upper reference for fixed settings; a tuner that adapts may exceed it.
+No tuner can know it beforehand, so it is the upper reference for fixed settings; a tuner that adapts may exceed it. It
+is honest if the runs on which it was found are others than that on which it is scored: the best of many settings on one
+run owes a part of its score to that run's random numbers.
 """
 
 from __future__ import annotations
@@ -86,6 +88,14 @@ def search_each(
         if on_tried is not None:
             on_tried(turn + 1)
     return best
+
+
+def other_seeds(seed: int, count: int) -> list[int]:
+    """Return the seeds of other runs of the draw that has a seed, to choose on: always the same ones."""
+    return [
+        int(np.random.SeedSequence([seed, number, *b"oracle"]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+        for number in range(count)
+    ]
 
 
 def presets(action: TunableScaling) -> list[Coordinates]:

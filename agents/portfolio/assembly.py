@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypedDict
 
 import numpy as np
 from torch import Tensor
 
 from bbrgym.agents.portfolio.change import WATCHED, ChangeDetector, ChangeSettings
 from bbrgym.agents.portfolio.features import ProbeFeatures, number_names
-from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork
+from bbrgym.agents.portfolio.parameters import PARAMETERS
+from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork, ProbeRoutine
 from bbrgym.agents.portfolio.selector import FitSettings, Selector
 from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.settings import TrainingSettings
@@ -18,6 +20,20 @@ from bbrgym.envs.scaling import Coordinates, TunableScaling
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.tunables import VARIANTS
+
+
+class Found(TypedDict):
+    """Content of a checkpoint: what the stages have found.
+
+    Attributes:
+        library: settings, [settings, tunables].
+        selector: weights of the selector by the probe's features.
+        knowing: weights of the selector by the true parameters.
+    """
+
+    library: Tensor
+    selector: Mapping[str, Tensor]
+    knowing: Mapping[str, Tensor]
 
 
 class Assembly:
@@ -71,12 +87,16 @@ class Assembly:
         self._fit = fit
         self._detector = self._make_detector(change, options.control_interval_s)
 
-    def agent(self, library: Tensor, selector: Mapping[str, Tensor]) -> PortfolioAgent:
-        """Return the agent with a library, [settings, tunables], and the weights of a selector."""
-        made = Selector(self.features.count, len(library), self._fit)
-        made.load_state_dict(selector)
-        network = PortfolioNetwork(self.features, made, library.numpy(), self.intervals, self.width)
-        return PortfolioAgent(self._name, network, self.probe, self.intervals, self.width, self._detector)
+    def agent(self, found: Found) -> PortfolioAgent:
+        """Return the agent with what the stages have found."""
+        library = found["library"]
+        selector = Selector(self.features.count, len(library), self._fit)
+        selector.load_state_dict(found["selector"])
+        knowing = Selector(len(PARAMETERS), len(library), self._fit)
+        knowing.load_state_dict(found["knowing"])
+        network = PortfolioNetwork(self.features, selector, library.numpy(), self.intervals, self.width)
+        routine = ProbeRoutine(self.probe, self.intervals, self.width, self._detector)
+        return PortfolioAgent(self._name, network, routine, knowing)
 
     def _make_detector(self, change: ChangeSettings | None, interval_s: float) -> Callable[[], ChangeDetector] | None:
         if change is None:

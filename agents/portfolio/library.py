@@ -24,7 +24,7 @@ def greedy(scores: Table, weights: Table, size: int) -> Indices:
     covered = np.full(len(scores), -np.inf)
     chosen: list[int] = []
     for _ in range(min(size, scores.shape[1])):
-        means = weights @ np.maximum(scores, covered[:, None])
+        means = _weighted_sums(np.maximum(scores, covered[:, None]), weights)
         means[chosen] = -np.inf
         chosen.append(int(means.argmax()))
         covered = np.maximum(covered, scores[:, chosen[-1]])
@@ -39,4 +39,11 @@ def coverage(scores: Table, weights: Table) -> Table:
         weights: of the draws, [draws].
     """
     best: Table = np.maximum.accumulate(scores, axis=1)
-    return weights @ best / weights.sum()
+    means: Table = _weighted_sums(best, weights) / weights.sum()
+    return means
+
+
+def _weighted_sums(scores: Table, weights: Table) -> Table:
+    """Return the weighted sum of each column; row by row, so that larger scores never give a smaller sum."""
+    sums: Table = (weights[:, None] * np.ascontiguousarray(scores)).sum(axis=0)
+    return sums

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ from torch import Tensor, nn
 from bbrgym.agents.network_agents import alone
 from bbrgym.agents.portfolio.change import ChangeDetector
 from bbrgym.agents.portfolio.features import ProbeFeatures
+from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.probe import newest
 from bbrgym.agents.portfolio.selector import Selector
 from bbrgym.envs.features import Observation
 from bbrgym.envs.learners import Flags
 from bbrgym.envs.scaling import Coordinates
+from bbrgym.scenario.model import Scenario
 
 
 class PortfolioNetwork(nn.Module):
@@ -41,16 +44,33 @@ class PortfolioNetwork(nn.Module):
         super().__init__()
         self._features = features
         self._selector = selector
-        self._library: Tensor
-        self.register_buffer("_library", torch.from_numpy(library.copy()))
+        self.library: Tensor
+        self.register_buffer("library", torch.from_numpy(library.copy()))
         self._shape = (intervals, width)
 
     def forward(self, history: Tensor) -> Tensor:
-        return self._library[self._selector(self._features(history)).argmax(-1)]
+        return self.library[self._selector(self._features(history)).argmax(-1)]
 
     def first_inputs(self, count: int, width: int) -> tuple[Tensor, ...]:  # noqa: ARG002 - its own width counts
         """Return zeros as inputs for ``count`` environments."""
         return (torch.zeros(count, *self._shape),)
+
+
+@dataclass(frozen=True)
+class ProbeRoutine:
+    """How an agent probes.
+
+    Attributes:
+        setting: during the probe, [tunables].
+        intervals: control intervals of the probe.
+        width: numbers of an interval's observation.
+        detector: makes the change detector of an environment; None: a setting is held to the end.
+    """
+
+    setting: Coordinates
+    intervals: int
+    width: int
+    detector: Callable[[], ChangeDetector] | None = None
 
 
 class PortfolioAgent:
@@ -59,29 +79,22 @@ class PortfolioAgent:
     Args:
         name: name in records.
         network: chooses.
-        probe: setting during the probe, [tunables].
-        intervals: control intervals of the probe.
-        width: numbers of an interval's observation.
-        detector: makes the change detector of an environment. Default: a setting is held to the end.
+        routine: of the probe.
+        knowing: predicts the settings' scores from the true parameters of a network.
+
+    Attributes:
+        library: settings to choose from, [settings, tunables]; the first is the best fixed one.
+        routine: as given.
     """
 
     is_per_flow = False
 
-    def __init__(
-        self,
-        name: str,
-        network: PortfolioNetwork,
-        probe: Coordinates,
-        intervals: int,
-        width: int,
-        detector: Any = None,
-    ) -> None:
+    def __init__(self, name: str, network: PortfolioNetwork, routine: ProbeRoutine, knowing: Selector) -> None:
         self.name = name
-        self.probe = probe
-        self.intervals = intervals
-        self.width = width
+        self.routine = routine
+        self.library: Coordinates = network.library.numpy()
         self._network = network.eval()
-        self._detector = detector
+        self._knowing = knowing.eval()
 
     def network(self) -> PortfolioNetwork:
         """Return the network that chooses and is exported."""
@@ -89,12 +102,18 @@ class PortfolioAgent:
 
     def tuner(self, seeds: Sequence[int]) -> PortfolioTuner:
         """Return a new tuner; see `Agent`."""
-        return PortfolioTuner([_Episode(self, self._detector() if self._detector else None) for _ in seeds])
+        return PortfolioTuner([_Episode(self.routine, self.choose) for _ in seeds])
 
     def choose(self, history: Sequence[Observation]) -> Coordinates:
         """Return the setting for what was observed in a probe, [tunables]."""
         chosen: Coordinates = alone(self._network, np.stack(history)[None])[0][0]
         return chosen
+
+    def told(self, scenario: Scenario) -> PortfolioTuner:
+        """Return a tuner of one environment that probes too, then chooses by the true parameters of its scenario."""
+        parameters = true_parameters([scenario]).astype(np.float32)
+        setting = self.library[int(alone(self._knowing, parameters)[0][0].argmax())]
+        return PortfolioTuner([_Episode(replace(self.routine, detector=None), lambda _: setting)])
 
 
 class PortfolioTuner:
@@ -112,23 +131,24 @@ class PortfolioTuner:
 class _Episode:
     """The agent in one environment: the observations of the probe under way, or the setting held."""
 
-    def __init__(self, agent: PortfolioAgent, detector: ChangeDetector | None) -> None:
-        self._agent = agent
-        self._detector = detector
+    def __init__(self, routine: ProbeRoutine, choose: Callable[[Sequence[Observation]], Coordinates]) -> None:
+        self._routine = routine
+        self._choose = choose
+        self._detector = None if routine.detector is None else routine.detector()
         self._history: list[Observation] = []
         self._held: Coordinates | None = None
 
     def act(self, observation: Observation, is_first: bool) -> Coordinates:
         """Return the action after an interval, or at the beginning."""
-        view = newest(observation[None], self._agent.width)[0].copy()
+        view = newest(observation[None], self._routine.width)[0].copy()
         if is_first:
             self._history, self._held = [], None
         elif self._held is None:
             self._history.append(view)
         elif self._detector is not None and self._detector.has_changed(view):
             self._history, self._held = [], None
-        if self._held is None and len(self._history) == self._agent.intervals:
-            self._held = self._agent.choose(self._history)
+        if self._held is None and len(self._history) == self._routine.intervals:
+            self._held = self._choose(self._history)
             if self._detector is not None:
                 self._detector.reset()
-        return self._agent.probe if self._held is None else self._held
+        return self._routine.setting if self._held is None else self._held

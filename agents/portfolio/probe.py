@@ -7,10 +7,10 @@ The world is saved when the probe ends and restored for each setting, so the pro
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from bbrgym.agents.portfolio.draws import Draw
 from bbrgym.agents.portfolio.tasks import Conditions
@@ -50,6 +50,7 @@ class ProbePart:
         """Run; return a row per draw: its weight, what was observed in the probe, and the library's scores."""
         options = replace(
             self.conditions.options,
+            critic=False,
             scenario=[with_variant(draw.scenario, self.conditions.options.variant) for draw in self.draws],
             threads=threads,
         )
@@ -75,7 +76,7 @@ class ProbePart:
         views = []
         for _ in range(self.intervals):
             batch.simulate(np.tile(self.probe, (len(self.draws), 1)))
-            views.append(newest(batch.observe(), batch.observation.width))
+            views.append(newest(cast(Observation, batch.observe()), batch.observation.width))
         return np.stack(views, axis=1)
 
     def _scores(self, batch: TuneBatch) -> Table:
@@ -104,6 +105,6 @@ class ProbePart:
         return scores
 
 
-def newest(observations: NDArray[np.float32], width: int) -> Observation:
+def newest(observations: Observation, width: int) -> Observation:
     """Return the newest interval of stacked observations, [N, width]."""
     return observations[:, -width:]

@@ -138,11 +138,11 @@ def _fit_member(
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
     member.train()
     for _ in range(fit.epochs):
-        for chosen in torch.randperm(len(features)).split(fit.batch_size):
+        for chosen in torch.split(torch.randperm(len(features)), fit.batch_size):
             errors = (member(scaled[chosen]) - targets[chosen]).square().mean(1)
             loss = (errors * weights[chosen]).mean()
             optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             optimiser.step()
             schedule.step()
 

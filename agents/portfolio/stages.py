@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -23,11 +23,12 @@ import torch
 
 from bbrgym.agents.networks import torch_threads
 from bbrgym.agents.oracle import presets
-from bbrgym.agents.portfolio.assembly import Assembly
+from bbrgym.agents.portfolio.assembly import Assembly, Found
 from bbrgym.agents.portfolio.cross import CrossPart, scores_of
 from bbrgym.agents.portfolio.draws import Draw, training_draws
 from bbrgym.agents.portfolio.features import feature_names
 from bbrgym.agents.portfolio.library import coverage, greedy
+from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.parts import Parts, parts_of
 from bbrgym.agents.portfolio.plan import Plan, affordable
 from bbrgym.agents.portfolio.probe import ProbePart
@@ -94,14 +95,21 @@ class Stages:
         """Run the stages; what a former process has finished is read."""
         folder = self._run.folder
         if has_state(folder, "last"):
-            kept: list[Mapping[str, Any]] = []
-            self._run.resume(restore_state(folder, "last", kept.append))
+            kept: list[Found] = []
+            self._run.resume(restore_state(folder, "last", lambda found: kept.append(cast(Found, found))))
             self._step = self._run.state.step
             self._checkpoint(kept[0])
             return
         library = self._library(self._candidates())
-        selector = self._fitted(self._examples(library))
-        self._checkpoint({"library": torch.from_numpy(library), "selector": selector.state_dict()})
+        examples = self._examples(library)
+        selector, knowing = self._selector(examples), self._knowing(examples)
+        self._checkpoint(
+            {
+                "library": torch.from_numpy(library),
+                "selector": selector.state_dict(),
+                "knowing": knowing.state_dict(),
+            }
+        )
 
     # ---- plan --------------------------------------------------------------------------------------------------
 
@@ -179,7 +187,7 @@ class Stages:
             features = assembly.features(torch.from_numpy(history))
         return Examples(features, np.array(table["scores"].to_list()), table["weight"].to_numpy())
 
-    def _fitted(self, examples: Examples) -> Selector:
+    def _selector(self, examples: Examples) -> Selector:
         """Return the selector, fitted on all draws, after its cross-validation."""
         run, fit = self._run, self._settings.fit
         run.stage = "fit"
@@ -207,6 +215,19 @@ class Stages:
         run.log_table(self._step, "importance", importance)
         return selector
 
+    def _knowing(self, examples: Examples) -> Selector:
+        """Return the selector by true parameters, fitted in the same way."""
+        run, fit = self._run, self._settings.fit
+        parameters = torch.from_numpy(true_parameters([draw.scenario for draw in self._plan.probe])).float()
+        told = replace(examples, features=parameters)
+        seed = run.settings.stream("fit", 0)
+        with torch_threads(run.settings.torch_threads):
+            validated = cross_validate(told, fit, seed)
+            selector = fitted(told, fit, seed)
+        finite_or_refuse(selector, run, self._step)
+        self._record({"fit/knowing_gain": validated.score - validated.fixed_score})
+        return selector
+
     # ---- details -----------------------------------------------------------------------------------------------
 
     def _part_is_done(self, steps: int, scores: np.ndarray[Any, np.dtype[np.float64]]) -> None:
@@ -216,10 +237,11 @@ class Stages:
     def _record(self, metrics: Mapping[str, float]) -> None:
         self._run.record(self._step, metrics)
 
-    def _checkpoint(self, state: Mapping[str, Any]) -> None:
-        run = self._run
-        agent = self._assembly.agent(state["library"], state["selector"])
-        run.checkpoint(self._step, agent, lambda name, about: save_state(run.folder, name, about, state))
+    def _checkpoint(self, found: Found) -> None:
+        folder, agent = self._run.folder, self._assembly.agent(found)
+        self._run.checkpoint(
+            self._step, agent, lambda name, about: save_state(folder, name, about, cast(Mapping[str, Any], found))
+        )
 
 
 def _mean(values: np.ndarray[Any, np.dtype[np.float64]], draws: tuple[Draw, ...]) -> float:

@@ -7,11 +7,11 @@ agent that learns by trial. All draws are of the training split; the validation 
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, cast
 
 from pydantic import Field
 
-from bbrgym.agents.portfolio.assembly import Assembly
+from bbrgym.agents.portfolio.assembly import Assembly, Found
 from bbrgym.agents.portfolio.change import ChangeSettings
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.selector import FitSettings
@@ -72,9 +72,7 @@ class PortfolioTrainer(Trainer):
         """Return the agent of a checkpoint; see `Trainer`."""
         made: list[PortfolioAgent] = []
         assembly = self._assembly(settings)
-        restore_state(
-            folder, checkpoint, lambda state: made.append(assembly.agent(state["library"], state["selector"]))
-        )
+        restore_state(folder, checkpoint, lambda found: made.append(assembly.agent(cast(Found, found))))
         return made[0]
 
     def _assembly(self, settings: TrainingSettings) -> Assembly:

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The entrants of an evaluation, from its option `agent`.
 
-    fixed      no agent beside the variants, which take part in any case
-    oracle     the best fixed tunables of each single run, found by a search on that run in the fast world
-    random     tunables drawn anew every interval
-    RUN_DIR    run folder of `bbrgym train`: a trained agent, or the fixed tunables that a search found
+    fixed                     no agent beside the variants, which take part in any case
+    oracle                    the best fixed tunables of each draw, found by searches in the fast world: on other runs
+                              of the draw and, as another entrant (`oracle-in-run`), on the run itself
+    random                    tunables drawn anew every interval
+    RUN_DIR                   run folder of `bbrgym train`: a trained agent, or the fixed tunables that a search found
+    REFERENCE:RUN_DIR         a reference of a portfolio: library-best, library-oracle or knowing; see
+                              `bbrgym.evaluate.references`
 
 The option is one of these, a list of them, or a mapping from names to one or a list of them. Several training runs of
 one agent (in a list: of the same name and variant; in a mapping: under one name) are a group: ranked one by one,
@@ -20,15 +23,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bbrgym.agents.base import Constant
+from bbrgym.agents.base import Constant, LibraryAgent
 from bbrgym.agents.loading import load_agent
 from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.evaluate.entrants import Entrant, Learned, Oracle, Random, Searched, preset
+from bbrgym.evaluate.entrants import Entrant, Learned, Random, Searched, preset
 from bbrgym.evaluate.evaluation_settings import Evaluation
 from bbrgym.evaluate.records import FIXED, label_of
+from bbrgym.evaluate.references import InRunOracle, Knowing, LibraryOracle, Oracle
 from bbrgym.schema import shown
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -46,7 +50,7 @@ def entrants_of(agent: Any, settings: Evaluation) -> list[Entrant]:
     """
     presets = [preset(name, settings.tunables) for name in settings.variants]
     others = [
-        replace(entrant, agent=entrant.agent if name is None else name)
+        entrant if name is None else entrant.named(name)
         for name, entries in _named(agent)
         for entrant in _of_entries(entries, settings)
     ]
@@ -70,30 +74,73 @@ def _named(agent: Any) -> list[tuple[str | None, Any]]:
 
 def _of_entries(entries: Any, settings: Evaluation) -> list[Entrant]:
     several = entries if isinstance(entries, list | tuple) else [entries]
-    return [_entrant(entry, settings) for entry in several if entry != FIXED]
+    return [entrant for entry in several if entry != FIXED for entrant in _entrants(entry, settings)]
 
 
-def _entrant(entry: Any, settings: Evaluation) -> Entrant:
+def _entrants(entry: Any, settings: Evaluation) -> list[Entrant]:
     if isinstance(entry, Entrant):
-        return entry
+        return [entry]
     if isinstance(entry, str) and entry in _BUILT_IN:
         return _BUILT_IN[entry](settings)
     if isinstance(entry, str | Path) and Path(entry).is_dir():
-        return trained(Path(entry))
+        return [trained(Path(entry))]
+    reference, _, run_dir = str(entry).partition(":")
+    if reference in _OF_RUNS and Path(run_dir).is_dir():
+        return [_reference(reference, Path(run_dir), settings)]
     raise ConfigError(f"agent: is {shown(entry)}; {nearest(str(entry), (FIXED, *_BUILT_IN))}, or a run folder")
 
 
-def _random(settings: Evaluation) -> Entrant:
+def _random(settings: Evaluation) -> list[Entrant]:
     arguments = {"control_interval_s": settings.interval_s}
-    return Random("random", settings.variant, label_of("random", settings.variant), arguments)
+    return [Random("random", settings.variant, label_of("random", settings.variant), arguments)]
 
 
-def _oracle(settings: Evaluation) -> Entrant:
-    label = label_of("oracle", settings.variant)
-    return Oracle("oracle", settings.variant, label, settings.oracle_budget, settings.score_delta)
+def _oracle(settings: Evaluation) -> list[Entrant]:
+    variant, budget, delta = settings.variant, settings.oracle_budget, settings.score_delta
+    honest = Oracle("oracle", variant, label_of("oracle", variant), budget, delta, settings.oracle_runs)
+    in_run = InRunOracle("oracle", variant, label_of("oracle", variant), budget, delta).named("oracle")
+    return [honest, in_run]
 
 
-_BUILT_IN: Mapping[str, Callable[[Evaluation], Entrant]] = {"oracle": _oracle, "random": _random}
+_BUILT_IN: Mapping[str, Callable[[Evaluation], list[Entrant]]] = {"oracle": _oracle, "random": _random}
+
+
+# ---- references of a run ------------------------------------------------------------------------------
+
+
+def _library_best(name: str, run: Learned, agent: LibraryAgent, settings: Evaluation) -> Entrant:  # noqa: ARG001
+    label = label_of(name, run.variant)
+    setting = TunableScaling(run.variant, run.arguments.get("tunables")).to_values(agent.library[0])
+    constant = Constant(name, agent.library[0])
+    arguments = {key: value for key, value in run.arguments.items() if key != "stack"}
+    return Searched(name, run.variant, label, arguments, constant, run.digest, setting)
+
+
+def _library_oracle(name: str, run: Learned, agent: LibraryAgent, settings: Evaluation) -> Entrant:
+    label = label_of(name, run.variant)
+    scaling = TunableScaling(run.variant, run.arguments.get("tunables"))
+    library = [scaling.to_values(setting) for setting in agent.library]
+    return LibraryOracle(name, run.variant, label, len(library), settings.score_delta, settings.oracle_runs, library)
+
+
+def _knowing(name: str, run: Learned, agent: LibraryAgent, settings: Evaluation) -> Entrant:  # noqa: ARG001
+    return Knowing(name, run.variant, label_of(name, run.variant), run.arguments, agent, run.digest)
+
+
+_OF_RUNS: Mapping[str, Callable[[str, Learned, LibraryAgent, Evaluation], Entrant]] = {
+    "library-best": _library_best,
+    "library-oracle": _library_oracle,
+    "knowing": _knowing,
+}
+
+
+def _reference(name: str, run_dir: Path, settings: Evaluation) -> Entrant:
+    run = trained(run_dir)
+    if not isinstance(run.controller, LibraryAgent):
+        raise ConfigError(
+            f"agent: is {shown(f'{name}:{run_dir}')}, whose run holds agent {run.agent}, expected a portfolio"
+        )
+    return _OF_RUNS[name](name, run, run.controller, settings)
 
 
 def trained(run_dir: Path) -> Learned:
@@ -131,7 +178,7 @@ def _with_searched_first(entrants: Sequence[Entrant]) -> list[Entrant]:
     found = [one for one in entrants if isinstance(one, Searched)]
     return [
         replace(one, first=[other.setting for other in found if other.variant == one.variant])
-        if isinstance(one, Oracle)
+        if isinstance(one, Oracle) and not one.first
         else one
         for one in entrants
     ]

@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from bbrgym.agents.base import Agent, Tuner
-from bbrgym.agents.oracle import search_each
 from bbrgym.agents.rollout import MakeTuner, batch_of, make_rollout, options_for
-from bbrgym.agents.trials import Trials
 from bbrgym.envs.learners import Flags
 from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import Coordinates
@@ -24,17 +22,15 @@ from bbrgym.scenario.files import with_variant
 from bbrgym.scenario.model import Scenario
 from bbrgym.tunables import VARIANTS
 from bbrgym.worlds import (
-    FAST_WORLD,
     TUNABLE_COLUMNS,
     Table,
     VectorWorld,
     WorldSettings,
-    check_world_has,
     make_vector_world,
-    world_spec,
 )
 
-Kind: TypeAlias = Literal["fixed", "learned", "random", "oracle"]
+Kind: TypeAlias = Literal["fixed", "learned", "random", "oracle", "reference"]
+"""Kinds of entrants; a reference knows what no agent can, or has tried what none may."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +74,10 @@ class Entrant(ABC):
     def label(self) -> str:
         """Name in tables and figures."""
         return label_of(self.agent, self.variant)
+
+    def named(self, agent: str) -> Entrant:
+        """Return the entrant under another name of its agent."""
+        return replace(self, agent=agent)
 
     @abstractmethod
     def prepared(self, scenario: Scenario) -> Scenario:
@@ -196,49 +196,6 @@ class FixedRun(Run):
 
     def close(self) -> None:
         self._worlds.close()
-
-
-@dataclass(frozen=True, eq=False)
-class Oracle(Entrant):
-    """The best fixed tunables of each single run, found by a search on that run in the fast world.
-
-    Attributes:
-        budget: number of points that the search tries on each run.
-        delta: weight of the RTT in the score.
-        first: values by tunable that are tried before any others.
-    """
-
-    budget: int
-    delta: float
-    first: Sequence[Mapping[str, float]] = ()
-
-    kind = "oracle"
-
-    def prepared(self, scenario: Scenario) -> Scenario:
-        prepared = with_variant(scenario, self.variant)
-        check_world_has(world_spec(FAST_WORLD), prepared)  # where it searches
-        return prepared
-
-    def start(self, conditions: Conditions) -> Run:
-        setting = self.setting(conditions.scenario, conditions.seed, conditions.check)
-        return FixedRun(conditions, with_variant(conditions.scenario, self.variant, setting), tuple(setting))
-
-    def setting(self, scenario: Scenario, seed: int, check: Callable[[], None]) -> dict[str, float]:
-        """Return the best values by tunable that the search finds.
-
-        Args:
-            scenario: of the run.
-            seed: of the run.
-            check: called after each trial; raises an exception to stop the search.
-        """
-        preset = VARIANTS[self.variant].preset
-        with Trials([scenario], [seed], self.variant, threads=1, delta=self.delta) as trials:
-            also = [trials.action.from_values({**preset, **one}) for one in self.first]
-            best = search_each(trials, [seed], self.budget, also=also, on_tried=lambda _: check())
-            return trials.action.to_values(best.actions[0])
-
-    def identity(self) -> str:
-        return f"{self.budget} {self.delta} {[sorted(setting.items()) for setting in self.first]}"
 
 
 # ---- tuners -------------------------------------------------------------------------------------------

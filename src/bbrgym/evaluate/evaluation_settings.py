@@ -26,7 +26,8 @@ class Evaluation(Model):
         variants: congestion controls of the learner flows, with preset tunables, one after the other.
         tunables: in natural units, for those of the variants that have them.
         variant: the one whose tunables ``oracle`` and ``random`` set.
-        oracle_budget: settings that ``oracle`` tries on each run.
+        oracle_budget: settings that ``oracle`` tries on each draw, and on each run itself.
+        oracle_runs: other runs of a draw, by whose mean score ``oracle`` chooses.
         seeds: each entrant runs once with each.
         draws: number of draws from a distribution, in place of seeds.
         first_draw: number of the first of these draws in the split, from 0 on.
@@ -46,6 +47,7 @@ class Evaluation(Model):
     tunables: dict[str, Float] = Field(default_factory=dict)
     variant: str = "bbr-mix"
     oracle_budget: Annotated[Whole, Field(ge=1, le=1_000_000)] = 128
+    oracle_runs: Annotated[Whole, Field(ge=1, le=1000)] = 3
     seeds: Annotated[List[Annotated[Whole, Field(ge=0, le=2**63 - 1)]], Field(min_length=1)] = (1,)
     draws: Annotated[Whole, Field(ge=1)] = 100
     first_draw: Annotated[Whole, Field(ge=0)] = 0

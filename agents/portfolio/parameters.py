@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""True parameters of a network, which no sender knows: what a selector that is told them is worth bounds the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from bbrgym.scenario.families import buffer_bdp
+from bbrgym.scenario.model import Bernoulli, GilbertElliott, Scenario
+from bbrgym.worlds import Table
+
+_CHANGES = 2  # of the capacity that are told
+
+PARAMETERS = (
+    "rate",
+    "buffer",
+    "loss",
+    "learners",
+    "others",
+    "shortest RTT",
+    "mean RTT",
+    "longest RTT",
+    "others' RTT",
+    *(f"{what} {number}" for number in range(1, _CHANGES + 1) for what in ("time of change", "rate of change")),
+)
+"""Names of the parameters: rates, RTTs, the buffer (BDP) and losses as logarithms, times in parts of the run."""
+
+
+def true_parameters(scenarios: Sequence[Scenario]) -> Table:
+    """Return the parameters of scenarios, [scenarios, parameters]."""
+    return np.array([_parameters(scenario) for scenario in scenarios])
+
+
+def _parameters(scenario: Scenario) -> list[float]:
+    resolved = scenario.resolved()
+    rate_mbps = resolved.link.mean_rate_mbps
+    rtts_ms = [flow.rtt_ms for flow in resolved.flows if flow.role == "learner"]
+    others_ms = [flow.rtt_ms for flow in resolved.flows if flow.role != "learner"]
+    changes = [change for change in resolved.link.changes if change.rate_mbps is not None][:_CHANGES]
+    told = [(change.at_s / scenario.duration_s, math.log(change.rate_mbps or rate_mbps)) for change in changes]
+    told += [(1.0, told[-1][1] if told else math.log(rate_mbps))] * (_CHANGES - len(told))
+    return [
+        math.log(rate_mbps),
+        math.log(buffer_bdp(scenario)),
+        _loss(scenario),
+        len(rtts_ms),
+        len(others_ms),
+        math.log(min(rtts_ms)),
+        float(np.mean(np.log(rtts_ms))),
+        math.log(max(rtts_ms)),
+        float(np.mean(np.log(others_ms))) if others_ms else 0.0,
+        *(number for change in told for number in change),
+    ]
+
+
+def _loss(scenario: Scenario) -> float:
+    """Return the logarithm of the mean rate of random loss; of none that of a millionth."""
+    loss = scenario.link.loss
+    rate = 0.0
+    if isinstance(loss, Bernoulli):
+        rate = loss.rate
+    elif isinstance(loss, GilbertElliott):
+        to_bad, to_good = loss.good_to_bad, loss.bad_to_good
+        bad = to_bad / (to_bad + to_good) if to_bad + to_good > 0 else 0.0
+        rate = bad * loss.loss_bad + (1.0 - bad) * loss.loss_good
+    return math.log(max(rate, 1e-6))
