@@ -9,8 +9,8 @@ from typing import TypedDict
 import numpy as np
 from torch import Tensor
 
-from bbrgym.agents.portfolio.change import WATCHED, ChangeDetector, ChangeSettings
-from bbrgym.agents.portfolio.features import ProbeFeatures, number_names
+from bbrgym.agents.portfolio.change import ChangeDetector, ChangeSettings
+from bbrgym.agents.portfolio.features import ProbeFeatures
 from bbrgym.agents.portfolio.parameters import PARAMETERS
 from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork, ProbeRoutine
 from bbrgym.agents.portfolio.selector import FitSettings, Selector
@@ -51,7 +51,6 @@ class Assembly:
         probe: setting of the probe, [tunables].
         intervals: control intervals of the probe.
         width: numbers of an interval's observation.
-        numbers: names of those that count, the first ones.
         features: from the observations of a probe.
 
     Raises:
@@ -79,18 +78,15 @@ class Assembly:
         self.probe = _probe_setting(batch.scaling, probe)
         self.intervals = max(1, round(probe_s / options.control_interval_s))
         self.width = batch.observation.width
-        self.numbers = number_names(
-            [feature.name for feature in batch.observation.features], options.view, batch.max_learners
-        )
-        self.features = ProbeFeatures(self.intervals, len(self.numbers))
+        self.features = ProbeFeatures(self.intervals, batch.max_learners)
         self._name = settings.agent_name
         self._fit = fit
-        self._detector = self._make_detector(change, options.control_interval_s)
+        self._detector = self._make_detector(change, batch.max_learners, options.control_interval_s)
 
     def agent(self, found: Found) -> PortfolioAgent:
         """Return the agent with what the stages have found."""
         library = found["library"]
-        selector = Selector(self.features.count, len(library), self._fit)
+        selector = Selector(len(self.features.names), len(library), self._fit)
         selector.load_state_dict(found["selector"])
         knowing = Selector(len(PARAMETERS), len(library), self._fit)
         knowing.load_state_dict(found["knowing"])
@@ -98,17 +94,13 @@ class Assembly:
         routine = ProbeRoutine(self.probe, self.intervals, self.width, self._detector)
         return PortfolioAgent(self._name, network, routine, knowing)
 
-    def _make_detector(self, change: ChangeSettings | None, interval_s: float) -> Callable[[], ChangeDetector] | None:
+    @staticmethod
+    def _make_detector(
+        change: ChangeSettings | None, flows: int, interval_s: float
+    ) -> Callable[[], ChangeDetector] | None:
         if change is None:
             return None
-        name = f"{WATCHED} mean"
-        if name not in self.numbers:
-            raise ConfigError(
-                f"agent.change: watches {name!r}, which is not observed, expected env.view pooled and {WATCHED!r} "
-                f"among env.features"
-            )
-        place = self.numbers.index(name)
-        return lambda: ChangeDetector(change, place, interval_s)
+        return lambda: ChangeDetector(change, flows, interval_s)
 
 
 def _probe_setting(scaling: TunableScaling, probe: Mapping[str, float]) -> Coordinates:

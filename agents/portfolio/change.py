@@ -10,12 +10,14 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
+from bbrgym.agents.portfolio.features import OBSERVED
 from bbrgym.envs.features import Observation
-from bbrgym.envs.observation import FEATURES
+from bbrgym.envs.observation import FEATURE_LISTS, FEATURES
 from bbrgym.schema import Float, Model
 
-WATCHED = "bw"
-"""Feature that is watched, its mean over the flows."""
+_NAMES = FEATURE_LISTS[OBSERVED]
+_WATCHED = _NAMES.index("bw")
+_RANGE = next(feature for feature in FEATURES if feature.name == "bw")
 
 
 class ChangeSettings(Model):
@@ -35,14 +37,13 @@ class ChangeDetector:
 
     Args:
         settings: of the detection.
-        place: of the watched number in an interval's observation.
+        flows: largest number of learner flows; their features are the first numbers of an observation.
         interval_s: time between two observations.
     """
 
-    def __init__(self, settings: ChangeSettings, place: int, interval_s: float) -> None:
-        feature = next(feature for feature in FEATURES if feature.name == WATCHED)
-        self._threshold = math.log(settings.ratio) / math.log(feature.high / feature.low)
-        self._place = place
+    def __init__(self, settings: ChangeSettings, flows: int, interval_s: float) -> None:
+        self._threshold = math.log(settings.ratio) / math.log(_RANGE.high / _RANGE.low)
+        self._flows = flows
         self._window = max(1, round(settings.window_s / interval_s))
         self.reset()
 
@@ -55,7 +56,9 @@ class ChangeDetector:
     def has_changed(self, view: Observation) -> bool:
         """Take an interval's observation, [numbers]; return whether the path has changed since the last reset."""
         self._seen += 1
-        self._recent.append(float(view[self._place]))
+        each = view[: self._flows * len(_NAMES)].reshape(self._flows, len(_NAMES))
+        known = each[each[:, _WATCHED] > 0.0, _WATCHED]
+        self._recent.append(float(known.mean()) if len(known) else 0.0)
         mean = float(np.mean(self._recent))
         if self._seen == 2 * self._window:
             self._reference = mean

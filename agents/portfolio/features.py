@@ -1,28 +1,39 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Features over the probe: what each number of an observation was, and where it went.
+"""Features over the probe, made by hand from what the senders of all learner flows saw.
 
-For each number of an interval's observation, the coordinates of the tunables apart:
+The observation is that of every flow with the memory features. Rates, RTTs and windows are taken back to logarithms, so
+that differences are ratios.
 
-    mean    over the second half of the probe
-    last    mean over the last fifth
-    low     smallest
-    high    largest
-    trend   mean of the last third minus mean of the third before it
+    of each flow     statistics over the probe of its emptiest, mean and fullest queue against its smallest RTT ever, of
+                     its delivery rate, bandwidth estimate and window, and of ratios of these; its losses; its memory at
+                     the end; its mean over the flows counts
+    of all together  total delivery against its own peak and against the largest rate any flow ever had: what is missing
+                     went to others; the emptiest queue that any of them saw in an interval, and how it followed what
+                     they had in flight: a queue that stays when they drain is filled by others
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 
 import torch
 from torch import Tensor, nn
 
-from bbrgym.envs.features import View
+from bbrgym.envs.observation import FEATURE_LISTS, FEATURES
 
-POOLINGS = ("mean", "least", "most")
-"""Poolings of a feature over the flows, in the order of the observation."""
+OBSERVED = "memory"
+"""List of features that must be observed, of each flow."""
 
-STATISTICS = ("mean", "last", "low", "high", "trend")
+_NAMES = FEATURE_LISTS[OBSERVED]
+_AT_END = (
+    *("total_lost", "total_retransmitted", "total_rto", "max_queue", "min_queue", "mean_queue", "bw_of_max"),
+    *("mean_of_max", "bw_of_delivery", "delivery_trend", "slow_delivery_trend", "age", "app_limited"),
+)
+_PHASES = ("startup", "drain", "probe_rtt", "probe_up", "probe_down", "cruise")
+_NEARLY_EMPTY = 0.01  # queueing delay / RTT below which queues count as alike
+_UNKNOWN_RTT_MS = 50.0  # stands for the RTT of a flow without one
+_LEAST_MBPS = 0.01
+_MOST_QUEUE = 6.0  # largest logarithm of RTT / smallest RTT
 
 
 class ProbeFeatures(nn.Module):
@@ -30,43 +41,145 @@ class ProbeFeatures(nn.Module):
 
     Args:
         intervals: of the probe.
-        numbers: of an interval's observation that count, the first ones.
+        flows: largest number of learner flows; their features are the first numbers of an observation.
     """
 
-    def __init__(self, intervals: int, numbers: int) -> None:
+    def __init__(self, intervals: int, flows: int) -> None:
         super().__init__()
-        self._numbers = numbers
-        self._half = intervals // 2
-        self._fifth = max(1, intervals // 5)
-        self._third = max(1, intervals // 3)
-        self._before = slice(max(0, intervals - 2 * self._third), max(1, intervals - self._third))
-
-    @property
-    def count(self) -> int:
-        """Number of features."""
-        return len(STATISTICS) * self._numbers
+        self._flows = flows
+        late = max(1, 2 * intervals // 7)
+        begin = 3 * intervals // 7
+        self._settled = slice(2 * intervals // 7, None)
+        self._late = slice(intervals - late, None)
+        self._middle = slice(begin, max(begin + 1, intervals - late))
+        with torch.no_grad():
+            zeros = torch.zeros(1, intervals, flows * len(_NAMES))
+            self.names = tuple(self._named(zeros))
 
     def forward(self, history: Tensor) -> Tensor:
-        seen = history[:, :, : self._numbers]
-        trend = seen[:, -self._third :].mean(1) - seen[:, self._before].mean(1)
-        return torch.cat(
-            [seen[:, self._half :].mean(1), seen[:, -self._fifth :].mean(1), seen.amin(1), seen.amax(1), trend], dim=1
-        )
+        return torch.stack(list(self._named(history).values()), dim=1)
+
+    def _named(self, history: Tensor) -> dict[str, Tensor]:
+        """Return the features by name, [N] each."""
+        each = history[:, :, : self._flows * len(_NAMES)].reshape(len(history), -1, self._flows, len(_NAMES))
+        of = {name: each[..., place] for place, name in enumerate(_NAMES)}
+        logs = {name: _log(name, of[name]) for name in _LOGS}
+        is_known = (of["active"] > 0) & (of["min_rtt"] > 0) & (of["least_rtt"] > 0)
+        least = torch.where(is_known[:, -1], logs["least_rtt"][:, -1], math.log(_UNKNOWN_RTT_MS))
+        rtts = {name: logs["min_rtt"] + logs[name] for name in ("rtt_min", "rtt_mean", "rtt_p95")}
+        queues = {name: _queue(rtt - least[:, None]) for name, rtt in (*rtts.items(), ("min_rtt", logs["min_rtt"]))}
+        own = self._of_flows(of, logs, least, queues, is_known)
+        count = is_known[:, -1].sum(1)
+        means = {name: (value * is_known[:, -1]).sum(1) / count.clamp(min=1) for name, value in own.items()}
+        return {**means, "flows": count.to(history.dtype), **self._of_all(of, logs, queues["rtt_min"], is_known)}
+
+    # ---- each flow ---------------------------------------------------------------------------------------------
+
+    def _of_flows(
+        self, of: dict[str, Tensor], logs: dict[str, Tensor], least: Tensor, queues: dict[str, Tensor], is_known: Tensor
+    ) -> dict[str, Tensor]:
+        """Return features of each flow by name, [N, flows] each."""
+        rate, bw, cwnd = logs["delivery_rate"], logs["bw"], logs["cwnd"]
+        rates = {
+            "delivery": rate,
+            "bw": bw,
+            "cwnd": cwnd,
+            "delivery of bw": rate - bw,
+            "delivery of its peak": rate - logs["max_delivery"],
+            "cwnd of BDP": cwnd - rate - least[:, None],
+        }
+        found = {"least RTT": least}
+        for name, series in {**{f"queue by {name}": queue for name, queue in queues.items()}, **rates}.items():
+            found |= {f"{name}, {what}": value for what, value in self._statistics(series, is_known).items()}
+        for name in ("lost", "retransmitted"):
+            found[f"{name}, mean"] = _mean(of[name][:, self._settled], is_known[:, self._settled])
+        found["lost, most"] = (of["lost"] * is_known).amax(1)
+        found |= {f"{name} at the end": of[name][:, -1] for name in _AT_END}
+        for name in _PHASES:
+            found |= {f"{name}, share": _mean(of[name], is_known), f"{name} at the end": of[name][:, -1]}
+        return found
+
+    def _statistics(self, series: Tensor, is_known: Tensor) -> dict[str, Tensor]:
+        """Return statistics over time: [N, intervals, flows] -> [N, flows]; 0 of a flow that is not known."""
+        x, counts = series[:, self._settled], is_known[:, self._settled]
+        mean = _mean(x, counts)
+        is_any = counts.any(1)
+        return {
+            "mean": mean,
+            "middle": _mean(series[:, self._middle], is_known[:, self._middle]),
+            "late": _mean(series[:, self._late], is_known[:, self._late]),
+            "least": torch.where(counts, x, math.inf).amin(1).where(is_any, 0.0),
+            "most": torch.where(counts, x, -math.inf).amax(1).where(is_any, 0.0),
+            "spread": _mean((x - mean[:, None]).square(), counts).sqrt(),
+        }
+
+    # ---- all together ------------------------------------------------------------------------------------------
+
+    def _of_all(
+        self, of: dict[str, Tensor], logs: dict[str, Tensor], queue: Tensor, is_known: Tensor
+    ) -> dict[str, Tensor]:
+        """Return features of all flows together by name, [N] each."""
+        total = (_LEAST_MBPS + (logs["delivery_rate"].exp() * is_known).sum(2)).log()
+        bw = (_LEAST_MBPS + (logs["bw"].exp() * is_known).sum(2)).log()[:, -1]
+        in_flight = (1.0 + (logs["cwnd"].exp() * 2.0 * of["in_flight_of_cwnd"] * is_known).sum(2)).log()
+        peak = torch.where(is_known[:, -1], logs["max_delivery"][:, -1], math.log(_LEAST_MBPS)).amax(1)
+        widest = torch.where(is_known, logs["bw"], math.log(_LEAST_MBPS)).amax((1, 2))
+        emptiest = torch.where(is_known, queue, math.inf).amin(2).where(is_known.any(2), 0.0)
+        late, middle, most = total[:, self._late].mean(1), total[:, self._middle].mean(1), total.amax(1)
+        settled = total[:, self._settled]
+        x, y = _centred(in_flight[:, self._settled]), _centred(emptiest[:, self._settled])
+        z = _centred(settled)
+        ranked = emptiest[:, self._settled].sort(1).values
+        return {
+            "total delivery, late": late,
+            "total delivery, middle": middle,
+            "total delivery, most": most,
+            "total delivery, least": settled.amin(1),
+            "total delivery, spread": z.square().mean(1).sqrt(),
+            "total delivery of its peak": late - most,
+            "total delivery of the peak of a flow": late - peak,
+            "total delivery of the largest bw": late - widest,
+            "total delivery of the peak of a flow, middle": middle - peak,
+            "total delivery of the peak of a flow, most": most - peak,
+            "total bw": bw,
+            "total bw of delivery": bw - late,
+            "total bw of its peak": bw - most,
+            "in flight, late": in_flight[:, self._late].mean(1),
+            "in flight, least": in_flight[:, self._settled].amin(1),
+            "in flight, most": in_flight[:, self._settled].amax(1),
+            "emptiest queue": ranked[:, 0],
+            "emptiest queue, low": ranked[:, min(2, ranked.shape[1] - 1)],
+            "emptiest queue, median": ranked[:, ranked.shape[1] // 2],
+            "emptiest queue, most": ranked[:, -1],
+            "queue per flight": (x * y).sum(1) / (0.1 + x.square().sum(1)),
+            "queue with flight": (x * y).sum(1) / ((0.01 + x.square().sum(1)) * (0.01 + y.square().sum(1))).sqrt(),
+            "queue per delivery": (z * y).sum(1) / (0.01 + z.square().sum(1)),
+        }
 
 
-def number_names(features: Sequence[str], view: View, learners: int) -> list[str]:
-    """Return the names of the numbers of an interval's observation, the coordinates of the tunables apart.
-
-    Args:
-        features: names of the observation's features.
-        view: of the observation.
-        learners: largest number of learner flows.
-    """
-    if view == "pooled":
-        return [f"{feature} {pooling}" for pooling in POOLINGS for feature in features] + ["active flows"]
-    return [f"{feature} of flow {flow}" for flow in range(learners) for feature in features]
+_RANGES = {feature.name: (feature.low, feature.high) for feature in FEATURES}
+_LOGS = (
+    *("delivery_rate", "bw", "cwnd", "min_rtt", "least_rtt", "max_delivery"),  # in their units
+    *("rtt_min", "rtt_mean", "rtt_p95"),  # of the minimum RTT
+)
 
 
-def feature_names(numbers: Sequence[str]) -> list[str]:
-    """Return the names of the features of observations with these numbers."""
-    return [f"{number}, {statistic}" for statistic in STATISTICS for number in numbers]
+def _log(name: str, numbers: Tensor) -> Tensor:
+    """Return the logarithms of a feature's values, from 0 to 1."""
+    low, high = _RANGES[name]
+    return math.log(low) + numbers * math.log(high / low)
+
+
+def _queue(log_rtt: Tensor) -> Tensor:
+    """Return the logarithm of a queueing delay / smallest RTT, from that of RTT / smallest RTT."""
+    return (_NEARLY_EMPTY + log_rtt.clamp(0.0, _MOST_QUEUE).expm1()).log()
+
+
+def _mean(series: Tensor, counts: Tensor) -> Tensor:
+    """Return the mean over time of the values that count: [N, intervals, flows] -> [N, flows]; 0 without any."""
+    mean: Tensor = (series * counts).sum(1) / counts.sum(1).clamp(min=1)
+    return mean
+
+
+def _centred(series: Tensor) -> Tensor:
+    return series - series.mean(1, keepdim=True)

@@ -42,7 +42,7 @@ class FitSettings(Model):
     epochs: Annotated[Whole, Field(ge=1, le=100_000)] = 60
     batch_size: Annotated[Whole, Field(ge=1, le=1_000_000)] = 128
     learning_rate: Annotated[Float, Field(gt=0, le=1)] = 2e-3
-    weight_decay: Annotated[Float, Field(ge=0, le=100)] = 0.05
+    weight_decay: Annotated[Float, Field(ge=0, le=100)] = 1.0
     dropout: Annotated[Float, Field(ge=0, lt=1)] = 0.1
     clip: Annotated[Float, Field(gt=0)] = 2.0
     folds: Annotated[Whole, Field(ge=2, le=100)] = 5

@@ -2,7 +2,7 @@
 """The stages of a training, one after the other, and what they leave in the run folder.
 
     states/STAGE-*.parquet   finished parts, from which an interrupted training goes on
-    library.json             the library
+    library.yaml             the library, which `action=library` takes
     coverage.parquet         mean score of each draw's best among the first k settings, on the draws of stage cross
     confusion.parquet        shares of draws by their best setting and the chosen one, cross-validated
     importance.parquet       the features by what the loss of each costs, cross-validated
@@ -12,7 +12,6 @@ All scores are of runs from the first packet to the last, as `bbrgym.worlds.scor
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -26,7 +25,6 @@ from bbrgym.agents.oracle import presets
 from bbrgym.agents.portfolio.assembly import Assembly, Found
 from bbrgym.agents.portfolio.cross import CrossPart, scores_of
 from bbrgym.agents.portfolio.draws import Draw, training_draws
-from bbrgym.agents.portfolio.features import feature_names
 from bbrgym.agents.portfolio.library import coverage, greedy
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.parts import Parts, parts_of
@@ -38,11 +36,12 @@ from bbrgym.agents.portfolio.tasks import Conditions
 from bbrgym.agents.portfolio.validation import confusion, cross_validate
 from bbrgym.agents.training.checkpoints import finite_or_refuse, has_state, restore_state, save_state
 from bbrgym.agents.training.loop import TrainingRun
+from bbrgym.envs.library import Library, write_library
 from bbrgym.envs.scaling import Coordinates
 from bbrgym.errors import ConfigError
 from bbrgym.worlds import registered_worlds
 
-LIBRARY = "library.json"
+LIBRARY = "library.yaml"
 
 
 @dataclass(frozen=True)
@@ -165,8 +164,10 @@ class Stages:
         curve = pl.DataFrame({"settings": np.arange(1, len(chosen) + 1), "score": covered})
         library: Coordinates = self._assembly.scaling.snap(candidates[chosen])[1]
         rows = [self._assembly.scaling.to_values(setting) for setting in library]
-        kept = {"variant": run.settings.variant, "settings": rows}
-        run.folder.write_text(LIBRARY, json.dumps(kept, indent=1) + "\n")
+        settings = {f"setting-{number}": values for number, values in enumerate(rows, start=1)}
+        origin = f"agent {run.settings.agent_name} on {run.settings.source.name}, seed {run.settings.seed}"
+        kept = Library(variant=run.settings.variant, settings=settings, origin=origin)
+        write_library(run.folder.path / LIBRARY, kept)
         run.folder.write_table("coverage.parquet", curve)
         self._record({"library/best_fixed": float(covered[0]), "library/coverage": float(covered[-1])})
         run.log_table(self._step, "library", pl.DataFrame(rows))
@@ -196,7 +197,7 @@ class Stages:
             validated = cross_validate(examples, fit, seed)
             selector = fitted(examples, fit, seed)
         finite_or_refuse(selector, run, self._step)
-        names = feature_names(self._assembly.numbers)
+        names = list(self._assembly.features.names)
         importance = pl.DataFrame({"feature": names, "loss": validated.importance}).sort(
             "loss", descending=True, maintain_order=True
         )

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from bbrgym.agents.portfolio.assembly import Assembly, Found
 from bbrgym.agents.portfolio.change import ChangeSettings
+from bbrgym.agents.portfolio.features import OBSERVED
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.selector import FitSettings
 from bbrgym.agents.portfolio.stages import Stages, StageSettings
@@ -22,6 +23,9 @@ from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.agents.training.trainer import Trainer
 from bbrgym.schema import Float, Whole
+
+OBSERVATION = {"features": OBSERVED, "stack": 1, "view": "each"}
+"""Arguments of the environment, in place of the user's."""
 
 Share = Annotated[Float, Field(gt=0, lt=1)]
 
@@ -45,15 +49,19 @@ class PortfolioTrainer(Trainer):
     is_distributed: ClassVar[bool] = True
 
     library_size: Annotated[Whole, Field(ge=1, le=1000)] = 12
-    search_share: Share = 0.2
+    search_share: Share = 0.15
     search_trials: Annotated[Whole, Field(ge=1, le=100_000)] = 40
-    search_runs: Annotated[Whole, Field(ge=1, le=1000)] = 3
-    cross_share: Share = 0.25
+    search_runs: Annotated[Whole, Field(ge=1, le=1000)] = 2
+    cross_share: Share = 0.2
     probe_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0
     probe: dict[str, Float] = Field(default_factory=dict)
     by_cost: bool = True
     change: ChangeSettings | None = None
     fit: FitSettings = Field(default_factory=FitSettings)
+
+    def adapted(self, settings: TrainingSettings) -> TrainingSettings:
+        """Return the settings with the observation that its features are made from; see `Trainer`."""
+        return settings.model_copy(update={"env": {**settings.env, **OBSERVATION}})
 
     def train(self, run: TrainingRun) -> None:
         """Run the stages that are missing; see `Trainer`."""

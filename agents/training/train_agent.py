@@ -79,6 +79,7 @@ def _train(
 ) -> dict[str, Any]:
     settings = parse_training(config)
     parts = _parts_of(settings, is_trusted=is_trusted)
+    settings = parts.trainer.adapted(settings)
     folder = TrainingFolder(output_dir)
     with folder.opened(resume=resume):
         if folder.has_config():

@@ -27,6 +27,10 @@ class Trainer(Target):
     is_distributed: ClassVar[bool] = False
     is_shared: ClassVar[bool] = False
 
+    def adapted(self, settings: TrainingSettings) -> TrainingSettings:
+        """Return the settings with which it trains, and which the run folder keeps. Default: those given."""
+        return settings
+
     @abstractmethod
     def train(self, run: TrainingRun) -> None:
         """Train from the run's last checkpoint, or from the beginning, to `run.settings.total_steps`.
