@@ -7,7 +7,7 @@ run anywhere in any order, and the tables are the same to the byte.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -48,7 +48,7 @@ class Parts:
         folder: run folder, open.
         rollouts: runs the parts.
         threads: threads of a part that runs in this process. Default: one per core.
-        on_done: called with the steps of each part that is done, and its scores.
+        on_done: called with the steps of each part that is done, and its scores; in the parts' order.
     """
 
     def __init__(
@@ -72,18 +72,23 @@ class Parts:
             OSError: a table cannot be written.
         """
         names = [f"{_FOLDER}/{stage}-{number:05d}.parquet" for number in range(len(parts))]
-        tables: dict[int, pl.DataFrame] = {}
-        for number, name in enumerate(names):
-            if (self._folder.path / name).exists():
-                tables[number] = self._folder.read_table(name)
-                self._on_done(parts[number].steps, _scores_in(tables[number]))
+        is_kept = [(self._folder.path / name).exists() for name in names]
+        tables = {number: self._folder.read_table(names[number]) for number in range(len(parts)) if is_kept[number]}
+        reported = self._report(parts, tables, 0)
         missing = [number for number in range(len(parts)) if number not in tables]
         for place, table in self._rollouts.results([parts[number] for number in missing], self._threads):
             number = missing[place]
             self._folder.write_table(names[number], table)
             tables[number] = table
-            self._on_done(parts[number].steps, _scores_in(table))
+            reported = self._report(parts, tables, reported)
         return pl.concat([tables[number] for number in range(len(parts))])
+
+    def _report(self, parts: Sequence[Part], tables: Mapping[int, pl.DataFrame], first: int) -> int:
+        """Report parts from number ``first`` on, in order, up to one that is not done; return the number of that."""
+        while first in tables:
+            self._on_done(parts[first].steps, _scores_in(tables[first]))
+            first += 1
+        return first
 
 
 def parts_of(draws: Sequence[Draw]) -> Iterator[tuple[Draw, ...]]:

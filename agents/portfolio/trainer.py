@@ -22,9 +22,10 @@ from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.agents.training.trainer import Trainer
+from bbrgym.envs.observation import FEATURE_LISTS
 from bbrgym.schema import Float, Whole
 
-OBSERVATION = {"features": OBSERVED, "stack": 1, "view": "each"}
+OBSERVATION = {"features": [*FEATURE_LISTS[OBSERVED]], "stack": 1, "view": "each"}
 """Arguments of the environment, in place of the user's."""
 
 Share = Annotated[Float, Field(gt=0, lt=1)]

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Trainings of the portfolio, each of some seconds."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from tiny import SCENARIO, asked, interrupt, run, weights
+
+import bbrgym
+from bbrgym.agents.loading import load_agent
+from bbrgym.agents.portfolio.policy import PortfolioAgent
+from bbrgym.agents.training import loop
+from bbrgym.agents.training.export_agent import export
+from bbrgym.agents.training.train_agent import resume_training, train
+from bbrgym.envs.library import load_library
+from bbrgym.envs.observation import FEATURE_LISTS
+from bbrgym.evaluate.evaluation import run_evaluation
+
+SMALL: dict[str, Any] = {
+    "name": "portfolio",
+    "library_size": 3,
+    "search_trials": 6,
+    "search_runs": 1,
+    "probe_s": 1.0,
+    "probe": {"bbr_cwnd_gain": 1.24},
+    "fit": {"hidden": [8], "members": 2, "epochs": 3, "folds": 2},
+}
+STAGES = {"search": 0, "cross": 700, "probe": 1100, "late in probe": 1800}
+"""Steps in the middle of each stage."""
+
+KILLED_AT = """
+import json, os, signal
+from bbrgym.agents.training import loop
+from bbrgym.agents.training.train_agent import train
+
+def kill_late(progress):
+    if progress.step > {step}:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+loop._PROGRESS_S = -1.0
+train(output_dir={folder!r}, on_progress=kill_late, **json.loads({asked!r}))
+"""
+
+
+def small(changed: Any = None, **others: Any) -> dict[str, Any]:
+    return asked({**SMALL, **(changed or {})}, total_steps=4000, **others)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Everything that a training leaves, but for the times that it took."""
+    names = [path for path in folder.rglob("*") if path.suffix == ".parquet" or path.name == "library.yaml"]
+    found = {str(path.relative_to(folder)): path.read_bytes() for path in names}
+    return found | weights(folder, "last") | {f"best{name}": value for name, value in weights(folder, "best").items()}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run(tmp_path_factory.mktemp("whole") / "run", **small())
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Report progress after every part."""
+    monkeypatch.setattr(loop, "_PROGRESS_S", -1.0)
+
+
+# ---- training ------------------------------------------------------------------------------------------------
+
+
+def test_all_steps_are_used_and_every_stage_leaves_its_table(whole: Path) -> None:
+    summary = json.loads((whole / "summary.json").read_text())
+    assert 3800 < summary["step"] <= 4000
+    curve = pl.read_parquet(whole / "metrics.parquet")
+    measured = {"search/score", "library/best_fixed", "library/coverage", "fit/gain", "fit/knowing_gain"}
+    assert measured <= set(curve.columns)
+    assert pl.read_parquet(whole / "coverage.parquet")["score"].is_sorted()
+    assert abs(pl.read_parquet(whole / "confusion.parquet")["share"].sum() - 1.0) < 1e-9
+    assert pl.read_parquet(whole / "importance.parquet")["loss"].is_sorted(descending=True)
+    seeds = [pl.read_parquet(path)["draw"].to_list() for path in (whole / "states").glob("*.parquet")]
+    drawn = [seed for part in seeds for seed in part]
+    assert len(set(drawn)) == len(drawn)  # no draw serves twice
+    assert max(drawn) < 2**31  # all are of the training split
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_one_others(whole: Path, tmp_path: Path) -> None:
+    assert files(run(tmp_path / "again", **small(threads=2))) == files(whole)
+    assert files(run(tmp_path / "other", **small(seed=2)))["library.yaml"] != files(whole)["library.yaml"]
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("stage", STAGES)
+def test_an_interrupted_training_goes_on_to_the_same_bytes(stage: str, whole: Path, tmp_path: Path) -> None:
+    folder = interrupt(tmp_path / "run", STAGES[stage], small())
+    assert not (folder / "summary.json").exists()
+    before = {path.name: path.stat().st_mtime_ns for path in (folder / "states").glob("*.parquet")}
+    assert before
+    resume_training(folder)
+    assert files(folder) == files(whole)
+    assert all((folder / "states" / name).stat().st_mtime_ns == written for name, written in before.items())
+
+
+def test_a_killed_training_goes_on_to_the_same_bytes(whole: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    code = KILLED_AT.format(step=1500, folder=str(folder), asked=json.dumps(small()))
+    done = subprocess.run([sys.executable, "-c", code], timeout=120, check=False, stderr=subprocess.DEVNULL)
+    assert done.returncode == -signal.SIGKILL
+    resume_training(folder)
+    assert files(folder) == files(whole)
+
+
+def test_a_finished_training_is_not_run_again(whole: Path) -> None:
+    before = files(whole)
+    resume_training(whole)
+    assert files(whole) == before
+
+
+def test_rollouts_in_ray_give_the_same_bytes(whole: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="NO RAY: rollouts=ray is not tested here; pip install 'bbrgym[ray]'")
+    ray = {"name": "ray", "actors": 2, "cpus_per_actor": 1}
+    assert files(run(tmp_path / "run", **small(rollouts=ray))) == files(whole)
+
+
+@pytest.mark.parametrize(
+    ("changed", "others", "message"),
+    [
+        ({}, {"world": "ns3"}, "world: is ns3, expected one that can be saved: twin"),
+        ({}, {"action": "relative"}, "expected absolute ones without levels and max_change"),
+        ({}, {"env": "multi"}, "agent.name: is 'portfolio', expected one of"),
+        ({"search_share": 0.7, "cross_share": 0.3}, {}, "agent.cross_share: is 0.3 beside agent.search_share 0.7"),
+        ({"probe_s": 2.0}, {}, "agent.probe_s: are 4 control intervals, expected less than a run's 4"),
+        ({"probe": {"bbr_cwnd_gian": 1.24}}, {}, "agent.probe.bbr_cwnd_gian: is none of the tunables to set; did you"),
+        ({"probe": {"bbr_cwnd_gain": 9.0}}, {}, "agent.probe.bbr_cwnd_gain: is 9, out of its range: the nearest value"),
+        (
+            {"search_trials": 400},
+            {},
+            "total_steps: stage search has 600 of them, which are 0 draws, expected",
+        ),
+        ({"fit": {"folds": 1}}, {}, "agent.fit.folds: is 1, expected a number >= 2"),
+        ({"change": {"ratio": 1.0}}, {}, "agent.change.ratio: is 1"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(
+    changed: dict[str, Any], others: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(bbrgym.ConfigError) as error:
+        train(output_dir=tmp_path / "run", **small(changed, **others))
+    assert message in str(error.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_damaged_part_is_named(whole: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(whole, tmp_path / "run"))
+    (folder / "checkpoints" / "last.pt").unlink()
+    (folder / "states" / "cross-00000.parquet").write_bytes(b"no table")
+    with pytest.raises(bbrgym.ConfigError, match=r"cross-00000\.parquet', it is damaged or missing"):
+        resume_training(folder)
+
+
+# ---- the agent -----------------------------------------------------------------------------------------------
+
+
+def test_it_probes_then_holds_a_setting_of_its_library(whole: Path) -> None:
+    agent, arguments = load_agent(whole)
+    assert isinstance(agent, PortfolioAgent)
+    assert (arguments["view"], arguments["stack"]) == ("each", 1)
+    assert tuple(arguments["features"]) == FEATURE_LISTS["memory"]
+    tuner = agent.tuner([1, 2])
+    generator = np.random.default_rng(1)
+    width = agent.routine.width
+    begun, going = np.array([True, True]), np.array([False, False])
+    actions = [tuner.act(generator.random((2, width), np.float32), begun if turn == 0 else going) for turn in range(6)]
+    for turn in range(2):
+        assert (actions[turn] == agent.routine.setting).all()
+    for turn in range(2, 6):
+        assert (actions[turn] == actions[2]).all()
+        assert all(any((row == setting).all() for setting in agent.library) for row in actions[turn])
+    again = tuner.act(generator.random((2, width), np.float32), np.array([False, True]))
+    assert (again[0] == actions[2][0]).all()
+    assert (again[1] == agent.routine.setting).all()  # a new episode begins with a probe
+
+
+def test_its_library_is_a_file_for_actions(whole: Path) -> None:
+    library = load_library(whole / "library.yaml", "bbq")
+    agent, _ = load_agent(whole)
+    assert isinstance(agent, PortfolioAgent)
+    assert len(library.settings) == len(agent.library) <= 3
+    env = bbrgym.TuneEnv(
+        scenario="steady", world="twin", variant="bbq", action_kind="library", library=whole / "library.yaml"
+    )
+    assert env.action_space.n == len(agent.library)
+    env.close()
+
+
+def test_the_exported_network_chooses_as_the_agent_does(whole: Path, tmp_path: Path) -> None:
+    agent, _ = load_agent(whole)
+    assert isinstance(agent, PortfolioAgent)
+    exported = torch.jit.load(export(whole, "torchscript", output=tmp_path / "agent.pt"))
+    history = np.random.default_rng(3).random((5, 2, agent.routine.width), np.float32)
+    chosen = exported(torch.from_numpy(history)).numpy()
+    for row, setting in zip(history, chosen, strict=True):
+        assert (agent.choose(list(row)) == setting).all()
+
+
+# ---- evaluation ----------------------------------------------------------------------------------------------
+
+
+def test_it_is_evaluated_beside_its_references(whole: Path) -> None:
+    agents = [str(whole), *(f"{name}:{whole}" for name in ("library-best", "library-oracle", "knowing")), "oracle"]
+    settings = {"variants": ["bbq"], "variant": "bbq", "world": "twin", "draws": 3, "oracle_budget": 3}
+    outcome = run_evaluation(SCENARIO, {**settings, "split": "train", "jobs": 2}, agent=agents)
+    (ranking,) = outcome.rankings
+    names = ["bbq", "portfolio bbq", "library-best bbq", "library-oracle bbq", "knowing bbq"]
+    assert ranking.scores.names == [*names, "oracle bbq", "oracle-in-run bbq"]
+    assert ranking.oracle == "oracle bbq"
+    assert ranking.best_fixed in ("bbq", "library-best bbq")
+    alone = run_evaluation(SCENARIO, {**settings, "split": "train", "draws": 1, "variants": []}, agent=agents[:4])
+    for name in names[1:]:
+        assert alone.rankings[0].scores[name][0, 0] == ranking.scores[name][0, 0]
+
+
+def test_only_a_portfolio_has_references(tmp_path: Path) -> None:
+    folder = run(tmp_path / "run", {"name": "grid", "draws": 1, "levels": 2}, action={"tunables": ["bbr_up_gain"]})
+    with pytest.raises(bbrgym.ConfigError, match="whose run holds agent grid, expected a portfolio"):
+        bbrgym.evaluate(SCENARIO, [], agent=f"knowing:{folder}", world="twin", draws=1)
+    with pytest.raises(bbrgym.ConfigError, match="allowed are fixed, oracle, random, or a run folder"):
+        bbrgym.evaluate(SCENARIO, [], agent=f"knowing:{tmp_path / 'none'}", world="twin", draws=1)
