@@ -46,7 +46,7 @@ class ProbeFeatures(nn.Module):
 
     def __init__(self, intervals: int, flows: int) -> None:
         super().__init__()
-        self._flows = flows
+        self._intervals, self._flows = intervals, flows
         late = max(1, 2 * intervals // 7)
         begin = 3 * intervals // 7
         self._settled = slice(2 * intervals // 7, None)
@@ -61,7 +61,7 @@ class ProbeFeatures(nn.Module):
 
     def _named(self, history: Tensor) -> dict[str, Tensor]:
         """Return the features by name, [N] each."""
-        each = history[:, :, : self._flows * len(_NAMES)].reshape(len(history), -1, self._flows, len(_NAMES))
+        each = history[:, :, : self._flows * len(_NAMES)].reshape(-1, self._intervals, self._flows, len(_NAMES))
         of = {name: each[..., place] for place, name in enumerate(_NAMES)}
         logs = {name: _log(name, of[name]) for name in _LOGS}
         is_known = (of["active"] > 0) & (of["min_rtt"] > 0) & (of["least_rtt"] > 0)

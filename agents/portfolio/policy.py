@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,7 +26,7 @@ from bbrgym.scenario.model import Scenario
 
 
 class PortfolioNetwork(nn.Module):
-    """Function from the observations of a probe, [N, intervals, numbers], to the chosen settings, [N, tunables].
+    """Function from the observations of a probe, [N, intervals * numbers], to the chosen settings, [N, tunables].
 
     Args:
         features: of the probe.
@@ -49,11 +50,12 @@ class PortfolioNetwork(nn.Module):
         self._shape = (intervals, width)
 
     def forward(self, history: Tensor) -> Tensor:
-        return self.library[self._selector(self._features(history)).argmax(-1)]
+        features = self._features(history.reshape(-1, *self._shape))
+        return self.library[self._selector(features).argmax(-1)]
 
     def first_inputs(self, count: int, width: int) -> tuple[Tensor, ...]:  # noqa: ARG002 - its own width counts
         """Return zeros as inputs for ``count`` environments."""
-        return (torch.zeros(count, *self._shape),)
+        return (torch.zeros(count, math.prod(self._shape)),)
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class PortfolioAgent:
 
     def choose(self, history: Sequence[Observation]) -> Coordinates:
         """Return the setting for what was observed in a probe, [tunables]."""
-        chosen: Coordinates = alone(self._network, np.stack(history)[None])[0][0]
+        chosen: Coordinates = alone(self._network, np.concatenate(history)[None])[0][0]
         return chosen
 
     def told(self, scenario: Scenario) -> PortfolioTuner:

@@ -23,7 +23,10 @@ from bbrgym.agents.training.export_agent import export
 from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.envs.library import load_library
 from bbrgym.envs.observation import FEATURE_LISTS
+from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.evaluate.evaluation import run_evaluation
+
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 
 SMALL: dict[str, Any] = {
     "name": "portfolio",
@@ -193,9 +196,7 @@ def test_its_library_is_a_file_for_actions(whole: Path) -> None:
     agent, _ = load_agent(whole)
     assert isinstance(agent, PortfolioAgent)
     assert len(library.settings) == len(agent.library) <= 3
-    env = bbrgym.TuneEnv(
-        scenario="steady", world="twin", variant="bbq", action_kind="library", library=whole / "library.yaml"
-    )
+    env = TuneEnv(scenario="steady", world="twin", variant="bbq", action_kind="library", library=whole / "library.yaml")
     assert env.action_space.n == len(agent.library)
     env.close()
 
@@ -205,7 +206,7 @@ def test_the_exported_network_chooses_as_the_agent_does(whole: Path, tmp_path: P
     assert isinstance(agent, PortfolioAgent)
     exported = torch.jit.load(export(whole, "torchscript", output=tmp_path / "agent.pt"))
     history = np.random.default_rng(3).random((5, 2, agent.routine.width), np.float32)
-    chosen = exported(torch.from_numpy(history)).numpy()
+    chosen = exported(torch.from_numpy(history.reshape(5, -1))).numpy()
     for row, setting in zip(history, chosen, strict=True):
         assert (agent.choose(list(row)) == setting).all()
 
