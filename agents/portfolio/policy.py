@@ -60,7 +60,7 @@ class PortfolioNetwork(nn.Module):
 
 @dataclass(frozen=True)
 class ProbeRoutine:
-    """How an agent probes.
+    """Routine of an agent's probes.
 
     Attributes:
         setting: during the probe, [tunables].

@@ -69,9 +69,9 @@ def test_evaluate_runs_draws_with_agents_and_writes_a_page(here: Here, tmp_path:
     done = here("evaluate", *arguments)
     assert done.returncode == 0, done.stderr
     assert "mine, 3 test draws on twin: scores of 3 draws" in done.stdout
-    assert "9/9 runs" in done.stderr
+    assert "12/12 runs" in done.stderr  # the oracle is two: on other runs, and on the run itself
     summary = pl.read_parquet(tmp_path / "out" / "summary.parquet")
-    assert summary["agent"].unique(maintain_order=True).to_list() == ["fixed", "dice", "best"]
+    assert summary["agent"].unique(maintain_order=True).to_list() == ["fixed", "dice", "best", "best-in-run"]
     assert "bbrgym evaluate scenario=mine.yaml scenario.duration_s=2" in (tmp_path / "out" / "report.html").read_text()
 
 
