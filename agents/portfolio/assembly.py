@@ -69,10 +69,11 @@ class Assembly:
         batch = batch_of(1, options)
         if not isinstance(batch, TuneBatch):
             raise ConfigError(f"env.name: is {settings.env['name']}, expected tune with agent={settings.agent_name}")
-        if options.action_kind != "absolute" or options.levels is not None or options.max_change is not None:
+        is_free = options.levels is None and options.max_change is None and options.hold_intervals == 1
+        if options.action_kind != "absolute" or not is_free:
             raise ConfigError(
-                f"action: is {settings.action}, expected absolute ones without levels and max_change with "
-                f"agent={settings.agent_name}: it sets whole settings at once"
+                f"action: is {settings.action}, expected absolute ones without levels, max_change and hold_intervals "
+                f"with agent={settings.agent_name}: it sets whole settings at once"
             )
         self.scaling = batch.scaling
         self.probe = _probe_setting(batch.scaling, probe)

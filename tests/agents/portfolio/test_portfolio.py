@@ -136,7 +136,8 @@ def test_rollouts_in_ray_give_the_same_bytes(whole: Path, tmp_path: Path) -> Non
     ("changed", "others", "message"),
     [
         ({}, {"world": "ns3"}, "world: is ns3, expected one that can be saved: twin"),
-        ({}, {"action": "relative"}, "expected absolute ones without levels and max_change"),
+        ({}, {"action": "relative"}, "expected absolute ones without levels, max_change and hold_intervals"),
+        ({}, {"action": {"hold_intervals": 2}}, "'hold_intervals': 2}, expected absolute ones"),
         ({}, {"env": "multi"}, "agent.name: is 'portfolio', expected one of"),
         ({"search_share": 0.7, "cross_share": 0.3}, {}, "agent.cross_share: is 0.3 beside agent.search_share 0.7"),
         ({"probe_s": 2.0}, {}, "agent.probe_s: are 4 control intervals, expected less than a run's 4"),
