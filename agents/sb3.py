@@ -246,9 +246,10 @@ class Ppo(OnPolicyTrainer):
 
     Attributes:
         acts: how the trained policy acts: ``mean``, or ``sample``, as in training, where actions are continuous.
+            Default: the mean if actions are held for several control intervals, else samples.
     """
 
-    acts: Literal["mean", "sample"] = "mean"
+    acts: Literal["mean", "sample"] | None = None
 
     @classmethod
     def algorithm(cls) -> type[BaseAlgorithm]:
@@ -257,7 +258,8 @@ class Ppo(OnPolicyTrainer):
 
     def agent(self, settings: TrainingSettings, policy: BasePolicy) -> PolicyAgent:
         """Return a policy as an agent."""
-        is_sampling = self.acts == "sample" and isinstance(policy.action_space, spaces.Box)
+        acts = self.acts or ("mean" if settings.action.get("hold_intervals", 1) > 1 else "sample")
+        is_sampling = acts == "sample" and isinstance(policy.action_space, spaces.Box)
         return PolicyAgent(settings.label, policy, is_sampling=is_sampling, is_per_flow=settings.is_per_flow)
 
 

@@ -10,6 +10,7 @@ from tiny import AGENTS, FLAT, asked, curve, run, weights
 
 import bbrgym
 from bbrgym.agents.loading import load_agent
+from bbrgym.agents.networks import SamplingNetwork
 from bbrgym.agents.training.train_agent import train
 from bbrgym.agents.training.validation import Validation
 from bbrgym.envs.options import Options
@@ -101,6 +102,20 @@ def test_the_critic_sees_more_and_the_actor_does_not(tmp_path: Path) -> None:
 def test_what_does_not_fit_is_said(agent: Any, others: dict[str, Any], says: str, tmp_path: Path) -> None:
     with pytest.raises(bbrgym.ConfigError, match=says):
         train(output_dir=tmp_path, **asked(agent, **{**BRIEF, **others}))
+
+
+@pytest.mark.parametrize(
+    ("acts", "hold_intervals", "is_sampling"),
+    [(None, 1, True), (None, 2, False), ("sample", 2, True), ("mean", 1, False)],
+)
+def test_a_policy_samples_unless_its_actions_are_held_or_the_mean_is_asked_for(
+    acts: str | None, hold_intervals: int, is_sampling: bool, tmp_path: Path
+) -> None:
+    hyperparameters = {"name": "ppo", **AGENTS["ppo"], "acts": acts}
+    run(tmp_path / "run", hyperparameters, **{**BRIEF, "action": {"hold_intervals": hold_intervals}})
+    agent, _ = load_agent(tmp_path / "run")
+    network: Any = agent
+    assert isinstance(network.network(), SamplingNetwork) == is_sampling
 
 
 def test_a_sampling_agent_draws_from_streams_of_the_runs_seeds(tmp_path: Path) -> None:
