@@ -30,11 +30,15 @@ IsSlow(const Scenario& scenario)
 
 } // namespace
 
-Controllers::Controllers(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Network& network)
+Controllers::Controllers(std::shared_ptr<const Scenario> scenario,
+                         uint64_t seed,
+                         const Network& network,
+                         const std::string& policy)
     : m_scenario(std::move(scenario)),
       m_network(network),
       m_settings(m_scenario->flows.size()),
       m_is_ours(m_scenario->flows.size()),
+      m_policy(policy),
       m_traces(m_scenario->flows.size())
 {
     for (std::size_t flow = 0; flow < m_scenario->flows.size(); ++flow)
@@ -47,6 +51,12 @@ Controllers::Controllers(std::shared_ptr<const Scenario> scenario, uint64_t seed
         {
             m_tunables.AddFlow(TunableTable::NO_VARIANT, {});
         }
+    }
+    if (!m_policy.empty() && std::ranges::none_of(m_settings, &bpf_flow_settings::has_policy))
+    {
+        const std::string variant = m_bpf ? m_bpf->PolicyVariant() : "a variant of BBR";
+        throw std::invalid_argument("policy: sets tunables of " + (variant.empty() ? "no variant" : variant) +
+                                    ", expected a flow with role learner and that cc in scenario '" + m_scenario->name + "'");
     }
 }
 
@@ -66,8 +76,9 @@ Controllers::Attach(std::size_t flow, int variant, uint64_t seed)
     {
         if (!m_bpf)
         {
-            m_bpf = std::make_unique<CongestionControl>(settings, WAITING_RECORDS, IsSlow(*m_scenario));
+            m_bpf = std::make_unique<CongestionControl>(settings, WAITING_RECORDS, IsSlow(*m_scenario), m_policy);
         }
+        settings.has_policy = spec.role == Role::LEARNER && spec.cc == m_bpf->PolicyVariant();
         m_bpf->Attach(m_network.senders[flow].Get(), settings);
     }
     catch (const CongestionControlError& error)
@@ -76,6 +87,22 @@ Controllers::Attach(std::size_t flow, int variant, uint64_t seed)
                             "is '" + spec.cc + "', which this machine cannot run in BPF (" + error.what() +
                                 "), expected kernel-bbr, kernel-cubic or kernel-reno");
     }
+}
+
+void
+Controllers::Show(std::span<double> table)
+{
+    for (std::size_t flow = 0; flow < m_settings.size(); ++flow)
+    {
+        if (m_settings[flow].has_policy)
+        {
+            const cc_params params = m_bpf->Settings(m_network.senders[flow].Get()).params;
+            m_tunables.SetParams(flow, params);
+            const std::lock_guard lock(m_mutex);
+            m_settings[flow].params = params;
+        }
+    }
+    m_tunables.Show(table);
 }
 
 void

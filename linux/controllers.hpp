@@ -24,11 +24,15 @@ namespace bbrgym
 class Controllers
 {
   public:
-    /** Gives each sender its own; `network` must outlive it. ScenarioError: this machine cannot run one of them. */
-    Controllers(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Network& network);
+    /**
+     * Gives each sender its own, and the learner flows of its variant the policy in the BPF object `policy` (empty: none);
+     * `network` must outlive it. ScenarioError: this machine cannot run one of them. std::invalid_argument: no flow is of
+     * the policy's variant.
+     */
+    Controllers(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Network& network, const std::string& policy);
 
-    /** Writes the current tunables. */
-    void Show(std::span<double> table) { m_tunables.Show(table); }
+    /** Writes the current tunables, those that a policy set too. */
+    void Show(std::span<double> table);
     /** Takes over what the caller changed, while the flows run. std::invalid_argument: a value is wrong. */
     void TakeTunables(std::span<const double> table);
 
@@ -62,6 +66,7 @@ class Controllers
     TunableTable m_tunables;
     std::vector<bpf_flow_settings> m_settings; ///< of each flow; of the kernel's own not used
     std::vector<bool> m_is_ours;
+    std::string m_policy; ///< file; empty: none
     std::vector<Trace> m_traces;
     bool m_is_tracing = false;
     mutable std::mutex m_mutex; ///< of the settings, which the emulator's thread reads while the caller's changes them

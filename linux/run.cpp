@@ -14,7 +14,8 @@ LinuxRun::LinuxRun(std::shared_ptr<const Scenario> scenario, uint64_t seed, cons
     : m_scenario(std::move(scenario)),
       m_seed(seed),
       m_network(BuildNetwork(PlanOf(*m_scenario, options))),
-      m_controllers(m_scenario, seed, m_network)
+      m_controllers(m_scenario, seed, m_network, options.policy),
+      m_has_policy(!options.policy.empty())
 {
     m_emulator = std::make_unique<Emulator>(
         m_scenario, seed, m_network, m_clock, [this](std::size_t flow) { return m_controllers.Read(flow); });
@@ -57,6 +58,10 @@ LinuxRun::Advance(double duration_s, const WorldTables& tables, StopCheck& stop)
         }
     }
     m_controllers.TakeRecords(m_clock);
+    if (m_has_policy)
+    {
+        m_controllers.Show(tables.tunables);
+    }
     Show(tables);
     if (Done())
     {

@@ -55,6 +55,7 @@ class LinuxRun
     Network m_network;
     RunClock m_clock;
     Controllers m_controllers;
+    bool m_has_policy;
     Cut m_last;
     std::optional<MemoryLock> m_memory_lock;
     // In this order: what is below uses what is above.

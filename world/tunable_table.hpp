@@ -25,6 +25,9 @@ class TunableTable
     void Reset() { m_flows.clear(); }
     void AddFlow(int variant, const cc_params& params) { m_flows.push_back({variant, params}); }
 
+    /** Takes what something other than the caller set; shown from the next Show on. */
+    void SetParams(std::size_t flow, const cc_params& params) { m_flows[flow].params = params; }
+
     /** Writes the current tunables. */
     void Show(std::span<double> table);
 

@@ -23,13 +23,16 @@ CongestionControl::WhyNot()
     return WHY_NOT;
 }
 
-CongestionControl::CongestionControl(const bpf_flow_settings&, std::size_t, bool) { throw CongestionControlError(WHY_NOT); }
+CongestionControl::CongestionControl(const bpf_flow_settings&, std::size_t, bool, const std::string&) { throw CongestionControlError(WHY_NOT); }
 CongestionControl::~CongestionControl() = default;
 
 // None of these can be reached: there is no object.
 const std::string& CongestionControl::Name() const { throw CongestionControlError(WHY_NOT); }
 void CongestionControl::Attach(int, const bpf_flow_settings&) { throw CongestionControlError(WHY_NOT); }
 void CongestionControl::SetSettings(int, const bpf_flow_settings&) { throw CongestionControlError(WHY_NOT); }
+bpf_flow_settings CongestionControl::Settings(int) const { throw CongestionControlError(WHY_NOT); }
+std::string CongestionControl::PolicyVariant() const { throw CongestionControlError(WHY_NOT); }
+std::optional<PolicyReport> CongestionControl::ReadPolicy(int) const { throw CongestionControlError(WHY_NOT); }
 std::optional<bpf_flow> CongestionControl::Read(int) const { throw CongestionControlError(WHY_NOT); }
 std::vector<bpf_record> CongestionControl::TakeRecords() { throw CongestionControlError(WHY_NOT); }
 void CongestionControl::MeasureCost() { throw CongestionControlError(WHY_NOT); }

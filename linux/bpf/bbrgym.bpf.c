@@ -11,6 +11,9 @@
  * algorithm in recovery too, which is right for BBR; for the loss-based ones it would need the kernel's rate reduction.
  */
 #include "kernel.h"
+#ifdef BBRGYM_POLICY
+#include "policy.h"
+#endif
 
 char _license[] SEC("license") = "GPL";
 
@@ -154,6 +157,82 @@ static __always_inline void set_ssthresh(struct sock *sk, const struct cc_state 
     ((struct tcp_sock *)sk)->snd_ssthresh = cc_min_u32(state->ssthresh_pkts, TCP_INFINITE_SSTHRESH);
 }
 
+/* ---- the policy ---- */
+
+#ifdef BBRGYM_POLICY
+
+struct {
+    __uint(type, BPF_MAP_TYPE_SK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, struct bpf_policy);
+} policy_of SEC(".maps");
+
+const volatile struct bpf_policy_about policy_about SEC(".rodata.policy") = {POLICY_VARIANT};
+
+static __always_inline void count_totals(struct bpf_policy *policy, const struct tcp_sock *tp)
+{
+    policy->totals.now_us = tp->tcp_mstamp;
+    policy->totals.delivered_pkts = tp->delivered;
+    policy->totals.sent_pkts = tp->data_segs_out;
+    policy->totals.retransmitted_pkts = tp->total_retrans;
+    policy->totals.lost_pkts = tp->lost;
+}
+
+/* The first decision, of which nothing is known yet. */
+static __always_inline void start_policy(struct sock *sk, const struct place *at)
+{
+    struct bpf_policy *policy;
+
+    bpf_sk_storage_delete(&policy_of, sk);
+    if (!at->settings->has_policy)
+        return;
+    policy = bpf_sk_storage_get(&policy_of, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+    if (!policy)
+        return;
+    count_totals(policy, (struct tcp_sock *)sk);
+    policy->before = policy->totals;
+    policy->next_us = policy->totals.now_us;
+    policy_start(policy, at->settings);
+    policy_step(policy, at->settings);
+}
+
+static __always_inline void run_policy(struct sock *sk, const struct place *at, const struct rate_sample *rs)
+{
+    struct bpf_policy *policy = bpf_sk_storage_get(&policy_of, sk, 0, 0);
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+    if (!policy)
+        return;
+    if (rs->rtt_us >= 0)
+        policy_take_rtt(policy, (uint32_t)cc_min_u64((uint64_t)rs->rtt_us, MAX_RTT_US));
+    if (tp->tcp_mstamp < policy->next_us)
+        return;
+    count_totals(policy, tp);
+    policy->measured.cwnd_pkts = tp->snd_cwnd;
+    policy->measured.in_flight_pkts = in_flight_pkts(tp);
+    policy->measured.srtt_us = tp->srtt_us >> 3;
+    policy->measured.app_limited = rs->is_app_limited;
+    policy_measure(policy, at->flow, at->settings, tp->mss_cache);
+    policy_step(policy, at->settings);
+}
+
+static __always_inline void note_timeout(struct sock *sk)
+{
+    struct bpf_policy *policy = bpf_sk_storage_get(&policy_of, sk, 0, 0);
+
+    if (policy)
+        policy->rto_count++;
+}
+
+#else
+
+static __always_inline void start_policy(struct sock *sk, const struct place *at) {}
+static __always_inline void run_policy(struct sock *sk, const struct place *at, const struct rate_sample *rs) {}
+static __always_inline void note_timeout(struct sock *sk) {}
+
+#endif
+
 /* ---- hooks ---- */
 
 /* The connection is established, or it took this congestion control later on. */
@@ -178,6 +257,7 @@ void BPF_PROG(init, struct sock *sk)
     event.start.rng_seed = at.settings->rng_seed;
     event.start.mss_bytes = tp->mss_cache;
     event.start.initial_cwnd_pkts = tp->snd_cwnd;
+    start_policy(sk, &at);
     tell_start(at.flow, at.settings, &event);
     set_socket(sk, &at.flow->state);
     set_ssthresh(sk, &at.flow->state);
@@ -225,6 +305,7 @@ void BPF_PROG(cong_control, struct sock *sk, uint32_t ack, int flag, const struc
     event.cwnd_pkts = tp->snd_cwnd;
     fill_sample(&event.sample, tp, rs);
     ssthresh_pkts = at.flow->state.ssthresh_pkts;
+    run_policy(sk, &at, rs);
     tell_ack(at.flow, at.settings, &event);
     set_socket(sk, &at.flow->state);
     if (at.flow->state.ssthresh_pkts != ssthresh_pkts)
@@ -262,6 +343,7 @@ void BPF_PROG(set_state, struct sock *sk, uint8_t new_state)
         event.timeout.in_flight_pkts = in_flight_pkts(tp);
         event.timeout.asked_ssthresh = at.flow->asked_ssthresh;
         at.flow->total_lost_pkts = tp->lost;
+        note_timeout(sk);
         tell_timeout(at.flow, at.settings, &event);
     } else {
         event.kind = BPF_EVENT_LOSS_STATE;

@@ -11,6 +11,8 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -95,11 +97,26 @@ RequireBbr(const bpf_flow_settings& settings)
     }
 }
 
+/** The bytes of an object file; of none, those of the program without a policy. */
+std::string
+ObjectOf(const std::string& file)
+{
+    if (file.empty())
+    {
+        return {bbrgym_bpf_object, bbrgym_bpf_object_end};
+    }
+    std::ifstream stream(file, std::ios::binary);
+    if (!stream)
+    {
+        throw CongestionControlError("policy: cannot read the BPF object '" + file + "'");
+    }
+    return {std::istreambuf_iterator<char>(stream), {}};
+}
+
 /** The object with another name for what it registers: one of two, of which each has the name. */
 std::string
-ObjectNamed(const std::string& name)
+ObjectNamed(std::string object, const std::string& name)
 {
-    std::string object(bbrgym_bpf_object, bbrgym_bpf_object_end);
     int names = 0;
     for (auto at = object.find(UNNAMED); at != std::string::npos; at = object.find(UNNAMED, at + 1))
     {
@@ -139,14 +156,14 @@ TakeRecord(void* records, void* data, std::size_t bytes)
 class CongestionControl::Loaded
 {
   public:
-    Loaded(const bpf_flow_settings& defaults, std::size_t records, bool is_slow)
+    Loaded(const bpf_flow_settings& defaults, std::size_t records, bool is_slow, const std::string& object)
         : m_name(RandomName()),
           m_map(is_slow ? "bbrgym_slow_ops" : "bbrgym_ops")
     {
         RequireBbr(defaults);
         g_warnings.clear();
         Libbpf::Get().libbpf_set_print(KeepWarning);
-        Open();
+        Open(object);
         SetDefaults(defaults);
         SizeRecords(records);
         Require("loading the BPF object", Libbpf::Get().bpf_object__load(m_object.get()));
@@ -157,6 +174,15 @@ class CongestionControl::Loaded
     int Settings() const { return Libbpf::Get().bpf_map__fd(Map("settings_of")); }
     int Flows() const { return Libbpf::Get().bpf_map__fd(Map("flow_of")); }
     const bpf_object* Object() const { return m_object.get(); }
+    /** Null: the program has no policy. */
+    bpf_map* Policies() const { return Libbpf::Get().bpf_object__find_map_by_name(m_object.get(), "policy_of"); }
+    std::string PolicyVariant() const
+    {
+        std::size_t bytes = 0;
+        return Policies() == nullptr
+                   ? ""
+                   : static_cast<const char*>(Libbpf::Get().bpf_map__initial_value(Map(".rodata.policy"), &bytes));
+    }
 
     std::vector<bpf_record> TakeRecords()
     {
@@ -175,14 +201,18 @@ class CongestionControl::Loaded
     void MeasureCost() { m_statistics = Descriptor(Require("counting the cost", Libbpf::Get().bpf_enable_stats(BPF_STATS_RUN_TIME))); }
 
   private:
-    void Open()
+    void Open(const std::string& object)
     {
-        const std::string bytes = ObjectNamed(m_name);
+        const std::string bytes = ObjectNamed(ObjectOf(object), m_name);
         LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "bbrgym");
         m_object.reset(Libbpf::Get().bpf_object__open_mem(bytes.data(), bytes.size(), &options));
         if (!m_object)
         {
             Fail("opening the BPF object", errno);
+        }
+        if (Libbpf::Get().bpf_map__value_size(Map("settings_of")) != sizeof(bpf_flow_settings))
+        {
+            throw CongestionControlError("the BPF object '" + object + "' is of another version of bbrgym: compile it again");
         }
         Require("asking for a link", Libbpf::Get().bpf_map__set_map_flags(Map(m_map), F_LINK));
     }
@@ -262,8 +292,11 @@ CongestionControl::WhyNot()
     }
 }
 
-CongestionControl::CongestionControl(const bpf_flow_settings& defaults, std::size_t records, bool is_slow)
-    : m_loaded(std::make_unique<Loaded>(defaults, records, is_slow))
+CongestionControl::CongestionControl(const bpf_flow_settings& defaults,
+                                     std::size_t records,
+                                     bool is_slow,
+                                     const std::string& object)
+    : m_loaded(std::make_unique<Loaded>(defaults, records, is_slow, object))
 {
 }
 
@@ -288,6 +321,40 @@ CongestionControl::SetSettings(int socket, const bpf_flow_settings& settings)
 {
     RequireBbr(settings);
     Require("setting a flow's parameters", Libbpf::Get().bpf_map_update_elem(m_loaded->Settings(), &socket, &settings, BPF_ANY));
+}
+
+bpf_flow_settings
+CongestionControl::Settings(int socket) const
+{
+    bpf_flow_settings settings{};
+    Require("reading a flow's parameters", Libbpf::Get().bpf_map_lookup_elem(m_loaded->Settings(), &socket, &settings));
+    return settings;
+}
+
+std::string
+CongestionControl::PolicyVariant() const
+{
+    return m_loaded->PolicyVariant();
+}
+
+std::optional<PolicyReport>
+CongestionControl::ReadPolicy(int socket) const
+{
+    bpf_map* policies = m_loaded->Policies();
+    if (policies == nullptr)
+    {
+        return std::nullopt;
+    }
+    std::string bytes(Libbpf::Get().bpf_map__value_size(policies), '\0');
+    if (Libbpf::Get().bpf_map_lookup_elem(Libbpf::Get().bpf_map__fd(policies), &socket, bytes.data()) != 0)
+    {
+        return std::nullopt;
+    }
+    PolicyReport report;
+    std::memcpy(&report.decisions, bytes.data(), sizeof(report.decisions));
+    std::memcpy(&report.decision_ns, bytes.data() + sizeof(report.decisions), sizeof(report.decision_ns));
+    report.state = bytes.substr(sizeof(report.decisions) + sizeof(report.decision_ns));
+    return report;
 }
 
 /**

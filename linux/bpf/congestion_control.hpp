@@ -35,6 +35,14 @@ struct ProgramCost
     uint64_t run_time_ns = 0;      ///< of these
 };
 
+/** What a flow's policy did so far. */
+struct PolicyReport
+{
+    uint64_t decisions = 0;
+    uint64_t decision_ns = 0; ///< that all of them took
+    std::string state;        ///< the bytes of struct policy_state, as the policy's header has it, and what follows it
+};
+
 /** Settings with the preset of a variant, paced. */
 inline bpf_flow_settings
 PresetSettings(cc_variant variant, uint64_t rng_seed = 0)
@@ -55,9 +63,13 @@ class CongestionControl
     /**
      * Loads and registers it. `defaults` are the settings of a socket that is given none. `records`: how many records of
      * events may wait to be taken, of the flows whose settings ask for them. `is_slow`: below BBR_MIN_TSO_RATE_Bps
-     * segments leave one by one, as BBR wants it, otherwise by two at all rates. Throws CongestionControlError.
+     * segments leave one by one, as BBR wants it, otherwise by two at all rates. `object`: file of a program compiled
+     * with a policy, see policy.h; empty: the one without. Throws CongestionControlError.
      */
-    explicit CongestionControl(const bpf_flow_settings& defaults, std::size_t records = 0, bool is_slow = false);
+    explicit CongestionControl(const bpf_flow_settings& defaults,
+                               std::size_t records = 0,
+                               bool is_slow = false,
+                               const std::string& object = "");
     ~CongestionControl();
     CongestionControl(const CongestionControl&) = delete;
     CongestionControl& operator=(const CongestionControl&) = delete;
@@ -70,6 +82,15 @@ class CongestionControl
 
     /** Changes a socket's settings as a whole, from its next event on. Throws. */
     void SetSettings(int socket, const bpf_flow_settings& settings);
+
+    /** A socket's settings now: its policy may have changed them. Throws. */
+    bpf_flow_settings Settings(int socket) const;
+
+    /** The variant whose tunables the program's policy sets; empty: it has no policy. Throws. */
+    std::string PolicyVariant() const;
+
+    /** What a flow's policy did; none: it has none, or has not started. */
+    std::optional<PolicyReport> ReadPolicy(int socket) const;
 
     /** A flow's state after a whole event; none: its connection does not stand, or its events leave no gap. */
     std::optional<bpf_flow> Read(int socket) const;

@@ -15,6 +15,7 @@ struct bpf_flow_settings {
     uint32_t flow;     /* its number, in records */
     bool is_paced;     /* as from Linux 4.13; otherwise the pacing rate only sizes bursts. Read when the flow starts */
     bool is_recorded;
+    bool has_policy; /* the program's policy, if it has one, sets the tunables. Read when the flow starts */
 };
 
 /* Written by the program. */

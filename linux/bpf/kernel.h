@@ -60,6 +60,8 @@ struct tcp_sock {
     uint32_t delivered;
     uint32_t lost;
     uint32_t app_limited;
+    uint32_t data_segs_out;
+    uint32_t total_retrans;
     uint32_t srtt_us; /* times 8 */
     struct minmax rtt_min;
     uint64_t tcp_mstamp;

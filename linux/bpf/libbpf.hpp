@@ -26,6 +26,8 @@ struct Libbpf
     FUNCTION(bpf_map__fd)                                                                                              \
     FUNCTION(bpf_map__set_map_flags)                                                                                   \
     FUNCTION(bpf_map__set_max_entries)                                                                                 \
+    FUNCTION(bpf_map__initial_value)                                                                                   \
+    FUNCTION(bpf_map__value_size)                                                                                      \
     FUNCTION(bpf_map__set_initial_value)                                                                               \
     FUNCTION(bpf_map__attach_struct_ops)                                                                               \
     FUNCTION(bpf_link__fd)                                                                                             \

@@ -122,19 +122,22 @@ PYBIND11_MODULE(_bpf, module)
         .def("result", &Replay::Result, "Events by kind, records lost, and events after which the states differ.");
 
     py::class_<CongestionControl>(module, "CongestionControl", "Registered in the kernel until it is closed.")
-        .def(py::init([](const std::string& variant, std::size_t records, bool slow) {
-                 return std::make_unique<CongestionControl>(Settings(variant, {}, 0), records, slow);
+        .def(py::init([](const std::string& variant, std::size_t records, bool slow, const std::string& object) {
+                 return std::make_unique<CongestionControl>(Settings(variant, {}, 0), records, slow, object);
              }),
              py::arg("variant") = "bbr",
              py::arg("records") = 0,
              py::arg("slow") = false,
-             "`slow`: below 1.2 Mbit/s segments leave one by one.")
+             py::arg("program") = "",
+             "`slow`: below 1.2 Mbit/s segments leave one by one. `program`: file of one compiled with a policy, which\n"
+             "then sets the tunables of its sockets.")
         .def_property_readonly("name", &CongestionControl::Name)
         .def(
             "attach",
             [](CongestionControl& self, int socket, const std::string& variant, const TunableValues& tunables, uint64_t seed, bool recorded) {
                 bpf_flow_settings settings = Settings(variant, tunables, seed);
                 settings.is_recorded = recorded;
+                settings.has_policy = self.PolicyVariant() == variant;
                 self.Attach(socket, settings);
             },
             py::arg("socket"),
@@ -160,6 +163,19 @@ PYBIND11_MODULE(_bpf, module)
             [](const CongestionControl& self, int socket) { return FlowState(self.Read(socket)); },
             py::arg("socket"),
             "The flow's state; None before its connection stands.")
+        .def(
+            "policy",
+            [](const CongestionControl& self, int socket) -> py::object {
+                const auto report = self.ReadPolicy(socket);
+                if (!report)
+                {
+                    return py::none();
+                }
+                return py::make_tuple(report->decisions, report->decision_ns, py::bytes(report->state));
+            },
+            py::arg("socket"),
+            "Decisions of the flow's policy, the ns that they took, and its state (struct policy_state of its header); None\n"
+            "without one.")
         .def(
             "replay",
             [](CongestionControl& self, Replay& replay) {

@@ -83,12 +83,14 @@ PYBIND11_MODULE(_linux, module)
     DefineVector<LinuxVector>(module)
         .def(
             "choose",
-            [](const PyVector<LinuxVector>& self, bool timestamps, bool user_namespace) {
-                self.LaidOut(0).Choose({timestamps, user_namespace});
+            [](const PyVector<LinuxVector>& self, bool timestamps, bool user_namespace, const std::string& policy) {
+                self.LaidOut(0).Choose({timestamps, user_namespace, policy});
             },
             py::arg("timestamps"),
             py::arg("user_namespace"),
-            "Chooses the hosts of the runs to come: TCP's timestamps, and whether to act without privileges.")
+            py::arg("policy"),
+            "Chooses the hosts of the runs to come: TCP's timestamps, whether to act without privileges, and the BPF object\n"
+            "with a policy, empty for none.")
         .def("lateness",
              &LatenessOf,
              "How late packets were written up to the last interval's end: `packets`, `p50_us`, `p99_us`, `p999_us`,\n"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A TCP transfer under cc/ in BPF, in network namespaces of this process alone; prints what came of it as JSON.
 
-Run as ``unshare --net python bpf_transfer.py VARIANT SECONDS [slow]``. The loopback device is the path: 20 Mbit/s,
-and a queue of 30 packets that both directions share, so that packets are lost.
+Run as ``unshare --net python bpf_transfer.py VARIANT SECONDS [slow] [OBJECT.o]``, OBJECT.o a program with a policy. The
+loopback device is the path: 20 Mbit/s, and a queue of 30 packets that both directions share, so that packets are lost.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def drain(listener: socket.socket, received: list[int]) -> None:
 def main() -> None:
     variant, seconds = sys.argv[1], float(sys.argv[2])
     make_path()
-    control = _bpf.CongestionControl("bbr", records=1 << 15, slow="slow" in sys.argv)
+    objects = [argument for argument in sys.argv if argument.endswith(".o")]
+    control = _bpf.CongestionControl("bbr", records=1 << 15, slow="slow" in sys.argv, program="".join(objects))
     control.measure_cost()
     received = [0]
     replay = _bpf.Replay()
@@ -59,6 +60,7 @@ def main() -> None:
                 control.set_tunables(sender.fileno(), variant, {"bbr_cwnd_gain": 3.0}, recorded=True)
                 retuned = True
         state = control.read(sender.fileno())
+        policy = control.policy(sender.fileno())
         used = sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0").decode()
         sender.shutdown(socket.SHUT_WR)
         reader.join(60)
@@ -70,6 +72,7 @@ def main() -> None:
                 "used": used,
                 "before": before,
                 "state": state,
+                "policy": policy and [*policy[:2], policy[2].hex()],
                 "received": received[0],
                 "replay": replay.result(),
                 "costs": control.costs(),

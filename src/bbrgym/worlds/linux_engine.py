@@ -28,6 +28,7 @@ class LinuxEngine(_linux.Vector):
         user_namespace: whether to act without privileges, even as root. Default: no.
         max_late_share: the share of packets written more than 1 ms late above which a run is refused at its end.
             1 accepts every run. Default: `MAX_LATE_SHARE`.
+        policy: BPF object with a policy that sets the tunables of the learner flows (docs/policies.md). Default: none.
     """
 
     def __init__(
@@ -39,11 +40,12 @@ class LinuxEngine(_linux.Vector):
         timestamps: bool = False,
         user_namespace: bool = False,
         max_late_share: float = MAX_LATE_SHARE,
+        policy: str = "",
     ) -> None:
         if not 0 <= max_late_share <= 1:
             raise ConfigError(f"options: max_late_share is {max_late_share}, expected 0 to 1")
         super().__init__(num_worlds, threads, timeout_s)
-        self._hosts = {"timestamps": timestamps, "user_namespace": user_namespace}
+        self._hosts = {"timestamps": timestamps, "user_namespace": user_namespace, "policy": policy}
         self._max_late_share = max_late_share
         self._done: Any = None
 

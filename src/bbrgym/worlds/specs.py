@@ -169,5 +169,5 @@ register_world(
     is_real_time=True,
     our_algorithms=("bbr",),
     stock_controls=("linux",),
-    options=("timestamps", "user_namespace", "max_late_share"),
+    options=("timestamps", "user_namespace", "max_late_share", "policy"),
 )

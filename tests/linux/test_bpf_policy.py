@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A policy in the kernel: the verifier takes it, and it decides as the same policy does in Python."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from kernel_world import ANY_LATENESS, needs_bpf, needs_kernel, scenario
+from policies import FLAT, options_of, random_policy, write_header
+
+import bbrgym
+from bbrgym import _bpf
+from bbrgym.agents.training.integer_policy import IntegerPolicy
+
+HERE = Path(__file__).resolve().parent
+BPF = HERE.parents[1] / "linux" / "bpf"
+#: As in linux/bpf/CMakeLists.txt.
+FLAGS = ["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-std=gnu11", "-ffreestanding", "-Wall", "-Wextra", "-Werror"]
+SECONDS = 3.0
+KINDS: dict[str, dict[str, Any]] = {
+    "bbq": {"variant": "bbq", "stack": 3},
+    "bbr-mix": {"variant": "bbr-mix", "stack": 3},
+    "levels": {"variant": "bbq", **FLAT},
+}
+
+needs_clang = pytest.mark.skipif(
+    shutil.which("clang") is None or not Path("/usr/include/bpf/libbpf.h").exists(),
+    reason="clang or libbpf's headers are not installed: no policy was compiled for BPF",
+)
+
+
+def compiled(policy: IntegerPolicy, folder: Path) -> Path:
+    """The program with a policy in it."""
+    header = write_header(policy, folder / "policy.h")
+    includes = [f"-I{BPF.parents[1] / 'cc'}", f"-I{BPF}", "-idirafter", "/usr/include", "-Wno-unused-parameter"]
+    given = [f'-DBBRGYM_POLICY="{header}"', "-c", str(BPF / "bbrgym.bpf.c"), "-o", str(folder / "policy.bpf.o")]
+    done = subprocess.run(
+        ["clang", *FLAGS, *includes, *given], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / "policy.bpf.o"
+
+
+@functools.cache
+def policy_of(kind: str) -> IntegerPolicy:
+    return random_policy(options_of(**KINDS[kind]))
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def transfer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[IntegerPolicy, Any]:
+    """What came of a transfer in a network namespace of its own."""
+    policy = policy_of(request.param)
+    target = compiled(policy, tmp_path_factory.mktemp("bpf"))
+    command = ["unshare", "--net", sys.executable, str(HERE / "bpf_transfer.py"), policy.variant, str(SECONDS)]
+    done = subprocess.run([*command, str(target)], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return policy, json.loads(done.stdout)
+
+
+@needs_clang
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_policy_compiles_for_bpf_without_a_warning(kind: str, tmp_path: Path) -> None:
+    assert compiled(policy_of(kind), tmp_path).stat().st_size > 0
+
+
+@needs_clang
+def test_a_policy_for_all_flows_is_refused(tmp_path: Path) -> None:
+    policy = random_policy(options_of(is_per_flow=False, view="pooled", max_learners=2))
+    with pytest.raises(AssertionError, match="the policy acts for all learner flows, of which a socket knows one"):
+        compiled(policy, tmp_path)
+
+
+@needs_clang
+@needs_bpf
+def test_the_kernel_decides_as_python_does(transfer: tuple[IntegerPolicy, Any]) -> None:
+    policy, result = transfer
+    decisions, decision_ns, state = result["policy"]
+    assert decisions > 2
+    assert decision_ns > 0
+    fields, tunables, parts, inputs = unpacked(policy, bytes.fromhex(state))
+    numbers = policy.features_of(fields[None])[0]
+    assert inputs[-policy.view :][: len(numbers)].tolist() == numbers.tolist()
+    expected, expected_parts = policy.decide(inputs[None], parts[None])
+    assert (expected[0].tolist(), expected_parts[0].tolist()) == (tunables.tolist(), parts.tolist())
+
+
+@needs_clang
+@needs_bpf
+def test_what_it_measures_is_the_transfer(transfer: tuple[IntegerPolicy, Any]) -> None:
+    policy, result = transfer
+    fields = unpacked(policy, bytes.fromhex(result["policy"][2]))[0]
+    measured = dict(zip([field.name for field in policy.fields], fields.tolist(), strict=True))
+    assert measured["active"] == 1
+    assert 0 < measured["delivery_rate_Bps"] < 4_000_000
+    assert 0 < measured["min_rtt_us"] <= measured["rtt_min_us"] <= measured["rtt_mean_us"] < 1_000_000
+    assert measured["rtt_min_us"] * 0.98 <= measured["rtt_p95_us"] < 1_000_000
+    assert measured["lost_pkts"] <= measured["sent_pkts"]
+    assert measured["phase"] < 16
+
+
+@needs_clang
+@needs_bpf
+def test_each_event_still_ends_as_in_the_native_build(transfer: tuple[IntegerPolicy, Any]) -> None:
+    replay = transfer[1]["replay"]
+    assert (replay["lost"], replay["different"]) == (0, 0)
+
+
+@needs_clang
+@needs_bpf
+def test_the_verifier_needs_less_than_its_limit(transfer: tuple[IntegerPolicy, Any]) -> None:
+    verified = {row["name"]: row["verified"] for row in transfer[1]["costs"]}
+    assert verified["cong_control"] < 300_000, "the kernel's limit is a million"
+
+
+@needs_bpf
+def test_without_a_policy_there_is_none() -> None:
+    with pytest.raises(_bpf.CongestionControlError, match="cannot read the BPF object 'nowhere'"):
+        _bpf.CongestionControl("bbq", program="nowhere")
+
+
+# ---- the world ----------------------------------------------------------------------------------------
+
+
+@needs_clang
+@needs_bpf
+@needs_kernel
+def test_a_world_shows_what_the_policy_sets(tmp_path: Path) -> None:
+    target = compiled(policy_of("bbr-mix"), tmp_path)
+    flows = [{"cc": "bbr-mix", "role": "learner"}, {"cc": "bbr-mix", "role": "fixed"}]
+    options = {**ANY_LATENESS, "policy": str(target)}
+    with bbrgym.make_world("linux", scenario(*flows, duration_s=3.0), options=options) as world:
+        preset = world.tunables().copy()
+        world.advance(3.0)
+        learner, fixed = world.tunables()
+    low_and_high = [(tunable.low, tunable.high) for tunable in bbrgym.tunables.TUNABLES.values()]
+    assert (learner != preset[0]).sum() > 10
+    assert all(low <= value <= high for value, (low, high) in zip(learner, low_and_high, strict=True))
+    assert fixed.tobytes() == preset[1].tobytes()
+
+
+@needs_clang
+@needs_bpf
+@needs_kernel
+def test_a_scenario_without_its_variant_is_refused(tmp_path: Path) -> None:
+    options = {**ANY_LATENESS, "policy": str(compiled(policy_of("bbq"), tmp_path))}
+    with pytest.raises(ValueError, match="policy: sets tunables of bbq, expected a flow with role learner and that cc"):
+        bbrgym.make_world("linux", scenario({"cc": "bbr"}), options=options)
+
+
+def unpacked(policy: IntegerPolicy, state: bytes) -> tuple[np.ndarray, ...]:
+    """Fields, tunables, parts and inputs of a struct policy_state."""
+    fields, tunables = len(policy.fields), len(policy.tunables)
+    wide = np.frombuffer(state, np.int64, fields + tunables)
+    narrow = np.frombuffer(state, np.int32, 2 + tunables + policy.stack * policy.view, wide.nbytes)[2:]
+    return wide[:fields], wide[fields:], narrow[:tunables].astype(np.int64), narrow[tunables:].astype(np.int64)
