@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Nanoseconds of a decision of a policy (POLICY is its header), over wild measurements; see policies.py. */
+/* Nanoseconds of a decision of a policy (POLICY is its header), over wild measurements; see integer_policies.py. */
 #define _POSIX_C_SOURCE 199309L
 #include POLICY
 

@@ -45,7 +45,7 @@ class LinuxEngine(_linux.Vector):
         if not 0 <= max_late_share <= 1:
             raise ConfigError(f"options: max_late_share is {max_late_share}, expected 0 to 1")
         super().__init__(num_worlds, threads, timeout_s)
-        self._hosts = {"timestamps": timestamps, "user_namespace": user_namespace, "policy": policy}
+        self._hosts: dict[str, Any] = {"timestamps": timestamps, "user_namespace": user_namespace, "policy": policy}
         self._max_late_share = max_late_share
         self._done: Any = None
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A trained policy in integer arithmetic: how near its decisions are to the agent's, and what one costs.
 
-usage: python benchmarks/policies.py RUN [--decisions 10000] [--worlds 64] [--write docs/policies.md]
+usage: python benchmarks/integer_policies.py RUN [--decisions 10000] [--worlds 64] [--write docs/policies.md]
 
-RUN is a run folder of `bbrgym train env=multi agent.acts=mean`. The agent steers the test split of its distribution in
+RUN is a run folder of `bbrgym train env=multi agent.acts=mean`. The agent steers runs of its distribution in
 the twin. On each observation the policy decides too, from the same measurements in whole units and with the tunables
 that the agent had set; then the C decides, by itself, on the same measurements of each flow, beside Python's model.
 The cost is measured natively, and with clang, libbpf and root in the kernel, on a transfer over the loopback device.
