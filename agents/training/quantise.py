@@ -72,6 +72,8 @@ def quantise(network: nn.Module, batch: TuneBatch | FlowBatch, options: Options,
         raise ConfigError(f"hold_intervals: {options.hold_intervals}, allowed with format c is 1")
     if options.view == "host":
         raise ConfigError("view: 'host', allowed with format c are each and pooled")
+    if options.hold_intervals != 1:
+        raise ConfigError(f"hold_intervals: {options.hold_intervals}, allowed with format c is 1")
     is_per_flow, is_pooled = isinstance(batch, FlowBatch), options.view == "pooled"
     interval_s = options.control_interval_s
     features = batch.observation.features

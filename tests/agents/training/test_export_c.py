@@ -274,6 +274,11 @@ def test_a_network_of_other_layers_is_refused() -> None:
         quantise(network, batch_of(1, options), options, "mine")
 
 
+def test_an_action_that_is_held_is_refused() -> None:
+    with pytest.raises(bbrgym.ConfigError, match="hold_intervals: 3, allowed with format c is 1"):
+        random_policy(options_of(hold_intervals=3))
+
+
 def test_weights_that_are_too_large_are_refused() -> None:
     options = options_of()
     with pytest.raises(bbrgym.ConfigError, match="too large for format c"):
