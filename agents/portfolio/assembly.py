@@ -10,9 +10,9 @@ import numpy as np
 from torch import Tensor
 
 from bbrgym.agents.portfolio.change import ChangeDetector, ChangeSettings
-from bbrgym.agents.portfolio.features import ProbeFeatures
 from bbrgym.agents.portfolio.parameters import PARAMETERS
 from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork, ProbeRoutine
+from bbrgym.agents.portfolio.probe_features import ProbeFeatures
 from bbrgym.agents.portfolio.selector import FitSettings, Selector
 from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.settings import TrainingSettings

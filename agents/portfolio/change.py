@@ -10,7 +10,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from bbrgym.agents.portfolio.features import OBSERVED
+from bbrgym.agents.portfolio.probe_features import OBSERVED
 from bbrgym.envs.features import Observation
 from bbrgym.envs.observation import FEATURE_LISTS, FEATURES
 from bbrgym.schema import Float, Model

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from bbrgym.agents.portfolio.draws import Draw
-from bbrgym.agents.portfolio.tasks import Conditions
+from bbrgym.agents.portfolio.draws import TrainingDraw
+from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.envs.scaling import Coordinates
 from bbrgym.worlds import Table
 
@@ -24,8 +24,8 @@ class CrossPart:
         settings: the candidates, [candidates, tunables].
     """
 
-    conditions: Conditions
-    draws: tuple[Draw, ...]
+    conditions: TrainingConditions
+    draws: tuple[TrainingDraw, ...]
     settings: Coordinates
 
     @property

@@ -23,7 +23,7 @@ EXPONENT = 0.8
 
 
 @dataclass(frozen=True)
-class Draw:
+class TrainingDraw:
     """A scenario to train on.
 
     Attributes:
@@ -46,7 +46,7 @@ def run_seed(seed: int, number: int) -> int:
     return int(np.random.SeedSequence([seed, number, *b"run"]).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
-def training_draws(source: Scenario | Distribution, seed: int, *, by_cost: bool = True) -> Iterator[Draw]:
+def training_draws(source: Scenario | Distribution, seed: int, *, by_cost: bool = True) -> Iterator[TrainingDraw]:
     """Yield draws of the training split without end.
 
     Args:
@@ -61,7 +61,7 @@ def training_draws(source: Scenario | Distribution, seed: int, *, by_cost: bool 
         scenario = source if isinstance(source, Scenario) else source(drawn)
         kept = _probability(scenario) if by_cost else 1.0
         if part < kept:
-            yield Draw(scenario, drawn, 1.0 / kept)
+            yield TrainingDraw(scenario, drawn, 1.0 / kept)
 
 
 def _probability(scenario: Scenario) -> float:

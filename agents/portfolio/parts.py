@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import polars as pl
 
-from bbrgym.agents.portfolio.draws import Draw
+from bbrgym.agents.portfolio.draws import TrainingDraw
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.vec_env import Rollouts
 from bbrgym.worlds import Table
@@ -91,7 +91,7 @@ class Parts:
         return first
 
 
-def parts_of(draws: Sequence[Draw]) -> Iterator[tuple[Draw, ...]]:
+def parts_of(draws: Sequence[TrainingDraw]) -> Iterator[tuple[TrainingDraw, ...]]:
     """Yield the draws of each part."""
     for start in range(0, len(draws), DRAWS_PER_PART):
         yield tuple(draws[start : start + DRAWS_PER_PART])

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from bbrgym.agents.network_agents import alone
 from bbrgym.agents.portfolio.change import ChangeDetector
-from bbrgym.agents.portfolio.features import ProbeFeatures
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.probe import newest
+from bbrgym.agents.portfolio.probe_features import ProbeFeatures
 from bbrgym.agents.portfolio.selector import Selector
 from bbrgym.envs.features import Observation
 from bbrgym.envs.learners import Flags

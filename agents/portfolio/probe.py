@@ -12,8 +12,8 @@ from typing import cast
 import numpy as np
 import polars as pl
 
-from bbrgym.agents.portfolio.draws import Draw
-from bbrgym.agents.portfolio.tasks import Conditions
+from bbrgym.agents.portfolio.draws import TrainingDraw
+from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.envs.features import Observation
 from bbrgym.envs.scaling import Coordinates
 from bbrgym.envs.tune_batch import TuneBatch
@@ -34,8 +34,8 @@ class ProbePart:
         library: settings to try, [settings, tunables].
     """
 
-    conditions: Conditions
-    draws: tuple[Draw, ...]
+    conditions: TrainingConditions
+    draws: tuple[TrainingDraw, ...]
     probe: Coordinates
     intervals: int
     library: Coordinates

@@ -24,16 +24,16 @@ from bbrgym.agents.networks import torch_threads
 from bbrgym.agents.oracle import presets
 from bbrgym.agents.portfolio.assembly import Assembly, Found
 from bbrgym.agents.portfolio.cross import CrossPart, scores_of
-from bbrgym.agents.portfolio.draws import Draw, training_draws
-from bbrgym.agents.portfolio.library import coverage, greedy
+from bbrgym.agents.portfolio.cross_validation import confusion, cross_validate
+from bbrgym.agents.portfolio.draws import TrainingDraw, training_draws
+from bbrgym.agents.portfolio.greedy_library import coverage, greedy
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.parts import Parts, parts_of
-from bbrgym.agents.portfolio.plan import Plan, affordable
 from bbrgym.agents.portfolio.probe import ProbePart
-from bbrgym.agents.portfolio.search import SearchPart, settings_of
+from bbrgym.agents.portfolio.search_stage import SearchPart, settings_of
 from bbrgym.agents.portfolio.selector import Examples, FitSettings, Selector, fitted
-from bbrgym.agents.portfolio.tasks import Conditions
-from bbrgym.agents.portfolio.validation import confusion, cross_validate
+from bbrgym.agents.portfolio.stage_plan import StagePlan, affordable
+from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.training.checkpoints import finite_or_refuse, has_state, restore_state, save_state
 from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.envs.library import Library, write_library
@@ -46,7 +46,7 @@ LIBRARY = "library.yaml"
 
 @dataclass(frozen=True)
 class StageSettings:
-    """Hyperparameters of the stages; see `bbrgym.agents.portfolio.trainer.PortfolioTrainer`."""
+    """Hyperparameters of the stages; see `bbrgym.agents.portfolio.portfolio_trainer.PortfolioTrainer`."""
 
     library_size: int
     search_share: float
@@ -82,7 +82,7 @@ class Stages:
         self._settings = settings
         self._assembly = assembly
         self._run = run
-        self._conditions = Conditions(
+        self._conditions = TrainingConditions(
             training.options(training.world_name), training.world[training.world_name], training.validation.score_delta
         )
         self._presets = presets(assembly.scaling)
@@ -112,7 +112,7 @@ class Stages:
 
     # ---- plan --------------------------------------------------------------------------------------------------
 
-    def _planned(self) -> Plan:
+    def _planned(self) -> StagePlan:
         settings, total = self._settings, self._run.settings.total_steps
         draws = training_draws(
             self._run.settings.source, self._run.settings.stream("draws", 0), by_cost=settings.by_cost
@@ -131,11 +131,11 @@ class Stages:
         cross = affordable("cross", draws, cross_steps, lambda draw: candidates * intervals(draw.scenario), least=1)
         size, probe = min(settings.library_size, candidates), self._assembly.intervals
 
-        def of_probe(draw: Draw) -> int:
+        def of_probe(draw: TrainingDraw) -> int:
             return probe + size * max(0, intervals(draw.scenario) - probe)
 
         left = total - search_steps - cross_steps
-        return Plan(search, cross, affordable("probe", draws, left, of_probe, least=2 * settings.fit.folds))
+        return StagePlan(search, cross, affordable("probe", draws, left, of_probe, least=2 * settings.fit.folds))
 
     # ---- stages ------------------------------------------------------------------------------------------------
 
@@ -245,5 +245,5 @@ class Stages:
         )
 
 
-def _mean(values: np.ndarray[Any, np.dtype[np.float64]], draws: tuple[Draw, ...]) -> float:
+def _mean(values: np.ndarray[Any, np.dtype[np.float64]], draws: tuple[TrainingDraw, ...]) -> float:
     return float(np.average(values, weights=[draw.weight for draw in draws]))

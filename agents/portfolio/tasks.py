@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bbrgym.agents.portfolio.draws import Draw
+from bbrgym.agents.portfolio.draws import TrainingDraw
 from bbrgym.agents.trials import Trials
 from bbrgym.envs.options import Options
 from bbrgym.scenario.model import Scenario
@@ -14,7 +14,7 @@ from bbrgym.worlds import WorldSettings
 
 
 @dataclass(frozen=True)
-class Conditions:
+class TrainingConditions:
     """Conditions of a training's simulations.
 
     Attributes:
@@ -31,13 +31,13 @@ class Conditions:
         """Return the number of control intervals of a run."""
         return max(1, round(scenario.duration_s / self.options.control_interval_s))
 
-    def trials(self, draws: Sequence[Draw], runs: int, first: int, threads: int | None) -> Trials:
+    def trials(self, draws: Sequence[TrainingDraw], runs: int, first: int, threads: int | None) -> Trials:
         """Return trials with ``runs`` runs of each draw, the runs of a draw one after the other.
 
         Args:
             draws: to run.
             runs: of each draw.
-            first: number of the first of them, see `Draw.run_seed`.
+            first: number of the first of them, see `TrainingDraw.run_seed`.
             threads: of the worlds.
         """
         numbers = range(first, first + runs)

@@ -4,8 +4,8 @@
 import numpy as np
 import torch
 
+from bbrgym.agents.portfolio.cross_validation import confusion, cross_validate
 from bbrgym.agents.portfolio.selector import Examples, FitSettings, fitted
-from bbrgym.agents.portfolio.validation import confusion, cross_validate
 
 FIT = FitSettings(hidden=(16,), members=2, epochs=30, batch_size=32, folds=3)
 

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from bbrgym.agents.oracle import search_each
-from bbrgym.agents.portfolio.draws import Draw
-from bbrgym.agents.portfolio.tasks import Conditions
+from bbrgym.agents.portfolio.draws import TrainingDraw
+from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.envs.scaling import Coordinates
 
 _COORDINATE = "at_"  # before the names of tunables in columns
@@ -28,8 +28,8 @@ class SearchPart:
         seed: of the search.
     """
 
-    conditions: Conditions
-    draws: tuple[Draw, ...]
+    conditions: TrainingConditions
+    draws: tuple[TrainingDraw, ...]
     runs: int
     trials: int
     seed: int

@@ -13,8 +13,8 @@ from pydantic import Field
 
 from bbrgym.agents.portfolio.assembly import Assembly, Found
 from bbrgym.agents.portfolio.change import ChangeSettings
-from bbrgym.agents.portfolio.features import OBSERVED
 from bbrgym.agents.portfolio.policy import PortfolioAgent
+from bbrgym.agents.portfolio.probe_features import OBSERVED
 from bbrgym.agents.portfolio.selector import FitSettings
 from bbrgym.agents.portfolio.stages import Stages, StageSettings
 from bbrgym.agents.training.checkpoints import restore_state

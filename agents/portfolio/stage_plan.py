@@ -6,26 +6,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from bbrgym.agents.portfolio.draws import Draw
+from bbrgym.agents.portfolio.draws import TrainingDraw
 from bbrgym.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class Plan:
+class StagePlan:
     """Draws of each stage; no two stages share one.
 
     Attributes:
         search, cross, probe: draws of the stages.
     """
 
-    search: tuple[Draw, ...]
-    cross: tuple[Draw, ...]
-    probe: tuple[Draw, ...]
+    search: tuple[TrainingDraw, ...]
+    cross: tuple[TrainingDraw, ...]
+    probe: tuple[TrainingDraw, ...]
 
 
 def affordable(
-    stage: str, draws: Iterator[Draw], steps: int, steps_of: Callable[[Draw], int], *, least: int
-) -> tuple[Draw, ...]:
+    stage: str, draws: Iterator[TrainingDraw], steps: int, steps_of: Callable[[TrainingDraw], int], *, least: int
+) -> tuple[TrainingDraw, ...]:
     """Return as many draws as a stage's steps allow.
 
     Args:
@@ -38,7 +38,7 @@ def affordable(
     Raises:
         ConfigError: the steps do not suffice for ``least``.
     """
-    taken: list[Draw] = []
+    taken: list[TrainingDraw] = []
     used = 0
     for draw in draws:
         used += steps_of(draw)

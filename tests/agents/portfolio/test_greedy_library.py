@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bbrgym.agents.portfolio.library import coverage, greedy
+from bbrgym.agents.portfolio.greedy_library import coverage, greedy
 
 SEEDS = st.integers(0, 2**32 - 1)
 
