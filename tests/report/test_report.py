@@ -79,7 +79,7 @@ def test_agents_on_a_plain_scenario(browse, tmp_path: Path) -> None:
     seen = browse(tmp_path / "report.html")
     assert seen.problems == []
     *_, over_time = seen.plots
-    assert over_time["traces"] == 3 * 2 + 4 * 2  # what the preset has is not set
+    assert over_time["traces"] == 4 * 2 + 4 * 3  # two oracles; what the preset has is not set
     assert (tmp_path / "figures" / "tunables-twin.png").read_bytes().startswith(b"\x89PNG")
 
 

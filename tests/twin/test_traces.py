@@ -108,7 +108,7 @@ def test_one_flow_on_a_queue_that_overflows(cc: str) -> None:
     shallow = {"size_bdp": 0.1}
     # Vegas fills it once, and then no more.
     loss = {"kind": "bernoulli", "rate": 0.001 if cc == "vegas" else 0.0}
-    columns = assert_equal(like_ns3(flow(cc=cc), rate_mbps=15.0, duration_s=20.0, queue=shallow, loss=loss))
+    columns = assert_equal(like_ns3(flow(cc=cc), rate_mbps=15.0, duration_s=21.0, queue=shallow, loss=loss))
     assert acks(columns) > ACKS
     assert marked_lost(columns) > 10
 

@@ -12,7 +12,7 @@ import pytest
 from processes import workers
 
 import bbrgym
-from bbrgym.worlds import registered_worlds
+from bbrgym.worlds import registered_worlds, specs
 
 NAMES = ["ns3", "twin"]
 ISOLATIONS = ["process", "none"]
@@ -294,9 +294,15 @@ def test_a_world_may_have_options_of_its_own(make_odd):
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("odd", "options: 'dead' is no option of world 'odd'; did you mean deed"), ("twin", "'twin'; it has none")],
+    [
+        ("odd", "options: 'dead' is no option of world 'odd'; did you mean deed"),
+        ("twin", "options: 'dead' is no option of world 'twin'; allowed are policy"),
+        ("plain", "'plain'; it has none"),
+    ],
 )
-def test_an_unknown_option_is_refused(name, text):
+def test_an_unknown_option_is_refused(name, text, monkeypatch):
+    plain = dataclasses.replace(registered_worlds()["twin"], name="plain", options=())
+    monkeypatch.setitem(specs._SPECS, "plain", plain)
     with pytest.raises(bbrgym.ConfigError, match=text):
         bbrgym.make_world(name, "steady", options={"dead": 1})
 
