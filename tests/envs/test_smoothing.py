@@ -49,7 +49,9 @@ def rewards(horizon_s, scenario="congested", steps=40, **others):
 
 
 def test_a_short_horizon_is_none_and_a_longer_one_smooths():
-    alone, short, longer = (rewards(horizon_s, steps=150, reward={"throughput": 1.0}) for horizon_s in (None, 1e-3, 5.0))
+    alone, short, longer = (
+        rewards(horizon_s, steps=150, reward={"throughput": 1.0}) for horizon_s in (None, 1e-3, 5.0)
+    )
     np.testing.assert_allclose(short, alone, rtol=1e-12)
     assert np.std(longer[50:]) < 0.25 * np.std(alone[50:])  # from a horizon on
 
