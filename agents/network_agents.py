@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -101,6 +102,11 @@ def _rows(observations: NDArray[Any]) -> list[NDArray[Any]]:
     return [observations[index : index + 1] for index in range(len(observations))]
 
 
+_THREADS_ARE_SET = threading.Lock()
+"""Held while a network computes: where PyTorch keeps its number of threads for the whole process, not for each thread
+as with OpenMP, runs side by side would set each other's."""
+
+
 @torch.no_grad()
 def alone(network: nn.Module, *inputs: NDArray[Any]) -> list[NDArray[Any]]:
     """Return the outputs of a network for one environment.
@@ -108,6 +114,6 @@ def alone(network: nn.Module, *inputs: NDArray[Any]) -> list[NDArray[Any]]:
     Environments are computed one at a time, in one thread: sums over several rows, or split differently, round
     differently, and an agent must act the same whatever environments are beside its own.
     """
-    with torch_threads(1):
+    with _THREADS_ARE_SET, torch_threads(1):
         outputs = network(*map(torch.tensor, inputs))
     return [output.numpy() for output in (outputs if isinstance(outputs, tuple) else (outputs,))]

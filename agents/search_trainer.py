@@ -43,6 +43,7 @@ class SearchTrainer(Trainer):
 
     def train(self, run: TrainingRun) -> None:
         """Search; see `Trainer`."""
+        run.settings.refuse_all_but_whole_settings()
         source = run.settings.source
         seeds = split_seeds("train", self.draws)
         scenarios = [source if isinstance(source, Scenario) else source(seed) for seed in seeds]

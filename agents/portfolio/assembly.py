@@ -69,12 +69,7 @@ class Assembly:
         batch = batch_of(1, options)
         if not isinstance(batch, TuneBatch):
             raise ConfigError(f"env.name: is {settings.env['name']}, expected tune with agent={settings.agent_name}")
-        is_free = options.levels is None and options.max_change is None and options.hold_intervals == 1
-        if options.action_kind != "absolute" or not is_free:
-            raise ConfigError(
-                f"action: is {settings.action}, expected absolute ones without levels, max_change and hold_intervals "
-                f"with agent={settings.agent_name}: it sets whole settings at once"
-            )
+        settings.refuse_all_but_whole_settings()
         self.scaling = batch.scaling
         self.probe = _probe_setting(batch.scaling, probe)
         self.intervals = max(1, round(probe_s / options.control_interval_s))

@@ -192,6 +192,20 @@ class TrainingSettings(Model):
                 f"{n_steps} steps in each of num_envs = {self.num_envs} environments"
             )
 
+    def refuse_all_but_whole_settings(self) -> None:
+        """Check that an action sets all tunables to values of their own at once, as agents that choose settings need.
+
+        Raises:
+            ConfigError: it does not.
+        """
+        options = self.options(self.world_name)
+        is_free = options.levels is None and options.max_change is None and options.hold_intervals == 1
+        if options.action_kind != "absolute" or not is_free:
+            raise ConfigError(
+                f"action: is {self.action}, expected absolute ones without levels, max_change and hold_intervals "
+                f"with agent={self.agent_name}: it sets whole settings at once"
+            )
+
     @property
     def _flow_capacity(self) -> int | None:
         return self.source.max_flows if isinstance(self.source, Distribution) else None

@@ -265,7 +265,7 @@ class Learned(Tuned):
 
 
 class _OneAtATime:
-    """A tuner that waits for those of other runs, since a network's number of threads is set for the whole process."""
+    """A tuner that waits for those of other runs, since a policy may keep intermediate values in itself."""
 
     def __init__(self, tuner: Tuner, lock: threading.Lock) -> None:
         self._tuner = tuner

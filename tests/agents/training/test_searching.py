@@ -14,6 +14,7 @@ from bbrgym.agents.loading import load_agent
 from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.tunables import VARIANTS
 
+LIBRARY = {"variant": "bbq", "settings": {"one": {"bbq_alpha_us": 3000.0}, "other": {"bbq_alpha_us": 1000.0}}}
 STEPS = 3 * 4  # of a setting: three runs of four control intervals
 
 
@@ -70,6 +71,15 @@ def test_an_interrupted_search_goes_on(tmp_path: Path) -> None:
         ({"trials": 5, "agent": {"draws": 0}}, "agent.draws: is 0, expected a number >= 1"),
         ({"trials": 5, "agent": {"trials": 9}}, "agent.trials: is no field"),
         ({"trials": 5, "agent": {"name": "grid", "levels": 9}, "action": {}}, "9 levels of 8 tunables"),
+        *(
+            ({"trials": 5, "agent": {"name": name}, "action": action}, f"{says}.* with agent={name}: it sets whole")
+            for name in ("grid", "optuna")
+            for action, says in (
+                ({"kind": "library", "library": LIBRARY}, "'kind': 'library', .* expected absolute ones"),
+                ({"kind": "relative"}, "'kind': 'relative'.* expected absolute ones"),
+                ({"hold_intervals": 2}, "'hold_intervals': 2.* expected absolute ones"),
+            )
+        ),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, options: dict[str, Any], message: str) -> None:
