@@ -9,9 +9,11 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from bbrgym.errors import ConfigError
 from bbrgym.evaluate.statistics import Estimate
 from bbrgym.report.figure_spec import Axis, Bars, FigureSpec, HeatMap, Line, Panel, Points, colour
 from bbrgym.report.matplotlib_renderer import draw, write_figures
+from bbrgym.report.output_settings import FigureSettings, taken_output_settings
 from bbrgym.report.plotly_renderer import PlotlyFigure, render_figure
 
 NAMES = ("first", "second")
@@ -130,3 +132,31 @@ def test_panels_lie_side_by_side_and_do_not_overlap() -> None:
     assert ends[0][1] < ends[1][0] < ends[1][1] < ends[2][0] < ends[2][1] <= 1
     assert ends[0][1] - ends[0][0] == pytest.approx(2 * (ends[1][1] - ends[1][0]))
     assert layout["yaxis4"]["domain"][1] < layout["yaxis"]["domain"][0]
+
+
+@pytest.mark.parametrize(("ending", "begins"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])
+def test_each_format_is_written_with_the_same_bytes_each_time(ending: str, begins: bytes, tmp_path: Path) -> None:
+    settings = FigureSettings(format=ending, style="paper")  # type: ignore[arg-type]
+    written = []
+    for name in ("once", "again"):
+        write_figures(tmp_path / name, [FOUR], settings)
+        (path,) = (tmp_path / name).iterdir()
+        written.append(path.read_bytes())
+    assert path.name == f"name.{ending}"
+    assert written[0] == written[1]
+    assert written[0].startswith(begins)
+
+
+def test_a_paper_s_figure_fits_its_columns() -> None:
+    assert draw(FOUR, "paper").get_size_inches()[0] == 7.0
+    alone = draw(spec(Panel(NUMBERS, NUMBERS, [LINE, Line([0], [1], "z", colour(3))])), "paper")
+    assert alone.get_size_inches()[0] == 3.35
+    assert alone.get_suptitle() == ""
+    assert alone.axes[0].lines[0].get_linewidth() < LINE.width
+
+
+def test_a_figure_s_settings_are_checked() -> None:
+    options = {"figures": {"format": "gif"}, "records": {"csv": False}, "jobs": 2}
+    with pytest.raises(ConfigError, match=r"^figures\.format: is 'gif', expected one of 'png', 'pdf' or 'svg'$"):
+        taken_output_settings(options)
+    assert options == {"jobs": 2}

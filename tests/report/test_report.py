@@ -5,9 +5,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from bbrgym.evaluate.evaluation import run_evaluation
+from bbrgym.report.output_settings import FigureSettings, OutputSettings, RecordSettings
 from bbrgym.report.report import write_report
 
 SHORT: dict[str, Any] = {
@@ -90,3 +92,16 @@ def test_few_draws_and_no_time_series(draws: int, browse, tmp_path: Path) -> Non
     seen = browse(tmp_path / "report.html")
     assert seen.problems == []
     assert all(plot["svgs"] > 0 for plot in seen.plots)
+
+
+def test_records_as_csv_and_figures_as_pdf(tmp_path: Path) -> None:
+    output = OutputSettings(figures=FigureSettings(format="pdf", style="paper"), records=RecordSettings(csv=True))
+    write_report(
+        tmp_path, run_evaluation(SHORT, {"variants": ["bbr"], "world": "twin"}, output_dir=tmp_path), None, output
+    )
+    parquets = sorted(tmp_path.glob("*.parquet"))
+    assert [path.stem for path in parquets] == ["summary", "timeseries"]
+    for path in parquets:
+        table = pl.read_parquet(path)
+        assert pl.read_csv(path.with_suffix(".csv"), schema=table.schema).equals(table)
+    assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".pdf"}

@@ -23,6 +23,7 @@ from bbrgym.evaluate.evaluation import config_of, prepare_evaluation
 from bbrgym.evaluate.evaluation_settings import parse_settings
 from bbrgym.evaluate.records import EvaluationFolder
 from bbrgym.evaluate.resume import resumed_config
+from bbrgym.report.output_settings import OUTPUT_OPTIONS, taken_output_settings
 from bbrgym.report.report import write_report
 from bbrgym.report.tables import speed_table, tables_of_results
 
@@ -49,14 +50,15 @@ def add(commands: Any, purpose: str) -> None:
 def run(options: argparse.Namespace) -> None:
     """Evaluate, write the run folder with its report, and print the tables."""
     config = compose_config("evaluate", options.overrides)
-    resume, output_dir = config.pop("resume"), config.pop("output_dir")
+    resume, output_dir, output = config.pop("resume"), config.pop("output_dir"), taken_output_settings(config)
     if not isinstance(resume, bool):
         raise ConfigError(f"resume: is {resume!r}, expected true or false")
     scenario, agent = scenario_of(config.pop("scenario")), config.pop("agent")
     folder = EvaluationFolder(new_run_dir(scenario.name) if output_dir is None else Path(str(output_dir)))
     if resume and folder.has_config():
         keys = [parse_override(text).key_or_group for text in options.overrides]
-        given = [key for key in keys if key not in ("output_dir", "resume")]
+        own = ("output_dir", "resume", *OUTPUT_OPTIONS)
+        given = [key for key in keys if key.split(".")[0] not in own]
         config = resumed_config(config_of(scenario, parse_settings(config), agent), given, folder)
         scenario, agent = scenario_of(config.pop("scenario")), config.pop("agent")
     prepared = prepare_evaluation(scenario, config, agent=agent)
@@ -66,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
     ):
         with runs_bar() as show:
             results = prepared.run(folder, show)
-        write_report(folder.path, results, shlex.join(["bbrgym", "evaluate", *options.overrides]))
+        write_report(folder.path, results, shlex.join(["bbrgym", "evaluate", *options.overrides]), output)
     print_results(*tables_of_results(results))
     if results.timing["world"].n_unique() > 1:
         print_results(speed_table(results.timing))

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Figures on paper: specifications drawn by Matplotlib, as PNG files."""
+"""Figures on paper: specifications drawn by Matplotlib, as PNG, PDF or SVG files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -16,6 +18,7 @@ from matplotlib.figure import Figure
 from bbrgym.atomic_files import write_atomically
 from bbrgym.evaluate.statistics import Estimate
 from bbrgym.report.figure_spec import Axis, Bars, FigureSpec, HeatMap, Line, Panel, Points, Series
+from bbrgym.report.output_settings import FigureSettings
 
 _DPI = 130
 _LEGEND_COLUMNS = 4  # at most
@@ -27,19 +30,58 @@ _SYMBOLS = {"circle": "o", "diamond": "D"}
 _DIVERGING = LinearSegmentedColormap.from_list("diverging", ["#D55E00", "#FFFFFF", "#0072B2"])
 
 
-def write_figures(folder: Path, specs: Iterable[FigureSpec]) -> None:
-    """Write each figure as ``<name>.png``, whole or not at all.
+# Same specification, same bytes: no dates, and names of parts that do not differ from run to run.
+_METADATA: dict[str, dict[str, None]] = {"png": {}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
+_FILES: dict[str, Any] = {"pdf.fonttype": 42, "svg.hashsalt": "bbrgym"}
+
+# Widths of one and of both columns of the usual two-column papers, and letters as small as their captions'.
+_PAPER_WIDTHS_IN = (3.35, 7.0)
+_PAPER_SCALE = 0.64  # of heights and of letters
+_PAPER_LINES = 0.75  # of the width of lines and the size of symbols
+_PAPER: dict[str, Any] = {
+    "font.size": 7,
+    "figure.titlesize": 7,
+    "axes.titlesize": 7,
+    "axes.labelsize": 7,
+    "axes.labelpad": 2,
+    "axes.linewidth": 0.5,
+    "grid.linewidth": 0.4,
+    "legend.fontsize": 6.5,
+    "legend.handlelength": 1.6,
+    "legend.columnspacing": 1.2,
+    **{f"{letter}tick.labelsize": 6.5 for letter in "xy"},
+    **{f"{letter}tick.major.{what}": value for letter in "xy" for what, value in (("width", 0.5), ("size", 2.5))},
+    **{f"{letter}tick.minor.{what}": value for letter in "xy" for what, value in (("width", 0.4), ("size", 1.5))},
+}
+
+
+def write_figures(folder: Path, specs: Iterable[FigureSpec], settings: FigureSettings | None = None) -> None:
+    """Write each figure as ``<name>.png``, or another ending by its format, whole or not at all.
+
+    Args:
+        folder: of the files.
+        specs: of the figures.
+        settings: format and style. Default: PNG, for a screen.
 
     Raises:
         OSError: a file cannot be written.
     """
-    for spec in specs:
-        write_atomically(folder / f"{spec.name}.png", FigureCanvasAgg(draw(spec)).print_png)
+    settings = FigureSettings() if settings is None else settings
+    ending = settings.format
+    of_style: Any = _FILES | (_PAPER if settings.style == "paper" else {})
+    with matplotlib.rc_context(of_style):
+        for spec in specs:
+            figure = draw(spec, settings.style)
+            write = partial(figure.savefig, format=ending, dpi=_DPI, metadata=_METADATA[ending])
+            write_atomically(folder / f"{spec.name}.{ending}", write)
 
 
-def draw(spec: FigureSpec) -> Figure:
+def draw(spec: FigureSpec, style: Literal["screen", "paper"] = "screen") -> Figure:
     """Return a specification as a Matplotlib figure."""
-    figure = Figure(figsize=(spec.width_in, spec.height_in), dpi=_DPI, layout="constrained")
+    is_paper = style == "paper"
+    width_in, height_in = _paper_size(spec) if is_paper else (spec.width_in, spec.height_in)
+    figure = Figure(figsize=(width_in, height_in), dpi=_DPI, layout="constrained")
+    FigureCanvasAgg(figure)
     grid: list[Axes] = (
         figure.subplots(
             spec.rows,
@@ -57,11 +99,24 @@ def draw(spec: FigureSpec) -> Figure:
     for axes, panel in zip(grid, spec.panels, strict=False):
         _draw_panel(figure, axes, panel)
     _draw_axes(figure, grid, spec)
+    if is_paper:
+        _make_thin(grid)
     if spec.has_legend:
-        _draw_legend(figure, grid, spec.width_in)
-    heading = spec.subject or spec.title
-    figure.suptitle(heading, fontsize="medium" if len(heading) > _LONG_TITLE * spec.width_in else "large")
+        _draw_legend(figure, grid, width_in / (_PAPER_SCALE if is_paper else 1.0))
+    if not is_paper:  # which has a caption
+        heading = spec.subject or spec.title
+        figure.suptitle(heading, fontsize="medium" if len(heading) > _LONG_TITLE * spec.width_in else "large")
     return figure
+
+
+def _paper_size(spec: FigureSpec) -> tuple[float, float]:
+    """Return the size of a figure in a two-column paper in inches."""
+    return _PAPER_WIDTHS_IN[spec.columns > 1], _PAPER_SCALE * spec.height_in
+
+
+def _make_thin(grid: Sequence[Axes]) -> None:
+    for line in (line for axes in grid for line in axes.lines):
+        line.set(linewidth=_PAPER_LINES * line.get_linewidth(), markersize=_PAPER_LINES * line.get_markersize())
 
 
 def _draw_panel(figure: Figure, axes: Axes, panel: Panel) -> None:

@@ -1,33 +1,49 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The files of a report: tables as text, figures, and a page of both."""
+"""The files of a report: tables as text, figures, a page of both, and records as CSV."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
 
+import polars as pl
 from rich.table import Table
 
 from bbrgym.atomic_files import write_text
 from bbrgym.drawing import reason_not_to_draw
+from bbrgym.report.output_settings import OutputSettings
 from bbrgym.report.page import Page, write_page
 from bbrgym.report.tables import plain_text
 
 
-def write_report_files(folder: Path, tables: Iterable[Table], page: Page) -> None:
+def write_report_files(folder: Path, tables: Iterable[Table], page: Page, output: OutputSettings | None = None) -> None:
     """Write summary.txt, with Matplotlib figures/, and report.html, each file whole or not at all.
 
     Args:
         folder: run folder.
         tables: of summary.txt.
         page: content of report.html, whose figures figures/ holds too.
+        output: format and style of figures/, and whether the records are copied. Default: PNG, and no copies.
 
     Raises:
         OSError: a file cannot be written.
     """
+    output = OutputSettings() if output is None else output
     write_text(folder / "summary.txt", plain_text(tables))
     if reason_not_to_draw() is None:
         from bbrgym.report.matplotlib_renderer import write_figures  # Matplotlib, which only the end of a command needs
 
-        write_figures(folder / "figures", page.figures)
+        write_figures(folder / "figures", page.figures, output.figures)
     write_page(folder / "report.html", page)
+    if output.records.csv:
+        write_csv_copies(folder)
+
+
+def write_csv_copies(folder: Path) -> None:
+    """Write each Parquet file of a run folder as CSV beside it, with all digits; the files of single runs are left out.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    for parquet in sorted(folder.glob("*.parquet")):
+        write_text(parquet.with_suffix(".csv"), pl.read_parquet(parquet).write_csv())

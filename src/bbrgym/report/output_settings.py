@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Settings of what a command writes beside its tables: format and style of figures, and copies of records as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from typing import Any, Literal
+
+from pydantic import Field
+
+from bbrgym.schema import Model, validated
+
+
+class FigureSettings(Model):
+    """Files of the figures.
+
+    Attributes:
+        format: of each file in figures/.
+        style: ``screen``, or ``paper`` for a two-column paper: widths of 3.35 or 7 inches, letters of 7 points, and
+            no heading, in whose place a paper has a caption.
+    """
+
+    format: Literal["png", "pdf", "svg"] = "png"
+    style: Literal["screen", "paper"] = "screen"
+
+
+class RecordSettings(Model):
+    """Copies of the records.
+
+    Attributes:
+        csv: whether each Parquet file has a CSV file beside it.
+    """
+
+    csv: bool = False
+
+
+class OutputSettings(Model):
+    """Settings of the files that a command writes beside its tables.
+
+    Attributes:
+        figures: format and style of figures.
+        records: copies of the records.
+    """
+
+    figures: FigureSettings = Field(default_factory=FigureSettings)
+    records: RecordSettings = Field(default_factory=RecordSettings)
+
+
+#: Options of a command on which its records do not depend.
+OUTPUT_OPTIONS = tuple(OutputSettings.model_fields)
+
+
+def taken_output_settings(config: MutableMapping[str, Any]) -> OutputSettings:
+    """Take the settings out of a command's options, and check them.
+
+    Raises:
+        ConfigError: names the option, its value and what is allowed.
+    """
+    return validated(OutputSettings, {name: config.pop(name) for name in OUTPUT_OPTIONS if name in config})
