@@ -4,6 +4,7 @@
 #   make test    sets everything up, runs all tests against the installed wheel
 #   make check   style, types
 #   make docs    regenerates the generated parts of README.md and docs/
+#   make site    makes the documentation a site, build/site/index.html
 #   make clean   removes what the above made
 #
 # Set-up needs Python 3.11 or newer, a C/C++ compiler, make and pip; it fills .venv/, build/ and dist/ only. Each
@@ -15,11 +16,12 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 STAMPS := $(VENV)/stamps
 
+SITE_NEEDS := mkdocs-material mkdocstrings-python ruff
 BUILD_NEEDS := pip scikit-build-core pybind11 nlohmann-json grpcio-tools cmake ninja
 SOURCES := $(shell find cc world tcp twin linux ns3-scratch cmake src envs agents conf -type f \
 	! -name '*.so' ! -name '*.pyc' ! -name '.*') CMakeLists.txt pyproject.toml LICENSE README.md
 
-.PHONY: demo test check docs clean
+.PHONY: demo test check docs site clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/package
@@ -39,6 +41,11 @@ check: $(STAMPS)/dev
 
 docs: $(STAMPS)/package
 	$(BIN)/python docs/generate.py
+
+# Searching needs a server: a browser lets no page from disk start the worker that searches.
+site: $(STAMPS)/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000"
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -83,4 +90,9 @@ $(STAMPS)/test: constraints.txt $(STAMPS)/package
 $(STAMPS)/dev: constraints.txt $(STAMPS)/test
 	@echo "Installing what the checks need"
 	@$(PIP) install -c constraints.txt "$$(echo dist/bbrgym-*.whl)[dev]"
+	@touch $@
+
+$(STAMPS)/site: constraints.txt | $(STAMPS)/venv
+	@echo "Installing what the site needs"
+	@$(PIP) install -c constraints.txt $(SITE_NEEDS)
 	@touch $@

@@ -30,8 +30,9 @@ class FlowRolloutBuffer(RolloutBuffer):
     A flow begins with an episode start and leaves with an episode end, so no advantage passes from one to another.
 
     Args:
-        *arguments, **others: as of `RolloutBuffer`.
+        *arguments: as of `RolloutBuffer`.
         env: environments of the rows; a row is kept if it was active in the step that is added.
+        **others: as of `RolloutBuffer`.
     """
 
     def __init__(self, *arguments: Any, env: FlowVecEnv, **others: Any) -> None:
@@ -72,7 +73,8 @@ class FlowReplayBuffer(ReplayBuffer):
 
     Args:
         buffer_size: steps of flows that are kept, whichever rows they are of.
-        observation_space, action_space: of one flow.
+        observation_space: of one flow.
+        action_space: of one flow.
         env: environments of the rows; a row is kept if it was active in the step that is added.
         n_envs: ignored.
         **others: as of `ReplayBuffer`.

@@ -55,7 +55,8 @@ class ActorCritic(nn.Module):
     """Normal distribution of actions, with the actor's output as mean, and value of a state.
 
     Args:
-        actor_width, critic_width: numbers in the observations of actor and critic.
+        actor_width: numbers in the actor's observation.
+        critic_width: numbers in the critic's observation.
         default: mean of the first actions, [tunables].
         hidden: widths of the hidden layers.
         std: standard deviation of the first actions.

@@ -65,12 +65,12 @@ class FlowBatch(Episodes):
         options: arguments of all environments.
         runs_to_the_end: whether episodes go on to the end of the scenario even if no learner flow is left.
 
+    The other attributes are those of `Episodes`; an environment has the capacity that its own scenarios need.
+
     Attributes:
         observation: mapping from measurements to observations, of one flow.
         has_acted: flows that acted in the last step, [N, L].
         will_act: flows that act in the next step, [N, L].
-
-        The others are those of `Episodes`; an environment has the capacity that its own scenarios need.
     """
 
     def __init__(self, num_envs: int, options: FlowOptions, *, runs_to_the_end: bool = False) -> None:

@@ -27,14 +27,11 @@ class TuneBatch(Episodes):
     """N episodes, each with a controller that sets the tunables of all its learner flows.
 
     A step is `simulate` (or `act`, and `hold` while it `is_holding`), then in any order `observe`, `reward_terms`,
-    `has_ended` and `info`.
+    `has_ended` and `info`. Its attributes are those of `Episodes`.
 
     Args:
         num_envs: N.
         options: arguments of all environments.
-
-    Attributes:
-        Those of `Episodes`.
     """
 
     def __init__(self, num_envs: int, options: Options) -> None:

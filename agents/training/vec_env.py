@@ -58,8 +58,8 @@ class Rollouts(Target):
             threads: of a task in this process. Default: one per core.
 
         Raises:
-            Any exception of a task.
             TrainingError: a task did not end in time.
+            Exception: any of a task.
         """
 
 

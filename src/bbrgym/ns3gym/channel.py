@@ -305,8 +305,7 @@ class SimulationSocket(_Channel):
         ns3-gym's may close its socket and bind another.
 
         Raises:
-            As `exchange`, except PeerGone.
-            Exception: returned by `watch`.
+            Exception: returned by `watch`; and the errors of `exchange`, except PeerGone.
         """
         deadline_s = self._deadline_s()
         while True:
