@@ -27,7 +27,8 @@ OUTSIDE = {
     "benchmarks.md": "benchmarks/README.md",
     "ns3-scratch.md": "ns3-scratch/README.md",
 }
-FOLDERS = ("scenario", "worlds", "envs", "agents", "evaluate", "papers", "report", "sweeps", "ns3gym")
+#: The package's folders of modules; the command's are no interface.
+FOLDERS = sorted({path.parent.name for path in PACKAGE.glob("*/__init__.py")} - {"cli"})
 LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
 LANGUAGES = {".py": "python", ".def": "c", ".h": "c", ".hpp": "cpp", ".cpp": "cpp", ".yaml": "yaml"}
 
@@ -118,10 +119,8 @@ def reference_pages() -> Iterator[tuple[str, str]]:
     own = (path for path in PACKAGE.glob("*.py") if not path.name.startswith("__"))
     yield "reference/bbrgym.md", "\n".join([top_page(), *described(own)])
     for folder in FOLDERS:
-        yield (
-            f"reference/{folder}.md",
-            "\n".join([f"# bbrgym.{folder}\n", *described((PACKAGE / folder).rglob("*.py"))]),
-        )
+        modules = described((PACKAGE / folder).rglob("*.py"))
+        yield f"reference/{folder}.md", "\n".join([f"# bbrgym.{folder}\n", *modules])
 
 
 def described(paths: Iterable[Path]) -> Iterator[str]:
