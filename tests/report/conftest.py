@@ -24,7 +24,9 @@ LISTEN = """<script>
   for (const level of ["error", "warn"]) console[level] = (...words) => window.problems.push(words.join(" "));
 </script>"""
 TELL = """<script>
-  window.addEventListener("load", () => setTimeout(() => {
+  const isDrawn = () => document.documentElement.hasAttribute("data-drawn") || window.problems.length > 0;
+  const wait = (then, left) => setTimeout(...(isDrawn() || left === 0 ? [then, 500] : [wait, 100, then, left - 1]));
+  window.addEventListener("load", () => wait(() => {
     const drawn = (plot) => ({
       svgs: plot.querySelectorAll("svg.main-svg").length,
       traces: plot.querySelectorAll(".scatterlayer .trace, .heatmaplayer .hm, .barlayer .trace").length,
@@ -42,7 +44,7 @@ TELL = """<script>
       result,
     };
     document.body.setAttribute("data-seen", JSON.stringify(seen));
-  }, 500));
+  }, 150));
 </script>"""
 
 

@@ -3,12 +3,35 @@
 
 // ---- figures: drawn by Plotly from the page's own data -------------------------------------------------
 
-const figures = JSON.parse(document.getElementById("figures").textContent);
 const buttons = [["toImage", "zoom2d", "pan2d", "resetScale2d"]];
 const config = { responsive: true, displaylogo: false, displayModeBar: "hover", modeBarButtons: buttons };
-for (const figure of figures) {
-  Plotly.newPlot(figure.id, figure.data, figure.layout, config);
+
+// The text of a part of the page that is compressed.
+async function unpacked(id) {
+  const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (letter) => letter.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
 }
+
+// On a narrow screen the letters and the margins are smaller.
+function fitted(layout, width) {
+  if (width >= 600) return layout;
+  const font = { ...layout.font, size: 10 };
+  const margin = { ...layout.margin, l: 45, r: 10 };
+  return { ...layout, font, margin };
+}
+
+async function draw() {
+  if (document.getElementById("figures") === null) return;
+  const script = document.createElement("script");
+  script.textContent = await unpacked("plotly");
+  document.head.append(script);
+  for (const figure of JSON.parse(await unpacked("figures"))) {
+    const plot = document.getElementById(figure.id);
+    await Plotly.newPlot(plot, figure.data, fitted(figure.layout, plot.clientWidth), config);
+  }
+}
+
+draw().then(() => document.documentElement.setAttribute("data-drawn", ""));
 
 // ---- tables: a click on a heading sorts by its column, another one the other way round -----------------
 
