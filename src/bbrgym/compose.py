@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Compose a command's configuration from conf/ and the overrides of its command line, in Hydra's grammar.
+"""Compose a command's configuration from conf/ and the overrides of its command line, as a loader of Hydra's.
 
 Additions to Hydra: ``scenario=``, ``agent=``, ``logger=``, ``rollouts=`` and ``launcher=`` also take a file, and fields
 under ``scenario.``, ``tunables.``, ``env.``, ``action.``, ``agent.`` and ``launcher.`` need no ``+`` if the file does
@@ -9,21 +9,34 @@ another ``kind``, replaces the former value; Hydra would merge mappings.
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from hydra import compose, initialize_config_dir
+from hydra import version
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.config_repository import CachingConfigRepository, IConfigRepository
+from hydra._internal.utils import create_config_search_path
+from hydra.core.config_search_path import ConfigSearchPath, SearchPathQuery
 from hydra.core.config_store import ConfigStore
+from hydra.core.default_element import GroupDefault
+from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType
+from hydra.core.utils import setup_globals
 from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
+from pydantic import BaseModel
 
-from bbrgym.errors import ConfigError, nearest, one_line
+from bbrgym.errors import ConfigError, MissingExtraError, nearest, one_line
+from bbrgym.option_types import give_types
 from bbrgym.scenario.distribution import is_range
 from bbrgym.scenario.files import is_scenario_file, read_scenario
 from bbrgym.scenario.untrusted_files import read_yaml
@@ -36,6 +49,148 @@ _LISTS = (_WORLDS,)  # groups of which several may be chosen
 _FILES = ("scenario", "agent", "logger", "rollouts", "launcher")  # groups that take a file too
 _ALSO = {"agent": "; fixed, oracle and random need no training: bbrgym evaluate takes them"}
 _FILE_CONFIG = "file-of-the-command-line"
+_HYDRA = "1.3"  # whose defaults hold
+_MAX_NAME = 120  # characters of a job's name: file systems allow 255 bytes, and endings follow
+_DIGEST = 8
+
+
+@dataclass(frozen=True)
+class _Request:
+    """The overrides of a command line, as they are applied.
+
+    Attributes:
+        given: as written, but for Hydra's own.
+        for_hydra: those that Hydra applies.
+        values: of options that Hydra would take for a group of the same name that another command has.
+        in_scenario: fields of the scenario.
+    """
+
+    given: list[str]
+    for_hydra: list[str]
+    values: list[Override]
+    in_scenario: list[Override]
+
+
+class Loader(ConfigLoaderImpl):
+    """Hydra's loader of configurations, with the additions above.
+
+    Args:
+        search_path: of Hydra's. Default: the shipped files alone.
+        models: whose plain fields say the types of the options of the same names.
+    """
+
+    def __init__(self, search_path: ConfigSearchPath | None = None, models: Sequence[type[BaseModel]] = ()) -> None:
+        version.setbase(_HYDRA)
+        super().__init__(search_path if search_path is not None else search_path_of())
+        self._models = tuple(models)
+
+    def load_configuration(
+        self,
+        config_name: str | None,
+        overrides: list[str],
+        run_mode: RunMode,
+        from_shell: bool = True,
+        validate_sweep_overrides: bool = True,
+    ) -> DictConfig:
+        """Return the configuration of a command, as Hydra's own class does.
+
+        Raises:
+            ConfigError: names the override or key that is wrong.
+            ScenarioError: the scenario cannot be read.
+        """
+        with _composing(overrides):
+            if config_name is None:
+                return super().load_configuration(None, overrides, run_mode, from_shell, validate_sweep_overrides)
+            asked = self._request(config_name, overrides, run_mode)
+            config = super().load_configuration(
+                config_name, asked.for_hydra, run_mode, from_shell, validate_sweep_overrides
+            )
+            with read_write(config), open_dict(config):
+                for override in asked.in_scenario:
+                    _set(config, override.key_or_group, override.value())
+                for override in asked.values:
+                    config[override.key_or_group] = override.value()
+                scenario, choice = config.get("scenario"), config.hydra.runtime.choices.get("scenario")
+                if isinstance(scenario, DictConfig) and "name" not in scenario and choice not in (None, _FILE_CONFIG):
+                    scenario.name = choice
+                config.hydra.overrides.task = asked.given
+            give_types(config, self._models)
+            return config
+
+    def compute_defaults_list(self, config_name: str | None, overrides: list[str], run_mode: RunMode) -> Any:
+        """Return Hydra's list of defaults."""
+        with _composing(overrides):
+            if config_name is not None:
+                overrides = self._request(config_name, overrides, run_mode).for_hydra
+            return super().compute_defaults_list(config_name, overrides, run_mode)
+
+    def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
+        """Return the configuration of a job of a multirun, whose folder is named after what differs between jobs."""
+        config = super().load_sweep_config(master_config, sweep_overrides)
+        asked = [parse_override(text) for text in master_config.hydra.overrides.task]
+        of_all = {one.get_key_element() for one in asked if not one.is_sweep_override()}
+        parameters = [parse_override(text) for text in sweep_overrides if key_of(text) not in of_all]
+        differing = {one.get_key_element(): str(one.get_value_element_as_str()) for one in parameters}
+        with open_dict(config.hydra):
+            config.hydra.job.override_dirname = job_name(differing) or str(config.hydra.job.name)
+        return config
+
+    def groups(self, config_name: str) -> dict[str, list[str]]:
+        """Return the choices of each config group of a command.
+
+        Raises:
+            ConfigError: there is no such configuration.
+        """
+        _store_worlds()
+        repository = CachingConfigRepository(self.repository)
+        return {group: _choices(repository, group) for group in _Tree(repository, config_name).groups}
+
+    def _request(self, config_name: str, overrides: Sequence[str], run_mode: RunMode) -> _Request:
+        _store_worlds()
+        parsed = [parse_override(text) for text in overrides]
+        repository = CachingConfigRepository(self.repository)
+        self._process_config_searchpath(config_name, parsed, repository)
+        tree = _Tree(repository, config_name)
+        of_hydra = [one for one in parsed if one.is_hydra_override()]
+        own = [one for one in parsed if not one.is_hydra_override()]
+        several = [one for one in own if one.is_sweep_override()]
+        if run_mode is RunMode.RUN and several:
+            raise ConfigError(_of_several(several[0]))
+        is_open = tuple(f"{key}." for key in _OPEN if key in tree.groups or key in tree.nested)
+        prepared = [_prepare(one, repository, tree.groups, is_open) for one in own]
+        known = tree.keys(prepared)
+        for override in prepared:
+            if not override.key_or_group.startswith(is_open):
+                _refuse_unknown(override, known)
+        # Hydra would take an option for the group of the same name that another command has.
+        others = {*repository.get_group_options("", ObjectType.GROUP), _WORLDS} - set(tree.groups)
+        single = [one for one in prepared if not one.is_sweep_override()]
+        values = [one for one in single if one.key_or_group in others]
+        in_scenario = [one for one in single if _is_in_scenario(one)]
+        applied = [*of_hydra, *(one for one in prepared if one not in values and one not in in_scenario)]
+        return _Request(
+            [str(one.input_line) for one in own], [str(one.input_line) for one in applied], values, in_scenario
+        )
+
+
+def search_path_of(config_dir: str | None = None, config_path: str | None = None) -> ConfigSearchPath:
+    """Return Hydra's search path: its own files, the shipped ones, those of plugins, and the user's.
+
+    Args:
+        config_dir: a folder of one's own, searched last. Default: none.
+        config_path: a folder of one's own, searched before the shipped files. Default: none.
+
+    Raises:
+        ConfigError: a folder is none.
+    """
+    path = create_config_search_path(f"file://{resources.files('bbrgym') / 'conf'}")
+    for option, folder, before in (("config-dir", config_dir, "schema"), ("config-path", config_path, "main")):
+        if folder is not None:
+            if not Path(folder).is_dir():
+                raise ConfigError(f"--{option}: is {folder!r}, expected a folder")
+            where = f"file://{Path(folder).absolute()}"
+            path.prepend(provider=option, path=where, anchor=SearchPathQuery(provider=before))
+    return path
 
 
 def compose_config(name: str, overrides: Sequence[str]) -> dict[str, Any]:
@@ -45,49 +200,98 @@ def compose_config(name: str, overrides: Sequence[str]) -> dict[str, Any]:
         ConfigError: names the override or key that is wrong.
         ScenarioError: the scenario cannot be read.
     """
-    conf = Path(str(resources.files("bbrgym") / "conf"))
-    primary = OmegaConf.load(conf / f"{name}.yaml")
-    groups = _groups(primary)
-    nested = {key for key, value in primary.items() if isinstance(value, DictConfig)}
-    is_open = tuple(f"{key}." for key in _OPEN if key in groups or key in nested)
-    _store_worlds()
-    prepared = [_prepare(override, conf, groups, is_open) for override in overrides]
-    known = _keys(primary, prepared, conf)
-    for override in prepared:
-        if not override.key_or_group.startswith(is_open):
-            _refuse_unknown(override, known)
-    # Hydra would take an option for the group of the same name that another command has.
-    others = {path.name for path in conf.iterdir() if path.is_dir()} | {_WORLDS}
-    values = [one for one in prepared if one.key_or_group in others - set(groups)]
-    in_scenario = [one for one in prepared if _is_in_scenario(one)]
-    try:
-        with initialize_config_dir(str(conf), version_base="1.3"):
-            for_hydra = [one for one in prepared if one not in values and one not in in_scenario]
-            config = compose(name, overrides=[one.input_line or "" for one in for_hydra])
-        for override in in_scenario:
-            _set(config, override.key_or_group, override.value())
-        plain: Any = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
-        plain |= {one.key_or_group: one.value() for one in values}
-    except (HydraException, OmegaConfBaseException, ValueError, TypeError) as error:
-        reason = _one_line(error) + (f" ({_one_line(error.__cause__)})" if error.__cause__ else "")
-        raise ConfigError(f"cannot compose {' '.join(overrides)}: {reason}") from error
+    setup_globals()
+    config = Loader().load_configuration(name, list(overrides), RunMode.RUN)
+    return plain_values(config, overrides)
+
+
+def plain_values(config: DictConfig, overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """Return a composed configuration as plain values, without Hydra's own.
+
+    Raises:
+        ConfigError: a value refers to one that is not there.
+    """
+    with _composing(overrides):
+        own = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
+        plain: Any = OmegaConf.to_container(own, resolve=True, throw_on_missing=True)
     return {str(key): value for key, value in plain.items()}
 
 
-def _groups(primary: Any) -> dict[str, Any]:
-    """Return the config groups of a command, and the default of each."""
-    entries = [entry for entry in primary.get("defaults", []) if isinstance(entry, DictConfig)]
-    return {str(group): choice for entry in entries for group, choice in entry.items()}
+def job_name(parameters: Mapping[str, str]) -> str:
+    """Return a name such as ``agent-ppo_seed-1``; if it is too long or leaves characters out, a digest follows."""
+    whole = "_".join(f"{key}-{value}" for key, value in parameters.items())
+    plain = re.sub(r"[^\w.+-]+", "-", whole, flags=re.ASCII).strip("-.")
+    if plain == whole and len(plain) <= _MAX_NAME:
+        return plain
+    digest = hashlib.sha256(repr(sorted(parameters.items())).encode()).hexdigest()[:_DIGEST]
+    return f"{plain[:_MAX_NAME]}-{digest}"
 
 
-def _prepare(text: str, conf: Path, groups: Mapping[str, Any], is_open: tuple[str, ...]) -> Override:
-    override = parse_override(text)
-    key = override.key_or_group
-    if override.type is OverrideType.CHANGE and key.startswith(is_open):
-        return parse_override(f"++{text}")
-    if override.type is OverrideType.CHANGE and key in groups:
-        return parse_override(_group_override(key, override.value(), conf))
-    return override
+@contextmanager
+def _composing(overrides: Sequence[str]) -> Iterator[None]:
+    """Turn the errors of Hydra and OmegaConf into a ConfigError."""
+    try:
+        yield
+    except (ConfigError, MissingExtraError):
+        raise
+    except (HydraException, OmegaConfBaseException, ValueError, TypeError) as error:
+        reason = _one_line(error) + (f" ({_one_line(error.__cause__)})" if error.__cause__ else "")
+        raise ConfigError(f"cannot compose {' '.join(overrides)}: {reason.strip()}") from error
+
+
+def _of_several(override: Override) -> str:
+    given = str(override.input_line).split("=", 1)[1]
+    key = override.get_key_element()
+    return f"{key}: is {given}, several values, expected one, {key}=[..] for a list, or -m to run a job for each"
+
+
+class _Tree:
+    """A command's configuration with those that its defaults name.
+
+    Attributes:
+        groups: config groups, and the default of each.
+        nested: keys that hold mappings.
+    """
+
+    def __init__(self, repository: IConfigRepository, name: str) -> None:
+        self._repository = repository
+        self.groups: dict[str, Any] = {}
+        self._keys: list[str] = []
+        self.nested: set[str] = set()
+        self._add(name)
+
+    def keys(self, overrides: Sequence[Override]) -> list[str]:
+        """Return the keys of the configuration: its own and those of the chosen options of its groups."""
+        keys = list(self._keys)
+        chosen = {override.key_or_group: override.value() for override in overrides if not override.is_sweep_override()}
+        for group, default in self.groups.items():
+            keys.append(group)
+            choice = chosen.get(group, default)
+            for option in choice if isinstance(choice, list) else [choice]:
+                keys += _keys_of_option(group, str(option), self._repository)
+        for override in overrides:
+            if override.is_sweep_override() and override.key_or_group in self.groups:
+                for option in override.sweep_string_iterator():
+                    keys += _keys_of_option(override.key_or_group, option, self._repository)
+        return keys
+
+    def _add(self, name: str) -> None:
+        loaded: Any = self._repository.load_config(name)  # Hydra has few types here
+        if loaded is None:
+            names = self._repository.get_group_options("", ObjectType.CONFIG)
+            raise ConfigError(f"--config-name: is {name!r}; {nearest(name, names)}")
+        if loaded.header.get("package") == "hydra":
+            return
+        for default in loaded.defaults_list or []:
+            if isinstance(default, GroupDefault):
+                self.groups[str(default.group).removeprefix("/")] = default.value
+            elif not default.is_self():
+                self._add(str(default.path).removeprefix("/"))
+        for key, value in loaded.config.items_ex(resolve=False):
+            self._keys.append(str(key))
+            if isinstance(value, DictConfig) and key != "hydra":
+                self.nested.add(str(key))
+                self._keys += [f"{key}.{field!s}" for field in value]
 
 
 def parse_override(text: str) -> Override:
@@ -136,13 +340,33 @@ def _set(config: DictConfig, key: str, value: Any) -> None:
     OmegaConf.update(config, key, value, merge=is_merged, force_add=True)
 
 
-def _group_override(group: str, choice: Any, conf: Path) -> str:
+def _prepare(
+    override: Override, repository: IConfigRepository, groups: Mapping[str, Any], is_open: tuple[str, ...]
+) -> Override:
+    key = override.key_or_group
+    if override.type is not OverrideType.CHANGE:
+        return override
+    if key.startswith(is_open):
+        return parse_override(f"++{override.input_line}")
+    if key in groups and not override.is_sweep_override():
+        return parse_override(_group_override(key, override.value(), repository, groups[key]))
+    return override
+
+
+def _choices(repository: IConfigRepository, group: str) -> list[str]:
+    """Return the names of the files of a group in all folders of the search path."""
+    return sorted(set(repository.get_group_options(group, ObjectType.CONFIG)) - {_FILE_CONFIG})
+
+
+def _group_override(group: str, choice: Any, repository: IConfigRepository, default: Any) -> str:
     """Return the override of a group; a file is first stored as a configuration of Hydra's."""
-    options = sorted(registered_worlds() if group == _WORLDS else (path.stem for path in (conf / group).glob("*.yaml")))
+    options = _choices(repository, group)
     if group in _FILES and isinstance(choice, str) and choice not in options and is_scenario_file(choice):
         node = read_scenario(choice) if group == "scenario" else _read_options(group, choice)
         ConfigStore.instance().store(group=group, name=_FILE_CONFIG, node=node)
         return f"{group}={_FILE_CONFIG}"
+    if choice is None and default is None:
+        return f"{group}=null"
     is_list = group in _LISTS and isinstance(choice, list)
     for one in choice if is_list else [choice]:
         if one not in options:
@@ -162,19 +386,6 @@ def _read_options(group: str, path: str) -> dict[str, Any]:
     return options
 
 
-def _keys(primary: Any, overrides: Sequence[Override], conf: Path) -> list[str]:
-    """Return the keys of a configuration: its own and those of the chosen options of its groups."""
-    keys = [str(key) for key in primary if key != "defaults"]
-    keys += [f"{key}.{field!s}" for key in keys if isinstance(primary[key], DictConfig) for field in primary[key]]
-    chosen = {override.key_or_group: override.value() for override in overrides}
-    for group, default in _groups(primary).items():
-        keys.append(group)
-        choice = chosen.get(group, default)
-        for option in choice if isinstance(choice, list) else [choice]:
-            keys += _keys_of_option(group, str(option), conf)
-    return keys
-
-
 def _store_worlds() -> None:
     """Store the choices of the group ``world``: the registered worlds with their default settings."""
     for name, spec in registered_worlds().items():
@@ -183,16 +394,17 @@ def _store_worlds() -> None:
         )
 
 
-def _keys_of_option(group: str, option: str, conf: Path) -> list[str]:
+def _keys_of_option(group: str, option: str, repository: IConfigRepository) -> list[str]:
     if group == _WORLDS and option in registered_worlds():
         settings = registered_worlds()[option].default_settings()
         own = [f"world.{option}.options.{name}" for name in settings.get("options", {})]
         return [*(f"world.{option}.{name}" for name in settings), *own]
-    path = conf / group / f"{option}.yaml"
-    if not path.exists():  # a scenario's file: its fields are checked later
+    loaded = repository.load_config(f"{group}/{option}")
+    if loaded is None or option == _FILE_CONFIG:  # a scenario's file: its fields are checked later
         return []
-    package = re.match(r"# @package (\S+)", path.read_text(encoding="utf-8"))
-    return [f"{package[1] if package else group}.{field!s}" for field in OmegaConf.load(path)]
+    package = str(loaded.header.get("package") or group)
+    prefix = "" if package == "_global_" else f"{package}."
+    return [f"{prefix}{field!s}" for field in loaded.config]
 
 
 def _refuse_unknown(override: Override, known: list[str]) -> None:

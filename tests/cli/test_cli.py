@@ -165,7 +165,7 @@ def test_a_scenario_can_be_a_file(here: Here, tmp_path: Path) -> None:
         ("variants=[bbr2]", "variants[0]: is 'bbr2'; did you mean bbr or bbr-pg?"),
         ("varants=[bbr]", "varants: is no option; did you mean variants or variant?"),
         ("+new=1", "new: is no option"),
-        ("hydra.run.dir=x", "hydra.run.dir: is no option"),
+        ("hydra.run.dirr=x", "Could not override 'hydra.run.dirr'"),
         ("variants=[bbr", "'variants=[bbr' is no override like scenario.link.rate_mbps=50"),
         ("bbr", "'bbr' is no override like"),
         ("world=moon", "world: is 'moon'; allowed are linux, ns3, ns3gym, twin"),

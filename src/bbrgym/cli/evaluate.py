@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,10 @@ from bbrgym.cli.terminal import (
     print_run_folder,
     runs_bar,
 )
-from bbrgym.compose import compose_config, override_of, parse_override
+from bbrgym.compose import override_of, parse_override
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.evaluation import config_of, prepare_evaluation
-from bbrgym.evaluate.evaluation_settings import parse_settings
+from bbrgym.evaluate.evaluation_settings import Evaluation, parse_settings
 from bbrgym.evaluate.records import EvaluationFolder
 from bbrgym.evaluate.resume import resumed_config
 from bbrgym.report.output_settings import OUTPUT_OPTIONS, taken_output_settings
@@ -44,21 +45,24 @@ examples:
 
 def add(commands: Any, purpose: str) -> None:
     """Add the command."""
-    add_composed_command(commands, "evaluate", purpose, _DESCRIPTION, run)
+    add_composed_command(commands, "evaluate", purpose, _DESCRIPTION, run, lambda: [Evaluation])
 
 
 def run(options: argparse.Namespace) -> None:
     """Evaluate, write the run folder with its report, and print the tables."""
-    config = compose_config("evaluate", options.overrides)
+    config = dict(options.config)
     resume, output_dir, output = config.pop("resume"), config.pop("output_dir"), taken_output_settings(config)
     if not isinstance(resume, bool):
         raise ConfigError(f"resume: is {resume!r}, expected true or false")
     scenario, agent = scenario_of(config.pop("scenario")), config.pop("agent")
-    folder = EvaluationFolder(new_run_dir(scenario.name) if output_dir is None else Path(str(output_dir)))
+    if output_dir is not None and options.run_dir is not None:
+        raise ConfigError(f"output_dir: is {output_dir!r} with hydra.run.dir, expected one of them")
+    given_dir = output_dir if options.run_dir is None else options.run_dir
+    folder = EvaluationFolder(new_run_dir(scenario.name) if given_dir is None else Path(str(given_dir)))
     if resume and folder.has_config():
         keys = [parse_override(text).key_or_group for text in options.overrides]
-        own = ("output_dir", "resume", *OUTPUT_OPTIONS)
-        given = [key for key in keys if key.split(".")[0] not in own]
+        own = ("output_dir", "resume", "hydra", *OUTPUT_OPTIONS)
+        given = [key for key in keys if re.split("[./]", key)[0] not in own]
         config = resumed_config(config_of(scenario, parse_settings(config), agent), given, folder)
         scenario, agent = scenario_of(config.pop("scenario")), config.pop("agent")
     prepared = prepare_evaluation(scenario, config, agent=agent)

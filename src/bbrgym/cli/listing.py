@@ -20,7 +20,18 @@ from bbrgym.targets import shipped_names
 from bbrgym.tunables import TUNABLES, VARIANTS
 from bbrgym.worlds import registered_worlds
 
-_GROUPS = ("agent", "env", "observation", "action", "reward", "logger", "rollouts", "launcher", "hparams_search")
+_GROUPS = (
+    "experiment",
+    "agent",
+    "env",
+    "observation",
+    "action",
+    "reward",
+    "logger",
+    "rollouts",
+    "launcher",
+    "hparams_search",
+)
 
 
 def listing() -> Iterator[Table]:

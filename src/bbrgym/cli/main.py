@@ -34,6 +34,7 @@ _COMMANDS = {
     "doctor": "tell what a world misses on this machine",
 }
 _MODULES = {"list": "listing"}  # of another name than the command
+_PROGRAMS = ("evaluate", "reproduce", "train", "serve")  # of Hydra's
 _KEEPING = ("evaluate", "reproduce", "train", "sweep")
 _INTERRUPTED = 130
 
@@ -54,9 +55,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     errors = error_console()
     is_keeping = False
     try:
-        options = _parsed(arguments)
+        given = sys.argv[1:] if arguments is None else list(arguments)
+        if given[:1] and given[0] in ("-sc", "--shell-completion"):
+            importlib.import_module("bbrgym.cli.completion").complete(given[1:], list(_COMMANDS), _PROGRAMS, _parsed)
+            return 0
+        options = _parsed(given)
         is_keeping = options.command in _KEEPING
-        options.run(options)
+        (options.run_command if "run_command" in options else options.run)(options)
         sys.stdout.flush()
     except (ConfigError, MissingExtraError) as error:
         errors.print(f"bbrgym: {error}")
@@ -75,13 +80,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    given = sys.argv[1:] if arguments is None else list(arguments)
+def _parsed(given: Sequence[str]) -> argparse.Namespace:
     parser = _parser([name for name in _COMMANDS if name in given])
     options, others = parser.parse_known_args(given)
-    if others and options.command != "serve":
+    translate = getattr(options, "other_flags", None)
+    if "overrides" in options:  # argparse takes no more of them after a flag
+        options.overrides += [translate(one) if translate and one.startswith("-") else one for one in others]
+        others = [] if translate else [one for one in others if one.startswith("-")]
+        options.overrides = [one for one in options.overrides if one not in others]
+    if others:
         parser.error(f"unrecognized arguments: {' '.join(others)}")
-    options.others = others
     return options
 
 
@@ -106,6 +114,8 @@ def _discard_output() -> None:
 def _parser(asked: Collection[str] = _COMMANDS) -> argparse.ArgumentParser:
     """Return the parser, with the options of those commands that are asked for."""
     parser = argparse.ArgumentParser(prog="bbrgym", description="A Gymnasium for tuning BBR-family congestion control.")
+    completion = 'completion: eval "$(bbrgym -sc install=bash)", or install=fish, zsh'
+    parser.add_argument("-sc", "--shell-completion", action="store_true", help=completion)
     parser.add_argument("--version", action="version", version=f"bbrgym {bbrgym.__version__}")
     commands = parser.add_subparsers(required=True, dest="command", metavar="COMMAND")
     for name, purpose in _COMMANDS.items():

@@ -22,7 +22,7 @@ from bbrgym.cli.terminal import (
     runs_bar,
     take_run_dir,
 )
-from bbrgym.compose import compose_config, override_of, parse_override
+from bbrgym.compose import override_of, parse_override
 from bbrgym.interrupts import sigterm_interrupts
 from bbrgym.papers.reproduction import prepare_reproduction
 from bbrgym.papers.reproduction_folder import ReproductionFolder
@@ -51,13 +51,13 @@ examples:
 
 def add(commands: Any, purpose: str) -> None:
     """Add the command."""
-    add_composed_command(commands, "reproduce", purpose, _DESCRIPTION, run)
+    add_composed_command(commands, "reproduce", purpose, _DESCRIPTION, run, lambda: [Reproduction])
 
 
 def run(options: argparse.Namespace) -> None:
     """Run the experiments, write the run folder with its report, and print the tables."""
-    config = compose_config("reproduce", options.overrides)
-    path, resume = take_run_dir(config, "output_dir")
+    config = dict(options.config)
+    path, resume = take_run_dir(config, "output_dir", options.run_dir)
     docs, launcher = config.pop("docs"), config.pop("launcher", None)
     folder = ReproductionFolder(path or new_run_dir("reproduce"))
     asked = parse_reproduction(config)

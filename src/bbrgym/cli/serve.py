@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from bbrgym.agents.training.settings import parse_training
+from bbrgym.agents.training.settings import TrainingSettings, parse_training
 from bbrgym.cli.terminal import add_composed_command, error_console
-from bbrgym.compose import compose_config
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.errors import ConfigError, MissingExtraError
 from bbrgym.interrupts import sigterm_interrupts
@@ -44,31 +42,22 @@ class Service(Model):
 
 def add(commands: Any, purpose: str) -> None:
     """Add the command."""
-    add_composed_command(commands, "serve", purpose, _DESCRIPTION, run)
+    models = (Service, TrainingSettings)
+    add_composed_command(commands, "serve", purpose, _DESCRIPTION, run, lambda: models, other_flags=_override)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Serve episodes, and print a line for each on standard error."""
-    serve_from(options.overrides, options.others, on_line=error_console().print)
-
-
-def serve_from(overrides: Sequence[str], arguments: Sequence[str], on_line: Callable[[str], None]) -> None:
-    """Serve episodes with the options of a command line.
-
-    Args:
-        overrides: options as ``option=value``.
-        arguments: options as ns3-gym's scripts pass them, ``--option=value``.
-        on_line: called with a line on each episode.
+    """Serve episodes, and print a line for each on standard error.
 
     Raises:
         As `serve`; KeyboardInterrupt also on SIGTERM.
     """
+    on_line, config = error_console().print, dict(options.config)
     try:
         from bbrgym.ns3gym.serving import Episode, serve
     except ModuleNotFoundError as error:
         raise MissingExtraError("bbrgym serve", "ns3gym", error) from error
 
-    config = compose_config("serve", [*overrides, *map(_override, arguments)])
     service = validated(Service, {name: config.pop(name) for name in Service.model_fields})
     if config["env"].get("name", "tune") != "tune":
         raise ConfigError(f"env: is {config['env']['name']!r}, expected tune: the protocol has one agent")
@@ -89,8 +78,6 @@ def serve_from(overrides: Sequence[str], arguments: Sequence[str], on_line: Call
 
 
 def _override(argument: str) -> str:
+    """Return an argument as ns3-gym's scripts pass it, ``--option=value``, as an override."""
     name, is_option, value = argument.partition("=")
-    if not is_option or not name.startswith("--"):
-        return argument
-    name = name.removeprefix("--")
-    return f"{_NS3_GYMS.get(name, name)}={value}"
+    return f"{_NS3_GYMS.get(name.removeprefix('--'), name.removeprefix('--'))}={value}" if is_option else argument

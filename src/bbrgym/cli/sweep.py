@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
 from bbrgym.cli.terminal import (
-    add_composed_command,
+    add_command,
     advice_on_interrupt,
     new_run_dir,
     print_results,
@@ -49,7 +49,8 @@ examples:
 
 def add(commands: Any, purpose: str) -> None:
     """Add the command."""
-    add_composed_command(commands, "sweep", purpose, _DESCRIPTION, run)
+    command = add_command(commands, "sweep", purpose, _DESCRIPTION, run)
+    command.add_argument("overrides", nargs="*", metavar="OPTION=VALUE")
 
 
 def run(options: argparse.Namespace) -> None:

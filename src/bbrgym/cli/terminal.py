@@ -8,7 +8,6 @@ import datetime
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,8 @@ from bbrgym.errors import ConfigError, SweepError
 from bbrgym.run_folder import RunFolder
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from bbrgym.evaluate.runner import EvaluationProgress
 
 _WIDTH = 200  # columns of output that goes to a file or pipe: enough for any table
@@ -38,14 +39,33 @@ def add_command(
 
 
 def add_composed_command(
-    commands: Any, name: str, purpose: str, description: str, run: Callable[[argparse.Namespace], None]
+    commands: Any,
+    name: str,
+    purpose: str,
+    description: str,
+    run: Callable[[argparse.Namespace], None],
+    models: Callable[[], Sequence[type[BaseModel]]] = tuple,
+    other_flags: Callable[[str], str] | None = None,
 ) -> argparse.ArgumentParser:
-    """Add a command whose options are those of ``conf/<name>.yaml``."""
-    options = (resources.files("bbrgym") / "conf" / f"{name}.yaml").read_text(encoding="utf-8")
-    command = add_command(commands, name, purpose, description, run)
-    command.epilog = "options and their defaults:\n\n" + options
-    command.add_argument("overrides", nargs="*", metavar="OPTION=VALUE")
-    return command
+    """Add a command that is a program of Hydra's, with the options of ``conf/<name>.yaml``.
+
+    Args:
+        commands: of the parser.
+        name: of the command and its file.
+        purpose: in one line.
+        description: with examples.
+        run: runs it, with the composed options as `config` and the folder of hydra.run.dir, or None, as `run_dir`.
+        models: returns the validated models whose plain fields say the types of options. Default: none.
+        other_flags: returns the override that stands for a flag which is none of Hydra's. Default: they are refused.
+    """
+    from bbrgym.cli.hydra_program import Command, flags, run_command
+
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=purpose, add_help=False, allow_abbrev=False, parents=[flags()]
+    )
+    program = Command(name, description, run, models)
+    parser.set_defaults(run_command=lambda options: run_command(program, options), other_flags=other_flags)
+    return parser
 
 
 @contextmanager
@@ -69,12 +89,13 @@ def new_run_dir(name: str) -> Path:
     return Path("runs") / f"{name}-{datetime.datetime.now().astimezone():%Y%m%d-%H%M%S}"
 
 
-def take_run_dir(config: dict[str, Any], option: str) -> tuple[Path | None, bool]:
+def take_run_dir(config: dict[str, Any], option: str, run_dir: Path | None = None) -> tuple[Path | None, bool]:
     """Take the options on the run folder out of a command's configuration.
 
     Args:
         config: with ``resume`` and ``option``.
         option: that names the folder; resume=DIR does too.
+        run_dir: what hydra.run.dir names, in place of the option. Default: nothing.
 
     Returns:
         The folder, None for a new one, and whether to resume what it holds.
@@ -83,6 +104,10 @@ def take_run_dir(config: dict[str, Any], option: str) -> tuple[Path | None, bool
         ConfigError: the options contradict each other.
     """
     given, resume = config.pop(option), config.pop("resume")
+    if run_dir is not None:
+        if given is not None:
+            raise ConfigError(f"{option}: is {given!r} with hydra.run.dir, expected one of them")
+        given = run_dir
     if isinstance(resume, str):
         if given is not None:
             raise ConfigError(f"resume: is {resume!r} with {option}, expected true, or resume=DIR alone")

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -19,9 +19,12 @@ from bbrgym.cli.terminal import (
     progress_bar,
     take_run_dir,
 )
-from bbrgym.compose import compose_config, override_of
+from bbrgym.compose import override_of
 from bbrgym.errors import ConfigError
 from bbrgym.interrupts import sigterm_interrupts
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 _DESCRIPTION = """\
 Trains an agent to set a variant's tunables; writes a run folder with checkpoints. resume=RUN_DIR goes on after an
@@ -37,7 +40,13 @@ examples:
 
 def add(commands: Any, purpose: str) -> None:
     """Add the command."""
-    add_composed_command(commands, "train", purpose, _DESCRIPTION, run)
+    add_composed_command(commands, "train", purpose, _DESCRIPTION, run, _models)
+
+
+def _models() -> Sequence[type[BaseModel]]:
+    from bbrgym.agents.training.settings import TrainingSettings
+
+    return [TrainingSettings]
 
 
 def run(options: argparse.Namespace) -> None:
@@ -49,13 +58,13 @@ def run(options: argparse.Namespace) -> None:
     from bbrgym.agents.training.folder import TrainingFolder
     from bbrgym.agents.training.train_agent import resume_training, train  # imports more than other commands need
 
-    config = compose_config("train", options.overrides)
+    config = dict(options.config)
     has_own_options = isinstance(config["resume"], str)
     if has_own_options and len(options.overrides) > 1:
         raise ConfigError(
             f"resume: is {config['resume']!r}, a run folder with its own options; expected no other option"
         )
-    given, resume = take_run_dir(config, "output_dir")
+    given, resume = take_run_dir(config, "output_dir", options.run_dir)
     folder = given or new_run_dir(_name_of(config))
     advice = advice_on_interrupt(TrainingFolder(folder), "train", override_of("resume", str(folder)))
     steps = TextColumn("{task.completed:.0f}/{task.total:.0f} steps")

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Commands that are programs of Hydra: its flags, its search path and its structured configs, with our errors.
+
+A command is its file in conf/ and a function that takes the composed options; see `bbrgym.cli.terminal`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from hydra._internal.hydra import Hydra
+from hydra._internal.utils import get_args_parser
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig
+from pydantic import BaseModel
+
+from bbrgym.compose import Loader, parse_override, plain_values, search_path_of
+from bbrgym.errors import ConfigError
+from bbrgym.option_types import plain_types, type_text
+
+_HERE = "."  # hydra.run.dir where it is not given: the command chooses its run folder
+_VERBOSE = ("hydra.verbose", "hydra.job_logging", "hydra.hydra_logging", "hydra/job_logging", "hydra/hydra_logging")
+_FLAGS = """\
+  -h, --help             this text; --hydra-help: Hydra's own
+  -c, --cfg job|hydra|all    print the configuration instead of running; --resolve: without references,
+                         -p, --package PACKAGE: a part of it
+  -i, --info [all|config|defaults|defaults-tree|plugins|searchpath]    print what Hydra knows
+  -cd, --config-dir DIR  a folder of your own files, searched last: DIR/agent/mine.yaml is agent=mine
+  -cp, --config-path DIR    the same, searched first
+  -cn, --config-name NAME   another primary file than {name}, of such a folder
+  -sc, --shell-completion   install=bash, fish or zsh prints the shell's command for completion, uninstall=..
+"""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of Hydra's.
+
+    Attributes:
+        name: of the command and of its file in conf/.
+        description: with examples.
+        run: runs it; `overrides`, `config` and `run_dir` of its argument are the overrides as given, the composed
+            options, and the folder that hydra.run.dir names, or None.
+        models: whose plain fields say the types of options.
+    """
+
+    name: str
+    description: str
+    run: Callable[[argparse.Namespace], None]
+    models: Callable[[], Sequence[type[BaseModel]]] = tuple
+
+
+def flags() -> argparse.ArgumentParser:
+    """Return a parser of Hydra's flags and of overrides."""
+    parser: argparse.ArgumentParser = get_args_parser()
+    return parser
+
+
+def run_command(command: Command, options: argparse.Namespace) -> None:
+    """Do what the flags ask for; without any, run the command.
+
+    Raises:
+        ConfigError: the flags or the options are wrong.
+        Others: as the command.
+    """
+    _refuse_contradictions(options)
+    name = options.config_name or command.name
+    overrides = list(options.overrides)
+    loader = Loader(search_path_of(options.config_dir, options.config_path), command.models())
+    before = HydraConfig.instance().cfg
+    hydra = Hydra(command.name, loader)
+    try:
+        if options.help:
+            sys.stdout.write(_help(command, name, loader, hydra, overrides))
+            raise SystemExit(0)
+        if options.hydra_help:
+            hydra.hydra_help(config_name=name, args_parser=flags(), args=options)
+        elif options.shell_completion:
+            _complete(hydra, name, overrides)
+        elif options.cfg is not None:
+            hydra.show_cfg(name, overrides, options.cfg, options.package, options.resolve)
+        elif options.info is not None:
+            hydra.show_info(options.info, name, overrides)
+        else:
+            _run(command, hydra, name, options)
+    finally:
+        HydraConfig.instance().cfg = before
+
+
+def _refuse_contradictions(options: argparse.Namespace) -> None:
+    if options.experimental_rerun is not None:
+        raise ConfigError("--experimental-rerun: is not there; resume=true goes on with a run folder")
+    asked = [name for name in ("cfg", "info", "multirun", "run", "shell_completion") if getattr(options, name)]
+    if len(asked) > 1:
+        raise ConfigError(f"--{asked[0].replace('_', '-')} and --{asked[1].replace('_', '-')}: expected one of them")
+    if options.resolve and options.cfg is None and not options.help:
+        raise ConfigError("--resolve: expected with --cfg or --help")
+
+
+def _run(command: Command, hydra: Hydra, name: str, options: argparse.Namespace) -> None:
+    errors: list[Exception] = []
+
+    def task(config: DictConfig) -> None:
+        own = argparse.Namespace(**vars(options))
+        given = str(HydraConfig.get().run.dir)
+        own.run_dir = None if given == _HERE else Path(given)
+        try:
+            own.config = plain_values(config, options.overrides)
+            command.run(own)
+        except Exception as error:  # noqa: BLE001 - Hydra would print it
+            errors.append(error)
+
+    is_logged = any(parse_override(text).key_or_group.startswith(_VERBOSE) for text in options.overrides)
+    hydra.run(name, task, list(options.overrides), with_log_configuration=is_logged)
+    if errors:
+        raise errors[0]
+
+
+def _complete(hydra: Hydra, name: str, overrides: list[str]) -> None:
+    """Print what a shell needs, or the candidates that it asks for."""
+    with _as_config_error("--shell-completion"):
+        hydra.shell_completion(config_name=name, overrides=overrides)
+
+
+@contextmanager
+def _as_config_error(flag: str) -> Iterator[None]:
+    try:
+        yield
+    except ConfigError:
+        raise
+    except ValueError as error:
+        raise ConfigError(f"{flag}: {' '.join(str(error).split())}") from error
+
+
+# ---- help ---------------------------------------------------------------------------------------------
+
+
+def _help(command: Command, name: str, loader: Loader, hydra: Hydra, overrides: Sequence[str]) -> str:
+    """Return the command's text: description, groups with their choices, options with types and defaults, flags."""
+    config = hydra.compose_config(name, list(overrides), RunMode.RUN)
+    chosen = config.hydra.runtime.choices
+    groups = loader.groups(name)
+    types = {option: type_text(*kind) for option, kind in plain_types(command.models()).items() if option in config}
+    sections = [
+        f"usage: bbrgym {command.name} [flags] [OPTION=VALUE ...]\n",
+        command.description,
+        "config groups, GROUP=CHOICE (the one of now is marked):\n\n"
+        + "".join(_group(*one, chosen) for one in groups.items()),
+        "options and their defaults:\n\n" + _file(loader, name),
+        "types:\n\n" + "".join(f"  {option}: {kind}\n" for option, kind in types.items()),
+        "flags:\n\n" + _FLAGS.format(name=command.name),
+    ]
+    return "\n".join(section for section in sections if section)
+
+
+def _group(group: str, choices: Sequence[str], chosen: DictConfig) -> str:
+    now = [key.removeprefix(f"{group}@") for key in chosen if key == group] and chosen[group]
+    shown = ", ".join(f"{one}*" if one == now else one for one in choices)
+    return f"  {group}: {shown}\n"
+
+
+def _file(loader: Loader, name: str) -> str:
+    """Return the text of the primary file, comments included."""
+    for source in loader.get_sources():
+        path = Path(source.path) / f"{name}.yaml"
+        if source.scheme() == "file" and path.exists():
+            return path.read_text(encoding="utf-8")
+    return (resources.files("bbrgym") / "conf" / f"{name}.yaml").read_text(encoding="utf-8")

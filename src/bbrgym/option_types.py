@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Types of a command's options, as a structured config of OmegaConf made from the validated models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field, make_dataclass
+from typing import Annotated, Any, Optional, get_args, get_origin
+
+from omegaconf import MISSING, DictConfig, OmegaConf, open_dict, read_write
+from omegaconf.errors import OmegaConfBaseException
+from pydantic import BaseModel
+
+from bbrgym.errors import ConfigError
+from bbrgym.schema import shown
+
+_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+
+
+def plain_types(models: Sequence[type[BaseModel]]) -> dict[str, tuple[type, bool]]:
+    """Return the type of each field that is a number, a text or true or false, and whether it may be null."""
+    found = {}
+    for model in models:
+        for name, about in model.model_fields.items():
+            parts = [_bare(one) for one in get_args(about.annotation) or (about.annotation,)]
+            kinds = [one for one in parts if one is not type(None)]
+            if len(kinds) == 1 and kinds[0] in _NAMES:
+                found[name] = (kinds[0], len(kinds) < len(parts))
+    return found
+
+
+def type_text(kind: type, may_be_null: bool) -> str:
+    """Return a type in words."""
+    return _NAMES[kind] + (", or null" if may_be_null else "")
+
+
+def give_types(config: DictConfig, models: Sequence[type[BaseModel]]) -> None:
+    """Make the options that are plain fields of models those of a structured config.
+
+    Raises:
+        ConfigError: a value has another type.
+    """
+    types = {name: found for name, found in plain_types(models).items() if name in config}
+    fields = [(name, Optional[kind] if null else kind, field(default=MISSING)) for name, (kind, null) in types.items()]  # noqa: UP045 - OmegaConf reads it
+    typed = OmegaConf.structured(make_dataclass("Options", fields))
+    for name, (kind, null) in types.items():
+        if OmegaConf.is_interpolation(config, name) or OmegaConf.is_missing(config, name):
+            continue
+        value = config[name]
+        whole = int(value) if kind is int and isinstance(value, float) and value.is_integer() else value
+        try:
+            typed[name] = whole
+        except OmegaConfBaseException as error:
+            raise ConfigError(f"{name}: is {shown(value)}, expected {type_text(kind, null)}") from error
+        with read_write(config), open_dict(config):
+            config._set_item_impl(name, typed._get_node(name))
+
+
+def _bare(kind: Any) -> Any:
+    return _bare(get_args(kind)[0]) if get_origin(kind) is Annotated else kind

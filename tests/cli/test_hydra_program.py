@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The commands as programs of Hydra: its flags, one's own files, types, and our errors."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from hydra.types import RunMode
+from omegaconf import IntegerNode, OmegaConf
+
+from bbrgym.agents.training.settings import TrainingSettings
+from bbrgym.cli.main import main
+from bbrgym.compose import Loader, compose_config
+
+Said = tuple[int, str, str]
+SHORT = ["scenario=steady", "scenario.duration_s=1", "variants=[bbr]", "world=twin"]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
+    """The command in this process, in a folder of its own; returns exit code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Said:
+        try:
+            code = main(list(arguments))
+        except SystemExit as end:
+            code = int(str(end.code))
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A user's own folder: an agent, a reward, a scenario, an experiment and a primary file."""
+    files = {
+        "agent/mine.yaml": "defaults: [ppo]\nhidden: [7]\n",
+        "reward/mine.yaml": "throughput: 2.0\ndelay: 1.0\n",
+        "scenario/my_link.yaml": "duration_s: 3\nlink: {rate_mbps: 5, queue: {size_packets: 20}}\n"
+        "flows: [{name: a, rtt_ms: 30}]\n",
+        "experiment/mine.yaml": "# @package _global_\ndefaults: [override /agent: mine, override /reward: mine]\n"
+        "total_steps: 77\n",
+        "study.yaml": "defaults: [train, _self_]\nseed: 9\n",
+    }
+    for name, text in files.items():
+        path = tmp_path / "own" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "own"
+
+
+def test_help_shows_groups_choices_types_and_flags(here: Callable[..., Said]) -> None:
+    code, out, _ = here("train", "--help", "agent=sac")
+    assert code == 0
+    for part in ("usage: bbrgym train", "ppo, recurrent_ppo, sac*", "total_steps: a whole number", "--config-dir"):
+        assert part in out
+
+
+@pytest.mark.parametrize("command", ["evaluate", "train", "serve", "reproduce"])
+def test_cfg_job_prints_what_the_command_would_take(command: str, here: Callable[..., Said]) -> None:
+    code, out, _ = here(command, "--cfg", "job", "--resolve", "world=twin")
+    assert code == 0
+    assert yaml.safe_load(out) == compose_config(command, ["world=twin"])
+
+
+def test_cfg_hydra_and_all_and_a_package(here: Callable[..., Said]) -> None:
+    assert set(yaml.safe_load(here("train", "--cfg", "hydra")[1])) == {"hydra"}
+    assert {"hydra", "agent", "seed"} <= set(yaml.safe_load(here("train", "--cfg", "all")[1]))
+    shown = here("train", "--cfg", "job", "--package", "agent", "agent.gamma=0.5")[1]
+    assert yaml.safe_load(shown)["gamma"] == 0.5
+
+
+@pytest.mark.parametrize("info", ["all", "config", "defaults", "defaults-tree", "plugins", "searchpath"])
+def test_info_says_what_hydra_knows(info: str, own: Path) -> None:
+    """In a process of its own, since it sets up the logging."""
+    arguments = ["train", "--info", info, "--config-dir", str(own), "scenario.link.rate_mbps=3"]
+    done = subprocess.run(
+        [sys.executable, "-m", "bbrgym", *arguments], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    if info in ("searchpath", "all"):
+        assert f"file://{own}" in done.stdout
+    if info.startswith("defaults"):
+        assert "proportional" in done.stdout
+
+
+def test_files_of_one_s_own_are_chosen_by_name(here: Callable[..., Said], own: Path) -> None:
+    options = ["--config-dir", str(own), "agent=mine", "reward=mine", "scenario=my_link", "agent.gamma=0.5"]
+    code, out, errors = here("train", "--cfg", "job", *options)
+    assert code == 0, errors
+    config = yaml.safe_load(out)
+    assert (config["agent"]["hidden"], config["agent"]["gamma"], config["agent"]["name"]) == ([7], 0.5, "ppo")
+    assert config["reward"] == {"throughput": 2.0, "delay": 1.0}
+    assert (config["scenario"]["name"], config["scenario"]["duration_s"]) == ("my_link", 3)
+    assert here("train", "--cfg", "job", "agent=mine")[0] == 2
+
+
+def test_an_experiment_is_a_whole_command(here: Callable[..., Said], own: Path) -> None:
+    for name in ("--config-dir", "--config-path"):
+        code, out, errors = here("train", "--cfg", "job", name, str(own), "experiment=mine", "seed=3")
+        assert code == 0, errors
+        config = yaml.safe_load(out)
+        assert (config["total_steps"], config["seed"], config["agent"]["hidden"]) == (77, 3, [7])
+
+
+def test_another_primary_file(here: Callable[..., Said], own: Path) -> None:
+    code, out, errors = here("train", "--cfg", "job", "--config-dir", str(own), "--config-name", "study", "agent=sac")
+    assert code == 0, errors
+    config = yaml.safe_load(out)
+    assert (config["seed"], config["agent"]["name"]) == (9, "sac")
+
+
+EXPERIMENTS = sorted((Path(__file__).parents[2] / "conf" / "experiment").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
+def test_a_shipped_experiment_says_its_command_and_composes(path: Path) -> None:
+    found = re.search(r"bbrgym (\w+) (experiment=\w+)$", path.read_text(), re.MULTILINE)
+    assert found
+    assert found[2] == f"experiment={path.stem}"
+    assert compose_config(found[1], [found[2]])
+
+
+def test_hydra_run_dir_is_the_run_folder(here: Callable[..., Said], tmp_path: Path) -> None:
+    code, out, errors = here("evaluate", *SHORT, "hydra.run.dir=out")
+    assert code == 0, errors
+    assert "run folder: out" in out
+    assert (tmp_path / "out" / "summary.parquet").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_options_have_types_in_the_composed_configuration() -> None:
+    config = Loader(models=[TrainingSettings]).load_configuration("train", ["total_steps=2e3"], RunMode.RUN)
+    assert isinstance(config._get_node("total_steps"), IntegerNode)
+    assert OmegaConf.to_container(config)["total_steps"] == 2000  # type: ignore[call-overload, index]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["seed=many"], "seed: is 'many', expected a whole number"),
+        (["total_steps=1.5"], "total_steps: is 1.5, expected a whole number"),
+        (["threads=[1]"], "threads: is [1], expected a whole number, or null"),
+        (["variant=null"], "variant: is None, expected a text"),
+        (["seed=1,2"], "seed: is 1,2, several values, expected one"),
+        (["experiment=none"], "experiment: is 'none'"),
+        (["--config-name", "trian"], "--config-name: is 'trian'; did you mean train?"),
+        (["--config-dir", "nowhere"], "--config-dir: is 'nowhere', expected a folder"),
+        (["--config-path", "nowhere"], "--config-path: is 'nowhere', expected a folder"),
+        (["--cfg", "job", "--info", "all"], "--cfg and --info: expected one of them"),
+        (["--resolve"], "--resolve: expected with --cfg or --help"),
+        (["--shell-completion", "install=cmd"], "--shell-completion: No completion plugin for 'cmd' found"),
+        (["hydra.run.dir=x", "output_dir=y"], "output_dir: is 'y' with hydra.run.dir, expected one of them"),
+        (["hydra/launcher=none"], "hydra/launcher=none"),
+    ],
+)
+def test_a_wrong_flag_or_type_is_one_clear_line(
+    arguments: list[str], says: str, here: Callable[..., Said], tmp_path: Path
+) -> None:
+    code, out, errors = here("train", *arguments)
+    assert (code, out, errors.count("\n")) == (2, "", 1), errors
+    assert errors.startswith("bbrgym: ")
+    assert says in errors
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("bbrgym ev", "evaluate"),
+        ("bbrgym train agent=recurrent", "agent=recurrent_ppo"),
+        ("bbrgym train agent=sac agent.learning_r", "agent.learning_rate="),
+        ("bbrgym train hydra/laun", "hydra/launcher="),
+        ("bbrgym train nonsense", ""),
+        ("bbrgym list x", ""),
+    ],
+)
+def test_the_shell_s_completion_answers(
+    line: str, found: str, here: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMP_LINE", line)
+    code, out, errors = here("-sc", "query=bash")
+    assert (code, errors) == (0, "")
+    assert found in out.split() if found else out.split() == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "fish", "zsh"])
+def test_the_shell_s_completion_is_installed(shell: str, here: Callable[..., Said]) -> None:
+    code, out, errors = here("-sc", f"install={shell}")
+    assert (code, errors) == (0, "")
+    assert "complete" in out
