@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Trainings of the portfolio, each of some seconds."""
 
+import importlib
 import json
 import shutil
 import signal
@@ -18,13 +19,16 @@ from tiny import SCENARIO, asked, interrupt, run, weights
 import bbrgym
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.portfolio.policy import PortfolioAgent
+from bbrgym.agents.rollout import make_rollout
 from bbrgym.agents.training import loop
 from bbrgym.agents.training.export_agent import export
 from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.envs.library import load_library
 from bbrgym.envs.observation import FEATURE_LISTS
+from bbrgym.envs.options import Options
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.evaluate.evaluation import run_evaluation
+from bbrgym.scenario.distribution import load_distribution
 
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 
@@ -235,3 +239,44 @@ def test_only_a_portfolio_has_references(tmp_path: Path) -> None:
         bbrgym.evaluate(SCENARIO, [], agent=f"knowing:{folder}", world="twin", draws=1)
     with pytest.raises(bbrgym.ConfigError, match="allowed are fixed, oracle, random, or a run folder"):
         bbrgym.evaluate(SCENARIO, [], agent=f"knowing:{tmp_path / 'none'}", world="twin", draws=1)
+
+
+# ---- the map -------------------------------------------------------------------------------------------------
+
+
+class Watched:
+    """A tuner that keeps its actions."""
+
+    def __init__(self, tuner: Any, actions: list[Any]) -> None:
+        self.tuner, self.actions = tuner, actions
+
+    def act(self, observations: Any, begun: Any) -> Any:
+        self.actions.append(self.tuner.act(observations, begun))
+        return self.actions[-1]
+
+
+def test_its_map_shows_what_it_holds_on_each_network(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[3] / "benchmarks")
+    portfolio_map = importlib.import_module("portfolio_map")
+    agent, arguments = load_agent(whole)
+    assert isinstance(agent, PortfolioAgent)
+    library = load_library(whole / "library.yaml")
+    scenarios, seeds = [load_distribution(SCENARIO)(seed) for seed in (3, 4, 5)], [3, 4, 5]
+    chosen = portfolio_map.choices(whole, library, scenarios, seeds)
+    for scenario, seed, number in zip(scenarios, seeds, chosen.tolist(), strict=True):
+        rollout = make_rollout(Options(**{**arguments, "world": "twin", "scenario": [scenario]}), [seed])
+        held: list[Any] = []
+
+        def watched(seeds: Any, held: list[Any] = held) -> Any:
+            return Watched(agent.tuner(seeds), held)
+
+        rollout.begin(watched)
+        while not rollout.advance().all():
+            pass
+        rollout.close()
+        assert (held[-1][0] == agent.library[number]).all()
+    names, families, shares = portfolio_map.shares_of(chosen, scenarios, len(agent.library))
+    assert families[0] == "all"
+    assert np.allclose(np.sum(shares, axis=0), 1.0)
+    assert shares[0][0] == max(np.bincount(chosen)) / 3 == max(row[0] for row in shares)
+    assert names[0] == str(np.bincount(chosen).argmax() + 1)
