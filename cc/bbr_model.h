@@ -71,15 +71,6 @@ static inline void bbr_check_drain(struct cc_state *state, const struct cc_sampl
         bbr_enter_probe_bw(bbr, rs->delivered_time_us);
 }
 
-/* Saves the window to restore after recovery or ProbeRTT (H19). */
-static inline void bbr_save_cwnd(struct bbr_state *bbr, uint32_t cwnd_pkts)
-{
-    if (bbr->prev_ca_state < CC_CA_RECOVERY && bbr->mode != BBR_PROBE_RTT)
-        bbr->prior_cwnd_pkts = cwnd_pkts;
-    else
-        bbr->prior_cwnd_pkts = cc_max_u32(bbr->prior_cwnd_pkts, cwnd_pkts);
-}
-
 static inline uint64_t bbr_probe_rtt_interval_us(struct bbr_state *bbr, const struct cc_params *params)
 {
     if (!cc_has(params, CC_RANDOM_PROBE_RTT))

@@ -139,6 +139,15 @@ static inline void bbr_set_mode(struct bbr_state *bbr, enum bbr_mode mode)
     bbr->policer.holds_gain = false;
 }
 
+/* Saves the window to restore after recovery or ProbeRTT (H19). */
+static inline void bbr_save_cwnd(struct bbr_state *bbr, uint32_t cwnd_pkts)
+{
+    if (bbr->prev_ca_state < CC_CA_RECOVERY && bbr->mode != BBR_PROBE_RTT)
+        bbr->prior_cwnd_pkts = cwnd_pkts;
+    else
+        bbr->prior_cwnd_pkts = cc_max_u32(bbr->prior_cwnd_pkts, cwnd_pkts);
+}
+
 static inline uint64_t bbr_max_bw_Bps(const struct bbr_state *bbr) { return cc_max_filter_get(&bbr->bw_filter); }
 
 /* The bandwidth in use: the policer's if one was detected, else the bottleneck's. */

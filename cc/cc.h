@@ -3,18 +3,40 @@
  * Congestion control for every world: one event in, a window and a pacing rate out (state->cwnd_pkts,
  * state->pacing_Bps). Freestanding C11, integers only; state and parameters are plain structs, copied by
  * assignment. A world calls, in the order of Linux's ACK processing: cc_on_loss_state for each change of
- * ca_state, then cc_on_ack, and between ACKs cc_on_rto, cc_on_idle and cc_on_restart.
+ * ca_state, then cc_on_ack, and between ACKs cc_on_rto, cc_on_idle and cc_on_restart. Before these, and once total_lost is
+ * raised, cc_on_packet_lost for each packet that was marked lost, those of a timeout included.
  */
 #ifndef BBRGYM_CC_H
 #define BBRGYM_CC_H
 
 #include "bbr.h"
+#include "bbr3.h"
 #include "bic.h"
 #include "cubic.h"
 #include "cubic_rfc9438.h"
 #include "reno.h"
 #include "vegas.h"
 #include "westwood.h"
+
+/* A host that cannot tell of flights, as a kernel without google/bbr's patch, defines CC_WITHOUT_BBR3 and has no v3. */
+static inline bool cc_is_bbr3(const struct cc_params *params)
+{
+#ifdef CC_WITHOUT_BBR3
+    (void)params;
+    return false;
+#else
+    return params->algorithm == CC_ALGORITHM_BBR3;
+#endif
+}
+
+/* Whether the algorithm is a BBR, which paces, and whose window the stack does not reduce. */
+static inline bool cc_is_bbr(const struct cc_params *params)
+{
+    return params->algorithm == CC_ALGORITHM_BBR || cc_is_bbr3(params);
+}
+
+/* Whether the algorithm has to be told of each packet lost (cc_on_packet_lost), and of what was in flight (cc_sample). */
+static inline bool cc_wants_flights(const struct cc_params *params) { return cc_is_bbr3(params); }
 
 /* Initialises the state when the connection is established (or the algorithm is attached). */
 static inline void cc_init(struct cc_state *state, const struct cc_params *params, const struct cc_start *start)
@@ -29,6 +51,8 @@ static inline void cc_init(struct cc_state *state, const struct cc_params *param
     state->min_rtt_us = start->min_rtt_us;
     if (params->algorithm == CC_ALGORITHM_BBR)
         bbr_init(state, params, start);
+    else if (cc_is_bbr3(params))
+        bbr3_init(state, params, start);
     else if (params->algorithm == CC_ALGORITHM_CUBIC)
         cubic_init(state, start);
     else if (params->algorithm == CC_ALGORITHM_BIC)
@@ -55,6 +79,11 @@ static inline void cc_on_ack(struct cc_state *state, const struct cc_params *par
     case CC_ALGORITHM_BBR:
         bbr_on_ack(state, params, sample);
         return;
+#ifndef CC_WITHOUT_BBR3
+    case CC_ALGORITHM_BBR3:
+        bbr3_on_ack(state, params, sample);
+        return;
+#endif
     case CC_ALGORITHM_CUBIC:
         cubic_on_ack(state, params, sample);
         break;
@@ -107,19 +136,38 @@ static inline void cc_reduce(struct cc_state *state, const struct cc_params *par
 static inline void cc_on_loss_state(struct cc_state *state, const struct cc_params *params,
                                     enum cc_ca_state new_state, uint32_t in_flight_pkts)
 {
-    bool is_reduced = state->ca_state == CC_CA_CWR; /* for a mark; a loss in the same window changes nothing */
+    enum cc_ca_state old_state = (enum cc_ca_state)state->ca_state;
+    bool is_reduced = old_state == CC_CA_CWR; /* for a mark; a loss in the same window changes nothing */
 
     if (params->algorithm == CC_ALGORITHM_VEGAS)
         vegas_on_loss_state(state, new_state);
     else if (params->algorithm == CC_ALGORITHM_WESTWOOD)
-        westwood_on_loss_state(state, (enum cc_ca_state)state->ca_state, new_state);
+        westwood_on_loss_state(state, old_state, new_state);
     state->ca_state = new_state;
     if (params->algorithm == CC_ALGORITHM_BBR) {
         bbr_on_loss_state(state, new_state);
+    } else if (cc_is_bbr3(params)) {
+        bbr3_on_loss_state(state, old_state, new_state);
     } else if ((new_state == CC_CA_CWR || new_state == CC_CA_RECOVERY) && !is_reduced) {
         cc_reduce(state, params, in_flight_pkts);
         state->cwnd_pkts = state->ssthresh_pkts;
     }
+}
+
+/* A packet was marked lost; for those that cc_wants_flights. */
+static inline void cc_on_packet_lost(struct cc_state *state, const struct cc_params *params,
+                                     const struct cc_lost_packet *lost)
+{
+    if (cc_is_bbr3(params))
+        bbr3_on_packet_lost(state, params, lost);
+}
+
+/* A tail loss probe repaired a loss that nothing else showed; `is_app_limited`: when the probed packet first left. */
+static inline void cc_on_probe_repair(struct cc_state *state, const struct cc_params *params, uint64_t now_us,
+                                      uint64_t delivered_pkts, bool is_app_limited)
+{
+    if (cc_is_bbr3(params))
+        bbr3_on_probe_repair(state, params, now_us, delivered_pkts, is_app_limited);
 }
 
 /*
@@ -135,6 +183,8 @@ CC_IN_LINE void cc_on_rto(struct cc_state *state, const struct cc_params *params
 
     if (params->algorithm == CC_ALGORITHM_BBR)
         bbr_on_rto(state, params, is_new_episode || !by_episode, total_lost_pkts);
+    else if (cc_is_bbr3(params))
+        bbr3_on_timeout(state, is_new_episode);
     else if (reduces)
         cc_reduce(state, params, prior_in_flight_pkts);
     switch (params->algorithm) {
@@ -159,6 +209,8 @@ CC_IN_LINE void cc_on_rto(struct cc_state *state, const struct cc_params *params
     }
     state->ca_state = CC_CA_LOSS;
     state->cwnd_pkts = cc_clamp_to_u32((uint64_t)in_flight_pkts + 1);
+    if (cc_is_bbr3(params))
+        bbr3_bound_after_timeout(state);
 }
 
 /*
@@ -172,7 +224,7 @@ static inline void cc_on_idle(struct cc_state *state, const struct cc_params *pa
     uint32_t least_pkts = cc_min_u32(state->cwnd_pkts, state->initial_cwnd_pkts);
     uint64_t halvings = rto_us > 0 && idle_us > 0 ? (idle_us - 1) / rto_us : 0;
 
-    if (params->algorithm == CC_ALGORITHM_BBR)
+    if (cc_is_bbr(params))
         return;
     if (!is_reduced)
         state->ssthresh_pkts = cc_max_u32(state->ssthresh_pkts, state->cwnd_pkts / 2 + state->cwnd_pkts / 4);
@@ -185,6 +237,8 @@ static inline void cc_on_restart(struct cc_state *state, const struct cc_params 
 {
     if (params->algorithm == CC_ALGORITHM_BBR)
         bbr_on_restart(state, params, now_us, app_limited);
+    else if (cc_is_bbr3(params))
+        bbr3_on_restart(state, params, now_us, app_limited);
     else if (params->algorithm == CC_ALGORITHM_CUBIC)
         cubic_on_restart(state, now_us);
     else if (params->algorithm == CC_ALGORITHM_CUBIC_RFC9438 && app_limited)
@@ -198,6 +252,8 @@ static inline void cc_on_undo(struct cc_state *state, const struct cc_params *pa
 {
     if (params->algorithm == CC_ALGORITHM_BBR) {
         bbr_on_undo(state);
+    } else if (cc_is_bbr3(params)) {
+        bbr3_on_undo(state);
     } else if (state->before.cwnd_pkts != 0) {
         state->cwnd_pkts = cc_max_u32(state->cwnd_pkts, state->before.cwnd_pkts);
         state->ssthresh_pkts = cc_max_u32(state->ssthresh_pkts, state->before.ssthresh_pkts);
@@ -209,22 +265,30 @@ static inline void cc_on_undo(struct cc_state *state, const struct cc_params *pa
 /* ---- read-only queries ---- */
 
 /* Bottleneck bandwidth estimate in payload bytes per second; 0: the algorithm has none. */
-static inline uint64_t cc_bw_Bps(const struct cc_state *state) { return bbr_max_bw_Bps(&state->bbr); }
+static inline uint64_t cc_bw_Bps(const struct cc_state *state)
+{
+    uint64_t bw_q24 = bbr3_max_bw_q24(&state->bbr3);
+
+    return bw_q24 != 0 ? bbr3_bound_Bps(&state->bbr, bw_q24) : bbr_max_bw_Bps(&state->bbr);
+}
 
 static inline uint64_t cc_min_rtt_us(const struct cc_state *state, const struct cc_params *params)
 {
-    return params->algorithm == CC_ALGORITHM_BBR ? state->bbr.min_rtt_us : state->min_rtt_us;
+    return cc_is_bbr(params) ? state->bbr.min_rtt_us : state->min_rtt_us;
 }
 
 static inline uint64_t cc_round_count(const struct cc_state *state, const struct cc_params *params)
 {
-    return params->algorithm == CC_ALGORITHM_BBR ? state->bbr.round_count : state->round_count;
+    return cc_is_bbr(params) ? state->bbr.round_count : state->round_count;
 }
 
-/* 0 STARTUP, 1 DRAIN, 2 PROBE_RTT, 8 + i phase i of PROBE_BW, 16 slow start, 17 congestion avoidance. */
+/*
+ * 0 STARTUP, 1 DRAIN, 2 PROBE_RTT, 8 + i phase i of PROBE_BW (v3: UP, DOWN, CRUISE, REFILL), 16 slow start, 17 congestion
+ * avoidance.
+ */
 static inline uint32_t cc_phase(const struct cc_state *state, const struct cc_params *params)
 {
-    if (params->algorithm != CC_ALGORITHM_BBR)
+    if (!cc_is_bbr(params))
         return state->cwnd_pkts < state->ssthresh_pkts ? 16 : 17;
     switch (state->bbr.mode) {
     case BBR_STARTUP:

@@ -5,7 +5,7 @@
 #ifndef BBRGYM_CC_STATE_H
 #define BBRGYM_CC_STATE_H
 
-#include "bbr_state.h"
+#include "bbr3_state.h"
 
 /* Slow start's end by HyStart, in rounds of one window each. */
 struct cubic_hystart {
@@ -103,7 +103,8 @@ struct cc_state {
     uint32_t initial_cwnd_pkts;
     uint32_t ca_state; /* enum cc_ca_state, as last told */
 
-    struct bbr_state bbr;
+    struct bbr_state bbr;   /* v1's and what v3 shares */
+    struct bbr3_state bbr3;
 
     /* CUBIC, Reno, BIC, Vegas and Westwood */
     struct cubic_state cubic;

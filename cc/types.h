@@ -35,7 +35,8 @@ enum cc_algorithm {
     CC_ALGORITHM_CUBIC_RFC9438 = 3,
     CC_ALGORITHM_BIC = 4,
     CC_ALGORITHM_VEGAS = 5,
-    CC_ALGORITHM_WESTWOOD = 6
+    CC_ALGORITHM_WESTWOOD = 6,
+    CC_ALGORITHM_BBR3 = 7
 };
 
 /* Linux's order: everything from CC_CA_RECOVERY on is "at least recovery" (tcp_ca_state). */
@@ -55,6 +56,7 @@ struct cc_start {
     uint64_t rng_seed;   /* of the flow's own named stream */
     uint32_t mss_bytes;
     uint32_t initial_cwnd_pkts;
+    bool ecn_ok; /* both ends use ECN, and each packet's mark is echoed */
 };
 
 /* One ACK: Linux's `struct rate_sample` and the `tcp_sock` fields BBR reads. */
@@ -76,12 +78,29 @@ struct cc_sample {
     uint32_t prior_in_flight_pkts; /* before this ACK was processed */
     uint32_t in_flight_pkts;       /* after it */
     uint32_t departure_wait_us;    /* from now until pacing lets the next packet leave; 0: it may leave */
+    uint32_t tx_in_flight_pkts;    /* in flight just after the newest acknowledged packet left, itself included; 0: no sample */
+    uint32_t lost_since_pkts;      /* marked lost since it left (RS.lost) */
+    uint32_t delivered_ce_pkts;    /* delivered with a mark since it left; 0 without ECN */
+    uint64_t total_ce_pkts;        /* ever delivered with a mark */
     uint8_t ca_state;              /* enum cc_ca_state, after loss detection on this ACK */
     bool is_app_limited;
     bool is_ack_delayed;
     bool has_sack;        /* it came with SACK blocks */
     bool is_reordering;   /* the path has reordered by more than three packets (Linux tcp_sock.reordering) */
     bool is_cwnd_limited; /* the window, not pacing or the application, limited the last flight */
+    bool is_ece;          /* it echoes a mark */
+    bool is_acking_tlp;   /* it acknowledges a tail loss probe */
+};
+
+/* A packet that was marked lost. */
+struct cc_lost_packet {
+    uint64_t now_us;
+    uint64_t delivered_pkts;    /* as in cc_sample */
+    uint64_t total_lost_pkts;   /* this one included */
+    uint64_t lost_at_send_pkts; /* the same when it left */
+    uint32_t tx_in_flight_pkts; /* in flight just after it left, itself included */
+    uint32_t size_pkts;
+    bool is_app_limited;        /* when it left */
 };
 
 #endif

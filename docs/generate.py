@@ -25,7 +25,7 @@ from bbrgym.ns3gym import command
 from bbrgym.papers.catalogue import select_experiments
 from bbrgym.report.papers_report import papers_page
 from bbrgym.scenario import distribution, model, stack
-from bbrgym.tunables import Variant
+from bbrgym.tunables import BASES, SWITCHES, Variant
 from bbrgym.worlds import registered_worlds
 from bbrgym.worlds.fields import FLOW_FIELDS, FLOW_SUMMARY_FIELDS, LINK_FIELDS, LINK_SUMMARY_FIELDS
 
@@ -90,7 +90,7 @@ def variants_page() -> str:
         "Variants and tunables",
         "Each published idea is a mechanism that hooks into BBR v1; a variant is a set of mechanisms with every "
         "tunable at the paper's value. `bbr-mix` may have any: there the mechanisms' switches are tunables too, so "
-        "every variant is one point of its space. Names with `ns3-` run ns-3's own code, as it is, "
+        "every variant of v1 is one point of its space. [bbr3.md](bbr3.md) is about BBRv3. Names with `ns3-` run ns-3's own code, as it is, "
         "to compare, in the ns3 world alone: `bbrgym evaluate world=ns3 'variants=[bbr,ns3-bic,ns3-vegas]'`.",
         "## Variants",
         table(["variant", "tunables", "source"], ([code(v.name), own_tunables(v), v.source] for v in all_variants())),
@@ -260,13 +260,15 @@ def all_variants() -> Iterable[Variant]:
 
 
 def own_tunables(variant: Variant) -> str:
-    common = bbrgym.VARIANTS["bbr"].preset
-    if len(variant.preset) == len(bbrgym.TUNABLES):
-        return "all of them"
-    if variant.name == "bbr":
-        return ", ".join(map(code, common))
-    own = [code(name) for name in variant.preset if name not in common]
-    return ", ".join(["those of `bbr`", *own]) if own else "none"
+    if not variant.preset:
+        return "none"
+    base = BASES[variant.algorithm]
+    if variant.name == base:
+        return ", ".join(map(code, variant.preset))
+    own = [name for name in variant.preset if name not in bbrgym.VARIANTS[base].preset]
+    if set(own) >= set(SWITCHES.values()):
+        return f"those of {code(base)}, of all mechanisms, and these' switches"
+    return ", ".join([f"those of {code(base)}", *map(code, own)])
 
 
 def comment(text: str) -> str:

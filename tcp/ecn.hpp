@@ -2,7 +2,8 @@
 //
 // Explicit congestion notification (RFC 3168) as the two ends of a connection see it. The sender's data are
 // ECN-capable, retransmissions are not. The receiver echoes a mark in every ACK until the sender reports that it has
-// reduced its window, which it does once per window, in the first new segment.
+// reduced its window, which it does once per window, in the first new segment. Where it is precise (ecn_precise; RFC 8257,
+// section 3.2) an ACK tells instead whether the segments it covers were marked, and one leaves before the marks change.
 #ifndef BBRGYM_TCP_ECN_HPP
 #define BBRGYM_TCP_ECN_HPP
 
@@ -32,9 +33,13 @@ class EcnEcho
         *this = EcnEcho();
         m_is_on = facts.ecn;
         m_is_linux = facts.quick_acks;
+        m_is_precise = facts.ecn && facts.ecn_precise;
     }
 
     bool IsOn() const { return m_is_on; }
+
+    /** Whether a segment ends what the next ACK can tell of those before it. */
+    bool Changes(EcnBits bits) const { return m_is_precise && bits.is_marked != m_echoes; }
 
     /** What a segment asks of the next ACKs. */
     struct Answer
@@ -44,7 +49,16 @@ class EcnEcho
     };
 
     /** A segment arrives; `is_new`: it was not there before. */
-    Answer Take(uint64_t serial, EcnBits bits, bool is_new) { return m_is_linux ? TakeAsLinux(bits, is_new) : TakeAsNs3(serial, bits); }
+    Answer Take(uint64_t serial, EcnBits bits, bool is_new)
+    {
+        if (m_is_precise)
+        {
+            const bool at_once = Changes(bits); // dctcp_ece_ack_update: the sender learns of the change without delay
+            m_echoes = bits.is_marked;
+            return {.at_once = at_once};
+        }
+        return m_is_linux ? TakeAsLinux(bits, is_new) : TakeAsNs3(serial, bits);
+    }
 
     /** An ACK leaves; returns whether it has the echo (ECE). */
     bool Acknowledge()
@@ -88,6 +102,7 @@ class EcnEcho
 
     bool m_is_on = false;
     bool m_is_linux = true;
+    bool m_is_precise = false;
     bool m_echoes = false;
     bool m_is_unsent = false; ///< no ACK has had the echo yet
     bool m_has_seen_capable = false;

@@ -38,6 +38,8 @@ class TcpReceiver
     /** Clears the connection but keeps the memory. */
     void Reset(const SocketFacts& facts, uint32_t mss_bytes);
 
+    /** Whether an ACK has to leave before a segment is taken: it tells of the marks until then (ecn_precise). */
+    bool AnswersBefore(EcnBits ecn) const { return m_echo.IsOn() && m_unanswered_pkts > 0 && m_echo.Changes(ecn); }
     Arrival Take(uint64_t serial, int64_t now_ns, EcnBits ecn = {});
 
     /** The time at which an ACK is due though nothing arrives; NEVER_NS: none is. */

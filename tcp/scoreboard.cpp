@@ -28,6 +28,10 @@ Scoreboard::Sent(bool is_runt, bool is_joined, int64_t now_ns)
     Snapshot(segment, now_ns);
     segment.is_runt = is_runt;
     segment.is_joined = is_joined;
+    if (m_keeps_flights) [[unlikely]]
+    {
+        m_flights.push_back(FlightNow());
+    }
     m_segments.push_back(segment);
     m_transmissions.push_back({serial, now_ns});
     return serial;
@@ -38,6 +42,10 @@ Scoreboard::Retransmitted(uint64_t serial, int64_t now_ns)
 {
     Segment& segment = Of(serial);
     Snapshot(segment, now_ns);
+    if (m_keeps_flights)
+    {
+        m_flights[serial - m_una] = FlightNow();
+    }
     --m_lost_waiting;
     ++m_retrans_out;
     segment.retransmitting = true;
@@ -50,6 +58,10 @@ Scoreboard::Probed(int64_t now_ns)
 {
     Segment& segment = m_segments.back();
     Snapshot(segment, now_ns);
+    if (m_keeps_flights)
+    {
+        m_flights.back() = FlightNow();
+    }
     segment.ever_retransmitted = true;
     m_transmissions.push_back({Next() - 1, now_ns});
 }
@@ -261,6 +273,7 @@ Scoreboard::TakeRateSample(int64_t now_ns)
     {
         sample.interval_ns = interval_ns;
     }
+    sample.at_send = m_newest_flight;
     return sample;
 }
 
@@ -316,6 +329,8 @@ Scoreboard::Reset(std::size_t segments)
 {
     Ring<Segment> kept = std::move(m_segments);
     Ring<Transmission> kept_transmissions = std::move(m_transmissions);
+    Ring<Flight> kept_flights = std::move(m_flights);
+    std::vector<LostSegment> kept_lost = std::move(m_newly_lost);
     *this = Scoreboard();
     kept.clear();
     kept.reserve(segments);
@@ -323,6 +338,10 @@ Scoreboard::Reset(std::size_t segments)
     kept_transmissions.reserve(segments);
     m_segments = std::move(kept);
     m_transmissions = std::move(kept_transmissions);
+    kept_flights.clear();
+    m_flights = std::move(kept_flights);
+    kept_lost.clear();
+    m_newly_lost = std::move(kept_lost);
 }
 
 void
@@ -433,6 +452,10 @@ Scoreboard::RemoveAcknowledged(uint64_t una, int64_t now_ns, AckOutcome& outcome
             Delivered(m_una, true, now_ns);
         }
         m_segments.pop_front();
+        if (m_keeps_flights) [[unlikely]]
+        {
+            m_flights.pop_front();
+        }
         ++m_una;
         ++outcome.removed_segments;
     }
@@ -501,6 +524,10 @@ Scoreboard::Delivered(uint64_t serial, bool is_cumulative, int64_t now_ns)
         m_has_newest = true;
         m_newest = segment;
         m_newest_serial = serial;
+        if (m_keeps_flights) [[unlikely]]
+        {
+            m_newest_flight = m_flights[serial - m_una];
+        }
         m_first_tx_ns = segment.sent_ns;
     }
 
@@ -532,6 +559,10 @@ Scoreboard::MarkLost(uint64_t serial)
     segment.lost = true;
     ++m_lost_total;
     ++m_lost_waiting;
+    if (m_keeps_flights)
+    {
+        m_newly_lost.push_back({m_flights[serial - m_una], m_lost_total, segment.app_limited != 0});
+    }
     m_retransmit_hint = std::min(m_retransmit_hint, serial);
 }
 

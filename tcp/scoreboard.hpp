@@ -29,6 +29,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace bbrgym
 {
@@ -66,6 +67,22 @@ struct Segment
     uint64_t ever_retransmitted : 1 = false; ///< its RTT says nothing (Karn)
 };
 
+/** The state of the flight when a segment left, for a controller that asks for it. */
+struct Flight
+{
+    uint64_t lost_pkts = 0;      ///< ever marked lost
+    uint64_t ce_pkts = 0;        ///< ever delivered with a mark
+    uint32_t in_flight_pkts = 0; ///< itself included
+};
+
+/** A segment that was marked lost; `total_pkts` includes it. */
+struct LostSegment
+{
+    Flight at_send;
+    uint64_t total_pkts = 0;
+    bool is_app_limited = false;
+};
+
 /** The result of one ACK. */
 struct AckOutcome
 {
@@ -89,6 +106,7 @@ struct RateSample
     int64_t interval_ns = -1;
     uint64_t prior_delivered_pkts = 0;
     bool is_app_limited = false;
+    Flight at_send;               ///< of the segment that it samples
 };
 
 class Scoreboard
@@ -164,6 +182,14 @@ class Scoreboard
 
     /** Call before anything is sent. */
     void SetFacts(const SocketFacts& facts);
+    /** Remembers each segment's flight and each loss; call before anything is sent. */
+    void KeepFlights() { m_keeps_flights = true; }
+    /** The segments marked lost since ClearNewlyLost, in order; only if flights are kept. */
+    std::span<const LostSegment> NewlyLost() const { return m_newly_lost; }
+    void ClearNewlyLost() { m_newly_lost.clear(); }
+    /** The ACK being processed echoes a mark: what it delivers was marked. */
+    void NoteEcho(uint32_t acked_pkts) { m_ce_pkts += acked_pkts; }
+    uint64_t MarkedTotal() const { return m_ce_pkts; } ///< packets delivered with a mark, ever
     /** Clears everything but keeps the memory, and reserves room for `segments`. */
     void Reset(std::size_t segments);
 
@@ -185,6 +211,7 @@ class Scoreboard
 
     Segment& Of(uint64_t serial) { return m_segments[serial - m_una]; }
     void Snapshot(Segment& segment, int64_t now_ns);
+    Flight FlightNow() const { return {m_lost_total, m_ce_pkts, InFlight() + 1}; }
     void MarkSacked(std::span<const SerialRange> blocks, int64_t now_ns, AckOutcome& outcome);
     void NoteSacked(uint64_t serial, int64_t now_ns, AckOutcome& outcome);
     void RemoveAcknowledged(uint64_t una, int64_t now_ns, AckOutcome& outcome);
@@ -223,6 +250,7 @@ class Scoreboard
     bool m_has_newest = false;
     uint64_t m_newest_serial = 0;
     Segment m_newest;
+    Flight m_newest_flight;
     bool m_acked_any = false;
 
     NewestDelivered m_rack;
@@ -233,6 +261,12 @@ class Scoreboard
 
     int64_t m_min_rtt_ns = -1;
     int64_t m_min_rtt_at_ns = 0;
+
+    // For a controller that asks for it.
+    bool m_keeps_flights = false;
+    Ring<Flight> m_flights; ///< of m_segments
+    std::vector<LostSegment> m_newly_lost;
+    uint64_t m_ce_pkts = 0;
 
     // Facts of the stack, and what they need.
     bool m_counts_sacked = false;                ///< loss_detection: three_sacked

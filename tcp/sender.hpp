@@ -8,7 +8,8 @@
 // (to call OnTimer), whichever applies.
 //
 // Controller is how the host reaches the algorithms of cc/; it has the functions of cc.h as members, without
-// state and params: State, Start, OnAck, OnLossState, OnRto, OnIdle, OnRestart, OnUndo.
+// state and params: State, Start, OnAck, OnPacketLost, OnProbeRepair, OnLossState, OnRto, OnIdle, OnRestart, OnUndo,
+// WantsFlights.
 //
 // Data leaves in bursts, as Linux hands them to segmentation offload (TSO, GSO): the segments of a burst leave back to
 // back, and pacing waits after the last of them.
@@ -145,11 +146,13 @@ class TcpSender
     void UpdateRtt(const AckOutcome& outcome, int64_t now_ns);
     void SendForPartialAck(cc_ca_state prior_state, bool has_advanced);
     bool RestartsRto(cc_ca_state prior_state);
-    void JudgeProbe(const AckOutcome& outcome, uint64_t una);
+    void JudgeProbe(const AckOutcome& outcome, uint64_t una, int64_t now_ns);
     bool JudgeTimeout(const AckOutcome& outcome, bool reports_duplicate);
     uint32_t DetectLosses(int64_t now_ns);
+    void TellLosses(int64_t now_ns);
     void UpdateLossState(uint32_t newly_lost, bool lost_again, bool has_echo);
     void RunController(const AckOutcome& outcome, uint32_t lost_pkts, uint32_t prior_in_flight, bool has_sack, int64_t now_ns);
+    void FillFlight(cc_sample& sample, const RateSample& rate) const;
 
     void ReduceWindow(const AckOutcome& outcome, uint32_t newly_lost, bool lost_again);
 
@@ -206,6 +209,10 @@ class TcpSender
     int64_t m_probe_deadline_ns = NEVER_NS;
     uint64_t m_probe_until = NONE; ///< a probe is out: what was next when it left (tlp_high_seq)
     bool m_probe_is_retransmission = false;
+    bool m_probe_app_limited = false; ///< its segment was, when it first left
+    bool m_is_acking_probe = false;   ///< the ACK being processed, but it may be the original that arrived
+    bool m_has_echo = false;          ///< the ACK being processed
+    bool m_wants_flights = false;     ///< the controller does
 
     RateReduction m_reduction;
     Chronograph m_chrono;
@@ -251,7 +258,13 @@ TcpSender<Controller>::Start(uint32_t mss_bytes,
     start.min_rtt_us = m_board.MinRttNs() < 0 ? CC_RTT_UNKNOWN_US : Us(m_board.MinRttNs());
     start.mss_bytes = mss_bytes;
     start.initial_cwnd_pkts = static_cast<uint32_t>(facts.initial_cwnd_segments);
+    start.ecn_ok = facts.ecn && facts.ecn_precise;
     m_controller.Start(start);
+    m_wants_flights = m_controller.WantsFlights();
+    if (m_wants_flights)
+    {
+        m_board.KeepFlights();
+    }
 }
 
 template <class Controller>
@@ -277,7 +290,12 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
     const bool reports_duplicate = TakeDuplicateReport(blocks, una);
     const AckOutcome outcome = m_board.Acknowledge(una, blocks, now_ns);
     UpdateRtt(outcome, now_ns);
-    JudgeProbe(outcome, una);
+    m_has_echo = has_echo && m_facts.ecn;
+    if (m_has_echo) [[unlikely]]
+    {
+        m_board.NoteEcho(outcome.acked_pkts);
+    }
+    JudgeProbe(outcome, una, now_ns);
     const uint64_t lost_again_before = m_board.LostAgainTotal();
     uint32_t newly_lost = DetectLosses(now_ns);
     if (m_ca_state == CC_CA_LOSS && JudgeTimeout(outcome, reports_duplicate))
@@ -286,7 +304,7 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
     }
     const auto changed_pkts = static_cast<uint32_t>(std::abs(int64_t{m_board.LostOut()} - prior_lost));
     const uint32_t lost_pkts = m_facts.losses_of_ack == losses_of_ack_choice::change ? changed_pkts : newly_lost;
-    UpdateLossState(newly_lost, m_board.LostAgainTotal() > lost_again_before, has_echo && m_facts.ecn);
+    UpdateLossState(newly_lost, m_board.LostAgainTotal() > lost_again_before, m_has_echo);
     if (m_facts.partial_ack_sends && m_ca_state == CC_CA_RECOVERY)
     {
         SendForPartialAck(prior_state, outcome.UnaAdvanced());
@@ -396,8 +414,9 @@ TcpSender<Controller>::UpdateRtt(const AckOutcome& outcome, int64_t now_ns)
 /** Decides whether the tail loss probe repaired a loss (RFC 8985, 7.4; tcp_process_tlp_ack). */
 template <class Controller>
 void
-TcpSender<Controller>::JudgeProbe(const AckOutcome& outcome, uint64_t una)
+TcpSender<Controller>::JudgeProbe(const AckOutcome& outcome, uint64_t una, int64_t now_ns)
 {
+    m_is_acking_probe = false;
     if (m_probe_until == NONE || una < m_probe_until)
     {
         return;
@@ -417,6 +436,11 @@ TcpSender<Controller>::JudgeProbe(const AckOutcome& outcome, uint64_t una)
             ChangeLossState(CC_CA_CWR);
             ChangeLossState(StateWithoutLoss());
         }
+        m_controller.OnProbeRepair(Us(now_ns), m_board.Delivered(), m_probe_app_limited);
+    }
+    else
+    {
+        m_is_acking_probe = true;
     }
 }
 
@@ -455,7 +479,34 @@ template <class Controller>
 uint32_t
 TcpSender<Controller>::DetectLosses(int64_t now_ns)
 {
-    return m_board.DetectLosses(m_ca_state < CC_CA_RECOVERY, std::max<int64_t>(m_srtt_ns, 0), now_ns);
+    const uint32_t lost_pkts = m_board.DetectLosses(m_ca_state < CC_CA_RECOVERY, std::max<int64_t>(m_srtt_ns, 0), now_ns);
+    if (lost_pkts > 0)
+    {
+        TellLosses(now_ns);
+    }
+    return lost_pkts;
+}
+
+/** Tells the controller of each segment marked lost, where it asks for that. */
+template <class Controller>
+void
+TcpSender<Controller>::TellLosses(int64_t now_ns)
+{
+    if (!m_wants_flights)
+    {
+        return;
+    }
+    for (const LostSegment& lost : m_board.NewlyLost())
+    {
+        m_controller.OnPacketLost({.now_us = Us(now_ns),
+                                   .delivered_pkts = m_board.Delivered(),
+                                   .total_lost_pkts = lost.total_pkts,
+                                   .lost_at_send_pkts = lost.at_send.lost_pkts,
+                                   .tx_in_flight_pkts = lost.at_send.in_flight_pkts,
+                                   .size_pkts = 1,
+                                   .is_app_limited = lost.is_app_limited});
+    }
+    m_board.ClearNewlyLost();
 }
 
 /** The parts of Linux's tcp_fastretrans_alert that SACK and RACK need. */
@@ -533,12 +584,30 @@ TcpSender<Controller>::RunController(const AckOutcome& outcome,
     sample.has_sack = has_sack;
     sample.is_reordering = m_board.IsReordering();
     sample.is_cwnd_limited = m_board.Una() <= m_cwnd_limited_until;
+    if (m_wants_flights) [[unlikely]]
+    {
+        FillFlight(sample, rate);
+    }
 
     m_controller.OnAck(sample);
     if (m_controller.State().mark_app_limited)
     {
         m_board.MarkAppLimited();
     }
+}
+
+/** What was in flight when the sampled segment left, and what has become of it. */
+template <class Controller>
+void
+TcpSender<Controller>::FillFlight(cc_sample& sample, const RateSample& rate) const
+{
+    const bool has_flight = rate.at_send.in_flight_pkts > 0;
+    sample.tx_in_flight_pkts = rate.at_send.in_flight_pkts;
+    sample.lost_since_pkts = has_flight ? static_cast<uint32_t>(m_board.LostTotal() - rate.at_send.lost_pkts) : 0;
+    sample.delivered_ce_pkts = has_flight ? static_cast<uint32_t>(m_board.MarkedTotal() - rate.at_send.ce_pkts) : 0;
+    sample.total_ce_pkts = m_board.MarkedTotal();
+    sample.is_ece = m_has_echo;
+    sample.is_acking_tlp = m_is_acking_probe;
 }
 
 /** The rule for a packet more below ssthresh changed with Linux 6.0 (RFC 6937bis). */
@@ -995,6 +1064,7 @@ TcpSender<Controller>::Timeout(int64_t now_ns)
         m_board.DoubtReordering();
     }
     m_board.MarkAllLost();
+    TellLosses(now_ns);
     m_recovery_point = m_board.Next();
     m_ca_state = CC_CA_LOSS;
     m_reduction.End();
@@ -1010,6 +1080,7 @@ TcpSender<Controller>::NoteProbe(bool is_retransmission, uint32_t payload_bytes,
 {
     if (is_retransmission)
     {
+        m_probe_app_limited = m_board.At(m_board.Next() - 1).app_limited != 0;
         m_board.Probed(now_ns);
         ++m_totals.retransmitted_pkts;
         NoteTransmission(payload_bytes, now_ns);

@@ -480,6 +480,10 @@ Engine::ReachReceiver(PacketName packet)
         return;
     }
     ++state.arrived_pkts;
+    if (state.receiver.AnswersBefore(packet.Ecn())) [[unlikely]]
+    {
+        SendAck(packet.flow);
+    }
     const TcpReceiver::Arrival arrival = state.receiver.Take(packet.serial, m_now_ns, packet.Ecn());
     if (arrival.readable_pkts > 0)
     {

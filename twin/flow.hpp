@@ -42,6 +42,11 @@ class CcController
         cc_init(&m_state, &m_params, &start);
     }
     void OnAck(const cc_sample& sample) { cc_on_ack(&m_state, &m_params, &sample); }
+    void OnPacketLost(const cc_lost_packet& lost) { cc_on_packet_lost(&m_state, &m_params, &lost); }
+    void OnProbeRepair(uint64_t now_us, uint64_t delivered_pkts, bool is_app_limited)
+    {
+        cc_on_probe_repair(&m_state, &m_params, now_us, delivered_pkts, is_app_limited);
+    }
     void OnLossState(cc_ca_state state, uint32_t in_flight) { cc_on_loss_state(&m_state, &m_params, state, in_flight); }
     void OnRto(bool is_new_episode, uint32_t prior_in_flight, uint32_t in_flight, uint64_t total_lost)
     {
@@ -50,7 +55,8 @@ class CcController
     void OnIdle(uint64_t idle_us, uint64_t rto_us) { cc_on_idle(&m_state, &m_params, idle_us, rto_us); }
     void OnRestart(uint64_t now_us, bool app_limited) { cc_on_restart(&m_state, &m_params, now_us, app_limited); }
     void OnUndo() { cc_on_undo(&m_state, &m_params); }
-    bool IsLossBased() const { return m_params.algorithm != CC_ALGORITHM_BBR; }
+    bool IsLossBased() const { return !cc_is_bbr(&m_params); }
+    bool WantsFlights() const { return cc_wants_flights(&m_params); }
 
   private:
     cc_state m_state{};

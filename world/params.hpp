@@ -44,7 +44,7 @@ struct TunableInfo
     std::string_view mechanism; ///< of mechanisms.def, or BBR
     std::string_view source;
     int64_t cc_params::*field; ///< null for a switch
-    uint32_t bit;              ///< of the mechanism; 0: BBR's own
+    uint32_t bit;              ///< of the mechanism; 0: BBR v1's own, CC_BBR3: v3's
 };
 
 struct VariantInfo
@@ -141,13 +141,17 @@ Preset(int variant)
     return params;
 }
 
-/** BBR's own tunables belong to every BBR, a mechanism's to the variants that have it, all of them to bbr-mix. */
+/** BBR's own tunables belong to every BBR of the version, a mechanism's to the variants that have it, all of v1's to bbr-mix. */
 inline bool
 VariantHasTunable(int variant, int tunable)
 {
     const VariantInfo& v = detail::VARIANTS[static_cast<std::size_t>(variant)];
     const TunableInfo& t = detail::TUNABLES[static_cast<std::size_t>(tunable)];
-    if (v.algorithm != CC_ALGORITHM_BBR)
+    if (v.algorithm == CC_ALGORITHM_BBR3)
+    {
+        return t.bit == CC_BBR3;
+    }
+    if (v.algorithm != CC_ALGORITHM_BBR || t.bit == CC_BBR3)
     {
         return false;
     }

@@ -93,7 +93,7 @@ RequireBbr(const bpf_flow_settings& settings)
     if (settings.params.algorithm != CC_ALGORITHM_BBR)
     {
         throw CongestionControlError("algorithm = " + std::to_string(settings.params.algorithm) +
-                                     ": in BPF there are the variants of BBR; expected " + std::to_string(CC_ALGORITHM_BBR));
+                                     ": in BPF there are the variants of BBR v1, because the kernel does not tell of the flights that others ask for; expected " + std::to_string(CC_ALGORITHM_BBR));
     }
 }
 

@@ -6,6 +6,9 @@
 #ifndef BBRGYM_LINUX_BPF_FLOW_H
 #define BBRGYM_LINUX_BPF_FLOW_H
 
+#ifdef __bpf__
+#define CC_WITHOUT_BBR3
+#endif
 #include "cc.h"
 
 /* Written by user space, whole, at any time; read on each event. */

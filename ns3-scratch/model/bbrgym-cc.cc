@@ -210,6 +210,12 @@ TcpBbrgym::Start(cc_start start)
 }
 
 void
+TcpBbrgym::OnProbeRepair(uint64_t now_us, uint64_t delivered_pkts, bool is_app_limited)
+{
+    cc_on_probe_repair(&m_state, &m_params, now_us, delivered_pkts, is_app_limited);
+}
+
+void
 TcpBbrgym::OnLossState(cc_ca_state state, uint32_t in_flight_pkts)
 {
     cc_on_loss_state(&m_state, &m_params, state, in_flight_pkts);

@@ -44,6 +44,8 @@ class TcpBbrgym : public TcpCongestionOps
     void Start(cc_start start);
     bool Started() const { return m_started; }
     void OnAck(const cc_sample& sample) { cc_on_ack(&m_state, &m_params, &sample); }
+    void OnPacketLost(const cc_lost_packet& lost) { cc_on_packet_lost(&m_state, &m_params, &lost); }
+    void OnProbeRepair(uint64_t now_us, uint64_t delivered_pkts, bool is_app_limited);
     void OnLossState(cc_ca_state state, uint32_t in_flight_pkts);
     void OnRto(bool is_new_episode, uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts);
     void OnIdle(uint64_t idle_us, uint64_t rto_us);

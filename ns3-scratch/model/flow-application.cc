@@ -85,8 +85,8 @@ FlowApplication::FlowApplication(const bbrgym::Flow& flow,
 {
     if (const auto variant = bbrgym::FindVariant(flow.cc))
     {
-        const bool is_bbr = bbrgym::Preset(*variant).algorithm == CC_ALGORITHM_BBR;
-        m_send_buffer.Reset(flow.stack.socket, settings.mss_bytes, is_bbr);
+        const cc_params params = bbrgym::Preset(*variant);
+        m_send_buffer.Reset(flow.stack.socket, settings.mss_bytes, cc_is_bbr(&params));
     }
 }
 

@@ -75,6 +75,12 @@ SocketController::OnAck(const cc_sample& sample)
 }
 
 void
+SocketController::OnProbeRepair(uint64_t now_us, uint64_t delivered_pkts, bool is_app_limited)
+{
+    m_controller->OnProbeRepair(now_us, delivered_pkts, is_app_limited);
+}
+
+void
 SocketController::OnLossState(cc_ca_state state, uint32_t in_flight_pkts)
 {
     m_controller->OnLossState(state, in_flight_pkts);
@@ -591,6 +597,10 @@ TcpLinuxSocket::TakeData(SequenceNumber32 seq)
 {
     const int32_t ahead_bytes = seq - m_tcb->m_rxBuffer->NextRxSequence();
     const int64_t ahead = ahead_bytes / static_cast<int32_t>(m_end.mss_bytes);
+    if (m_end.receiver.AnswersBefore(m_end.ecn))
+    {
+        SendAck();
+    }
     return m_end.receiver.Take(m_end.receiver.Next() + static_cast<uint64_t>(ahead), NowNs(), m_end.ecn);
 }
 

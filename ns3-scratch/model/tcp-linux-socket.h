@@ -40,12 +40,15 @@ class SocketController
     const cc_state& State() const { return m_controller->GetState(); }
     void Start(const cc_start& start);
     void OnAck(const cc_sample& sample);
+    void OnPacketLost(const cc_lost_packet& lost) { m_controller->OnPacketLost(lost); }
+    void OnProbeRepair(uint64_t now_us, uint64_t delivered_pkts, bool is_app_limited);
     void OnLossState(cc_ca_state state, uint32_t in_flight_pkts);
     void OnRto(bool is_new_episode, uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts);
     void OnIdle(uint64_t idle_us, uint64_t rto_us) { m_controller->OnIdle(idle_us, rto_us); }
     void OnRestart(uint64_t now_us, bool app_limited) { m_controller->OnRestart(now_us, app_limited); }
     void OnUndo();
-    bool IsLossBased() const { return m_controller->GetParams().algorithm != CC_ALGORITHM_BBR; }
+    bool IsLossBased() const { return !cc_is_bbr(&m_controller->GetParams()); }
+    bool WantsFlights() const { return cc_wants_flights(&m_controller->GetParams()); }
 
   private:
     Ptr<TcpBbrgym> m_controller;

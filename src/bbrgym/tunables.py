@@ -31,7 +31,7 @@ class Tunable:
         low: smallest value allowed.
         high: largest value allowed.
         scale: ``linear`` or ``log``, for searches of the range.
-        mechanism: mechanism that has it; ``BBR`` if every BBR has it.
+        mechanism: mechanism that has it; ``BBR`` if every BBR v1 has it, ``BBR3`` if every BBRv3 has it.
         source: paper, section or RFC.
     """
 
@@ -57,7 +57,7 @@ class Variant:
 
     Attributes:
         name: in scenarios and commands.
-        algorithm: ``bbr``, ``cubic``, ``reno``, ``bic``, ``vegas`` or ``westwood``; ``ns-3`` for ns-3's own,
+        algorithm: ``bbr``, ``bbr3``, ``cubic``, ``reno``, ``bic``, ``vegas`` or ``westwood``; ``ns-3`` for ns-3's own,
             ``linux`` for the kernel's own.
         source: the paper or RFC.
         preset: initial values of its tunables in natural units, by name.
@@ -98,6 +98,9 @@ TUNABLES: Mapping[str, Tunable] = MappingProxyType(_declared_tunables())
 SWITCHES: Mapping[str, str] = MappingProxyType(
     {tunable.mechanism: tunable.name for tunable in TUNABLES.values() if tunable.unit == "switch"}
 )
+
+#: The variant whose tunables all variants of an algorithm have.
+BASES: Mapping[str, str] = MappingProxyType({"bbr": "bbr", "bbr3": "bbr3"})
 
 #: Every congestion control by name; ours first, then ns-3's own and the kernel's.
 VARIANTS: Mapping[str, Variant] = MappingProxyType(_declared_variants())

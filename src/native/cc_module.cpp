@@ -98,6 +98,8 @@ AlgorithmName(uint32_t algorithm)
     {
     case CC_ALGORITHM_BBR:
         return "bbr";
+    case CC_ALGORITHM_BBR3:
+        return "bbr3";
     case CC_ALGORITHM_RENO:
         return "reno";
     case CC_ALGORITHM_BIC:
@@ -251,6 +253,7 @@ class Controller
                uint64_t rng_seed,
                uint32_t mss_bytes,
                uint32_t initial_cwnd_pkts,
+               bool ecn_ok,
                const std::string& stack,
                const std::map<std::string, int64_t>& facts)
         : m_params(Preset(RequireVariant(variant)))
@@ -261,7 +264,8 @@ class Controller
                              .min_rtt_us = min_rtt_us,
                              .rng_seed = rng_seed,
                              .mss_bytes = mss_bytes,
-                             .initial_cwnd_pkts = initial_cwnd_pkts};
+                             .initial_cwnd_pkts = initial_cwnd_pkts,
+                             .ecn_ok = ecn_ok};
         cc_init(&m_state, &m_params, &start);
     }
 
@@ -273,6 +277,12 @@ class Controller
     double GetTunable(const std::string& name) const { return bbrgym::GetTunable(m_params, RequireTunable(name)); }
 
     void OnAck(const cc_sample& sample) { cc_on_ack(&m_state, &m_params, &sample); }
+    void OnPacketLost(const cc_lost_packet& lost) { cc_on_packet_lost(&m_state, &m_params, &lost); }
+    void OnProbeRepair(uint64_t now_us, uint64_t delivered_pkts, bool is_app_limited)
+    {
+        cc_on_probe_repair(&m_state, &m_params, now_us, delivered_pkts, is_app_limited);
+    }
+    void SetPhaseDraws(uint64_t state) { m_state.bbr.phase_rng.state = state; }
 
     void OnLossState(uint32_t state, uint32_t in_flight_pkts)
     {
@@ -336,6 +346,27 @@ class Controller
         s["acd_capped"] = b.acd_capped;
         s["bbq_queue_seen"] = b.bbq_queue_seen;
         s["bbq_data_min_rtt_us"] = b.bbq_data_min_rtt_us;
+        const bbr3_state& b3 = m_state.bbr3;
+        s["max_bw_Bps"] = bbr3_bound_Bps(&b, bbr3_max_bw_q24(&b3));
+        s["bw_lo_Bps"] = bbr3_bound_Bps(&b, b3.bw_lo_q24);
+        s["bw_latest_Bps"] = bbr3_bound_Bps(&b, b3.bw_latest_q24);
+        s["inflight_hi_pkts"] = b3.inflight_hi_pkts;
+        s["inflight_lo_pkts"] = b3.inflight_lo_pkts;
+        s["inflight_latest_pkts"] = b3.inflight_latest_pkts;
+        s["ack_phase"] = b3.ack_phase;
+        s["bw_probe_samples"] = b3.bw_probe_samples;
+        s["prev_probe_too_high"] = b3.prev_probe_too_high;
+        s["stopped_risky_probe"] = b3.stopped_risky_probe;
+        s["loss_in_round"] = b3.loss_in_round;
+        s["loss_round_start"] = b3.loss_round_start;
+        s["loss_round_delivered_pkts"] = b3.loss_round_delivered_pkts;
+        s["full_bw_now"] = b3.full_bw_now;
+        s["up_cnt"] = b3.up_cnt;
+        s["rounds_since_probe"] = b3.rounds_since_probe;
+        s["probe_wait_us"] = b3.probe_wait_us;
+        s["probe_rtt_min_us"] = b3.probe_rtt_min_us;
+        s["ecn_eligible"] = b3.ecn_eligible;
+        s["ecn_alpha_256th"] = b3.ecn_alpha_256th;
         s["cubic_w_max_pkts"] = m_state.cubic.w_max_pkts;
         s["cubic_min_delay_us"] = m_state.cubic.min_delay_us;
         s["cubic_acks_per_pkt"] = m_state.cubic.acks_per_pkt;
@@ -395,7 +426,13 @@ DeclareSample(py::module_& m)
         .def_readwrite("is_ack_delayed", &cc_sample::is_ack_delayed)
         .def_readwrite("has_sack", &cc_sample::has_sack)
         .def_readwrite("is_reordering", &cc_sample::is_reordering)
-        .def_readwrite("is_cwnd_limited", &cc_sample::is_cwnd_limited);
+        .def_readwrite("is_cwnd_limited", &cc_sample::is_cwnd_limited)
+        .def_readwrite("tx_in_flight_pkts", &cc_sample::tx_in_flight_pkts)
+        .def_readwrite("lost_since_pkts", &cc_sample::lost_since_pkts)
+        .def_readwrite("delivered_ce_pkts", &cc_sample::delivered_ce_pkts)
+        .def_readwrite("total_ce_pkts", &cc_sample::total_ce_pkts)
+        .def_readwrite("is_ece", &cc_sample::is_ece)
+        .def_readwrite("is_acking_tlp", &cc_sample::is_acking_tlp);
 }
 
 void
@@ -403,7 +440,7 @@ DeclareController(py::module_& m)
 {
     py::class_<Controller>(m, "Controller", "A controller of cc/ without a network, driven event by event.")
         .def(py::init<const std::string&, uint64_t, uint64_t, uint64_t, uint64_t, uint32_t, uint32_t,
-                      const std::string&, const std::map<std::string, int64_t>&>(),
+                      bool, const std::string&, const std::map<std::string, int64_t>&>(),
              py::arg("variant"),
              py::kw_only(),
              py::arg("now_us") = 0,
@@ -412,11 +449,40 @@ DeclareController(py::module_& m)
              py::arg("rng_seed") = 1,
              py::arg("mss_bytes") = 1448,
              py::arg("initial_cwnd_pkts") = 10,
+             py::arg("ecn_ok") = false,
              py::arg("stack") = "linux-6",
              py::arg("facts") = std::map<std::string, int64_t>{})
         .def("set_tunable", &Controller::SetTunable, py::arg("name"), py::arg("value"))
         .def("get_tunable", &Controller::GetTunable, py::arg("name"))
         .def("on_ack", &Controller::OnAck, py::arg("sample"))
+        .def("on_packet_lost",
+             [](Controller& controller, uint64_t now_us, uint64_t delivered_pkts, uint64_t total_lost_pkts,
+                uint64_t lost_at_send_pkts, uint32_t tx_in_flight_pkts, uint32_t size_pkts, bool is_app_limited) {
+                 controller.OnPacketLost({.now_us = now_us,
+                                          .delivered_pkts = delivered_pkts,
+                                          .total_lost_pkts = total_lost_pkts,
+                                          .lost_at_send_pkts = lost_at_send_pkts,
+                                          .tx_in_flight_pkts = tx_in_flight_pkts,
+                                          .size_pkts = size_pkts,
+                                          .is_app_limited = is_app_limited});
+             },
+             py::kw_only(),
+             py::arg("now_us"),
+             py::arg("delivered_pkts"),
+             py::arg("total_lost_pkts"),
+             py::arg("lost_at_send_pkts"),
+             py::arg("tx_in_flight_pkts"),
+             py::arg("size_pkts") = 1,
+             py::arg("is_app_limited") = false)
+        .def("on_probe_repair",
+             &Controller::OnProbeRepair,
+             py::arg("now_us"),
+             py::arg("delivered_pkts"),
+             py::arg("is_app_limited") = false)
+        .def("set_phase_draws",
+             &Controller::SetPhaseDraws,
+             py::arg("state"),
+             "Sets the generator that draws PROBE_BW's phases and waits (splitmix64), to follow another program's draws.")
         .def("on_loss_state", &Controller::OnLossState, py::arg("state"), py::arg("in_flight_pkts"))
         .def("on_rto",
              &Controller::OnRto,

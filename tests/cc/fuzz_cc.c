@@ -66,6 +66,20 @@ static bool grows_with_una(const struct cc_params *params)
            params->algorithm == CC_ALGORITHM_BIC || params->algorithm == CC_ALGORITHM_VEGAS;
 }
 
+static void lose(struct cc_state *state, const struct cc_params *params, struct cc_sample *rs)
+{
+    struct cc_lost_packet lost = {0};
+
+    lost.now_us = rs->now_us;
+    lost.delivered_pkts = rs->delivered_pkts;
+    lost.total_lost_pkts = ++rs->total_lost_pkts;
+    lost.lost_at_send_pkts = cc_sub_sat(lost.total_lost_pkts, 1 + magnitude(20));
+    lost.tx_in_flight_pkts = (uint32_t)magnitude(32);
+    lost.size_pkts = 1 + (uint32_t)below(4);
+    lost.is_app_limited = below(4) == 0;
+    cc_on_packet_lost(state, params, &lost);
+}
+
 int main(int argc, char **argv)
 {
     struct cc_params params;
@@ -90,13 +104,14 @@ int main(int argc, char **argv)
         if (i == 0 || event == 0) {
             cc_params_init(&params, (enum cc_variant)below(CC_VARIANT_COUNT));
             params.stack = below(UINT64_C(1) << CC_STACK_COUNT);
-            is_bbr = params.algorithm == CC_ALGORITHM_BBR;
+            is_bbr = cc_is_bbr(&params);
             start.now_us = rs.now_us;
             start.mss_bytes = 1 + (uint32_t)below(65000);
             start.initial_cwnd_pkts = (uint32_t)below(1000);
             start.srtt_us = magnitude(24);
             start.min_rtt_us = start.srtt_us ? start.srtt_us : CC_RTT_UNKNOWN_US;
             start.rng_seed = cc_rng_next(&rng);
+            start.ecn_ok = below(2) == 0;
             cc_init(&state, &params, &start);
             rs.ca_state = CC_CA_OPEN;
             rs.una_pkts = 0;
@@ -123,7 +138,11 @@ int main(int argc, char **argv)
             cc_on_restart(&state, &params, rs.now_us, below(2) == 0);
         } else if (event < 45) {
             cc_on_undo(&state, &params);
-        } else if (event < 60) {
+        } else if (event < 48) {
+            cc_on_probe_repair(&state, &params, rs.now_us, rs.delivered_pkts, below(2) == 0);
+        } else if (event < 100) {
+            lose(&state, &params, &rs);
+        } else if (event < 115) {
             tune(&params);
         } else {
             rs.now_us += magnitude(24);
@@ -145,6 +164,12 @@ int main(int argc, char **argv)
             rs.is_ack_delayed = below(4) == 0;
             rs.is_cwnd_limited = below(2) == 0;
             rs.is_reordering = below(4) == 0;
+            rs.tx_in_flight_pkts = (uint32_t)magnitude(below(8) == 0 ? 32 : 20);
+            rs.lost_since_pkts = below(4) == 0 ? (uint32_t)magnitude(20) : 0;
+            rs.delivered_ce_pkts = below(4) == 0 ? (uint32_t)magnitude(20) : 0;
+            rs.total_ce_pkts += below(4) == 0 ? rs.acked_pkts : 0;
+            rs.is_ece = below(4) == 0;
+            rs.is_acking_tlp = below(50) == 0;
             may_grow = below(2) == 0 || !grows_with_una(&params);
             rs.una_pkts += may_grow ? 1 + magnitude(20) : 0;
             rs.next_pkts = rs.una_pkts + magnitude(20);
@@ -167,6 +192,8 @@ int main(int argc, char **argv)
         require(has_phase(&state, &params), "a phase is one of those that worlds know", seed, i);
         require(!is_bbr || state.bbr.pacing_gain_q16 > 0, "a gain is positive", seed, i);
         require(!is_bbr || state.bbr.min_rtt_us > 0, "min_rtt is never zero", seed, i);
+        require(!cc_is_bbr3(&params) || state.bbr3.up_cnt > 0, "a slope is never infinite", seed, i);
+        require(!cc_is_bbr3(&params) || state.bbr3.ecn_alpha_256th <= 256, "alpha is a share", seed, i);
     }
     printf("%llu operations\n", (unsigned long long)operations);
     return 0;

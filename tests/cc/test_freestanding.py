@@ -16,12 +16,16 @@ COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]
 ALLOWED_CALLS = {"memset", "memcpy", "memmove", "memcmp"}
 USES_ALL = """
 #include "cc.h"
-void use(struct cc_state *, struct cc_params *, const struct cc_start *, const struct cc_sample *);
-void use(struct cc_state *s, struct cc_params *p, const struct cc_start *start, const struct cc_sample *rs)
+void use(struct cc_state *, struct cc_params *, const struct cc_start *, const struct cc_sample *,
+         const struct cc_lost_packet *);
+void use(struct cc_state *s, struct cc_params *p, const struct cc_start *start, const struct cc_sample *rs,
+         const struct cc_lost_packet *lost)
 {
     cc_params_init(p, CC_VARIANT_BBR_MIX);
     cc_init(s, p, start);
     cc_on_ack(s, p, rs);
+    cc_on_packet_lost(s, p, lost);
+    cc_on_probe_repair(s, p, 1, 1, true);
     cc_on_loss_state(s, p, CC_CA_RECOVERY, 1);
     cc_on_rto(s, p, true, 1, 0, 1);
     cc_on_idle(s, p, 1, 1);

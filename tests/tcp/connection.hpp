@@ -33,8 +33,13 @@ class Controller
 
     const cc_state& State() const { return m_state; }
     bool IsLossBased() const { return true; }
+    bool WantsFlights() const { return m_wants_flights; }
+    void AskForFlights() { m_wants_flights = true; }
+    const std::vector<cc_lost_packet>& Lost() const { return m_lost; }
     void Start(const cc_start& start) { cc_init(&m_state, &m_params, &start); }
     void OnAck(const cc_sample& sample) { cc_on_ack(&m_state, &m_params, &sample); }
+    void OnPacketLost(const cc_lost_packet& lost) { m_lost.push_back(lost); }
+    void OnProbeRepair(uint64_t, uint64_t, bool) {}
     void OnLossState(cc_ca_state state, uint32_t in_flight_pkts)
     {
         m_reductions += state == CC_CA_CWR || state == CC_CA_RECOVERY;
@@ -67,6 +72,8 @@ class Controller
     int m_reductions = 0;
     int m_undos = 0;
     int m_undos_in_recovery = 0;
+    bool m_wants_flights = false;
+    std::vector<cc_lost_packet> m_lost;
 };
 
 /** A segment leaves. */

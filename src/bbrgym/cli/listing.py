@@ -17,7 +17,7 @@ from bbrgym.papers.catalogue import experiment_names, load_experiment
 from bbrgym.scenario.distribution import load_distribution
 from bbrgym.scenario.files import distribution_names, load_scenario, scenario_names
 from bbrgym.targets import shipped_names
-from bbrgym.tunables import TUNABLES, VARIANTS
+from bbrgym.tunables import BASES, SWITCHES, TUNABLES, VARIANTS
 from bbrgym.worlds import registered_worlds
 
 _GROUPS = (
@@ -47,12 +47,12 @@ def listing() -> Iterator[Table]:
 
 def variants_table() -> Table:
     """Return a row per variant: its tunables and its source."""
-    table = _table("Variants", "name", "tunables (and bbr's)", "source")
-    common = set(VARIANTS["bbr"].preset)
+    table = _table("Variants", "name", "tunables (and its base's)", "source")
     for variant in VARIANTS.values():
-        own = [name for name in variant.preset if name not in common]
-        every = "all" if len(variant.preset) == len(TUNABLES) else ", ".join(own)
-        table.add_row(variant.name, every or ("-" if not variant.preset else ", ".join(variant.preset)), variant.source)
+        base = BASES.get(variant.algorithm, variant.name)
+        own = [name for name in variant.preset if variant.name == base or name not in VARIANTS[base].preset]
+        is_all = variant.name != base and set(own) >= set(SWITCHES.values())
+        table.add_row(variant.name, "all mechanisms'" if is_all else ", ".join(own) or "-", variant.source)
     return table
 
 

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Replay of a kernel's BBRv3 trace through cc/: how many ACKs are equal, and the first that is not.
+
+usage: python benchmarks/replay.py FILE.csv.gz [--variant bbr3] [--initial-cwnd 10] [--all]
+
+A trace has every ACK, lost packet and change of the loss state that a sender with google/bbr's tcp_bbr.c saw, and what
+the algorithm decided on each: phase, window, pacing rate, bounds. Its draws are splitmix64 from state 1. Equal means the
+same phase, window and bounds, and rates within one byte per second.
+
+Explained is a difference only where the kernel took its fast path for an application-limited sample, which cc/ leaves out:
+the kernel kept the window and the pacing rate of the ACK before, though cc/ computed them anew.
+
+Exits with 1 if any difference is not explained, with 2 if the file cannot be read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bbrgym import _cc
+
+MSS_BYTES = 1448
+UNIT_BPS = 1
+LOSS = 4
+UNSET_PKTS, UNSET_BPS = 2**32 - 1, 2**64 - 1
+PHASES = {0: "STARTUP", 1: "DRAIN", 2: "PROBE_RTT", 8: "UP", 9: "DOWN", 10: "CRUISE", 11: "REFILL"}
+RATES = ("pacing_Bps", "max_bw_Bps", "bw_lo_Bps")
+EXACT = ("cwnd", "inflight_hi", "inflight_lo", "probe_wait_us")
+#: Where the rows of other events have their values, ``name=value``.
+EVENT_COLUMNS = ("prior_delivered", "rs_delivered", "interval_us", "rtt_us", "losses")
+
+
+@dataclass
+class Replay:
+    """A controller that is told what a trace's sender saw.
+
+    Attributes:
+        compared: Rows held against the trace, by kind.
+        equal: Those without a difference.
+        explained: ACKs on which the kernel took its fast path, and differs.
+        differing: ``(line, text)`` of each difference that is not explained.
+    """
+
+    variant: str
+    initial_cwnd_pkts: int
+    compared: Counter[str] = field(default_factory=Counter)
+    equal: Counter[str] = field(default_factory=Counter)
+    explained: int = 0
+    differing: list[tuple[int, str]] = field(default_factory=list)
+    controller: Any = None
+    total_lost_pkts: int = 0
+    in_flight_pkts: int = 0
+    last: dict[str, str] = field(default_factory=dict)
+
+    def run(self, path: Path) -> None:
+        with gzip.open(path, "rt", newline="") as file:
+            for line, row in enumerate(csv.DictReader(file), start=2):
+                self._take(row)
+                self._compare(line, row)
+
+    def _take(self, row: dict[str, str]) -> None:
+        if self.controller is None:
+            self._start(int(row["rtt_us"]))
+        if row["kind"] == "ack":
+            self._take_ack(row)
+        elif row["kind"] == "lost":
+            self._take_lost(row)
+        elif row["kind"] == "state":
+            self._take_state(row)
+        else:
+            raise ValueError(f"kind = {row['kind']!r}: expected ack, lost or state")
+
+    def _start(self, rtt_us: int) -> None:
+        self.controller = _cc.Controller(
+            self.variant, srtt_us=rtt_us, min_rtt_us=rtt_us, mss_bytes=MSS_BYTES, initial_cwnd_pkts=self.initial_cwnd_pkts
+        )
+        self.controller.set_phase_draws(1)
+        self.srtt_us = rtt_us
+
+    def _take_ack(self, row: dict[str, str]) -> None:
+        value = {name: int(text) for name, text in row.items() if text.lstrip("-").isdigit()}
+        self.in_flight_pkts = value["in_flight"]
+        self.controller.on_ack(
+            _cc.Sample(
+                now_us=value["t_us"],
+                delivered_time_us=value["t_us"],
+                delivered_pkts=value["delivered"],
+                prior_delivered_pkts=value["prior_delivered"],
+                total_lost_pkts=self.total_lost_pkts,
+                sample_pkts=value["rs_delivered"],
+                interval_us=value["interval_us"],
+                rtt_us=value["rtt_us"],
+                srtt_us=self.srtt_us,
+                min_rtt_us=self.srtt_us,
+                acked_pkts=value["acked"],
+                lost_pkts=value["losses"],
+                prior_in_flight_pkts=value["prior_in_flight"],
+                in_flight_pkts=value["in_flight"],
+                ca_state=value["ca_state"],
+                is_app_limited=bool(value["app_limited"]),
+                tx_in_flight_pkts=value["tx_in_flight"],
+                lost_since_pkts=value["rs_lost"],
+                is_cwnd_limited=bool(value["is_cwnd_limited"]),
+            )
+        )
+
+    def _take_lost(self, row: dict[str, str]) -> None:
+        value = _values(row)
+        self.total_lost_pkts = value["total_lost"]
+        self.in_flight_pkts = value["in_flight"]
+        self.controller.on_packet_lost(
+            now_us=int(row["t_us"]),
+            delivered_pkts=int(row["delivered"]),
+            total_lost_pkts=value["total_lost"],
+            lost_at_send_pkts=value["lost_at_send"],
+            tx_in_flight_pkts=value["tx_in_flight"],
+            is_app_limited=bool(value["app_limited"]),
+        )
+
+    def _take_state(self, row: dict[str, str]) -> None:
+        value = _values(row)
+        in_flight_pkts = value.get("in_flight", self.in_flight_pkts)
+        if value["ca_state"] == LOSS:
+            self.controller.on_rto(in_flight_pkts, in_flight_pkts, self.total_lost_pkts)
+        else:
+            self.controller.on_loss_state(value["ca_state"], in_flight_pkts)
+
+    def _compare(self, line: int, row: dict[str, str]) -> None:
+        kind = row["kind"]
+        ours = _decided(self.controller.state)
+        differences = [
+            f"{name} {ours[name]} instead of {row[name]}"
+            for name in ("phase", *EXACT, *RATES)
+            if row[name] and not _is_equal(name, ours[name], row[name])
+        ]
+        self.compared[kind] += 1
+        if not differences:
+            self.equal[kind] += 1
+        elif kind == "ack" and self._took_fast_path(row):
+            self.explained += 1
+        else:
+            self.differing.append((line, f"{kind} {row['ack']} at {row['t_us']} us: {', '.join(differences)}"))
+        self.last = row
+
+    def _took_fast_path(self, row: dict[str, str]) -> bool:
+        kept = all(row[name] == self.last.get(name) for name in ("phase", "cwnd", "pacing_Bps"))
+        is_slower = int(row["rs_delivered"]) * MSS_BYTES * 1e6 < int(row["max_bw_Bps"]) * max(int(row["interval_us"]), 1)
+        return row["app_limited"] == "1" and kept and is_slower and row["losses"] == "0"
+
+
+def _values(row: dict[str, str]) -> dict[str, int]:
+    pairs = [row[column].split("=") for column in EVENT_COLUMNS if "=" in row[column]]
+    return {name: int(text) for name, text in pairs}
+
+
+def _decided(state: dict[str, Any]) -> dict[str, Any]:
+    """Return what the controller decided, in the trace's columns."""
+    return {
+        "phase": PHASES[state["phase"]],
+        "cwnd": state["cwnd_pkts"],
+        "pacing_Bps": state["pacing_Bps"],
+        "max_bw_Bps": state["max_bw_Bps"],
+        "bw_lo_Bps": -1 if state["bw_lo_Bps"] == UNSET_BPS else state["bw_lo_Bps"],
+        "inflight_hi": -1 if state["inflight_hi_pkts"] == UNSET_PKTS else state["inflight_hi_pkts"],
+        "inflight_lo": -1 if state["inflight_lo_pkts"] == UNSET_PKTS else state["inflight_lo_pkts"],
+        "probe_wait_us": state["probe_wait_us"],
+    }
+
+
+def _is_equal(name: str, ours: Any, theirs: str) -> bool:
+    if name in RATES and ours >= 0 and int(theirs) >= 0:
+        return bool(abs(ours - int(theirs)) <= UNIT_BPS)
+    return str(ours) == theirs
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--variant", default="bbr3")
+    parser.add_argument("--initial-cwnd", type=int, default=10)
+    parser.add_argument("--all", action="store_true", help="print every difference, not only the first")
+    options = parser.parse_args()
+    replay = Replay(options.variant, options.initial_cwnd)
+    try:
+        replay.run(options.file)
+    except (OSError, KeyError, ValueError) as error:
+        print(f"{options.file}: {error}", file=sys.stderr)
+        sys.exit(2)
+    for kind in ("ack", "lost", "state"):
+        print(f"{kind}: {replay.equal[kind]} of {replay.compared[kind]} equal")
+    print(f"explained by the fast path for application-limited samples: {replay.explained}")
+    print(f"not explained: {len(replay.differing)}")
+    for line, text in replay.differing if options.all else replay.differing[:1]:
+        print(f"line {line}: {text}")
+    sys.exit(1 if replay.differing else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * BBRv3 (google/bbr, branch v3: net/ipv4/tcp_bbr.c; draft-ietf-ccwg-bbr).
+ *
+ *   bw      = min(max_bw, bw_lo)
+ *   min_rtt = min over 10 s of RTT
+ *   pacing  = gain * bw * 0.99
+ *   cwnd    = min(gain * bw * min_rtt + aggregated ACKs, inflight_hi, inflight_lo), at least 4
+ *
+ * BBR v1 lost a lot where queues are shallow, and took more than its share from loss-based flows. v3 probes seldom,
+ * remembers how much was in flight when 2 % were lost, and leaves room below it. bbr3_model.h has the model,
+ * bbr3_phases.h the states, bbr3_target.h what they mean in packets.
+ *
+ * The kernel skips parts of an ACK where the application limits the sender (its fast path). It is left out: it changes
+ * no bound of the model.
+ */
+#ifndef BBRGYM_CC_BBR3_H
+#define BBRGYM_CC_BBR3_H
+
+#include "bbr3_phases.h"
+
+/* ---- pacing ---- */
+
+static inline uint64_t bbr3_pacing_for_Bps(const struct bbr_state *bbr, uint64_t bw_q24, int64_t gain_q16)
+{
+    uint64_t rate_Bps = bbr3_rate_Bps(bbr, bw_q24, gain_q16, 100 - BBR_PACING_MARGIN_PERCENT);
+
+    /* Below UINT64_MAX, which means unpaced, and never a rate at which nothing leaves. */
+    return cc_max_u64(cc_min_u64(rate_Bps, UINT64_MAX - 1), bbr->mss_bytes / BBR_SLOWEST_PKT_S + 1);
+}
+
+static inline void bbr3_init_pacing(struct cc_state *state, const struct cc_params *params)
+{
+    struct bbr_state *bbr = &state->bbr;
+    uint64_t rtt_us = BBR_UNKNOWN_RTT_US;
+
+    if (bbr->srtt_us != 0) {
+        rtt_us = bbr->srtt_us;
+        bbr->has_seen_rtt = true;
+    }
+    state->pacing_Bps = bbr3_pacing_for_Bps(bbr, ((uint64_t)state->cwnd_pkts << BBR3_Q24_SHIFT) / rtt_us,
+                                            params->bbr3_startup_gain_q16);
+}
+
+static inline void bbr3_set_pacing(struct cc_state *state, const struct cc_params *params, int64_t gain_q16)
+{
+    struct bbr_state *bbr = &state->bbr;
+    uint64_t rate_Bps = bbr3_pacing_for_Bps(bbr, bbr3_bw_q24(&state->bbr3), gain_q16);
+
+    if (!bbr->has_seen_rtt && bbr->srtt_us != 0)
+        bbr3_init_pacing(state, params);
+    if (bbr->full_bw_reached || rate_Bps > state->pacing_Bps)
+        state->pacing_Bps = rate_Bps;
+}
+
+static inline int64_t bbr3_phase_gain_q16(const struct bbr_state *bbr, const struct cc_params *params)
+{
+    switch (bbr->cycle_index) {
+    case BBR3_UP:
+        return params->bbr3_up_gain_q16;
+    case BBR3_DOWN:
+        return params->bbr3_down_gain_q16;
+    default:
+        return CC_Q16_ONE;
+    }
+}
+
+static inline void bbr3_update_gains(struct bbr_state *bbr, const struct cc_params *params)
+{
+    switch (bbr->mode) {
+    case BBR_STARTUP:
+        bbr->pacing_gain_q16 = params->bbr3_startup_gain_q16;
+        bbr->cwnd_gain_q16 = params->bbr3_startup_cwnd_gain_q16;
+        break;
+    case BBR_DRAIN:
+        bbr->pacing_gain_q16 = params->bbr3_drain_gain_q16;
+        bbr->cwnd_gain_q16 = params->bbr3_startup_cwnd_gain_q16;
+        break;
+    case BBR_PROBE_BW:
+        bbr->pacing_gain_q16 = bbr3_phase_gain_q16(bbr, params);
+        bbr->cwnd_gain_q16 = params->bbr3_cwnd_gain_q16;
+        if (bbr->cycle_index == BBR3_UP)
+            bbr->cwnd_gain_q16 += params->bbr3_up_cwnd_gain_q16;
+        break;
+    default:
+        bbr->pacing_gain_q16 = CC_Q16_ONE;
+        bbr->cwnd_gain_q16 = CC_Q16_ONE;
+        break;
+    }
+}
+
+/* ---- window ---- */
+
+static inline uint64_t bbr3_target_cwnd_pkts(const struct cc_state *state)
+{
+    uint64_t pkts = bbr3_bdp_pkts(state, bbr3_bw_q24(&state->bbr3), state->bbr.cwnd_gain_q16);
+
+    return bbr3_quantize_pkts(state, cc_add_sat(pkts, bbr3_aggregation_bonus_pkts(state)));
+}
+
+static inline void bbr3_set_cwnd(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
+{
+    const struct bbr_state *bbr = &state->bbr;
+    uint32_t cwnd = state->cwnd_pkts;
+
+    if (rs->acked_pkts > 0) {
+        uint64_t target_pkts = bbr3_target_cwnd_pkts(state);
+        uint64_t grown_pkts = (uint64_t)cwnd + rs->acked_pkts;
+
+        if (bbr->full_bw_reached)
+            cwnd = cc_clamp_to_u32(cc_min_u64(grown_pkts, target_pkts));
+        else if (cwnd < target_pkts || cwnd < 2 * state->bbr3.init_cwnd_pkts)
+            cwnd = cc_clamp_to_u32(grown_pkts);
+        cwnd = cc_max_u32(cwnd, BBR_CWND_FLOOR_PKTS);
+    }
+    if (bbr->mode == BBR_PROBE_RTT)
+        cwnd = cc_min_u32(cwnd, bbr3_probe_rtt_cwnd_pkts(state, params));
+    state->cwnd_pkts = cwnd;
+}
+
+static inline void bbr3_bound_cwnd(struct cc_state *state, const struct cc_params *params)
+{
+    const struct bbr3_state *bbr3 = &state->bbr3;
+    uint32_t mode = state->bbr.mode;
+    uint32_t cap = BBR3_UNSET_PKTS;
+
+    if (mode == BBR_PROBE_RTT || bbr3_is_in(&state->bbr, BBR3_CRUISE))
+        cap = bbr3_headroom_level_pkts(bbr3, params);
+    else if (mode == BBR_PROBE_BW)
+        cap = bbr3->inflight_hi_pkts;
+    cap = cc_max_u32(cc_min_u32(cap, bbr3->inflight_lo_pkts), BBR_CWND_FLOOR_PKTS);
+    state->cwnd_pkts = cc_min_u32(state->cwnd_pkts, cap);
+}
+
+/* ---- events ---- */
+
+static inline void bbr3_init(struct cc_state *state, const struct cc_params *params, const struct cc_start *start)
+{
+    struct bbr_state *bbr = &state->bbr;
+    struct bbr3_state *bbr3 = &state->bbr3;
+
+    bbr->mode = BBR_STARTUP;
+    bbr->stack = params->stack;
+    bbr->mss_bytes = cc_max_u32(start->mss_bytes, 1);
+    bbr->min_rtt_us = cc_max_u64(start->min_rtt_us, 1);
+    bbr->min_rtt_stamp_us = start->now_us;
+    bbr->srtt_us = start->srtt_us;
+    bbr->delivered_time_us = start->now_us;
+    bbr->phase_rng = cc_rng_make(start->rng_seed, "probe_bw.phase");
+    bbr->trand_rng = cc_rng_make(start->rng_seed, "probe_rtt.interval");
+    bbr->bbq_data_min_rtt_us = CC_RTT_UNKNOWN_US;
+    bbr_aggregation_start_epoch(&bbr->aggregation, start->now_us);
+    bbr3_reset_lower_bounds(bbr3);
+    bbr3->inflight_hi_pkts = BBR3_UNSET_PKTS;
+    bbr3->loss_round_delivered_pkts = 1;
+    bbr3->up_cnt = UINT32_MAX;
+    bbr3->probe_rtt_min_us = bbr->min_rtt_us;
+    bbr3->probe_rtt_min_stamp_us = start->now_us;
+    bbr3->ecn_ok = start->ecn_ok;
+    bbr3->ecn_alpha_256th = BBR3_ECN_ONE;
+    bbr3->init_cwnd_pkts = cc_min_u32(state->cwnd_pkts, BBR3_INIT_CWND_MAX_PKTS);
+    bbr3->now_us = start->now_us;
+    bbr3_update_gains(bbr, params);
+    bbr3_init_pacing(state, params);
+}
+
+static inline void bbr3_note_sample(struct cc_state *state, const struct cc_sample *rs)
+{
+    struct bbr_state *bbr = &state->bbr;
+
+    state->bbr3.now_us = rs->now_us;
+    state->bbr3.sample_q24 = bbr3_sample_q24(rs);
+    bbr->delivered_pkts = rs->delivered_pkts;
+    bbr->delivered_time_us = rs->delivered_time_us;
+    if (rs->srtt_us != 0)
+        bbr->srtt_us = rs->srtt_us;
+}
+
+static inline void bbr3_on_ack(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
+{
+    struct bbr_state *bbr = &state->bbr;
+    struct bbr3_state *bbr3 = &state->bbr3;
+
+    bbr3_note_sample(state, rs);
+    bbr3_update_round(state, rs);
+    if (bbr->round_start && bbr3->ecn_ok)
+        bbr3_update_alpha(state, params, rs);
+    bbr3->ecn_in_round |= bbr3->ecn_eligible && rs->is_ece;
+    bbr3_update_latest(state, rs);
+
+    bbr3_update_congestion(state, params, rs);
+    bbr3_update_aggregation(state, rs);
+    bbr3_check_startup_loss(state, params, rs);
+    bbr3_check_full_bw(state, rs);
+    bbr3_check_drain(state, params, rs);
+    bbr3_update_phase(state, params, rs);
+    bbr3_update_min_rtt(state, params, rs);
+
+    bbr3_update_gains(bbr, params);
+    bbr3_set_pacing(state, params, bbr->pacing_gain_q16);
+    bbr3_set_cwnd(state, params, rs);
+    bbr3_bound_cwnd(state, params);
+
+    bbr3_advance_latest(bbr3, rs);
+    bbr->prev_ca_state = rs->ca_state;
+    bbr3->loss_in_cycle |= rs->lost_since_pkts > 0;
+    bbr3->ecn_in_cycle |= rs->delivered_ce_pkts > 0;
+}
+
+/* The round that ends a round trip from now shows how much the path delivers beside the loss. */
+static inline void bbr3_note_loss(struct bbr3_state *bbr3, uint64_t delivered_pkts)
+{
+    if (!bbr3->loss_in_round)
+        bbr3->loss_round_delivered_pkts = delivered_pkts;
+    bbr3->loss_in_round = true;
+    bbr3->loss_in_cycle = true;
+}
+
+static inline void bbr3_on_packet_lost(struct cc_state *state, const struct cc_params *params,
+                                       const struct cc_lost_packet *lost)
+{
+    struct bbr3_state *bbr3 = &state->bbr3;
+    uint32_t lost_pkts = cc_clamp_to_u32(cc_sub_sat(lost->total_lost_pkts, lost->lost_at_send_pkts));
+    uint32_t level_pkts;
+
+    bbr3->now_us = lost->now_us;
+    state->bbr.delivered_pkts = lost->delivered_pkts;
+    bbr3_note_loss(bbr3, lost->delivered_pkts);
+    if (!bbr3->bw_probe_samples || !bbr3_loses_too_many(params, lost->tx_in_flight_pkts, lost_pkts))
+        return;
+    level_pkts = bbr3_level_of_loss_pkts(params, lost->tx_in_flight_pkts, lost_pkts, lost->size_pkts);
+    bbr3_handle_too_high(state, params, level_pkts, lost->is_app_limited);
+}
+
+/* A tail loss probe repaired the loss of one packet: the last of the flight, of which nothing else is known. */
+static inline void bbr3_on_probe_repair(struct cc_state *state, const struct cc_params *params, uint64_t now_us,
+                                        uint64_t delivered_pkts, bool is_app_limited)
+{
+    struct bbr3_state *bbr3 = &state->bbr3;
+    uint32_t tx_in_flight_pkts = cc_clamp_to_u32((uint64_t)bbr3->inflight_latest_pkts + 1);
+
+    bbr3->now_us = now_us;
+    state->bbr.delivered_pkts = delivered_pkts;
+    bbr3_note_loss(bbr3, delivered_pkts);
+    if (bbr3->bw_probe_samples && bbr3_loses_too_many(params, tx_in_flight_pkts, 1))
+        bbr3_handle_too_high(state, params, tx_in_flight_pkts, is_app_limited);
+}
+
+/* Before a window is reduced, which BBR's is not: what an undo restores. */
+static inline void bbr3_save(struct cc_state *state)
+{
+    struct bbr3_state *bbr3 = &state->bbr3;
+
+    bbr_save_cwnd(&state->bbr, state->cwnd_pkts);
+    bbr3->undo_bw_lo_q24 = bbr3->bw_lo_q24;
+    bbr3->undo_inflight_lo_pkts = bbr3->inflight_lo_pkts;
+    bbr3->undo_inflight_hi_pkts = bbr3->inflight_hi_pkts;
+}
+
+static inline void bbr3_on_loss_state(struct cc_state *state, enum cc_ca_state old_state, enum cc_ca_state new_state)
+{
+    bool was_reduced = old_state == CC_CA_CWR || old_state == CC_CA_RECOVERY;
+
+    if ((new_state == CC_CA_CWR || new_state == CC_CA_RECOVERY) && !was_reduced)
+        bbr3_save(state);
+    if (state->bbr.prev_ca_state == CC_CA_LOSS)
+        state->cwnd_pkts = cc_max_u32(state->cwnd_pkts, state->bbr.prior_cwnd_pkts);
+}
+
+/* Before the window becomes that of a timeout. `saves`: the kernel asks for ssthresh. */
+static inline void bbr3_on_timeout(struct cc_state *state, bool saves)
+{
+    if (saves)
+        bbr3_save(state);
+    state->bbr.prev_ca_state = CC_CA_LOSS;
+    bbr3_reset_full_bw(state, 0);
+}
+
+/* After it: the lower bound begins at the window before the timeout. */
+static inline void bbr3_bound_after_timeout(struct cc_state *state)
+{
+    struct bbr3_state *bbr3 = &state->bbr3;
+
+    if (!bbr3_is_probing(&state->bbr) && bbr3->inflight_lo_pkts == BBR3_UNSET_PKTS)
+        bbr3->inflight_lo_pkts = cc_max_u32(state->cwnd_pkts, state->bbr.prior_cwnd_pkts);
+}
+
+static inline void bbr3_on_restart(struct cc_state *state, const struct cc_params *params, uint64_t now_us,
+                                   bool app_limited)
+{
+    struct bbr_state *bbr = &state->bbr;
+
+    if (!app_limited)
+        return;
+    state->bbr3.now_us = now_us;
+    bbr->idle_restart = true;
+    bbr_aggregation_start_epoch(&bbr->aggregation, now_us);
+    if (bbr->mode == BBR_PROBE_BW)
+        bbr3_set_pacing(state, params, CC_Q16_ONE);
+    else if (bbr->mode == BBR_PROBE_RTT)
+        bbr3_check_probe_rtt_done(state, params);
+}
+
+static inline void bbr3_on_undo(struct cc_state *state)
+{
+    struct bbr3_state *bbr3 = &state->bbr3;
+
+    bbr3_reset_full_bw(state, 0);
+    bbr3->loss_in_round = false;
+    bbr3->bw_lo_q24 = cc_max_u64(bbr3->bw_lo_q24, bbr3->undo_bw_lo_q24);
+    bbr3->inflight_lo_pkts = cc_max_u32(bbr3->inflight_lo_pkts, bbr3->undo_inflight_lo_pkts);
+    bbr3->inflight_hi_pkts = cc_max_u32(bbr3->inflight_hi_pkts, bbr3->undo_inflight_hi_pkts);
+    if (state->bbr.prior_cwnd_pkts > 0)
+        state->cwnd_pkts = state->bbr.prior_cwnd_pkts;
+}
+
+#endif

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * BBRv3's states.
+ *
+ *   STARTUP --plateau, loss or marks--> DRAIN --in flight <= BDP--> PROBE_BW <---> PROBE_RTT
+ *
+ *   PROBE_BW   DOWN    --in flight <= BDP and room left--> CRUISE
+ *              CRUISE  --2 to 3 s, or as long as Reno would wait--> REFILL     (DOWN too)
+ *              REFILL  --a round--> UP
+ *              UP      --plateau, inflight_hi reached again, loss or marks--> DOWN
+ *
+ *   PROBE_RTT  every 5 s without a smaller RTT: half a BDP for 200 ms and a round
+ */
+#ifndef BBRGYM_CC_BBR3_PHASES_H
+#define BBRGYM_CC_BBR3_PHASES_H
+
+#include "bbr3_model.h"
+#include "mech_random_probe_rtt.h"
+
+/* ---- the starts of PROBE_BW's phases ---- */
+
+static inline void bbr3_start_refill(struct cc_state *state, uint32_t up_rounds)
+{
+    struct bbr3_state *bbr3 = &state->bbr3;
+
+    bbr3_reset_lower_bounds(bbr3);
+    bbr3->up_rounds = up_rounds;
+    bbr3->up_acks = 0;
+    bbr3->stopped_risky_probe = false;
+    bbr3->ack_phase = BBR3_ACKS_REFILLING;
+    bbr3_start_round(state, state->bbr.delivered_pkts);
+    state->bbr.cycle_index = BBR3_REFILL;
+}
+
+/* Each round of UP inflight_hi grows twice as fast. */
+static inline void bbr3_raise_slope(struct cc_state *state)
+{
+    struct bbr3_state *bbr3 = &state->bbr3;
+    uint32_t growth_pkts = UINT32_C(1) << (bbr3->up_rounds & 31); /* the mask is for BPF's verifier */
+
+    bbr3->up_rounds = cc_min_u32(bbr3->up_rounds + 1, BBR3_UP_ROUNDS_MAX);
+    bbr3->up_cnt = cc_max_u32(state->cwnd_pkts / growth_pkts, 1);
+}
+
+static inline void bbr3_start_up(struct cc_state *state)
+{
+    state->bbr3.ack_phase = BBR3_ACKS_PROBE_STARTING;
+    bbr3_start_round(state, state->bbr.delivered_pkts);
+    state->bbr.cycle_time_us = state->bbr3.now_us;
+    bbr3_reset_full_bw(state, state->bbr3.sample_q24);
+    state->bbr.cycle_index = BBR3_UP;
+    bbr3_raise_slope(state);
+}
+
+/* When to probe next: at random, so that flows do not probe in step. */
+static inline void bbr3_pick_probe_wait(struct cc_state *state, const struct cc_params *params)
+{
+    uint64_t random_us = cc_max_u64((uint64_t)params->bbr3_probe_wait_random_us, 1);
+
+    state->bbr3.rounds_since_probe = (uint32_t)cc_rng_below(&state->bbr.phase_rng, BBR3_PROBE_ROUNDS);
+    state->bbr3.probe_wait_us =
+        (uint64_t)params->bbr3_probe_wait_us + cc_rng_below(&state->bbr.phase_rng, random_us);
+}
+
+static inline void bbr3_start_down(struct cc_state *state, const struct cc_params *params)
+{
+    struct bbr3_state *bbr3 = &state->bbr3;
+
+    bbr3_reset_congestion_signals(bbr3);
+    bbr3->up_cnt = UINT32_MAX;
+    bbr3_pick_probe_wait(state, params);
+    state->bbr.cycle_time_us = bbr3->now_us;
+    bbr3->ack_phase = BBR3_ACKS_PROBE_STOPPING;
+    bbr3_start_round(state, state->bbr.delivered_pkts);
+    state->bbr.cycle_index = BBR3_DOWN;
+}
+
+static inline void bbr3_start_cruise(struct cc_state *state)
+{
+    struct bbr3_state *bbr3 = &state->bbr3;
+
+    if (bbr3->inflight_lo_pkts != BBR3_UNSET_PKTS)
+        bbr3->inflight_lo_pkts = cc_min_u32(bbr3->inflight_lo_pkts, bbr3->inflight_hi_pkts);
+    state->bbr.cycle_index = BBR3_CRUISE;
+}
+
+/* ---- upper bounds ---- */
+
+/* Once a probe. An application that sent too little has not shown how much would have been too much. */
+static inline void bbr3_handle_too_high(struct cc_state *state, const struct cc_params *params,
+                                        uint32_t tx_in_flight_pkts, bool is_app_limited)
+{
+    struct bbr3_state *bbr3 = &state->bbr3;
+
+    bbr3->prev_probe_too_high = true;
+    bbr3->bw_probe_samples = false;
+    if (!is_app_limited) {
+        uint64_t least_pkts = cc_scale(bbr3_target_inflight_pkts(state), CC_Q16_ONE - params->bbr3_beta_q16);
+
+        bbr3->inflight_hi_pkts = cc_max_u32(tx_in_flight_pkts, (uint32_t)least_pkts);
+    }
+    if (bbr3_is_in(&state->bbr, BBR3_UP))
+        bbr3_start_down(state, params);
+}
+
+/* Whether inflight_hi holds the sender back, and the delivery rate with it. */
+static inline bool bbr3_is_at_inflight_hi(const struct cc_state *state, const struct cc_sample *rs)
+{
+    return rs->is_cwnd_limited && state->cwnd_pkts >= state->bbr3.inflight_hi_pkts;
+}
+
+static inline void bbr3_probe_upward(struct cc_state *state, const struct cc_sample *rs)
+{
+    struct bbr3_state *bbr3 = &state->bbr3;
+    uint64_t acks = (uint64_t)bbr3->up_acks + rs->acked_pkts;
+    uint32_t cnt = cc_max_u32(bbr3->up_cnt, 1);
+
+    if (!bbr3_is_at_inflight_hi(state, rs))
+        return;
+    bbr3->inflight_hi_pkts = cc_clamp_to_u32(bbr3->inflight_hi_pkts + acks / cnt);
+    bbr3->up_acks = (uint32_t)(acks % cnt);
+    if (state->bbr.round_start)
+        bbr3_raise_slope(state);
+}
+
+/* A round after a probe its last packets are acknowledged. Returns whether the probe goes on. */
+static inline bool bbr3_end_probe_samples(struct cc_state *state, const struct cc_sample *rs)
+{
+    struct bbr3_state *bbr3 = &state->bbr3;
+
+    bbr3->bw_probe_samples = false;
+    bbr3->ack_phase = BBR3_ACKS_INIT;
+    if (state->bbr.mode != BBR_PROBE_BW)
+        return false;
+    if (!rs->is_app_limited)
+        bbr3_advance_max_bw(bbr3);
+    if (!bbr3->stopped_risky_probe || bbr3->prev_probe_too_high)
+        return false;
+    bbr3_start_refill(state, 0); /* inflight_hi was reached and all went well: probe beyond it */
+    return true;
+}
+
+/* Returns whether a new phase began that leaves no more to decide. */
+static inline bool bbr3_adapt_upper_bounds(struct cc_state *state, const struct cc_params *params,
+                                           const struct cc_sample *rs)
+{
+    struct bbr3_state *bbr3 = &state->bbr3;
+
+    if (bbr3->ack_phase == BBR3_ACKS_PROBE_STARTING && state->bbr.round_start)
+        bbr3->ack_phase = BBR3_ACKS_PROBE_FEEDBACK;
+    if (bbr3->ack_phase == BBR3_ACKS_PROBE_STOPPING && state->bbr.round_start && bbr3_end_probe_samples(state, rs))
+        return true;
+    if (bbr3_is_too_high(bbr3, params, rs)) {
+        if (bbr3->bw_probe_samples)
+            bbr3_handle_too_high(state, params, rs->tx_in_flight_pkts, rs->is_app_limited);
+    } else if (bbr3->inflight_hi_pkts != BBR3_UNSET_PKTS) {
+        bbr3->inflight_hi_pkts = cc_max_u32(bbr3->inflight_hi_pkts, rs->tx_in_flight_pkts);
+        if (bbr3_is_in(&state->bbr, BBR3_UP))
+            bbr3_probe_upward(state, rs);
+    }
+    return false;
+}
+
+/* ---- PROBE_BW ---- */
+
+/* The slope, as rounds of doubling, that begins at half of inflight_hi. */
+static inline uint32_t bbr3_reprobe_rounds(const struct bbr3_state *bbr3)
+{
+    uint32_t pkts = cc_max_u32(bbr3->inflight_hi_pkts >> BBR3_ECN_REPROBE_SHIFT, 1);
+
+    return cc_min_u32(63 - cc_leading_zeros(pkts), BBR3_UP_ROUNDS_MAX);
+}
+
+/* Marks without losses that ceased, the wait is over, or a Reno flow with this window would have probed by now. */
+static inline bool bbr3_check_time_to_probe(struct cc_state *state, const struct cc_params *params,
+                                            const struct cc_sample *rs)
+{
+    struct bbr3_state *bbr3 = &state->bbr3;
+    uint32_t rounds = cc_min_u32((uint32_t)params->bbr3_max_probe_rounds, bbr3_target_inflight_pkts(state));
+
+    if (bbr3->ecn_eligible && bbr3->ecn_in_cycle && !bbr3->loss_in_cycle && rs->ca_state == CC_CA_OPEN) {
+        bbr3_start_refill(state, bbr3_reprobe_rounds(bbr3));
+        return true;
+    }
+    if (bbr3->now_us > cc_add_sat(state->bbr.cycle_time_us, bbr3->probe_wait_us) ||
+        bbr3->rounds_since_probe >= rounds) {
+        bbr3_start_refill(state, 0);
+        return true;
+    }
+    return false;
+}
+
+/* In UP: the last probe found inflight_hi too high and it is reached again, or a plateau. */
+static inline bool bbr3_probe_is_over(struct cc_state *state, const struct cc_sample *rs, uint64_t in_net_pkts)
+{
+    struct bbr3_state *bbr3 = &state->bbr3;
+
+    if (bbr3->prev_probe_too_high && in_net_pkts >= bbr3->inflight_hi_pkts) {
+        bbr3->stopped_risky_probe = true;
+        return true;
+    }
+    if (bbr3_is_at_inflight_hi(state, rs)) {
+        bbr3_reset_full_bw(state, bbr3->sample_q24);
+        return false;
+    }
+    return bbr3->full_bw_now;
+}
+
+static inline bool bbr3_is_time_to_cruise(const struct cc_state *state, const struct cc_params *params,
+                                          uint64_t in_net_pkts)
+{
+    return in_net_pkts <= bbr3_headroom_level_pkts(&state->bbr3, params) &&
+           in_net_pkts <= bbr3_inflight_pkts(state, bbr3_max_bw_q24(&state->bbr3));
+}
+
+static inline void bbr3_update_phase(struct cc_state *state, const struct cc_params *params,
+                                     const struct cc_sample *rs)
+{
+    struct bbr_state *bbr = &state->bbr;
+    uint64_t in_net_pkts;
+
+    if (!bbr->full_bw_reached || bbr3_adapt_upper_bounds(state, params, rs) || bbr->mode != BBR_PROBE_BW)
+        return;
+    in_net_pkts = bbr3_in_net_pkts(state, rs, rs->prior_in_flight_pkts);
+    switch (bbr->cycle_index) {
+    case BBR3_CRUISE:
+        bbr3_check_time_to_probe(state, params, rs);
+        break;
+    case BBR3_REFILL:
+        if (bbr->round_start) {
+            state->bbr3.bw_probe_samples = true;
+            bbr3_start_up(state);
+        }
+        break;
+    case BBR3_UP:
+        if (bbr3_probe_is_over(state, rs, in_net_pkts)) {
+            state->bbr3.prev_probe_too_high = false;
+            bbr3_start_down(state, params);
+        }
+        break;
+    default:
+        if (!bbr3_check_time_to_probe(state, params, rs) && bbr3_is_time_to_cruise(state, params, in_net_pkts))
+            bbr3_start_cruise(state);
+        break;
+    }
+}
+
+/* ---- STARTUP, DRAIN ---- */
+
+static inline void bbr3_check_drain(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
+{
+    struct bbr_state *bbr = &state->bbr;
+    uint64_t full_pkts = 0;
+
+    if (bbr->mode == BBR_STARTUP && bbr->full_bw_reached) {
+        bbr->mode = BBR_DRAIN;
+        state->ssthresh_pkts = cc_clamp_to_u32(bbr3_inflight_pkts(state, bbr3_max_bw_q24(&state->bbr3)));
+        bbr3_reset_congestion_signals(&state->bbr3);
+    }
+    if (bbr->mode != BBR_DRAIN)
+        return;
+    full_pkts = bbr3_inflight_pkts(state, bbr3_max_bw_q24(&state->bbr3));
+    if (bbr3_in_net_pkts(state, rs, rs->in_flight_pkts) <= full_pkts) {
+        bbr->mode = BBR_PROBE_BW;
+        bbr3_start_down(state, params);
+    }
+}
+
+/* ---- min_rtt, PROBE_RTT ---- */
+
+static inline void bbr3_exit_probe_rtt(struct cc_state *state, const struct cc_params *params)
+{
+    struct bbr_state *bbr = &state->bbr;
+
+    state->bbr3.probe_rtt_min_stamp_us = state->bbr3.now_us;
+    state->cwnd_pkts = cc_max_u32(state->cwnd_pkts, bbr->prior_cwnd_pkts);
+    bbr3_reset_lower_bounds(&state->bbr3);
+    if (bbr->full_bw_reached) {
+        bbr->mode = BBR_PROBE_BW;
+        bbr3_start_down(state, params);
+        bbr3_start_cruise(state);
+    } else {
+        bbr->mode = BBR_STARTUP;
+    }
+    if (cc_has(params, CC_RANDOM_PROBE_RTT))
+        trand_draw(bbr, params);
+}
+
+static inline void bbr3_check_probe_rtt_done(struct cc_state *state, const struct cc_params *params)
+{
+    if (state->bbr.probe_rtt_done_us != 0 && state->bbr3.now_us > state->bbr.probe_rtt_done_us)
+        bbr3_exit_probe_rtt(state, params);
+}
+
+static inline void bbr3_stay_in_probe_rtt(struct cc_state *state, const struct cc_params *params,
+                                          const struct cc_sample *rs)
+{
+    struct bbr_state *bbr = &state->bbr;
+
+    state->mark_app_limited = true;
+    if (bbr->probe_rtt_done_us == 0) {
+        if (rs->in_flight_pkts <= bbr3_probe_rtt_cwnd_pkts(state, params)) {
+            bbr->probe_rtt_done_us = rs->now_us + (uint64_t)params->bbr3_probe_rtt_time_us;
+            bbr->probe_rtt_round_done = false;
+            bbr3_start_round(state, rs->delivered_pkts);
+        }
+        return;
+    }
+    bbr->probe_rtt_round_done |= bbr->round_start;
+    if (bbr->probe_rtt_round_done)
+        bbr3_check_probe_rtt_done(state, params);
+}
+
+static inline uint64_t bbr3_probe_rtt_interval_us(struct cc_state *state, const struct cc_params *params)
+{
+    if (!cc_has(params, CC_RANDOM_PROBE_RTT))
+        return (uint64_t)params->bbr3_probe_rtt_interval_us;
+    if (state->bbr.probe_rtt_interval_us == 0)
+        trand_draw(&state->bbr, params);
+    return state->bbr.probe_rtt_interval_us;
+}
+
+/* Two minima: of the time since the last PROBE_RTT, which decides when the next one is due, and of ten seconds. */
+static inline void bbr3_update_min_rtt(struct cc_state *state, const struct cc_params *params,
+                                       const struct cc_sample *rs)
+{
+    struct bbr_state *bbr = &state->bbr;
+    struct bbr3_state *bbr3 = &state->bbr3;
+    bool expired =
+        rs->now_us > cc_add_sat(bbr3->probe_rtt_min_stamp_us, bbr3_probe_rtt_interval_us(state, params));
+
+    if (rs->rtt_us >= 0 &&
+        ((uint64_t)rs->rtt_us < bbr3->probe_rtt_min_us || (expired && !rs->is_ack_delayed))) {
+        bbr3->probe_rtt_min_us = cc_max_u64((uint64_t)rs->rtt_us, 1);
+        bbr3->probe_rtt_min_stamp_us = rs->now_us;
+    }
+    if (bbr3->probe_rtt_min_us <= bbr->min_rtt_us ||
+        rs->now_us > cc_add_sat(bbr->min_rtt_stamp_us, (uint64_t)params->bbr3_min_rtt_window_us)) {
+        bbr->min_rtt_us = bbr3->probe_rtt_min_us;
+        bbr->min_rtt_stamp_us = bbr3->probe_rtt_min_stamp_us;
+    }
+    if (expired && !bbr->idle_restart && bbr->mode != BBR_PROBE_RTT) {
+        bbr->mode = BBR_PROBE_RTT;
+        bbr_save_cwnd(bbr, state->cwnd_pkts);
+        bbr->probe_rtt_done_us = 0;
+        bbr3->ack_phase = BBR3_ACKS_PROBE_STOPPING;
+        bbr3_start_round(state, rs->delivered_pkts);
+    }
+    if (bbr->mode == BBR_PROBE_RTT)
+        bbr3_stay_in_probe_rtt(state, params, rs);
+    if (rs->sample_pkts > 0)
+        bbr->idle_restart = false;
+}
+
+#endif

@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""BBRv3: golden values of google/bbr's functions, the rules of an ACK, and its traces."""
+
+import gzip
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import compilers
+import pytest
+from driver import CWR, MSS_BYTES, OPEN, RECOVERY, STARTUP
+from driver import Path as Ideal
+
+from bbrgym import _cc
+
+ROOT = Path(__file__).resolve().parents[2]
+TRACES = ROOT.parent / "shared" / "reference" / "bbr3"
+DRAIN, PROBE_RTT, UP, DOWN, CRUISE, REFILL = 1, 2, 8, 9, 10, 11
+UNSET = 2**32 - 1
+
+GOLDEN = {
+    "start_pacing": 1_987_744,
+    "start_pacing_no_rtt": 39_757_743,
+    "sample": 4195,  # of 10 packets in 40 ms, rounded up
+    # STARTUP's exit by loss with 45 packets delivered in the round, the target of UP, PROBE_RTT's window
+    "startup_inflight_hi": 45,
+    "startup_full": 1,
+    "target_inflight": 34,
+    "too_high_inflight_hi": 40,
+    "too_high_phase": DOWN,
+    "probe_rtt_9mbps": 17,
+    "probe_rtt_half_mbps": 4,
+    # the first and the second round with loss: 0.7 of 9.64 Mbit/s and of 80 packets; then what was delivered
+    "first_bw_lo": 847_281,
+    "first_inflight_lo": 56,
+    "second_bw_lo": 625_039,
+    "second_inflight_lo": 39,
+    # 20 of 100 packets marked
+    "ecn_alpha": 243,
+    "ecn_inflight_lo": 68,
+    **{f"slope_{i}": value for i, value in enumerate([100, 50, 25, 12, 6, 3, 1, 1, 1])},
+    **{f"headroom_{level}": value for level, value in {4: 4, 6: 5, 7: 6, 20: 18, 100: 86, 1000: 852}.items()},
+}
+
+#: Bandwidth and min_rtt: pacing, burst, BDP, twice the BDP, the two as windows, UP's window and pacing, DOWN's pacing.
+WINDOWS = {
+    "96mbps": (11_929_583, 8, 84, 167, 84, 167, 190, 14_911_979, 10_811_184),
+    "9mbps": (1_192_975, 2, 34, 67, 34, 67, 77, 1_491_219, 1_081_133),
+    "half_mbps": (61_947, 2, 2, 4, 6, 6, 8, 77_434, 56_139),
+    "short": (1_192_975, 45, 1, 1, 135, 135, 137, 1_491_219, 1_081_133),
+    "964mbps": (119_295_063, 45, 84, 167, 135, 167, 190, 149_118_829, 108_111_151),
+}
+COLUMNS = ("pacing", "goal", "bdp_1", "bdp_2", "inflight_1", "inflight_2", "up_window", "up_pacing", "down_pacing")
+
+#: In flight when a packet left, lost since, its size: whether that is too much, and the level at which it became so.
+LEVELS = {
+    (101, 1, 1): (0, 102),
+    (101, 3, 1): (1, 100),
+    (100, 2, 2): (1, 100),
+    (50, 2, 1): (1, 49),
+    (1000, 20, 10): (1, 1000),
+    (1000, 25, 10): (1, 995),
+}
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
+    program = tmp_path_factory.mktemp("golden") / "golden_bbr3"
+    source = Path(__file__).with_name("golden_bbr3.c")
+    flags = ["-std=c11", "-O1", "-Wall", "-Wextra", f"-I{ROOT / 'cc'}"]
+    command = [compilers.compiler(compilers.C), *flags, str(source), "-o", str(program)]
+    subprocess.run(command, check=True, timeout=compilers.PATIENCE_S)
+    lines = subprocess.run([str(program)], capture_output=True, text=True, check=True, timeout=compilers.PATIENCE_S)
+    return {name: int(value) for name, value in map(str.split, lines.stdout.splitlines())}
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_golden(printed: dict[str, int], name: str) -> None:
+    assert printed[name] == GOLDEN[name]
+
+
+@pytest.mark.parametrize("path", WINDOWS)
+def test_golden_windows(printed: dict[str, int], path: str) -> None:
+    assert tuple(printed[f"{path}_{column}"] for column in COLUMNS) == WINDOWS[path]
+
+
+@pytest.mark.parametrize("case", LEVELS)
+def test_golden_levels_of_loss(printed: dict[str, int], case: tuple[int, int, int]) -> None:
+    name = "_".join(map(str, case))
+    assert (printed[f"too_high_{name}"], printed[f"level_{name}"]) == LEVELS[case]
+
+
+# ---- the rules ----
+
+
+def in_probe_bw(**settings: Any) -> Ideal:
+    path = Ideal("bbr3", **settings)
+    path.until_probe_bw()
+    return path
+
+
+def rounds(path: Ideal, count: int, **changes: Any) -> dict[str, Any]:
+    """ACKs until so many rounds have begun."""
+    end = path.state["round_count"] + count
+    while path.state["round_count"] < end:
+        state = path.ack(**changes)
+    return state
+
+
+def lose(path: Ideal, since: int = 1, **lost: Any) -> None:
+    """Lose a packet, the last of so many lost since it left."""
+    path.total_lost_pkts += since
+    path.controller.on_packet_lost(
+        now_us=path.now_us,
+        delivered_pkts=path.delivered_pkts,
+        total_lost_pkts=path.total_lost_pkts,
+        lost_at_send_pkts=path.total_lost_pkts - since,
+        **{"tx_in_flight_pkts": 40, **lost},
+    )
+
+
+def test_a_plateau_of_three_rounds_ends_startup_and_drain_sets_the_threshold() -> None:
+    path = Ideal("bbr3")
+    state = path.until(DRAIN, in_flight_pkts=10_000)
+    assert state["full_bw_reached"]
+    assert state["inflight_hi_pkts"] == UNSET
+    assert state["pacing_gain_q16"] == 88 * 256
+    assert state["ssthresh_pkts"] == 34
+
+
+def test_a_sample_that_grew_by_a_quarter_restarts_the_count_within_a_round() -> None:
+    path = Ideal("bbr3")
+    rounds(path, 3)
+    count = path.state["full_bw_count"]
+    assert count > 0
+    assert path.ack(sample_pkts=60, prior_delivered_pkts=0)["full_bw_count"] == 0
+
+
+def test_six_lossy_acks_of_a_round_in_recovery_end_startup() -> None:
+    path = Ideal("bbr3")
+    rounds(path, 2)
+    path.controller.on_loss_state(RECOVERY, 30)
+    for _ in range(6):
+        lose(path)
+        path.ack(lost_pkts=0, ca_state=RECOVERY)
+        path.controller.on_ack(_cc.Sample(now_us=path.now_us, lost_pkts=1, ca_state=RECOVERY, interval_us=-1, rtt_us=-1))
+    assert path.state["phase"] == STARTUP
+    state = path.state
+    while state["phase"] == STARTUP:
+        state = path.ack(ca_state=RECOVERY, in_flight_pkts=1000, tx_in_flight_pkts=40, lost_since_pkts=6)
+    assert state["phase"] == DRAIN
+    assert state["inflight_hi_pkts"] == 34
+
+
+def test_the_cycle_is_down_cruise_refill_up() -> None:
+    path = in_probe_bw()
+    seen: list[int] = []
+    for _ in range(6000):
+        phase = path.ack()["phase"]
+        if not seen or seen[-1] != phase:
+            seen.append(phase)
+    assert (CRUISE, REFILL, UP) in zip(seen, seen[1:], seen[2:], strict=False)
+    assert set(seen) <= {DOWN, CRUISE, REFILL, UP, PROBE_RTT}
+
+
+def test_the_wait_for_a_probe_is_two_to_three_seconds() -> None:
+    waits = [in_probe_bw(seed=seed).state["probe_wait_us"] for seed in range(200)]
+    assert 2_000_000 <= min(waits) < 2_050_000
+    assert 2_950_000 < max(waits) < 3_000_000
+
+
+def test_a_short_path_probes_by_rounds_as_reno_would() -> None:
+    path = in_probe_bw(rtt_us=10_000)
+    path.until(CRUISE)
+    begun = path.state["round_count"]
+    path.until(REFILL)
+    assert path.state["round_count"] - begun <= 63
+    assert path.now_us < 2_000_000
+
+
+def test_losses_while_cruising_set_lower_bounds_and_a_probe_lifts_them() -> None:
+    path = in_probe_bw()
+    path.until(CRUISE)
+    cwnd = path.state["cwnd_pkts"]
+    lose(path)
+    state = rounds(path, 2, lost_pkts=0, sample_pkts=5)
+    assert state["inflight_lo_pkts"] == cwnd * 180 // 256
+    assert state["bw_lo_Bps"] < state["max_bw_Bps"]
+    assert state["bw_Bps"] == state["max_bw_Bps"], "what a learner sees is the maximum"
+    state = path.until(REFILL)
+    assert state["inflight_lo_pkts"] == UNSET
+
+
+def test_a_lossy_probe_sets_the_upper_bound_and_ends() -> None:
+    path = in_probe_bw()
+    path.until(UP)
+    rounds(path, 1)
+    lose(path, since=3, tx_in_flight_pkts=60)
+    state = path.state
+    assert state["phase"] == DOWN
+    assert state["prev_probe_too_high"]
+    assert state["inflight_hi_pkts"] == 59
+    assert path.ack(lost_pkts=1)["cwnd_pkts"] <= state["inflight_hi_pkts"]
+
+
+def test_an_application_limited_loss_leaves_the_upper_bound() -> None:
+    path = in_probe_bw()
+    path.until(UP)
+    lose(path, tx_in_flight_pkts=10, is_app_limited=True)
+    assert path.state["inflight_hi_pkts"] == UNSET
+    assert path.state["phase"] == DOWN
+
+
+def test_probe_rtt_comes_after_five_seconds_with_half_a_bdp() -> None:
+    path = in_probe_bw()
+    state = path.until(PROBE_RTT)
+    assert path.now_us - 1_000_000 == pytest.approx(5_000_000, abs=10_000)
+    assert state["cwnd_pkts"] == 17
+    entered_us = path.now_us
+    state = path.until(CRUISE, in_flight_pkts=10, prior_in_flight_pkts=10)
+    assert 200_000 < path.now_us - entered_us < 300_000
+    assert state["cwnd_pkts"] > 17
+
+
+def test_a_timeout_remembers_the_window_and_leaving_loss_restores_it() -> None:
+    path = in_probe_bw()
+    path.until(CRUISE)
+    cwnd = path.state["cwnd_pkts"]
+    lose(path)
+    path.controller.on_rto(30, 0, path.total_lost_pkts)
+    assert path.state["cwnd_pkts"] == 1
+    assert path.state["inflight_lo_pkts"] == cwnd
+    path.controller.on_loss_state(OPEN, 0)
+    assert path.state["cwnd_pkts"] == cwnd
+
+
+def test_recovery_does_not_cut_the_window() -> None:
+    path = in_probe_bw()
+    path.until(CRUISE)
+    cwnd = path.state["cwnd_pkts"]
+    path.controller.on_loss_state(RECOVERY, 10)
+    assert path.ack(ca_state=RECOVERY)["cwnd_pkts"] >= cwnd
+
+
+def test_an_undo_restores_bounds_and_window() -> None:
+    path = in_probe_bw()
+    path.until(CRUISE)
+    before = path.state
+    path.controller.on_loss_state(RECOVERY, 10)
+    lose(path)
+    rounds(path, 2, ca_state=RECOVERY, sample_pkts=5)
+    assert path.state["inflight_lo_pkts"] < before["cwnd_pkts"]
+    path.controller.on_undo()
+    assert path.state["inflight_lo_pkts"] == UNSET
+    assert path.state["bw_lo_Bps"] == 2**64 - 1
+    assert path.state["cwnd_pkts"] == before["cwnd_pkts"]
+
+
+def test_marks_count_on_short_paths_only() -> None:
+    for rtt_us, eligible in ((4000, True), (6000, False)):
+        controller = _cc.Controller("bbr3", srtt_us=rtt_us, min_rtt_us=rtt_us, ecn_ok=True)
+        sample = {"now_us": rtt_us, "sample_pkts": 5, "interval_us": rtt_us, "rtt_us": rtt_us, "acked_pkts": 5}
+        controller.on_ack(_cc.Sample(**sample, delivered_pkts=5, total_ce_pkts=5, delivered_ce_pkts=5, is_ece=True))
+        assert controller.state["ecn_eligible"] is eligible
+
+
+def test_two_rounds_of_marks_end_startup() -> None:
+    path = Ideal("bbr3", rtt_us=4000, bw_Bps=12_000_000)
+    path.controller = _cc.Controller("bbr3", now_us=path.now_us, srtt_us=4000, min_rtt_us=4000, ecn_ok=True)
+    for _ in range(200):
+        marks = {"total_ce_pkts": path.delivered_pkts + 2, "delivered_ce_pkts": 2, "is_ece": True, "ca_state": CWR}
+        state = path.ack(in_flight_pkts=10_000, **marks)
+        if state["phase"] != STARTUP:
+            break
+    assert state["phase"] == DRAIN
+    assert state["round_count"] <= 4
+    assert state["inflight_hi_pkts"] < UNSET
+
+
+# ---- traces of the kernel's code ----
+
+
+@pytest.fixture(scope="module")
+def replay() -> ModuleType:
+    path = ROOT / "benchmarks" / "replay.py"
+    spec = importlib.util.spec_from_file_location("replay", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["replay"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("trace", ["deep", "shallow"])
+def test_every_event_of_a_kernel_trace_is_equal(replay: ModuleType, trace: str) -> None:
+    path = TRACES / f"{trace}.csv.gz"
+    if not path.exists():
+        pytest.skip(f"{path} is not there: the traces of google/bbr are not part of the repository")
+    run = replay.Replay("bbr3", 10)
+    run.run(path)
+    assert run.compared["ack"] > 9000
+    assert run.differing == []
+    assert run.equal == run.compared, "without the fast path, too"
+
+
+def test_a_replay_finds_a_difference(replay: ModuleType, tmp_path: Path) -> None:
+    names = "kind,ack,t_us,delivered,prior_delivered,rs_delivered,interval_us,rtt_us,losses,acked,prior_in_flight"
+    names += ",in_flight,ca_state,app_limited,tx_in_flight,rs_lost,is_cwnd_limited,phase,cwnd,pacing_Bps,max_bw_Bps"
+    names += ",bw_lo_Bps,inflight_hi,inflight_lo,probe_wait_us\n"
+    row = "ack,1,41200,1,0,1,41200,41200,0,1,10,9,0,0,1,0,1,STARTUP,{cwnd},964961,35213,-1,-1,-1,0\n"
+    for cwnd, differing in ((11, 0), (12, 1)):
+        path = tmp_path / f"{cwnd}.csv.gz"
+        with gzip.open(path, "wt") as file:
+            file.write(names + row.format(cwnd=cwnd))
+        run = replay.Replay("bbr3", 10)
+        run.run(path)
+        assert len(run.differing) == differing
+        command = [sys.executable, str(ROOT / "benchmarks" / "replay.py"), str(path)]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=compilers.PATIENCE_S)
+        assert ended.returncode == differing
+        assert f"ack: {1 - differing} of 1 equal" in ended.stdout
+
+
+def test_units_are_the_kernels() -> None:
+    controller = _cc.Controller("bbr3", srtt_us=40_000, min_rtt_us=40_000)
+    sample = {"now_us": 40_000, "delivered_pkts": 10, "sample_pkts": 10, "interval_us": 40_000, "rtt_us": 40_000}
+    controller.on_ack(_cc.Sample(**sample, acked_pkts=10))
+    assert controller.state["max_bw_Bps"] == round(4195 * MSS_BYTES * 1e6 / 2**24)
