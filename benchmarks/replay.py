@@ -4,11 +4,11 @@
 usage: python benchmarks/replay.py FILE.csv.gz [--variant bbr3] [--initial-cwnd 10] [--all]
 
 A trace has every ACK, lost packet and change of the loss state that a sender with google/bbr's tcp_bbr.c saw, and what
-the algorithm decided on each: phase, window, pacing rate, bounds. Its draws are splitmix64 from state 1. Equal means the
-same phase, window and bounds, and rates within one byte per second.
+the algorithm decided on each: phase, window, pacing rate, bounds. Its draws are splitmix64 from state 1. Equal means
+the same phase, window and bounds, and rates within one byte per second.
 
-Explained is a difference only where the kernel took its fast path for an application-limited sample, which cc/ leaves out:
-the kernel kept the window and the pacing rate of the ACK before, though cc/ computed them anew.
+Explained is a difference only where the kernel took its fast path for an application-limited sample, which cc/ leaves
+out: the kernel kept the window and the pacing rate of the ACK before, though cc/ computed them anew.
 
 Exits with 1 if any difference is not explained, with 2 if the file cannot be read.
 """
@@ -79,7 +79,11 @@ class Replay:
 
     def _start(self, rtt_us: int) -> None:
         self.controller = _cc.Controller(
-            self.variant, srtt_us=rtt_us, min_rtt_us=rtt_us, mss_bytes=MSS_BYTES, initial_cwnd_pkts=self.initial_cwnd_pkts
+            self.variant,
+            srtt_us=rtt_us,
+            min_rtt_us=rtt_us,
+            mss_bytes=MSS_BYTES,
+            initial_cwnd_pkts=self.initial_cwnd_pkts,
         )
         self.controller.set_phase_draws(1)
         self.srtt_us = rtt_us
@@ -151,7 +155,8 @@ class Replay:
 
     def _took_fast_path(self, row: dict[str, str]) -> bool:
         kept = all(row[name] == self.last.get(name) for name in ("phase", "cwnd", "pacing_Bps"))
-        is_slower = int(row["rs_delivered"]) * MSS_BYTES * 1e6 < int(row["max_bw_Bps"]) * max(int(row["interval_us"]), 1)
+        interval_us = max(int(row["interval_us"]), 1)
+        is_slower = int(row["rs_delivered"]) * MSS_BYTES * 1e6 < int(row["max_bw_Bps"]) * interval_us
         return row["app_limited"] == "1" and kept and is_slower and row["losses"] == "0"
 
 

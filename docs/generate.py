@@ -90,7 +90,8 @@ def variants_page() -> str:
         "Variants and tunables",
         "Each published idea is a mechanism that hooks into BBR v1; a variant is a set of mechanisms with every "
         "tunable at the paper's value. `bbr-mix` may have any: there the mechanisms' switches are tunables too, so "
-        "every variant of v1 is one point of its space. [bbr3.md](bbr3.md) is about BBRv3. Names with `ns3-` run ns-3's own code, as it is, "
+        "every variant of v1 is one point of its space. [bbr3.md](bbr3.md) is about BBRv3. "
+        "Names with `ns3-` run ns-3's own code, as it is, "
         "to compare, in the ns3 world alone: `bbrgym evaluate world=ns3 'variants=[bbr,ns3-bic,ns3-vegas]'`.",
         "## Variants",
         table(["variant", "tunables", "source"], ([code(v.name), own_tunables(v), v.source] for v in all_variants())),

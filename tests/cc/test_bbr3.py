@@ -146,7 +146,9 @@ def test_six_lossy_acks_of_a_round_in_recovery_end_startup() -> None:
     for _ in range(6):
         lose(path)
         path.ack(lost_pkts=0, ca_state=RECOVERY)
-        path.controller.on_ack(_cc.Sample(now_us=path.now_us, lost_pkts=1, ca_state=RECOVERY, interval_us=-1, rtt_us=-1))
+        path.controller.on_ack(
+            _cc.Sample(now_us=path.now_us, lost_pkts=1, ca_state=RECOVERY, interval_us=-1, rtt_us=-1)
+        )
     assert path.state["phase"] == STARTUP
     state = path.state
     while state["phase"] == STARTUP:
