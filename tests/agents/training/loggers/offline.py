@@ -28,7 +28,7 @@ def finished_runs(folder: Path, count: int = 1) -> list[Path]:
 
 
 def records(file: Path) -> Iterator[wandb_internal_pb2.Record]:
-    """All records of a file ``run-ID.wandb``."""
+    """All records of a file ``run-ID.wandb``, which may end in the middle of one that is being written."""
     data = file.read_bytes()
     at, parts = len(_IDENT) + 3, b""
     assert data[: len(_IDENT)] in (_IDENT, b"")
@@ -38,6 +38,8 @@ def records(file: Path) -> Iterator[wandb_internal_pb2.Record]:
             at += left
             continue
         _, length, kind = _HEADER.unpack_from(data, at)
+        if at + _HEADER.size + length > len(data):
+            return
         parts += data[at + _HEADER.size : at + _HEADER.size + length]
         at += _HEADER.size + length
         if kind in (_FULL, _LAST):

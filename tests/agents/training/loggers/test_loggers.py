@@ -187,3 +187,15 @@ def test_a_table_comes_whole(tmp_path: Path) -> None:
     (event,) = events.Tensors("mine/text_summary")
     assert event.step == 3
     assert len(event.tensor_proto.string_val[0].decode().splitlines()) == 202
+
+
+def test_a_record_that_is_being_written_is_left_out(tmp_path: Path) -> None:
+    (file,) = finished_runs(run(tmp_path / "run", logger=WANDB, total_steps=32))
+    whole, cut = file.read_bytes(), tmp_path / "cut.wandb"
+    counts = []
+    for length in range(7, len(whole) + 1, 101):
+        cut.write_bytes(whole[:length])
+        counts.append(len(list(records(cut))))
+    assert counts == sorted(counts)
+    assert counts[0] == 0
+    assert len(list(records(file))) >= counts[-1] > 0
