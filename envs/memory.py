@@ -30,6 +30,10 @@ EWMA_S = 5.0
 """Time constant of `ewma`: some round trips of the slowest networks, and half of BBR's default memory of RTT."""
 
 
+MEASURED = ("active", "rtt_mean_ms")
+"""Fields that tell whether an interval counts."""
+
+
 @dataclass(frozen=True)
 class Remembered:
     """Number computed from all intervals of an episode so far.
@@ -80,7 +84,7 @@ class FlowMemory:
         self._of = np.array([fields.index(each.field) for each in by_kind], np.intp)
         self._is_difference = np.array([each.minus is not None for each in by_kind], np.bool_)
         self._minus = np.array([fields.index(each.minus) for each in by_kind if each.minus is not None], np.intp)
-        self._active, self._rtt = fields.index("active"), fields.index("rtt_mean_ms")
+        self._active, self._rtt = (fields.index(name) for name in MEASURED)
         self._max, self._min = slice(0, ends[0]), slice(ends[0], ends[1])
         self._means, self._sums = slice(ends[1], ends[3]), slice(ends[3], ends[5])
         self._seconds = slice(ends[4], ends[5])

@@ -24,6 +24,7 @@ struct PolicyEntry
     uint32_t format;
     uint32_t is_per_flow;
     uint64_t interval_us;
+    uint64_t hold;
     uint64_t state_bytes;
     uint32_t flows;
     uint32_t field_count;
@@ -38,7 +39,7 @@ struct PolicyEntry
 namespace
 {
 
-constexpr uint32_t FORMAT = 1;
+constexpr uint32_t FORMAT = 2;
 
 std::size_t
 FieldOf(const std::string& path, const char* name)
@@ -147,15 +148,21 @@ PolicyRun::PolicyRun(std::shared_ptr<const Policy> policy, const Scenario& scena
     }
 }
 
-/** A flow's own controller acts in each interval in which the flow runs, one for all flows in all. */
+/**
+ * A flow's own controller acts in each interval in which the flow runs, one for all flows in all. Decisions that hold for
+ * several intervals are made at the same times by all controllers.
+ */
 void
 PolicyRun::Decide(int64_t now_ns, const WorldTables& tables)
 {
     const bool is_per_flow = m_policy->m_entry->is_per_flow != 0;
+    const auto hold = static_cast<int64_t>(m_policy->m_entry->hold);
+    const bool is_free = m_intervals++ % hold == 0;
     for (Controller& controller : m_controllers)
     {
         const Controlled& first = controller.flows.front();
-        if (!is_per_flow || (first.start_ns < now_ns + m_policy->IntervalNs() && now_ns < first.stop_ns))
+        const bool begins = is_free && first.start_ns < now_ns + hold * m_policy->IntervalNs();
+        if (!is_per_flow || ((controller.has_begun || begins) && now_ns < first.stop_ns))
         {
             Decide(controller, tables);
         }

@@ -100,6 +100,7 @@ class PolicyRun
 
     std::shared_ptr<const Policy> m_policy;
     std::vector<Controller> m_controllers;
+    int64_t m_intervals = 0; ///< so far
     std::vector<int64_t> m_fields;
     std::vector<int64_t> m_values;
 };

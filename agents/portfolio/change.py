@@ -39,19 +39,26 @@ class ChangeDetector:
         settings: of the detection.
         flows: largest number of learner flows; their features are the first numbers of an observation.
         interval_s: time between two observations.
+
+    Attributes:
+        window: number of intervals of a mean.
+        threshold: difference of two means that is a change.
+        watched: number of the feature that is averaged, among those of a flow.
     """
 
+    watched = _WATCHED
+
     def __init__(self, settings: ChangeSettings, flows: int, interval_s: float) -> None:
-        self._threshold = math.log(settings.ratio) / math.log(_RANGE.high / _RANGE.low)
+        self.threshold = math.log(settings.ratio) / math.log(_RANGE.high / _RANGE.low)
         self._flows = flows
-        self._window = max(1, round(settings.window_s / interval_s))
+        self.window = max(1, round(settings.window_s / interval_s))
         self.reset()
 
     def reset(self) -> None:
         """Begin anew: a setting has been chosen."""
         self._reference = math.nan
         self._seen = 0
-        self._recent: deque[float] = deque(maxlen=self._window)
+        self._recent: deque[float] = deque(maxlen=self.window)
 
     def has_changed(self, view: Observation) -> bool:
         """Take an interval's observation, [numbers]; return whether the path has changed since the last reset."""
@@ -60,6 +67,6 @@ class ChangeDetector:
         known = each[each[:, _WATCHED] > 0.0, _WATCHED]
         self._recent.append(float(known.mean()) if len(known) else 0.0)
         mean = float(np.mean(self._recent))
-        if self._seen == 2 * self._window:
+        if self._seen == 2 * self.window:
             self._reference = mean
-        return self._seen >= 3 * self._window and abs(mean - self._reference) > self._threshold
+        return self._seen >= 3 * self.window and abs(mean - self._reference) > self.threshold

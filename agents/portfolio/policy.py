@@ -34,6 +34,9 @@ class PortfolioNetwork(nn.Module):
         library: the settings, [settings, tunables].
         intervals: of the probe.
         width: numbers of an interval's observation.
+
+    Attributes:
+        features, selector: as given.
     """
 
     inputs = ("history",)
@@ -43,15 +46,19 @@ class PortfolioNetwork(nn.Module):
         self, features: ProbeFeatures, selector: Selector, library: Coordinates, intervals: int, width: int
     ) -> None:
         super().__init__()
-        self._features = features
-        self._selector = selector
+        self.features = features
+        self.selector = selector
         self.library: Tensor
         self.register_buffer("library", torch.from_numpy(library.copy()))
         self._shape = (intervals, width)
 
     def forward(self, history: Tensor) -> Tensor:
-        features = self._features(history.reshape(-1, *self._shape))
-        return self.library[self._selector(features).argmax(-1)]
+        features = self.features(history.reshape(-1, *self._shape))
+        return self.library[self.selector(features).argmax(-1)]
+
+    def prepared(self, history: Tensor) -> Tensor:
+        """Return what the selector's networks are given: [N, intervals, numbers] -> [N, features]."""
+        return self.selector.scaled(self.features(history))
 
     def first_inputs(self, count: int, width: int) -> tuple[Tensor, ...]:  # noqa: ARG002 - its own width counts
         """Return zeros as inputs for ``count`` environments."""

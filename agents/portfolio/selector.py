@@ -88,8 +88,12 @@ class Selector(nn.Module):
         self.members = nn.ModuleList(_layers(features, settings, fit) for _ in range(fit.members))
 
     def forward(self, features: Tensor) -> Tensor:
-        scaled = ((features - self.mean) / self.std).clamp(-5.0, 5.0)
+        scaled = self.scaled(features)
         return torch.stack([member(scaled) for member in self.members]).mean(0)
+
+    def scaled(self, features: Tensor) -> Tensor:
+        """Return what the networks are given: the features less their mean, in standard deviations up to 5."""
+        return ((features - self.mean) / self.std).clamp(-5.0, 5.0)
 
     def choices(self, features: Tensor) -> npt.NDArray[np.intp]:
         """Return the setting with the highest prediction, [N]."""
@@ -132,7 +136,7 @@ def fitted(examples: Examples, fit: FitSettings, seed: int) -> Selector:
 def _fit_member(
     selector: Selector, member: nn.Module, features: Tensor, targets: Tensor, weights: Tensor, fit: FitSettings
 ) -> None:
-    scaled = ((features - selector.mean) / selector.std).clamp(-5.0, 5.0)
+    scaled = selector.scaled(features)
     steps = fit.epochs * -(-len(features) // fit.batch_size)
     optimiser = torch.optim.AdamW(member.parameters(), lr=fit.learning_rate, weight_decay=fit.weight_decay)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)

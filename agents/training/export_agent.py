@@ -26,6 +26,8 @@ import torch
 from bbrgym.agents.base import Agent
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork
+from bbrgym.agents.portfolio.policy import PortfolioAgent
+from bbrgym.agents.portfolio.quantise_portfolio import quantise_portfolio
 from bbrgym.agents.rollout import batch_of, options_for
 from bbrgym.agents.training.policy_header import policy_header
 from bbrgym.agents.training.quantise import quantise
@@ -75,7 +77,11 @@ def export(
     batch = batch_of(1, options)
     path = Path(output) if output is not None else Path(run_dir) / "exported" / f"{agent.name}{_SUFFIXES[format]}"
     if format == "c":
-        write_text(path, policy_header(quantise(network, batch, options, agent.name)))
+        if isinstance(agent, PortfolioAgent):
+            policy = quantise_portfolio(agent, batch, options)
+        else:
+            policy = quantise(network, batch, options, agent.name)
+        write_text(path, policy_header(policy))
         return path
     example = network.first_inputs(_EXAMPLES, math.prod(batch.observation.space.shape or ()))
     about = json.dumps(_about(agent, checkpoint, arguments, batch))

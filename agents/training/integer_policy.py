@@ -11,6 +11,9 @@ the rest in their own unit. In between:
 
 Logarithm, power and tanh are tables of 256 or 512 steps with straight lines between. All of them rise with their
 argument, and so do the features and, with the part, the tunables.
+
+A policy that probes (`Probe`) keeps the features of the probe's intervals, in Q20; a program (`ScalarProgram`) makes
+what the network is given from them.
 """
 
 from __future__ import annotations
@@ -19,29 +22,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
+from bbrgym.agents.training.integer_memory import IntegerMemory, Memories
+from bbrgym.agents.training.integer_tables import Q16, Integers, exp2, log2, tanh
+from bbrgym.agents.training.scalar_program import BITS, ScalarProgram
 
-Q16 = 1 << 16
 MAX_FIELD = 1 << 40
 """Largest value of a measurement; larger ones count as this, negative ones as 0."""
 
-LOG2_BITS, EXP2_BITS = 20, 30
 FACTOR_BITS = 40
-TABLE_STEPS = 256
-TANH_STEPS, TANH_END = 512, 8
 MAX_OUTPUT = (1 << 31) - 1
-
-_steps = np.arange(TABLE_STEPS + 1) / TABLE_STEPS
-LOG2_TABLE: Integers = np.rint(np.log2(1.0 + _steps) * (1 << LOG2_BITS)).astype(np.int64)
-"""log2 from 1 to 2, in Q20."""
-
-EXP2_TABLE: Integers = np.rint(np.exp2(_steps) * (1 << EXP2_BITS)).astype(np.int64)
-"""Powers of 2 from exponent 0 to 1, in Q30."""
-
-TANH_TABLE: Integers = np.rint(np.tanh(np.arange(TANH_STEPS + 1) * (TANH_END / TANH_STEPS)) * Q16).astype(np.int64)
-"""tanh from 0 to 8, in Q16."""
 
 Activation = Literal["none", "relu", "tanh"]
 
@@ -63,12 +53,12 @@ class IntegerField:
 
 @dataclass(frozen=True)
 class IntegerFeature:
-    """Feature of whole fields: ``(y - low) * factor / 2^40`` in Q16, y limited to `span` from `low`.
+    """Feature of whole fields: ``(y - low) * factor / 2^40`` in Q16 (2^36 in Q20), y limited to `span` from `low`.
 
     Attributes:
         scale: ``log`` (y in Q20), ``linear`` (y in the field's unit, of a ratio in Q16) or ``within`` (1 inside).
-        field: number of the field.
-        per: number of the field to divide by; -1 without one.
+        field: number of the field; behind these, of what is remembered.
+        per: number of the field or of what is remembered to divide by; -1 without one.
         low: smallest y.
         span: length of the range of y.
         factor: Q56 divided by the span.
@@ -119,20 +109,28 @@ class IntegerLayer:
     """Layer of a network: ``activation((weights x + biases) / 2^shift)``.
 
     Attributes:
-        weights: int16 values, [outputs, inputs].
+        weights: int16 values, [outputs, inputs / groups].
         biases: [outputs].
         shift: digits of the weights behind the point.
         activation: function of the outputs.
+        groups: equal parts of the inputs, each of which makes such a part of the outputs.
     """
 
     weights: Integers
     biases: Integers
     shift: int
     activation: Activation
+    groups: int = 1
+
+    @property
+    def inputs(self) -> int:
+        """Return the number of inputs."""
+        return int(self.weights.shape[1]) * self.groups
 
     def outputs(self, inputs: Integers) -> Integers:
         """Return the outputs, [N, outputs], of inputs, [N, inputs], both Q16."""
-        sums = inputs @ self.weights.T + self.biases
+        parts = zip(np.split(inputs, self.groups, axis=1), np.split(self.weights, self.groups), strict=True)
+        sums = np.concatenate([part @ weights.T for part, weights in parts], axis=1) + self.biases
         rounded: Integers = np.clip((sums + (1 << (self.shift - 1))) >> self.shift, -MAX_OUTPUT, MAX_OUTPUT)
         if self.activation == "tanh":
             return tanh(rounded)
@@ -167,6 +165,32 @@ class Choice:
     parts: Integers
 
 
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """Routine of a policy that probes, chooses by what it saw and holds the choice, perhaps until the path changes.
+
+    Attributes:
+        intervals: of the probe.
+        values: tunables during the probe in whole units, [tunables].
+        parts: their parts, [tunables].
+        program: from the features of each flow in each of the probe's intervals, Q20, to the network's inputs; and if
+            the policy is guarded, whether to take the first setting instead.
+        is_guarded: whether it is.
+        watched: number of the feature by which the path's changes are seen; -1: a setting is held to the end.
+        window: intervals over which it is averaged.
+        threshold: difference of two sums over a window that is a change, Q20.
+    """
+
+    intervals: int
+    values: Integers
+    parts: Integers
+    program: ScalarProgram
+    is_guarded: bool = False
+    watched: int = -1
+    window: int = 1
+    threshold: int = 0
+
+
 @dataclass(frozen=True)
 class IntegerPolicy:
     """A policy in integer arithmetic.
@@ -179,11 +203,14 @@ class IntegerPolicy:
         flows: largest number of flows that a controller observes.
         is_pooled: whether it observes statistics over its flows.
         stack: number of intervals that it observes.
+        hold: number of intervals for which a decision holds.
         fields: fields that it observes.
+        memory: what it remembers of them.
         features: features of each flow.
         tunables: tunables that it sets.
         layers: layers of the network.
         head: function of the last layer's outputs.
+        probe: routine of a policy that probes; None of others.
     """
 
     agent: str
@@ -193,16 +220,31 @@ class IntegerPolicy:
     flows: int
     is_pooled: bool
     stack: int
+    hold: int
     fields: tuple[IntegerField, ...]
+    memory: tuple[IntegerMemory, ...]
     features: tuple[IntegerFeature, ...]
     tunables: tuple[IntegerTunable, ...]
     layers: tuple[IntegerLayer, ...]
     head: Moves | Choice
+    probe: Probe | None = None
+
+    @property
+    def fields_index(self) -> dict[str, int]:
+        """Return the numbers of the fields by their names in a world."""
+        return {field.source: number for number, field in enumerate(self.fields)}
+
+    @property
+    def bits(self) -> int:
+        """Return the digits of features behind the point."""
+        return 16 if self.probe is None else BITS
 
     @property
     def view(self) -> int:
         """Return the number of numbers of an interval."""
         features = len(self.features)
+        if self.probe is not None:
+            return self.flows * features
         return (3 * features + 1 if self.is_pooled else self.flows * features) + len(self.tunables)
 
     def decide(self, inputs: Integers, parts: Integers) -> tuple[Integers, Integers]:
@@ -223,6 +265,20 @@ class IntegerPolicy:
         targets = parts + (self.head.steps * outputs >> 16) if self.head.is_relative else absolute
         targets = np.clip(targets, parts - self.head.limits, parts + self.head.limits)
         return self.snap(np.clip(targets, 0, Q16))
+
+    def choose(self, history: Integers) -> list[int]:
+        """Return the settings to hold, [N], by the features of the probes' intervals, [N, intervals * view]."""
+        if self.probe is None:
+            raise ValueError("probe: the policy does not probe")
+        results = self.probe.program.run(history)
+        outputs = (results[:, : self.layers[0].inputs] + (1 << (BITS - 17))) >> (BITS - 16)
+        for layer in self.layers:
+            outputs = layer.outputs(outputs)
+        chosen = outputs.argmax(axis=1)
+        found: list[int] = (
+            np.where(results[:, -1] > 0, 0, chosen).tolist() if self.probe.is_guarded else chosen.tolist()
+        )
+        return found
 
     def snap(self, parts: Integers) -> tuple[Integers, Integers]:
         """Return tunables at parts, and the parts, of whole numbers in the middle of theirs: [N, tunables] both."""
@@ -259,19 +315,21 @@ class IntegerPolicy:
         return parts
 
     def features_of(self, fields: Integers) -> Integers:
-        """Return the features of measurements: [..., fields] -> [..., features]."""
+        """Return the features of measurements and what is remembered: [..., fields + memory] -> [..., features]."""
         given = np.clip(fields, 0, MAX_FIELD)
-        return np.stack([_feature(feature, given) for feature in self.features], axis=-1)
+        return np.stack([_feature(feature, given, self.bits) for feature in self.features], axis=-1)
 
     def numbers_of(self, fields: Integers, parts: Integers) -> Integers:
         """Return the numbers of an interval, [N, view].
 
         Args:
-            fields: measurements of the flows that there are, [N, up to flows, fields].
+            fields: measurements of the flows that there are and what is remembered, [N, up to flows, fields + memory].
             parts: of the current tunables, [N, tunables].
         """
         absent = ((0, 0), (0, self.flows - fields.shape[1]), (0, 0))
         features = np.pad(self.features_of(fields), absent)
+        if self.probe is not None:
+            return features.reshape(len(fields), -1)
         if not self.is_pooled:
             return np.concatenate([features.reshape(len(fields), -1), parts], axis=1)
         names = [field.source for field in self.fields]
@@ -302,12 +360,18 @@ class IntegerController:
 
     Attributes:
         parts: of the current tunables, [N, tunables]; may be replaced.
+        chosen: setting of each that is held, [N]; -1 while it probes, and of policies that do not.
     """
 
     def __init__(self, policy: IntegerPolicy, values: Integers) -> None:
         self.policy = policy
         self.parts = policy.parts_of(values)
+        self.chosen = np.full(len(values), -1, np.int64)
+        self._values = values
+        self._memories = Memories(policy.memory, policy.fields_index, policy.interval_us, (len(values), policy.flows))
         self._inputs: Integers | None = None
+        self._ticks = 0
+        self._probes = [] if policy.probe is None else [_Probing(policy, policy.probe) for _ in values]
 
     def decide(self, fields: Integers) -> Integers:
         """Return the tunables for the next interval, [N, tunables].
@@ -315,53 +379,93 @@ class IntegerController:
         Args:
             fields: the last interval's measurements of the flows that there are, [N, up to flows, fields].
         """
-        numbers = self.policy.numbers_of(fields, self.parts)
+        numbers = self.policy.numbers_of(self._memories.extended(fields), self.parts)
+        if self._probes:
+            self._choose(numbers)
+            self._values, self.parts = self._settings()
+            return self._values
         if self._inputs is None:
             self._inputs = np.tile(numbers, (1, self.policy.stack))
         else:
             self._inputs = np.concatenate([self._inputs[:, self.policy.view :], numbers], axis=1)
-        values, self.parts = self.policy.decide(self._inputs, self.parts)
-        return values
+        if self._ticks % self.policy.hold == 0:
+            self._values, self.parts = self.policy.decide(self._inputs, self.parts)
+        self._ticks += 1
+        return self._values
+
+    def _choose(self, numbers: Integers) -> None:
+        """Take an interval's numbers; choose for those whose probe ends with it."""
+        ended = [one for one, row in zip(self._probes, numbers, strict=True) if one.ends_with(row)]
+        if ended:
+            found = self.policy.choose(np.stack([np.concatenate(one.history) for one in ended]))
+            for one, setting in zip(ended, found, strict=True):
+                one.hold(setting)
+        self.chosen = np.array([one.held for one in self._probes])
+
+    def _settings(self) -> tuple[Integers, Integers]:
+        """Return the tunables of what is chosen, and their parts."""
+        probe, head = self.policy.probe, self.policy.head
+        if probe is None or not isinstance(head, Choice):
+            raise ValueError("probe: a policy that probes chooses one of some settings")
+        is_held = self.chosen[:, None] >= 0
+        values = np.where(is_held, head.values[self.chosen], probe.values)
+        return values, np.where(is_held, head.parts[self.chosen], probe.parts)
+
+
+class _Probing:
+    """Probe of one controller, or the setting that it holds.
+
+    Attributes:
+        history: numbers of the probe's intervals.
+        held: setting that is held; -1 while it probes.
+    """
+
+    def __init__(self, policy: IntegerPolicy, probe: Probe) -> None:
+        self._policy, self._probe = policy, probe
+        self._has_begun = False
+        self.history: list[Integers] = []
+        self.held = -1
+        self._recent: list[int] = []
+        self._seen = self._reference = 0
+
+    def ends_with(self, numbers: Integers) -> bool:
+        """Take an interval's numbers; return whether the probe ends with it."""
+        if not self._has_begun:
+            self._has_begun = True
+        elif self.held < 0:
+            self.history.append(numbers)
+        elif self._probe.watched >= 0 and self._has_changed(numbers):
+            self.history, self.held = [], -1
+        return self.held < 0 and len(self.history) == self._probe.intervals
+
+    def hold(self, setting: int) -> None:
+        """Hold a setting."""
+        self.held = setting
+        self._recent, self._seen = [], 0
+
+    def _has_changed(self, numbers: Integers) -> bool:
+        self._seen += 1
+        each = numbers.reshape(self._policy.flows, -1)[:, self._probe.watched]
+        count = int((each > 0).sum())
+        mean = (2 * int(each.sum()) + count) // (2 * count) if count else 0
+        self._recent = [*self._recent, mean][-self._probe.window :]
+        total = sum(self._recent)
+        if self._seen == 2 * self._probe.window:
+            self._reference = total
+        return self._seen >= 3 * self._probe.window and abs(total - self._reference) > self._probe.threshold
 
 
 # ---- functions ----------------------------------------------------------------------------------------
-
-
-def log2(x: Integers) -> Integers:
-    """Return log2 in Q20 of whole numbers from 1 to 2^41; of 0 it is 0."""
-    x = np.maximum(x, 1)
-    exponent = np.frexp(x.astype(np.float64))[1].astype(np.int64) - 1  # exact: x has at most 42 digits
-    digits = x << (62 - exponent)
-    return (exponent << LOG2_BITS) + _on_line(LOG2_TABLE, (digits >> 54) & 255, (digits >> 38) & 65535, 16)
-
-
-def exp2(x: Integers) -> Integers:
-    """Return 2 to the power of x, Q20 and from 0 to below 32, rounded to whole numbers."""
-    power = _on_line(EXP2_TABLE, (x >> 12) & 255, x & 4095, 12)
-    return ((power << (x >> LOG2_BITS)) + (1 << (EXP2_BITS - 1))) >> EXP2_BITS
-
-
-def tanh(x: Integers) -> Integers:
-    """Return tanh of x, Q16 both."""
-    size = np.minimum(np.abs(x), TANH_END * Q16 - 1)
-    value = _on_line(TANH_TABLE, size >> 10, size & 1023, 10)
-    result: Integers = np.where(x < 0, -value, value)
-    return result
-
-
-def _on_line(table: Integers, index: Integers, rest: Integers, digits: int) -> Integers:
-    value: Integers = table[index] + ((table[index + 1] - table[index]) * rest >> digits)
-    return value
 
 
 def _low_log2(tunable: IntegerTunable, low: Integers) -> Integers:
     return np.where(low > tunable.low, log2(low), tunable.low_log2)
 
 
-def _feature(feature: IntegerFeature, fields: Integers) -> Integers:
+def _feature(feature: IntegerFeature, fields: Integers, bits: int) -> Integers:
     x = fields[..., feature.field]
     if feature.scale == "within":
-        return np.where((feature.low <= x) & (x <= feature.low + feature.span), Q16, 0)
+        return np.where((feature.low <= x) & (x <= feature.low + feature.span), 1 << bits, 0)
     per = fields[..., feature.per] if feature.per >= 0 else np.ones_like(x)
     is_known = (per > 0) & ((x > 0) | (feature.scale != "log"))
     if feature.scale == "log":
@@ -370,5 +474,6 @@ def _feature(feature: IntegerFeature, fields: Integers) -> Integers:
         y = ((x << 16) + (per >> 1)) // np.maximum(per, 1) if feature.per >= 0 else x
     y = np.where(is_known, y, 0 if feature.scale == "linear" else feature.low)
     above = np.clip(y - feature.low, 0, feature.span)
-    found: Integers = (above * feature.factor + (1 << (FACTOR_BITS - 1))) >> FACTOR_BITS
+    digits = FACTOR_BITS + 16 - bits
+    found: Integers = (above * feature.factor + (1 << (digits - 1))) >> digits
     return found

@@ -9,17 +9,12 @@ from pathlib import Path
 
 import jinja2
 
-from bbrgym.agents.training.integer_policy import (
-    EXP2_TABLE,
-    LOG2_TABLE,
-    Q16,
-    TANH_TABLE,
-    Choice,
-    IntegerPolicy,
-    IntegerTunable,
-)
+from bbrgym.agents.training.integer_memory import KEEP_BITS, MAX_AVERAGED, MAX_SUM
+from bbrgym.agents.training.integer_policy import Choice, IntegerPolicy, IntegerTunable
+from bbrgym.agents.training.integer_tables import EXP2_TABLE, LOG2_TABLE, Q16, TANH_TABLE
+from bbrgym.agents.training.scalar_program import LN_2_Q30, LOG2_E_Q30, OPERATIONS
 
-FORMAT = 1
+FORMAT = 2
 """Version of the shared object's entry, as world/policy.cpp has it."""
 
 _WIDTH = 118
@@ -42,6 +37,14 @@ def policy_header(policy: IntegerPolicy) -> str:
         is_relative=not isinstance(head, Choice) and head.is_relative,
         steps=[0] * count if isinstance(head, Choice) else head.steps.tolist(),
         limits=[Q16] * count if isinstance(head, Choice) else head.limits.tolist(),
+        probe=policy.probe,
+        inputs=policy.stack * policy.view if policy.probe is None else policy.layers[0].inputs,
+        operations=OPERATIONS,
+        log2_e=LOG2_E_Q30,
+        ln_2=LN_2_Q30,
+        keep_bits=KEEP_BITS,
+        max_averaged=MAX_AVERAGED,
+        max_sum=MAX_SUM,
         log2_table=LOG2_TABLE,
         exp2_table=EXP2_TABLE,
         tanh_table=TANH_TABLE,

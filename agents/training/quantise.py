@@ -11,14 +11,13 @@ from typing import Literal
 import numpy as np
 import torch
 from gymnasium import spaces
-from torch import nn
+from torch import Tensor, nn
 
 from bbrgym.agents.networks import Network, clipped, largest
+from bbrgym.agents.training.integer_memory import KEEP_BITS, IntegerMemory
 from bbrgym.agents.training.integer_policy import (
     FACTOR_BITS,
-    LOG2_BITS,
     MAX_FIELD,
-    Q16,
     Activation,
     Choice,
     IntegerFeature,
@@ -27,15 +26,19 @@ from bbrgym.agents.training.integer_policy import (
     IntegerPolicy,
     IntegerTunable,
     Moves,
+    Probe,
 )
+from bbrgym.agents.training.integer_tables import LOG2_BITS, Q16, Integers
 from bbrgym.envs.action import ActionMapping
 from bbrgym.envs.features import Feature
 from bbrgym.envs.flow_batch import FlowBatch
+from bbrgym.envs.memory import EWMA_S, MEASURED, Remembered
 from bbrgym.envs.options import Options
-from bbrgym.envs.scaling import NOT_BELOW, WHOLE_NUMBERS, TunableScaling
+from bbrgym.envs.scaling import NOT_BELOW, WHOLE_NUMBERS, Coordinates, TunableScaling
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError
 from bbrgym.tunables import TUNABLES, VARIANTS, Tunable
+from bbrgym.worlds import Table
 from bbrgym.worlds.fields import FLOW_FIELDS
 
 _WHOLE_UNITS = {"Mbit/s": ("_mbps", "_Bps", 125_000), "ms": ("_ms", "_us", 1_000), "ratio": ("", "_q16", Q16)}
@@ -68,37 +71,79 @@ def quantise(network: nn.Module, batch: TuneBatch | FlowBatch, options: Options,
             f"agent {agent} samples or remembers, allowed with format c are agents that do neither: agent.acts=mean, "
             "and no recurrent one"
         )
-    if options.hold_intervals > 1:
-        raise ConfigError(f"hold_intervals: {options.hold_intervals}, allowed with format c is 1")
-    if options.view == "host":
-        raise ConfigError("view: 'host', allowed with format c are each and pooled")
-    if options.hold_intervals != 1:
-        raise ConfigError(f"hold_intervals: {options.hold_intervals}, allowed with format c is 1")
-    is_per_flow, is_pooled = isinstance(batch, FlowBatch), options.view == "pooled"
-    interval_s = options.control_interval_s
-    features = batch.observation.features
-    names = _field_names(features, is_pooled)
-    tunables = tuple(_tunable(name, batch.scaling) for name in batch.scaling.names)
     linears = list(_linears(network.layers))
     if network.head is torch.tanh:
         linears[-1] = (linears[-1][0], "tanh")
-    interval_us = round(interval_s * 1e6)
-    if not math.isclose(interval_us, interval_s * 1e6, abs_tol=1e-6) or interval_us < 1:
-        raise ConfigError(f"control_interval_s: {interval_s}, allowed with format c are whole microseconds")
-    return IntegerPolicy(
-        agent=agent,
-        variant=batch.scaling.variant,
-        interval_us=interval_us,
-        is_per_flow=is_per_flow,
-        flows=1 if is_per_flow else batch.max_learners,
-        is_pooled=is_pooled,
-        stack=batch.observation.stack,
-        fields=tuple(_field(name) for name in names),
-        features=tuple(_feature(feature, names) for feature in features),
-        tunables=tunables,
-        layers=tuple(_layer(linear, activation) for linear, activation in linears),
-        head=_head(network, batch.action, tunables, batch.scaling),
-    )
+    layers = tuple(layer(linear.weight, linear.bias, activation) for linear, activation in linears)
+    plan = ObservationPlan(batch, options)
+    return plan.policy(agent, layers, _head(network, batch.action, plan.tunables, batch.scaling))
+
+
+class ObservationPlan:
+    """The parts of a policy that its environment decides.
+
+    Args:
+        batch: environment that it acts in.
+        options: arguments of the environment.
+
+    Attributes:
+        tunables: tunables that it sets.
+
+    Raises:
+        ConfigError: its observation has no form in integers here.
+    """
+
+    def __init__(self, batch: TuneBatch | FlowBatch, options: Options) -> None:
+        if options.view == "host":
+            raise ConfigError(
+                "view: 'host' needs the measurements of other flows, allowed with format c are each and pooled"
+            )
+        self._batch, self._options = batch, options
+        self._interval_us = round(options.control_interval_s * 1e6)
+        if not math.isclose(self._interval_us, options.control_interval_s * 1e6, abs_tol=1e-6) or self._interval_us < 1:
+            raise ConfigError(
+                f"control_interval_s: {options.control_interval_s}, allowed with format c are whole microseconds"
+            )
+        self._is_pooled = options.view == "pooled"
+        self._names = _field_names(batch.observation.features, self._is_pooled)
+        self.tunables = tuple(_tunable(name, batch.scaling) for name in batch.scaling.names)
+
+    def policy(
+        self, agent: str, layers: tuple[IntegerLayer, ...], head: Moves | Choice, probe: Probe | None = None
+    ) -> IntegerPolicy:
+        """Return the policy with a network.
+
+        Args:
+            agent: name of the agent.
+            layers: of the network.
+            head: of the network.
+            probe: routine of a policy that probes.
+        """
+        observation, is_per_flow = self._batch.observation, isinstance(self._batch, FlowBatch)
+        memory = observation.remembered
+        operands = [*self._names, *map(str, memory)]
+        return IntegerPolicy(
+            agent=agent,
+            variant=self._batch.scaling.variant,
+            interval_us=self._interval_us,
+            is_per_flow=is_per_flow,
+            flows=1 if is_per_flow else self._batch.max_learners,
+            is_pooled=self._is_pooled,
+            stack=observation.stack,
+            hold=self._options.hold_intervals,
+            fields=tuple(_field(name) for name in self._names),
+            memory=tuple(self._remembered(one) for one in memory),
+            features=tuple(_feature(feature, operands) for feature in observation.features),
+            tunables=self.tunables,
+            layers=layers,
+            head=head,
+            probe=probe,
+        )
+
+    def _remembered(self, one: Remembered) -> IntegerMemory:
+        field, minus = (-1 if name is None else self._names.index(name) for name in (one.field, one.minus))
+        keep = math.exp(-self._interval_us / 1e6 / EWMA_S) if one.kind == "ewma" else 0.0
+        return IntegerMemory(one.kind, field, minus, min(round(keep * (1 << KEEP_BITS)), (1 << KEEP_BITS) - 1))
 
 
 # ---- observation --------------------------------------------------------------------------------------
@@ -108,7 +153,7 @@ def _field_names(features: tuple[Feature, ...], is_pooled: bool) -> list[str]:
     """Return the names of the fields of features, in the order of the table of fields."""
     used = {"active"} if is_pooled else set()
     for feature in features:
-        used |= {str(each) for each in (feature.field, feature.per) if each is not None}
+        used |= {*feature.fields, *(MEASURED if feature.remembered else ())}
     known = [field.name for field in FLOW_FIELDS if field.visibility == "sender"]
     for name in sorted(used):
         if name not in known:
@@ -122,9 +167,16 @@ def _field(name: str) -> IntegerField:
     return IntegerField(name.removesuffix(suffix) + whole_suffix, name, per_unit)
 
 
-def _feature(feature: Feature, names: list[str]) -> IntegerFeature:
-    field, per = names.index(str(feature.field)), -1 if feature.per is None else names.index(str(feature.per))
-    units = _field(names[field]).per_unit / (1 if per < 0 else _field(names[per]).per_unit)
+def _per_unit(operand: str | Remembered) -> int:
+    """Return the whole units in one unit of a field, or of what is remembered of one."""
+    if isinstance(operand, str):
+        return _field(operand).per_unit
+    return 1_000_000 if operand.kind == "seconds" else _field(operand.field).per_unit
+
+
+def _feature(feature: Feature, operands: list[str]) -> IntegerFeature:
+    field, per = operands.index(str(feature.field)), -1 if feature.per is None else operands.index(str(feature.per))
+    units = _per_unit(feature.field) / (1 if feature.per is None else _per_unit(feature.per))
     if feature.low < 0:
         raise ConfigError(
             f"features: {feature.name} begins at {feature.low:g}, allowed with format c are ranges from 0"
@@ -161,10 +213,20 @@ def _linears(module: nn.Module) -> Iterator[tuple[nn.Linear, Activation]]:
             raise ConfigError(f"network: has a layer {type(one).__name__}, allowed with format c are {allowed}")
 
 
-def _layer(linear: nn.Linear, activation: Activation) -> IntegerLayer:
-    """Return a layer whose weights use as many of their 16 bits as a power of two as scale allows."""
-    weights = linear.weight.detach().double().numpy()
-    biases = np.zeros(len(weights)) if linear.bias is None else linear.bias.detach().double().numpy()
+def layer(weight: Tensor, bias: Tensor | None, activation: Activation, groups: int = 1) -> IntegerLayer:
+    """Return a layer whose weights use as many of their 16 bits as a power of two as scale allows.
+
+    Args:
+        weight: [outputs, inputs / groups].
+        bias: [outputs]; None: 0.
+        activation: function of the outputs.
+        groups: see `IntegerLayer`.
+
+    Raises:
+        ConfigError: the numbers are too large, or too many.
+    """
+    weights = weight.detach().double().numpy()
+    biases = np.zeros(len(weights)) if bias is None else bias.detach().double().numpy()
     if weights.shape[1] > _MAX_INPUTS:
         raise ConfigError(f"network: a layer has {weights.shape[1]} inputs, allowed with format c are {_MAX_INPUTS}")
     room = min(_shift(np.abs(weights).max(), _MAX_WEIGHT), _shift(np.abs(biases).max() * Q16, _MAX_BIAS), _MAX_SHIFT)
@@ -174,7 +236,7 @@ def _layer(linear: nn.Linear, activation: Activation) -> IntegerLayer:
     whole_weights, whole_biases = (
         np.rint(numbers * (1 << room)).astype(np.int64) for numbers in (weights, biases * Q16)
     )
-    return IntegerLayer(whole_weights, whole_biases, room, activation)
+    return IntegerLayer(whole_weights, whole_biases, room, activation, groups)
 
 
 def _shift(size: float, most: int) -> int:
@@ -224,11 +286,17 @@ def _head(
     is_absolute = action.step is None and action.limit is None
     if isinstance(action.space, spaces.Discrete) and network.head is largest and is_absolute:
         count = int(action.space.n)
-        values, coordinates = action.apply(np.arange(count), np.tile(scaling.default, (count, 1)))
-        whole = np.rint(values * [units_of(TUNABLES[one.name]) for one in tunables]).astype(np.int64)
-        parts = np.rint((coordinates.astype(np.float64) + 1.0) * (Q16 / 2)).astype(np.int64)
-        return Choice(np.clip(whole, [one.low for one in tunables], [one.high for one in tunables]), parts)
+        return Choice(*whole_settings(*action.apply(np.arange(count), np.tile(scaling.default, (count, 1))), tunables))
     raise ConfigError(
         f"action space: {action.space}, allowed with format c are coordinates, and one number for absolute levels or "
         "settings"
     )
+
+
+def whole_settings(
+    values: Table, coordinates: Coordinates, tunables: tuple[IntegerTunable, ...]
+) -> tuple[Integers, Integers]:
+    """Return settings in whole units, and their parts: [..., tunables] all."""
+    whole = np.rint(values * [units_of(TUNABLES[one.name]) for one in tunables]).astype(np.int64)
+    parts = np.rint((coordinates.astype(np.float64) + 1.0) * (Q16 / 2)).astype(np.int64)
+    return np.clip(whole, [one.low for one in tunables], [one.high for one in tunables]), parts

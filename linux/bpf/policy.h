@@ -15,8 +15,8 @@
 
 #include BBRGYM_POLICY
 
-#if !POLICY_IS_PER_FLOW
-#error "the policy acts for all learner flows, of which a socket knows one: train with env=multi"
+#if POLICY_FLOWS > 1
+#error "the policy acts for all learner flows, of which a socket knows one: train with env=multi, or with one learner flow"
 #endif
 
 #define RTT_STEPS_LOG2 5

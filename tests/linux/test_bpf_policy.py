@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 from kernel_world import ANY_LATENESS, needs_bpf, needs_kernel, scenario
-from policies import FLAT, options_of, random_policy, write_header
+from policies import FLAT, options_of, random_policy, random_portfolio, write_header
 
 import bbrgym
 from bbrgym import _bpf
-from bbrgym.agents.training.integer_policy import IntegerPolicy
+from bbrgym.agents.training.integer_policy import Choice, IntegerPolicy
 
 HERE = Path(__file__).resolve().parent
 BPF = HERE.parents[1] / "linux" / "bpf"
@@ -29,6 +29,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "bbq": {"variant": "bbq", "stack": 3},
     "bbr-mix": {"variant": "bbr-mix", "stack": 3},
     "levels": {"variant": "bbq", **FLAT},
+    "memory": {"variant": "bbq", "features": "memory", "hold_intervals": 2},
 }
 
 needs_clang = pytest.mark.skipif(
@@ -86,10 +87,66 @@ def test_the_kernel_decides_as_python_does(transfer: tuple[IntegerPolicy, Any]) 
     assert decisions > 2
     assert decision_ns > 0
     fields, tunables, parts, inputs = unpacked(policy, bytes.fromhex(state))
-    numbers = policy.features_of(fields[None])[0]
-    assert inputs[-policy.view :][: len(numbers)].tolist() == numbers.tolist()
+    instant = [feature.field < len(fields) and feature.per < len(fields) for feature in policy.features]
+    operands = np.pad(fields, (0, len(policy.memory)))[None]
+    numbers = policy.features_of(operands)[0]
+    assert inputs[-policy.view :][: len(numbers)][instant].tolist() == numbers[instant].tolist()
+    if policy.hold > 1 and decisions % policy.hold == 0:
+        return  # the last decision was on other inputs
     expected, expected_parts = policy.decide(inputs[None], parts[None])
     assert (expected[0].tolist(), expected_parts[0].tolist()) == (tunables.tolist(), parts.tolist())
+
+
+@needs_clang
+@needs_bpf
+def test_a_portfolio_probes_and_chooses_in_the_kernel(tmp_path: Path) -> None:
+    policy = random_portfolio()
+    assert policy.probe is not None
+    assert isinstance(policy.head, Choice)
+    target = compiled(policy, tmp_path)
+    command = ["unshare", "--net", sys.executable, str(HERE / "bpf_transfer.py"), policy.variant, str(SECONDS)]
+    done = subprocess.run([*command, str(target)], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    state = np.frombuffer(bytes.fromhex(result["policy"][2]), portfolio_state(policy), 1)[0]
+    assert state["probed"] == policy.probe.intervals
+    assert state["chosen"] == policy.choose(state["history"][None].astype(np.int64))[0]
+    assert state["tunables"].tolist() == policy.head.values[state["chosen"]].tolist()
+    names = [str(one.kind) for one in policy.memory]
+    assert state["remembered"][names.index("max")] >= state["fields"][policy.memory[names.index("max")].field]
+    verified = {row["name"]: row["verified"] for row in result["costs"]}["cong_control"]
+    assert verified < 500_000, "the kernel's limit is a million"
+
+
+def portfolio_state(policy: IntegerPolicy) -> np.dtype[Any]:
+    """The beginning of struct policy_state of a policy that probes one flow."""
+    assert policy.probe is not None
+    memories, widest = len(policy.memory), max(len(layer.biases) for layer in policy.layers)
+    return np.dtype(
+        {
+            "names": [
+                *("fields", "tunables", "flows", "decided", "parts", "inputs", "features", "layers"),
+                *("ticks", "chosen", "remembered", "sums", "weights", "cells", "history", "probed"),
+            ],
+            "formats": [
+                (np.int64, len(policy.fields)),
+                (np.int64, len(policy.tunables)),
+                np.uint32,
+                np.uint32,
+                (np.int32, len(policy.tunables)),
+                (np.int32, policy.layers[0].inputs),
+                (np.int32, len(policy.features)),
+                (np.int32, 2 * widest),
+                np.uint32,
+                np.int32,
+                *[(np.int64, memories)] * 3,
+                (np.int64, policy.probe.program.cells),
+                (np.int32, policy.probe.program.inputs),
+                np.uint32,
+            ],
+        },
+        align=True,
+    )
 
 
 @needs_clang

@@ -13,8 +13,13 @@ import torch
 from torch import nn
 
 from bbrgym.agents.networks import Network, head_of
+from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork, ProbeRoutine
+from bbrgym.agents.portfolio.probe_features import ProbeFeatures
+from bbrgym.agents.portfolio.quantise_portfolio import quantise_portfolio
+from bbrgym.agents.portfolio.selector import FitSettings, Selector
 from bbrgym.agents.rollout import batch_of
-from bbrgym.agents.training.integer_policy import IntegerPolicy, Integers
+from bbrgym.agents.training.integer_policy import IntegerPolicy
+from bbrgym.agents.training.integer_tables import Integers
 from bbrgym.agents.training.policy_header import policy_header
 from bbrgym.agents.training.quantise import quantise, units_of
 from bbrgym.envs.flow_batch import FlowOptions
@@ -52,6 +57,24 @@ def random_network(options: Options, *, scale: float = 1.0, activation: type[nn.
 def random_policy(options: Options, **how: Any) -> IntegerPolicy:
     """The same in integers."""
     return quantise(random_network(options, **how), batch_of(1, options), options, "random")
+
+
+def random_portfolio(*, flows: int = 1, intervals: int = 2, variant: str = "bbr-mix") -> IntegerPolicy:
+    """A portfolio of random settings and weights, in integers."""
+    options = options_of(is_per_flow=False, variant=variant, features="memory", max_learners=flows)
+    batch = batch_of(1, options)
+    generator = torch.Generator().manual_seed(7)
+    fit = FitSettings(hidden=(8, 6), members=3)
+    features = ProbeFeatures(intervals, flows)
+    selector = Selector(len(features.names), 4, fit)
+    for tensor in selector.parameters():
+        nn.init.normal_(tensor, std=0.5, generator=generator)
+    library = np.random.default_rng(7).uniform(-1, 1, (4, len(batch.scaling.names))).astype(np.float32)
+    settled = batch.scaling.snap(library)[1]
+    width = batch.observation.width
+    network = PortfolioNetwork(features, selector, settled, intervals, width)
+    routine = ProbeRoutine(batch.scaling.default, intervals, width)
+    return quantise_portfolio(PortfolioAgent("random", network, routine, selector), batch, options)
 
 
 def first_tunables(policy: IntegerPolicy) -> Integers:

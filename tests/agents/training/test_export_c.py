@@ -20,17 +20,8 @@ import bbrgym
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.export_agent import export
-from bbrgym.agents.training.integer_policy import (
-    MAX_FIELD,
-    Q16,
-    Choice,
-    IntegerController,
-    IntegerPolicy,
-    IntegerTunable,
-    exp2,
-    log2,
-    tanh,
-)
+from bbrgym.agents.training.integer_policy import MAX_FIELD, Choice, IntegerController, IntegerPolicy, IntegerTunable
+from bbrgym.agents.training.integer_tables import Q16, exp2, log2, tanh
 from bbrgym.agents.training.policy_header import policy_header
 from bbrgym.agents.training.quantise import quantise
 from bbrgym.envs.tune_batch import TuneBatch
@@ -44,6 +35,9 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "pooled": ({"is_per_flow": False, "view": "pooled", "max_learners": 3, "stack": 2}, {}),
     "each": ({"is_per_flow": False, "max_learners": 2, "tunables": ["bbr_up_gain"]}, {}),
     "few features": ({"features": ["bw", "srtt"]}, {}),
+    "memory": ({"features": "memory"}, {}),
+    "memory of all flows": ({"is_per_flow": False, "view": "pooled", "max_learners": 3, "features": "memory"}, {}),
+    "held": ({"features": "memory", "stack": 2, "hold_intervals": 3}, {}),
     "saturating": ({"stack": 2}, {"scale": 900.0, "activation": nn.ReLU}),
 }
 
@@ -189,6 +183,7 @@ AGENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "torch": ("torch_ppo", {"variant": "bbr-mix"}),
     "sac": ("sac", {}),
     "dqn": ("dqn", {}),
+    "memory": ("ppo", {"observation": "memory"}),
 }
 
 
@@ -254,9 +249,11 @@ def whole(policy: IntegerPolicy, fields: np.ndarray) -> np.ndarray:
     [
         ({"name": "ppo", "n_steps": 8, "batch_size": 32, "acts": "sample"}, {}, "samples or remembers, allowed"),
         ("recurrent_ppo", {}, "samples or remembers, allowed"),
-        ("ppo", {"action": {"hold_intervals": 2}}, "hold_intervals: 2, allowed with format c is 1"),
-        ("ppo", {"env": {"name": "multi", "view": "host"}}, "view: 'host', allowed with format c are each and pooled"),
-        ("ppo", {"observation": "memory"}, r"from ewma\(bw_mbps\), allowed with format c are measured fields alone"),
+        (
+            "ppo",
+            {"env": {"name": "multi", "view": "host"}},
+            "view: 'host' needs the measurements of other flows, allowed",
+        ),
         ("ppo", {"action": {"levels": 3}}, "allowed with format c are coordinates, and one number"),
         ("ppo", {"action": {**FLAT, "kind": "relative"}}, "allowed with format c are coordinates, and one number"),
     ],
@@ -272,11 +269,6 @@ def test_a_network_of_other_layers_is_refused() -> None:
     network = random_network(options, activation=nn.GELU)
     with pytest.raises(bbrgym.ConfigError, match="has a layer GELU, allowed with format c are Linear, Tanh, ReLU"):
         quantise(network, batch_of(1, options), options, "mine")
-
-
-def test_an_action_that_is_held_is_refused() -> None:
-    with pytest.raises(bbrgym.ConfigError, match="hold_intervals: 3, allowed with format c is 1"):
-        random_policy(options_of(hold_intervals=3))
 
 
 def test_weights_that_are_too_large_are_refused() -> None:

@@ -1,0 +1,445 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Programs of operations on single numbers in integer arithmetic: functions of PyTorch, traced and written out.
+
+Every number is Q20 and saturates at 2^41, which stands for infinity too; true is 1 and false 0:
+
+    add a b   subtract a b   multiply a b   divide a b (0 by 0)   smaller a b   larger a b   less a b
+    exp a   log a   sqrt a (0 below 0)   choose a b c (b where a is above 0, else c)
+
+An operand is a constant, an input or a cell, which hold results; a cell is used again when its number is not needed any
+more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from bbrgym.agents.training.integer_tables import EXP2_TABLE, LOG2_BITS, Integers, log2, on_line
+from bbrgym.errors import ConfigError
+
+BITS = 20
+ONE = 1 << BITS
+MOST = 1 << 41
+"""Largest size of a number."""
+
+LOG2_E_Q30 = 1_549_082_005
+LN_2_Q30 = 744_261_118
+MAX_EXP = 32 << BITS
+OPERATIONS = (
+    *("add", "subtract", "multiply", "divide", "smaller", "larger", "less"),
+    *("exp", "log", "sqrt", "choose"),
+)
+_MAX_OPERANDS = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class ScalarProgram:
+    """A program.
+
+    Attributes:
+        steps: number of the operation, cell of the result and three operands of each step, [steps, 5]; an operand is
+            the number of a constant, behind these of an input, behind these of a cell.
+        constants: numbers.
+        inputs: number of inputs.
+        cells: number of cells.
+        outputs: operands that are the results.
+    """
+
+    steps: Integers
+    constants: Integers
+    inputs: int
+    cells: int
+    outputs: Integers
+
+    def run(self, inputs: Integers) -> Integers:
+        """Return the results, [N, outputs], of inputs, [N, inputs]."""
+        first = len(self.constants) + self.inputs
+        numbers = np.zeros((first + self.cells, len(inputs)), np.int64)
+        numbers[: len(self.constants)] = self.constants[:, None]
+        numbers[len(self.constants) : first] = inputs.T
+        for operation, to, a, b, c in self.steps.tolist():
+            numbers[first + to] = _FUNCTIONS[operation](numbers[a], numbers[b], numbers[c])
+        return numbers[self.outputs].T
+
+
+def traced(function: Callable[[Tensor], Tensor], example: Tensor, used: int) -> ScalarProgram:
+    """Return a function of PyTorch as a program.
+
+    Args:
+        function: of one array, [1, ...], to [1, outputs].
+        example: for tracing, [1, ..., numbers].
+        used: numbers of the last axis that are inputs; the others may not be used.
+
+    Raises:
+        ConfigError: the function has an operation that programs do not know, or needs other numbers.
+    """
+    with torch.no_grad():
+        graph = make_fx(lambda given: function(given))(example)  # of a method it would count the arguments wrongly
+    writer = _Writer(example, used)
+    return writer.program(graph)
+
+
+# ---- operations ---------------------------------------------------------------------------------------
+
+
+def _saturated(x: Integers) -> Integers:
+    return np.clip(x, -MOST, MOST)
+
+
+def _multiplied(a: Integers, b: Integers) -> Integers:
+    larger, smaller = np.where(np.abs(a) >= np.abs(b), a, b), np.where(np.abs(a) >= np.abs(b), b, a)
+    smaller = np.clip(smaller, -(1 << 31), 1 << 31)
+    is_large = np.abs(larger) > 1 << 31
+    fine = np.where(is_large, 0, larger) * smaller + (1 << (BITS - 1)) >> BITS
+    coarse = (larger >> 10) * smaller + (1 << (BITS - 11)) >> (BITS - 10)
+    return _saturated(np.where(is_large, coarse, fine))
+
+
+def _divided(a: Integers, b: Integers) -> Integers:
+    size = np.abs(b)
+    quotient = ((np.abs(a) << BITS) + (size >> 1)) // np.maximum(size, 1)
+    return _saturated(np.where(size > 0, np.where((a < 0) != (b < 0), -quotient, quotient), 0))
+
+
+def exp(x: Integers) -> Integers:
+    """Return e to the power of x, Q20 both."""
+    power = (np.clip(x, -MAX_EXP, MAX_EXP) * LOG2_E_Q30 >> 30) + (BITS << LOG2_BITS)
+    given = np.clip(power, 0, 41 << LOG2_BITS)
+    shift = given >> LOG2_BITS
+    found = on_line(EXP2_TABLE, (given >> 12) & 255, given & 4095, 12)
+    right = np.maximum(30 - shift, 0)
+    rounded = found + (np.int64(1) << right >> 1) >> right
+    return np.where(power < 0, 0, _saturated(np.where(shift <= 30, rounded, found << np.maximum(shift - 30, 0))))
+
+
+def log(x: Integers) -> Integers:
+    """Return the natural logarithm of x, Q20 both; of 0 and less the smallest number."""
+    found = (log2(np.maximum(x, 1)) - (BITS << LOG2_BITS)) * LN_2_Q30 + (1 << 29) >> 30
+    return np.where(x > 0, found, -MOST)
+
+
+_FUNCTIONS: Sequence[Callable[[Integers, Integers, Integers], Integers]] = (
+    lambda a, b, _: _saturated(a + b),
+    lambda a, b, _: _saturated(a - b),
+    lambda a, b, _: _multiplied(a, b),
+    lambda a, b, _: _divided(a, b),
+    lambda a, b, _: np.minimum(a, b),
+    lambda a, b, _: np.maximum(a, b),
+    lambda a, b, _: np.where(a < b, ONE, 0),
+    lambda a, _, __: exp(a),
+    lambda a, _, __: log(a),
+    lambda a, _, __: np.where(a > 0, exp(log(np.maximum(a, 1)) >> 1), 0),
+    lambda a, b, c: np.where(a > 0, b, c),
+)
+
+
+# ---- tracing ------------------------------------------------------------------------------------------
+
+_Operands = NDArray[np.int64]
+"""Array of operands: constants below 0 (-1 - number), then inputs, then results."""
+
+
+class _Writer:
+    """Writes the steps of a graph of PyTorch's operations."""
+
+    def __init__(self, example: Tensor, used: int) -> None:
+        shape = tuple(example.shape)
+        kept = math.prod(shape[:-1]) * used
+        self._inputs = kept
+        self._unknown = kept + (1 << 40)  # stands for what is no input
+        self._given = np.full(shape, self._unknown)
+        self._given[..., :used] = np.arange(kept).reshape(*shape[:-1], used)
+        self._constants: dict[int, int] = {}
+        self._steps: list[tuple[int, int, int, int]] = []
+        self._known: dict[tuple[int, int, int, int], int] = {}
+
+    def program(self, graph: Any) -> ScalarProgram:
+        values: dict[str, Any] = {}
+        outputs = np.zeros(0, np.int64)
+
+        def value(argument: Any) -> Any:
+            if isinstance(argument, torch.fx.Node):
+                return values[argument.name]
+            return [value(one) for one in argument] if isinstance(argument, list | tuple) else argument
+
+        for node in graph.graph.nodes:
+            if node.op == "placeholder":
+                values[node.name] = self._given
+            elif node.op == "get_attr":
+                values[node.name] = self._array(getattr(graph, node.target).numpy())
+            elif node.op == "output":
+                outputs = np.asarray(value(node.args[0])).ravel()
+            else:
+                values[node.name] = self._call(node, [value(one) for one in node.args], node.kwargs)
+        return self._placed(outputs)
+
+    # ---- PyTorch's operations ----------------------------------------------------------------------------------
+
+    def _call(self, node: Any, args: list[Any], kwargs: Any) -> Any:
+        name = getattr(node.target, "__name__", str(node.target))
+        kind = name.split(".")[0]
+        method = getattr(self, f"_do_{kind}", None)
+        if method is None:
+            raise ConfigError(f"network: has an operation {name}, of which format c has no form in integers")
+        return method(*args, **{key: one for key, one in kwargs.items() if key in ("alpha", "min", "max")})
+
+    def _do_add(self, a: Any, b: Any) -> _Operands:
+        return self._each("add", a, b)
+
+    def _do_sub(self, a: Any, b: Any) -> _Operands:
+        return self._each("subtract", a, b)
+
+    def _do_rsub(self, a: Any, b: Any) -> _Operands:
+        return self._each("subtract", b, a)
+
+    def _do_mul(self, a: Any, b: Any) -> _Operands:
+        return self._each("multiply", a, b)
+
+    def _do_div(self, a: Any, b: Any) -> _Operands:
+        return self._each("divide", a, b)
+
+    def _do_neg(self, a: Any) -> _Operands:
+        return self._each("subtract", 0.0, a)
+
+    def _do_abs(self, a: Any) -> _Operands:
+        return self._each("larger", a, self._do_neg(a))
+
+    def _do_exp(self, a: Any) -> _Operands:
+        return self._each("exp", a)
+
+    def _do_expm1(self, a: Any) -> _Operands:
+        return self._each("subtract", self._each("exp", a), 1.0)
+
+    def _do_log(self, a: Any) -> _Operands:
+        return self._each("log", a)
+
+    def _do_sqrt(self, a: Any) -> _Operands:
+        return self._each("sqrt", a)
+
+    def _do_pow(self, a: Any, power: float) -> _Operands:
+        if power != 2:
+            raise ConfigError(f"network: has a power of {power:g}, of which format c has no form in integers")
+        return self._each("multiply", a, a)
+
+    def _do_clamp(self, a: Any, low: Any = None, high: Any = None, **named: Any) -> _Operands:
+        low, high = named.get("min", low), named.get("max", high)
+        bounded = a if low is None else self._each("larger", a, low)
+        return bounded if high is None else self._each("smaller", bounded, high)
+
+    def _do_minimum(self, a: Any, b: Any) -> _Operands:
+        return self._each("smaller", a, b)
+
+    def _do_maximum(self, a: Any, b: Any) -> _Operands:
+        return self._each("larger", a, b)
+
+    def _do_gt(self, a: Any, b: Any) -> _Operands:
+        return self._each("less", b, a)
+
+    def _do_lt(self, a: Any, b: Any) -> _Operands:
+        return self._each("less", a, b)
+
+    def _do_ge(self, a: Any, b: Any) -> _Operands:
+        return self._each("subtract", 1.0, self._each("less", a, b))
+
+    def _do_le(self, a: Any, b: Any) -> _Operands:
+        return self._each("subtract", 1.0, self._each("less", b, a))
+
+    def _do_bitwise_and(self, a: Any, b: Any) -> _Operands:
+        return self._each("smaller", a, b)
+
+    def _do_bitwise_or(self, a: Any, b: Any) -> _Operands:
+        return self._each("larger", a, b)
+
+    _do_logical_and, _do_logical_or = _do_bitwise_and, _do_bitwise_or
+
+    def _do_bitwise_not(self, a: Any) -> _Operands:
+        return self._each("subtract", 1.0, a)
+
+    _do_logical_not = _do_bitwise_not
+
+    def _do_where(self, a: Any, b: Any, c: Any) -> _Operands:
+        return self._each("choose", a, b, c)
+
+    def _do_sum(self, a: _Operands, axes: Any = None, keepdim: bool = False) -> _Operands:
+        return self._reduced("add", a, axes, keepdim)
+
+    def _do_mean(self, a: _Operands, axes: Any = None, keepdim: bool = False) -> _Operands:
+        total = self._reduced("add", a, axes, keepdim)
+        return self._each("divide", total, float(a.size // total.size))
+
+    def _do_amin(self, a: _Operands, axes: Any = None, keepdim: bool = False) -> _Operands:
+        return self._reduced("smaller", a, axes, keepdim)
+
+    def _do_amax(self, a: _Operands, axes: Any = None, keepdim: bool = False) -> _Operands:
+        return self._reduced("larger", a, axes, keepdim)
+
+    def _do_any(self, a: _Operands, axes: Any = None, keepdim: bool = False) -> _Operands:
+        return self._reduced("larger", a, axes, keepdim)
+
+    def _do_sort(self, a: _Operands, axis: int = -1, descending: bool = False) -> tuple[_Operands, None]:
+        rows = [*np.moveaxis(a, axis, 0)]
+        for end in range(len(rows) - 1, 0, -1):
+            for place in range(end):
+                low = self._each("smaller", rows[place], rows[place + 1])
+                high = self._each("larger", rows[place], rows[place + 1])
+                rows[place : place + 2] = [high, low] if descending else [low, high]
+        return np.moveaxis(np.stack(rows), 0, axis), None  # its indices have no form in integers
+
+    # Views and copies: no steps.
+
+    def _do_getitem(self, a: Any, index: int) -> Any:
+        return a[index]
+
+    def _do_select(self, a: _Operands, axis: int, index: int) -> _Operands:
+        selected: _Operands = np.take(a, index, axis)
+        return selected
+
+    def _do_slice(self, a: _Operands, axis: int = 0, start: Any = None, end: Any = None, step: int = 1) -> _Operands:
+        return np.moveaxis(np.moveaxis(a, axis, 0)[slice(start, end, step)], 0, axis)
+
+    def _do_view(self, a: _Operands, shape: Sequence[int]) -> _Operands:
+        return a.reshape(shape)
+
+    _do_reshape = _do__unsafe_view = _do_view
+
+    def _do_unsqueeze(self, a: _Operands, axis: int) -> _Operands:
+        return np.expand_dims(a, axis)
+
+    def _do_squeeze(self, a: _Operands, axis: Any = None) -> _Operands:
+        return np.squeeze(a, tuple(axis) if isinstance(axis, list) else axis)
+
+    def _do_expand(self, a: _Operands, shape: Sequence[int]) -> _Operands:
+        return np.broadcast_to(
+            a, [old if new < 0 else new for old, new in zip(a.shape[-len(shape) :], shape, strict=True)]
+        )
+
+    def _do_permute(self, a: _Operands, axes: Sequence[int]) -> _Operands:
+        return a.transpose(axes)
+
+    def _do_stack(self, arrays: list[_Operands], axis: int = 0) -> _Operands:
+        return np.stack(arrays, axis)
+
+    def _do_cat(self, arrays: list[_Operands], axis: int = 0) -> _Operands:
+        return np.concatenate(arrays, axis)
+
+    def _do_clone(self, a: Any) -> Any:
+        return a
+
+    _do_detach = _do__to_copy = _do_alias = _do_lift_fresh_copy = _do_clone
+
+    def _do_scalar_tensor(self, number: float) -> _Operands:
+        return self._array(np.array(number))
+
+    # ---- steps -------------------------------------------------------------------------------------------------
+
+    def _array(self, numbers: Any) -> _Operands:
+        scaled = np.asarray(numbers, np.float64) * ONE
+        whole = np.rint(np.clip(scaled, -float(MOST), float(MOST))).astype(np.int64)
+        found = [-1 - self._constants.setdefault(one, len(self._constants)) for one in whole.ravel().tolist()]
+        return np.array(found, np.int64).reshape(whole.shape)
+
+    def _each(self, operation: str, *operands: Any) -> _Operands:
+        arrays = [one if isinstance(one, np.ndarray) else self._array(one) for one in operands]
+        spread = np.broadcast_arrays(*arrays)
+        code = OPERATIONS.index(operation)
+        found = [self._step(code, *one) for one in zip(*(each.ravel().tolist() for each in spread), strict=True)]
+        return np.array(found, np.int64).reshape(spread[0].shape)
+
+    def _reduced(self, operation: str, a: _Operands, axes: Any, keepdim: bool) -> _Operands:
+        chosen = range(a.ndim) if axes is None or axes == [] else [axes] if isinstance(axes, int) else axes
+        result = a
+        for axis in chosen:
+            rows = [*np.moveaxis(result, axis, 0)]
+            total = rows[0]
+            for row in rows[1:]:
+                total = self._each(operation, total, row)
+            result = np.expand_dims(total, axis)
+        return result if keepdim else np.squeeze(result, tuple(chosen))
+
+    def _step(self, code: int, a: int, b: int | None = None, c: int | None = None) -> int:
+        step = (code, a, a if b is None else b, a if c is None else c)
+        if self._unknown in step[1:]:
+            raise ConfigError(
+                "network: needs numbers beside the features of flows, allowed with format c are these alone"
+            )
+        if all(one < 0 for one in step[1:]):
+            values = list(self._constants)
+            numbers = [np.array([values[-1 - one]]) for one in step[1:]]
+            found = int(_FUNCTIONS[code](*numbers)[0])
+            return -1 - self._constants.setdefault(found, len(self._constants))
+        if step not in self._known:
+            self._known[step] = self._inputs + len(self._steps)
+            self._steps.append(step)
+        return self._known[step]
+
+    # ---- cells -------------------------------------------------------------------------------------------------
+
+    def _placed(self, outputs: _Operands) -> ScalarProgram:
+        """Return the steps that the outputs need, each result in a cell that is free."""
+        needed = self._needed(outputs)
+        order = sorted(needed)
+        last = {one: len(order) for one in outputs.tolist() if one >= self._inputs}
+        for place, number in enumerate(order):
+            for one in self._steps[number][1:]:
+                if one >= self._inputs:
+                    last[one] = max(last.get(one, 0), place)
+        constants = sorted(
+            {-1 - one for number in order for one in self._steps[number][1:] if one < 0}
+            | {-1 - one for one in outputs.tolist() if one < 0}
+        )
+        values, number_of = list(self._constants), {one: place for place, one in enumerate(constants)}
+        cell_of: dict[int, int] = {}
+        free: list[int] = []
+        ends: dict[int, list[int]] = {}
+        cells, rows = 0, []
+
+        def operand(one: int) -> int:
+            if one < 0:
+                return number_of[-1 - one]
+            if one < self._inputs:
+                return len(constants) + one
+            return len(constants) + self._inputs + cell_of[one]
+
+        for place, number in enumerate(order):
+            code, *given = self._steps[number]
+            operands = [operand(one) for one in given]
+            free.extend(cell_of[one] for one in ends.pop(place, ()))
+            if not free:
+                free.append(cells)
+                cells += 1
+            result = self._inputs + number
+            cell_of[result] = free.pop()
+            ends.setdefault(last[result], []).append(result)
+            rows.append([code, cell_of[result], *operands])
+        if len(constants) + self._inputs + cells > _MAX_OPERANDS:
+            raise ConfigError(
+                f"network: needs {len(constants) + self._inputs + cells} numbers, allowed with format c are "
+                f"{_MAX_OPERANDS}: choose fewer flows or intervals"
+            )
+        return ScalarProgram(
+            np.array(rows, np.int64).reshape(-1, 5),
+            np.array([values[one] for one in constants], np.int64),
+            self._inputs,
+            cells,
+            np.array([operand(one) for one in outputs.tolist()], np.int64),
+        )
+
+    def _needed(self, outputs: _Operands) -> set[int]:
+        """Return the numbers of the steps that the outputs need."""
+        needed: set[int] = set()
+        waiting = [one for one in outputs.tolist() if one >= self._inputs]
+        while waiting:
+            number = waiting.pop() - self._inputs
+            if number not in needed:
+                needed.add(number)
+                waiting += [one for one in self._steps[number][1:] if one >= self._inputs]
+        return needed

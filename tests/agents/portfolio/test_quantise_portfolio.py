@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A portfolio in integer arithmetic probes, chooses and holds as the agent does, and as the C does to the bit."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import compilers
+import numpy as np
+import pytest
+import torch
+from policies import FREESTANDING, first_tunables, program, run, shared_object
+from tiny import SCENARIO, asked
+
+import bbrgym
+from bbrgym.agents.loading import load_agent
+from bbrgym.agents.portfolio.policy import PortfolioAgent
+from bbrgym.agents.portfolio.quantise_portfolio import quantise_portfolio
+from bbrgym.agents.rollout import batch_of, options_for
+from bbrgym.agents.training.export_agent import export
+from bbrgym.agents.training.integer_policy import IntegerController, IntegerPolicy
+from bbrgym.agents.training.policy_header import policy_header
+from bbrgym.agents.training.scalar_program import MOST, ONE, traced
+from bbrgym.agents.training.train_agent import train
+from bbrgym.envs.tune_batch import TuneBatch
+from bbrgym.scenario.distribution import load_distribution
+from bbrgym.scenario.files import with_variant
+
+AGENT: dict[str, Any] = {
+    "name": "portfolio",
+    "library_size": 4,
+    "search_trials": 6,
+    "search_runs": 1,
+    "probe_s": 1.0,
+    "probe": {"bbr_cwnd_gain": 1.24},
+    "fit": {"hidden": [8, 6], "members": 3, "epochs": 3, "folds": 2},
+    "change": {"ratio": 1.5, "window_s": 0.4},
+}
+LONG = {**SCENARIO, "duration_s": 6.0}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("portfolio") / "run"
+    train(output_dir=folder, **asked(AGENT, total_steps=9000, scenario=LONG))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def parts(trained: Path) -> tuple[PortfolioAgent, IntegerPolicy, Any]:
+    agent, arguments = load_agent(trained)
+    assert isinstance(agent, PortfolioAgent)
+    options = options_for(agent, **{**arguments, "world": "twin"})
+    batch = batch_of(8, options)
+    return agent, quantise_portfolio(agent, batch, options), batch
+
+
+def whole(policy: IntegerPolicy, stats: np.ndarray) -> np.ndarray:
+    """Measurements in whole units, as world/policy.cpp rounds them."""
+    return np.floor(stats * [field.per_unit for field in policy.fields] + 0.5).astype(np.int64)
+
+
+def test_it_decides_as_the_agent_does_and_the_c_as_its_model(parts: Any, tmp_path: Path) -> None:
+    agent, policy, batch = parts
+    assert isinstance(batch, TuneBatch)
+    observations = batch.reset(range(8), list(range(8)))
+    tuner = agent.tuner(range(8))
+    worlds = batch.worlds
+    columns = [worlds.flow_fields.index(field.source) for field in policy.fields]
+    controllers = [IntegerController(policy, first_tunables(policy)) for _ in range(8)]
+    begun, rows, counts, values = np.ones(8, np.bool_), [], [], []
+    kinds = set()
+    while not batch.has_ended.all():
+        actions = tuner.act(observations, begun)
+        begun = np.zeros(8, np.bool_)
+        for index, controller in enumerate(controllers):
+            stats = worlds.flow_stats[index][batch._specs[index].learners]
+            found = controller.decide(whole(policy, stats[:, columns])[None])
+            held = actions[index].tolist() != agent.routine.setting.tolist()
+            kinds.add(held)
+            assert (controller.chosen[0] >= 0) == held
+            if held:
+                nearest = np.abs(agent.library - actions[index]).max(axis=1)
+                assert nearest[controller.chosen[0]] == 0.0, "no tie is that near"
+            if index == 1:
+                counts.append(len(stats))
+                rows.append(np.pad(whole(policy, stats[:, columns]), ((0, policy.flows - len(stats)), (0, 0))))
+                values.append(found[0])
+        batch.simulate(actions)
+        observations = batch.observe()
+    assert kinds == {True, False}, "it probes and holds"
+    made = program(policy, tmp_path)
+    by_c, _ = run(made, policy, first_tunables(policy), np.stack(rows), np.array(counts))
+    np.testing.assert_array_equal(by_c, values)
+
+
+def test_the_c_equals_the_model_whatever_is_measured(parts: Any, tmp_path: Path) -> None:
+    policy = parts[1]
+    generator = np.random.default_rng(3)
+    shape = (120, policy.flows, len(policy.fields))
+    fields = np.exp2(generator.uniform(-1, 42, shape)).astype(np.int64)
+    names = [field.source for field in policy.fields]
+    fields[:, :, names.index("active")] = generator.random(shape[:2]) < 0.9
+    fields[:, :, names.index("phase")] = generator.integers(0, 18, shape[:2])
+    flows = generator.integers(1, policy.flows + 1, len(fields))
+    found, _ = run(program(policy, tmp_path), policy, first_tunables(policy), fields, flows)
+    controller = IntegerController(policy, first_tunables(policy))
+    chosen = []
+    for step, (row, count) in enumerate(zip(fields, flows, strict=True)):
+        assert controller.decide(row[None, :count])[0].tolist() == found[step].tolist()
+        chosen.append(int(controller.chosen[0]))
+    assert len({*chosen} - {-1}) > 1, "it probes again"
+
+
+@pytest.mark.parametrize("name", ["twin", "ns3"])
+def test_a_world_with_it_runs_as_its_model_says(name: str, parts: Any, tmp_path: Path) -> None:
+    policy = parts[1]
+    path = shared_object(policy, tmp_path / "policy.so")
+    scenario = with_variant(load_distribution(LONG)(3), policy.variant)
+    interval_s = policy.interval_us / 1e6
+    with bbrgym.make_world(name, scenario, seed=3, options={"policy": str(path)}) as world:
+        columns = [world.flow_fields.index(field.source) for field in policy.fields]
+        controller = IntegerController(policy, first_tunables(policy))
+        names = [one.name for one in policy.tunables]
+        seen = set()
+        while not world.done:
+            values = controller.decide(whole(policy, world.flow_stats()[:, columns])[None])[0]
+            world.advance(interval_s)
+            units = [65536 if one.unit == "ratio" else 1 for one in policy.tunables]
+            shown = world.tunables()[0, [list(bbrgym.worlds.TUNABLE_COLUMNS).index(one) for one in names]]
+            np.testing.assert_array_equal(shown, values / units)
+            seen.add(tuple(values))
+    assert len(seen) > 1
+
+
+def test_the_header_is_freestanding(parts: Any, tmp_path: Path) -> None:
+    (tmp_path / "policy.h").write_text(policy_header(parts[1]))
+    unit = '#include "policy.h"\nvoid use(struct policy_state *);\n'
+    (tmp_path / "unit.c").write_text(unit + "void use(struct policy_state *s) { policy_begin(s); policy_decide(s); }\n")
+    flags = ["-ffreestanding", "-mgeneral-regs-only", "-c", str(tmp_path / "unit.c"), "-o", str(tmp_path / "unit.o")]
+    subprocess.run(["gcc", *FREESTANDING, *flags], check=True, timeout=compilers.PATIENCE_S)
+
+
+def test_the_command_writes_the_same_bytes_twice(trained: Path, tmp_path: Path) -> None:
+    first, second = (export(trained, "c", output=tmp_path / name).read_bytes() for name in ("a.h", "b.h"))
+    assert first == second
+
+
+# ---- programs -----------------------------------------------------------------------------------------
+
+
+def test_a_program_is_the_function_it_was_traced_from() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        size = (0.5 + x).log().exp().sqrt() / (0.1 + x[:, :, :1])
+        sizes = torch.where(size > 1.0, size, size.square()).sort(1).values
+        known = (x > 0.25) & (x < 0.75)
+        return torch.cat(
+            [sizes.amax(1), sizes.amin(1), sizes[:, 1], (x * known).sum(1), x.mean(1), x.clamp(0.2, 0.6)[:, 0]], 1
+        )
+
+    program = traced(function, torch.rand(1, 4, 3), 3)
+    x = (torch.rand(50, 4, 3, generator=torch.Generator().manual_seed(1)) * ONE).round() / ONE
+    given = (x.reshape(50, -1).double().numpy() * ONE).astype(np.int64)
+    np.testing.assert_allclose(program.run(given) / ONE, function(x).numpy(), rtol=1e-5, atol=3e-5)
+
+
+def test_numbers_saturate_and_infinity_is_the_largest() -> None:
+    program = traced(lambda x: torch.cat([x * 1e9 * 1e9, -1e9 * x, torch.log(x - x)], 1), torch.rand(1, 1), 1)
+    assert program.run(np.array([[ONE]])).tolist() == [[MOST, -MOST, -MOST]]
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (lambda x: x.tan(), "has an operation tan.default, of which format c has no form"),
+        (lambda x: x**3, "has a power of 3, of which"),
+        (lambda x: x[:, 1:] * 2, "needs numbers beside the features of flows"),
+    ],
+)
+def test_what_has_no_form_in_integers_is_said(function: Any, says: str) -> None:
+    with pytest.raises(bbrgym.ConfigError, match=says):
+        traced(function, torch.rand(1, 2), 1)
