@@ -361,6 +361,9 @@ def _choices(repository: IConfigRepository, group: str) -> list[str]:
 def _group_override(group: str, choice: Any, repository: IConfigRepository, default: Any) -> str:
     """Return the override of a group; a file is first stored as a configuration of Hydra's."""
     options = _choices(repository, group)
+    if group == "scenario" and isinstance(choice, list):
+        ConfigStore.instance().store(group=group, name=_FILE_CONFIG, node=read_scenario(choice))
+        return f"{group}={_FILE_CONFIG}"
     if group in _FILES and isinstance(choice, str) and choice not in options and is_scenario_file(choice):
         node = read_scenario(choice) if group == "scenario" else _read_options(group, choice)
         ConfigStore.instance().store(group=group, name=_FILE_CONFIG, node=node)

@@ -26,6 +26,7 @@ _COMMANDS = {
     "evaluate": "compare variants on a scenario",
     "reproduce": "run the papers' experiments",
     "train": "train an agent",
+    "adversary": "search for networks where a contestant loses most",
     "export": "write a trained agent's network",
     "sweep": "run many trainings or evaluations",
     "serve": "let an agent of ns3-gym's drive a world",
@@ -34,8 +35,8 @@ _COMMANDS = {
     "doctor": "tell what a world misses on this machine",
 }
 _MODULES = {"list": "listing"}  # of another name than the command
-_PROGRAMS = ("evaluate", "reproduce", "train", "serve")  # of Hydra's
-_KEEPING = ("evaluate", "reproduce", "train", "sweep")
+_PROGRAMS = ("evaluate", "reproduce", "train", "serve", "adversary")  # of Hydra's
+_KEEPING = ("evaluate", "reproduce", "train", "sweep", "adversary")
 _INTERRUPTED = 130
 
 

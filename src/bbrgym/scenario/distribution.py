@@ -15,6 +15,12 @@ each drawn separately.
 
 Each number is drawn from its own stream, named by its place in the file: a change of one range leaves the draws of all
 others unchanged.
+
+A mix of scenarios and distributions is a distribution too: each seed draws one of them, then from it::
+
+    variables: {}
+    mix: [wan_mix, found.yaml]
+    weights: [3, 1]
 """
 
 from __future__ import annotations
@@ -26,7 +32,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from bbrgym.errors import ConfigError, ScenarioError, nearest
-from bbrgym.scenario.files import VARIABLES, Source, parse_scenario, read_scenario
+from bbrgym.scenario.files import MIX, VARIABLES, Source, is_sequence, load_scenario, parse_scenario, read_scenario
 from bbrgym.scenario.model import Scenario
 from bbrgym.schema import shown
 
@@ -77,6 +83,10 @@ class Distribution:
         self.fields: Mapping[str, Any] = dict(fields)
         self.name = str(template.pop("name", "unnamed"))
         variables = template.pop(VARIABLES, None) or {}
+        self._parts: tuple[Scenario | Distribution, ...] = ()
+        if MIX in template:
+            self._mix(template)
+            return
         flows = template.get("flows")
         if not isinstance(variables, Mapping):
             raise self._problem(VARIABLES, f"is {shown(variables)}, expected names and what each is drawn from")
@@ -96,10 +106,28 @@ class Distribution:
         Raises:
             ScenarioError: a range is wrong, or the drawn fields are no scenario.
         """
-        drawing = _Drawing(seed, {})
+        if self._parts:
+            part = self._parts[_index(_uniform_of(seed, MIX), self._weights)]
+            return part(seed) if isinstance(part, Distribution) else part
+        return self.drawn(f"{self.name}-{seed}", lambda place: _uniform_of(seed, place))
+
+    def drawn(self, name: str, uniform: Callable[[str], float]) -> Scenario:
+        """Return the scenario of given numbers.
+
+        Args:
+            name: of the scenario.
+            uniform: the number from [0, 1) that stands for the place of a range; called for those places alone that
+                the numbers before leave.
+
+        Raises:
+            ScenarioError: a range is wrong, the drawn fields are no scenario, or this is a mix.
+        """
+        if self._parts:
+            raise self._problem(MIX, "is given, expected one distribution")
+        drawing = _Drawing(uniform, {})
         try:
-            for name, spec in self._variables.items():
-                drawing.variables[str(name)] = drawing.value(spec, f"{VARIABLES}.{name}")
+            for variable, spec in self._variables.items():
+                drawing.variables[str(variable)] = drawing.value(spec, f"{VARIABLES}.{variable}")
             fields = {key: drawing.value(spec, str(key)) for key, spec in self._template.items() if key != "flows"}
             fields["flows"] = [
                 flow
@@ -108,7 +136,7 @@ class Distribution:
             ]
         except _SpecProblem as error:
             raise self._problem(error.path, error.problem) from None
-        return parse_scenario({"name": f"{self.name}-{seed}", **fields})
+        return parse_scenario({"name": name, **fields})
 
     def __repr__(self) -> str:
         return f"<Distribution {self.name}, up to {self.max_learners} learner flows of {self.max_flows}>"
@@ -126,6 +154,26 @@ class Distribution:
                 f"flows[{index}].number", f"is {shown(number)}, expected a whole number, integer or choice from 0 on"
             )
         return int(max(numbers)) * int(flow.get("count", 1))
+
+    def _mix(self, template: Mapping[str, Any]) -> None:
+        """Take the parts of a mix."""
+        sources, others = template[MIX], sorted(set(template) - {MIX, "weights"})
+        if not is_sequence(sources) or not sources:
+            raise self._problem(MIX, f"is {shown(sources)}, expected a list of scenarios and distributions")
+        if others or self.fields.get(VARIABLES):
+            raise self._problem((others or [VARIABLES])[0], "is given beside mix, expected weights alone")
+        weights = list(template.get("weights", [1] * len(sources)))
+        are_numbers = all(isinstance(one, int | float) and 0 <= one < math.inf for one in weights)
+        if len(weights) != len(sources) or not are_numbers or sum(weights) <= 0:
+            raise self._problem("weights", f"is {shown(weights)}, expected {len(sources)} numbers from 0, one above it")
+        self._weights: Sequence[float] = weights
+        self._parts = tuple(
+            load_distribution(source) if is_distribution(source) else load_scenario(source) for source in sources
+        )
+        self.max_learners = max(_learners_of(part) for part in self._parts)
+        self.max_flows = max(
+            part.max_flows if isinstance(part, Distribution) else len(part.resolved().flows) for part in self._parts
+        )
 
     def _problem(self, path: str, problem: str) -> ScenarioError:
         return ScenarioError(path, problem, self.name)
@@ -169,11 +217,33 @@ class _SpecProblem(Exception):
         self.problem = problem
 
 
+def _uniform_of(seed: int, place: str) -> float:
+    """Return a number in [0, 1) from the stream of a place: 53 bits of a hash, the same on every machine."""
+    digest = hashlib.blake2b(f"{seed}/{place}".encode(), digest_size=8).digest()
+    return (int.from_bytes(digest, "little") >> 11) * 2.0**-53
+
+
+def _index(part: float, shares: Sequence[float]) -> int:
+    """Return the number of the share in which a part of their sum lies."""
+    left = part * sum(shares)
+    index = 0
+    while left >= shares[index] and index < len(shares) - 1:
+        left -= shares[index]
+        index += 1
+    return index
+
+
+def _learners_of(part: Scenario | Distribution) -> int:
+    if isinstance(part, Distribution):
+        return part.max_learners
+    return sum(flow.role == "learner" for flow in part.resolved().flows)
+
+
 @dataclass(frozen=True)
 class _Drawing:
-    """A draw: its seed, and the variables drawn so far."""
+    """A draw: the numbers of its places, and the variables drawn so far."""
 
-    seed: int
+    uniform: Callable[[str], float]
     variables: dict[str, Any]
 
     def value(self, spec: Any, path: str) -> Any:
@@ -218,7 +288,7 @@ class _Drawing:
         if not low <= high or (kind == "log_uniform" and low <= 0):
             least = " above 0" if kind == "log_uniform" else ""
             raise _SpecProblem(f"{path}.{kind}", f"is [{low:g}, {high:g}], expected numbers{least} in ascending order")
-        part = self._uniform(path)
+        part = self.uniform(path)
         if kind == "integer":
             return int(low) + int(part * (int(high) - int(low) + 1))
         return _readable(low * math.pow(high / low, part) if kind == "log_uniform" else low + part * (high - low))
@@ -231,11 +301,7 @@ class _Drawing:
         shares = [self._number(weight, f"{path}.weights[{index}]") for index, weight in enumerate(weights)]
         if min(shares) < 0 or sum(shares) <= 0:
             raise _SpecProblem(f"{path}.weights", f"is {shown(weights)}, expected numbers from 0, one above it")
-        left = self._uniform(path) * sum(shares)
-        index = 0
-        while left >= shares[index] and index < len(options) - 1:
-            left -= shares[index]
-            index += 1
+        index = _index(self.uniform(path), shares)
         return self.value(options[index], f"{path}.choice[{index}]")
 
     def _number(self, number: Any, path: str) -> float:
@@ -245,11 +311,6 @@ class _Drawing:
             known = ", ".join(self.variables) or "none"
             raise _SpecProblem(path, f"is {shown(number)}, expected a number or a variable's name ({known})")
         return named
-
-    def _uniform(self, path: str) -> float:
-        """Return a number in [0, 1) from the stream of a place: 53 bits of a hash, the same on every machine."""
-        digest = hashlib.blake2b(f"{self.seed}/{path}".encode(), digest_size=8).digest()
-        return (int.from_bytes(digest, "little") >> 11) * 2.0**-53
 
 
 def _drawn_flows(drawing: _Drawing, entry: Mapping[str, Any], path: str) -> list[dict[str, Any]]:

@@ -25,6 +25,9 @@ Source: TypeAlias = str | PathLike[str] | Mapping[str, Any] | Scenario
 VARIABLES = "variables"
 """Field that only a distribution has, see `bbrgym.scenario.distribution`."""
 
+MIX = "mix"
+"""Field of a distribution that is a mix of others."""
+
 
 def load_scenario(source: Source) -> Scenario:
     """Load and check a scenario.
@@ -62,8 +65,10 @@ def is_scenario_file(source: str) -> bool:
     return source.endswith((".yaml", ".yml", ".json")) or "/" in source
 
 
-def read_scenario(source: str | PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
+def read_scenario(source: str | PathLike[str] | Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
     """Return the fields of a scenario as written, unchecked; a relative trace path is relative to the file.
+
+    A list gives a mix of its scenarios and distributions, see `bbrgym.scenario.distribution`.
 
     Raises:
         ScenarioError: there is no such scenario, or the file cannot be read.
@@ -72,6 +77,8 @@ def read_scenario(source: str | PathLike[str] | Mapping[str, Any]) -> dict[str, 
         return read_scenario(dict(_plain(source)))
     if isinstance(source, Mapping):
         return {str(key): value for key, value in source.items()}
+    if is_sequence(source):
+        return {"name": MIX, VARIABLES: {}, MIX: [read_scenario(one) for one in source]}
     if isinstance(source, str) and not is_scenario_file(source):
         if source not in _shipped():
             raise ScenarioError(

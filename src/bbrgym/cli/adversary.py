@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``bbrgym adversary``."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from bbrgym.cli.terminal import (
+    add_composed_command,
+    advice_on_interrupt,
+    new_run_dir,
+    print_results,
+    print_run_folder,
+    progress_bar,
+    take_run_dir,
+)
+from bbrgym.compose import compose_config, override_of
+from bbrgym.errors import ConfigError
+from bbrgym.evaluate.adversary.hunt import AdversaryFolder, HuntProgress, hunt, loss_in_words
+from bbrgym.evaluate.adversary.settings import parse_adversary
+from bbrgym.evaluate.adversary.words import in_words
+from bbrgym.interrupts import sigterm_interrupts
+from bbrgym.scenario.distribution import is_distribution, load_distribution
+
+_DESCRIPTION = """\
+Searches a distribution, in the twin, for networks where a contestant (a variant, or agent=RUN) loses most against a
+reference; scores the worst ones again with other seeds, runs them in world replay, and keeps them as scenario files.
+resume=true goes on with the search that output_dir holds.
+
+examples:
+  bbrgym adversary variant=bbq scenario=wan_mix budget=600 output_dir=runs/against-bbq
+  bbrgym adversary agent=runs/mine reference=library-best:runs/portfolio scenario=wan_mix
+  bbrgym adversary variant=bbr-pg steps.count=8 replay=null
+  bbrgym evaluate scenario=runs/against-bbq/cases/against-bbq-1.yaml 'variants=[bbr,bbq]'
+  bbrgym train 'scenario=[wan_mix,runs/against-bbq/found.yaml]'
+"""
+
+
+def add(commands: Any, purpose: str) -> None:
+    """Add the command."""
+    add_composed_command(commands, "adversary", purpose, _DESCRIPTION, run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Search, and print the kept networks."""
+    config = compose_config("adversary", options.overrides)
+    given, resume = take_run_dir(config, "output_dir")
+    source = config.pop("scenario")
+    if not is_distribution(source):
+        raise ConfigError(f"scenario: is {source.get('name', source)!r}, a single network, expected a distribution")
+    distribution, settings = load_distribution(source), parse_adversary(config)
+    folder = AdversaryFolder(given or new_run_dir(f"against-{settings.variant}"))
+    advice = advice_on_interrupt(folder, "adversary", override_of("output_dir", str(folder.path)), "resume=true")
+    columns = (TextColumn("{task.fields[stage]}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[loss]}"))
+    bar = progress_bar(*columns, TimeElapsedColumn(), fields_of=_fields_of)
+    with advice, folder.opened(resume=resume), bar as show, sigterm_interrupts():
+        cases = hunt(distribution, settings, folder, show)
+    for case in cases:
+        lines = loss_in_words(case, settings.agent or settings.variant, settings.reference)
+        print_results(f"{case.network.name}: {in_words(case.network)}", *(f"  {line}" for line in lines))
+    if not cases:
+        print_results("no network was found on which the contestant loses")
+    print_run_folder(folder.path, has_page=False)
+
+
+def _fields_of(progress: HuntProgress) -> dict[str, Any]:
+    """Return the values of the progress bar."""
+    return {
+        "total": progress.total,
+        "completed": progress.done,
+        "stage": f"{progress.stage} {progress.done}/{progress.total}",
+        "loss": f"largest loss {progress.loss:.2f}",
+    }

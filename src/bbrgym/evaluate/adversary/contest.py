@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Scores of entrants on networks side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bbrgym.agents.rollout import make_rollout
+from bbrgym.errors import ConfigError
+from bbrgym.evaluate.entrant_list import entrants_of
+from bbrgym.evaluate.entrants import Entrant, Learned, Preset, preset
+from bbrgym.evaluate.evaluation_settings import parse_settings
+from bbrgym.scenario.model import Scenario
+from bbrgym.tunables import VARIANTS
+from bbrgym.worlds import Table, VectorWorld, make_vector_world
+from bbrgym.worlds.score import score_of_run
+
+
+def entrant_named(option: str, name: str) -> Entrant:
+    """Return an entrant: a variant, a trained agent, or a reference.
+
+    Args:
+        option: that names it, for the error.
+        name: a variant, a run folder, or a reference such as ``library-best:RUN``.
+
+    Raises:
+        ConfigError: there is no such entrant.
+    """
+    if name in VARIANTS:
+        return preset(name)
+    try:
+        (entrant,) = entrants_of(name, parse_settings({"variants": []}))
+    except (ConfigError, ValueError) as error:
+        allowed = ", ".join(VARIANTS)
+        raise ConfigError(f"{option}: {name!r} is no variant ({allowed}) and no agent: {error}") from error
+    return entrant
+
+
+class Contest:
+    """Scores of entrants in a world.
+
+    Args:
+        world: its name.
+        delta: weight of the RTT in the score.
+        threads: of the world. Default: one per core.
+    """
+
+    def __init__(self, world: str, delta: float, threads: int | None) -> None:
+        self._world, self._delta, self._threads = world, delta, threads
+
+    def scores(self, entrant: Entrant, networks: Sequence[Scenario], seeds: Sequence[int]) -> Table:
+        """Return the scores, [networks, seeds]; NaN where nothing was measured.
+
+        Args:
+            entrant: that runs.
+            networks: to run.
+            seeds: of the runs of each network.
+
+        Raises:
+            ConfigError: the entrant cannot run a network.
+            WorldError: a simulation failed.
+        """
+        scenarios = [entrant.prepared(network) for network in networks for _ in seeds]
+        run_seeds = [seed for _ in networks for seed in seeds]
+        if isinstance(entrant, Preset):
+            found = self._fixed(scenarios, run_seeds)
+        elif isinstance(entrant, Learned):
+            found = self._tuned(entrant, scenarios, run_seeds)
+        else:
+            raise ConfigError(f"agent: {entrant.agent} knows what no agent can, expected a variant or a trained agent")
+        return found.reshape(len(networks), len(seeds))
+
+    def _fixed(self, scenarios: Sequence[Scenario], seeds: Sequence[int]) -> Table:
+        worlds = make_vector_world(self._world, len(scenarios), list(scenarios), list(seeds), threads=self._threads)
+        try:
+            longest_s = max(scenario.duration_s for scenario in scenarios)
+            while not worlds.done.all():
+                worlds.advance(longest_s, ~worlds.done)
+            return np.array([self._score(worlds, index) for index in range(len(scenarios))])
+        finally:
+            worlds.close()
+
+    def _tuned(self, entrant: Learned, scenarios: Sequence[Scenario], seeds: Sequence[int]) -> Table:
+        options = entrant.options(world=self._world, scenario=list(scenarios), threads=self._threads)
+        rollout = make_rollout(options, seeds)
+        scores, has_ended = np.full(len(seeds), np.nan), np.zeros(len(seeds), np.bool_)
+        try:
+            rollout.begin(entrant.controller.tuner)
+            while not has_ended.all():
+                ended = rollout.advance()
+                for index in np.flatnonzero(ended & ~has_ended).tolist():
+                    scores[index] = self._score(rollout.worlds, index)
+                has_ended |= ended
+                if ended.any() and not has_ended.all():  # these run once more, so that all can advance together
+                    rollout.restart(np.flatnonzero(ended).tolist())
+        finally:
+            rollout.close()
+        return scores
+
+    def _score(self, worlds: VectorWorld, index: int) -> float:
+        flows, _ = worlds.summary(index)
+        return score_of_run(worlds.scenarios[index], worlds.flow_summary_fields, flows, delta=self._delta)

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A whole search for bad networks: trials, honest scores of the best, files, and runs in another world.
+
+config.yaml        the request
+trials.parquet     each trial: its numbers, and the scores of both on seeds A
+cases/NAME.yaml    the kept networks, worst first, which scenario= takes
+found.yaml         all of them, a distribution, which train takes: scenario=[wan_mix,DIR/found.yaml]
+cases.csv          their scores on seeds A, on seeds B, and on seeds B in the world `replay`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+import yaml
+
+from bbrgym.errors import ConfigError
+from bbrgym.evaluate.adversary.contest import Contest, entrant_named
+from bbrgym.evaluate.adversary.places import Places
+from bbrgym.evaluate.adversary.search import Trial, scores_in, search, table_of
+from bbrgym.evaluate.adversary.settings import Adversary
+from bbrgym.evaluate.adversary.words import in_words
+from bbrgym.run_folder import RunFolder
+from bbrgym.scenario.distribution import Distribution
+from bbrgym.scenario.files import MIX, VARIABLES, load_scenario
+from bbrgym.scenario.model import Scenario
+from bbrgym.worlds import FAST_WORLD, Table
+
+TRIALS, CASES = "trials.parquet", "cases.csv"
+FIRST_SEED_A, FIRST_SEED_B = 1, 1001
+_CHECKED = 4  # times as many networks are scored on seeds B as are kept
+_NEAR = 0.1  # mean distance of the numbers of two networks below which they are one
+
+
+class AdversaryFolder(RunFolder):
+    """Run folder of a search."""
+
+    command: ClassVar[str] = "adversary"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kept network.
+
+    Attributes:
+        network: the network.
+        loss_a: mean loss on the seeds that the search saw.
+        losses: on seeds B, [seeds].
+        contestant: mean score on seeds B.
+        reference: mean score on seeds B.
+        replayed: losses in the other world, [seeds]; none without one.
+    """
+
+    network: Scenario
+    loss_a: float
+    losses: Table
+    contestant: float
+    reference: float
+    replayed: Table
+
+
+@dataclass(frozen=True)
+class HuntProgress:
+    """Progress of a search.
+
+    Attributes:
+        done: trials so far.
+        total: of all.
+        loss: largest so far, on seeds A.
+        stage: under way.
+    """
+
+    done: int
+    total: int
+    loss: float
+    stage: str
+
+
+def hunt(
+    distribution: Distribution,
+    settings: Adversary,
+    folder: AdversaryFolder,
+    on_progress: Callable[[HuntProgress], None] | None = None,
+) -> list[Case]:
+    """Search, and leave the files in the folder.
+
+    Args:
+        distribution: of networks.
+        settings: of the search.
+        folder: open; trials that it holds are not run again.
+        on_progress: called after each batch and each stage.
+
+    Returns:
+        The kept networks, worst first: those on which the contestant loses on seeds B too.
+
+    Raises:
+        ConfigError: a setting cannot be used, or the folder holds another search.
+        MissingExtraError: Optuna is not installed.
+        WorldError: a simulation failed; finished trials are kept.
+        OSError: a file cannot be written.
+    """
+    run = _Hunt(distribution, settings, folder, on_progress)
+    return run()
+
+
+class _Hunt:
+    def __init__(
+        self,
+        distribution: Distribution,
+        settings: Adversary,
+        folder: AdversaryFolder,
+        on_progress: Callable[[HuntProgress], None] | None,
+    ) -> None:
+        self._settings, self._folder, self._on_progress = settings, folder, on_progress
+        self._places = Places(distribution, settings.steps)
+        named = settings.agent or settings.variant
+        self._contestant = entrant_named("agent" if settings.agent else "variant", named)
+        self._reference = entrant_named("reference", settings.reference)
+        self._contest = Contest(FAST_WORLD, settings.score_delta, settings.threads)
+        config = {"scenario": dict(distribution.fields), **settings.model_dump(mode="json")}
+        if not folder.has_config():
+            folder.write_config(config)
+        elif folder.read_config() != config:
+            raise ConfigError(f"output_dir: {str(folder.path)!r} holds another search, expected the same options")
+
+    def __call__(self) -> list[Case]:
+        trials = self._searched()
+        cases = self._checked(trials)
+        self._write(cases)
+        return cases
+
+    def _searched(self) -> list[Trial]:
+        is_kept = (self._folder.path / TRIALS).exists()
+        known = scores_in(self._folder.read_table(TRIALS)) if is_kept else []
+        seeds = range(FIRST_SEED_A, FIRST_SEED_A + self._settings.seeds)
+        trials: list[Trial] = []
+        for batch in search(self._places, self._settings, lambda networks: self._scores(networks, seeds), known):
+            trials += batch
+            if len(trials) > len(known):
+                self._folder.write_table(TRIALS, table_of(trials))
+            self._report(len(trials), max(one.loss for one in trials), "search")
+        return trials
+
+    def _scores(self, networks: Sequence[Scenario], seeds: Sequence[int]) -> list[tuple[float, float]]:
+        both = [self._contest.scores(one, networks, seeds).mean(axis=1) for one in (self._contestant, self._reference)]
+        return list(zip(*(one.tolist() for one in both), strict=True))
+
+    def _checked(self, trials: Sequence[Trial]) -> list[Case]:
+        """Return the worst networks by seeds B."""
+        settings = self._settings
+        worst = sorted((one for one in trials if one.loss > 0), key=lambda one: (-one.loss, one.number))
+        chosen: list[Trial] = []
+        for one in worst:
+            if len(chosen) < _CHECKED * settings.keep and all(_distance(one, other) >= _NEAR for other in chosen):
+                chosen.append(one)
+        if not chosen:
+            return []
+        self._report(len(trials), worst[0].loss, "check")
+        seeds = range(FIRST_SEED_B, FIRST_SEED_B + settings.check_seeds)
+        networks = [one.network for one in chosen]
+        contestant, reference = (self._contest.scores(who, networks, seeds) for who in self._both())
+        losses = np.nan_to_num(reference - contestant)
+        order = [index for index in np.argsort(-losses.mean(axis=1), kind="stable") if losses[index].mean() > 0]
+        kept = order[: settings.keep]
+        self._report(len(trials), worst[0].loss, "replay")
+        replayed = self._replayed([networks[index] for index in kept])
+        return [
+            Case(
+                self._renamed(networks[index], place),
+                chosen[index].loss,
+                losses[index],
+                float(contestant[index].mean()),
+                float(reference[index].mean()),
+                replayed[place - 1],
+            )
+            for place, index in enumerate(kept, start=1)
+        ]
+
+    def _both(self) -> tuple[Any, Any]:
+        return self._contestant, self._reference
+
+    def _replayed(self, networks: Sequence[Scenario]) -> Table:
+        """Return the losses in the other world, [networks, seeds]."""
+        settings = self._settings
+        if settings.replay is None or not networks:
+            return np.zeros((len(networks), 0))
+        seeds = range(FIRST_SEED_B, FIRST_SEED_B + settings.replay_seeds)
+        contest = Contest(settings.replay, settings.score_delta, settings.threads)
+        contestant, reference = (contest.scores(who, networks, seeds) for who in self._both())
+        return np.nan_to_num(reference - contestant)
+
+    def _renamed(self, network: Scenario, place: int) -> Scenario:
+        who = self._contestant.agent if self._settings.agent else self._contestant.variant
+        fields = network.model_dump(mode="json", exclude_none=True)
+        return load_scenario({**fields, "name": f"against-{who}-{place}"})
+
+    def _write(self, cases: Sequence[Case]) -> None:
+        for case in cases:
+            self._folder.write_text(f"cases/{case.network.name}.yaml", self._text(case))
+        fields = [_fields(case.network) for case in cases]
+        if cases:
+            found: Mapping[str, Any] = {"name": "found", VARIABLES: {}, MIX: fields}
+            self._folder.write_text("found.yaml", yaml.safe_dump(dict(found), sort_keys=False))
+        self._folder.write_text(CASES, table_of_cases(cases).write_csv())
+
+    def _text(self, case: Case) -> str:
+        lines = [in_words(case.network), *loss_in_words(case, self._contestant.label, self._reference.label)]
+        return "".join(f"# {line}\n" for line in lines) + yaml.safe_dump(_fields(case.network), sort_keys=False)
+
+    def _report(self, done: int, loss: float, stage: str) -> None:
+        if self._on_progress is not None:
+            self._on_progress(HuntProgress(done, self._settings.budget, loss, stage))
+
+
+def table_of_cases(cases: Sequence[Case]) -> pl.DataFrame:
+    """Return a row per kept network."""
+    return pl.DataFrame(
+        {
+            "network": [case.network.name for case in cases],
+            "loss_a": [case.loss_a for case in cases],
+            "loss_b": [float(case.losses.mean()) for case in cases],
+            "least_b": [float(case.losses.min()) for case in cases],
+            "contestant_b": [case.contestant for case in cases],
+            "reference_b": [case.reference for case in cases],
+            "loss_replayed": [float(case.replayed.mean()) if len(case.replayed) else None for case in cases],
+            "words": [in_words(case.network) for case in cases],
+        },
+        schema_overrides={"loss_replayed": pl.Float64, "network": pl.String, "words": pl.String},
+    )
+
+
+def loss_in_words(case: Case, contestant: str, reference: str) -> list[str]:
+    """Return sentences on the scores of both."""
+    losses = case.losses
+    lines = [
+        f"{contestant} scores {case.contestant:.2f} and {reference} {case.reference:.2f} on {len(losses)} seeds that "
+        f"the search did not see: a loss of {losses.mean():.2f} ({losses.min():.2f} to {losses.max():.2f})."
+    ]
+    if len(case.replayed):
+        lines.append(f"In the other world the loss is {case.replayed.mean():.2f} ({len(case.replayed)} seeds).")
+    return lines
+
+
+def _fields(network: Scenario) -> dict[str, Any]:
+    return network.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+
+
+def _distance(one: Trial, other: Trial) -> float:
+    """Return the mean distance of the numbers of two networks; a place that one of them lacks counts as 1."""
+    places = {*one.numbers, *other.numbers}
+    apart = [
+        abs(one.numbers[place] - other.numbers[place]) if place in one.numbers and place in other.numbers else 1.0
+        for place in places
+    ]
+    return float(np.mean(apart))
+
+
+def read_cases(folder: Path) -> pl.DataFrame:
+    """Return the table of kept networks of a finished search.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    path = folder / CASES
+    if not path.exists():
+        raise ConfigError(f"{str(folder)!r} holds no {CASES}, expected a finished bbrgym adversary")
+    return pl.read_csv(path)

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The search for bad networks: what it finds, keeps and repeats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import bbrgym
+from bbrgym.cli.main import main
+from bbrgym.evaluate.adversary.hunt import AdversaryFolder, Case, hunt, read_cases
+from bbrgym.evaluate.adversary.places import Places
+from bbrgym.evaluate.adversary.settings import Steps, parse_adversary
+from bbrgym.evaluate.adversary.words import in_words
+from bbrgym.scenario.distribution import load_distribution
+from bbrgym.scenario.files import load_scenario, read_scenario
+
+DISTRIBUTION: dict[str, Any] = {
+    "name": "small",
+    "variables": {"rate_mbps": {"log_uniform": [2, 10]}},
+    "duration_s": 6.0,
+    "link": {
+        "rate_mbps": {"value": "rate_mbps"},
+        "queue": {"size_packets": {"integer": [5, 200]}},
+        "loss": {"choice": [{"kind": "none"}, {"kind": "bernoulli", "rate": {"uniform": [0.001, 0.05]}}]},
+    },
+    "flows": [{"name": "flow", "number": {"integer": [1, 3]}, "role": "learner", "rtt_ms": {"uniform": [10, 80]}}],
+}
+SMALL: dict[str, Any] = {
+    "variant": "bbq",
+    "budget": 24,
+    "batch": 8,
+    "seeds": 1,
+    "check_seeds": 2,
+    "keep": 2,
+    "replay": None,
+    "threads": 1,
+}
+
+
+def hunted(path: Path, *, resume: bool = False, on_progress: Any = None, **changed: Any) -> list[Case]:
+    folder = AdversaryFolder(path)
+    with folder.opened(resume=resume):
+        return hunt(load_distribution(DISTRIBUTION), parse_adversary({**SMALL, **changed}), folder, on_progress)
+
+
+def files(path: Path) -> dict[str, bytes]:
+    return {str(one.relative_to(path)): one.read_bytes() for one in sorted(path.rglob("*")) if one.is_file()}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Case]]:
+    path = tmp_path_factory.mktemp("hunt") / "run"
+    return path, hunted(path)
+
+
+def test_it_keeps_networks_on_which_the_contestant_loses_on_other_seeds_too(whole: tuple[Path, list[Case]]) -> None:
+    path, cases = whole
+    assert 0 < len(cases) <= 2
+    losses = [case.losses.mean() for case in cases]
+    assert losses == sorted(losses, reverse=True)
+    assert min(losses) > 0
+    table = read_cases(path)
+    assert table["network"].to_list() == ["against-bbq-1", "against-bbq-2"][: len(cases)]
+
+
+def test_a_kept_network_is_a_scenario_with_the_losses_that_its_file_tells(whole: tuple[Path, list[Case]]) -> None:
+    path, cases = whole
+    scenario = load_scenario(path / "cases" / "against-bbq-1.yaml")
+    assert scenario.resolved_json() == cases[0].network.resolved_json()
+    scores = {}
+    for variant in ("bbq", "bbr"):
+        means = []
+        for seed in (1001, 1002):
+            with bbrgym.make_world("twin", bbrgym.scenario.files.with_variant(scenario, variant), seed=seed) as world:
+                world.advance(scenario.duration_s)
+                rows, _ = world.summary()
+                means.append(bbrgym.worlds.score.score_of_run(scenario, world.flow_summary_fields, rows))
+        scores[variant] = np.array(means)
+    np.testing.assert_array_equal(scores["bbr"] - scores["bbq"], cases[0].losses)
+
+
+def test_the_same_search_gives_the_same_bytes(whole: tuple[Path, list[Case]], tmp_path: Path) -> None:
+    hunted(tmp_path / "again")
+    assert files(tmp_path / "again") == files(whole[0])
+    hunted(tmp_path / "other", seed=2)
+    assert files(tmp_path / "other") != files(whole[0])
+
+
+def test_an_interrupted_search_goes_on_to_the_same_bytes(whole: tuple[Path, list[Case]], tmp_path: Path) -> None:
+    def interrupt(progress: Any) -> None:
+        if progress.done >= 16:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        hunted(tmp_path / "run", on_progress=interrupt)
+    assert (tmp_path / "run" / "trials.parquet").exists()
+    assert not (tmp_path / "run" / "cases.csv").exists()
+    seen: list[int] = []
+    hunted(tmp_path / "run", resume=True, on_progress=lambda progress: seen.append(progress.done))
+    assert files(tmp_path / "run") == files(whole[0])
+    with pytest.raises(bbrgym.ConfigError, match="holds another search, expected the same options"):
+        hunted(tmp_path / "run", resume=True, budget=25)
+
+
+def test_the_search_proposes_worse_networks_than_chance(tmp_path: Path) -> None:
+    hunted(tmp_path / "run", random_share=0.4, budget=80)
+    losses = pl.read_parquet(tmp_path / "run" / "trials.parquet")["loss"].to_numpy()
+    assert losses[32:].mean() > losses[:32].mean() + 2 * losses[:32].std() / 32**0.5
+
+
+def test_found_networks_join_a_distribution(whole: tuple[Path, list[Case]]) -> None:
+    path, cases = whole
+    mix = load_distribution([DISTRIBUTION, str(path / "found.yaml")])  # type: ignore[arg-type]
+    names = [mix(seed).name for seed in range(60)]
+    assert {name.partition("-")[0] for name in names} == {"small", "against"}
+    assert 15 < sum(name.startswith("against") for name in names) < 45
+    assert {*names} >= {case.network.name for case in cases}
+    assert (mix.max_learners, mix.max_flows) == (3, 3)
+    assert [mix(seed).name for seed in range(60)] == names
+    assert read_scenario(["wan_mix", "lossy_mix"])["mix"][1]["name"] == "lossy_mix"
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"mix": []}, r"mix: is \[\], expected a list of scenarios and distributions"),
+        ({"mix": ["wan_mix"], "duration_s": 3}, "duration_s: is given beside mix, expected weights alone"),
+        ({"mix": ["wan_mix"], "weights": [1, 2]}, r"weights: is \[1, 2\], expected 1 numbers from 0, one above it"),
+    ],
+)
+def test_a_wrong_mix_is_refused(changed: dict[str, Any], says: str) -> None:
+    with pytest.raises(bbrgym.ScenarioError, match=says):
+        load_distribution({"name": "mixed", "variables": {}, **changed})
+
+
+def test_the_capacity_may_go_in_steps() -> None:
+    places = Places(load_distribution(DISTRIBUTION), Steps(count=3, ratio=4.0))
+    low, middle, high = (places.network("one", lambda _, x=x: x) for x in (0.0, 0.5, 0.999))
+    for network, factor in ((low, 0.25), (middle, 1.0), (high, 4.0)):
+        rates = [change.rate_mbps / network.link.rate_mbps for change in network.link.changes]
+        np.testing.assert_allclose(rates, factor, rtol=0.01)
+        assert [change.at_s for change in network.link.changes] == [1.5, 3.0, 4.5]
+
+
+def test_a_network_in_words() -> None:
+    scenario = load_scenario(
+        {
+            "name": "one",
+            "duration_s": 10.0,
+            "link": {
+                "rate_mbps": 8.0,
+                "queue": {"size_bytes": 50_000},
+                "loss": {"kind": "bernoulli", "rate": 0.01},
+                "changes": [{"at_s": 4.0, "rate_mbps": 2.0}],
+            },
+            "flows": [
+                {"name": "a", "rtt_ms": 25.0, "count": 2},
+                {"name": "c", "cc": "cubic", "role": "fixed", "rtt_ms": 50.0},
+            ],
+        }
+    )
+    assert in_words(scenario) == (
+        "8 Mbit/s; a queue of 50 ms (1 BDP of the longest RTT); 1 % random loss; then Mbit/s 2 at 4 s. "
+        "2 tuned flows with RTT 25, 25 ms; 1 other flow (cubic) with RTT 50 ms."
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["scenario=steady"], "scenario: is 'steady', a single network, expected a distribution"),
+        (["reference=bbq"], "reference: is 'bbq', expected another one than the contestant"),
+        (["reference=nobody"], "reference: 'nobody' is no variant"),
+        (["replay=moon"], "replay: is 'moon', expected a world"),
+        (["budget=0"], "budget: is 0"),
+        (["steps.count=3", "steps.ratio=1"], "steps.ratio: is 1"),
+    ],
+)
+def test_what_cannot_be_searched_is_said(options: list[str], says: str, tmp_path: Path, capsys: Any) -> None:
+    assert main(["adversary", "budget=2", f"output_dir={tmp_path / 'run'}", *options]) == 2
+    assert says in capsys.readouterr().err
