@@ -19,7 +19,7 @@ from report import measured_on, replace_section
 
 import bbrgym
 from bbrgym.evaluate.adversary.hunt import FIRST_SEED_B, AdversaryFolder, read_cases
-from bbrgym.evaluate.adversary.search import scores_in
+from bbrgym.evaluate.adversary.network_search import scores_in
 from bbrgym.report.figure_spec import Axis, FigureSpec, Line, Panel, colour
 from bbrgym.report.matplotlib_renderer import draw
 from bbrgym.scenario.files import load_scenario, with_variant
@@ -85,7 +85,7 @@ def panels_of(path: Path, variant: str, reference: str) -> list[Panel]:
     goodput, delay = [], []
     for number, name in enumerate((variant, reference)):
         times_s, tuned, others, queue_ms = series_of(with_variant(scenario, name))
-        label = "contestant" if number == 0 else "reference"
+        label = "entrant" if number == 0 else "reference"
         goodput.append(Line(times_s, tuned, f"{label}: tuned flows", colour(number)))
         if others.any():
             goodput.append(Line(times_s, others, f"{label}: others", colour(number), dash="dot"))

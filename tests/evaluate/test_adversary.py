@@ -12,9 +12,9 @@ import pytest
 
 import bbrgym
 from bbrgym.cli.main import main
+from bbrgym.evaluate.adversary.adversary_settings import Steps, parse_adversary
 from bbrgym.evaluate.adversary.hunt import AdversaryFolder, Case, hunt, read_cases
 from bbrgym.evaluate.adversary.places import Places
-from bbrgym.evaluate.adversary.settings import Steps, parse_adversary
 from bbrgym.evaluate.adversary.words import in_words
 from bbrgym.scenario.distribution import load_distribution
 from bbrgym.scenario.files import load_scenario, read_scenario
@@ -58,7 +58,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Case]]:
     return path, hunted(path)
 
 
-def test_it_keeps_networks_on_which_the_contestant_loses_on_other_seeds_too(whole: tuple[Path, list[Case]]) -> None:
+def test_it_keeps_networks_on_which_the_entrant_loses_on_other_seeds_too(whole: tuple[Path, list[Case]]) -> None:
     path, cases = whole
     assert 0 < len(cases) <= 2
     losses = [case.losses.mean() for case in cases]
@@ -174,7 +174,7 @@ def test_a_network_in_words() -> None:
     ("options", "says"),
     [
         (["scenario=steady"], "scenario: is 'steady', a single network, expected a distribution"),
-        (["reference=bbq"], "reference: is 'bbq', expected another one than the contestant"),
+        (["reference=bbq"], "reference: is 'bbq', expected another one than the entrant"),
         (["reference=nobody"], "reference: 'nobody' is no variant"),
         (["replay=moon"], "replay: is 'moon', expected a world"),
         (["budget=0"], "budget: is 0"),

@@ -19,14 +19,14 @@ from bbrgym.cli.terminal import (
 )
 from bbrgym.compose import compose_config, override_of
 from bbrgym.errors import ConfigError
+from bbrgym.evaluate.adversary.adversary_settings import parse_adversary
 from bbrgym.evaluate.adversary.hunt import AdversaryFolder, HuntProgress, hunt, loss_in_words
-from bbrgym.evaluate.adversary.settings import parse_adversary
 from bbrgym.evaluate.adversary.words import in_words
 from bbrgym.interrupts import sigterm_interrupts
 from bbrgym.scenario.distribution import is_distribution, load_distribution
 
 _DESCRIPTION = """\
-Searches a distribution, in the twin, for networks where a contestant (a variant, or agent=RUN) loses most against a
+Searches a distribution, in the twin, for networks where an entrant (a variant, or agent=RUN) loses most against a
 reference; scores the worst ones again with other seeds, runs them in world replay, and keeps them as scenario files.
 resume=true goes on with the search that output_dir holds.
 
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> None:
         lines = loss_in_words(case, settings.agent or settings.variant, settings.reference)
         print_results(f"{case.network.name}: {in_words(case.network)}", *(f"  {line}" for line in lines))
     if not cases:
-        print_results("no network was found on which the contestant loses")
+        print_results("no network was found on which the entrant loses")
     print_run_folder(folder.path, has_page=False)
 
 

@@ -26,7 +26,7 @@ _COMMANDS = {
     "evaluate": "compare variants on a scenario",
     "reproduce": "run the papers' experiments",
     "train": "train an agent",
-    "adversary": "search for networks where a contestant loses most",
+    "adversary": "search for networks where an entrant loses most",
     "export": "write a trained agent's network",
     "sweep": "run many trainings or evaluations",
     "serve": "let an agent of ns3-gym's drive a world",

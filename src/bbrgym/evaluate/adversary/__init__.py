@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Searches a distribution for networks where a contestant loses most against a reference.
+"""Searches a distribution for networks where an entrant loses most against a reference.
 
-settings   of a search
-places     a network from one number per range of the distribution, and from a capacity in steps
-contest    scores of both on networks side by side
-search     proposes networks, tries them on seeds A, and keeps every trial
-cases      the networks that are kept: scored on seeds B, in words, as files
-hunt       all of it
+`hunt` does all of it: `network_search` proposes networks, `places` makes them from numbers, `network_scores` runs both
+on them, `words` describes what is kept.
 """

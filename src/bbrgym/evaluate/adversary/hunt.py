@@ -20,10 +20,10 @@ import polars as pl
 import yaml
 
 from bbrgym.errors import ConfigError
-from bbrgym.evaluate.adversary.contest import Contest, entrant_named
+from bbrgym.evaluate.adversary.adversary_settings import Adversary
+from bbrgym.evaluate.adversary.network_scores import NetworkScores, entrant_named
+from bbrgym.evaluate.adversary.network_search import Trial, scores_in, search, table_of
 from bbrgym.evaluate.adversary.places import Places
-from bbrgym.evaluate.adversary.search import Trial, scores_in, search, table_of
-from bbrgym.evaluate.adversary.settings import Adversary
 from bbrgym.evaluate.adversary.words import in_words
 from bbrgym.run_folder import RunFolder
 from bbrgym.scenario.distribution import Distribution
@@ -51,7 +51,7 @@ class Case:
         network: the network.
         loss_a: mean loss on the seeds that the search saw.
         losses: on seeds B, [seeds].
-        contestant: mean score on seeds B.
+        entrant: mean score on seeds B.
         reference: mean score on seeds B.
         replayed: losses in the other world, [seeds]; none without one.
     """
@@ -59,7 +59,7 @@ class Case:
     network: Scenario
     loss_a: float
     losses: Table
-    contestant: float
+    entrant: float
     reference: float
     replayed: Table
 
@@ -96,7 +96,7 @@ def hunt(
         on_progress: called after each batch and each stage.
 
     Returns:
-        The kept networks, worst first: those on which the contestant loses on seeds B too.
+        The kept networks, worst first: those on which the entrant loses on seeds B too.
 
     Raises:
         ConfigError: a setting cannot be used, or the folder holds another search.
@@ -119,9 +119,9 @@ class _Hunt:
         self._settings, self._folder, self._on_progress = settings, folder, on_progress
         self._places = Places(distribution, settings.steps)
         named = settings.agent or settings.variant
-        self._contestant = entrant_named("agent" if settings.agent else "variant", named)
+        self._entrant = entrant_named("agent" if settings.agent else "variant", named)
         self._reference = entrant_named("reference", settings.reference)
-        self._contest = Contest(FAST_WORLD, settings.score_delta, settings.threads)
+        self._network_scores = NetworkScores(FAST_WORLD, settings.score_delta, settings.threads)
         config = {"scenario": dict(distribution.fields), **settings.model_dump(mode="json")}
         if not folder.has_config():
             folder.write_config(config)
@@ -147,7 +147,9 @@ class _Hunt:
         return trials
 
     def _scores(self, networks: Sequence[Scenario], seeds: Sequence[int]) -> list[tuple[float, float]]:
-        both = [self._contest.scores(one, networks, seeds).mean(axis=1) for one in (self._contestant, self._reference)]
+        both = [
+            self._network_scores.scores(one, networks, seeds).mean(axis=1) for one in (self._entrant, self._reference)
+        ]
         return list(zip(*(one.tolist() for one in both), strict=True))
 
     def _checked(self, trials: Sequence[Trial]) -> list[Case]:
@@ -163,8 +165,8 @@ class _Hunt:
         self._report(len(trials), worst[0].loss, "check")
         seeds = range(FIRST_SEED_B, FIRST_SEED_B + settings.check_seeds)
         networks = [one.network for one in chosen]
-        contestant, reference = (self._contest.scores(who, networks, seeds) for who in self._both())
-        losses = np.nan_to_num(reference - contestant)
+        entrant, reference = (self._network_scores.scores(who, networks, seeds) for who in self._both())
+        losses = np.nan_to_num(reference - entrant)
         order = [index for index in np.argsort(-losses.mean(axis=1), kind="stable") if losses[index].mean() > 0]
         kept = order[: settings.keep]
         self._report(len(trials), worst[0].loss, "replay")
@@ -174,7 +176,7 @@ class _Hunt:
                 self._renamed(networks[index], place),
                 chosen[index].loss,
                 losses[index],
-                float(contestant[index].mean()),
+                float(entrant[index].mean()),
                 float(reference[index].mean()),
                 replayed[place - 1],
             )
@@ -182,7 +184,7 @@ class _Hunt:
         ]
 
     def _both(self) -> tuple[Any, Any]:
-        return self._contestant, self._reference
+        return self._entrant, self._reference
 
     def _replayed(self, networks: Sequence[Scenario]) -> Table:
         """Return the losses in the other world, [networks, seeds]."""
@@ -190,12 +192,12 @@ class _Hunt:
         if settings.replay is None or not networks:
             return np.zeros((len(networks), 0))
         seeds = range(FIRST_SEED_B, FIRST_SEED_B + settings.replay_seeds)
-        contest = Contest(settings.replay, settings.score_delta, settings.threads)
-        contestant, reference = (contest.scores(who, networks, seeds) for who in self._both())
-        return np.nan_to_num(reference - contestant)
+        network_scores = NetworkScores(settings.replay, settings.score_delta, settings.threads)
+        entrant, reference = (network_scores.scores(who, networks, seeds) for who in self._both())
+        return np.nan_to_num(reference - entrant)
 
     def _renamed(self, network: Scenario, place: int) -> Scenario:
-        who = self._contestant.agent if self._settings.agent else self._contestant.variant
+        who = self._entrant.agent if self._settings.agent else self._entrant.variant
         fields = network.model_dump(mode="json", exclude_none=True)
         return load_scenario({**fields, "name": f"against-{who}-{place}"})
 
@@ -209,7 +211,7 @@ class _Hunt:
         self._folder.write_text(CASES, table_of_cases(cases).write_csv())
 
     def _text(self, case: Case) -> str:
-        lines = [in_words(case.network), *loss_in_words(case, self._contestant.label, self._reference.label)]
+        lines = [in_words(case.network), *loss_in_words(case, self._entrant.label, self._reference.label)]
         return "".join(f"# {line}\n" for line in lines) + yaml.safe_dump(_fields(case.network), sort_keys=False)
 
     def _report(self, done: int, loss: float, stage: str) -> None:
@@ -225,7 +227,7 @@ def table_of_cases(cases: Sequence[Case]) -> pl.DataFrame:
             "loss_a": [case.loss_a for case in cases],
             "loss_b": [float(case.losses.mean()) for case in cases],
             "least_b": [float(case.losses.min()) for case in cases],
-            "contestant_b": [case.contestant for case in cases],
+            "entrant_b": [case.entrant for case in cases],
             "reference_b": [case.reference for case in cases],
             "loss_replayed": [float(case.replayed.mean()) if len(case.replayed) else None for case in cases],
             "words": [in_words(case.network) for case in cases],
@@ -234,11 +236,11 @@ def table_of_cases(cases: Sequence[Case]) -> pl.DataFrame:
     )
 
 
-def loss_in_words(case: Case, contestant: str, reference: str) -> list[str]:
+def loss_in_words(case: Case, entrant: str, reference: str) -> list[str]:
     """Return sentences on the scores of both."""
     losses = case.losses
     lines = [
-        f"{contestant} scores {case.contestant:.2f} and {reference} {case.reference:.2f} on {len(losses)} seeds that "
+        f"{entrant} scores {case.entrant:.2f} and {reference} {case.reference:.2f} on {len(losses)} seeds that "
         f"the search did not see: a loss of {losses.mean():.2f} ({losses.min():.2f} to {losses.max():.2f})."
     ]
     if len(case.replayed):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bbrgym.errors import ConfigError
-from bbrgym.evaluate.adversary.settings import Steps
+from bbrgym.evaluate.adversary.adversary_settings import Steps
 from bbrgym.scenario.distribution import Distribution
 from bbrgym.scenario.files import parse_scenario
 from bbrgym.scenario.model import BOUNDS, Scenario

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The search: Optuna's tree of Parzen estimators proposes networks by the contestant's losses on those before.
+"""The search: Optuna's tree of Parzen estimators proposes networks by the entrant's losses on those before.
 
 A batch is proposed, then tried, then told. So the same settings and losses lead to the same proposals, and a search
 that was interrupted goes on from the losses that it kept.
@@ -16,15 +16,15 @@ import numpy as np
 import polars as pl
 
 from bbrgym.errors import ConfigError, MissingExtraError
+from bbrgym.evaluate.adversary.adversary_settings import Adversary
 from bbrgym.evaluate.adversary.places import Places
-from bbrgym.evaluate.adversary.settings import Adversary
 from bbrgym.scenario.model import Scenario
 
 _BELOW_ONE = 1.0 - 2.0**-53
 SCHEMA = {
     "trial": pl.Int64,
     "numbers": pl.String,
-    "contestant": pl.Float64,
+    "entrant": pl.Float64,
     "reference": pl.Float64,
     "loss": pl.Float64,
 }
@@ -38,25 +38,25 @@ class Trial:
         number: of the trial, from 0.
         numbers: by the place of each range that it uses.
         network: made of them.
-        contestant: mean score on seeds A.
+        entrant: mean score on seeds A.
         reference: mean score on seeds A.
     """
 
     number: int
     numbers: dict[str, float]
     network: Scenario
-    contestant: float
+    entrant: float
     reference: float
 
     @property
     def loss(self) -> float:
-        """Return the reference's score less the contestant's; 0 where one of them measured nothing."""
-        loss = self.reference - self.contestant
+        """Return the reference's score less the entrant's; 0 where one of them measured nothing."""
+        loss = self.reference - self.entrant
         return loss if np.isfinite(loss) else 0.0
 
 
 Scores = Callable[[Sequence[Scenario]], list[tuple[float, float]]]
-"""Function from networks to the scores of the contestant and the reference on each."""
+"""Function from networks to the scores of the entrant and the reference on each."""
 
 
 def search(
@@ -90,8 +90,8 @@ def search(
         found = [*known[done : done + size]]
         found += scores(networks[len(found) :]) if len(found) < size else []
         trials = []
-        for one, network, (contestant, reference) in zip(asked, networks, found, strict=True):
-            trials.append(Trial(one.number, dict(one.params), network, contestant, reference))
+        for one, network, (entrant, reference) in zip(asked, networks, found, strict=True):
+            trials.append(Trial(one.number, dict(one.params), network, entrant, reference))
             study.tell(one, trials[-1].loss)
         done += size
         yield trials
@@ -106,7 +106,7 @@ def _numbers_of(trial: Any) -> Callable[[str], float]:
 
 def table_of(trials: Sequence[Trial]) -> pl.DataFrame:
     """Return a row per trial."""
-    rows = [(one.number, json.dumps(one.numbers), one.contestant, one.reference, one.loss) for one in trials]
+    rows = [(one.number, json.dumps(one.numbers), one.entrant, one.reference, one.loss) for one in trials]
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
@@ -118,4 +118,4 @@ def scores_in(table: pl.DataFrame) -> list[tuple[float, float]]:
     """
     if dict(table.schema) != SCHEMA:
         raise ConfigError(f"trials.parquet: has columns {table.columns}, expected {list(SCHEMA)}")
-    return list(zip(table["contestant"].to_list(), table["reference"].to_list(), strict=True))
+    return list(zip(table["entrant"].to_list(), table["reference"].to_list(), strict=True))

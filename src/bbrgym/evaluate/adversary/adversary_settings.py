@@ -28,8 +28,8 @@ class Adversary(Model):
     """Settings of a search, beside its scenario.
 
     Attributes:
-        variant: the contestant, unless there is an agent.
-        agent: run folder of the contestant. Default: none, the variant with its own tunables.
+        variant: the entrant, unless there is an agent.
+        agent: run folder of the entrant. Default: none, the variant with its own tunables.
         reference: a variant, a run folder, or a reference such as ``library-best:RUN``.
         budget: networks to try.
         batch: networks that are tried side by side; the next ones are proposed by the scores of all before.
@@ -67,7 +67,7 @@ class Adversary(Model):
             names = ", ".join(name for name in registered_worlds() if name != FAST_WORLD)
             raise FieldProblem("replay", f"is {shown(self.replay)}, expected a world ({names}) or null")
         if self.reference in (self.agent, self.variant if self.agent is None else None):
-            raise FieldProblem("reference", f"is {shown(self.reference)}, expected another one than the contestant")
+            raise FieldProblem("reference", f"is {shown(self.reference)}, expected another one than the entrant")
         return self
 
 

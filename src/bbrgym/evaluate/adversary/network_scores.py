@@ -38,7 +38,7 @@ def entrant_named(option: str, name: str) -> Entrant:
     return entrant
 
 
-class Contest:
+class NetworkScores:
     """Scores of entrants in a world.
 
     Args:
