@@ -17,9 +17,9 @@ from bbrgym.cli.terminal import (
     progress_bar,
     take_run_dir,
 )
-from bbrgym.compose import compose_config, override_of
+from bbrgym.compose import override_of
 from bbrgym.errors import ConfigError
-from bbrgym.evaluate.adversary.adversary_settings import parse_adversary
+from bbrgym.evaluate.adversary.adversary_settings import Adversary, parse_adversary
 from bbrgym.evaluate.adversary.hunt import AdversaryFolder, HuntProgress, hunt, loss_in_words
 from bbrgym.evaluate.adversary.words import in_words
 from bbrgym.interrupts import sigterm_interrupts
@@ -41,13 +41,13 @@ examples:
 
 def add(commands: Any, purpose: str) -> None:
     """Add the command."""
-    add_composed_command(commands, "adversary", purpose, _DESCRIPTION, run)
+    add_composed_command(commands, "adversary", purpose, _DESCRIPTION, run, lambda: [Adversary])
 
 
 def run(options: argparse.Namespace) -> None:
     """Search, and print the kept networks."""
-    config = compose_config("adversary", options.overrides)
-    given, resume = take_run_dir(config, "output_dir")
+    config = dict(options.config)
+    given, resume = take_run_dir(config, "output_dir", options.run_dir)
     source = config.pop("scenario")
     if not is_distribution(source):
         raise ConfigError(f"scenario: is {source.get('name', source)!r}, a single network, expected a distribution")
