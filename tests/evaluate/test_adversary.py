@@ -13,7 +13,7 @@ import pytest
 import bbrgym
 from bbrgym.cli.main import main
 from bbrgym.evaluate.adversary.adversary_settings import Steps, parse_adversary
-from bbrgym.evaluate.adversary.hunt import AdversaryFolder, Case, hunt, read_cases
+from bbrgym.evaluate.adversary.hunt import AdversaryFolder, FoundNetwork, hunt, read_cases
 from bbrgym.evaluate.adversary.places import Places
 from bbrgym.evaluate.adversary.words import in_words
 from bbrgym.scenario.distribution import load_distribution
@@ -42,7 +42,7 @@ SMALL: dict[str, Any] = {
 }
 
 
-def hunted(path: Path, *, resume: bool = False, on_progress: Any = None, **changed: Any) -> list[Case]:
+def hunted(path: Path, *, resume: bool = False, on_progress: Any = None, **changed: Any) -> list[FoundNetwork]:
     folder = AdversaryFolder(path)
     with folder.opened(resume=resume):
         return hunt(load_distribution(DISTRIBUTION), parse_adversary({**SMALL, **changed}), folder, on_progress)
@@ -53,12 +53,14 @@ def files(path: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Case]]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[FoundNetwork]]:
     path = tmp_path_factory.mktemp("hunt") / "run"
     return path, hunted(path)
 
 
-def test_it_keeps_networks_on_which_the_entrant_loses_on_other_seeds_too(whole: tuple[Path, list[Case]]) -> None:
+def test_it_keeps_networks_on_which_the_entrant_loses_on_other_seeds_too(
+    whole: tuple[Path, list[FoundNetwork]],
+) -> None:
     path, cases = whole
     assert 0 < len(cases) <= 2
     losses = [case.losses.mean() for case in cases]
@@ -68,7 +70,9 @@ def test_it_keeps_networks_on_which_the_entrant_loses_on_other_seeds_too(whole: 
     assert table["network"].to_list() == ["against-bbq-1", "against-bbq-2"][: len(cases)]
 
 
-def test_a_kept_network_is_a_scenario_with_the_losses_that_its_file_tells(whole: tuple[Path, list[Case]]) -> None:
+def test_a_kept_network_is_a_scenario_with_the_losses_that_its_file_tells(
+    whole: tuple[Path, list[FoundNetwork]],
+) -> None:
     path, cases = whole
     scenario = load_scenario(path / "cases" / "against-bbq-1.yaml")
     assert scenario.resolved_json() == cases[0].network.resolved_json()
@@ -84,14 +88,16 @@ def test_a_kept_network_is_a_scenario_with_the_losses_that_its_file_tells(whole:
     np.testing.assert_array_equal(scores["bbr"] - scores["bbq"], cases[0].losses)
 
 
-def test_the_same_search_gives_the_same_bytes(whole: tuple[Path, list[Case]], tmp_path: Path) -> None:
+def test_the_same_search_gives_the_same_bytes(whole: tuple[Path, list[FoundNetwork]], tmp_path: Path) -> None:
     hunted(tmp_path / "again")
     assert files(tmp_path / "again") == files(whole[0])
     hunted(tmp_path / "other", seed=2)
     assert files(tmp_path / "other") != files(whole[0])
 
 
-def test_an_interrupted_search_goes_on_to_the_same_bytes(whole: tuple[Path, list[Case]], tmp_path: Path) -> None:
+def test_an_interrupted_search_goes_on_to_the_same_bytes(
+    whole: tuple[Path, list[FoundNetwork]], tmp_path: Path
+) -> None:
     def interrupt(progress: Any) -> None:
         if progress.done >= 16:
             raise KeyboardInterrupt
@@ -113,7 +119,7 @@ def test_the_search_proposes_worse_networks_than_chance(tmp_path: Path) -> None:
     assert losses[32:].mean() > losses[:32].mean() + 2 * losses[:32].std() / 32**0.5
 
 
-def test_found_networks_join_a_distribution(whole: tuple[Path, list[Case]]) -> None:
+def test_found_networks_join_a_distribution(whole: tuple[Path, list[FoundNetwork]]) -> None:
     path, cases = whole
     mix = load_distribution([DISTRIBUTION, str(path / "found.yaml")])  # type: ignore[arg-type]
     names = [mix(seed).name for seed in range(60)]

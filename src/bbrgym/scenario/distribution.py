@@ -166,10 +166,16 @@ class Distribution:
         are_numbers = all(isinstance(one, int | float) and 0 <= one < math.inf for one in weights)
         if len(weights) != len(sources) or not are_numbers or sum(weights) <= 0:
             raise self._problem("weights", f"is {shown(weights)}, expected {len(sources)} numbers from 0, one above it")
-        self._weights: Sequence[float] = weights
-        self._parts = tuple(
-            load_distribution(source) if is_distribution(source) else load_scenario(source) for source in sources
-        )
+        parts: list[tuple[Scenario | Distribution, float]] = []
+        for source, weight in zip(sources, weights, strict=True):
+            part = load_distribution(source) if is_distribution(source) else load_scenario(source)
+            if isinstance(part, Distribution) and part._parts:  # the parts of a mix within: one number chooses
+                whole = sum(part._weights)
+                parts += [(one, weight * own / whole) for one, own in zip(part._parts, part._weights, strict=True)]
+            else:
+                parts.append((part, weight))
+        self._parts = tuple(part for part, _ in parts)
+        self._weights: Sequence[float] = [weight for _, weight in parts]
         self.max_learners = max(_learners_of(part) for part in self._parts)
         self.max_flows = max(
             part.max_flows if isinstance(part, Distribution) else len(part.resolved().flows) for part in self._parts

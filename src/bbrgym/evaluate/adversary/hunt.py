@@ -22,7 +22,7 @@ import yaml
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.adversary.adversary_settings import Adversary
 from bbrgym.evaluate.adversary.network_scores import NetworkScores, entrant_named
-from bbrgym.evaluate.adversary.network_search import Trial, scores_in, search, table_of
+from bbrgym.evaluate.adversary.network_search import NetworkTrial, scores_in, search, table_of
 from bbrgym.evaluate.adversary.places import Places
 from bbrgym.evaluate.adversary.words import in_words
 from bbrgym.run_folder import RunFolder
@@ -44,7 +44,7 @@ class AdversaryFolder(RunFolder):
 
 
 @dataclass(frozen=True)
-class Case:
+class FoundNetwork:
     """A kept network.
 
     Attributes:
@@ -86,7 +86,7 @@ def hunt(
     settings: Adversary,
     folder: AdversaryFolder,
     on_progress: Callable[[HuntProgress], None] | None = None,
-) -> list[Case]:
+) -> list[FoundNetwork]:
     """Search, and leave the files in the folder.
 
     Args:
@@ -128,17 +128,17 @@ class _Hunt:
         elif folder.read_config() != config:
             raise ConfigError(f"output_dir: {str(folder.path)!r} holds another search, expected the same options")
 
-    def __call__(self) -> list[Case]:
+    def __call__(self) -> list[FoundNetwork]:
         trials = self._searched()
         cases = self._checked(trials)
         self._write(cases)
         return cases
 
-    def _searched(self) -> list[Trial]:
+    def _searched(self) -> list[NetworkTrial]:
         is_kept = (self._folder.path / TRIALS).exists()
         known = scores_in(self._folder.read_table(TRIALS)) if is_kept else []
         seeds = range(FIRST_SEED_A, FIRST_SEED_A + self._settings.seeds)
-        trials: list[Trial] = []
+        trials: list[NetworkTrial] = []
         for batch in search(self._places, self._settings, lambda networks: self._scores(networks, seeds), known):
             trials += batch
             if len(trials) > len(known):
@@ -152,11 +152,11 @@ class _Hunt:
         ]
         return list(zip(*(one.tolist() for one in both), strict=True))
 
-    def _checked(self, trials: Sequence[Trial]) -> list[Case]:
+    def _checked(self, trials: Sequence[NetworkTrial]) -> list[FoundNetwork]:
         """Return the worst networks by seeds B."""
         settings = self._settings
         worst = sorted((one for one in trials if one.loss > 0), key=lambda one: (-one.loss, one.number))
-        chosen: list[Trial] = []
+        chosen: list[NetworkTrial] = []
         for one in worst:
             if len(chosen) < _CHECKED * settings.keep and all(_distance(one, other) >= _NEAR for other in chosen):
                 chosen.append(one)
@@ -172,7 +172,7 @@ class _Hunt:
         self._report(len(trials), worst[0].loss, "replay")
         replayed = self._replayed([networks[index] for index in kept])
         return [
-            Case(
+            FoundNetwork(
                 self._renamed(networks[index], place),
                 chosen[index].loss,
                 losses[index],
@@ -201,7 +201,7 @@ class _Hunt:
         fields = network.model_dump(mode="json", exclude_none=True)
         return load_scenario({**fields, "name": f"against-{who}-{place}"})
 
-    def _write(self, cases: Sequence[Case]) -> None:
+    def _write(self, cases: Sequence[FoundNetwork]) -> None:
         for case in cases:
             self._folder.write_text(f"cases/{case.network.name}.yaml", self._text(case))
         fields = [_fields(case.network) for case in cases]
@@ -210,7 +210,7 @@ class _Hunt:
             self._folder.write_text("found.yaml", yaml.safe_dump(dict(found), sort_keys=False))
         self._folder.write_text(CASES, table_of_cases(cases).write_csv())
 
-    def _text(self, case: Case) -> str:
+    def _text(self, case: FoundNetwork) -> str:
         lines = [in_words(case.network), *loss_in_words(case, self._entrant.label, self._reference.label)]
         return "".join(f"# {line}\n" for line in lines) + yaml.safe_dump(_fields(case.network), sort_keys=False)
 
@@ -219,7 +219,7 @@ class _Hunt:
             self._on_progress(HuntProgress(done, self._settings.budget, loss, stage))
 
 
-def table_of_cases(cases: Sequence[Case]) -> pl.DataFrame:
+def table_of_cases(cases: Sequence[FoundNetwork]) -> pl.DataFrame:
     """Return a row per kept network."""
     return pl.DataFrame(
         {
@@ -236,7 +236,7 @@ def table_of_cases(cases: Sequence[Case]) -> pl.DataFrame:
     )
 
 
-def loss_in_words(case: Case, entrant: str, reference: str) -> list[str]:
+def loss_in_words(case: FoundNetwork, entrant: str, reference: str) -> list[str]:
     """Return sentences on the scores of both."""
     losses = case.losses
     lines = [
@@ -252,7 +252,7 @@ def _fields(network: Scenario) -> dict[str, Any]:
     return network.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
 
 
-def _distance(one: Trial, other: Trial) -> float:
+def _distance(one: NetworkTrial, other: NetworkTrial) -> float:
     """Return the mean distance of the numbers of two networks; a place that one of them lacks counts as 1."""
     places = {*one.numbers, *other.numbers}
     apart = [

@@ -31,7 +31,7 @@ SCHEMA = {
 
 
 @dataclass(frozen=True)
-class Trial:
+class NetworkTrial:
     """A network that was tried.
 
     Attributes:
@@ -61,7 +61,7 @@ Scores = Callable[[Sequence[Scenario]], list[tuple[float, float]]]
 
 def search(
     places: Places, settings: Adversary, scores: Scores, known: Sequence[tuple[float, float]] = ()
-) -> Iterator[list[Trial]]:
+) -> Iterator[list[NetworkTrial]]:
     """Yield the trials of each batch.
 
     Args:
@@ -91,7 +91,7 @@ def search(
         found += scores(networks[len(found) :]) if len(found) < size else []
         trials = []
         for one, network, (entrant, reference) in zip(asked, networks, found, strict=True):
-            trials.append(Trial(one.number, dict(one.params), network, entrant, reference))
+            trials.append(NetworkTrial(one.number, dict(one.params), network, entrant, reference))
             study.tell(one, trials[-1].loss)
         done += size
         yield trials
@@ -104,7 +104,7 @@ def _numbers_of(trial: Any) -> Callable[[str], float]:
 # ---- tables -------------------------------------------------------------------------------------------
 
 
-def table_of(trials: Sequence[Trial]) -> pl.DataFrame:
+def table_of(trials: Sequence[NetworkTrial]) -> pl.DataFrame:
     """Return a row per trial."""
     rows = [(one.number, json.dumps(one.numbers), one.entrant, one.reference, one.loss) for one in trials]
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
