@@ -21,6 +21,9 @@ LISTEN = """<script>
   window.problems = [];
   window.addEventListener("error", (event) => window.problems.push(String(event.message)));
   window.addEventListener("unhandledrejection", (event) => window.problems.push(String(event.reason)));
+  window.addEventListener("DOMContentLoaded", () => {
+    for (const folded of document.querySelectorAll("details.folded")) folded.open = true;
+  });
   for (const level of ["error", "warn"]) console[level] = (...words) => window.problems.push(words.join(" "));
 </script>"""
 TELL = """<script>

@@ -38,15 +38,19 @@ def test_a_scenario_in_two_worlds(browse, tmp_path: Path) -> None:
     )
     assert seen.problems == []
     assert (seen.loads, seen.requests, seen.overflow) == (0, [], 0)
-    assert seen.result == ["short on twin and ns3", "Results", "Worlds", "Configuration"]
-    summary, goodput, queue = seen.plots
+    assert seen.result == ["short on twin and ns3", "Results", "Flows over time", "Worlds", "Configuration"]
+    summary, goodput, queue, *spreads = seen.plots[:7]
+    flows = seen.plots[7:]
     assert summary["traces"] == 2 * (1 + 2 + 1)  # of each world: score, goodput of two flows, queueing delay
     assert goodput["traces"] == 3 * 2 * 2  # entrants, flows, worlds
     assert queue["traces"] == 3 * 2
+    assert [plot["traces"] for plot in spreads] == [2 * 3, 3 * 2] * 2  # distributions and scatter of each world
+    assert len(flows) == 2 * 3 * 2  # worlds, entrants, flows
     for plot in seen.plots:
         assert plot["svgs"] > 0
         assert plot["marks"] >= plot["traces"]
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert len(text) < 1.5e6
     for words in (
         "short on twin and ns3, mean and 95 % interval of 2 seeds",
         "ns3 minus twin",
@@ -65,8 +69,10 @@ def test_draws_of_a_distribution(browse, tmp_path: Path) -> None:
     assert seen.problems == []
     assert (seen.loads, seen.requests, seen.overflow) == (0, [], 0)
     assert seen.result == "bbrgym evaluate scenario=mix.yaml 'variants=[bbr,bbq]'"
-    ranking, pairs, profiles, families, *draws = seen.plots
-    assert (ranking["traces"], pairs["traces"], profiles["traces"], families["traces"]) == (2, 1, 3, 3)
+    ranking, pairs, profiles, distributions, delay, families, *draws, _, _ = seen.plots
+    assert (ranking["traces"], pairs["traces"], profiles["traces"]) == (2 + 3, 1, 3)  # means, and draws of each entrant
+    assert (distributions["traces"], delay["traces"]) == (2 * 3, 3 * 3)  # ellipse, draws and mean
+    assert families["traces"] == 3 * (1 + len(results.rankings[0].by_family))
     assert len(draws) == 2
     for draw in draws:  # reference and random: goodput and queue of both, four tunables of random
         assert draw["traces"] == 2 * 2 + 4
@@ -80,7 +86,7 @@ def test_agents_on_a_plain_scenario(browse, tmp_path: Path) -> None:
     write_report(tmp_path, run_evaluation(SHORT, settings, agent=["random", "oracle"], output_dir=tmp_path))
     seen = browse(tmp_path / "report.html")
     assert seen.problems == []
-    *_, over_time = seen.plots
+    over_time = seen.plots[5]
     assert over_time["traces"] == 4 * 2 + 4 * 3  # two oracles; what the preset has is not set
     assert (tmp_path / "figures" / "tunables-twin.png").read_bytes().startswith(b"\x89PNG")
 

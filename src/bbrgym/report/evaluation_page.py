@@ -9,13 +9,18 @@ from collections.abc import Iterator
 from bbrgym.evaluate.ranking import Ranking
 from bbrgym.evaluate.records import worlds_of
 from bbrgym.evaluate.results import Results
-from bbrgym.report import ranking_figures, scenario_figures, tables, tunable_figures
+from bbrgym.report import flow_figures, ranking_figures, scenario_figures, spread_figures, tables, tunable_figures
 from bbrgym.report.page import Code, Item, Page, Section
 from bbrgym.scenario.families import FAMILIES
 
 _SCORE = (
     "The score of a flow is log2(goodput / fair share) - 0.5 log2(mean RTT / base RTT), unless score_delta gives the "
     "RTT another weight; a run's score is the mean over its learner flows. 0 is a fair share without a queue."
+)
+
+_FLOWS = (
+    f"At most {flow_figures.MAX_FLOWS} flows of each entrant; of draws the first learner flow on the first one. A "
+    "click on a title shows its figure. Shaded is the phase of the congestion control."
 )
 
 
@@ -26,7 +31,7 @@ def evaluation_page(results: Results, command: str | None = None) -> Page:
         results: of the evaluation.
         command: command line that made them. Default: none is shown.
     """
-    sections = [*_results(results), _worlds(results), _configuration(results.config)]
+    sections = [*_results(results), _flows(results), _worlds(results), _configuration(results.config)]
     return Page(
         title=tables.title_of(results.summary, results.title),
         sections=[section for section in sections if section.items],
@@ -72,6 +77,7 @@ def _of_scenario(results: Results) -> list[Item]:
         tables.summary_table(results.summary, results.title),
         scenario_figures.goodput_figure(results.timeseries),
         scenario_figures.queue_delay_figure(results.timeseries),
+        *spread_figures.scenario_spreads(results),
         *tunable_figures.agent_figures(results),
     ]
 
@@ -82,7 +88,12 @@ def _of_draws(results: Results, ranking: Ranking, suffix: str) -> list[Item]:
         tables.ranking_table(ranking, results.title),
         ranking_figures.pairs_figure(ranking, results.title, suffix),
         ranking_figures.profiles_figure(ranking, results.title, suffix),
+        *spread_figures.draw_spreads(results, ranking, suffix),
     ]
+
+
+def _flows(results: Results) -> Section:
+    return Section("Flows over time", list(flow_figures.flow_figures(results)), _FLOWS)
 
 
 def _of_families(results: Results, ranking: Ranking, suffix: str) -> list[Item]:

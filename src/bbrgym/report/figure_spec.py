@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Figures as plain values: panels, axes and series, for any renderer.
 
-    FigureSpec -> panels, row by row -> two axes and series: Line, Points, Bars or HeatMap
+    FigureSpec -> panels, row by row -> two axes and series: Line, Points, Bars, HeatMap, Bands or Ticks
 
 `bbrgym.report.matplotlib_renderer` makes a PNG of a specification, `bbrgym.report.plotly_renderer` the interactive
 figure of a page. Positions on an axis with names are 0, 1, 2, ...; an offset of less than 0.5 sets series apart there.
@@ -69,6 +69,8 @@ class Line:
         dash: pattern of the line.
         opacity: from 0 to 1.
         symbol: drawn at each point; None for none.
+        symbol_size: of the symbols in points.
+        fill: opacity of the area that the line encloses. Default: it is not filled.
         is_stepped: whether the line goes up or down at a point, then straight on to the next.
         band: lowest and highest values around the line: [points] each.
         notes: texts that the page shows at the points: [points].
@@ -82,6 +84,8 @@ class Line:
     dash: Dash = "solid"
     opacity: float = 1.0
     symbol: Symbol | None = None
+    symbol_size: float = 4.0
+    fill: float = 0.0
     is_stepped: bool = False
     band: tuple[npt.ArrayLike, npt.ArrayLike] | None = None
     notes: Sequence[str] = ()
@@ -152,7 +156,41 @@ class HeatMap:
     shows_values: bool = False
 
 
-Series: TypeAlias = Line | Points | Bars | HeatMap
+@dataclass(frozen=True)
+class Bands:
+    """Intervals of the x axis, shaded over the whole height of the panel, behind all else.
+
+    Attributes:
+        spans: begin and end of each interval.
+        label: name in the legend; None for none.
+        colour: as ``#rrggbb``.
+        opacity: from 0 to 1.
+    """
+
+    spans: Sequence[tuple[float, float]]
+    label: str | None
+    colour: str
+    opacity: float = 0.3
+
+
+@dataclass(frozen=True)
+class Ticks:
+    """Places on the x axis, marked by short lines at the upper edge of the panel.
+
+    Attributes:
+        at: the places.
+        label: name in the legend; None for none.
+        colour: as ``#rrggbb``.
+    """
+
+    at: Sequence[float]
+    label: str | None
+    colour: str
+
+
+TICK_HEIGHT = 0.07  # of the panel's
+
+Series: TypeAlias = Line | Points | Bars | HeatMap | Bands | Ticks
 
 
 @dataclass(frozen=True)
@@ -179,6 +217,7 @@ class FigureSpec:
         shares_x, shares_y: whether all panels have the first one's axis.
         width_in, height_in: size of the PNG in inches; the page's figures are as high in proportion.
         note: text below the figure on the page.
+        is_folded: whether the page shows the title alone until it is clicked.
     """
 
     name: str
@@ -192,6 +231,7 @@ class FigureSpec:
     width_in: float = 8.0
     height_in: float = 4.5
     note: str = ""
+    is_folded: bool = False
 
     @property
     def rows(self) -> int:

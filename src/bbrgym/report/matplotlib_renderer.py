@@ -12,12 +12,26 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from bbrgym.atomic_files import write_atomically
 from bbrgym.evaluate.statistics import Estimate
-from bbrgym.report.figure_spec import Axis, Bars, FigureSpec, HeatMap, Line, Panel, Points, Series
+from bbrgym.report.figure_spec import (
+    TICK_HEIGHT,
+    Axis,
+    Bands,
+    Bars,
+    FigureSpec,
+    HeatMap,
+    Line,
+    Panel,
+    Points,
+    Series,
+    Ticks,
+)
 from bbrgym.report.output_settings import FigureSettings
 
 _DPI = 130
@@ -25,6 +39,7 @@ _LEGEND_COLUMNS = 4  # at most
 _LEGEND_TEXT = 12.0  # characters per inch of a legend's text
 _LEGEND_SYMBOL = 7  # characters that a symbol and the room around it take
 _LONG_TITLE = 9.0  # characters per inch of width from which on a heading is set smaller
+_SMALL = 4.0  # size of a symbol in points below which it has no edge
 _DASHES = {"solid": "-", "dash": "--", "dot": ":"}
 _SYMBOLS = {"circle": "o", "diamond": "D"}
 _DIVERGING = LinearSegmentedColormap.from_list("diverging", ["#D55E00", "#FFFFFF", "#0072B2"])
@@ -140,11 +155,35 @@ def _draw_series(figure: Figure, axes: Axes, series: Series) -> None:
             _draw_bars(axes, series)
         case HeatMap():
             _draw_heat_map(figure, axes, series)
+        case Bands():
+            _draw_bands(axes, series)
+        case Ticks():
+            _draw_ticks(axes, series)
+
+
+def _draw_bands(axes: Axes, bands: Bands) -> None:
+    corners = [[(begin, 0), (begin, 1), (end, 1), (end, 0)] for begin, end in bands.spans]
+    style: dict[str, Any] = {
+        "facecolor": bands.colour,
+        "alpha": bands.opacity,
+        "linewidth": 0,
+        "zorder": 0.5,
+        "label": bands.label,
+    }
+    axes.add_collection(PolyCollection(corners, transform=axes.get_xaxis_transform(), **style), autolim=False)
+
+
+def _draw_ticks(axes: Axes, ticks: Ticks) -> None:
+    lines = [[(at, 1 - TICK_HEIGHT), (at, 1)] for at in ticks.at]
+    style: dict[str, Any] = {"color": ticks.colour, "linewidth": 0.8, "label": ticks.label}
+    axes.add_collection(LineCollection(lines, transform=axes.get_xaxis_transform(), **style), autolim=False)
 
 
 def _draw_line(axes: Axes, line: Line) -> None:
     if line.band is not None:
         axes.fill_between(np.asarray(line.x), *line.band, color=line.colour, alpha=0.15, linewidth=0)
+    if line.fill:
+        axes.fill(np.asarray(line.x), np.asarray(line.y), color=line.colour, alpha=line.fill, linewidth=0)
     axes.plot(
         np.asarray(line.x),
         np.asarray(line.y),
@@ -154,7 +193,8 @@ def _draw_line(axes: Axes, line: Line) -> None:
         linestyle=_DASHES[line.dash] if line.width else "none",
         alpha=line.opacity,
         marker=_SYMBOLS[line.symbol] if line.symbol else None,
-        markersize=4,
+        markersize=line.symbol_size,
+        markeredgewidth=0 if line.symbol_size < _SMALL else None,
         drawstyle="steps-pre" if line.is_stepped else "default",
     )
 
@@ -223,6 +263,10 @@ def _draw_axes(figure: Figure, grid: Sequence[Axes], spec: FigureSpec) -> None:
 def _set_axis(axes: Axes, letter: str, axis: Axis) -> None:
     if axis.scale == "log":
         getattr(axes, f"set_{letter}scale")("log")
+        ticks = getattr(axes, f"{letter}axis")
+        ticks.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        ticks.set_major_formatter(StrMethodFormatter("{x:g}"))
+        ticks.set_minor_formatter(NullFormatter())
     if axis.names:
         getattr(axes, f"set_{letter}ticks")(range(len(axis.names)), axis.names)
     if axis.limits is not None:

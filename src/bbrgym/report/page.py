@@ -111,8 +111,15 @@ def _part(item: Item, plots: list[dict[str, Any]]) -> dict[str, Any]:
         return {"kind": "code", "title": item.title, "text": item.text, "is_open": item.is_open}
     if isinstance(item, FigureSpec):
         plot, name = render_figure(item), f"figure-{len(plots) + 1}"
-        plots.append({"id": name, "data": plot.data, "layout": plot.layout})
-        return {"kind": "figure", "id": name, "title": item.title, "height_px": plot.height_px, "note": item.note}
+        plots.append({"id": name, "data": plot.data, "layout": plot.layout, "legend_px": plot.legend_px})
+        return {
+            "kind": "figure",
+            "id": name,
+            "title": item.title,
+            "height_px": plot.height_px,
+            "note": item.note,
+            "is_folded": item.is_folded,
+        }
     columns = [
         {"heading": _text(column.header).strip(), "is_number": column.justify == "right"} for column in item.columns
     ]

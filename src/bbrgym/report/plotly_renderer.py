@@ -12,13 +12,24 @@ import numpy as np
 import numpy.typing as npt
 
 from bbrgym.evaluate.statistics import Estimate
-from bbrgym.report.figure_spec import Axis, Bars, FigureSpec, HeatMap, Line, Panel, Points, Series
+from bbrgym.report.figure_spec import (
+    TICK_HEIGHT,
+    Axis,
+    Bands,
+    Bars,
+    FigureSpec,
+    HeatMap,
+    Line,
+    Panel,
+    Points,
+    Ticks,
+)
 
 Trace: TypeAlias = dict[str, Any]
 
 _PX_PER_INCH = 110
 _PX_PER_POINT = 1.35  # of a line's width
-_MAX_POINTS = 500  # of a line, whose others are left out: more than there are pixels is of no use
+_MAX_POINTS = 500  # of a line, whose others are left out: more than there are pixels are of no use
 _LEGEND_WIDTH_PX = 1000
 _GRID = {"gridcolor": "#e6eaf0", "zerolinecolor": "#c3cad5", "linecolor": "#c3cad5", "automargin": True}
 _LAYOUT = {
@@ -27,7 +38,7 @@ _LAYOUT = {
     "plot_bgcolor": "rgba(0,0,0,0)",
     "barmode": "overlay",
     "hoverlabel": {"namelength": -1},
-    "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "#9aa3b0", "activecolor": "#0072b2"},
+    "modebar": {"orientation": "v", "bgcolor": "rgba(0,0,0,0)", "color": "#9aa3b0", "activecolor": "#0072b2"},
     "legend": {"orientation": "h", "yref": "container", "yanchor": "top", "y": 1, "x": 0},
 }
 _NO_NAME = "<extra></extra>"  # beside the text under the pointer
@@ -42,11 +53,13 @@ class PlotlyFigure:
         data: the traces.
         layout: axes, margins, legend and texts.
         height_px: height of the figure.
+        legend_px: width of all names in the legend in one line.
     """
 
     data: list[Trace]
     layout: dict[str, Any]
     height_px: int
+    legend_px: int
 
 
 def render_figure(spec: FigureSpec) -> PlotlyFigure:
@@ -54,7 +67,13 @@ def render_figure(spec: FigureSpec) -> PlotlyFigure:
     height_px = round(_PX_PER_INCH * spec.height_in) + 40
     margins = _margins(spec)
     domains = _domains(spec, height_px - margins["t"] - margins["b"])
-    layout: dict[str, Any] = {**_LAYOUT, "margin": margins, "showlegend": spec.has_legend, "annotations": []}
+    layout: dict[str, Any] = {
+        **_LAYOUT,
+        "margin": margins,
+        "showlegend": spec.has_legend,
+        "annotations": [],
+        "shapes": [],
+    }
     data, labels = [], set[str]()
     for index, panel in enumerate(spec.panels):
         across, up = domains[index]
@@ -63,12 +82,17 @@ def render_figure(spec: FigureSpec) -> PlotlyFigure:
         if panel.title:
             layout["annotations"].append(_panel_title(panel.title, index))
         for series in panel.series:
+            if isinstance(series, Bands | Ticks):
+                is_new = series.label is not None and series.label not in labels
+                layout["shapes"].append({**_shape(series, index), "showlegend": is_new})
+                labels |= {series.label} if series.label else set()
+                continue
             for trace in _traces(series, panel, across[1], up):
                 name = trace.get("name")
                 trace["showlegend"] = trace.get("showlegend", name is not None and name not in labels)
                 data.append({**trace, "xaxis": _name("x", index), "yaxis": _name("y", index)})
                 labels |= {name} if name else set()
-    return PlotlyFigure(data, layout, height_px)
+    return PlotlyFigure(data, layout, height_px, _legend_px(spec))
 
 
 # ---- layout -------------------------------------------------------------------------------------------
@@ -76,10 +100,14 @@ def render_figure(spec: FigureSpec) -> PlotlyFigure:
 
 def _margins(spec: FigureSpec) -> dict[str, int]:
     """Return the margins in pixels; the legend is above the panels, in as many lines as its names take."""
-    legend_px = sum(60 + 7 * len(label) for label in spec.labels)
-    lines = math.ceil(legend_px / _LEGEND_WIDTH_PX) if spec.has_legend else 0
+    lines = math.ceil(_legend_px(spec) / _LEGEND_WIDTH_PX)
     has_panel_title = any(panel.title for panel in spec.panels)
-    return {"l": 60, "r": 20, "t": max(30, 15 + 22 * lines) + 25 * has_panel_title, "b": 55}
+    return {"l": 60, "r": 40, "t": max(30, 15 + 22 * lines) + 25 * has_panel_title, "b": 55}
+
+
+def _legend_px(spec: FigureSpec) -> int:
+    """Return the width that all names in the legend take side by side, in pixels."""
+    return sum(60 + 7 * len(label) for label in spec.labels) if spec.has_legend else 0
 
 
 def _domains(spec: FigureSpec, height_px: int) -> list[tuple[list[float], list[float]]]:
@@ -111,7 +139,7 @@ def _axis(spec: FigureSpec, index: int, letter: str) -> dict[str, Any]:
     if is_shared and not is_at_edge:
         layout["showticklabels"] = False
     elif axis.title:
-        layout["title"] = {"text": axis.title, "standoff": 5}
+        layout["title"] = {"text": axis.title.replace("\n", "<br>"), "standoff": 5}
     if axis.names:
         ends = [-0.5, len(axis.names) - 0.5]
         texts = [name.replace("\n", "<br>") for name in axis.names]
@@ -121,6 +149,8 @@ def _axis(spec: FigureSpec, index: int, letter: str) -> dict[str, Any]:
         layout["range"] = list(axis.limits)
     elif axis.starts_at_zero:
         layout["rangemode"] = "tozero"
+    if axis.is_reversed and not axis.names:
+        layout["autorange"] = "reversed"
     return layout
 
 
@@ -150,7 +180,24 @@ def _layout_name(letter: str, index: int) -> str:
 # ---- series -------------------------------------------------------------------------------------------
 
 
-def _traces(series: Series, panel: Panel, right: float, up: Sequence[float]) -> list[Trace]:
+def _shape(series: Bands | Ticks, index: int) -> dict[str, Any]:
+    """Return bands or ticks of the panel numbered ``index`` as one path, whose heights are parts of the panel's."""
+    if isinstance(series, Bands):
+        path = "".join(f"M{begin:.7g},0V1H{end:.7g}V0Z" for begin, end in series.spans)
+        style: dict[str, Any] = {
+            "fillcolor": series.colour,
+            "opacity": series.opacity,
+            "line": {"width": 0},
+            "layer": "below",
+        }
+    else:
+        path = "".join(f"M{at:.7g},{1 - TICK_HEIGHT:g}V1" for at in series.at)
+        style = {"line": {"width": 1.2, "color": series.colour}}
+    place = {"type": "path", "xref": _name("x", index), "yref": f"{_name('y', index)} domain", "path": path or "M0,0"}
+    return {**place, **style, **_named(series.label)} if series.label else {**place, **style}
+
+
+def _traces(series: Line | Points | Bars | HeatMap, panel: Panel, right: float, up: Sequence[float]) -> list[Trace]:
     """Return the traces of a series; ``right`` and ``up`` are the ends of its panel's place."""
     match series:
         case Line():
@@ -164,8 +211,8 @@ def _traces(series: Series, panel: Panel, right: float, up: Sequence[float]) -> 
 
 
 def _line(line: Line) -> list[Trace]:
-    step = math.ceil(np.size(line.x) / _MAX_POINTS)
-    x, y = np.asarray(line.x)[::step], np.asarray(line.y)[::step]
+    kept = _kept(line)
+    x, y = np.asarray(line.x)[kept], np.asarray(line.y)[kept]
     mode = "+".join(part for part, is_shown in (("lines", line.width), ("markers", line.symbol)) if is_shown)
     trace: Trace = {
         **_named(line.label),
@@ -180,13 +227,16 @@ def _line(line: Line) -> list[Trace]:
             "dash": line.dash,
             "shape": "vh" if line.is_stepped else "linear",
         },
-        "marker": {"color": line.colour, "symbol": line.symbol or "circle"},
+        "marker": {"color": line.colour, "symbol": line.symbol or "circle", "size": _PX_PER_POINT * line.symbol_size},
     }
+    if line.fill:
+        red, green, blue = (int(line.colour[at : at + 2], 16) for at in (1, 3, 5))
+        trace |= {"fill": "toself", "fillcolor": f"rgba({red},{green},{blue},{line.fill})", "hoverinfo": "skip"}
     if line.notes:
-        trace["text"] = list(line.notes)[::step]
+        trace |= {"text": [line.notes[number] for number in kept], "hoverinfo": "text+name"}
     if line.band is None:
         return [trace]
-    low, high = (np.asarray(end)[::step] for end in line.band)
+    low, high = (np.asarray(end)[kept] for end in line.band)
     band: Trace = {
         **_named(line.label),
         "type": "scatter",
@@ -200,6 +250,27 @@ def _line(line: Line) -> list[Trace]:
         "showlegend": False,
     }
     return [trace, band]
+
+
+def _kept(line: Line) -> npt.NDArray[np.intp]:
+    """Return the numbers of the points that are drawn: of too many, each part's lowest and highest, and its gaps."""
+    y = np.asarray(line.y, np.float64)
+    numbers = np.arange(len(y))
+    if not line.width:
+        return numbers
+    if line.band is None and not line.symbol and not line.notes:
+        is_same = (y[1:] == y[:-1]) | (np.isnan(y[1:]) & np.isnan(y[:-1]))
+        numbers = numbers[~np.concatenate([[False], is_same[:-1] & is_same[1:], [False]])] if len(y) > 2 else numbers
+    if len(numbers) <= _MAX_POINTS:
+        return numbers
+    kept = {0, len(y) - 1}
+    for part in np.array_split(numbers, _MAX_POINTS // 2):
+        is_known = np.isfinite(y[part])
+        if is_known.any():
+            kept |= {int(part[np.nanargmin(y[part])]), int(part[np.nanargmax(y[part])])}
+        if not is_known.all():
+            kept.add(int(part[np.argmin(is_known)]))
+    return np.array(sorted(kept), np.intp)
 
 
 def _points(points: Points, panel: Panel) -> Trace:

@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
+import numpy.typing as npt
 
 from bbrgym.evaluate.ranking import Ranking
-from bbrgym.report.figure_spec import Axis, FigureSpec, HeatMap, Line, Panel, Points, Symbol, colour
+from bbrgym.report.figure_spec import NEUTRAL, Axis, FigureSpec, HeatMap, Line, Panel, Points, Symbol, colour
 from bbrgym.report.scenario_figures import SCORE_TITLE
 from bbrgym.report.tables import draws_with_intervals
 
 _FAMILY_WIDTH = 0.8  # part of the room between two families that the entrants take
+_GOLDEN = (5**0.5 - 1) / 2  # whose multiples spread evenly between whole numbers
 
 
 def ranking_figure(ranking: Ranking, what: str, suffix: str) -> FigureSpec:
@@ -34,14 +38,19 @@ def ranking_figure(ranking: Ranking, what: str, suffix: str) -> FigureSpec:
         )
         for number, (label, offset, symbol) in enumerate(kinds)
     ]
+    draws = [
+        _draws(ranking.scores[row.entrant].ravel(), at, along="x")
+        for at, row in enumerate(rows)
+        if row.entrant in ranking.scores.names
+    ]
     names = Axis(names=[row.entrant for row in rows], is_reversed=True)
     return FigureSpec(
         name=f"ranking{suffix}",
         title=f"Scores on {ranking.world}",
         subject=f"{what} on {ranking.world}",
-        panels=[Panel(Axis(SCORE_TITLE), names, points)],
+        panels=[Panel(Axis(SCORE_TITLE), names, [*draws, *points])],
         width_in=7.5,
-        height_in=1.3 + 0.38 * len(rows),
+        height_in=1.4 + 0.46 * len(rows),
         note=f"Over {draws_with_intervals(ranking.scores.draws)}; of an agent trained several times, over runs too.",
     )
 
@@ -60,15 +69,31 @@ def families_figure(ranking: Ranking, what: str, suffix: str) -> FigureSpec:
         )
         for number, name in enumerate(names)
     ]
+    draws = [
+        _draws(
+            ranking.scores.of_draws(ranking.families[family])[name].ravel(), at + offsets[number], "y", colour(number)
+        )
+        for at, family in enumerate(ranking.by_family)
+        for number, name in enumerate(names)
+    ]
     families = [f"{family}\n{rows[0].draws} draws" for family, rows in ranking.by_family.items()]
     return FigureSpec(
         name=f"families{suffix}",
         title=f"Mean score by family of scenarios on {ranking.world}",
         subject=f"{what} on {ranking.world}",
-        panels=[Panel(Axis(names=families), Axis("mean score"), points)],
+        panels=[Panel(Axis(names=families), Axis("score: points of draws, and means"), [*draws, *points])],
         width_in=1.5 + 1.35 * len(families),
         height_in=4.6,
     )
+
+
+def _draws(scores: npt.NDArray[np.float64], at: float, along: Literal["x", "y"], stroke: str = NEUTRAL) -> Line:
+    """Return a small point for the score of each draw, spread a little around the position of its entrant."""
+    spread = 0.3 if along == "x" else 0.04
+    places = at + spread * ((np.arange(len(scores)) * _GOLDEN) % 1 - 0.5)
+    x, y = (scores, places) if along == "x" else (places, scores)
+    label = "a draw" if along == "x" else None
+    return Line(x, y, label, stroke, width=0, opacity=0.5, symbol="circle", symbol_size=3.2)
 
 
 def profiles_figure(ranking: Ranking, what: str, suffix: str) -> FigureSpec:

@@ -137,7 +137,8 @@ def _over_time(name: str, title: str, quantity: str, timeseries: pl.DataFrame, l
         own = timeseries.filter(pl.col("entrant") == entrant)
         of_worlds = [own.filter(pl.col("world") == world) for world in worlds]
         series = [line for index, of_world in enumerate(of_worlds) for line in lines(of_world, worlds, index)]
-        panels.append(Panel(Axis("time (s)"), Axis(quantity, starts_at_zero=True), series, title=entrant))
+        smoothed = f"{quantity},\nmoving mean of {SMOOTHING_S:g} s"
+        panels.append(Panel(Axis("time (s)"), Axis(smoothed, starts_at_zero=True), series, title=entrant))
     columns = min(len(entrants), 2)
     return FigureSpec(
         name=name,
@@ -149,8 +150,7 @@ def _over_time(name: str, title: str, quantity: str, timeseries: pl.DataFrame, l
         shares_y=True,
         width_in=5.5 * columns,
         height_in=0.7 + 1.7 * math.ceil(len(entrants) / columns),
-        note=f"Means over {SMOOTHING_S:g} s; seed {timeseries['seed'][0]}. "
-        "A click on a name in the legend hides its lines.",
+        note=f"Seed {timeseries['seed'][0]}. A click on a name in the legend hides its lines.",
     )
 
 

@@ -71,17 +71,17 @@ def _over_time(
 ) -> FigureSpec:
     """Specify panels of goodput, queueing delay and the tunables that vary most, a line per entrant each."""
     shown = rows.filter(pl.col("entrant").is_in(entrants) & pl.col("flow").is_in(learners) & (pl.col("active") > 0))
-    tunables = [TUNABLE_PREFIX + name for name in _varying_tunables(shown)]
+    tunables = [TUNABLE_PREFIX + name for name in varying_tunables(shown)]
     titles = {
         "goodput_mbps": "goodput of the learner flows, mean (Mbit/s)",
         "link_queue_delay_mean_ms": "queueing delay (ms)",
-        **{column: _with_unit(column.removeprefix(TUNABLE_PREFIX)) for column in tunables},
+        **{column: with_unit(column.removeprefix(TUNABLE_PREFIX)) for column in tunables},
     }
     bin_s = _bin_s(rows)
     panels = [
         Panel(
             Axis("time (s)"),
-            Axis(starts_at_zero=column not in tunables),
+            Axis(f"means of {bin_s:.2g} s", starts_at_zero=column not in tunables),
             list(_lines(shown, column, entrants, bin_s)),
             panel_title,
         )
@@ -93,7 +93,6 @@ def _over_time(
         panels=panels,
         shares_x=True,
         height_in=1.2 + 1.35 * len(panels),
-        note=f"Means of {bin_s:.2g} s.",
     )
 
 
@@ -170,14 +169,14 @@ def _policy_panel(name: str, cells: pl.DataFrame) -> Panel:
         Axis("RTT (ms)", names=[f"{rtt_ms:.3g}" for rtt_ms in rtts_ms]),
         Axis("bandwidth (Mbit/s)", names=[f"{rate_mbps:.3g}" for rate_mbps in rates_mbps]),
         [HeatMap(means, scale="log" if TUNABLES[name].scale == "log" else "linear")],
-        _with_unit(name),
+        with_unit(name),
     )
 
 
 # ---- tunables that vary most --------------------------------------------------------------------------
 
 
-def _varying_tunables(rows: pl.DataFrame) -> list[str]:
+def varying_tunables(rows: pl.DataFrame) -> list[str]:
     """Return the names of the tunables that any entrant varies most."""
     names = [column.removeprefix(TUNABLE_PREFIX) for column in rows.columns if column.startswith(TUNABLE_PREFIX)]
     by_entrant = rows.partition_by("entrant")
@@ -204,5 +203,5 @@ def _part_of_range(name: str, values: npt.NDArray[np.float64]) -> float:
     return float(np.std(values)) / (tunable.high - tunable.low)
 
 
-def _with_unit(name: str) -> str:
+def with_unit(name: str) -> str:
     return f"{name} ({TUNABLES[name].unit})"

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Phases of the congestion controls, by the codes of the measured field ``phase``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Codes of a phase.
+
+    Attributes:
+        name: as figures show it.
+        group: coarser phase that it is part of, or its own name.
+        first, last: codes, both included.
+    """
+
+    name: str
+    group: str
+    first: int
+    last: int
+
+
+#: All phases, by rising codes; the part of PROBE_BW numbered i has the code 8 + i.
+PHASES = (
+    Phase("STARTUP", "STARTUP", 0, 0),
+    Phase("DRAIN", "DRAIN", 1, 1),
+    Phase("PROBE_RTT", "PROBE_RTT", 2, 2),
+    Phase("PROBE_BW up", "PROBE_BW", 8, 8),
+    Phase("PROBE_BW down", "PROBE_BW", 9, 9),
+    Phase("PROBE_BW cruise", "PROBE_BW", 10, 15),
+    Phase("slow start", "slow start", 16, 16),
+    Phase("congestion avoidance", "congestion avoidance", 17, 17),
+)

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Figures of flows: they draw what the records hold."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from bbrgym.envs.observation import FEATURES
+from bbrgym.evaluate.evaluation import run_evaluation
+from bbrgym.evaluate.records import with_entrants
+from bbrgym.evaluate.results import Results
+from bbrgym.phases import PHASES
+from bbrgym.report.figure_spec import Axis, Bands, FigureSpec, Line, Panel, Ticks
+from bbrgym.report.flow_figures import MAX_FLOWS, MAX_SPANS, flow_figures, loss_ticks, phase_bands
+from bbrgym.report.matplotlib_renderer import draw
+from bbrgym.report.plotly_renderer import render_figure
+
+INTERVAL_S = 0.1
+CODES = [code for phase in PHASES for code in range(phase.first, phase.last + 1)]
+SCENARIO: dict[str, Any] = {
+    "name": "short",
+    "duration_s": 6.0,
+    "link": {"rate_mbps": 10.0, "queue": {"size_bdp": 0.5}},
+    "flows": [{"name": "near", "rtt_ms": 20.0}, {"name": "far", "rtt_ms": 60.0, "start_s": 0.5}],
+}
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    settings = {"variants": ["bbr", "cubic"], "world": "twin", "seeds": [1, 2]}
+    return run_evaluation(SCENARIO, settings, agent="random")
+
+
+def rows_of(codes: list[int], intervals: list[int]) -> pl.DataFrame:
+    """Return rows of the time series with these phases, at the ends of the intervals so numbered."""
+    return pl.DataFrame({"phase": codes, "time_s": [INTERVAL_S * (number + 1) for number in intervals]})
+
+
+def name_of(code: int, *, is_group: bool) -> str:
+    (phase,) = (phase for phase in PHASES if code in range(phase.first, phase.last + 1))
+    return phase.group if is_group else phase.name
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bands_cover_exactly_the_intervals_of_a_phase(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    length = int(random.integers(1, 3 * MAX_SPANS))
+    codes = random.choice(CODES, length).repeat(random.integers(1, 5, length)).tolist()
+    intervals = np.flatnonzero(random.random(2 * len(codes)) < 0.8)[: len(codes)].tolist()
+    codes = codes[: len(intervals)]
+    bands = list(phase_bands(rows_of(codes, intervals), INTERVAL_S))
+    is_group = not any(band.label == "PROBE_BW up" for band in bands) and any(
+        band.label == "PROBE_BW" for band in bands
+    )
+    spans = [(*span, band.label) for band in bands for span in band.spans]
+    for code, number in zip(codes, intervals, strict=True):
+        middle_s = INTERVAL_S * (number + 0.5)
+        covering = [label for begin_s, end_s, label in spans if begin_s < middle_s < end_s]
+        assert covering == [name_of(code, is_group=is_group)]
+    assert sum(end_s - begin_s for begin_s, end_s, _ in spans) == pytest.approx(INTERVAL_S * len(codes))
+
+
+def test_a_phase_s_parts_are_shown_only_where_they_can_be_told_apart() -> None:
+    few = rows_of([8, 9, 10, 11, 15, 2], list(range(6)))
+    assert {band.label: len(band.spans) for band in phase_bands(few, INTERVAL_S)} == {
+        "PROBE_RTT": 1,
+        "PROBE_BW up": 1,
+        "PROBE_BW down": 1,
+        "PROBE_BW cruise": 1,
+    }
+    many = rows_of([8, 9] * MAX_SPANS + [2], list(range(2 * MAX_SPANS + 1)))
+    assert {band.label: len(band.spans) for band in phase_bands(many, INTERVAL_S)} == {"PROBE_RTT": 1, "PROBE_BW": 1}
+
+
+def test_phases_have_the_codes_of_the_field_and_of_the_observation() -> None:
+    meaning = re.search(r'FLOW_STAT\(phase, .*?"([^"]*)"\)', Path("world/fields.def").read_text(encoding="utf-8"))
+    assert meaning is not None
+    known = {name: int(code) for code, name in re.findall(r"(\d+) ([a-zA-Z_ ]+)", meaning[1])}
+    for phase in PHASES:
+        if phase.group in known:
+            assert phase.first == known[phase.group]
+        else:
+            assert phase.group == "PROBE_BW"
+            assert phase.first >= known.get("PROBE_BW phase i", 8)
+    of_observation = {one.name: (one.low, one.high) for one in FEATURES if getattr(one, "field", None) == "phase"}
+    by_name = {phase.name.replace("PROBE_BW ", "probe_").lower(): (phase.first, phase.last) for phase in PHASES}
+    by_name["cruise"] = by_name.pop("probe_cruise")
+    assert of_observation
+    for name, codes in of_observation.items():
+        assert codes == by_name[name]
+
+
+def test_losses_are_ticked_where_packets_were_lost(results: Results) -> None:
+    rows = results.timeseries.filter(
+        (pl.col("flow") == "near") & (pl.col("variant") == "cubic") & (pl.col("seed") == 1)
+    )
+    assert loss_ticks(rows).at == rows.filter(pl.col("lost_pkts") > 0)["time_s"].to_list()
+    assert loss_ticks(rows).at
+
+
+def line_of(panel: Panel, label: str) -> Line:
+    (line,) = (one for one in panel.series if isinstance(one, Line) and one.label == label)
+    return line
+
+
+def test_lines_are_means_and_ranges_over_the_seeds(results: Results) -> None:
+    (figure,) = (one for one in flow_figures(results) if one.name == "flow-bbr-far")
+    rows = with_entrants(results.timeseries).filter(
+        (pl.col("entrant") == "bbr") & (pl.col("flow") == "far") & (pl.col("active") > 0)
+    )
+    table = rows.pivot(on="seed", index="time_s", values="cwnd_pkts").sort("time_s").select("1", "2").to_numpy()
+    line = line_of(figure.panels[2], "cwnd")
+    np.testing.assert_allclose(line.y, table.mean(axis=1))
+    assert line.band is not None
+    np.testing.assert_array_equal(line.band, [table.min(axis=1), table.max(axis=1)])
+    bdp = line_of(figure.panels[2], "capacity, BDP, base RTT")
+    np.testing.assert_allclose(bdp.y, 10e6 * 1448 / 1488 * 0.060 / (8 * 1448))
+    np.testing.assert_array_equal(line_of(figure.panels[3], "capacity, BDP, base RTT").y, 60.0)
+    np.testing.assert_allclose(line_of(figure.panels[1], "capacity, BDP, base RTT").y, 10 * 1448 / 1488)
+    assert "means of 0.1 s" in figure.panels[0].y.title
+    assert "means" not in figure.panels[2].y.title
+
+
+def test_tunables_are_steps_of_the_records(results: Results) -> None:
+    (figure,) = (one for one in flow_figures(results) if one.name == "flow-random-bbr-mix-near")
+    rows = with_entrants(results.timeseries).filter(
+        (pl.col("entrant") == "random bbr-mix") & (pl.col("flow") == "near") & (pl.col("seed") == 1)
+    )
+    assert len(figure.panels) == 5 + 4
+    for panel in figure.panels[5:]:
+        line = line_of(panel, "tunable")
+        assert line.is_stepped
+        np.testing.assert_array_equal(line.y, rows["tunable_" + panel.title.split(" ")[0]].to_numpy())
+
+
+def test_each_entrant_has_some_flows(results: Results) -> None:
+    names = [figure.name for figure in flow_figures(results)]
+    assert names == [f"flow-{who}-{flow}" for who in ("bbr", "cubic", "random-bbr-mix") for flow in ("near", "far")]
+    many = {**SCENARIO, "duration_s": 1.0, "flows": [{"name": "crowd", "count": 9, "rtt_ms": 20.0}]}
+    crowd = run_evaluation(many, {"variants": ["bbr"], "world": "twin"})
+    assert [figure.name for figure in flow_figures(crowd)] == [f"flow-bbr-crowd-{n}" for n in range(MAX_FLOWS)]
+
+
+def test_both_renderers_shade_and_tick_the_same_places() -> None:
+    bands = Bands([(0.0, 1.5), (2.0, 4.25)], "phase", "#E69F00")
+    ticks = Ticks([0.5, 3.0], "packets lost", "#000000")
+    figure = FigureSpec("name", "Title", [Panel(Axis(limits=(0, 5)), Axis(), [bands, ticks])])
+    phase, lost = render_figure(figure).layout["shapes"]
+    assert [(float(b), float(e)) for b, e in re.findall(r"M([\d.]+),0V1H([\d.]+)V0Z", phase["path"])] == bands.spans
+    assert [float(at) for at in re.findall(r"M([\d.]+),", lost["path"])] == ticks.at
+    polygons, lines = draw(figure).axes[0].collections
+    assert [(path.vertices[:, 0].min(), path.vertices[:, 0].max()) for path in polygons.get_paths()] == bands.spans
+    assert [segment[0][0] for segment in lines.get_segments()] == ticks.at
+    assert [text.get_text() for text in draw(figure).legends[0].get_texts()] == ["phase", "packets lost"]
