@@ -16,9 +16,8 @@
 //
 // Not modelled: timestamps (so no Eifel detection), SACK reneging, queues of the device (TCP small queues).
 //
-// Simpler than Linux: the back-off ends with the first ACK that advances, not with the first RTT sample; a
-// timeout counts everything as lost, also what left less than a round trip ago; a SACK does not re-arm the
-// retransmission timer; and a recovery in which nothing was sent again yet is not undone.
+// Simpler than Linux: a timeout counts everything as lost, also what left less than a round trip ago (as Linux does
+// before 4.18); and a recovery in which nothing was sent again yet is not undone.
 #ifndef BBRGYM_TCP_SENDER_HPP
 #define BBRGYM_TCP_SENDER_HPP
 
@@ -205,7 +204,8 @@ class TcpSender
     uint64_t m_cwnd_limited_until = 0; ///< the window held back what was sent below this serial number
 
     int64_t m_rto_deadline_ns = NEVER_NS;
-    uint32_t m_rto_backoff = 0;
+    uint32_t m_rto_backoff = 0;      ///< doublings of the timer (icsk_backoff)
+    uint32_t m_timeouts_in_row = 0;  ///< since an ACK advanced (icsk_retransmits)
     int64_t m_probe_deadline_ns = NEVER_NS;
     uint64_t m_probe_until = NONE; ///< a probe is out: what was next when it left (tlp_high_seq)
     bool m_probe_is_retransmission = false;
@@ -316,12 +316,20 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
     }
     if (outcome.UnaAdvanced())
     {
-        m_rto_backoff = 0;
+        m_rto_backoff = m_timeouts_in_row = 0;
         if (m_facts.rto_restarts || RestartsRto(prior_state))
         {
             ArmRto(now_ns);
         }
         ArmProbe(now_ns);
+    }
+    else if (outcome.data_sacked && m_facts.sacks_restart_rto && outcome.oldest_rtt_ns >= 0)
+    {
+        m_rto_backoff = 0;
+        if (outcome.oldest_rtt_ns > now_ns - m_board.At(m_board.Una()).sent_ns)
+        {
+            ArmRto(now_ns);
+        }
     }
     return m_sample;
 }
@@ -452,12 +460,13 @@ template <class Controller>
 bool
 TcpSender<Controller>::JudgeTimeout(const AckOutcome& outcome, bool reports_duplicate)
 {
-    const bool original_arrived = m_frto && outcome.first_original < m_recovery_point;
+    const bool may_prove = m_frto || (m_facts.timeout_undo == timeout_undo_choice::any_original && m_undo_marker != NONE);
+    const bool original_arrived = may_prove && outcome.first_original < m_recovery_point;
     m_frto_wants_new = false;
     if (original_arrived || (outcome.UnaAdvanced() && MayUndo()))
     {
         m_frto = false;
-        m_rto_backoff = 0;
+        m_rto_backoff = m_timeouts_in_row = 0;
         m_board.UnmarkLost();
         Undo();
         ChangeLossState(CC_CA_OPEN);
@@ -1049,14 +1058,14 @@ TcpSender<Controller>::Timeout(int64_t now_ns)
     ++m_totals.rto_count;
     const uint32_t prior_in_flight = m_board.InFlight();
     const bool is_new_episode = m_ca_state < CC_CA_RECOVERY || m_board.Una() >= m_recovery_point;
-    const bool made_progress = m_ca_state == CC_CA_LOSS && m_rto_backoff == 0;
-    if (is_new_episode)
+    const bool made_progress = m_ca_state == CC_CA_LOSS && m_timeouts_in_row == 0;
+    if (is_new_episode || made_progress)
     {
         BeginUndo();
         m_undo_restores = m_ca_state != CC_CA_CWR;
     }
     m_reports_reduction = true;
-    m_frto = m_facts.undo && (is_new_episode || m_rto_backoff > 0);
+    m_frto = m_facts.undo && (is_new_episode || m_timeouts_in_row > 0);
     m_frto_wants_new = false;
     m_probe_deadline_ns = NEVER_NS;
     if (m_ca_state <= CC_CA_DISORDER)
@@ -1070,6 +1079,7 @@ TcpSender<Controller>::Timeout(int64_t now_ns)
     m_reduction.End();
     m_controller.OnRto(is_new_episode || made_progress, prior_in_flight, m_board.InFlight(), m_board.LostTotal());
     m_rto_backoff = std::min(m_rto_backoff + 1, MAX_BACKOFF);
+    ++m_timeouts_in_row;
     m_next_send_ns = now_ns; // the head leaves at once, regardless of pacing
     ArmRto(now_ns);
 }

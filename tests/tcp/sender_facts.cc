@@ -233,6 +233,30 @@ LostAgainAfterTimeout(bool recovers)
     PrintCounts(c);
 }
 
+/** Segment 30 is lost, and while it is repaired the path stands still for longer than a timeout. */
+void
+SpikeInRecovery(bbrgym::timeout_undo_choice timeout_undo)
+{
+    Connection c({.initial_cwnd_pkts = 20,
+                  .facts = {.timeout_undo = timeout_undo, .gso_max_segs = 1, .prr = bbrgym::prr_choice::none}});
+    c.arrival = [stalls = Stalling(110 * MS, 800 * MS)](const Departure& d, int64_t arrives_ns) mutable {
+        return d.serial == 30 && d.nth == 1 ? bbrgym::NEVER_NS : stalls(d, arrives_ns);
+    };
+    cc_ca_state before = CC_CA_OPEN;
+    uint32_t cwnd = 0;
+    c.Write(1000);
+    while (c.sender.Totals().rto_count == 0)
+    {
+        before = c.sender.LossState();
+        cwnd = c.Cwnd();
+        c.Run(c.now_ns + MS);
+    }
+    Print("timeout_in_recovery", before == CC_CA_RECOVERY);
+    c.Run(825 * MS + MS / 10); // the first ACK after the spike
+    Print("window_kept", double(c.Cwnd()) / cwnd);
+    PrintCounts(c);
+}
+
 // ---- D-SACK ---------------------------------------------------------------------------------------------
 
 constexpr uint64_t LATE = 30;
@@ -336,6 +360,31 @@ Backoff()
         std::printf("gap_%d_ms %.9g\n", i, double(c.departures.back().at_ns - last_ns) / MS);
         last_ns = c.departures.back().at_ns;
     }
+}
+
+/** Segment 30 of 40 is lost three times, the last one is late; the times between the transmissions of segment 30. */
+void
+LateSack(bool restarts, int64_t late_ns)
+{
+    Connection c({.initial_cwnd_pkts = 40,
+                  .facts = {.tail_loss_probe = false, .sacks_restart_rto = restarts, .gso_max_segs = 1}});
+    c.arrival = [late_ns](const Departure& d, int64_t arrives_ns) {
+        const bool is_lost = d.serial == 30 && d.nth <= 3;
+        return is_lost ? bbrgym::NEVER_NS : arrives_ns + (d.serial == 39 ? late_ns : 0);
+    };
+    c.Write(40);
+    c.Drain(20 * SECOND);
+    int64_t last_ns = 0;
+    for (const Departure& d : c.departures)
+    {
+        if (d.serial == 30)
+        {
+            std::printf("gap_%u_ms %.9g\n", d.nth, double(d.at_ns - last_ns) / MS);
+            last_ns = d.at_ns;
+        }
+    }
+    Print("rto_ms", double(c.sender.RtoNs()) / MS);
+    PrintCounts(c);
 }
 
 void
@@ -567,6 +616,12 @@ constexpr Experiment EXPERIMENTS[] = {
     {"real_timeout", RealTimeout},
     {"lost_again_after_timeout", [] { LostAgainAfterTimeout(true); }},
     {"lost_again_after_timeout_of_ns3", [] { LostAgainAfterTimeout(false); }},
+    {"spike_in_recovery", [] { SpikeInRecovery(bbrgym::timeout_undo_choice::frto); }},
+    {"spike_in_recovery_of_linux_4_11", [] { SpikeInRecovery(bbrgym::timeout_undo_choice::any_original); }},
+    {"sack_before_timeout", [] { LateSack(true, 30 * MS); }},
+    {"sack_before_timeout_of_ns3", [] { LateSack(false, 30 * MS); }},
+    {"sack_after_timeout", [] { LateSack(true, 400 * MS); }},
+    {"sack_after_timeout_of_ns3", [] { LateSack(false, 400 * MS); }},
     {"late_original", LateOriginal},
     {"very_late_original", VeryLateOriginal},
     {"late_original_in_recovery", LateOriginalInRecovery},

@@ -102,6 +102,17 @@ def test_a_retransmission_lost_after_a_timeout_begins_a_recovery(
     assert seen["undelivered"] == 0
 
 
+@pytest.mark.parametrize(("experiment", "undone"), [("", False), ("_of_linux_4_11", True)])
+def test_a_timeout_in_recovery_is_undone_by_an_original_in_4_11_alone(
+    facts: Facts, experiment: str, undone: bool
+) -> None:
+    """F-RTO does not test a timeout in a recovery; 4.11 and 4.12 look at originals after any timeout."""
+    seen = facts(f"spike_in_recovery{experiment}")
+    assert (seen["timeout_in_recovery"], seen["timeouts"], seen["undos"]) == (1, 1, undone)
+    assert (seen["window_kept"] >= 1) == undone
+    assert seen["is_open"] == 0, "in Disorder or Loss"
+
+
 # ---- D-SACK (RFC 2883) -----------------------------------------------------------------------------------
 
 
@@ -132,6 +143,24 @@ def test_timeouts_in_a_row_double_up_to_120_s(facts: Facts) -> None:
     assert seen["gap_0_ms"] == pytest.approx(50 + 200)
     assert list(seen.values()) == pytest.approx([min(250 * 2**i, 120_000) for i in range(len(seen))])
     assert len(seen) > 10
+
+
+@pytest.mark.parametrize(("experiment", "restarted_ms"), [("", 35), ("_of_ns3", 0)])
+def test_a_sack_of_what_left_before_the_head_restarts_the_timer(
+    facts: Facts, experiment: str, restarted_ms: float
+) -> None:
+    """The last original arrives 30 ms late, 34.5 ms after the head left again."""
+    seen = facts(f"sack_before_timeout{experiment}")
+    assert seen["gap_3_ms"] == pytest.approx(250 + restarted_ms, abs=1)
+    assert (seen["timeouts"], seen["undelivered"]) == (2, 0)
+
+
+def test_the_rtt_of_a_sack_ends_the_back_off(facts: Facts) -> None:
+    """It comes 200 ms after the timeout, and restarts the timer without doubling it."""
+    seen = facts("sack_after_timeout")
+    rto_ms = seen["rto_ms"]
+    assert seen["gap_4_ms"] == pytest.approx(150 + rto_ms, abs=1)
+    assert facts("sack_after_timeout_of_ns3")["gap_4_ms"] == pytest.approx(2 * 250, abs=1)
 
 
 def test_no_timeout_comes_before_200_ms(facts: Facts) -> None:
