@@ -10,6 +10,8 @@ namespace
 {
 
 constexpr int64_t MIN_RTT_WINDOW_NS = 300'000'000'000; // Linux: tcp_min_rtt_wlen
+constexpr int64_t LEAST_WINDOW_NS = 1'000'000;         // Linux before 4.18: tcp_rack_detect_loss
+constexpr int64_t REORDERING_SLACK_NS = 2'000'000;     // Linux: TCP_REO_TIMEOUT_MIN
 
 /** Whether one segment was sent after another; at the same time, the one further in the stream is later. */
 bool
@@ -125,9 +127,15 @@ Scoreboard::Acknowledge(uint64_t una, std::span<const SerialRange> blocks, int64
 uint32_t
 Scoreboard::DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns)
 {
+    if (m_follows_rack && !m_has_rack_advanced)
+    {
+        return 0; // the timer goes on
+    }
+    m_has_rack_advanced = false;
     m_reordering_deadline_ns = NEVER_NS;
     if (m_counts_sacked)
     {
+        m_transmissions.clear(); // for those who need their times
         return DetectLossesByCount();
     }
     if (m_rack.sent_ns < 0)
@@ -140,34 +148,59 @@ Scoreboard::DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns)
     while (!m_transmissions.empty())
     {
         const Transmission oldest = m_transmissions.front();
-        if (oldest.serial >= m_una)
+        if (IsOut(oldest))
         {
-            const Segment& segment = At(oldest.serial);
-            const bool waits = segment.lost && !segment.retransmitting;
-            if (!segment.sacked && !waits && segment.sent_ns == oldest.sent_ns)
+            if (!SentAfter(m_rack.sent_ns, m_rack.serial, oldest.sent_ns, oldest.serial))
             {
-                if (!SentAfter(m_rack.sent_ns, m_rack.serial, segment.sent_ns, oldest.serial))
-                {
-                    break;
-                }
-                if (segment.sent_ns + wait_ns > now_ns)
-                {
-                    m_reordering_deadline_ns = segment.sent_ns + wait_ns;
-                    break;
-                }
-                MarkLost(oldest.serial);
+                break;
             }
+            if (oldest.sent_ns + wait_ns + m_follows_rack > now_ns)
+            {
+                m_reordering_deadline_ns =
+                    m_waits_a_millisecond ? LatestOvertakenNs() + wait_ns + REORDERING_SLACK_NS : oldest.sent_ns + wait_ns;
+                break;
+            }
+            MarkLost(oldest.serial);
         }
         m_transmissions.pop_front();
     }
     return static_cast<uint32_t>(m_lost_total - lost_before);
 }
 
+/** Whether it is its segment's latest one, and neither delivered nor found lost. */
+bool
+Scoreboard::IsOut(const Transmission& transmission) const
+{
+    if (transmission.serial < m_una)
+    {
+        return false;
+    }
+    const Segment& segment = At(transmission.serial);
+    const bool waits = segment.lost && !segment.retransmitting;
+    return !segment.sacked && !waits && segment.sent_ns == transmission.sent_ns;
+}
+
+/** When the last of those left that one sent later has overtaken. */
+int64_t
+Scoreboard::LatestOvertakenNs() const
+{
+    int64_t latest_ns = m_transmissions.front().sent_ns;
+    for (std::size_t i = 1; i < m_transmissions.size(); ++i)
+    {
+        const Transmission& transmission = m_transmissions[i];
+        if (!SentAfter(m_rack.sent_ns, m_rack.serial, transmission.sent_ns, transmission.serial))
+        {
+            break;
+        }
+        latest_ns = IsOut(transmission) ? transmission.sent_ns : latest_ns;
+    }
+    return latest_ns;
+}
+
 /** RFC 6675's IsLost, of segments: three beyond it are SACKed. A retransmission is never found lost. */
 uint32_t
 Scoreboard::DetectLossesByCount()
 {
-    m_transmissions.clear(); // for those who need their times
     const uint64_t lost_before = m_lost_total;
     const uint64_t from = std::max(m_counted_until, m_una);
     uint32_t sacked = 0;
@@ -218,6 +251,7 @@ Scoreboard::MarkAllLost()
     }
     m_transmissions.clear();
     m_reordering_deadline_ns = NEVER_NS;
+    m_counted_until = 0;
 }
 
 /** Linux's tcp_undo_cwnd_reduction: a retransmission stays in the network beside its original. */
@@ -240,6 +274,8 @@ Scoreboard::UnmarkLost()
         return SentAfter(b.sent_ns, b.serial, a.sent_ns, a.serial);
     });
     m_rack = m_rack_original;
+    m_has_rack_advanced = true;
+    m_counted_until = 0;
 }
 
 RateSample
@@ -348,6 +384,8 @@ void
 Scoreboard::SetFacts(const SocketFacts& facts)
 {
     m_counts_sacked = facts.loss_detection == loss_detection_choice::three_sacked;
+    m_waits_a_millisecond = facts.reordering_window != reordering_window_choice::until_three_sacked;
+    m_follows_rack = facts.reordering_window == reordering_window_choice::while_none_lost;
     m_keeps_sacked_retransmissions = facts.sacked_retransmissions_count;
     m_keeps_sample = facts.rate_sample == rate_sample_choice::kept;
     m_smallest_is_smoothed = facts.smallest_rtt == smallest_rtt_choice::smoothed;
@@ -537,6 +575,7 @@ Scoreboard::Delivered(uint64_t serial, bool is_cumulative, int64_t now_ns)
     if (!answers_original && SentAfter(segment.sent_ns, serial, m_rack.sent_ns, m_rack.serial))
     {
         m_rack = delivered;
+        m_has_rack_advanced = true;
     }
     if (!segment.ever_retransmitted && SentAfter(segment.sent_ns, serial, m_rack_original.sent_ns, m_rack_original.serial))
     {
@@ -584,11 +623,12 @@ Scoreboard::SkipKnown(uint64_t serial) const
 int64_t
 Scoreboard::ReorderingWindowNs(bool patient, int64_t srtt_ns) const
 {
-    if (!m_reordering_seen && (!patient || m_sacked_out >= DUPLICATE_THRESHOLD_PKTS))
+    const int64_t quarter_ns = std::min(std::max<int64_t>(m_min_rtt_ns, 0) / 4, srtt_ns);
+    if (m_waits_a_millisecond)
     {
-        return 0;
+        return m_reordering_seen || patient ? std::max(quarter_ns, LEAST_WINDOW_NS) : LEAST_WINDOW_NS;
     }
-    return std::min(std::max<int64_t>(m_min_rtt_ns, 0) / 4, srtt_ns);
+    return m_reordering_seen || (patient && m_sacked_out < DUPLICATE_THRESHOLD_PKTS) ? quarter_ns : 0;
 }
 
 } // namespace bbrgym

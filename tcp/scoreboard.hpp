@@ -132,6 +132,10 @@ class Scoreboard
     uint32_t DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns);
     /** The time at which DetectLosses must be called although no ACK came; NEVER_NS: none. */
     int64_t ReorderingDeadlineNs() const { return m_reordering_deadline_ns; }
+    /** That time has come. */
+    void NoteReorderingTimer() { m_has_rack_advanced = true; }
+    /** Marks the segments that three SACKed ones are beyond, but no retransmission; returns the number of packets. */
+    uint32_t DetectLossesByCount();
     /** The head is lost, its retransmission too. */
     void MarkHeadLost();
     /** The retransmission timer fired: everything in the network counts as lost. */
@@ -219,7 +223,8 @@ class Scoreboard
     void Delivered(uint64_t serial, bool is_cumulative, int64_t now_ns);
     void KeepSample(const Segment& segment, int64_t now_ns);
     RateSample KeptRateSample();
-    uint32_t DetectLossesByCount();
+    bool IsOut(const Transmission& transmission) const;
+    int64_t LatestOvertakenNs() const;
     void NoteHeadRtt(const Segment& head, int64_t now_ns, AckOutcome& outcome) const;
     int64_t RttNs(int64_t sent_ns, int64_t now_ns) const;
     void MarkLost(uint64_t serial);
@@ -255,6 +260,7 @@ class Scoreboard
 
     NewestDelivered m_rack;
     NewestDelivered m_rack_original; ///< of those never retransmitted
+    bool m_has_rack_advanced = false; ///< since DetectLosses was called last
     bool m_reordering_seen = false;
     bool m_is_reordering = false;
     int64_t m_reordering_deadline_ns = NEVER_NS;
@@ -270,6 +276,8 @@ class Scoreboard
 
     // Facts of the stack, and what they need.
     bool m_counts_sacked = false;                ///< loss_detection: three_sacked
+    bool m_waits_a_millisecond = false;          ///< reordering_window: while_none_lost, until_recovery
+    bool m_follows_rack = false;                 ///< reordering_window: while_none_lost
     bool m_keeps_sacked_retransmissions = false; ///< sacked_retransmissions_count
     bool m_keeps_sample = false;                 ///< rate_sample: kept
     bool m_smallest_is_smoothed = false;         ///< smallest_rtt: smoothed

@@ -148,6 +148,7 @@ class TcpSender
     void JudgeProbe(const AckOutcome& outcome, uint64_t una, int64_t now_ns);
     bool JudgeTimeout(const AckOutcome& outcome, bool reports_duplicate);
     uint32_t DetectLosses(int64_t now_ns);
+    uint32_t CountLosses(int64_t now_ns);
     void TellLosses(int64_t now_ns);
     void UpdateLossState(uint32_t newly_lost, bool lost_again, bool has_echo);
     void RunController(const AckOutcome& outcome, uint32_t lost_pkts, uint32_t prior_in_flight, bool has_sack, int64_t now_ns);
@@ -302,6 +303,7 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
     {
         newly_lost += DetectLosses(now_ns);
     }
+    newly_lost += CountLosses(now_ns);
     const auto changed_pkts = static_cast<uint32_t>(std::abs(int64_t{m_board.LostOut()} - prior_lost));
     const uint32_t lost_pkts = m_facts.losses_of_ack == losses_of_ack_choice::change ? changed_pkts : newly_lost;
     UpdateLossState(newly_lost, m_board.LostAgainTotal() > lost_again_before, m_has_echo);
@@ -488,7 +490,26 @@ template <class Controller>
 uint32_t
 TcpSender<Controller>::DetectLosses(int64_t now_ns)
 {
-    const uint32_t lost_pkts = m_board.DetectLosses(m_ca_state < CC_CA_RECOVERY, std::max<int64_t>(m_srtt_ns, 0), now_ns);
+    const bool looks_at_losses = m_facts.reordering_window == reordering_window_choice::while_none_lost;
+    const bool is_patient = looks_at_losses ? m_board.LostOut() == 0 : m_ca_state < CC_CA_RECOVERY;
+    const uint32_t lost_pkts = m_board.DetectLosses(is_patient, std::max<int64_t>(m_srtt_ns, 0), now_ns);
+    if (lost_pkts > 0)
+    {
+        TellLosses(now_ns);
+    }
+    return lost_pkts;
+}
+
+/** As RFC 6675, which Linux does until 4.17 beside RACK (tcp_update_scoreboard), but not in Loss. */
+template <class Controller>
+uint32_t
+TcpSender<Controller>::CountLosses(int64_t now_ns)
+{
+    if (m_facts.reordering_window == reordering_window_choice::until_three_sacked || m_ca_state == CC_CA_LOSS)
+    {
+        return 0;
+    }
+    const uint32_t lost_pkts = m_board.DetectLossesByCount();
     if (lost_pkts > 0)
     {
         TellLosses(now_ns);
@@ -1038,9 +1059,14 @@ TcpSender<Controller>::OnTimer(int64_t now_ns)
     }
     if (now_ns >= m_board.ReorderingDeadlineNs())
     {
-        if (DetectLosses(now_ns) > 0 && m_ca_state < CC_CA_RECOVERY)
+        m_board.NoteReorderingTimer();
+        if (DetectLosses(now_ns) > 0 && (m_ca_state < CC_CA_RECOVERY || (m_ca_state == CC_CA_LOSS && m_facts.loss_recovers)))
         {
             EnterRecovery(false);
+            if (m_reduction.IsActive())
+            {
+                m_reduction.OnAck(1, m_board.InFlight(), m_controller.State().ssthresh_pkts, false); // tcp_rack_reo_timeout
+            }
         }
     }
     if (now_ns >= m_rto_deadline_ns)

@@ -86,6 +86,7 @@ TwoHoles(bool sends, bool reports_change, bool restarts)
     facts.partial_ack_sends = sends;
     facts.losses_of_ack = reports_change ? bbrgym::losses_of_ack_choice::change : bbrgym::losses_of_ack_choice::marked;
     facts.rto_restarts = restarts;
+    facts.sacks_restart_rto = false;
     Connection c({.initial_cwnd_pkts = 40, .facts = facts});
     c.arrival = [](const Departure& d, int64_t arrives_ns) {
         const bool is_hole = d.serial == 4 || d.serial == 8 || d.serial == 12 || d.serial == 16;

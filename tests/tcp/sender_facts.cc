@@ -417,6 +417,51 @@ LostRetransmission()
     Print("lost_total", double(c.sender.Board().LostTotal()));
 }
 
+using bbrgym::reordering_window_choice;
+
+/** Ten segments leave at once; the first is lost, and from 100 ms on so many of the others are SACKed, 0.1 ms apart. */
+void
+AtOnce(reordering_window_choice window, bool is_patient, int sacked)
+{
+    bbrgym::Scoreboard board;
+    board.SetFacts({.reordering_window = window});
+    for (int i = 0; i < 10; ++i)
+    {
+        board.Sent(false, false, 0);
+    }
+    int64_t now_ns = 100 * MS;
+    uint32_t lost = 0;
+    for (uint64_t i = 1; i <= static_cast<uint64_t>(sacked); ++i)
+    {
+        now_ns += MS / 10;
+        const std::array blocks = {bbrgym::SerialRange{1, 1 + i}};
+        board.Acknowledge(0, blocks, now_ns);
+        lost += board.DetectLosses(is_patient, RTT, now_ns);
+    }
+    Print("lost", lost);
+    const int64_t deadline_ns = board.ReorderingDeadlineNs();
+    Print("deadline_ms", deadline_ns == bbrgym::NEVER_NS ? -1 : double(deadline_ns) / MS);
+    Print("counted", board.DetectLossesByCount());
+}
+
+/** Segments 2 and 18 of 20 are lost, so that one follows the second. */
+void
+LossBeforeLast(reordering_window_choice window)
+{
+    Connection c({.initial_cwnd_pkts = 20, .facts = {.gso_max_segs = 1, .reordering_window = window}});
+    c.arrival = [](const Departure& d, int64_t arrives_ns) {
+        return d.nth == 1 && (d.serial == 2 || d.serial == 18) ? bbrgym::NEVER_NS : arrives_ns;
+    };
+    uint64_t reported = 0;
+    c.on_ack = [&](const cc_sample& sample) { reported += sample.lost_pkts; };
+    c.Write(20);
+    c.Drain(SECOND);
+    const auto again = std::ranges::find_if(c.departures, [](const Departure& d) { return d.serial == 18 && d.nth == 2; });
+    Print("again_ms", double(again->at_ns) / MS);
+    Print("reported", double(reported));
+    PrintCounts(c);
+}
+
 // ---- pacing ---------------------------------------------------------------------------------------------
 
 /** A millisecond a segment, a window that never limits, and some losses. */
@@ -629,6 +674,17 @@ constexpr Experiment EXPERIMENTS[] = {
     {"backoff", Backoff},
     {"short_rtt_timeout", ShortRttTimeout},
     {"lost_retransmission", LostRetransmission},
+    {"one_overtakes", [] { AtOnce(reordering_window_choice::until_three_sacked, true, 1); }},
+    {"three_overtake", [] { AtOnce(reordering_window_choice::until_three_sacked, true, 3); }},
+    {"one_overtakes_in_recovery", [] { AtOnce(reordering_window_choice::until_three_sacked, false, 1); }},
+    {"one_overtakes_of_4_17", [] { AtOnce(reordering_window_choice::until_recovery, true, 1); }},
+    {"three_overtake_of_4_17", [] { AtOnce(reordering_window_choice::until_recovery, true, 3); }},
+    {"one_overtakes_in_recovery_of_4_17", [] { AtOnce(reordering_window_choice::until_recovery, false, 1); }},
+    {"one_overtakes_of_4_11", [] { AtOnce(reordering_window_choice::while_none_lost, true, 1); }},
+    {"three_overtake_of_4_11", [] { AtOnce(reordering_window_choice::while_none_lost, true, 3); }},
+    {"one_overtakes_in_recovery_of_4_11", [] { AtOnce(reordering_window_choice::while_none_lost, false, 1); }},
+    {"loss_before_last", [] { LossBeforeLast(reordering_window_choice::until_three_sacked); }},
+    {"loss_before_last_of_4_11", [] { LossBeforeLast(reordering_window_choice::while_none_lost); }},
     {"pacing", Pacing},
     {"bursts_at_10_mbps", [] { Bursts(65'535, 1'250'000); }},
     {"bursts_at_100_mbps", [] { Bursts(65'535, 12'500'000); }},

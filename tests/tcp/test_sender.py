@@ -178,6 +178,37 @@ def test_a_lost_retransmission_needs_no_timeout(facts: Facts) -> None:
     check_counts(seen, retransmitted=3, dropped=3, reductions=1)
 
 
+@pytest.mark.parametrize(
+    ("experiment", "lost", "deadline_ms", "counted"),
+    [
+        ("one_overtakes", 0, 125.125, 0),
+        ("three_overtake", 1, -1, 0),
+        ("one_overtakes_in_recovery", 1, -1, 0),
+        ("one_overtakes_of_4_17", 0, 127.125, 0),
+        ("three_overtake_of_4_17", 0, 127.325, 1),
+        ("one_overtakes_in_recovery_of_4_17", 0, 103.1, 0),
+        ("one_overtakes_of_4_11", 0, 127.125, 0),
+        ("three_overtake_of_4_11", 0, 127.325, 1),
+        ("one_overtakes_in_recovery_of_4_11", 0, 103.1, 0),
+    ],
+)
+def test_rack_waits_as_its_generation(
+    facts: Facts, experiment: str, lost: int, deadline_ms: float, counted: int
+) -> None:
+    """Before 4.18 at least for 1 ms, the timer 2 ms more, and three SACKed beyond a segment mark it by themselves."""
+    assert facts(experiment) == {"lost": lost, "deadline_ms": deadline_ms, "counted": counted}
+
+
+@pytest.mark.parametrize(("experiment", "again_ms", "reported"), [("", 51, 2), ("_of_4_11", 53.9, 1)])
+def test_a_loss_that_the_timer_finds_is_not_reported_to_the_algorithm(
+    facts: Facts, experiment: str, again_ms: float, reported: int
+) -> None:
+    """Its rate samples count the losses of ACKs alone: BBR's window does not fall by those that 4.11's timer finds."""
+    seen = facts(f"loss_before_last{experiment}")
+    assert (seen["again_ms"], seen["reported"]) == (pytest.approx(again_ms), reported)
+    check_counts(seen, retransmitted=2, dropped=2, reductions=1)
+
+
 # ---- pacing and the application --------------------------------------------------------------------------
 
 
