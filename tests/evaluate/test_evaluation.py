@@ -19,6 +19,7 @@ from bbrgym.evaluate import evaluation
 from bbrgym.evaluate.entrants import preset
 from bbrgym.evaluate.evaluation_settings import Evaluation, parse_settings
 from bbrgym.evaluate.records import SUMMARY_SCHEMA, TIMING_SCHEMA, EvaluationFolder
+from bbrgym.report.output_settings import OutputSettings, taken_output_settings
 from bbrgym.report.report import write_report
 from bbrgym.worlds import WorldSettings, registered_worlds
 
@@ -256,7 +257,8 @@ def test_the_command_and_the_function_have_the_same_defaults() -> None:
     assert list(parse_settings({"variants": ["bbr"]}).world) == ["ns3"]
     assert {"world": "ns3"} in config["defaults"]
     assert tuple(config["variants"]) == parameters["variants"].default
-    assert set(config) == {"defaults", "agent", "output_dir", "resume", *fields} - {"world"}
+    assert set(config) == {"defaults", "agent", "output_dir", "resume", "figures", "records", *fields} - {"world"}
+    assert taken_output_settings(dict(config)) == OutputSettings()
     for name in fields.keys() - {"world", "variants"}:
         default = fields[name].get_default(call_default_factory=True)
         assert config[name] == (list(default) if isinstance(default, tuple) else default)
