@@ -19,7 +19,8 @@ from bbrgym.report.figure_spec import Axis, Bands, Dash, FigureSpec, Line, Panel
 from bbrgym.report.tunable_figures import varying_tunables, with_unit
 from bbrgym.scenario.files import load_scenario
 
-MAX_FLOWS = 4  # of an entrant with figures on the page
+MAX_FLOWS = 4  # of an entrant with figures on the page,
+MAX_FIGURES = 24  # and all flows' figures there, unless there are more entrants
 MAX_SPANS = 150  # of all phases; with more, the parts of PROBE_BW are shown as one
 
 _BITS_PER_BYTE = 8
@@ -109,19 +110,21 @@ def flow_figures(results: Results) -> Iterator[FigureSpec]:
     """Specify the figures of the page: of a scenario those of each run, of draws those of the first.
 
     Of draws each entrant of the ranking's main ones has one figure, its first learner flow's; of a scenario each has
-    those of `MAX_FLOWS` flows.
+    those of up to `MAX_FLOWS` flows, fewer where there would be more than `MAX_FIGURES`.
     """
     summary, rows = results.summary, with_entrants(results.timeseries)
     if results.draws and len(rows):
         seed = rows["seed"].item(0)
         summary, rows = summary.filter(pl.col("seed") == seed), rows.filter(pl.col("seed") == seed)
+    runs = rows.select("world", "entrant").n_unique()
+    flows = 1 if results.draws else max(1, min(MAX_FLOWS, MAX_FIGURES // max(1, runs)))
     for world in worlds_of(rows):
         main = [ranking.main for ranking in results.rankings if ranking.world == world]
         of_world = rows.filter(pl.col("world") == world)
         entrants = main[0] if main else of_world["entrant"].unique(maintain_order=True).to_list()
         for entrant in entrants:
             own = of_world.filter(pl.col("entrant") == entrant)
-            for flow in shown_flows(summary, own)[: 1 if results.draws else None]:
+            for flow in shown_flows(summary, own, flows):
                 where = f" on {world}" if rows["world"].n_unique() > 1 else ""
                 yield flow_figure(
                     own.filter(pl.col("flow") == flow),
@@ -132,13 +135,19 @@ def flow_figures(results: Results) -> Iterator[FigureSpec]:
                 )
 
 
-def shown_flows(summary: pl.DataFrame, rows: pl.DataFrame) -> list[str]:
-    """Return the flows of an entrant that have figures: learners first, one of each group before a second."""
+def shown_flows(summary: pl.DataFrame, rows: pl.DataFrame, number: int) -> list[str]:
+    """Return the flows of an entrant that have figures: learners first, one of each group before a second.
+
+    Args:
+        summary: rows of summary.parquet.
+        rows: of timeseries.parquet, of the entrant.
+        number: of flows, at most.
+    """
     names = rows["flow"].unique(maintain_order=True).to_list()
     learners = set(summary.filter(pl.col("role") == "learner")["flow"])
     rank = {name: number for group in flow_groups(names).values() for number, name in enumerate(group)}
     ordered = sorted(names, key=lambda name: (rank[name], name not in learners, names.index(name)))
-    return sorted(ordered[:MAX_FLOWS], key=names.index)
+    return sorted(ordered[:number], key=names.index)
 
 
 def flow_figure(rows: pl.DataFrame, *, base_rtt_ms: float, mss_bytes: int, name: str, title: str) -> FigureSpec:

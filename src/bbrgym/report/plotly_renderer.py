@@ -29,7 +29,8 @@ Trace: TypeAlias = dict[str, Any]
 
 _PX_PER_INCH = 110
 _PX_PER_POINT = 1.35  # of a line's width
-_MAX_POINTS = 500  # of a line, whose others are left out: more than there are pixels are of no use
+_DIGITS = 4  # of a value of a line: more than there are pixels
+_MAX_POINTS = 400  # of a line, whose others are left out: more than there are pixels are of no use
 _LEGEND_WIDTH_PX = 1000
 _GRID = {"gridcolor": "#e6eaf0", "zerolinecolor": "#c3cad5", "linecolor": "#c3cad5", "automargin": True}
 _LAYOUT = {
@@ -139,7 +140,7 @@ def _axis(spec: FigureSpec, index: int, letter: str) -> dict[str, Any]:
     if is_shared and not is_at_edge:
         layout["showticklabels"] = False
     elif axis.title:
-        layout["title"] = {"text": axis.title.replace("\n", "<br>"), "standoff": 5}
+        layout["title"] = {"text": axis.title.replace("\n", "<br>"), "standoff": 5, "font": {"size": 12}}
     if axis.names:
         ends = [-0.5, len(axis.names) - 0.5]
         texts = [name.replace("\n", "<br>") for name in axis.names]
@@ -212,7 +213,7 @@ def _traces(series: Line | Points | Bars | HeatMap, panel: Panel, right: float, 
 
 def _line(line: Line) -> list[Trace]:
     kept = _kept(line)
-    x, y = np.asarray(line.x)[kept], np.asarray(line.y)[kept]
+    x, y = np.asarray(line.x)[kept], _shortened(np.asarray(line.y)[kept])
     mode = "+".join(part for part, is_shown in (("lines", line.width), ("markers", line.symbol)) if is_shown)
     trace: Trace = {
         **_named(line.label),
@@ -236,7 +237,7 @@ def _line(line: Line) -> list[Trace]:
         trace |= {"text": [line.notes[number] for number in kept], "hoverinfo": "text+name"}
     if line.band is None:
         return [trace]
-    low, high = (np.asarray(end)[kept] for end in line.band)
+    low, high = (_shortened(np.asarray(end)[kept]) for end in line.band)
     band: Trace = {
         **_named(line.label),
         "type": "scatter",
@@ -250,6 +251,11 @@ def _line(line: Line) -> list[Trace]:
         "showlegend": False,
     }
     return [trace, band]
+
+
+def _shortened(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return values with few digits, which make a page smaller."""
+    return np.array([float(f"{value:.{_DIGITS}g}") for value in values.tolist()])
 
 
 def _kept(line: Line) -> npt.NDArray[np.intp]:
