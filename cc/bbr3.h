@@ -18,6 +18,7 @@
 #define BBRGYM_CC_BBR3_H
 
 #include "bbr3_phases.h"
+#include "mech_cwnd_cap.h"
 
 /* ---- pacing ---- */
 
@@ -91,11 +92,39 @@ static inline void bbr3_update_gains(struct bbr_state *bbr, const struct cc_para
 
 /* ---- window ---- */
 
-static inline uint64_t bbr3_target_cwnd_pkts(const struct cc_state *state)
+/*
+ * CWND_CAP: the share alpha of bw * sRTT and three bursts. In v1 the bursts are what any window has beside the BDP; here a
+ * window has none, and one of alpha * bw * sRTT alone would shrink by 1 - alpha each round, to nothing.
+ */
+static inline uint64_t bbr3_capped_pkts(const struct cc_state *state, const struct cc_params *params,
+                                        uint64_t target_pkts)
+{
+    const struct bbr_state *bbr = &state->bbr;
+    uint64_t bw_Bps = bbr3_bound_Bps(bbr, bbr3_bw_q24(&state->bbr3));
+    uint64_t bursts_pkts = 3 * (uint64_t)bbr3_tso_goal_pkts(bbr, state->bbr3.is_v2, state->pacing_Bps);
+    uint64_t cap_pkts = plus_cap_pkts(bbr, params, bw_Bps, UINT64_MAX);
+
+    return cc_min_u64(target_pkts, cc_add_sat(cap_pkts, bursts_pkts));
+}
+
+static inline uint64_t bbr3_target_cwnd_pkts(const struct cc_state *state, const struct cc_params *params)
 {
     uint64_t pkts = bbr3_bdp_pkts(state, bbr3_bw_q24(&state->bbr3), state->bbr.cwnd_gain_q16);
+    bool capped = cc_has(params, CC_CWND_CAP) && state->bbr.mode == BBR_PROBE_BW;
 
-    return bbr3_quantize_pkts(state, cc_add_sat(pkts, bbr3_aggregation_bonus_pkts(state)));
+    if (capped)
+        pkts = bbr3_capped_pkts(state, params, pkts);
+    if (!capped || params->plus_bonus == 1)
+        pkts = cc_add_sat(pkts, bbr3_aggregation_bonus_pkts(state));
+    return bbr3_quantize_pkts(state, pkts);
+}
+
+/* Whether STARTUP's window grows though it has reached its target; stack.def: bbr3_first_growth. */
+static inline bool bbr3_is_first_flight(const struct cc_state *state, const struct cc_sample *rs)
+{
+    if (bbr_has(&state->bbr, CC_STACK_bbr3_first_growth))
+        return rs->delivered_pkts < state->bbr3.init_cwnd_pkts;
+    return state->cwnd_pkts < 2 * state->bbr3.init_cwnd_pkts;
 }
 
 static inline void bbr3_set_cwnd(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
@@ -104,12 +133,12 @@ static inline void bbr3_set_cwnd(struct cc_state *state, const struct cc_params 
     uint32_t cwnd = state->cwnd_pkts;
 
     if (rs->acked_pkts > 0) {
-        uint64_t target_pkts = bbr3_target_cwnd_pkts(state);
+        uint64_t target_pkts = bbr3_target_cwnd_pkts(state, params);
         uint64_t grown_pkts = (uint64_t)cwnd + rs->acked_pkts;
 
         if (bbr->full_bw_reached)
             cwnd = cc_clamp_to_u32(cc_min_u64(grown_pkts, target_pkts));
-        else if (cwnd < target_pkts || cwnd < 2 * state->bbr3.init_cwnd_pkts)
+        else if (cwnd < target_pkts || bbr3_is_first_flight(state, rs))
             cwnd = cc_clamp_to_u32(grown_pkts);
         cwnd = cc_max_u32(cwnd, BBR_CWND_FLOOR_PKTS);
     }
@@ -139,6 +168,7 @@ static inline void bbr3_init(struct cc_state *state, const struct cc_params *par
     struct bbr_state *bbr = &state->bbr;
     struct bbr3_state *bbr3 = &state->bbr3;
 
+    bbr3->is_v2 = params->algorithm == CC_ALGORITHM_BBR2;
     bbr->mode = BBR_STARTUP;
     bbr->stack = params->stack;
     bbr->mss_bytes = cc_max_u32(start->mss_bytes, 1);
@@ -164,7 +194,7 @@ static inline void bbr3_init(struct cc_state *state, const struct cc_params *par
     bbr3_init_pacing(state, params);
 }
 
-static inline void bbr3_note_sample(struct cc_state *state, const struct cc_sample *rs)
+static inline void bbr3_note_sample(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
 {
     struct bbr_state *bbr = &state->bbr;
 
@@ -174,6 +204,8 @@ static inline void bbr3_note_sample(struct cc_state *state, const struct cc_samp
     bbr->delivered_time_us = rs->delivered_time_us;
     if (rs->srtt_us != 0)
         bbr->srtt_us = rs->srtt_us;
+    if (cc_has(params, CC_CWND_CAP))
+        plus_update_srtt(bbr, params, rs);
 }
 
 static inline void bbr3_on_ack(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
@@ -181,7 +213,7 @@ static inline void bbr3_on_ack(struct cc_state *state, const struct cc_params *p
     struct bbr_state *bbr = &state->bbr;
     struct bbr3_state *bbr3 = &state->bbr3;
 
-    bbr3_note_sample(state, rs);
+    bbr3_note_sample(state, params, rs);
     bbr3_update_round(state, rs);
     if (bbr->round_start && bbr3->ecn_ok)
         bbr3_update_alpha(state, params, rs);
@@ -207,11 +239,34 @@ static inline void bbr3_on_ack(struct cc_state *state, const struct cc_params *p
     bbr3->ecn_in_cycle |= rs->delivered_ce_pkts > 0;
 }
 
-/* The round that ends a round trip from now shows how much the path delivers beside the loss. */
-static inline void bbr3_note_loss(struct bbr3_state *bbr3, uint64_t delivered_pkts)
+/* What an undo restores. */
+static inline void bbr3_save_bounds(struct bbr3_state *bbr3)
 {
-    if (!bbr3->loss_in_round)
+    bbr3->undo_bw_lo_q24 = bbr3->bw_lo_q24;
+    bbr3->undo_inflight_lo_pkts = bbr3->inflight_lo_pkts;
+    bbr3->undo_inflight_hi_pkts = bbr3->inflight_hi_pkts;
+    bbr3->undo_startup = false;
+    bbr3->undo_up = false;
+}
+
+/* Before a window is reduced, which BBR's is not. */
+static inline void bbr3_save(struct cc_state *state)
+{
+    bbr_save_cwnd(&state->bbr, state->cwnd_pkts);
+    if (!bbr_has(&state->bbr, CC_STACK_bbr3_undo))
+        bbr3_save_bounds(&state->bbr3);
+}
+
+/* The round that ends a round trip from now shows how much the path delivers beside the loss. */
+static inline void bbr3_note_loss(struct cc_state *state, uint64_t delivered_pkts)
+{
+    struct bbr3_state *bbr3 = &state->bbr3;
+
+    if (!bbr3->loss_in_round) {
         bbr3->loss_round_delivered_pkts = delivered_pkts;
+        if (bbr_has(&state->bbr, CC_STACK_bbr3_undo) && state->ca_state < CC_CA_RECOVERY)
+            bbr3_save_bounds(bbr3);
+    }
     bbr3->loss_in_round = true;
     bbr3->loss_in_cycle = true;
 }
@@ -225,7 +280,7 @@ static inline void bbr3_on_packet_lost(struct cc_state *state, const struct cc_p
 
     bbr3->now_us = lost->now_us;
     state->bbr.delivered_pkts = lost->delivered_pkts;
-    bbr3_note_loss(bbr3, lost->delivered_pkts);
+    bbr3_note_loss(state, lost->delivered_pkts);
     if (!bbr3->bw_probe_samples || !bbr3_loses_too_many(params, lost->tx_in_flight_pkts, lost_pkts))
         return;
     level_pkts = bbr3_level_of_loss_pkts(params, lost->tx_in_flight_pkts, lost_pkts, lost->size_pkts);
@@ -239,22 +294,13 @@ static inline void bbr3_on_probe_repair(struct cc_state *state, const struct cc_
     struct bbr3_state *bbr3 = &state->bbr3;
     uint32_t tx_in_flight_pkts = cc_clamp_to_u32((uint64_t)bbr3->inflight_latest_pkts + 1);
 
+    if (bbr3->is_v2)
+        return; /* it has no such hook */
     bbr3->now_us = now_us;
     state->bbr.delivered_pkts = delivered_pkts;
-    bbr3_note_loss(bbr3, delivered_pkts);
+    bbr3_note_loss(state, delivered_pkts);
     if (bbr3->bw_probe_samples && bbr3_loses_too_many(params, tx_in_flight_pkts, 1))
         bbr3_handle_too_high(state, params, tx_in_flight_pkts, is_app_limited);
-}
-
-/* Before a window is reduced, which BBR's is not: what an undo restores. */
-static inline void bbr3_save(struct cc_state *state)
-{
-    struct bbr3_state *bbr3 = &state->bbr3;
-
-    bbr_save_cwnd(&state->bbr, state->cwnd_pkts);
-    bbr3->undo_bw_lo_q24 = bbr3->bw_lo_q24;
-    bbr3->undo_inflight_lo_pkts = bbr3->inflight_lo_pkts;
-    bbr3->undo_inflight_hi_pkts = bbr3->inflight_hi_pkts;
 }
 
 static inline void bbr3_on_loss_state(struct cc_state *state, enum cc_ca_state old_state, enum cc_ca_state new_state)
@@ -263,7 +309,8 @@ static inline void bbr3_on_loss_state(struct cc_state *state, enum cc_ca_state o
 
     if ((new_state == CC_CA_CWR || new_state == CC_CA_RECOVERY) && !was_reduced)
         bbr3_save(state);
-    if (state->bbr.prev_ca_state == CC_CA_LOSS)
+    if (state->bbr.prev_ca_state == CC_CA_LOSS ||
+        (new_state < CC_CA_CWR && old_state >= CC_CA_RECOVERY && bbr_has(&state->bbr, CC_STACK_bbr3_restore)))
         state->cwnd_pkts = cc_max_u32(state->cwnd_pkts, state->bbr.prior_cwnd_pkts);
 }
 
@@ -282,7 +329,7 @@ static inline void bbr3_bound_after_timeout(struct cc_state *state)
     struct bbr3_state *bbr3 = &state->bbr3;
 
     if (!bbr3_is_probing(&state->bbr) && bbr3->inflight_lo_pkts == BBR3_UNSET_PKTS)
-        bbr3->inflight_lo_pkts = cc_max_u32(state->cwnd_pkts, state->bbr.prior_cwnd_pkts);
+        bbr3->inflight_lo_pkts = cc_max_u32(bbr3->is_v2 ? 0 : state->cwnd_pkts, state->bbr.prior_cwnd_pkts);
 }
 
 static inline void bbr3_on_restart(struct cc_state *state, const struct cc_params *params, uint64_t now_us,
@@ -301,6 +348,19 @@ static inline void bbr3_on_restart(struct cc_state *state, const struct cc_param
         bbr3_check_probe_rtt_done(state, params);
 }
 
+/* Back to the state that the losses ended; stack.def: bbr3_undo. */
+static inline void bbr3_return_to_state(struct cc_state *state)
+{
+    struct bbr_state *bbr = &state->bbr;
+
+    if (state->bbr3.undo_startup && bbr->mode != BBR_STARTUP) {
+        bbr->full_bw_reached = false;
+        bbr->mode = bbr->mode == BBR_PROBE_RTT ? BBR_PROBE_RTT : BBR_STARTUP;
+    } else if (state->bbr3.undo_up && bbr->mode == BBR_PROBE_BW && !bbr3_is_in(bbr, BBR3_UP)) {
+        bbr3_start_refill(state, 0);
+    }
+}
+
 static inline void bbr3_on_undo(struct cc_state *state)
 {
     struct bbr3_state *bbr3 = &state->bbr3;
@@ -312,6 +372,9 @@ static inline void bbr3_on_undo(struct cc_state *state)
     bbr3->inflight_hi_pkts = cc_max_u32(bbr3->inflight_hi_pkts, bbr3->undo_inflight_hi_pkts);
     if (state->bbr.prior_cwnd_pkts > 0)
         state->cwnd_pkts = state->bbr.prior_cwnd_pkts;
+    if (bbr_has(&state->bbr, CC_STACK_bbr3_undo))
+        bbr3_return_to_state(state);
+    bbr3->undo_startup = bbr3->undo_up = false;
 }
 
 #endif

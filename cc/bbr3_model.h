@@ -151,6 +151,13 @@ static inline void bbr3_update_latest(struct cc_state *state, const struct cc_sa
     }
 }
 
+/* The first sample of a round; v2 takes it as soon as the lower bounds are adapted. */
+static inline void bbr3_begin_latest(struct bbr3_state *bbr3, const struct cc_sample *rs)
+{
+    bbr3->bw_latest_q24 = bbr3->sample_q24;
+    bbr3->inflight_latest_pkts = cc_clamp_to_u32((uint64_t)(rs->sample_pkts < 0 ? 0 : rs->sample_pkts));
+}
+
 static inline void bbr3_update_congestion(struct cc_state *state, const struct cc_params *params,
                                           const struct cc_sample *rs)
 {
@@ -166,15 +173,15 @@ static inline void bbr3_update_congestion(struct cc_state *state, const struct c
     bbr3_adapt_lower_bounds(state, params);
     bbr3->loss_in_round = false;
     bbr3->ecn_in_round = false;
+    if (bbr3->is_v2)
+        bbr3_begin_latest(bbr3, rs);
 }
 
 /* At a round's end the next one's maxima begin; an ACK of a tail loss probe leaves those from before the tail. */
 static inline void bbr3_advance_latest(struct bbr3_state *bbr3, const struct cc_sample *rs)
 {
-    if (!bbr3->loss_round_start || rs->is_acking_tlp)
-        return;
-    bbr3->bw_latest_q24 = bbr3->sample_q24;
-    bbr3->inflight_latest_pkts = cc_clamp_to_u32((uint64_t)(rs->sample_pkts < 0 ? 0 : rs->sample_pkts));
+    if (bbr3->loss_round_start && !rs->is_acking_tlp && !bbr3->is_v2)
+        bbr3_begin_latest(bbr3, rs);
 }
 
 static inline void bbr3_advance_max_bw(struct bbr3_state *bbr3)
@@ -215,13 +222,35 @@ static inline void bbr3_reset_full_bw(struct cc_state *state, uint64_t bw_q24)
     state->bbr.full_bw_count = 0;
 }
 
-/* Three rounds without growth by a quarter; any sample that has grown so much begins anew. */
+/* v2's, as v1's: the largest bandwidth at the starts of rounds, and only until the pipe was full. */
+static inline void bbr3_check_full_bw_of_v2(struct cc_state *state)
+{
+    struct bbr_state *bbr = &state->bbr;
+    uint64_t bw_q24 = bbr3_max_bw_q24(&state->bbr3);
+
+    if (bbr->full_bw_reached || !bbr->round_start)
+        return;
+    if (bw_q24 >= cc_scale(state->bbr3.full_bw_q24, BBR_FULL_BW_GROWTH_Q16)) {
+        bbr3_reset_full_bw(state, bw_q24);
+        return;
+    }
+    bbr->full_bw_count++;
+    bbr->full_bw_reached = bbr->full_bw_count >= BBR_FULL_BW_ROUNDS;
+}
+
+/* Three rounds without growth by a quarter; any sample that has grown so much begins anew (stack.def: bbr3_plateau). */
 static inline void bbr3_check_full_bw(struct cc_state *state, const struct cc_sample *rs)
 {
     struct bbr_state *bbr = &state->bbr;
     struct bbr3_state *bbr3 = &state->bbr3;
 
     if (bbr3->full_bw_now || rs->is_app_limited)
+        return;
+    if (bbr3->is_v2) {
+        bbr3_check_full_bw_of_v2(state);
+        return;
+    }
+    if (!bbr->round_start && bbr_has(bbr, CC_STACK_bbr3_plateau))
         return;
     if (bbr3->sample_q24 >= cc_scale(bbr3->full_bw_q24, BBR_FULL_BW_GROWTH_Q16)) {
         bbr3_reset_full_bw(state, bbr3->sample_q24);
@@ -238,10 +267,11 @@ static inline void bbr3_check_full_bw(struct cc_state *state, const struct cc_sa
 static inline void bbr3_end_startup_by_excess(struct cc_state *state)
 {
     struct bbr3_state *bbr3 = &state->bbr3;
+    uint32_t least_pkts = bbr3->is_v2 ? 0 : bbr3->inflight_latest_pkts;
 
     state->bbr.full_bw_reached = true;
-    bbr3->inflight_hi_pkts =
-        cc_max_u32(cc_clamp_to_u32(bbr3_inflight_pkts(state, bbr3_max_bw_q24(bbr3))), bbr3->inflight_latest_pkts);
+    bbr3->undo_startup = true;
+    bbr3->inflight_hi_pkts = cc_max_u32(cc_clamp_to_u32(bbr3_inflight_pkts(state, bbr3_max_bw_q24(bbr3))), least_pkts);
 }
 
 static inline void bbr3_check_startup_loss(struct cc_state *state, const struct cc_params *params,

@@ -15,6 +15,7 @@
 #define BBRGYM_CC_BBR3_PHASES_H
 
 #include "bbr3_model.h"
+#include "mech_probe_cap.h"
 #include "mech_random_probe_rtt.h"
 
 /* ---- the starts of PROBE_BW's phases ---- */
@@ -47,8 +48,10 @@ static inline void bbr3_start_up(struct cc_state *state)
     state->bbr3.ack_phase = BBR3_ACKS_PROBE_STARTING;
     bbr3_start_round(state, state->bbr.delivered_pkts);
     state->bbr.cycle_time_us = state->bbr3.now_us;
-    bbr3_reset_full_bw(state, state->bbr3.sample_q24);
+    if (!state->bbr3.is_v2)
+        bbr3_reset_full_bw(state, state->bbr3.sample_q24);
     state->bbr.cycle_index = BBR3_UP;
+    bbq_start_probe(&state->bbr);
     bbr3_raise_slope(state);
 }
 
@@ -99,8 +102,10 @@ static inline void bbr3_handle_too_high(struct cc_state *state, const struct cc_
 
         bbr3->inflight_hi_pkts = cc_max_u32(tx_in_flight_pkts, (uint32_t)least_pkts);
     }
-    if (bbr3_is_in(&state->bbr, BBR3_UP))
+    if (bbr3_is_in(&state->bbr, BBR3_UP)) {
+        bbr3->undo_up = true;
         bbr3_start_down(state, params);
+    }
 }
 
 /* Whether inflight_hi holds the sender back, and the delivery rate with it. */
@@ -115,8 +120,11 @@ static inline void bbr3_probe_upward(struct cc_state *state, const struct cc_sam
     uint64_t acks = (uint64_t)bbr3->up_acks + rs->acked_pkts;
     uint32_t cnt = cc_max_u32(bbr3->up_cnt, 1);
 
-    if (!bbr3_is_at_inflight_hi(state, rs))
+    if (!bbr3_is_at_inflight_hi(state, rs)) {
+        if (bbr3->is_v2)
+            bbr3->up_acks = 0;
         return;
+    }
     bbr3->inflight_hi_pkts = cc_clamp_to_u32(bbr3->inflight_hi_pkts + acks / cnt);
     bbr3->up_acks = (uint32_t)(acks % cnt);
     if (state->bbr.round_start)
@@ -151,7 +159,7 @@ static inline bool bbr3_adapt_upper_bounds(struct cc_state *state, const struct 
     if (bbr3->ack_phase == BBR3_ACKS_PROBE_STOPPING && state->bbr.round_start && bbr3_end_probe_samples(state, rs))
         return true;
     if (bbr3_is_too_high(bbr3, params, rs)) {
-        if (bbr3->bw_probe_samples)
+        if (bbr3->bw_probe_samples && !bbr_has(&state->bbr, CC_STACK_bbr3_excess))
             bbr3_handle_too_high(state, params, rs->tx_in_flight_pkts, rs->is_app_limited);
     } else if (bbr3->inflight_hi_pkts != BBR3_UNSET_PKTS) {
         bbr3->inflight_hi_pkts = cc_max_u32(bbr3->inflight_hi_pkts, rs->tx_in_flight_pkts);
@@ -190,15 +198,33 @@ static inline bool bbr3_check_time_to_probe(struct cc_state *state, const struct
     return false;
 }
 
-/* In UP: the last probe found inflight_hi too high and it is reached again, or a plateau. */
-static inline bool bbr3_probe_is_over(struct cc_state *state, const struct cc_sample *rs, uint64_t in_net_pkts)
+/* v2's UP: a round trip at least, and a queue of a quarter of a BDP. */
+static inline bool bbr3_has_queue(const struct cc_state *state, uint64_t in_net_pkts, uint64_t elapsed_us)
+{
+    uint64_t bdp_pkts = bbr3_bdp_pkts(state, bbr3_max_bw_q24(&state->bbr3), BBR3_V2_QUEUE_GAIN_Q16);
+
+    return elapsed_us > state->bbr.min_rtt_us && in_net_pkts >= bbr3_quantize_pkts(state, bdp_pkts);
+}
+
+/*
+ * In UP: the last probe found inflight_hi too high and it is reached again, or a plateau. PROBE_CAP ends a probe that sees
+ * a queue by time as well, since bbr3 waits for three rounds of a plateau and the queue grows until then.
+ */
+static inline bool bbr3_probe_is_over(struct cc_state *state, const struct cc_params *params,
+                                      const struct cc_sample *rs, uint64_t in_net_pkts)
 {
     struct bbr3_state *bbr3 = &state->bbr3;
+    uint64_t elapsed_us = cc_sub_sat(bbr3->now_us, state->bbr.cycle_time_us);
 
     if (bbr3->prev_probe_too_high && in_net_pkts >= bbr3->inflight_hi_pkts) {
         bbr3->stopped_risky_probe = true;
         return true;
     }
+    if (cc_has(params, CC_PROBE_CAP) && bbq_caps_probe(&state->bbr, params) &&
+        bbq_probe_is_over(&state->bbr, params, elapsed_us))
+        return true;
+    if (bbr3->is_v2)
+        return bbr3_has_queue(state, in_net_pkts, elapsed_us);
     if (bbr3_is_at_inflight_hi(state, rs)) {
         bbr3_reset_full_bw(state, bbr3->sample_q24);
         return false;
@@ -233,7 +259,7 @@ static inline void bbr3_update_phase(struct cc_state *state, const struct cc_par
         }
         break;
     case BBR3_UP:
-        if (bbr3_probe_is_over(state, rs, in_net_pkts)) {
+        if (bbr3_probe_is_over(state, params, rs, in_net_pkts)) {
             state->bbr3.prev_probe_too_high = false;
             bbr3_start_down(state, params);
         }
@@ -250,17 +276,21 @@ static inline void bbr3_update_phase(struct cc_state *state, const struct cc_par
 static inline void bbr3_check_drain(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
 {
     struct bbr_state *bbr = &state->bbr;
-    uint64_t full_pkts = 0;
+    uint64_t full_pkts;
+    bool lasts;
 
     if (bbr->mode == BBR_STARTUP && bbr->full_bw_reached) {
         bbr->mode = BBR_DRAIN;
+        state->bbr3.drain_start_round = bbr->round_count;
         state->ssthresh_pkts = cc_clamp_to_u32(bbr3_inflight_pkts(state, bbr3_max_bw_q24(&state->bbr3)));
         bbr3_reset_congestion_signals(&state->bbr3);
     }
     if (bbr->mode != BBR_DRAIN)
         return;
     full_pkts = bbr3_inflight_pkts(state, bbr3_max_bw_q24(&state->bbr3));
-    if (bbr3_in_net_pkts(state, rs, rs->in_flight_pkts) <= full_pkts) {
+    lasts = bbr->round_count > state->bbr3.drain_start_round + BBR3_DRAIN_ROUNDS;
+    if (bbr3_in_net_pkts(state, rs, rs->in_flight_pkts) <= full_pkts ||
+        (lasts && bbr_has(bbr, CC_STACK_bbr3_drain_rounds))) {
         bbr->mode = BBR_PROBE_BW;
         bbr3_start_down(state, params);
     }
@@ -328,9 +358,10 @@ static inline void bbr3_update_min_rtt(struct cc_state *state, const struct cc_p
     struct bbr3_state *bbr3 = &state->bbr3;
     bool expired =
         rs->now_us > cc_add_sat(bbr3->probe_rtt_min_stamp_us, bbr3_probe_rtt_interval_us(state, params));
+    uint64_t below_us = cc_add_sat(bbr3->probe_rtt_min_us, bbr3->is_v2); /* v2 takes an equal one too */
+    bool replace = expired && !rs->is_ack_delayed;
 
-    if (rs->rtt_us >= 0 &&
-        ((uint64_t)rs->rtt_us < bbr3->probe_rtt_min_us || (expired && !rs->is_ack_delayed))) {
+    if (rs->rtt_us >= 0 && ((uint64_t)rs->rtt_us < below_us || replace)) {
         bbr3->probe_rtt_min_us = cc_max_u64((uint64_t)rs->rtt_us, 1);
         bbr3->probe_rtt_min_stamp_us = rs->now_us;
     }
@@ -339,6 +370,8 @@ static inline void bbr3_update_min_rtt(struct cc_state *state, const struct cc_p
         bbr->min_rtt_us = bbr3->probe_rtt_min_us;
         bbr->min_rtt_stamp_us = bbr3->probe_rtt_min_stamp_us;
     }
+    if (cc_has(params, CC_PROBE_CAP))
+        bbq_watch_queue(bbr, params, rs, replace);
     if (expired && !bbr->idle_restart && bbr->mode != BBR_PROBE_RTT) {
         bbr->mode = BBR_PROBE_RTT;
         bbr_save_cwnd(bbr, state->cwnd_pkts);

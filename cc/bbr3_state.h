@@ -2,7 +2,7 @@
 /*
  * BBRv3's memory and constants (google/bbr, branch v3: net/ipv4/tcp_bbr.c; draft-ietf-ccwg-bbr). Rounds, gains, min_rtt,
  * the window to restore and aggregation are v1's (bbr_state.h); its filter, policer detector and packet conservation are
- * not used.
+ * not used. BBRv2 (tcp_bbr2.c) is the same but for a few rules, each marked v2, and for the presets of some tunables.
  *
  * Bandwidths are packets per microsecond in Q24, the kernel's unit, because its rounding decides windows.
  */
@@ -25,6 +25,8 @@
 #define BBR3_TSO_RTT_SHIFT 9
 #define BBR3_AGGREGATION_STARTUP_ROUNDS 1 /* of a slot before the pipe was full */
 #define BBR3_PROBE_ROUNDS 2             /* the rounds counted since a probe begin at 0 or 1, at random */
+#define BBR3_DRAIN_ROUNDS 3             /* stack.def: bbr3_drain_rounds */
+#define BBR3_V2_QUEUE_GAIN_Q16 81920    /* v2's UP lasts until 1.25 BDP are in flight */
 #define BBR3_ECN_ONE 256                /* ECN's ratios are 256ths, rounded down at each step */
 #define BBR3_ECN_MAX_RTT_US 5000        /* marks count on paths at most so long */
 #define BBR3_ECN_FULL_ROUNDS 2          /* so many rounds of many marks end STARTUP */
@@ -43,6 +45,8 @@ enum bbr3_ack_phase {
 };
 
 struct bbr3_state {
+    bool is_v2; /* the algorithm is BBRv2 */
+
     /* bounds of the model */
     uint64_t bw_hi_q24[2];  /* largest sample of the cycle before and of this one */
     uint64_t bw_lo_q24;     /* what losses since the last probe leave; BBR3_UNSET_Q24: no bound */
@@ -75,6 +79,7 @@ struct bbr3_state {
     uint32_t up_acks; /* counted so far */
     uint32_t rounds_since_probe;
     uint64_t probe_wait_us;
+    uint64_t drain_start_round;
 
     /* PROBE_RTT */
     uint64_t probe_rtt_min_us; /* CC_RTT_UNKNOWN_US: none yet */
@@ -84,6 +89,8 @@ struct bbr3_state {
     uint64_t undo_bw_lo_q24;
     uint32_t undo_inflight_lo_pkts;
     uint32_t undo_inflight_hi_pkts;
+    bool undo_startup; /* the episode ended STARTUP; stack.def: bbr3_undo */
+    bool undo_up;      /* the same of UP */
 
     /* ECN */
     bool ecn_ok;       /* both ends agreed on marks of shallow queues, echoed one by one */

@@ -4,21 +4,24 @@
  *
  *   inflight(bw, gain) = max(ceil(bw * min_rtt * gain), 3 bursts, 4), + 2 in UP
  *   burst              = 1/1024 s of the pacing rate and 64 KB / 2^(min_rtt / 512 us), 64 KB at most
+ *                        (v2: one packet below 1.2 Mbit/s; stack.def: bbr3_burst)
  */
 #ifndef BBRGYM_CC_BBR3_TARGET_H
 #define BBRGYM_CC_BBR3_TARGET_H
 
 #include "bbr3_state.h"
+#include "bbr_target.h"
 #include "state.h"
 
-static inline uint32_t bbr3_tso_goal_pkts(const struct bbr_state *bbr, uint64_t pacing_Bps)
+static inline uint32_t bbr3_tso_goal_pkts(const struct bbr_state *bbr, bool is_v2, uint64_t pacing_Bps)
 {
     uint64_t bytes = pacing_Bps >> 10;
     uint64_t halvings = bbr->min_rtt_us >> BBR3_TSO_RTT_SHIFT;
+    uint32_t least_pkts = is_v2 && pacing_Bps < BBR_MIN_TSO_RATE_Bps ? 1 : BBR3_TSO_MIN_PKTS;
 
-    if (halvings < 32)
+    if (halvings < 32 && !bbr_has(bbr, CC_STACK_bbr3_burst))
         bytes += (uint64_t)BBR3_TSO_BYTES >> halvings;
-    return (uint32_t)cc_max_u64(cc_min_u64(bytes, CC_GSO_MAX_BYTES) / bbr->mss_bytes, BBR3_TSO_MIN_PKTS);
+    return (uint32_t)cc_max_u64(cc_min_u64(bytes, CC_GSO_MAX_BYTES) / bbr->mss_bytes, least_pkts);
 }
 
 /* Packets that fill the path `gain` times; before any RTT the initial window. */
@@ -36,7 +39,7 @@ static inline uint64_t bbr3_quantize_pkts(const struct cc_state *state, uint64_t
 {
     const struct bbr_state *bbr = &state->bbr;
 
-    pkts = cc_max_u64(pkts, 3 * (uint64_t)bbr3_tso_goal_pkts(bbr, state->pacing_Bps));
+    pkts = cc_max_u64(pkts, 3 * (uint64_t)bbr3_tso_goal_pkts(bbr, state->bbr3.is_v2, state->pacing_Bps));
     pkts = cc_max_u64(pkts, BBR_CWND_FLOOR_PKTS);
     return bbr3_is_in(bbr, BBR3_UP) ? cc_add_sat(pkts, BBR3_UP_ROOM_PKTS) : pkts;
 }
@@ -70,13 +73,15 @@ static inline uint32_t bbr3_probe_rtt_cwnd_pkts(const struct cc_state *state, co
     return cc_max_u32(cc_clamp_to_u32(pkts), BBR_CWND_FLOOR_PKTS);
 }
 
-/* Packets in the network when the next one departs (as v1's bbr_in_net_pkts). */
+/* Packets in the network when the next one departs (as v1's bbr_in_net_pkts); stack.def: bbr3_in_flight. */
 static inline uint64_t bbr3_in_net_pkts(const struct cc_state *state, const struct cc_sample *rs, uint32_t in_flight_pkts)
 {
     uint64_t pkts = in_flight_pkts;
 
+    if (bbr_has(&state->bbr, CC_STACK_bbr3_in_flight))
+        return pkts;
     if (state->bbr.pacing_gain_q16 > CC_Q16_ONE)
-        pkts += bbr3_tso_goal_pkts(&state->bbr, state->pacing_Bps);
+        pkts += bbr3_tso_goal_pkts(&state->bbr, state->bbr3.is_v2, state->pacing_Bps);
     if (rs->departure_wait_us == 0)
         return pkts;
     return cc_sub_sat(pkts, bbr3_pkts_in(bbr3_bw_q24(&state->bbr3), rs->departure_wait_us));

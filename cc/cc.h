@@ -18,14 +18,14 @@
 #include "vegas.h"
 #include "westwood.h"
 
-/* A host that cannot tell of flights, as a kernel without google/bbr's patch, defines CC_WITHOUT_BBR3 and has no v3. */
+/* Whether the algorithm is of BBRv3's headers. A host that cannot tell of flights, as a kernel without google/bbr's patch, defines CC_WITHOUT_BBR3 and has none. */
 static inline bool cc_is_bbr3(const struct cc_params *params)
 {
 #ifdef CC_WITHOUT_BBR3
     (void)params;
     return false;
 #else
-    return params->algorithm == CC_ALGORITHM_BBR3;
+    return params->algorithm == CC_ALGORITHM_BBR3 || params->algorithm == CC_ALGORITHM_BBR2;
 #endif
 }
 
@@ -81,6 +81,7 @@ static inline void cc_on_ack(struct cc_state *state, const struct cc_params *par
         return;
 #ifndef CC_WITHOUT_BBR3
     case CC_ALGORITHM_BBR3:
+    case CC_ALGORITHM_BBR2:
         bbr3_on_ack(state, params, sample);
         return;
 #endif

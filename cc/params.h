@@ -22,7 +22,8 @@ enum cc_mechanism {
 #define CC_MECHANISM(id, name, symbol, source) CC_##id = 1 << CC_MECHANISM_INDEX_##id,
 #include "mechanisms.def"
 #undef CC_MECHANISM
-    CC_ALL_MECHANISMS = (1 << CC_MECHANISM_COUNT) - 1
+    CC_ALL_MECHANISMS = (1 << CC_MECHANISM_COUNT) - 1,
+    CC_BBR3_MECHANISMS = CC_PROBE_CAP | CC_CWND_CAP | CC_RANDOM_PROBE_RTT /* those that bbr3-mix may have */
 };
 
 /* The mechanism that each tunable belongs to; a name that mechanisms.def does not have is a compile error. */
@@ -119,6 +120,12 @@ static inline void cc_params_init(struct cc_params *params, enum cc_variant vari
     case CC_VARIANT_COUNT:
         break;
     }
+#define CC_PRESET(id, name, kind, value)                                                                               \
+    if (variant == CC_VARIANT_##id) {                                                                                  \
+        CC_DEFAULT_##kind(name, value)                                                                                 \
+    }
+#include "presets.def"
+#undef CC_PRESET
 }
 
 static inline bool cc_has(const struct cc_params *params, enum cc_mechanism mechanism)

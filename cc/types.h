@@ -36,7 +36,8 @@ enum cc_algorithm {
     CC_ALGORITHM_BIC = 4,
     CC_ALGORITHM_VEGAS = 5,
     CC_ALGORITHM_WESTWOOD = 6,
-    CC_ALGORITHM_BBR3 = 7
+    CC_ALGORITHM_BBR3 = 7,
+    CC_ALGORITHM_BBR2 = 8
 };
 
 /* Linux's order: everything from CC_CA_RECOVERY on is "at least recovery" (tcp_ca_state). */

@@ -97,7 +97,8 @@ def variants_page() -> str:
         table(["variant", "tunables", "source"], ([code(v.name), own_tunables(v), v.source] for v in all_variants())),
         "## Tunables",
         "Values in natural units: `us` are microseconds, a `ratio` is a plain number, `mode` and `switch` are whole. "
-        "The preset of `bbr-pg-inv` differs from the defaults in `pg_gain_exponent`, which is -1; a variant with a "
+        "The preset of `bbr-pg-inv` differs from the defaults in `pg_gain_exponent`, which is -1, that of `bbr2` in "
+        f"{preset_of_bbr2()}; a variant with a "
         "mechanism has the switches of `bbr-mix` set accordingly.",
         table(
             ["tunable", "symbol", "unit", "default", "range", "scale", "source"],
@@ -258,6 +259,12 @@ def readme_variants() -> str:
 
 def all_variants() -> Iterable[Variant]:
     return bbrgym.VARIANTS.values()
+
+
+def preset_of_bbr2() -> str:
+    preset = bbrgym.VARIANTS["bbr2"].preset
+    own = {name: value for name, value in preset.items() if value != bbrgym.VARIANTS["bbr3"].preset[name]}
+    return ", ".join(f"{code(name)} ({plain(value)})" for name, value in own.items())
 
 
 def own_tunables(variant: Variant) -> str:

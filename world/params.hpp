@@ -147,9 +147,9 @@ VariantHasTunable(int variant, int tunable)
 {
     const VariantInfo& v = detail::VARIANTS[static_cast<std::size_t>(variant)];
     const TunableInfo& t = detail::TUNABLES[static_cast<std::size_t>(tunable)];
-    if (v.algorithm == CC_ALGORITHM_BBR3)
+    if (v.algorithm == CC_ALGORITHM_BBR3 || v.algorithm == CC_ALGORITHM_BBR2)
     {
-        return t.bit == CC_BBR3;
+        return t.bit == CC_BBR3 || (variant == CC_VARIANT_BBR3_MIX && (t.bit & CC_BBR3_MECHANISMS) != 0);
     }
     if (v.algorithm != CC_ALGORITHM_BBR || t.bit == CC_BBR3)
     {

@@ -57,8 +57,8 @@ class Variant:
 
     Attributes:
         name: in scenarios and commands.
-        algorithm: ``bbr``, ``bbr3``, ``cubic``, ``reno``, ``bic``, ``vegas`` or ``westwood``; ``ns-3`` for ns-3's own,
-            ``linux`` for the kernel's own.
+        algorithm: ``bbr``, ``bbr3``, ``bbr2``, ``cubic``, ``reno``, ``bic``, ``vegas`` or ``westwood``; ``ns-3`` for
+            ns-3's own, ``linux`` for the kernel's own.
         source: the paper or RFC.
         preset: initial values of its tunables in natural units, by name.
     """
@@ -100,7 +100,7 @@ SWITCHES: Mapping[str, str] = MappingProxyType(
 )
 
 #: The variant whose tunables all variants of an algorithm have.
-BASES: Mapping[str, str] = MappingProxyType({"bbr": "bbr", "bbr3": "bbr3"})
+BASES: Mapping[str, str] = MappingProxyType({"bbr": "bbr", "bbr3": "bbr3", "bbr2": "bbr3"})
 
 #: Every congestion control by name; ours first, then ns-3's own and the kernel's.
 VARIANTS: Mapping[str, Variant] = MappingProxyType(_declared_variants())

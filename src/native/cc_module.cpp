@@ -100,6 +100,8 @@ AlgorithmName(uint32_t algorithm)
         return "bbr";
     case CC_ALGORITHM_BBR3:
         return "bbr3";
+    case CC_ALGORITHM_BBR2:
+        return "bbr2";
     case CC_ALGORITHM_RENO:
         return "reno";
     case CC_ALGORITHM_BIC:

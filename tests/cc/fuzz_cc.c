@@ -183,7 +183,7 @@ int main(int argc, char **argv)
             keeps_floor = rs.acked_pkts > 0 && !conserves && !state.bbr.packet_conservation;
             require(!is_bbr || !keeps_floor || state.cwnd_pkts >= 4, "BBR keeps 4 packets", seed, i);
         }
-        keeps_floor = delivered_since_timeout && cc_stack_has(&params, CC_STACK_conservation_floor);
+        keeps_floor = delivered_since_timeout && cc_stack_has(&params, CC_STACK_conservation_floor) && !cc_is_bbr3(&params);
         require(!is_bbr || !keeps_floor || state.cwnd_pkts >= 4, "BBR keeps 4 packets in recovery too", seed, i);
         require(state.cwnd_pkts >= 1, "a window is never empty", seed, i);
         require(state.pacing_Bps > 0, "pacing is never zero", seed, i);

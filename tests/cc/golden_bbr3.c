@@ -58,13 +58,13 @@ static void print_windows(const char *prefix, uint64_t kbps, uint64_t min_rtt_us
     uint64_t bw_q24 = bbr3_bw_q24(&state.bbr3);
 
     print(prefix, "_pacing", state.pacing_Bps);
-    print(prefix, "_goal", bbr3_tso_goal_pkts(&state.bbr, state.pacing_Bps));
+    print(prefix, "_goal", bbr3_tso_goal_pkts(&state.bbr, false, state.pacing_Bps));
     print(prefix, "_bdp_1", bbr3_bdp_pkts(&state, bw_q24, CC_Q16_ONE));
     print(prefix, "_bdp_2", bbr3_bdp_pkts(&state, bw_q24, 2 * CC_Q16_ONE));
     print(prefix, "_inflight_1", bbr3_inflight_pkts(&state, bw_q24));
     print(prefix, "_inflight_2", bbr3_quantize_pkts(&state, bbr3_bdp_pkts(&state, bw_q24, 2 * CC_Q16_ONE)));
     enter(&state, BBR3_UP);
-    print(prefix, "_up_window", bbr3_target_cwnd_pkts(&state));
+    print(prefix, "_up_window", bbr3_target_cwnd_pkts(&state, &params));
     bbr3_set_pacing(&state, &params, state.bbr.pacing_gain_q16);
     print(prefix, "_up_pacing", state.pacing_Bps);
     enter(&state, BBR3_DOWN);

@@ -282,6 +282,172 @@ def test_two_rounds_of_marks_end_startup() -> None:
     assert state["inflight_hi_pkts"] < UNSET
 
 
+# ---- where the draft differs, a fact each ----
+
+
+def test_the_draft_leaves_drain_after_three_rounds() -> None:
+    queue = {"in_flight_pkts": 1000, "prior_in_flight_pkts": 1000}
+    for fact, phase in ((0, DRAIN), (1, DOWN)):
+        path = Ideal("bbr3", facts={"bbr3_drain_rounds": fact})
+        path.until(DRAIN, **queue)
+        assert rounds(path, 3, **queue)["phase"] == DRAIN
+        assert rounds(path, 2, **queue)["phase"] == phase
+
+
+def test_the_draft_looks_for_a_plateau_at_the_starts_of_rounds() -> None:
+    for fact, count in ((0, 0), (1, 1)):
+        path = Ideal("bbr3", facts={"bbr3_plateau": fact})
+        while path.state["full_bw_count"] < 1:
+            path.ack()
+        assert path.ack(sample_pkts=60, prior_delivered_pkts=0)["full_bw_count"] == count
+
+
+def test_the_draft_counts_what_is_in_flight_now() -> None:
+    for fact, drains in ((0, False), (1, True)):
+        path = Ideal("bbr3", facts={"bbr3_in_flight": fact})
+        path.until(DRAIN, in_flight_pkts=10_000)
+        assert (path.ack(in_flight_pkts=40, departure_wait_us=20_000)["phase"] == DRAIN) is drains
+
+
+def test_the_draft_judges_losses_where_they_are_found() -> None:
+    for fact, phase in ((0, DOWN), (1, UP)):
+        path = in_probe_bw(facts={"bbr3_excess": fact})
+        path.until(UP)
+        assert path.ack(tx_in_flight_pkts=40, lost_since_pkts=5)["phase"] == phase
+
+
+def test_the_draft_returns_to_the_state_that_spurious_losses_ended() -> None:
+    for fact, phase in ((0, DOWN), (1, REFILL)):
+        path = in_probe_bw(facts={"bbr3_undo": fact})
+        path.until(UP)
+        lose(path, since=3)
+        path.controller.on_loss_state(RECOVERY, 10)
+        assert path.state["phase"] == DOWN
+        path.controller.on_undo()
+        assert path.state["phase"] == phase
+        assert path.state["inflight_hi_pkts"] == (UNSET if fact else 39)
+
+
+def test_the_draft_restores_the_window_after_recovery_too() -> None:
+    for fact in (0, 1):
+        path = in_probe_bw(facts={"bbr3_restore": fact})
+        path.until(CRUISE)
+        before = path.state["cwnd_pkts"]
+        path.controller.on_loss_state(RECOVERY, 10)
+        lose(path)
+        rounds(path, 2, ca_state=RECOVERY, sample_pkts=5)
+        cut = path.state["cwnd_pkts"]
+        assert cut < before
+        path.controller.on_loss_state(OPEN, 10)
+        assert path.state["cwnd_pkts"] == (before if fact else cut)
+
+
+def test_the_draft_provides_for_bursts_of_a_millisecond() -> None:
+    for fact, window in ((0, 135), (1, 6)):
+        path = in_probe_bw(rtt_us=400, facts={"bbr3_burst": fact})
+        path.until(CRUISE)
+        rounds(path, 100)
+        path.until(CRUISE)
+        assert path.ack()["cwnd_pkts"] == window
+
+
+def test_the_draft_grows_the_first_window_until_it_is_delivered() -> None:
+    for fact, windows in ((0, [12, 14, 16, 18, 20, 20]), (1, [12, 14, 16, 18, 18, 18])):
+        path = Ideal("bbr3", bw_Bps=2000, rtt_us=1_000_000, facts={"bbr3_first_growth": fact})
+        assert [path.ack(prior_delivered_pkts=0, advance_us=1000)["cwnd_pkts"] for _ in range(6)] == windows
+
+
+# ---- bbr2, bbr3-mix ----
+
+
+def test_bbr2_has_its_own_gains() -> None:
+    preset = {row["name"]: row["preset"] for row in _cc.variants()}["bbr2"]
+    assert preset["bbr3_startup_gain"] * 256 == 739
+    assert preset["bbr3_startup_cwnd_gain"] * 256 == 739
+    assert (preset["bbr3_down_gain"], preset["bbr3_up_cwnd_gain"], preset["bbr3_full_loss_count"]) == (0.75, 0, 8)
+    assert preset["bbr3_ecn_factor"] == 0, "tcp_bbr2.c ignores marks unless told otherwise"
+
+
+def test_bbr2_probes_until_a_quarter_of_a_bdp_queues() -> None:
+    path = Ideal("bbr2")
+    path.until(UP)
+    begun_us = path.now_us
+    while path.now_us < begun_us + 300_000:
+        assert path.ack()["phase"] == UP, "no queue"
+    assert path.ack(prior_in_flight_pkts=44)["phase"] == DOWN
+
+
+def test_bbr2_takes_an_rtt_that_is_not_smaller() -> None:
+    for variant, is_renewed in (("bbr3", False), ("bbr2", True)):
+        path = in_probe_bw() if variant == "bbr3" else Ideal("bbr2")
+        path.until_probe_bw()
+        path.now_us += 4_000_000
+        path.ack()
+        path.now_us += 1_500_000
+        assert (path.ack()["phase"] != PROBE_RTT) is is_renewed
+
+
+def test_bbr2_sends_one_packet_at_a_time_below_1200_kbps() -> None:
+    windows = {}
+    for variant in ("bbr3", "bbr2"):
+        path = Ideal(variant, bw_Bps=10_000, rtt_us=40_000)
+        path.until(CRUISE)
+        windows[variant] = path.ack()["cwnd_pkts"]
+    assert windows == {"bbr3": 3 * 2, "bbr2": 3 + 2}, "three bursts of two; twice the BDP and an aggregated ACK"
+
+
+def life(variant: str, **tunables: float) -> list[dict[str, Any]]:
+    path = Ideal(variant)
+    for name, value in tunables.items():
+        path.controller.set_tunable(name, value)
+    return [path.ack(rtt_us=40_000 + 7 * (i % 400)) for i in range(5000)]
+
+
+def test_bbr3_mix_without_mechanisms_is_bbr3() -> None:
+    assert life("bbr3-mix") == life("bbr3")
+
+
+def test_bbr3_mix_has_the_mechanisms_that_fit() -> None:
+    tunables = {row["name"]: set(row["tunables"]) for row in _cc.variants()}
+    added = tunables["bbr3-mix"] - tunables["bbr3"]
+    assert {name for name in added if name.startswith("use_")} == {
+        "use_cwnd_cap",
+        "use_probe_cap",
+        "use_random_probe_rtt",
+    }
+    assert tunables["bbr2"] == tunables["bbr3"]
+
+
+def test_bbqs_cap_ends_a_probe_that_sees_a_queue() -> None:
+    def probe_us(use: float) -> int:
+        path = Ideal("bbr3-mix")
+        path.controller.set_tunable("use_probe_cap", use)
+        path.until(REFILL)
+        path.until(UP, rtt_us=42_000)
+        begun_us = path.now_us
+        path.until(DOWN, rtt_us=42_000)
+        return path.now_us - begun_us
+
+    assert probe_us(1) == pytest.approx(3000, abs=3000), "alpha, and the ACK that finds it"
+    assert probe_us(0) > 80_000
+
+
+def test_bbr_pluss_cap_is_a_share_of_what_is_in_flight_and_three_bursts() -> None:
+    path = Ideal("bbr3-mix", bw_Bps=12_050_000, rtt_us=10_000)
+    path.controller.set_tunable("use_cwnd_cap", 1)
+    path.until(CRUISE)
+    assert rounds(path, 4)["cwnd_pkts"] == 82 + 3 * 8, "0.98 of 83.2, rounded up, not twice the BDP"
+
+
+def test_trand_draws_the_time_between_two_probe_rtts() -> None:
+    path = Ideal("bbr3-mix")
+    path.controller.set_tunable("use_random_probe_rtt", 1)
+    path.until(PROBE_RTT)
+    waited_s = (path.now_us - 1_000_000) / 1e6
+    assert waited_s == pytest.approx(round(waited_s), abs=0.01)
+    assert 5 <= round(waited_s) <= 15
+
+
 # ---- traces of the kernel's code ----
 
 
