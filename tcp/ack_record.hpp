@@ -13,7 +13,7 @@ extern "C" {
 namespace bbrgym
 {
 
-/** -1: not measured. */
+/** -1: not measured, or no bound. */
 struct AckRecord
 {
     int64_t time_us;
@@ -30,12 +30,17 @@ struct AckRecord
     int64_t phase;
     int64_t ca_state;
     int64_t round_count;
+    uint64_t bw_lo_Bps;       ///< BBRv3's bounds; all ones: none
+    int64_t inflight_hi_pkts;
+    int64_t inflight_lo_pkts;
 };
 
 inline AckRecord
 MakeAckRecord(const cc_sample& sample, const cc_state& state, const cc_params& params)
 {
     const auto signed_of = [](uint64_t value) { return static_cast<int64_t>(value); };
+    const bool has_bounds = cc_is_bbr3(&params);
+    const auto bound = [has_bounds](uint32_t pkts) { return has_bounds && pkts != BBR3_UNSET_PKTS ? int64_t{pkts} : -1; };
     return {signed_of(sample.now_us),
             sample.rtt_us,
             sample.srtt_us == 0 ? -1 : signed_of(sample.srtt_us),
@@ -49,7 +54,10 @@ MakeAckRecord(const cc_sample& sample, const cc_state& state, const cc_params& p
             sample.interval_us,
             cc_phase(&state, &params),
             sample.ca_state,
-            signed_of(cc_round_count(&state, &params))};
+            signed_of(cc_round_count(&state, &params)),
+            has_bounds ? bbr3_bound_Bps(&state.bbr, state.bbr3.bw_lo_q24) : UINT64_MAX,
+            bound(state.bbr3.inflight_hi_pkts),
+            bound(state.bbr3.inflight_lo_pkts)};
 }
 
 } // namespace bbrgym

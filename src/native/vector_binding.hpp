@@ -58,7 +58,8 @@ AckRecordDtype()
 {
     const std::vector<std::string> names = {"time_us",        "rtt_us",         "srtt_us",   "cwnd_pkts",   "pacing_Bps",
                                             "bw_Bps",         "in_flight_pkts", "delivered_pkts", "lost_pkts",
-                                            "sample_pkts",    "interval_us",    "phase",     "ca_state",    "round_count"};
+                                            "sample_pkts",    "interval_us",    "phase",     "ca_state",    "round_count",
+                                            "bw_lo_Bps",      "inflight_hi_pkts", "inflight_lo_pkts"};
     py::list formats;
     py::list offsets;
     for (std::size_t i = 0; i < names.size(); ++i)
@@ -66,7 +67,7 @@ AckRecordDtype()
         formats.append(names[i].ends_with("_Bps") ? "u8" : "i8");
         offsets.append(i * sizeof(int64_t));
     }
-    static_assert(sizeof(AckRecord) == 14 * sizeof(int64_t));
+    static_assert(sizeof(AckRecord) == 17 * sizeof(int64_t));
     return py::dtype(py::cast(names), formats, offsets, sizeof(AckRecord));
 }
 

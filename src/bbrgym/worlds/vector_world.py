@@ -250,7 +250,7 @@ class VectorWorld:
         self._ask(index, lambda engine, place: engine.trace_acks(place, flow, max_rows))
 
     def ack_trace(self, index: int, flow: int) -> Any:
-        """Return the recorded ACKs of a flow: a structured array, a row per ACK, units in the names; -1: not measured.
+        """Return the recorded ACKs of a flow: a structured array, a row per ACK, units in the names; -1: none.
 
         Raises:
             ConfigError: this world cannot.

@@ -134,7 +134,7 @@ class World:
         self._vector.trace_acks(0, self._flow_index(flow), max_rows)
 
     def ack_trace(self, flow: int | str) -> Any:
-        """Return the recorded ACKs of a flow: a structured array, a row per ACK, units in the names; -1: not measured.
+        """Return the recorded ACKs of a flow: a structured array, a row per ACK, units in the names; -1: none.
 
         Raises:
             ConfigError: no such flow, or this world cannot.
