@@ -61,13 +61,14 @@ class Replay:
 
     def run(self, path: Path) -> None:
         with gzip.open(path, "rt", newline="") as file:
-            for line, row in enumerate(csv.DictReader(file), start=2):
-                self._take(row)
-                self._compare(line, row)
+            rows = list(csv.DictReader(file))
+        rtts_us = [int(row["rtt_us"]) for row in rows if row["kind"] == "ack"]
+        self._start(min(rtt_us for rtt_us in rtts_us if rtt_us >= 0))
+        for line, row in enumerate(rows, start=2):
+            self._take(row)
+            self._compare(line, row)
 
     def _take(self, row: dict[str, str]) -> None:
-        if self.controller is None:
-            self._start(int(row["rtt_us"]))
         if row["kind"] == "ack":
             self._take_ack(row)
         elif row["kind"] == "lost":
@@ -78,6 +79,7 @@ class Replay:
             raise ValueError(f"kind = {row['kind']!r}: expected ack, lost or state")
 
     def _start(self, rtt_us: int) -> None:
+        """Begin as the traces do: at time 0, after a handshake that took the path's RTT."""
         self.controller = _cc.Controller(
             self.variant,
             srtt_us=rtt_us,

@@ -2,7 +2,7 @@
 //
 // Drives the scoreboard over a FIFO network that drops packets, retransmissions too, and holds it to what the
 // network knows: every drop is marked lost exactly once, nothing else is, every segment is delivered once, and
-// the counters equal a recount of the segments. Prints the number of operations; exits 1 at the first lie.
+// the counters equal a recount of the segments. What it remembers of a flight is what was true when a segment left. Prints the number of operations; exits 1 at the first lie.
 //
 // usage: scoreboard_laws SEED OPERATIONS
 
@@ -16,6 +16,7 @@
 #include <deque>
 #include <random>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace
@@ -112,6 +113,23 @@ CheckCounters(const bbrgym::Scoreboard& board, uint64_t seed, int64_t now_ns)
     Require(retransmitting == board.RetransOut(), "retrans_out equals a recount", seed, now_ns);
 }
 
+/** The flights of all segments that have left, as they were then. */
+using Flights = std::set<std::pair<uint64_t, uint32_t>>;
+
+/** The losses told since the last call are those that LostTotal counted, in order, of segments that had left. */
+void
+CheckLosses(bbrgym::Scoreboard& board, const Flights& flights, uint64_t& told, uint64_t seed, int64_t now_ns)
+{
+    for (const bbrgym::LostSegment& lost : board.NewlyLost())
+    {
+        Require(lost.total_pkts == ++told, "each loss is told once, in order", seed, now_ns);
+        Require(lost.at_send.lost_pkts < lost.total_pkts, "a segment is lost after it left", seed, now_ns);
+        Require(flights.contains({lost.at_send.lost_pkts, lost.at_send.in_flight_pkts}), "its flight is one that was", seed, now_ns);
+    }
+    board.ClearNewlyLost();
+    Require(told == board.LostTotal(), "every loss is told", seed, now_ns);
+}
+
 } // namespace
 
 int
@@ -125,6 +143,9 @@ main(int argc, char** argv)
     std::bernoulli_distribution dropped(drop);
 
     bbrgym::Scoreboard board;
+    board.KeepFlights();
+    Flights flights;
+    uint64_t told = 0;
     Receiver receiver;
     std::deque<Packet> network;
     uint64_t drops = 0;
@@ -151,11 +172,13 @@ main(int argc, char** argv)
             if (const auto lost = board.NextLost())
             {
                 board.Retransmitted(*lost, now_ns);
+                flights.emplace(board.LostTotal(), board.InFlight());
                 transmit(*lost);
             }
             else if (!draining)
             {
                 transmit(board.Sent(false, false, now_ns));
+                flights.emplace(board.LostTotal(), board.InFlight());
             }
             else
             {
@@ -192,7 +215,12 @@ main(int argc, char** argv)
             Require(rate.interval_ns < 0 || rate.interval_ns >= 2 * ONE_WAY_NS,
                     "no rate sample over less than a round trip", seed, now_ns);
             Require(rate.sample_pkts <= static_cast<int64_t>(board.Delivered()), "no sample above the total", seed, now_ns);
+            Require(rate.sample_pkts < 0 || flights.contains({rate.at_send.lost_pkts, rate.at_send.in_flight_pkts}),
+                    "a sample's flight is one that was",
+                    seed,
+                    now_ns);
         }
+        CheckLosses(board, flights, told, seed, now_ns);
         Require(board.ReorderingDeadlineNs() == bbrgym::NEVER_NS ||
                     board.ReorderingDeadlineNs() > now_ns - 1,
                 "the reordering timer lies ahead",
