@@ -245,22 +245,24 @@ def actions() -> Iterable[str]:
         for upper, lower in NOT_BELOW.items()
     )
     yield f"A coordinate runs through the range of the tunable; whole numbers have equal parts of it. {squeezed}"
-    every = TunableScaling("bbr-mix")
-    at = [every.values(np.full(len(every.names), x, np.float32)) for x in (-1, 0, 1)]
     yield table(
         ["tunable", "unit", "scale", "at -1", "at 0", "at 1", "values", "variants"],
-        (
-            [
-                code(name),
-                bbrgym.TUNABLES[name].unit,
-                bbrgym.TUNABLES[name].scale if not count else "whole",
-                *(plain(float(f"{values[index]:.4g}")) for values in at),
-                str(count) if count else "",
-                ", ".join(code(v.name) for v in bbrgym.VARIANTS.values() if name in v.preset),
-            ]
-            for index, (name, count) in enumerate(zip(every.names, every.value_counts.tolist(), strict=True))
-        ),
+        [row for variant in ("bbr-mix", "bbr3") for row in coordinates(TunableScaling(variant))],
     )
+
+
+def coordinates(every: TunableScaling) -> Iterable[list[str]]:
+    """Yield a row per tunable of a scaling: what its coordinate stands for."""
+    at = [every.values(np.full(len(every.names), x, np.float32)) for x in (-1, 0, 1)]
+    for index, (name, count) in enumerate(zip(every.names, every.value_counts.tolist(), strict=True)):
+        yield [
+            code(name),
+            bbrgym.TUNABLES[name].unit,
+            bbrgym.TUNABLES[name].scale if not count else "whole",
+            *(plain(float(f"{values[index]:.4g}")) for values in at),
+            str(count) if count else "",
+            ", ".join(code(v.name) for v in bbrgym.VARIANTS.values() if name in v.preset),
+        ]
 
 
 def observations() -> Iterable[str]:
