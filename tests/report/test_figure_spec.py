@@ -120,7 +120,7 @@ def test_without_a_known_interval_there_is_no_error_bar() -> None:
 
 def test_a_long_line_is_thinned_on_the_page_only() -> None:
     long = spec(Panel(NUMBERS, NUMBERS, [Line(np.arange(5000.0), np.arange(5000.0), None, colour(0))]))
-    assert len(plotly(long).data[0]["x"]) == 500
+    assert len(plotly(long).data[0]["x"]) == 400
     assert len(draw(long).axes[0].lines[0].get_xdata()) == 5000
 
 
