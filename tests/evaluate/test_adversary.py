@@ -184,7 +184,7 @@ def test_a_network_in_words() -> None:
         (["reference=nobody"], "reference: 'nobody' is no variant"),
         (["replay=moon"], "replay: is 'moon', expected a world"),
         (["budget=0"], "budget: is 0"),
-        (["steps.count=3", "steps.ratio=1"], "steps.ratio: is 1"),
+        (["steps={count: 3, ratio: 1.0}"], "steps.ratio: is 1"),
     ],
 )
 def test_what_cannot_be_searched_is_said(options: list[str], says: str, tmp_path: Path, capsys: Any) -> None:

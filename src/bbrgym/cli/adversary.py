@@ -33,7 +33,7 @@ resume=true goes on with the search that output_dir holds.
 examples:
   bbrgym adversary variant=bbq scenario=wan_mix budget=600 output_dir=runs/against-bbq
   bbrgym adversary agent=runs/mine reference=library-best:runs/portfolio scenario=wan_mix
-  bbrgym adversary variant=bbr-pg steps.count=8 replay=null
+  bbrgym adversary variant=bbr-pg 'steps={count: 8, ratio: 4.0}' replay=null
   bbrgym evaluate scenario=runs/against-bbq/cases/against-bbq-1.yaml 'variants=[bbr,bbq]'
   bbrgym train 'scenario=[wan_mix,runs/against-bbq/found.yaml]'
 """

@@ -45,7 +45,7 @@ class AdversaryFolder(RunFolder):
 
 @dataclass(frozen=True)
 class FoundNetwork:
-    """A kept network.
+    """Network that is kept.
 
     Attributes:
         network: the network.

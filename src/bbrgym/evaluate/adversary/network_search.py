@@ -32,7 +32,7 @@ SCHEMA = {
 
 @dataclass(frozen=True)
 class NetworkTrial:
-    """A network that was tried.
+    """Network that was tried.
 
     Attributes:
         number: of the trial, from 0.
