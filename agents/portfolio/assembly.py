@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 import numpy as np
 from torch import Tensor
 
 from bbrgym.agents.portfolio.change import ChangeDetector, ChangeSettings
+from bbrgym.agents.portfolio.guard import Guard
 from bbrgym.agents.portfolio.parameters import PARAMETERS
 from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork, ProbeRoutine
 from bbrgym.agents.portfolio.probe_features import ProbeFeatures
@@ -29,11 +30,13 @@ class Found(TypedDict):
         library: settings, [settings, tunables].
         selector: weights of the selector by the probe's features.
         knowing: weights of the selector by the true parameters.
+        guard: numbers of the guard; missing without one.
     """
 
     library: Tensor
     selector: Mapping[str, Tensor]
     knowing: Mapping[str, Tensor]
+    guard: NotRequired[Mapping[str, Tensor]]
 
 
 class Assembly:
@@ -86,7 +89,11 @@ class Assembly:
         selector.load_state_dict(found["selector"])
         knowing = Selector(len(PARAMETERS), len(library), self._fit)
         knowing.load_state_dict(found["knowing"])
-        network = PortfolioNetwork(self.features, selector, library.numpy(), self.intervals, self.width)
+        guard = None
+        if "guard" in found:
+            guard = Guard(len(self.features.names))
+            guard.load_state_dict(found["guard"])
+        network = PortfolioNetwork(self.features, selector, library.numpy(), self.intervals, self.width, guard)
         routine = ProbeRoutine(self.probe, self.intervals, self.width, self._detector)
         return PortfolioAgent(self._name, network, routine, knowing)
 

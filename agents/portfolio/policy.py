@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from bbrgym.agents.network_agents import alone
 from bbrgym.agents.portfolio.change import ChangeDetector
+from bbrgym.agents.portfolio.guard import Guard
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.probe import newest
 from bbrgym.agents.portfolio.probe_features import ProbeFeatures
@@ -34,31 +35,51 @@ class PortfolioNetwork(nn.Module):
         library: the settings, [settings, tunables].
         intervals: of the probe.
         width: numbers of an interval's observation.
+        guard: tells where the library's first setting is taken instead; None: nowhere.
 
     Attributes:
-        features, selector: as given.
+        features, selector, guard: as given.
     """
 
     inputs = ("history",)
     outputs = ("actions",)
 
     def __init__(
-        self, features: ProbeFeatures, selector: Selector, library: Coordinates, intervals: int, width: int
+        self,
+        features: ProbeFeatures,
+        selector: Selector,
+        library: Coordinates,
+        intervals: int,
+        width: int,
+        guard: Guard | None = None,
     ) -> None:
         super().__init__()
         self.features = features
         self.selector = selector
+        self.guard = guard
         self.library: Tensor
         self.register_buffer("library", torch.from_numpy(library.copy()))
         self._shape = (intervals, width)
 
     def forward(self, history: Tensor) -> Tensor:
         features = self.features(history.reshape(-1, *self._shape))
-        return self.library[self.selector(features).argmax(-1)]
+        choices = self.selector(features).argmax(-1)
+        if self.guard is not None:
+            choices = torch.where(self.guard(features) > 0, 0, choices)
+        return self.library[choices]
 
     def prepared(self, history: Tensor) -> Tensor:
-        """Return what the selector's networks are given: [N, intervals, numbers] -> [N, features]."""
-        return self.selector.scaled(self.features(history))
+        """Return what the selector's networks are given, and with a guard what that says.
+
+        Args:
+            history: [N, intervals, numbers].
+
+        Returns:
+            [N, features], or [N, features + 1].
+        """
+        features = self.features(history)
+        scaled = self.selector.scaled(features)
+        return scaled if self.guard is None else torch.cat([scaled, self.guard(features)[:, None]], dim=1)
 
     def first_inputs(self, count: int, width: int) -> tuple[Tensor, ...]:  # noqa: ARG002 - its own width counts
         """Return zeros as inputs for ``count`` environments."""

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from bbrgym.agents.portfolio.assembly import Assembly, Found
 from bbrgym.agents.portfolio.change import ChangeSettings
+from bbrgym.agents.portfolio.guard import GuardSettings
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.probe_features import OBSERVED
 from bbrgym.agents.portfolio.selector import FitSettings
@@ -44,6 +45,7 @@ class PortfolioTrainer(Trainer):
         probe: values of tunables during the probe; the others keep the variant's own.
         by_cost: whether draws are sampled by cost, see `bbrgym.agents.portfolio.draws`.
         change: settings of the change detection. Default: none, a setting is held to the end.
+        guard: settings of the guard. Default: none, the selector is heard everywhere.
         fit: settings of the fit.
     """
 
@@ -58,6 +60,7 @@ class PortfolioTrainer(Trainer):
     probe: dict[str, Float] = Field(default_factory=dict)
     by_cost: bool = True
     change: ChangeSettings | None = None
+    guard: GuardSettings | None = None
     fit: FitSettings = Field(default_factory=FitSettings)
 
     def adapted(self, settings: TrainingSettings) -> TrainingSettings:
@@ -74,6 +77,7 @@ class PortfolioTrainer(Trainer):
             cross_share=self.cross_share,
             by_cost=self.by_cost,
             fit=self.fit,
+            guard=self.guard,
         )
         Stages(settings, self._assembly(run.settings), run).run()
 

@@ -44,6 +44,7 @@ def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch | FlowBatch, opti
         values=values[0],
         parts=parts[0],
         program=program,
+        is_guarded=network.guard is not None,
         watched=-1 if detector is None else detector.watched,
         window=1 if detector is None else detector.window,
         threshold=0 if detector is None else round(detector.threshold * detector.window * ONE),

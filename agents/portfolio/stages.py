@@ -27,6 +27,7 @@ from bbrgym.agents.portfolio.cross import CrossPart, scores_of
 from bbrgym.agents.portfolio.cross_validation import confusion, cross_validate
 from bbrgym.agents.portfolio.draws import TrainingDraw, training_draws
 from bbrgym.agents.portfolio.greedy_library import coverage, greedy
+from bbrgym.agents.portfolio.guard import GuardSettings, fitted_guard, guarded
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.parts import Parts, parts_of
 from bbrgym.agents.portfolio.probe import ProbePart
@@ -55,6 +56,7 @@ class StageSettings:
     cross_share: float
     by_cost: bool
     fit: FitSettings
+    guard: GuardSettings | None
 
 
 class Stages:
@@ -102,13 +104,14 @@ class Stages:
         library = self._library(self._candidates())
         examples = self._examples(library)
         selector, knowing = self._selector(examples), self._knowing(examples)
-        self._checkpoint(
-            {
-                "library": torch.from_numpy(library),
-                "selector": selector.state_dict(),
-                "knowing": knowing.state_dict(),
-            }
-        )
+        found: Found = {
+            "library": torch.from_numpy(library),
+            "selector": selector.state_dict(),
+            "knowing": knowing.state_dict(),
+        }
+        if self._settings.guard is not None:
+            found["guard"] = fitted_guard(examples.features, self._settings.guard).state_dict()
+        self._checkpoint(found)
 
     # ---- plan --------------------------------------------------------------------------------------------------
 
@@ -212,6 +215,9 @@ class Stages:
                 "fit/gain": validated.score - validated.fixed_score,
             }
         )
+        if self._settings.guard is not None:
+            price = guarded(examples, validated.choices, fit.folds, seed, self._settings.guard)
+            self._record({"fit/guarded_share": price.share, "fit/guard_price": price.price})
         run.log_table(self._step, "confusion", table)
         run.log_table(self._step, "importance", importance)
         return selector

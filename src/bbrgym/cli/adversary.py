@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> None:
     with advice, folder.opened(resume=resume), bar as show, sigterm_interrupts():
         cases = hunt(distribution, settings, folder, show)
     for case in cases:
-        lines = loss_in_words(case, settings.agent or settings.variant, settings.reference)
+        lines = loss_in_words(case, settings.agent or settings.variant, settings.reference, settings.replay)
         print_results(f"{case.network.name}: {in_words(case.network)}", *(f"  {line}" for line in lines))
     if not cases:
         print_results("no network was found on which the entrant loses")

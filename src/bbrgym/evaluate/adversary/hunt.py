@@ -53,7 +53,7 @@ class FoundNetwork:
         losses: on seeds B, [seeds].
         entrant: mean score on seeds B.
         reference: mean score on seeds B.
-        replayed: losses in the other world, [seeds]; none without one.
+        replayed: losses in the other world, [seeds]; empty if there is none.
     """
 
     network: Scenario
@@ -211,7 +211,8 @@ class _Hunt:
         self._folder.write_text(CASES, table_of_cases(cases).write_csv())
 
     def _text(self, case: FoundNetwork) -> str:
-        lines = [in_words(case.network), *loss_in_words(case, self._entrant.label, self._reference.label)]
+        labels = self._entrant.label, self._reference.label
+        lines = [in_words(case.network), *loss_in_words(case, *labels, self._settings.replay)]
         return "".join(f"# {line}\n" for line in lines) + yaml.safe_dump(_fields(case.network), sort_keys=False)
 
     def _report(self, done: int, loss: float, stage: str) -> None:
@@ -236,7 +237,7 @@ def table_of_cases(cases: Sequence[FoundNetwork]) -> pl.DataFrame:
     )
 
 
-def loss_in_words(case: FoundNetwork, entrant: str, reference: str) -> list[str]:
+def loss_in_words(case: FoundNetwork, entrant: str, reference: str, replay: str | None) -> list[str]:
     """Return sentences on the scores of both."""
     losses = case.losses
     lines = [
@@ -244,7 +245,7 @@ def loss_in_words(case: FoundNetwork, entrant: str, reference: str) -> list[str]
         f"the search did not see: a loss of {losses.mean():.2f} ({losses.min():.2f} to {losses.max():.2f})."
     ]
     if len(case.replayed):
-        lines.append(f"In the other world the loss is {case.replayed.mean():.2f} ({len(case.replayed)} seeds).")
+        lines.append(f"In {replay} the loss is {case.replayed.mean():.2f} ({len(case.replayed)} seeds).")
     return lines
 
 
