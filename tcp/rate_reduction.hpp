@@ -4,7 +4,8 @@
 // step with what is delivered, instead of at once.
 //
 //   above ssthresh  sent since the reduction began = delivered since then * ssthresh / window before
-//   below it        a packet for each delivered; one more on an ACK that shows progress
+//   below it        a packet for each delivered; one more on an ACK that shows progress, which also makes up for
+//                   packets that were delivered and not replaced: from Linux 6.0 on each ACK does
 #ifndef BBRGYM_TCP_RATE_REDUCTION_HPP
 #define BBRGYM_TCP_RATE_REDUCTION_HPP
 
@@ -31,8 +32,11 @@ class RateReduction
     void End() { m_is_active = false; }
     void NoteSent() { m_sent_pkts += m_is_active; }
 
-    /** `makes_progress`: the ACK allows a packet more than it delivers while the window is below `ssthresh_pkts`. */
-    void OnAck(uint32_t acked_pkts, uint32_t in_flight_pkts, uint32_t ssthresh_pkts, bool makes_progress)
+    /**
+     * `makes_progress`: the ACK allows a packet more than it delivers while the window is below `ssthresh_pkts`.
+     * `makes_up`: it makes up for earlier ones though it makes no progress.
+     */
+    void OnAck(uint32_t acked_pkts, uint32_t in_flight_pkts, uint32_t ssthresh_pkts, bool makes_progress, bool makes_up)
     {
         if (acked_pkts == 0)
         {
@@ -48,7 +52,7 @@ class RateReduction
         else
         {
             const int64_t behind = static_cast<int64_t>(m_delivered_pkts) - m_sent_pkts;
-            const int64_t least = makes_progress ? std::max<int64_t>(behind, acked_pkts) + 1 : acked_pkts;
+            const int64_t least = (makes_progress || makes_up ? std::max<int64_t>(behind, acked_pkts) : acked_pkts) + makes_progress;
             count = std::min<int64_t>(ssthresh_pkts - in_flight_pkts, least);
         }
         // The first packet of a recovery leaves in any case.

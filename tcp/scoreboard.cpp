@@ -11,7 +11,6 @@ namespace
 
 constexpr int64_t MIN_RTT_WINDOW_NS = 300'000'000'000; // Linux: tcp_min_rtt_wlen
 constexpr int64_t LEAST_WINDOW_NS = 1'000'000;         // Linux before 4.18: tcp_rack_detect_loss
-constexpr int64_t REORDERING_SLACK_NS = 2'000'000;     // Linux: TCP_REO_TIMEOUT_MIN
 
 /** Whether one segment was sent after another; at the same time, the one further in the stream is later. */
 bool
@@ -101,11 +100,14 @@ Scoreboard::LostTogether(uint64_t serial, uint32_t limit) const
 }
 
 AckOutcome
-Scoreboard::Acknowledge(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns)
+Scoreboard::Acknowledge(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, uint32_t duplicate_pkts)
 {
     AckOutcome outcome;
     const uint64_t delivered_before = m_delivered_pkts;
+    m_delivered_pkts += duplicate_pkts;
+    m_duplicate_pkts += duplicate_pkts;
     m_has_newest = false;
+    m_rack_rtt_serial = 0;
     m_sacked_until_before = m_sacked_until;
 
     MarkSacked(blocks, now_ns, outcome);
@@ -143,7 +145,7 @@ Scoreboard::DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns)
         return 0;
     }
     const uint64_t lost_before = m_lost_total;
-    const int64_t wait_ns = m_rack.rtt_ns + ReorderingWindowNs(patient, srtt_ns);
+    const int64_t wait_ns = m_rack_rtt_ns + ReorderingWindowNs(patient, srtt_ns);
     // Transmissions are ordered by time: the first one that is still out and not old enough ends the search.
     while (!m_transmissions.empty())
     {
@@ -156,8 +158,7 @@ Scoreboard::DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns)
             }
             if (oldest.sent_ns + wait_ns + m_follows_rack > now_ns)
             {
-                m_reordering_deadline_ns =
-                    m_waits_a_millisecond ? LatestOvertakenNs() + wait_ns + REORDERING_SLACK_NS : oldest.sent_ns + wait_ns;
+                m_reordering_deadline_ns = (m_waits_a_millisecond ? LatestOvertakenNs() : oldest.sent_ns) + wait_ns + TIMER_SLACK_NS;
                 break;
             }
             MarkLost(oldest.serial);
@@ -276,6 +277,7 @@ Scoreboard::UnmarkLost()
     m_rack = m_rack_original;
     m_has_rack_advanced = true;
     m_counted_until = 0;
+    m_rack_rtt_ns = m_rack.rtt_ns;
 }
 
 RateSample
@@ -535,8 +537,9 @@ void
 Scoreboard::NoteReordering(uint64_t first_original)
 {
     const uint64_t until = m_sacked_out > 0 ? m_sacked_until : m_una;
-    m_reordering_seen = true;
-    m_is_reordering |= until - first_original > DUPLICATE_THRESHOLD_PKTS;
+    ++m_reordering_count;
+    const auto distance = static_cast<uint32_t>(std::min(until - first_original, MAX_REORDERING_PKTS));
+    m_reordering_pkts = std::max(m_reordering_pkts, distance);
 }
 
 void
@@ -576,6 +579,12 @@ Scoreboard::Delivered(uint64_t serial, bool is_cumulative, int64_t now_ns)
     {
         m_rack = delivered;
         m_has_rack_advanced = true;
+    }
+    // Linux's tcp_rack_advance: not that of the newest, but of the last one that an ACK delivers, SACKed ones first.
+    if (!answers_original && (is_cumulative || serial >= m_rack_rtt_serial))
+    {
+        m_rack_rtt_ns = delivered.rtt_ns;
+        m_rack_rtt_serial = serial;
     }
     if (!segment.ever_retransmitted && SentAfter(segment.sent_ns, serial, m_rack_original.sent_ns, m_rack_original.serial))
     {
@@ -626,9 +635,9 @@ Scoreboard::ReorderingWindowNs(bool patient, int64_t srtt_ns) const
     const int64_t quarter_ns = std::min(std::max<int64_t>(m_min_rtt_ns, 0) / 4, srtt_ns);
     if (m_waits_a_millisecond)
     {
-        return m_reordering_seen || patient ? std::max(quarter_ns, LEAST_WINDOW_NS) : LEAST_WINDOW_NS;
+        return m_reordering_count > 0 || patient ? std::max(quarter_ns, LEAST_WINDOW_NS) : LEAST_WINDOW_NS;
     }
-    return m_reordering_seen || (patient && m_sacked_out < DUPLICATE_THRESHOLD_PKTS) ? quarter_ns : 0;
+    return m_reordering_count > 0 || (patient && m_sacked_out < DUPLICATE_THRESHOLD_PKTS) ? quarter_ns : 0;
 }
 
 } // namespace bbrgym

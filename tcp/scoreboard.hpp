@@ -5,7 +5,7 @@
 // and which are to be marked lost.
 //
 //   in flight = packets_out - sacked_out - lost_out + retrans_out
-//   delivered = packets newly acknowledged, cumulatively or selectively, each counted once
+//   delivered = packets newly acknowledged, cumulatively or selectively, each counted once, and those that D-SACKs report
 //   lost      = packets marked lost; a retransmission lost again counts again
 //
 // Loss is decided by time, as in RFC 8985 (RACK): a segment is lost once one sent later was delivered and
@@ -38,6 +38,8 @@ namespace bbrgym
 inline constexpr std::size_t MAX_SACK_BLOCKS = 4;
 
 inline constexpr uint32_t DUPLICATE_THRESHOLD_PKTS = 3; ///< RFC 5681; Linux: tcp_reordering
+inline constexpr int64_t TIMER_SLACK_NS = 2'000'000;    ///< Linux: TCP_TIMEOUT_MIN_US
+inline constexpr uint64_t MAX_REORDERING_PKTS = 300;    ///< Linux: tcp_max_reordering
 
 /** The segments [begin, end). */
 struct SerialRange
@@ -123,8 +125,11 @@ class Scoreboard
     /** Segments from `serial` on, at most `limit`, that left in one burst and all wait for their retransmission. */
     uint32_t LostTogether(uint64_t serial, uint32_t limit) const;
 
-    /** Processes an acknowledgement of everything below `una` and of the blocks. */
-    AckOutcome Acknowledge(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns);
+    /**
+     * Processes an acknowledgement of everything below `una` and of the blocks. `duplicate_pkts` were reported to have
+     * come twice: what was sent without need counts as delivered too (Linux tcp_check_dsack).
+     */
+    AckOutcome Acknowledge(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, uint32_t duplicate_pkts = 0);
     /**
      * Marks the segments that are lost by now; returns the number of packets.
      * `patient`: not yet in recovery, so that reordering is given a chance.
@@ -163,15 +168,25 @@ class Scoreboard
     uint32_t LostOut() const { return m_lost_out; }
     uint32_t RetransOut() const { return m_retrans_out; }
     uint32_t InFlight() const { return PacketsOut() - m_sacked_out - m_lost_out + m_retrans_out; }
-    uint64_t Delivered() const { return m_delivered_pkts; }
+    uint64_t Delivered() const { return m_delivered_pkts; } ///< what came twice, as far as it was reported, twice
+    uint64_t DeliveredOnce() const { return m_delivered_pkts - m_duplicate_pkts; }
     int64_t DeliveredTimeNs() const { return m_delivered_ns; }
     uint64_t LostTotal() const { return m_lost_total; }
     /** Retransmissions marked lost, ever. */
     uint64_t LostAgainTotal() const { return m_lost_again_total; }
     /** An original came after SACKs of segments more than three further on (Linux: reordering above tcp_reordering). */
-    bool IsReordering() const { return m_is_reordering; }
+    bool IsReordering() const { return m_reordering_pkts > DUPLICATE_THRESHOLD_PKTS; }
+    /** By how many segments order was broken at most, three at least (tp->reordering). */
+    uint32_t ReorderingPkts() const { return m_reordering_pkts; }
+    uint32_t ReorderingCount() const { return m_reordering_count; }
     /** A timeout shows that gaps are losses after all. */
-    void DoubtReordering() { m_is_reordering = m_is_reordering && m_sacked_out < DUPLICATE_THRESHOLD_PKTS; }
+    void DoubtReordering()
+    {
+        if (m_sacked_out >= DUPLICATE_THRESHOLD_PKTS)
+        {
+            m_reordering_pkts = DUPLICATE_THRESHOLD_PKTS;
+        }
+    }
     /** Smallest RTT measured in the last 300 s (tcp_min_rtt_wlen), or -1. */
     int64_t MinRttNs() const { return m_min_rtt_ns; }
     void NoteRtt(int64_t rtt_ns, int64_t now_ns);
@@ -245,6 +260,7 @@ class Scoreboard
     uint64_t m_sacked_until_before = 0;   ///< by the ACKs before this one: below it, order was not kept
 
     uint64_t m_delivered_pkts = 0;
+    uint64_t m_duplicate_pkts = 0; ///< of these, reported by D-SACKs
     int64_t m_delivered_ns = 0;
     int64_t m_first_tx_ns = 0;
     uint64_t m_lost_total = 0;
@@ -261,8 +277,10 @@ class Scoreboard
     NewestDelivered m_rack;
     NewestDelivered m_rack_original; ///< of those never retransmitted
     bool m_has_rack_advanced = false; ///< since DetectLosses was called last
-    bool m_reordering_seen = false;
-    bool m_is_reordering = false;
+    int64_t m_rack_rtt_ns = 0;       ///< after which, and the reordering window, a segment is lost
+    uint64_t m_rack_rtt_serial = 0;  ///< whose RTT it is, within an ACK
+    uint32_t m_reordering_count = 0;
+    uint32_t m_reordering_pkts = DUPLICATE_THRESHOLD_PKTS;
     int64_t m_reordering_deadline_ns = NEVER_NS;
 
     int64_t m_min_rtt_ns = -1;

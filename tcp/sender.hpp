@@ -49,6 +49,7 @@ struct SenderTotals
     uint64_t rto_count = 0;
     uint64_t probe_count = 0; ///< tail loss probes
     uint64_t undo_count = 0;  ///< recoveries undone as spurious
+    uint64_t duplicate_reports = 0; ///< D-SACKs
 };
 
 /** The next packet to send. */
@@ -75,7 +76,6 @@ class TcpSender
     static constexpr int64_t RTO_INITIAL_NS = 1'000'000'000;    ///< RFC 6298, 2.1
     static constexpr uint32_t MAX_BACKOFF = 16;
     static constexpr uint32_t FRAME_HEADER_BYTES = 54;          ///< Ethernet, IPv4 and TCP without options
-    static constexpr int64_t PROBE_SLACK_NS = 2'000'000;        ///< Linux: TCP_TIMEOUT_MIN_US
     static constexpr int MS_SHIFT = 10;                         ///< sk_pacing_shift: a burst is 1/1024 s of data
     static constexpr uint64_t LONE_SEGMENT_Bps = 150'000;       ///< bbr_min_tso_rate: 1.2 Mbit/s
     static constexpr int64_t RTT_LOG_US = 9;                    ///< tcp_tso_rtt_log
@@ -130,7 +130,11 @@ class TcpSender
     bool IsPaced() const { return m_is_paced; }
     int64_t SrttNs() const { return m_srtt_ns; }        ///< -1: no sample yet
     int64_t LastRttNs() const { return m_last_rtt_ns; } ///< -1: no sample yet
+    int64_t RttVarNs() const { return m_rttvar_ns; }
     int64_t RtoNs() const;
+    uint32_t Backoff() const { return m_rto_backoff; } ///< doublings of the timer
+    /** Whether the next segment leaves in one burst with the last one. */
+    bool IsInBurst() const { return m_burst_left_pkts > 0; }
     Controller& GetController() { return m_controller; }
     const Controller& GetController() const { return m_controller; }
 
@@ -141,7 +145,7 @@ class TcpSender
     static uint64_t Us(int64_t ns) { return static_cast<uint64_t>(ns / 1000); }
 
     // One ACK, in the kernel's order (tcp_ack).
-    bool TakeDuplicateReport(std::span<const SerialRange>& blocks, uint64_t una);
+    uint32_t TakeDuplicateReport(std::span<const SerialRange>& blocks, uint64_t una);
     void UpdateRtt(const AckOutcome& outcome, int64_t now_ns);
     void SendForPartialAck(cc_ca_state prior_state, bool has_advanced);
     bool RestartsRto(cc_ca_state prior_state);
@@ -172,6 +176,8 @@ class TcpSender
     uint64_t PacingBps() const;
     void NoteTransmission(uint32_t payload_bytes, int64_t now_ns);
     void EndBurst(int64_t now_ns);
+    void ValidateWindow(bool has_unsent, bool is_full);
+    bool IsWindowUsed() const;
     void Timeout(int64_t now_ns);
     void ArmRto(int64_t now_ns);
     void ArmProbe(int64_t now_ns);
@@ -203,6 +209,10 @@ class TcpSender
     int64_t m_last_sent_ns = NEVER_NS; ///< the latest segment, new or again; NEVER_NS: none yet
     int64_t m_pacing_deadline_ns = NEVER_NS;
     uint64_t m_cwnd_limited_until = 0; ///< the window held back what was sent below this serial number
+    bool m_is_cwnd_limited = false;    ///< the window held back the latest flight (tp->is_cwnd_limited)
+    uint32_t m_flight_pkts = 0;        ///< the largest that it did not hold back, of the segments below m_flight_until
+    uint64_t m_flight_until = 0;
+    uint64_t m_validated_until = 0;    ///< the next new segment at the latest look
 
     int64_t m_rto_deadline_ns = NEVER_NS;
     uint32_t m_rto_backoff = 0;      ///< doublings of the timer (icsk_backoff)
@@ -288,8 +298,9 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
     const bool has_sack = !blocks.empty();
     const uint32_t prior_lost = m_board.LostOut();
     const cc_ca_state prior_state = m_ca_state;
-    const bool reports_duplicate = TakeDuplicateReport(blocks, una);
-    const AckOutcome outcome = m_board.Acknowledge(una, blocks, now_ns);
+    const auto duplicate_pkts = TakeDuplicateReport(blocks, una);
+    const bool reports_duplicate = duplicate_pkts > 0;
+    const AckOutcome outcome = m_board.Acknowledge(una, blocks, now_ns, duplicate_pkts);
     UpdateRtt(outcome, now_ns);
     m_has_echo = has_echo && m_facts.ecn;
     if (m_has_echo) [[unlikely]]
@@ -366,22 +377,26 @@ TcpSender<Controller>::RestartsRto(cc_ca_state prior_state)
     return restarts;
 }
 
-/** A first block that lies below `una` or inside the second reports a duplicate (RFC 2883); it is taken off. */
+/**
+ * A first block that lies below `una` or inside the second reports duplicates (RFC 2883); it is taken off. Returns their
+ * number.
+ */
 template <class Controller>
-bool
+uint32_t
 TcpSender<Controller>::TakeDuplicateReport(std::span<const SerialRange>& blocks, uint64_t una)
 {
     if (blocks.empty())
     {
-        return false;
+        return 0;
     }
     const SerialRange first = blocks[0];
     const bool inside_second = blocks.size() > 1 && blocks[1].begin <= first.begin && first.end <= blocks[1].end;
     if (first.end > una && !inside_second)
     {
-        return false;
+        return 0;
     }
     blocks = blocks.subspan(1);
+    ++m_totals.duplicate_reports;
     if (m_undo_marker != NONE && m_undo_retransmissions > 0 && first.end > m_undo_marker)
     {
         --m_undo_retransmissions;
@@ -390,7 +405,7 @@ TcpSender<Controller>::TakeDuplicateReport(std::span<const SerialRange>& blocks,
     {
         m_probe_until = NONE; // the original of the probe had arrived too
     }
-    return true;
+    return static_cast<uint32_t>(first.end - first.begin);
 }
 
 /** RFC 6298, fed with the oldest segment's RTT as Linux does. */
@@ -613,7 +628,7 @@ TcpSender<Controller>::RunController(const AckOutcome& outcome,
     sample.is_ack_delayed = outcome.is_ack_delayed;
     sample.has_sack = has_sack;
     sample.is_reordering = m_board.IsReordering();
-    sample.is_cwnd_limited = m_board.Una() <= m_cwnd_limited_until;
+    sample.is_cwnd_limited = m_facts.slow_start_by_flight ? IsWindowUsed() : m_board.Una() <= m_cwnd_limited_until;
     if (m_wants_flights) [[unlikely]]
     {
         FillFlight(sample, rate);
@@ -645,10 +660,11 @@ template <class Controller>
 void
 TcpSender<Controller>::ReduceWindow(const AckOutcome& outcome, uint32_t newly_lost, bool lost_again)
 {
-    const bool makes_progress = m_facts.prr == prr_choice::una_advanced
+    const bool makes_up = m_facts.prr == prr_choice::una_advanced;
+    const bool makes_progress = makes_up
                                     ? outcome.UnaAdvanced() && newly_lost == 0
                                     : outcome.retransmission_acked && !lost_again;
-    m_reduction.OnAck(outcome.acked_pkts, m_board.InFlight(), m_controller.State().ssthresh_pkts, makes_progress);
+    m_reduction.OnAck(outcome.acked_pkts, m_board.InFlight(), m_controller.State().ssthresh_pkts, makes_progress, makes_up);
 }
 
 // ---- loss states ----------------------------------------------------------------------------------------
@@ -899,7 +915,8 @@ TcpSender<Controller>::BurstPkts() const
         bytes += uint64_t{CC_GSO_MAX_BYTES} >> std::min<int64_t>(m_board.MinRttNs() / 1000 >> RTT_LOG_US, 63);
     }
     const bool may_be_one = !m_controller.IsLossBased() && pacing_Bps < LONE_SEGMENT_Bps;
-    uint64_t pkts = may_be_one && bytes < 2 * uint64_t{m_mss_bytes} ? 1 : 2;
+    const auto least_pkts = m_controller.IsLossBased() ? static_cast<uint64_t>(m_facts.min_tso_segs) : 2; // bbr_min_tso_segs
+    uint64_t pkts = may_be_one && bytes < 2 * uint64_t{m_mss_bytes} ? 1 : least_pkts;
     if (bytes >= 3 * uint64_t{m_mss_bytes}) // a division less where rates are low
     {
         pkts = std::max<uint64_t>(std::min<uint64_t>(bytes, CC_GSO_MAX_BYTES) / m_mss_bytes, pkts);
@@ -1014,6 +1031,7 @@ void
 TcpSender<Controller>::NoteQuiet(bool has_unsent, bool has_sent, bool writer_waits, int64_t now_ns)
 {
     const bool window_is_full = m_waits_for_ack || m_board.InFlight() >= WindowPkts();
+    ValidateWindow(has_unsent, window_is_full);
     if (has_unsent && (window_is_full || m_pacing_deadline_ns != NEVER_NS)) [[likely]]
     {
         m_chrono.Change(SendState::BUSY, now_ns);
@@ -1034,6 +1052,32 @@ TcpSender<Controller>::NoteQuiet(bool has_unsent, bool has_sent, bool writer_wai
         state = SendState::SNDBUF_LIMITED;
     }
     m_chrono.Change(state, now_ns);
+}
+
+/** Whether the window held back the new segments that left, or how many were out (tcp_cwnd_validate). */
+template <class Controller>
+void
+TcpSender<Controller>::ValidateWindow(bool has_unsent, bool is_full)
+{
+    const uint64_t next = m_board.Next();
+    const bool has_sent = next != m_validated_until;
+    const bool is_held = is_full && (has_unsent || has_sent);
+    if (is_held || (has_sent && (m_board.Una() >= m_flight_until || (!m_is_cwnd_limited && m_board.PacketsOut() > m_flight_pkts))))
+    {
+        m_is_cwnd_limited = is_held;
+        m_flight_pkts = m_board.PacketsOut();
+        m_flight_until = next;
+    }
+    m_validated_until = next;
+}
+
+/** Whether ACKs may raise the window: in slow start to twice the largest flight (tcp_is_cwnd_limited). */
+template <class Controller>
+bool
+TcpSender<Controller>::IsWindowUsed() const
+{
+    const cc_state& state = m_controller.State();
+    return m_is_cwnd_limited || (state.cwnd_pkts < state.ssthresh_pkts && state.cwnd_pkts < 2 * uint64_t{m_flight_pkts});
 }
 
 template <class Controller>
@@ -1063,9 +1107,9 @@ TcpSender<Controller>::OnTimer(int64_t now_ns)
         if (DetectLosses(now_ns) > 0 && (m_ca_state < CC_CA_RECOVERY || (m_ca_state == CC_CA_LOSS && m_facts.loss_recovers)))
         {
             EnterRecovery(false);
-            if (m_reduction.IsActive())
+            if (m_reduction.IsActive()) // tcp_rack_reo_timeout
             {
-                m_reduction.OnAck(1, m_board.InFlight(), m_controller.State().ssthresh_pkts, false); // tcp_rack_reo_timeout
+                m_reduction.OnAck(1, m_board.InFlight(), m_controller.State().ssthresh_pkts, false, m_facts.prr == prr_choice::una_advanced);
             }
         }
     }
@@ -1147,7 +1191,7 @@ TcpSender<Controller>::ArmProbe(int64_t now_ns)
         return;
     }
     // A lone packet may wait for the receiver's delayed-ACK timer.
-    const int64_t slack_ns = m_board.PacketsOut() == 1 ? RTO_MIN_NS : PROBE_SLACK_NS;
+    const int64_t slack_ns = m_board.PacketsOut() == 1 ? RTO_MIN_NS : TIMER_SLACK_NS;
     const int64_t wait_ns = m_srtt_ns < 0 ? RTO_INITIAL_NS : 2 * m_srtt_ns + slack_ns;
     m_probe_deadline_ns = std::min(now_ns + wait_ns, m_rto_deadline_ns);
 }

@@ -30,7 +30,7 @@ StateOf(const TcpSender<Controller>& sender, const cc_params& params, int64_t no
             .phase = static_cast<double>(cc_phase(&cc, &params)),
             .app_limited = board.IsAppLimited(),
             .marked_lost_pkts = board.LostTotal(),
-            .delivered_pkts = board.Delivered(),
+            .delivered_pkts = board.DeliveredOnce(),
             .rto_count = sender.Totals().rto_count,
             .busy_ns = chrono.TotalNs(SendState::BUSY, now_ns) + rwnd_limited_ns + sndbuf_limited_ns,
             .rwnd_limited_ns = rwnd_limited_ns,

@@ -209,11 +209,13 @@ class Connection
 
     void TrySend()
     {
+        const uint64_t sent_before = sender.Totals().sent_pkts;
         for (;;)
         {
             const bbrgym::ToSend next = sender.Next(m_written - sender.Board().Next(), now_ns);
             if (next.kind == bbrgym::ToSend::Kind::NOTHING)
             {
+                sender.NoteQuiet(HasUnsent(), sender.Totals().sent_pkts > sent_before, false, now_ns);
                 return;
             }
             Require(sender.Board().InFlight() < sender.WindowPkts() || m_settings.facts.partial_ack_sends, "the window is kept");

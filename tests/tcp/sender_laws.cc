@@ -142,7 +142,7 @@ Live(uint64_t seed)
 
     const bbrgym::SenderTotals& totals = c.sender.Totals();
     Require(c.sender.Board().Una() == c.Written(), "everything written has arrived");
-    Require(c.sender.Board().Delivered() == c.Written(), "each segment is delivered once");
+    Require(c.sender.Board().DeliveredOnce() == c.Written(), "each segment is delivered once");
     Require(totals.sent_pkts == c.departures.size(), "every departure is counted");
     Require(totals.sent_pkts == c.Written() + totals.retransmitted_pkts, "what is sent is new or sent again");
     Require(settings.facts.tail_loss_probe || totals.probe_count == 0, "no probe where there are none");
