@@ -195,7 +195,7 @@ def test_a_lost_retransmission_needs_no_timeout(facts: Facts) -> None:
 def test_rack_waits_as_its_generation(
     facts: Facts, experiment: str, lost: int, deadline_ms: float, counted: int
 ) -> None:
-    """The timer for 2 ms more; before 4.18 at least for 1 ms, and three SACKed beyond a segment mark it by themselves."""
+    """Its timer for 2 ms more. Before 4.18 at least for 1 ms, and three SACKed beyond a segment mark it too."""
     assert facts(experiment) == {"lost": lost, "deadline_ms": deadline_ms, "counted": counted}
 
 
