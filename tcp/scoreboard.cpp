@@ -145,7 +145,8 @@ Scoreboard::DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns)
         return 0;
     }
     const uint64_t lost_before = m_lost_total;
-    const int64_t wait_ns = m_rack_rtt_ns + ReorderingWindowNs(patient, srtt_ns);
+    const int64_t rack_rtt_ns = m_follows_rack ? m_rack.rtt_ns : m_rack_rtt_ns; // 4.11 keeps that of the newest
+    const int64_t wait_ns = rack_rtt_ns + ReorderingWindowNs(patient, srtt_ns);
     // Transmissions are ordered by time: the first one that is still out and not old enough ends the search.
     while (!m_transmissions.empty())
     {

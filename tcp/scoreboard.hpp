@@ -295,7 +295,7 @@ class Scoreboard
     // Facts of the stack, and what they need.
     bool m_counts_sacked = false;                ///< loss_detection: three_sacked
     bool m_waits_a_millisecond = false;          ///< reordering_window: while_none_lost, until_recovery
-    bool m_follows_rack = false;                 ///< reordering_window: while_none_lost
+    bool m_follows_rack = false;                 ///< reordering_window: while_none_lost; what left no later than RACK's newest changes nothing
     bool m_keeps_sacked_retransmissions = false; ///< sacked_retransmissions_count
     bool m_keeps_sample = false;                 ///< rate_sample: kept
     bool m_smallest_is_smoothed = false;         ///< smallest_rtt: smoothed
