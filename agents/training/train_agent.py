@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import polars as pl
 
@@ -22,13 +22,43 @@ from bbrgym.drawing import reason_not_to_draw
 from bbrgym.errors import ConfigError, one_line
 from bbrgym.targets import build, class_of, shipped, shipped_names
 
-__all__ = ["TrainingProgress", "resume_training", "train"]
+__all__ = ["TrainingOptions", "TrainingProgress", "resume_training", "train"]
 
 OnProgress = Callable[[TrainingProgress], None]
 
 
+class TrainingOptions(TypedDict, total=False):
+    """Keywords of `train` beside its arguments: fields of `TrainingSettings`, where their meaning is.
+
+    `scenario` may be anything that an environment accepts except a function, `world` a name; `agent`, `env`, `logger`
+    and `rollouts` may be names of files in conf/, or mappings with a name and what differs from the file.
+    """
+
+    scenario: Any
+    world: str | Mapping[str, Any]
+    variant: str
+    env: str | Mapping[str, Any]
+    action: str | Mapping[str, Any]
+    reward: str | Mapping[str, float]
+    agent: str | Mapping[str, Any]
+    logger: str | Mapping[str, Any] | None
+    rollouts: str | Mapping[str, Any]
+    seed: int
+    total_steps: int
+    num_envs: int
+    checkpoint_steps: int
+    log_steps: int
+    validation: Mapping[str, Any]
+    threads: int | None
+    torch_threads: int
+
+
 def train(
-    *, output_dir: str | Path, resume: bool = False, on_progress: OnProgress | None = None, **settings: Any
+    *,
+    output_dir: str | Path,
+    resume: bool = False,
+    on_progress: OnProgress | None = None,
+    **settings: Unpack[TrainingOptions],
 ) -> dict[str, Any]:
     """Train an agent.
 
@@ -36,9 +66,7 @@ def train(
         output_dir: run folder to write.
         resume: whether to continue the training in ``output_dir``, if there is one, from its last checkpoint.
         on_progress: called several times a second, in the caller's thread.
-        **settings: fields of :class:`bbrgym.agents.training.settings.TrainingSettings`. `scenario` may be anything that
-            an environment accepts except a function, `world` a name; `agent`, `env`, `logger` and `rollouts` may be
-            names of files in conf/, or mappings with a name and what differs from the file.
+        **settings: fields of :class:`TrainingOptions`.
 
     Returns:
         The contents of summary.json.
@@ -52,7 +80,7 @@ def train(
         OSError: a file cannot be written; the run folder keeps the checkpoints before.
         MemoryError: the environments or networks do not fit into memory.
     """
-    return _train(Path(output_dir), settings, resume=resume, is_trusted=True, on_progress=on_progress)
+    return _train(Path(output_dir), dict(settings), resume=resume, is_trusted=True, on_progress=on_progress)
 
 
 def resume_training(run_dir: str | Path, *, on_progress: OnProgress | None = None) -> dict[str, Any]:

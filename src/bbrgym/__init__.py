@@ -57,6 +57,11 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'bbrgym' has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    """Return the public names, those that are imported late included."""
+    return sorted(__all__)
+
+
 class _Package(ModuleType):
     """The package, in which ``evaluate`` is the function even after the folder of the same name is imported."""
 

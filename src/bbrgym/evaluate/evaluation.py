@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import polars as pl
 import yaml
@@ -22,12 +22,34 @@ from bbrgym.evaluate.records import FIXED, EvaluationFolder
 from bbrgym.evaluate.results import Results
 from bbrgym.evaluate.resume import refuse_another
 from bbrgym.evaluate.runner import EvaluationJob, EvaluationProgress, run_all
-from bbrgym.scenario.distribution import Distribution, is_distribution, load_distribution, split_seeds
+from bbrgym.scenario.distribution import Distribution, Split, is_distribution, load_distribution, split_seeds
 from bbrgym.scenario.files import Source, load_scenario
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import check_world_has, world_spec
 
-__all__ = ["Evaluation", "EvaluationProgress", "evaluate"]
+__all__ = ["Evaluation", "EvaluationOptions", "EvaluationProgress", "evaluate"]
+
+
+class EvaluationOptions(TypedDict, total=False):
+    """Keywords of `evaluate` beside its arguments: fields of :class:`Evaluation`, where their meaning is.
+
+    A single seed or world may stand for a list of one; a list of worlds takes each with its defaults.
+    """
+
+    world: str | Sequence[str] | Mapping[str, Any]
+    tunables: Mapping[str, float]
+    variant: str
+    oracle_budget: int
+    oracle_runs: int
+    seeds: int | Sequence[int]
+    draws: int
+    first_draw: int
+    split: Split
+    series_draws: int
+    reference: str | None
+    interval_s: float
+    score_delta: float
+    jobs: int | None
 
 
 @dataclass(frozen=True)
@@ -53,7 +75,7 @@ def evaluate(
     output_dir: str | Path | None = None,
     resume: bool = False,
     on_progress: Callable[[EvaluationProgress], None] | None = None,
-    **settings: Any,
+    **settings: Unpack[EvaluationOptions],
 ) -> pl.DataFrame:
     """Compare variants and agents on a scenario, or on draws from a distribution.
 
@@ -66,8 +88,8 @@ def evaluate(
         resume: keep the finished runs in ``output_dir``. Its config.yaml must agree with the arguments, but there may
             be more variants, seeds or draws now.
         on_progress: called a few times a second, in the caller's thread.
-        **settings: the other fields of :class:`Evaluation`: world (a name, a list of names, or a mapping from names
-            to settings), tunables, variant, seeds, draws, split and so on.
+        **settings: fields of :class:`EvaluationOptions`: ``world`` (a name, a list of names, or a mapping from names to
+            settings), ``seeds`` or, of a distribution, ``draws`` and ``split``, ``interval_s`` in seconds, and so on.
 
     Returns:
         The rows of summary.parquet: one per world, entrant, seed and flow.
@@ -76,6 +98,12 @@ def evaluate(
         ScenarioError, ConfigError: an argument is wrong, or the folder is in use or holds another evaluation.
         WorldError: a run broke; finished runs are kept in ``output_dir``.
         OSError: a file cannot be written; finished runs are kept.
+
+    Example:
+        >>> import bbrgym
+        >>> rows = bbrgym.evaluate("steady", ["bbr", "cubic"], world="twin")
+        >>> rows.select("variant", "flow").rows()
+        [('bbr', 'flow'), ('cubic', 'flow')]
     """
     return run_evaluation(
         scenario,

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The package's public names: all listed, typed keywords, examples that run."""
+
+import doctest
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bbrgym
+from bbrgym.agents.training.settings import TrainingSettings
+from bbrgym.agents.training.train_agent import TrainingOptions
+from bbrgym.evaluate.evaluation import EvaluationOptions
+from bbrgym.evaluate.evaluation_settings import Evaluation
+
+MISSPELT = """
+import bbrgym
+bbrgym.evaluate("steady", ["bbr"], world="twin", seeds=[1, 2], draws=3)
+bbrgym.evaluate("steady", ["bbr"], sedes=[1])
+bbrgym.train(output_dir="runs/mine", total_steps=1000)
+bbrgym.train(output_dir="runs/mine", total_stepps=1000)
+"""
+
+
+def test_all_public_names_are_listed() -> None:
+    assert set(dir(bbrgym)) == set(bbrgym.__all__)
+    for name in dir(bbrgym):
+        assert getattr(bbrgym, name) is not None
+
+
+def test_the_keywords_are_the_fields_of_the_settings() -> None:
+    assert set(EvaluationOptions.__annotations__) == set(Evaluation.model_fields) - {"variants"}
+    assert set(TrainingOptions.__annotations__) == set(TrainingSettings.model_fields)
+
+
+@pytest.mark.parametrize("module", ["bbrgym.evaluate.evaluation"])
+def test_examples_run(module: str) -> None:
+    failed, attempted = doctest.testmod(importlib.import_module(module))
+    assert (failed, attempted > 0) == (0, True)
+
+
+def test_a_misspelt_keyword_is_found_by_mypy(tmp_path: Path) -> None:
+    pytest.importorskip("mypy", reason="NO MYPY: the types of keywords are not tested here")
+    (tmp_path / "mine.py").write_text(MISSPELT, encoding="utf-8")
+    source = Path(bbrgym.__path__[0]).parent
+    arguments = [
+        "-m",
+        "mypy",
+        "--follow-imports=silent",
+        "--ignore-missing-imports",
+        "--cache-dir",
+        str(tmp_path / "cache"),
+    ]
+    checked = subprocess.run(
+        [sys.executable, *arguments, "mine.py"],
+        cwd=tmp_path,
+        env={"MYPYPATH": str(source), "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    problems = [line for line in checked.stdout.splitlines() if "error:" in line]
+    assert [line.split(":")[1] for line in problems] == ["4", "6"], checked.stdout + checked.stderr
+    assert "sedes" in problems[0]
+    assert "total_stepps" in problems[1]
