@@ -11,9 +11,11 @@ prints the same as a table, with what distinguishes the settings from BBR's own.
 from __future__ import annotations
 
 import argparse
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -51,11 +53,18 @@ def main() -> None:
     names, families, shares = shares_of(chosen, scenarios, len(library.settings))
     settings = list(library.settings.values())
     labels = [name if name == OTHERS else f"{name}: {told(library, settings[int(name) - 1])}" for name in names]
-    draw(labels, families, shares).savefig(options.figure)
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "portfolio"}):
+        draw(labels, families, shares).savefig(
+            options.figure, metadata={"Date": None} if is_svg(options.figure) else {}
+        )
     print("| setting | " + " | ".join(families) + " |")
     print("|---|" + "---|" * len(families))
     for label, row in zip(labels, shares, strict=True):
         print(f"| {label} | " + " | ".join(f"{100 * share:.0f}" for share in row) + " |")
+
+
+def is_svg(path: Path) -> bool:
+    return path.suffix == ".svg"
 
 
 def choices(run: Path, library: Library, scenarios: Sequence[Scenario], seeds: Sequence[int]) -> np.ndarray:
@@ -112,13 +121,13 @@ def told(library: Library, setting: Mapping[str, float]) -> str:
 
 def draw(labels: Sequence[str], families: Sequence[str], shares: Sequence[Sequence[float]]) -> Figure:
     """Return the figure: a row per setting, a column per family."""
-    figure = Figure(figsize=(11, 0.5 * len(labels) + 1.6), layout="constrained")
+    figure = Figure(figsize=(11, 0.6 * len(labels) + 1.6), layout="constrained")
     axes = figure.subplots()
     percent = 100 * np.array(shares)
     axes.imshow(percent, cmap="Blues", vmin=0, vmax=100, aspect="auto")
     for (row, column), share in np.ndenumerate(percent):
         axes.text(column, row, f"{share:.0f}", ha="center", va="center", color="white" if share > 60 else "black")
-    axes.set_yticks(range(len(labels)), [label.replace(", ProbeRTT", ",\nProbeRTT") for label in labels], fontsize=8)
+    axes.set_yticks(range(len(labels)), [textwrap.fill(label, 46) for label in labels], fontsize=8)
     axes.set_xticks(range(len(families)), families, rotation=30, ha="right")
     axes.set_title("Share of the networks of each kind that get each setting (%)")
     return figure

@@ -51,11 +51,11 @@ class PortfolioTrainer(Trainer):
 
     is_distributed: ClassVar[bool] = True
 
-    library_size: Annotated[Whole, Field(ge=1, le=1000)] = 12
-    search_share: Share = 0.15
+    library_size: Annotated[Whole, Field(ge=1, le=1000)] = 8
+    search_share: Share = 0.3
     search_trials: Annotated[Whole, Field(ge=1, le=100_000)] = 40
     search_runs: Annotated[Whole, Field(ge=1, le=1000)] = 2
-    cross_share: Share = 0.2
+    cross_share: Share = 0.255
     probe_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0
     probe: dict[str, Float] = Field(default_factory=dict)
     by_cost: bool = True

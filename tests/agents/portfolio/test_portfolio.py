@@ -35,6 +35,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 SMALL: dict[str, Any] = {
     "name": "portfolio",
     "library_size": 3,
+    "search_share": 0.15,
+    "cross_share": 0.2,
     "search_trials": 6,
     "search_runs": 1,
     "probe_s": 1.0,

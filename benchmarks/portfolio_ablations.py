@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Ablations of a portfolio's choice: its fit with something left out or changed, cross-validated on training draws.
+
+usage: python benchmarks/portfolio_ablations.py RUN [--rows half-draws,trees]
+
+Reads the probed draws of a finished `bbrgym train agent=portfolio` and fits anew, each row on the same folds. Prints
+the gain over the best fixed setting of the library, and its difference from the training's own fit with a 95 % interval
+over the draws. Simulates nothing; a row takes seconds to a minute.
+
+    as trained           the features and the fit of the training
+    true-parameters      the true parameters of the network in place of the features: the value of knowing
+    half-draws, ...      fitted on a part of the draws
+    4-settings, ...      only the first settings of the library may be chosen
+    each-flow, together  only the features of each flow, only those of all flows together
+    last-interval        only the last interval of the probe, as often as the probe has intervals: no memory of it
+    least-squares        networks fitted to predict the scores alone, not to choose well
+    one-network          one network in place of several
+    unweighted           draws of fast networks weigh no more than others
+    trees                extremely randomised trees in place of the networks, where scikit-learn is installed
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import torch
+
+from bbrgym.agents.portfolio.parameters import true_parameters
+from bbrgym.agents.portfolio.policy import PortfolioAgent
+from bbrgym.agents.portfolio.portfolio_trainer import PortfolioTrainer
+from bbrgym.agents.portfolio.probe_features import ProbeFeatures
+from bbrgym.agents.portfolio.selector import Examples, FitSettings, fitted, fold_of
+from bbrgym.agents.training.folder import TrainingFolder
+from bbrgym.agents.training.settings import TrainingSettings, parse_training
+from bbrgym.agents.training.trainer import trainer_of
+from bbrgym.errors import ConfigError
+from bbrgym.scenario.model import Scenario
+from bbrgym.worlds import Table
+
+OWN = "as trained"
+TREES, LEAF, FEATURES_PER_SPLIT = 300, 5, 0.33
+Predict = Callable[[Examples, torch.Tensor], np.ndarray]
+"""Fits on draws, and returns the predictions for others: [draws, settings]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """A way to choose.
+
+    Attributes:
+        examples: draws, whose features may be others.
+        predict: how settings are predicted.
+        share: of the draws outside a fold that are fitted on.
+        settings: number of settings that may be chosen; None for all.
+    """
+
+    examples: Examples
+    predict: Predict
+    share: float = 1.0
+    settings: int | None = None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--rows", default="", help="comma-separated; all without it")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    settings = parse_training(TrainingFolder(options.run).read_config())
+    trainer = trainer_of(settings, is_trusted=False)
+    if not isinstance(trainer, PortfolioTrainer):
+        raise ConfigError(f"run: {str(options.run)!r} holds agent {settings.agent_name}, expected a portfolio")
+    agent = trainer.load(TrainingFolder(options.run), settings, "best")
+    rows = rows_of(options.run, settings, trainer.fit, agent)
+    asked = [name for name in options.rows.split(",") if name] or [
+        name for name in rows if name != "trees" or importlib.util.find_spec("sklearn")
+    ]
+    seed, folds = settings.stream("fit", 0), trainer.fit.folds
+    own = gains(rows[OWN], folds, seed)
+    weights = rows[OWN].examples.weights / rows[OWN].examples.weights.sum()
+    print(f"{len(own)} draws, {rows[OWN].examples.scores.shape[1]} settings\n")
+    print("| fit | gain over the best fixed setting | minus that of the training |\n|---|---|---|")
+    print(f"| {OWN} | {interval(own, weights)} | |", flush=True)
+    for name in asked:
+        if name != OWN:
+            found = gains(rows[name], folds, seed)
+            print(f"| {name} | {interval(found, weights)} | {interval(found - own, weights)} |", flush=True)
+
+
+def rows_of(run: Path, settings: TrainingSettings, fit: FitSettings, agent: PortfolioAgent) -> Mapping[str, Row]:
+    """Return all rows by name."""
+    tables = [pl.read_parquet(path) for path in sorted((run / "states").glob("probe-*.parquet"))]
+    table = pl.concat(tables)
+    intervals = agent.routine.intervals
+    history = torch.tensor(np.array(table["history"].to_list(), np.float32).reshape(len(table), intervals, -1))
+    features = ProbeFeatures(intervals, settings.env["max_learners"])
+    with torch.no_grad():
+        seen, last = features(history), features(history[:, -1:].expand(-1, intervals, -1))
+    source = settings.source
+    scenarios = [source if isinstance(source, Scenario) else source(seed) for seed in table["draw"].to_list()]
+    told = torch.from_numpy(true_parameters(scenarios)).float()
+    examples = Examples(seen, np.array(table["scores"].to_list()), table["weight"].to_numpy())
+    first_of_all = features.names.index("flows")
+
+    def by(changed: FitSettings) -> Predict:
+        seed = settings.stream("fit", 0)
+        return lambda known, others: predictions(known, others, changed, seed)
+
+    return {
+        OWN: Row(examples, by(fit)),
+        "true-parameters": Row(replace(examples, features=told), by(fit)),
+        "half-draws": Row(examples, by(fit), share=0.5),
+        "quarter-draws": Row(examples, by(fit), share=0.25),
+        "2-settings": Row(examples, by(fit), settings=2),
+        "4-settings": Row(examples, by(fit), settings=4),
+        "each-flow": Row(replace(examples, features=seen[:, :first_of_all]), by(fit)),
+        "together": Row(replace(examples, features=seen[:, first_of_all:]), by(fit)),
+        "last-interval": Row(replace(examples, features=last), by(fit)),
+        "least-squares": Row(examples, by(fit.model_copy(update={"choosing": 0.0}))),
+        "one-network": Row(examples, by(fit.model_copy(update={"members": 1}))),
+        "unweighted": Row(examples, lambda known, others: by(fit)(evenly(known), others)),
+        "trees": Row(examples, lambda known, others: by_trees(known, others, fit)),
+    }
+
+
+def predictions(known: Examples, others: torch.Tensor, fit: FitSettings, seed: int) -> np.ndarray:
+    selector = fitted(known, fit, seed)
+    with torch.no_grad():
+        predicted: np.ndarray = selector(others).numpy()
+    return predicted
+
+
+def evenly(examples: Examples) -> Examples:
+    return replace(examples, weights=np.ones(len(examples)))
+
+
+def by_trees(known: Examples, others: torch.Tensor, fit: FitSettings) -> np.ndarray:
+    from sklearn.ensemble import ExtraTreesRegressor
+
+    centred = known.scores - known.scores.mean(axis=1, keepdims=True)
+    trees = ExtraTreesRegressor(TREES, min_samples_leaf=LEAF, max_features=FEATURES_PER_SPLIT, random_state=1, n_jobs=2)
+    trees.fit(known.features.numpy(), centred.clip(-fit.clip, fit.clip), sample_weight=known.weights)
+    predicted: np.ndarray = trees.predict(others.numpy())
+    return predicted
+
+
+def gains(row: Row, folds: int, seed: int) -> Table:
+    """Return the score of the choice minus that of the best fixed setting, each fold fitted on the others, [draws]."""
+    examples = row.examples
+    found = np.zeros(len(examples))
+    fold = fold_of(len(examples), folds, seed)
+    order = np.random.default_rng(seed).permutation(len(examples)) / len(examples)
+    for number in range(folds):
+        is_held_out = fold == number
+        others, own = examples.of(~is_held_out), examples.of(is_held_out)
+        predicted = row.predict(examples.of(~is_held_out & (order < row.share)), own.features)
+        chosen = predicted[:, : row.settings].argmax(axis=1)
+        fixed = int((others.weights @ others.scores).argmax())
+        found[is_held_out] = own.scores[np.arange(len(own)), chosen] - own.scores[:, fixed]
+    return found
+
+
+def interval(values: Table, weights: Table) -> str:
+    """Return the weighted mean with its 95 % interval over the draws."""
+    mean = float(weights @ values)
+    half = 1.96 * float(np.sqrt(weights**2 @ (values - mean) ** 2))
+    return f"{mean:+.3f} [{mean - half:+.3f}, {mean + half:+.3f}]"
+
+
+if __name__ == "__main__":
+    main()
