@@ -159,6 +159,8 @@ class FlowFeatures:
         view: `each` or `pooled`.
 
     Attributes:
+        names: of the numbers of an environment: ``FEATURE`` of one flow, ``FEATURE[FLOW]`` of several;
+            ``mean FEATURE``, ``min FEATURE``, ``max FEATURE`` and ``active share`` if pooled.
         width: number of numbers of an environment.
 
     Raises:
@@ -172,7 +174,13 @@ class FlowFeatures:
         self._features = len(features)
         self._flows = flows
         self._is_pooled = view == "pooled"
-        self.width = 3 * self._features + 1 if self._is_pooled else flows * self._features
+        own = [feature.name for feature in features]
+        self.names = (
+            (*_pooled_names(own), "active share")
+            if self._is_pooled
+            else tuple(f"{name}[{flow}]" if flows > 1 else name for flow in range(flows) for name in own)
+        )
+        self.width = len(self.names)
 
     def write(
         self, view: Observation, fields: Sequence[str], flows: Table, is_present: NDArray[np.bool_] | None = None
@@ -211,13 +219,17 @@ class HostFeatures:
         features: features of each flow.
 
     Attributes:
+        names: of the numbers of a flow: ``FEATURE``, ``mean FEATURE``, ``min FEATURE``, ``max FEATURE`` and
+            ``1 / active flows``.
         width: number of numbers of a flow.
     """
 
     def __init__(self, features: Sequence[Feature]) -> None:
         self._normaliser = Normaliser(features)
         self._features = len(features)
-        self.width = 4 * self._features + 1
+        own = [feature.name for feature in features]
+        self.names = (*own, *_pooled_names(own), "1 / active flows")
+        self.width = len(self.names)
 
     def write(self, view: Observation, fields: Sequence[str], flows: Table, hosts: NDArray[np.intp]) -> None:
         """Write the numbers of each flow into an array.
@@ -243,6 +255,10 @@ class HostFeatures:
         least = np.maximum(count, 1.0)
         parts = [own, total / least, smallest * (count > 0.0), largest, (count > 0.0)[None] / least]
         view[:] = np.concatenate(parts).reshape(self.width, -1).T
+
+
+def _pooled_names(own: Sequence[str]) -> list[str]:
+    return [f"{how} {name}" for how in ("mean", "min", "max") for name in own]
 
 
 def _pooled(by_flow: Observation, is_active: NDArray[np.bool_]) -> Table:

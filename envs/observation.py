@@ -191,6 +191,16 @@ class SenderObservation:
         self.width = self._flow_features.width + tunables
         self.space = spaces.Box(0.0, 1.0, (stack * self.width,), np.float32)
 
+    def names(self, tunables: Sequence[str]) -> tuple[str, ...]:
+        """Return the names of the numbers of an observation; those of the k-th interval before the last end in ``@-k``.
+
+        Args:
+            tunables: names of the controlled tunables.
+        """
+        of_interval = (*self._flow_features.names, *tunables)
+        back = range(self.stack - 1, -1, -1)
+        return tuple(f"{name}@-{number}" if number else name for number in back for name in of_interval)
+
     def view(
         self,
         fields: Sequence[str],

@@ -28,7 +28,7 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
 
     ## Action Space
     Each tunable has a coordinate in [-1, 1], which runs through its range on a linear or logarithmic scale as the table
-    of tunables says. `env.unwrapped.tunables` names the coordinates.
+    of tunables says. `env.unwrapped.action_names` names the coordinates.
 
     * `Box(-1, 1, (tunables,), float32)`, the default. `action_kind="absolute"`: the action is the new coordinates. 0 is
       not the variant's own value: that is `env.unwrapped.default_action`. `"relative"`: the action moves the current
@@ -42,7 +42,7 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
 
     ## Observation Space
     `Box(0, 1, (stack * (numbers + tunables),), float32)`: features that the senders of the learner flows know, then the
-    current tunables; the oldest of `stack` intervals first.
+    current tunables; the oldest of `stack` intervals first. `env.unwrapped.observation_names` names them.
 
     * view `each`: `max_learners * features` numbers, one flow after the other. An episode with fewer learner flows
       leaves the last blocks at 0.

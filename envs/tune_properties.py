@@ -31,6 +31,28 @@ class TuneProperties:
         return self._batch.scaling.names
 
     @property
+    def observation_names(self) -> tuple[str, ...]:
+        """Names of the numbers of an observation, all from 0 to 1; see `bbrgym.envs.features`.
+
+        Of flow k of several a feature is ``FEATURE[k]``; the coordinates of the current tunables have their names. Of a
+        stack those of the k-th interval before the last one end in ``@-k``. Of observations for actor and critic they
+        are the actor's.
+
+        Example:
+            >>> import gymnasium, bbrgym
+            >>> with gymnasium.make("bbrgym/Tune-v0", world="twin", scenario="steady", variant="bbr-plus") as env:
+            ...     names = env.unwrapped.observation_names
+            ...     len(names) == env.observation_space.shape[0], names[0]
+            (True, 'active')
+        """
+        return self._batch.observation.names(self.tunables)
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """Names of the coordinates of an action: the tunables; ``setting`` where one number chooses all of them."""
+        return self.tunables if np.shape(self._batch.action.default) else ("setting",)
+
+    @property
     def default_action(self) -> ActType:
         """Action that gives the variant's own tunables, of discrete ones the nearest to them; if relative, to stay."""
         return np.array(self._batch.action.default)

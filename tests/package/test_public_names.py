@@ -6,12 +6,15 @@ import importlib
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import gymnasium
 import pytest
 
 import bbrgym
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.agents.training.train_agent import TrainingOptions
+from bbrgym.envs.observation import FEATURES
 from bbrgym.evaluate.evaluation import EvaluationOptions
 from bbrgym.evaluate.evaluation_settings import Evaluation
 
@@ -35,7 +38,7 @@ def test_the_keywords_are_the_fields_of_the_settings() -> None:
     assert set(TrainingOptions.__annotations__) == set(TrainingSettings.model_fields)
 
 
-@pytest.mark.parametrize("module", ["bbrgym.evaluate.evaluation"])
+@pytest.mark.parametrize("module", ["bbrgym.evaluate.evaluation", "bbrgym.envs.tune_properties"])
 def test_examples_run(module: str) -> None:
     failed, attempted = doctest.testmod(importlib.import_module(module))
     assert (failed, attempted > 0) == (0, True)
@@ -65,3 +68,33 @@ def test_a_misspelt_keyword_is_found_by_mypy(tmp_path: Path) -> None:
     assert [line.split(":")[1] for line in problems] == ["4", "6"], checked.stdout + checked.stderr
     assert "sedes" in problems[0]
     assert "total_stepps" in problems[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "first"),
+    [
+        ({}, "FEATURE[0]"),
+        ({"view": "pooled"}, "mean FEATURE"),
+        ({"stack": 3}, "FEATURE[0]@-2"),
+        ({"stack": 2, "view": "pooled"}, "mean FEATURE@-1"),
+    ],
+)
+def test_numbers_of_observations_have_names(options: dict[str, Any], first: str) -> None:
+    with gymnasium.make("bbrgym/Tune-v0", world="twin", scenario="rtt_fairness", variant="bbq", **options) as env:
+        tune: Any = env.unwrapped
+        observation, _ = env.reset(seed=1)
+        names = tune.observation_names
+        assert len(set(names)) == len(names) == len(observation)
+        assert (names[0], names[-1]) == (first.replace("FEATURE", FEATURES[0].name), tune.tunables[-1])
+        coordinates = observation[[names.index(name) for name in tune.tunables]]
+        assert coordinates == pytest.approx((tune.default_action + 1) / 2)
+        if not options:
+            assert observation[names.index("startup[0]")] == 1.0
+        assert tune.action_names == tune.tunables
+
+
+def test_an_action_that_chooses_a_setting_has_one_name() -> None:
+    options: dict[str, Any] = {"levels": 3, "flat": True}
+    with gymnasium.make("bbrgym/Tune-v0", world="twin", scenario="steady", variant="bbr-plus", **options) as env:
+        tune: Any = env.unwrapped
+        assert tune.action_names == ("setting",)
