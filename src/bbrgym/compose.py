@@ -98,7 +98,7 @@ class Loader(ConfigLoaderImpl):
             ConfigError: names the override or key that is wrong.
             ScenarioError: the scenario cannot be read.
         """
-        with _composing(overrides):
+        with composing(overrides):
             if config_name is None:
                 return super().load_configuration(None, overrides, run_mode, from_shell, validate_sweep_overrides)
             asked = self._request(config_name, overrides, run_mode)
@@ -119,20 +119,28 @@ class Loader(ConfigLoaderImpl):
 
     def compute_defaults_list(self, config_name: str | None, overrides: list[str], run_mode: RunMode) -> Any:
         """Return Hydra's list of defaults."""
-        with _composing(overrides):
+        with composing(overrides):
             if config_name is not None:
                 overrides = self._request(config_name, overrides, run_mode).for_hydra
             return super().compute_defaults_list(config_name, overrides, run_mode)
 
     def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
         """Return the configuration of a job of a multirun, whose folder is named after what differs between jobs."""
-        config = super().load_sweep_config(master_config, sweep_overrides)
         asked = [parse_override(text) for text in master_config.hydra.overrides.task]
         of_all = {one.get_key_element() for one in asked if not one.is_sweep_override()}
-        parameters = [parse_override(text) for text in sweep_overrides if key_of(text) not in of_all]
-        differing = {one.get_key_element(): str(one.get_value_element_as_str()) for one in parameters}
+        own = [one for one in map(parse_override, sweep_overrides) if not one.is_hydra_override()]
+        differing = {
+            one.get_key_element(): str(one.get_value_element_as_str())
+            for one in own
+            if one.get_key_element() not in of_all
+        }
+        name = job_name(differing) or str(master_config.hydra.job.name)
+        try:
+            config = super().load_sweep_config(master_config, sweep_overrides)
+        except ConfigError as error:
+            raise ConfigError(f"job {name}: {error}") from error
         with open_dict(config.hydra):
-            config.hydra.job.override_dirname = job_name(differing) or str(config.hydra.job.name)
+            config.hydra.job.override_dirname = name
         return config
 
     def groups(self, config_name: str) -> dict[str, list[str]]:
@@ -211,7 +219,7 @@ def plain_values(config: DictConfig, overrides: Sequence[str] = ()) -> dict[str,
     Raises:
         ConfigError: a value refers to one that is not there.
     """
-    with _composing(overrides):
+    with composing(overrides):
         own = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
         plain: Any = OmegaConf.to_container(own, resolve=True, throw_on_missing=True)
     return {str(key): value for key, value in plain.items()}
@@ -228,7 +236,7 @@ def job_name(parameters: Mapping[str, str]) -> str:
 
 
 @contextmanager
-def _composing(overrides: Sequence[str]) -> Iterator[None]:
+def composing(overrides: Sequence[str]) -> Iterator[None]:
     """Turn the errors of Hydra and OmegaConf into a ConfigError."""
     try:
         yield

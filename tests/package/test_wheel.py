@@ -37,8 +37,10 @@ def test_the_tests_import_the_installed_wheel(wheel: Path) -> None:
     assert not (installed / "envs").is_symlink()
 
 
-def test_the_wheel_holds_one_package(names: list[str]) -> None:
-    assert {name.split("/")[0] for name in names} == {"bbrgym", f"bbrgym-{bbrgym.__version__}.dist-info"}
+def test_the_wheel_holds_one_package_and_a_plugin_of_hydra_s(names: list[str]) -> None:
+    about = f"bbrgym-{bbrgym.__version__}.dist-info"
+    assert {name.split("/")[0] for name in names} == {"bbrgym", "hydra_plugins", about}
+    assert [name for name in names if name.startswith("hydra_plugins/")] == ["hydra_plugins/bbrgym_sweeper.py"]
 
 
 def test_the_wheel_is_whole(names: list[str]) -> None:

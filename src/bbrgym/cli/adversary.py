@@ -8,8 +8,8 @@ from typing import Any
 
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+from bbrgym.cli.hydra_program import add_composed_command
 from bbrgym.cli.terminal import (
-    add_composed_command,
     advice_on_interrupt,
     new_run_dir,
     print_results,

@@ -9,9 +9,9 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from bbrgym.cli.hydra_program import add_composed_command
 from bbrgym.cli.scenario import scenario_of
 from bbrgym.cli.terminal import (
-    add_composed_command,
     advice_on_interrupt,
     new_run_dir,
     print_results,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Commands that are programs of Hydra: its flags, its search path and its structured configs, with our errors.
 
-A command is its file in conf/ and a function that takes the composed options; see `bbrgym.cli.terminal`.
+A command is its file in conf/ and a function that takes the composed options: see `add_composed_command`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from hydra._internal.hydra import Hydra
 from hydra._internal.utils import get_args_parser
@@ -21,6 +22,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 from pydantic import BaseModel
 
+from bbrgym.cli.many_runs import multirun
 from bbrgym.compose import Loader, parse_override, plain_values, search_path_of
 from bbrgym.errors import ConfigError
 from bbrgym.option_types import plain_types, type_text
@@ -29,6 +31,7 @@ _HERE = "."  # hydra.run.dir where it is not given: the command chooses its run 
 _VERBOSE = ("hydra.verbose", "hydra.job_logging", "hydra.hydra_logging", "hydra/job_logging", "hydra/hydra_logging")
 _FLAGS = """\
   -h, --help             this text; --hydra-help: Hydra's own
+  -m, --multirun         run a job for every combination of options with several values, seed=1,2,3
   -c, --cfg job|hydra|all    print the configuration instead of running; --resolve: without references,
                          -p, --package PACKAGE: a part of it
   -i, --info [all|config|defaults|defaults-tree|plugins|searchpath]    print what Hydra knows
@@ -55,6 +58,34 @@ class Command:
     description: str
     run: Callable[[argparse.Namespace], None]
     models: Callable[[], Sequence[type[BaseModel]]] = tuple
+
+
+def add_composed_command(
+    commands: Any,
+    name: str,
+    purpose: str,
+    description: str,
+    run: Callable[[argparse.Namespace], None],
+    models: Callable[[], Sequence[type[BaseModel]]] = tuple,
+    other_flags: Callable[[str], str] | None = None,
+) -> argparse.ArgumentParser:
+    """Add a command that is a program of Hydra's, with the options of ``conf/<name>.yaml``.
+
+    Args:
+        commands: of the parser.
+        name: of the command and its file.
+        purpose: in one line.
+        description: with examples.
+        run: runs it, with the composed options as `config` and the folder of hydra.run.dir, or None, as `run_dir`.
+        models: returns the validated models whose plain fields say the types of options. Default: none.
+        other_flags: returns the override that stands for a flag which is none of Hydra's. Default: they are refused.
+    """
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=purpose, add_help=False, allow_abbrev=False, parents=[flags()]
+    )
+    program = Command(name, description, run, models)
+    parser.set_defaults(run_command=lambda options: run_command(program, options), other_flags=other_flags)
+    return parser
 
 
 def flags() -> argparse.ArgumentParser:
@@ -88,6 +119,8 @@ def run_command(command: Command, options: argparse.Namespace) -> None:
             hydra.show_cfg(name, overrides, options.cfg, options.package, options.resolve)
         elif options.info is not None:
             hydra.show_info(options.info, name, overrides)
+        elif options.multirun:
+            multirun(command.name, name, hydra, options)
         else:
             _run(command, hydra, name, options)
     finally:

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from bbrgym.agents.training.settings import TrainingSettings, parse_training
-from bbrgym.cli.terminal import add_composed_command, error_console
+from bbrgym.cli.hydra_program import add_composed_command
+from bbrgym.cli.terminal import error_console
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.errors import ConfigError, MissingExtraError
 from bbrgym.interrupts import sigterm_interrupts

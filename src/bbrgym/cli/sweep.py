@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from bbrgym.cli.terminal import (
 from bbrgym.compose import compose_config, override_of, parse_override
 from bbrgym.errors import ConfigError
 from bbrgym.interrupts import sigterm_interrupts
-from bbrgym.sweeps.results import STATUS, SweepResults, tables_of
+from bbrgym.sweeps.results import STATUS, SweepResults, best_of, tables_of
 from bbrgym.sweeps.run_sweep import Sweep, SweepProgress, parse_sweep, run_sweep
 from bbrgym.sweeps.sweep_folder import SweepFolder
 from bbrgym.targets import with_shipped
@@ -56,7 +56,7 @@ def add(commands: Any, purpose: str) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run the sweep, print its tables and refuse failed jobs."""
     sweep_dir, results = sweep_from(options.overrides)
-    print_results(*tables_of(results), *best(results))
+    print_results(*tables_of(results), *best_of(results))
     print_run_folder(sweep_dir, "sweep folder", has_page=False)
     refuse_failures(sweep_dir, results)
 
@@ -104,16 +104,6 @@ def refuse_failures(sweep_dir: Path, results: SweepResults) -> None:
         lines.append(f"{name} {state.get(STATUS, 'did not run')}{reason} ({folder.log(name)})")
     jobs = results.summary["job"].n_unique()
     refuse_unfinished(lines, f"of {jobs} jobs", ["sweep", override_of("resume", str(sweep_dir))])
-
-
-def best(results: SweepResults) -> Iterator[str]:
-    """Yield a line on the parameters of the best job, if there is one."""
-    known = results.known()
-    if not len(known) or not results.parameters:
-        return
-    row = known.sort(results.metric, descending=results.is_higher_better, maintain_order=True).row(0, named=True)
-    options = " ".join(f"{name}={row[name]}" for name in results.parameters)
-    yield f"best {results.metric} of a job: {row[results.metric]:.4f} with {options}"
 
 
 def _divided(overrides: Sequence[str]) -> tuple[list[str], list[str]]:

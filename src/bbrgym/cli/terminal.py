@@ -20,8 +20,6 @@ from bbrgym.errors import ConfigError, SweepError
 from bbrgym.run_folder import RunFolder
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     from bbrgym.evaluate.runner import EvaluationProgress
 
 _WIDTH = 200  # columns of output that goes to a file or pipe: enough for any table
@@ -36,36 +34,6 @@ def add_command(
     )
     command.set_defaults(run=run)
     return command
-
-
-def add_composed_command(
-    commands: Any,
-    name: str,
-    purpose: str,
-    description: str,
-    run: Callable[[argparse.Namespace], None],
-    models: Callable[[], Sequence[type[BaseModel]]] = tuple,
-    other_flags: Callable[[str], str] | None = None,
-) -> argparse.ArgumentParser:
-    """Add a command that is a program of Hydra's, with the options of ``conf/<name>.yaml``.
-
-    Args:
-        commands: of the parser.
-        name: of the command and its file.
-        purpose: in one line.
-        description: with examples.
-        run: runs it, with the composed options as `config` and the folder of hydra.run.dir, or None, as `run_dir`.
-        models: returns the validated models whose plain fields say the types of options. Default: none.
-        other_flags: returns the override that stands for a flag which is none of Hydra's. Default: they are refused.
-    """
-    from bbrgym.cli.hydra_program import Command, flags, run_command
-
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=purpose, add_help=False, allow_abbrev=False, parents=[flags()]
-    )
-    program = Command(name, description, run, models)
-    parser.set_defaults(run_command=lambda options: run_command(program, options), other_flags=other_flags)
-    return parser
 
 
 @contextmanager

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from bbrgym.cli.hydra_program import add_composed_command
 from bbrgym.cli.terminal import (
-    add_composed_command,
     advice_on_interrupt,
     new_run_dir,
     print_results,
@@ -35,6 +35,7 @@ examples:
   bbrgym train variant=bbq scenario=rtt_fairness agent.learning_rate=1e-3 'action.tunables=[bbq_alpha_us]'
   bbrgym train env=multi agent=ppo scenario=wan_mix output_dir=runs/multi    (a controller for each flow)
   bbrgym train resume=runs/mine
+  bbrgym train -m agent=ppo,sac seed=1,2,3 hydra.sweep.dir=runs/many hydra/launcher=joblib    (a job for each)
 """
 
 

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 from rich.table import Table
 
+from bbrgym.errors import ConfigError
 from bbrgym.evaluate.records import per_run
 from bbrgym.evaluate.statistics import student_mean
 from bbrgym.report.tables import new_table
@@ -50,7 +52,7 @@ class SweepResults:
     @property
     def failed(self) -> list[str]:
         """Return the names of the jobs that are not done."""
-        bad = self.summary.filter(pl.col(STATUS) != "done")
+        bad = self.summary.filter(~pl.col(STATUS).is_in(["done", "pruned"]))
         return bad["job"].unique(maintain_order=True).to_list()
 
     @property
@@ -65,6 +67,27 @@ class SweepResults:
             return self.summary.clear().with_columns(pl.lit(math.nan).alias(self.metric))
         metric = pl.col(self.metric).cast(pl.Float64)
         return self.summary.with_columns(metric).filter((pl.col(STATUS) == "done") & metric.is_finite())
+
+
+def metric_of(folder: Path, command: str, metric: str | None = None) -> float | None:
+    """Return the metric of a finished job: of a training that of its summary, of an evaluation the mean; or None.
+
+    Raises:
+        ConfigError: the job has no such metric.
+    """
+    name = metric or ("best_score" if command == "train" else "score")
+    files = SweepFolder(folder)
+    row: Mapping[str, Any] = files.read_json("summary.json")
+    if command == "evaluate" and (folder / "summary.parquet").exists():
+        means = per_run(files.read_table("summary.parquet")).select(
+            pl.col(one).fill_nan(None).mean() for one in _OF_EVALUATIONS
+        )
+        row = means.row(0, named=True)
+    value = row.get(name)
+    if row and not isinstance(value, int | float):
+        numbers = [key for key, one in row.items() if isinstance(one, int | float)]
+        raise ConfigError(f"hydra.sweeper.metric: is {name!r}, expected one of {', '.join(numbers)}")
+    return None if value is None else float(value)
 
 
 def collect(
@@ -101,12 +124,12 @@ def collect(
 
 
 def _of_training(folder: SweepFolder, job: SweepJob) -> list[Mapping[str, Any]]:
-    return [folder.read_json(f"jobs/{job.name}/summary.json")]
+    return [folder.read_json(folder.in_job(job.name, "summary.json"))]
 
 
 def _of_evaluation(folder: SweepFolder, job: SweepJob) -> Sequence[Mapping[str, Any]]:
     """Return a row per world and entrant: means over seeds or draws."""
-    name = f"jobs/{job.name}/summary.parquet"
+    name = folder.in_job(job.name, "summary.parquet")
     if not (folder.path / name).exists():
         return [{}]
     means = (
@@ -118,7 +141,7 @@ def _of_evaluation(folder: SweepFolder, job: SweepJob) -> Sequence[Mapping[str, 
 
 
 def _curve(folder: SweepFolder, job: SweepJob) -> pl.DataFrame:
-    name = f"jobs/{job.name}/metrics.parquet"
+    name = folder.in_job(job.name, "metrics.parquet")
     metrics = folder.read_table(name) if (folder.path / name).exists() else pl.DataFrame()
     if _SCORE not in metrics.columns:
         return pl.DataFrame(schema=CURVE_SCHEMA)
@@ -175,6 +198,16 @@ def jobs_table(results: SweepResults) -> Table:
     for row in jobs.iter_rows(named=True):
         table.add_row(row["job"], row[STATUS], *(_cell(row[name]) for name in columns))
     return table
+
+
+def best_of(results: SweepResults) -> Iterator[str]:
+    """Yield a line on the parameters of the best job, if there is one."""
+    known = results.known()
+    if not len(known) or not results.parameters:
+        return
+    row = known.sort(results.metric, descending=results.is_higher_better, maintain_order=True).row(0, named=True)
+    options = " ".join(f"{name}={row[name]}" for name in results.parameters)
+    yield f"best {results.metric} of a job: {row[results.metric]:.4f} with {options}"
 
 
 def _cell(value: Any) -> str:

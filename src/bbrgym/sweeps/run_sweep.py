@@ -182,7 +182,7 @@ class _Runner:
                 jobs += [job for of_trial in of_trials for job in of_trial]
         return jobs
 
-    def _value(self, jobs: Sequence[SweepJob], metric: str) -> float | None:
+    def _value(self, jobs: Sequence[SweepJob], metric: str | None) -> float | None:
         """Return the mean of a metric over jobs; None if one failed.
 
         Raises:
@@ -191,6 +191,7 @@ class _Runner:
         summary = collect(self._folder, jobs).summary
         if not (summary[STATUS] == "done").all():
             return None
+        metric = metric or ("best_score" if self._asked.command == "train" else "score")
         if metric not in summary.columns or not summary[metric].dtype.is_numeric():
             numbers = [name for name in summary.columns if summary[name].dtype.is_numeric()]
             raise ConfigError(f"hparams_search.metric: is {metric!r}, expected one of {', '.join(numbers)}")

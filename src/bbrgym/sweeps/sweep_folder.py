@@ -22,6 +22,8 @@ from typing import Any
 
 from bbrgym.run_folder import RunFolder
 
+LOG, STATE = "job.log", "job.json"  # of a multirun's job, in its run folder
+
 
 class SweepFolder(RunFolder):
     """A sweep's run folder on disk."""
@@ -44,14 +46,47 @@ class SweepFolder(RunFolder):
         """Return the file of a job's end."""
         return self.path / "states" / f"{name}.json"
 
+    def in_job(self, name: str, file: str) -> str:
+        """Return the path of a file of a job's run folder, from this folder on."""
+        return str((self.job(name) / file).relative_to(self.path))
+
     def read_state(self, name: str) -> dict[str, Any]:
         """Return the end of a job as a mapping of the fields of `JobEnd`; empty before it has ended.
 
         Raises:
             ConfigError: it cannot be read.
         """
-        return self.read_json(f"states/{name}.json")
+        return self.read_json(str(self.state(name).relative_to(self.path)))
 
     def write_state(self, name: str, state: Mapping[str, Any]) -> None:
         """Write the end of a job."""
-        self.write_json(f"states/{name}.json", state)
+        self.write_json(str(self.state(name).relative_to(self.path)), state)
+
+
+class MultirunFolder(SweepFolder):
+    """The folder of a multirun of Hydra's on disk: each job's run folder in it holds the job's log and end too.
+
+    NAME/           run folder of each job
+    NAME/job.json   its end
+    NAME/job.log    its output
+    multirun.yaml   the request, as Hydra writes it
+    """
+
+    option = "hydra.sweep.dir"
+
+    def job(self, name: str) -> Path:
+        """Return the run folder of a job."""
+        return self.path / name
+
+    def log(self, name: str) -> Path:
+        """Return the file of a job's output."""
+        return self.path / name / LOG
+
+    def state(self, name: str) -> Path:
+        """Return the file of a job's end."""
+        return self.path / name / STATE
+
+    def names(self) -> list[str]:
+        """Return the names of the jobs that have begun, sorted."""
+        folders = {path.parent for name in (STATE, LOG) for path in self.path.rglob(name)} - {self.path}
+        return sorted(str(folder.relative_to(self.path)) for folder in folders)

@@ -12,6 +12,8 @@ from bbrgym.sweeps.figures import figures_of
 from bbrgym.sweeps.results import SweepResults, jobs_table, settings_table, tables_of
 from bbrgym.sweeps.sweep_folder import SweepFolder
 
+_MULTIRUN = "multirun.yaml"
+
 
 def write_sweep_report(folder: SweepFolder, results: SweepResults, command: str | None = None) -> None:
     """Write tables, figures and the page.
@@ -41,7 +43,11 @@ def _page(folder: SweepFolder, results: SweepResults, command: str | None) -> Pa
     sections = [
         Section("Settings", [*([settings] if settings.row_count else []), *figures_of(results)]),
         Section("Jobs", [jobs_table(results), *logs]),
-        Section("Configuration", [Code(CONFIG, (folder.path / CONFIG).read_text(encoding="utf-8"))]),
+        *(
+            Section("Configuration", [Code(name, (folder.path / name).read_text(encoding="utf-8"))])
+            for name in (CONFIG, _MULTIRUN)
+            if (folder.path / name).exists()
+        ),
     ]
     jobs = results.summary["job"].n_unique()
     facts = [f"{datetime.date.today():%d %B %Y}", f"{jobs} jobs", f"{jobs - len(results.failed)} done"]

@@ -14,14 +14,16 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
 from bbrgym.atomic_files import write_text
 
-Status = Literal["done", "failed", "timed out", "interrupted", "lost"]
+Status = Literal["done", "failed", "timed out", "interrupted", "lost", "pruned"]
 _GRACE_S = 30.0  # for a job to close its files and worlds after SIGTERM
+_WATCH_S = 1.0  # between two looks at a job that may be pruned
 _LAST_LINES_BYTES = 4000
 
 
@@ -58,6 +60,7 @@ class JobEnd:
         wall_s: wall time of this attempt.
         overrides: options of the job.
         reason: last line of the output of a job that failed, or why it was ended; empty if it is done.
+        command: of the job.
     """
 
     name: str
@@ -66,6 +69,7 @@ class JobEnd:
     wall_s: float
     overrides: tuple[str, ...]
     reason: str = ""
+    command: str = ""
 
 
 class Processes:
@@ -115,8 +119,13 @@ class Processes:
             self.end(process)
 
 
-def run_task(task: Task, processes: Processes | None = None) -> JobEnd:
+def run_task(task: Task, processes: Processes | None = None, is_hopeless: Callable[[], bool] | None = None) -> JobEnd:
     """Run a job to its end, and write that to its file.
+
+    Args:
+        task: the job.
+        processes: that can be stopped. Default: its own.
+        is_hopeless: asked every second; true ends the job, which is then pruned. Default: never.
 
     Raises:
         OSError: the log or the file of its end cannot be written, or the process cannot be started.
@@ -132,20 +141,40 @@ def run_task(task: Task, processes: Processes | None = None) -> JobEnd:
             return JobEnd(task.name, "interrupted", None, 0.0, task.overrides)
         status: Status | None = None
         try:
-            process.wait(task.timeout_s)
-        except subprocess.TimeoutExpired:
-            status = "timed out"
+            status = _wait(process, task.timeout_s, is_hopeless)
         finally:  # also where this thread is interrupted
             processes.end(process)
     code = process.returncode
     if status is None:
         status = "done" if code == 0 else "interrupted" if processes.is_stopped or code == 130 else "failed"
     reason = (
-        f"after {task.timeout_s:g} s" if status == "timed out" else "" if status == "done" else _last_line(task.log)
+        f"after {task.timeout_s:g} s"
+        if status == "timed out"
+        else ""
+        if status in ("done", "pruned")
+        else _last_line(task.log)
     )
-    end = JobEnd(task.name, status, code, round(time.monotonic() - began_s, 3), task.overrides, reason)
+    end = JobEnd(
+        task.name, status, code, round(time.monotonic() - began_s, 3), task.overrides, reason, task.arguments[0]
+    )
     write_text(task.state, json.dumps(asdict(end), indent=2) + "\n")
     return end
+
+
+def _wait(process: subprocess.Popen[bytes], timeout_s: float, is_hopeless: Callable[[], bool] | None) -> Status | None:
+    """Wait for the end of a process; return the status of one that has to be ended, else None."""
+    until_s = time.monotonic() + timeout_s
+    while True:
+        left_s = until_s - time.monotonic()
+        try:
+            process.wait(max(0.0, left_s if is_hopeless is None else min(left_s, _WATCH_S)))
+        except subprocess.TimeoutExpired:
+            if time.monotonic() >= until_s:
+                return "timed out"
+            if is_hopeless is not None and is_hopeless():
+                return "pruned"
+        else:
+            return None
 
 
 def _last_line(log: Path) -> str:

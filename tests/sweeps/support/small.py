@@ -60,11 +60,11 @@ def step_of(folder: Path, job: str) -> int:
     return json.loads(path.read_text())["step"] if path.exists() else 0
 
 
-def running_below(folder: Path) -> list[int]:
+def running_below(folder: Path, jobs: str = "jobs") -> list[int]:
     """Processes whose command names something below a folder."""
     found = []
     for process in psutil.process_iter(["cmdline", "status"]):
-        is_it = any(str(folder / "jobs") in argument for argument in process.info["cmdline"] or ())
+        is_it = any(str(folder / jobs) in argument for argument in process.info["cmdline"] or ())
         if is_it and process.info["status"] != psutil.STATUS_ZOMBIE:
             found.append(process.pid)
     return found

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``bbrgym report``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from bbrgym.cli.terminal import add_command
+
+_DESCRIPTION = """\
+Writes the tables, figures and page of a multirun (bbrgym train -m, bbrgym evaluate -m) anew, from the folders of the
+jobs that have ended so far, and prints the tables.
+
+example:
+  bbrgym report runs/multirun
+"""
+
+
+def add(commands: Any, purpose: str) -> None:
+    """Add the command."""
+    command = add_command(commands, "report", purpose, _DESCRIPTION, run)
+    command.add_argument("folder", metavar="DIR", help="folder of a multirun, hydra.sweep.dir")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Write the report and print its tables."""
+    from bbrgym.cli.many_runs import show
+    from bbrgym.sweeps.multirun import report_multirun
+
+    folder = Path(options.folder)
+    show(folder, report_multirun(folder))
