@@ -74,8 +74,8 @@ def main() -> None:
         f"| other choice | {len(margins)} |\n"
         f"| ... largest margin in the agent's prediction of the score | {margins.max(initial=0.0):.1e} |\n"
         f"| C equal to Python's model of it, on {_C_PROBES} probes | {'all' if is_equal else 'NOT all'} |\n"
-        f"| ns of an interval of the probe, native (`gcc -O2`) | {interval_ns:,.0f} |\n"
-        f"| ns of the choice at its end, native | {choice_ns:,.0f} |\n"
+        f"| ns of an interval of the probe, native (`gcc -O2`), processor time | {interval_ns:,.0f} |\n"
+        f"| ns of the choice at its end, native, processor time | {choice_ns:,.0f} |\n"
     )
     print(section)
     if asked.write:
