@@ -76,6 +76,7 @@ class Connection:
     settings: Settings
     cuts: list[int]  #: where segments of the peer begin and end
     preset: str = "linux-6"
+    facts: dict[str, object] = field(default_factory=dict)  #: that differ from the preset's
     now_ns: int = 0
     sent: list[Sent] = field(default_factory=list)
 
@@ -197,7 +198,7 @@ class Connection:
         sizes = [end - begin for begin, end in zip(self.cuts, self.cuts[1:], strict=False)]
         self.receive_mss = sizes[0] if sizes else self.mss
         self.binding.ask("reset", self.settings.algorithm, self.mss, self.receive_mss, self.preset)
-        for name, value in self.settings.facts().items():
+        for name, value in {**self.settings.facts(), **self.facts}.items():
             self.binding.ask("fact", name, value)
         self.binding.ask("fact", "ecn", self.has_ecn)
         if not self.has_sack:

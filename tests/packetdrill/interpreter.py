@@ -71,29 +71,31 @@ class Verdict:
         )
 
 
-#: The stack that a script is run on, and those of older kernels for one that is wrong there.
-PRESETS = ("linux-6", "linux-5.10")
-
-
+#: The stack that a script is run on, and those of older kernels for one that is wrong there: preset and other facts.
+PRESETS: dict[str, tuple[str, dict[str, object]]] = {
+    "linux-6": ("linux-6", {}),
+    "linux-6.13": ("linux-6", {"hystart_rounds": "from_16"}),
+    "linux-5.10": ("linux-5.10", {}),
+}
 #: Scripts that Linux itself fails, and what it does: found with packetdrill on Linux 6.18.44 (docs/packetdrill.md).
 ON_LINUX = {
-    "cubic-bulk-166k.pkt": ("(36)", "HyStart ends slow start at a window of 36"),
     "fr-4pkt-fack-last-mss.pkt": ("leaves at 0.227", "the timer goes off after 31.1 ms, with 250 ticks a second"),
-    "cwnd-moderation-ecn-enter-cwr-no-moderation-700.pkt": ("(5)", "the window is 5"),
 }
 
 
 def run(script: Script, binding: Binding) -> Verdict:
     """Return the result of a script: on the newest stack, or of one that is wrong there, on an older kernel's."""
-    newest = _run(script, binding, PRESETS[0])
-    if newest.result == "wrong":
-        here, there = ON_LINUX.get(Path(script.name).name, ("", ""))
-        if here and here in newest.reason:
-            return Verdict(script.name, "as Linux 6.18", newest.line, f"{newest.reason}; on Linux {there}")
-        for preset in PRESETS[1:]:
-            if _run(script, binding, preset).result == "passes":
-                return Verdict(script.name, f"passes as {preset}", newest.line, newest.reason)
-    return newest
+    newest, *older = PRESETS
+    verdict = _run(script, binding, newest)
+    if verdict.result != "wrong":
+        return verdict
+    for name in older:
+        if _run(script, binding, name).result == "passes":
+            return Verdict(script.name, f"passes as {name}", verdict.line, verdict.reason)
+    here, there = ON_LINUX.get(Path(script.name).name, ("", ""))
+    if here and here in verdict.reason:
+        return Verdict(script.name, "as Linux 6.18", verdict.line, f"{verdict.reason}; on Linux {there}")
+    return verdict
 
 
 def _run(script: Script, binding: Binding, preset: str) -> Verdict:
@@ -131,7 +133,7 @@ class _Interpreter:
         self._now_ns = 0
         self._last: Event | None = None
         self._last_at_ns = 0
-        self._connection = Connection(binding, self._settings, _peer_cuts(script), preset)
+        self._connection = Connection(binding, self._settings, _peer_cuts(script), *PRESETS[preset])
         self._fds: dict[int, str] = {}
         self._variables: dict[str, Any] = {}
         self._read_bytes = 0

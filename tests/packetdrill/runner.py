@@ -13,7 +13,7 @@ from language import ScriptError, parse
 RESULTS = (
     "passes",
     "as Linux 6.18",
-    *(f"passes as {preset}" for preset in PRESETS[1:]),
+    *(f"passes as {preset}" for preset in list(PRESETS)[1:]),
     "out of scope",
     "not run",
     "wrong",
