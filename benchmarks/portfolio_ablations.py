@@ -144,7 +144,7 @@ def by_trees(known: Examples, others: torch.Tensor, fit: FitSettings) -> np.ndar
     from sklearn.ensemble import ExtraTreesRegressor
 
     centred = known.scores - known.scores.mean(axis=1, keepdims=True)
-    trees = ExtraTreesRegressor(TREES, min_samples_leaf=LEAF, max_features=FEATURES_PER_SPLIT, random_state=1, n_jobs=2)
+    trees = ExtraTreesRegressor(TREES, min_samples_leaf=LEAF, max_features=FEATURES_PER_SPLIT, random_state=1)
     trees.fit(known.features.numpy(), centred.clip(-fit.clip, fit.clip), sample_weight=known.weights)
     predicted: np.ndarray = trees.predict(others.numpy())
     return predicted
