@@ -28,7 +28,7 @@ from bbrgym import _cc
 
 MSS_BYTES = 1448
 UNIT_BPS = 1
-LOSS = 4
+RECOVERY, LOSS = 3, 4
 UNSET_PKTS, UNSET_BPS = 2**32 - 1, 2**64 - 1
 PHASES = {0: "STARTUP", 1: "DRAIN", 2: "PROBE_RTT", 8: "UP", 9: "DOWN", 10: "CRUISE", 11: "REFILL"}
 RATES = ("pacing_Bps", "max_bw_Bps", "bw_lo_Bps")
@@ -57,6 +57,7 @@ class Replay:
     controller: Any = None
     total_lost_pkts: int = 0
     in_flight_pkts: int = 0
+    ca_state: int = 0
     last: dict[str, str] = field(default_factory=dict)
 
     def run(self, path: Path) -> None:
@@ -134,9 +135,12 @@ class Replay:
         value = _values(row)
         in_flight_pkts = value.get("in_flight", self.in_flight_pkts)
         if value["ca_state"] == LOSS:
-            self.controller.on_rto(in_flight_pkts, in_flight_pkts, self.total_lost_pkts)
+            # The kernel asks for ssthresh, which saves the window, unless a recovery is under way (tcp_enter_loss).
+            is_new_episode = self.ca_state < RECOVERY
+            self.controller.on_rto(in_flight_pkts, in_flight_pkts, self.total_lost_pkts, is_new_episode)
         else:
             self.controller.on_loss_state(value["ca_state"], in_flight_pkts)
+        self.ca_state = value["ca_state"]
 
     def _compare(self, line: int, row: dict[str, str]) -> None:
         kind = row["kind"]
