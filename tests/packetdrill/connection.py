@@ -108,6 +108,7 @@ class Connection:
         self.fin_at: int | None = None
         self.fin_ack_ns = -1  # when the peer's FIN is acknowledged at the latest
         self.peer_fin: int | None = None
+        self.has_oversized = False  # a segment of the peer was larger than the MSS, as after GRO
         self.arrived: set[int] = set()  # segments of the peer
         self.received_end = 1
         self.read_end = 1
@@ -344,6 +345,7 @@ class Connection:
         if tcp.size == 0:
             return
         self.data_in += 1
+        self.has_oversized |= tcp.size > self._own_mss()
         self.last_data_received_ns = self.now_ns
         first = bisect.bisect_left(self.cuts, tcp.begin)
         last = bisect.bisect_left(self.cuts, tcp.begin + tcp.size)

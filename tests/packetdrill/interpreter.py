@@ -299,6 +299,8 @@ class _Interpreter:
             agrees = _options(tcp.options) == _options(last.options)
         if agrees and tcp.window is not None and last.window is not None:
             agrees = tcp.window == last.window
+            if not agrees and self._connection.has_oversized:
+                raise OutOfScopeError("the window after segments larger than the MSS")
         if agrees and "ecn" in packet.ip:
             agrees = packet.ip["ecn"] == last.ecn or (packet.ip["ecn"] == "ect01" and last.ecn in ("ect0", "ect1"))
         if not agrees:
