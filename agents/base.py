@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -77,3 +77,28 @@ class Constant:
     def act(self, observations: Any, begun: Flags) -> NDArray[Any]:  # noqa: ARG002 - it observes nothing
         """Return the action for each environment, [N, tunables]."""
         return np.tile(self.action, (len(begun), 1))
+
+
+class Called:
+    """Agent that acts by a function, or by an object with ``predict``, such as a model of Stable-Baselines3.
+
+    Args:
+        name: name in records.
+        act: the function, from an observation to an action, or the object; ``predict`` may return a tuple whose first
+            item is the action.
+    """
+
+    is_per_flow = False
+
+    def __init__(self, name: str, act: Any) -> None:
+        self.name = name
+        self._act: Callable[[Any], Any] = act.predict if hasattr(act, "predict") else act
+
+    def tuner(self, seeds: Sequence[int]) -> Called:  # noqa: ARG002 - what it draws is its own
+        """Return the agent itself: it is called for each environment, one after the other."""
+        return self
+
+    def act(self, observations: Any, begun: Flags) -> NDArray[Any]:
+        """Return the action for each environment, [N, ...]."""
+        actions = [self._act(observations[number]) for number in range(len(begun))]
+        return np.stack([np.asarray(one[0] if isinstance(one, tuple) else one) for one in actions])

@@ -6,6 +6,8 @@
                               of the draw and, as another entrant (`oracle-in-run`), on the run itself
     random                    tunables drawn anew every interval
     RUN_DIR                   run folder of `bbrgym train`: a trained agent, or the fixed tunables that a search found
+    MODULE:NAME               a function from an observation to an action, or an object with ``predict``; in Python also
+                              the function or object itself. It sets the tunables of ``variant`` every 0.5 s
     REFERENCE:RUN_DIR         a reference of a portfolio: library-best, library-oracle or knowing; see
                               `bbrgym.evaluate.references`
 
@@ -17,13 +19,15 @@ numbered, and pooled.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import re
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bbrgym.agents.base import Constant, LibraryAgent
+from bbrgym.agents.base import Called, Constant, LibraryAgent
 from bbrgym.agents.loading import load_agent
 from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import TunableScaling
@@ -35,6 +39,7 @@ from bbrgym.evaluate.records import FIXED, label_of
 from bbrgym.evaluate.references import InRunOracle, Knowing, LibraryOracle, Oracle
 from bbrgym.schema import shown
 
+_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # of an object in a module
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -80,6 +85,8 @@ def _of_entries(entries: Any, settings: Evaluation) -> list[Entrant]:
 def _entrants(entry: Any, settings: Evaluation) -> list[Entrant]:
     if isinstance(entry, Entrant):
         return [entry]
+    if hasattr(entry, "predict") or callable(entry):
+        return [_called(getattr(entry, "__name__", type(entry).__name__), entry, settings)]
     if isinstance(entry, str) and entry in _BUILT_IN:
         return _BUILT_IN[entry](settings)
     if isinstance(entry, str | Path) and Path(entry).is_dir():
@@ -87,7 +94,33 @@ def _entrants(entry: Any, settings: Evaluation) -> list[Entrant]:
     reference, _, run_dir = str(entry).partition(":")
     if reference in _OF_RUNS and Path(run_dir).is_dir():
         return [_reference(reference, Path(run_dir), settings)]
+    if isinstance(entry, str) and _PATH.fullmatch(entry):
+        return [_called(run_dir, _imported(entry), settings)]
     raise ConfigError(f"agent: is {shown(entry)}; {nearest(str(entry), (FIXED, *_BUILT_IN))}, or a run folder")
+
+
+def _imported(path: str) -> Any:
+    """Return the object that a path such as ``my_module:act`` names; importing the module runs its code.
+
+    Raises:
+        ConfigError: there is no such module or object, or it is no agent.
+    """
+    module_name, _, name = path.partition(":")
+    try:
+        found = getattr(importlib.import_module(module_name), name)
+    except (ModuleNotFoundError, AttributeError) as error:
+        raise ConfigError(
+            f"agent: is {path!r}: {error}; a module of one's own lies in a folder of PYTHONPATH"
+        ) from error
+    if not (hasattr(found, "predict") or callable(found)):
+        raise ConfigError(f"agent: is {path!r}, expected a function, or an object with predict")
+    return found
+
+
+def _called(name: str, act: Any, settings: Evaluation) -> Entrant:
+    name = name if _NAME.fullmatch(name) else "called"
+    digest = uuid.uuid4().hex  # what code does is in no file that could be compared
+    return Learned(name, settings.variant, label_of(name, settings.variant), {}, Called(name, act), digest)
 
 
 def _random(settings: Evaluation) -> list[Entrant]:

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Agents of one's own: functions, objects with predict, and their import paths."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import bbrgym
+from bbrgym.cli.main import main
+from bbrgym.errors import ConfigError
+
+HOW: dict[str, Any] = {"world": "twin", "variant": "bbq", "seeds": [1, 2]}
+MODULE = "import numpy as np\ndef act(observation):\n    return np.full(8, -1.0, np.float32)\nnothing = 3\n"
+
+
+def low(observation: np.ndarray) -> np.ndarray:
+    """The lowest value of each tunable."""
+    assert observation.ndim == 1
+    return np.full(8, -1.0, np.float32)
+
+
+class Low:
+    def predict(self, observation: np.ndarray) -> tuple[np.ndarray, None]:
+        return low(observation), None
+
+
+def results(agent: Any, **how: Any) -> pl.DataFrame:
+    return bbrgym.evaluate("steady", ["bbq"], agent=agent, **{**HOW, **how}).filter(pl.col("agent") != "fixed")
+
+
+def test_a_function_an_object_and_a_path_act_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_low_agent.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    one, two, three = (results(agent) for agent in (low, Low(), "my_low_agent:act"))
+    assert one["agent"].unique().to_list() == ["low"]
+    assert two["agent"].unique().to_list() == ["Low"]
+    assert three["agent"].unique().to_list() == ["act"]
+    assert one["score"].to_list() == two["score"].to_list() == three["score"].to_list()
+    preset = bbrgym.evaluate("steady", ["bbq"], **HOW)
+    assert one["score"].to_list() != preset["score"].to_list()
+
+
+def test_what_is_no_agent_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    (tmp_path / "my_other_agent.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    for path, says in {
+        "my_other_agent:nothing": "expected a function, or an object with predict",
+        "my_other_agent:missing": "has no attribute 'missing'",
+        "no_such_module_of_mine:act": "No module named 'no_such_module_of_mine'",
+    }.items():
+        with pytest.raises(ConfigError, match=says):
+            results(path)
+    assert main(["evaluate", "agent=no_such_module_of_mine:act", f"output_dir={tmp_path / 'out'}"]) == 2
+    assert capsys.readouterr().err.startswith("bbrgym: agent: is 'no_such_module_of_mine:act'")
