@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Figures of flows: they draw what the records hold."""
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from bbrgym.envs.observation import FEATURES
 from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.evaluate.records import with_entrants
 from bbrgym.evaluate.results import Results
-from bbrgym.phases import PHASES
+from bbrgym.phases import PHASES, phase_of
 from bbrgym.report.figure_spec import Axis, Bands, FigureSpec, Line, Panel, Ticks
 from bbrgym.report.flow_figures import MAX_FLOWS, MAX_SPANS, flow_figures, loss_ticks, phase_bands
 from bbrgym.report.matplotlib_renderer import draw
@@ -41,7 +42,7 @@ def rows_of(codes: list[int], intervals: list[int]) -> pl.DataFrame:
 
 
 def name_of(code: int, *, is_group: bool) -> str:
-    (phase,) = (phase for phase in PHASES if code in range(phase.first, phase.last + 1))
+    phase = phase_of(code, "bbr")
     return phase.group if is_group else phase.name
 
 
@@ -52,7 +53,7 @@ def test_bands_cover_exactly_the_intervals_of_a_phase(seed: int) -> None:
     codes = random.choice(CODES, length).repeat(random.integers(1, 5, length)).tolist()
     intervals = np.flatnonzero(random.random(2 * len(codes)) < 0.8)[: len(codes)].tolist()
     codes = codes[: len(intervals)]
-    bands = list(phase_bands(rows_of(codes, intervals), INTERVAL_S))
+    bands = list(phase_bands(rows_of(codes, intervals), INTERVAL_S, "bbr"))
     is_group = not any(band.label == "PROBE_BW up" for band in bands) and any(
         band.label == "PROBE_BW" for band in bands
     )
@@ -66,14 +67,17 @@ def test_bands_cover_exactly_the_intervals_of_a_phase(seed: int) -> None:
 
 def test_a_phase_s_parts_are_shown_only_where_they_can_be_told_apart() -> None:
     few = rows_of([8, 9, 10, 11, 15, 2], list(range(6)))
-    assert {band.label: len(band.spans) for band in phase_bands(few, INTERVAL_S)} == {
+    assert {band.label: len(band.spans) for band in phase_bands(few, INTERVAL_S, "bbr")} == {
         "PROBE_RTT": 1,
         "PROBE_BW up": 1,
         "PROBE_BW down": 1,
         "PROBE_BW cruise": 1,
     }
     many = rows_of([8, 9] * MAX_SPANS + [2], list(range(2 * MAX_SPANS + 1)))
-    assert {band.label: len(band.spans) for band in phase_bands(many, INTERVAL_S)} == {"PROBE_RTT": 1, "PROBE_BW": 1}
+    assert {band.label: len(band.spans) for band in phase_bands(many, INTERVAL_S, "bbr")} == {
+        "PROBE_RTT": 1,
+        "PROBE_BW": 1,
+    }
 
 
 def test_phases_have_the_codes_of_the_field_and_of_the_observation() -> None:
@@ -86,6 +90,8 @@ def test_phases_have_the_codes_of_the_field_and_of_the_observation() -> None:
         else:
             assert phase.group == "PROBE_BW"
             assert phase.first >= known.get("PROBE_BW phase i", 8)
+    assert (phase_of(11, "bbr").name, phase_of(11, "bbr3").name) == ("PROBE_BW cruise", "PROBE_BW refill")
+    assert (phase_of(99, "bbr").name, phase_of(math.nan, "bbr").name) == ("other", "other")
     of_observation = {one.name: (one.low, one.high) for one in FEATURES if getattr(one, "field", None) == "phase"}
     by_name = {phase.name.replace("PROBE_BW ", "probe_").lower(): (phase.first, phase.last) for phase in PHASES}
     by_name["cruise"] = by_name.pop("probe_cruise")

@@ -14,10 +14,11 @@ import yaml
 
 from bbrgym.evaluate.records import TUNABLE_PREFIX, flow_groups, with_entrants, worlds_of
 from bbrgym.evaluate.results import Results
-from bbrgym.phases import PHASES
+from bbrgym.phases import phase_of
 from bbrgym.report.figure_spec import Axis, Bands, Dash, FigureSpec, Line, Panel, Series, Ticks, colour
 from bbrgym.report.tunable_figures import varying_tunables, with_unit
 from bbrgym.scenario.files import load_scenario
+from bbrgym.tunables import VARIANTS
 
 MAX_FLOWS = 4  # of an entrant with figures on the page,
 MAX_FIGURES = 24  # and all flows' figures there, unless there are more entrants
@@ -32,9 +33,11 @@ _PHASE_COLOURS = {
     "PROBE_BW": "#D9D9D9",
     "PROBE_BW up": "#009E73",
     "PROBE_BW down": "#999933",
+    "PROBE_BW refill": "#0072B2",
     "PROBE_BW cruise": "#D9D9D9",
     "slow start": "#E69F00",
     "congestion avoidance": "#D9D9D9",
+    "other": "#888888",
 }
 
 
@@ -128,6 +131,7 @@ def flow_figures(results: Results) -> Iterator[FigureSpec]:
                 where = f" on {world}" if rows["world"].n_unique() > 1 else ""
                 yield flow_figure(
                     own.filter(pl.col("flow") == flow),
+                    algorithm=_algorithm(summary, own["variant"].item(0), flow),
                     base_rtt_ms=summary.filter(pl.col("flow") == flow)["rtt_ms"].item(0),
                     mss_bytes=_mss_bytes(results, own["seed"].item(0)),
                     name=_file_name("flow", entrant, flow, *([world] if where else [])),
@@ -150,11 +154,14 @@ def shown_flows(summary: pl.DataFrame, rows: pl.DataFrame, number: int) -> list[
     return sorted(ordered[:number], key=names.index)
 
 
-def flow_figure(rows: pl.DataFrame, *, base_rtt_ms: float, mss_bytes: int, name: str, title: str) -> FigureSpec:
+def flow_figure(
+    rows: pl.DataFrame, *, algorithm: str, base_rtt_ms: float, mss_bytes: int, name: str, title: str
+) -> FigureSpec:
     """Specify the figure of one flow in the runs of one entrant in one world.
 
     Args:
         rows: of timeseries.parquet, of one flow; with several seeds, lines are means over them.
+        algorithm: of the flow, see `bbrgym.tunables.Variant`.
         base_rtt_ms: RTT without a queue.
         mss_bytes: payload of a packet.
         name: of the figure's file.
@@ -163,7 +170,7 @@ def flow_figure(rows: pl.DataFrame, *, base_rtt_ms: float, mss_bytes: int, name:
     rows = _with_references(rows.filter(pl.col("active") > 0), base_rtt_ms, mss_bytes)
     first = rows.filter(pl.col("seed") == rows["seed"].first())
     seeds, interval_s = rows["seed"].n_unique(), interval_of(rows)
-    bands = list(phase_bands(first, interval_s))
+    bands = list(phase_bands(first, interval_s, algorithm))
     panels = []
     for about, unit, quantities in _PANELS:
         series: list[Series] = [*bands, *(line for one in quantities for line in _lines(rows, one))]
@@ -193,15 +200,21 @@ def interval_of(rows: pl.DataFrame) -> float:
     return float(least) if isinstance(least, float) else math.nan
 
 
-def phase_bands(rows: pl.DataFrame, interval_s: float) -> Iterator[Bands]:
+def phase_bands(rows: pl.DataFrame, interval_s: float, algorithm: str) -> Iterator[Bands]:
     """Yield the shaded intervals of each phase of a run, from the rows of one flow.
 
     A row's phase is that at the end of its interval, and stands for all of it.
+
+    Args:
+        rows: of timeseries.parquet, of one flow in one run.
+        interval_s: between two rows.
+        algorithm: of the flow, see `bbrgym.tunables.Variant`.
     """
-    codes, ends_s = rows["phase"].to_numpy(), rows["time_s"].to_numpy()
-    spans = _spans([_phase_name(code, is_group=False) for code in codes], ends_s, interval_s)
+    phases = [phase_of(code, algorithm) for code in rows["phase"].to_list()]
+    ends_s = rows["time_s"].to_numpy()
+    spans = _spans([phase.name for phase in phases], ends_s, interval_s)
     if sum(map(len, spans.values())) > MAX_SPANS:
-        spans = _spans([_phase_name(code, is_group=True) for code in codes], ends_s, interval_s)
+        spans = _spans([phase.group for phase in phases], ends_s, interval_s)
     for name, of_phase in sorted(spans.items(), key=lambda item: list(_PHASE_COLOURS).index(item[0])):
         yield Bands(of_phase, name, _PHASE_COLOURS[name], opacity=0.3)
 
@@ -209,11 +222,6 @@ def phase_bands(rows: pl.DataFrame, interval_s: float) -> Iterator[Bands]:
 def loss_ticks(rows: pl.DataFrame) -> Ticks:
     """Return a tick at the end of each interval of a run in which the sender marked a packet lost."""
     return Ticks(rows.filter(pl.col("lost_pkts") > 0)["time_s"].to_list(), "packets lost", _BLACK)
-
-
-def _phase_name(code: float, *, is_group: bool) -> str:
-    (phase,) = (phase for phase in PHASES if phase.first <= code <= phase.last)
-    return phase.group if is_group else phase.name
 
 
 def _spans(
@@ -288,6 +296,12 @@ def _note(seeds: int, first: int, interval_s: float) -> str:
         f"Pacing rate, estimates, windows and phases are those at the end of each {interval_s:g} s. Capacity and BDP "
         f"count payload. {of_seeds}"
     )
+
+
+def _algorithm(summary: pl.DataFrame, variant: str, flow: str) -> str:
+    """Return the algorithm of a flow in the runs of a variant."""
+    cc = summary.filter((pl.col("variant") == variant) & (pl.col("flow") == flow))["cc"].item(0)
+    return VARIANTS[cc].algorithm if cc in VARIANTS else cc
 
 
 def _mss_bytes(results: Results, seed: int) -> int:
