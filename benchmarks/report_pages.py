@@ -80,7 +80,7 @@ def keep_figures(results: Results, folder: Path) -> None:
 
 
 def keep_pictures(results: Results, folder: Path) -> None:
-    """Write pictures of a page, as Chromium shows it, into a folder; none without Chromium."""
+    """Write pictures of a page, as Chromium shows it, into a folder. Default: none where there is no Chromium."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
         print("no pictures of the page, since there is no Chromium here")
