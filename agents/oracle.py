@@ -110,7 +110,9 @@ def _in_terms_of(own: Mapping[str, float], other: Mapping[str, float]) -> dict[s
     """Return the preset ``other`` as values of the tunables of ``own``, switches included; empty if there is none."""
     if own.keys() == other.keys():
         return dict(other)
-    if not other or not own.keys() >= set(SWITCHES.values()):  # without all switches some mechanism is always on
+    if not other or not own.keys() >= other.keys():
+        return {}
+    if not own.keys() >= set(SWITCHES.values()):  # without all switches some mechanism is always on
         return {}
     mechanisms = {TUNABLES[name].mechanism for name in other} & SWITCHES.keys()
     return {**other, **{SWITCHES[mechanism]: 1.0 for mechanism in mechanisms}}

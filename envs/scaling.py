@@ -122,7 +122,8 @@ class TunableScaling:
             low, high = self._least(i, values), self._high[i]
             is_log = i < log.stop
             values[i] = low * np.power(high / low, part[i]) if is_log else low + (high - low) * part[i]
-        np.minimum(values, self._high, out=values)  # the end exactly, whatever the rounding
+        np.minimum(values, self._high, out=values)
+        np.copyto(values, self._high, where=part >= 1.0)  # the end exactly, whatever the rounding
         return np.ascontiguousarray(values.take(self._as_asked, axis=0).T).reshape(shape), snapped
 
     def coordinates(self, values: Table) -> Coordinates:

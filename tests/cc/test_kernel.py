@@ -25,7 +25,7 @@ STACKS: dict[str, tuple[str, dict[str, int]]] = {
 SEEDS = {"linux-6": (26, 64, 115), "linux-4.14": (15, 26, 102), "linux-4.11": (8, 15, 102)}
 EACH = [(kernel, seed) for kernel, seeds in SEEDS.items() for seed in seeds]
 
-ALGORITHM = [row for row in _cc.stack_facts() if row["layer"] == "algorithm"]
+ALGORITHM = [row for row in _cc.stack_facts() if row["layer"] == "algorithm" and not row["name"].startswith("bbr3_")]
 OF_OTHERS = {"hystart", "hystart_rounds", "reno_friendly_rule", "bic_counts", "growth", "reno_halves"}
 
 #: A bandwidth unit of the kernel, 2^-24 packets/us, in bytes/s at 1024 bytes a packet, times the gain of STARTUP.

@@ -162,7 +162,7 @@ def test_a_scenario_can_be_a_file(here: Here, tmp_path: Path) -> None:
         ("scenario.flows.x=5", "scenario.flows.x=5"),
         ("scenario.duration_s=${nothing}", "Interpolation key 'nothing' not found"),
         ("scenario.warmup_s=2", "warmup_s: is 2.0, expected less than duration_s = 1.0"),
-        ("variants=[bbr2]", "variants[0]: is 'bbr2'; did you mean bbr or bbr-pg?"),
+        ("variants=[bbr1]", "variants[0]: is 'bbr1'; did you mean bbr, bbr3 or bbr2?"),
         ("varants=[bbr]", "varants: is no option; did you mean variants or variant?"),
         ("+new=1", "new: is no option"),
         ("hydra.run.dirr=x", "Could not override 'hydra.run.dirr'"),

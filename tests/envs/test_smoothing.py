@@ -57,11 +57,12 @@ def test_a_short_horizon_is_none_and_a_longer_one_smooths():
 
 
 def test_the_longer_the_horizon_the_nearer_the_mean_reward_is_to_the_score():
+    """Up to some seconds: from then on the gap is that of a mean of logarithms, whatever the horizon."""
     score = bbrgym.evaluate("congested", ["bbr"], seeds=[1], world="twin")["score"][0]
     scenario = bbrgym.load_scenario("congested")
     steps = math.ceil(scenario.duration_s / 0.1)
     warmup = math.ceil(scenario.resolved().warmup_s / 0.1)
-    gaps = [abs(rewards(horizon_s, steps=steps)[warmup:].mean() - score) for horizon_s in (None, 1.0, 10.0)]
+    gaps = [abs(rewards(horizon_s, steps=steps)[warmup:].mean() - score) for horizon_s in (None, 0.3, 3.0)]
     assert gaps[0] > gaps[1] > gaps[2]
 
 

@@ -202,7 +202,7 @@ def test_what_a_run_depends_on_is_in_its_key() -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"variants": ["bbr2"]}, r"variants\[0\]: is 'bbr2'; did you mean bbr "),
+        ({"variants": ["bbr1"]}, r"variants\[0\]: is 'bbr1'; did you mean bbr"),
         ({"variants": []}, "variants: is .*, expected at least 1"),
         ({"variants": None}, "variants: is None, expected a list"),
         ({"variants": ["bbr", "bbr"]}, "variants: is .*, expected each once"),
@@ -219,7 +219,7 @@ def test_what_a_run_depends_on_is_in_its_key() -> None:
         ({"world": {"ns3": {"timeout": 3}}}, "world.ns3.timeout: is no field; did you mean timeout_s"),
         ({"world": {"ns3": {"isolation": "vm"}}}, "world.ns3.isolation: is 'vm', expected one of 'process' or 'none'"),
         ({"tunables": {"bbq_alpha": 1}}, "tunables.bbq_alpha: is no tunable; did you mean bbq_alpha_us"),
-        ({"tunables": {"bbq_alpha_us": 1000}}, "none of the variants has it; bbq, bbr-mix have"),
+        ({"tunables": {"bbq_alpha_us": 1000}}, "none of the variants has it; bbq, bbr-mix, bbr3-mix have"),
         ({"tunables": {"bbr_up_gain": 9}}, r"flows\[0\].tunables.bbr_up_gain: is 9, expected 1.02 to 2"),
         ({"interval_s": 0}, "interval_s: is 0, expected a number >= 0.001"),
         ({"score_delta": float("nan")}, "score_delta: is nan"),

@@ -529,13 +529,13 @@ D6(bool ours)
         }
         const std::vector<bbrgym::SerialRange> hole{{6, 10}, {3, 5}};
         board.Acknowledge(2, hole, 1'000'000);
-        board.DetectLosses(false, 1'000'000, 1'000'000);
+        board.DetectLosses(false, 1'000'000, 2'000'000); // a round trip and more after they left
         for (int i = 0; i < 2; ++i)
         {
-            board.Retransmitted(*board.NextLost(), 1'000'001);
+            board.Retransmitted(board.NextLost().value(), 2'000'001);
         }
         const std::vector<bbrgym::SerialRange> filled{{3, 10}};
-        board.Acknowledge(2, filled, 2'000'000);
+        board.Acknowledge(2, filled, 3'000'000);
         Print("in_flight_pkts", board.InFlight());
         return;
     }

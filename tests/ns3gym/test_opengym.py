@@ -157,7 +157,7 @@ def test_seconds_may_be_float32_as_ns3_gym_s_agent_sends_them(opengym, path):
         ("a gain", r"flow 'mix': bbr_up_gain = 99 is outside \[1.02, 2\] ratio"),
         ("another's", "flow 'rival': cubic has no tunable bbr_up_gain"),
         ("no seconds", "action: expected a Dict of tunables and seconds"),
-        ("few", "action: tunables has 3 numbers of float or double, expected 132"),
+        ("few", f"action: tunables has 3 numbers of float or double, expected {FLOWS * len(TUNABLES)}"),
         ("cut", "ends within a field"),
     ],
     ids=str,

@@ -103,7 +103,7 @@ def test_the_tests_have_the_same_folders() -> None:
     folders = {
         path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and not path.name.startswith((".", "_"))
     }
-    ours = set(ROOMS) - {"base"} | {"cc", "linux", "world", "tcp", "twin", "ns3-scratch"}
+    ours = set(ROOMS) - {"base"} | {"cc", "linux", "world", "tcp", "twin", "ns3-scratch", "packetdrill"}
     assert folders - {"support"} == ours | {"docs", "package"}
 
 

@@ -112,8 +112,8 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ("flows.0.count", 0, "flows[0].count: is 0, expected a number >= 1"),
     (
         "flows.0.cc",
-        "bbr2",
-        f"flows[0].cc: is 'bbr2'; did you mean bbr or bbr-pg? bbrgym list shows all {len(bbrgym.VARIANTS)}",
+        "bbr1",
+        f"flows[0].cc: is 'bbr1'; did you mean bbr, bbr3 or bbr2? bbrgym list shows all {len(bbrgym.VARIANTS)}",
     ),
     ("flows.0.role", "lerner", "flows[0].role: is 'lerner', expected one of 'learner', 'fixed' or 'background'"),
     ("flows.0.start_s", 20.0, "flows[0].start_s: is 20.0, expected less than duration_s = 20.0"),

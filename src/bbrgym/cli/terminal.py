@@ -22,7 +22,7 @@ from bbrgym.run_folder import RunFolder
 if TYPE_CHECKING:
     from bbrgym.evaluate.runner import EvaluationProgress
 
-_WIDTH = 200  # columns of output that goes to a file or pipe: enough for any table
+_WIDTH = 240  # columns of output that goes to a file or pipe: enough for any table
 
 
 def add_command(
