@@ -8,6 +8,8 @@
     RUN_DIR                   run folder of `bbrgym train`: a trained agent, or the fixed tunables that a search found
     MODULE:NAME               a function from an observation to an action, or an object with ``predict``; in Python also
                               the function or object itself. It sets the tunables of ``variant`` every 0.5 s
+    FILE.onnx, FILE.zip       a model: exported by `bbrgym export` or anybody else's; saved by Stable-Baselines3, which
+                              needs ``trust`` since loading it runs what is pickled in it
     REFERENCE:RUN_DIR         a reference of a portfolio: library-best, library-oracle or knowing; see
                               `bbrgym.evaluate.references`
 
@@ -29,6 +31,7 @@ from typing import Any
 
 from bbrgym.agents.base import Called, Constant, LibraryAgent
 from bbrgym.agents.loading import load_agent
+from bbrgym.agents.model_files import SUFFIXES, load_model
 from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.envs.tune_batch import TuneBatch
@@ -91,12 +94,16 @@ def _entrants(entry: Any, settings: Evaluation) -> list[Entrant]:
         return _BUILT_IN[entry](settings)
     if isinstance(entry, str | Path) and Path(entry).is_dir():
         return [trained(Path(entry))]
+    if isinstance(entry, str | Path) and Path(entry).suffix in SUFFIXES and Path(entry).is_file():
+        return [_model(Path(entry), settings)]
     reference, _, run_dir = str(entry).partition(":")
     if reference in _OF_RUNS and Path(run_dir).is_dir():
         return [_reference(reference, Path(run_dir), settings)]
     if isinstance(entry, str) and _PATH.fullmatch(entry):
         return [_called(run_dir, _imported(entry), settings)]
-    raise ConfigError(f"agent: is {shown(entry)}; {nearest(str(entry), (FIXED, *_BUILT_IN))}, or a run folder")
+    raise ConfigError(
+        f"agent: is {shown(entry)}; {nearest(str(entry), (FIXED, *_BUILT_IN))}, a run folder, or a model's file"
+    )
 
 
 def _imported(path: str) -> Any:
@@ -121,6 +128,18 @@ def _called(name: str, act: Any, settings: Evaluation) -> Entrant:
     name = name if _NAME.fullmatch(name) else "called"
     digest = uuid.uuid4().hex  # what code does is in no file that could be compared
     return Learned(name, settings.variant, label_of(name, settings.variant), {}, Called(name, act), digest)
+
+
+def _model(path: Path, settings: Evaluation) -> Entrant:
+    """Return the entrant of a model's file; what `bbrgym export` wrote knows its variant and environment."""
+    model = load_model(path, is_trusted=settings.trust)
+    about = getattr(model, "about", {})
+    if about.get("acts_for") == "each learner flow":
+        raise ConfigError(f"agent: {str(path)!r} acts for each flow by itself; take its run folder")
+    variant = about.get("variant", settings.variant)
+    name = path.stem if _NAME.fullmatch(path.stem) else "model"
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return Learned(name, variant, label_of(name, variant), about.get("environment", {}), Called(name, model), digest)
 
 
 def _random(settings: Evaluation) -> list[Entrant]:

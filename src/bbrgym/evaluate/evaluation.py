@@ -49,6 +49,7 @@ class EvaluationOptions(TypedDict, total=False):
     reference: str | None
     interval_s: float
     score_delta: float
+    trust: bool
     jobs: int | None
 
 

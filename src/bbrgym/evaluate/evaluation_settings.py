@@ -37,6 +37,7 @@ class Evaluation(Model):
             setting.
         interval_s: between two rows of a flow in the time series; trained agents keep their own interval.
         score_delta: weight of the RTT in the score.
+        trust: whether agents' files that run code when they are loaded may do so.
         jobs: runs at once. Default: one a core.
     """
 
@@ -56,6 +57,7 @@ class Evaluation(Model):
     reference: str | None = None
     interval_s: Annotated[Float, Field(ge=1e-3, le=3600)] = 0.1
     score_delta: Annotated[Float, Field(ge=0, le=100)] = 0.5
+    trust: bool = False
     jobs: Annotated[Whole, Field(ge=1, le=MAX_JOBS)] | None = None
 
     @model_validator(mode="after")

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Loads models from files: ONNX, and the zip files of Stable-Baselines3."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bbrgym.errors import ConfigError, MissingExtraError
+
+SUFFIXES = (".onnx", ".zip")
+"""Of the files that `load_model` takes."""
+
+#: What loading a file raises that is not such a model, or needs a class that is not there.
+_BROKEN = (ValueError, KeyError, TypeError, AttributeError, ImportError, RuntimeError, pickle.UnpicklingError)
+
+
+class OnnxModel:
+    """A function in an ONNX file, from observations [N, numbers] to actions [N, ...].
+
+    Attributes:
+        about: description that `bbrgym export` wrote, see `bbrgym.agents.training.export_agent`. Default: empty.
+
+    Raises:
+        ConfigError: the file is none, or the function has other inputs than observations.
+        MissingExtraError: onnxruntime is not installed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            import onnxruntime
+        except ModuleNotFoundError as error:
+            raise MissingExtraError(f"agent {path}", "onnx", error) from error
+        try:
+            self._session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        except Exception as error:  # the runtime has no class of its own that it always raises
+            raise ConfigError(f"agent: {str(path)!r} is no ONNX file that can be run: {error}") from error
+        inputs = [one.name for one in self._session.get_inputs()]
+        if len(inputs) != 1:
+            raise ConfigError(f"agent: {str(path)!r} has the inputs {', '.join(inputs)}, expected observations alone")
+        self._input = inputs[0]
+        about = self._session.get_modelmeta().custom_metadata_map.get("bbrgym", "{}")
+        self.about: dict[str, Any] = json.loads(about)
+
+    def predict(self, observation: NDArray[np.float32]) -> NDArray[Any]:
+        """Return the action for one observation."""
+        flat = np.asarray(observation, np.float32).reshape(1, -1)
+        actions: NDArray[Any] = np.asarray(self._session.run(None, {self._input: flat})[0])
+        action: NDArray[Any] = actions[0]
+        return action
+
+
+class Sb3Policy:
+    """The policy in a zip file that a model of Stable-Baselines3 saved, whatever its algorithm.
+
+    Loading it unpickles, which can run any code: only files that the user trusts.
+
+    Raises:
+        ConfigError: the file is none of Stable-Baselines3's, or needs a class that cannot be imported.
+        MissingExtraError: Stable-Baselines3 is not installed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            from stable_baselines3.common.save_util import load_from_zip_file
+        except ModuleNotFoundError as error:
+            raise MissingExtraError(f"agent {path}", "train", error) from error
+        try:
+            self._policy = _restored(*load_from_zip_file(path, device="cpu")[:2])
+        except _BROKEN as error:
+            raise ConfigError(
+                f"agent: {str(path)!r} is no model of Stable-Baselines3 that can be loaded: {error}"
+            ) from error
+        self._policy.set_training_mode(False)
+
+    def predict(self, observation: NDArray[np.float32]) -> NDArray[Any]:
+        """Return the action for one observation: the mean where the policy draws."""
+        action: NDArray[Any] = self._policy.predict(observation, deterministic=True)[0]
+        return action
+
+
+def _restored(data: Any, weights: Any) -> Any:
+    """Return the policy of what a model's file holds."""
+    spaces = data["observation_space"], data["action_space"]
+    policy = data["policy_class"](*spaces, lambda _: 0.0, **data["policy_kwargs"])
+    policy.load_state_dict(weights["policy"])
+    return policy
+
+
+def load_model(path: Path, *, is_trusted: bool) -> OnnxModel | Sb3Policy:
+    """Load the model in a file.
+
+    Args:
+        path: file; its suffix tells the format.
+        is_trusted: whether the user lets it run code.
+
+    Raises:
+        ConfigError: the file is none of its format, or it would run code and is not trusted.
+        MissingExtraError: a package that the format needs is not installed.
+    """
+    if path.suffix == ".onnx":
+        return OnnxModel(path)
+    if not zipfile.is_zipfile(path):
+        raise ConfigError(f"agent: {str(path)!r} is no zip file of Stable-Baselines3's")
+    if not is_trusted:
+        raise ConfigError(
+            f"agent: {str(path)!r} holds pickles, which run code when they are loaded; trust=true if you trust it"
+        )
+    return Sb3Policy(path)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Agents from files: ONNX and the zip files of Stable-Baselines3."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+pytest.importorskip("stable_baselines3", reason="what is loaded")
+pytest.importorskip("onnxruntime", reason="what is loaded")
+
+from stable_baselines3 import PPO, SAC
+
+import bbrgym
+from bbrgym.agents.training.export_agent import export
+from bbrgym.envs.tune_vec_env import TuneVecEnv
+from bbrgym.errors import ConfigError
+
+HOW: dict[str, Any] = {"world": "twin", "variant": "bbq", "seeds": [1, 2]}
+TRAINING: dict[str, Any] = {
+    "scenario": "steady",
+    "variant": "bbq",
+    "agent": {"name": "ppo", "n_steps": 8, "batch_size": 32, "acts": "mean"},
+    "total_steps": 64,
+    "num_envs": 4,
+    "validation": {"draws": 2},
+}
+
+
+def scores(agent: Any, **how: Any) -> list[float]:
+    rows = bbrgym.evaluate("steady", ["bbq"], agent=agent, **{**HOW, **how})
+    return rows.filter(pl.col("agent") != "fixed")["score"].to_list()
+
+
+def test_an_exported_file_acts_as_its_run(tmp_path: Path) -> None:
+    bbrgym.train(**TRAINING, output_dir=tmp_path / "run")
+    file = export(tmp_path / "run", "onnx")
+    np.testing.assert_allclose(scores(file), scores(str(tmp_path / "run")), atol=1e-3)
+
+
+@pytest.mark.parametrize("algorithm", [PPO, SAC])
+def test_a_model_of_sb3_acts_from_its_zip_as_in_memory(algorithm: Any, tmp_path: Path) -> None:
+    envs = TuneVecEnv(1, world="twin", scenario="steady", variant="bbq", control_interval_s=0.5)
+    model = algorithm("MlpPolicy", envs, seed=1)
+    model.save(tmp_path / "model.zip")
+    envs.close()
+
+    class Mean:
+        def predict(self, observation: np.ndarray) -> Any:
+            return model.predict(observation, deterministic=True)
+
+    assert scores(tmp_path / "model.zip", trust=True) == scores(Mean())
+    with pytest.raises(ConfigError, match="trust=true"):
+        scores(tmp_path / "model.zip")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("a.onnx", "no ONNX file"), ("a.zip", "no zip file"), ("b.zip", "no model")]
+)
+def test_what_is_no_model_is_one_clear_error(name: str, says: str, tmp_path: Path) -> None:
+    import zipfile
+
+    (tmp_path / "a.onnx").write_text("nothing")
+    (tmp_path / "a.zip").write_text("nothing")
+    with zipfile.ZipFile(tmp_path / "b.zip", "w") as file:
+        file.writestr("data", "{}")
+    with pytest.raises(ConfigError, match=says):
+        scores(tmp_path / name, trust=True)
