@@ -8,14 +8,14 @@ run owes a part of its score to that run's random numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bbrgym.agents.trials import Trials
 from bbrgym.envs.scaling import Coordinates, TunableScaling
-from bbrgym.tunables import SWITCHES, TUNABLES, VARIANTS
+from bbrgym.tunables import VARIANTS, Variant
 from bbrgym.worlds import Table
 
 _REDRAWN = 0.5  # share of the coordinates that are drawn anew; the others keep the default
@@ -100,22 +100,21 @@ def other_seeds(seed: int, count: int) -> list[int]:
 
 def presets(action: TunableScaling) -> list[Coordinates]:
     """Return the presets of all variants that are points of the action space, each [tunables], its own first."""
-    own = VARIANTS[action.variant].preset
-    points = [own, *(_in_terms_of(own, variant.preset) for variant in VARIANTS.values())]
-    actions = [action.from_values({**own, **point}) for point in points if point]
+    own = VARIANTS[action.variant]
+    points = [own.preset, *(_in_terms_of(own, variant) for variant in VARIANTS.values())]
+    actions = [action.from_values({**own.preset, **point}) for point in points if point]
     return [one for index, one in enumerate(actions) if not any((one == other).all() for other in actions[:index])]
 
 
-def _in_terms_of(own: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
-    """Return the preset ``other`` as values of the tunables of ``own``, switches included; empty if there is none."""
-    if own.keys() == other.keys():
-        return dict(other)
-    if not other or not own.keys() >= other.keys():
+def _in_terms_of(own: Variant, other: Variant) -> dict[str, float]:
+    """Return a variant's preset as values of the tunables of ``own``, switches included; empty if there are none."""
+    if other.algorithm != own.algorithm:
         return {}
-    if not own.keys() >= set(SWITCHES.values()):  # without all switches some mechanism is always on
+    if own.preset.keys() == other.preset.keys():
+        return dict(other.preset)
+    if not own.preset.keys() >= other.switches.keys():  # without all switches some mechanism is always on
         return {}
-    mechanisms = {TUNABLES[name].mechanism for name in other} & SWITCHES.keys()
-    return {**other, **{SWITCHES[mechanism]: 1.0 for mechanism in mechanisms}}
+    return {**other.preset, **other.switches}
 
 
 def _anywhere(generator: np.random.Generator, action: TunableScaling) -> Coordinates:

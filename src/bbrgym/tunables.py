@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import bbrgym._cc as _cc
@@ -61,12 +61,14 @@ class Variant:
             ns-3's own, ``linux`` for the kernel's own.
         source: the paper or RFC.
         preset: initial values of its tunables in natural units, by name.
+        switches: whether it has each mechanism, 0 or 1, by the tunable that switches it in a mix. Default: empty.
     """
 
     name: str
     algorithm: str
     source: str
     preset: Mapping[str, float]
+    switches: Mapping[str, float] = field(default_factory=dict)
 
 
 def _declared_tunables() -> dict[str, Tunable]:
@@ -80,6 +82,7 @@ def _declared_variants() -> dict[str, Variant]:
             algorithm=row["algorithm"],
             source=row["source"],
             preset=MappingProxyType({name: row["preset"][name] for name in row["tunables"]}),
+            switches=MappingProxyType({name: row["preset"][name] for name in SWITCHES.values()}),
         )
         for row in _cc.variants()
     }

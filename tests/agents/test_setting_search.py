@@ -12,7 +12,7 @@ from bbrgym.envs.scaling import TunableScaling
 from bbrgym.tunables import TUNABLES, VARIANTS
 
 SEEDS = [3, 4, 5]
-PUBLISHED = ("bbr", "bbr-plus", "bbr-acd", "bbq", "bbr-pg", "bbr-pg-inv")
+PUBLISHED = ("bbr", "bbr-plus", "bbr-acd", "bbq", "bbq-first-cut", "bbr-pg", "bbr-pg-inv")
 
 
 @pytest.fixture(scope="module")
