@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bbrgym.compose import job_name
 from bbrgym.errors import ConfigError
-from bbrgym.sweeps.plan import check, job_name, jobs_of, parse_options
+from bbrgym.sweeps.plan import check, jobs_of, parse_options
 
 
 def names(*overrides: str) -> list[str]:

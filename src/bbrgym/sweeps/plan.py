@@ -6,19 +6,15 @@ agent=ppo,sac seed=range(1,4)    -> 6 jobs: agent-ppo_seed-1, agent-ppo_seed-2, 
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hydra.core.override_parser.types import Override
 
-from bbrgym.compose import compose_config, key_of, parse_override
+from bbrgym.compose import compose_config, job_name, key_of, parse_override
 from bbrgym.errors import ConfigError
 
-_MAX_NAME = 120  # characters of a job's name: file systems allow 255 bytes, and endings follow
-_DIGEST = 8
 _GIVEN = ("output_dir", "resume")  # the sweep sets these for each job
 
 
@@ -106,16 +102,6 @@ def jobs_of(
         overrides = (*options.fixed, *(f"{key}={value}" for key, value in parameters.items()))
         jobs.append(SweepJob(name, command, parameters, overrides))
     return jobs
-
-
-def job_name(parameters: Mapping[str, str]) -> str:
-    """Return a name such as ``agent-ppo_seed-1``; if it is too long or leaves characters out, a digest follows."""
-    whole = "_".join(f"{key}-{value}" for key, value in parameters.items())
-    plain = re.sub(r"[^\w.+-]+", "-", whole, flags=re.ASCII).strip("-.")
-    if plain == whole and len(plain) <= _MAX_NAME:
-        return plain
-    digest = hashlib.sha256(repr(sorted(parameters.items())).encode()).hexdigest()[:_DIGEST]
-    return f"{plain[:_MAX_NAME]}-{digest}"
 
 
 def check(jobs: Iterable[SweepJob]) -> None:
