@@ -13,7 +13,6 @@ over the draws. Simulates nothing; a row takes seconds to a minute.
     4-settings, ...      only the first settings of the library may be chosen
     each-flow, together  only the features of each flow, only those of all flows together
     last-interval        only the last interval of the probe, as often as the probe has intervals: no memory of it
-    least-squares        networks fitted to predict the scores alone, not to choose well
     one-network          one network in place of several
     unweighted           draws of fast networks weigh no more than others
     trees                extremely randomised trees in place of the networks, where scikit-learn is installed
@@ -122,7 +121,6 @@ def rows_of(run: Path, settings: TrainingSettings, fit: FitSettings, agent: Port
         "each-flow": Row(replace(examples, features=seen[:, :first_of_all]), by(fit)),
         "together": Row(replace(examples, features=seen[:, first_of_all:]), by(fit)),
         "last-interval": Row(replace(examples, features=last), by(fit)),
-        "least-squares": Row(examples, by(fit.model_copy(update={"choosing": 0.0}))),
         "one-network": Row(examples, by(fit.model_copy(update={"members": 1}))),
         "unweighted": Row(examples, lambda known, others: by(fit)(evenly(known), others)),
         "trees": Row(examples, lambda known, others: by_trees(known, others, fit)),

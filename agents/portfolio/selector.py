@@ -34,9 +34,6 @@ class FitSettings(Model):
         weight_decay: of AdamW.
         dropout: share of the features that a network does not see in a step.
         clip: largest distance of a score from the mean over the library that counts.
-        choosing: share of the loss that is the score missed by choosing in proportion to exp(prediction /
-            `temperature`); the rest is the squared error of the predictions.
-        temperature: of these choices, in units of the score.
         folds: parts of the draws in the cross-validation.
     """
 
@@ -48,8 +45,6 @@ class FitSettings(Model):
     weight_decay: Annotated[Float, Field(ge=0, le=100)] = 1.0
     dropout: Annotated[Float, Field(ge=0, lt=1)] = 0.1
     clip: Annotated[Float, Field(gt=0)] = 2.0
-    choosing: Annotated[Float, Field(ge=0, le=1)] = 0.5
-    temperature: Annotated[Float, Field(gt=0, le=100)] = 0.3
     folds: Annotated[Whole, Field(ge=2, le=100)] = 5
 
 
@@ -116,7 +111,7 @@ def _layers(features: int, settings: int, fit: FitSettings) -> nn.Sequential:
 
 
 def fitted(examples: Examples, fit: FitSettings, seed: int) -> Selector:
-    """Fit a selector to clipped scores, weighted: to predict them, and to choose well by the predictions.
+    """Fit a selector to clipped scores by weighted least squares.
 
     Args:
         examples: draws to fit on.
@@ -148,18 +143,12 @@ def _fit_member(
     member.train()
     for _ in range(fit.epochs):
         for chosen in torch.split(torch.randperm(len(features)), fit.batch_size):
-            loss = (_losses(member(scaled[chosen]), targets[chosen], fit) * weights[chosen]).mean()
+            errors = (member(scaled[chosen]) - targets[chosen]).square().mean(1)
+            loss = (errors * weights[chosen]).mean()
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             schedule.step()
-
-
-def _losses(predicted: Tensor, targets: Tensor, fit: FitSettings) -> Tensor:
-    """Return the loss of each draw, [draws]."""
-    errors = (predicted - targets).square().mean(1)
-    missed = -((predicted / fit.temperature).softmax(1) * targets).sum(1)
-    return (1.0 - fit.choosing) * errors + fit.choosing * missed
 
 
 # ---- cross-validation ---------------------------------------------------------------------------------

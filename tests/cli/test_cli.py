@@ -176,7 +176,11 @@ def test_a_scenario_can_be_a_file(here: Here, tmp_path: Path) -> None:
         ("world.timeout_s=3", "world.timeout_s: is no option; did you mean world.ns3.timeout_s or world.ns3.options?"),
         ("world.twin.timeout_s=3", "world.twin.timeout_s: is no option; did you mean world.ns3.timeout_s or"),
         ("tunables.bbr_up_gain=9", "tunables.bbr_up_gain: is 9, expected 1.02 to 2 (ratio)"),
-        ("agent=randm", "agent: is 'randm'; did you mean random? allowed are fixed, oracle, random, a run folder, or a model's file"),
+        (
+            "agent=randm",
+            "agent: is 'randm'; did you mean random? allowed are fixed, oracle, random, a run folder, or "
+            "a model's file",
+        ),
         ("agent=[random", "'agent=[random' is no override"),
         ("oracle_budget=0", "oracle_budget: is 0, expected a number >= 1"),
         ("resume=perhaps", "resume: is 'perhaps', expected true or false"),

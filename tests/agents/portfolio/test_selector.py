@@ -2,7 +2,6 @@
 """The fit and its cross-validation."""
 
 import numpy as np
-import pytest
 import torch
 
 from bbrgym.agents.portfolio.cross_validation import confusion, cross_validate
@@ -20,10 +19,9 @@ def examples(draws=240, *, noise=0.3, seed=1):
     return Examples(torch.from_numpy(features).float(), scores, generator.uniform(1.0, 3.0, draws))
 
 
-@pytest.mark.parametrize("choosing", [0.0, 0.5, 1.0])
-def test_it_learns_what_decides(choosing):
+def test_it_learns_what_decides():
     known, new = examples(), examples(seed=2)
-    chosen = fitted(known, FIT.model_copy(update={"choosing": choosing}), 1).choices(new.features)
+    chosen = fitted(known, FIT, 1).choices(new.features)
     clear = np.abs(new.features[:, 0].numpy()) > 0.3
     assert (chosen == (new.features[:, 0].numpy() < 0))[clear].mean() > 0.95
 
