@@ -24,7 +24,7 @@ import bbrgym
 from bbrgym.ns3gym import command
 from bbrgym.papers.catalogue import select_experiments
 from bbrgym.report.papers_report import papers_page
-from bbrgym.scenario import distribution, model, stack
+from bbrgym.scenario import checks, distribution, model, stack
 from bbrgym.tunables import BASES, SWITCHES, Variant
 from bbrgym.worlds import registered_worlds
 from bbrgym.worlds.fields import FLOW_FIELDS, FLOW_SUMMARY_FIELDS, LINK_FIELDS, LINK_SUMMARY_FIELDS
@@ -51,6 +51,7 @@ MODELS: tuple[type[BaseModel], ...] = (
     stack.SenderStack,
     model.Cbr,
     model.OnOff,
+    checks.Check,
 )
 
 

@@ -14,6 +14,7 @@ import polars as pl
 import yaml
 
 from bbrgym.errors import ConfigError
+from bbrgym.evaluate.check_results import check_runs, with_checks_passed
 from bbrgym.evaluate.entrant_list import entrants_of
 from bbrgym.evaluate.entrants import Entrant
 from bbrgym.evaluate.evaluation_settings import Evaluation, parse_settings
@@ -93,7 +94,8 @@ def evaluate(
             settings), ``seeds`` or, of a distribution, ``draws`` and ``split``, ``interval_s`` in seconds, and so on.
 
     Returns:
-        The rows of summary.parquet: one per world, entrant, seed and flow.
+        The rows of summary.parquet: one per world, entrant, seed and flow. Of a scenario with checks, the last column
+        ``checks_passed`` is the share of them that the run passes.
 
     Raises:
         ScenarioError, ConfigError: an argument is wrong, or the folder is in use or holds another evaluation.
@@ -190,13 +192,16 @@ class PreparedEvaluation:
             folder.write_config(self.config)
         records = run_all(self.jobs, self.settings.jobs_at_once(), folder, on_progress)
         is_drawn = isinstance(self.source, Distribution)
+        summary = pl.concat([record.summary for record in records])
+        checks = check_runs(summary, {draw.seed: draw.scenario for draw in self.draws})
         results = Results(
             title=title_of(self.source, self.settings),
             entrants=self.entrants,
             draws={draw.seed: draw.scenario for draw in self.draws} if is_drawn else {},
             reference=self.settings.reference,
-            summary=pl.concat([record.summary for record in records]),
+            summary=with_checks_passed(summary, checks),
             timeseries=pl.concat([record.timeseries for record in records], how="diagonal"),
+            checks=checks,
             timing=pl.concat([record.timing for record in records]),
             config=yaml.safe_dump(dict(self.config), sort_keys=False),
         )
@@ -210,6 +215,8 @@ def write_tables(folder: EvaluationFolder, results: Results) -> None:
     folder.write_table("summary.parquet", results.summary)
     folder.write_table("timeseries.parquet", results.timeseries)
     folder.write_timing(results.timing)
+    if not results.checks.is_empty():
+        folder.write_table("checks.parquet", results.checks)
     if results.rankings:
         folder.write_table("ranking.parquet", pl.concat([ranking.table() for ranking in results.rankings]))
     if results.policy_maps:

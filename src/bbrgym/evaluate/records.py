@@ -6,6 +6,7 @@ The folder holds:
     config.yaml           the request, every default written out
     jobs/                 each finished run, so that an interrupted evaluation can go on
     summary.parquet       a row per scenario, world, variant, seed and flow
+    checks.parquet        of a scenario with checks: a row per run and check
     timeseries.parquet    a row per interval and flow
     timing.csv            the wall time of each run, which the other files do not depend on
     ranking.parquet       of a distribution: a row per world, family of scenarios and entrant
@@ -25,7 +26,8 @@ import polars as pl
 from bbrgym.errors import ConfigError
 from bbrgym.run_folder import RunFolder
 
-#: Columns of summary.parquet, in this order. Rates are means over the flow's measured window, start_s to stop_s.
+#: Columns of a run's summary, in this order. Rates are means over the flow's measured window, start_s to stop_s. Of
+#: scenarios with checks, summary.parquet has ``checks_passed`` behind them.
 SUMMARY_SCHEMA = pl.Schema(
     {
         "scenario": pl.String,

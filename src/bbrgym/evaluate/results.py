@@ -27,6 +27,7 @@ class Results:
         reference: name of the entrant that the others are compared with; None for the best fixed one.
         summary: rows of summary.parquet.
         timeseries: rows of timeseries.parquet.
+        checks: rows of checks.parquet; none if no scenario has checks.
         timing: rows of timing.csv.
         config: configuration in YAML, defaults included.
     """
@@ -37,6 +38,7 @@ class Results:
     reference: str | None
     summary: pl.DataFrame
     timeseries: pl.DataFrame
+    checks: pl.DataFrame
     timing: pl.DataFrame
     config: str
 

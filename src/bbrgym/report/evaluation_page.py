@@ -18,6 +18,11 @@ _SCORE = (
     "RTT another weight; a run's score is the mean over its learner flows. 0 is a fair share without a queue."
 )
 
+_CHECKS = (
+    "The bounds are the scenario's. An entrant passes a check if the mean over its runs keeps to them; beside it is "
+    "how many runs do on their own."
+)
+
 _FLOWS = (
     f"At most {flow_figures.MAX_FLOWS} flows of each entrant; of draws the first learner flow on the first one. A "
     "click on a title shows its figure. Shaded is the phase of the congestion control."
@@ -66,9 +71,14 @@ def _results(results: Results) -> Iterator[Section]:
             f"Families of scenarios on {ranking.world}", _of_families(results, ranking, suffix), _families_text()
         )
         yield Section(f"Single draws on {ranking.world}", draws)
+    yield Section("Checks", _checks(results), _CHECKS)
     yield Section("Policies", _policies(results))
     if results.rankings:
         yield Section("Measurements", [tables.summary_table(results.summary, results.title)])
+
+
+def _checks(results: Results) -> list[Item]:
+    return [] if results.checks.is_empty() else [tables.checks_table(results.checks, results.title)]
 
 
 def _of_scenario(results: Results) -> list[Item]:

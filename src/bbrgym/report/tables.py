@@ -17,6 +17,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from bbrgym.evaluate.check_results import verdicts_of
 from bbrgym.evaluate.ranking import Ranking, RankingRow
 from bbrgym.evaluate.records import per_run, worlds_of
 from bbrgym.evaluate.results import Results
@@ -40,6 +41,8 @@ def title_of(summary: pl.DataFrame, what: str | None = None) -> str:
 def tables_of_results(results: Results) -> Iterator[Table]:
     """Yield all tables of an evaluation except that of the speed."""
     yield from tables_of(results.summary, results.title)
+    if not results.checks.is_empty():
+        yield checks_table(results.checks, results.title)
     for ranking in results.rankings:
         yield ranking_table(ranking, results.title)
         yield families_table(ranking, results.title)
@@ -116,6 +119,41 @@ def difference_table(summary: pl.DataFrame, reference: str, other: str) -> Table
         shown = [cell.metric.text(cell.difference, "+") + ("" if cell.agrees else " !") for cell in cells]
         table.add_row(entrant, *shown, "yes" if all(cell.agrees for cell in cells) else "no")
     return table
+
+
+def checks_table(checks: pl.DataFrame, what: str) -> Table:
+    """Return a table with a row per check, entrant and world, from the rows of checks.parquet."""
+    verdicts = verdicts_of(checks)
+    is_one_world = checks["world"].n_unique() == 1
+    runs = "draws" if checks["scenario"].n_unique() > 1 else "seeds"
+    passed = sum(verdict.passed for verdict in verdicts)
+    table = new_table(f"{what}: {passed} of {len(verdicts)} checks passed (by the mean over {runs})")
+    for heading in ("check", "expected", "variant", *([] if is_one_world else ["world"])):
+        table.add_column(heading)
+    table.add_column("measured", justify="right")
+    table.add_column(f"{runs} that pass", justify="right")
+    table.add_column("")
+    for index, one in enumerate(verdicts):
+        is_last = index + 1 == len(verdicts) or (verdicts[index + 1].check, verdicts[index + 1].bounds) != (
+            one.check,
+            one.bounds,
+        )
+        table.add_row(
+            one.check,
+            one.bounds,
+            one.entrant,
+            *([] if is_one_world else [one.world]),
+            one.measured.short(_digits(one.measured.value)),
+            f"{one.passing} of {one.runs}",
+            "passed" if one.passed else "FAILED",
+            end_section=is_last,
+        )
+    return table
+
+
+def _digits(value: float) -> int:
+    """Return the digits after the point that show three of a number, at most four."""
+    return max(0, min(4, 2 - math.floor(math.log10(abs(value))))) if value and math.isfinite(value) else 2
 
 
 def ranking_table(ranking: Ranking, what: str) -> Table:

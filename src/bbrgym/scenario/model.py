@@ -17,6 +17,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 import bbrgym._cc as _cc
 from bbrgym.errors import ConfigError, nearest
+from bbrgym.scenario.checks import Check
 from bbrgym.scenario.stack import SenderStack
 from bbrgym.scenario.traces import read_trace
 from bbrgym.schema import FieldProblem, Float, List, Model, Whole, shown
@@ -557,6 +558,7 @@ class Scenario(Model):
             that worlds can be compared like for like.
         link: bottleneck.
         flows: that share the link.
+        checks: bounds on what a run measures, which an evaluation reports as passed or failed.
     """
 
     name: Name = "unnamed"
@@ -566,6 +568,7 @@ class Scenario(Model):
     stack: SenderStack = SenderStack()
     link: Link
     flows: List[Flow]
+    checks: List[Check] = ()
 
     _resolved: Scenario | None = PrivateAttr(default=None)
 
@@ -588,6 +591,11 @@ class Scenario(Model):
                     f"is {flow.rtt_ms}, expected at least twice link.delay_ms = {self.link.delay_ms}",
                 )
         self._resolved = _resolve(self)
+        names = [flow.name for flow in self._resolved.flows]
+        for index, check in enumerate(self.checks):
+            if not any(map(check.covers, names)):
+                entries = [flow.name for flow in self.flows]
+                raise FieldProblem(f"checks[{index}].flow", f"is {check.flow!r}; {nearest(str(check.flow), entries)}")
         return self
 
     def resolved(self) -> Scenario:
@@ -598,7 +606,7 @@ class Scenario(Model):
         """Return the resolved form as JSON; the same scenario gives the same text."""
         plain = self.resolved().model_dump(mode="json")
         del plain["link"]["trace_path"], plain["link"]["queue"]["size_bdp"], plain["link"]["queue"]["bdp_rtt_ms"]
-        del plain["stack"]
+        del plain["stack"], plain["checks"]
         for flow in plain["flows"]:
             del flow["count"], flow["host"]
         return json.dumps(plain, allow_nan=False)
