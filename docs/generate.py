@@ -51,7 +51,7 @@ MODELS: tuple[type[BaseModel], ...] = (
     stack.SenderStack,
     model.Cbr,
     model.OnOff,
-    checks.Check,
+    checks.ScenarioCheck,
 )
 
 

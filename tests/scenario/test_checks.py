@@ -9,7 +9,7 @@ import pytest
 
 import bbrgym
 from bbrgym.evaluate.records import SUMMARY_SCHEMA
-from bbrgym.scenario.checks import FLOW_METRICS, RUN_METRICS, Check
+from bbrgym.scenario.checks import FLOW_METRICS, RUN_METRICS, ScenarioCheck
 
 NAN = math.nan
 SUMMARY = {
@@ -46,17 +46,17 @@ def test_the_metrics_are_columns_of_the_summary() -> None:
     ],
 )
 def test_a_check_measures(check: dict[str, Any], measured: float) -> None:
-    assert Check(**check, at_least=0.0).measured(SUMMARY) == pytest.approx(measured)
+    assert ScenarioCheck(**check, at_least=0.0).measured(SUMMARY) == pytest.approx(measured)
 
 
 def test_flows_without_a_measurement_alone_give_none() -> None:
-    check = Check(metric="goodput_mbps", flow="web-2", at_most=1.0)
+    check = ScenarioCheck(metric="goodput_mbps", flow="web-2", at_most=1.0)
     assert math.isnan(check.measured(SUMMARY))
     assert not check.holds(check.measured(SUMMARY))
 
 
 def test_both_bounds_are_allowed() -> None:
-    check = Check(metric="utilisation", at_least=0.5, at_most=0.9)
+    check = ScenarioCheck(metric="utilisation", at_least=0.5, at_most=0.9)
     assert [check.holds(value) for value in (0.49, 0.5, 0.9, 0.91)] == [False, True, True, False]
 
 

@@ -16,7 +16,7 @@ import polars as pl
 
 from bbrgym.evaluate.records import RUN_COLUMNS, with_entrants
 from bbrgym.evaluate.statistics import Estimate, bootstrap_mean, student_mean
-from bbrgym.scenario.checks import Check
+from bbrgym.scenario.checks import ScenarioCheck
 from bbrgym.scenario.model import Scenario
 
 #: Columns of checks.parquet, in this order: a row per run and check. A check without a bound has null there.
@@ -59,7 +59,7 @@ def _rows(run: pl.DataFrame, scenario: Scenario) -> Iterator[dict[str, Any]]:
         yield _row(check, check.measured(columns))
 
 
-def _row(check: Check, measured: float) -> dict[str, Any]:
+def _row(check: ScenarioCheck, measured: float) -> dict[str, Any]:
     values = (check.subject, check.at_least, check.at_most, measured, check.holds(measured))
     return dict(zip(_CHECK_COLUMNS, values, strict=True))
 

@@ -54,7 +54,7 @@ _ACROSS: Mapping[str, Callable[[npt.NDArray[np.float64]], float]] = {
 }
 
 
-class Check(Model):
+class ScenarioCheck(Model):
     """A bound on a measurement; a run passes if it keeps to it.
 
     Attributes:
@@ -73,7 +73,7 @@ class Check(Model):
     at_most: Float | None = None
 
     @model_validator(mode="after")
-    def _check(self) -> Check:
+    def _check(self) -> ScenarioCheck:
         if self.metric not in (*RUN_METRICS, *FLOW_METRICS):
             raise FieldProblem("metric", f"is {shown(self.metric)}; {nearest(self.metric, RUN_METRICS + FLOW_METRICS)}")
         if self.metric in RUN_METRICS and (self.flow is not None or self.across != "mean"):

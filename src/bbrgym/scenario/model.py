@@ -17,7 +17,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 import bbrgym._cc as _cc
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.scenario.checks import Check
+from bbrgym.scenario.checks import ScenarioCheck
 from bbrgym.scenario.stack import SenderStack
 from bbrgym.scenario.traces import read_trace
 from bbrgym.schema import FieldProblem, Float, List, Model, Whole, shown
@@ -568,7 +568,7 @@ class Scenario(Model):
     stack: SenderStack = SenderStack()
     link: Link
     flows: List[Flow]
-    checks: List[Check] = ()
+    checks: List[ScenarioCheck] = ()
 
     _resolved: Scenario | None = PrivateAttr(default=None)
 
