@@ -7,7 +7,7 @@ The action is a function of the sender's observation, the value one of the sende
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from typing import Any
 
 from gymnasium import spaces
 from stable_baselines3.common.policies import MultiInputActorCriticPolicy
@@ -25,8 +25,10 @@ class AsymmetricPolicy(MultiInputActorCriticPolicy):
     def _build_mlp_extractor(self) -> None:
         if not isinstance(self.observation_space, spaces.Dict):
             raise TypeError(f"observation space {self.observation_space}, expected a dictionary of actor and critic")
+        if not isinstance(self.net_arch, list):
+            raise TypeError(f"net_arch is {self.net_arch}, expected a list of widths with env.critic=true")
         actor_width = math.prod(self.observation_space["actor"].shape or ())
-        layers: Any = _Layers(actor_width, self.features_dim, cast(list[int], self.net_arch), self.activation_fn)
+        layers: Any = _Layers(actor_width, self.features_dim, self.net_arch, self.activation_fn)
         self.mlp_extractor = layers  # has every member of an MlpExtractor that is used
 
 

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 
+from bbrgym.agents.training.about import KEY
 from bbrgym.errors import ConfigError, MissingExtraError
 
 SUFFIXES = (".onnx", ".zip")
@@ -25,7 +27,7 @@ class OnnxModel:
     """A function in an ONNX file, from observations [N, numbers] to actions [N, ...].
 
     Attributes:
-        about: description that `bbrgym export` wrote, see `bbrgym.agents.training.export_agent`. Default: empty.
+        about: description that `bbrgym export` wrote, see `bbrgym.agents.training.about`. Default: empty.
 
     Raises:
         ConfigError: the file is none, or the function has other inputs than observations.
@@ -45,7 +47,7 @@ class OnnxModel:
         if len(inputs) != 1:
             raise ConfigError(f"agent: {str(path)!r} has the inputs {', '.join(inputs)}, expected observations alone")
         self._input = inputs[0]
-        about = self._session.get_modelmeta().custom_metadata_map.get("bbrgym", "{}")
+        about = self._session.get_modelmeta().custom_metadata_map.get(KEY, "{}")
         self.about: dict[str, Any] = json.loads(about)
 
     def predict(self, observation: NDArray[np.float32]) -> NDArray[Any]:
@@ -61,6 +63,9 @@ class Sb3Policy:
 
     Loading it unpickles, which can run any code: only files that the user trusts.
 
+    Attributes:
+        about: description that `bbrgym train` wrote, see `bbrgym.agents.training.about`. Default: empty.
+
     Raises:
         ConfigError: the file is none of Stable-Baselines3's, or needs a class that cannot be imported.
         MissingExtraError: Stable-Baselines3 is not installed.
@@ -73,16 +78,41 @@ class Sb3Policy:
             raise MissingExtraError(f"agent {path}", "train", error) from error
         try:
             self._policy = _restored(*load_from_zip_file(path, device="cpu")[:2])
+            self.about: dict[str, Any] = _about_in(path)
         except _BROKEN as error:
             raise ConfigError(
                 f"agent: {str(path)!r} is no model of Stable-Baselines3 that can be loaded: {error}"
             ) from error
         self._policy.set_training_mode(False)
+        self._path = path
 
-    def predict(self, observation: NDArray[np.float32]) -> NDArray[Any]:
-        """Return the action for one observation: the mean where the policy draws."""
+    def predict(self, observation: Any) -> NDArray[Any]:
+        """Return the action for one observation: the mean where the policy draws.
+
+        Raises:
+            ConfigError: the policy observes something else.
+        """
+        parts = self._policy.observation_space
+        expected = parts["actor"] if isinstance(parts, spaces.Dict) and "actor" in parts.spaces else parts
+        if observation.shape != expected.shape:
+            raise ConfigError(
+                f"agent: {str(self._path)!r} acts on observations of shape {expected.shape}, expected "
+                f"{observation.shape}, those of the environment with its defaults"
+            )
+        if isinstance(parts, spaces.Dict):  # the actor's action does not depend on what only the critic observes
+            zeros = {name: np.zeros(part.shape or (), np.float32) for name, part in parts.items()}
+            observation = {**zeros, "actor": observation}
         action: NDArray[Any] = self._policy.predict(observation, deterministic=True)[0]
         return action
+
+
+def _about_in(path: Path) -> dict[str, Any]:
+    """Return the description of the agent in a model's file; empty if it has none."""
+    with zipfile.ZipFile(path) as archive:
+        if f"{KEY}.json" not in archive.namelist():
+            return {}
+        about: dict[str, Any] = json.loads(archive.read(f"{KEY}.json"))
+        return about
 
 
 def _restored(data: Any, weights: Any) -> Any:

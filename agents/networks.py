@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from gymnasium import spaces
@@ -49,6 +50,14 @@ class Network(nn.Module):
     def first_inputs(self, count: int, width: int) -> tuple[Tensor, ...]:
         """Return zeros as inputs for ``count`` environments with observations of ``width`` numbers."""
         return (torch.zeros(count, width),)
+
+
+class PolicyNetwork(Network):
+    """Any policy of Stable-Baselines3 as a network, by its own likeliest action."""
+
+    def forward(self, observations: Tensor) -> Tensor:
+        policy: Any = self.layers
+        return self.head(policy._predict(observations, deterministic=True))
 
 
 class SamplingNetwork(nn.Module):

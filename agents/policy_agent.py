@@ -8,11 +8,20 @@ from typing import Any, cast
 
 import torch
 from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor
 from torch import nn
 
 from bbrgym.agents.base import Tuner
 from bbrgym.agents.network_agents import tuner_of
-from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork, StateDependentNetwork, head_of
+from bbrgym.agents.networks import (
+    Network,
+    PolicyNetwork,
+    RecurrentNetwork,
+    SamplingNetwork,
+    StateDependentNetwork,
+    clipped,
+    head_of,
+)
 
 
 class PolicyAgent:
@@ -44,11 +53,22 @@ class PolicyAgent:
             layers = nn.Sequential(policy.mlp_extractor.policy_net, policy.action_net)
             return RecurrentNetwork(policy.lstm_actor, layers, head)
         if hasattr(policy, "q_net"):
-            return Network(policy.q_net.q_net, head)
-        if hasattr(policy, "actor"):
-            return Network(nn.Sequential(policy.actor.latent_pi, policy.actor.mu), torch.tanh)
+            return Network(_layers(policy.q_net, policy.q_net.q_net), head)
+        if hasattr(getattr(policy, "actor", None), "latent_pi"):
+            return Network(_layers(policy.actor, policy.actor.latent_pi, policy.actor.mu), torch.tanh)
+        if not hasattr(policy, "mlp_extractor"):  # one of somebody's own, or of an algorithm with other networks
+            return PolicyNetwork(policy, clipped if head is clipped and not policy.squash_output else nn.Identity())
+        latent = _layers(policy, policy.mlp_extractor.policy_net)
         if self._is_sampling and policy.use_sde:
             std = policy.action_dist.get_std(policy.log_std)
-            return StateDependentNetwork(policy.mlp_extractor.policy_net, policy.action_net, std)
-        layers = nn.Sequential(policy.mlp_extractor.policy_net, policy.action_net)
+            return StateDependentNetwork(latent, policy.action_net, std)
+        layers = nn.Sequential(latent, policy.action_net)
         return SamplingNetwork(layers, policy.log_std.exp()) if self._is_sampling else Network(layers, head)
+
+
+def _layers(owner: Any, *layers: nn.Module) -> nn.Module:
+    """Return layers behind the features of their owner, if it makes any of an observation."""
+    extractor = getattr(owner, "pi_features_extractor", owner.features_extractor)
+    makes_none = isinstance(extractor, FlattenExtractor | CombinedExtractor)
+    modules = layers if makes_none else (extractor, *layers)
+    return modules[0] if len(modules) == 1 else nn.Sequential(*modules)

@@ -2,12 +2,13 @@
 """Trainers of Stable-Baselines3's and sb3-contrib's algorithms; need the extra `train`.
 
 A trainer's fields are hyperparameters of ours, and those of the algorithm's own arguments whose range is checked here.
-All other arguments of the algorithm may be given by their own names too. Another algorithm is a class of a few lines:
-see `Ppo`.
+All other arguments of the algorithm may be given by their own names too. Another algorithm is a class of a few lines,
+see `Ppo`, or needs none: see `bbrgym.agents.own_algorithm`.
 """
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
 import warnings
@@ -15,6 +16,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, cast
 
+import torch
 from gymnasium import spaces
 from pydantic import ConfigDict, Field, model_validator
 from sb3_contrib import TQC, RecurrentPPO
@@ -22,6 +24,7 @@ from stable_baselines3 import DQN, PPO, SAC
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.utils import LinearSchedule, set_random_seed
 from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
@@ -33,6 +36,7 @@ from bbrgym.agents.networks import torch_threads
 from bbrgym.agents.policy_agent import PolicyAgent
 from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.sb3_legs import LegsCallback, restore
+from bbrgym.agents.training.about import about_agent
 from bbrgym.agents.training.checkpoints import has_state, restore_state
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.loop import TrainingRun
@@ -40,7 +44,8 @@ from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.agents.training.trainer import Trainer
 from bbrgym.envs.flow_vec_env import FlowVecEnv
 from bbrgym.errors import ConfigError, nearest, one_line
-from bbrgym.schema import FieldProblem, Float, List, Whole
+from bbrgym.schema import FieldProblem, Float, List, Whole, shown
+from bbrgym.targets import class_of
 
 Positive = Annotated[Float, Field(gt=0)]
 NotNegative = Annotated[Float, Field(ge=0)]
@@ -48,6 +53,12 @@ Share = Annotated[Float, Field(ge=0, le=1)]
 Count = Annotated[Whole, Field(ge=1)]
 
 _ACTIVATIONS: Mapping[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU, "silu": nn.SiLU}
+#: Arguments of policies that are classes: their base, and the module whose classes need no path.
+_CLASSES: Mapping[str, tuple[type, str]] = {
+    "activation_fn": (nn.Module, "torch.nn"),
+    "features_extractor_class": (BaseFeaturesExtractor, "stable_baselines3.common.torch_layers"),
+    "optimizer_class": (torch.optim.Optimizer, "torch.optim"),
+}
 _GIVEN = ("self", "policy", "env", "policy_kwargs", "tensorboard_log", "verbose", "seed", "device", "_init_setup_model")
 _NEVER = 2**62  # steps; Stable-Baselines3 would drop its measurements where it logs them itself
 _OF_DISTRIBUTIONS = "to satisfy the constraint"  # part of PyTorch's error about NaN in a distribution
@@ -57,11 +68,13 @@ class Sb3Trainer(Trainer):
     """Base of the trainers of Stable-Baselines3's algorithms.
 
     Attributes:
-        policy: name of the algorithm's policy class.
         hidden: widths of the networks' layers.
         activation: function between the layers.
         start_at: run folder of a search, whose setting becomes the first mean action. Default: none.
         start_at_default: whether the variant's preset becomes the first mean action.
+        policy_kwargs: other arguments of the policy, before those that the fields above stand for. A class among them
+            is given by its name in torch.nn or torch.optim, or by an import path.
+        device: where the networks are trained; ``auto`` is ``cuda`` where there is one. Agents act on the CPU.
         learning_rate, batch_size, gamma: arguments of the algorithm. Default: its own.
         learning_rate_end: value to which the learning rate falls linearly. Default: it stays constant.
     """
@@ -70,12 +83,13 @@ class Sb3Trainer(Trainer):
 
     is_distributed: ClassVar[bool] = True
     is_shared: ClassVar[bool] = True
-    policy: ClassVar[str] = "MlpPolicy"
 
     hidden: List[Count] = (64, 64)
     activation: Literal["tanh", "relu", "elu", "silu"] = "tanh"
     start_at: str | None = None
     start_at_default: bool = False
+    policy_kwargs: dict[str, Any] = Field(default_factory=dict)
+    device: Literal["auto", "cpu", "cuda"] = "cpu"
     learning_rate: Positive | None = None
     learning_rate_end: NotNegative | None = None
     batch_size: Count | None = None
@@ -85,6 +99,10 @@ class Sb3Trainer(Trainer):
     @abstractmethod
     def algorithm(cls) -> type[BaseAlgorithm]:
         """Return the class of the algorithm."""
+
+    def policy_name(self) -> str:
+        """Return the algorithm's own name of the policy's class."""
+        return "MlpPolicy"
 
     @abstractmethod
     def flow_buffer(self, env: FlowVecEnv) -> dict[str, Any]:
@@ -117,7 +135,7 @@ class Sb3Trainer(Trainer):
     def load(self, folder: TrainingFolder, settings: TrainingSettings, checkpoint: str) -> PolicyAgent:
         """Return the agent of a checkpoint; see `Trainer`."""
         batch = batch_of(1, settings.options(settings.world_name))
-        keywords = self.policy_keywords()
+        keywords = self._keywords()
         if (self.model_extra or {}).get("use_sde"):
             keywords["use_sde"] = True
         policy_class = self._policy_class(batch.observation_space)
@@ -136,7 +154,8 @@ class Sb3Trainer(Trainer):
         if has_state(run.folder, "last"):
             run.resume(restore_state(run.folder, "last", lambda state: restore(model, state)))
         model.set_logger(Logger(None, []))  # LegsCallback takes the algorithm's measurements from it
-        legs = LegsCallback(run, model, env, lambda: self.agent(run.settings, model.policy))
+        about = about_agent(self.agent(run.settings, _on_cpu(model.policy)), "best", run.settings)
+        legs = LegsCallback(run, model, env, about, lambda: self.agent(run.settings, _on_cpu(model.policy)))
         try:
             steps = run.settings.total_steps * legs.rows - model.num_timesteps
             model.learn(steps, legs, log_interval=_NEVER, reset_num_timesteps=False)
@@ -164,12 +183,14 @@ class Sb3Trainer(Trainer):
         own = self._arguments()
         if isinstance(env, FlowVecEnv):
             own |= self.flow_buffer(env)
-        policy, keywords = self._policy_class(env.observation_space), self.policy_keywords()
+        policy, keywords = self._policy_class(env.observation_space), self._keywords()
+        if self.device == "cuda" and not torch.cuda.is_available():
+            raise ConfigError("agent.device: is 'cuda', but PyTorch finds no such device here, expected cpu or auto")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", UserWarning)  # it only warns of arguments that cannot work
                 warnings.filterwarnings("ignore", ".*mini-batch", UserWarning)  # a smaller last minibatch does no harm
-                model = self.algorithm()(policy, env, policy_kwargs=keywords, device="cpu", **own)
+                model = self.algorithm()(policy, env, policy_kwargs=keywords, device=self.device, **own)
         except (TypeError, ValueError, AssertionError, UserWarning) as error:
             reason = one_line(error)
             raise ConfigError(f"agent: {self.name} cannot be made: {reason}") from error
@@ -180,12 +201,18 @@ class Sb3Trainer(Trainer):
         return model
 
     def policy_keywords(self) -> dict[str, Any]:
-        """Return the arguments of the policy class."""
+        """Return the arguments of the policy class that the fields stand for."""
         return {"net_arch": list(self.hidden), "activation_fn": _ACTIVATIONS[self.activation]}
+
+    def _keywords(self) -> dict[str, Any]:
+        return self.policy_keywords() | {name: _class_or_value(name, one) for name, one in self.policy_kwargs.items()}
 
     def _policy_class(self, space: spaces.Space[Any]) -> type[BasePolicy]:
         if not isinstance(space, spaces.Dict):
-            return self.algorithm().policy_aliases[self.policy]
+            aliases, name = self.algorithm().policy_aliases, self.policy_name()
+            if name not in aliases:
+                raise ConfigError(f"agent.policy: is {shown(name)}; {nearest(name, aliases)}")
+            return aliases[name]
         if self.algorithm() is not PPO:
             raise ConfigError(
                 f"env.critic: is true, expected false with {self.algorithm().__name__}: only ppo has such a critic"
@@ -205,8 +232,33 @@ class Sb3Trainer(Trainer):
         return own
 
 
+def _class_or_value(name: str, value: Any) -> Any:
+    """Return an argument of a policy; a class by its name."""
+    if name not in _CLASSES:
+        return value
+    base, module = _CLASSES[name]
+    if name == "activation_fn" and value in _ACTIVATIONS:
+        return _ACTIVATIONS[value]
+    path = f"{module}.{value}" if isinstance(value, str) and "." not in value else value
+    return class_of("agent.policy_kwargs", {name: path}, base, key=name, is_trusted=False)
+
+
+def _on_cpu(policy: BasePolicy) -> BasePolicy:
+    """Return a policy of this device or a copy of it here: agents act on the CPU, one environment at a time."""
+    return policy if policy.device.type == "cpu" else copy.deepcopy(policy).to("cpu")
+
+
 def _arguments_of(algorithm: type[BaseAlgorithm]) -> list[str]:
-    return [name for name in inspect.signature(algorithm.__init__).parameters if name not in _GIVEN]
+    """Return the names of an algorithm's arguments; ``**others`` stands for those of its base class."""
+    names: dict[str, None] = {}
+    for one in algorithm.__mro__:
+        if "__init__" not in vars(one):
+            continue
+        parameters = inspect.signature(one.__init__).parameters.values()  # type: ignore[misc]
+        names |= {each.name: None for each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)}
+        if not any(each.kind == each.VAR_KEYWORD for each in parameters):
+            break
+    return [name for name in names if name not in _GIVEN]
 
 
 # ---- algorithms that learn from the current policy's steps --------------------------------------------
@@ -271,7 +323,6 @@ class RecurrentPpo(OnPolicyTrainer):
     """
 
     is_shared: ClassVar[bool] = False
-    policy: ClassVar[str] = "MlpLstmPolicy"
 
     lstm: Count | None = None
 
@@ -279,6 +330,10 @@ class RecurrentPpo(OnPolicyTrainer):
     def algorithm(cls) -> type[BaseAlgorithm]:
         """Return RecurrentPPO."""
         return RecurrentPPO
+
+    def policy_name(self) -> str:
+        """Return the name of the policy with a memory."""
+        return "MlpLstmPolicy"
 
     def policy_keywords(self) -> dict[str, Any]:
         """Return the arguments of the policy class."""

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import io
+import json
 import math
+import zipfile
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -16,6 +19,7 @@ from stable_baselines3.common.utils import set_random_seed
 from stable_baselines3.common.vec_env import VecEnv
 
 from bbrgym.agents.base import Agent
+from bbrgym.agents.training.about import KEY
 from bbrgym.agents.training.checkpoints import finite_or_refuse, save_state
 from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.envs.flow_vec_env import FlowVecEnv
@@ -31,18 +35,27 @@ class LegsCallback(BaseCallback):
         run: the training.
         model: being trained.
         env: its environments.
+        about: description that the model's file holds, see `bbrgym.agents.training.about`.
         make_agent: returns the agent of the model's policy.
 
     Attributes:
         rows: rows of an environment; the algorithm counts a step of each.
     """
 
-    def __init__(self, run: TrainingRun, model: BaseAlgorithm, env: VecEnv, make_agent: Callable[[], Agent]) -> None:
+    def __init__(
+        self,
+        run: TrainingRun,
+        model: BaseAlgorithm,
+        env: VecEnv,
+        about: Mapping[str, Any],
+        make_agent: Callable[[], Agent],
+    ) -> None:
         super().__init__()
         self.model = model
         self.rows = env.num_envs // run.settings.num_envs
         self._run = run
         self._env = env
+        self._about = about
         self._make_agent = make_agent
 
     @property
@@ -79,6 +92,8 @@ class LegsCallback(BaseCallback):
         def save(name: str, about: Mapping[str, Any]) -> None:
             state = {"policy": self.model.policy.state_dict()} if name == "best" else _state(self.model)
             save_state(self._run.folder, name, about, state)
+            if name == "best":
+                self._run.folder.write_model(zipped(self.model, self._about))
 
         self._run.checkpoint(self.step, self._make_agent(), save)
 
@@ -113,6 +128,8 @@ def _restart(model: BaseAlgorithm, run: TrainingRun, step: int) -> None:
 
 # The next leg depends on these, beside networks and optimisers.
 _COUNTERS = ("num_timesteps", "_n_updates", "_n_calls", "exploration_rate", "_current_progress_remaining")
+_OF_TRAINING = ("_last_obs", "_last_original_obs", "_last_episode_starts", "_last_lstm_states", "ep_info_buffer")
+_OF_FLOWS = ("rollout_buffer_class", "rollout_buffer_kwargs", "replay_buffer_class", "replay_buffer_kwargs")
 _REPLAYED = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 
 
@@ -130,6 +147,21 @@ def _state(model: BaseAlgorithm) -> dict[str, Any]:
         state["replay"] = {name: torch.from_numpy(getattr(buffer, name)[:used]) for name in _REPLAYED}
         state["counters"] |= {"replay_buffer.pos": buffer.pos, "replay_buffer.full": buffer.full}
     return state
+
+
+def zipped(model: BaseAlgorithm, about: Mapping[str, Any]) -> bytes:
+    """Return the zip file that a model's class loads, here or elsewhere; what needs the environments is left out.
+
+    Args:
+        model: to save.
+        about: description of the agent, which Stable-Baselines3 leaves aside.
+    """
+    of_flows = [name for name in _OF_FLOWS if isinstance(model.get_env(), FlowVecEnv) and hasattr(model, name)]
+    file = io.BytesIO()
+    model.save(file, exclude=[*_OF_TRAINING, *of_flows])
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr(f"{KEY}.json", json.dumps(dict(about), indent=1) + "\n")
+    return file.getvalue()
 
 
 def restore(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:

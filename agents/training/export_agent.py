@@ -23,23 +23,20 @@ from typing import Any, Literal, get_args
 
 import torch
 
-from bbrgym.agents.base import Agent
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.quantise_portfolio import quantise_portfolio
 from bbrgym.agents.rollout import batch_of, options_for
+from bbrgym.agents.training.about import KEY, about_agent
 from bbrgym.agents.training.policy_header import policy_header
 from bbrgym.agents.training.quantise import quantise
 from bbrgym.atomic_files import write_atomically, write_text
-from bbrgym.envs.flow_batch import FlowBatch
-from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError, MissingExtraError, nearest
 from bbrgym.schema import shown
 from bbrgym.worlds import FAST_WORLD
 
 Format = Literal["onnx", "torchscript", "c"]
-KEY = "bbrgym"
 _SUFFIXES = {"onnx": ".onnx", "torchscript": ".pt", "c": ".h"}
 _EXAMPLES = 2  # environments in the inputs for tracing; a tracer takes a dimension of 1 for a constant
 
@@ -84,24 +81,11 @@ def export(
         write_text(path, policy_header(policy))
         return path
     example = network.first_inputs(_EXAMPLES, math.prod(batch.observation.space.shape or ()))
-    about = json.dumps(_about(agent, checkpoint, arguments, batch))
+    about = json.dumps(about_agent(agent, checkpoint, arguments))
     with _quiet(), torch.no_grad():
         write = _onnx(network.eval(), example, about) if format == "onnx" else _torchscript(network, example, about)
     write_atomically(path, write)
     return path
-
-
-def _about(agent: Agent, checkpoint: str, arguments: dict[str, Any], batch: TuneBatch | FlowBatch) -> dict[str, Any]:
-    """Return the description of the agent and its environment that the file holds."""
-    return {
-        "agent": agent.name,
-        "acts_for": "each learner flow" if agent.is_per_flow else "all learner flows",
-        "checkpoint": checkpoint,
-        "variant": arguments["variant"],
-        "tunables": list(batch.scaling.names),
-        "features": [feature.name for feature in batch.observation.features],
-        "environment": {key: value for key, value in arguments.items() if key not in ("variant", "scenario", "reward")},
-    }
 
 
 def _onnx(network: Any, example: tuple[torch.Tensor, ...], about: str) -> Any:

@@ -7,6 +7,7 @@
     figures/curve.png     both as a picture, at the end
     checkpoints/last.pt   the checkpoint from which an interrupted training goes on
     checkpoints/best.pt   the agent with the highest validation score so far
+    model.zip             the same as a model of Stable-Baselines3, of its algorithms only
     summary.json          the steps taken, the best score, the time used
 
 The files of a checkpoint are written in this order, so that ``last`` is never ahead of anything else.
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 METRICS = "metrics.parquet"
 VALIDATION = "validation.parquet"
 SUMMARY = "summary.json"
+MODEL = "model.zip"
 _CHECKPOINTS = "checkpoints"
 
 
@@ -59,6 +61,10 @@ class TrainingFolder(RunFolder):
     def checkpoint(self, name: str) -> Path:
         """Return the path of a file among the checkpoints."""
         return self.path / _CHECKPOINTS / name
+
+    def write_model(self, model: bytes) -> None:
+        """Write the best agent as a model of Stable-Baselines3."""
+        write_atomically(self.path / MODEL, lambda partial: partial.write_bytes(model))
 
     def write_checkpoint(self, name: str, write: Callable[[Path], object]) -> None:
         """Write a file ``name``, ending included, among the checkpoints."""

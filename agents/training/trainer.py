@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Interface of trainers, which make agents, and how a configuration chooses one.
 
-A new agent is a class derived from `Trainer` and a file in conf/agent that names it by `_target_`.
+A new agent is a class derived from `Trainer`, or from an algorithm of Stable-Baselines3, and a file in conf/agent that
+names it by `_target_`.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import ClassVar
 
 from bbrgym.agents.base import Agent
@@ -23,6 +25,10 @@ class Trainer(Target):
         is_distributed: whether it takes its environments from `TrainingRun.rollouts`, which may run them elsewhere.
         is_shared: whether the learner flows of an episode can share one policy of it, as env=multi needs.
     """
+
+    adapters: ClassVar[Mapping[str, str]] = {
+        "stable_baselines3.common.base_class.BaseAlgorithm": "bbrgym.agents.own_algorithm.trainer_class"
+    }
 
     is_distributed: ClassVar[bool] = False
     is_shared: ClassVar[bool] = False

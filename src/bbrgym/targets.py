@@ -5,8 +5,8 @@ Files in conf/agent, conf/logger, conf/rollouts and conf/launcher name a class a
 one's own needs a file there, or `agent._target_=my_module.MyTrainer` on the command line.
 
 Importing a module runs its code. So a configuration that was only found, such as the config.yaml of a run folder, may
-name classes of this package, of modules that are imported already, and of those in the environment variable
-BBRGYM_TRUSTED_MODULES (separated by commas).
+name classes of this package and of those that its extras train with, of modules that are imported already, and of those
+in the environment variable BBRGYM_TRUSTED_MODULES (separated by commas).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import os
 import sys
 from collections.abc import Mapping
 from importlib import resources
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import yaml
 
@@ -28,6 +28,7 @@ KEY = "_target_"
 TRUSTED_MODULES = "BBRGYM_TRUSTED_MODULES"
 
 _PACKAGE = __name__.partition(".")[0]
+_KNOWN = (_PACKAGE, "stable_baselines3", "sb3_contrib", "torch")  # a run folder may name their classes
 
 
 class Target(Model):
@@ -35,12 +36,17 @@ class Target(Model):
 
     Attributes:
         name: name of the file in conf/, or one of the user's own.
+        adapters: functions that make a class of this kind from one of another package: the import path of the function
+            by that of the base of the other classes.
     """
+
+    adapters: ClassVar[Mapping[str, str]] = {}
 
     name: str = ""
 
 
 TargetT = TypeVar("TargetT", bound=Target)
+ClassT = TypeVar("ClassT")
 
 
 def build(
@@ -65,11 +71,17 @@ def build(
 
 
 def class_of(
-    group: str, options: Mapping[str, Any], base: type[TargetT], *, extra: str | None = None, is_trusted: bool = True
-) -> type[TargetT]:
-    """Return the class that options name; see `build`."""
-    target = options.get(KEY)
-    where = f"{group}.{KEY}: is {shown(target)}"
+    group: str,
+    options: Mapping[str, Any],
+    base: type[ClassT],
+    *,
+    extra: str | None = None,
+    is_trusted: bool = True,
+    key: str = KEY,
+) -> type[ClassT]:
+    """Return the class that options name under a key; see `build`."""
+    target = options.get(key)
+    where = f"{group}.{key}: is {shown(target)}"
     module_name, _, class_name = target.rpartition(".") if isinstance(target, str) else ("", "", "")
     if not module_name or not class_name:
         raise ConfigError(f"{where}, expected the import path of a class, such as {base.__module__}.{base.__name__}")
@@ -78,8 +90,21 @@ def class_of(
     found = getattr(_module(where, group, options, module_name, extra), class_name, None)
     if not isinstance(found, type):
         raise ConfigError(f"{where}: module {module_name} has no class {class_name}")
+    if issubclass(base, Target):
+        found = _adapted(found, base)
     if not issubclass(found, base) or inspect.isabstract(found):
         raise ConfigError(f"{where}, expected a class derived from {base.__module__}.{base.__name__}")
+    return found
+
+
+def _adapted(found: type, base: type[Target]) -> type:
+    """Return the class that one of base's adapters makes of another package's class; otherwise the class itself."""
+    for one in found.__mro__:
+        path = base.adapters.get(f"{one.__module__}.{one.__qualname__}")
+        if path is not None:
+            module_name, _, name = path.rpartition(".")
+            made: type = getattr(importlib.import_module(module_name), name)(found)
+            return made
     return found
 
 
@@ -100,7 +125,7 @@ def _module(where: str, group: str, options: Mapping[str, Any], name: str, extra
 
 def _refuse_foreign(where: str, module_name: str) -> None:
     trusted = filter(None, os.environ.get(TRUSTED_MODULES, "").split(","))
-    if module_name in sys.modules or any(_is_of(one.strip(), module_name) for one in (_PACKAGE, *trusted)):
+    if module_name in sys.modules or any(_is_of(one.strip(), module_name) for one in (*_KNOWN, *trusted)):
         return
     raise ConfigError(
         f"{where}, a class outside {_PACKAGE} named by a run folder; loading it runs its code. If you trust it, import "

@@ -24,6 +24,7 @@ SHOWN = rf"(bbrgym (?:{COMMANDS})|make|(?:\.venv/bin/)?python benchmarks/\w+\.py
 OWN = {
     "scenario=mine.yaml": "scenario=steady",
     "agent=mine.yaml": "agent=ppo",
+    "agent=clipped_value": "agent=ppo",
     "hparams_search=own": "hparams_search=ppo",
 }
 
