@@ -35,6 +35,7 @@ LONGEST = (
     "sweeps/test_resume.py",
     "sweeps/test_launchers.py",
     "sweeps/test_search.py",
+    "sweeps/test_multirun.py",
     "agents/training/test_rollouts.py",
     "linux/test_kernel_world.py",
     "ns3gym/test_driving.py",

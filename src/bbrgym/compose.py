@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Compose a command's configuration from conf/ and the overrides of its command line, as a loader of Hydra's.
 
-Additions to Hydra: ``scenario=``, ``agent=``, ``logger=``, ``rollouts=`` and ``launcher=`` also take a file, and fields
-under ``scenario.``, ``tunables.``, ``env.``, ``action.``, ``agent.`` and ``launcher.`` need no ``+`` if the file does
+Additions to Hydra: ``scenario=``, ``agent=``, ``logger=`` and ``rollouts=`` also take a file, and fields
+under ``scenario.``, ``tunables.``, ``env.``, ``action.``, ``reward.`` and ``agent.`` need no ``+`` if the file does
 not have them, since the validated models know all fields. In a scenario a range of a distribution, or a mapping of
 another ``kind``, replaces the former value; Hydra would merge mappings.
 """
@@ -43,10 +43,10 @@ from bbrgym.scenario.untrusted_files import read_yaml
 from bbrgym.worlds import registered_worlds
 
 # The validated models check the fields under these.
-_OPEN = ("scenario", "tunables", "env", "action", "reward", "agent", "launcher")
+_OPEN = ("scenario", "tunables", "env", "action", "reward", "agent")
 _WORLDS = "world"  # the group whose choices are the registered worlds
 _LISTS = (_WORLDS,)  # groups of which several may be chosen
-_FILES = ("scenario", "agent", "logger", "rollouts", "launcher")  # groups that take a file too
+_FILES = ("scenario", "agent", "logger", "rollouts")  # groups that take a file too
 _ALSO = {"agent": "; fixed, oracle and random need no training: bbrgym evaluate takes them"}
 _FILE_CONFIG = "file-of-the-command-line"
 _HYDRA = "1.3"  # whose defaults hold

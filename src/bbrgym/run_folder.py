@@ -31,7 +31,7 @@ from bbrgym.errors import ConfigError, one_line
 CONFIG = "config.yaml"
 _LOCK = ".lock"
 _SHORTAGES = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # not the folder's fault
-_RESULTS = ("checkpoints", "jobs", "states")
+_RESULTS = ("checkpoints", "jobs")
 """Folders whose files are finished work: with one of these a folder is never taken back."""
 
 

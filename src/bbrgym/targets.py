@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Classes chosen in configurations by their import path, under Hydra's key `_target_`.
 
-Files in conf/agent, conf/logger, conf/rollouts and conf/launcher name a class and give its fields beside it. A class of
+Files in conf/agent, conf/logger and conf/rollouts name a class and give its fields beside it. A class of
 one's own needs a file there, or `agent._target_=my_module.MyTrainer` on the command line.
 
 Importing a module runs its code. So a configuration that was only found, such as the config.yaml of a run folder, may

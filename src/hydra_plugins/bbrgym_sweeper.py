@@ -5,6 +5,7 @@ Hydra finds plugins in this namespace alone. Optuna is imported when a search be
 """
 
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, Optional
 
 from hydra.core.config_store import ConfigStore
@@ -14,18 +15,33 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
 
+class Direction(Enum):
+    """Which values of the metric are better."""
+
+    minimize = 0
+    maximize = 1
+
+
 @dataclass
 class OptunaSweeperConf:
-    """Settings of the sweeper; see `bbrgym.sweeps.search.SearchSettings`.
+    """Settings of the sweeper.
 
     Attributes:
-        space: name of a file in conf/hparams_search, whose ranges `params` completes. Default: none.
+        metric: a number in the jobs' summaries. Default: best_score of trainings, score of evaluations.
+        direction: maximize or minimize the metric.
+        n_trials: number of trials.
+        batch: trials proposed at once, whose jobs can run side by side.
+        n_startup_trials: trials drawn at random before the scores count.
+        seed: of all random draws.
+        storage: address of the study's database. Default: study.db in the folder.
+        pruner: `_target_` and arguments of a pruner of Optuna's. Default: no trial is pruned.
+        params: ranges by option, in Hydra's grammar: ``choice(..)``, ``range(..)``, ``interval(..)``,
+            ``int(interval(..))``, ``tag(log, interval(..))``.
     """
 
     _target_: str = "hydra_plugins.bbrgym_sweeper.OptunaSweeper"
-    space: Optional[str] = None  # noqa: UP045 - OmegaConf reads it
     metric: Optional[str] = None  # noqa: UP045 - OmegaConf reads it
-    direction: str = "maximize"
+    direction: Direction = Direction.maximize
     n_trials: int = 32
     batch: int = 4
     n_startup_trials: int = 10
@@ -51,12 +67,13 @@ class OptunaSweeper(Sweeper):  # type: ignore[misc] # Hydra has no types here
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Prepare the launcher; see Hydra's class."""
         self.config = config
+        self.hydra_context = hydra_context
         self.launcher = Plugins.instance().instantiate_launcher(
             hydra_context=hydra_context, task_function=task_function, config=config
         )
 
     def sweep(self, arguments: list[str]) -> Any:
-        """Run all trials, and return the best one."""
+        """Run all trials, and return what the launcher returned of each batch."""
         from bbrgym.sweeps.search import search
 
-        return search(self.config, self.launcher, arguments)
+        return search(self, arguments)

@@ -280,7 +280,7 @@ def test_a_resumed_evaluation_is_the_folder_s_own(
     assert "jobs: 1\n" in (tmp_path / "runs" / "mine" / "config.yaml").read_text()
 
 
-@pytest.mark.parametrize("command", ["evaluate", "train", "sweep"])
+@pytest.mark.parametrize("command", ["evaluate", "train", "reproduce"])
 def test_a_folder_of_another_command_is_not_gone_on_with(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -288,7 +288,7 @@ def test_a_folder_of_another_command_is_not_gone_on_with(
     options = {
         "evaluate": [f"output_dir={tmp_path}", "resume=true"],
         "train": [f"resume={tmp_path}"],
-        "sweep": [f"resume={tmp_path}"],
+        "reproduce": [f"resume={tmp_path}"],
     }
     assert main([command, *options[command]]) == 2
     assert f"{str(tmp_path)!r} is no run folder of bbrgym {command}" in capsys.readouterr().err
@@ -461,7 +461,7 @@ def test_list_shows_everything_there_is(here: Here) -> None:
         "observation=memory",
         "action=library",
         "reward=power",
-        "launcher=submitit",
+        "experiment=search_ppo",
     )
     for name in [*bbrgym.VARIANTS, *bbrgym.TUNABLES, *bbrgym.scenario_names(), "ns3", *chosen]:
         assert name in done.stdout

@@ -120,7 +120,7 @@ EXPERIMENTS = sorted((Path(__file__).parents[2] / "conf" / "experiment").glob("*
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
 def test_a_shipped_experiment_says_its_command_and_composes(path: Path) -> None:
-    found = re.search(r"bbrgym (\w+) (experiment=\w+)$", path.read_text(), re.MULTILINE)
+    found = re.search(r"bbrgym (\w+) (?:-m )?(experiment=\w+)$", path.read_text(), re.MULTILINE)
     assert found
     assert found[2] == f"experiment={path.stem}"
     assert compose_config(found[1], [found[2]])

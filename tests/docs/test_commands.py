@@ -9,23 +9,19 @@ import pytest
 from hydra.types import RunMode
 
 from bbrgym.cli.main import _parser
-from bbrgym.cli.sweep import _divided
-from bbrgym.cli.terminal import take_run_dir
 from bbrgym.compose import Loader, compose_config
-from bbrgym.sweeps.run_sweep import parse_sweep
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "benchmarks/README.md", "ns3-scratch/README.md")]
 PAGES += sorted((ROOT / "docs").glob("*.md"))
 TARGETS = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-COMMANDS = "adversary|evaluate|export|list|report|reproduce|scenario|serve|sweep|train"
+COMMANDS = "adversary|evaluate|export|list|report|reproduce|scenario|serve|train"
 SHOWN = rf"(bbrgym (?:{COMMANDS})|make|(?:\.venv/bin/)?python benchmarks/\w+\.py)(?= |$)"
 #: A file of the reader's own.
 OWN = {
     "scenario=mine.yaml": "scenario=steady",
     "agent=mine.yaml": "agent=ppo",
     "agent=clipped_value": "agent=ppo",
-    "hparams_search=own": "hparams_search=ppo",
 }
 
 
@@ -59,12 +55,7 @@ def test_a_command_is_taken(page: Path, command: str, monkeypatch: pytest.Monkey
     else:
         asked = _parser().parse_args(words)
         options = [OWN.get(word, word) for word in getattr(asked, "overrides", [])]
-        if words[0] == "sweep":
-            own, of_jobs = _divided(options)
-            config = compose_config("sweep", own)
-            take_run_dir(config, "sweep_dir")
-            parse_sweep({**config, "overrides": of_jobs})
-        elif getattr(asked, "multirun", False):
+        if getattr(asked, "multirun", False):
             Loader().load_configuration(words[0], options, RunMode.MULTIRUN)
         elif "overrides" in asked:
             compose_config(words[0], options)

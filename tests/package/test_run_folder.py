@@ -16,9 +16,9 @@ from bbrgym.atomic_files import write_atomically, write_text
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.records import EvaluationFolder
 from bbrgym.run_folder import RunFolder
-from bbrgym.sweeps.sweep_folder import SweepFolder
+from bbrgym.sweeps.multirun import MultirunFolder
 
-FOLDERS = [EvaluationFolder, TrainingFolder, SweepFolder]
+FOLDERS = [EvaluationFolder, TrainingFolder, MultirunFolder]
 
 
 # ---- files --------------------------------------------------------------------------------------------
@@ -171,8 +171,8 @@ def test_an_error_before_anything_is_finished_leaves_the_folder_as_it_was_found(
 def test_what_is_no_config_is_said(content: str | None, tmp_path: Path) -> None:
     if content is not None:
         (tmp_path / "config.yaml").write_text(content)
-    with pytest.raises(ConfigError, match=r"sweep_dir: '.*' is no run folder of bbrgym sweep: ") as caught:
-        SweepFolder(tmp_path).read_config()
+    with pytest.raises(ConfigError, match=r"output_dir: '.*' is no run folder of bbrgym train: ") as caught:
+        TrainingFolder(tmp_path).read_config()
     assert "\n" not in str(caught.value)
 
 

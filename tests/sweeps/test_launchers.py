@@ -1,29 +1,52 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The same jobs through SLURM's and Ray's launchers."""
+"""The same jobs by each launcher of Hydra's: what happens when one is lost, interrupted or put in the queue again."""
 
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
+import psutil
 import pytest
-from small import GRID, running_below, scenario, start, states, step_of, summary, sweep
-from waiting import wait_until
+from small import (
+    ENDLESS,
+    GRID,
+    LONG,
+    NO_LEVELS,
+    multirun,
+    needs_launcher,
+    running_below,
+    scenario,
+    start,
+    states,
+    step_of,
+    summary,
+)
+from waiting import PATIENCE_S, wait_until
 
-LOCAL = ["launcher=submitit", "launcher.cluster=local", "launcher.poll_s=0.1", "launcher.cpus_per_task=1"]
-LAUNCHERS = {"submitit": LOCAL, "ray": ["launcher=ray"]}
+from bbrgym.cli.main import main
+
+ROOT = Path(__file__).resolve().parents[2]
+LAUNCHERS = {
+    "joblib": ["hydra.launcher.n_jobs=2"],
+    "submitit_local": ["hydra.launcher.cpus_per_task=1"],
+    "ray": [],
+}
 
 
-def needed(name: str) -> None:
-    pytest.importorskip(name, reason=f"NO {name.upper()}: launcher={name} is not tested here")
+def launched_by(name: str) -> list[str]:
+    needs_launcher(name.partition("_")[0])
+    return [f"hydra/launcher={name}", *LAUNCHERS[name]]
 
 
 @pytest.mark.parametrize("name", LAUNCHERS)
-def test_jobs_run_and_fail_as_they_do_here(name: str, tmp_path: Path) -> None:
+def test_each_launcher_runs_the_same_jobs(name: str, tmp_path: Path) -> None:
     """A grid has two levels at least."""
-    needed(name)
     out = tmp_path / "out"
-    options = [scenario(tmp_path), *(one for one in GRID if "levels" not in one), "agent.levels=1,5"]
-    done = sweep(*options, *LAUNCHERS[name], "launcher.n_jobs=2", f"sweep_dir={out}")
+    options = [scenario(tmp_path), *NO_LEVELS, "agent.levels=1,5", "seed=1"]
+    done = multirun(*options, *launched_by(name), f"hydra.sweep.dir={out}")
     assert done.returncode == 1, done.stderr
     assert "agent.levels-1 failed: bbrgym: agent.levels: is 1, expected a number >= 2" in done.stderr
     assert {job: state["status"] for job, state in states(out).items()} == {
@@ -33,12 +56,12 @@ def test_jobs_run_and_fail_as_they_do_here(name: str, tmp_path: Path) -> None:
     assert summary(out)["step"].to_list() == [None, 48]
 
 
-@pytest.mark.parametrize("name", LAUNCHERS)
-def test_no_job_outlives_its_sweep(name: str, tmp_path: Path) -> None:
-    needed(name)
+@pytest.mark.parametrize("name", ["basic", *LAUNCHERS])
+def test_no_job_outlives_its_multirun(name: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    long = [*(one for one in GRID if "total_steps" not in one), "total_steps=1_000_000"]
-    begun = start(scenario(tmp_path), *long, *LAUNCHERS[name], f"sweep_dir={out}")
+    begun = start(
+        scenario(tmp_path), *ENDLESS, *(launched_by(name) if name in LAUNCHERS else []), f"hydra.sweep.dir={out}"
+    )
     try:
         wait_until(lambda: step_of(out, "train") > 0 or begun.poll() is not None)
         begun.terminate()
@@ -46,8 +69,58 @@ def test_no_job_outlives_its_sweep(name: str, tmp_path: Path) -> None:
     finally:
         begun.kill()
         begun.wait(120.0)
-    assert begun.returncode == 130, errors
+    # submitit and Ray take SIGTERM over, and Ray aborts
+    assert begun.returncode in (130, -signal.SIGTERM, -signal.SIGABRT), errors
     wait_until(lambda: not running_below(out))
+
+
+@pytest.mark.parametrize("name", ["joblib", "submitit_local"])
+def test_a_launcher_that_loses_a_job_says_what_goes_on(name: str, tmp_path: Path) -> None:
+    """A worker is killed, as by a lack of memory."""
+    out = tmp_path / "out"
+    options = [scenario(tmp_path), *LONG, "seed=1,2", *launched_by(name), f"hydra.sweep.dir={out}"]
+    begun = start(*options)
+    try:
+        wait_until(lambda: step_of(out, "seed-2") > 0 or begun.poll() is not None)
+        for job in running_below(out / "seed-2") or running_below(out):
+            if any(f"{out}/seed-2" in word for word in psutil.Process(job).cmdline()):
+                psutil.Process(job).parent().kill()
+        _, errors = begun.communicate(timeout=PATIENCE_S)
+    finally:
+        begun.kill()
+        begun.wait(120.0)
+    assert begun.returncode == 1, errors
+    said = errors.decode().splitlines()[-1]
+    assert said.startswith("bbrgym: the launcher gave up: ")
+    assert said.endswith(" goes on")
+    wait_until(lambda: not running_below(out))
+    done = multirun(*options)
+    assert done.returncode == 0, done.stderr
+    assert {state["status"] for state in states(out).values()} == {"done"}
+
+
+# ---- SLURM --------------------------------------------------------------------------------------------
+
+
+def test_a_preempted_job_is_put_in_the_queue_again_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By submitit on this machine, which does on the signal what it does in SLURM."""
+    monkeypatch.setenv("SUBMITIT_PREEMPT_SIGNAL", "USR1")
+    options = [scenario(tmp_path), *LONG, "seed=1"]
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    assert multirun(*options, f"hydra.sweep.dir={whole}").returncode == 0
+    begun = start(*options, *launched_by("submitit_local"), f"hydra.sweep.dir={out}")
+    try:
+        wait_until(lambda: step_of(out, "train") > 0 or begun.poll() is not None)
+        (job,) = running_below(out)
+        psutil.Process(job).parent().send_signal(signal.SIGUSR1)
+        _, errors = begun.communicate(timeout=PATIENCE_S)
+    finally:
+        begun.kill()
+        begun.wait(120.0)
+    assert begun.returncode == 0, errors
+    assert (out / "train" / "job.log").read_text().count("$ bbrgym train") == 2
+    assert summary(out).equals(summary(whole))
+    assert pl.read_parquet(out / "curves.parquet").equals(pl.read_parquet(whole / "curves.parquet"))
 
 
 SBATCH = """\
@@ -77,26 +150,77 @@ SACCT = """\
 import pathlib
 print("JobID|State|NodeList|")
 for task in range(2):
-    is_done = pathlib.Path("{folder}/out/logs/submitit", f"7_{{task}}_0_result.pkl").exists()
+    is_done = any(pathlib.Path("{folder}/out/.submitit").rglob(f"7_{{task}}_0_result.pkl"))
     print(f"7_{{task}}|{{'COMPLETED' if is_done else 'RUNNING'}}|here|")
 """
 
 
+def with_programs(folder: Path, monkeypatch: pytest.MonkeyPatch, **programs: str) -> None:
+    """Put programs in place of SLURM's, that do what they do."""
+    (folder / "bin").mkdir()
+    for name, text in programs.items():
+        (folder / "bin" / name).write_text(text.format(python=sys.executable, folder=folder))
+        (folder / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
+
+
 def test_slurm_is_asked_for_what_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With programs in place of SLURM's, that do what it does."""
-    needed("submitit")
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    for name, text in {"sbatch": SBATCH, "srun": SRUN, "sacct": SACCT}.items():
-        (programs / name).write_text(text.format(python=sys.executable, folder=tmp_path))
-        (programs / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    needs_launcher("submitit")
+    with_programs(tmp_path, monkeypatch, sbatch=SBATCH, srun=SRUN, sacct=SACCT)
     out = tmp_path / "out"
-    settings = ["launcher=submitit", "launcher.poll_s=0.1", "launcher.n_jobs=7", "launcher.timeout_min=30"]
-    settings += ["launcher.parameters={slurm_partition: some}"]
-    done = sweep(scenario(tmp_path), *GRID, "seed=1,2", *settings, f"sweep_dir={out}")
+    fields = ["array_parallelism=7", "timeout_min=30", "partition=some", "mem_gb=4", "cpus_per_task=2"]
+    settings = ["hydra/launcher=submitit_slurm", *(f"hydra.launcher.{field}" for field in fields)]
+    done = multirun(scenario(tmp_path), *GRID, "seed=1,2", *settings, f"hydra.sweep.dir={out}")
     assert done.returncode == 0, done.stderr
     assert [state["status"] for state in states(out).values()] == ["done", "done"]
+    assert "threads=2" in (out / "seed-1" / "job.log").read_text()
     script = (tmp_path / "script.sh").read_text()
     for line in ("--array=0-1%2", "--cpus-per-task=2", "--mem=4GB", "--time=30", "--partition=some"):
         assert f"#SBATCH {line}\n" in script, script
+
+
+BBRGYM = '#!/bin/bash\nexec {python} -m bbrgym "$@"\n'
+SCONTROL = '#!/bin/bash\necho "$@" >> {folder}/requeued\n'
+
+
+def task(number: int, options: list[str], folder: Path) -> subprocess.Popen[bytes]:
+    """A task of the array of the shipped script, two seeds of which run at once."""
+    slurm = {"SLURM_ARRAY_TASK_ID": number, "SLURM_ARRAY_JOB_ID": 7, "SLURM_CPUS_PER_TASK": 2, "SEEDS": 2}
+    return subprocess.Popen(
+        ["bash", str(ROOT / "examples" / "slurm_array.sh"), *options],
+        cwd=folder,
+        env={**os.environ, **{name: str(value) for name, value in slurm.items()}},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_tasks_of_an_array_share_a_multirun_and_go_on_after_their_signal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    needs_launcher("joblib")
+    with_programs(tmp_path, monkeypatch, bbrgym=BBRGYM, scontrol=SCONTROL)
+    options, out = [scenario(tmp_path), *LONG], tmp_path / "runs" / "many"
+    tasks = [task(0, options, tmp_path), task(1, options, tmp_path)]
+    try:
+        wait_until(lambda: step_of(out, "seed-1") > 0 or tasks[0].poll() is not None)
+        tasks[0].send_signal(signal.SIGUSR1)
+        errors = [one.communicate(timeout=PATIENCE_S)[1] for one in tasks]
+        assert [one.returncode for one in tasks] == [0, 0], errors
+        assert (tmp_path / "requeued").read_text() == "requeue 7_0\n"
+        wait_until(lambda: not running_below(out))
+        tasks.append(task(0, options, tmp_path))
+        _, said = tasks[-1].communicate(timeout=PATIENCE_S)
+        assert tasks[-1].returncode == 0, said
+    finally:
+        for one in tasks:
+            one.kill()
+            one.wait(120.0)
+    assert {name: state["status"] for name, state in states(out).items()} == {
+        f"seed-{seed}": "done" for seed in (1, 2, 3, 4)
+    }
+    assert (out / "seed-1" / "job.log").read_text().count("$ bbrgym train") == 2
+    assert (out / "seed-3" / "job.log").read_text().count("$ bbrgym train") == 1
+    assert main(["report", str(out)]) == 0
+    assert "4 jobs, 4 done" in capsys.readouterr().out

@@ -1,69 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Multiruns as a user runs them: by each launcher of Hydra's, repeated, interrupted, searched, pruned."""
+"""A multirun as a user runs it: what it leaves, what a job that fails does, and what is refused."""
 
-import contextlib
 import importlib.util
-import io
-import json
-import signal
+import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.utils import JobRuntime
 from hydra.types import RunMode
-from omegaconf import OmegaConf
-from small import GRID, LONG, running_below, scenario
-from waiting import wait_until
+from hypothesis import given
+from hypothesis import strategies as st
+from small import GRID, NO_LEVELS, multirun, scenario, states, summary
 
 from bbrgym.agents.loading import load_agent
 from bbrgym.cli.main import main
-from bbrgym.compose import Loader
+from bbrgym.compose import Loader, job_name, parse_override
 from bbrgym.sweeps.jobs import Job
-
-NO_LEVELS = [one for one in GRID if "levels" not in one]
-PLUGINS = {"joblib": "joblib", "submitit_local": "submitit", "ray": "ray"}
-OPTIONS = {"joblib": ["hydra.launcher.n_jobs=2"], "submitit_local": ["hydra.launcher.cpus_per_task=1"], "ray": []}
-
-
-def multirun(*overrides: str, command: str = "train") -> subprocess.CompletedProcess[str]:
-    """The command in this process, where all is imported already; its jobs have processes of their own."""
-    out, errors = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
-        code = main([command, "-m", *overrides])
-    return subprocess.CompletedProcess(overrides, code, out.getvalue(), errors.getvalue())
-
-
-def launched_by(name: str) -> list[str]:
-    plugin = f"hydra_plugins.hydra_{PLUGINS[name]}_launcher"
-    if importlib.util.find_spec("hydra_plugins") is None or importlib.util.find_spec(plugin) is None:
-        pytest.skip(f"NO HYDRA-{PLUGINS[name].upper()}-LAUNCHER: hydra/launcher={name} is not tested here")
-    return [f"hydra/launcher={name}", *OPTIONS[name]]
-
-
-def start(*overrides: str) -> subprocess.Popen[bytes]:
-    """A multirun that will be interrupted."""
-    command = [sys.executable, "-m", "bbrgym", "train", "-m", *overrides]
-    null = subprocess.DEVNULL
-    return subprocess.Popen(command, stdin=null, stdout=null, stderr=subprocess.PIPE)
-
-
-def states(out: Path) -> dict[str, dict[str, Any]]:
-    return {path.parent.name: json.loads(path.read_text()) for path in sorted(out.glob("*/job.json"))}
-
-
-def summary(out: Path) -> pl.DataFrame:
-    """Without what a clock says."""
-    table = pl.read_parquet(out / "summary.parquet")
-    return table.select(name for name in table.columns if not name.endswith("_s"))
-
-
-def step_of(out: Path, job: str) -> int:
-    path = out / job / "summary.json"
-    return int(json.loads(path.read_text())["step"]) if path.exists() else 0
 
 
 @pytest.fixture(scope="module")
@@ -88,24 +45,37 @@ def test_jobs_that_fail_are_reported_and_leave_the_others_alone(ran) -> None:
     assert "agent.levels: is 1" in (out / "agent.levels-1_seed-2" / "job.log").read_text()
 
 
-def test_the_folder_has_tables_figures_and_a_page(ran) -> None:
+def test_the_summary_has_a_row_per_job(ran) -> None:
     out, _, done = ran
     table = pl.read_parquet(out / "summary.parquet")
     assert table.select("agent.levels", "seed").rows() == [(1, 1), (1, 2), (5, 1), (5, 2)]
+    assert table["status"].to_list() == ["failed", "failed", "done", "done"]
     assert table["step"].to_list() == [None, None, 48, 48]  # the default, then five levels
+    assert pl.read_csv(out / "summary.csv").columns == table.columns
+    text = (out / "summary.txt").read_text()
+    assert "4 jobs, 2 done" in text
+    assert "mean and 95 % interval over seeds" in re.sub(r"\s+", " ", text)
     assert "4 jobs, 2 done" in done.stdout
     assert f"{table['best_score'][2]:.4f} with agent.levels=5 seed=" in done.stdout
+
+
+def test_the_folder_has_curves_figures_and_a_page(ran) -> None:
+    out, _, _ = ran
     curves = pl.read_parquet(out / "curves.parquet")
-    own = pl.read_parquet(out / "agent.levels-5_seed-1" / "metrics.parquet").drop_nulls("validation/score")
-    assert (
-        curves.filter(pl.col("job") == "agent.levels-5_seed-1")["score"].to_list() == own["validation/score"].to_list()
-    )
+    for job in ("agent.levels-5_seed-1", "agent.levels-5_seed-2"):
+        metrics = pl.read_parquet(out / job / "metrics.parquet").drop_nulls("validation/score")
+        own = curves.filter(pl.col("job") == job)
+        assert own.select("step", "score").rows() == metrics.select("step", "validation/score").rows()
     for name in ("scores", "curves"):
         assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     page = (out / "report.html").read_text()
+    assert "best_score by parameter" in page
     assert "agent.levels-1_seed-1: end of its log" in page
     assert "hydra.sweep.dir=" in page
-    assert load_agent(out / "agent.levels-5_seed-1")[0].name == "grid"
+
+
+def test_a_job_s_folder_is_that_of_its_own_command(ran) -> None:
+    assert load_agent(ran[0] / "agent.levels-5_seed-1")[0].name == "grid"
 
 
 def test_a_repeated_multirun_runs_what_is_not_done_and_can_grow(ran) -> None:
@@ -130,64 +100,16 @@ def test_report_makes_the_same_anew(ran, capsys: pytest.CaptureFixture[str]) -> 
     assert "is no folder of a multirun" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", PLUGINS)
-def test_each_launcher_runs_the_same_jobs(name: str, ran, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    options = [*ran[1][:-2], "agent.levels=1,5", "seed=1"]
-    done = multirun(*options, *launched_by(name), f"hydra.sweep.dir={out}")
-    assert done.returncode == 1, done.stderr
-    assert {job: state["status"] for job, state in states(out).items()} == {
-        "agent.levels-1": "failed",
-        "agent.levels-5": "done",
-    }
-    assert summary(out)["step"].to_list() == [None, 48]
-
-
-@pytest.mark.parametrize("name", ["basic", *PLUGINS])
-def test_no_job_outlives_its_multirun(name: str, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    long = [*(one for one in GRID if "total_steps" not in one), "total_steps=1_000_000"]
-    own = [] if name == "basic" else launched_by(name)
-    begun = start(scenario(tmp_path), *long, *own, f"hydra.sweep.dir={out}")
-    try:
-        wait_until(lambda: step_of(out, "train") > 0 or begun.poll() is not None)
-        begun.terminate()
-        _, errors = begun.communicate(timeout=120)
-    finally:
-        begun.kill()
-        begun.wait(120.0)
-    # submitit and Ray take SIGTERM over, and Ray aborts
-    assert begun.returncode in (130, -signal.SIGTERM, -signal.SIGABRT), errors
-    wait_until(lambda: not running_below(out, ""))
-
-
-@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGKILL])
-def test_an_interrupted_multirun_goes_on_to_what_it_would_have_been(sent: signal.Signals, tmp_path: Path) -> None:
-    options = [scenario(tmp_path), *(one for one in GRID if "_steps" not in one), "log_steps=400", *LONG, "seed=1,2"]
-    whole = tmp_path / "whole"
-    assert multirun(*options, f"hydra.sweep.dir={whole}").returncode == 0
-    for attempt in range(5):  # until one is slower than the signal
-        out = tmp_path / f"out-{attempt}"
-        begun = start(*options, f"hydra.sweep.dir={out}")
-        try:
-            wait_until(lambda out=out, begun=begun: step_of(out, "seed-2") > 0 or begun.poll() is not None)
-            begun.send_signal(sent)
-            _, errors = begun.communicate(timeout=120)
-        finally:
-            begun.kill()
-            begun.wait(120.0)
-        wait_until(lambda out=out: not running_below(out, ""))
-        if begun.returncode != 0 and 0 < step_of(out, "seed-2") < 4000:
-            break
-    assert begun.returncode == (130 if sent is signal.SIGTERM else -sent), errors
-    if sent is signal.SIGTERM:
-        assert b"what is finished is kept; bbrgym train -m" in errors
-    first = states(out)["seed-1"]
-    done = multirun(*options, f"hydra.sweep.dir={out}")
-    assert done.returncode == 0, done.stderr
-    assert states(out)["seed-1"] == first  # it did not run again
-    assert summary(out).equals(summary(whole))
-    assert pl.read_parquet(out / "curves.parquet").equals(pl.read_parquet(whole / "curves.parquet"))
+def test_a_folder_holds_one_job_of_a_name(ran) -> None:
+    out, options, _ = ran
+    before = states(out)
+    other = [one for one in options if "total_steps" not in one]
+    done = multirun(*other, f"hydra.sweep.dir={out}")
+    assert done.returncode == 2
+    assert "holds a job with " in done.stderr
+    assert "expected the same options, not " in done.stderr
+    done = {name: state for name, state in before.items() if state["status"] == "done"}
+    assert {name: states(out)[name] for name in done} == done
 
 
 def test_evaluations_can_be_run_so_too(tmp_path: Path) -> None:
@@ -197,97 +119,53 @@ def test_evaluations_can_be_run_so_too(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     table = pl.read_parquet(out / "summary.parquet")
     assert table.select("draws", "world", "entrant", "runs").rows() == [(1, "twin", "bbr", 1), (2, "twin", "bbr", 2)]
+    for draws in (1, 2):
+        runs = pl.read_parquet(out / f"draws-{draws}" / "summary.parquet")
+        score = table.filter(pl.col("draws") == draws)["score"][0]
+        assert score == pytest.approx(runs["score"].mean(), rel=1e-12)
 
 
-# ---- searches -----------------------------------------------------------------------------------------
-
-SEARCH = [
-    "hydra/sweeper=optuna",
-    "hydra.sweeper.n_trials=3",
-    "hydra.sweeper.batch=1",
-    "hydra.sweeper.n_startup_trials=1",
-]
-LEVELS = "agent.levels=int(interval(2,9))"
+# ---- which jobs there are -----------------------------------------------------------------------------
 
 
-def test_a_search_goes_on_after_a_kill_to_the_same_trials(tmp_path: Path) -> None:
-    """Each trial has two seeds, and the next is proposed when it has its score."""
-    pytest.importorskip("optuna", reason="NO OPTUNA: what searches; pip install 'bbrgym[train]'")
-    options = [*SEARCH, scenario(tmp_path), *NO_LEVELS, LEVELS, "seed=1,2"]
-    whole, out = tmp_path / "whole", tmp_path / "out"
-    done = multirun(*options, f"hydra.sweep.dir={whole}")
-    assert done.returncode == 0, done.stderr
-    assert list(states(whole)) == [f"trial-000{trial}_seed-{seed}" for trial in range(3) for seed in (1, 2)]
-    best = OmegaConf.load(whole / "optimization_results.yaml").best
-    assert best.value == pytest.approx(summary(whole)["best_score"].max())
-    begun = start(*options, f"hydra.sweep.dir={out}")
-    try:
-        wait_until(lambda: "trial-0001_seed-1" in states(out) if out.exists() else False)
-    finally:
-        begun.kill()
-        begun.communicate(timeout=120)
-    wait_until(lambda: not running_below(out, ""))
-    assert multirun(*options, f"hydra.sweep.dir={out}").returncode == 0
-    assert summary(out).equals(summary(whole))
-    other = multirun(*options, "hydra.sweeper.seed=7", f"hydra.sweep.dir={out}")
-    assert other.returncode == 2
-    assert "hydra.sweeper.seed: is 7, was 1 in" in other.stderr
+def names(*overrides: str) -> list[str]:
+    """Return the names of the jobs that Hydra's sweeper makes of some options."""
+    JobRuntime.instance().set("name", "train")
+    config = Loader().load_configuration("train", list(overrides), RunMode.MULTIRUN)
+    (jobs,) = BasicSweeper.split_arguments([parse_override(one) for one in overrides], None)
+    return [Loader().load_sweep_config(config, job).hydra.job.override_dirname for job in jobs]
 
 
-def test_a_hopeless_trial_is_pruned_by_its_validation_score(tmp_path: Path) -> None:
-    optuna = pytest.importorskip("optuna", reason="NO OPTUNA: what searches; pip install 'bbrgym[train]'")
-    out = tmp_path / "out"
-    pruner = "hydra.sweeper.pruner={_target_: optuna.pruners.ThresholdPruner, lower: 1000}"
-    long = [one for one in NO_LEVELS if "_steps" not in one] + ["total_steps=1_000_000", "checkpoint_steps=200"]
-    done = multirun(
-        *SEARCH, pruner, scenario(tmp_path), *long, "agent.levels=int(interval(900,999))", f"hydra.sweep.dir={out}"
-    )
-    assert done.returncode == 0, done.stderr
-    assert [state["status"] for state in states(out).values()] == ["pruned"] * 3
-    study = optuna.load_study(study_name="bbrgym", storage=f"sqlite:///{out / 'study.db'}")
-    assert [trial.state.name for trial in study.trials] == ["PRUNED"] * 3
-    assert all(step_of(out, name) < 1_000_000 for name in states(out))
+def test_every_combination_is_a_job_with_a_name_of_its_own() -> None:
+    expected = [f"agent-{agent}_seed-{seed}" for agent in ("ppo", "sac") for seed in (1, 2, 3)]
+    assert names("agent=ppo,sac", "variant=bbq", "seed=range(1,4)") == expected
+    assert names("agent=ppo,sac", "variant=bbq", "seed=range(2,3)") == [expected[1], expected[4]]  # a slice of it
 
 
-def test_a_search_space_is_a_shipped_file(tmp_path: Path) -> None:
-    pytest.importorskip("optuna", reason="NO OPTUNA: what searches; pip install 'bbrgym[train]'")
-    out = tmp_path / "out"
-    few = ["total_steps=4", "num_envs=2", "hydra.sweeper.n_trials=1", "validation.draws=1", "threads=1"]
-    done = multirun(
-        *SEARCH[:1], *few, "hydra.sweeper.space=sac", scenario(tmp_path), "variant=bbq", f"hydra.sweep.dir={out}"
-    )
-    assert done.returncode == 0, done.stderr
-    table = pl.read_parquet(out / "summary.parquet")
-    assert table["agent"].to_list() == ["sac"]
+def test_without_several_values_there_is_one_job() -> None:
+    assert names("seed=1") == ["train"]
 
 
-# ---- what cannot be -----------------------------------------------------------------------------------
+def test_a_list_is_one_value_and_choices_are_several() -> None:
+    assert len(set(names("variant=bbq", "action.tunables=[bbq_beta],[bbq_alpha_us,bbq_beta]"))) == 2
+    assert names("variant=bbq", "action.tunables=[bbq_alpha_us,bbq_beta]") == ["train"]
+    assert names("agent.learning_rate=choice(1e-3,0.0001)") == [
+        "agent.learning_rate-0.001",
+        "agent.learning_rate-0.0001",
+    ]
 
 
-@pytest.mark.parametrize(
-    ("overrides", "says"),
-    [
-        (["seed=1,1"], "seed: is 1, 1, expected each value once"),
-        (["seed=1", "seed=1,2"], "seed: is given twice, expected once"),
-        (["output_dir=x"], "output_dir: -m gives each job its own, expected hydra.sweep.dir=DIR"),
-        (["agent=ppo,pppo"], "job agent-pppo: agent: is 'pppo'; did you mean ppo"),
-        (["total_step=3", "seed=1,2"], "total_step: is no option; did you mean total_steps"),
-        (["agent.learning_rate=interval(1e-4,1e-3)"], "BasicSweeper does not support sweep type : INTERVAL_SWEEP"),
-        (["hydra/sweeper=optuna"], "hydra.sweeper: nothing is left to search"),
-        (["hydra/sweeper=optuna", "hydra.sweeper.params.a=3"], "hydra.sweeper.params"),
-        (["hydra/launcher=jobllib"], "hydra/launcher"),
-    ],
-)
-def test_a_wrong_option_is_one_clear_line_and_makes_nothing(
-    overrides: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    done = multirun(*overrides)
-    assert done.returncode == 2
-    assert done.stderr.startswith("bbrgym: ")
-    assert says in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert not list(tmp_path.rglob("job.json"))
+@given(st.dictionaries(st.from_regex(r"[a-z]{1,8}", fullmatch=True), st.text(min_size=1, max_size=300), min_size=1))
+def test_names_are_file_names_of_bounded_length_and_always_the_same(parameters: dict[str, str]) -> None:
+    name = job_name(parameters)
+    assert re.fullmatch(r"[\w.+-]{1,140}", name, re.ASCII)
+    assert name == job_name(dict(parameters))
+
+
+@given(st.lists(st.text(min_size=1), min_size=2, max_size=2, unique=True))
+def test_other_values_have_other_names(values: list[str]) -> None:
+    one, two = (job_name({"option": value}) for value in values)
+    assert one != two
 
 
 def test_a_job_gets_its_group_of_wandb_and_its_threads(tmp_path: Path) -> None:
@@ -303,3 +181,83 @@ def test_a_job_gets_its_group_of_wandb_and_its_threads(tmp_path: Path) -> None:
         HydraConfig.instance().cfg = None
     assert {"logger.group=mine", "logger.run_name=seed-3", "resume=true"} <= set(options)
     assert options[0].startswith("threads=")
+
+
+# ---- what cannot be -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        (["seed=1,1"], "seed: is 1, 1, expected each value once"),
+        (["seed=1", "seed=1,2"], "seed: is given twice, expected once"),
+        (["seed"], "'seed' is no override"),
+        (["agent=glob(*)"], "agent"),
+        (["output_dir=x"], "output_dir: -m gives each job its own, expected hydra.sweep.dir=DIR"),
+        (["agent=ppo,pppo"], "job agent-pppo: agent: is 'pppo'; did you mean ppo"),
+        (["total_step=3", "seed=1,2"], "total_step: is no option; did you mean total_steps"),
+        (["agent.learning_rate=interval(1e-4,1e-3)"], "BasicSweeper does not support sweep type : INTERVAL_SWEEP"),
+        (["hydra/sweeper=optuna"], "hydra.sweeper: nothing is left to search"),
+        (
+            ["hydra/sweeper=optuna", "+hydra.sweeper.params.a=3"],
+            "hydra.sweeper.params: a is '3', expected choice, range",
+        ),
+        (["hydra/sweeper=optuna", "seed=interval(2,1)"], "hydra.sweeper.params: seed is interval(2,1)"),
+        (["hydra/sweeper=optuna", "hydra.sweeper.batch=0"], "hydra.sweeper.batch: is 0, expected a number >= 1"),
+        (["hydra/sweeper=optuna", "hydra.sweeper.direction=up"], "minimize, maximize"),
+        (["hydra/sweeper=optuna", "hydra.sweeper.n_trial=3"], "n_trial"),
+        (["hydra/sweeper=optuna", "total_step=interval(2,9)"], "total_step: is no option; did you mean total_steps"),
+        (["hydra/launcher=jobllib"], "hydra/launcher"),
+    ],
+)
+def test_a_wrong_option_is_one_clear_line_and_makes_nothing(
+    overrides: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = multirun(*overrides)
+    assert done.returncode == 2
+    assert done.stderr.startswith("bbrgym: ")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not list(tmp_path.rglob("job.json"))
+
+
+@pytest.mark.parametrize(
+    ("options", "library", "says"),
+    [
+        (
+            ["hydra/launcher=joblib"],
+            "hydra_plugins.hydra_joblib_launcher",
+            "hydra/launcher=joblib needs hydra_joblib_launcher: pip install 'bbrgym[train]'",
+        ),
+        (
+            ["hydra/launcher=submitit_slurm"],
+            "hydra_plugins.hydra_submitit_launcher",
+            "hydra/launcher=submitit_slurm needs hydra_submitit_launcher: pip install 'bbrgym[slurm]'",
+        ),
+        (
+            ["hydra/launcher=ray"],
+            "hydra_plugins.hydra_ray_launcher",
+            "hydra/launcher=ray needs hydra_ray_launcher: pip install 'bbrgym[ray-launcher]'",
+        ),
+        (
+            ["hydra/sweeper=optuna", "seed=interval(1,9)"],
+            "optuna",
+            "hydra/sweeper=optuna needs optuna: pip install 'bbrgym[train]'",
+        ),
+    ],
+)
+def test_without_a_library_it_says_so_and_runs_nothing(
+    options: list[str], library: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr("bbrgym.cli.many_runs.find_spec", lambda name: None if name == library else find(name))
+    if library == "optuna":
+        for name in [*sys.modules]:
+            if name.partition(".")[0] == library:
+                monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setitem(sys.modules, library, None)
+    done = multirun(*options, scenario(tmp_path), *GRID, f"hydra.sweep.dir={tmp_path / 'out'}")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith(f"bbrgym: {says}")
+    assert not list(tmp_path.rglob("job.*"))

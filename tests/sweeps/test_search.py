@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Searches: what is proposed, and that an interruption changes nothing."""
+"""Searches: what is proposed, that an interruption changes nothing, and what is pruned."""
 
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
-from small import GRID, scenario, start, states, summary, sweep
+from hydra.types import RunMode
+from omegaconf import OmegaConf
+from small import NO_LEVELS, multirun, running_below, scenario, start, states, step_of, summary
 from waiting import wait_until
 
-from bbrgym.compose import compose_config
-from bbrgym.errors import ConfigError
-from bbrgym.sweeps.plan import check, jobs_of, parse_options
-from bbrgym.sweeps.search import SearchSettings, Study, parse_search
+from bbrgym.compose import Loader, compose_config, parse_override
+from bbrgym.errors import ConfigError, SweepError
+from bbrgym.sweeps.multirun import MultirunFolder
+from bbrgym.sweeps.search import Study, distributions, settings_of
 
 optuna = pytest.importorskip("optuna", reason="NO OPTUNA: what searches; pip install 'bbrgym[train]'")
-pytest.importorskip("joblib", reason="NO JOBLIB: what starts the jobs; pip install 'bbrgym[train]'")
 
-CONF = Path(__file__).parents[2] / "conf" / "hparams_search"
+PRESETS = sorted((Path(__file__).parents[2] / "conf" / "experiment").glob("search_*.yaml"))
 PARAMS = {
     "rate": "tag(log, interval(1e-5, 1e-2))",
     "share": "interval(0.5, 2)",
@@ -23,25 +27,33 @@ PARAMS = {
     "size": "range(16, 64, 16)",
     "hidden": "choice([64,64], [128])",
 }
-SETTINGS = SearchSettings(n_trials=13, batch=3, n_startup_trials=4, params=PARAMS)
+SETTINGS: dict[str, Any] = {
+    "direction": "maximize",
+    "n_trials": 13,
+    "batch": 3,
+    "n_startup_trials": 4,
+    "seed": 1,
+    "pruner": None,
+    "metric": None,
+    "storage": None,
+    "params": PARAMS,
+}
 
 
 def value(parameters: dict[str, str]) -> float:
     return -abs(float(parameters["share"]) - 1) + float(parameters["rate"])
 
 
-def proposed(path: Path, settings: SearchSettings, *, breaks_at: int = -1) -> list[dict[str, str]]:
+def proposed(path: Path, settings: dict[str, Any], *, breaks_at: int = -1) -> list[dict[str, str]]:
     """Runs a study; stops when a trial of this number is to be told."""
-    study, found = Study(path, settings), []
-    try:
+    found = []
+    with closing(Study(f"sqlite:///{path}", settings)) as study:
         for batch in study.batches():
             for trial in batch:
                 if trial.number == breaks_at:
                     return found
                 study.tell(trial, value(trial.parameters) if trial.number % 7 else None)
                 found.append(dict(trial.parameters))
-    finally:
-        study.close()
     return found
 
 
@@ -73,53 +85,69 @@ def test_an_interrupted_search_proposes_what_it_would_have_proposed(
 
 
 def test_a_search_can_grow_and_another_seed_proposes_others(whole: list[dict[str, str]], tmp_path: Path) -> None:
-    fewer = SETTINGS.model_copy(update={"n_trials": 5})
-    assert proposed(tmp_path / "study.db", fewer) == whole[:5]
+    assert proposed(tmp_path / "study.db", {**SETTINGS, "n_trials": 5}) == whole[:5]
     assert proposed(tmp_path / "study.db", SETTINGS) == whole
-    other = SETTINGS.model_copy(update={"n_trials": 1, "seed": 2})
-    assert proposed(tmp_path / "other.db", other)[0] != whole[0]
+    assert proposed(tmp_path / "other.db", {**SETTINGS, "n_trials": 1, "seed": 2})[0] != whole[0]
 
 
 def test_what_is_told_counts(tmp_path: Path) -> None:
-    found = proposed(tmp_path / "study.db", SETTINGS.model_copy(update={"n_trials": 30, "n_startup_trials": 10}))
+    found = proposed(tmp_path / "study.db", {**SETTINGS, "n_trials": 30, "n_startup_trials": 10})
     far = [abs(float(one["share"]) - 1) for one in found]
     assert sum(far[20:]) < 0.6 * sum(far[:10])  # nearer to the best than what was drawn anywhere
     study = optuna.load_study(study_name="bbrgym", storage=f"sqlite:///{tmp_path / 'study.db'}")
     assert [trial.state.name for trial in study.trials[:3]] == ["FAIL", "COMPLETE", "COMPLETE"]
 
 
-@pytest.mark.parametrize("path", sorted(CONF.glob("*.yaml")), ids=lambda path: path.stem)
+def test_a_damaged_study_is_one_clear_error(tmp_path: Path) -> None:
+    path = tmp_path / "study.db"
+    path.write_bytes(b"no database" * 1000)
+    with pytest.raises(SweepError, match=r"cannot use sqlite:.*study.db, Optuna's study of the search: ") as caught:
+        Study(f"sqlite:///{path}", SETTINGS)
+    assert "\n" not in str(caught.value)
+
+
+# ---- its settings -------------------------------------------------------------------------------------
+
+
+def settings(*overrides: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the settings of a command line, and the options that are not searched."""
+    config = Loader().load_configuration("train", list(overrides), RunMode.MULTIRUN)
+    own = [one for one in map(parse_override, overrides) if not one.is_hydra_override()]
+    found, options = settings_of(config, own)
+    return found, [str(one.input_line) for one in options]
+
+
+@pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.stem)
 def test_the_shipped_searches_are_of_options_that_there_are(path: Path) -> None:
-    asked = compose_config("sweep", [f"hparams_search={path.stem}"])["hparams_search"]
-    given = parse_options(["agent.learning_rate=interval(1e-5,1e-3)"] if path.stem == "own" else [])
-    settings, options = parse_search(asked, given)
-    agent = compose_config("train", options.fixed)["agent"]
-    for name in settings.params:
-        assert name.removeprefix("agent.") in agent, name
+    found, _ = settings(f"experiment={path.stem}")
+    assert (found["metric"], found["direction"]) == ("best_score", "maximize")
+    own = compose_config("train", [f"experiment={path.stem}"])["agent"]
+    assert own["name"] == path.stem.removeprefix("search_")
+    for name in found["params"]:
+        assert name.removeprefix("agent.") in own, name
     for end in (0, -1):  # both ends of each range can be asked for
-        chosen = {
-            name: text.strip().split("(")[-1].rstrip(")").split(",")[end] for name, text in settings.params.items()
-        }
-        chosen = {name: text.strip() for name, text in chosen.items() if "[" not in text and "]" not in text}
-        check(jobs_of("train", options, chosen, "trial"))
+        for name, distribution in distributions(found["params"]).items():
+            ends = getattr(distribution, "choices", None) or (distribution.low, distribution.high)
+            compose_config("train", [f"experiment={path.stem}", f"{name}={ends[end]}"])
+
+
+def test_all_searches_of_before_are_there() -> None:
+    assert [path.stem for path in PRESETS] == ["search_ppo", "search_sac", "search_tqc"]
 
 
 def test_the_command_line_counts_more_than_a_search_s_file() -> None:
-    asked = compose_config("sweep", ["hparams_search=ppo"])["hparams_search"]
-    options = parse_options(
-        ["agent=recurrent_ppo", "agent.gamma=0.9", "agent.clip_range=interval(0.2,0.3)", "seed=1,2"]
-    )
-    settings, of_jobs = parse_search(asked, options)
-    assert "agent.gamma" not in settings.params
-    assert settings.params["agent.clip_range"] == "interval(0.2,0.3)"
-    assert of_jobs.fixed == ("agent=recurrent_ppo", "agent.gamma=0.9")
-    assert of_jobs.swept == {"seed": ("1", "2")}
+    given = ["agent=recurrent_ppo", "agent.gamma=0.9", "agent.clip_range=interval(0.2,0.3)", "seed=1,2"]
+    found, options = settings("experiment=search_ppo", *given)
+    assert "agent.gamma" not in found["params"]
+    assert found["params"]["agent.clip_range"] == "interval(0.2,0.3)"
+    assert "agent.learning_rate" in found["params"]
+    assert options == ["experiment=search_ppo", "agent=recurrent_ppo", "agent.gamma=0.9", "seed=1,2"]
+    assert compose_config("train", ["experiment=search_ppo", given[0]])["agent"]["name"] == "recurrent_ppo"
 
 
 @pytest.mark.parametrize(
     ("params", "says"),
     [
-        ({}, "nothing is left to search"),
         ({"a": "3"}, "a is '3', expected choice, range or interval"),
         ({"a": "interval(2, 1)"}, "a is interval"),
         ({"a": "interval("}, "is no override"),
@@ -127,28 +155,104 @@ def test_the_command_line_counts_more_than_a_search_s_file() -> None:
 )
 def test_a_range_that_cannot_be_is_named(params: dict[str, str], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
-        parse_search({"params": params}, parse_options([]))
+        distributions(params)
 
 
-def test_a_search_of_trainings_goes_on_after_a_kill(tmp_path: Path) -> None:
-    """Each trial has two seeds, and the second is proposed when the first has its score."""
-    search = ["hparams_search=own", "hparams_search.n_trials=2", "hparams_search.batch=1"]
-    options = [scenario(tmp_path), *(one for one in GRID if "levels" not in one), "agent.levels=int(interval(2,9))"]
-    options += ["seed=1,2", "hparams_search.n_startup_trials=1", "launcher.n_jobs=2"]
+# ---- with jobs ----------------------------------------------------------------------------------------
+
+SEARCH = [
+    "hydra/sweeper=optuna",
+    "hydra.sweeper.n_trials=3",
+    "hydra.sweeper.batch=1",
+    "hydra.sweeper.n_startup_trials=1",
+]
+LEVELS = "agent.levels=int(interval(2,9))"
+
+
+def test_a_search_goes_on_after_a_kill_to_the_same_trials(tmp_path: Path) -> None:
+    """Each trial has two seeds, and the next is proposed when it has its score."""
+    options = [*SEARCH, scenario(tmp_path), *NO_LEVELS, LEVELS, "seed=1,2"]
     whole, out = tmp_path / "whole", tmp_path / "out"
-    done = sweep(*search, *options, f"sweep_dir={whole}")
+    done = multirun(*options, f"hydra.sweep.dir={whole}")
     assert done.returncode == 0, done.stderr
     assert "best best_score of a job" in done.stdout
-    assert summary(whole)["job"].to_list() == [f"trial-000{trial}_seed-{seed}" for trial in range(2) for seed in (1, 2)]
-    begun = start(*search, *options, f"sweep_dir={out}")
+    jobs = [f"trial-000{trial}_seed-{seed}" for trial in range(3) for seed in (1, 2)]
+    assert list(states(whole)) == jobs
+    assert summary(whole)["job"].to_list() == jobs
+    best = OmegaConf.load(whole / "optimization_results.yaml").best
+    assert best.value == pytest.approx(summary(whole)["best_score"].max())
+    begun = start(*options, f"hydra.sweep.dir={out}")
     try:
         wait_until(lambda: "trial-0001_seed-1" in states(out) if out.exists() else False)
     finally:
         begun.kill()
         begun.communicate(timeout=120)
-    resumed = sweep(f"resume={out}", "launcher.n_jobs=2")
-    assert resumed.returncode == 0, resumed.stderr
+    wait_until(lambda: not running_below(out))
+    assert multirun(*options, f"hydra.sweep.dir={out}").returncode == 0
     assert summary(out).equals(summary(whole))
-    other = sweep(*search, *options, "hparams_search.seed=7", f"sweep_dir={out}", "resume=true")
+    other = multirun(*options, "hydra.sweeper.seed=7", f"hydra.sweep.dir={out}")
     assert other.returncode == 2
-    assert "hparams_search.seed: is 7, was 1" in other.stderr
+    assert "hydra.sweeper.seed: is 7, was 1 in" in other.stderr
+    folder = MultirunFolder(out)
+    folder.open(resume=True)
+    with closing(folder):  # one process searches at a time
+        other = multirun(*options, f"hydra.sweep.dir={out}")
+    assert other.returncode == 2
+    assert "is in use by bbrgym -m, process" in other.stderr
+
+
+def test_a_search_has_its_metric_its_direction_its_storage_and_jobs_side_by_side(tmp_path: Path) -> None:
+    own = f"hydra.sweeper.storage=sqlite:///{tmp_path}/mine.db"
+    out = tmp_path / "out"
+    options = [scenario(tmp_path), *NO_LEVELS, LEVELS]
+    less = ["hydra.sweeper.metric=step", "hydra.sweeper.direction=minimize", "hydra.sweeper.batch=3"]
+    done = multirun(*SEARCH[:2], *SEARCH[3:], own, *less, *options, f"hydra.sweep.dir={out}")
+    assert done.returncode == 0, done.stderr
+    study = optuna.load_study(study_name="bbrgym", storage=f"sqlite:///{tmp_path}/mine.db")
+    table = summary(out)
+    assert [trial.value for trial in study.trials] == table["step"].to_list()
+    assert not (out / "study.db").exists()
+    assert study.best_value == min(table["step"])
+    assert f"best step of a job: {min(table['step']):.4f} with" in done.stdout
+    wrong = multirun(*SEARCH, "hydra.sweeper.metric=weather", *options, f"hydra.sweep.dir={tmp_path / 'wrong'}")
+    assert wrong.returncode == 2
+    assert "hydra.sweeper.metric: is 'weather', expected one of " in wrong.stderr
+    several = ["hydra.sweeper.pruner={_target_: optuna.pruners.MedianPruner}", "seed=1,2"]
+    refused = multirun(*SEARCH, *several, *options, f"hydra.sweep.dir={tmp_path / 'several'}")
+    assert "hydra.sweeper.pruner: is given with several jobs for each trial" in refused.stderr
+    assert refused.returncode == 2
+
+
+def test_a_hopeless_trial_is_pruned_by_its_validation_score(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    pruner = "hydra.sweeper.pruner={_target_: optuna.pruners.ThresholdPruner, lower: 1000}"
+    long = [one for one in NO_LEVELS if "_steps" not in one] + ["total_steps=1_000_000", "checkpoint_steps=200"]
+    done = multirun(
+        *SEARCH, pruner, scenario(tmp_path), *long, "agent.levels=int(interval(900,999))", f"hydra.sweep.dir={out}"
+    )
+    assert done.returncode == 0, done.stderr
+    assert [state["status"] for state in states(out).values()] == ["pruned"] * 3
+    study = optuna.load_study(study_name="bbrgym", storage=f"sqlite:///{out / 'study.db'}")
+    assert [trial.state.name for trial in study.trials] == ["PRUNED"] * 3
+    assert all(step_of(out, name) < 1_000_000 for name in states(out))
+
+
+def test_a_trial_whose_job_fails_has_failed_and_the_search_goes_on(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    options = [*SEARCH, "hydra.sweeper.batch=3", scenario(tmp_path), *NO_LEVELS, "agent.levels=int(interval(0,3))"]
+    done = multirun(*(one for one in options if one != SEARCH[2]), f"hydra.sweep.dir={out}")
+    study = optuna.load_study(study_name="bbrgym", storage=f"sqlite:///{out / 'study.db'}")
+    expected = ["FAIL" if trial.params["agent.levels"] < 2 else "COMPLETE" for trial in study.trials]
+    assert [trial.state.name for trial in study.trials] == expected
+    assert set(expected) == {"FAIL", "COMPLETE"}
+    assert done.returncode == 1
+    assert f"{expected.count('FAIL')} of 3 jobs are not done" in done.stderr
+
+
+def test_a_search_space_is_a_shipped_experiment(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    few = ["total_steps=4", "num_envs=2", "hydra.sweeper.n_trials=1", "validation.draws=1", "threads=1"]
+    done = multirun("experiment=search_sac", *few, scenario(tmp_path), "variant=bbq", f"hydra.sweep.dir={out}")
+    assert done.returncode == 0, done.stderr
+    table = pl.read_parquet(out / "summary.parquet")
+    assert table["agent"].to_list() == ["sac"]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-pytest.importorskip("wandb", reason="NO WANDB: conf/sweep/*.yaml are not tested here; pip install 'bbrgym[wandb]'")
+pytest.importorskip("wandb", reason="NO WANDB: conf/wandb_sweep/ is not tested here; pip install 'bbrgym[wandb]'")
 
 from small import GRID, scenario
 from wandb.apis.public.sweeps import _validate_config_and_fill_distribution
@@ -18,7 +18,7 @@ from wandb.sdk.launch.sweeps.utils import create_sweep_command, create_sweep_com
 
 from bbrgym.compose import compose_config
 
-FILES = sorted((Path(__file__).parents[2] / "conf" / "sweep").glob("*.yaml"))
+FILES = sorted((Path(__file__).parents[2] / "conf" / "wandb_sweep").glob("*.yaml"))
 
 
 def agent_command(config: dict[str, Any], values: dict[str, Any]) -> list[str]:

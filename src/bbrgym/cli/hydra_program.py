@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 from pydantic import BaseModel
 
-from bbrgym.cli.many_runs import multirun
+from bbrgym.cli.many_runs import launch, multirun, refuse_missing_launcher
 from bbrgym.compose import Loader, parse_override, plain_values, search_path_of
 from bbrgym.errors import ConfigError
 from bbrgym.option_types import plain_types, type_text
@@ -50,7 +51,8 @@ class Command:
         name: of the command and of its file in conf/.
         description: with examples.
         run: runs it; `overrides`, `config` and `run_dir` of its argument are the overrides as given, the composed
-            options, and the folder that hydra.run.dir names, or None.
+            options, and the folder that hydra.run.dir names, or None. `launch` runs jobs of the command by Hydra's
+            launcher, given a folder and the jobs' overrides by name; None if no other launcher than `basic` is chosen.
         models: whose plain fields say the types of options.
     """
 
@@ -102,6 +104,7 @@ def run_command(command: Command, options: argparse.Namespace) -> None:
         Others: as the command.
     """
     _refuse_contradictions(options)
+    refuse_missing_launcher(options.overrides)
     name = options.config_name or command.name
     overrides = list(options.overrides)
     loader = Loader(search_path_of(options.config_dir, options.config_path), command.models())
@@ -142,8 +145,9 @@ def _run(command: Command, hydra: Hydra, name: str, options: argparse.Namespace)
 
     def task(config: DictConfig) -> None:
         own = argparse.Namespace(**vars(options))
-        given = str(HydraConfig.get().run.dir)
+        given, chosen = str(HydraConfig.get().run.dir), HydraConfig.get().runtime.choices["hydra/launcher"]
         own.run_dir = None if given == _HERE else Path(given)
+        own.launch = None if chosen == "basic" else partial(launch, command.name, name, hydra, options)
         try:
             own.config = plain_values(config, options.overrides)
             command.run(own)

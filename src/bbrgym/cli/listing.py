@@ -29,8 +29,6 @@ _GROUPS = (
     "reward",
     "logger",
     "rollouts",
-    "launcher",
-    "hparams_search",
 )
 
 

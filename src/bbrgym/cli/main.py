@@ -28,7 +28,6 @@ _COMMANDS = {
     "train": "train an agent",
     "adversary": "search for networks where an entrant loses most",
     "export": "write a trained agent's network",
-    "sweep": "run many trainings or evaluations",
     "report": "make the tables, figures and page of a multirun",
     "serve": "let an agent of ns3-gym's drive a world",
     "list": "show all names to choose from: variants, tunables, scenarios, experiments, worlds, agents",
@@ -37,7 +36,7 @@ _COMMANDS = {
 }
 _MODULES = {"list": "listing", "report": "report_multirun"}  # of another name than the command
 _PROGRAMS = ("evaluate", "reproduce", "train", "serve", "adversary")  # of Hydra's
-_KEEPING = ("evaluate", "reproduce", "train", "sweep", "adversary")
+_KEEPING = ("evaluate", "reproduce", "train", "adversary")
 _INTERRUPTED = 130
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import shlex
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,12 +21,11 @@ from omegaconf import DictConfig, OmegaConf
 
 from bbrgym.cli.terminal import print_results, print_run_folder, refuse_unfinished
 from bbrgym.compose import composing, override_of, parse_override
-from bbrgym.errors import ConfigError, MissingExtraError
+from bbrgym.errors import ConfigError, MissingExtraError, SweepError, one_line
 from bbrgym.interrupts import sigterm_interrupts
+from bbrgym.report.multirun_results import STATUS, MultirunResults, best_of, tables_of
 from bbrgym.sweeps.jobs import Job
-from bbrgym.sweeps.multirun import report_multirun
-from bbrgym.sweeps.results import STATUS, SweepResults, best_of, tables_of
-from bbrgym.sweeps.sweep_folder import MultirunFolder
+from bbrgym.sweeps.multirun import MultirunFolder, report_multirun
 
 _OF_JOBS = ("output_dir", "resume")  # the multirun sets these for each job
 _EXTRAS = {"joblib": ("joblib", "train"), "submitit": ("submitit", "slurm"), "ray": ("ray", "ray-launcher")}
@@ -37,43 +36,94 @@ def multirun(command: str, name: str, hydra: Hydra, options: argparse.Namespace)
 
     Raises:
         ScenarioError, ConfigError: the request is wrong.
-        MissingExtraError: the launcher or the sweeper needs a package that is not installed.
-        SweepError: jobs are not done, or the search's database cannot be used.
+        MissingExtraError: the sweeper needs a package that is not installed.
+        SweepError: jobs are not done, the launcher gave up, or the search's database cannot be used.
         KeyboardInterrupt: also on SIGTERM.
     """
     overrides = list(options.overrides)
     _refuse_wrong(overrides)
     config = hydra.compose_config(name, overrides, RunMode.MULTIRUN)
     folder = Path(str(config.hydra.sweep.dir)).absolute()
-    OmegaConf.update(config, "hydra.sweep.dir", str(folder))
-    flags = [(flag, value) for flag, value in _flags(options) if value is not None]
-    given = [part for pair in flags for part in pair]
-    if options.config_dir is not None:
-        given[given.index(options.config_dir)] = str(Path(options.config_dir).absolute())
-    job = Job(command, tuple(given), str(Path.cwd()))
-    again = [*(part for pair in flags for part in pair), "-m", *_without_folder(overrides)]
-    again = [command, *again, override_of("hydra.sweep.dir", str(config.hydra.sweep.dir))]
-    began_s = time.time()
-    try:
-        with sigterm_interrupts(), _kept_logging(), composing(overrides):
-            _sweep(hydra, config, job)
-    except KeyboardInterrupt as error:
-        raise KeyboardInterrupt(f"what is finished is kept; {shlex.join(['bbrgym', *again])} goes on") from error
+    again = [command, *_flags(options), "-m", *_without_folder(overrides)]
+    again = [*again, override_of("hydra.sweep.dir", str(config.hydra.sweep.dir))]
+    with sigterm_interrupts(), _launching(again, overrides):
+        context = _prepared(hydra, config, folder)
+        job = Job(command, tuple(_flags(options)), str(Path.cwd()))
+        sweeper = Plugins.instance().instantiate_sweeper(config=config, hydra_context=context, task_function=job)
+        arguments: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
+        returned = sweeper.sweep(arguments=arguments)
     results = report_multirun(folder, shlex.join(["bbrgym", *again]))
     show(folder, results)
-    refuse_failures(folder, results, again, began_s)
+    refuse_failures(folder, results, again, _names(returned, folder))
 
 
-def _sweep(hydra: Hydra, config: DictConfig, job: Job) -> None:
-    context = HydraContext(config_loader=hydra.config_loader, callbacks=Callbacks(config))
-    sweeper = Plugins.instance().instantiate_sweeper(config=config, hydra_context=context, task_function=job)
-    arguments: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
+def launch(
+    command: str,
+    name: str,
+    hydra: Hydra,
+    options: argparse.Namespace,
+    folder: Path,
+    jobs: Mapping[str, Sequence[str]],
+) -> None:
+    """Run jobs of a command by Hydra's launcher that its command line chooses.
+
+    Args:
+        command: of the jobs.
+        name: of the primary configuration.
+        hydra: ready.
+        options: of the command line, whose settings of Hydra hold.
+        folder: for the jobs' run folders.
+        jobs: overrides of each job, by the name of its run folder.
+
+    Raises:
+        ConfigError: a job's options, or the launcher's, are wrong.
+        SweepError: the launcher gave up.
+    """
+    own = [text for text in options.overrides if parse_override(text).is_hydra_override()]
+    config = hydra.compose_config(name, own, RunMode.MULTIRUN)
+    with _launching([command, *options.overrides], own):
+        launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=_prepared(hydra, config, folder),
+            task_function=Job(command, tuple(_flags(options)), str(Path.cwd())),
+            config=config,
+        )
+        named = [[*overrides, override_of("hydra.sweep.subdir", job)] for job, overrides in jobs.items()]
+        for one in launcher.launch(named, initial_job_idx=0):
+            _ = one.return_value  # raises what the job raised
+
+
+def _prepared(hydra: Hydra, config: DictConfig, folder: Path) -> HydraContext:
+    """Give a multirun its folder, and return the context of its launcher."""
+    OmegaConf.update(config, "hydra.sweep.dir", str(folder))
     # Launchers compose each job's configuration anew, from these.
     config.hydra.overrides.hydra = [
         *(text for text in config.hydra.overrides.hydra if not text.startswith("hydra.sweep.dir=")),
-        override_of("hydra.sweep.dir", str(config.hydra.sweep.dir)),
+        override_of("hydra.sweep.dir", str(folder)),
     ]
-    sweeper.sweep(arguments=arguments)
+    return HydraContext(config_loader=hydra.config_loader, callbacks=Callbacks(config))
+
+
+@contextmanager
+def _launching(again: Sequence[str], overrides: Sequence[str]) -> Iterator[None]:
+    """Say what goes on after an interruption, or where a launcher gives up, such as when a node is lost."""
+    advice = f"what is finished is kept; {shlex.join(['bbrgym', *again])} goes on"
+    try:
+        with _kept_logging(), composing(overrides):
+            yield
+    except KeyboardInterrupt as error:
+        raise KeyboardInterrupt(advice) from error
+    except (ConfigError, MissingExtraError, SweepError, OSError):
+        raise
+    except Exception as error:
+        raise SweepError(f"the launcher gave up: {one_line(error)[:300]}; {advice}") from error
+
+
+def _names(returned: Any, folder: Path) -> set[str] | None:
+    """Return the names of the jobs that a sweeper ran; None if it does not say."""
+    try:
+        return {os.path.relpath(one.hydra_cfg.hydra.runtime.output_dir, folder) for batch in returned for one in batch}
+    except (AttributeError, TypeError):  # each sweeper returns what it likes
+        return None
 
 
 @contextmanager
@@ -87,13 +137,12 @@ def _kept_logging() -> Iterator[None]:
         root.handlers[:], root.level = handlers, level
 
 
-def _flags(options: argparse.Namespace) -> list[tuple[str, str | None]]:
-    path = options.config_path and str(Path(options.config_path).absolute())
-    return [
-        ("--config-dir", options.config_dir),
-        ("--config-path", path),
-        ("--config-name", options.config_name),
-    ]
+def _flags(options: argparse.Namespace) -> list[str]:
+    """Return Hydra's flags that the jobs get too."""
+    folders = {"--config-dir": options.config_dir, "--config-path": options.config_path}
+    flags = {flag: folder and str(Path(folder).absolute()) for flag, folder in folders.items()}
+    flags["--config-name"] = options.config_name
+    return [part for flag, value in flags.items() if value is not None for part in (flag, value)]
 
 
 def _without_folder(overrides: Sequence[str]) -> list[str]:
@@ -105,7 +154,6 @@ def _refuse_wrong(overrides: Sequence[str]) -> None:
 
     Raises:
         ConfigError: an option is one that the multirun sets, is given twice, or has a value twice.
-        MissingExtraError: the launcher is not installed.
     """
     keys: set[str] = set()
     for override in map(parse_override, overrides):
@@ -119,36 +167,52 @@ def _refuse_wrong(overrides: Sequence[str]) -> None:
             values = list(override.sweep_string_iterator())
             if len(set(values)) < len(values):
                 raise ConfigError(f"{key}: is {', '.join(values)}, expected each value once")
+
+
+def refuse_missing_launcher(overrides: Sequence[str]) -> None:
+    """Check that the launcher of a command line is installed.
+
+    Raises:
+        ConfigError: an override is malformed.
+        MissingExtraError: the launcher is not installed.
+    """
+    for override in map(parse_override, overrides):
         if override.key_or_group == "hydra/launcher":
-            launcher = str(override.value()).partition("_")[0]
-            module, extra = _EXTRAS.get(launcher, ("", ""))
+            module, extra = _EXTRAS.get(str(override.value()).partition("_")[0], ("", ""))
             if module and find_spec(f"hydra_plugins.hydra_{module}_launcher") is None:
-                missing = ModuleNotFoundError(
-                    f"No module named 'hydra_{module}_launcher'", name=f"hydra_{module}_launcher"
-                )
-                raise MissingExtraError(f"hydra/launcher={override.value()}", extra, missing)
+                missing = f"hydra_{module}_launcher"
+                error = ModuleNotFoundError(f"No module named {missing!r}", name=missing)
+                raise MissingExtraError(f"hydra/launcher={override.value()}", extra, error)
 
 
 # ---- report -------------------------------------------------------------------------------------------
 
 
-def show(folder: Path, results: SweepResults) -> None:
+def show(folder: Path, results: MultirunResults) -> None:
     """Print the tables of a multirun and where its files are."""
     print_results(*tables_of(results), *best_of(results))
     print_run_folder(folder, "multirun folder")
 
 
-def refuse_failures(folder: Path, results: SweepResults, again: Sequence[str], since_s: float) -> None:
-    """Check that all jobs are done which ran since a time; the folder may hold others of earlier commands.
+def refuse_failures(
+    folder: Path, results: MultirunResults, again: Sequence[str], names: Collection[str] | None
+) -> None:
+    """Check that jobs are done.
+
+    Args:
+        folder: of the multirun.
+        results: of all its jobs.
+        again: arguments of the command that tries them again.
+        names: of the jobs that count; the folder may hold others of earlier commands. Default: all.
 
     Raises:
         SweepError: names the jobs that are not, and why.
     """
     jobs, lines = MultirunFolder(folder), []
     for name in results.failed:
-        if jobs.log(name).exists() and jobs.log(name).stat().st_mtime < since_s:
-            continue
-        state = jobs.read_state(name)
-        reason = f": {state['reason']}" if state.get("reason") else ""
-        lines.append(f"{name} {state.get(STATUS, 'did not run')}{reason} ({jobs.log(name)})")
-    refuse_unfinished(lines, f"of {results.summary['job'].n_unique()} jobs", again)
+        if names is None or name in names:
+            state = jobs.read_state(name)
+            reason = f": {state['reason']}" if state.get("reason") else ""
+            lines.append(f"{name} {state.get(STATUS, 'did not run')}{reason} ({jobs.log(name)})")
+    number = results.summary["job"].n_unique() if names is None else len(names)
+    refuse_unfinished(lines, f"of {number} jobs", again)

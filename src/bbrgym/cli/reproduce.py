@@ -9,35 +9,32 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-
 from bbrgym.cli.hydra_program import add_composed_command
 from bbrgym.cli.terminal import (
     advice_on_interrupt,
     new_run_dir,
     print_results,
     print_run_folder,
-    progress_bar,
     refuse_unfinished,
     runs_bar,
     take_run_dir,
 )
 from bbrgym.compose import override_of, parse_override
 from bbrgym.interrupts import sigterm_interrupts
+from bbrgym.papers.launched_experiments import launch_experiments
 from bbrgym.papers.reproduction import prepare_reproduction
 from bbrgym.papers.reproduction_folder import ReproductionFolder
 from bbrgym.papers.request import Reproduction, parse_reproduction
 from bbrgym.papers.results import ReproducedExperiment
 from bbrgym.report.papers_report import papers_tables, write_papers_docs, write_papers_report
-from bbrgym.sweeps.launched_experiments import launch_experiments
-from bbrgym.sweeps.run_sweep import SweepProgress
 
 _DESCRIPTION = """\
 Runs experiments of the papers, conf/experiment/<paper>/<figure or table>.yaml, and prints each published number beside
 what is measured: the mean over seeds with its 95 % interval, the ratio and a verdict (agrees: within the published
 spread or 10 %; shape: order and trend hold; no). Writes a run folder with each figure redrawn over the published
 points. A run that breaks is reported and does not affect the others; resume=DIR goes on with the reproduction that DIR
-holds and tries it again. stack gives every sender another stack. launcher=ray or submitit makes each experiment a job.
+holds and tries it again. stack gives every sender another stack. With hydra/launcher=joblib, submitit_slurm or ray each
+experiment is a job of that launcher.
 
 examples:
   bbrgym reproduce experiment=bbq/fig13
@@ -58,7 +55,7 @@ def run(options: argparse.Namespace) -> None:
     """Run the experiments, write the run folder with its report, and print the tables."""
     config = dict(options.config)
     path, resume = take_run_dir(config, "output_dir", options.run_dir)
-    docs, launcher = config.pop("docs"), config.pop("launcher", None)
+    docs = config.pop("docs")
     folder = ReproductionFolder(path or new_run_dir("reproduce"))
     asked = parse_reproduction(config)
     if resume and folder.has_config():
@@ -71,15 +68,8 @@ def run(options: argparse.Namespace) -> None:
         advice_on_interrupt(folder, "reproduce", override_of("resume", str(folder.path))),
         folder.opened(resume=resume),
     ):
-        if launcher is not None:
-            columns = (
-                MofNCompleteColumn(),
-                TextColumn("experiments"),
-                BarColumn(),
-                TextColumn("{task.fields[failed]}"),
-            )
-            with progress_bar(*columns, TimeElapsedColumn(), fields_of=_fields_of_launched) as show:
-                given_up = launch_experiments(prepared, folder, launcher, show)
+        if options.launch is not None:
+            given_up = launch_experiments(prepared, folder, options.launch)
         with runs_bar() as show:
             results = prepared.run(folder, show, given_up)
         write_papers_report(folder.path, results, asked.stack_text, command)
@@ -99,12 +89,6 @@ def _refuse_failures(folder: ReproductionFolder, results: Sequence[ReproducedExp
     broken = [f"{run.case.job.key}: {run.reason}" for one in results for run in one.failures]
     runs = sum(one.runs for one in results)
     refuse_unfinished(broken, f"of {runs} runs", ["reproduce", override_of("resume", str(folder.path))])
-
-
-def _fields_of_launched(progress: SweepProgress) -> dict[str, Any]:
-    """Return the values of the progress bar of a launcher's jobs."""
-    failed = f"{progress.failed} failed" if progress.failed else ""
-    return {"total": progress.total, "completed": progress.ended, "failed": failed}
 
 
 def _resumed(asked: Reproduction, folder: ReproductionFolder, given: list[str]) -> Reproduction:

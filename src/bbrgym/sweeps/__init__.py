@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Sweeps: jobs of `bbrgym train` or `bbrgym evaluate`, one for every combination of options.
+"""Multiruns: what Hydra's leave to bbrgym, which is each job's process, Optuna's search and the results of a folder.
 
-overrides -> plan (jobs by name) -> [search proposes trials] -> launcher -> run_task, a process a job
-    -> states and run folders -> results -> tables, figures, report.html
+options -> sweeper, Hydra's or our search -> Hydra's launcher -> Job: a process, a run folder -> results -> report
 """

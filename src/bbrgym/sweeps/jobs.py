@@ -6,14 +6,20 @@
     DIR/NAME/job.log     output of all its attempts
 
 A job whose folder is finished returns its result at once, another one goes on from its folder: so a repeated multirun
-resumes. A job that crashes affects no other.
+resumes. A job that crashes affects no other, and no process of a job outlives the one that waits for it.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import os
-from collections.abc import Iterator
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,15 +27,18 @@ from typing import Any
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
+from bbrgym.atomic_files import write_text
 from bbrgym.compose import key_of, override_of
 from bbrgym.errors import ConfigError
-from bbrgym.sweeps.results import metric_of
+from bbrgym.sweeps.multirun import MultirunFolder, metric_of
 from bbrgym.sweeps.search import watcher_of
-from bbrgym.sweeps.sweep_folder import MultirunFolder
-from bbrgym.sweeps.task import Task, run_task
 
-_TIMEOUT_S = 604_800.0  # of a job, unless BBRGYM_JOB_TIMEOUT_S says otherwise
+TIMEOUT = "BBRGYM_JOB_TIMEOUT_S"  # environment variable: wall time after which a job is ended
+_TIMEOUT_S = 604_800.0  # where it is not set
 _THREADS = {"evaluate": "jobs", "reproduce": "jobs", "train": "threads"}  # option of each command for its cores
+_GRACE_S = 30.0  # for a job to close its files and worlds after SIGTERM
+_WATCH_S = 1.0  # between two looks at a job that may be pruned
+_LAST_LINES_BYTES = 4000
 
 
 @dataclass(frozen=True)
@@ -50,39 +59,67 @@ class Job:
         """Run the job of Hydra's current configuration, and return its metric; None if it failed.
 
         Raises:
-            ConfigError: the folder holds a job with other options.
+            ConfigError: the folder holds a job with other options, or a file of it is damaged.
         """
         hydra: Any = HydraConfig.get()
         folder, overrides = Path(hydra.runtime.output_dir), tuple(hydra.overrides.task)
-        jobs = MultirunFolder(folder.parent)
-        state = jobs.read_state(folder.name)
-        if state and tuple(state["overrides"]) != overrides:
+        state = MultirunFolder(folder.parent).read_state(folder.name)
+        if state.get("status") not in ("done", "pruned"):
+            arguments = [self.command, *self.flags, *overrides, *self._given(hydra, folder, overrides)]
+            state = self._run(arguments, folder, watcher_of(hydra, folder))
+            state["overrides"] = list(overrides)
+            write_text(folder / "job.json", json.dumps(state, indent=2) + "\n")
+        elif tuple(state["overrides"]) != overrides:
             raise ConfigError(
                 f"hydra.sweep.dir: {str(folder)!r} holds a job with {' '.join(state['overrides'])}, expected the same "
                 f"options, not {' '.join(overrides)}"
             )
-        metric = hydra.sweeper.get("metric")
-        if state.get("status") in ("done", "pruned"):
-            return metric_of(folder, self.command, metric)
-        arguments = (self.command, *self.flags, *overrides, *self._given(hydra, folder, overrides))
-        timeout_s = float(os.environ.get("BBRGYM_JOB_TIMEOUT_S", _TIMEOUT_S))
-        task = Task(
-            folder.name, overrides, arguments, jobs.log(folder.name), jobs.state(folder.name), Path(self.cwd), timeout_s
-        )
-        end = run_task(task, is_hopeless=watcher_of(hydra, folder))
-        return metric_of(folder, self.command, metric) if end.status in ("done", "pruned") else None
+        is_whole = state["status"] in ("done", "pruned")
+        return metric_of(folder, self.command, hydra.sweeper.get("metric")) if is_whole else None
 
     def _given(self, hydra: DictConfig, folder: Path, overrides: tuple[str, ...]) -> Iterator[str]:
         """Yield the options of a job that the multirun sets."""
         options = {key_of(text): text for text in overrides}
-        threads, cores = _THREADS.get(self.command), _cores_of(hydra.launcher)
+        threads = _THREADS.get(self.command)
         if threads is not None and threads not in options:
-            yield f"{threads}={cores}"
+            yield f"{threads}={_cores_of(hydra.launcher)}"
         if self.command == "train" and "wandb" in options.get("logger", ""):
             own = {"logger.group": Path(str(hydra.sweep.dir)).name, "logger.run_name": folder.name}
             yield from (override_of(key, value) for key, value in own.items() if key not in options)
         yield override_of("output_dir", str(folder))
         yield "resume=true"
+
+    def _run(self, arguments: Sequence[str], folder: Path, is_hopeless: Callable[[], bool] | None) -> dict[str, Any]:
+        """Run the job's process to its end, which is described by the mapping returned.
+
+        Raises:
+            OSError: the log cannot be written, or the process not started.
+        """
+        timeout_s = float(os.environ.get(TIMEOUT, _TIMEOUT_S))
+        began_s = time.monotonic()
+        with (folder / "job.log").open("ab") as log:
+            log.write(f"$ bbrgym {shlex.join(arguments)}\n".encode())
+            log.flush()
+            process = subprocess.Popen(
+                [sys.executable, "-m", "bbrgym.cli.job", str(os.getpid()), *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.cwd,
+                start_new_session=True,  # Ctrl-C in a terminal is for the multirun, which passes it on
+            )
+            try:
+                status = _wait(process, timeout_s, is_hopeless)
+            finally:  # also where this process is interrupted
+                _end(process)
+        reason = ""
+        if status == "timed out":
+            reason = f"after {timeout_s:g} s"
+        elif status not in ("done", "pruned"):
+            reason = _last_line(folder / "job.log")
+        wall_s = round(time.monotonic() - began_s, 3)
+        end = {"status": status, "exit_code": process.returncode, "wall_s": wall_s}
+        return {"name": folder.name, "command": self.command, **end, "reason": reason}
 
 
 def _cores_of(launcher: DictConfig) -> int:
@@ -95,3 +132,38 @@ def _cores_of(launcher: DictConfig) -> int:
         return max(1, math.floor(remote or 1))
     jobs = int(launcher.get("n_jobs") or 1)
     return max(1, here // (jobs if jobs > 0 else max(1, here + 1 + jobs)))
+
+
+def _wait(process: subprocess.Popen[bytes], timeout_s: float, is_hopeless: Callable[[], bool] | None) -> str:
+    """Wait for the end of a process, or until it has to be ended, and return the job's status."""
+    until_s = time.monotonic() + timeout_s
+    while True:
+        left_s = max(0.0, until_s - time.monotonic())
+        try:
+            code = process.wait(left_s if is_hopeless is None else min(left_s, _WATCH_S))
+        except subprocess.TimeoutExpired:
+            if time.monotonic() >= until_s:
+                return "timed out"
+            if is_hopeless is not None and is_hopeless():
+                return "pruned"
+        else:
+            return {0: "done", 130: "interrupted"}.get(code, "failed")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process in order; after a grace time kill it and all that it has started."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(_GRACE_S)
+
+
+def _last_line(log: Path) -> str:
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _LAST_LINES_BYTES))
+        lines = file.read().decode(errors="replace").split("\n")
+    said = [line.strip() for line in lines if line.strip() and not line.startswith("$ bbrgym")]
+    return said[-1] if said else ""

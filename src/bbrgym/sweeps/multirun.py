@@ -1,56 +1,167 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The results of a multirun of Hydra's, from the folders of its jobs."""
+"""The folder of a multirun of Hydra's, and the results of its jobs.
+
+DIR/NAME/           run folder of a job, see `bbrgym.sweeps.jobs`
+DIR/multirun.yaml   the request, as Hydra writes it
+DIR/search.json     of a search: its settings
+DIR/study.db        of a search: Optuna's study
+DIR/summary.parquet, summary.csv, curves.parquet, summary.txt, figures/, report.html    the report
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import polars as pl
 
 from bbrgym.compose import key_of, parse_override
 from bbrgym.errors import ConfigError
-from bbrgym.sweeps.plan import SweepJob
-from bbrgym.sweeps.results import SweepResults, collect
-from bbrgym.sweeps.sweep_folder import MultirunFolder
-from bbrgym.sweeps.sweep_report import write_sweep_report
+from bbrgym.evaluate.records import per_run
+from bbrgym.report.multirun_report import write_multirun_report
+from bbrgym.report.multirun_results import CURVE_SCHEMA, NEW, STATUS, MultirunResults
+from bbrgym.run_folder import RunFolder
 
-_COMMANDS = ("train", "evaluate")
+LOG, STATE, REQUEST, SEARCH = "job.log", "job.json", "multirun.yaml", "search.json"
+_SCORE = "validation/score"
+_OF_EVALUATIONS = ("goodput", "queue_delay_ms", "retransmit_rate", "utilisation", "jain", "score")
 
 
-def report_multirun(path: Path, command: str | None = None, names: list[str] | None = None) -> SweepResults:
+class MultirunFolder(RunFolder):
+    """The folder of a multirun on disk."""
+
+    command = "-m"
+    option = "hydra.sweep.dir"
+
+    def log(self, name: str) -> Path:
+        """Return the file of a job's output."""
+        return self.path / name / LOG
+
+    def read_state(self, name: str) -> dict[str, Any]:
+        """Return the end of a job; empty before it has ended.
+
+        Raises:
+            ConfigError: it cannot be read.
+        """
+        return self.read_json(f"{name}/{STATE}")
+
+    def names(self) -> list[str]:
+        """Return the names of the jobs that have begun, sorted."""
+        folders = {path.parent for name in (STATE, LOG) for path in self.path.rglob(name)} - {self.path}
+        return sorted(str(folder.relative_to(self.path)) for folder in folders)
+
+    def request(self) -> str:
+        """Return the text of multirun.yaml; empty if there is none."""
+        path = self.path / REQUEST
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def report_multirun(path: Path, command: str | None = None) -> MultirunResults:
     """Write tables, figures and the page of a multirun in its folder, and return its results.
 
     Args:
         path: of the folder.
         command: shown on the page. Default: none.
-        names: of jobs that count even if they have not begun. Default: none.
 
     Raises:
         ConfigError: the folder is none of a multirun, or a file of a job is damaged.
         OSError: a file cannot be written.
     """
     folder = MultirunFolder(path)
-    found = [name for name in folder.names() if name not in (names or ())]
-    jobs = _jobs(folder, [*(names or ()), *found])
-    results = collect(folder, jobs)
-    write_sweep_report(folder, results, command)
+    results = collect(folder)
+    logs = {name: folder.log(name) for name in results.failed if folder.log(name).exists()}
+    write_multirun_report(folder, results, logs, folder.request(), command)
     return results
 
 
-def _jobs(folder: MultirunFolder, names: list[str]) -> list[SweepJob]:
-    """Return the jobs, whose parameters are the options that differ between them."""
-    overrides = {name: [str(one) for one in folder.read_state(name).get("overrides", [])] for name in names}
-    values = {name: {key_of(text): _value(text) for text in texts} for name, texts in overrides.items()}
-    known = [one for one in values.values() if one]
+def metric_of(folder: Path, command: str, metric: str | None = None) -> float | None:
+    """Return the metric of a finished job: of a training that of its summary, of an evaluation the mean; or None.
+
+    Raises:
+        ConfigError: the job has no such metric.
+    """
+    name = metric or _default_metric(command)
+    files = MultirunFolder(folder)
+    row: Mapping[str, Any] = files.read_json("summary.json")
+    if command == "evaluate" and (folder / "summary.parquet").exists():
+        row = _means(files.read_table("summary.parquet")).row(0, named=True)
+    value = row.get(name)
+    if row and not isinstance(value, int | float):
+        numbers = [key for key, one in row.items() if isinstance(one, int | float)]
+        raise ConfigError(f"hydra.sweeper.metric: is {name!r}, expected one of {', '.join(numbers)}")
+    return None if value is None else float(value)
+
+
+def collect(folder: MultirunFolder) -> MultirunResults:
+    """Read the results of jobs from their run folders.
+
+    Raises:
+        ConfigError: the folder is none of a multirun, or a file of a job is damaged.
+    """
+    states = {name: folder.read_state(name) for name in folder.names()}
+    values = {name: _parameters(state.get("overrides", [])) for name, state in states.items()}
+    known = [one for name, one in values.items() if states[name]]
     if not known:
         raise ConfigError(f"{str(folder.path)!r} is no folder of a multirun: it holds no finished job")
-    keys = list(dict.fromkeys(key for one in known for key in one))
-    differing = [key for key in keys if len({one.get(key) for one in known}) > 1]
-    commands = {str(folder.read_state(name).get("command") or "train") for name in names if overrides[name]}
+    keys = dict.fromkeys(key for one in known for key in one)
+    parameters = tuple(key for key in keys if len({one.get(key) for one in known}) > 1)
+    commands = {state["command"] for state in states.values() if state}
     command = commands.pop() if len(commands) == 1 else "train"
-    return [
-        SweepJob(name, command, {key: values[name][key] for key in differing if key in values[name]}, tuple(texts))
-        for name, texts in overrides.items()
-    ]
+    rows: list[dict[str, Any]] = []
+    curves = [pl.DataFrame(schema=CURVE_SCHEMA)]
+    for name, state in states.items():
+        row = {"job": name, STATUS: state.get(STATUS, NEW), "wall_s": state.get("wall_s")}
+        row |= {key: values[name].get(key) for key in parameters}
+        of_job = _of_evaluation(folder, name) if command == "evaluate" else [folder.read_json(f"{name}/summary.json")]
+        rows += [{**one, **row} for one in of_job]
+        curves.append(_curve(folder, name))
+    columns = dict.fromkeys(("job", STATUS, *parameters, *(name for row in rows for name in row)))
+    table = pl.DataFrame([{name: row.get(name) for name in columns} for row in rows], infer_schema_length=None)
+    summary = table.with_columns(_typed(table[name]) for name in parameters)
+    search = folder.read_json(SEARCH)
+    metric, is_higher_better = search.get("metric") or _default_metric(command), search.get("direction") != "minimize"
+    title = folder.path.absolute().name
+    return MultirunResults(title, command, parameters, metric, is_higher_better, summary, pl.concat(curves))
 
 
-def _value(text: str) -> str:
-    return str(parse_override(text).get_value_element_as_str())
+def _default_metric(command: str) -> str:
+    return "best_score" if command == "train" else "score"
+
+
+def _parameters(overrides: Sequence[str]) -> dict[str, str]:
+    return {key_of(text): str(parse_override(text).get_value_element_as_str()) for text in overrides}
+
+
+def _means(runs: pl.DataFrame, *by: str) -> pl.DataFrame:
+    """Return the means of an evaluation's runs: one row, or one for each value of some columns."""
+    means = [pl.col(name).fill_nan(None).mean() for name in _OF_EVALUATIONS]
+    table = per_run(runs)
+    return table.group_by(*by, maintain_order=True).agg(pl.len().alias("runs"), *means) if by else table.select(means)
+
+
+def _of_evaluation(folder: MultirunFolder, job: str) -> Sequence[Mapping[str, Any]]:
+    """Return a row per world and entrant: means over seeds or draws."""
+    name = f"{job}/summary.parquet"
+    if not (folder.path / name).exists():
+        return [{}]
+    return _means(folder.read_table(name), "world", "entrant").to_dicts()
+
+
+def _curve(folder: MultirunFolder, job: str) -> pl.DataFrame:
+    """Return the validation scores of a training by step; no row for other commands."""
+    name = f"{job}/metrics.parquet"
+    metrics = folder.read_table(name) if (folder.path / name).exists() else pl.DataFrame()
+    if _SCORE not in metrics.columns:
+        return pl.DataFrame(schema=CURVE_SCHEMA)
+    scores = metrics.select("step", _SCORE).drop_nulls()
+    return scores.select(pl.lit(job).alias("job"), "step", pl.col(_SCORE).alias("score"))
+
+
+def _typed(values: pl.Series) -> pl.Series:
+    """Return the values as numbers if all of them are."""
+    for kind in (pl.Int64, pl.Float64):
+        numbers = values.cast(kind, strict=False)
+        if numbers.null_count() == values.null_count():
+            return numbers
+    return values

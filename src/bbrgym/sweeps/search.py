@@ -1,69 +1,131 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Searches options with Optuna: a trial is a choice of values, and its jobs are the sweep's other combinations.
+"""Searches options with Optuna: a trial is a choice of values, and has a job for each combination of the other options.
 
 Trials are proposed in batches, each after the one before has ended, and each trial by a sampler whose seed follows from
 the search's seed and the trial's number. The proposals depend only on the scores so far, so an interrupted search makes
-the same ones. The study is a database in the sweep's folder.
+the same ones. The study is a database in the multirun's folder, or where hydra.sweeper.storage says.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, RangeSweep
-from hydra.plugins.launcher import Launcher
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, Override, RangeSweep
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
-from pydantic import Field
 
-from bbrgym.compose import override_of, parse_override
+from bbrgym.compose import job_name, override_of, parse_override
 from bbrgym.errors import ConfigError, MissingExtraError, SweepError, one_line
-from bbrgym.schema import Model, Whole, shown, validated
-from bbrgym.sweeps.plan import JobOptions, SweepJob, jobs_of, parse_options
-from bbrgym.targets import shipped
+from bbrgym.schema import shown
+from bbrgym.sweeps.multirun import REQUEST, SEARCH, MultirunFolder
+
+if TYPE_CHECKING:
+    from hydra.plugins.sweeper import Sweeper
 
 _STUDY = "bbrgym"
 _SETTINGS = "settings"
 _MAY_CHANGE = ("n_trials", "storage")  # in a search that goes on
+_COUNTS = ("n_trials", "batch", "n_startup_trials")
 TRIAL = "BBRGYM_TRIAL"  # environment variable of a job: the number of its trial
 
 
-class SearchSettings(Model):
-    """Settings of a search, as in conf/hparams_search/*.yaml.
+def search(sweeper: Sweeper, arguments: Sequence[str]) -> list[Sequence[Any]]:
+    """Search with the jobs of Hydra's launcher, and write the best trial to optimization_results.yaml.
 
-    Attributes:
-        metric: a number in the jobs' summaries.
-        direction: maximize or minimize the metric.
-        n_trials: number of trials.
-        batch: trials proposed at once, whose jobs can run side by side.
-        n_startup_trials: trials drawn at random before the scores count.
-        seed: of all random draws.
-        options: options of the jobs, unless the command line gives them.
-        storage: address of the study's database. Default: study.db in the folder.
-        pruner: `_target_` and arguments of a pruner of Optuna's. Default: no trial is pruned.
-        params: ranges by option, in Hydra's grammar: ``choice(..)``, ``range(..)``, ``interval(..)``,
-            ``int(interval(..))``, ``tag(log, interval(..))``.
+    Args:
+        sweeper: Hydra's, which has the configuration of the multirun and the launcher.
+        arguments: overrides of the jobs; intervals among them are searched.
+
+    Returns:
+        What the launcher returned of each batch.
+
+    Raises:
+        ConfigError: a setting is wrong or another one than the study's, or another process searches in the folder.
+        MissingExtraError: Optuna is not installed.
+        SweepError: the study's database cannot be used.
     """
+    config: Any = sweeper.config
+    launcher: Any = sweeper.launcher
+    settings, options = settings_of(config, [parse_override(text) for text in arguments])
+    combinations = BasicSweeper.split_arguments(options, None)[0]
+    if settings["pruner"] is not None and len(combinations) > 1:
+        raise ConfigError("hydra.sweeper.pruner: is given with several jobs for each trial, expected one, or null")
+    names = [_name(options, one) for one in combinations]
+    folder = MultirunFolder(Path(str(config.hydra.sweep.dir)))
+    folder.open(resume=True)
+    with closing(folder):
+        OmegaConf.save(config, folder.path / REQUEST)
+        returned: list[Sequence[Any]] = []
+        with closing(Study(database_of(config.hydra), settings)) as study:
+            folder.write_json(SEARCH, settings)
+            for batch in study.batches():
+                jobs = [
+                    [*combination, *_of_trial(trial, name)]
+                    for trial in batch
+                    for combination, name in zip(combinations, names, strict=True)
+                ]
+                sweeper.validate_batch_is_legal(jobs)
+                returned.append(launcher.launch(jobs, initial_job_idx=sum(map(len, returned))))
+                values = iter([one.return_value for one in returned[-1]])
+                for trial in batch:
+                    scores = [next(values) for _ in combinations]
+                    value = None if None in scores else sum(scores) / len(scores)
+                    is_pruned = folder.read_state(trial.name).get("status") == "pruned"
+                    study.tell(trial, value, is_pruned=is_pruned)
+            best = OmegaConf.create({"name": "optuna", "best": study.best()})
+        OmegaConf.save(best, folder.path / "optimization_results.yaml")
+    return returned
 
-    metric: str | None = "best_score"
-    direction: Literal["maximize", "minimize"] = "maximize"
-    n_trials: Annotated[Whole, Field(ge=1, le=100_000)] = 32
-    batch: Annotated[Whole, Field(ge=1, le=10_000)] = 4
-    n_startup_trials: Annotated[Whole, Field(ge=1)] = 10
-    seed: Annotated[Whole, Field(ge=0, le=2**63 - 1)] = 1
-    options: dict[str, Any] = Field(default_factory=dict)
-    storage: str | None = None
-    pruner: dict[str, Any] | None = None
-    params: dict[str, str] = Field(default_factory=dict)
+
+def settings_of(config: DictConfig, given: Sequence[Override]) -> tuple[dict[str, Any], list[Override]]:
+    """Return the settings of a search, whose ``params`` are all that is searched, and the options that are not.
+
+    Raises:
+        ConfigError: a setting is wrong, or nothing is left to search.
+    """
+    settings: Any = OmegaConf.to_container(config.hydra.sweeper, resolve=True, enum_to_str=True)
+    del settings["_target_"]
+    for name in _COUNTS:
+        if settings[name] < 1:
+            raise ConfigError(f"hydra.sweeper.{name}: is {settings[name]}, expected a number >= 1")
+    options = [one for one in given if not one.is_interval_sweep()]
+    keys = {one.get_key_element() for one in options}  # the command line counts more
+    params = {key: text for key, text in settings["params"].items() if key not in keys}
+    params |= {one.get_key_element(): str(one.input_line).split("=", 1)[1] for one in given if one.is_interval_sweep()}
+    if not params:
+        raise ConfigError("hydra.sweeper: nothing is left to search, expected NAME='interval(LOW,HIGH)' for one option")
+    return {**settings, "params": params}, options
+
+
+def database_of(hydra: DictConfig) -> str:
+    """Return the address of the study's database."""
+    return str(hydra.sweeper.storage or f"sqlite:///{hydra.sweep.dir}/study.db")
+
+
+def _name(options: Sequence[Override], combination: Sequence[str]) -> str:
+    """Return the name of a combination, of the options that have several values."""
+    values = (text.split("=", 1) for text in combination)
+    several = zip(options, values, strict=True)
+    return job_name({key: value for option, (key, value) in several if option.is_sweep_override()})
+
+
+def _of_trial(trial: Trial, name: str) -> Iterator[str]:
+    """Yield the overrides of a trial's job, and Hydra's own that name it."""
+    yield from (f"{key}={value}" for key, value in trial.parameters.items())
+    yield override_of("hydra.sweep.subdir", "_".join(filter(None, (trial.name, name))))
+    yield f"++hydra.job.env_set.{TRIAL}='{trial.number}'"
+
+
+# ---- the study ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -84,56 +146,31 @@ class Trial:
         return f"trial-{self.number:04d}"
 
 
-def parse_search(
-    asked: Mapping[str, Any], options: JobOptions, prefix: str = "hparams_search."
-) -> tuple[SearchSettings, JobOptions]:
-    """Check the settings of a search; options of the command line take precedence over its own.
-
-    Returns:
-        The settings, whose params are searched, and the options of all jobs, which are not.
-
-    Raises:
-        ConfigError: a setting is wrong, or nothing is left to search.
-        MissingExtraError: Optuna is not installed.
-    """
-    settings = validated(SearchSettings, dict(asked), prefix)
-    given = options.keys()
-    params = {key: text for key, text in settings.params.items() if key not in given}
-    params |= {
-        key: override.input_line.split("=", 1)[1] for key, override in options.open.items() if override.input_line
-    }
-    if not params:
-        raise ConfigError(
-            f"{prefix[:-1]}: nothing is left to search, expected NAME='interval(LOW,HIGH)' for one option"
-        )
-    _distributions(params)
-    own = tuple(f"{key}={value}" for key, value in settings.options.items() if key not in given)
-    return settings.model_copy(update={"params": params}), JobOptions((*own, *options.fixed), options.swept, {})
-
-
 class Study:
     """A search under way.
 
     Args:
-        path: of the database, or the address of one, such as ``postgresql://..``.
+        address: of the database, such as ``sqlite:///study.db`` or ``postgresql://..``.
         settings: of the search.
 
     Raises:
+        ConfigError: a range is wrong, or the database holds a search with other settings.
+        MissingExtraError: Optuna is not installed.
         SweepError: the database is damaged or cannot be written; so do the methods.
     """
 
-    def __init__(self, path: Path | str, settings: SearchSettings) -> None:
+    def __init__(self, address: str, settings: Mapping[str, Any]) -> None:
+        self._space = distributions(settings["params"])
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._optuna = optuna
         self._settings = settings
-        self._space = _distributions(settings.params)
-        self._path = path
+        self._address = address
         with self._database_errors():
-            self._storage = optuna.storages.RDBStorage(address_of(path))
+            self._storage = optuna.storages.RDBStorage(address)
             self._study = optuna.create_study(
-                storage=self._storage, study_name=_STUDY, direction=settings.direction, load_if_exists=True
+                storage=self._storage, study_name=_STUDY, direction=settings["direction"], load_if_exists=True
             )
             self._refuse_another()
 
@@ -144,7 +181,7 @@ class Study:
 
     def _refuse_another(self) -> None:
         """Compare the settings with those that the study was made with; it may have more trials."""
-        now = {key: one for key, one in self._settings.model_dump(mode="json").items() if key not in _MAY_CHANGE}
+        now = {key: one for key, one in self._settings.items() if key not in _MAY_CHANGE}
         before = self._study.user_attrs.get(_SETTINGS)
         if before is None:
             self._study.set_user_attr(_SETTINGS, now)
@@ -152,23 +189,23 @@ class Study:
         for name in {**before, **now}:
             if before.get(name) != now.get(name):
                 raise ConfigError(
-                    f"hydra.sweeper.{name}: is {shown(now.get(name))}, was {shown(before.get(name))} in "
-                    f"{str(self._path)!r}; expected the same, or another folder"
+                    f"hydra.sweeper.{name}: is {shown(now.get(name))}, was {shown(before.get(name))} in the study of "
+                    f"{self._address}; expected the same, or another folder"
                 )
 
     def best(self) -> dict[str, Any] | None:
         """Return number, value and parameters of the best trial; None before there is one."""
-        done = [one for one in self._study.get_trials(deepcopy=False) if one.state.name == "COMPLETE"]
-        if not done:
+        if not any(one.state.name == "COMPLETE" for one in self._study.get_trials(deepcopy=False)):
             return None
         trial = self._study.best_trial
         return {"number": trial.number, "value": trial.value, "params": dict(trial.params)}
 
     def batches(self) -> Iterator[list[Trial]]:
         """Yield all batches, also those that have ended; the scores of each must be told before the next."""
-        for first in range(0, self._settings.n_trials, self._settings.batch):
-            whole = [self._trial(number) for number in range(first, first + self._settings.batch)]
-            yield whole[: self._settings.n_trials - first]  # the rest is for a larger n_trials
+        trials, batch = self._settings["n_trials"], self._settings["batch"]
+        for first in range(0, trials, batch):
+            whole = [self._trial(number) for number in range(first, first + batch)]
+            yield whole[: trials - first]  # the rest is for a larger n_trials
 
     def tell(self, trial: Trial, value: float | None, *, is_pruned: bool = False) -> None:
         """Store the score of a trial, None if a job of it failed; a stored score stays."""
@@ -186,7 +223,8 @@ class Study:
                 self._study.sampler = self._sampler(number)
                 self._study.ask(self._space)
                 known = self._study.get_trials(deepcopy=False)
-        return Trial(number, {key: _text(value) for key, value in known[number].params.items()})
+        chosen = known[number].params.items()
+        return Trial(number, {key: value if isinstance(value, str) else repr(value) for key, value in chosen})
 
     @contextmanager
     def _database_errors(self) -> Iterator[None]:
@@ -196,125 +234,56 @@ class Study:
             yield
         except (self._optuna.exceptions.OptunaError, SQLAlchemyError, KeyError) as error:
             reason = one_line(error.__cause__ or error).split(" [SQL: ")[0]
-            raise SweepError(f"cannot use {str(self._path)!r}, Optuna's study of the search: {reason}") from error
+            raise SweepError(f"cannot use {self._address}, Optuna's study of the search: {reason}") from error
 
     def _sampler(self, number: int) -> Any:
         stream = int.from_bytes(hashlib.sha256(b"hparams_search").digest()[:8], "little")
-        seed = np.random.SeedSequence([self._settings.seed, stream, number]).generate_state(1)[0]
-        return self._optuna.samplers.TPESampler(n_startup_trials=self._settings.n_startup_trials, seed=int(seed))
+        seed = np.random.SeedSequence([self._settings["seed"], stream, number]).generate_state(1)[0]
+        return self._optuna.samplers.TPESampler(n_startup_trials=self._settings["n_startup_trials"], seed=int(seed))
 
 
-def _text(value: Any) -> str:
-    """Return a value as written on a command line."""
-    return value if isinstance(value, str) else repr(value)
+def distributions(params: Mapping[str, str]) -> dict[str, Any]:
+    """Return Optuna's distributions of ranges in Hydra's grammar.
 
-
-def _distributions(params: Mapping[str, str]) -> dict[str, Any]:
-    try:
-        from optuna.distributions import CategoricalDistribution
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("hparams_search", "train", error) from error
-    found: dict[str, Any] = {}
+    Raises:
+        ConfigError: names the range that is wrong.
+        MissingExtraError: Optuna is not installed.
+    """
+    found = {}
     for key, text in params.items():
-        override = parse_override(f"{key}={text}")
-        value = override.value()
         try:
-            if isinstance(value, ChoiceSweep):
-                found[key] = CategoricalDistribution(list(override.sweep_string_iterator()))
-            elif isinstance(value, RangeSweep) and value.start is not None and value.stop is not None:
-                found[key] = _stepped(value)
-            elif isinstance(value, IntervalSweep) and value.start is not None and value.end is not None:
-                found[key] = _between(value)
+            distribution = _distribution(parse_override(f"{key}={text}"))
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("hydra/sweeper=optuna", "train", error) from error
         except ValueError as error:
-            raise ConfigError(f"hparams_search.params: {key} is {text}: {' '.join(str(error).split())}") from error
-        if key not in found:
-            raise ConfigError(f"hparams_search.params: {key} is {shown(text)}, expected choice, range or interval")
+            raise ConfigError(f"hydra.sweeper.params: {key} is {text}: {one_line(error)}") from error
+        if distribution is None:
+            raise ConfigError(f"hydra.sweeper.params: {key} is {shown(text)}, expected choice, range or interval")
+        found[key] = distribution
     return found
 
 
-def _between(values: Any) -> Any:
-    """Return the distribution of Hydra's interval: of whole numbers for int(interval(..))."""
-    from optuna.distributions import FloatDistribution, IntDistribution
+def _distribution(override: Override) -> Any:
+    """Return the distribution of a range, None if it is none. A range excludes its end, an interval does not."""
+    from optuna import distributions as kinds
 
-    is_log = "log" in values.tags
-    if isinstance(values.start, int) and isinstance(values.end, int):
-        return IntDistribution(values.start, values.end, log=is_log)
-    return FloatDistribution(values.start, values.end, log=is_log)
-
-
-def _stepped(values: Any) -> Any:
-    """Return the distribution of Hydra's range, whose end is not part of it."""
-    from optuna.distributions import FloatDistribution, IntDistribution
-
-    steps = math.ceil((values.stop - values.start) / values.step) - 1
-    if all(isinstance(number, int) for number in (values.start, values.stop, values.step)):
-        return IntDistribution(values.start, int(values.start + steps * values.step), step=values.step)
-    return FloatDistribution(values.start, values.start + steps * values.step, step=values.step)
-
-
-# ---- Hydra's sweeper ----------------------------------------------------------------------------------
+    values: Any = override.value()
+    kind = type(values)
+    if kind is ChoiceSweep:
+        return kinds.CategoricalDistribution(list(override.sweep_string_iterator()))
+    if kind is RangeSweep and None not in (values.start, values.stop):
+        last = values.start + (math.ceil((values.stop - values.start) / values.step) - 1) * values.step
+        is_whole = all(isinstance(one, int) for one in (values.start, values.stop, values.step))
+        of = kinds.IntDistribution if is_whole else kinds.FloatDistribution
+        return of(values.start, last, step=values.step)
+    if kind is IntervalSweep and None not in (values.start, values.end):
+        is_whole = isinstance(values.start, int) and isinstance(values.end, int)  # int(interval(..))
+        of = kinds.IntDistribution if is_whole else kinds.FloatDistribution
+        return of(values.start, values.end, log="log" in values.tags)
+    return None
 
 
-def address_of(path: Path | str) -> str:
-    """Return the address of a database."""
-    return path if isinstance(path, str) else f"sqlite:///{path}"
-
-
-def search(config: DictConfig, launcher: Launcher, arguments: Sequence[str]) -> dict[str, Any] | None:
-    """Search with the jobs of Hydra's launcher; a trial has a job for each combination of the other options.
-
-    Args:
-        config: of the multirun.
-        launcher: of Hydra's, ready.
-        arguments: overrides of the jobs; intervals among them are searched.
-
-    Returns:
-        The best trial, or None.
-
-    Raises:
-        ConfigError, MissingExtraError, SweepError: see `parse_search` and `Study`.
-    """
-    asked: Any = OmegaConf.to_container(config.hydra.sweeper, resolve=True)
-    space, own = asked.pop("space"), {name: value for name, value in asked.items() if name != "_target_"}
-    shared = shipped("hparams_search", space) if space is not None else {}
-    own |= {"params": {**shared.get("params", {}), **own["params"]}, "options": shared.get("options", {})}
-    settings, options = parse_search(own, parse_options(arguments), "hydra.sweeper.")
-    if settings.pruner is not None and any(len(values) > 1 for values in options.swept.values()):
-        raise ConfigError("hydra.sweeper.pruner: is given with several jobs for each trial, expected one, or null")
-    folder = Path(str(config.hydra.sweep.dir))
-    folder.mkdir(parents=True, exist_ok=True)
-    OmegaConf.save(config, folder / "multirun.yaml")
-    study, begun = Study(_database(config), settings), 0
-    try:
-        for batch in study.batches():
-            jobs = [(trial, job) for trial in batch for job in jobs_of("", options, trial.parameters, trial.name)]
-            returned = launcher.launch([_of_job(job, trial) for trial, job in jobs], initial_job_idx=begun)
-            begun += len(jobs)
-            for trial in batch:
-                values = [
-                    one.return_value for (of_trial, _), one in zip(jobs, returned, strict=True) if of_trial is trial
-                ]
-                value = None if None in values else sum(values) / len(values)
-                study.tell(trial, value, is_pruned=_is_pruned(folder / trial.name))
-        best = study.best()
-    finally:
-        study.close()
-    OmegaConf.save(OmegaConf.create({"name": "optuna", "best": best}), folder / "optimization_results.yaml")
-    return best
-
-
-def _of_job(job: SweepJob, trial: Trial) -> list[str]:
-    own = [override_of("hydra.sweep.subdir", job.name), f"++hydra.job.env_set.{TRIAL}='{trial.number}'"]
-    return [*job.overrides, *own]
-
-
-def _database(config: DictConfig) -> Path | str:
-    return str(config.hydra.sweeper.storage or "") or Path(str(config.hydra.sweep.dir)) / "study.db"
-
-
-def _is_pruned(folder: Path) -> bool:
-    path = folder / "job.json"
-    return path.exists() and json.loads(path.read_text(encoding="utf-8")).get("status") == "pruned"
+# ---- pruning ------------------------------------------------------------------------------------------
 
 
 def watcher_of(hydra: DictConfig, folder: Path) -> Callable[[], bool] | None:
@@ -324,16 +293,14 @@ def watcher_of(hydra: DictConfig, folder: Path) -> Callable[[], bool] | None:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    pruner = instantiate(hydra.sweeper.pruner)
-    address = address_of(_database(OmegaConf.create({"hydra": hydra})))
-    study = optuna.load_study(study_name=_STUDY, storage=address, pruner=pruner)
+    study = optuna.load_study(study_name=_STUDY, storage=database_of(hydra), pruner=instantiate(hydra.sweeper.pruner))
     number = int(os.environ[TRIAL])
     trial = optuna.trial.Trial(study, study.get_trials(deepcopy=False)[number]._trial_id)
+    job = MultirunFolder(folder)
     told: set[int] = set()
 
     def is_hopeless() -> bool:
-        path = folder / "summary.json"
-        summary = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        summary = job.read_json("summary.json")
         step, score = summary.get("step"), summary.get("score")
         if step is None or score is None or step in told or not math.isfinite(score):
             return False

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Sweeps of trainings that take a second or two, most of it the start of a process."""
+"""Multiruns of trainings that take a second or two, most of it the start of a process."""
 
 import contextlib
+import importlib.util
 import io
 import json
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 
 import polars as pl
 import psutil
+import pytest
 
 from bbrgym.cli.main import main
 
@@ -25,8 +27,11 @@ GRID = [
     *("variant=bbq", "agent=grid", "agent.draws=2", "agent.levels=1000", "action.tunables=[bbq_alpha_us]"),
     *("total_steps=80", "checkpoint_steps=16", "log_steps=8", "validation.draws=2"),
 ]
-LONG = ["total_steps=4000", "checkpoint_steps=200"]  # many checkpoints
-EVALUATION = ["command=evaluate", "scenario.duration_s=1", "world=twin", "variants=[bbr]"]
+NO_LEVELS = [one for one in GRID if "levels" not in one]
+#: A training of many checkpoints.
+LONG = [*(one for one in GRID if "_steps" not in one), "log_steps=400", "total_steps=4000", "checkpoint_steps=200"]
+#: One that does not end.
+ENDLESS = [*(one for one in GRID if "total_steps" not in one), "total_steps=1_000_000"]
 
 
 def scenario(folder: Path) -> str:
@@ -36,45 +41,49 @@ def scenario(folder: Path) -> str:
     return f"scenario={path}"
 
 
-def sweep(*overrides: str) -> subprocess.CompletedProcess[str]:
+def multirun(*overrides: str, command: str = "train") -> subprocess.CompletedProcess[str]:
     """The command in this process, where all is imported already; its jobs have processes of their own."""
     out, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
-        code = main(["sweep", *overrides])
-    return subprocess.CompletedProcess(["bbrgym", "sweep", *overrides], code, out.getvalue(), errors.getvalue())
+        code = main([command, "-m", *overrides])
+    return subprocess.CompletedProcess(overrides, code, out.getvalue(), errors.getvalue())
 
 
 def start(*overrides: str) -> subprocess.Popen[bytes]:
-    """A sweep that will be interrupted."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "bbrgym", "sweep", *overrides],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
+    """A multirun that will be interrupted."""
+    command = [sys.executable, "-m", "bbrgym", "train", "-m", *overrides]
+    null = subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=null, stdout=null, stderr=subprocess.PIPE)
 
 
-def step_of(folder: Path, job: str) -> int:
+def needs_launcher(plugin: str) -> None:
+    """Skip a test where a launcher of Hydra's is not installed."""
+    if importlib.util.find_spec(f"hydra_plugins.hydra_{plugin}_launcher") is None:
+        pytest.skip(f"NO HYDRA-{plugin.upper()}-LAUNCHER: hydra/launcher={plugin} is not tested here")
+
+
+def step_of(out: Path, job: str) -> int:
     """How far a job's last checkpoint is."""
-    path = folder / "jobs" / job / "summary.json"
-    return json.loads(path.read_text())["step"] if path.exists() else 0
+    path = out / job / "summary.json"
+    return int(json.loads(path.read_text())["step"]) if path.exists() else 0
 
 
-def running_below(folder: Path, jobs: str = "jobs") -> list[int]:
-    """Processes whose command names something below a folder."""
+def running_below(folder: Path) -> list[int]:
+    """Processes whose command names something below a folder, the multirun's own and a launcher's not among them."""
     found = []
     for process in psutil.process_iter(["cmdline", "status"]):
-        is_it = any(str(folder / jobs) in argument for argument in process.info["cmdline"] or ())
+        words = process.info["cmdline"] or ()
+        is_it = "-m" in words and any(f"output_dir={folder}/" in word for word in words)
         if is_it and process.info["status"] != psutil.STATUS_ZOMBIE:
             found.append(process.pid)
     return found
 
 
-def states(folder: Path) -> dict[str, dict[str, Any]]:
-    return {path.stem: json.loads(path.read_text()) for path in sorted((folder / "states").glob("*.json"))}
+def states(out: Path) -> dict[str, dict[str, Any]]:
+    return {path.parent.name: json.loads(path.read_text()) for path in sorted(out.glob("*/job.json"))}
 
 
-def summary(folder: Path) -> pl.DataFrame:
+def summary(out: Path) -> pl.DataFrame:
     """Without what a clock says."""
-    table = pl.read_parquet(folder / "summary.parquet")
+    table = pl.read_parquet(out / "summary.parquet")
     return table.select(name for name in table.columns if not name.endswith("_s"))

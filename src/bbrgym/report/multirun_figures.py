@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Figures of a sweep: the metric over each parameter, and the trainings' validation scores over steps."""
+"""Figures of a multirun: the metric over each parameter, and the trainings' validation scores over steps."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 import polars as pl
 
 from bbrgym.report.figure_spec import NEUTRAL, Axis, FigureSpec, Line, Panel, colour
-from bbrgym.sweeps.results import SEED, SweepResults
+from bbrgym.report.multirun_results import SEED, MultirunResults
 
 MAX_CURVES = 14  # settings with a curve of their own, the best ones
 _COLUMNS = 3
 _WIDE = 30.0  # ratio of a parameter's highest to its lowest value from which on its axis is logarithmic
 
 
-def figures_of(results: SweepResults) -> Iterator[FigureSpec]:
-    """Specify the figures for which a sweep has values."""
+def figures_of(results: MultirunResults) -> Iterator[FigureSpec]:
+    """Specify the figures for which a multirun has values."""
     scores = _scores_figure(results)
     if scores.panels:
         yield scores
@@ -30,7 +30,7 @@ def figures_of(results: SweepResults) -> Iterator[FigureSpec]:
 # ---- the metric over each parameter -------------------------------------------------------------------
 
 
-def _scores_figure(results: SweepResults) -> FigureSpec:
+def _scores_figure(results: MultirunResults) -> FigureSpec:
     """Specify a panel per parameter; one of the seed only where nothing else differs."""
     known = results.known()
     names = results.settings or [name for name in results.parameters if name == SEED]
@@ -79,7 +79,7 @@ class _Curve:
     highs: Sequence[float]
 
 
-def _curves_figure(results: SweepResults) -> FigureSpec:
+def _curves_figure(results: MultirunResults) -> FigureSpec:
     lines = [
         Line(
             curve.steps,
@@ -101,7 +101,7 @@ def _curves_figure(results: SweepResults) -> FigureSpec:
     )
 
 
-def _curves(results: SweepResults) -> list[_Curve]:
+def _curves(results: MultirunResults) -> list[_Curve]:
     """Return the curves of the settings with the highest last score."""
     names = [name for name in results.parameters if name != SEED]
     rows = results.curves.join(results.summary.select("job", *names).unique(), on="job", maintain_order="left")

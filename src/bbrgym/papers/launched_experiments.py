@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs the experiments of a reproduction as jobs of a launcher, each in its own process and run folder.
+
+    DIR/experiments/<paper>-<id>/    run folder of each, with the job's log and end: job.log, job.json
+
+Their finished runs are then kept in DIR as if they had run there, so that DIR/config.yaml resumes them all.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from bbrgym.atomic_files import write_atomically
+from bbrgym.compose import override_of
+from bbrgym.errors import ConfigError
+from bbrgym.papers.reproduction import PreparedReproduction
+from bbrgym.papers.reproduction_folder import ReproductionFolder
+from bbrgym.papers.request import Reproduction
+
+#: Runs jobs of `bbrgym reproduce`, given as overrides by name, in folders of these names below a folder.
+Launch = Callable[[Path, Mapping[str, Sequence[str]]], None]
+
+
+def launch_experiments(prepared: PreparedReproduction, folder: ReproductionFolder, launch: Launch) -> dict[str, str]:
+    """Run what the folder does not hold yet; `PreparedReproduction.run` then finds the runs that are finished.
+
+    Args:
+        prepared: reproduction.
+        folder: open.
+        launch: runs the jobs.
+
+    Returns:
+        Why the other runs are not finished, by their keys.
+
+    Raises:
+        As ``launch``.
+    """
+    folder.write_config(prepared.config)
+    below = folder.path.absolute() / "experiments"
+    names = [one.experiment.name for one in prepared.experiments]
+    sources = dict(zip(names, prepared.asked.experiment or names, strict=True))
+    running = [one for one in prepared.experiments if not all(folder.has_job(case.job.key) for case in one.cases)]
+    jobs = {one.experiment.name: _overrides(sources[one.experiment.name], prepared.asked) for one in running}
+    if jobs:
+        launch(below, {_job(name): overrides for name, overrides in jobs.items()})
+    given_up: dict[str, str] = {}
+    for one in running:
+        job = below / _job(one.experiment.name)
+        _take_over(job, folder.path)
+        missing = [case.job.key for case in one.cases if not folder.has_job(case.job.key)]
+        reasons = _failures(job) if missing else {}
+        given_up |= {key: reasons.get(key) or _end_of(job) for key in missing}
+    return given_up
+
+
+def _job(name: str) -> str:
+    return name.replace("/", "-")
+
+
+def _overrides(source: str, asked: Reproduction) -> list[str]:
+    return [
+        override_of("experiment", source),
+        f"world=[{','.join(asked.world)}]",
+        *(f"world.{world}.timeout_s={how.timeout_s}" for world, how in asked.world.items()),
+        *([] if asked.seeds is None else [f"seeds={asked.seeds}"]),
+        *([] if asked.stack is None else [f"stack={asked.stack_text}"]),
+        *([] if asked.recordings is None else [override_of("recordings", asked.recordings)]),
+    ]
+
+
+def _end_of(job: Path) -> str:
+    """Return how a job ended."""
+    try:
+        end = json.loads((job / "job.json").read_text(encoding="utf-8"))
+        return f"{job.name} {end['status']}: {end['reason']} ({job / 'job.log'})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return f"{job.name} did not end ({job / 'job.log'})"
+
+
+def _failures(job: Path) -> dict[str, str]:
+    """Return why runs of a job broke; empty where the job wrote no file, or what it wrote is damaged."""
+    try:
+        return ReproductionFolder(job).read_failures()
+    except (ConfigError, OSError):
+        return {}
+
+
+def _take_over(source: Path, target: Path) -> None:
+    """Copy the finished runs of a folder into another one."""
+    for file in sorted((source / "jobs").glob("*.parquet")):
+        if not (target / "jobs" / file.name).exists():
+            write_atomically(target / "jobs" / file.name, partial(shutil.copyfile, file))

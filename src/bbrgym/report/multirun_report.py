@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Writes the report of a multirun: tables, figures and a page in its folder."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from pathlib import Path
+
+from bbrgym.report.multirun_figures import figures_of
+from bbrgym.report.multirun_results import MultirunResults, jobs_table, settings_table, tables_of
+from bbrgym.report.page import Code, Page, Section
+from bbrgym.report.report_files import write_report_files
+from bbrgym.run_folder import RunFolder
+
+_LOG_LINES = 30  # of each failed job, its last ones
+
+
+def write_multirun_report(
+    folder: RunFolder,
+    results: MultirunResults,
+    logs: Mapping[str, Path],
+    request: str = "",
+    command: str | None = None,
+) -> None:
+    """Write tables, figures and the page.
+
+    Args:
+        folder: of the multirun.
+        results: of its jobs.
+        logs: files with the output of failed jobs, by name.
+        request: text of the configuration, shown on the page. Default: none.
+        command: shown on the page. Default: none.
+
+    Raises:
+        OSError: a file cannot be read or written.
+    """
+    folder.write_table("summary.parquet", results.summary)
+    folder.write_text("summary.csv", results.summary.write_csv())
+    if len(results.curves):
+        folder.write_table("curves.parquet", results.curves)
+    write_report_files(folder.path, tables_of(results), _page(results, logs, request, command))
+
+
+def _page(results: MultirunResults, logs: Mapping[str, Path], request: str, command: str | None) -> Page:
+    settings = settings_table(results)
+    ends = [Code(f"{name}: end of its log", _tail(path)) for name, path in logs.items()]
+    sections = [
+        Section("Settings", [*([settings] if settings.row_count else []), *figures_of(results)]),
+        Section("Jobs", [jobs_table(results), *ends]),
+        Section("Configuration", [Code("multirun.yaml", request)] if request else []),
+    ]
+    jobs = results.summary["job"].n_unique()
+    facts = [f"{datetime.date.today():%d %B %Y}", f"{jobs} jobs", f"{jobs - len(results.failed)} done"]
+    shown = [section for section in sections if section.items]
+    return Page(f"Multirun {results.title}", shown, facts, command)
+
+
+def _tail(log: Path) -> str:
+    return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LOG_LINES:])
