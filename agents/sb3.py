@@ -83,6 +83,7 @@ class Sb3Trainer(Trainer):
 
     is_distributed: ClassVar[bool] = True
     is_shared: ClassVar[bool] = True
+    changeable: ClassVar[tuple[str, ...]] = ("batch_size", "device", "gamma", "learning_rate", "learning_rate_end")
 
     hidden: List[Count] = (64, 64)
     activation: Literal["tanh", "relu", "elu", "silu"] = "tanh"
@@ -272,6 +273,11 @@ class OnPolicyTrainer(Sb3Trainer):
         n_steps, n_epochs, gae_lambda, clip_range, max_grad_norm: arguments of the algorithm. Default: its own.
     """
 
+    changeable: ClassVar[tuple[str, ...]] = (
+        *Sb3Trainer.changeable,
+        *("n_steps", "n_epochs", "gae_lambda", "clip_range", "max_grad_norm", "ent_coef", "vf_coef", "acts"),
+    )
+
     initial_std: Positive | None = None
     n_steps: Count | None = None
     n_epochs: Count | None = None
@@ -358,6 +364,11 @@ class OffPolicyTrainer(Sb3Trainer):
     Attributes:
         buffer_size, learning_starts, tau: arguments of the algorithm. Default: its own.
     """
+
+    changeable: ClassVar[tuple[str, ...]] = (
+        *Sb3Trainer.changeable,
+        *("gradient_steps", "learning_starts", "tau", "train_freq"),
+    )
 
     buffer_size: Count | None = None
     learning_starts: Annotated[Whole, Field(ge=0)] | None = None

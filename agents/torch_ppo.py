@@ -22,7 +22,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -239,6 +239,11 @@ def improve(
 
 class TorchPpo(Trainer):
     """Trainer whose fields are the hyperparameters; conf/agent/torch_ppo.yaml explains them."""
+
+    changeable: ClassVar[tuple[str, ...]] = (
+        *("batch_size", "clip_range", "entropy_weight", "gae_lambda", "gamma", "learning_rate", "learning_rate_end"),
+        *("max_grad_norm", "n_epochs", "n_steps", "value_weight"),
+    )
 
     hidden: Annotated[List[Count], Field(min_length=1)] = (64, 64)
     initial_std: Positive = 0.4

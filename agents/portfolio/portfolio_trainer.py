@@ -50,6 +50,7 @@ class PortfolioTrainer(Trainer):
     """
 
     is_distributed: ClassVar[bool] = True
+    is_continuable: ClassVar[bool] = False  # its stages divide the steps
 
     library_size: Annotated[Whole, Field(ge=1, le=1000)] = 8
     search_share: Share = 0.3

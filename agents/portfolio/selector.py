@@ -146,7 +146,7 @@ def _fit_member(
             errors = (member(scaled[chosen]) - targets[chosen]).square().mean(1)
             loss = (errors * weights[chosen]).mean()
             optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             optimiser.step()
             schedule.step()
 

@@ -15,6 +15,8 @@ The files of a checkpoint are written in this order, so that ``last`` is never a
 
 from __future__ import annotations
 
+import functools
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,6 +63,13 @@ class TrainingFolder(RunFolder):
     def checkpoint(self, name: str) -> Path:
         """Return the path of a file among the checkpoints."""
         return self.path / _CHECKPOINTS / name
+
+    def take_over(self, other: TrainingFolder) -> None:
+        """Copy the curve, the checkpoints and the model of another training."""
+        names = sorted(path.name for path in (other.path / _CHECKPOINTS).iterdir())
+        for name in (METRICS, VALIDATION, MODEL, *(f"{_CHECKPOINTS}/{name}" for name in names)):
+            if (other.path / name).is_file():
+                write_atomically(self.path / name, functools.partial(shutil.copyfile, other.path / name))
 
     def write_model(self, model: bytes) -> None:
         """Write the best agent as a model of Stable-Baselines3."""

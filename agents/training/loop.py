@@ -176,7 +176,7 @@ class TrainingRun:
         """Begin the next leg."""
         self._leg = step // self.settings.checkpoint_steps
         self._since_row = _SinceLastRow()
-        return LegSeeds(self.settings.stream("torch", self._leg), self.settings.stream("envs", self._leg))
+        return LegSeeds(self.settings.leg_stream("torch", self._leg), self.settings.leg_stream("envs", self._leg))
 
     # ---- steps and measurements --------------------------------------------------------------------------------
 

@@ -63,6 +63,18 @@ class ValidationSettings(Model):
     score_delta: Annotated[Float, Field(ge=0, le=100)] = 0.5
 
 
+class Continued(Model):
+    """Training that another one continues.
+
+    Attributes:
+        folder: its run folder.
+        step: its last step.
+    """
+
+    folder: str
+    step: Annotated[Whole, Field(ge=0)]
+
+
 class TrainingSettings(Model):
     """Settings of a training.
 
@@ -86,6 +98,7 @@ class TrainingSettings(Model):
         validation: settings of the validation at each checkpoint.
         threads: threads of the environments. Default: one per core of this process.
         torch_threads: threads of the networks. Another number may lead to other weights.
+        continue_from: the finished training that this one continues. Default: none.
     """
 
     scenario: dict[str, Any]
@@ -105,6 +118,7 @@ class TrainingSettings(Model):
     validation: ValidationSettings = Field(default_factory=ValidationSettings)
     threads: Annotated[Whole, Field(ge=1, le=256)] | None = None
     torch_threads: Annotated[Whole, Field(ge=1, le=256)] = 1
+    continue_from: Continued | None = None
 
     @model_validator(mode="after")
     def _check(self) -> TrainingSettings:
@@ -215,6 +229,10 @@ class TrainingSettings(Model):
         entropy = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
         drawn = np.random.SeedSequence([self.seed, entropy, number]).generate_state(1, np.uint64)[0]
         return int(drawn) % (2**31 - 2**16)
+
+    def leg_stream(self, name: str, leg: int) -> int:
+        """Return the seed of a leg's stream; those of a continued training are not drawn again."""
+        return self.stream(name if self.continue_from is None else f"{name} after {self.continue_from.step}", leg)
 
     def plain(self) -> dict[str, Any]:
         """Return the settings as config.yaml holds them; `parse_training` gives the same settings from it."""

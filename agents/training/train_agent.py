@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, TypedDict, Unpack
 
 import polars as pl
 
+from bbrgym.agents.training.continuation import OPTION, ContinuedFolder, check_continued, continued_config
 from bbrgym.agents.training.curve import draw_curve
 from bbrgym.agents.training.folder import SUMMARY, TrainingFolder
 from bbrgym.agents.training.loggers.logger import LoggedRun, Logger, LoggerSettings, logged
@@ -32,6 +33,9 @@ class TrainingOptions(TypedDict, total=False):
 
     `scenario` may be anything that an environment accepts except a function, `world` a name; `agent`, `env`, `logger`
     and `rollouts` may be names of files in conf/, or mappings with a name and what differs from the file.
+
+    `continue_from` is the run folder of a finished training, which goes on in ``output_dir`` with its own settings, and
+    more `total_steps`: of both together, or a text such as ``"+1e6"``, so many more. Few settings may be given besides.
     """
 
     scenario: Any
@@ -44,13 +48,14 @@ class TrainingOptions(TypedDict, total=False):
     logger: str | Mapping[str, Any] | None
     rollouts: str | Mapping[str, Any]
     seed: int
-    total_steps: int
+    total_steps: int | str
     num_envs: int
     checkpoint_steps: int
     log_steps: int
     validation: Mapping[str, Any]
     threads: int | None
     torch_threads: int
+    continue_from: str | Path | Mapping[str, Any] | None
 
 
 def train(
@@ -80,7 +85,12 @@ def train(
         OSError: a file cannot be written; the run folder keeps the checkpoints before.
         MemoryError: the environments or networks do not fit into memory.
     """
-    return _train(Path(output_dir), dict(settings), resume=resume, is_trusted=True, on_progress=on_progress)
+    config: dict[str, Any] = dict(settings)
+    trusted = {"agent", "logger", "rollouts"}
+    if isinstance(config.get(OPTION), str | Path):
+        trusted &= set(config)
+        config = continued_config(config)
+    return _train(Path(output_dir), config, resume=resume, trusted=trusted, on_progress=on_progress)
 
 
 def resume_training(run_dir: str | Path, *, on_progress: OnProgress | None = None) -> dict[str, Any]:
@@ -99,19 +109,33 @@ def resume_training(run_dir: str | Path, *, on_progress: OnProgress | None = Non
         Others: see `train`.
     """
     config = TrainingFolder(Path(run_dir)).read_request(parse_training).plain()
-    return _train(Path(run_dir), config, resume=True, is_trusted=False, on_progress=on_progress)
+    return _train(Path(run_dir), config, resume=True, trusted=(), on_progress=on_progress)
 
 
 def _train(
-    output_dir: Path, config: dict[str, Any], *, resume: bool, is_trusted: bool, on_progress: OnProgress | None
+    output_dir: Path, config: dict[str, Any], *, resume: bool, trusted: Collection[str], on_progress: OnProgress | None
 ) -> dict[str, Any]:
+    """Train.
+
+    Args:
+        output_dir: run folder.
+        config: options.
+        resume: whether the folder may hold the training already.
+        trusted: options with a `_target_` that are the user's own, not just found.
+        on_progress: see `train`.
+    """
     settings = parse_training(config)
-    parts = _parts_of(settings, is_trusted=is_trusted)
+    parts = _parts_of(settings, trusted)
     settings = parts.trainer.adapted(settings)
     folder = TrainingFolder(output_dir)
     with folder.opened(resume=resume):
         if folder.has_config():
             _refuse_another(settings, folder)
+        elif settings.continue_from is not None:
+            check_continued(settings, parts.trainer)
+            source = ContinuedFolder(Path(settings.continue_from.folder))
+            parts.trainer.load(source, settings, "last")  # one that cannot be read is not taken over
+            folder.take_over(source)
         folder.write_config(settings.plain())
         with _memory_errors(), logged(parts.logger, _logged_run(settings, folder)) as logger:
             with closing(TrainingRun(settings, folder, logger, parts.rollouts, on_progress)) as run:
@@ -140,16 +164,16 @@ class _Parts:
     rollouts: Rollouts
 
 
-def _parts_of(settings: TrainingSettings, *, is_trusted: bool) -> _Parts:
+def _parts_of(settings: TrainingSettings, trusted: Collection[str]) -> _Parts:
     """Return what the settings choose.
 
     Raises:
         ConfigError: there is no such class, an option has a value that is not allowed, or the parts do not fit.
     """
     parts = _Parts(
-        trainer_of(settings, is_trusted=is_trusted),
-        build("logger", settings.logger, LoggerSettings, is_trusted=is_trusted),
-        build("rollouts", settings.rollouts, Rollouts, is_trusted=is_trusted),
+        trainer_of(settings, is_trusted="agent" in trusted),
+        build("logger", settings.logger, LoggerSettings, is_trusted="logger" in trusted),
+        build("rollouts", settings.rollouts, Rollouts, is_trusted="rollouts" in trusted),
     )
     name = settings.agent_name
     if settings.is_per_flow and not parts.trainer.is_shared:

@@ -24,6 +24,8 @@ class Trainer(Target):
     Attributes:
         is_distributed: whether it takes its environments from `TrainingRun.rollouts`, which may run them elsewhere.
         is_shared: whether the learner flows of an episode can share one policy of it, as env=multi needs.
+        is_continuable: whether a finished training can go on with more steps.
+        changeable: hyperparameters that may be others from then on.
     """
 
     adapters: ClassVar[Mapping[str, str]] = {
@@ -32,6 +34,8 @@ class Trainer(Target):
 
     is_distributed: ClassVar[bool] = False
     is_shared: ClassVar[bool] = False
+    is_continuable: ClassVar[bool] = True
+    changeable: ClassVar[tuple[str, ...]] = ()
 
     def adapted(self, settings: TrainingSettings) -> TrainingSettings:
         """Return the settings with which it trains, and which the run folder keeps. Default: those given."""

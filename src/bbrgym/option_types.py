@@ -47,6 +47,8 @@ def give_types(config: DictConfig, models: Sequence[type[BaseModel]]) -> None:
         if OmegaConf.is_interpolation(config, name) or OmegaConf.is_missing(config, name):
             continue
         value = config[name]
+        if kind is int and isinstance(value, str) and value.startswith("+"):
+            continue  # so many more; the command knows than what
         whole = int(value) if kind is int and isinstance(value, float) and value.is_integer() else value
         try:
             typed[name] = whole

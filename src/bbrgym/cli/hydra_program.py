@@ -7,6 +7,7 @@ A command is its file in conf/ and a function that takes the composed options: s
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,8 @@ from bbrgym.compose import Loader, parse_override, plain_values, search_path_of
 from bbrgym.errors import ConfigError
 from bbrgym.option_types import plain_types, type_text
 
+_STEPS = "total_steps="
+_MORE = re.compile(r"(?<=[=,])\+\d[\d._eE+]*(?=,|$)")  # so many more: Hydra's grammar would drop the sign
 _HERE = "."  # hydra.run.dir where it is not given: the command chooses its run folder
 _VERBOSE = ("hydra.verbose", "hydra.job_logging", "hydra.hydra_logging", "hydra/job_logging", "hydra/hydra_logging")
 _FLAGS = """\
@@ -106,6 +109,7 @@ def run_command(command: Command, options: argparse.Namespace) -> None:
     _refuse_contradictions(options)
     refuse_missing_launcher(options.overrides)
     name = options.config_name or command.name
+    options.overrides = [_MORE.sub(r"'\g<0>'", text) if text.startswith(_STEPS) else text for text in options.overrides]
     overrides = list(options.overrides)
     loader = Loader(search_path_of(options.config_dir, options.config_path), command.models())
     before = HydraConfig.instance().cfg

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -19,22 +20,25 @@ from bbrgym.cli.terminal import (
     progress_bar,
     take_run_dir,
 )
-from bbrgym.compose import override_of
+from bbrgym.compose import override_of, parse_override
 from bbrgym.errors import ConfigError
 from bbrgym.interrupts import sigterm_interrupts
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+_CONTINUE = "continue_from"
 _DESCRIPTION = """\
 Trains an agent to set a variant's tunables; writes a run folder with checkpoints. resume=RUN_DIR goes on after an
-interruption, to the same weights as without one. `bbrgym evaluate agent=RUN_DIR` compares it.
+interruption, to the same weights as without one; continue_from=RUN_DIR continues a finished training with more steps.
+`bbrgym evaluate agent=RUN_DIR` compares it.
 
 examples:
   bbrgym train agent=ppo variant=bbr-mix scenario=wan_mix seed=1 total_steps=2_000_000 output_dir=runs/mine
   bbrgym train variant=bbq scenario=rtt_fairness agent.learning_rate=1e-3 'action.tunables=[bbq_alpha_us]'
   bbrgym train env=multi agent=ppo scenario=wan_mix output_dir=runs/multi    (a controller for each flow)
   bbrgym train resume=runs/mine
+  bbrgym train continue_from=runs/mine total_steps=+1e6 output_dir=runs/more    (with more steps)
   bbrgym train -m agent=ppo,sac seed=1,2,3 hydra.sweep.dir=runs/many hydra/launcher=joblib    (a job for each)
 """
 
@@ -66,12 +70,16 @@ def run(options: argparse.Namespace) -> None:
             f"resume: is {config['resume']!r}, a run folder with its own options; expected no other option"
         )
     given, resume = take_run_dir(config, "output_dir", options.run_dir)
-    folder = given or new_run_dir(_name_of(config))
+    is_continuing = config.get(_CONTINUE) is not None
+    folder = given or new_run_dir(f"{Path(config[_CONTINUE]).name}-more" if is_continuing else _name_of(config))
     advice = advice_on_interrupt(TrainingFolder(folder), "train", override_of("resume", str(folder)))
     steps = TextColumn("{task.completed:.0f}/{task.total:.0f} steps")
     columns = (steps, BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[now]}"), TimeRemainingColumn())
     with progress_bar(*columns, fields_of=_fields_of) as show, advice, sigterm_interrupts():
-        if has_own_options:
+        if is_continuing:
+            own = given_options(config, options.overrides)
+            summary = train(output_dir=folder, resume=resume, on_progress=show, **own)
+        elif has_own_options:
             summary = resume_training(folder, on_progress=show)
         else:
             summary = train(output_dir=folder, resume=resume, on_progress=show, **config)
@@ -86,6 +94,26 @@ def outcome(summary: Mapping[str, Any]) -> str:
         f"{summary['score']:.3f}, best {summary['best_score']:.3f} after {summary['best_step']} steps; "
         f"{summary['wall_s']:.0f} s, {summary['steps_per_s']:.0f} steps/s"
     )
+
+
+def given_options(config: Mapping[str, Any], overrides: Sequence[str]) -> Any:
+    """Return the options that overrides give, mappings with the given keys alone.
+
+    Raises:
+        ConfigError: an override gives several options at once.
+    """
+    given: dict[str, Any] = {}
+    for override in map(parse_override, overrides):
+        path = override.key_or_group.split(".")
+        if override.is_hydra_override() or path[0] in ("output_dir", "resume"):
+            continue
+        if path[0] not in config:
+            raise ConfigError(f"{override.key_or_group}: is given with {_CONTINUE}, whose run folder has the options")
+        value, into = config, given
+        for part in path[:-1]:
+            value, into = value[part], into.setdefault(part, {})
+        into[path[-1]] = value[path[-1]]
+    return given
 
 
 def _name_of(config: Mapping[str, Any]) -> str:
