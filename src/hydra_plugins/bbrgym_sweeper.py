@@ -34,6 +34,7 @@ class OptunaSweeperConf:
         n_startup_trials: trials drawn at random before the scores count.
         seed: of all random draws.
         storage: address of the study's database. Default: study.db in the folder.
+        study_name: of the study, for a database that holds several.
         pruner: `_target_` and arguments of a pruner of Optuna's. Default: no trial is pruned.
         params: ranges by option, in Hydra's grammar: ``choice(..)``, ``range(..)``, ``interval(..)``,
             ``int(interval(..))``, ``tag(log, interval(..))``.
@@ -47,6 +48,7 @@ class OptunaSweeperConf:
     n_startup_trials: int = 10
     seed: int = 1
     storage: Optional[str] = None  # noqa: UP045
+    study_name: str = "bbrgym"
     pruner: Any = None
     params: dict[str, str] = field(default_factory=dict)
 

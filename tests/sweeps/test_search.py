@@ -14,7 +14,7 @@ from waiting import wait_until
 
 from bbrgym.compose import Loader, compose_config, parse_override
 from bbrgym.errors import ConfigError, SweepError
-from bbrgym.sweeps.multirun import MultirunFolder
+from bbrgym.report.multirun import MultirunFolder
 from bbrgym.sweeps.search import Study, distributions, settings_of
 
 optuna = pytest.importorskip("optuna", reason="NO OPTUNA: what searches; pip install 'bbrgym[train]'")
@@ -36,6 +36,7 @@ SETTINGS: dict[str, Any] = {
     "pruner": None,
     "metric": None,
     "storage": None,
+    "study_name": "bbrgym",
     "params": PARAMS,
 }
 
@@ -101,9 +102,19 @@ def test_what_is_told_counts(tmp_path: Path) -> None:
 def test_a_damaged_study_is_one_clear_error(tmp_path: Path) -> None:
     path = tmp_path / "study.db"
     path.write_bytes(b"no database" * 1000)
-    with pytest.raises(SweepError, match=r"cannot use sqlite:.*study.db, Optuna's study of the search: ") as caught:
+    with pytest.raises(SweepError, match=r"cannot use study 'bbrgym' of sqlite:.*study.db: ") as caught:
         Study(f"sqlite:///{path}", SETTINGS)
     assert "\n" not in str(caught.value)
+
+
+def test_studies_of_a_database_are_apart_and_its_password_is_nowhere(tmp_path: Path) -> None:
+    for name in ("one", "three"):
+        found = proposed(tmp_path / "study.db", {**SETTINGS, "n_trials": 3, "study_name": name, "seed": len(name)})
+        assert len(found) == 3
+    assert len(optuna.study.get_all_study_names(f"sqlite:///{tmp_path / 'study.db'}")) == 2
+    with pytest.raises(SweepError, match=r"cannot use study 'bbrgym' of sqlite://me:\*\*\*@here/nowhere: ") as caught:
+        Study("sqlite://me:secret@here/nowhere", SETTINGS)
+    assert "secret" not in str(caught.value)
 
 
 # ---- its settings -------------------------------------------------------------------------------------
@@ -212,6 +223,7 @@ def test_a_search_has_its_metric_its_direction_its_storage_and_jobs_side_by_side
     table = summary(out)
     assert [trial.value for trial in study.trials] == table["step"].to_list()
     assert not (out / "study.db").exists()
+    assert "mine.db" not in (out / "search.json").read_text()
     assert study.best_value == min(table["step"])
     assert f"best step of a job: {min(table['step']):.4f} with" in done.stdout
     wrong = multirun(*SEARCH, "hydra.sweeper.metric=weather", *options, f"hydra.sweep.dir={tmp_path / 'wrong'}")

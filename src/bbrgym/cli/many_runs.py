@@ -23,9 +23,9 @@ from bbrgym.cli.terminal import print_results, print_run_folder, refuse_unfinish
 from bbrgym.compose import composing, override_of, parse_override
 from bbrgym.errors import ConfigError, MissingExtraError, SweepError, one_line
 from bbrgym.interrupts import sigterm_interrupts
+from bbrgym.report.multirun import MultirunFolder, report_multirun
 from bbrgym.report.multirun_results import STATUS, MultirunResults, best_of, tables_of
 from bbrgym.sweeps.jobs import Job
-from bbrgym.sweeps.multirun import MultirunFolder, report_multirun
 
 _OF_JOBS = ("output_dir", "resume")  # the multirun sets these for each job
 _EXTRAS = {"joblib": ("joblib", "train"), "submitit": ("submitit", "slurm"), "ray": ("ray", "ray-launcher")}

@@ -27,7 +27,7 @@ def add(commands: Any, purpose: str) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write the report and print its tables."""
     from bbrgym.cli.many_runs import show
-    from bbrgym.sweeps.multirun import report_multirun
+    from bbrgym.report.multirun import report_multirun
 
     folder = Path(options.folder)
     show(folder, report_multirun(folder))

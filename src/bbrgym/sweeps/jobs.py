@@ -30,7 +30,7 @@ from omegaconf import DictConfig, OmegaConf
 from bbrgym.atomic_files import write_text
 from bbrgym.compose import key_of, override_of
 from bbrgym.errors import ConfigError
-from bbrgym.sweeps.multirun import MultirunFolder, metric_of
+from bbrgym.report.multirun import MultirunFolder, metric_of
 from bbrgym.sweeps.search import watcher_of
 
 TIMEOUT = "BBRGYM_JOB_TIMEOUT_S"  # environment variable: wall time after which a job is ended

@@ -11,11 +11,11 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
@@ -25,15 +25,14 @@ from omegaconf import DictConfig, OmegaConf
 
 from bbrgym.compose import job_name, override_of, parse_override
 from bbrgym.errors import ConfigError, MissingExtraError, SweepError, one_line
+from bbrgym.report.multirun import REQUEST, SEARCH, MultirunFolder
 from bbrgym.schema import shown
-from bbrgym.sweeps.multirun import REQUEST, SEARCH, MultirunFolder
 
 if TYPE_CHECKING:
     from hydra.plugins.sweeper import Sweeper
 
-_STUDY = "bbrgym"
 _SETTINGS = "settings"
-_MAY_CHANGE = ("n_trials", "storage")  # in a search that goes on
+_MAY_CHANGE = ("n_trials", "storage", "study_name")  # in a search that goes on
 _COUNTS = ("n_trials", "batch", "n_startup_trials")
 TRIAL = "BBRGYM_TRIAL"  # environment variable of a job: the number of its trial
 
@@ -66,7 +65,7 @@ def search(sweeper: Sweeper, arguments: Sequence[str]) -> list[Sequence[Any]]:
         OmegaConf.save(config, folder.path / REQUEST)
         returned: list[Sequence[Any]] = []
         with closing(Study(database_of(config.hydra), settings)) as study:
-            folder.write_json(SEARCH, settings)
+            folder.write_json(SEARCH, {name: one for name, one in settings.items() if name != "storage"})  # a secret
             for batch in study.batches():
                 jobs = [
                     [*combination, *_of_trial(trial, name)]
@@ -111,6 +110,10 @@ def database_of(hydra: DictConfig) -> str:
     return str(hydra.sweeper.storage or f"sqlite:///{hydra.sweep.dir}/study.db")
 
 
+def _without_password(address: str) -> str:
+    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", address)
+
+
 def _name(options: Sequence[Override], combination: Sequence[str]) -> str:
     """Return the name of a combination, of the options that have several values."""
     values = (text.split("=", 1) for text in combination)
@@ -128,14 +131,8 @@ def _of_trial(trial: Trial, name: str) -> Iterator[str]:
 # ---- the study ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Trial:
-    """A choice of values.
-
-    Attributes:
-        number: from 0.
-        parameters: values by option, as written on a command line.
-    """
+class Trial(NamedTuple):
+    """A choice of values by option, as written on a command line, and its number from 0."""
 
     number: int
     parameters: Mapping[str, str]
@@ -166,11 +163,14 @@ class Study:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._optuna = optuna
         self._settings = settings
-        self._address = address
+        self._where = f"study {settings['study_name']!r} of {_without_password(address)}"
         with self._database_errors():
             self._storage = optuna.storages.RDBStorage(address)
             self._study = optuna.create_study(
-                storage=self._storage, study_name=_STUDY, direction=settings["direction"], load_if_exists=True
+                storage=self._storage,
+                study_name=settings["study_name"],
+                direction=settings["direction"],
+                load_if_exists=True,
             )
             self._refuse_another()
 
@@ -189,8 +189,8 @@ class Study:
         for name in {**before, **now}:
             if before.get(name) != now.get(name):
                 raise ConfigError(
-                    f"hydra.sweeper.{name}: is {shown(now.get(name))}, was {shown(before.get(name))} in the study of "
-                    f"{self._address}; expected the same, or another folder"
+                    f"hydra.sweeper.{name}: is {shown(now.get(name))}, was {shown(before.get(name))} in "
+                    f"{self._where}; expected the same, or another folder or study_name"
                 )
 
     def best(self) -> dict[str, Any] | None:
@@ -234,7 +234,7 @@ class Study:
             yield
         except (self._optuna.exceptions.OptunaError, SQLAlchemyError, KeyError) as error:
             reason = one_line(error.__cause__ or error).split(" [SQL: ")[0]
-            raise SweepError(f"cannot use {self._address}, Optuna's study of the search: {reason}") from error
+            raise SweepError(f"cannot use {self._where}: {reason}") from error
 
     def _sampler(self, number: int) -> Any:
         stream = int.from_bytes(hashlib.sha256(b"hparams_search").digest()[:8], "little")
@@ -293,7 +293,9 @@ def watcher_of(hydra: DictConfig, folder: Path) -> Callable[[], bool] | None:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.load_study(study_name=_STUDY, storage=database_of(hydra), pruner=instantiate(hydra.sweeper.pruner))
+    study = optuna.load_study(
+        study_name=hydra.sweeper.study_name, storage=database_of(hydra), pruner=instantiate(hydra.sweeper.pruner)
+    )
     number = int(os.environ[TRIAL])
     trial = optuna.trial.Trial(study, study.get_trials(deepcopy=False)[number]._trial_id)
     job = MultirunFolder(folder)
