@@ -24,7 +24,7 @@ from bbrgym.compose import composing, override_of, parse_override
 from bbrgym.errors import ConfigError, MissingExtraError, SweepError, one_line
 from bbrgym.interrupts import sigterm_interrupts
 from bbrgym.report.multirun import MultirunFolder, report_multirun
-from bbrgym.report.multirun_results import STATUS, MultirunResults, best_of, tables_of
+from bbrgym.report.multirun_results import STATUS, UNFINISHED, MultirunResults, best_of, tables_of
 from bbrgym.sweeps.jobs import Job
 
 _OF_JOBS = ("output_dir", "resume")  # the multirun sets these for each job
@@ -213,6 +213,6 @@ def refuse_failures(
         if names is None or name in names:
             state = jobs.read_state(name)
             reason = f": {state['reason']}" if state.get("reason") else ""
-            lines.append(f"{name} {state.get(STATUS, 'did not run')}{reason} ({jobs.log(name)})")
+            lines.append(f"{name} {state.get(STATUS, UNFINISHED)}{reason} ({jobs.log(name)})")
     number = results.summary["job"].n_unique() if names is None else len(names)
     refuse_unfinished(lines, f"of {number} jobs", again)

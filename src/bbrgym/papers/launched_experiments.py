@@ -37,7 +37,8 @@ def launch_experiments(prepared: PreparedReproduction, folder: ReproductionFolde
         Why the other runs are not finished, by their keys.
 
     Raises:
-        As ``launch``.
+        ConfigError: the options of a job, or of the launcher, are wrong.
+        SweepError: the launcher gave up.
     """
     folder.write_config(prepared.config)
     below = folder.path.absolute() / "experiments"

@@ -20,7 +20,7 @@ from bbrgym.compose import key_of, parse_override
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.records import per_run
 from bbrgym.report.multirun_report import write_multirun_report
-from bbrgym.report.multirun_results import CURVE_SCHEMA, NEW, STATUS, MultirunResults
+from bbrgym.report.multirun_results import CURVE_SCHEMA, STATUS, UNFINISHED, MultirunResults
 from bbrgym.run_folder import RunFolder
 
 LOG, STATE, REQUEST, SEARCH = "job.log", "job.json", "multirun.yaml", "search.json"
@@ -111,7 +111,7 @@ def collect(folder: MultirunFolder) -> MultirunResults:
     rows: list[dict[str, Any]] = []
     curves = [pl.DataFrame(schema=CURVE_SCHEMA)]
     for name, state in states.items():
-        row = {"job": name, STATUS: state.get(STATUS, NEW), "wall_s": state.get("wall_s")}
+        row = {"job": name, STATUS: state.get(STATUS, UNFINISHED), "wall_s": state.get("wall_s")}
         row |= {key: values[name].get(key) for key in parameters}
         of_job = _of_evaluation(folder, name) if command == "evaluate" else [folder.read_json(f"{name}/summary.json")]
         rows += [{**one, **row} for one in of_job]

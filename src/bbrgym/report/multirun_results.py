@@ -15,7 +15,7 @@ from bbrgym.evaluate.statistics import student_mean
 from bbrgym.report.tables import new_table
 
 SEED = "seed"
-STATUS, NEW = "status", "not run"
+STATUS, UNFINISHED = "status", "unfinished"
 CURVE_SCHEMA = pl.Schema({"job": pl.String, "step": pl.Int64, "score": pl.Float64})
 
 

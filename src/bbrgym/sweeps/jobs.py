@@ -30,7 +30,7 @@ from omegaconf import DictConfig, OmegaConf
 from bbrgym.atomic_files import write_text
 from bbrgym.compose import key_of, override_of
 from bbrgym.errors import ConfigError
-from bbrgym.report.multirun import MultirunFolder, metric_of
+from bbrgym.report.multirun import LOG, STATE, MultirunFolder, metric_of
 from bbrgym.sweeps.search import watcher_of
 
 TIMEOUT = "BBRGYM_JOB_TIMEOUT_S"  # environment variable: wall time after which a job is ended
@@ -68,7 +68,7 @@ class Job:
             arguments = [self.command, *self.flags, *overrides, *self._given(hydra, folder, overrides)]
             state = self._run(arguments, folder, watcher_of(hydra, folder))
             state["overrides"] = list(overrides)
-            write_text(folder / "job.json", json.dumps(state, indent=2) + "\n")
+            write_text(folder / STATE, json.dumps(state, indent=2) + "\n")
         elif tuple(state["overrides"]) != overrides:
             raise ConfigError(
                 f"hydra.sweep.dir: {str(folder)!r} holds a job with {' '.join(state['overrides'])}, expected the same "
@@ -97,7 +97,7 @@ class Job:
         """
         timeout_s = float(os.environ.get(TIMEOUT, _TIMEOUT_S))
         began_s = time.monotonic()
-        with (folder / "job.log").open("ab") as log:
+        with (folder / LOG).open("ab") as log:
             log.write(f"$ bbrgym {shlex.join(arguments)}\n".encode())
             log.flush()
             process = subprocess.Popen(
@@ -116,7 +116,7 @@ class Job:
         if status == "timed out":
             reason = f"after {timeout_s:g} s"
         elif status not in ("done", "pruned"):
-            reason = _last_line(folder / "job.log")
+            reason = _last_line(folder / LOG)
         wall_s = round(time.monotonic() - began_s, 3)
         end = {"status": status, "exit_code": process.returncode, "wall_s": wall_s}
         return {"name": folder.name, "command": self.command, **end, "reason": reason}
