@@ -118,6 +118,12 @@ class WirePacket
         return true;
     }
 
+    template <class Record>
+    void Describe(Record& record, uint32_t) const
+    {
+        record.offset_bytes = Sequence();
+    }
+
     int64_t queued_ns = 0; ///< when it reached the queue
     uint32_t flow = 0;     ///< index
 

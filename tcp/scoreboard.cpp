@@ -612,6 +612,10 @@ Scoreboard::MarkLost(uint64_t serial)
     {
         m_newly_lost.push_back({m_flights[serial - m_una], m_lost_total, segment.app_limited != 0});
     }
+    if (m_logs_losses)
+    {
+        m_loss_log.push_back(serial);
+    }
     m_retransmit_hint = std::min(m_retransmit_hint, serial);
 }
 

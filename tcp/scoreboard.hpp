@@ -29,6 +29,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace bbrgym
@@ -206,6 +207,10 @@ class Scoreboard
     /** The segments marked lost since ClearNewlyLost, in order; only if flights are kept. */
     std::span<const LostSegment> NewlyLost() const { return m_newly_lost; }
     void ClearNewlyLost() { m_newly_lost.clear(); }
+    /** Remembers the serial number of each segment marked lost; call before anything is sent. */
+    void LogLosses() { m_logs_losses = true; }
+    /** The segments marked lost since the last call, in order; only if losses are logged. */
+    std::vector<uint64_t> TakeLosses() { return std::exchange(m_loss_log, {}); }
     /** The ACK being processed echoes a mark: what it delivers was marked. */
     void NoteEcho(uint32_t acked_pkts) { m_ce_pkts += acked_pkts; }
     uint64_t MarkedTotal() const { return m_ce_pkts; } ///< packets delivered with a mark, ever
@@ -285,6 +290,9 @@ class Scoreboard
 
     int64_t m_min_rtt_ns = -1;
     int64_t m_min_rtt_at_ns = 0;
+
+    bool m_logs_losses = false;
+    std::vector<uint64_t> m_loss_log;
 
     // For a controller that asks for it.
     bool m_keeps_flights = false;

@@ -37,6 +37,7 @@ extern "C" {
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace bbrgym
 {
@@ -137,6 +138,11 @@ class TcpSender
     bool IsInBurst() const { return m_burst_left_pkts > 0; }
     Controller& GetController() { return m_controller; }
     const Controller& GetController() const { return m_controller; }
+
+    /** Has TakeLosses tell of the segments marked lost; from the connection's start on. */
+    void LogLosses() { m_board.LogLosses(); }
+    /** The serial numbers of the segments marked lost since the last call. */
+    std::vector<uint64_t> TakeLosses() { return m_board.TakeLosses(); }
 
     /** Clears the connection but keeps the memory, and reserves room for `segments` in flight. */
     void Reset(std::size_t segments);

@@ -403,6 +403,10 @@ Engine::Emit(std::size_t flow, uint64_t serial, EcnBits ecn)
 {
     FlowState& state = m_flows[flow];
     const PacketName name{serial, flow, ecn.is_capable, ecn.is_marked, ecn.has_reduced};
+    if (Log().IsOn()) [[unlikely]]
+    {
+        LogAt(PacketEvent::sent, name);
+    }
     state.access.push_back({m_now_ns + state.access_ns, Order(SENDERS, SourceOf(flow, ACCESS)), name});
     if (state.access.size() == 1)
     {
@@ -465,14 +469,13 @@ void
 Engine::ReachReceiver(PacketName packet)
 {
     FlowState& state = m_flows[packet.flow];
-    if (packet.serial == SYN && !state.is_accepted && state.arrived_pkts == 0)
+    if (Log().IsOn()) [[unlikely]]
     {
-        state.receiver.NoteSynAck(m_now_ns);
-        SendBack({packet.flow, 0, AckInPipe::SYN_ACK_BLOCKS, false});
+        LogAt(PacketEvent::arrived, packet);
     }
-    if (packet.serial != SYN && !state.is_accepted && state.arrived_pkts == 0) [[unlikely]]
+    if (!state.is_accepted && state.arrived_pkts == 0) [[unlikely]]
     {
-        state.receiver.NoteEstablished(m_now_ns);
+        OpenConnection(packet);
     }
     if (!packet.IsData())
     {
@@ -498,6 +501,24 @@ Engine::ReachReceiver(PacketName packet)
         state.delayed_ack_order = Order(RECEIVERS, SourceOf(packet.flow, DELAYED_ACK));
         ArmDelayedAck(packet.flow);
     }
+}
+
+/** A packet before the first data: a SYN is answered, another one ends the handshake. */
+void
+Engine::OpenConnection(PacketName packet)
+{
+    FlowState& state = m_flows[packet.flow];
+    if (packet.serial != SYN)
+    {
+        state.receiver.NoteEstablished(m_now_ns);
+        return;
+    }
+    state.receiver.NoteSynAck(m_now_ns);
+    if (Log().IsOn())
+    {
+        LogAck(PacketEvent::ack_sent, packet.flow, 0, {}, FirstWindowPkts(state), packet_flag::syn);
+    }
+    SendBack({packet.flow, 0, AckInPipe::SYN_ACK_BLOCKS, false});
 }
 
 /** An event that is already scheduled and comes first is then moved to the new deadline. */
@@ -542,11 +563,20 @@ Engine::SendAck(std::size_t flow)
     {
         state.way_back_blocks.push_back(blocks[i]);
     }
+    uint64_t window_pkts = m_buffer_pkts;
     if (!state.receiver.Window().IsAmple())
     {
-        state.way_back_windows.push_back(state.receiver.Announce());
+        const uint64_t window_end = state.receiver.Announce();
+        window_pkts = window_end - state.receiver.Next();
+        state.way_back_windows.push_back(window_end);
     }
-    SendBack({flow, state.receiver.Next(), count, state.receiver.Echo()});
+    const bool has_echo = state.receiver.Echo();
+    if (Log().IsOn()) [[unlikely]]
+    {
+        const uint16_t flags = has_echo ? packet_flag::ece : 0;
+        LogAck(PacketEvent::ack_sent, flow, state.receiver.Next(), std::span(blocks.data(), count), window_pkts, flags);
+    }
+    SendBack({flow, state.receiver.Next(), count, has_echo});
 }
 
 /** A packet leaves the receiver, unless the gate holds it. */
@@ -606,6 +636,10 @@ Engine::ReachSender(std::size_t flow)
     ShowPipe(state.way_back, m_senders, LeafOf(flow, WAY_BACK));
     if (ack.block_count == AckInPipe::SYN_ACK_BLOCKS)
     {
+        if (Log().IsOn())
+        {
+            LogAck(PacketEvent::ack_arrived, flow, 0, {}, FirstWindowPkts(state), packet_flag::syn);
+        }
         Establish(flow);
         return;
     }
@@ -656,17 +690,22 @@ Engine::Establish(std::size_t flow)
     }
     state.is_established = true;
     state.syn_event_ns = NEVER_NS;
-    state.window_pkts = std::min(m_buffer_pkts, FIRST_WINDOW_BYTES / m_scenario->mss_bytes);
-    if (!state.receiver.Window().IsAmple())
-    {
-        state.window_pkts = std::min(state.window_pkts, state.receiver.Window().AnnouncedBytes(0) / m_scenario->mss_bytes);
-    }
+    state.window_pkts = FirstWindowPkts(state);
     const bool is_clear = state.syn_count == 1; // Karn
     state.sender.Start(m_scenario->mss_bytes,
                        is_clear ? m_now_ns - state.syn_sent_ns : -1,
                        facts,
                        m_now_ns);
     ArmSend(flow, m_now_ns);
+}
+
+/** The window that a SYN-ACK announces. */
+uint64_t
+Engine::FirstWindowPkts(const FlowState& flow) const
+{
+    const uint64_t pkts = std::min(m_buffer_pkts, FIRST_WINDOW_BYTES / m_scenario->mss_bytes);
+    const ReceiveWindow& window = flow.receiver.Window();
+    return window.IsAmple() ? pkts : std::min(pkts, window.AnnouncedBytes(0) / m_scenario->mss_bytes);
 }
 
 void
@@ -679,10 +718,9 @@ Engine::TakeAck(std::size_t flow, const AckInPipe& ack, std::span<const SerialRa
     {
         m_measurement.RttSample(flow, sample.rtt_us * 1000);
     }
-    if (state.trace.size() < state.max_trace_rows)
+    if (state.is_traced) [[unlikely]]
     {
-        const CcController& controller = state.sender.GetController();
-        state.trace.push_back(MakeAckRecord(sample, controller.State(), controller.Params()));
+        LogDecision(flow, ack, blocks, sample);
     }
     TrySend(flow);
     if (!state.send_buffer.IsAmple())
@@ -745,7 +783,12 @@ Engine::OnTimer(std::size_t flow)
         ArmTimer(flow); // ACKs have moved the deadline
         return;
     }
-    if (state.sender.OnTimer(m_now_ns))
+    const bool is_probe_due = state.sender.OnTimer(m_now_ns);
+    if (state.is_traced)
+    {
+        LogLosses(flow);
+    }
+    if (is_probe_due)
     {
         const bool is_new = NewPkts(state) > 0;
         if (is_new)
@@ -923,6 +966,76 @@ Engine::Write(std::size_t flow, uint64_t pkts)
     state.written += taken;
 }
 
+// ---- the log -------------------------------------------------------------------------------------------
+
+/** A packet on its way to the receiver. */
+void
+Engine::LogAt(PacketEvent event, const PacketName& packet)
+{
+    PacketRecord record{.time_ns = m_now_ns, .flow = static_cast<uint32_t>(packet.flow), .flags = FlagsOf(packet), .event = event};
+    if (packet.IsData())
+    {
+        record.offset_bytes = uint64_t{packet.serial} * m_scenario->mss_bytes;
+        record.payload_bytes = m_scenario->mss_bytes;
+    }
+    event == PacketEvent::sent ? Log().Sent(record) : Log().Add(record);
+}
+
+/** An ACK of everything below `una`. */
+void
+Engine::LogAck(PacketEvent event,
+               std::size_t flow,
+               uint64_t una,
+               std::span<const SerialRange> blocks,
+               uint64_t window_pkts,
+               uint16_t flags)
+{
+    const uint64_t mss_bytes = m_scenario->mss_bytes;
+    PacketRecord record{.time_ns = m_now_ns,
+                        .acked_bytes = una * mss_bytes,
+                        .window_bytes = window_pkts * mss_bytes,
+                        .flow = static_cast<uint32_t>(flow),
+                        .flags = flags,
+                        .event = event,
+                        .block_count = static_cast<uint8_t>(blocks.size())};
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+    {
+        record.blocks[i] = {blocks[i].begin * mss_bytes, blocks[i].end * mss_bytes};
+    }
+    Log().Add(record);
+}
+
+void
+Engine::LogLosses(std::size_t flow)
+{
+    if (Log().IsOn())
+    {
+        auto& sender = m_flows[flow].sender;
+        Log().MarkedLost(m_now_ns, flow, sender.TakeLosses(), m_scenario->mss_bytes, sender.Totals().rto_count);
+    }
+}
+
+void
+Engine::LogDecision(std::size_t flow, const AckInPipe& ack, std::span<const SerialRange> blocks, const cc_sample& sample)
+{
+    FlowState& state = m_flows[flow];
+    if (Log().IsOn())
+    {
+        LogAck(PacketEvent::ack_arrived, flow, ack.una, blocks, state.window_pkts, ack.has_echo ? packet_flag::ece : 0);
+    }
+    LogLosses(flow);
+    const CcController& controller = state.sender.GetController();
+    const AckRecord record = MakeAckRecord(sample, controller.State(), controller.Params());
+    if (Log().IsOn())
+    {
+        Log().Decided(flow, record);
+    }
+    if (state.trace.size() < state.max_trace_rows)
+    {
+        state.trace.push_back(record);
+    }
+}
+
 // ---- queries -------------------------------------------------------------------------------------------
 
 SenderState
@@ -936,6 +1049,25 @@ void
 Engine::TraceAcks(std::size_t flow, std::size_t max_rows)
 {
     m_flows.at(flow).max_trace_rows = max_rows;
+    m_flows.at(flow).is_traced = true;
+}
+
+/** Without turns, so that the log is in the order of time. */
+void
+Engine::TracePackets()
+{
+    if (m_event_count > 0 || m_now_ns > 0)
+    {
+        throw std::invalid_argument("the packets are traced from a run's beginning on: ask before its first advance");
+    }
+    m_takes_turns = false;
+    m_turn_ns = 0;
+    Log().Begin(m_flows.size());
+    for (FlowState& state : m_flows)
+    {
+        state.is_traced = true;
+        state.sender.LogLosses();
+    }
 }
 
 const std::vector<AckRecord>&

@@ -74,6 +74,9 @@ class Engine : public MeasuredWorld
     bool Done() const { return m_now_ns >= m_scenario->duration_ns; }
     void Summarise(std::span<double> flow_table, std::span<double> link_row) const;
 
+    /** Logs all packets and decisions from now on; std::invalid_argument: the run has begun. */
+    void TracePackets();
+    PacketLog& Log() { return m_measurement.Log(); }
     void TraceAcks(std::size_t flow, std::size_t max_rows);
     const std::vector<AckRecord>& AckTrace(std::size_t flow) const;
 
@@ -202,6 +205,7 @@ class Engine : public MeasuredWorld
     void TakeFromLink();
     void TakeLate();
     void ReachReceiver(PacketName packet);
+    [[gnu::noinline]] void OpenConnection(PacketName packet);
     void SendAck(std::size_t flow);
     void SendBack(HeldAck ack);
     [[gnu::noinline]] void HoldAtGate(HeldAck ack);
@@ -211,9 +215,24 @@ class Engine : public MeasuredWorld
     void ArmDelayedAck(std::size_t flow);
     void AnswerDelayed(std::size_t flow);
 
+    // The log of packets.
+    [[gnu::noinline, gnu::cold]] void LogAt(PacketEvent event, const PacketName& packet);
+    [[gnu::noinline, gnu::cold]] void LogAck(PacketEvent event,
+                                            std::size_t flow,
+                                            uint64_t una,
+                                            std::span<const SerialRange> blocks,
+                                            uint64_t window_pkts,
+                                            uint16_t flags);
+    [[gnu::noinline, gnu::cold]] void LogLosses(std::size_t flow);
+    [[gnu::noinline, gnu::cold]] void LogDecision(std::size_t flow,
+                                                 const AckInPipe& ack,
+                                                 std::span<const SerialRange> blocks,
+                                                 const cc_sample& sample);
+
     // The sender.
     void SendSyn(std::size_t flow);
     void Establish(std::size_t flow);
+    uint64_t FirstWindowPkts(const FlowState& flow) const;
     void TakeAck(std::size_t flow, const AckInPipe& ack, std::span<const SerialRange> blocks, uint64_t window_pkts);
     void TrySend(std::size_t flow);
     void SendNew(std::size_t flow);

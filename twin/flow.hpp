@@ -102,6 +102,7 @@ struct FlowState
     SendBuffer send_buffer;
     std::optional<WriteTimes> write_times; ///< set by the reset
 
+    bool is_traced = false; ///< its ACKs are, or the packets of all
     std::size_t max_trace_rows = 0;
     std::vector<AckRecord> trace;
 

@@ -5,6 +5,7 @@
 #define BBRGYM_TWIN_PACKET_HPP
 
 #include "ecn.hpp"
+#include "packet_log.hpp"
 #include "scenario.hpp"
 
 #include <cstddef>
@@ -65,12 +66,28 @@ struct QueuedPacket
         name.is_marked = true;
         return is_new;
     }
+    void Describe(PacketRecord& record, uint32_t full) const;
     uint32_t Bytes(uint32_t full) const
     {
         constexpr uint32_t SYN_OPTION_BYTES = 8; // window scale and SACK-permitted
         return name.IsData() ? full : name.serial == SYN ? HEADER_BYTES + SYN_OPTION_BYTES : HEADER_BYTES;
     }
 };
+
+/** The flags of a packet log's row. */
+inline uint16_t
+FlagsOf(const PacketName& name)
+{
+    return static_cast<uint16_t>((name.serial == SYN ? packet_flag::syn : 0) | (name.is_ecn_capable ? packet_flag::ect : 0) |
+                                 (name.is_marked ? packet_flag::ce : 0) | (name.has_reduced ? packet_flag::cwr : 0));
+}
+
+inline void
+QueuedPacket::Describe(PacketRecord& record, uint32_t full) const
+{
+    record.offset_bytes = name.IsData() ? uint64_t{name.serial} * (full - HEADER_BYTES) : 0;
+    record.flags = FlagsOf(name);
+}
 
 /** On its way back to the sender; its SACK blocks wait in a pipe of their own. */
 struct AckInPipe

@@ -24,6 +24,7 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <ranges>
 #include <utility>
 
 namespace bbrgym
@@ -72,8 +73,31 @@ class Bottleneck
         void Marked(const Packet& packet) { measurement.Marked(packet.Flow()); }
     };
 
+    /** Logs it, too. */
+    struct LoggedReport : Report
+    {
+        const Bottleneck& bottleneck;
+        int64_t now_ns;
+
+        void Dropped(const Packet& packet)
+        {
+            Report::Dropped(packet);
+            bottleneck.Log(PacketEvent::queue_dropped, packet, now_ns, Report::measurement);
+        }
+        void Marked(const Packet& packet)
+        {
+            Report::Marked(packet);
+            bottleneck.Log(PacketEvent::marked, packet, now_ns, Report::measurement);
+        }
+    };
+
     /** Rounded up, so that the link never carries more than its capacity. */
     static double ServiceNs(uint32_t bytes, double rate_bps) { return std::ceil(bytes * 8e9 / rate_bps); }
+
+    // With the log of packets.
+    [[gnu::noinline, gnu::cold]] void Log(PacketEvent event, const Packet& packet, int64_t now_ns, Measurement& measurement) const;
+    [[gnu::noinline, gnu::cold]] void PutLogged(const Packet& packet, int64_t now_ns, Measurement& measurement);
+    [[gnu::noinline, gnu::cold]] bool TakeLogged(int64_t now_ns, Measurement& measurement);
 
     void NoteQueueLength(int64_t now_ns);
     bool TakeNext(int64_t now_ns, Measurement& measurement);
@@ -135,10 +159,18 @@ Bottleneck<Packet>::Arrive(const Packet& packet, int64_t now_ns, Measurement& me
     if (m_policer && !m_policer->Passes(packet.Bytes(m_packet_bytes), now_ns)) [[unlikely]]
     {
         measurement.Policed(packet.Flow(), packet.IsData());
+        Log(PacketEvent::policed, packet, now_ns, measurement);
         return false;
     }
     NoteQueueLength(now_ns);
-    m_queue.Put(packet, now_ns, Report{measurement});
+    if (measurement.Log().IsOn()) [[unlikely]]
+    {
+        PutLogged(packet, now_ns, measurement);
+    }
+    else
+    {
+        m_queue.Put(packet, now_ns, Report{measurement});
+    }
     if (m_next_service_ns != NEVER_NS)
     {
         return false;
@@ -221,13 +253,63 @@ Bottleneck<Packet>::NoteQueueLength(int64_t now_ns)
     m_queue_since_ns = now_ns;
 }
 
+template <class Packet>
+void
+Bottleneck<Packet>::Log(PacketEvent event, const Packet& packet, int64_t now_ns, Measurement& measurement) const
+{
+    if (measurement.Log().IsOn())
+    {
+        PacketRecord record{.time_ns = now_ns,
+                            .flow = static_cast<uint32_t>(packet.Flow()),
+                            .payload_bytes = packet.IsData() ? packet.Bytes(m_packet_bytes) - HEADER_BYTES : 0,
+                            .queue_bytes = static_cast<uint32_t>(m_queue.Bytes()),
+                            .event = event};
+        packet.Describe(record, m_packet_bytes);
+        measurement.Log().Add(record);
+    }
+}
+
+/** The latest rows say whether the queue has dropped the packet. */
+template <class Packet>
+void
+Bottleneck<Packet>::PutLogged(const Packet& packet, int64_t now_ns, Measurement& measurement)
+{
+    m_queue.Put(packet, now_ns, LoggedReport{{measurement}, *this, now_ns});
+    PacketRecord own{.flow = static_cast<uint32_t>(packet.Flow())};
+    packet.Describe(own, m_packet_bytes);
+    for (const PacketRecord& row : measurement.Log().Packets() | std::views::reverse)
+    {
+        if (row.time_ns < now_ns || (row.event != PacketEvent::queue_dropped && row.event != PacketEvent::marked))
+        {
+            break;
+        }
+        if (row.event == PacketEvent::queue_dropped && row.flow == own.flow && row.offset_bytes == own.offset_bytes)
+        {
+            return;
+        }
+    }
+    Log(PacketEvent::queued, packet, now_ns, measurement);
+}
+
+template <class Packet>
+bool
+Bottleneck<Packet>::TakeLogged(int64_t now_ns, Measurement& measurement)
+{
+    const bool is_there = m_queue.Take(m_in_service, now_ns, LoggedReport{{measurement}, *this, now_ns});
+    if (is_there)
+    {
+        Log(PacketEvent::dequeued, m_in_service, now_ns, measurement);
+    }
+    return is_there;
+}
+
 /** Moves the queue's next packet into service; false if there is none. */
 template <class Packet>
 bool
 Bottleneck<Packet>::TakeNext(int64_t now_ns, Measurement& measurement)
 {
     NoteQueueLength(now_ns);
-    m_is_serving = m_queue.Take(m_in_service, now_ns, Report{measurement});
+    m_is_serving = measurement.Log().IsOn() ? TakeLogged(now_ns, measurement) : m_queue.Take(m_in_service, now_ns, Report{measurement});
     if (m_is_serving)
     {
         m_bytes_left = m_in_service.Bytes(m_packet_bytes);
@@ -271,6 +353,7 @@ Bottleneck<Packet>::Depart(int64_t now_ns, Measurement& measurement, Deliver& de
     if (m_loss->IsLost(now_ns))
     {
         measurement.RandomLost(m_in_service.Flow(), m_in_service.IsData());
+        Log(PacketEvent::random_lost, m_in_service, now_ns, measurement);
         return;
     }
     deliver(m_in_service, m_delay.Send(now_ns));

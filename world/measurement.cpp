@@ -75,6 +75,7 @@ Measurement::LinkTotals::operator-(const LinkTotals& earlier) const
 void
 Measurement::Reset(const Scenario& scenario)
 {
+    m_log.Clear();
     m_payload_ratio = static_cast<double>(scenario.mss_bytes) / (scenario.mss_bytes + HEADER_BYTES);
     m_mss_bytes = scenario.mss_bytes;
     m_flows.resize(scenario.flows.size());

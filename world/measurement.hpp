@@ -7,6 +7,7 @@
 
 #include "fields.hpp"
 #include "histogram.hpp"
+#include "packet_log.hpp"
 #include "scenario.hpp"
 
 #include <cstdint>
@@ -83,6 +84,10 @@ class Measurement
     void FlowStarted(std::size_t flow, const MeasuredWorld& world);
     void FlowStopped(std::size_t flow, const MeasuredWorld& world);
     void WarmedUp(const MeasuredWorld& world);
+
+    /** The log of the packets behind these events; a reset ends it. */
+    PacketLog& Log() { return m_log; }
+    const PacketLog& Log() const { return m_log; }
 
     /** Data packets of a flow that policer, queue or random loss took, ever. */
     uint64_t DroppedPkts(std::size_t flow) const { return m_flows[flow].totals.dropped_pkts; }
@@ -167,6 +172,7 @@ class Measurement
     FlowSummary SummaryOf(std::size_t flow, const MeasuredWorld& world) const;
     LinkSummary SummaryOfLink(double jain, const MeasuredWorld& world) const;
 
+    PacketLog m_log;
     double m_payload_ratio = 0; ///< payload / IP bytes of a full packet
     double m_mss_bytes = 0;
     std::vector<FlowRecord> m_flows;

@@ -8,6 +8,7 @@
 //   bool IsData() const;                      it has payload
 //   bool IsEcnCapable() const;                ECT or CE in its IP header (RFC 3168)
 //   bool Mark();                              sets CE; false if it was set
+//   void Describe(PacketRecord&, full) const; its offset and flags, for the packet log
 //
 // and a report has Dropped(packet) and Marked(packet).
 #ifndef BBRGYM_WORLD_PACKET_EVENTS_HPP

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "bottleneck-device.h"
 
+#include "packet-tap.h"
+
 #include "ns3/ipv4-header.h"
 #include "ns3/log.h"
 #include "ns3/simulator.h"
@@ -79,12 +81,18 @@ bool
 BottleneckDevice::Send(Ptr<Packet> packet, const Address&, uint16_t)
 {
     const SegmentView segment = SegmentView::Of(packet);
-    const BottleneckPacket arriving{NowNs(),
-                                    packet,
-                                    static_cast<std::size_t>(segment.destination_port - m_first_port),
-                                    packet->GetSize(),
-                                    segment.payload_bytes > 0,
-                                    segment.is_ecn_capable};
+    BottleneckPacket arriving{NowNs(),
+                              packet,
+                              static_cast<std::size_t>(segment.destination_port - m_first_port),
+                              packet->GetSize(),
+                              segment.payload_bytes > 0,
+                              segment.is_ecn_capable};
+    if (m_measurement.Log().IsOn())
+    {
+        const bbrgym::PacketRecord record = PacketTap::DataRecord(packet, arriving.flow, m_measurement.Log());
+        arriving.offset_bytes = record.offset_bytes;
+        arriving.flags = record.flags;
+    }
     if (m_bottleneck.Arrive(arriving, NowNs(), m_measurement))
     {
         ScheduleService();

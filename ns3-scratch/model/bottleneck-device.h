@@ -22,12 +22,19 @@ struct BottleneckPacket
     bool has_payload = false;
     bool is_ecn_capable = false;
     bool is_marked = false;
+    uint64_t offset_bytes = 0; ///< this and the flags are for the packet log, unused without one
+    uint16_t flags = 0;
 
     std::size_t Flow() const { return flow; }
     uint32_t Bytes(uint32_t) const { return ip_bytes; }
     bool IsData() const { return has_payload; }
     bool IsEcnCapable() const { return is_ecn_capable; }
     bool Mark();
+    void Describe(bbrgym::PacketRecord& record, uint32_t) const
+    {
+        record.offset_bytes = offset_bytes;
+        record.flags = static_cast<uint16_t>(flags | (is_marked ? bbrgym::packet_flag::ce : 0));
+    }
 };
 
 class BottleneckDevice : public LinkDevice

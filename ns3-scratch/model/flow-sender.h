@@ -10,6 +10,7 @@
 
 #include "ack_record.hpp"
 #include "measurement.hpp"
+#include "packet_log.hpp"
 #include "scenario.hpp"
 
 #include "ns3/node.h"
@@ -58,6 +59,8 @@ class LinuxSender : public FlowSender
     void SetParams(const cc_params& params);
 
     void TraceAcks(std::size_t max_rows);
+    /** Logs its losses and decisions as those of a flow; before it watches a socket. */
+    void LogTo(bbrgym::PacketLog& log, std::size_t flow, uint32_t mss_bytes);
     const std::vector<bbrgym::AckRecord>& AckTrace() const { return m_trace; }
 
   private:
@@ -70,6 +73,9 @@ class LinuxSender : public FlowSender
     Ptr<TcpLinuxSocket> m_socket;
     Ptr<TcpBbrgym> m_controller;
     RttCallback m_on_rtt;
+    bbrgym::PacketLog* m_log = nullptr; ///< null: none
+    std::size_t m_flow = 0;             ///< in the log
+    uint32_t m_mss_bytes = 0;
     std::size_t m_max_rows = 0;
     std::vector<bbrgym::AckRecord> m_trace;
 };

@@ -54,6 +54,7 @@ LinkDevice::GetTypeId()
 void
 LinkDevice::Receive(Ptr<Packet> packet)
 {
+    ShowTap(Way::IN, packet);
     m_receive(this, packet, Ipv4L3Protocol::PROT_NUMBER, m_address);
 }
 
@@ -61,6 +62,7 @@ void
 LinkDevice::DoDispose()
 {
     m_node = nullptr;
+    m_tap = nullptr;
     m_receive = MakeNullCallback<bool, Ptr<NetDevice>, Ptr<const Packet>, uint16_t, const Address&>();
     NetDevice::DoDispose();
 }
@@ -97,6 +99,7 @@ DelayDevice::Send(Ptr<Packet> packet, const Address&, uint16_t)
     {
         return false;
     }
+    ShowTap(Way::OUT, packet);
     if (m_observer)
     {
         m_observer(segment);
@@ -152,6 +155,7 @@ StationDevice::ReceiveFromRadio(Ptr<Packet> packet)
 bool
 StationDevice::Send(Ptr<Packet> packet, const Address&, uint16_t)
 {
+    ShowTap(Way::OUT, packet);
     m_uplink(packet);
     return true;
 }

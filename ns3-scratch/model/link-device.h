@@ -39,6 +39,17 @@ class LinkDevice : public NetDevice
   public:
     static TypeId GetTypeId();
 
+    /** Of a packet, as its node sees it. */
+    enum class Way
+    {
+        IN,
+        OUT
+    };
+    using Tap = std::function<void(Way way, Ptr<const Packet> packet)>;
+
+    /** Shows each packet that the node sends or gets, before anything is done with it. */
+    void SetTap(Tap tap) { m_tap = std::move(tap); }
+
     /** Takes a packet from the far end of some link up to the node. Runs in the node's context. */
     void Receive(Ptr<Packet> packet);
 
@@ -72,6 +83,13 @@ class LinkDevice : public NetDevice
 
   protected:
     void DoDispose() override;
+    void ShowTap(Way way, Ptr<const Packet> packet) const
+    {
+        if (m_tap)
+        {
+            m_tap(way, packet);
+        }
+    }
 
     /** One way to a device of another node. What is sent later never arrives earlier. */
     struct Path
@@ -88,6 +106,7 @@ class LinkDevice : public NetDevice
     uint32_t m_if_index = 0;
     Mac48Address m_address;
     ReceiveCallback m_receive;
+    Tap m_tap;
 };
 
 /** Pure delay to one or more far ends, chosen by the packet's destination address. */

@@ -50,6 +50,12 @@ LinuxSender::Watch(Ptr<TcpSocket> socket, RttCallback on_rtt)
     m_on_rtt = std::move(on_rtt);
     m_socket->SetFacts(m_facts);
     m_socket->SetAckObserver([this](const AckEvent& event) { NoteAck(event); });
+    if (m_log)
+    {
+        m_socket->SetLossObserver([this](const std::vector<uint64_t>& serials, uint64_t timeouts) {
+            m_log->MarkedLost(Simulator::Now().GetNanoSeconds(), m_flow, serials, m_mss_bytes, timeouts);
+        });
+    }
 
     PointerValue controller;
     m_socket->GetAttribute("CongestionOps", controller);
@@ -82,12 +88,24 @@ LinuxSender::TraceAcks(std::size_t max_rows)
 }
 
 void
+LinuxSender::LogTo(bbrgym::PacketLog& log, std::size_t flow, uint32_t mss_bytes)
+{
+    m_log = &log;
+    m_flow = flow;
+    m_mss_bytes = mss_bytes;
+}
+
+void
 LinuxSender::NoteAck(const AckEvent& event)
 {
     const cc_sample& sample = event.sample;
     if (sample.rtt_us >= 0)
     {
         m_on_rtt(sample.rtt_us * 1000);
+    }
+    if (m_log)
+    {
+        m_log->Decided(m_flow, bbrgym::MakeAckRecord(sample, event.state, m_params));
     }
     if (m_trace.size() < m_max_rows)
     {

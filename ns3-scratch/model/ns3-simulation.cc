@@ -8,6 +8,7 @@
 #include "last-hop.h"
 #include "link-device.h"
 #include "measurement.hpp"
+#include "packet-tap.h"
 #include "params.hpp"
 #include "run-control.h"
 
@@ -100,6 +101,8 @@ class Ns3Simulation::Network : public MeasuredWorld
 
     LinuxSender& OurSender(std::size_t flow) const { return m_senders.OursOf(flow); }
     void SetTables(const WorldTables& tables) { m_tables = tables; }
+    void TracePackets();
+    PacketLog& Log() { return m_measurement.Log(); }
 
   private:
     void MakePath();
@@ -118,6 +121,10 @@ class Ns3Simulation::Network : public MeasuredWorld
     Ptr<DelayDevice> m_return;
     std::unique_ptr<RadioHop> m_last_hop; ///< null: the receiver is wired
     Ptr<Node> m_receiver;
+    std::vector<Ptr<LinkDevice>> m_access; ///< of each sender
+    Ptr<LinkDevice> m_end;                 ///< the receiver's
+    std::unique_ptr<PacketTap> m_tap;      ///< null: the packets are not logged
+    bool m_has_begun = false;
 };
 
 Ns3Simulation::Network::Network(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables)
@@ -155,6 +162,10 @@ Ns3Simulation::Network::MakePath()
     m_receiver = m_scenario->link.last_hop ? MakeStation(*m_scenario->link.last_hop)
                                            : MakeHost(Ipv4Address(RECEIVER_ADDRESS), m_return);
     m_bottleneck->Connect(m_return);
+    if (!m_end)
+    {
+        m_end = m_return;
+    }
 }
 
 /** The receiver behind a radio hop, at the other end of which the wired devices are. */
@@ -168,6 +179,7 @@ Ns3Simulation::Network::MakeStation(const LastHop& spec)
                               {[station](Ptr<Packet> packet) { station->ReceiveFromRadio(packet); },
                                [to = m_return](Ptr<Packet> packet) { to->Send(packet, Address(), Ipv4L3Protocol::PROT_NUMBER); }});
     RadioHop* hop = m_last_hop.get();
+    m_end = station;
     station->SetUplink([hop](Ptr<Packet> packet) { hop->Up(packet); });
     m_return->SetReceiveCallback(NetDevice::ReceiveCallback([hop](auto, Ptr<const Packet> packet, auto, const Address&) {
         hop->Down(packet->Copy());
@@ -191,6 +203,7 @@ Ns3Simulation::Network::AddFlow(std::size_t flow)
     const Ptr<Node> node = MakeHost(address, access);
     access->AddPath(receiver, m_bottleneck, NanoSeconds(delays.access_ns));
     m_return->AddPath(address, access, NanoSeconds(delays.return_ns));
+    m_access.push_back(access);
 
     const FlowApplication::Observer observer{
         [this, flow] { m_measurement.FlowStarted(flow, *this); },
@@ -227,11 +240,32 @@ Ns3Simulation::Network::ScheduleChanges()
     }
 }
 
+void
+Ns3Simulation::Network::TracePackets()
+{
+    if (m_has_begun)
+    {
+        throw std::invalid_argument("the packets are traced from a run's beginning on: ask before its first advance");
+    }
+    Log().Begin(m_scenario->flows.size());
+    m_tap = std::make_unique<PacketTap>(*m_scenario, FIRST_PORT, Log());
+    for (std::size_t flow = 0; flow < m_access.size(); ++flow)
+    {
+        m_access[flow]->SetTap([this](LinkDevice::Way way, Ptr<const Packet> packet) { m_tap->AtSender(way, packet); });
+        if (FindVariant(m_scenario->flows[flow].cc))
+        {
+            OurSender(flow).LogTo(Log(), flow, m_scenario->mss_bytes);
+        }
+    }
+    m_end->SetTap([this](LinkDevice::Way way, Ptr<const Packet> packet) { m_tap->AtReceiver(way, packet); });
+}
+
 // ---- running --------------------------------------------------------------------------------------------
 
 void
 Ns3Simulation::Network::Advance(double duration_s)
 {
+    m_has_begun = true;
     m_senders.ApplyTunables(m_tables.tunables);
     AdvanceSimulator(duration_s, m_scenario->duration_ns);
     m_measurement.TakeInterval(*this, m_tables.flow_stats, m_tables.link_stats);
@@ -298,6 +332,18 @@ void
 Ns3Simulation::Summarise(std::span<double> flow_table, std::span<double> link_row) const
 {
     m_network->Summarise(flow_table, link_row);
+}
+
+void
+Ns3Simulation::TracePackets()
+{
+    m_network->TracePackets();
+}
+
+PacketLog&
+Ns3Simulation::Log()
+{
+    return m_network->Log();
 }
 
 void

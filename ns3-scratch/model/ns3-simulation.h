@@ -17,6 +17,7 @@
 #include "world.h"
 
 #include "ack_record.hpp"
+#include "packet_log.hpp"
 #include "scenario.hpp"
 #include "tables.hpp"
 
@@ -52,6 +53,10 @@ class Ns3Simulation : public World
 
     /** Uses these tables from now on; they must hold what the former ones held. */
     void SetTables(const WorldTables& tables);
+
+    /** Logs all packets and decisions from now on; std::invalid_argument: the run has begun. */
+    void TracePackets();
+    PacketLog& Log();
 
     /** Records the flow's next ACKs, up to so many; std::invalid_argument for one of ns-3's own controls. */
     void TraceAcks(std::size_t flow, std::size_t max_rows);

@@ -145,6 +145,22 @@ TcpLinuxSocket::SetAckObserver(std::function<void(const AckEvent&)> observer)
     m_ack_observer = std::move(observer);
 }
 
+void
+TcpLinuxSocket::SetLossObserver(std::function<void(const std::vector<uint64_t>& serials, uint64_t timeouts)> observer)
+{
+    m_loss_observer = std::move(observer);
+    m_sender.LogLosses();
+}
+
+void
+TcpLinuxSocket::ShowLosses()
+{
+    if (m_loss_observer)
+    {
+        m_loss_observer(m_sender.TakeLosses(), m_sender.Totals().rto_count);
+    }
+}
+
 /** Data from the application: judged application-limited before it is queued, as tcp_sendmsg does. */
 int
 TcpLinuxSocket::Send(Ptr<Packet> packet, uint32_t flags)
@@ -226,6 +242,7 @@ TcpLinuxSocket::TakeAck(const TcpHeader& header)
     m_una = ack;
     m_tcb->m_lastAckedSeq = ack;
     PublishRtt();
+    ShowLosses();
     if (m_ack_observer)
     {
         m_ack_observer({sample, GetController()->GetState(), GetController()->GetParams()});
@@ -694,7 +711,9 @@ TcpLinuxSocket::OnTimer()
         return;
     }
     m_dataRetrCount -= is_timeout;
-    if (m_sender.OnTimer(now_ns))
+    const bool is_probe_due = m_sender.OnTimer(now_ns);
+    ShowLosses();
+    if (is_probe_due)
     {
         SendProbe();
     }

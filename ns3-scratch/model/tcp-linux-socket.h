@@ -24,6 +24,7 @@
 
 #include <deque>
 #include <functional>
+#include <vector>
 
 namespace ns3
 {
@@ -79,6 +80,8 @@ class TcpLinuxSocket : public TcpSocketBase
     Ptr<TcpBbrgym> GetController() const { return m_sender.GetController().Get(); }
     const Sender& GetSender() const { return m_sender; }
     void SetAckObserver(std::function<void(const AckEvent&)> observer);
+    /** Shows the serial numbers of segments marked lost, and the timeouts so far, before what follows from them. */
+    void SetLossObserver(std::function<void(const std::vector<uint64_t>& serials, uint64_t timeouts)> observer);
     /** Sets the facts of the stack before the connection stands. */
     void SetFacts(const bbrgym::SocketFacts& facts) { m_facts = facts; }
     /** Makes it a receiver as the facts say, before it listens; `mss_bytes`: of every segment that its peer sends. */
@@ -119,6 +122,7 @@ class TcpLinuxSocket : public TcpSocketBase
     void StartSender();
 
     void TakeAck(const TcpHeader& header);
+    void ShowLosses();
     uint64_t SerialOfAck(SequenceNumber32 ack) const;
     std::size_t ReadSack(const TcpHeader& header, SackBlocks blocks) const;
     void PublishRtt();
@@ -160,6 +164,7 @@ class TcpLinuxSocket : public TcpSocketBase
     int64_t m_reordering_event_ns = 0;
     int64_t m_retx_event_ns = 0; ///< of TcpSocketBase::m_retxEvent, which also repeats a FIN
     std::function<void(const AckEvent&)> m_ack_observer;
+    std::function<void(const std::vector<uint64_t>& serials, uint64_t timeouts)> m_loss_observer;
     std::function<void()> m_space_observer;
     bool m_writer_waits = false;
 

@@ -4,6 +4,7 @@
 // be driven event by event.
 #include "bounds.hpp"
 #include "fields.hpp"
+#include "packet_log.hpp"
 #include "params.hpp"
 #include "scenario.hpp"
 #include "stack.hpp"
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -524,6 +526,19 @@ PYBIND11_MODULE(_cc, m)
           &FieldTables,
           "The fields of each table that a world measures (world/fields.def): lists of (name, unit, visibility, meaning) in\n"
           "the order of the columns, by table.");
+    m.def("packet_codes",
+          [] {
+              const auto listed = [](std::span<const PacketCode> codes) {
+                  py::list rows;
+                  for (const PacketCode& code : codes)
+                  {
+                      rows.append(py::make_tuple(code.name, code.meaning));
+                  }
+                  return rows;
+              };
+              return py::make_tuple(listed(PACKET_EVENTS), listed(PACKET_FLAGS));
+          },
+          "The events of a log of packets by code, and its flags by bit (world/packet_log.def): lists of (name, meaning).");
     m.def("scenario_bounds", &ScenarioBounds, "The bounds of a scenario: name to (low, high, unit) (world/bounds.def).");
     m.def("stack_presets", [] { return STACK_PRESETS; }, "The names of the presets of a sender's stack.");
     m.def("stack_facts", &StackFactTable, "The facts of a sender's stack, a dict a row (cc/stack.def, tcp/stack.def).");

@@ -9,6 +9,7 @@
 
 #include "ack_record.hpp"
 #include "fields.hpp"
+#include "packet_log.hpp"
 #include "params.hpp"
 #include "scenario.hpp"
 #include "tables.hpp"
@@ -20,11 +21,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <exception>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace bbrgym::binding
@@ -59,7 +63,8 @@ AckRecordDtype()
     const std::vector<std::string> names = {"time_us",        "rtt_us",         "srtt_us",   "cwnd_pkts",   "pacing_Bps",
                                             "bw_Bps",         "in_flight_pkts", "delivered_pkts", "lost_pkts",
                                             "sample_pkts",    "interval_us",    "phase",     "ca_state",    "round_count",
-                                            "bw_lo_Bps",      "inflight_hi_pkts", "inflight_lo_pkts"};
+                                            "bw_lo_Bps",      "inflight_hi_pkts", "inflight_lo_pkts", "min_rtt_us"};
+    static_assert(sizeof(AckRecord) == 18 * sizeof(int64_t));
     py::list formats;
     py::list offsets;
     for (std::size_t i = 0; i < names.size(); ++i)
@@ -67,9 +72,62 @@ AckRecordDtype()
         formats.append(names[i].ends_with("_Bps") ? "u8" : "i8");
         offsets.append(i * sizeof(int64_t));
     }
-    static_assert(sizeof(AckRecord) == 17 * sizeof(int64_t));
     return py::dtype(py::cast(names), formats, offsets, sizeof(AckRecord));
 }
+
+/** Of a PacketRecord. */
+inline py::dtype
+PacketRecordDtype()
+{
+    py::list names;
+    py::list formats;
+    py::list offsets;
+    const auto add = [&](const char* name, const char* format, std::size_t offset) {
+        names.append(name);
+        formats.append(format);
+        offsets.append(offset);
+    };
+    add("time_ns", "i8", offsetof(PacketRecord, time_ns));
+    add("offset_bytes", "u8", offsetof(PacketRecord, offset_bytes));
+    add("acked_bytes", "u8", offsetof(PacketRecord, acked_bytes));
+    add("window_bytes", "u8", offsetof(PacketRecord, window_bytes));
+    add("flow", "u4", offsetof(PacketRecord, flow));
+    add("payload_bytes", "u4", offsetof(PacketRecord, payload_bytes));
+    add("queue_bytes", "u4", offsetof(PacketRecord, queue_bytes));
+    add("flags", "u2", offsetof(PacketRecord, flags));
+    add("event", "u1", offsetof(PacketRecord, event));
+    add("block_count", "u1", offsetof(PacketRecord, block_count));
+    add("blocks", "(4,2)u8", offsetof(PacketRecord, blocks));
+    static_assert(sizeof(PacketRecord) == 112 && PacketRecord::MAX_BLOCKS == 4);
+    return py::dtype(names, formats, offsets, sizeof(PacketRecord));
+}
+
+/** Of a DecisionRecord: an AckRecord's after its own. */
+inline py::dtype
+DecisionRecordDtype()
+{
+    const py::dict ack = AckRecordDtype().attr("fields");
+    py::list names;
+    py::list formats;
+    py::list offsets;
+    for (const char* name : {"flow", "after"})
+    {
+        offsets.append(py::len(names) * sizeof(int64_t));
+        names.append(name);
+        formats.append("i8");
+    }
+    for (const auto& [name, field] : ack)
+    {
+        names.append(name);
+        formats.append(field[py::int_(0)]);
+        offsets.append(offsetof(DecisionRecord, ack) + field[py::int_(1)].cast<std::size_t>());
+    }
+    return py::dtype(names, formats, offsets, sizeof(DecisionRecord));
+}
+
+/** A run that logs its packets. */
+template <class Run>
+concept TracesPackets = requires(Run& run) { run.TracePackets(); run.Log(); };
 
 /** An implementation whose tunables a policy may set. */
 template <class Implementation>
@@ -192,6 +250,15 @@ class PyVector
     {
         const auto& trace = LaidOut(world).World(world).AckTrace(flow);
         return py::array(AckRecordDtype(), std::ssize(trace), trace.data());
+    }
+
+    void TracePackets(std::size_t world) { LaidOut(world).World(world).TracePackets(); }
+
+    py::tuple TakePackets(std::size_t world)
+    {
+        const auto [packets, decisions] = LaidOut(world).World(world).Log().Take();
+        return py::make_tuple(py::array(PacketRecordDtype(), std::ssize(packets), packets.data()),
+                              py::array(DecisionRecordDtype(), std::ssize(decisions), decisions.data()));
     }
 
     /** Ends an advance that another thread is in, or a signal's handler was called from, first. */
@@ -343,6 +410,20 @@ NaN. A bad argument raises ValueError, a world that is not there IndexError. `th
              py::arg("flow"),
              "The recorded ACKs: a structured array, a row per ACK, units in the names; -1: not measured.")
         .def("close", &Vector::Close, "Ends the runs; may be called again.");
+    if constexpr (TracesPackets<std::remove_reference_t<decltype(std::declval<Implementation&>().World(0))>>)
+    {
+        vector
+            .def("trace_packets",
+                 &Vector::TracePackets,
+                 py::arg("index"),
+                 "Logs every packet and decision of one world from its run's beginning on; ValueError: the run has begun.")
+            .def("take_packets",
+                 &Vector::TakePackets,
+                 py::arg("index"),
+                 "The rows logged since the last call: structured arrays of packets and of decisions. `event` and the bits\n"
+                 "of `flags` are those of bbrgym._cc.packet_codes(); a decision's `after` is the number of these packets\n"
+                 "that precede it. Rows that are not taken stay in memory.");
+    }
     return vector;
 }
 

@@ -19,7 +19,20 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "bbrgym"
 
 #: Each may import itself and what stands before it. Modules directly in the package are the base of all.
-ROOMS = ("base", "scenario", "ns3gym", "worlds", "envs", "agents", "evaluate", "papers", "report", "sweeps", "cli")
+ROOMS = (
+    "base",
+    "scenario",
+    "ns3gym",
+    "worlds",
+    "envs",
+    "agents",
+    "evaluate",
+    "papers",
+    "trace",
+    "report",
+    "sweeps",
+    "cli",
+)
 #: Modules directly in the package that stand above the base.
 NATIVE = {"bbrgym._bpf", "bbrgym._cc", "bbrgym._linux", "bbrgym._ns3", "bbrgym._twin"}
 ABOVE_THE_BASE = {"bbrgym": "cli", "bbrgym.__main__": "cli", "bbrgym.compose": "worlds"}

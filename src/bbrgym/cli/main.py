@@ -25,6 +25,7 @@ from bbrgym.worlds import WorldError
 _COMMANDS = {
     "evaluate": "compare variants on a scenario",
     "reproduce": "run the papers' experiments",
+    "trace": "write every packet and every ACK's decision of a run",
     "train": "train an agent",
     "adversary": "search for networks where an entrant loses most",
     "export": "write a trained agent's network",
@@ -35,7 +36,7 @@ _COMMANDS = {
     "doctor": "tell what a world misses on this machine",
 }
 _MODULES = {"list": "listing", "report": "report_multirun"}  # of another name than the command
-_PROGRAMS = ("evaluate", "reproduce", "train", "serve", "adversary")  # of Hydra's
+_PROGRAMS = ("evaluate", "reproduce", "trace", "train", "serve", "adversary")  # of Hydra's
 _KEEPING = ("evaluate", "reproduce", "train", "adversary")
 _INTERRUPTED = 130
 

@@ -46,11 +46,7 @@ def run(options: argparse.Namespace) -> None:
     """Print the scenario, or a draw of the distribution; or record its last hop."""
     config = compose_config("scenario", [f"scenario={options.scenario}", *options.overrides])
     source = scenario_of(config["scenario"])
-    scenario = source if isinstance(source, Scenario) else _draw_of(source, config["draw"], config["split"])
-    if isinstance(source, Scenario) and config["draw"] is not None:
-        raise ConfigError(
-            f"draw: is {config['draw']!r}, but {source.name} is a scenario, expected a distribution with it"
-        )
+    scenario = draw_of(source, config["draw"], config["split"])
     if config["record"] is None:
         sys.stdout.write(scenario.resolved_json() + "\n")
         return
@@ -72,9 +68,23 @@ def scenario_of(fields: Any) -> Scenario | Distribution:
     return load_distribution(fields) if is_distribution(fields) else parse_scenario(fields)
 
 
-def _draw_of(distribution: Distribution, number: Any, split: str) -> Scenario:
+def draw_of(source: Scenario | Distribution, number: Any, split: str) -> Scenario:
+    """Return a scenario as it is, or a draw of a distribution.
+
+    Args:
+        source: the scenario or the distribution.
+        number: of the draw, from 0 on; None for a scenario.
+        split: of the distribution.
+
+    Raises:
+        ConfigError: the number fits neither.
+    """
+    if isinstance(source, Scenario):
+        if number is not None:
+            raise ConfigError(f"draw: is {number!r}, but {source.name} is a scenario, expected a distribution with it")
+        return source
     if not isinstance(number, int) or isinstance(number, bool):
         raise ConfigError(
-            f"draw: is {number!r}, but {distribution.name} is a distribution, expected the number of a draw, from 0 on"
+            f"draw: is {number!r}, but {source.name} is a distribution, expected the number of a draw, from 0 on"
         )
-    return distribution(split_seeds(split, 1, number)[0])
+    return source(split_seeds(split, 1, number)[0])

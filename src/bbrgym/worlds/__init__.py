@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.files import Source, is_sequence, load_scenario
 from bbrgym.worlds.errors import EngineFailure, WorldError
-from bbrgym.worlds.fields import TUNABLE_COLUMNS
+from bbrgym.worlds.fields import PACKET_EVENTS, PACKET_FLAGS, TUNABLE_COLUMNS
 from bbrgym.worlds.layout import Table
 from bbrgym.worlds.specs import (
     DEFAULT_TIMEOUT_S,
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_TIMEOUT_S",
     "FAST_WORLD",
+    "PACKET_EVENTS",
+    "PACKET_FLAGS",
     "REFERENCE_WORLD",
     "TUNABLE_COLUMNS",
     "EngineFailure",

@@ -36,7 +36,8 @@ class Engine(Protocol):
         in full; of any other exception the reason is type and text.
 
     Optional methods: ``save(index)`` and ``restore(index, state)``, for worlds registered with ``can_save``;
-    ``trace_acks(index, flow, max_rows)`` and ``ack_trace(index, flow)``. `VectorWorld` says what each does.
+    ``trace_acks(index, flow, max_rows)`` and ``ack_trace(index, flow)``; ``trace_packets(index)`` and
+    ``take_packets(index)``. `VectorWorld` says what each does.
     """
 
     def __init__(self, num_worlds: int, threads: int, timeout_s: float, **options: Any) -> None: ...

@@ -41,6 +41,25 @@ FLOW_SUMMARY_FIELDS = _declared("flow_summary")
 LINK_SUMMARY_FIELDS = _declared("link_summary")
 """The measurements of the bottleneck over a whole run."""
 
+
+class PacketCode(NamedTuple):
+    """An event of a log of packets, or a flag.
+
+    Attributes:
+        name: unique among them.
+        meaning: one line for people.
+    """
+
+    name: str
+    meaning: str
+
+
+PACKET_EVENTS = tuple(PacketCode(*row) for row in _cc.packet_codes()[0])
+"""The events of a log of packets, by their code."""
+
+PACKET_FLAGS = tuple(PacketCode(*row) for row in _cc.packet_codes()[1])
+"""The flags of a log of packets, from the lowest bit on."""
+
 TUNABLE_COLUMNS = {name: column for column, name in enumerate(TUNABLES)}
 """The columns of the arrays of tunables, by name."""
 

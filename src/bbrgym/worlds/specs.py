@@ -39,6 +39,7 @@ class WorldSpec:
         is_alone: whether a process can hold only one run of it at a time.
         holds_many: whether one engine can hold many worlds.
         can_save: whether runs in this process can be saved and restored.
+        can_trace: whether runs in this process can log their packets.
         is_real_time: whether an advance takes as long as what it runs; no run repeats another to the byte then.
         our_algorithms: of the congestion controls of ``cc/`` that flows can run, by `Variant.algorithm`.
             Default: all.
@@ -54,6 +55,7 @@ class WorldSpec:
     is_alone: bool = False
     holds_many: bool = False
     can_save: bool = False
+    can_trace: bool = False
     is_real_time: bool = False
     our_algorithms: tuple[str, ...] | None = None
     stock_controls: tuple[str, ...] = ()
@@ -141,6 +143,7 @@ register_world(
     "the reference: ns-3's network and TCP sockets, packet by packet",
     isolation="process",
     is_alone=True,
+    can_trace=True,
     stock_controls=("ns-3",),
     has_last_hops=True,
     options=("policy",),
@@ -151,6 +154,7 @@ register_world(
     "the fast one: a lean packet-level engine",
     holds_many=True,
     can_save=True,
+    can_trace=True,
     options=("policy",),
 )
 register_world(

@@ -259,6 +259,28 @@ class VectorWorld:
         self._check_traceable()
         return self._ask(index, lambda engine, place: engine.ack_trace(place, flow))
 
+    def trace_packets(self, index: int) -> None:
+        """Log every packet and every ACK's decision of a world, see `World.trace_packets`.
+
+        Raises:
+            ConfigError: this world cannot.
+            ValueError: its run has begun.
+        """
+        self.check_running(index)
+        self._check_traceable("trace_packets")
+        self._ask(index, lambda engine, place: engine.trace_packets(place))
+
+    def take_packets(self, index: int) -> tuple[Any, Any]:
+        """Return what a world logged since the last call, see `World.take_packets`.
+
+        Raises:
+            ConfigError: this world cannot.
+        """
+        self.check_running(index)
+        self._check_traceable("take_packets")
+        taken: tuple[Any, Any] = self._ask(index, lambda engine, place: engine.take_packets(place))
+        return taken
+
     def reserve(self, flow_capacity: int) -> None:
         """Make room for more flows, if there is need: the arrays are new ones, the runs go on."""
         self.check_open()
@@ -429,9 +451,10 @@ class VectorWorld:
             able = ", ".join(name for name, spec in registered_worlds().items() if spec.can_save)
             raise ConfigError(f"{method}: {self!r} cannot; allowed are worlds in this process whose engine can: {able}")
 
-    def _check_traceable(self) -> None:
-        if not hasattr(self._engines[0], "ack_trace"):
-            raise ConfigError(f"ack trace: {self!r} has none; allowed are simulated worlds with isolation none")
+    def _check_traceable(self, method: str = "ack_trace") -> None:
+        if not hasattr(self._engines[0], method):
+            what = "ack trace" if method == "ack_trace" else "trace of packets"
+            raise ConfigError(f"{what}: {self!r} has none; allowed are simulated worlds with isolation none")
 
 
 def check_seed(seed: Any) -> int:

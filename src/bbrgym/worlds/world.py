@@ -141,6 +141,28 @@ class World:
         """
         return self._vector.ack_trace(0, self._flow_index(flow))
 
+    def trace_packets(self) -> None:
+        """Log every packet and every ACK's decision of the run; call it after a reset and before the first advance.
+
+        Raises:
+            ConfigError: this world cannot; a simulated one in this process can.
+            ValueError: the run has begun.
+        """
+        self._vector.trace_packets(0)
+
+    def take_packets(self) -> tuple[Any, Any]:
+        """Return what was logged since the last call; what is not taken stays in memory.
+
+        Returns:
+            Structured arrays, units in the names: a row per event of a packet (see `bbrgym.worlds.PACKET_EVENTS` and
+            `bbrgym.worlds.PACKET_FLAGS`), and a row per ACK with the sender's state after it, as `ack_trace`'s, with
+            its flow and the number of these packets' rows that precede it.
+
+        Raises:
+            ConfigError: this world cannot.
+        """
+        return self._vector.take_packets(0)
+
     def close(self) -> None:
         """End the simulation and free all it holds; called again, it does nothing. A closed world stays closed."""
         self._vector.close()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // A row of an ACK trace: the sample of one ACK and the controller's state after it. The same in every world.
-#ifndef BBRGYM_TCP_ACK_RECORD_HPP
-#define BBRGYM_TCP_ACK_RECORD_HPP
+#ifndef BBRGYM_WORLD_ACK_RECORD_HPP
+#define BBRGYM_WORLD_ACK_RECORD_HPP
 
 extern "C" {
 #include "cc.h"
@@ -33,6 +33,7 @@ struct AckRecord
     uint64_t bw_lo_Bps;       ///< BBRv3's bounds; all ones: none
     int64_t inflight_hi_pkts;
     int64_t inflight_lo_pkts;
+    int64_t min_rtt_us; ///< of the model
 };
 
 inline AckRecord
@@ -40,6 +41,7 @@ MakeAckRecord(const cc_sample& sample, const cc_state& state, const cc_params& p
 {
     const auto signed_of = [](uint64_t value) { return static_cast<int64_t>(value); };
     const bool has_bounds = cc_is_bbr3(&params);
+    const uint64_t min_rtt_us = cc_min_rtt_us(&state, &params);
     const auto bound = [has_bounds](uint32_t pkts) { return has_bounds && pkts != BBR3_UNSET_PKTS ? int64_t{pkts} : -1; };
     return {signed_of(sample.now_us),
             sample.rtt_us,
@@ -57,7 +59,8 @@ MakeAckRecord(const cc_sample& sample, const cc_state& state, const cc_params& p
             signed_of(cc_round_count(&state, &params)),
             has_bounds ? bbr3_bound_Bps(&state.bbr, state.bbr3.bw_lo_q24) : UINT64_MAX,
             bound(state.bbr3.inflight_hi_pkts),
-            bound(state.bbr3.inflight_lo_pkts)};
+            bound(state.bbr3.inflight_lo_pkts),
+            min_rtt_us == CC_RTT_UNKNOWN_US ? -1 : signed_of(min_rtt_us)};
 }
 
 } // namespace bbrgym

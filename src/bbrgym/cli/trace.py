@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``bbrgym trace``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import astuple
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+from rich.table import Table
+
+from bbrgym.cli.hydra_program import add_composed_command
+from bbrgym.cli.scenario import draw_of, scenario_of
+from bbrgym.cli.terminal import new_run_dir, print_results, print_run_folder, progress_bar
+from bbrgym.compose import parse_override
+from bbrgym.errors import ConfigError
+from bbrgym.interrupts import sigterm_interrupts
+from bbrgym.run_folder import RunFolder
+from bbrgym.scenario.files import with_variant
+from bbrgym.scenario.model import Scenario
+from bbrgym.schema import Float, Model, Whole, validated
+from bbrgym.trace.tracing import FORMATS, TracedFlowCounts, checked_formats, write_trace
+from bbrgym.worlds import WorldSettings
+
+_DESCRIPTION = f"""\
+Runs a scenario once and writes every packet and every ACK's decision of the run:
+{"".join(f"{chr(10)}  format={name:9} trace{one.suffix:8} {one.meaning}" for name, one in FORMATS.items())}
+
+A list of formats writes several files of the same run. The files get their names when the run is over.
+
+examples:
+  bbrgym trace scenario=steady variant=bbr3
+  bbrgym trace scenario=rtt_fairness scenario.duration_s=10 world=ns3 'format=[qlog,perfetto,pcapng,csv]'
+  bbrgym trace scenario=mine.yaml variant=null format=pcapng output_dir=runs/look
+"""
+
+
+class TraceSettings(Model):
+    """Options of a trace.
+
+    Attributes:
+        variant: of the learner flows. None: as the scenario says.
+        tunables: of the learner flows.
+        seed: of the run.
+        split: of a distribution.
+        world: settings of the world, by its name.
+    """
+
+    variant: str | None
+    tunables: dict[str, Float]
+    seed: Annotated[Whole, Field(ge=0, le=2**63 - 1)]
+    split: str
+    world: Annotated[dict[str, WorldSettings], Field(min_length=1, max_length=1)]
+
+
+class TraceFolder(RunFolder):
+    """The run folder of a trace: its files, and ``config.yaml`` once they are there."""
+
+    command: ClassVar[str] = "trace"
+
+
+def add(commands: Any, purpose: str) -> None:
+    """Add the command."""
+    add_composed_command(commands, "trace", purpose, _DESCRIPTION, run, lambda: [TraceSettings])
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run the scenario, write its trace, and print what the run counted."""
+    config = dict(options.config)
+    _refuse_isolation(options.overrides)
+    formats = checked_formats(config["format"])
+    source = scenario_of(config["scenario"])
+    output_dir, draw = config["output_dir"], config["draw"]
+    if output_dir is not None and options.run_dir is not None:
+        raise ConfigError(f"output_dir: is {output_dir!r} with hydra.run.dir, expected one of them")
+    settings = validated(TraceSettings, {name: config[name] for name in TraceSettings.model_fields})
+    scenario = draw_of(source, draw, settings.split)
+    scenario = _with_variant(scenario, settings)
+    world, how = next(iter(settings.world.items()))
+    given_dir = output_dir if options.run_dir is None else options.run_dir
+    folder = TraceFolder(new_run_dir(f"trace-{scenario.name}") if given_dir is None else Path(str(given_dir)))
+    columns = (TextColumn("{task.fields[time]}"), BarColumn(), TaskProgressColumn())
+    bar = progress_bar(*columns, fields_of=lambda now_s: _fields_of(now_s, scenario.duration_s))
+    with folder.opened(resume=False), bar as show, sigterm_interrupts():
+        result = write_trace(
+            scenario,
+            folder.path,
+            formats=formats,
+            world=world,
+            seed=settings.seed,
+            timeout_s=how.timeout_s,
+            options=how.options,
+            on_progress=show,
+        )
+        folder.write_config({**config, "scenario": scenario.model_dump(mode="json")})
+    print_results(_table(result.flows), *(f"{name}: {path}" for name, path in result.files.items()))
+    print_run_folder(folder.path, has_page=False)
+
+
+def _refuse_isolation(overrides: Sequence[str]) -> None:
+    for text in overrides:
+        key = parse_override(text).key_or_group
+        if key.startswith("world.") and key.endswith(".isolation"):
+            raise ConfigError(f"{key}: is given, but a trace runs in this process; expected without it")
+
+
+def _with_variant(scenario: Scenario, settings: TraceSettings) -> Scenario:
+    if settings.variant is not None:
+        return with_variant(scenario, settings.variant, settings.tunables)
+    if settings.tunables:
+        raise ConfigError(f"tunables: are {settings.tunables!r} with variant=null, expected a variant with them")
+    return scenario
+
+
+def _fields_of(now_s: float, duration_s: float) -> dict[str, Any]:
+    """Return the values of the progress bar."""
+    return {"total": duration_s, "completed": now_s, "time": f"{now_s:.1f} of {duration_s:g} simulated s"}
+
+
+def _table(flows: Sequence[TracedFlowCounts]) -> Table:
+    table = Table("flow", "cc")
+    for title in ("sent", "sent again", "marked lost", "dropped", "delivered"):
+        table.add_column(title, justify="right")
+    for flow in flows:
+        name, cc, *counts = astuple(flow)
+        table.add_row(name, cc, *(f"{count:,}" for count in counts))
+    return table

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Rows of a world's log of packets, and the run that they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from bbrgym.scenario.model import Scenario
+from bbrgym.tunables import VARIANTS
+from bbrgym.worlds import PACKET_EVENTS, PACKET_FLAGS
+
+UNPACED_Bps = 2**64 - 1
+"""The pacing rate of a sender that is not paced; also of a bound that is not there."""
+
+LOSS_STATES = ("open", "disorder", "cwr", "recovery", "loss")
+"""Linux's states of loss recovery, by their code."""
+
+
+def _code(name: str) -> int:
+    return [event.name for event in PACKET_EVENTS].index(name)
+
+
+SENT = _code("sent")
+QUEUED = _code("queued")
+DEQUEUED = _code("dequeued")
+MARKED = _code("marked")
+QUEUE_DROPPED = _code("queue_dropped")
+POLICED = _code("policed")
+RANDOM_LOST = _code("random_lost")
+ARRIVED = _code("arrived")
+ACK_SENT = _code("ack_sent")
+ACK_ARRIVED = _code("ack_arrived")
+MARKED_LOST = _code("marked_lost")
+TIMEOUT = _code("timeout")
+
+FLAG_BITS = {flag.name: 1 << bit for bit, flag in enumerate(PACKET_FLAGS)}
+SYN = FLAG_BITS["syn"]
+RETRANSMISSION = FLAG_BITS["retransmission"]
+
+
+class PacketRow(NamedTuple):
+    """An event of a packet; offsets count a flow's payload from its first byte on.
+
+    Attributes:
+        time_ns: simulated time.
+        offset_bytes: of the first byte that it carries.
+        acked_bytes: of an ACK: everything below has arrived.
+        window_bytes: of an ACK: room that it announces beyond that.
+        flow: index.
+        payload_bytes: that it carries.
+        queue_bytes: in the queue afterwards; of the queue's events.
+        flags: bits of `PACKET_FLAGS`.
+        event: code of `PACKET_EVENTS`.
+        block_count: number of SACK blocks.
+        blocks: begin and end of each, and zeros behind them; the first may report a duplicate.
+    """
+
+    time_ns: int
+    offset_bytes: int
+    acked_bytes: int
+    window_bytes: int
+    flow: int
+    payload_bytes: int
+    queue_bytes: int
+    flags: int
+    event: int
+    block_count: int
+    blocks: list[list[int]]
+
+
+class DecisionRow(NamedTuple):
+    """An ACK's sample and the controller's state after it; -1: not measured.
+
+    Attributes:
+        flow: index.
+        after: number of the packets' rows, of those taken with it, that precede it.
+        others: see `bbrgym.worlds.World.ack_trace`.
+    """
+
+    flow: int
+    after: int
+    time_us: int
+    rtt_us: int
+    srtt_us: int
+    cwnd_pkts: int
+    pacing_Bps: int  # noqa: N815 - the column's name
+    bw_Bps: int  # noqa: N815 - the column's name
+    in_flight_pkts: int
+    delivered_pkts: int
+    lost_pkts: int
+    sample_pkts: int
+    interval_us: int
+    phase: int
+    ca_state: int
+    round_count: int
+    bw_lo_Bps: int  # noqa: N815 - the column's name
+    inflight_hi_pkts: int
+    inflight_lo_pkts: int
+    min_rtt_us: int
+
+
+@dataclass(frozen=True)
+class TracedFlow:
+    """A flow of a traced run.
+
+    Attributes:
+        name: of the flow.
+        cc: its congestion control.
+        algorithm: of the congestion control, such as ``bbr``.
+    """
+
+    name: str
+    cc: str
+    algorithm: str
+
+
+@dataclass(frozen=True)
+class TracedRun:
+    """A run whose packets are written.
+
+    Attributes:
+        scenario: that runs.
+        world: name of its world.
+        seed: of the run.
+        flows: of the run, by index.
+        mss_bytes: payload of a full segment.
+    """
+
+    scenario: Scenario
+    world: str
+    seed: int
+    flows: tuple[TracedFlow, ...]
+    mss_bytes: int
+
+    @classmethod
+    def of(cls, scenario: Scenario, world: str, seed: int) -> TracedRun:
+        """Return the description of a scenario's run."""
+        resolved = scenario.resolved()
+        flows = tuple(TracedFlow(flow.name, flow.cc, VARIANTS[flow.cc].algorithm) for flow in resolved.flows)
+        return cls(scenario, world, seed, flows, resolved.mss_bytes)
+
+    @property
+    def title(self) -> str:
+        """The run in one line."""
+        return f"{self.scenario.name}, {self.world}, seed {self.seed}"
+
+
+class Rows(NamedTuple):
+    """The rows that a world logged in a part of a run.
+
+    Attributes:
+        packets, decisions: as `bbrgym.worlds.World.take_packets` returns them.
+    """
+
+    packets: Any
+    decisions: Any
+
+    def in_order(self) -> Iterator[PacketRow | DecisionRow]:
+        """Yield the rows in the order in which they were logged."""
+        packets = list(zip(*(self.packets[name].tolist() for name in PacketRow._fields), strict=True))
+        begin = 0
+        for values in self.decisions.tolist():
+            decision = DecisionRow._make(values)
+            yield from map(PacketRow._make, packets[begin : decision.after])
+            begin = decision.after
+            yield decision
+        yield from map(PacketRow._make, packets[begin:])

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs a scenario and writes every packet and every ACK's decision of the run, in one or more formats at once.
+
+The rows go to the files after each part of the run, so that a long run needs no more memory than a short one. The
+files get their names at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, Protocol
+
+import numpy as np
+
+from bbrgym.atomic_files import write_atomically
+from bbrgym.errors import ConfigError, nearest
+from bbrgym.scenario.files import Source, load_scenario
+from bbrgym.trace.csv_rows import CsvWriter
+from bbrgym.trace.pcapng import PcapngWriter
+from bbrgym.trace.perfetto import PerfettoWriter
+from bbrgym.trace.qlog import QlogWriter
+from bbrgym.trace.rows import RETRANSMISSION, SENT, Rows, TracedRun
+from bbrgym.worlds import DEFAULT_TIMEOUT_S, FAST_WORLD, World, make_world, registered_worlds, world_spec
+
+_FIRST_STEP_S, _MIN_STEP_S, _MAX_STEP_S = 0.01, 0.001, 1.0
+_ROWS = 50_000  # of a step, about
+
+
+class TraceWriter(Protocol):
+    """Writes a trace to a file as the rows come."""
+
+    def __init__(self, file: BinaryIO, run: TracedRun) -> None: ...
+
+    def write(self, rows: Rows) -> None:
+        """Write rows that follow the earlier ones."""
+
+    def finish(self) -> None:
+        """Write what closes the file."""
+
+
+class Format(NamedTuple):
+    """A format of traces.
+
+    Attributes:
+        suffix: of the file's name.
+        writer: class that writes it.
+        meaning: one line for people.
+    """
+
+    suffix: str
+    writer: type[TraceWriter]
+    meaning: str
+
+
+FORMATS = {
+    "qlog": Format(".sqlog", QlogWriter, "qlog events as JSON text sequences, for qvis"),
+    "perfetto": Format(".pftrace", PerfettoWriter, "Perfetto's protobuf trace, for ui.perfetto.dev"),
+    "pcapng": Format(".pcapng", PcapngWriter, "a capture at the senders, for Wireshark, tshark and tcptrace"),
+    "csv": Format(".csv", CsvWriter, "the raw rows"),
+}
+"""The formats of traces by name."""
+
+
+@dataclass(frozen=True)
+class TracedFlowCounts:
+    """Counts of a flow of a run, from its beginning to its end.
+
+    Attributes:
+        name: of the flow.
+        cc: its congestion control.
+        sent_pkts: data packets sent, retransmissions included.
+        retransmitted_pkts: sent again.
+        marked_lost_pkts: that the sender marked lost.
+        dropped_pkts: by policer or queue, or lost at random.
+        delivered_pkts: acknowledged to the sender.
+    """
+
+    name: str
+    cc: str
+    sent_pkts: int
+    retransmitted_pkts: int
+    marked_lost_pkts: int
+    dropped_pkts: int
+    delivered_pkts: int
+
+
+_COUNTED = ("sent_pkts", "retransmitted_pkts", "lost_pkts", "dropped_pkts", "delivered_pkts")
+
+
+@dataclass(frozen=True)
+class TraceResult:
+    """A trace that was written.
+
+    Attributes:
+        files: by format.
+        flows: what the run's own measurement counted.
+        rows: number of packets' rows and of decisions.
+    """
+
+    files: Mapping[str, Path]
+    flows: tuple[TracedFlowCounts, ...]
+    rows: int
+
+
+def write_trace(
+    scenario: Source,
+    folder: Path | str,
+    *,
+    formats: Sequence[str] = ("qlog",),
+    world: str = FAST_WORLD,
+    seed: int = 1,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    options: Mapping[str, Any] | None = None,
+    on_progress: Callable[[float], None] | None = None,
+) -> TraceResult:
+    """Run a scenario and write its trace, ``trace.<suffix>`` of each format.
+
+    Args:
+        scenario: a Scenario, a name, a path or a mapping; its flows have the congestion controls to trace.
+        folder: that gets the files; made if it is not there.
+        formats: names of `FORMATS`, each once.
+        world: ``twin`` or ``ns3``.
+        seed: of the run.
+        timeout_s: longest wall time of each simulated second.
+        options: the world's own options, by name.
+        on_progress: called with the simulated seconds so far, now and then.
+
+    Raises:
+        ScenarioError, ConfigError: an argument is wrong, or the world has no trace of packets.
+        WorldError: the simulation broke.
+        OSError: a file cannot be written; none gets its name then.
+    """
+    chosen = checked_formats(formats)
+    able = [name for name, spec in registered_worlds().items() if spec.can_trace]
+    if not world_spec(world).can_trace:
+        raise ConfigError(f"world: is {world!r}, which has no trace of packets; allowed are {', '.join(able)}")
+    loaded = load_scenario(scenario)
+    files = {name: Path(folder) / f"trace{FORMATS[name].suffix}" for name in chosen}
+    run = TracedRun.of(loaded, world, seed)
+    with closing(make_world(world, loaded, seed, isolation="none", timeout_s=timeout_s, options=options)) as made:
+        made.trace_packets()
+        recording = _Recording(made, run, on_progress)
+        _write_all(list(files.items()), recording, [])
+    return TraceResult(files, recording.flow_counts(), recording.rows)
+
+
+def checked_formats(formats: Any) -> tuple[str, ...]:
+    """Return names of formats, given as a name or a list of them.
+
+    Raises:
+        ConfigError: one is unknown or comes twice, or there is none.
+    """
+    names = [formats] if isinstance(formats, str) else formats
+    if not isinstance(names, (list, tuple)) or not names:
+        raise ConfigError(f"format: is {formats!r}, expected one of {', '.join(FORMATS)}, or a list of them")
+    for name in names:
+        if name not in FORMATS:
+            raise ConfigError(f"format: is {name!r}; {nearest(str(name), FORMATS)}")
+    if len(set(names)) < len(names):
+        raise ConfigError(f"format: is {formats!r}, expected each once")
+    return tuple(names)
+
+
+class _Recording:
+    """A run that begins, and the parts of it that writers get.
+
+    Args:
+        world: at the beginning of its run, with its packets logged.
+        run: its description.
+        on_progress: see `write_trace`.
+    """
+
+    def __init__(self, world: World, run: TracedRun, on_progress: Callable[[float], None] | None) -> None:
+        self.run = run
+        self.rows = 0
+        self._world = world
+        self._on_progress = on_progress
+        self._columns = [world.flow_fields.index(name) for name in _COUNTED]
+        self._counted = np.zeros((len(run.flows), len(_COUNTED)))
+        self._logged = np.zeros((len(run.flows), 2), np.int64)
+
+    def record(self, writers: Sequence[TraceWriter]) -> None:
+        """Run to the end and hand all rows to the writers."""
+        step_s = _FIRST_STEP_S
+        while not self._world.done:
+            self._world.advance(step_s)
+            rows = Rows(*self._world.take_packets())
+            for writer in writers:
+                writer.write(rows)
+            self.rows += len(rows.packets) + len(rows.decisions)
+            self._counted += self._world.flow_stats()[:, self._columns]
+            self._count(rows)
+            scale = _ROWS / max(len(rows.packets), 1)
+            step_s = min(max(step_s * min(max(scale, 0.25), 2.0), _MIN_STEP_S), _MAX_STEP_S)
+            if self._on_progress is not None:
+                self._on_progress(self._world.now_s)
+        for writer in writers:
+            writer.finish()
+        self._check()
+
+    def flow_counts(self) -> tuple[TracedFlowCounts, ...]:
+        """Return what the run's measurement counted."""
+        counted = self._counted.round().astype(int).tolist()
+        return tuple(
+            TracedFlowCounts(flow.name, flow.cc, *row) for flow, row in zip(self.run.flows, counted, strict=True)
+        )
+
+    def _count(self, rows: Rows) -> None:
+        packets = rows.packets
+        sent = packets[(packets["event"] == SENT) & (packets["payload_bytes"] > 0)]
+        again = sent[(sent["flags"] & RETRANSMISSION) != 0]
+        for column, chosen in enumerate((sent, again)):
+            self._logged[:, column] += np.bincount(chosen["flow"], minlength=len(self.run.flows))
+
+    def _check(self) -> None:
+        """Hold the rows against what the run counted by itself."""
+        for flow, counts, (sent, again) in zip(self.run.flows, self.flow_counts(), self._logged.tolist(), strict=True):
+            if (sent, again) != (counts.sent_pkts, counts.retransmitted_pkts):
+                raise RuntimeError(
+                    f"the trace of flow {flow.name!r} holds {sent} packets sent, {again} of them again; the run "
+                    f"counted {counts.sent_pkts} and {counts.retransmitted_pkts}"
+                )
+
+
+def _write_all(files: list[tuple[str, Path]], recording: _Recording, writers: list[TraceWriter]) -> None:
+    """Write all files while the run goes on; they get their names after it."""
+    if not files:
+        recording.record(writers)
+        return
+    (name, path), *others = files
+
+    def write(partial: Path) -> None:
+        with partial.open("wb") as file:
+            writer = FORMATS[name].writer(file, recording.run)
+            _write_all(others, recording, [*writers, writer])
+
+    write_atomically(path, write)
