@@ -41,6 +41,10 @@ POLICER = {"queue": {"kind": "droptail", "size_packets": 60}, "policer": {"rate_
 QUEUE = {"kind": "droptail", "size_packets": 40}
 BURSTY = {"queue": QUEUE, "acks": {"kind": "bursts", "packets": 8, "timeout_ms": 5.0}}
 OUTAGE = {"queue": QUEUE, "changes": [{"at_s": 1.0, "loss_rate": 0.9}, {"at_s": 1.5, "loss_rate": 0.0}]}
+RED = {"kind": "red", "size_packets": 60, "red": {"min_bytes": 15000, "max_bytes": 45000, "max_probability": 0.1}}
+EARLY = {"queue": {**RED, "ecn": True}}
+FAIR = {"queue": {"kind": "fq_codel", "size_packets": 20, "ecn": True}}
+LATE = {"queue": QUEUE, "jitter": {"share": 0.05, "delay_ms": 8.0, "reorder": True}}
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "shallow": (SHALLOW, {"cc": "bbr"}),
     "lossy": (LOSSY, {"cc": "bbr3"}),
@@ -48,6 +52,9 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "policed": (POLICER, {"cc": "cubic"}),
     "bursty": (BURSTY, {"cc": "bbr"}),
     "outage": (OUTAGE, {"cc": "cubic"}),
+    "early": (EARLY, {"cc": "reno", "stack": {"ecn": True}}),
+    "fair": (FAIR, {"cc": "cubic", "stack": {"ecn": True}}),
+    "late": (LATE, {"cc": "bbr-mix"}),
     "window": (SHALLOW, {"cc": "cubic", "stack": {"receive_buffer_bytes": 200_000}}),
 }
 
@@ -135,6 +142,19 @@ def test_both_worlds_log_the_same_rows(case: str, flows: int) -> None:
     assert differs.size == 0, (twin[differs], ns3[differs])
     assert twin.tobytes() == ns3.tobytes()
     assert decided.tobytes() == decided_ns3.tobytes()
+
+
+@pytest.mark.parametrize("cc", ["ns3-bbr", "ns3-cubic"])
+def test_ns3_s_own_controls_show_their_packets_alone(cc: str, tmp_path: Path) -> None:
+    fields = scenario_of("lossy").model_dump()
+    fields["flows"][0].update(cc=cc, role="background")
+    scenario = bbrgym.load_scenario(fields)
+    packets, decisions, counts = rows_of("ns3", scenario)
+    assert len(decisions) == 0
+    sent = packets[(packets["event"] == SENT) & (packets["payload_bytes"] > 0)]
+    assert len(sent) == counts["sent_pkts"][0] > 100
+    assert ((sent["flags"] & RETRANSMISSION) != 0).sum() == counts["retransmitted_pkts"][0] > 0
+    assert len(write_trace(scenario, tmp_path, formats=tuple(FORMATS), world="ns3").files) == len(FORMATS)
 
 
 def test_the_size_of_the_steps_changes_no_row() -> None:
@@ -362,7 +382,20 @@ def test_the_headers_of_a_capture_are_correct(traced: tuple[Any, Path]) -> None:
     assert seen_sack
 
 
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="NOT CHECKED with Wireshark's own analysis: no tshark here")
+NEEDS_TSHARK = pytest.mark.skipif(
+    shutil.which("tshark") is None, reason="NOT CHECKED with Wireshark's own analysis: no tshark here"
+)
+
+
+@NEEDS_TSHARK
+@pytest.mark.parametrize("case", ["shallow", "policed", "outage", "late"])
+def test_wireshark_finds_the_retransmissions_of_other_networks(case: str, tmp_path: Path) -> None:
+    test_wireshark_finds_the_same_retransmissions(
+        (write_trace(scenario_of(case, 2), tmp_path, formats=["pcapng"]), tmp_path)
+    )
+
+
+@NEEDS_TSHARK
 def test_wireshark_finds_the_same_retransmissions(traced: tuple[Any, Path]) -> None:
     found = ("retransmission", "fast_retransmission", "spurious_retransmission", "out_of_order")
     kinds = [f"tcp.analysis.{kind}" for kind in found]
