@@ -7,10 +7,8 @@ get_filename_component(bbrgym_root ${bbrgym_root} DIRECTORY)
 find_package(Python REQUIRED COMPONENTS Interpreter)
 include(${bbrgym_root}/cmake/NlohmannJson.cmake)
 
-add_library(scratch_bbrgym_common OBJECT EXCLUDE_FROM_ALL
-  ${BBRGYM_NS3_MODEL} ${BBRGYM_NS3_GYM} ${bbrgym_root}/tcp/scoreboard.cpp ${bbrgym_root}/world/codel.cpp
-  ${bbrgym_root}/world/measurement.cpp ${bbrgym_root}/world/policy.cpp ${bbrgym_root}/world/red.cpp
-  ${bbrgym_root}/world/scenario.cpp ${bbrgym_root}/world/scenario_json.cpp ${bbrgym_root}/world/tunable_table.cpp)
+file(GLOB bbrgym_shared CONFIGURE_DEPENDS ${bbrgym_root}/tcp/*.cpp ${bbrgym_root}/world/*.cpp)
+add_library(scratch_bbrgym_common OBJECT EXCLUDE_FROM_ALL ${BBRGYM_NS3_MODEL} ${BBRGYM_NS3_GYM} ${bbrgym_shared})
 
 # What all of it is compiled with: the tree's own C++ may be older, and its -march=native may fuse a product and a sum,
 # which would give numbers other than everywhere else.
