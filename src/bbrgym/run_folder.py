@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A run folder: the folder of one command's files, which one process writes at a time.
 
-    .lock          held while a command writes the folder; says which
-    config.yaml    the request, every default written out
+    .lock              held while a command writes the folder; says which
+    config.yaml        the request, every default written out
+    provenance.json    version, commit, machine, packages and command: a list with an entry for each that wrote here
 
 What else it holds is said where each command's folder is declared. Every file is written beside its place, flushed to
 the disk and then renamed: a kill or a power cut leaves whole files or none.
@@ -27,8 +28,10 @@ import yaml
 
 from bbrgym.atomic_files import PARTIALS, make_folder, write_atomically, write_text
 from bbrgym.errors import ConfigError, one_line
+from bbrgym.provenance import provenance
 
 CONFIG = "config.yaml"
+PROVENANCE = "provenance.json"
 _LOCK = ".lock"
 _SHORTAGES = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # not the folder's fault
 _RESULTS = ("checkpoints", "jobs")
@@ -186,8 +189,23 @@ class RunFolder:
         return f"{self.option}: {str(self.path)!r} is no run folder of bbrgym {self.command}"
 
     def write_config(self, config: Mapping[str, Any]) -> None:
-        """Write the request."""
+        """Write the request, and where the results come from."""
         self.write_text(CONFIG, yaml.safe_dump(dict(config), sort_keys=False))
+        self._add_provenance()
+
+    def read_provenance(self) -> list[dict[str, Any]]:
+        """Return where the results come from: an entry for each version, machine or set of packages that wrote here.
+
+        Raises:
+            ConfigError: it cannot be read.
+        """
+        return self._read(PROVENANCE, _entries) if (self.path / PROVENANCE).exists() else []
+
+    def _add_provenance(self) -> None:
+        """Add an entry, unless the last one differs in its command alone: a repeated command changes nothing."""
+        entries, now = self.read_provenance(), provenance()
+        if not entries or {**entries[-1], "command": None} != {**now, "command": None}:
+            self.write_text(PROVENANCE, json.dumps([*entries, now], indent=1) + "\n")
 
     def write_text(self, name: str, text: str) -> None:
         """Write a text in UTF-8."""
@@ -225,6 +243,13 @@ class RunFolder:
             return read(path)
         except (OSError, ValueError, pl.exceptions.PolarsError) as error:
             raise ConfigError(f"cannot read {str(path)!r}, it is damaged or missing: {one_line(error)}") from error
+
+
+def _entries(path: Path) -> list[dict[str, Any]]:
+    value = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise ValueError("it holds no list of mappings")
+    return value
 
 
 def _mapping(path: Path) -> dict[str, Any]:

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Provenance of results in a run folder."""
+
+import json
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from repository import ROOT, tracked
+
+import bbrgym
+from bbrgym import provenance
+from bbrgym.cli.main import main
+from bbrgym.run_folder import RunFolder
+
+SHORT = ["scenario=steady", "scenario.duration_s=1", "world=twin", "variants=[bbr]"]
+
+
+class Folder(RunFolder):
+    command = "mine"
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept() -> None:
+    provenance._commit.cache_clear()
+
+
+def test_a_checkout_says_its_commit_and_whether_it_was_changed() -> None:
+    if Path(bbrgym.__path__[0]).parent.name == "site-packages":
+        pytest.skip("an installed wheel: see the test of its file")
+    tracked()  # skips where there is no git
+    git = ["git", "-c", "safe.directory=*", "-C", str(ROOT)]
+    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True, timeout=60).stdout
+    said = provenance.provenance()
+    assert said["commit"] == head.strip()
+    assert isinstance(said["is_dirty"], bool)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ('{"commit": "0a1b", "is_dirty": false}', ("0a1b", False)),
+        ('{"commit": "unknown", "is_dirty": null}', ("unknown", None)),
+        ("{", ("unknown", None)),
+        (None, ("unknown", None)),
+    ],
+)
+def test_a_wheel_says_what_it_was_built_from(
+    content: str | None, expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "site-packages" / "bbrgym"
+    package.mkdir(parents=True)
+    if content is not None:
+        (package / "built_from.json").write_text(content)
+    monkeypatch.setattr(provenance, "_PACKAGE", package)
+    said = provenance.provenance()
+    assert (said["commit"], said["is_dirty"]) == expected
+    provenance._commit.cache_clear()
+
+
+def test_the_build_writes_the_commit() -> None:
+    text = (ROOT / "CMakeLists.txt").read_text()
+    assert "include(cmake/BuiltFrom.cmake)" in text
+    built = Path(bbrgym.__path__[0]) / "built_from.json"
+    if built.exists():  # an installed wheel
+        assert set(json.loads(built.read_text())) == {"commit", "is_dirty"}
+
+
+def test_an_evaluation_says_machine_packages_and_the_exact_command(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "bbrgym", "evaluate", *SHORT, f"output_dir={tmp_path / 'a folder'}"]
+    subprocess.run(command, check=True, timeout=300, capture_output=True)
+    (said,) = json.loads((tmp_path / "a folder" / "provenance.json").read_text())
+    assert (said["version"], said["python"]) == (bbrgym.__version__, platform.python_version())
+    assert (said["platform"], said["packages"]["numpy"]) == (platform.platform(), np.__version__)
+    assert said["command"].endswith(f"-m bbrgym evaluate scenario=steady scenario.duration_s=1 world=twin "
+                                    f"'variants=[bbr]' 'output_dir={tmp_path}/a folder'")  # fmt: skip
+    assert said["cpu"]
+    assert said["cores"] >= 1
+
+
+def test_a_repeated_command_adds_nothing_and_another_version_an_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Folder(tmp_path / "run")
+    for argument in ("first", "again"):
+        monkeypatch.setattr(sys, "orig_argv", ["bbrgym", argument])
+        with folder.opened(resume=True):
+            folder.write_config({})
+    assert [one["command"] for one in folder.read_provenance()] == ["bbrgym first"]
+    monkeypatch.setattr(provenance, "__version__", "9.9")
+    with folder.opened(resume=True):
+        folder.write_config({})
+    assert [one["version"] for one in folder.read_provenance()] == [bbrgym.__version__, "9.9"]
+
+
+def test_a_damaged_file_is_one_clear_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", *SHORT, f"output_dir={tmp_path}"]) == 0
+    (tmp_path / "provenance.json").write_text("{}")
+    capsys.readouterr()
+    assert main(["evaluate", f"output_dir={tmp_path}", "resume=true"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"bbrgym: cannot read '{tmp_path}/provenance.json', it is damaged or missing")
