@@ -33,6 +33,7 @@ from bbrgym.provenance import provenance
 CONFIG = "config.yaml"
 PROVENANCE = "provenance.json"
 _LOCK = ".lock"
+_SOMEONE = "another command"
 _SHORTAGES = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # not the folder's fault
 _RESULTS = ("checkpoints", "jobs")
 """Folders whose files are finished work: with one of these a folder is never taken back."""
@@ -116,6 +117,18 @@ class RunFolder:
             os.close(self._lock)
             self._lock = None
 
+    def owner(self) -> str | None:
+        """Return the process that owns the folder now; None if there is none."""
+        path = self.path / _LOCK
+        if not path.exists():
+            return None
+        with path.open(encoding="utf-8", errors="replace") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return lock.read(200).strip() or _SOMEONE
+        return None
+
     def _refuse_used(self, resume: bool) -> None:
         if not resume and self._holds_files():
             raise ConfigError(
@@ -131,7 +144,7 @@ class RunFolder:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = os.read(self._lock, 200).decode(errors="replace").strip() or "another command"
+            owner = os.read(self._lock, 200).decode(errors="replace").strip() or _SOMEONE
             os.close(self._lock)
             self._lock = None
             raise ConfigError(f"{self.option}: {str(self.path)!r} is in use by {owner}") from None

@@ -93,13 +93,16 @@ def test_a_folder_has_one_owner_whatever_the_commands(
     owner: type[RunFolder], other: type[RunFolder], tmp_path: Path
 ) -> None:
     folder = owner(tmp_path)
+    assert folder.owner() is None
     folder.open(resume=False)
+    assert str(other(tmp_path).owner()).startswith(f"bbrgym {owner.command}, process {os.getpid()} on ")
     for resume in (False, True):
         with pytest.raises(ConfigError) as caught:
             other(tmp_path).open(resume=resume)
         said = f"is in use by bbrgym {owner.command}, process {os.getpid()} on "
         assert str(caught.value).startswith(f"{other.option}: {str(tmp_path)!r} {said}")
     folder.close()
+    assert folder.owner() is None
     other(tmp_path).open(resume=True)
 
 
@@ -110,6 +113,7 @@ def test_a_process_that_is_killed_owns_nothing(tmp_path: Path) -> None:
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "run")], timeout=60, check=False)
     assert "bbrgym train" in (tmp_path / "run" / ".lock").read_text()
+    assert RunFolder(tmp_path / "run").owner() is None
     TrainingFolder(tmp_path / "run").open(resume=False)  # it held nothing else
 
 

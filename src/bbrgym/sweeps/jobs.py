@@ -37,6 +37,7 @@ TIMEOUT = "BBRGYM_JOB_TIMEOUT_S"  # environment variable: wall time after which 
 _TIMEOUT_S = 604_800.0  # where it is not set
 _THREADS = {"evaluate": "jobs", "reproduce": "jobs", "train": "threads"}  # option of each command for its cores
 _GRACE_S = 30.0  # for a job to close its files and worlds after SIGTERM
+_OTHERS_S, _POLL_S = 20.0, 0.2  # for the end of another process in the folder, and between two looks at it
 _WATCH_S = 1.0  # between two looks at a job that may be pruned
 _LAST_LINES_BYTES = 4000
 
@@ -59,10 +60,11 @@ class Job:
         """Run the job of Hydra's current configuration, and return its metric; None if it failed.
 
         Raises:
-            ConfigError: the folder holds a job with other options, or a file of it is damaged.
+            ConfigError: the folder holds a job with other options or is in use, or a file of it is damaged.
         """
         hydra: Any = HydraConfig.get()
         folder, overrides = Path(hydra.runtime.output_dir), tuple(hydra.overrides.task)
+        _wait_for_others(folder)
         state = MultirunFolder(folder.parent).read_state(folder.name)
         if state.get("status") not in ("done", "pruned"):
             arguments = [self.command, *self.flags, *overrides, *self._given(hydra, folder, overrides)]
@@ -132,6 +134,19 @@ def _cores_of(launcher: DictConfig) -> int:
         return max(1, math.floor(remote or 1))
     jobs = int(launcher.get("n_jobs") or 1)
     return max(1, here // (jobs if jobs > 0 else max(1, here + 1 + jobs)))
+
+
+def _wait_for_others(folder: Path) -> None:
+    """Wait until no process owns a run folder, such as one whose multirun was killed.
+
+    Raises:
+        ConfigError: one still does after a while.
+    """
+    until_s = time.monotonic() + _OTHERS_S
+    while (owner := MultirunFolder(folder).owner()) is not None:
+        if time.monotonic() > until_s:
+            raise ConfigError(f"hydra.sweep.dir: {str(folder)!r} is in use by {owner}")
+        time.sleep(_POLL_S)
 
 
 def _wait(process: subprocess.Popen[bytes], timeout_s: float, is_hopeless: Callable[[], bool] | None) -> str:

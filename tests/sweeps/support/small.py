@@ -31,7 +31,10 @@ NO_LEVELS = [one for one in GRID if "levels" not in one]
 #: A training of many checkpoints.
 LONG = [*(one for one in GRID if "_steps" not in one), "log_steps=400", "total_steps=4000", "checkpoint_steps=200"]
 #: One that does not end.
-ENDLESS = [*(one for one in GRID if "total_steps" not in one), "total_steps=1_000_000"]
+ENDLESS = [
+    *(one for one in GRID if "total_steps" not in one and "draws=2" not in one),
+    *("agent.draws=100", "validation.draws=2", "total_steps=100_000_000"),
+]
 
 
 def scenario(folder: Path) -> str:
