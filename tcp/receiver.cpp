@@ -45,7 +45,7 @@ TcpReceiver::Reset(const SocketFacts& facts, uint32_t mss_bytes)
 TcpReceiver::Arrival
 TcpReceiver::Take(uint64_t serial, int64_t now_ns, EcnBits ecn)
 {
-    const bool is_duplicate = serial < m_next || Has(serial);
+    const bool is_duplicate = serial < m_next || (serial > m_next && Has(serial));
     bool reports_now = false;
     if (m_echo.IsOn()) [[unlikely]]
     {

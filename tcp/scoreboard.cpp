@@ -34,29 +34,31 @@ Scoreboard::Sent(bool is_runt, bool is_joined, int64_t now_ns)
         m_flights.push_back(FlightNow());
     }
     m_segments.push_back(segment);
-    m_transmissions.push_back({serial, now_ns});
     return serial;
 }
 
 void
 Scoreboard::Retransmitted(uint64_t serial, int64_t now_ns)
 {
+    PutOriginals();
     Segment& segment = Of(serial);
     Snapshot(segment, now_ns);
     if (m_keeps_flights)
     {
         m_flights[serial - m_una] = FlightNow();
     }
+    NoteTouched(serial);
     --m_lost_waiting;
     ++m_retrans_out;
     segment.retransmitting = true;
     segment.ever_retransmitted = true;
-    m_transmissions.push_back({serial, now_ns});
+    PutTransmission(serial, now_ns);
 }
 
 void
 Scoreboard::Probed(int64_t now_ns)
 {
+    PutOriginals();
     Segment& segment = m_segments.back();
     Snapshot(segment, now_ns);
     if (m_keeps_flights)
@@ -64,7 +66,8 @@ Scoreboard::Probed(int64_t now_ns)
         m_flights.back() = FlightNow();
     }
     segment.ever_retransmitted = true;
-    m_transmissions.push_back({Next() - 1, now_ns});
+    NoteTouched(Next() - 1);
+    PutTransmission(Next() - 1, now_ns);
 }
 
 std::optional<uint64_t>
@@ -110,7 +113,10 @@ Scoreboard::Acknowledge(uint64_t una, std::span<const SerialRange> blocks, int64
     m_rack_rtt_serial = 0;
     m_sacked_until_before = m_sacked_until;
 
-    MarkSacked(blocks, now_ns, outcome);
+    if (!blocks.empty() || m_known_count > 0)
+    {
+        MarkSacked(blocks, now_ns, outcome);
+    }
     RemoveAcknowledged(una, now_ns, outcome);
 
     if (outcome.first_original < m_sacked_until_before)
@@ -137,10 +143,10 @@ Scoreboard::DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns)
     m_reordering_deadline_ns = NEVER_NS;
     if (m_counts_sacked)
     {
-        m_transmissions.clear(); // for those who need their times
+        ForgetTransmissions(); // for those who need their times
         return DetectLossesByCount();
     }
-    if (m_rack.sent_ns < 0)
+    if (m_rack.sent_ns < 0 || !MayHaveOvertaken())
     {
         return 0;
     }
@@ -148,9 +154,9 @@ Scoreboard::DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns)
     const int64_t rack_rtt_ns = m_follows_rack ? m_rack.rtt_ns : m_rack_rtt_ns; // 4.11 keeps that of the newest
     const int64_t wait_ns = rack_rtt_ns + ReorderingWindowNs(patient, srtt_ns);
     // Transmissions are ordered by time: the first one that is still out and not old enough ends the search.
-    while (!m_transmissions.empty())
+    for (; HasTransmissions(); ForgetOldestTransmission())
     {
-        const Transmission oldest = m_transmissions.front();
+        const Transmission oldest = OldestTransmission();
         if (IsOut(oldest))
         {
             if (!SentAfter(m_rack.sent_ns, m_rack.serial, oldest.sent_ns, oldest.serial))
@@ -164,7 +170,6 @@ Scoreboard::DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns)
             }
             MarkLost(oldest.serial);
         }
-        m_transmissions.pop_front();
     }
     return static_cast<uint32_t>(m_lost_total - lost_before);
 }
@@ -182,19 +187,72 @@ Scoreboard::IsOut(const Transmission& transmission) const
     return !segment.sacked && !waits && segment.sent_ns == transmission.sent_ns;
 }
 
+Scoreboard::Transmission
+Scoreboard::OldestTransmission() const
+{
+    return m_transmissions.empty() ? Transmission{m_originals_from, At(m_originals_from).sent_ns} : m_transmissions.front();
+}
+
+/** False: no transmission was overtaken by the newest one delivered. Stored ones may be stale, so they have to be looked at. */
+bool
+Scoreboard::MayHaveOvertaken() const
+{
+    if (!m_transmissions.empty() || m_originals_from == Next())
+    {
+        return !m_transmissions.empty();
+    }
+    return SentAfter(m_rack.sent_ns, m_rack.serial, At(m_originals_from).sent_ns, m_originals_from);
+}
+
+void
+Scoreboard::ForgetOldestTransmission()
+{
+    m_transmissions.empty() ? static_cast<void>(++m_originals_from) : m_transmissions.pop_front();
+}
+
+void
+Scoreboard::ForgetTransmissions()
+{
+    m_transmissions.clear();
+    m_originals_from = Next();
+}
+
+/** One after all others. */
+void
+Scoreboard::PutTransmission(uint64_t serial, int64_t sent_ns)
+{
+    m_transmissions.push_back({serial, sent_ns});
+}
+
+/** A segment is about to be sent again: the times at which all of them left first are stored. */
+void
+Scoreboard::PutOriginals()
+{
+    for (; m_originals_from < Next(); ++m_originals_from)
+    {
+        PutTransmission(m_originals_from, At(m_originals_from).sent_ns);
+    }
+}
+
 /** When the last of those left that one sent later has overtaken. */
 int64_t
 Scoreboard::LatestOvertakenNs() const
 {
-    int64_t latest_ns = m_transmissions.front().sent_ns;
-    for (std::size_t i = 1; i < m_transmissions.size(); ++i)
+    int64_t latest_ns = OldestTransmission().sent_ns;
+    const auto is_overtaken = [&](const Transmission& transmission) {
+        const bool is = SentAfter(m_rack.sent_ns, m_rack.serial, transmission.sent_ns, transmission.serial);
+        latest_ns = is && IsOut(transmission) ? transmission.sent_ns : latest_ns;
+        return is;
+    };
+    for (std::size_t i = 0; i < m_transmissions.size(); ++i)
     {
-        const Transmission& transmission = m_transmissions[i];
-        if (!SentAfter(m_rack.sent_ns, m_rack.serial, transmission.sent_ns, transmission.serial))
+        if (!is_overtaken(m_transmissions[i]))
         {
-            break;
+            return latest_ns;
         }
-        latest_ns = IsOut(transmission) ? transmission.sent_ns : latest_ns;
+    }
+    for (uint64_t serial = m_originals_from; serial < Next() && is_overtaken({serial, At(serial).sent_ns}); ++serial)
+    {
     }
     return latest_ns;
 }
@@ -251,7 +309,7 @@ Scoreboard::MarkAllLost()
             --m_retrans_out;
         }
     }
-    m_transmissions.clear();
+    ForgetTransmissions();
     m_reordering_deadline_ns = NEVER_NS;
     m_counted_until = 0;
 }
@@ -260,14 +318,14 @@ Scoreboard::MarkAllLost()
 void
 Scoreboard::UnmarkLost()
 {
-    m_transmissions.clear();
+    ForgetTransmissions();
     for (uint64_t serial = m_una; serial < Next(); ++serial)
     {
         Segment& segment = Of(serial);
         segment.lost = false;
         if (!segment.sacked)
         {
-            m_transmissions.push_back({serial, segment.sent_ns});
+            PutTransmission(serial, segment.sent_ns);
         }
     }
     m_lost_out = 0;
@@ -374,7 +432,6 @@ Scoreboard::Reset(std::size_t segments)
     kept.clear();
     kept.reserve(segments);
     kept_transmissions.clear();
-    kept_transmissions.reserve(segments);
     m_segments = std::move(kept);
     m_transmissions = std::move(kept_transmissions);
     kept_flights.clear();
@@ -454,6 +511,7 @@ Scoreboard::NoteSacked(uint64_t serial, int64_t now_ns, AckOutcome& outcome)
     }
     Delivered(serial, false, now_ns);
     segment.sacked = true;
+    NoteTouched(serial);
     ++m_sacked_out;
     m_sacked_until = std::max(m_sacked_until, serial + 1);
     outcome.data_sacked = true;
@@ -461,6 +519,47 @@ Scoreboard::NoteSacked(uint64_t serial, int64_t now_ns, AckOutcome& outcome)
 
 void
 Scoreboard::RemoveAcknowledged(uint64_t una, int64_t now_ns, AckOutcome& outcome)
+{
+    if (m_una < m_untouched_from || m_keeps_sample || m_measures_head)
+    {
+        RemoveOneByOne(una, now_ns, outcome);
+    }
+    else if (m_una < una && !m_segments.empty())
+    {
+        RemoveUntouched(std::min<std::size_t>(una - m_una, m_segments.size()), now_ns, outcome);
+    }
+    m_originals_from = std::max(m_originals_from, m_una);
+}
+
+/** The first `count` segments are delivered, as they were sent: what they tell are the times of the first and the last. */
+void
+Scoreboard::RemoveUntouched(std::size_t count, int64_t now_ns, AckOutcome& outcome)
+{
+    const uint64_t serial = m_una + count - 1;
+    m_newest = m_segments[count - 1];
+    m_has_newest = true;
+    m_newest_serial = serial;
+    outcome.first_original = m_una;
+    outcome.oldest_rtt_ns = RttNs(m_segments.front().sent_ns, now_ns);
+    outcome.rtt_ns = RttNs(m_newest.sent_ns, now_ns);
+    outcome.removed_segments = static_cast<uint32_t>(count);
+    outcome.is_ack_delayed = count == 1 && m_newest.is_runt;
+    m_delivered_pkts += count;
+    m_first_tx_ns = m_newest.sent_ns;
+    m_rack_rtt_ns = now_ns - m_newest.sent_ns;
+    m_rack_rtt_serial = serial;
+    NoteNewest({m_newest.sent_ns, serial, m_rack_rtt_ns});
+    if (m_keeps_flights) [[unlikely]]
+    {
+        m_newest_flight = m_flights[count - 1];
+        m_flights.pop_front(count);
+    }
+    m_segments.pop_front(count);
+    m_una += count;
+}
+
+void
+Scoreboard::RemoveOneByOne(uint64_t una, int64_t now_ns, AckOutcome& outcome)
 {
     const bool sacked_before = m_sacked_out > 0;
     bool retransmitted_data = false;
@@ -593,6 +692,21 @@ Scoreboard::Delivered(uint64_t serial, bool is_cumulative, int64_t now_ns)
     }
 }
 
+/** A segment never sent again was delivered. */
+void
+Scoreboard::NoteNewest(const NewestDelivered& delivered)
+{
+    if (SentAfter(delivered.sent_ns, delivered.serial, m_rack.sent_ns, m_rack.serial))
+    {
+        m_rack = delivered;
+        m_has_rack_advanced = true;
+    }
+    if (SentAfter(delivered.sent_ns, delivered.serial, m_rack_original.sent_ns, m_rack_original.serial))
+    {
+        m_rack_original = delivered;
+    }
+}
+
 void
 Scoreboard::MarkLost(uint64_t serial)
 {
@@ -606,6 +720,7 @@ Scoreboard::MarkLost(uint64_t serial)
     m_lost_out += !segment.lost;
     segment.retransmitting = false;
     segment.lost = true;
+    NoteTouched(serial);
     ++m_lost_total;
     ++m_lost_waiting;
     if (m_keeps_flights)

@@ -23,6 +23,7 @@
 #include "stack.hpp"
 #include "times.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -239,10 +240,23 @@ class Scoreboard
     void MarkSacked(std::span<const SerialRange> blocks, int64_t now_ns, AckOutcome& outcome);
     void NoteSacked(uint64_t serial, int64_t now_ns, AckOutcome& outcome);
     void RemoveAcknowledged(uint64_t una, int64_t now_ns, AckOutcome& outcome);
+    void RemoveUntouched(std::size_t count, int64_t now_ns, AckOutcome& outcome);
+    void RemoveOneByOne(uint64_t una, int64_t now_ns, AckOutcome& outcome);
     void NoteReordering(uint64_t first_original);
     void Delivered(uint64_t serial, bool is_cumulative, int64_t now_ns);
     void KeepSample(const Segment& segment, int64_t now_ns);
     RateSample KeptRateSample();
+    void NoteNewest(const NewestDelivered& delivered);
+    void NoteTouched(uint64_t serial) { m_untouched_from = std::max(m_untouched_from, serial + 1); }
+
+    // Transmissions.
+    bool HasTransmissions() const { return !m_transmissions.empty() || m_originals_from < Next(); }
+    Transmission OldestTransmission() const;
+    bool MayHaveOvertaken() const;
+    void ForgetOldestTransmission();
+    void ForgetTransmissions();
+    void PutTransmission(uint64_t serial, int64_t sent_ns);
+    void PutOriginals();
     bool IsOut(const Transmission& transmission) const;
     int64_t LatestOvertakenNs() const;
     void NoteHeadRtt(const Segment& head, int64_t now_ns, AckOutcome& outcome) const;
@@ -253,7 +267,14 @@ class Scoreboard
 
     Ring<Segment> m_segments;
     uint64_t m_una = 0; ///< serial number of m_segments[0]
+    /** No segment from it on was ever SACKed, marked lost or sent again. */
+    uint64_t m_untouched_from = 0;
+    /**
+     * The transmissions that are remembered: first these, then the only ones of the segments from m_originals_from on,
+     * which are not stored a second time.
+     */
     Ring<Transmission> m_transmissions;
+    uint64_t m_originals_from = 0;
     std::array<SerialRange, MAX_SACK_BLOCKS> m_known_blocks{}; ///< SACK blocks of the previous ACK
     std::size_t m_known_count = 0;
     uint64_t m_retransmit_hint = 0; ///< no serial below it waits for a retransmission

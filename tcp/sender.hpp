@@ -99,7 +99,7 @@ class TcpSender
     uint32_t BurstPkts() const;
     /** The ECN bits of the next new segment; call once for each. */
     EcnBits TakeEcnBits() { return {.is_capable = m_facts.ecn, .has_reduced = m_facts.ecn && std::exchange(m_reports_reduction, false)}; }
-    void NoteNew(uint32_t payload_bytes, bool is_runt, int64_t now_ns);
+    [[gnu::always_inline]] void NoteNew(uint32_t payload_bytes, bool is_runt, int64_t now_ns);
     void NoteAgain(uint64_t serial, uint32_t payload_bytes, int64_t now_ns);
     /** A tail loss probe was sent: new data, already reported, or the last segment again. */
     void NoteProbe(bool is_retransmission, uint32_t payload_bytes, int64_t now_ns);
@@ -180,7 +180,7 @@ class TcpSender
     ToSend BeginAgain(uint64_t serial, uint32_t room_pkts);
     bool WaitsForAck(uint64_t new_pkts, uint32_t burst_pkts, uint32_t window_pkts, int64_t now_ns) const;
     uint64_t PacingBps() const;
-    void NoteTransmission(uint32_t payload_bytes, int64_t now_ns);
+    [[gnu::always_inline]] void NoteTransmission(uint32_t payload_bytes, int64_t now_ns);
     void EndBurst(int64_t now_ns);
     void ValidateWindow(bool has_unsent, bool is_full);
     bool IsWindowUsed() const;
@@ -946,7 +946,7 @@ TcpSender<Controller>::PacingBps() const
 }
 
 template <class Controller>
-void
+inline void
 TcpSender<Controller>::NoteNew(uint32_t payload_bytes, bool is_runt, int64_t now_ns)
 {
     if (m_board.InFlight() == 0)
@@ -955,7 +955,10 @@ TcpSender<Controller>::NoteNew(uint32_t payload_bytes, bool is_runt, int64_t now
     }
     m_board.Sent(is_runt, m_burst_pkts > 0, now_ns);
     NoteTransmission(payload_bytes, now_ns);
-    ArmProbe(now_ns);
+    if (!IsInBurst())
+    {
+        ArmProbe(now_ns);
+    }
 }
 
 template <class Controller>
@@ -978,7 +981,7 @@ TcpSender<Controller>::NoteAgain(uint64_t serial, uint32_t payload_bytes, int64_
 
 /** A segment left: ends its burst if it is the last of it, and starts the timer if none runs. */
 template <class Controller>
-void
+inline void
 TcpSender<Controller>::NoteTransmission(uint32_t payload_bytes, int64_t now_ns)
 {
     ++m_totals.sent_pkts;

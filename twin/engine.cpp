@@ -398,11 +398,11 @@ Engine::HandleSender(uint32_t source)
 // ---- the network ----------------------------------------------------------------------------------------
 
 /** A packet leaves the sender. */
-void
+inline void
 Engine::Emit(std::size_t flow, uint64_t serial, EcnBits ecn)
 {
     FlowState& state = m_flows[flow];
-    const PacketName name{serial, flow, ecn.is_capable, ecn.is_marked, ecn.has_reduced};
+    const PacketName name{serial, flow, ecn.is_capable, ecn.is_marked, ecn.has_reduced, serial < HANDSHAKE_ACK};
     if (Log().IsOn()) [[unlikely]]
     {
         LogAt(PacketEvent::sent, name);
@@ -410,7 +410,7 @@ Engine::Emit(std::size_t flow, uint64_t serial, EcnBits ecn)
     state.access.push_back({m_now_ns + state.access_ns, Order(SENDERS, SourceOf(flow, ACCESS)), name});
     if (state.access.size() == 1)
     {
-        ShowPipe(state.access, m_arrivals, flow);
+        m_arrivals.SetEarlier(flow, {state.access.front().arrives_ns, state.access.front().order});
     }
 }
 
@@ -436,7 +436,7 @@ Engine::Serve()
     NumberService();
 }
 
-void
+inline void
 Engine::PutOnLink(PacketName name, LinkDelay::Arrival arrival)
 {
     if (arrival.is_overtaken) [[unlikely]]
@@ -473,14 +473,17 @@ Engine::ReachReceiver(PacketName packet)
     {
         LogAt(PacketEvent::arrived, packet);
     }
-    if (!state.is_accepted && state.arrived_pkts == 0) [[unlikely]]
+    if (!packet.IsData() || state.arrived_pkts == 0) [[unlikely]]
     {
-        OpenConnection(packet);
-    }
-    if (!packet.IsData())
-    {
-        state.is_accepted |= packet.serial == HANDSHAKE_ACK;
-        return;
+        if (!state.is_accepted && state.arrived_pkts == 0)
+        {
+            OpenConnection(packet);
+        }
+        if (!packet.IsData())
+        {
+            state.is_accepted |= packet.serial == HANDSHAKE_ACK;
+            return;
+        }
     }
     ++state.arrived_pkts;
     if (state.receiver.AnswersBefore(packet.Ecn())) [[unlikely]]
@@ -623,7 +626,7 @@ Engine::PutOnWayBack(HeldAck ack)
                               ack.block_count});
     if (state.way_back.size() == 1)
     {
-        ShowPipe(state.way_back, m_senders, LeafOf(flow, WAY_BACK));
+        m_senders.SetEarlier(LeafOf(flow, WAY_BACK), {state.way_back.front().arrives_ns, state.way_back.front().order});
     }
 }
 
@@ -743,7 +746,10 @@ Engine::TrySend(std::size_t flow)
         }
         if (next.kind == ToSend::Kind::NEW)
         {
-            SendNew(flow);
+            do
+            {
+                SendNew(flow);
+            } while (state.sender.IsInBurst());
         }
         else
         {
@@ -761,14 +767,14 @@ Engine::TrySend(std::size_t flow)
     ArmTimer(flow);
 }
 
-void
+inline void
 Engine::SendNew(std::size_t flow)
 {
     FlowState& state = m_flows[flow];
     Emit(flow, state.sender.Board().Next(), state.sender.TakeEcnBits());
     m_measurement.Sent(flow, false);
     state.sender.NoteNew(m_scenario->mss_bytes, false, m_now_ns);
-    if (state.backlog_pkts > 0 && state.is_running && 2 * (state.written - state.sender.Board().Next()) < state.backlog_pkts)
+    if (state.sender.Board().Next() >= state.refills_from)
     {
         ArmApplication(flow, m_now_ns);
     }
@@ -835,7 +841,7 @@ Engine::ArmSend(std::size_t flow, int64_t time_ns)
     if (time_ns < state.send_event_ns)
     {
         state.send_event_ns = time_ns;
-        m_senders.Set(LeafOf(flow, SEND), {time_ns, Order(SENDERS, SourceOf(flow, SEND))});
+        m_senders.Move(LeafOf(flow, SEND), {time_ns, Order(SENDERS, SourceOf(flow, SEND))});
     }
 }
 
@@ -863,6 +869,7 @@ Engine::StartOrStop(std::size_t flow)
     {
         // Written data is still sent; no more is written.
         state.is_running = false;
+        state.PlanRefill();
         state.app_event_ns = NEVER_NS;
         m_measurement.FlowStopped(flow, *this);
         return;
@@ -905,6 +912,7 @@ Engine::KeepBacklog(std::size_t flow)
     {
         Write(flow, state.backlog_pkts - unsent);
     }
+    state.PlanRefill();
 }
 
 void
@@ -964,6 +972,7 @@ Engine::Write(std::size_t flow, uint64_t pkts)
         }
     }
     state.written += taken;
+    state.PlanRefill();
 }
 
 // ---- the log -------------------------------------------------------------------------------------------

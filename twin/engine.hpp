@@ -173,7 +173,7 @@ class Engine : public MeasuredWorld
     template <class Pipe>
     static void ShowPipe(const Pipe& pipe, EventQueue& events, std::size_t leaf)
     {
-        pipe.empty() ? events.Clear(leaf) : events.Set(leaf, {pipe.front().arrives_ns, pipe.front().order});
+        events.Set(leaf, pipe.empty() ? Event{NEVER_NS, 0} : Event{pipe.front().arrives_ns, pipe.front().order});
     }
     Event NextService() const { return {m_bottleneck.NextServiceNs(), m_server_order}; }
     Event NextOnLink() const
@@ -197,11 +197,11 @@ class Engine : public MeasuredWorld
     void RunScript();
 
     // The network.
-    void Emit(std::size_t flow, uint64_t serial, EcnBits ecn = {});
+    [[gnu::always_inline]] void Emit(std::size_t flow, uint64_t serial, EcnBits ecn = {});
     void ReachQueue(std::size_t flow);
     void Serve();
     void NumberService() { m_server_order = Order(BOTTLENECK, SERVER); }
-    void PutOnLink(PacketName name, LinkDelay::Arrival arrival);
+    [[gnu::always_inline]] void PutOnLink(PacketName name, LinkDelay::Arrival arrival);
     void TakeFromLink();
     void TakeLate();
     void ReachReceiver(PacketName packet);
@@ -235,7 +235,7 @@ class Engine : public MeasuredWorld
     uint64_t FirstWindowPkts(const FlowState& flow) const;
     void TakeAck(std::size_t flow, const AckInPipe& ack, std::span<const SerialRange> blocks, uint64_t window_pkts);
     void TrySend(std::size_t flow);
-    void SendNew(std::size_t flow);
+    [[gnu::always_inline]] void SendNew(std::size_t flow);
     void OnTimer(std::size_t flow);
     uint64_t NewPkts(const FlowState& flow) const;
     void SendNow(std::size_t flow);

@@ -53,6 +53,10 @@ class EventQueue
 
     /** The next event of a busy source, in place of the one it had. */
     void Set(std::size_t leaf, Event event) { Place(m_leaves + leaf, event); }
+    /** The same of an event that is earlier than the one it had, if it had any. */
+    void SetEarlier(std::size_t leaf, Event event) { Raise(m_leaves + leaf, event); }
+    /** The same of an event that may be earlier or later. */
+    void Move(std::size_t leaf, Event event) { event < m_tree[m_leaves + leaf] ? SetEarlier(leaf, event) : Set(leaf, event); }
     void Clear(std::size_t leaf) { Set(leaf, NOTHING); }
 
     /** An event of another source; it may have several. */
@@ -60,7 +64,7 @@ class EventQueue
     {
         m_seldom.push_back(event);
         std::ranges::push_heap(m_seldom, std::greater<>());
-        Place(SeldomLeaf(), m_seldom.front());
+        Raise(SeldomLeaf(), m_seldom.front());
     }
 
     /** Removes First(), which must be such an event. */
@@ -78,6 +82,16 @@ class EventQueue
 
     /** The last one: where the tree is not full, the last leaves are the farthest from the root. */
     std::size_t SeldomLeaf() const { return 2 * m_leaves - 1; }
+
+    /** For an event that is earlier than the leaf's: the nodes that it wins are the first ones on its way up. */
+    void Raise(std::size_t at, Event event)
+    {
+        m_tree[at] = event;
+        for (; at > ROOT && event < m_tree[at / 2]; at /= 2)
+        {
+            m_tree[at / 2] = event;
+        }
+    }
 
     void Place(std::size_t at, Event event)
     {

@@ -16,7 +16,9 @@
 #include "scenario.hpp"
 #include "write_times.hpp"
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -99,12 +101,22 @@ struct FlowState
     // The application: segments written, ever; those below sender.Board().Next() have been sent.
     uint64_t written = 0;
     uint64_t backlog_pkts = 0; ///< bulk: unsent packets after each refill
+    uint64_t refills_from = NO_REFILL; ///< bulk: less than half of them are unsent once this segment is the next one
+
+    static constexpr uint64_t NO_REFILL = std::numeric_limits<uint64_t>::max();
     SendBuffer send_buffer;
     std::optional<WriteTimes> write_times; ///< set by the reset
 
     bool is_traced = false; ///< its ACKs are, or the packets of all
     std::size_t max_trace_rows = 0;
     std::vector<AckRecord> trace;
+
+    /** Call when what the next refill depends on has changed. */
+    void PlanRefill()
+    {
+        const bool refills = backlog_pkts > 0 && is_running;
+        refills_from = refills ? written - std::min(written, (backlog_pkts - 1) / 2) : NO_REFILL;
+    }
 
     bool HasUnsent() const { return written > sender.Board().Next(); }
 };

@@ -25,8 +25,9 @@ struct PacketName
     uint64_t is_ecn_capable : 1 = false; ///< ECT
     uint64_t is_marked : 1 = false;      ///< CE
     uint64_t has_reduced : 1 = false;    ///< CWR
+    uint64_t is_data : 1 = false;
 
-    bool IsData() const;
+    bool IsData() const { return is_data; }
     EcnBits Ecn() const
     {
         return {.is_capable = is_ecn_capable != 0, .is_marked = is_marked != 0, .has_reduced = has_reduced != 0};
@@ -36,12 +37,6 @@ struct PacketName
 /** Reserved serial numbers for the packets that carry no data. */
 inline constexpr uint64_t SYN = (uint64_t{1} << PacketName::SERIAL_BITS) - 1;
 inline constexpr uint64_t HANDSHAKE_ACK = SYN - 1;
-
-inline bool
-PacketName::IsData() const
-{
-    return serial < HANDSHAKE_ACK;
-}
 
 /** In a pipe; `order` is that of its arrival's event. */
 struct PacketInPipe

@@ -26,9 +26,8 @@ class Histogram
             Cover(bucket);
         }
         ++m_counts[bucket - m_first];
-        m_low = std::min(m_low, bucket);
-        m_high = std::max(m_high, bucket);
         m_min_ns = std::min(m_min_ns, value);
+        m_max_ns = std::max(m_max_ns, value);
         m_sum_ns += value;
         ++m_count;
     }
@@ -40,20 +39,21 @@ class Histogram
         {
             return;
         }
-        for (const std::size_t bucket : {other.m_low, other.m_high})
+        const std::size_t low = other.Low();
+        const std::size_t high = other.High();
+        for (const std::size_t bucket : {low, high})
         {
             if (bucket - m_first >= m_counts.size())
             {
                 Cover(bucket);
             }
         }
-        for (std::size_t bucket = other.m_low; bucket <= other.m_high; ++bucket)
+        for (std::size_t bucket = low; bucket <= high; ++bucket)
         {
             m_counts[bucket - m_first] += other.m_counts[bucket - other.m_first];
         }
-        m_low = std::min(m_low, other.m_low);
-        m_high = std::max(m_high, other.m_high);
         m_min_ns = std::min(m_min_ns, other.m_min_ns);
+        m_max_ns = std::max(m_max_ns, other.m_max_ns);
         m_sum_ns += other.m_sum_ns;
         m_count += other.m_count;
     }
@@ -63,13 +63,12 @@ class Histogram
     {
         if (m_count > 0)
         {
-            std::fill(m_counts.begin() + static_cast<std::ptrdiff_t>(m_low - m_first),
-                      m_counts.begin() + static_cast<std::ptrdiff_t>(m_high - m_first) + 1,
+            std::fill(m_counts.begin() + static_cast<std::ptrdiff_t>(Low() - m_first),
+                      m_counts.begin() + static_cast<std::ptrdiff_t>(High() - m_first) + 1,
                       0);
         }
-        m_count = m_sum_ns = 0;
-        m_low = m_min_ns = NONE;
-        m_high = 0;
+        m_count = m_sum_ns = m_max_ns = 0;
+        m_min_ns = NONE;
     }
 
     uint64_t Count() const { return m_count; }
@@ -84,8 +83,9 @@ class Histogram
     {
         const uint64_t rank = (m_count * permille + 999) / 1000;
         uint64_t seen = 0;
-        std::size_t bucket = m_low;
-        while (bucket < m_high && (seen += m_counts[bucket - m_first]) < rank)
+        const std::size_t high = High();
+        std::size_t bucket = m_count == 0 ? NONE : Low();
+        while (bucket < high && (seen += m_counts[bucket - m_first]) < rank)
         {
             ++bucket;
         }
@@ -106,6 +106,9 @@ class Histogram
         const int shift = std::bit_width(value) - 1 - STEPS_LOG2;
         return static_cast<std::size_t>(static_cast<uint64_t>(shift) * STEPS + (value >> shift));
     }
+
+    std::size_t Low() const { return Bucket(m_min_ns); }  ///< bucket of the smallest value
+    std::size_t High() const { return Bucket(m_max_ns); } ///< of the largest
 
     static double MiddleNs(std::size_t bucket)
     {
@@ -131,11 +134,10 @@ class Histogram
 
     std::vector<uint64_t> m_counts; ///< of the buckets from m_first on
     std::size_t m_first = 0;
-    std::size_t m_low = NONE; ///< bucket of the smallest value
-    std::size_t m_high = 0;
     uint64_t m_count = 0;
     uint64_t m_sum_ns = 0;
     uint64_t m_min_ns = NONE;
+    uint64_t m_max_ns = 0;
 };
 
 } // namespace bbrgym

@@ -38,10 +38,10 @@ class Ring
         ++m_size;
     }
 
-    void pop_front()
+    void pop_front(std::size_t count = 1)
     {
-        m_front = (m_front + 1) & (m_capacity - 1);
-        --m_size;
+        m_front = (m_front + count) & (m_capacity - 1);
+        m_size -= count;
     }
 
     /** All of it; to be asked only if nothing was taken since it was empty. */
