@@ -335,13 +335,14 @@ def rewards() -> Iterable[str]:
             "0.5 mean `delay`",
             *map(code, names),
         ],
-        (relation(scenario, names) for scenario in bbrgym.scenario_names() if not has_radio(scenario)),
+        (relation(scenario, names) for scenario in bbrgym.scenario_names() if is_of_the_papers(scenario)),
     )
 
 
-def has_radio(name: str) -> bool:
-    """Return whether the twin, in which the rows are measured, lacks a scenario's last hop."""
-    return bbrgym.load_scenario(name).link.last_hop is not None
+def is_of_the_papers(name: str) -> bool:
+    """Return whether a scenario is a paper's, without checks, and the twin, which measures the rows, has all of it."""
+    scenario = bbrgym.load_scenario(name)
+    return not scenario.checks and scenario.link.last_hop is None
 
 
 def preset_row(name: str) -> list[str]:

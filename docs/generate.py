@@ -50,7 +50,9 @@ MODELS: tuple[type[BaseModel], ...] = (
     model.Flow,
     stack.SenderStack,
     model.Cbr,
+    model.Bulk,
     model.OnOff,
+    model.ShortFlow,
     checks.ScenarioCheck,
 )
 
@@ -126,6 +128,10 @@ def scenarios_page() -> str:
         "`scenario.link.rate_mbps=50` or `scenario.flows.0.rtt_ms=20`. Learner flows take the evaluated variant. "
         "`bbrgym scenario NAME` prints one with every default written out, `bbrgym scenario NAME draw=5 split=test` a "
         "distribution's draw, counted from 0.",
+        "Scenarios of `nsperf_*` are the suites by which google/bbr is evaluated, those of `rfc9743_*` the headings of "
+        "RFC 9743 that a scenario can have. They, and `policer`, have `checks`, which `bbrgym evaluate` reports as "
+        "[passed or failed](evaluation.md#checks). The bounds say where an algorithm leaves what people expect; no "
+        "standard gives such numbers, and none is expected to pass all.",
         "## Shipped scenarios",
     ]
     for name in bbrgym.scenario_names():

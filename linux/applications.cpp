@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -19,6 +20,7 @@ namespace
 
 constexpr std::size_t WRITE_BYTES = 65'536;
 constexpr std::size_t READ_BYTES = 1 << 20;
+constexpr uint64_t EVERYTHING = std::numeric_limits<uint64_t>::max() / 2; // more than a run can write
 constexpr int POLL_MS = 1000; // the longest wait; the thread's end wakes it
 
 /** What an event of epoll is about: a kind and a flow. */
@@ -218,9 +220,10 @@ Applications::Start(std::size_t flow)
         ThrowErrno("connecting flow '" + spec.name + "'");
     }
     Watch(socket, EPOLLOUT, What(SENDER, flow));
-    if (std::holds_alternative<Bulk>(spec.app))
+    if (const auto* bulk = std::get_if<Bulk>(&spec.app))
     {
         writer.next_ns = NEVER_NS;
+        writer.left_bytes = bulk->pkts > 0 ? bulk->pkts * m_scenario->mss_bytes : EVERYTHING;
     }
 }
 
@@ -248,10 +251,12 @@ Applications::FillBulk(std::size_t flow)
     const Flow& spec = m_scenario->flows[flow];
     const int socket = m_network.senders[flow].Get();
     const std::size_t chunk_bytes = m_zeros.size() / m_scenario->mss_bytes * m_scenario->mss_bytes;
-    bool goes_on = m_clock.NowNs() < spec.stop_ns;
+    uint64_t& left_bytes = m_writers[flow].left_bytes;
+    bool goes_on = left_bytes > 0 && m_clock.NowNs() < spec.stop_ns;
     while (goes_on)
     {
-        const ssize_t taken = send(socket, m_zeros.data(), chunk_bytes, MSG_NOSIGNAL);
+        const std::size_t bytes = std::min<uint64_t>(chunk_bytes, left_bytes);
+        const ssize_t taken = send(socket, m_zeros.data(), bytes, MSG_NOSIGNAL);
         if (taken < 0 && WouldBlock())
         {
             return;
@@ -260,7 +265,8 @@ Applications::FillBulk(std::size_t flow)
         {
             ThrowErrno("writing to flow '" + spec.name + "'");
         }
-        goes_on = taken >= 0 && m_clock.NowNs() < spec.stop_ns;
+        left_bytes -= taken > 0 ? static_cast<uint64_t>(taken) : 0;
+        goes_on = taken >= 0 && left_bytes > 0 && m_clock.NowNs() < spec.stop_ns;
     }
     Ignore(socket); // it has stopped
 }

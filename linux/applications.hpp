@@ -42,6 +42,7 @@ class Applications
         bool is_connected = false;
         uint64_t early_writes = 0; ///< segments that wait for the connection
         int64_t next_ns = 0; ///< of its start or its next write
+        uint64_t left_bytes = 0;  ///< bulk: still to be written
         uint32_t begun_bytes = 0; ///< of a segment of which the socket took a part
     };
 

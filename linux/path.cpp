@@ -210,7 +210,10 @@ Path::ReachHost()
     }
     if (const uint64_t readable_bytes = packet.IsData() ? tap.Arrived(packet) : 0; readable_bytes > 0)
     {
-        m_measurement.Readable(packet.flow, readable_bytes);
+        if (m_measurement.Readable(packet.flow, readable_bytes))
+        {
+            m_measurement.FlowCompleted(packet.flow, *this);
+        }
     }
     m_host.ReachReceiver(packet, due.time_ns);
 }

@@ -11,7 +11,7 @@ namespace bbrgym
 {
 
 LinuxRun::LinuxRun(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables, const HostOptions& options)
-    : m_scenario(std::move(scenario)),
+    : m_scenario(Drawn(std::move(scenario), seed)),
       m_seed(seed),
       m_network(BuildNetwork(PlanOf(*m_scenario, options))),
       m_controllers(m_scenario, seed, m_network, options.policy),

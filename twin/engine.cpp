@@ -80,6 +80,16 @@ HaveCommonBeat(const Scenario& scenario)
            });
 }
 
+/** Whether flows end at times that only the receivers' stage knows: no other may be ahead of it then. */
+bool
+HasTransfers(const Scenario& scenario)
+{
+    return std::ranges::any_of(scenario.flows, [](const Flow& flow) {
+        const auto* bulk = std::get_if<Bulk>(&flow.app);
+        return bulk != nullptr && bulk->pkts > 0;
+    });
+}
+
 } // namespace
 
 // ---- a run ----------------------------------------------------------------------------------------------
@@ -87,7 +97,7 @@ HaveCommonBeat(const Scenario& scenario)
 void
 Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables)
 {
-    m_scenario = std::move(scenario);
+    m_scenario = Drawn(std::move(scenario), seed);
     m_now_ns = 0;
     m_event_count = 0;
     m_senders.Reset(m_scenario->flows.size() * BUSY_SENDER_SOURCES);
@@ -95,7 +105,7 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
     m_receivers.Reset(ReceiversLeaves());
     m_moments.Reset(0);
     m_server_order = 0;
-    m_takes_turns = m_may_take_turns && !HaveCommonBeat(*m_scenario);
+    m_takes_turns = m_may_take_turns && !HaveCommonBeat(*m_scenario) && !HasTransfers(*m_scenario);
     m_turn_ns = m_takes_turns ? MAX_TURN_NS : 0;
     m_last_numbers.fill(0);
     m_buffer_pkts = BufferBytes(*m_scenario) / m_scenario->mss_bytes;
@@ -493,7 +503,11 @@ Engine::ReachReceiver(PacketName packet)
     const TcpReceiver::Arrival arrival = state.receiver.Take(packet.serial, m_now_ns, packet.Ecn());
     if (arrival.readable_pkts > 0)
     {
-        m_measurement.Readable(packet.flow, uint64_t{arrival.readable_pkts} * m_scenario->mss_bytes);
+        const uint64_t readable_bytes = uint64_t{arrival.readable_pkts} * m_scenario->mss_bytes;
+        if (m_measurement.Readable(packet.flow, readable_bytes)) [[unlikely]]
+        {
+            m_measurement.FlowCompleted(packet.flow, *this);
+        }
     }
     if (arrival.answer_at_once)
     {
@@ -898,9 +912,11 @@ void
 Engine::KeepBacklog(std::size_t flow)
 {
     FlowState& state = m_flows[flow];
+    const uint64_t pkts = std::get<Bulk>(m_scenario->flows[flow].app).pkts;
+    const uint64_t left = pkts > 0 ? pkts - state.written : EVERYTHING;
     if (!state.send_buffer.IsAmple())
     {
-        Write(flow, EVERYTHING);
+        Write(flow, left);
         return;
     }
     // Half a window is more than any ACK frees.
@@ -910,7 +926,11 @@ Engine::KeepBacklog(std::size_t flow)
     const uint64_t unsent = state.written - state.sender.Board().Next();
     if (unsent < state.backlog_pkts)
     {
-        Write(flow, state.backlog_pkts - unsent);
+        Write(flow, std::min(state.backlog_pkts - unsent, left));
+    }
+    if (pkts > 0 && state.written == pkts)
+    {
+        state.backlog_pkts = 0; // none is needed any more
     }
     state.PlanRefill();
 }

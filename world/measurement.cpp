@@ -35,6 +35,14 @@ Real(uint64_t count)
     return static_cast<double>(count);
 }
 
+/** The time of a transfer alone on the link as it is at the beginning: handshake, way there, all packets at its rate. */
+double
+IdealSeconds(const Scenario& scenario, const Flow& flow, uint64_t pkts)
+{
+    const double bits = Real(pkts) * (scenario.mss_bytes + HEADER_BYTES) * 8;
+    return 1.5 * Seconds(flow.rtt_ns) + bits / MeanRateBps(scenario.link);
+}
+
 } // namespace
 
 Measurement::FlowTotals
@@ -79,8 +87,9 @@ Measurement::Reset(const Scenario& scenario)
     m_payload_ratio = static_cast<double>(scenario.mss_bytes) / (scenario.mss_bytes + HEADER_BYTES);
     m_mss_bytes = scenario.mss_bytes;
     m_flows.resize(scenario.flows.size());
-    for (FlowRecord& record : m_flows)
+    for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
     {
+        FlowRecord& record = m_flows[flow];
         Histogram interval_rtt = std::move(record.interval_rtt);
         Histogram window_rtt = std::move(record.window_rtt);
         record = FlowRecord();
@@ -88,6 +97,12 @@ Measurement::Reset(const Scenario& scenario)
         record.window_rtt = std::move(window_rtt);
         record.interval_rtt.Clear();
         record.window_rtt.Clear();
+        const auto* bulk = std::get_if<Bulk>(&scenario.flows[flow].app);
+        if (bulk != nullptr && bulk->pkts > 0)
+        {
+            record.transfer_bytes = bulk->pkts * scenario.mss_bytes;
+            record.ideal_s = IdealSeconds(scenario, scenario.flows[flow], bulk->pkts);
+        }
     }
     m_active_flows = 0;
     m_is_warm = false;
@@ -118,12 +133,14 @@ Measurement::RttSample(std::size_t flow, int64_t rtt_ns)
     }
 }
 
-void
+bool
 Measurement::Readable(std::size_t flow, uint64_t payload_bytes)
 {
-    m_flows[flow].totals.goodput_bytes += payload_bytes;
-    ++m_flows[flow].totals.in_order_pkts;
+    FlowRecord& record = m_flows[flow];
+    record.totals.goodput_bytes += payload_bytes;
+    ++record.totals.in_order_pkts;
     m_link.goodput_bytes += payload_bytes;
+    return record.totals.goodput_bytes >= record.transfer_bytes;
 }
 
 void
@@ -191,8 +208,12 @@ Measurement::FlowStarted(std::size_t flow, const MeasuredWorld& world)
 void
 Measurement::FlowStopped(std::size_t flow, const MeasuredWorld& world)
 {
-    AccrueFairShare(world);
     FlowRecord& record = m_flows[flow];
+    if (!record.is_active)
+    {
+        return;
+    }
+    AccrueFairShare(world);
     --m_active_flows;
     record.is_active = false;
     record.was_active = true;
@@ -203,6 +224,15 @@ Measurement::FlowStopped(std::size_t flow, const MeasuredWorld& world)
         record.flow_at_close = TotalsNow(flow, world);
         record.link_at_close = LinkNow(world);
     }
+}
+
+void
+Measurement::FlowCompleted(std::size_t flow, const MeasuredWorld& world)
+{
+    FlowRecord& record = m_flows[flow];
+    record.completion_s = Seconds(world.NowNs() - record.started_ns);
+    record.transfer_bytes = NO_TRANSFER; // it is complete once
+    FlowStopped(flow, world);
 }
 
 void
@@ -442,6 +472,16 @@ Measurement::SummaryOf(std::size_t flow, const MeasuredWorld& world) const
     summary.rwnd_limited_share = Ratio(Seconds(totals.rwnd_limited_ns), seconds, NOTHING);
     summary.sndbuf_limited_share = Ratio(Seconds(totals.sndbuf_limited_ns), seconds, NOTHING);
     summary.ecn_marked_pkts = Real(totals.ecn_marked_pkts);
+    if (record.completion_s > 0)
+    {
+        summary.completed = 1;
+        summary.completion_s = record.completion_s;
+        summary.slowdown = record.completion_s / record.ideal_s;
+    }
+    else if (record.transfer_bytes != NO_TRANSFER)
+    {
+        summary.completed = 0;
+    }
     return summary;
 }
 

@@ -11,6 +11,7 @@
 #include "scenario.hpp"
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace bbrgym
@@ -71,8 +72,11 @@ class Measurement
     // Events of the network. Packets without payload (SYN, FIN) count in bytes and waits, not as packets.
     void Sent(std::size_t flow, bool is_retransmission);
     void RttSample(std::size_t flow, int64_t rtt_ns);
-    /** An arrival that advances the next expected sequence number; with it, data behind a gap may have become readable. */
-    void Readable(std::size_t flow, uint64_t payload_bytes);
+    /**
+     * An arrival that advances the next expected sequence number; with it, data behind a gap may have become readable.
+     * Returns whether the flow's transfer is complete: FlowCompleted is to be called.
+     */
+    bool Readable(std::size_t flow, uint64_t payload_bytes);
     void Policed(std::size_t flow, bool has_payload);
     void QueueDropped(std::size_t flow, bool has_payload);
     void Marked(std::size_t flow);
@@ -82,7 +86,9 @@ class Measurement
 
     // Moments of the scenario.
     void FlowStarted(std::size_t flow, const MeasuredWorld& world);
+    /** A flow whose transfer is complete has stopped already. */
     void FlowStopped(std::size_t flow, const MeasuredWorld& world);
+    void FlowCompleted(std::size_t flow, const MeasuredWorld& world);
     void WarmedUp(const MeasuredWorld& world);
 
     /** The log of the packets behind these events; a reset ends it. */
@@ -142,6 +148,8 @@ class Measurement
         CLOSED
     };
 
+    static constexpr uint64_t NO_TRANSFER = std::numeric_limits<uint64_t>::max();
+
     struct FlowRecord
     {
         FlowTotals totals;
@@ -151,6 +159,10 @@ class Measurement
         bool is_active = false;
         bool was_active = false; ///< at the interval's start, or stopped within it
         int64_t started_ns = 0;
+
+        uint64_t transfer_bytes = NO_TRANSFER; ///< of payload
+        double ideal_s = 0;                    ///< of a transfer, see slowdown
+        double completion_s = 0;               ///< of a transfer that is complete; 0: it is not
 
         Window window = Window::BEFORE;
         FlowTotals flow_at_open;

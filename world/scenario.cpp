@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "scenario.hpp"
 
+#include "random.hpp"
+
 #include <algorithm>
+#include <numeric>
 
 namespace bbrgym
 {
@@ -28,7 +31,54 @@ LongestHoldNs(const Link& link)
     return hold_ns;
 }
 
+/** The value at a random place of weights. */
+double
+ChosenBy(const std::vector<double>& weights, const std::vector<double>& values, Random& random)
+{
+    double left = random.Uniform() * std::accumulate(weights.begin(), weights.end(), 0.0);
+    std::size_t index = 0;
+    while (index + 1 < weights.size() && left >= weights[index])
+    {
+        left -= weights[index];
+        ++index;
+    }
+    return values[index];
+}
+
+void
+DrawTransfer(Flow& flow, uint32_t mss_bytes, uint64_t run_seed)
+{
+    const Transfer& transfer = *flow.transfer;
+    Random random(run_seed, "flow." + flow.name + ".app");
+    flow.start_ns = transfer.earliest_ns + static_cast<int64_t>(random.Uniform() * static_cast<double>(transfer.within_ns));
+    double bytes = ChosenBy(transfer.weights, transfer.size_bytes, random);
+    if (transfer.exponential)
+    {
+        bytes *= random.Exponential();
+    }
+    flow.app = Bulk{std::max<uint64_t>(static_cast<uint64_t>(std::ceil(bytes / mss_bytes)), 1)};
+}
+
 } // namespace
+
+std::shared_ptr<const Scenario>
+Drawn(std::shared_ptr<const Scenario> scenario, uint64_t run_seed)
+{
+    const auto is_drawn = [](const Flow& flow) { return flow.transfer.has_value(); };
+    if (!std::ranges::any_of(scenario->flows, is_drawn))
+    {
+        return scenario;
+    }
+    auto drawn = std::make_shared<Scenario>(*scenario);
+    for (Flow& flow : drawn->flows)
+    {
+        if (is_drawn(flow))
+        {
+            DrawTransfer(flow, drawn->mss_bytes, run_seed);
+        }
+    }
+    return drawn;
+}
 
 PathDelays
 PathDelaysOf(const Flow& flow, const Link& link)

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -199,6 +200,7 @@ struct Link
 
 struct Bulk
 {
+    uint64_t pkts = 0; ///< full packets, after which it ends; 0: without an end
 };
 
 struct Cbr
@@ -215,6 +217,16 @@ struct OnOff
 };
 
 using App = std::variant<Bulk, Cbr, OnOff>;
+
+/** A transfer of a random size that begins at a random time: what each run draws for a flow, see Drawn(). */
+struct Transfer
+{
+    std::vector<double> size_bytes; ///< of payload: one of these
+    std::vector<double> weights;    ///< of each
+    bool exponential = false;       ///< times a number that is exponential with mean 1
+    int64_t earliest_ns = 0;
+    int64_t within_ns = 0; ///< after the earliest time
+};
 
 /** Whose tunables are set and whose score counts; no world treats the flows differently. */
 enum class Role
@@ -233,6 +245,7 @@ struct Flow
     int64_t start_ns = 0;
     int64_t stop_ns = 0;
     App app;
+    std::optional<Transfer> transfer; ///< start and app are drawn; nothing: they are as they are
     Stack stack;
     std::map<std::string, double> tunables;
 };
@@ -253,6 +266,9 @@ struct PathDelays
     int64_t access_ns;
     int64_t return_ns;
 };
+
+/** The scenario of a run: start and size of each Transfer are from the run's stream flow.NAME.app. */
+std::shared_ptr<const Scenario> Drawn(std::shared_ptr<const Scenario> scenario, uint64_t run_seed);
 
 PathDelays PathDelaysOf(const Flow& flow, const Link& link);
 

@@ -118,6 +118,22 @@ class Object
         return value.get<std::string>();
     }
 
+    std::vector<double> Numbers(const char* key, const Bound& bound) const
+    {
+        std::vector<double> numbers;
+        for (const Json& value : Array(key))
+        {
+            if (!value.is_number() || !(value.get<double>() >= bound.low && value.get<double>() <= bound.high))
+            {
+                throw ScenarioError(Path(key) + "[" + std::to_string(numbers.size()) + "]",
+                                    "is " + value.dump() + ", expected a number >= " + Json(bound.low).dump() + " and <= " +
+                                        Json(bound.high).dump());
+            }
+            numbers.push_back(value.get<double>());
+        }
+        return numbers;
+    }
+
     const Json& Array(const char* key) const
     {
         if (!m_json.at(key).is_array())
@@ -471,10 +487,28 @@ ParseLink(const Json& json)
     return link;
 }
 
-App
-ParseApp(const Json& json, const std::string& path)
+Transfer
+ParseTransfer(const Json& json, const std::string& path)
 {
-    const std::string kind = Kind(json, path, {"bulk", "cbr", "onoff"});
+    const Object app(json, path, {"kind", "size_bytes", "weights", "exponential", "within_s"});
+    Transfer transfer;
+    transfer.size_bytes = app.Numbers("size_bytes", bounds::bytes);
+    transfer.weights = app.Numbers("weights", bounds::weight);
+    if (transfer.size_bytes.empty() || transfer.weights.size() != transfer.size_bytes.size())
+    {
+        throw ScenarioError(app.Path("weights"),
+                            "has " + std::to_string(transfer.weights.size()) +
+                                " entries, expected one for each of at least one size_bytes");
+    }
+    transfer.exponential = app.Flag("exponential");
+    transfer.within_ns = app.TimeNs("within_s", bounds::burst_s);
+    return transfer;
+}
+
+App
+ParseApp(const Json& json, const std::string& path, uint32_t mss_bytes)
+{
+    const std::string kind = Kind(json, path, {"bulk", "cbr", "onoff", "flows"});
     if (kind == "cbr")
     {
         return Cbr{Object(json, path, {"kind", "rate_mbps"}).RateBps("rate_mbps")};
@@ -487,8 +521,12 @@ ParseApp(const Json& json, const std::string& path)
                      app.TimeNs("off_s", bounds::burst_s),
                      app.Flag("random")};
     }
-    const Object bulk(json, path, {"kind"});
-    return Bulk{};
+    const Object bulk(json, path, {"kind", "size_bytes"});
+    if (bulk.IsNull("size_bytes"))
+    {
+        return Bulk{};
+    }
+    return Bulk{(bulk.Count("size_bytes", bounds::bytes) + mss_bytes - 1) / mss_bytes};
 }
 
 Role
@@ -553,7 +591,7 @@ ParseStack(const Json& json, const std::string& path)
 }
 
 Flow
-ParseFlow(const Json& json, const std::string& path, double link_delay_ms)
+ParseFlow(const Json& json, const std::string& path, double link_delay_ms, uint32_t mss_bytes)
 {
     const Object object(json, path, {"name", "cc", "role", "rtt_ms", "start_s", "stop_s", "app", "stack", "tunables"});
     Flow flow;
@@ -568,7 +606,19 @@ ParseFlow(const Json& json, const std::string& path, double link_delay_ms)
     {
         throw ScenarioError(path + ".stop_s", "is " + object["stop_s"].dump() + ", expected a number > start_s");
     }
-    flow.app = ParseApp(object["app"], path + ".app");
+    if (const Json& app = object["app"]; app.is_object() && app.value("kind", Json()) == "flows")
+    {
+        flow.transfer = ParseTransfer(app, path + ".app");
+        flow.transfer->earliest_ns = flow.start_ns;
+        if (flow.start_ns + flow.transfer->within_ns > flow.stop_ns)
+        {
+            throw ScenarioError(path + ".app.within_s", "is " + app["within_s"].dump() + ", expected at most stop_s - start_s");
+        }
+    }
+    else
+    {
+        flow.app = ParseApp(app, path + ".app", mss_bytes);
+    }
     flow.stack = ParseStack(object["stack"], path + ".stack");
     const Json& tunables = object["tunables"];
     if (!tunables.is_object())
@@ -623,7 +673,7 @@ ParseScenario(const std::string& text)
     for (std::size_t i = 0; i < flows.size(); ++i)
     {
         const std::string path = "flows[" + std::to_string(i) + "]";
-        scenario.flows.push_back(ParseFlow(flows[i], path, link_delay_ms));
+        scenario.flows.push_back(ParseFlow(flows[i], path, link_delay_ms, scenario.mss_bytes));
         if (!names.insert(scenario.flows.back().name).second)
         {
             throw ScenarioError(path + ".name", "is " + flows[i]["name"].dump() + " again, expected a name of its own");

@@ -168,9 +168,11 @@ FlowApplication::RefillSoon()
 void
 FlowApplication::KeepBacklog()
 {
+    const uint64_t pkts = std::get<bbrgym::Bulk>(m_app).pkts;
+    const uint64_t left = pkts > 0 ? pkts - m_written_bytes / m_settings.mss_bytes : EVERYTHING;
     if (!m_send_buffer.IsAmple())
     {
-        Write(EVERYTHING);
+        Write(left);
         return;
     }
     // Half a window is more than any ACK sets free. ns-3's own windows may be absurd (2^32 - 1 bytes).
@@ -179,7 +181,11 @@ FlowApplication::KeepBacklog()
     const uint64_t unsent_bytes = m_written_bytes - m_sent_bytes;
     if (unsent_bytes < m_backlog_bytes)
     {
-        Write((m_backlog_bytes - unsent_bytes) / m_settings.mss_bytes);
+        Write(std::min((m_backlog_bytes - unsent_bytes) / m_settings.mss_bytes, left));
+    }
+    if (pkts > 0 && m_written_bytes / m_settings.mss_bytes == pkts)
+    {
+        m_backlog_bytes = 0; // none is needed any more
     }
 }
 

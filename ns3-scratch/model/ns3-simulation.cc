@@ -128,7 +128,7 @@ class Ns3Simulation::Network : public MeasuredWorld
 };
 
 Ns3Simulation::Network::Network(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables)
-    : m_scenario(std::move(scenario)),
+    : m_scenario(Drawn(std::move(scenario), seed)),
       m_seed(seed),
       m_tables(tables),
       m_simulator(seed),
@@ -227,7 +227,12 @@ Ns3Simulation::Network::AddFlow(std::size_t flow)
         InetSocketAddress(receiver, port),
         settings,
         is_linux ? std::optional(spec.stack.socket) : std::nullopt,
-        [this, flow](uint32_t bytes) { m_measurement.Readable(flow, bytes); }));
+        [this, flow](uint32_t bytes) {
+            if (m_measurement.Readable(flow, bytes))
+            {
+                m_measurement.FlowCompleted(flow, *this);
+            }
+        }));
 }
 
 void

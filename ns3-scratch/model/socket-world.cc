@@ -194,7 +194,7 @@ class SocketWorld::Network
 };
 
 SocketWorld::Network::Network(std::shared_ptr<const Scenario> scenario, uint64_t seed)
-    : m_scenario(std::move(scenario)),
+    : m_scenario(Drawn(std::move(scenario), seed)),
       m_seed(seed),
       m_simulator(seed),
       m_senders(*m_scenario, seed, false),
@@ -252,7 +252,12 @@ SocketWorld::Network::TakeSender(std::size_t flow, Ptr<TcpSocket> socket, std::v
 void
 SocketWorld::Network::Received(std::size_t flow, uint32_t bytes)
 {
-    OnPath(flow, [&](MeasuredQueue& queue) { queue.Get().Readable(flow, bytes); });
+    OnPath(flow, [&](MeasuredQueue& queue) {
+        if (queue.Get().Readable(flow, bytes))
+        {
+            queue.Get().FlowCompleted(flow, queue);
+        }
+    });
 }
 
 template <typename Event>

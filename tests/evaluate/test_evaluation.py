@@ -28,6 +28,7 @@ COLUMNS = [
     *("goodput_mbps", "throughput_mbps", "share", "retransmit_rate", "loss_rate", "rtt_mean_ms", "rtt_p95_ms"),
     *("queue_delay_mean_ms", "utilisation", "jain", "score"),
     *("in_order_arrival_mbps", "out_of_order_rate", "busy_share", "rwnd_limited_share", "sndbuf_limited_share"),
+    *("completed", "completion_s", "slowdown"),
 ]
 
 SHORT: dict[str, Any] = {

@@ -22,7 +22,7 @@ def flow(name: str = "a", cc: str = "reno", rtt_ms: float = 40.0, **changes: Any
         "rtt_ms": rtt_ms,
         "start_s": 0.0,
         "stop_s": 1000.0,
-        "app": {"kind": "bulk"},
+        "app": {"kind": "bulk", "size_bytes": None},
         "stack": SenderStack(preset="linux-6").over(None).model_dump(),
         "tunables": {},
         **changes,

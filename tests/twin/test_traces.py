@@ -265,6 +265,22 @@ def test_random_scenarios(seed: int) -> None:
     assert_equal(mapping, seed, step_s, changes)
 
 
+@pytest.mark.parametrize("seed", range(RANDOM_SCENARIOS // 2))
+def test_random_transfers(seed: int) -> None:
+    """Flows end when their transfer is complete, beside crowds of short ones; send buffers may be full."""
+    mapping = random_scenario(2000 + seed)
+    draw = random.Random(seed)
+    for spec in mapping["flows"]:
+        if "app" not in spec and draw.random() < 0.8:
+            spec["app"] = {"kind": "bulk", "size_bytes": round(10 ** draw.uniform(0, 7))}
+        if draw.random() < 0.3:
+            spec["stack"] = random_stack(100 * seed)
+    app = {"kind": "flows", "size_bytes": [1, 20_000, 200_000], "exponential": draw.random() < 0.5}
+    rtt_ms = mapping["flows"][0]["rtt_ms"]
+    crowd = {"name": "crowd", "count": 8, "cc": draw.choice(VARIANTS), "rtt_ms": rtt_ms, "app": app}
+    assert_equal({**mapping, "flows": [*mapping["flows"], crowd]}, seed)
+
+
 @pytest.mark.parametrize("seed", range(RANDOM_SCENARIOS))
 def test_random_stacks(seed: int) -> None:
     """Every flow has a stack of its own: other presets, buffers and pacing."""

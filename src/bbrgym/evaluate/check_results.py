@@ -120,13 +120,13 @@ def _mean_bound(bounds: pl.Series) -> float | None:
 
 
 def verdicts_of(checks: pl.DataFrame) -> list[Verdict]:
-    """Return a verdict per check, entrant and world, in the order of the rows."""
+    """Return a verdict per check, entrant and world: check by check, each in the order of the rows."""
     is_of_draws = checks["scenario"].n_unique() > 1
     mean = bootstrap_mean if is_of_draws else student_mean
     # A check may be there twice with other bounds, of which one has a side that the other lacks.
     sides = (pl.col("at_least").is_null().alias("no_least"), pl.col("at_most").is_null().alias("no_most"))
     groups = with_entrants(checks).group_by("check", *sides, "entrant", "world", maintain_order=True)
-    return [
+    verdicts = [
         Verdict(
             check=check,
             entrant=entrant,
@@ -140,3 +140,5 @@ def verdicts_of(checks: pl.DataFrame) -> list[Verdict]:
         )
         for (check, _, _, entrant, world), rows in groups
     ]
+    order = list(dict.fromkeys((verdict.check, verdict.bounds) for verdict in verdicts))
+    return sorted(verdicts, key=lambda verdict: order.index((verdict.check, verdict.bounds)))

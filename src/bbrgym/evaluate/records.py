@@ -57,6 +57,9 @@ SUMMARY_SCHEMA = pl.Schema(
         "busy_share": pl.Float64,
         "rwnd_limited_share": pl.Float64,
         "sndbuf_limited_share": pl.Float64,
+        "completed": pl.Float64,
+        "completion_s": pl.Float64,
+        "slowdown": pl.Float64,
     }
 )
 

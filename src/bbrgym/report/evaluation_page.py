@@ -23,6 +23,11 @@ _CHECKS = (
     "how many runs do on their own."
 )
 
+_TRANSFERS = (
+    "The time of a transfer is from its flow's start, the handshake included, until all of it arrived. Its slowdown "
+    "is that time over the one that 1.5 propagation RTTs and its packets at the link's rate take."
+)
+
 _FLOWS = (
     f"At most {flow_figures.MAX_FLOWS} flows of each entrant; of draws the first learner flow on the first one. A "
     "click on a title shows its figure. Shaded is the phase of the congestion control."
@@ -71,10 +76,15 @@ def _results(results: Results) -> Iterator[Section]:
             f"Families of scenarios on {ranking.world}", _of_families(results, ranking, suffix), _families_text()
         )
         yield Section(f"Single draws on {ranking.world}", draws)
+    yield Section("Transfers", _transfers(results), _TRANSFERS)
     yield Section("Checks", _checks(results), _CHECKS)
     yield Section("Policies", _policies(results))
     if results.rankings:
         yield Section("Measurements", [tables.summary_table(results.summary, results.title)])
+
+
+def _transfers(results: Results) -> list[Item]:
+    return [tables.transfers_table(results.summary, results.title)] if tables.has_transfers(results.summary) else []
 
 
 def _checks(results: Results) -> list[Item]:

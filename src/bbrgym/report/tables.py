@@ -19,7 +19,7 @@ from rich.table import Table
 
 from bbrgym.evaluate.check_results import verdicts_of
 from bbrgym.evaluate.ranking import Ranking, RankingRow
-from bbrgym.evaluate.records import per_run, worlds_of
+from bbrgym.evaluate.records import per_run, with_entrants, worlds_of
 from bbrgym.evaluate.results import Results
 from bbrgym.evaluate.statistics import MIN_DRAWS, Estimate, bootstrap_mean, student_mean
 from bbrgym.evaluate.world_gap import METRICS, differences
@@ -41,6 +41,8 @@ def title_of(summary: pl.DataFrame, what: str | None = None) -> str:
 def tables_of_results(results: Results) -> Iterator[Table]:
     """Yield all tables of an evaluation except that of the speed."""
     yield from tables_of(results.summary, results.title)
+    if has_transfers(results.summary):
+        yield transfers_table(results.summary, results.title)
     if not results.checks.is_empty():
         yield checks_table(results.checks, results.title)
     for ranking in results.rankings:
@@ -118,6 +120,58 @@ def difference_table(summary: pl.DataFrame, reference: str, other: str) -> Table
     for entrant, cells in rows:
         shown = [cell.metric.text(cell.difference, "+") + ("" if cell.agrees else " !") for cell in cells]
         table.add_row(entrant, *shown, "yes" if all(cell.agrees for cell in cells) else "no")
+    return table
+
+
+def has_transfers(summary: pl.DataFrame) -> bool:
+    """Return whether any flow has a transfer that can be complete."""
+    return bool(summary["completed"].is_not_nan().any())
+
+
+def transfers_table(summary: pl.DataFrame, what: str | None = None) -> Table:
+    """Return a table with a row per entrant, world and group of flows with transfers: their completion.
+
+    Means and percentiles are over the transfers of a run that are complete, then means over the runs.
+    """
+    is_of_draws = summary["scenario"].n_unique() > 1
+    mean = bootstrap_mean if is_of_draws else student_mean
+    group = pl.col("flow").str.replace(r"-\d+$", "").alias("group")
+    complete = pl.col("completed") == 1
+    runs = (
+        with_entrants(summary)
+        .filter(pl.col("completed").is_not_nan())
+        .group_by("entrant", "world", group, "seed", maintain_order=True)
+        .agg(
+            pl.col("completed").mean(),
+            pl.col("completion_s").filter(complete).mean().alias("mean_s"),
+            pl.col("completion_s").filter(complete).quantile(0.95, "linear").alias("p95_s"),
+            pl.col("slowdown").filter(complete).mean().alias("slowdown_mean"),
+            pl.col("slowdown").filter(complete).quantile(0.95, "linear").alias("slowdown_p95"),
+            pl.col("slowdown").filter(complete).quantile(0.99, "linear").alias("slowdown_p99"),
+        )
+    )
+    columns = (
+        ("completed", "complete\n%", 1, 100.0),
+        ("mean_s", "time\nmean, s", 3, 1.0),
+        ("p95_s", "time\n95 %, s", 3, 1.0),
+        ("slowdown_mean", "slowdown\nmean", 2, 1.0),
+        ("slowdown_p95", "slowdown\n95 %", 2, 1.0),
+        ("slowdown_p99", "slowdown\n99 %", 2, 1.0),
+    )
+    is_one_world = summary["world"].n_unique() == 1
+    table = new_table(
+        f"{title_of(summary, what)}: completion of transfers, {_means_of(summary['seed'].n_unique(), is_of_draws)}"
+    )
+    for heading in ("variant\n", *([] if is_one_world else ["world\n"]), "flows\n"):
+        table.add_column(heading)
+    for _, heading, _, _ in columns:
+        table.add_column(heading, justify="right")
+    for (entrant, world, name), rows in runs.group_by("entrant", "world", "group", maintain_order=True):
+        cells = [
+            mean(rows[column].cast(pl.Float64).fill_null(math.nan).to_numpy() * factor).short(digits)
+            for column, _, digits, factor in columns
+        ]
+        table.add_row(str(entrant), *([] if is_one_world else [str(world)]), str(name), *cells)
     return table
 
 

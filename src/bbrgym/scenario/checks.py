@@ -41,6 +41,9 @@ FLOW_METRICS = (
     "busy_share",
     "rwnd_limited_share",
     "sndbuf_limited_share",
+    "completed",
+    "completion_s",
+    "slowdown",
 )
 
 _ACROSS: Mapping[str, Callable[[npt.NDArray[np.float64]], float]] = {

@@ -448,9 +448,14 @@ class Link(Model):
 
 
 class Bulk(Model):
-    """Always has data to send."""
+    """Always has data to send, or until a transfer is complete.
+
+    Attributes:
+        size_bytes: payload of the transfer, sent in full packets. Default: without an end.
+    """
 
     kind: Literal["bulk"] = "bulk"
+    size_bytes: Bytes | None = None
 
 
 class Cbr(Model):
@@ -481,7 +486,36 @@ class OnOff(Model):
     random: bool = False
 
 
-App = Annotated[Bulk | Cbr | OnOff, Field(discriminator="kind")]
+class ShortFlow(Model):
+    """A transfer of random size that begins at a random time; with a flow's ``count``, as many connections.
+
+    Each has its own handshake and slow start. Times are uniform, so that ``count`` of them arrive like a Poisson
+    process that has so many. Size and time are drawn from the run's stream ``flow.NAME.app``.
+
+    Attributes:
+        size_bytes: payload, one of these at random, sent in full packets.
+        weights: of the sizes. Default: equal ones.
+        exponential: multiply the size by an exponential number with mean 1.
+        within_s: time after ``start_s`` in which the flow starts. Default: until ``stop_s``.
+    """
+
+    kind: Literal["flows"]
+    size_bytes: Annotated[List[Bytes], Field(min_length=1)]
+    weights: List[Annotated[Float, _within("weight")]] = ()
+    exponential: bool = False
+    within_s: BurstSeconds | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> ShortFlow:
+        if self.weights and len(self.weights) != len(self.size_bytes):
+            sizes = len(self.size_bytes)
+            raise FieldProblem(
+                "weights", f"has {len(self.weights)} entries, expected one for each of {sizes} size_bytes"
+            )
+        return self
+
+
+App = Annotated[Bulk | Cbr | OnOff | ShortFlow, Field(discriminator="kind")]
 
 
 class Flow(Model):
@@ -680,9 +714,22 @@ def _expand(scenario: Scenario) -> tuple[Flow, ...]:
     for index, flow in enumerate(scenario.flows):
         names = [flow.name] if flow.count == 1 else [f"{flow.name}-{i}" for i in range(flow.count)]
         stop_s = scenario.duration_s if flow.stop_s is None else min(flow.stop_s, scenario.duration_s)
+        app = _resolve_app(flow.app, stop_s - flow.start_s, f"flows[{index}].app")
         for name in names:
             if name in flows:
                 raise FieldProblem(f"flows[{index}].name", f"gives {name!r} a second time, expected unique names")
             stack = flow.stack.over(common)
-            flows[name] = flow.model_copy(update={"name": name, "count": 1, "stop_s": stop_s, "stack": stack})
+            resolved = {"name": name, "count": 1, "stop_s": stop_s, "app": app, "stack": stack}
+            flows[name] = flow.model_copy(update=resolved)
     return tuple(flows.values())
+
+
+def _resolve_app(app: App, runs_s: float, path: str) -> App:
+    """Return the application of a flow that runs so long."""
+    if not isinstance(app, ShortFlow):
+        return app
+    within_s = runs_s if app.within_s is None else app.within_s
+    if _is_before(runs_s, within_s):
+        raise FieldProblem(f"{path}.within_s", f"is {within_s}, expected at most {runs_s:g}, the time until stop_s")
+    weights = app.weights or (1.0,) * len(app.size_bytes)
+    return app.model_copy(update={"within_s": within_s, "weights": weights})
