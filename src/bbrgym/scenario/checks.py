@@ -90,7 +90,7 @@ class ScenarioCheck(Model):
 
     @property
     def subject(self) -> str:
-        """What is measured, e.g. ``share of cubic, sum``."""
+        """Measurement and flows in words, e.g. ``share of cubic, sum``."""
         flows = "" if self.flow is None else f" of {self.flow}"
         return self.metric + flows + ("" if self.across == "mean" else f", {self.across}")
 
