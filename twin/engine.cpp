@@ -1054,7 +1054,8 @@ Engine::LogDecision(std::size_t flow, const AckInPipe& ack, std::span<const Seri
     }
     LogLosses(flow);
     const CcController& controller = state.sender.GetController();
-    const AckRecord record = MakeAckRecord(sample, controller.State(), controller.Params());
+    const auto undo_count = static_cast<int64_t>(state.sender.Totals().undo_count);
+    const AckRecord record = MakeAckRecord(sample, controller.State(), controller.Params(), undo_count);
     if (Log().IsOn())
     {
         Log().Decided(flow, record);

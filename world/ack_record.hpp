@@ -8,6 +8,7 @@ extern "C" {
 #include "cc.h"
 }
 
+#include <algorithm>
 #include <cstdint>
 
 namespace bbrgym
@@ -33,15 +34,48 @@ struct AckRecord
     uint64_t bw_lo_Bps;       ///< BBRv3's bounds; all ones: none
     int64_t inflight_hi_pkts;
     int64_t inflight_lo_pkts;
-    int64_t min_rtt_us; ///< of the model
+    uint64_t undo_bw_lo_Bps; ///< the same as they were before the latest reduction; 0, all ones: none
+    int64_t undo_inflight_hi_pkts;
+    int64_t undo_inflight_lo_pkts;
+    int64_t min_rtt_us;
+    int64_t probe_rtt_min_us; ///< smallest since the last PROBE_RTT, and when it was measured; BBRv3's
+    int64_t probe_rtt_min_stamp_us;
+    int64_t target_pkts; ///< a BDP as BBR counts it, with the bursts that its windows provide for
+    int64_t extra_acked_pkts;
+    int64_t full_bw_count; ///< rounds of a plateau
+    int64_t full_bw_now;
+    int64_t full_bw_reached;
+    int64_t is_app_limited; ///< the sample
+    int64_t prior_in_flight_pkts;
+    int64_t departure_wait_us;
+    int64_t tx_in_flight_pkts; ///< of the sample; BBRv3's, as what follows
+    int64_t lost_since_pkts;
+    int64_t probe_wait_us; ///< from UP's end to the next probe at the latest
+    int64_t undo_count;    ///< recoveries that were undone as spurious; -1: the socket does not tell
 };
 
+/** A BDP in packets, as BBR's windows provide for it; -1: the algorithm has none. */
+inline int64_t
+TargetPkts(const cc_state& state, const cc_params& params)
+{
+    if (!cc_is_bbr(&params))
+    {
+        return -1;
+    }
+    const uint64_t pkts = cc_is_bbr3(&params) ? bbr3_inflight_pkts(&state, bbr3_max_bw_q24(&state.bbr3))
+                                              : bbr_inflight_pkts(&state.bbr, state.pacing_Bps, cc_bw_Bps(&state), CC_Q16_ONE);
+    return static_cast<int64_t>(pkts);
+}
+
 inline AckRecord
-MakeAckRecord(const cc_sample& sample, const cc_state& state, const cc_params& params)
+MakeAckRecord(const cc_sample& sample, const cc_state& state, const cc_params& params, int64_t undo_count = -1)
 {
     const auto signed_of = [](uint64_t value) { return static_cast<int64_t>(value); };
+    const auto time_of = [signed_of](uint64_t value) { return value == CC_RTT_UNKNOWN_US ? -1 : signed_of(value); };
+    const bool is_bbr = cc_is_bbr(&params);
     const bool has_bounds = cc_is_bbr3(&params);
-    const uint64_t min_rtt_us = cc_min_rtt_us(&state, &params);
+    const bbr_state& bbr = state.bbr;
+    const bbr3_state& bbr3 = state.bbr3;
     const auto bound = [has_bounds](uint32_t pkts) { return has_bounds && pkts != BBR3_UNSET_PKTS ? int64_t{pkts} : -1; };
     return {signed_of(sample.now_us),
             sample.rtt_us,
@@ -57,10 +91,27 @@ MakeAckRecord(const cc_sample& sample, const cc_state& state, const cc_params& p
             cc_phase(&state, &params),
             sample.ca_state,
             signed_of(cc_round_count(&state, &params)),
-            has_bounds ? bbr3_bound_Bps(&state.bbr, state.bbr3.bw_lo_q24) : UINT64_MAX,
-            bound(state.bbr3.inflight_hi_pkts),
-            bound(state.bbr3.inflight_lo_pkts),
-            min_rtt_us == CC_RTT_UNKNOWN_US ? -1 : signed_of(min_rtt_us)};
+            has_bounds ? bbr3_bound_Bps(&bbr, bbr3.bw_lo_q24) : UINT64_MAX,
+            bound(bbr3.inflight_hi_pkts),
+            bound(bbr3.inflight_lo_pkts),
+            has_bounds ? bbr3_bound_Bps(&bbr, bbr3.undo_bw_lo_q24) : UINT64_MAX,
+            bound(bbr3.undo_inflight_hi_pkts),
+            bound(bbr3.undo_inflight_lo_pkts),
+            time_of(cc_min_rtt_us(&state, &params)),
+            has_bounds ? time_of(bbr3.probe_rtt_min_us) : -1,
+            has_bounds ? signed_of(bbr3.probe_rtt_min_stamp_us) : -1,
+            TargetPkts(state, params),
+            is_bbr ? int64_t{std::max(bbr.aggregation.extra_pkts[0], bbr.aggregation.extra_pkts[1])} : -1,
+            is_bbr ? int64_t{bbr.full_bw_count} : -1,
+            has_bounds ? bbr3.full_bw_now : -1,
+            is_bbr ? bbr.full_bw_reached : -1,
+            sample.is_app_limited,
+            sample.prior_in_flight_pkts,
+            is_bbr ? int64_t{sample.departure_wait_us} : -1,
+            has_bounds ? int64_t{sample.tx_in_flight_pkts} : -1,
+            has_bounds ? int64_t{sample.lost_since_pkts} : -1,
+            has_bounds ? signed_of(bbr3.probe_wait_us) : -1,
+            undo_count};
 }
 
 } // namespace bbrgym

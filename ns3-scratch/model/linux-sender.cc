@@ -103,13 +103,18 @@ LinuxSender::NoteAck(const AckEvent& event)
     {
         m_on_rtt(sample.rtt_us * 1000);
     }
-    if (m_log)
+    if (m_log || m_trace.size() < m_max_rows)
     {
-        m_log->Decided(m_flow, bbrgym::MakeAckRecord(sample, event.state, m_params));
-    }
-    if (m_trace.size() < m_max_rows)
-    {
-        m_trace.push_back(bbrgym::MakeAckRecord(sample, event.state, m_params));
+        const auto undo_count = static_cast<int64_t>(m_socket->GetSender().Totals().undo_count);
+        const bbrgym::AckRecord record = bbrgym::MakeAckRecord(sample, event.state, m_params, undo_count);
+        if (m_log)
+        {
+            m_log->Decided(m_flow, record);
+        }
+        if (m_trace.size() < m_max_rows)
+        {
+            m_trace.push_back(record);
+        }
     }
 }
 

@@ -61,7 +61,7 @@ def test_help_shows_groups_choices_types_and_flags(here: Callable[..., Said]) ->
         assert part in out
 
 
-@pytest.mark.parametrize("command", ["evaluate", "train", "trace", "serve", "reproduce"])
+@pytest.mark.parametrize("command", ["evaluate", "train", "trace", "serve", "reproduce", "conformance"])
 def test_cfg_job_prints_what_the_command_would_take(command: str, here: Callable[..., Said]) -> None:
     code, out, _ = here(command, "--cfg", "job", "--resolve", "world=twin")
     assert code == 0

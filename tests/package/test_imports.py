@@ -29,6 +29,7 @@ ROOMS = (
     "evaluate",
     "papers",
     "trace",
+    "conformance",
     "report",
     "sweeps",
     "cli",

@@ -26,6 +26,7 @@ _COMMANDS = {
     "evaluate": "compare variants on a scenario",
     "reproduce": "run the papers' experiments",
     "trace": "write every packet and every ACK's decision of a run",
+    "conformance": "run the test cases of BBR's Internet-Draft",
     "train": "train an agent",
     "adversary": "search for networks where an entrant loses most",
     "export": "write a trained agent's network",
@@ -36,7 +37,7 @@ _COMMANDS = {
     "doctor": "tell what a world misses on this machine",
 }
 _MODULES = {"list": "listing", "report": "report_multirun"}  # of another name than the command
-_PROGRAMS = ("evaluate", "reproduce", "trace", "train", "serve", "adversary")  # of Hydra's
+_PROGRAMS = ("evaluate", "reproduce", "trace", "conformance", "train", "serve", "adversary")  # of Hydra's
 _KEEPING = ("evaluate", "reproduce", "train", "adversary")
 _INTERRUPTED = 130
 

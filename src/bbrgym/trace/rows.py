@@ -76,7 +76,7 @@ class DecisionRow(NamedTuple):
     Attributes:
         flow: index.
         after: number of the packets' rows, of those taken with it, that precede it.
-        others: see `bbrgym.worlds.World.ack_trace`.
+        others: see `bbrgym.worlds.World.ack_trace`, which has more.
     """
 
     flow: int
@@ -161,7 +161,7 @@ class Rows(NamedTuple):
         """Yield the rows in the order in which they were logged."""
         packets = list(zip(*(self.packets[name].tolist() for name in PacketRow._fields), strict=True))
         begin = 0
-        for values in self.decisions.tolist():
+        for values in self.decisions[list(DecisionRow._fields)].tolist():
             decision = DecisionRow._make(values)
             yield from map(PacketRow._make, packets[begin : decision.after])
             begin = decision.after

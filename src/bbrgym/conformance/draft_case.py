@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A test case of the draft: conditions, stages, and statements that have to hold in the history of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bbrgym.conformance.ack_history import AckHistory
+from bbrgym.conformance.setup import Condition, Find, Sender, Setup, Stage
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What has to hold, and what was measured.
+
+    Attributes:
+        text: that has to hold.
+        measured: in a few words.
+        failed_s: first moment at which it does not hold. Default: it holds.
+    """
+
+    text: str
+    measured: str
+    failed_s: float | None = None
+
+
+Check = Callable[[AckHistory, Setup], Iterator[Statement]]
+
+
+def statement(text: str, holds: bool, measured: str, at_s: float) -> Statement:
+    """Return a statement that holds, or fails at a time."""
+    return Statement(text, measured, None if holds else at_s)
+
+
+@dataclass(frozen=True)
+class Known:
+    """Why a statement cannot hold as the draft has it.
+
+    Attributes:
+        text: of the statement.
+        reason: in a sentence or two.
+        readings: of the sender that it holds for.
+        applies: returns whether it is so under a condition. Default: under all.
+    """
+
+    text: str
+    reason: str
+    readings: Sequence[str] = ("code", "draft")
+    applies: Callable[[Condition], bool] = lambda _: True
+
+
+@dataclass(frozen=True)
+class DraftCase:
+    """A test case of the draft.
+
+    Attributes:
+        number: in the order of the draft's appendix.
+        name: that selects it.
+        title: the draft's.
+        how: how it is staged and what is checked, in a sentence or two.
+        conditions: that it is run in.
+        stages: changes at moments of the run.
+        end: the row after which nothing is checked; None while it has not come.
+        check: yields the statements.
+        begin: prepares the scenario. Default: a bulk flow and a queue that holds all.
+        lasts: returns the longest simulated time of a run. Default: as long as a few probes take.
+        queue_bdp: capacity of the queue in BDP; it holds `least_queue_pkts` at least.
+        least_queue_pkts: see there.
+        not_for: why the case is not applicable to a congestion control, by its name.
+        known: statements that cannot hold.
+    """
+
+    number: int
+    name: str
+    title: str
+    how: str
+    conditions: Sequence[Condition]
+    end: Find
+    check: Check
+    stages: Sequence[Stage] = ()
+    begin: Callable[[Setup], None] = lambda _: None
+    lasts: Callable[[Condition], float] = lambda condition: 12.0 + 150 * condition.turn_s
+    queue_bdp: float = 4.0
+    least_queue_pkts: int = 100
+    not_for: Mapping[str, str] = field(default_factory=dict)
+    known: Sequence[Known] = ()
+
+    def setup(self, sender: Sender, condition: Condition) -> Setup:
+        """Return the scenario before any stage."""
+        queue_pkts = max(self.least_queue_pkts, round(self.queue_bdp * condition.bdp_pkts))
+        setup = Setup(sender, condition, queue_pkts)
+        self.begin(setup)
+        return setup
+
+    def explanation(self, failed: Statement, sender: Sender, condition: Condition) -> str:
+        """Return why a statement that failed cannot hold; empty if nothing says so."""
+        for one in self.known:
+            if one.text == failed.text and sender.reading in one.readings and one.applies(condition):
+                return one.reason
+        return ""

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The sender under test, the condition that it is tested in, and the scenario of both.
+
+A case of the draft changes the path or the application when the sender enters a state. A scenario's changes have times,
+and a run repeats to the byte, so a case runs until the state is entered, sets its change to that moment and runs again:
+see `Stage`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bbrgym.conformance.ack_history import AckHistory
+from bbrgym.tunables import VARIANTS
+
+MSS_BYTES = 1448
+HEADER_BYTES = 40
+
+FLOW = "sender"
+
+#: What the draft says where google/bbr's code differs: facts of the stack, and constants.
+DRAFT_FACTS: Mapping[str, Any] = {
+    "bbr3_drain_rounds": True,
+    "bbr3_plateau": "round_start",
+    "bbr3_in_flight": "now",
+    "bbr3_excess": "loss",
+    "bbr3_undo": "state",
+    "bbr3_restore": "after_recovery",
+    "bbr3_burst": "rate",
+    "bbr3_first_growth": "delivered",
+}
+DRAFT_CONSTANTS: Mapping[str, float] = {
+    "bbr3_drain_gain": 0.5,
+    "bbr3_down_gain": 0.9,
+    "bbr3_loss_thresh": 0.02,
+    "bbr3_beta": 0.3,
+    "bbr3_headroom": 0.15,
+}
+
+_V1_DRAIN_GAIN = 88 / 256
+_V1_PROBE_RTT_INTERVAL_S = 10.0
+
+
+@dataclass(frozen=True)
+class Sender:
+    """A congestion control under test.
+
+    Attributes:
+        cc: name of the variant.
+        reading: ``code``, as google/bbr; ``draft``, as the draft where the two differ.
+    """
+
+    cc: str
+    reading: str = "code"
+
+    @property
+    def is_draft(self) -> bool:
+        """Whether it reads the draft as written."""
+        return self.reading == "draft"
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Facts of its stack."""
+        return DRAFT_FACTS if self.is_draft else {}
+
+    @property
+    def tunables(self) -> Mapping[str, float]:
+        """Tunables that differ from the preset."""
+        return DRAFT_CONSTANTS if self.is_draft else {}
+
+    def constant(self, name: str) -> float:
+        """Return the value of a tunable of BBRv3's, without its prefix."""
+        full = f"bbr3_{name}"
+        return self.tunables.get(full, VARIANTS[self.cc].preset[full])
+
+    @property
+    def drain_gain(self) -> float:
+        """Pacing gain of DRAIN."""
+        return _V1_DRAIN_GAIN if self.cc == "bbr" else self.constant("drain_gain")
+
+    @property
+    def probe_rtt_interval_s(self) -> float:
+        """Time without a smaller RTT after which PROBE_RTT is due."""
+        return _V1_PROBE_RTT_INTERVAL_S if self.cc == "bbr" else self.constant("probe_rtt_interval_us") / 1e6
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A path.
+
+    Attributes:
+        rtt_ms: its round trip without a queue.
+        rate_mbps: of the bottleneck, in IP bytes.
+        variation: what the case does differently here, in words. Default: nothing.
+        amount: of that variation. Default: none.
+    """
+
+    rtt_ms: float
+    rate_mbps: float
+    variation: str = ""
+    amount: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """A name that differs between the conditions of a case, for files."""
+        words = f"{self.rtt_ms:g}ms-{self.rate_mbps:g}mbps"
+        return words + (f"-{self.variation}".translate(str.maketrans(" %+", "_pu")) if self.variation else "")
+
+    @property
+    def payload_mbps(self) -> float:
+        """Most payload that the bottleneck carries."""
+        return self.rate_mbps * MSS_BYTES / (MSS_BYTES + HEADER_BYTES)
+
+    @property
+    def packet_s(self) -> float:
+        """Time that the bottleneck takes for a packet."""
+        return (MSS_BYTES + HEADER_BYTES) * 8e-6 / self.rate_mbps
+
+    @property
+    def bdp_pkts(self) -> float:
+        """Packets that fill the path."""
+        return self.rtt_ms * 1e-3 / self.packet_s
+
+    @property
+    def turn_s(self) -> float:
+        """Least time of a round: of the path, or of the four packets that a window has at least."""
+        return max(self.rtt_ms * 1e-3, 4 * self.packet_s)
+
+
+@dataclass
+class Setup:
+    """A scenario of one flow that stages add to.
+
+    Attributes:
+        sender: under test.
+        condition: path.
+        queue_pkts: capacity of the queue.
+        link: other fields of the link.
+        changes: of the link, by their time.
+        app: of the flow. Default: bulk.
+        moments_s: of the stages so far.
+        resumed_s: time at which an application that has stopped goes on. Default: none has.
+    """
+
+    sender: Sender
+    condition: Condition
+    queue_pkts: int
+    link: dict[str, Any] = field(default_factory=dict)
+    changes: list[dict[str, Any]] = field(default_factory=list)
+    app: dict[str, Any] | None = None
+    moments_s: list[float] = field(default_factory=list)
+    resumed_s: float | None = None
+
+    def copy(self) -> Setup:
+        """Return one to add to."""
+        return copy.deepcopy(self)
+
+    def change(self, at_s: float, **values: float) -> None:
+        """Add a change of the link."""
+        self.changes.append({"at_s": at_s, **values})
+
+    def scenario(self, name: str, duration_s: float) -> dict[str, Any]:
+        """Return the fields of the scenario."""
+        flow: dict[str, Any] = {
+            "name": FLOW,
+            "cc": self.sender.cc,
+            "rtt_ms": self.condition.rtt_ms,
+            "stack": dict(self.sender.facts),
+            "tunables": dict(self.sender.tunables),
+        }
+        if self.app is not None:
+            flow["app"] = self.app
+        return {
+            "name": name,
+            "duration_s": duration_s,
+            "warmup_s": 0.0,
+            "mss_bytes": MSS_BYTES,
+            "link": {
+                "rate_mbps": self.condition.rate_mbps,
+                "delay_ms": self.condition.rtt_ms / 4,
+                "queue": {"kind": "droptail", "size_packets": self.queue_pkts},
+                **self.link,
+                "changes": sorted(self.changes, key=lambda one: float(one["at_s"])),
+            },
+            "flows": [flow],
+        }
+
+
+Find = Callable[[AckHistory, Setup], int | None]
+"""Returns the row of a moment, None while it has not come."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A change of the scenario at a moment that the run before it tells.
+
+    Attributes:
+        name: of the moment, as in "UP begins".
+        find: its row.
+        apply: changes the scenario; takes it, the history before and the row.
+    """
+
+    name: str
+    find: Find
+    apply: Callable[[Setup, AckHistory, int], None]
+
+
+# ---- applications -------------------------------------------------------------------------------------
+
+_AHEAD = 1.05  # rate of a writer that is ahead of the bottleneck, so that it does not limit the sender
+_LIMITED_PART = 0.3
+
+
+def ahead(setup: Setup) -> None:
+    """Give the flow an application that writes a little faster than the bottleneck sends."""
+    setup.app = {"kind": "cbr", "rate_mbps": _AHEAD * setup.condition.payload_mbps}
+
+
+def silent_from(setup: Setup, history: AckHistory, row: int, until_s: float) -> None:
+    """Let the application stop when it has written what was sent by a row, and go on later.
+
+    Args:
+        setup: whose application is `ahead`.
+        history: of the run so far.
+        row: of the moment.
+        until_s: time in seconds at which it goes on.
+    """
+    sent_pkts = int(history["delivered_pkts"][row] + history["in_flight_pkts"][row])
+    rate_mbps = _AHEAD * setup.condition.payload_mbps
+    stop_s = sent_pkts * MSS_BYTES * 8e-6 / rate_mbps
+    setup.app = {"kind": "onoff", "rate_mbps": rate_mbps, "on_s": stop_s, "off_s": until_s - stop_s}
+    setup.resumed_s = until_s
+
+
+def outgrown(setup: Setup, history: AckHistory, row: int) -> None:
+    """Double the bottleneck's rate at a row, so that an application which is `ahead` writes half of what it carries."""
+    setup.change(history.time_s(row), rate_mbps=2 * setup.condition.rate_mbps)
+
+
+def limited(setup: Setup) -> None:
+    """Give the flow an application that writes less than a third of what the bottleneck carries."""
+    setup.app = {"kind": "cbr", "rate_mbps": _LIMITED_PART * setup.condition.payload_mbps}

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The draft's cases of recoveries that turn out to be spurious."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bbrgym.conformance.ack_history import LOSS, NO_RATE, RECOVERY, REFILL, STARTUP, UP, AckHistory
+from bbrgym.conformance.draft_case import DraftCase, Known, Statement, statement
+from bbrgym.conformance.setup import Setup, Stage
+from bbrgym.conformance.startup_cases import PATHS, end_s, moment_is_there
+
+_NO_BOUNDS = "BBR v1 has no bounds to save"
+
+SAVES = "the bounds before the episode are saved when it begins"
+RESTORES = "after the episode the bounds are at least those before it"
+RETURNS = "the sender returns to the state that the episode ended, UP by way of REFILL"
+
+
+@dataclass(frozen=True)
+class _Episode:
+    """A stay in Recovery or Loss.
+
+    Attributes:
+        before: last row ahead of it.
+        first, end: its first row, and the first behind it.
+        undone: last row at which the transport may still find out that it was spurious: before the next one, and two
+            rounds later at most.
+        is_spurious: whether it did.
+    """
+
+    before: int
+    first: int
+    end: int
+    undone: int
+    is_spurious: bool
+
+
+def _episodes(history: AckHistory) -> list[_Episode]:
+    inside = history["ca_state"] >= RECOVERY
+    found, row = [], 1
+    while (first := history.first(inside, row)) is not None:
+        end = history.first(~inside, first)
+        if end is None:
+            break
+        late = history.first(history["round_count"] > history["round_count"][end] + 1, end)
+        again = history.first(inside, end)
+        undone = min(len(history) if one is None else one for one in (late, again)) - 1
+        is_spurious = bool(history["undo_count"][undone] > history["undo_count"][first - 1])
+        found.append(_Episode(first - 1, first, end, undone, is_spurious))
+        row = end
+    return found
+
+
+def _limit(value: int) -> float:
+    """Return a bound as a number to compare."""
+    return float("inf") if value < 0 or value == NO_RATE else float(value)
+
+
+_BOUNDS = ("bw_lo_Bps", "inflight_lo_pkts", "inflight_hi_pkts")
+
+
+def _bounds(history: AckHistory, row: int, prefix: str = "") -> list[float]:
+    return [_limit(int(history[prefix + name][row])) for name in _BOUNDS]
+
+
+def _shown(bounds: list[float]) -> str:
+    return ", ".join("none" if one == float("inf") else f"{one:.6g}" for one in bounds)
+
+
+def _ended_state(history: AckHistory, episode: _Episode) -> int | None:
+    """Return the state among STARTUP and UP that the episode's losses ended; None if they ended neither."""
+    phase = int(history["phase"][episode.before])
+    if phase not in (STARTUP, UP):
+        return None
+    during = history["phase"][episode.first : episode.end]
+    return phase if bool((during != phase).any()) and int(history["full_bw_now"][episode.end - 1]) == 0 else None
+
+
+def _check_episodes(history: AckHistory, _: Setup, episodes: list[_Episode]) -> Iterator[Statement]:
+    yield statement(
+        "spurious recoveries take place and end",
+        len(episodes) > 0,
+        f"{len(episodes)} recoveries",
+        end_s(history),
+    )
+    if not episodes:
+        return
+    unsaved = next(
+        (one for one in episodes if _bounds(history, one.first, "undo_") != _bounds(history, one.before)), None
+    )
+    shown = episodes[0] if unsaved is None else unsaved
+    yield statement(
+        SAVES,
+        unsaved is None,
+        f"bw, inflight_shortterm, inflight_longterm: {_shown(_bounds(history, shown.before))} before, "
+        f"{_shown(_bounds(history, shown.first, 'undo_'))} saved",
+        history.time_s(shown.first),
+    )
+    lower = next((one for one in episodes if _restored(history, one) is None), None)
+    shown = episodes[0] if lower is None else lower
+    yield statement(
+        RESTORES,
+        lower is None,
+        f"{_shown(_bounds(history, shown.before))} before, {_shown(_bounds(history, shown.undone))} after",
+        history.time_s(shown.undone),
+    )
+    ended = [(one, state) for one in episodes if (state := _ended_state(history, one)) is not None]
+    gone = next((one for one, state in ended if not _has_returned(history, one, state)), None)
+    yield statement(
+        RETURNS,
+        gone is None,
+        f"{len(ended)} recoveries ended STARTUP or UP",
+        end_s(history) if gone is None else history.time_s(gone.end),
+    )
+
+
+_AGAIN = {STARTUP: (STARTUP,), UP: (REFILL, UP)}
+
+
+def _has_returned(history: AckHistory, episode: _Episode, state: int) -> bool:
+    return bool(history.is_in(*_AGAIN[state])[episode.end : episode.undone + 1].any())
+
+
+def _restored(history: AckHistory, episode: _Episode) -> int | None:
+    """Return the row from which on the bounds are at least those before an episode; None if none is."""
+    least = _bounds(history, episode.before)
+    for row in range(episode.end, episode.undone + 1):
+        if all(now >= before for now, before in zip(_bounds(history, row), least, strict=True)):
+            return row
+    return None
+
+
+def _spurious_episodes(history: AckHistory) -> list[_Episode]:
+    return [one for one in _episodes(history) if one.is_spurious]
+
+
+# ---- fast recovery ----------------------------------------------------------------------------------------
+
+
+_LATE_OF_ROUND = 0.2  # packets: the transport learns that a recovery was spurious in the rounds after it
+_RECOVERIES = 6
+
+
+def _reorder(setup: Setup) -> None:
+    """Let packets be late by most of a round trip, now and then."""
+    share = min(0.02, _LATE_OF_ROUND / max(1.0, setup.condition.bdp_pkts))
+    setup.link["jitter"] = {"share": share, "delay_ms": 0.7 * setup.condition.rtt_ms, "reorder": True}
+
+
+def _many_recoveries(history: AckHistory, _: Setup) -> int | None:
+    episodes = _spurious_episodes(history)
+    return episodes[_RECOVERIES - 1].undone if len(episodes) >= _RECOVERIES else None
+
+
+def _check_recovery(history: AckHistory, setup: Setup) -> Iterator[Statement]:
+    yield from _check_episodes(history, setup, _spurious_episodes(history))
+
+
+_CODE_SAVES = (
+    "google/bbr saves the bounds when Recovery begins, after the first losses may have changed them, and restores "
+    "bounds only; the draft's rule is bbr3_undo."
+)
+
+_DRAFT_SAVES_AGAIN = (
+    "As the draft has it, HandleInflightTooHigh() ends UP by StartProbeBW_DOWN(), whose ResetCongestionSignals() sets "
+    "is_loss_in_round to false. The next packet of the flight that is marked lost is again the first of the round, so "
+    "NoteLoss() calls SaveStateUponLoss() once more: it saves the lowered inflight_longterm, sets undo_state to None, "
+    "and nothing is left to return to."
+)
+
+_KNOWN = tuple(
+    Known(text, reason, (reading,))
+    for reading, reason in (("code", _CODE_SAVES), ("draft", _DRAFT_SAVES_AGAIN))
+    for text in (SAVES, RESTORES, RETURNS)
+)
+
+SPURIOUS_RECOVERY = DraftCase(
+    number=18,
+    name="spurious-recovery",
+    title="Handling Spurious Fast Recovery",
+    how=(
+        "A bulk flow and late packets that others overtake; nothing is lost. The first six recoveries that the "
+        "transport undoes."
+    ),
+    conditions=tuple(one for one in PATHS if one.bdp_pkts >= 20 and one.rate_mbps <= 1000),
+    begin=_reorder,
+    end=_many_recoveries,
+    check=_check_recovery,
+    not_for={"bbr": _NO_BOUNDS},
+    known=_KNOWN,
+)
+
+# ---- timeouts ---------------------------------------------------------------------------------------------
+
+
+def _up_begins(history: AckHistory, _: Setup) -> int | None:
+    row = history.entry(UP)
+    if row is None:
+        return None
+    return history.first(history["round_count"] > history["round_count"][row], row)
+
+
+def _hold_back(setup: Setup, history: AckHistory, row: int) -> None:
+    """Hold all packets back for longer than a timeout, and let them go in their order."""
+    at_s = history.time_s(row)
+    srtt_ms = float(history["srtt_us"][row]) / 1e3
+    base_ms = setup.condition.rtt_ms / 4
+    held_ms = min(4900.0 - base_ms, 1000.0 + 3.5 * srtt_ms)
+    setup.change(at_s, delay_ms=base_ms + held_ms)
+    setup.change(at_s + held_ms / 2000, delay_ms=base_ms)
+
+
+def _timed_out(history: AckHistory, _: Setup) -> int | None:
+    lost = [one for one in _timeouts(history) if one.end < len(history) - 1]
+    if not lost:
+        return None
+    return history.first(history["round_count"] > history["round_count"][lost[0].end] + 2)
+
+
+def _timeouts(history: AckHistory) -> list[_Episode]:
+    return [one for one in _spurious_episodes(history) if (history["ca_state"][one.first : one.end] == LOSS).any()]
+
+
+def _check_timeout(history: AckHistory, setup: Setup) -> Iterator[Statement]:
+    episodes = _timeouts(history)
+    if not episodes:
+        yield moment_is_there("a timeout takes place", None, history)
+        return
+    yield from _check_episodes(history, setup, episodes[:1])
+
+
+SPURIOUS_TIMEOUT = DraftCase(
+    number=19,
+    name="spurious-timeout",
+    title="Handling Spurious RTO Recovery",
+    how=(
+        "All packets are held back for a second and 3.5 round trips (4.65 s at most) from UP's second round on, and "
+        "arrive in their order: "
+        "reordering alone causes no timeout where RACK is used."
+    ),
+    conditions=tuple(one for one in PATHS if one.bdp_pkts >= 20 and one.rate_mbps <= 1000),
+    stages=(Stage("UP's second round begins", _up_begins, _hold_back),),
+    end=_timed_out,
+    check=_check_timeout,
+    not_for={"bbr": _NO_BOUNDS},
+    known=_KNOWN,
+)

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the draft's test cases found out, for the terminal, the run folder and the documentation."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from rich.table import Table
+
+from bbrgym.atomic_files import write_text
+from bbrgym.conformance.draft_case import DraftCase
+from bbrgym.conformance.draft_cases import DRAFT_CASES
+from bbrgym.conformance.findings import OUTCOMES, counts
+from bbrgym.conformance.setup import DRAFT_CONSTANTS, DRAFT_FACTS
+from bbrgym.report.tables import new_table, plain_text
+
+_SENDER = ("world", "cc", "reading")
+_COUNTS = ("world", "sender", *OUTCOMES, "cases passed")
+_ROWS = ("case", "path", "sender", "world", "outcome", "moment", "statement", "measured or reason")
+
+
+def conformance_tables(findings: pl.DataFrame) -> Iterator[Table]:
+    """Yield the counts by world and sender, and what did not pass."""
+    yield _table("Draft cases, runs by outcome", _COUNTS, list(count_rows(findings)))
+    rows = [_cells(row) for row in findings.to_dicts() if row["outcome"] != "passed"]
+    if rows:
+        yield _table("What did not pass", _ROWS, rows)
+
+
+def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    table = new_table(title)
+    for heading in headings:
+        table.add_column(heading)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def count_rows(findings: pl.DataFrame) -> Iterator[list[str]]:
+    """Yield the cells of the counts: runs by outcome, and cases all of whose runs passed or were explained."""
+    for (world, cc, reading), rows in findings.group_by(_SENDER, maintain_order=True):
+        cases = rows.group_by("case", maintain_order=True).agg(pl.col("outcome"))
+        applicable = [set(one) for one in cases["outcome"].to_list() if set(one) != {"not applicable"}]
+        passed = sum(one <= {"passed", "explained", "not applicable"} for one in applicable)
+        numbers = [str(count) for count in counts(rows["outcome"])]
+        yield [str(world), sender_text(str(cc), str(reading)), *numbers, f"{passed} of {len(applicable)}"]
+
+
+def sender_text(cc: str, reading: str) -> str:
+    """Return the name of a sender: ``bbr3``, or ``bbr3 (draft)`` where it reads the draft as written."""
+    return f"{cc} (draft)" if reading == "draft" else cc
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    sender = sender_text(row["cc"], row["reading"])
+    what = row["reason"] if row["outcome"] in ("not applicable", "broken") else row["measured"]
+    return [row["case"], path_text(row), sender, row["world"], row["outcome"], _moment(row), row["statement"], what]
+
+
+def path_text(row: dict[str, Any]) -> str:
+    """Return a path in words: its RTT, rate and variation."""
+    rate = row["rate_mbps"]
+    rate_text = (
+        f"{rate / 1000:g} Gbit/s" if rate >= 1000 else f"{rate:g} Mbit/s" if rate >= 1 else f"{1000 * rate:g} kbit/s"
+    )
+    rtt = row["rtt_ms"]
+    rtt_text = f"{rtt / 1000:g} s" if rtt >= 1000 else f"{rtt:g} ms"
+    return ", ".join(text for text in (rtt_text, rate_text, row["variation"]) if text)
+
+
+def _moment(row: dict[str, Any]) -> str:
+    return "" if row["failed_s"] is None else f"{row['failed_s']:.6g} s"
+
+
+def write_conformance_report(folder: Path, findings: pl.DataFrame) -> None:
+    """Write summary.txt.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    write_text(folder / "summary.txt", plain_text(conformance_tables(findings)))
+
+
+# ---- the documentation --------------------------------------------------------------------------------
+
+_INTRODUCTION = """\
+# The draft's test cases
+
+Appendix "BBR Example Test Cases" of draft-ietf-ccwg-bbr-06 lists 22 cases; `bbrgym conformance` runs them, each at
+several RTTs and rates. A case is a scenario of one flow, changes of the path or the application at moments that the
+sender's state decides ("when DRAIN begins"), and statements about that state, ACK by ACK: phase, bounds, bandwidth,
+rounds, windows. A run repeats to the byte, so the moment is taken from a run without the change, and the change is then
+an ordinary one of the scenario. The run folder has a table, `findings.csv`, and the ACKs of each run, `traces/`.
+
+    bbrgym conformance
+    bbrgym conformance reading=draft case=drain-inflight
+    bbrgym conformance 'world=[twin,ns3]' 'cc=[bbr3,bbr2,bbr]'
+
+- **passed**: every statement holds at every ACK that is checked.
+- **explained**: a statement does not hold, and cannot hold as the draft has it, for the reason given; the others hold.
+- **failed**: a statement does not hold. The first moment is given; the exit code is 1.
+- **not applicable**: the algorithm has no such rule, or the world cannot run the case.
+
+`bbr3` is google/bbr's code; `bbr3 (draft)` is `bbr3` with the draft's reading wherever the two differ
+([bbr3.md](bbr3.md#the-draft)): the facts {facts}, and the constants {constants}.
+"""
+
+
+def write_conformance_docs(folder: Path, findings: pl.DataFrame, command: str) -> None:
+    """Write conformance.md.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    write_text(folder / "conformance.md", conformance_page(findings, command, datetime.date.today().isoformat()))
+
+
+def conformance_page(findings: pl.DataFrame, command: str, date: str) -> str:
+    """Return the page of the documentation, in Markdown.
+
+    Args:
+        findings: of a run.
+        command: command line of the run.
+        date: of the run.
+    """
+    facts = ", ".join(f"`{name}: {str(value).lower()}`" for name, value in DRAFT_FACTS.items())
+    constants = ", ".join(f"`{name}: {value:g}`" for name, value in DRAFT_CONSTANTS.items())
+    written = "<!-- Written by `bbrgym conformance docs=docs`. -->\n\n"
+    parts = [written + _INTRODUCTION.format(facts=facts, constants=constants).rstrip()]
+    parts.append(
+        f"## Counts\n\n`{command}`, {date}. Runs by outcome:\n\n{_markdown(_COUNTS, list(count_rows(findings)))}"
+    )
+    parts += list(_for_authors(findings))
+    names = findings["case"].unique(maintain_order=True)
+    parts += [_section(DRAFT_CASES[name], findings.filter(pl.col("case") == name)) for name in names]
+    return "\n\n".join(parts) + "\n"
+
+
+def _for_authors(findings: pl.DataFrame) -> Iterator[str]:
+    """Yield what cannot hold as written with the draft's own reading, each reason once with the cases it is about."""
+    rows = findings.filter((pl.col("outcome") == "explained") & (pl.col("reading") == "draft"))
+    if not len(rows):
+        return
+    lines = []
+    for (reason,), own in rows.group_by("reason", maintain_order=True):
+        cases = own.select("number", "case").unique(maintain_order=True).rows()
+        lines.append(f"- {reason} ({', '.join(f'{number}, `{name}`' for number, name in cases)})")
+    yield "## What cannot hold as written\n\nWith the draft's own reading:\n\n" + "\n".join(lines)
+
+
+def _section(case: DraftCase, rows: pl.DataFrame) -> str:
+    worlds = rows["world"].unique(maintain_order=True).to_list()
+    senders = rows.select("cc", "reading").unique(maintain_order=True).rows()
+    shown = rows.filter(pl.col("world") == worlds[0])
+    table = []
+    for index in range(len(case.conditions)):
+        path = case.conditions[index]
+        own = shown.filter(
+            (pl.col("rtt_ms") == path.rtt_ms)
+            & (pl.col("rate_mbps") == path.rate_mbps)
+            & (pl.col("variation") == path.variation)
+        )
+        if not len(own):
+            continue
+        cells = [path_text(own.row(0, named=True))]
+        for cc, reading in senders:
+            found = own.filter((pl.col("cc") == cc) & (pl.col("reading") == reading)).to_dicts()
+            cells.append(_cell(found[0]) if found else "")
+        table.append(cells)
+    headings = ["path", *(sender_text(cc, reading) for cc, reading in senders)]
+    parts = [f"## {case.number}. {case.title}", f"`case={case.name}`. {case.how}", _markdown(headings, table)]
+    parts += list(_reasons(shown))
+    parts += [_differences(shown, rows.filter(pl.col("world") == world), world) for world in worlds[1:]]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _cell(row: dict[str, Any]) -> str:
+    if row["outcome"] in ("passed", "not applicable"):
+        return str(row["outcome"])
+    if row["outcome"] == "broken":
+        return f"**broken**: {row['reason']}"
+    mark = f"**{row['outcome']}**" if row["outcome"] == "failed" else row["outcome"]
+    return f"{mark} at {_moment(row)}: {row['statement']}: {row['measured']}"
+
+
+def _reasons(rows: pl.DataFrame) -> Iterator[str]:
+    """Yield each reason of a case once."""
+    explained = rows.filter(pl.col("outcome") == "explained")
+    for reason, own in explained.group_by("reason", maintain_order=True):
+        statements = "; ".join(own["statement"].unique(maintain_order=True))
+        yield f"*{statements}*: {reason[0]}"
+    absent = rows.filter(pl.col("outcome") == "not applicable")
+    for reason, own in absent.group_by("reason", maintain_order=True):
+        senders = own.select("cc", "reading").unique(maintain_order=True).rows()
+        yield f"Not applicable to {', '.join(sender_text(*one) for one in senders)}: {reason[0]}."
+
+
+def _differences(first: pl.DataFrame, other: pl.DataFrame, world: str) -> str:
+    """Return in a sentence how a world's outcomes differ from the first one's."""
+    keys = ("cc", "reading", "rtt_ms", "rate_mbps", "variation")
+    before = {tuple(row[key] for key in keys): row for row in first.to_dicts()}
+    differing = [
+        f"{path_text(row)} ({sender_text(row['cc'], row['reading'])}): {_cell(row)}"
+        for row in other.to_dicts()
+        if row["outcome"] != before[tuple(row[key] for key in keys)]["outcome"]
+    ]
+    return f"World `{world}` differs: {'; '.join(differing)}." if differing else f"World `{world}`: the same outcomes."
+
+
+def _markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [list(headings), ["---"] * len(headings), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``bbrgym conformance`` from end to end, and single cases of the draft."""
+
+import io
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from bbrgym.cli.main import main
+from bbrgym.conformance.case_run import CaseRun, run_case
+from bbrgym.conformance.draft_cases import DRAFT_CASES
+from bbrgym.conformance.setup import Sender
+from bbrgym.report.conformance_report import conformance_page
+
+Here = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        return main(["conformance", *arguments]), *capsys.readouterr()
+
+    return run
+
+
+def case_run(case: str, sender: Sender, world: str = "twin", rtt_ms: float = 40.0) -> CaseRun:
+    paths = [path.rtt_ms for path in DRAFT_CASES[case].conditions]
+    return CaseRun(case, paths.index(rtt_ms), sender, world)
+
+
+def test_the_cases_are_the_drafts() -> None:
+    assert {case.number for case in DRAFT_CASES.values()} == set(range(1, 23))
+    names = [(case, path.name) for case in DRAFT_CASES.values() for path in case.conditions]
+    assert len({(case.name, path) for case, path in names}) == len(names)
+
+
+def test_a_run_prints_and_writes_what_it_found(here: Here, tmp_path: Path) -> None:
+    code, output, errors = here("case=drain-inflight", "cc=[bbr3,bbr]", "output_dir=out", "docs=docs", "jobs=2")
+    assert code == 0, errors
+    assert "Draft cases, runs by outcome" in output
+    findings = pl.read_parquet(tmp_path / "out" / "findings.parquet")
+    assert len(findings) == 3 * len(DRAFT_CASES["drain-inflight"].conditions)
+    own = findings.filter((pl.col("rtt_ms") == 40.0) & (pl.col("cc") == "bbr3"))
+    assert dict(own.select("reading", "outcome").rows()) == {"code": "explained", "draft": "passed"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        *("config.yaml", "findings.parquet", "findings.csv", "summary.txt", "traces", ".lock")
+    }
+    for row in findings.to_dicts():
+        trace = pl.read_csv(tmp_path / "out" / row["trace"])
+        assert set(trace["phase"]) > {0}
+        assert trace["time_us"].is_sorted()
+    page = (tmp_path / "docs" / "conformance.md").read_text()
+    assert "## 3. Exiting DRAIN Based on Inflight" in page
+    assert "explained at" in page
+
+
+class ShortProbe(Sender):
+    """A sender whose PROBE_RTT is too short."""
+
+    @property
+    def tunables(self) -> Mapping[str, float]:
+        return {"bbr3_probe_rtt_time_us": 60_000.0}
+
+
+def test_a_broken_sender_fails_with_the_first_moment_and_a_trace() -> None:
+    assert run_case(case_run("probe-rtt", Sender("bbr3"))).outcome == "passed"
+    found = run_case(case_run("probe-rtt", ShortProbe("bbr3")))
+    assert found.outcome == "failed"
+    assert found.statement.startswith("it lasts for ProbeRTTDuration and a round")
+    trace = pl.read_csv(io.StringIO(found.trace))
+    assert found.failed_s is not None
+    at = trace.filter(pl.col("time_us") == round(found.failed_s * 1e6))
+    before = trace.filter(pl.col("time_us") < round(found.failed_s * 1e6)).tail(1)
+    assert before["phase"].to_list() == [2]
+    assert at["phase"].to_list() != [2]
+
+
+def test_a_rule_that_an_algorithm_does_not_have_is_not_applicable(here: Here) -> None:
+    code, output, errors = here("case=up-plateau", "cc=bbr", "output_dir=out")
+    assert code == 0, errors
+    assert "BBR v1 has no such phase" in output
+
+
+def test_a_world_that_lacks_the_algorithm_says_so(here: Here) -> None:
+    code, output, errors = here("world=linux", "case=startup-plateau", "output_dir=out")
+    assert code == 0, errors
+    assert "world linux has no bbr3" in output
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("case=drain-inflihgt", "case: is 'drain-inflihgt'; did you mean drain-inflight"),
+        ("case=foo", "docs/conformance.md shows all"),
+        ("cc=cubic", "cc: is 'cubic'; allowed are bbr3, bbr2, bbr"),
+        ("reading=rfc", "reading: is 'rfc'; allowed are code, draft"),
+        ("world=ns3gym", "world: is 'ns3gym'; did you mean ns3? allowed are ns3, twin, linux"),
+        ("jobs=0", "jobs: is 0, expected"),
+    ],
+)
+def test_a_wrong_option_is_one_error(here: Here, option: str, message: str) -> None:
+    code, output, errors = here(option, "output_dir=out")
+    assert (code, output) == (2, "")
+    assert message in " ".join(errors.split())
+
+
+@pytest.mark.parametrize("case", ["startup-plateau", "up-loss-bounded", "spurious-timeout"])
+def test_the_ns3_world_finds_what_the_twin_finds(case: str) -> None:
+    rtt_ms = 40.0 if case != "up-loss-bounded" else 100.0
+    twin = run_case(case_run(case, Sender("bbr3", "draft"), "twin", rtt_ms))
+    assert run_case(case_run(case, Sender("bbr3", "draft"), "ns3", rtt_ms)) == twin
+    assert twin.trace
+
+
+def test_the_page_tells_where_worlds_differ() -> None:
+    row = case_run("startup-plateau", Sender("bbr3")).row(run_case(case_run("startup-plateau", Sender("bbr3"))))
+    other = {**row, "world": "ns3", "outcome": "failed", "failed_s": 1.0, "statement": "s", "measured": "m"}
+    page = conformance_page(pl.DataFrame([row, other]), "bbrgym conformance", "2026-01-01")
+    assert "World `ns3` differs: 40 ms, 10 Mbit/s (bbr3): **failed** at 1 s: s: m." in page
