@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from bbrgym.agents.rollout import batch_of
+from bbrgym.agents.training.loggers.logger import completed_loggers
 from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.library import load_library
 from bbrgym.envs.options import Options
@@ -87,7 +88,7 @@ class TrainingSettings(Model):
             `flat`, `hold_intervals`, `library`.
         reward: weights by term, or the name of a preset.
         agent: `_target_` of the trainer, name and hyperparameters of the agent.
-        logger: `_target_`, name and settings of the logger.
+        logger: `_target_`, name and settings of the logger; of several loggers these by the name of each.
         rollouts: `_target_`, name and settings of what runs the environments.
         seed: seed of all random numbers.
         total_steps: steps of all environments together, however many flows act in them; a control interval each, or as
@@ -271,7 +272,7 @@ def parse_training(config: Mapping[str, Any]) -> TrainingSettings:
     )
     action = asked.get("action", "absolute")
     asked["action"] = _with_library(shipped("action", action) if isinstance(action, str) else action)
-    asked["logger"] = with_shipped("logger", asked.get("logger", "none"))
+    asked["logger"] = completed_loggers(asked.get("logger", "none"))
     asked["rollouts"] = with_shipped("rollouts", asked.get("rollouts", "local"))
     settings = validated(TrainingSettings, asked)
     batch_of(1, settings.options(settings.validation.world))  # refuses options that cannot be used there

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ import polars as pl
 from bbrgym.agents.training.continuation import OPTION, ContinuedFolder, check_continued, continued_config
 from bbrgym.agents.training.curve import draw_curve
 from bbrgym.agents.training.folder import SUMMARY, TrainingFolder
-from bbrgym.agents.training.loggers.logger import LoggedRun, Logger, LoggerSettings, logged
+from bbrgym.agents.training.loggers.logger import LoggedRun, Logger, LoggerSettings, logged, logger_of
 from bbrgym.agents.training.loop import TrainingProgress, TrainingRun
 from bbrgym.agents.training.settings import TrainingSettings, parse_training
 from bbrgym.agents.training.trainer import Trainer, trainer_of
@@ -32,7 +32,8 @@ class TrainingOptions(TypedDict, total=False):
     """Keywords of `train` beside its arguments: fields of `TrainingSettings`, where their meaning is.
 
     `scenario` may be anything that an environment accepts except a function, `world` a name; `agent`, `env`, `logger`
-    and `rollouts` may be names of files in conf/, or mappings with a name and what differs from the file.
+    and `rollouts` may be names of files in conf/, or mappings with a name and what differs from the file. `logger` may
+    also be a list of names, or a mapping from names to what differs.
 
     `continue_from` is the run folder of a finished training, which goes on in ``output_dir`` with its own settings, and
     more `total_steps`: of both together, or a text such as ``"+1e6"``, so many more. Few settings may be given besides.
@@ -45,7 +46,7 @@ class TrainingOptions(TypedDict, total=False):
     action: str | Mapping[str, Any]
     reward: str | Mapping[str, float]
     agent: str | Mapping[str, Any]
-    logger: str | Mapping[str, Any] | None
+    logger: str | Sequence[str] | Mapping[str, Any] | None
     rollouts: str | Mapping[str, Any]
     seed: int
     total_steps: int | str
@@ -172,7 +173,7 @@ def _parts_of(settings: TrainingSettings, trusted: Collection[str]) -> _Parts:
     """
     parts = _Parts(
         trainer_of(settings, is_trusted="agent" in trusted),
-        build("logger", settings.logger, LoggerSettings, is_trusted="logger" in trusted),
+        logger_of(settings.logger, is_trusted="logger" in trusted),
         build("rollouts", settings.rollouts, Rollouts, is_trusted="rollouts" in trusted),
     )
     name = settings.agent_name
@@ -197,7 +198,9 @@ def _refuse_another(settings: TrainingSettings, folder: TrainingFolder) -> None:
 def _logged_run(settings: TrainingSettings, folder: TrainingFolder) -> LoggedRun:
     group = f"{settings.label}-{settings.variant}-{settings.source.name}"
     step = folder.read_json(SUMMARY).get("step", 0)
-    return LoggedRun("train", f"{group}-{settings.seed}", group, settings.plain(), folder.path, step)
+    return LoggedRun(
+        "train", f"{group}-{settings.seed}", group, settings.plain(), folder.path, step, folder.read_provenance()[-1]
+    )
 
 
 def _log_outcome(run: TrainingRun, logger: Logger) -> None:

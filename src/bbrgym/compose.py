@@ -2,8 +2,9 @@
 """Compose a command's configuration from conf/ and the overrides of its command line, as a loader of Hydra's.
 
 Additions to Hydra: ``scenario=``, ``agent=``, ``logger=`` and ``rollouts=`` also take a file, and fields
-under ``scenario.``, ``tunables.``, ``env.``, ``action.``, ``reward.`` and ``agent.`` need no ``+`` if the file does
-not have them, since the validated models know all fields. In a scenario a range of a distribution, or a mapping of
+under ``scenario.``, ``tunables.``, ``env.``, ``action.``, ``reward.``, ``agent.`` and ``logger.`` need no ``+`` if the
+file does not have them, since the validated models know all fields. ``logger=[wandb,csv]`` has the options of each
+under its name, ``logger.wandb.project``. In a scenario a range of a distribution, or a mapping of
 another ``kind``, replaces the former value; Hydra would merge mappings.
 """
 
@@ -43,11 +44,12 @@ from bbrgym.scenario.untrusted_files import read_yaml
 from bbrgym.worlds import registered_worlds
 
 # The validated models check the fields under these.
-_OPEN = ("scenario", "tunables", "env", "action", "reward", "agent")
+_OPEN = ("scenario", "tunables", "env", "action", "reward", "agent", "logger")
 _WORLDS = "world"  # the group whose choices are the registered worlds
 _LISTS = (_WORLDS,)  # groups of which several may be chosen
 _FILES = ("scenario", "agent", "logger", "rollouts")  # groups that take a file too
 _ALSO = {"agent": "; fixed, oracle and random need no training: bbrgym evaluate takes them"}
+_LOGGER = "logger"  # of which several may be chosen too, each under its own name
 _FILE_CONFIG = "file-of-the-command-line"
 _HYDRA = "1.3"  # whose defaults hold
 _MAX_NAME = 120  # characters of a job's name: file systems allow 255 bytes, and endings follow
@@ -378,16 +380,36 @@ def _group_override(group: str, choice: Any, repository: IConfigRepository, defa
         return f"{group}={_FILE_CONFIG}"
     if choice is None and default is None:
         return f"{group}=null"
+    if group == _LOGGER and isinstance(choice, list):
+        _refuse_unknown_choices(group, choice, options)
+        node = {one: _plain_file(repository, group, one) for one in choice}
+        ConfigStore.instance().store(
+            group=group, name=_FILE_CONFIG, node=node or _plain_file(repository, group, "none")
+        )
+        return f"{group}={_FILE_CONFIG}"
     is_list = group in _LISTS and isinstance(choice, list)
-    for one in choice if is_list else [choice]:
+    _refuse_unknown_choices(group, choice if is_list else [choice], options)
+    if not is_list:
+        return f"{group}={choice}"
+    if not choice:
+        raise ConfigError(f"{group}: is {choice!r}, expected at least one of {', '.join(options)}, each once")
+    return f"{group}=[{','.join(choice)}]"
+
+
+def _refuse_unknown_choices(group: str, choices: Sequence[Any], options: Sequence[str]) -> None:
+    for one in choices:
         if one not in options:
             also = (", or a file (.yaml)" if group in _FILES else "") + _ALSO.get(group, "")
             raise ConfigError(f"{group}: is {one!r}; {nearest(str(one), options)}{also}")
-    if not is_list:
-        return f"{group}={choice}"
-    if not choice or len(set(choice)) < len(choice):
-        raise ConfigError(f"{group}: is {choice!r}, expected at least one of {', '.join(options)}, each once")
-    return f"{group}=[{','.join(choice)}]"
+    if len(set(choices)) < len(choices):
+        raise ConfigError(f"{group}: is {choices!r}, expected at least one of {', '.join(options)}, each once")
+
+
+def _plain_file(repository: IConfigRepository, group: str, name: str) -> dict[str, Any]:
+    """Return the options in a file of a group."""
+    loaded: Any = repository.load_config(f"{group}/{name}")
+    options: Any = OmegaConf.to_container(loaded.config, resolve=False)
+    return {str(key): value for key, value in options.items()}
 
 
 def _read_options(group: str, path: str) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Base of loggers, which by itself does nothing.
+"""Base of loggers, which by itself does nothing, and several loggers as one.
 
 A new logger is a class derived from `LoggerSettings` and a file in conf/logger that names it by `_target_`.
 """
@@ -7,15 +7,18 @@ A new logger is a class derived from `LoggerSettings` and a file in conf/logger 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from pydantic import SerializeAsAny
 
-from bbrgym.targets import Target
+from bbrgym.errors import ConfigError
+from bbrgym.schema import shown
+from bbrgym.targets import KEY, Target, build, with_shipped
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,6 +35,7 @@ class LoggedRun:
         config: all settings.
         folder: run folder; loggers write their files in it.
         step: step from which the run continues; 0 at its beginning.
+        provenance: where the results come from, see `bbrgym.provenance`. Default: unknown.
     """
 
     command: str
@@ -40,6 +44,12 @@ class LoggedRun:
     config: Mapping[str, Any]
     folder: Path
     step: int = 0
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def about(self) -> dict[str, Any]:
+        """Return all settings and where the results come from; packages as one list, ``name==version``."""
+        packages = [f"{name}=={version}" for name, version in self.provenance.get("packages", {}).items()]
+        return {**self.config, "provenance": {**self.provenance, "packages": packages}}
 
 
 class Logger:
@@ -50,6 +60,9 @@ class Logger:
 
     def figure(self, step: int, name: str, figure: Figure) -> None:
         """Log a figure."""
+
+    def picture(self, step: int, name: str, path: Path) -> None:
+        """Log a picture, a PNG file."""
 
     def table(self, step: int, name: str, table: pl.DataFrame) -> None:
         """Log a table."""
@@ -82,6 +95,96 @@ class NoLoggerSettings(LoggerSettings):
     def start(self, run: LoggedRun) -> Logger:  # noqa: ARG002 - there is nothing to log
         """Return a logger that does nothing."""
         return Logger()
+
+
+class _Loggers(Logger):
+    """Several loggers as one."""
+
+    def __init__(self, loggers: Sequence[Logger]) -> None:
+        self._loggers = loggers
+
+    def metrics(self, step: int, values: Mapping[str, float]) -> None:
+        for one in self._loggers:
+            one.metrics(step, values)
+
+    def figure(self, step: int, name: str, figure: Figure) -> None:
+        for one in self._loggers:
+            one.figure(step, name, figure)
+
+    def picture(self, step: int, name: str, path: Path) -> None:
+        for one in self._loggers:
+            one.picture(step, name, path)
+
+    def table(self, step: int, name: str, table: pl.DataFrame) -> None:
+        for one in self._loggers:
+            one.table(step, name, table)
+
+    def checkpoint(self, name: str, path: Path, about: Mapping[str, Any]) -> None:
+        for one in self._loggers:
+            one.checkpoint(name, path, about)
+
+    def summary(self, outcome: Mapping[str, Any]) -> None:
+        for one in self._loggers:
+            one.summary(outcome)
+
+    def finish(self, exit_code: int) -> None:
+        for one in self._loggers:
+            one.finish(exit_code)
+
+
+class SeveralSettings(LoggerSettings):
+    """Settings of several loggers at once.
+
+    Attributes:
+        loggers: settings of each, in the order in which they are told of everything.
+    """
+
+    loggers: tuple[SerializeAsAny[LoggerSettings], ...]
+
+    def start(self, run: LoggedRun) -> Logger:
+        """Return a logger that tells each; if one cannot start, those before it are finished as broken."""
+        started: list[Logger] = []
+        try:
+            for one in self.loggers:
+                started.append(one.start(run))  # noqa: PERF401 - those before are finished if one fails
+        except BaseException:
+            _Loggers(started).finish(1)
+            raise
+        return _Loggers(started)
+
+
+def logger_of(options: Mapping[str, Any], *, is_trusted: bool) -> LoggerSettings:
+    """Return the settings of the logger that options name, or of all loggers of a mapping from names to options.
+
+    Raises:
+        ConfigError: there is no such logger, or a setting has a value that is not allowed.
+    """
+    if KEY in options:
+        return build("logger", options, LoggerSettings, is_trusted=is_trusted)
+    own = [build(f"logger.{name}", one, LoggerSettings, is_trusted=is_trusted) for name, one in options.items()]
+    return SeveralSettings(name="several", loggers=tuple(own))
+
+
+def completed_loggers(options: Any) -> Any:
+    """Complete the option `logger` by the files in conf/logger that it names.
+
+    Args:
+        options: name of a file, or mapping with such a name and what differs; or a list of names, or a mapping from
+            names to what differs, of several loggers.
+
+    Raises:
+        ConfigError: there is no such file, or one is named twice.
+    """
+    if isinstance(options, list | tuple):
+        if len(set(map(str, options))) < len(options):
+            raise ConfigError(f"logger: is {shown(list(options))}, expected each once")
+        return completed_loggers({str(name): {} for name in options})
+    if isinstance(options, Mapping) and KEY not in options and "name" not in options:
+        return {
+            str(name): with_shipped("logger", own if isinstance(own, Mapping) and KEY in own else {**own, "name": name})
+            for name, own in options.items()
+        }
+    return with_shipped("logger", options)
 
 
 @contextmanager

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 import yaml
+from PIL import Image
 
 from bbrgym.agents.training.loggers.logger import LoggedRun, Logger, LoggerSettings
 from bbrgym.errors import MissingExtraError
@@ -47,7 +49,7 @@ class TensorboardLogger(Logger):
         # A resumed run repeats the steps after its last checkpoint: earlier events of these are purged.
         purged = run.step + 1 if run.step else None
         self._writer = SummaryWriter(str(run.folder / "tensorboard"), purge_step=purged)
-        self._writer.add_text("config", f"```yaml\n{yaml.safe_dump(dict(run.config), sort_keys=False)}```", run.step)
+        self._writer.add_text("config", f"```yaml\n{yaml.safe_dump(run.about(), sort_keys=False)}```", run.step)
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
         """Log numbers by name; see `Logger`."""
@@ -57,6 +59,11 @@ class TensorboardLogger(Logger):
     def figure(self, step: int, name: str, figure: Figure) -> None:
         """Log a figure; see `Logger`."""
         self._writer.add_figure(name, figure, step, close=False)
+
+    def picture(self, step: int, name: str, path: Path) -> None:
+        """Log a picture; see `Logger`."""
+        with Image.open(path) as picture:
+            self._writer.add_image(name, np.asarray(picture.convert("RGB")), step, dataformats="HWC")
 
     def table(self, step: int, name: str, table: pl.DataFrame) -> None:
         """Log a table; see `Logger`."""

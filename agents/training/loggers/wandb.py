@@ -13,6 +13,7 @@ import netrc
 import os
 import uuid
 from collections.abc import Mapping
+from importlib import resources
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _INIT_TIMEOUT_S = 30.0  # if the server has not answered by then, the run is kept offline
 _FIGURE_DPI = 120
 _ID_FILE = "wandb-run-id"
+_CODE = (".py", ".yaml", ".jinja")
 
 
 class WandbSettings(LoggerSettings):
@@ -44,6 +46,9 @@ class WandbSettings(LoggerSettings):
         tags, notes: tags and notes of the run.
         mode: online, offline or disabled. Default: the value of WANDB_MODE, else online if there is a login, else
             offline.
+        git: whether the run has the commit and the changes of the checkout.
+        code: whether the run has the Python files of bbrgym, as an artifact of type code.
+        console: whether the run has what the process prints.
     """
 
     project: str = "bbrgym"
@@ -54,6 +59,9 @@ class WandbSettings(LoggerSettings):
     tags: List[str] = ()
     notes: str | None = None
     mode: Literal["online", "offline", "disabled"] | None = None
+    git: bool = True
+    code: bool = True
+    console: bool = True
 
     def start(self, run: LoggedRun) -> WandbLogger:
         """Return a logger for a run.
@@ -88,10 +96,17 @@ class WandbLogger(Logger):
             logging.getLogger(__name__).warning("W&B cannot be reached, the run is kept offline: %s", error)
             self._run = self._started(settings, run, "offline")
         self._run.define_metric("*", step_metric="step")  # a resumed run repeats steps
+        if settings.code and mode != "disabled":
+            self._log_code()
 
     def _started(self, settings: WandbSettings, run: LoggedRun, mode: str) -> Any:
         how = self._wandb.Settings(
-            console="off", silent=True, disable_git=True, disable_code=True, init_timeout=_INIT_TIMEOUT_S
+            console="wrap" if settings.console else "off",
+            silent=True,
+            disable_git=not settings.git,
+            disable_code=True,  # the script that happened to start it; `log_code` has the package
+            init_timeout=_INIT_TIMEOUT_S,
+            **_git_settings(run) if settings.git else {},
         )
         return self._wandb.init(
             project=settings.project,
@@ -101,7 +116,7 @@ class WandbLogger(Logger):
             job_type=settings.job_type or run.command,
             tags=list(settings.tags),
             notes=settings.notes,
-            config=dict(run.config),
+            config=run.about(),
             id=_run_id(run),
             resume="allow" if mode == "online" else None,
             dir=str(run.folder),
@@ -109,6 +124,14 @@ class WandbLogger(Logger):
             reinit="create_new",
             settings=how,
         )
+
+    def _log_code(self) -> None:
+        artifact = self._wandb.Artifact(f"code-{self._run.id}", type="code")
+        package = Path(str(resources.files("bbrgym")))
+        for folder, _, names in os.walk(package, followlinks=True):  # a checkout's package has links to its folders
+            for path in (Path(folder, name) for name in names if name.endswith(_CODE)):
+                artifact.add_file(str(path), str(path.relative_to(package.parent)), policy="immutable")
+        self._run.log_artifact(artifact)
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
         """Log numbers by name; see `Logger`."""
@@ -119,6 +142,10 @@ class WandbLogger(Logger):
         drawn = io.BytesIO()
         figure.savefig(drawn, format="png", dpi=_FIGURE_DPI)
         self._run.log({"step": step, name: self._wandb.Image(Image.open(drawn))})
+
+    def picture(self, step: int, name: str, path: Path) -> None:
+        """Log a picture; see `Logger`."""
+        self._run.log({"step": step, name: self._wandb.Image(str(path))})
 
     def table(self, step: int, name: str, table: pl.DataFrame) -> None:
         """Log a table; see `Logger`."""
@@ -138,6 +165,12 @@ class WandbLogger(Logger):
     def finish(self, exit_code: int) -> None:
         """End the run; see `Logger`."""
         self._run.finish(exit_code=exit_code)
+
+
+def _git_settings(run: LoggedRun) -> dict[str, Any]:
+    """Return what W&B shall take for the commit: that of bbrgym, wherever the command was started."""
+    commit = run.provenance.get("commit", "unknown")
+    return {} if commit == "unknown" else {"git_commit": commit}
 
 
 def has_login() -> bool:

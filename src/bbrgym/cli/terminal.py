@@ -164,10 +164,12 @@ def print_run_folder(path: Path, what: str = "run folder", *, has_page: bool = T
         has_page: whether it has a report.html.
     """
     missing = reason_not_to_draw()
+    offline = sorted(str(run) for run in path.glob("wandb/offline-run-*"))
     print_results(
         f"{what}: {path}",
         *([f"report: {path / 'report.html'}"] if has_page else []),
         *([missing] if missing is not None else []),
+        *([f"kept offline: {shlex.join(['wandb', 'sync', *offline])} uploads it"] if offline else []),
     )
 
 

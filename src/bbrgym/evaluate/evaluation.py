@@ -172,6 +172,16 @@ class PreparedEvaluation:
     draws: Sequence[Draw]
     jobs: Sequence[EvaluationJob]
 
+    def begin(self, folder: EvaluationFolder) -> None:
+        """Write the request.
+
+        Raises:
+            ConfigError: the folder holds another evaluation.
+        """
+        if folder.has_config():
+            refuse_another(self.config, folder)
+        folder.write_config(self.config)
+
     def run(
         self, folder: EvaluationFolder | None, on_progress: Callable[[EvaluationProgress], None] | None = None
     ) -> Results:
@@ -187,9 +197,7 @@ class PreparedEvaluation:
             OSError: a file cannot be written; finished runs are kept.
         """
         if folder is not None:
-            if folder.has_config():
-                refuse_another(self.config, folder)
-            folder.write_config(self.config)
+            self.begin(folder)
         records = run_all(self.jobs, self.settings.jobs_at_once(), folder, on_progress)
         is_drawn = isinstance(self.source, Distribution)
         summary = pl.concat([record.summary for record in records])

@@ -85,8 +85,10 @@ class Job:
         threads = _THREADS.get(self.command)
         if threads is not None and threads not in options:
             yield f"{threads}={_cores_of(hydra.launcher)}"
-        if self.command == "train" and "wandb" in options.get("logger", ""):
-            own = {"logger.group": Path(str(hydra.sweep.dir)).name, "logger.run_name": folder.name}
+        logger = options.get("logger", "")
+        if "wandb" in logger:
+            where = "logger.wandb" if "[" in logger else "logger"
+            own = {f"{where}.group": Path(str(hydra.sweep.dir)).name, f"{where}.run_name": folder.name}
             yield from (override_of(key, value) for key, value in own.items() if key not in options)
         yield override_of("output_dir", str(folder))
         yield "resume=true"

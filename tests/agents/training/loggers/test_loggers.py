@@ -16,13 +16,14 @@ pytest.importorskip("tensorboard", reason="what is tested")
 import polars as pl
 from offline import finished_runs, records
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tiny import asked, curve, interrupt, run
+from tiny import SHORT, asked, curve, interrupt, run
 
 import bbrgym
 from bbrgym.agents.training.loggers.logger import LoggedRun, logged
 from bbrgym.agents.training.loggers.tensorboard import TensorboardSettings
 from bbrgym.agents.training.loggers.wandb import has_login
 from bbrgym.agents.training.train_agent import resume_training
+from bbrgym.cli.main import main
 from bbrgym.errors import TrainingError
 
 WANDB = {"name": "wandb", "mode": "offline", "tags": ["one", "two"]}
@@ -77,6 +78,37 @@ def test_an_offline_run_holds_config_history_summary_and_the_checkpoint(tmp_path
     (model,) = (artifact for artifact in kept["artifacts"] if artifact.type == "model")
     assert [entry.path for entry in model.manifest.contents] == ["best.pt"]
     assert kept["exit"] == 0
+
+
+def test_a_run_carries_commit_code_console_and_provenance(tmp_path: Path) -> None:
+    code = f"""
+import sys
+sys.path[:] = {sys.path!r}
+from pathlib import Path
+from bbrgym.agents.training.loop import TrainingRun
+from tiny import run
+
+def close(self, end=TrainingRun.close):
+    print("what a console shows")
+    end(self)
+
+TrainingRun.close = close
+run(Path({str(tmp_path / "run")!r}), logger={WANDB!r}, total_steps=32)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300, capture_output=True)
+    (file,) = finished_runs(tmp_path / "run")
+    kept = everything(file)
+    (origin,) = json.loads((tmp_path / "run" / "provenance.json").read_text())
+    assert kept["config"]["provenance"] == {
+        **origin,
+        "packages": [f"{name}=={version}" for name, version in origin["packages"].items()],
+    }
+    if origin["commit"] != "unknown":
+        assert kept["run"].git.commit == origin["commit"]
+    (sources,) = (artifact for artifact in kept["artifacts"] if artifact.type == "code")
+    names = {entry.path for entry in sources.manifest.contents}
+    assert {"bbrgym/run_folder.py", "bbrgym/agents/sb3.py", "bbrgym/conf/train.yaml"} <= names
+    assert "what a console shows" in (file.parent / "files" / "output.log").read_text()
 
 
 def test_a_training_that_breaks_is_finished_as_broken(tmp_path: Path) -> None:
@@ -153,6 +185,95 @@ def test_tensorboard_shows_the_curve_of_a_resumed_training_once(tmp_path: Path) 
     assert "curve" in events.Tags()["images"]
     texts = events.Tags()["tensors"]
     assert {"config/text_summary", "validation/text_summary", "exit_code/text_summary"} <= set(texts)
+
+
+# ---- CSV and several ----------------------------------------------------------------------------------
+
+
+def test_csv_files_hold_the_curve_of_a_resumed_training(tmp_path: Path) -> None:
+    interrupt(tmp_path, 230, asked(logger="csv"))
+    resume_training(tmp_path)
+    kept, expected = pl.read_csv(tmp_path / "csv" / "metrics.csv"), curve(tmp_path)
+    assert set(kept.columns) == {*expected.columns, "time/steps_per_s"}
+    for name in expected.columns:
+        assert kept[name].to_list() == pytest.approx(expected[name].to_list())
+    assert pl.read_csv(tmp_path / "csv" / "validation.csv")["step"].unique().to_list() == [320]
+    outcome = dict(pl.read_csv(tmp_path / "csv" / "summary.csv", infer_schema=False).iter_rows())
+    assert float(outcome["best_score"]) == json.loads((tmp_path / "summary.json").read_text())["best_score"]
+    (tmp_path / "csv" / "metrics.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(bbrgym.ConfigError, match=r"cannot read '.*csv/metrics.csv', it is damaged"):
+        resume_training(tmp_path)
+
+
+def test_several_loggers_are_told_the_same(tmp_path: Path) -> None:
+    folder = run(tmp_path / "run", logger={"wandb": {"mode": "offline", "code": False}, "tensorboard": {}, "csv": {}})
+    (file,) = finished_runs(folder)
+    kept = everything(file)
+    assert sorted(one.type for one in kept["artifacts"]) == ["model", "run_table"]
+    rows = [(row["step"], row["validation/score"]) for row in kept["history"] if "validation/score" in row]
+    events = EventAccumulator(str(folder / "tensorboard")).Reload().Scalars("validation/score")
+    written = pl.read_csv(folder / "csv" / "metrics.csv").drop_nulls("validation/score")
+    assert (
+        rows
+        == written.select("step", "validation/score").rows()
+        == curve(folder).drop_nulls("validation/score").select("step", "validation/score").rows()
+    )
+    assert [(event.step, pytest.approx(event.value, rel=1e-6)) for event in events] == rows
+    resume_training(folder)  # its config.yaml is read again
+
+
+def test_the_command_takes_several_and_says_how_to_sync(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    short = ["agent.n_steps=2", "agent.batch_size=4", "agent.n_epochs=1", "total_steps=8"]
+    own = ["logger=[wandb,csv]", "logger.wandb.mode=offline", "logger.wandb.tags=[one]", f"output_dir={tmp_path}/a b"]
+    assert main(["train", *SHORT, *short, *own]) == 0
+    (file,) = finished_runs(tmp_path / "a b")
+    line = f"kept offline: wandb sync '{file.parent}' uploads it"
+    assert capsys.readouterr().out.splitlines().count(line) == 1
+    assert list(everything(file)["run"].tags) == ["one"]
+    assert (tmp_path / "a b" / "csv" / "metrics.csv").exists()
+
+
+def test_an_evaluation_is_logged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = ["scenario=steady", "scenario.duration_s=1", "world=twin", "variants=[bbr,cubic]"]
+    loggers = ["logger=[wandb,tensorboard,csv]", "logger.wandb.mode=offline", "logger.wandb.group=mine"]
+    folder = tmp_path / "run"
+    assert main(["evaluate", *own, *loggers, f"output_dir={folder}"]) == 0
+    assert f"wandb sync {folder}/wandb/offline-run-" in capsys.readouterr().out
+    (file,) = finished_runs(folder)
+    kept = everything(file)
+    assert (kept["run"].job_type, kept["run"].run_group) == ("evaluate", "mine")
+    assert kept["config"]["variants"] == ["bbr", "cubic"]
+    summary = pl.read_parquet(folder / "summary.parquet")
+    scores = dict(summary.select("variant", "score").unique().iter_rows())
+    assert {name: kept["summary"][f"twin/{name}/score"] for name in scores} == scores
+    written = pl.read_csv(folder / "csv" / "metrics.csv")
+    assert {name: written[f"twin/{name}/score"].item() for name in scores} == pytest.approx(scores)
+    assert pl.read_csv(folder / "csv" / "runs.csv")["entrant"].to_list() == ["bbr", "cubic"]
+    events = EventAccumulator(str(folder / "tensorboard")).Reload()
+    assert "figures/goodput" in events.Tags()["images"]
+    assert (folder / "report.html").exists()
+    assert main(["evaluate", f"output_dir={folder}", "resume=true"]) == 0  # and without loggers again
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate"])
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["logger=[wandb,wnb]"], "logger: is 'wnb'; "),
+        (
+            ["logger=[csv,csv]"],
+            "logger: is ['csv', 'csv'], expected at least one of csv, none, ",
+        ),
+        (["logger=[wandb,csv]", "logger.wandb.tag=[x]"], "logger.wandb.tag: is no field; did you mean tags"),
+        (["logger=wandb", "logger.mode=on"], "logger.mode: is 'on', expected one of"),
+    ],
+)
+def test_a_wrong_option_is_one_clear_line(
+    command: str, options: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, *options, f"output_dir={tmp_path / 'run'}"]) == 2
+    assert capsys.readouterr().err.startswith(f"bbrgym: {says}")
+    assert not (tmp_path / "run").exists()
 
 
 # ---- any ----------------------------------------------------------------------------------------------

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""CSV logger: files in the run folder's ``csv`` that any spreadsheet opens.
+
+csv/metrics.csv    a row per step, a column per name; empty where it was not measured
+csv/NAME.csv       a table as it was logged last
+csv/summary.csv    the outcome: name and value
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from bbrgym.agents.training.loggers.logger import LoggedRun, Logger, LoggerSettings
+from bbrgym.atomic_files import write_text
+from bbrgym.errors import ConfigError, one_line
+
+_FOLDER = "csv"
+_WRITE_S = 5.0  # between two writes of the metrics
+
+
+class CsvSettings(LoggerSettings):
+    """Settings of the CSV logger: none."""
+
+    def start(self, run: LoggedRun) -> CsvLogger:
+        """Return a logger for a run."""
+        return CsvLogger(run)
+
+
+class CsvLogger(Logger):
+    """Writes CSV files, each beside its place first.
+
+    Args:
+        run: to log; a resumed one keeps the rows up to its step.
+
+    Raises:
+        ConfigError: the metrics of a resumed run cannot be read.
+    """
+
+    def __init__(self, run: LoggedRun) -> None:
+        self._folder = run.folder / _FOLDER
+        self._rows: dict[int, dict[str, Any]] = {}
+        self._written_s = 0.0
+        if run.step and self._path("metrics").exists():
+            self._rows = {step: row for step, row in _read(self._path("metrics")).items() if step <= run.step}
+
+    def metrics(self, step: int, values: Mapping[str, float]) -> None:
+        """Log numbers by name; see `Logger`."""
+        self._rows.setdefault(step, {"step": step}).update(values)
+        if time.monotonic() - self._written_s > _WRITE_S:
+            self._write_metrics()
+
+    def table(self, step: int, name: str, table: pl.DataFrame) -> None:  # noqa: ARG002 - the last one stays
+        """Log a table; see `Logger`."""
+        write_text(self._path(name), table.write_csv())
+
+    def summary(self, outcome: Mapping[str, Any]) -> None:
+        """Log the results of the run; see `Logger`."""
+        write_text(self._path("summary"), _text(("name", "value"), outcome.items()))
+
+    def finish(self, exit_code: int) -> None:  # noqa: ARG002 - the files are whole either way
+        """Write what is not written yet; see `Logger`."""
+        self._write_metrics()
+
+    def _write_metrics(self) -> None:
+        self._written_s = time.monotonic()
+        if self._rows:
+            names = list(dict.fromkeys(name for row in self._rows.values() for name in row))
+            rows = ([row.get(name, "") for name in names] for row in self._rows.values())
+            write_text(self._path("metrics"), _text(names, rows))
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}.csv"
+
+
+def _text(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _read(path: Path) -> dict[int, dict[str, Any]]:
+    """Return the rows of metrics.csv by their step.
+
+    Raises:
+        ConfigError: the file is damaged.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = [{name: text for name, text in row.items() if text != ""} for row in csv.DictReader(file)]
+        return {int(row["step"]): {**row, "step": int(row["step"])} for row in rows}
+    except (OSError, ValueError, LookupError, csv.Error) as error:
+        raise ConfigError(f"cannot read {str(path)!r}, it is damaged: {one_line(error)}") from error
