@@ -1,47 +1,142 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Instructions of the twin per packet delivered, counted by callgrind, which no load of the machine changes.
 
-usage: python benchmarks/twin_instructions.py [REVISION ...]
+usage: python benchmarks/twin_instructions.py [REVISION ...] [--check] [--record]
 
 Compiles the twin of each revision of this repository and of the working tree, as the build does, runs
 twin_instructions.cc and prints what it took, and the working tree's ratio to the first revision. Needs g++, git and
 valgrind. Takes a few minutes.
+
+twin_instructions.csv keeps what revisions took. ``--record`` adds those of the command line and, if nothing in it is
+changed, the working tree. ``--check`` ends with 1 if the working tree takes more than 5 % above the last of them by the
+same compiler; slow creeping counts too, because only ``--record`` moves that line.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import datetime
 import re
 import subprocess
+import sys
 import tarfile
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+HISTORY = Path(__file__).with_suffix(".csv")
 FOLDERS = ("twin", "tcp", "world", "cc")
 FLAGS = ("-std=c++20", "-O2", "-DNDEBUG", "-flto", "-g1")
 LEFT_OUT = {"scenario_json.cpp"}  # needs a library
-#: Algorithm, rate in Mbit/s, flows, seconds and random loss.
-RUNS = (("bbr", 100, 2, 10, 0.0), ("cubic", 100, 2, 10, 0.0), ("cubic", 100, 2, 10, 0.01), ("bbr", 100, 100, 3, 0.0))
+MOST_RATIO = 1.05  # of the last recorded instructions
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+@dataclass(frozen=True)
+class Run:
+    cc: str
+    rate_mbps: int
+    flows: int
+    seconds: int
+    loss: float
+
+    def __str__(self) -> str:
+        return f"{self.cc}, {self.rate_mbps} Mbit/s, {self.flows}, {self.seconds} s, {self.loss:g}"
+
+
+RUNS = (
+    Run("bbr", 100, 2, 10, 0.0),
+    Run("cubic", 100, 2, 10, 0.0),
+    Run("cubic", 100, 2, 10, 0.01),
+    Run("bbr", 100, 100, 3, 0.0),
+)
+WORKING_TREE = "working tree"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("revisions", nargs="*", metavar="REVISION")
-    revisions = parser.parse_args(arguments).revisions
+    parser.add_argument("--check", action="store_true", help=f"fail above {MOST_RATIO} times the history's last line")
+    parser.add_argument("--record", action="store_true", help="add what was counted to the history")
+    options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        programs = {revision: built(sources_of(revision, folder), folder / f"at-{revision}") for revision in revisions}
-        programs["working tree"] = built(ROOT, folder / "now")
-        print(f"| algorithm, rate, flows, seconds, loss | {' | '.join(programs)} | ratio |")
-        print("| --- |" + " --- |" * (len(programs) + 1))
-        for run in RUNS:
-            counts = [instructions_per_packet(program, run, folder) for program in programs.values()]
-            cells = " | ".join(f"{count:,.0f}" for count in counts)
-            algorithm, rate_mbps, flows, seconds, loss = run
-            setting = f"{algorithm}, {rate_mbps} Mbit/s, {flows}, {seconds} s, {loss:g}"
-            print(f"| {setting} | {cells} | {counts[-1] / counts[0]:.3f} |")
+        counts = {revision: counted(sources_of(revision, folder), folder) for revision in options.revisions}
+        counts[WORKING_TREE] = counted(ROOT, folder)
+    print("\n".join(table_of(counts)))
+    risen = risen_runs(counts[WORKING_TREE], last_recorded(HISTORY, compiler())) if options.check else []
+    print("".join(f"{line}\n" for line in risen), end="")
+    if options.record:
+        record(counts)
+    return 1 if risen else 0
+
+
+def table_of(counts: Mapping[str, Sequence[float]]) -> list[str]:
+    """Return the lines of a Markdown table: a row for each run, and its ratio of the last column to the first."""
+    lines = [f"| algorithm, rate, flows, seconds, loss | {' | '.join(counts)} | ratio |"]
+    lines.append("| --- |" + " --- |" * (len(counts) + 1))
+    for run, row in zip(RUNS, zip(*counts.values(), strict=True), strict=True):
+        lines.append(f"| {run} | {' | '.join(f'{count:,.0f}' for count in row)} | {row[-1] / row[0]:.3f} |")
+    return lines
+
+
+# ---- the history --------------------------------------------------------------------------------------
+
+
+def last_recorded(history: Path, by_compiler: str) -> list[float]:
+    """Return the last counts that a compiler's program took, in the order of RUNS; empty: none."""
+    with history.open(encoding="utf-8", newline="") as lines:
+        rows = [row for row in csv.DictReader(lines) if row["compiler"] == by_compiler]
+    return [float(rows[-1][str(run)]) for run in RUNS] if rows else []
+
+
+def risen_runs(counts: Sequence[float], recorded: Sequence[float]) -> list[str]:
+    """Return a sentence for each run that takes too many instructions; none if nothing is recorded."""
+    if not recorded:
+        return []
+    return [
+        f"{run}: {count:,.0f} instructions per packet, recorded are {before:,.0f}: {count / before:.3f} times as many, "
+        f"expected at most {MOST_RATIO}"
+        for run, count, before in zip(RUNS, counts, recorded, strict=True)
+        if count > MOST_RATIO * before
+    ]
+
+
+def record(counts: Mapping[str, Sequence[float]]) -> None:
+    """Add a line to the history for each revision, and for the working tree if it is one."""
+    revisions = dict(counts)
+    of_tree = revisions.pop(WORKING_TREE)
+    if git("status", "--porcelain", "--", *FOLDERS):
+        print("the working tree is changed, so it is not recorded", file=sys.stderr)
+    else:
+        revisions["HEAD"] = of_tree
+    with HISTORY.open("a", encoding="utf-8", newline="") as lines:
+        writer = csv.writer(lines, lineterminator="\n")
+        if lines.tell() == 0:
+            writer.writerow(["revision", "committed", "compiler", "counted", *map(str, RUNS)])
+        for revision, row in revisions.items():
+            commit, committed = git("log", "-1", "--format=%h %cs", revision).split()
+            counted_on = datetime.date.today().isoformat()
+            writer.writerow([commit, committed, compiler(), counted_on, *(f"{count:.1f}" for count in row)])
+
+
+def git(*arguments: str) -> str:
+    return subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def compiler() -> str:
+    return subprocess.run(["g++", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+
+
+# ---- counting -----------------------------------------------------------------------------------------
+
+
+def counted(sources: Path, folder: Path) -> list[float]:
+    """Return the instructions per packet of each of RUNS, with the twin of `sources`."""
+    program = built(sources, folder / f"twin-{sources.name}")
+    return [instructions_per_packet(program, run, folder) for run in RUNS]
 
 
 def sources_of(revision: str, folder: Path) -> Path:
@@ -63,10 +158,11 @@ def built(sources: Path, program: Path) -> Path:
     return program
 
 
-def instructions_per_packet(program: Path, run: Sequence[object], folder: Path) -> float:
+def instructions_per_packet(program: Path, run: Run, folder: Path) -> float:
     """Return the instructions of a run per packet delivered."""
     counts = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder / 'counts'}", "--toggle-collect=Measured"]
-    done = subprocess.run([*counts, program, *map(str, run)], capture_output=True, text=True, check=True)
+    setting = map(str, (run.cc, run.rate_mbps, run.flows, run.seconds, run.loss))
+    done = subprocess.run([*counts, program, *setting], capture_output=True, text=True, check=True)
     collected = re.search(r"Collected : (\d+)", done.stderr)
     if collected is None:
         raise RuntimeError(f"callgrind counted nothing: {done.stderr[-500:]}")
@@ -74,4 +170,4 @@ def instructions_per_packet(program: Path, run: Sequence[object], folder: Path) 
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

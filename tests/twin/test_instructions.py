@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The twin's instructions per packet against their history, benchmarks/twin_instructions.csv."""
+
+import csv
+import importlib
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def benchmark(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    return importlib.import_module("twin_instructions")
+
+
+# It compiles the twin as the build does, and runs it in valgrind.
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(
+    not shutil.which("valgrind") or not shutil.which("g++"), reason="valgrind and g++ count instructions"
+)
+def test_a_packet_takes_no_more_instructions_than_recorded(benchmark, tmp_path):
+    recorded = benchmark.last_recorded(benchmark.HISTORY, benchmark.compiler())
+    if not recorded:
+        pytest.skip(f"nothing is recorded for {benchmark.compiler()}")
+    assert benchmark.risen_runs(benchmark.counted(ROOT, tmp_path), recorded) == []
+
+
+def test_the_last_line_of_the_same_compiler_counts(benchmark, tmp_path):
+    history = tmp_path / "history.csv"
+    with history.open("w", encoding="utf-8", newline="") as lines:
+        writer = csv.writer(lines)
+        writer.writerow(["revision", "committed", "compiler", "counted", *map(str, benchmark.RUNS)])
+        for compiler, count in (("one", 100.0), ("one", 90.0), ("other", 50.0)):
+            writer.writerow(["0123abcd", "2026-01-01", compiler, "2026-01-02", *[count] * len(benchmark.RUNS)])
+    assert benchmark.last_recorded(history, "one") == [90.0] * len(benchmark.RUNS)
+    assert benchmark.last_recorded(history, "a third") == []
+
+
+def test_five_percent_more_is_told_run_by_run(benchmark):
+    recorded = [100.0] * len(benchmark.RUNS)
+    within, beyond = [104.9] * len(benchmark.RUNS), [100.0, 105.1, *[90.0] * (len(benchmark.RUNS) - 2)]
+    assert benchmark.risen_runs(within, recorded) == []
+    assert benchmark.risen_runs(within, []) == []
+    (sentence,) = benchmark.risen_runs(beyond, recorded)
+    assert sentence.startswith(
+        "cubic, 100 Mbit/s, 2, 10 s, 0: 105 instructions per packet, recorded are 100: 1.051 times"
+    )
+
+
+def test_the_history_has_the_runs_of_today(benchmark):
+    with benchmark.HISTORY.open(encoding="utf-8", newline="") as lines:
+        assert next(csv.reader(lines))[4:] == [str(run) for run in benchmark.RUNS]
