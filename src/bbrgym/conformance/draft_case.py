@@ -12,7 +12,7 @@ from bbrgym.conformance.setup import Condition, Find, Sender, Setup, Stage
 
 @dataclass(frozen=True)
 class Statement:
-    """What has to hold, and what was measured.
+    """A condition that has to hold, and what was measured.
 
     Attributes:
         text: that has to hold.
@@ -42,12 +42,19 @@ class Known:
         reason: in a sentence or two.
         readings: of the sender that it holds for.
         applies: returns whether it is so under a condition. Default: under all.
+        controls: congestion controls that it holds for. Default: all.
     """
 
     text: str
     reason: str
     readings: Sequence[str] = ("code", "draft")
     applies: Callable[[Condition], bool] = lambda _: True
+    controls: Sequence[str] = ("bbr3", "bbr2", "bbr")
+
+    def explains(self, failed: Statement, sender: Sender, condition: Condition) -> bool:
+        """Return whether it is why a statement failed."""
+        is_for = sender.reading in self.readings and sender.cc in self.controls
+        return self.text == failed.text and is_for and self.applies(condition)
 
 
 @dataclass(frozen=True)
@@ -96,6 +103,6 @@ class DraftCase:
     def explanation(self, failed: Statement, sender: Sender, condition: Condition) -> str:
         """Return why a statement that failed cannot hold; empty if nothing says so."""
         for one in self.known:
-            if one.text == failed.text and sender.reading in one.readings and one.applies(condition):
+            if one.explains(failed, sender, condition):
                 return one.reason
         return ""

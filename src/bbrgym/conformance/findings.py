@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a case found out about a sender under a condition, and the table of all."""
+"""The finding of a case about a sender under a condition, and the table of all."""
 
 from __future__ import annotations
 

@@ -429,6 +429,12 @@ DOWN_TIME = DraftCase(
     known=(
         Known(REFILLS, _DRAINS_ANYWAY, applies=lambda one: one.amount == -10.0 and one.bdp_pkts >= 20),
         Known(REFILLS, SHORT_PATH, applies=lambda one: one.bdp_pkts < 20),
+        Known(
+            REFILLS,
+            "BBRv2 paces with 0.75 in DOWN, less than 0.8 of the rate, so that the queue drains.",
+            applies=lambda one: one.amount == -20.0,
+            controls=("bbr2",),
+        ),
         Known(INTERRUPTS, _TWO_WAITS, applies=lambda one: one.turn_s >= 0.1),
         Known(DOWN_BEGINS, INTERRUPTED, applies=is_long),
     ),

@@ -58,7 +58,7 @@ class Sender:
 
     @property
     def is_draft(self) -> bool:
-        """Whether it reads the draft as written."""
+        """True for the draft as written, false for google/bbr's code."""
         return self.reading == "draft"
 
     @property

@@ -51,6 +51,12 @@ def drain_is_over(history: AckHistory, setup: Setup) -> int | None:
     return None if row is None else history.first(~history.is_in(DRAIN), row)
 
 
+PROBE_RTT_BEGINS = "PROBE_RTT begins"
+
+RENEWED = (
+    "In BBRv2 an RTT equal to the smallest renews its age, so that a flow which sees no queue does not enter PROBE_RTT."
+)
+
 INTERRUPTS = "PROBE_RTT does not come between"
 
 INTERRUPTED = (
@@ -411,7 +417,7 @@ def _back_in_startup(history: AckHistory, _: Setup) -> int | None:
 
 def _check_probe_rtt_in_startup(history: AckHistory, _: Setup) -> Iterator[Statement]:
     row = history.first(history.is_in(PROBE_RTT))
-    yield moment_is_there("PROBE_RTT begins", row, history)
+    yield moment_is_there(PROBE_RTT_BEGINS, row, history)
     if row is None:
         return
     before = history["phase"][:row]
@@ -446,6 +452,7 @@ PROBE_RTT_IN_STARTUP = DraftCase(
     begin=limited,
     end=_back_in_startup,
     check=_check_probe_rtt_in_startup,
+    known=(Known(PROBE_RTT_BEGINS, RENEWED, controls=("bbr2",)),),
     lasts=lambda condition: 14.0 + 40 * condition.turn_s,
 )
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bbrgym.conformance.ack_history import LOSS, NO_RATE, RECOVERY, REFILL, STARTUP, UP, AckHistory
+from bbrgym.conformance.ack_history import LOSS, NO_RATE, PROBE_RTT, RECOVERY, REFILL, STARTUP, UP, AckHistory
 from bbrgym.conformance.draft_case import DraftCase, Known, Statement, statement
 from bbrgym.conformance.setup import Setup, Stage
 from bbrgym.conformance.startup_cases import PATHS, end_s, moment_is_there
@@ -47,7 +47,8 @@ def _episodes(history: AckHistory) -> list[_Episode]:
         late = history.first(history["round_count"] > history["round_count"][end] + 1, end)
         again = history.first(inside, end)
         undone = min(len(history) if one is None else one for one in (late, again)) - 1
-        is_spurious = bool(history["undo_count"][undone] > history["undo_count"][first - 1])
+        is_one = _bounds(history, end, "undo_") == _bounds(history, first, "undo_")  # not two, without a row between
+        is_spurious = is_one and bool(history["undo_count"][undone] > history["undo_count"][first - 1])
         found.append(_Episode(first - 1, first, end, undone, is_spurious))
         row = end
     return found
@@ -58,6 +59,7 @@ def _limit(value: int) -> float:
     return float("inf") if value < 0 or value == NO_RATE else float(value)
 
 
+_PLATEAU_ROUNDS = 3
 _BOUNDS = ("bw_lo_Bps", "inflight_lo_pkts", "inflight_hi_pkts")
 
 
@@ -75,7 +77,10 @@ def _ended_state(history: AckHistory, episode: _Episode) -> int | None:
     if phase not in (STARTUP, UP):
         return None
     during = history["phase"][episode.first : episode.end]
-    return phase if bool((during != phase).any()) and int(history["full_bw_now"][episode.end - 1]) == 0 else None
+    is_left = bool(((during != phase) & (during != PROBE_RTT)).any())
+    last = episode.end - 1
+    by_plateau = int(history["full_bw_now"][last]) == 1 or int(history["full_bw_count"][last]) >= _PLATEAU_ROUNDS
+    return phase if is_left and not by_plateau else None
 
 
 def _check_episodes(history: AckHistory, _: Setup, episodes: list[_Episode]) -> Iterator[Statement]:
@@ -170,12 +175,6 @@ _DRAFT_SAVES_AGAIN = (
     "and nothing is left to return to."
 )
 
-_KNOWN = tuple(
-    Known(text, reason, (reading,))
-    for reading, reason in (("code", _CODE_SAVES), ("draft", _DRAFT_SAVES_AGAIN))
-    for text in (SAVES, RESTORES, RETURNS)
-)
-
 SPURIOUS_RECOVERY = DraftCase(
     number=18,
     name="spurious-recovery",
@@ -189,7 +188,7 @@ SPURIOUS_RECOVERY = DraftCase(
     end=_many_recoveries,
     check=_check_recovery,
     not_for={"bbr": _NO_BOUNDS},
-    known=_KNOWN,
+    known=tuple(Known(text, _CODE_SAVES, ("code",)) for text in (SAVES, RETURNS)),
 )
 
 # ---- timeouts ---------------------------------------------------------------------------------------------
@@ -245,5 +244,9 @@ SPURIOUS_TIMEOUT = DraftCase(
     end=_timed_out,
     check=_check_timeout,
     not_for={"bbr": _NO_BOUNDS},
-    known=_KNOWN,
+    known=tuple(
+        Known(text, reason, (reading,))
+        for reading, reason in (("code", _CODE_SAVES), ("draft", _DRAFT_SAVES_AGAIN))
+        for text in (SAVES, RESTORES, RETURNS)
+    ),
 )

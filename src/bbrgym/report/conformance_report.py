@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the draft's test cases found out, for the terminal, the run folder and the documentation."""
+"""Findings of the draft's test cases, for the terminal, the run folder and the documentation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bbrgym.conformance.setup import DRAFT_CONSTANTS, DRAFT_FACTS
 from bbrgym.report.tables import new_table, plain_text
 
 _SENDER = ("world", "cc", "reading")
-_COUNTS = ("world", "sender", *OUTCOMES, "cases passed")
+_COUNTS = ("world", "sender", *OUTCOMES, "cases passed or explained")
 _ROWS = ("case", "path", "sender", "world", "outcome", "moment", "statement", "measured or reason")
 
 
