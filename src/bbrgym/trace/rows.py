@@ -76,7 +76,7 @@ class DecisionRow(NamedTuple):
     Attributes:
         flow: index.
         after: number of the packets' rows, of those taken with it, that precede it.
-        others: see `bbrgym.worlds.World.ack_trace`, which has more.
+        others: see `bbrgym.worlds.World.ack_trace`.
     """
 
     flow: int
@@ -98,7 +98,24 @@ class DecisionRow(NamedTuple):
     bw_lo_Bps: int  # noqa: N815 - the column's name
     inflight_hi_pkts: int
     inflight_lo_pkts: int
+    undo_bw_lo_Bps: int  # noqa: N815 - the column's name
+    undo_inflight_hi_pkts: int
+    undo_inflight_lo_pkts: int
     min_rtt_us: int
+    probe_rtt_min_us: int
+    probe_rtt_min_stamp_us: int
+    target_pkts: int
+    extra_acked_pkts: int
+    full_bw_count: int
+    full_bw_now: int
+    full_bw_reached: int
+    is_app_limited: int
+    prior_in_flight_pkts: int
+    departure_wait_us: int
+    tx_in_flight_pkts: int
+    lost_since_pkts: int
+    probe_wait_us: int
+    undo_count: int
 
 
 @dataclass(frozen=True)
