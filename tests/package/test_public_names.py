@@ -26,11 +26,31 @@ bbrgym.train(output_dir="runs/mine", total_steps=1000)
 bbrgym.train(output_dir="runs/mine", total_stepps=1000)
 """
 
+LATE = {
+    *("hydra", "jinja2", "matplotlib", "omegaconf", "onnx", "optuna", "pandas", "plotly", "polars", "ray", "rich"),
+    *("scipy", "stable_baselines3", "torch", "wandb"),
+}
+
 
 def test_all_public_names_are_listed() -> None:
     assert set(dir(bbrgym)) == set(bbrgym.__all__)
     for name in dir(bbrgym):
         assert getattr(bbrgym, name) is not None
+
+
+@pytest.mark.parametrize(
+    ("code", "late"),
+    [
+        ("import bbrgym", LATE),
+        ("from bbrgym.cli.main import _parser; _parser([]).format_help()", {*LATE} - {"rich"}),
+    ],
+)
+def test_what_is_not_needed_yet_is_not_imported(code: str, late: set[str]) -> None:
+    """`import bbrgym` and `bbrgym --help` are quick."""
+    source = str(Path(bbrgym.__path__[0]).parent)
+    asked = f"import sys; sys.path.insert(0, {source!r}); {code}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, timeout=120)
+    assert late & set(done.stdout.split()) == set()
 
 
 def test_the_keywords_are_the_fields_of_the_settings() -> None:

@@ -17,10 +17,10 @@ from rich.table import Table
 
 from bbrgym.drawing import reason_not_to_draw
 from bbrgym.errors import ConfigError, SweepError
-from bbrgym.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from bbrgym.evaluate.runner import EvaluationProgress
+    from bbrgym.run_folder import RunFolder
 
 _WIDTH = 240  # columns of output that goes to a file or pipe: enough for any table
 

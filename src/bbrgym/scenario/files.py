@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
@@ -10,7 +11,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
-from omegaconf import DictConfig, OmegaConf
 from pydantic import ValidationError
 
 from bbrgym.errors import ConfigError, ScenarioError, nearest
@@ -73,9 +73,8 @@ def read_scenario(source: str | PathLike[str] | Mapping[str, Any] | Sequence[Any
     Raises:
         ScenarioError: there is no such scenario, or the file cannot be read.
     """
-    if isinstance(source, DictConfig):
-        return read_scenario(dict(_plain(source)))
     if isinstance(source, Mapping):
+        source = _plain(source)
         return {str(key): value for key, value in source.items()}
     if is_sequence(source):
         return {"name": MIX, VARIABLES: {}, MIX: [read_scenario(one) for one in source]}
@@ -135,8 +134,13 @@ def _folder() -> Path:
     return Path(str(resources.files("bbrgym") / "conf" / "scenario"))
 
 
-def _plain(config: Any) -> Any:
-    return OmegaConf.to_container(config, resolve=True)
+def _plain(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return fields in plain mappings and lists, OmegaConf's ones resolved."""
+    omegaconf = sys.modules.get("omegaconf")  # imported by whoever has such fields; it takes as long as all of this
+    if omegaconf is None or not isinstance(fields, omegaconf.DictConfig):
+        return fields
+    plain: dict[str, Any] = omegaconf.OmegaConf.to_container(fields, resolve=True)
+    return plain
 
 
 def _read_file(path: Path) -> dict[str, Any]:
