@@ -95,6 +95,7 @@ several RTTs and rates. A case is a scenario of one flow, changes of the path or
 sender's state decides ("when DRAIN begins"), and statements about that state, ACK by ACK: phase, bounds, bandwidth,
 rounds, windows. A run repeats to the byte, so the moment is taken from a run without the change, and the change is then
 an ordinary one of the scenario. The run folder has a table, `findings.csv`, and the ACKs of each run, `traces/`.
+The twin and the ns-3 world find the same, ACK by ACK (`tests/conformance/test_conformance.py`).
 
     bbrgym conformance
     bbrgym conformance reading=draft case=drain-inflight
