@@ -47,7 +47,7 @@ def test_a_run_prints_and_writes_what_it_found(here: Here, tmp_path: Path) -> No
     own = findings.filter((pl.col("rtt_ms") == 40.0) & (pl.col("cc") == "bbr3"))
     assert dict(own.select("reading", "outcome").rows()) == {"code": "explained", "draft": "passed"}
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        *("config.yaml", "findings.parquet", "findings.csv", "summary.txt", "traces", ".lock")
+        *("config.yaml", "provenance.json", "findings.parquet", "findings.csv", "summary.txt", "traces", ".lock")
     }
     for row in findings.to_dicts():
         trace = pl.read_csv(tmp_path / "out" / row["trace"])
