@@ -19,7 +19,7 @@ def test_it_writes_a_run_folder_and_shows_the_counts(tmp_path: Path, capsys: pyt
     assert "marked lost" in said
     assert f"pcapng: {folder / 'trace.pcapng'}" in said.replace("\n", "")
     names = {path.name for path in folder.iterdir() if path.name != ".lock"}
-    assert names == {"config.yaml", "trace.pcapng", "trace.csv"}
+    assert names == {"config.yaml", "provenance.json", "trace.pcapng", "trace.csv"}
     config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
     assert config["scenario"]["flows"][0]["cc"] == "bbq"
     assert config["seed"] == 4
