@@ -35,7 +35,7 @@ MOST_RATIO = 1.05  # of the last recorded instructions
 
 
 @dataclass(frozen=True)
-class Run:
+class Workload:
     cc: str
     rate_mbps: int
     flows: int
@@ -47,10 +47,10 @@ class Run:
 
 
 RUNS = (
-    Run("bbr", 100, 2, 10, 0.0),
-    Run("cubic", 100, 2, 10, 0.0),
-    Run("cubic", 100, 2, 10, 0.01),
-    Run("bbr", 100, 100, 3, 0.0),
+    Workload("bbr", 100, 2, 10, 0.0),
+    Workload("cubic", 100, 2, 10, 0.0),
+    Workload("cubic", 100, 2, 10, 0.01),
+    Workload("bbr", 100, 100, 3, 0.0),
 )
 WORKING_TREE = "working tree"
 
@@ -158,7 +158,7 @@ def built(sources: Path, program: Path) -> Path:
     return program
 
 
-def instructions_per_packet(program: Path, run: Run, folder: Path) -> float:
+def instructions_per_packet(program: Path, run: Workload, folder: Path) -> float:
     """Return the instructions of a run per packet delivered."""
     counts = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder / 'counts'}", "--toggle-collect=Measured"]
     setting = map(str, (run.cc, run.rate_mbps, run.flows, run.seconds, run.loss))

@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 
 from bbrgym.conformance.ack_history import AckHistory
-from bbrgym.conformance.draft_case import DraftCase, Statement
+from bbrgym.conformance.draft_case import DraftCase, DraftStatement
 from bbrgym.conformance.draft_cases import DRAFT_CASES
 from bbrgym.conformance.findings import Finding
-from bbrgym.conformance.setup import FLOW, Condition, Find, Sender, Setup
+from bbrgym.conformance.setup import FLOW, CaseSetup, Condition, Find, Sender
 from bbrgym.errors import ConfigError, one_line
 from bbrgym.scenario.files import load_scenario
 from bbrgym.worlds import WorldError, make_world, world_spec
@@ -134,12 +134,12 @@ def _found(run: CaseRun) -> Finding:
     return _judged(run, history, list(case.check(history, setup)))
 
 
-def _never(what: str, history: AckHistory) -> Statement:
+def _never(what: str, history: AckHistory) -> DraftStatement:
     last_s = history.time_s(len(history) - 1) if len(history) else 0.0
-    return Statement(what, f"not within {last_s:.3g} s", last_s)
+    return DraftStatement(what, f"not within {last_s:.3g} s", last_s)
 
 
-def _observe(run: CaseRun, setup: Setup, find: Find) -> AckHistory:
+def _observe(run: CaseRun, setup: CaseSetup, find: Find) -> AckHistory:
     """Return the ACKs of a run until what is looked for is there, or for as long as the case lasts."""
     duration_s = run.of.lasts(run.path)
     scenario = load_scenario(setup.scenario(run.case, duration_s))
@@ -158,7 +158,7 @@ def _observe(run: CaseRun, setup: Setup, find: Find) -> AckHistory:
         return AckHistory(history.rows.copy())
 
 
-def _judged(run: CaseRun, history: AckHistory, statements: list[Statement]) -> Finding:
+def _judged(run: CaseRun, history: AckHistory, statements: list[DraftStatement]) -> Finding:
     """Return the finding of a run; of statements that fail, one that nothing explains comes first."""
     failed = [one for one in statements if one.failed_s is not None]
     reasons = {one.text: run.of.explanation(one, run.sender, run.path) for one in failed}
@@ -177,7 +177,7 @@ def _judged(run: CaseRun, history: AckHistory, statements: list[Statement]) -> F
     )
 
 
-def _measured(statements: list[Statement]) -> str:
+def _measured(statements: list[DraftStatement]) -> str:
     return "; ".join(one.measured for one in statements if one.measured)
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bbrgym.conformance.ack_history import AckHistory
-from bbrgym.conformance.setup import Condition, Find, Sender, Setup, Stage
+from bbrgym.conformance.setup import CaseSetup, Condition, Find, Sender, Stage
 
 
 @dataclass(frozen=True)
-class Statement:
+class DraftStatement:
     """A condition that has to hold, and what was measured.
 
     Attributes:
@@ -25,12 +25,12 @@ class Statement:
     failed_s: float | None = None
 
 
-Check = Callable[[AckHistory, Setup], Iterator[Statement]]
+Check = Callable[[AckHistory, CaseSetup], Iterator[DraftStatement]]
 
 
-def statement(text: str, holds: bool, measured: str, at_s: float) -> Statement:
+def statement(text: str, holds: bool, measured: str, at_s: float) -> DraftStatement:
     """Return a statement that holds, or fails at a time."""
-    return Statement(text, measured, None if holds else at_s)
+    return DraftStatement(text, measured, None if holds else at_s)
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Known:
     applies: Callable[[Condition], bool] = lambda _: True
     controls: Sequence[str] = ("bbr3", "bbr2", "bbr")
 
-    def explains(self, failed: Statement, sender: Sender, condition: Condition) -> bool:
+    def explains(self, failed: DraftStatement, sender: Sender, condition: Condition) -> bool:
         """Return whether it is why a statement failed."""
         is_for = sender.reading in self.readings and sender.cc in self.controls
         return self.text == failed.text and is_for and self.applies(condition)
@@ -86,21 +86,21 @@ class DraftCase:
     end: Find
     check: Check
     stages: Sequence[Stage] = ()
-    begin: Callable[[Setup], None] = lambda _: None
+    begin: Callable[[CaseSetup], None] = lambda _: None
     lasts: Callable[[Condition], float] = lambda condition: 12.0 + 150 * condition.turn_s
     queue_bdp: float = 4.0
     least_queue_pkts: int = 100
     not_for: Mapping[str, str] = field(default_factory=dict)
     known: Sequence[Known] = ()
 
-    def setup(self, sender: Sender, condition: Condition) -> Setup:
+    def setup(self, sender: Sender, condition: Condition) -> CaseSetup:
         """Return the scenario before any stage."""
         queue_pkts = max(self.least_queue_pkts, round(self.queue_bdp * condition.bdp_pkts))
-        setup = Setup(sender, condition, queue_pkts)
+        setup = CaseSetup(sender, condition, queue_pkts)
         self.begin(setup)
         return setup
 
-    def explanation(self, failed: Statement, sender: Sender, condition: Condition) -> str:
+    def explanation(self, failed: DraftStatement, sender: Sender, condition: Condition) -> str:
         """Return why a statement that failed cannot hold; empty if nothing says so."""
         for one in self.known:
             if one.explains(failed, sender, condition):

@@ -17,9 +17,9 @@ from bbrgym.conformance.ack_history import (
     UP,
     AckHistory,
 )
-from bbrgym.conformance.draft_case import DraftCase, Known, Statement, statement
+from bbrgym.conformance.draft_case import DraftCase, DraftStatement, Known, statement
 from bbrgym.conformance.probe_cases import lose_in_startup, startup_ends, stop_losing
-from bbrgym.conformance.setup import MSS_BYTES, Condition, Setup, Stage, ahead, silent_from
+from bbrgym.conformance.setup import MSS_BYTES, CaseSetup, Condition, Stage, ahead, silent_from
 from bbrgym.conformance.startup_cases import (
     INTERRUPTED,
     PATHS,
@@ -46,7 +46,7 @@ def _late_probe_rtt(history: AckHistory) -> int | None:
     return None if row is None else history.entry(PROBE_RTT, after=row)
 
 
-def _resumed(history: AckHistory, _: Setup) -> int | None:
+def _resumed(history: AckHistory, _: CaseSetup) -> int | None:
     row = _late_probe_rtt(history)
     end = None if row is None else history.end_of(row)
     return None if end is None else history.first(history["round_count"] > history["round_count"][end] + 3)
@@ -55,7 +55,7 @@ def _resumed(history: AckHistory, _: Setup) -> int | None:
 CWND_GAIN = "the window is ProbeRTTCwndGain (0.5) times the BDP, four packets at least"
 
 
-def _check_probe_rtt(history: AckHistory, setup: Setup) -> Iterator[Statement]:
+def _check_probe_rtt(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
     row = _late_probe_rtt(history)
     yield moment_is_there(PROBE_RTT_BEGINS, row, history)
     if row is None:
@@ -133,29 +133,29 @@ ENTER_PROBE_RTT = DraftCase(
 _IDLE_S = 6.0
 
 
-def _is_cruising(history: AckHistory, _: Setup) -> int | None:
+def _is_cruising(history: AckHistory, _: CaseSetup) -> int | None:
     """Return a row in PROBE_BW, well before PROBE_RTT is due."""
     return history.first(history.in_probe_bw())
 
 
-def _pause(setup: Setup, history: AckHistory, row: int) -> None:
+def _pause(setup: CaseSetup, history: AckHistory, row: int) -> None:
     idle_s = _IDLE_S if setup.sender.cc != "bbr" else setup.sender.probe_rtt_interval_s + 1
     silent_from(setup, history, row, history.time_s(row) + idle_s + 2 * setup.condition.turn_s)
 
 
-def _after_pause(history: AckHistory, setup: Setup) -> int | None:
+def _after_pause(history: AckHistory, setup: CaseSetup) -> int | None:
     row = _resumption(history, setup)
     return None if row is None else history.first(history["round_count"] > history["round_count"][row] + 5)
 
 
-def _resumption(history: AckHistory, setup: Setup) -> int | None:
+def _resumption(history: AckHistory, setup: CaseSetup) -> int | None:
     """Return the first ACK after the application's pause."""
     if setup.resumed_s is None:
         return None
     return history.first(history["time_us"] > setup.resumed_s * 1e6)
 
 
-def _check_idle(history: AckHistory, setup: Setup) -> Iterator[Statement]:
+def _check_idle(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
     row = _resumption(history, setup)
     yield moment_is_there("an ACK follows the pause", row, history)
     if row is None:
@@ -216,7 +216,7 @@ def _long_cruise(history: AckHistory) -> tuple[int, int] | None:
     return None
 
 
-def _cruised(history: AckHistory, _: Setup) -> int | None:
+def _cruised(history: AckHistory, _: CaseSetup) -> int | None:
     found = _long_cruise(history)
     if found is None or found[1] == len(history) - 1:
         return None
@@ -226,7 +226,7 @@ def _cruised(history: AckHistory, _: Setup) -> int | None:
 LONG_CRUISE = "CRUISE lasts for six rounds"
 
 
-def _check_cruise_aggregation(history: AckHistory, setup: Setup) -> Iterator[Statement]:
+def _check_cruise_aggregation(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
     found = _long_cruise(history)
     yield moment_is_there(LONG_CRUISE, None if found is None else found[1], history)
     if found is None:
@@ -282,7 +282,7 @@ CRUISE_AGGREGATION = DraftCase(
 # ---- small paths ------------------------------------------------------------------------------------------
 
 
-def _three_seconds_of_probe_bw(history: AckHistory, setup: Setup) -> int | None:
+def _three_seconds_of_probe_bw(history: AckHistory, setup: CaseSetup) -> int | None:
     row = history.first(history.in_probe_bw())
     if row is None:
         return None
@@ -292,7 +292,7 @@ def _three_seconds_of_probe_bw(history: AckHistory, setup: Setup) -> int | None:
 PACES = "where the gain is 1, pacing is the bottleneck's rate less its margin, within 2 %"
 
 
-def _check_small(history: AckHistory, setup: Setup) -> Iterator[Statement]:
+def _check_small(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
     row = history.first(history.in_probe_bw())
     yield moment_is_there("PROBE_BW begins", row, history)
     if row is None:
@@ -360,19 +360,19 @@ SMALL_BDP = DraftCase(
 # ---- changing paths ---------------------------------------------------------------------------------------
 
 
-def _cruise_begins(history: AckHistory, setup: Setup) -> int | None:
+def _cruise_begins(history: AckHistory, setup: CaseSetup) -> int | None:
     return history.entry(CRUISE) if setup.sender.cc != "bbr" else history.first(history.in_probe_bw())
 
 
-def _ten_times(setup: Setup, history: AckHistory, row: int) -> None:
+def _ten_times(setup: CaseSetup, history: AckHistory, row: int) -> None:
     setup.change(history.time_s(row), rate_mbps=10 * setup.condition.rate_mbps)
 
 
-def _tenth(setup: Setup, history: AckHistory, row: int) -> None:
+def _tenth(setup: CaseSetup, history: AckHistory, row: int) -> None:
     setup.change(history.time_s(row), rate_mbps=setup.condition.rate_mbps / 10)
 
 
-def _found_more(history: AckHistory, setup: Setup) -> int | None:
+def _found_more(history: AckHistory, setup: CaseSetup) -> int | None:
     if not setup.moments_s:
         return None
     row = history.first(history.mbps("bw_Bps") >= 0.9 * 10 * setup.condition.payload_mbps)
@@ -391,7 +391,7 @@ FINDS = "90 % of the new rate are found"
 DOUBLES = "the step by which inflight_longterm grows doubles from round to round of an UP, three times in a row"
 
 
-def _check_more(history: AckHistory, setup: Setup) -> Iterator[Statement]:
+def _check_more(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
     changed_s, full = setup.moments_s[-1], 10 * setup.condition.payload_mbps
     after = history.first(history["time_us"] > changed_s * 1e6)
     found = history.first(history.mbps("bw_Bps") >= 0.9 * full)
@@ -485,7 +485,7 @@ MORE = DraftCase(
 _FILTER_CYCLES = 2
 
 
-def _adapted(history: AckHistory, setup: Setup) -> int | None:
+def _adapted(history: AckHistory, setup: CaseSetup) -> int | None:
     """Return the row after which the filter of max_bw has forgotten the old rate: two cycles."""
     if not setup.moments_s:
         return None
@@ -513,7 +513,7 @@ _NO_CYCLE = (
 )
 
 
-def _check_less(history: AckHistory, setup: Setup) -> Iterator[Statement]:
+def _check_less(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
     changed_s, rate = setup.moments_s[-1], setup.condition.payload_mbps / 10
     if setup.sender.cc != "bbr":
         after = history["time_us"] > changed_s * 1e6
@@ -587,7 +587,7 @@ _STABLE_LOSS = 0.05
 _STABLE_SHARE = 0.8
 
 
-def _police(setup: Setup) -> None:
+def _police(setup: CaseSetup) -> None:
     burst_pkts = max(20, round(2 * setup.condition.bdp_pkts))
     setup.link["policer"] = {
         "rate_mbps": setup.condition.rate_mbps / 4,
@@ -595,14 +595,14 @@ def _police(setup: Setup) -> None:
     }
 
 
-def _policed_long(history: AckHistory, setup: Setup) -> int | None:
+def _policed_long(history: AckHistory, setup: CaseSetup) -> int | None:
     return history.first(history["time_us"] > 10e6 + 100e6 * setup.condition.turn_s)
 
 
 LITTLE_LOSS = "in the second half at most 5 % are lost"
 
 
-def _check_policer(history: AckHistory, setup: Setup) -> Iterator[Statement]:
+def _check_policer(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
     row = history.first(history.in_probe_bw())
     yield moment_is_there("PROBE_BW begins", row, history)
     if row is None:

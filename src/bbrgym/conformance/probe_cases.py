@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from bbrgym.conformance.ack_history import CRUISE, DOWN, PROBE_RTT, REFILL, STARTUP, UP, AckHistory
-from bbrgym.conformance.draft_case import DraftCase, Known, Statement, statement
-from bbrgym.conformance.setup import MSS_BYTES, Setup, Stage, ahead, limited, outgrown, silent_from
+from bbrgym.conformance.draft_case import DraftCase, DraftStatement, Known, statement
+from bbrgym.conformance.setup import MSS_BYTES, CaseSetup, Stage, ahead, limited, outgrown, silent_from
 from bbrgym.conformance.startup_cases import (
     INTERRUPTED,
     INTERRUPTS,
@@ -43,18 +43,18 @@ def _stay(history: AckHistory, rows: list[int]) -> tuple[int, int] | None:
     return None
 
 
-def up_begins(history: AckHistory, _: Setup) -> int | None:
+def up_begins(history: AckHistory, _: CaseSetup) -> int | None:
     """Return the row with which the first UP begins."""
     return history.entry(UP)
 
 
-def up_is_over(history: AckHistory, _: Setup) -> int | None:
+def up_is_over(history: AckHistory, _: CaseSetup) -> int | None:
     """Return the row with which the first UP ends that PROBE_RTT does not."""
     found = _stay(history, history.entries(UP))
     return None if found is None else found[1]
 
 
-def _uninterrupted(history: AckHistory, end: int) -> Statement:
+def _uninterrupted(history: AckHistory, end: int) -> DraftStatement:
     """Return the statement that a stay was not ended by PROBE_RTT."""
     return statement(INTERRUPTS, int(history["phase"][end]) != PROBE_RTT, "", history.time_s(end))
 
@@ -62,7 +62,7 @@ def _uninterrupted(history: AckHistory, end: int) -> Statement:
 # ---- UP -----------------------------------------------------------------------------------------------
 
 
-def _check_up_plateau(history: AckHistory, _: Setup) -> Iterator[Statement]:
+def _check_up_plateau(history: AckHistory, _: CaseSetup) -> Iterator[DraftStatement]:
     found = _stay(history, history.entries(UP))
     yield moment_is_there("UP begins and ends", None if found is None else found[1], history)
     if found is None:
@@ -99,7 +99,7 @@ UP_PLATEAU = DraftCase(
 )
 
 
-def _up_is_limited(history: AckHistory, setup: Setup) -> int | None:
+def _up_is_limited(history: AckHistory, setup: CaseSetup) -> int | None:
     """Return the row from which on the application limits the UP in which the bottleneck outgrew it."""
     row = None if not setup.moments_s else history.first(history["time_us"] >= setup.moments_s[0] * 1e6)
     if row is None:
@@ -107,14 +107,14 @@ def _up_is_limited(history: AckHistory, setup: Setup) -> int | None:
     return history.first((history["is_app_limited"] == 1) & history.is_in(UP), row)
 
 
-def _lose_from_now(setup: Setup, history: AckHistory, row: int) -> None:
+def _lose_from_now(setup: CaseSetup, history: AckHistory, row: int) -> None:
     setup.change(history.time_s(row), loss_rate=min(0.3, max(0.1, 12 / setup.condition.bdp_pkts)))
 
 
 UPDATES_HI = "inflight_longterm is updated, though the samples are application-limited"
 
 
-def _goes_down(history: AckHistory, end: int, text: str = "DOWN follows") -> Statement:
+def _goes_down(history: AckHistory, end: int, text: str = "DOWN follows") -> DraftStatement:
     """Return the statement that UP goes over to DOWN; the ACK that begins it may end it, if little is in flight."""
     phase = int(history["phase"][end])
     is_over = phase == CRUISE and history["prior_in_flight_pkts"][end] <= wanted_pkts(history, end)
@@ -122,7 +122,7 @@ def _goes_down(history: AckHistory, end: int, text: str = "DOWN follows") -> Sta
     return statement(text, phase == DOWN or bool(is_over), measured, history.time_s(end))
 
 
-def _limited_up(history: AckHistory, setup: Setup) -> tuple[int, int] | None:
+def _limited_up(history: AckHistory, setup: CaseSetup) -> tuple[int, int] | None:
     """Return begin and end of the UP that the application limited."""
     if len(setup.moments_s) < 2 or end_s(history) <= setup.moments_s[-1]:
         return None
@@ -131,12 +131,12 @@ def _limited_up(history: AckHistory, setup: Setup) -> tuple[int, int] | None:
     return None if end is None else (rows[-1], end)
 
 
-def _limited_up_is_over(history: AckHistory, setup: Setup) -> int | None:
+def _limited_up_is_over(history: AckHistory, setup: CaseSetup) -> int | None:
     found = _limited_up(history, setup)
     return None if found is None else found[1]
 
 
-def _check_up_loss(history: AckHistory, setup: Setup) -> Iterator[Statement]:
+def _check_up_loss(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
     found = _limited_up(history, setup)
     yield moment_is_there("UP ends by loss", None if found is None else found[1], history)
     if found is None:
@@ -199,7 +199,7 @@ UP_LOSS = DraftCase(
 )
 
 
-def _leave(setup: Setup, history: AckHistory, row: int) -> None:
+def _leave(setup: CaseSetup, history: AckHistory, row: int) -> None:
     """Change nothing."""
 
 
@@ -207,14 +207,14 @@ LIMITS = "nothing is lost and most samples are application-limited"
 STAYS = "the sender stays where it is"
 
 
-def _long_after(history: AckHistory, setup: Setup) -> int | None:
+def _long_after(history: AckHistory, setup: CaseSetup) -> int | None:
     begun_us = setup.moments_s[-1] * 1e6 if setup.moments_s else 0.0
     left = ~history.is_in(UP if setup.moments_s else STARTUP) & (history["time_us"] > begun_us)
     late = history["time_us"] > begun_us + 8e6 + 20e6 * setup.condition.turn_s
     return history.first(left | late)
 
 
-def _check_stays(history: AckHistory, _: Setup, phase: int, row: int) -> Iterator[Statement]:
+def _check_stays(history: AckHistory, _: CaseSetup, phase: int, row: int) -> Iterator[DraftStatement]:
     left = history.first(history["phase"] != phase, row)
     to = None if left is None else int(history["phase"][left])
     limited_share = float(history["is_app_limited"][row:left].mean())
@@ -231,7 +231,7 @@ def _check_stays(history: AckHistory, _: Setup, phase: int, row: int) -> Iterato
     yield statement(STAYS, left is None, f"for {at_s - history.time_s(row):.3g} s", at_s)
 
 
-def _check_never(history: AckHistory, setup: Setup) -> Iterator[Statement]:
+def _check_never(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
     if not setup.moments_s:
         begun = history.first(history["is_app_limited"] == 1) or 0
         yield from _check_stays(history, setup, STARTUP, begun)
@@ -283,17 +283,17 @@ def _downs(history: AckHistory) -> list[int]:
     return [row for row in history.entries(DOWN) if int(history["phase"][row - 1]) == UP]
 
 
-def down_begins(history: AckHistory, _: Setup) -> int | None:
+def down_begins(history: AckHistory, _: CaseSetup) -> int | None:
     """Return the row with which the first UP goes over to DOWN."""
     return next(iter(_downs(history)), None)
 
 
-def _down_is_over(history: AckHistory, setup: Setup) -> int | None:
+def _down_is_over(history: AckHistory, setup: CaseSetup) -> int | None:
     found = _down(history, setup)
     return None if found is None else found[1]
 
 
-def _down(history: AckHistory, setup: Setup) -> tuple[int, int] | None:
+def _down(history: AckHistory, setup: CaseSetup) -> tuple[int, int] | None:
     """Return begin and end of the DOWN that is judged: of a staged one the first, as PROBE_RTT ends it or not."""
     rows = _downs(history)
     if setup.moments_s:
@@ -302,7 +302,7 @@ def _down(history: AckHistory, setup: Setup) -> tuple[int, int] | None:
     return _stay(history, rows)
 
 
-def _headroom_pkts(setup: Setup, hi_pkts: int) -> float:
+def _headroom_pkts(setup: CaseSetup, hi_pkts: int) -> float:
     if hi_pkts < 0:
         return math.inf
     room = max(math.floor(setup.sender.constant("headroom") * hi_pkts), 1)
@@ -314,7 +314,7 @@ DOWN_ENDS = "DOWN follows UP and ends"
 GAIN_OF_DRAFT = "the pacing gain of DOWN is 0.90"
 
 
-def _check_down(history: AckHistory, setup: Setup) -> Iterator[Statement]:
+def _check_down(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
     found = _down(history, setup)
     yield moment_is_there(DOWN_ENDS, None if found is None else found[1], history)
     if found is None:
@@ -370,7 +370,7 @@ DOWN_INFLIGHT = DraftCase(
 )
 
 
-def _slow_down(setup: Setup, history: AckHistory, row: int) -> None:
+def _slow_down(setup: CaseSetup, history: AckHistory, row: int) -> None:
     part = 1 + setup.condition.amount / 100
     setup.change(history.time_s(row), rate_mbps=part * setup.condition.rate_mbps)
 
@@ -378,7 +378,7 @@ def _slow_down(setup: Setup, history: AckHistory, row: int) -> None:
 REFILLS = "DOWN goes over to REFILL, past CRUISE"
 
 
-def _check_down_time(history: AckHistory, setup: Setup) -> Iterator[Statement]:
+def _check_down_time(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
     found = _down(history, setup)
     yield moment_is_there(DOWN_ENDS, None if found is None else found[1], history)
     if found is None:
@@ -443,18 +443,18 @@ DOWN_TIME = DraftCase(
 # ---- loss in UP -------------------------------------------------------------------------------------------
 
 
-def lose_in_startup(setup: Setup) -> None:
+def lose_in_startup(setup: CaseSetup) -> None:
     """Lose packets from the beginning, so that STARTUP ends with a bound of what may be in flight."""
     rate = min(0.2, max(0.05, 12 / setup.condition.bdp_pkts))
     setup.link["loss"] = {"kind": "bernoulli", "rate": rate}
 
 
-def startup_ends(history: AckHistory, _: Setup) -> int | None:
+def startup_ends(history: AckHistory, _: CaseSetup) -> int | None:
     """Return the row with which STARTUP ends first."""
     return history.first(~history.is_in(STARTUP))
 
 
-def stop_losing(setup: Setup, history: AckHistory, row: int) -> None:
+def stop_losing(setup: CaseSetup, history: AckHistory, row: int) -> None:
     """Lose nothing more."""
     setup.change(history.time_s(row), loss_rate=0.0)
 
@@ -464,20 +464,20 @@ def _bounded_up(history: AckHistory) -> int | None:
     return next((row for row in history.entries(UP) if history["inflight_hi_pkts"][row] >= 0), None)
 
 
-def _bounded_up_begins(history: AckHistory, _: Setup) -> int | None:
+def _bounded_up_begins(history: AckHistory, _: CaseSetup) -> int | None:
     return _bounded_up(history)
 
 
-def _lose_a_tenth(setup: Setup, history: AckHistory, row: int) -> None:
+def _lose_a_tenth(setup: CaseSetup, history: AckHistory, row: int) -> None:
     setup.change(history.time_s(row), loss_rate=min(0.3, max(0.1, 12 / setup.condition.bdp_pkts)))
 
 
-def _bounded_up_is_over(history: AckHistory, _: Setup) -> int | None:
+def _bounded_up_is_over(history: AckHistory, _: CaseSetup) -> int | None:
     row = _bounded_up(history)
     return None if row is None else history.end_of(row)
 
 
-def _check_bounded_loss(history: AckHistory, setup: Setup) -> Iterator[Statement]:
+def _check_bounded_loss(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
     row = _bounded_up(history)
     yield moment_is_there("UP begins with inflight_longterm set", row, history)
     if row is None:
@@ -527,22 +527,22 @@ UP_BOUNDED_LOSS = DraftCase(
 # ---- REFILL -----------------------------------------------------------------------------------------------
 
 
-def _refill_begins(history: AckHistory, _: Setup) -> int | None:
+def _refill_begins(history: AckHistory, _: CaseSetup) -> int | None:
     return history.entry(REFILL)
 
 
-def _pause_in_refill(setup: Setup, history: AckHistory, row: int) -> None:
+def _pause_in_refill(setup: CaseSetup, history: AckHistory, row: int) -> None:
     at_s = history.time_s(row)
     silent_from(setup, history, row, at_s + 1.5 * setup.condition.turn_s)
 
 
-def _probe_is_over(history: AckHistory, _: Setup) -> int | None:
+def _probe_is_over(history: AckHistory, _: CaseSetup) -> int | None:
     row = history.entry(REFILL)
     up = None if row is None else history.entry(UP, after=row)
     return None if up is None else history.end_of(up)
 
 
-def _check_refill(history: AckHistory, _: Setup) -> Iterator[Statement]:
+def _check_refill(history: AckHistory, _: CaseSetup) -> Iterator[DraftStatement]:
     row = history.entry(REFILL)
     yield moment_is_there("REFILL begins", row, history)
     if row is None:

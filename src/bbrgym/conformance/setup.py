@@ -131,7 +131,7 @@ class Condition:
 
 
 @dataclass
-class Setup:
+class CaseSetup:
     """A scenario of one flow that stages add to.
 
     Attributes:
@@ -154,7 +154,7 @@ class Setup:
     moments_s: list[float] = field(default_factory=list)
     resumed_s: float | None = None
 
-    def copy(self) -> Setup:
+    def copy(self) -> CaseSetup:
         """Return one to add to."""
         return copy.deepcopy(self)
 
@@ -189,7 +189,7 @@ class Setup:
         }
 
 
-Find = Callable[[AckHistory, Setup], int | None]
+Find = Callable[[AckHistory, CaseSetup], int | None]
 """Returns the row of a moment, None while it has not come."""
 
 
@@ -205,7 +205,7 @@ class Stage:
 
     name: str
     find: Find
-    apply: Callable[[Setup, AckHistory, int], None]
+    apply: Callable[[CaseSetup, AckHistory, int], None]
 
 
 # ---- applications -------------------------------------------------------------------------------------
@@ -214,12 +214,12 @@ _AHEAD = 1.05  # rate of a writer that is ahead of the bottleneck, so that it do
 _LIMITED_PART = 0.3
 
 
-def ahead(setup: Setup) -> None:
+def ahead(setup: CaseSetup) -> None:
     """Give the flow an application that writes a little faster than the bottleneck sends."""
     setup.app = {"kind": "cbr", "rate_mbps": _AHEAD * setup.condition.payload_mbps}
 
 
-def silent_from(setup: Setup, history: AckHistory, row: int, until_s: float) -> None:
+def silent_from(setup: CaseSetup, history: AckHistory, row: int, until_s: float) -> None:
     """Let the application stop when it has written what was sent by a row, and go on later.
 
     Args:
@@ -235,11 +235,11 @@ def silent_from(setup: Setup, history: AckHistory, row: int, until_s: float) -> 
     setup.resumed_s = until_s
 
 
-def outgrown(setup: Setup, history: AckHistory, row: int) -> None:
+def outgrown(setup: CaseSetup, history: AckHistory, row: int) -> None:
     """Double the bottleneck's rate at a row, so that an application which is `ahead` writes half of what it carries."""
     setup.change(history.time_s(row), rate_mbps=2 * setup.condition.rate_mbps)
 
 
-def limited(setup: Setup) -> None:
+def limited(setup: CaseSetup) -> None:
     """Give the flow an application that writes less than a third of what the bottleneck carries."""
     setup.app = {"kind": "cbr", "rate_mbps": _LIMITED_PART * setup.condition.payload_mbps}

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from bbrgym.conformance.ack_history import DRAIN, PROBE_RTT, RECOVERY, STARTUP, AckHistory
-from bbrgym.conformance.draft_case import DraftCase, Known, Statement, statement
-from bbrgym.conformance.setup import MSS_BYTES, Condition, Setup, Stage, limited
+from bbrgym.conformance.draft_case import DraftCase, DraftStatement, Known, statement
+from bbrgym.conformance.setup import MSS_BYTES, CaseSetup, Condition, Stage, limited
 
 PATHS = (
     Condition(1.0, 10_000.0),
@@ -35,17 +35,17 @@ DRAINS = "STARTUP goes over to DRAIN"
 BANDWIDTH_IS_FOUND = "max_bw is within 2 % of the bottleneck's rate"
 
 
-def left_startup(history: AckHistory, _: Setup) -> int | None:
+def left_startup(history: AckHistory, _: CaseSetup) -> int | None:
     """Return the row with which STARTUP ends, but for stays in PROBE_RTT between."""
     return history.first(~history.is_in(STARTUP, PROBE_RTT))
 
 
-def drain_begins(history: AckHistory, setup: Setup) -> int | None:
+def drain_begins(history: AckHistory, setup: CaseSetup) -> int | None:
     """Return the row with which DRAIN begins; one ACK may end it as well."""
     return left_startup(history, setup)
 
 
-def drain_is_over(history: AckHistory, setup: Setup) -> int | None:
+def drain_is_over(history: AckHistory, setup: CaseSetup) -> int | None:
     """Return the row with which DRAIN ends."""
     row = left_startup(history, setup)
     return None if row is None else history.first(~history.is_in(DRAIN), row)
@@ -81,11 +81,11 @@ def end_s(history: AckHistory) -> float:
     return history.time_s(len(history) - 1) if len(history) else 0.0
 
 
-def moment_is_there(text: str, row: int | None, history: AckHistory) -> Statement:
+def moment_is_there(text: str, row: int | None, history: AckHistory) -> DraftStatement:
     """Return the statement that a row was found."""
     if row is None:
-        return Statement(text, f"not within {end_s(history):.3g} s", end_s(history))
-    return Statement(text, f"at {history.time_s(row):.6g} s")
+        return DraftStatement(text, f"not within {end_s(history):.3g} s", end_s(history))
+    return DraftStatement(text, f"at {history.time_s(row):.6g} s")
 
 
 def wanted_pkts(history: AckHistory, row: int) -> int:
@@ -93,7 +93,7 @@ def wanted_pkts(history: AckHistory, row: int) -> int:
     return int(history["target_pkts"][max(0, row - 1) : row + 1].max())
 
 
-def _drains(history: AckHistory, row: int) -> Statement:
+def _drains(history: AckHistory, row: int) -> DraftStatement:
     """Return the statement that DRAIN follows; the ACK that begins it may end it, if little is in flight."""
     phase = int(history["phase"][row])
     is_over = phase >= 8 and history["in_flight_pkts"][row] <= wanted_pkts(history, row)
@@ -120,7 +120,7 @@ def _plateau_row(history: AckHistory, *, at_round_starts_only: bool) -> int | No
     return None
 
 
-def _check_plateau(history: AckHistory, setup: Setup) -> Iterator[Statement]:
+def _check_plateau(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
     row = left_startup(history, setup)
     yield moment_is_there("STARTUP ends", row, history)
     if row is None:
@@ -168,20 +168,20 @@ _LIMITED_ROUNDS = 4  # of an application that limits STARTUP, before the loss
 _LOSSY_ROUNDS = 20  # that the loss may take to end STARTUP
 
 
-def _is_limited(history: AckHistory, setup: Setup) -> int | None:
+def _is_limited(history: AckHistory, setup: CaseSetup) -> int | None:
     """Return the row from which on the application has limited STARTUP for long enough."""
     limits = (history["is_app_limited"] == 1) & history.is_in(STARTUP)
     begun_us = np.maximum.accumulate(np.where(limits, 0, history["time_us"]))
     return history.first(limits & (history["time_us"] > begun_us + _LIMITED_ROUNDS * 1e6 * setup.condition.turn_s))
 
 
-def _lose_packets(setup: Setup, history: AckHistory, row: int) -> None:
+def _lose_packets(setup: CaseSetup, history: AckHistory, row: int) -> None:
     """Lose enough for twelve gaps in a round, a tenth of the packets at least."""
     round_pkts = setup.condition.bdp_pkts / 3
     setup.change(history.time_s(row), loss_rate=min(0.3, max(0.1, 12 / round_pkts)))
 
 
-def _lossy_end(history: AckHistory, setup: Setup) -> int | None:
+def _lossy_end(history: AckHistory, setup: CaseSetup) -> int | None:
     if not setup.moments_s:
         return None
     begun = history.first(history["time_us"] > setup.moments_s[-1] * 1e6)
@@ -194,7 +194,7 @@ def _lossy_end(history: AckHistory, setup: Setup) -> int | None:
 SETS_NOW = "the loss sets full_bw_now and full_bw_reached"
 
 
-def _check_startup_loss(history: AckHistory, setup: Setup) -> Iterator[Statement]:
+def _check_startup_loss(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
     lossy_s = setup.moments_s[-1]
     row = left_startup(history, setup)
     is_after = row is not None and history.time_s(row) > lossy_s
@@ -259,14 +259,14 @@ GAIN_OF_DRAFT = "the pacing gain of DRAIN is 0.5"
 BY_INFLIGHT = "DRAIN ends at the first ACK with no more than Inflight(1.0) in flight"
 
 
-def _in_flight(history: AckHistory, setup: Setup, column: str) -> list[float]:
+def _in_flight(history: AckHistory, setup: CaseSetup, column: str) -> list[float]:
     """Return what is in flight as the sender's rules count it: now, or when the next packet departs."""
     if setup.sender.is_draft:
         return [float(pkts) for pkts in history[column]]
     return [float(pkts) for pkts in history.departing_pkts(column, MSS_BYTES)]
 
 
-def _check_drain_gain(history: AckHistory, setup: Setup, row: int, end: int) -> Iterator[Statement]:
+def _check_drain_gain(history: AckHistory, setup: CaseSetup, row: int, end: int) -> Iterator[DraftStatement]:
     inside = slice(row, end)
     gains = history["pacing_Bps"][inside] / (_MARGIN * history["bw_Bps"][inside].astype(float))
     own = setup.sender.drain_gain
@@ -280,14 +280,14 @@ def _check_drain_gain(history: AckHistory, setup: Setup, row: int, end: int) -> 
     yield statement(GAIN_OF_DRAFT, abs(own - 0.5) < 1e-9, f"its own is {own:.4f}", history.time_s(row))
 
 
-def _drain(history: AckHistory, setup: Setup) -> tuple[int, int] | None:
+def _drain(history: AckHistory, setup: CaseSetup) -> tuple[int, int] | None:
     """Return the rows with which DRAIN begins and ends."""
     row = left_startup(history, setup)
     end = drain_is_over(history, setup)
     return None if row is None or end is None else (row, end)
 
 
-def _ends(history: AckHistory, end: int) -> Iterator[Statement]:
+def _ends(history: AckHistory, end: int) -> Iterator[DraftStatement]:
     """Yield the statements on the state that follows DRAIN."""
     phase = int(history["phase"][end])
     yield statement(INTERRUPTS, phase != PROBE_RTT, "", history.time_s(end))
@@ -295,7 +295,7 @@ def _ends(history: AckHistory, end: int) -> Iterator[Statement]:
         yield statement("PROBE_BW follows", phase >= 8, f"phase {phase}", history.time_s(end))
 
 
-def _check_drain(history: AckHistory, setup: Setup) -> Iterator[Statement]:
+def _check_drain(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
     found = _drain(history, setup)
     yield moment_is_there("DRAIN begins and ends", None if found is None else found[1], history)
     if found is None:
@@ -335,7 +335,7 @@ DRAIN_INFLIGHT = DraftCase(
 BY_TIME = "DRAIN ends after more than three rounds with more than Inflight(1.0) in flight"
 
 
-def _slow_down(setup: Setup, history: AckHistory, row: int) -> None:
+def _slow_down(setup: CaseSetup, history: AckHistory, row: int) -> None:
     part = 1 + _amount(setup.condition) / 100
     setup.change(history.time_s(row), rate_mbps=part * setup.condition.rate_mbps)
 
@@ -344,7 +344,7 @@ def _amount(condition: Condition) -> float:
     return condition.amount
 
 
-def _check_drain_time(history: AckHistory, setup: Setup) -> Iterator[Statement]:
+def _check_drain_time(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
     found = _drain(history, setup)
     yield moment_is_there("DRAIN begins and ends", None if found is None else found[1], history)
     if found is None:
@@ -407,7 +407,7 @@ DRAIN_TIME = DraftCase(
 # ---- PROBE_RTT in STARTUP -----------------------------------------------------------------------------------
 
 
-def _back_in_startup(history: AckHistory, _: Setup) -> int | None:
+def _back_in_startup(history: AckHistory, _: CaseSetup) -> int | None:
     row = history.entry(PROBE_RTT)
     end = None if row is None else history.end_of(row)
     if end is None:
@@ -415,7 +415,7 @@ def _back_in_startup(history: AckHistory, _: Setup) -> int | None:
     return history.first(history["round_count"] > history["round_count"][end] + 5)
 
 
-def _check_probe_rtt_in_startup(history: AckHistory, _: Setup) -> Iterator[Statement]:
+def _check_probe_rtt_in_startup(history: AckHistory, _: CaseSetup) -> Iterator[DraftStatement]:
     row = history.first(history.is_in(PROBE_RTT))
     yield moment_is_there(PROBE_RTT_BEGINS, row, history)
     if row is None:
@@ -464,12 +464,12 @@ _DOUBLING_ROUNDS = 4  # beside the binary logarithm of the BDP
 DOUBLES = "the rate doubles, so that 90 % of it are found in log2(BDP / 10) + 4 rounds"
 
 
-def aggregating(setup: Setup) -> None:
+def aggregating(setup: CaseSetup) -> None:
     """Let ACKs leave in slots of half a round trip, as a radio's schedule would."""
     setup.link["acks"] = {"kind": "slots", "every_ms": max(1e-3, setup.condition.rtt_ms / 2)}
 
 
-def _check_startup_aggregation(history: AckHistory, setup: Setup) -> Iterator[Statement]:
+def _check_startup_aggregation(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
     row = left_startup(history, setup)
     yield moment_is_there("STARTUP ends", row, history)
     if row is None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bbrgym.conformance.ack_history import LOSS, NO_RATE, PROBE_RTT, RECOVERY, REFILL, STARTUP, UP, AckHistory
-from bbrgym.conformance.draft_case import DraftCase, Known, Statement, statement
-from bbrgym.conformance.setup import Setup, Stage
+from bbrgym.conformance.draft_case import DraftCase, DraftStatement, Known, statement
+from bbrgym.conformance.setup import CaseSetup, Stage
 from bbrgym.conformance.startup_cases import PATHS, end_s, moment_is_there
 
 _NO_BOUNDS = "BBR v1 has no bounds to save"
@@ -19,7 +19,7 @@ RETURNS = "the sender returns to the state that the episode ended, UP by way of 
 
 
 @dataclass(frozen=True)
-class _Episode:
+class _LossEpisode:
     """A stay in Recovery or Loss.
 
     Attributes:
@@ -37,7 +37,7 @@ class _Episode:
     is_spurious: bool
 
 
-def _episodes(history: AckHistory) -> list[_Episode]:
+def _episodes(history: AckHistory) -> list[_LossEpisode]:
     inside = history["ca_state"] >= RECOVERY
     found, row = [], 1
     while (first := history.first(inside, row)) is not None:
@@ -49,7 +49,7 @@ def _episodes(history: AckHistory) -> list[_Episode]:
         undone = min(len(history) if one is None else one for one in (late, again)) - 1
         is_one = _bounds(history, end, "undo_") == _bounds(history, first, "undo_")  # not two, without a row between
         is_spurious = is_one and bool(history["undo_count"][undone] > history["undo_count"][first - 1])
-        found.append(_Episode(first - 1, first, end, undone, is_spurious))
+        found.append(_LossEpisode(first - 1, first, end, undone, is_spurious))
         row = end
     return found
 
@@ -71,7 +71,7 @@ def _shown(bounds: list[float]) -> str:
     return ", ".join("none" if one == float("inf") else f"{one:.6g}" for one in bounds)
 
 
-def _ended_state(history: AckHistory, episode: _Episode) -> int | None:
+def _ended_state(history: AckHistory, episode: _LossEpisode) -> int | None:
     """Return the state among STARTUP and UP that the episode's losses ended; None if they ended neither."""
     phase = int(history["phase"][episode.before])
     if phase not in (STARTUP, UP):
@@ -83,7 +83,7 @@ def _ended_state(history: AckHistory, episode: _Episode) -> int | None:
     return phase if is_left and not by_plateau else None
 
 
-def _check_episodes(history: AckHistory, _: Setup, episodes: list[_Episode]) -> Iterator[Statement]:
+def _check_episodes(history: AckHistory, _: CaseSetup, episodes: list[_LossEpisode]) -> Iterator[DraftStatement]:
     yield statement(
         "spurious recoveries take place and end",
         len(episodes) > 0,
@@ -124,11 +124,11 @@ def _check_episodes(history: AckHistory, _: Setup, episodes: list[_Episode]) -> 
 _AGAIN = {STARTUP: (STARTUP,), UP: (REFILL, UP)}
 
 
-def _has_returned(history: AckHistory, episode: _Episode, state: int) -> bool:
+def _has_returned(history: AckHistory, episode: _LossEpisode, state: int) -> bool:
     return bool(history.is_in(*_AGAIN[state])[episode.end : episode.undone + 1].any())
 
 
-def _restored(history: AckHistory, episode: _Episode) -> int | None:
+def _restored(history: AckHistory, episode: _LossEpisode) -> int | None:
     """Return the row from which on the bounds are at least those before an episode; None if none is."""
     least = _bounds(history, episode.before)
     for row in range(episode.end, episode.undone + 1):
@@ -137,7 +137,7 @@ def _restored(history: AckHistory, episode: _Episode) -> int | None:
     return None
 
 
-def _spurious_episodes(history: AckHistory) -> list[_Episode]:
+def _spurious_episodes(history: AckHistory) -> list[_LossEpisode]:
     return [one for one in _episodes(history) if one.is_spurious]
 
 
@@ -148,18 +148,18 @@ _LATE_OF_ROUND = 0.2  # packets: the transport learns that a recovery was spurio
 _RECOVERIES = 6
 
 
-def _reorder(setup: Setup) -> None:
+def _reorder(setup: CaseSetup) -> None:
     """Let packets be late by most of a round trip, now and then."""
     share = min(0.02, _LATE_OF_ROUND / max(1.0, setup.condition.bdp_pkts))
     setup.link["jitter"] = {"share": share, "delay_ms": 0.7 * setup.condition.rtt_ms, "reorder": True}
 
 
-def _many_recoveries(history: AckHistory, _: Setup) -> int | None:
+def _many_recoveries(history: AckHistory, _: CaseSetup) -> int | None:
     episodes = _spurious_episodes(history)
     return episodes[_RECOVERIES - 1].undone if len(episodes) >= _RECOVERIES else None
 
 
-def _check_recovery(history: AckHistory, setup: Setup) -> Iterator[Statement]:
+def _check_recovery(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
     yield from _check_episodes(history, setup, _spurious_episodes(history))
 
 
@@ -194,14 +194,14 @@ SPURIOUS_RECOVERY = DraftCase(
 # ---- timeouts ---------------------------------------------------------------------------------------------
 
 
-def _up_begins(history: AckHistory, _: Setup) -> int | None:
+def _up_begins(history: AckHistory, _: CaseSetup) -> int | None:
     row = history.entry(UP)
     if row is None:
         return None
     return history.first(history["round_count"] > history["round_count"][row], row)
 
 
-def _hold_back(setup: Setup, history: AckHistory, row: int) -> None:
+def _hold_back(setup: CaseSetup, history: AckHistory, row: int) -> None:
     """Hold all packets back for longer than a timeout, and let them go in their order."""
     at_s = history.time_s(row)
     srtt_ms = float(history["srtt_us"][row]) / 1e3
@@ -211,18 +211,18 @@ def _hold_back(setup: Setup, history: AckHistory, row: int) -> None:
     setup.change(at_s + held_ms / 2000, delay_ms=base_ms)
 
 
-def _timed_out(history: AckHistory, _: Setup) -> int | None:
+def _timed_out(history: AckHistory, _: CaseSetup) -> int | None:
     lost = [one for one in _timeouts(history) if one.end < len(history) - 1]
     if not lost:
         return None
     return history.first(history["round_count"] > history["round_count"][lost[0].end] + 2)
 
 
-def _timeouts(history: AckHistory) -> list[_Episode]:
+def _timeouts(history: AckHistory) -> list[_LossEpisode]:
     return [one for one in _spurious_episodes(history) if (history["ca_state"][one.first : one.end] == LOSS).any()]
 
 
-def _check_timeout(history: AckHistory, setup: Setup) -> Iterator[Statement]:
+def _check_timeout(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
     episodes = _timeouts(history)
     if not episodes:
         yield moment_is_there("a timeout takes place", None, history)
