@@ -72,6 +72,7 @@ def test_no_job_outlives_its_multirun(name: str, tmp_path: Path) -> None:
     # submitit and Ray take SIGTERM over, and Ray aborts
     assert begun.returncode in (130, -signal.SIGTERM, -signal.SIGABRT), errors
     wait_until(lambda: not running_below(out))
+    assert states(out).get("train", {"status": "interrupted"})["status"] == "interrupted"
 
 
 @pytest.mark.parametrize("name", ["joblib", "submitit_local"])

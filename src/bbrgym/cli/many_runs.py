@@ -28,6 +28,7 @@ from bbrgym.report.multirun_results import STATUS, UNFINISHED, MultirunResults, 
 from bbrgym.sweeps.jobs import Job
 
 _OF_JOBS = ("output_dir", "resume")  # the multirun sets these for each job
+_HERE = ("BasicLauncher", "JoblibLauncher", "LocalLauncher")  # whose jobs are processes of this machine
 _EXTRAS = {"joblib": ("joblib", "train"), "submitit": ("submitit", "slurm"), "ray": ("ray", "ray-launcher")}
 
 
@@ -48,7 +49,7 @@ def multirun(command: str, name: str, hydra: Hydra, options: argparse.Namespace)
     again = [*again, override_of("hydra.sweep.dir", str(config.hydra.sweep.dir))]
     with sigterm_interrupts(), _launching(again, overrides):
         context = _prepared(hydra, config, folder)
-        job = Job(command, tuple(_flags(options)), str(Path.cwd()))
+        job = Job(command, tuple(_flags(options)), str(Path.cwd()), _owner_pid(config))
         sweeper = Plugins.instance().instantiate_sweeper(config=config, hydra_context=context, task_function=job)
         arguments: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
         returned = sweeper.sweep(arguments=arguments)
@@ -84,12 +85,17 @@ def launch(
     with _launching([command, *options.overrides], own):
         launcher = Plugins.instance().instantiate_launcher(
             hydra_context=_prepared(hydra, config, folder),
-            task_function=Job(command, tuple(_flags(options)), str(Path.cwd())),
+            task_function=Job(command, tuple(_flags(options)), str(Path.cwd()), _owner_pid(config)),
             config=config,
         )
         named = [[*overrides, override_of("hydra.sweep.subdir", job)] for job, overrides in jobs.items()]
         for one in launcher.launch(named, initial_job_idx=0):
             _ = one.return_value  # raises what the job raised
+
+
+def _owner_pid(config: DictConfig) -> int | None:
+    """Return this process, with which jobs on this machine end; None: a cluster's go on without it."""
+    return os.getpid() if str(config.hydra.launcher._target_).endswith(_HERE) else None
 
 
 def _prepared(hydra: Hydra, config: DictConfig, folder: Path) -> HydraContext:

@@ -6,7 +6,8 @@
     DIR/NAME/job.log     output of all its attempts
 
 A job whose folder is finished returns its result at once, another one goes on from its folder: so a repeated multirun
-resumes. A job that crashes affects no other, and no process of a job outlives the one that waits for it.
+resumes. A job that crashes affects no other, and no process of a job outlives the one that waits for it, nor, on the
+machine of its multirun, the multirun.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from __future__ import annotations
 import json
 import math
 import os
+import select
 import shlex
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,7 +41,7 @@ _TIMEOUT_S = 604_800.0  # where it is not set
 _THREADS = {"evaluate": "jobs", "reproduce": "jobs", "train": "threads"}  # option of each command for its cores
 _GRACE_S = 30.0  # for a job to close its files and worlds after SIGTERM
 _OTHERS_S, _POLL_S = 20.0, 0.2  # for the end of another process in the folder, and between two looks at it
-_WATCH_S = 1.0  # between two looks at a job that may be pruned
+_WATCH_S = 1.0  # between two looks at whether a job is to be pruned or its multirun has ended
 _LAST_LINES_BYTES = 4000
 
 
@@ -50,11 +53,13 @@ class Job:
         command: of the jobs.
         flags: of Hydra's for the jobs, such as ``--config-dir``.
         cwd: working directory.
+        owner_pid: process of this machine with which jobs end. Default: none, they go on without it.
     """
 
     command: str
     flags: tuple[str, ...]
     cwd: str
+    owner_pid: int | None = None
 
     def __call__(self, config: DictConfig) -> float | None:  # noqa: ARG002 - the job composes its own
         """Run the job of Hydra's current configuration, and return its metric; None if it failed.
@@ -113,7 +118,8 @@ class Job:
                 start_new_session=True,  # Ctrl-C in a terminal is for the multirun, which passes it on
             )
             try:
-                status = _wait(process, timeout_s, is_hopeless)
+                with _end_of(self.owner_pid) as is_abandoned:
+                    status = _wait(process, timeout_s, is_abandoned, is_hopeless)
             finally:  # also where this process is interrupted
                 _end(process)
         reason = ""
@@ -151,16 +157,41 @@ def _wait_for_others(folder: Path) -> None:
         time.sleep(_POLL_S)
 
 
-def _wait(process: subprocess.Popen[bytes], timeout_s: float, is_hopeless: Callable[[], bool] | None) -> str:
+@contextmanager
+def _end_of(pid: int | None) -> Iterator[Callable[[], bool]]:
+    """Yield a function that tells whether a process of this machine has ended; None never does."""
+    if pid is None:
+        yield lambda: False
+        return
+    try:
+        pid_fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        yield lambda: True
+        return
+    try:
+        poll = select.poll()
+        poll.register(pid_fd, select.POLLIN)
+        yield lambda: bool(poll.poll(0))
+    finally:
+        os.close(pid_fd)
+
+
+def _wait(
+    process: subprocess.Popen[bytes],
+    timeout_s: float,
+    is_abandoned: Callable[[], bool],
+    is_hopeless: Callable[[], bool] | None,
+) -> str:
     """Wait for the end of a process, or until it has to be ended, and return the job's status."""
     until_s = time.monotonic() + timeout_s
     while True:
-        left_s = max(0.0, until_s - time.monotonic())
         try:
-            code = process.wait(left_s if is_hopeless is None else min(left_s, _WATCH_S))
+            code = process.wait(min(max(0.0, until_s - time.monotonic()), _WATCH_S))
         except subprocess.TimeoutExpired:
             if time.monotonic() >= until_s:
                 return "timed out"
+            if is_abandoned():
+                return "interrupted"
             if is_hopeless is not None and is_hopeless():
                 return "pruned"
         else:

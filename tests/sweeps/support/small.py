@@ -30,10 +30,10 @@ GRID = [
 NO_LEVELS = [one for one in GRID if "levels" not in one]
 #: A training of many checkpoints.
 LONG = [*(one for one in GRID if "_steps" not in one), "log_steps=400", "total_steps=4000", "checkpoint_steps=200"]
-#: One that does not end.
+#: One that does not end within a quarter of an hour.
 ENDLESS = [
-    *(one for one in GRID if "total_steps" not in one and "draws=2" not in one),
-    *("agent.draws=100", "validation.draws=2", "total_steps=100_000_000"),
+    *("variant=bbq", "agent=grid", "agent.draws=100", "agent.levels=200", "action.tunables=[bbq_alpha_us,bbq_beta]"),
+    *("total_steps=100_000_000", "checkpoint_steps=16", "log_steps=8", "validation.draws=2"),
 ]
 
 
