@@ -16,12 +16,10 @@ from bbrgym.trace.rows import (
     ACK_ARRIVED,
     DEQUEUED,
     LOSS_STATES,
-    MARKED,
     MARKED_LOST,
-    POLICED,
+    NETWORK_EVENTS,
     QUEUE_DROPPED,
     QUEUED,
-    RANDOM_LOST,
     RETRANSMISSION,
     SENT,
     SYN,
@@ -46,7 +44,6 @@ _BEGIN, _END, _INSTANT, _VALUE = 1, 2, 3, 4
 _STATE_CLEARED = 1  # the sequence needs nothing from before
 
 _BOTTLENECK_PID = 1
-_FATES = (MARKED, QUEUE_DROPPED, POLICED, RANDOM_LOST)
 _COUNTERS = (
     ("cwnd", "pkts"),
     ("in flight", "pkts"),
@@ -124,7 +121,7 @@ class PerfettoWriter:
             self._instant(tracks["packets"], "marked lost", carries)
         elif row.event == TIMEOUT:
             self._instant(tracks["packets"], "timeout", {})
-        elif row.event in _FATES and row.payload_bytes > 0:
+        elif row.event in NETWORK_EVENTS and row.payload_bytes > 0:
             name = PACKET_EVENTS[row.event].name.replace("_", " ")
             self._instant(self._fates, name, {"flow": row.flow, **carries})
 

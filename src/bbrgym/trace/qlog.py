@@ -15,11 +15,8 @@ from bbrgym.phases import phase_of
 from bbrgym.trace.rows import (
     ACK_ARRIVED,
     LOSS_STATES,
-    MARKED,
     MARKED_LOST,
-    POLICED,
-    QUEUE_DROPPED,
-    RANDOM_LOST,
+    NETWORK_EVENTS,
     RETRANSMISSION,
     SENT,
     SYN,
@@ -36,7 +33,6 @@ from bbrgym.worlds import PACKET_EVENTS
 
 _HEADER_BYTES = 40  # IPv4 and TCP without options
 _SEPARATOR = "\x1e"
-_FATES = (MARKED, QUEUE_DROPPED, POLICED, RANDOM_LOST)
 
 
 @dataclass
@@ -101,7 +97,7 @@ class QlogWriter:
                     self._put(lines, flow, "recovery:packet_lost", f"{{{_packet(lost, row)}}}")
             elif row.event == TIMEOUT:
                 self._put(lines, flow, "recovery:loss_timer_updated", '{"event_type": "expired", "timer_type": "pto"}')
-            elif row.event in _FATES and row.payload_bytes > 0:
+            elif row.event in NETWORK_EVENTS and row.payload_bytes > 0:
                 name = f"network:{PACKET_EVENTS[row.event].name}"
                 data = {"offset": row.offset_bytes, "length": row.payload_bytes, "queue_bytes": row.queue_bytes}
                 self._put(lines, flow, name, _json(data))

@@ -35,6 +35,9 @@ ACK_ARRIVED = _code("ack_arrived")
 MARKED_LOST = _code("marked_lost")
 TIMEOUT = _code("timeout")
 
+NETWORK_EVENTS = (MARKED, QUEUE_DROPPED, POLICED, RANDOM_LOST)
+"""Events by which the network marks a packet or loses it."""
+
 FLAG_BITS = {flag.name: 1 << bit for bit, flag in enumerate(PACKET_FLAGS)}
 SYN = FLAG_BITS["syn"]
 RETRANSMISSION = FLAG_BITS["retransmission"]
