@@ -4,15 +4,12 @@
 from __future__ import annotations
 
 import argparse
-import math
 import re
 import shlex
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
-from bbrgym.agents.training.loggers.logger import LoggedRun, Logger, completed_loggers, logged, logger_of
+from bbrgym.agents.training.loggers.logger import Logger, completed_loggers, logged, logger_of
 from bbrgym.cli.hydra_program import add_composed_command
 from bbrgym.cli.scenario import scenario_of
 from bbrgym.cli.terminal import (
@@ -24,10 +21,10 @@ from bbrgym.cli.terminal import (
 )
 from bbrgym.compose import override_of, parse_override
 from bbrgym.errors import ConfigError
-from bbrgym.evaluate.evaluation import PreparedEvaluation, config_of, prepare_evaluation
+from bbrgym.evaluate.evaluation import config_of, prepare_evaluation
 from bbrgym.evaluate.evaluation_settings import Evaluation, parse_settings
-from bbrgym.evaluate.records import EvaluationFolder, per_run
-from bbrgym.evaluate.results import Results
+from bbrgym.evaluate.logged_results import log_results
+from bbrgym.evaluate.records import EvaluationFolder
 from bbrgym.evaluate.resume import resumed_config
 from bbrgym.report.output_settings import OUTPUT_OPTIONS, taken_output_settings
 from bbrgym.report.report import write_report
@@ -77,39 +74,19 @@ def run(options: argparse.Namespace) -> None:
         folder.opened(resume=resume),
     ):
         prepared.begin(folder)
-        with logged(logger, _logged_run(prepared, folder)) as log:
+        with logged(logger, prepared.logged_run(folder)) as log:
             with runs_bar() as show:
                 results = prepared.run(folder, show)
             write_report(folder.path, results, shlex.join(["bbrgym", "evaluate", *options.overrides]), output)
-            _log_results(log, results, folder.path)
-    print_results(*tables_of_results(results))
-    if results.timing["world"].n_unique() > 1:
-        print_results(speed_table(results.timing))
+            log_results(log, results)
+            _log_figures(log, folder.path)
+            print_results(*tables_of_results(results))  # so that a logger of the console has them
+            if results.timing["world"].n_unique() > 1:
+                print_results(speed_table(results.timing))
     print_run_folder(folder.path)
 
 
-def _logged_run(prepared: PreparedEvaluation, folder: EvaluationFolder) -> LoggedRun:
-    group = f"evaluate-{prepared.source.name}"
-    return LoggedRun(
-        "evaluate", folder.path.name, group, prepared.config, folder.path, provenance=folder.read_provenance()[-1]
-    )
-
-
-def _log_results(log: Logger, results: Results, path: Path) -> None:
-    """Log the means of each entrant, the tables, and the figures that are PNG."""
-    runs = per_run(results.summary)
-    names = {"score": "score", "goodput": "goodput_mbps", "queue_delay_ms": "queue_delay_ms"}
-    means = runs.group_by("world", "entrant", maintain_order=True).agg(pl.col(*names).mean())
-    outcome = {
-        f"{world}/{entrant}/{name}": value
-        for world, entrant, *values in means.iter_rows()
-        for name, value in zip(names.values(), values, strict=True)
-        if value is not None and math.isfinite(value)
-    }
-    log.metrics(0, outcome)
-    log.table(0, "runs", runs)
-    if results.rankings:
-        log.table(0, "ranking", pl.concat([ranking.table() for ranking in results.rankings]))
-    for picture in sorted((path / "figures").glob("*.png")):
+def _log_figures(log: Logger, folder: Path) -> None:
+    """Log the figures that are PNG."""
+    for picture in sorted((folder / "figures").glob("*.png")):
         log.picture(0, f"figures/{picture.stem}", picture)
-    log.summary(outcome)

@@ -13,11 +13,19 @@ from typing import Any, TypedDict, Unpack
 import polars as pl
 import yaml
 
+from bbrgym.agents.training.loggers.logger import (
+    LoggedRun,
+    NoLoggerSettings,
+    completed_loggers,
+    logged,
+    logger_of,
+)
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.check_results import check_runs, with_checks_passed
 from bbrgym.evaluate.entrant_list import entrants_of
 from bbrgym.evaluate.entrants import Entrant
 from bbrgym.evaluate.evaluation_settings import Evaluation, parse_settings
+from bbrgym.evaluate.logged_results import log_results
 from bbrgym.evaluate.ranking import find_reference
 from bbrgym.evaluate.records import FIXED, EvaluationFolder
 from bbrgym.evaluate.results import Results
@@ -26,6 +34,7 @@ from bbrgym.evaluate.runner import EvaluationJob, EvaluationProgress, run_all
 from bbrgym.scenario.distribution import Distribution, Split, is_distribution, load_distribution, split_seeds
 from bbrgym.scenario.files import Source, load_scenario
 from bbrgym.scenario.model import Scenario
+from bbrgym.schema import shown
 from bbrgym.worlds import check_world_has, world_spec
 
 __all__ = ["Evaluation", "EvaluationOptions", "EvaluationProgress", "evaluate"]
@@ -76,6 +85,7 @@ def evaluate(
     agent: Any = FIXED,
     output_dir: str | Path | None = None,
     resume: bool = False,
+    logger: str | Sequence[str] | Mapping[str, Any] | None = None,
     on_progress: Callable[[EvaluationProgress], None] | None = None,
     **settings: Unpack[EvaluationOptions],
 ) -> pl.DataFrame:
@@ -89,6 +99,8 @@ def evaluate(
         output_dir: run folder to write. Default: nothing is written.
         resume: keep the finished runs in ``output_dir``. Its config.yaml must agree with the arguments, but there may
             be more variants, seeds or draws now.
+        logger: name of a file in conf/logger, several names, or a mapping from names to what differs from the files;
+            it writes into ``output_dir``. Default: none.
         on_progress: called a few times a second, in the caller's thread.
         **settings: fields of :class:`EvaluationOptions`: ``world`` (a name, a list of names, or a mapping from names to
             settings), ``seeds`` or, of a distribution, ``draws`` and ``split``, ``interval_s`` in seconds, and so on.
@@ -99,6 +111,7 @@ def evaluate(
 
     Raises:
         ScenarioError, ConfigError: an argument is wrong, or the folder is in use or holds another evaluation.
+        MissingExtraError: a package that the logger needs is not installed.
         WorldError: a run broke; finished runs are kept in ``output_dir``.
         OSError: a file cannot be written; finished runs are kept.
 
@@ -114,6 +127,7 @@ def evaluate(
         agent=agent,
         output_dir=output_dir,
         resume=resume,
+        logger=logger,
         on_progress=on_progress,
     ).summary
 
@@ -125,15 +139,25 @@ def run_evaluation(
     agent: Any = FIXED,
     output_dir: str | Path | None = None,
     resume: bool = False,
+    logger: str | Sequence[str] | Mapping[str, Any] | None = None,
     on_progress: Callable[[EvaluationProgress], None] | None = None,
 ) -> Results:
     """Evaluate as `evaluate` does, with the fields of :class:`Evaluation` in a mapping; return all results."""
+    loggers = logger_of(completed_loggers(logger or "none"), is_trusted=True)
     prepared = prepare_evaluation(scenario, settings, agent=agent)
     if output_dir is None:
+        if not isinstance(loggers, NoLoggerSettings):
+            raise ConfigError(
+                f"logger: is {shown(logger)} without output_dir, expected the run folder that it writes in"
+            )
         return prepared.run(None, on_progress)
     folder = EvaluationFolder(Path(output_dir))
     with folder.opened(resume=resume):
-        return prepared.run(folder, on_progress)
+        prepared.begin(folder)
+        with logged(loggers, prepared.logged_run(folder)) as log:
+            results = prepared.run(folder, on_progress)
+            log_results(log, results)
+    return results
 
 
 def prepare_evaluation(
@@ -181,6 +205,12 @@ class PreparedEvaluation:
         if folder.has_config():
             refuse_another(self.config, folder)
         folder.write_config(self.config)
+
+    def logged_run(self, folder: EvaluationFolder) -> LoggedRun:
+        """Describe the evaluation in its run folder, which is open, for loggers."""
+        group = f"evaluate-{self.source.name}"
+        provenance = folder.read_provenance()[-1]
+        return LoggedRun("evaluate", folder.path.name, group, self.config, folder.path, provenance=provenance)
 
     def run(
         self, folder: EvaluationFolder | None, on_progress: Callable[[EvaluationProgress], None] | None = None

@@ -243,6 +243,10 @@ def test_an_evaluation_is_logged(tmp_path: Path, capsys: pytest.CaptureFixture[s
     kept = everything(file)
     assert (kept["run"].job_type, kept["run"].run_group) == ("evaluate", "mine")
     assert kept["config"]["variants"] == ["bbr", "cubic"]
+    (origin,) = json.loads((folder / "provenance.json").read_text())
+    if origin["commit"] != "unknown":
+        assert kept["run"].git.commit == origin["commit"]
+    assert "code" in [artifact.type for artifact in kept["artifacts"]]
     summary = pl.read_parquet(folder / "summary.parquet")
     scores = dict(summary.select("variant", "score").unique().iter_rows())
     assert {name: kept["summary"][f"twin/{name}/score"] for name in scores} == scores
@@ -253,6 +257,17 @@ def test_an_evaluation_is_logged(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "figures/goodput" in events.Tags()["images"]
     assert (folder / "report.html").exists()
     assert main(["evaluate", f"output_dir={folder}", "resume=true"]) == 0  # and without loggers again
+
+
+def test_an_evaluation_in_python_is_logged(tmp_path: Path) -> None:
+    short = {**bbrgym.load_scenario("steady").model_dump(), "duration_s": 1.0, "warmup_s": 0.0}
+    with pytest.raises(bbrgym.ConfigError, match=r"logger: is 'csv' without output_dir"):
+        bbrgym.evaluate(short, ["bbr"], world="twin", logger="csv")
+    loggers = {"csv": {}, "wandb": {"mode": "offline", "code": False}}
+    rows = bbrgym.evaluate(short, ["bbr"], world="twin", output_dir=tmp_path, logger=loggers)
+    (file,) = finished_runs(tmp_path)
+    assert everything(file)["summary"]["twin/bbr/score"] == rows["score"].mean()
+    assert pl.read_csv(tmp_path / "csv" / "runs.csv")["score"].mean() == pytest.approx(rows["score"].mean())
 
 
 @pytest.mark.parametrize("command", ["train", "evaluate"])
