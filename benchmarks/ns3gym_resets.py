@@ -25,7 +25,7 @@ import kills
 import leaks
 from trees import guardians
 
-MEMORY_MIB = 8.0  # that may come and go
+GROWTH_MIB = 1.0  # that a round of resets may add to a process
 
 
 def main() -> int:
@@ -59,7 +59,7 @@ def show(what: str, report: leaks.Report) -> bool:
         for when, held in (("before", before), ("after", after)):
             counts = f"{held.processes:>10}{held.descriptors:>12}{held.sockets:>9}{held.threads:>9}"
             print(f"{name:<12}{when:<8}{counts}{held.memory_mib:>9.1f}")
-        is_clean &= after.counts() == before.counts() and after.memory_mib < before.memory_mib + MEMORY_MIB
+        is_clean &= after.counts() == before.counts() and report.growth_mib(name) < GROWTH_MIB
     return is_clean
 
 

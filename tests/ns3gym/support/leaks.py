@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import gymnasium
@@ -23,6 +24,7 @@ TIMEOUT_S = 60.0
 SETTLING_S = 5.0
 WARM_UP = 100  # resets before the first look: allocators and caches fill
 STEPS = 3  # of each episode, before the reset that stops it
+ROUNDS = 3  # of resets, with a look after each
 SERVE = ("world=twin", "variant=bbq", "scenario=steady", "scenario.duration_s=2", "env.control_interval_s=0.1")
 
 
@@ -70,11 +72,23 @@ def held_in_the_end_by(process, before):
 
 @dataclass(frozen=True)
 class Report:
-    """What was held before and after, by whom; and how long a reset took."""
+    """What was held before the first round of resets and after each, by whom; and how long a reset took."""
 
-    before: dict[str, Held]
-    after: dict[str, Held]
+    looks: list[dict[str, Held]]
     reset_ms: float
+
+    @property
+    def before(self):
+        return self.looks[0]
+
+    @property
+    def after(self):
+        return self.looks[-1]
+
+    def growth_mib(self, name):
+        """Return what its memory grew by in each round: a leak grows in all, a cache or a heap in the odd one."""
+        held_mib = [look[name].memory_mib for look in self.looks]
+        return min(later - earlier for earlier, later in pairwise(held_mib))
 
 
 def of_a_served_world(resets):
@@ -85,13 +99,7 @@ def of_a_served_world(resets):
         env = gymnasium.make("bbrgym/Ns3Gym-v0", port=port, timeout_s=TIMEOUT_S)
         with contextlib.closing(env):
             _reset(env, WARM_UP)
-            us = {"agent": psutil.Process(), "simulation": psutil.Process(served.pid)}
-            before = {name: held_by(process) for name, process in us.items()}
-            begin_s = time.perf_counter()
-            _reset(env, resets - 1)
-            reset_ms = (time.perf_counter() - begin_s) * 1e3 / (resets - 1)
-            after = {name: held_in_the_end_by(process, before[name]) for name, process in us.items()}
-        return Report(before, after, reset_ms)
+            return _looked_at(env, resets - 1, {"agent": psutil.Process(), "simulation": psutil.Process(served.pid)})
 
 
 def of_a_command(starts):
@@ -99,12 +107,19 @@ def of_a_command(starts):
     env = gymnasium.make("bbrgym/Ns3Gym-v0", command=[sys.executable, ACTOR], timeout_s=TIMEOUT_S)
     with contextlib.closing(env):
         _reset(env, 5)
-        me = psutil.Process()
-        before = {"agent": held_by(me)}
+        return _looked_at(env, starts, {"agent": psutil.Process()})
+
+
+def _looked_at(env, resets, processes):
+    """Reset that often, in rounds of about one size."""
+    looks = [{name: held_by(process) for name, process in processes.items()}]
+    took_s = 0.0
+    for number in range(ROUNDS):
         begin_s = time.perf_counter()
-        _reset(env, starts)
-        reset_ms = (time.perf_counter() - begin_s) * 1e3 / starts
-        return Report(before, {"agent": held_in_the_end_by(me, before["agent"])}, reset_ms)
+        _reset(env, resets * (number + 1) // ROUNDS - resets * number // ROUNDS)
+        took_s += time.perf_counter() - begin_s
+        looks.append({name: held_in_the_end_by(process, looks[0][name]) for name, process in processes.items()})
+    return Report(looks, took_s * 1e3 / resets)
 
 
 def _reset(env, count):
