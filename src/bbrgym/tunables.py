@@ -15,6 +15,9 @@ STOCK_CONTROLS = ("ns3-bbr", "ns3-cubic", "ns3-linux-reno", "ns3-bic", "ns3-vega
 #: The kernel's own congestion controls; they run on the kernel's sockets and have no tunables.
 KERNEL_CONTROLS = ("kernel-bbr", "kernel-cubic", "kernel-reno")
 
+#: Of ours that are models of the kernel's own and not in BPF: what runs in their place on the kernel's sockets.
+KERNEL_STAND_INS: Mapping[str, str] = MappingProxyType({"cubic": "kernel-cubic", "reno": "kernel-reno"})
+
 #: Whose own congestion controls these are: the algorithm of a variant that is not of ``cc/``.
 STOCK_OWNERS = ("ns-3", "linux")
 

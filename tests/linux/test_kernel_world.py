@@ -51,7 +51,19 @@ def test_ours_run_in_the_kernel_and_show_their_state(cc):
     assert stats["phase"] < 16
 
 
-@pytest.mark.parametrize("cc", ["cubic", "reno", "cubic-rfc9438"])
+@pytest.mark.parametrize("cc", ["cubic", "reno"])
+def test_the_kernel_runs_its_own_for_a_model_of_it(cc):
+    assert bbrgym.worlds.world_spec("linux").has_controller(cc)
+    (flow,), _ = summary_of(scenario({"cc": cc}, duration_s=1.0))
+    assert flow["sent_pkts"] > 100
+    problem = (
+        r"flows\[0\]\.stack\.hystart: is .*, expected .*, that of linux-6: the sockets are this machine's kernel's"
+    )
+    with pytest.raises(ValueError, match=problem):
+        bbrgym.make_world("linux", scenario({"cc": cc, "stack": {"hystart": False}}))
+
+
+@pytest.mark.parametrize("cc", ["bbr3", "vegas", "cubic-rfc9438"])
 def test_of_ours_only_the_variants_of_bbr_run_in_the_kernel(cc):
     problem = rf"flows\[0\]\.cc: is '{cc}', which world 'linux' does not have; it needs world .*twin"
     with pytest.raises(ScenarioError, match=problem):
@@ -73,6 +85,22 @@ def test_the_acks_of_ours_are_traced():
         assert (trace["rtt_us"][trace["rtt_us"] >= 0] >= 40_000).all()
         with pytest.raises(ValueError, match=r"ack trace: flows\[1\]\.cc is 'kernel-bbr', of whose ACKs"):
             world.trace_acks(1, 100)
+
+
+@needs_bpf
+@pytest.mark.parametrize("beside", ["cubic", "kernel-cubic"])
+def test_an_agent_is_evaluated_beside_the_kernels_own(beside):
+    flows = ({"cc": "bbr", "role": "learner"}, {"cc": beside, "role": "background"})
+    rows = bbrgym.evaluate(
+        scenario(*flows, duration_s=1.0) | {"warmup_s": 0.0},
+        ["kernel-bbr"],
+        agent="random",
+        world={"linux": {"options": ANY_LATENESS}},
+    )
+    assert rows["variant"].to_list() == ["kernel-bbr", "kernel-bbr", "bbr-mix", "bbr-mix"]
+    assert rows["cc"].to_list() == ["kernel-bbr", beside, "bbr-mix", beside]
+    assert np.isfinite(rows["score"].to_numpy()).all()
+    assert (rows["goodput_mbps"].to_numpy() > 0).all()
 
 
 @needs_bpf
@@ -141,6 +169,40 @@ def test_an_application_sends_what_it_writes(app):
     written_pkts = 2.0 * 2e6 / 8 / 1448
     assert stats["sent_pkts"] - stats["retransmitted_pkts"] == pytest.approx(written_pkts, abs=30)
     assert stats["busy_share"] < 1.0
+
+
+def test_transfers_end_and_their_completion_is_measured():
+    transfer = {"size_bytes": 20_000}
+    crowd = {"kind": "flows", "size_bytes": [3_000], "exponential": True, "within_s": 0.5}
+    flows, _ = summary_of(
+        scenario(
+            {"cc": "kernel-cubic", "app": {"kind": "bulk", **transfer}},
+            {"cc": "kernel-bbr", "app": {"kind": "bulk", **transfer}, "start_s": 0.2},
+            {"count": 4, "app": crowd},
+            {"cc": "kernel-reno"},
+        )
+        | {"warmup_s": 0.0}
+    )
+    *transfers, endless = flows
+    assert len(transfers) == 6
+    assert [flow["completed"] for flow in transfers] == [1.0] * 6
+    assert all(0.06 <= flow["completion_s"] < 2.0 and flow["slowdown"] >= 1.0 for flow in transfers)
+    assert [flow["sent_pkts"] - flow["retransmitted_pkts"] for flow in transfers[:2]] == [14, 14]
+    assert np.isnan([endless["completed"], endless["completion_s"]]).all()
+
+
+def test_a_policer_and_a_fair_queue_act_on_the_kernels_packets():
+    flows, link = summary_of(
+        scenario(
+            {"stack": {"ecn": True}},
+            {"cc": "kernel-reno"},
+            policer={"rate_mbps": 10.0, "burst_bytes": 20_000},
+            queue={"kind": "fq_codel", "size_packets": 100},
+        )
+    )
+    assert link["utilisation"] < 0.6
+    assert sum(flow["lost_pkts"] for flow in flows) > 0
+    assert [flow["ecn_marked_pkts"] for flow in flows] == [0, 0]  # 10 of 20 Mbit/s make no queue
 
 
 def test_ecn_marks_what_asks_for_it():

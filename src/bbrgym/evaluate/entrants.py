@@ -22,11 +22,13 @@ from bbrgym.scenario.files import with_variant
 from bbrgym.scenario.model import Scenario
 from bbrgym.tunables import VARIANTS
 from bbrgym.worlds import (
+    REFERENCE_WORLD,
     TUNABLE_COLUMNS,
     Table,
     VectorWorld,
     WorldSettings,
     make_vector_world,
+    registered_worlds,
 )
 
 Kind: TypeAlias = Literal["fixed", "learned", "random", "oracle", "reference"]
@@ -217,7 +219,7 @@ class Tuned(Entrant):
 
     def prepared(self, scenario: Scenario) -> Scenario:
         prepared = with_variant(scenario, self.variant)
-        batch_of(1, self.options(scenario=prepared))  # raises ConfigError for what it cannot tune
+        batch_of(1, self.options(scenario=prepared, world=_able_world(prepared)))  # ConfigError: it cannot tune it
         return prepared
 
     def start(self, conditions: Conditions) -> Run:
@@ -237,6 +239,13 @@ class Tuned(Entrant):
 
     def identity(self) -> str:
         return repr(sorted(self.arguments.items()))
+
+
+def _able_world(scenario: Scenario) -> str:
+    """Return a world that has the scenario's congestion controls, the reference if it or none does."""
+    controls = {flow.cc for flow in scenario.flows}
+    able = [name for name, spec in registered_worlds().items() if all(map(spec.has_controller, controls))]
+    return REFERENCE_WORLD if REFERENCE_WORLD in able or not able else able[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,7 +305,7 @@ class Random(Tuned):
     kind = "random"
 
     def make_tuner(self, conditions: Conditions) -> MakeTuner:
-        options = self.options(scenario=conditions.scenario)
+        options = self.options(scenario=conditions.scenario, world=conditions.world)
         return lambda seeds: _RandomTuner(options, *seeds)
 
 

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.schema import Float, Model
-from bbrgym.tunables import STOCK_OWNERS, VARIANTS
+from bbrgym.tunables import KERNEL_STAND_INS, STOCK_OWNERS, VARIANTS
 
 Isolation = Literal["process", "none"]
 
@@ -43,6 +43,7 @@ class WorldSpec:
         is_real_time: whether an advance takes as long as what it runs; no run repeats another to the byte then.
         our_algorithms: of the congestion controls of ``cc/`` that flows can run, by `Variant.algorithm`.
             Default: all.
+        stand_ins: what runs in place of other ones, by the name of these.
         stock_controls: whose own congestion controls flows can run, unchanged: ``ns-3``, ``linux``.
         has_last_hops: whether a scenario's receivers can be behind a radio.
         options: names of its own options, arguments of its engine.
@@ -58,6 +59,7 @@ class WorldSpec:
     can_trace: bool = False
     is_real_time: bool = False
     our_algorithms: tuple[str, ...] | None = None
+    stand_ins: Mapping[str, str] = field(default_factory=dict)
     stock_controls: tuple[str, ...] = ()
     has_last_hops: bool = False
     options: tuple[str, ...] = ()
@@ -81,7 +83,7 @@ class WorldSpec:
 
     def has_controller(self, cc: str) -> bool:
         """Return whether its flows can run a congestion control of `bbrgym.VARIANTS`."""
-        algorithm = VARIANTS[cc].algorithm
+        algorithm = VARIANTS[self.stand_ins.get(cc, cc)].algorithm
         if algorithm in STOCK_OWNERS:
             return algorithm in self.stock_controls
         return self.our_algorithms is None or algorithm in self.our_algorithms
@@ -172,6 +174,7 @@ register_world(
     isolation="process",
     is_real_time=True,
     our_algorithms=("bbr",),
+    stand_ins=KERNEL_STAND_INS,
     stock_controls=("linux",),
     options=("timestamps", "user_namespace", "max_late_share", "policy"),
 )
