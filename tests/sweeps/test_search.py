@@ -177,25 +177,25 @@ SEARCH = [
     "hydra.sweeper.batch=1",
     "hydra.sweeper.n_startup_trials=1",
 ]
+TWO_AT_ONCE = [SEARCH[0], "hydra.sweeper.n_trials=2", "hydra.sweeper.batch=2", SEARCH[3]]
 THREE_AT_ONCE = [SEARCH[0], "hydra.sweeper.n_trials=3", "hydra.sweeper.batch=3", SEARCH[3]]
 LEVELS = "agent.levels=int(interval(2,9))"
 
 
 def test_a_search_goes_on_after_a_kill_to_the_same_trials(tmp_path: Path) -> None:
-    """Each trial has two seeds, and the next is proposed when it has its score."""
-    options = [*SEARCH, scenario(tmp_path), *NO_LEVELS, LEVELS, "seed=1,2"]
+    options = [*SEARCH, scenario(tmp_path), *NO_LEVELS, LEVELS]
     whole, out = tmp_path / "whole", tmp_path / "out"
     done = multirun(*options, f"hydra.sweep.dir={whole}")
     assert done.returncode == 0, done.stderr
     assert "best best_score of a job" in done.stdout
-    jobs = [f"trial-000{trial}_seed-{seed}" for trial in range(2) for seed in (1, 2)]
+    jobs = ["trial-0000", "trial-0001"]
     assert list(states(whole)) == jobs
     assert summary(whole)["job"].to_list() == jobs
     best = OmegaConf.load(whole / "optimization_results.yaml").best
     assert best.value == pytest.approx(summary(whole)["best_score"].max())
     begun = start(*options, f"hydra.sweep.dir={out}")
     try:
-        wait_until(lambda: "trial-0001_seed-1" in states(out) if out.exists() else False)
+        wait_until(lambda: "trial-0000" in states(out) if out.exists() else False)
     finally:
         begun.kill()
         begun.communicate(timeout=120)
@@ -214,19 +214,21 @@ def test_a_search_goes_on_after_a_kill_to_the_same_trials(tmp_path: Path) -> Non
 
 
 def test_a_search_has_its_metric_its_direction_its_storage_and_jobs_side_by_side(tmp_path: Path) -> None:
+    """Each of two trials that run at once has two seeds, whose mean is its score."""
     own = f"hydra.sweeper.storage=sqlite:///{tmp_path}/mine.db"
     out = tmp_path / "out"
     options = [scenario(tmp_path), *NO_LEVELS, LEVELS]
-    less = ["hydra.sweeper.metric=step", "hydra.sweeper.direction=minimize"]
-    done = multirun(*THREE_AT_ONCE, own, *less, *options, f"hydra.sweep.dir={out}")
+    less = ["hydra.sweeper.metric=step", "hydra.sweeper.direction=minimize", "seed=1,2"]
+    done = multirun(*TWO_AT_ONCE, own, *less, *options, f"hydra.sweep.dir={out}")
     assert done.returncode == 0, done.stderr
     study = optuna.load_study(study_name="bbrgym", storage=f"sqlite:///{tmp_path}/mine.db")
     table = summary(out)
-    assert [trial.value for trial in study.trials] == table["step"].to_list()
+    assert table["job"].to_list() == [f"trial-000{trial}_seed-{seed}" for trial in range(2) for seed in (1, 2)]
+    steps = table["step"].to_list()
+    assert [trial.value for trial in study.trials] == [sum(steps[:2]) / 2, sum(steps[2:]) / 2]
     assert not (out / "study.db").exists()
     assert "mine.db" not in (out / "search.json").read_text()
-    assert study.best_value == min(table["step"])
-    assert f"best step of a job: {min(table['step']):.4f} with" in done.stdout
+    assert f"best step of a job: {min(steps):.4f} with" in done.stdout
     wrong = multirun(*SEARCH, "hydra.sweeper.metric=weather", *options, f"hydra.sweep.dir={tmp_path / 'wrong'}")
     assert wrong.returncode == 2
     assert "hydra.sweeper.metric: is 'weather', expected one of " in wrong.stderr
