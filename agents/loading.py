@@ -26,6 +26,16 @@ def load_agent(run_dir: str | Path, checkpoint: str = "best") -> tuple[Agent, di
         ConfigError: the folder is none of `bbrgym train`, lacks the checkpoint, or names a trainer outside bbrgym that
             the user has not trusted (see `bbrgym.targets`).
         MissingExtraError: a package that the trainer needs is not installed.
+
+    Example:
+        >>> import bbrgym, gymnasium, numpy
+        >>> agent, arguments = bbrgym.load_agent("runs/grid")
+        >>> tuner = agent.tuner([1])  # for one environment
+        >>> envs = gymnasium.make_vec("bbrgym/Tune-v0", num_envs=1, world="twin", **arguments)
+        >>> observations, infos = envs.reset(seed=1)
+        >>> tuner.act(observations, numpy.array([True])).shape  # [environments, tunables]
+        (1, 1)
+        >>> envs.close()
     """
     folder = TrainingFolder(Path(run_dir))
     settings = parse_training(folder.read_config())

@@ -297,8 +297,13 @@ def without_comment(text: str) -> str:
     return "".join(line + "\n" for line in text.splitlines() if not line.startswith("#"))
 
 
+def docstring_of(model: type[BaseModel]) -> str:
+    """Return the docstring of a model without its example."""
+    return (model.__doc__ or "").partition("    Example:\n")[0]
+
+
 def summary(model: type[BaseModel]) -> str:
-    return " ".join((model.__doc__ or "").split("Attributes:")[0].split()).replace("``", "`")
+    return " ".join(docstring_of(model).split("Attributes:")[0].split()).replace("``", "`")
 
 
 def fields_table(model: type[BaseModel]) -> str:
@@ -321,7 +326,7 @@ def fields_table(model: type[BaseModel]) -> str:
 
 def attributes(model: type[BaseModel]) -> dict[str, str]:
     """Return the meanings of the fields from the docstring's Attributes."""
-    _, _, text = (model.__doc__ or "").partition("Attributes:\n")
+    _, _, text = docstring_of(model).partition("Attributes:\n")
     entries = re.split(r"\n {8}(?=\w)", "\n" + text.rstrip())
     pairs = (entry.split(":", 1) for entry in entries if ":" in entry)
     return {name.strip(): " ".join(meaning.split()).removesuffix(".").replace("``", "`") for name, meaning in pairs}

@@ -2,6 +2,11 @@
 """Gymnasium environments; importing this package registers them.
 
 PettingZoo has no register: `bbrgym/TuneMulti-v0` is made by `bbrgym.envs.multi.parallel_env(...)`.
+
+Example:
+    >>> import gymnasium, bbrgym
+    >>> sorted(name for name in gymnasium.registry if name.startswith("bbrgym/"))
+    ['bbrgym/Ns3Gym-v0', 'bbrgym/Tune-v0']
 """
 
 from __future__ import annotations

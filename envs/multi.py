@@ -84,6 +84,16 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
     ## Errors
     As of `TuneEnv`. A missing action, and an action of no agent, are a `ConfigError`.
 
+    ## Example
+        >>> from bbrgym.envs.multi import parallel_env
+        >>> env = parallel_env(world="twin", scenario="rtt_fairness", variant="bbq")
+        >>> observations, infos = env.reset(seed=1)
+        >>> actions = {agent: env.action_space(agent).sample() for agent in env.agents}
+        >>> observations, rewards, terminations, truncations, infos = env.step(actions)
+        >>> sorted(rewards) == sorted(env.agents)
+        True
+        >>> env.close()
+
     ## Arguments
     Those of `TuneEnv`, and:
 

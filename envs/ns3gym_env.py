@@ -121,6 +121,15 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
     nothing in time or has ended is one of its subclasses, `ProtocolTimeout` and `PeerGone`. They name the message that
     was awaited, for how long, how the command ended and its last output. The next reset starts a new simulation.
 
+    ## Example
+        >>> import gymnasium, bbrgym
+        >>> served = "bbrgym serve scenario=steady world=twin --openGymPort={port} --simSeed={seed}"
+        >>> with gymnasium.make("bbrgym/Ns3Gym-v0", command=served) as env:
+        ...     observation, info = env.reset(seed=1)
+        ...     observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
+        >>> observation.shape == env.observation_space.shape
+        True
+
     ## Arguments
     Those of `bbrgym.envs.ns3gym_env.Ns3GymOptions`, by name.
 

@@ -126,6 +126,15 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     episode, `gymnasium.error.ClosedEnvironmentError` for a step or reset after `close`. `TypeError` for a copy or a
     pickle of the environment.
 
+    ## Example
+        >>> import gymnasium, bbrgym
+        >>> env = gymnasium.make("bbrgym/Tune-v0", world="twin", scenario="rtt_fairness", variant="bbq")
+        >>> observation, info = env.reset(seed=1)
+        >>> observation, reward, terminated, truncated, info = env.step(env.unwrapped.default_action)
+        >>> observation.shape == env.observation_space.shape, info["now_s"]
+        (True, 0.1)
+        >>> env.close()
+
     ## Arguments
     * `world="ns3"`: name of the world, see `bbrgym.worlds.registered_worlds`.
     * `scenario="steady"`: a name, a path, a mapping or a Scenario; or one of these of a distribution

@@ -52,6 +52,16 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
     of an environment; the rows beyond the flows of an environment are NaN. Masks may be read-only and shared.
 
     Arguments are those of `bbrgym.envs.options.Options` and `VectorOptions`, by name.
+
+    One step of three of them:
+
+        >>> import gymnasium, bbrgym
+        >>> envs = gymnasium.make_vec("bbrgym/Tune-v0", num_envs=3, world="twin", scenario="steady", variant="bbq")
+        >>> observations, infos = envs.reset(seed=1)
+        >>> observations, rewards, terminations, truncations, infos = envs.step(envs.action_space.sample())
+        >>> observations.shape[0], rewards.shape
+        (3, (3,))
+        >>> envs.close()
     """
 
     _batch: TuneBatch

@@ -85,6 +85,20 @@ def train(
         WorldError: a simulation failed; the run folder keeps the checkpoints before.
         OSError: a file cannot be written; the run folder keeps the checkpoints before.
         MemoryError: the environments or networks do not fit into memory.
+
+    Example:
+        >>> import bbrgym
+        >>> search = {"name": "grid", "levels": 2, "draws": 2}
+        >>> summary = bbrgym.train(
+        ...     output_dir="runs/grid",
+        ...     agent=search,
+        ...     scenario="steady",
+        ...     variant="bbq",
+        ...     action={"tunables": ["bbq_alpha_us"]},
+        ...     validation={"draws": 2},
+        ... )
+        >>> summary["agent"], summary["variant"], summary["best_score"] > -1
+        ('grid', 'bbq', True)
     """
     config: dict[str, Any] = dict(settings)
     trusted = {"agent", "logger", "rollouts"}
@@ -108,6 +122,13 @@ def resume_training(run_dir: str | Path, *, on_progress: OnProgress | None = Non
         ConfigError: the folder is none of `bbrgym train`, or names a class outside bbrgym that the user has not trusted
             (see `bbrgym.targets`).
         Others: see `train`.
+
+    Example:
+        A training that has ended is not repeated.
+
+        >>> import bbrgym
+        >>> bbrgym.resume_training("runs/grid")["variant"]
+        'bbq'
     """
     config = TrainingFolder(Path(run_dir)).read_request(parse_training).plain()
     return _train(Path(run_dir), config, resume=True, trusted=(), on_progress=on_progress)

@@ -12,7 +12,16 @@ _MOST_NAMES = 12  # of which all are listed
 
 
 class ConfigError(ValueError):
-    """A name, option or file that a command or function was given cannot be used."""
+    """A name, option or file that a command or function was given cannot be used.
+
+    Example:
+        >>> import bbrgym
+        >>> try:
+        ...     bbrgym.make_world("twinn", "steady")
+        ... except bbrgym.ConfigError as error:
+        ...     print(str(error).partition("?")[0])
+        world 'twinn': did you mean twin
+    """
 
 
 class ScenarioError(ConfigError):
@@ -22,6 +31,14 @@ class ScenarioError(ConfigError):
         path: field, e.g. ``flows[0].rtt_ms``; empty for the scenario as a whole.
         problem: value and what is allowed instead.
         scenario: name; empty if unknown.
+
+    Example:
+        >>> import bbrgym
+        >>> try:
+        ...     bbrgym.load_scenario({"name": "mine", "duration_s": -5})
+        ... except bbrgym.ScenarioError as error:
+        ...     print(error.path, error.scenario)
+        duration_s mine
     """
 
     def __init__(self, path: str, problem: str, scenario: str = "") -> None:

@@ -1,5 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The tables of tunables and variants, read from the compiled controllers (cc/tunables.def, cc/variants.def)."""
+"""The tables of tunables and variants, read from the compiled controllers (cc/tunables.def, cc/variants.def).
+
+Example:
+    >>> import bbrgym
+    >>> tunable = bbrgym.TUNABLES["bbq_alpha_us"]
+    >>> tunable.default, tunable.unit, tunable.low <= tunable.default <= tunable.high
+    (3000.0, 'us', True)
+    >>> sorted(set(bbrgym.VARIANTS["bbq"].preset) - set(bbrgym.VARIANTS["bbr"].preset))
+    ['bbq_alpha_us', 'bbq_beta', 'bbq_data_min_rtt', 'bbq_latch', 'bbq_slack_us']
+"""
 
 from __future__ import annotations
 

@@ -61,10 +61,29 @@ def test_the_keywords_are_the_fields_of_the_settings() -> None:
     assert set(TrainingOptions.__annotations__) == set(TrainingSettings.model_fields)
 
 
-@pytest.mark.parametrize("module", ["bbrgym.evaluate.evaluation", "bbrgym.envs.tune_properties"])
-def test_examples_run(module: str) -> None:
-    failed, attempted = doctest.testmod(importlib.import_module(module))
-    assert (failed, attempted > 0) == (0, True)
+def documented() -> dict[str, Any]:
+    """Return the public things by name: environments for their folder, the module for its tables."""
+    first = ("train", "resume_training", "load_agent")
+    names = [*first, *(name for name in dir(bbrgym) if name not in (*first, "TUNABLES", "VARIANTS", "__version__"))]
+    found = {name: getattr(bbrgym, name) for name in names}
+    found |= {name: importlib.import_module(f"bbrgym.{name}") for name in ("tunables", "envs")}
+    places = {"tune_env": "TuneEnv", "tune_vector_env": "TuneVectorEnv", "tune_properties": "TuneProperties"}
+    places |= {"ns3gym_env": "Ns3GymEnv", "multi": "TuneMultiEnv"}
+    return found | {name: getattr(importlib.import_module(f"bbrgym.envs.{at}"), name) for at, name in places.items()}
+
+
+def test_the_examples_of_all_public_things_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for extra in ("pettingzoo", "zmq"):
+        pytest.importorskip(extra, reason="an example needs it")
+    monkeypatch.chdir(tmp_path)
+    finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()
+    told: list[str] = []
+    for name, thing in documented().items():
+        tests = finder.find(thing, name, module=False, globs={})
+        assert any(test.examples for test in tests), name
+        for test in tests:
+            runner.run(test, out=told.append)
+    assert not told, "".join(told)
 
 
 def test_mistaken_keywords_are_found_by_mypy(tmp_path: Path) -> None:

@@ -76,6 +76,23 @@ class Distribution:
         fields: as written.
         max_learners: largest number of learner flows of a draw.
         max_flows: largest number of flows of a draw.
+
+    Raises:
+        ScenarioError: a field is wrong, as far as one draw shows it.
+
+    Example:
+        >>> import bbrgym
+        >>> rates = bbrgym.Distribution(
+        ...     {
+        ...         "name": "rates",
+        ...         "variables": {"rate": {"log_uniform": [1, 100]}},
+        ...         "duration_s": 5,
+        ...         "link": {"rate_mbps": {"value": "rate"}, "queue": {"kind": "droptail", "size_bdp": 2}},
+        ...         "flows": [{"name": "flow", "rtt_ms": {"uniform": [10, 80]}}],
+        ...     }
+        ... )
+        >>> rates(1) == rates(1), rates(1) == rates(2), 1 <= rates(3).link.rate_mbps <= 100
+        (True, False, True)
     """
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
@@ -190,6 +207,11 @@ def load_distribution(source: Source | Distribution) -> Distribution:
 
     Raises:
         ScenarioError: it cannot be read, or is no distribution.
+
+    Example:
+        >>> import bbrgym
+        >>> bbrgym.load_distribution("wan_mix")(7).name
+        'wan_mix-7'
     """
     if isinstance(source, Distribution):
         return source

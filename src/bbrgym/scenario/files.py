@@ -38,6 +38,15 @@ def load_scenario(source: Source) -> Scenario:
 
     Raises:
         ScenarioError: names the field, its value and what is allowed.
+
+    Example:
+        >>> import bbrgym
+        >>> bbrgym.load_scenario("rtt_fairness").link.rate_mbps
+        100.0
+        >>> flow = {"name": "mine", "rtt_ms": 40}
+        >>> link = {"rate_mbps": 10, "queue": {"kind": "droptail", "size_bdp": 2}}
+        >>> bbrgym.load_scenario({"duration_s": 5, "link": link, "flows": [flow]}).flows[0].rtt_ms
+        40.0
     """
     if isinstance(source, Scenario):
         return source
@@ -45,12 +54,24 @@ def load_scenario(source: Source) -> Scenario:
 
 
 def scenario_names() -> list[str]:
-    """Return the names of the shipped scenarios."""
+    """Return the names of the shipped scenarios, sorted.
+
+    Example:
+        >>> import bbrgym
+        >>> "rtt_fairness" in bbrgym.scenario_names()
+        True
+    """
     return [name for name, is_distribution in _shipped().items() if not is_distribution]
 
 
 def distribution_names() -> list[str]:
-    """Return the names of the shipped distributions."""
+    """Return the names of the shipped distributions, sorted.
+
+    Example:
+        >>> import bbrgym
+        >>> "wan_mix" in bbrgym.distribution_names()
+        True
+    """
     return [name for name, is_distribution in _shipped().items() if is_distribution]
 
 

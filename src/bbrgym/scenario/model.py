@@ -593,6 +593,13 @@ class Scenario(Model):
         link: bottleneck.
         flows: that share the link.
         checks: bounds on what a run measures, which an evaluation reports as passed or failed.
+
+    Example:
+        >>> import bbrgym
+        >>> scenario = bbrgym.load_scenario("steady")
+        >>> scenario.duration_s, [flow.rtt_ms for flow in scenario.flows]
+        (30.0, [40.0])
+        >>> longer = bbrgym.load_scenario({**scenario.model_dump(exclude_none=True), "duration_s": 60})
     """
 
     name: Name = "unnamed"

@@ -77,9 +77,21 @@ def make_world(
             advance (for a shorter advance: in all). After it the world raises WorldError.
         options: the world's own options, by name.
 
+    Returns:
+        The world at time 0; a context that closes it.
+
     Raises:
         ScenarioError, ConfigError: an argument is wrong.
         WorldError: the simulation broke.
+
+    Example:
+        >>> import bbrgym
+        >>> with bbrgym.make_world("twin", "steady", seed=1) as world:
+        ...     world.advance(2.0)
+        ...     stats = world.flow_stats()  # [flows, fields], units in the fields' names
+        ...     goodput_mbps = float(stats[0, world.flow_fields.index("goodput_mbps")])
+        >>> stats.shape == (1, len(world.flow_fields)), 9 < goodput_mbps < 10
+        (True, True)
     """
     return World(
         make_vector_world(

@@ -14,6 +14,14 @@ class WorldError(RuntimeError):
         seed: seed of the run.
         now_s: simulated time of the last answer, in seconds.
         reason: cause of the failure.
+
+    Example:
+        >>> import bbrgym
+        >>> try:
+        ...     raise bbrgym.WorldError("steady", 1, 2.5, "it was killed")
+        ... except bbrgym.WorldError as error:
+        ...     print(error)
+        scenario 'steady', seed 1, at 2.5 s: it was killed
     """
 
     def __init__(self, scenario: str, seed: int, now_s: float, reason: str) -> None:

@@ -22,6 +22,17 @@ class World:
 
     Attributes:
         tunable_names, flow_fields, link_fields, flow_summary_fields, link_summary_fields: the arrays' columns.
+
+    Example:
+        >>> import bbrgym
+        >>> with bbrgym.make_world("twin", "steady") as world:
+        ...     world.advance(1.0)
+        ...     world.set_tunables("flow", {"bbr_cwnd_gain": 1.5})
+        ...     while not world.done:
+        ...         world.advance(1.0)
+        ...     flows, link = world.summary()
+        >>> flows.shape == (1, len(world.flow_summary_fields)), link.shape == (len(world.link_summary_fields),)
+        (True, True)
     """
 
     tunable_names = VectorWorld.tunable_names
