@@ -3,6 +3,7 @@
 
     python benchmarks/kernel.py [--runs 3] [--seeds 10] [--seconds 60] [--minutes 30] [--only NAME ...]
                                 [--output docs/kernel.md]
+    python benchmarks/kernel.py --learned RUN [--draws 12] [--seeds 10] [--minutes 30] [--output docs/kernel.md]
 
 It can be made in pieces: accepted runs are kept in runs/kernel, by the last commit that changed what runs, and one that
 is there is not repeated. --minutes ends the runs in the kernel after that time. The first run of every scenario comes
@@ -14,6 +15,9 @@ the first start, within the longest RTT.
    larger of 5 % and the range of the kernel's own runs.
 2. Our bbr in BPF and the kernel's beside each other on one link.
 3. Two flows of each variant, by score, in both worlds.
+
+With --learned, which names a run folder of `bbrgym train agent=portfolio`, it makes another section and leaves the rest
+of the file as it is: the order of variants, a best fixed setting and the portfolio on draws of wan_mix.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import kernel_learned
 import numpy as np
 
 import bbrgym
@@ -420,12 +425,10 @@ def page(runs: Runs, asked: list[list[Setup]], arguments: argparse.Namespace) ->
         for world in ("linux", "twin")
     ]
     command = f"python benchmarks/kernel.py --runs {arguments.runs} --seeds {arguments.seeds}"
-    linux = f"Linux {platform.release().partition('-')[0]}"
-    machine = f"{linux} on {os.cpu_count()} cores, {datetime.datetime.now(datetime.UTC).date()}"
     lines = [
         "# The twin against the kernel",
         "",
-        f"{machine}: `{command} --seconds {arguments.seconds:g}`.",
+        f"{machine_now()}: `{command} --seconds {arguments.seconds:g}`.",
         f"The kernel's runs are those of commit {commits[0]}, the twin's of {commits[1]}.",
         f"Each run lasts {arguments.seconds:g} s, of which the last three quarters are measured.",
         "The flows after the first start within the longest RTT of it, at times that the run's seed chooses.",
@@ -441,6 +444,34 @@ def page(runs: Runs, asked: list[list[Setup]], arguments: argparse.Namespace) ->
     return "\n".join(lines) + "\n"
 
 
+def compare_learned(arguments: argparse.Namespace, commit: str) -> None:
+    """Run what is missing of the draws and print or write their section."""
+    kept = arguments.kept / f"{commit}-{arguments.learned.name}"
+    plan = kernel_learned.Plan(arguments.learned, kept, arguments.draws, arguments.seeds)
+    kernel_learned.run(plan, time.monotonic() + 60 * arguments.minutes)
+    command = f"python benchmarks/kernel.py --learned RUN --draws {arguments.draws} --seeds {arguments.seeds}"
+    section = kernel_learned.lines(plan, command, {"machine": machine_now(), "commit": commit})
+    write(section, kernel_learned.HEADING, arguments.output)
+
+
+def machine_now() -> str:
+    """Return the kernel, the number of cores and the date."""
+    linux = f"Linux {platform.release().partition('-')[0]}"
+    return f"{linux} on {os.cpu_count()} cores, {datetime.datetime.now(datetime.UTC).date()}"
+
+
+def write(lines: list[str], heading: str, output: Path | None) -> None:
+    """Print a part of the page, or write it and keep the other part: one begins with the heading, the other before."""
+    if output is None:
+        print("\n".join(lines))
+        return
+    before, _, after = (output.read_text(encoding="utf-8") if output.exists() else "").partition(kernel_learned.HEADING)
+    learned = lines if heading else [kernel_learned.HEADING + after] if after else []
+    rest = before if heading else "\n".join(lines)
+    parts = [part.strip() for part in (rest, "\n".join(learned)) if part.strip()]
+    output.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     """Run what is missing and print or write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -449,10 +480,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="of each run")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="no run of the kernel begins later")
     parser.add_argument("--only", nargs="*", help="names of scenarios; default: all")
+    parser.add_argument("--learned", type=Path, metavar="RUN", help="a trained portfolio, to compare on draws")
+    parser.add_argument("--draws", type=int, default=12, help="for --learned")
     parser.add_argument("--kept", type=Path, default=KEPT, help=f"folder of the runs; default: {KEPT}")
     parser.add_argument("--output", type=Path, help="file to write; default: print")
     arguments = parser.parse_args()
     commit = tested_commit()
+    if arguments.learned is not None:
+        compare_learned(arguments, commit)
+        return
     runs = Runs(arguments.kept / f"{commit}-{arguments.seconds:g}s", commit, arguments.seconds)
     asked = [
         [setup for setup in part if arguments.only is None or setup.name in arguments.only]
@@ -463,11 +499,7 @@ def main() -> None:
     for setup in (*asked[0], *asked[2]):
         for seed in range(1, arguments.seeds + 1):
             runs.make(setup, "twin", seed)
-    text = page(runs, asked, arguments)
-    if arguments.output is None:
-        print(text)
-    else:
-        arguments.output.write_text(text, encoding="utf-8")
+    write(page(runs, asked, arguments).splitlines(), "", arguments.output)
 
 
 if __name__ == "__main__":
