@@ -82,7 +82,7 @@ def search_each(
         elif turn < _EXPLORING * budget:
             actions = np.array([_anywhere(generator, trials.action) for generator in generators])
         else:
-            actions = np.array([_mutated(*pair) for pair in zip(generators, best.actions, strict=True)])
+            actions = np.array([mutated(*pair) for pair in zip(generators, best.actions, strict=True)])
         scores = trials.scores(np.repeat(actions, runs, axis=0)).reshape(len(seeds), runs)
         best = best.or_better(actions, scores.mean(axis=1))
         if on_tried is not None:
@@ -126,7 +126,8 @@ def _uniform(generator: np.random.Generator, action: TunableScaling) -> Coordina
     return generator.uniform(-1.0, 1.0, action.default.shape).astype(np.float32)
 
 
-def _mutated(generator: np.random.Generator, parent: Coordinates) -> Coordinates:
+def mutated(generator: np.random.Generator, parent: Coordinates) -> Coordinates:
+    """Return a setting with a step away from another one in some of the coordinates."""
     step = generator.normal(0.0, _STEP, parent.shape) * (generator.random(parent.shape) < _MUTATED)
-    mutated: Coordinates = np.clip(parent + step, -1.0, 1.0).astype(np.float32)
-    return mutated
+    moved: Coordinates = np.clip(parent + step, -1.0, 1.0).astype(np.float32)
+    return moved

@@ -41,6 +41,8 @@ class PortfolioTrainer(Trainer):
         search_trials: settings tried on each of its draws.
         search_runs: runs of each of these.
         cross_share: share of the steps for stage cross.
+        refine_share: share of the steps for stage refine.
+        refine_turns: generations of children that it tries.
         probe_s: length of the probe.
         probe: values of tunables during the probe; the others keep the variant's own.
         by_cost: whether draws are sampled by cost, see `bbrgym.agents.portfolio.draws`.
@@ -53,10 +55,12 @@ class PortfolioTrainer(Trainer):
     is_continuable: ClassVar[bool] = False  # its stages divide the steps
 
     library_size: Annotated[Whole, Field(ge=1, le=1000)] = 8
-    search_share: Share = 0.3
+    search_share: Share = 0.25
     search_trials: Annotated[Whole, Field(ge=1, le=100_000)] = 40
     search_runs: Annotated[Whole, Field(ge=1, le=1000)] = 2
-    cross_share: Share = 0.255
+    cross_share: Share = 0.2125
+    refine_share: Share = 0.2
+    refine_turns: Annotated[Whole, Field(ge=0, le=1000)] = 8
     probe_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0
     probe: dict[str, Float] = Field(default_factory=dict)
     by_cost: bool = True
@@ -76,6 +80,8 @@ class PortfolioTrainer(Trainer):
             search_trials=self.search_trials,
             search_runs=self.search_runs,
             cross_share=self.cross_share,
+            refine_share=self.refine_share,
+            refine_turns=self.refine_turns,
             by_cost=self.by_cost,
             fit=self.fit,
             guard=self.guard,

@@ -15,11 +15,12 @@ class StagePlan:
     """Draws of each stage; no two stages share one.
 
     Attributes:
-        search, cross, probe: draws of the stages.
+        search, cross, refine, probe: draws of the stages.
     """
 
     search: tuple[TrainingDraw, ...]
     cross: tuple[TrainingDraw, ...]
+    refine: tuple[TrainingDraw, ...]
     probe: tuple[TrainingDraw, ...]
 
 
@@ -48,7 +49,7 @@ def affordable(
     if len(taken) < least:
         raise ConfigError(
             f"total_steps: stage {stage} has {steps} of them, which are {len(taken)} draws, expected at least {least} "
-            f"draws: about {least * (used // (len(taken) + 1))} steps; choose more, or another agent.search_share and "
-            f"agent.cross_share"
+            f"draws: about {least * (used // (len(taken) + 1))} steps; choose more, or other ones of "
+            f"agent.search_share, agent.cross_share and agent.refine_share"
         )
     return tuple(taken)

@@ -3,7 +3,7 @@
 
     states/STAGE-*.parquet   finished parts, from which an interrupted training goes on
     library.yaml             the library, which `action=library` takes
-    coverage.parquet         mean score of each draw's best among the first k settings, on the draws of stage cross
+    coverage.parquet         mean score of each draw's best among the first k settings, on the draws of stage refine
     confusion.parquet        shares of draws by their best setting and the chosen one, cross-validated
     importance.parquet       the features by what the loss of each costs, cross-validated
 
@@ -26,11 +26,12 @@ from bbrgym.agents.portfolio.assembly import Assembly, Found
 from bbrgym.agents.portfolio.cross import CrossPart, scores_of
 from bbrgym.agents.portfolio.cross_validation import confusion, cross_validate
 from bbrgym.agents.portfolio.draws import TrainingDraw, training_draws
-from bbrgym.agents.portfolio.greedy_library import coverage, greedy
+from bbrgym.agents.portfolio.greedy_library import coverage
 from bbrgym.agents.portfolio.guard import GuardSettings, fitted_guard, guarded
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.parts import Parts, parts_of
 from bbrgym.agents.portfolio.probe import ProbePart
+from bbrgym.agents.portfolio.refine import Candidates, children
 from bbrgym.agents.portfolio.search_stage import SearchPart, settings_of
 from bbrgym.agents.portfolio.selector import Examples, FitSettings, Selector, fitted
 from bbrgym.agents.portfolio.stage_plan import StagePlan, affordable
@@ -43,6 +44,7 @@ from bbrgym.errors import ConfigError
 from bbrgym.worlds import registered_worlds
 
 LIBRARY = "library.yaml"
+_KEPT = 3  # candidates that stage cross leaves, for each setting of the library
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class StageSettings:
     search_trials: int
     search_runs: int
     cross_share: float
+    refine_share: float
+    refine_turns: int
     by_cost: bool
     fit: FitSettings
     guard: GuardSettings | None
@@ -76,10 +80,11 @@ class Stages:
         if not registered_worlds()[training.world_name].can_save:
             able = [name for name, spec in registered_worlds().items() if spec.can_save]
             raise ConfigError(f"world: is {training.world_name}, expected one that can be saved: {', '.join(able)}")
-        if settings.search_share + settings.cross_share >= 1:
+        if settings.search_share + settings.cross_share + settings.refine_share >= 1:
             raise ConfigError(
-                f"agent.cross_share: is {settings.cross_share:g} beside agent.search_share {settings.search_share:g}, "
-                "expected a sum below 1, which leaves the rest for the probe"
+                f"agent.cross_share: is {settings.cross_share:g} beside agent.search_share {settings.search_share:g} "
+                f"and agent.refine_share {settings.refine_share:g}, expected a sum below 1, which leaves the rest for "
+                "the probe"
             )
         self._settings = settings
         self._assembly = assembly
@@ -101,7 +106,7 @@ class Stages:
             self._step = self._run.state.step
             self._checkpoint(kept[0])
             return
-        library = self._library(self._candidates())
+        library = self._library(self._refined(self._crossed(self._candidates())))
         examples = self._examples(library)
         selector, knowing = self._selector(examples), self._knowing(examples)
         found: Found = {
@@ -126,19 +131,24 @@ class Stages:
                 f"agent.probe_s: are {self._assembly.intervals} control intervals, expected less than a run's "
                 f"{self._conditions.intervals(first.scenario)}"
             )
-        search_steps, cross_steps = int(settings.search_share * total), int(settings.cross_share * total)
+        shares = (settings.search_share, settings.cross_share, settings.refine_share)
+        search_steps, cross_steps, refine_steps = (int(share * total) for share in shares)
         intervals = self._conditions.intervals
         of_search = settings.search_runs * settings.search_trials
         search = affordable("search", draws, search_steps, lambda draw: of_search * intervals(draw.scenario), least=1)
         candidates = len(self._presets) + len(search)
         cross = affordable("cross", draws, cross_steps, lambda draw: candidates * intervals(draw.scenario), least=1)
         size, probe = min(settings.library_size, candidates), self._assembly.intervals
+        tried = min(_KEPT * settings.library_size, candidates) + settings.refine_turns * size
+        refine = affordable("refine", draws, refine_steps, lambda draw: tried * intervals(draw.scenario), least=1)
 
         def of_probe(draw: TrainingDraw) -> int:
             return probe + size * max(0, intervals(draw.scenario) - probe)
 
-        left = total - search_steps - cross_steps
-        return StagePlan(search, cross, affordable("probe", draws, left, of_probe, least=2 * settings.fit.folds))
+        left = total - search_steps - cross_steps - refine_steps
+        return StagePlan(
+            search, cross, refine, affordable("probe", draws, left, of_probe, least=2 * settings.fit.folds)
+        )
 
     # ---- stages ------------------------------------------------------------------------------------------------
 
@@ -155,17 +165,38 @@ class Stages:
         self._record({"search/score": _mean(found["score"].to_numpy(), self._plan.search)})
         return np.concatenate([np.array(self._presets, np.float32), settings_of(found)])
 
-    def _library(self, candidates: Coordinates) -> Coordinates:
+    def _crossed(self, settings: Coordinates) -> Candidates:
+        """Return the best of these settings."""
+        self._run.stage = "cross"
+        return self._scored("cross", self._plan.cross, settings).best(_KEPT * self._settings.library_size)
+
+    def _refined(self, candidates: Candidates) -> Candidates:
+        """Return the library that came of these candidates, on the draws of stage refine."""
+        run, settings = self._run, self._settings
+        run.stage = "refine"
+        generator = np.random.default_rng(run.settings.stream("refine", 0))
+        known = self._scored("refine-0", self._plan.refine, candidates.settings)
+        library = known.best(settings.library_size)
+        self._record({"refine/coverage": float(coverage(library.scores, library.weights)[-1])})
+        for turn in range(1, settings.refine_turns + 1):
+            born = children(library.settings, generator)
+            known = known.beside(self._scored(f"refine-{turn}", self._plan.refine, born))
+            library = known.best(settings.library_size)
+            self._record({"refine/coverage": float(coverage(library.scores, library.weights)[-1])})
+        return library
+
+    def _scored(self, stage: str, of_stage: tuple[TrainingDraw, ...], settings: Coordinates) -> Candidates:
+        """Return settings with their scores on the draws of a stage."""
+        parts = [CrossPart(self._conditions, draws, settings) for draws in parts_of(of_stage)]
+        table = self._parts.tables(stage, parts)
+        return Candidates(settings, scores_of(table), table["weight"].to_numpy())
+
+    def _library(self, chosen: Candidates) -> Coordinates:
         """Return the library, [settings, tunables]: the best fixed setting first."""
         run = self._run
-        run.stage = "cross"
-        parts = [CrossPart(self._conditions, draws, candidates) for draws in parts_of(self._plan.cross)]
-        table = self._parts.tables("cross", parts)
-        scores, weights = scores_of(table), table["weight"].to_numpy()
-        chosen = greedy(scores, weights, self._settings.library_size)
-        covered = coverage(scores[:, chosen], weights)
-        curve = pl.DataFrame({"settings": np.arange(1, len(chosen) + 1), "score": covered})
-        library: Coordinates = self._assembly.scaling.snap(candidates[chosen])[1]
+        covered = coverage(chosen.scores, chosen.weights)
+        curve = pl.DataFrame({"settings": np.arange(1, len(covered) + 1), "score": covered})
+        library: Coordinates = self._assembly.scaling.snap(chosen.settings)[1]
         rows = [self._assembly.scaling.to_values(setting) for setting in library]
         settings = {f"setting-{number}": values for number, values in enumerate(rows, start=1)}
         origin = f"agent {run.settings.agent_name} on {run.settings.source.name}, seed {run.settings.seed}"

@@ -37,13 +37,15 @@ SMALL: dict[str, Any] = {
     "library_size": 3,
     "search_share": 0.15,
     "cross_share": 0.2,
+    "refine_share": 0.15,
+    "refine_turns": 2,
     "search_trials": 6,
     "search_runs": 1,
     "probe_s": 1.0,
     "probe": {"bbr_cwnd_gain": 1.24},
     "fit": {"hidden": [8], "members": 2, "epochs": 3, "folds": 2},
 }
-STAGES = {"search": 0, "cross": 700, "probe": 1100, "late in probe": 1800}
+STAGES = {"search": 0, "cross": 700, "refine": 1500, "probe": 2100, "late in probe": 2800}
 """Steps in the middle of each stage."""
 
 KILLED_AT = """
@@ -94,8 +96,11 @@ def test_all_steps_are_used_and_every_stage_leaves_its_table(whole: Path) -> Non
     assert pl.read_parquet(whole / "coverage.parquet")["score"].is_sorted()
     assert abs(pl.read_parquet(whole / "confusion.parquet")["share"].sum() - 1.0) < 1e-9
     assert pl.read_parquet(whole / "importance.parquet")["loss"].is_sorted(descending=True)
-    seeds = [pl.read_parquet(path)["draw"].to_list() for path in (whole / "states").glob("*.parquet")]
-    drawn = [seed for part in seeds for seed in part]
+    seeds = {path.stem: pl.read_parquet(path)["draw"].to_list() for path in (whole / "states").glob("*.parquet")}
+    assert (
+        seeds["refine-0-00000"] == seeds["refine-1-00000"] == seeds["refine-2-00000"]
+    )  # children on their parents' draws
+    drawn = [seed for part, each in seeds.items() if not part.startswith(("refine-1", "refine-2")) for seed in each]
     assert len(set(drawn)) == len(drawn)  # no draw serves twice
     assert max(drawn) < 2**31  # all are of the training split
 
@@ -145,7 +150,7 @@ def test_rollouts_in_ray_give_the_same_bytes(whole: Path, tmp_path: Path) -> Non
         ({}, {"action": "relative"}, "expected absolute ones without levels, max_change and hold_intervals"),
         ({}, {"action": {"hold_intervals": 2}}, "'hold_intervals': 2}, expected absolute ones"),
         ({}, {"env": "multi"}, "agent.name: is 'portfolio', expected one of"),
-        ({"search_share": 0.7, "cross_share": 0.3}, {}, "agent.cross_share: is 0.3 beside agent.search_share 0.7"),
+        ({"search_share": 0.7, "cross_share": 0.3}, {}, "agent.cross_share: is 0.3 beside agent.search_share 0.7 and"),
         ({"probe_s": 2.0}, {}, "agent.probe_s: are 4 control intervals, expected less than a run's 4"),
         ({"probe": {"bbr_cwnd_gian": 1.24}}, {}, "agent.probe.bbr_cwnd_gian: is none of the tunables to set; did you"),
         ({"probe": {"bbr_cwnd_gain": 9.0}}, {}, "agent.probe.bbr_cwnd_gain: is 9, out of its range: the nearest value"),
