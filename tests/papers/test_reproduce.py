@@ -27,6 +27,7 @@ from bbrgym.papers.request import parse_reproduction
 from bbrgym.papers.results import NumberResult
 from bbrgym.report.papers_report import papers_page
 
+ROOT = Path(__file__).resolve().parents[2]
 Here = Callable[..., tuple[int, str, str]]
 
 
@@ -58,6 +59,30 @@ def test_a_run_prints_and_writes_the_comparison(here: Here, experiment_file: Pat
     page = (tmp_path / "docs" / "papers.md").read_text()
     assert "| mine | 1 |" in page
     assert page == papers_page(tmp_path / "docs", [load_experiment(str(experiment_file))])
+
+
+def test_a_part_measured_anew_leaves_the_other_rows_of_the_docs(
+    here: Here, experiment_file: Path, tmp_path: Path
+) -> None:
+    """What is shipped of other experiments stays, with the command that measured it."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    shipped = [line for line in (ROOT / "docs" / "papers.csv").read_text().splitlines() if not line.startswith("#")]
+    kept = [line for line in shipped[1:] if line.startswith(("bbq/", "rebbr/exp4,"))]
+    head = ["# bbrgym reproduce docs=docs", "# 2026-01-02", "# stack=null"]
+    (folder / "papers.csv").write_text("\n".join([*head, shipped[0], *kept]) + "\n")
+    for seeds in (2, 3):
+        assert here(f"experiment={experiment_file}", f"seeds={seeds}", f"output_dir={seeds}", "docs=docs")[0] == 0
+    lines = (folder / "papers.csv").read_text().splitlines()
+    assert lines[:3] == head
+    assert lines[3].startswith("# anew=")
+    assert "seeds=3" in lines[4]
+    assert [line for line in lines if line.startswith(("bbq/", "rebbr/"))] == kept
+    assert sum(line.startswith("mine/fig1,") for line in lines) == 3
+    page = (folder / "papers.md").read_text()
+    assert "`bbrgym reproduce docs=docs`, 2026-01-02. A part of it anew: `bbrgym reproduce" in page
+    assert "### mine/fig1: " in page
+    assert "### bbq/fig13: " in page
 
 
 def test_many_seeds_are_shown_as_a_distribution(here: Here, experiment_file: Path, tmp_path: Path) -> None:

@@ -156,26 +156,34 @@ _INTRODUCTION = (
 )
 _MARK = "# "  # begins a line that is no row
 _STACK = f"{_MARK}stack="
+_ANEW = f"{_MARK}anew="
 _OWN = "null"
 
 
 def write_papers_docs(folder: Path, results: Sequence[ReproducedExperiment], stack: str, command: str) -> None:
     """Write the measured numbers, and papers.md, which shows them.
 
-    Those of the experiments' own stacks go to papers.csv, those of another to a file beside it. papers.md shows both,
-    and needs papers.csv; beside another stack it has all shipped experiments of the papers there.
+    Those of the experiments' own stacks go to papers.csv, those of another to a file beside it; what such a file has of
+    other shipped experiments stays. papers.md shows both, and needs papers.csv; beside another stack it has all shipped
+    experiments of the papers there.
 
     Raises:
         OSError: a file cannot be written.
     """
-    today = datetime.date.today().isoformat()
-    head = f"{_MARK}{command}\n{_MARK}{today}\n{_STACK}{stack or _OWN}\n"
-    rounded = numbers_table(results).with_columns(pl.selectors.float().round_sig_figs(6))
-    write_text(folder / _csv_name(stack), head + rounded.write_csv())
+    written = _WrittenNumbers(
+        command=command,
+        date=datetime.date.today().isoformat(),
+        stack=stack,
+        numbers=numbers_table(results).with_columns(pl.selectors.float().round_sig_figs(6)),
+    )
+    csv = folder / _csv_name(stack)
+    if csv.exists():
+        written = written.beside(_read_numbers(csv))
+    write_text(csv, written.text)
     own_stacks = folder / _csv_name("")
     if own_stacks.exists():
         experiments = [result.experiment for result in results]
-        if stack:
+        if stack or written.anew:
             papers = {name.split("/")[0] for name in _read_numbers(own_stacks).numbers["experiment"]}
             shipped = [one for one in select_experiments(None, ()) if one.paper in papers]
             experiments = shipped + [one for one in experiments if one.paper not in PAPERS]
@@ -189,25 +197,64 @@ def _csv_name(stack: str) -> str:
 
 @dataclass(frozen=True)
 class _WrittenNumbers:
-    """A file of measured numbers: the command that measured them, its date, the stack and the rows."""
+    """A file of measured numbers.
+
+    Attributes:
+        command: that measured them.
+        date: of it.
+        stack: of every sender; empty: the experiments' own.
+        numbers: the rows.
+        anew: commands that measured a part of them again, each with its date.
+    """
 
     command: str
     date: str
     stack: str
     numbers: pl.DataFrame
+    anew: Sequence[str] = ()
 
     def of(self, experiment: Experiment, world: str) -> pl.DataFrame:
         """Return the rows of an experiment in a world."""
         return self.numbers.filter((pl.col("experiment") == experiment.name) & (pl.col("world") == world))
 
+    def beside(self, old: _WrittenNumbers) -> _WrittenNumbers:
+        """Return these numbers with the rows of an older file whose experiments they have not, if these are shipped."""
+        order = [one.name for one in select_experiments(None, ())]
+        kept = old.numbers.join(self.numbers, on=["experiment", "world"], how="anti")
+        kept = kept.filter(pl.col("experiment").is_in(order))
+        if not len(kept):
+            return self
+        rank = {name: place for place, name in enumerate(order)}
+        place = pl.col("experiment").replace_strict(rank, default=len(rank))
+        numbers = pl.concat([kept, self.numbers]).sort(pl.col("claim").is_not_null(), place, maintain_order=True)
+        anew = (*(one for one in old.anew if self.command not in one), f"{self.date} {self.command}")
+        return _WrittenNumbers(old.command, old.date, self.stack, numbers, anew)
+
+    @property
+    def text(self) -> str:
+        """Content of the file."""
+        head = [f"{_MARK}{self.command}", f"{_MARK}{self.date}", f"{_STACK}{self.stack or _OWN}"]
+        head += [f"{_ANEW}{one}" for one in self.anew]
+        return "\n".join(head) + "\n" + self.numbers.write_csv()
+
+    @property
+    def origin(self) -> str:
+        """The commands with their dates, in Markdown."""
+        parts = [one.partition(" ") for one in self.anew]
+        return f"`{self.command}`, {self.date}." + "".join(
+            f" A part of it anew: `{command}`, {date}." for date, _, command in parts
+        )
+
 
 def _read_numbers(csv: Path) -> _WrittenNumbers:
-    command, date, stack = csv.read_text(encoding="utf-8").splitlines()[:3]
+    lines = csv.read_text(encoding="utf-8").splitlines()
+    command, date, stack = lines[:3]
     return _WrittenNumbers(
         command=command.removeprefix(_MARK),
         date=date.removeprefix(_MARK),
         stack=stack.removeprefix(_STACK).replace(_OWN, ""),
         numbers=pl.read_csv(csv, comment_prefix=_MARK, schema=numbers_table([]).schema),
+        anew=[line.removeprefix(_ANEW) for line in lines[3:] if line.startswith(_ANEW)],
     )
 
 
@@ -223,7 +270,7 @@ def papers_page(folder: Path, experiments: Sequence[Experiment]) -> str:
     worlds = own_stacks.numbers["world"].unique(maintain_order=True).to_list()
     parts = [f"# The papers' experiments\n\n{_INTRODUCTION}\n\n{_LEGEND}"]
     for one in (own_stacks, *others):
-        parts += [f"{_heading(one.stack)}\n\n`{one.command}`, {one.date}.", *_overview_parts(one, experiments)]
+        parts += [f"{_heading(one.stack)}\n\n{one.origin}", *_overview_parts(one, experiments)]
     for paper, names in papers_of(experiments).items():
         parts.append(f"## {PAPERS.get(paper, paper)}")
         parts += [_section(one, own_stacks, others, worlds) for one in experiments if one.name in names]
