@@ -3,13 +3,16 @@
 
 import io
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
+from kernel_world import needs_bpf, needs_kernel
 
 from bbrgym.cli.main import main
 from bbrgym.conformance.case_run import CaseRun, run_case
+from bbrgym.conformance.draft_case import DraftStatement
 from bbrgym.conformance.draft_cases import DRAFT_CASES
 from bbrgym.conformance.setup import Sender
 from bbrgym.report.conformance_report import conformance_page
@@ -121,3 +124,31 @@ def test_the_page_tells_where_worlds_differ() -> None:
     other = {**row, "world": "ns3", "outcome": "failed", "failed_s": 1.0, "statement": "s", "measured": "m"}
     page = conformance_page(pl.DataFrame([row, other]), "bbrgym conformance", "2026-01-01")
     assert "World `ns3` differs: 40 ms, 10 Mbit/s (bbr3): **failed** at 1 s: s: m." in page
+
+
+def test_the_page_tells_how_much_a_world_can_judge() -> None:
+    row = case_run("startup-plateau", Sender("bbr3")).row(run_case(case_run("startup-plateau", Sender("bbr3"))))
+    long = {**row, "rtt_ms": 100.0, "rate_mbps": 100.0}
+    absent = {**long, "world": "linux", "outcome": "not applicable"}
+    page = conformance_page(pl.DataFrame([row, long, {**row, "world": "linux"}, absent]), "", "2026-01-01")
+    assert "World `linux` judges 1 of 2 runs: the same outcomes." in page
+    page = conformance_page(pl.DataFrame([row, long, absent]), "", "2026-01-01")
+    assert "World `linux` can judge none of it." in page
+
+
+def test_a_reason_of_one_world_explains_nothing_in_another() -> None:
+    known = next(one for one in DRAFT_CASES["startup-plateau"].known if one.worlds)
+    failed = DraftStatement(known.text, "", 1.0)
+    slow = next(path for path in DRAFT_CASES["startup-plateau"].conditions if known.applies(path))
+    assert known.explains(failed, Sender("bbr"), slow, "linux")
+    assert not known.explains(failed, Sender("bbr"), slow, "twin")
+
+
+@needs_bpf
+@needs_kernel
+def test_a_case_runs_on_the_kernels_sockets() -> None:
+    found = run_case(replace(case_run("startup-plateau", Sender("bbr"), "linux"), options={"max_late_share": 1.0}))
+    assert found.outcome in ("passed", "failed")  # a busy machine may lift the bandwidth
+    trace = pl.read_csv(io.StringIO(found.trace))
+    assert set(trace["phase"].to_list()) >= {0}
+    assert trace["min_rtt_us"].to_numpy()[-1] >= 40_000

@@ -43,6 +43,7 @@ class Known:
         readings: of the sender that it holds for.
         applies: returns whether it is so under a condition. Default: under all.
         controls: congestion controls that it holds for. Default: all.
+        worlds: that it holds for. Default: all.
     """
 
     text: str
@@ -50,10 +51,11 @@ class Known:
     readings: Sequence[str] = ("code", "draft")
     applies: Callable[[Condition], bool] = lambda _: True
     controls: Sequence[str] = ("bbr3", "bbr2", "bbr")
+    worlds: Sequence[str] = ()
 
-    def explains(self, failed: DraftStatement, sender: Sender, condition: Condition) -> bool:
+    def explains(self, failed: DraftStatement, sender: Sender, condition: Condition, world: str) -> bool:
         """Return whether it is why a statement failed."""
-        is_for = sender.reading in self.readings and sender.cc in self.controls
+        is_for = sender.reading in self.readings and sender.cc in self.controls and world in (self.worlds or (world,))
         return self.text == failed.text and is_for and self.applies(condition)
 
 
@@ -74,6 +76,7 @@ class DraftCase:
         lasts: returns the longest simulated time of a run. Default: as long as a few probes take.
         queue_bdp: capacity of the queue in BDP; it holds `least_queue_pkts` at least.
         least_queue_pkts: see there.
+        bursts_of_acks: whether half a BDP of ACKs arrives at one moment. Default: no.
         not_for: why the case is not applicable to a congestion control, by its name.
         known: statements that cannot hold.
     """
@@ -90,6 +93,7 @@ class DraftCase:
     lasts: Callable[[Condition], float] = lambda condition: 12.0 + 150 * condition.turn_s
     queue_bdp: float = 4.0
     least_queue_pkts: int = 100
+    bursts_of_acks: bool = False
     not_for: Mapping[str, str] = field(default_factory=dict)
     known: Sequence[Known] = ()
 
@@ -100,9 +104,9 @@ class DraftCase:
         self.begin(setup)
         return setup
 
-    def explanation(self, failed: DraftStatement, sender: Sender, condition: Condition) -> str:
+    def explanation(self, failed: DraftStatement, sender: Sender, condition: Condition, world: str) -> str:
         """Return why a statement that failed cannot hold; empty if nothing says so."""
         for one in self.known:
-            if one.explains(failed, sender, condition):
+            if one.explains(failed, sender, condition, world):
                 return one.reason
         return ""

@@ -160,6 +160,16 @@ STARTUP_PLATEAU = DraftCase(
     conditions=PATHS,
     end=left_startup,
     check=_check_plateau,
+    known=(
+        Known(
+            BANDWIDTH_IS_FOUND,
+            "A packet takes 186 ms here, and Linux doubles the delay of an ACK each time it is over before a second "
+            "packet came: 43, 81 and 163 ms. A sample that begins with such an ACK and ends with one in time is too "
+            "short by that: 20 packets in 3.639 s in place of 3.72 s. The twin's delay stays at 40 ms.",
+            applies=lambda one: one.rate_mbps == 0.064,
+            worlds=("linux",),
+        ),
+    ),
 )
 
 # ---- loss -------------------------------------------------------------------------------------------------
@@ -506,6 +516,7 @@ STARTUP_AGGREGATION = DraftCase(
     how="A bulk flow whose ACKs leave the receiver in slots of half a round trip.",
     conditions=tuple(one for one in PATHS if one.bdp_pkts >= 20),
     begin=aggregating,
+    bursts_of_acks=True,
     end=left_startup,
     check=_check_startup_aggregation,
     known=(Known(DOUBLES, INTERRUPTED, applies=is_long),),

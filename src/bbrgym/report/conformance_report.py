@@ -106,6 +106,11 @@ The twin and the ns-3 world find the same, ACK by ACK (`tests/conformance/test_c
 - **failed**: a statement does not hold. The first moment is given; the exit code is 1.
 - **not applicable**: the algorithm has no such rule, or the world cannot run the case.
 
+The world `linux` runs, in real time, the cases of `bbr` on paths of 10 ms and more, up to 100 Mbit/s, that change
+nothing at a moment of the run, since its runs do not repeat. Linux tells no congestion control what was in flight when
+a lost packet left, so that `bbr3` and `bbr2` are not in BPF. A run with too many late packets is repeated; if three are
+late it is broken.
+
 `bbr3` is google/bbr's code; `bbr3 (draft)` is `bbr3` with the draft's reading wherever the two differ
 ([bbr3.md](bbr3.md#the-draft)): the facts {facts}, and the constants {constants}.
 """
@@ -201,15 +206,22 @@ def _reasons(rows: pl.DataFrame) -> Iterator[str]:
 
 
 def _differences(first: pl.DataFrame, other: pl.DataFrame, world: str) -> str:
-    """Return in a sentence how a world's outcomes differ from the first one's."""
+    """Return in a sentence how a world's outcomes differ from the first one's, of the runs that it can judge."""
     keys = ("cc", "reading", "rtt_ms", "rate_mbps", "variation")
-    before = {tuple(row[key] for key in keys): row for row in first.to_dicts()}
+    before = {tuple(row[key] for key in keys): row["outcome"] for row in first.to_dicts()}
+    asked = [row for row in other.to_dicts() if before[tuple(row[key] for key in keys)] != "not applicable"]
+    judged = [row for row in asked if row["outcome"] != "not applicable"]
+    if not judged:
+        return f"World `{world}` can judge none of it." if asked else ""
+    name, part = f"World `{world}`", f" judges {len(judged)} of {len(asked)} runs" if len(judged) < len(asked) else ""
     differing = [
         f"{path_text(row)} ({sender_text(row['cc'], row['reading'])}): {_cell(row)}"
-        for row in other.to_dicts()
-        if row["outcome"] != before[tuple(row[key] for key in keys)]["outcome"]
+        for row in judged
+        if row["outcome"] != before[tuple(row[key] for key in keys)]
     ]
-    return f"World `{world}` differs: {'; '.join(differing)}." if differing else f"World `{world}`: the same outcomes."
+    if not differing:
+        return f"{name}{part}: the same outcomes."
+    return f"{name}{part}{' and' if part else ''} differs: {'; '.join(differing)}."
 
 
 def _markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

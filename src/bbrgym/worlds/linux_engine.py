@@ -11,9 +11,7 @@ from bbrgym.errors import ConfigError
 from bbrgym.tunables import KERNEL_STAND_INS
 from bbrgym.worlds.errors import EngineFailure
 from bbrgym.worlds.layout import Flags, Table
-
-MAX_LATE_SHARE = 0.005
-"""The share of a run's packets that may be written more than 1 ms late; above it the run says too little."""
+from bbrgym.worlds.specs import MAX_LATE_SHARE
 
 
 class LinuxEngine(_linux.Vector):

@@ -20,6 +20,9 @@ ISOLATIONS: tuple[Isolation, ...] = ("process", "none")
 DEFAULT_TIMEOUT_S = 60.0
 """The longest wall time of a start, a reset, and of each simulated second of an advance, unless given."""
 
+MAX_LATE_SHARE = 0.005
+"""The share of the packets of a run in real time that may be more than 1 ms late; above it the run says too little."""
+
 REFERENCE_WORLD = "ns3"
 """The reference: default of environments and evaluations."""
 
