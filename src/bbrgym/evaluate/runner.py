@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -24,9 +25,11 @@ from bbrgym.evaluate.records import (
     EvaluationFolder,
     RunRecord,
 )
-from bbrgym.worlds import Table, WorldError
+from bbrgym.worlds import Table, WorldError, world_spec
 from bbrgym.worlds.score import score_of_run
 
+_LOG = logging.getLogger(__name__)
+_ATTEMPTS = 3  # at a run in real time
 _POLL_S = 0.2  # between two looks at progress and Ctrl-C
 
 
@@ -176,10 +179,20 @@ def _run_or_load(
 ) -> RunRecord:
     if folder is not None and folder.has_job(job.key):
         return folder.load_job(job.key)
-    record = run_job(job, stop, report)
+    record = _run_in_time(job, stop, report)
     if folder is not None:
         folder.store_job(job.key, record)
     return record
+
+
+def _run_in_time(job: EvaluationJob, stop: threading.Event, report: Callable[[float], None]) -> RunRecord:
+    """Run one job; one in real time is repeated when it was late, as the log says."""
+    for _ in range(_ATTEMPTS - 1 if world_spec(job.world).is_real_time else 0):
+        try:
+            return run_job(job, stop, report)
+        except WorldError as error:
+            _LOG.warning("%s is repeated: %s", job.key, error.reason)
+    return run_job(job, stop, report)
 
 
 def run_job(
