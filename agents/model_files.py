@@ -19,6 +19,8 @@ from bbrgym.errors import ConfigError, MissingExtraError
 SUFFIXES = (".onnx", ".zip")
 """Of the files that `load_model` takes."""
 
+_NOISE = "noise"  # input of a function that samples, see `bbrgym export`
+
 #: What loading a file raises that is not such a model, or needs a class that is not there.
 _BROKEN = (ValueError, KeyError, TypeError, AttributeError, ImportError, RuntimeError, pickle.UnpicklingError)
 
@@ -26,11 +28,13 @@ _BROKEN = (ValueError, KeyError, TypeError, AttributeError, ImportError, Runtime
 class OnnxModel:
     """A function in an ONNX file, from observations [N, numbers] to actions [N, ...].
 
+    One that also takes ``noise`` [N, numbers], of which a sampling agent's actions are made, acts by its mean.
+
     Attributes:
         about: description that `bbrgym export` wrote, see `bbrgym.agents.training.about`. Default: empty.
 
     Raises:
-        ConfigError: the file is none, or the function has other inputs than observations.
+        ConfigError: the file is none, or the function has other inputs than observations and noise.
         MissingExtraError: onnxruntime is not installed.
     """
 
@@ -43,17 +47,21 @@ class OnnxModel:
             self._session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
         except Exception as error:  # the runtime has no class of its own that it always raises
             raise ConfigError(f"agent: {str(path)!r} is no ONNX file that can be run: {error}") from error
-        inputs = [one.name for one in self._session.get_inputs()]
-        if len(inputs) != 1:
-            raise ConfigError(f"agent: {str(path)!r} has the inputs {', '.join(inputs)}, expected observations alone")
-        self._input = inputs[0]
+        self._input, *others = [one.name for one in self._session.get_inputs()]
+        if others not in ([], [_NOISE]):
+            inputs = ", ".join([self._input, *others])
+            raise ConfigError(
+                f"agent: {str(path)!r} has the inputs {inputs}, expected observations, or {_NOISE} beside"
+            )
+        shape = self._session.get_inputs()[1].shape[1:] if others else ()
+        self._others = {name: np.zeros((1, *shape), np.float32) for name in others}
         about = self._session.get_modelmeta().custom_metadata_map.get(KEY, "{}")
         self.about: dict[str, Any] = json.loads(about)
 
     def predict(self, observation: NDArray[np.float32]) -> NDArray[Any]:
         """Return the action for one observation."""
         flat = np.asarray(observation, np.float32).reshape(1, -1)
-        actions: NDArray[Any] = np.asarray(self._session.run(None, {self._input: flat})[0])
+        actions: NDArray[Any] = np.asarray(self._session.run(None, {self._input: flat, **self._others})[0])
         action: NDArray[Any] = actions[0]
         return action
 

@@ -35,6 +35,8 @@ class OptunaSweeperConf:
         seed: of all random draws.
         storage: address of the study's database. Default: study.db in the folder.
         study_name: of the study, for a database that holds several.
+        shared: whether other processes search in the same study, each in a folder of its own; ``n_trials`` are those
+            of all.
         pruner: `_target_` and arguments of a pruner of Optuna's. Default: no trial is pruned.
         params: ranges by option, in Hydra's grammar: ``choice(..)``, ``range(..)``, ``interval(..)``,
             ``int(interval(..))``, ``tag(log, interval(..))``.
@@ -49,6 +51,7 @@ class OptunaSweeperConf:
     seed: int = 1
     storage: Optional[str] = None  # noqa: UP045
     study_name: str = "bbrgym"
+    shared: bool = False
     pruner: Any = None
     params: dict[str, str] = field(default_factory=dict)
 

@@ -40,6 +40,14 @@ def test_an_exported_file_acts_as_its_run(tmp_path: Path) -> None:
     np.testing.assert_allclose(scores(file), scores(str(tmp_path / "run")), atol=1e-3)
 
 
+def test_an_exported_file_of_a_sampling_agent_acts_by_its_mean(tmp_path: Path) -> None:
+    agent = {**TRAINING["agent"], "acts": "sample"}
+    bbrgym.train(**{**TRAINING, "agent": agent, "total_steps": 32}, output_dir=tmp_path / "run")
+    file = export(tmp_path / "run", "onnx")
+    mean = scores(tmp_path / "run" / "model.zip", trust=True)
+    np.testing.assert_allclose(scores(file), mean, atol=1e-3)
+
+
 @pytest.mark.parametrize("algorithm", [PPO, SAC])
 def test_a_model_of_sb3_acts_from_its_zip_as_in_memory(algorithm: Any, tmp_path: Path) -> None:
     envs = TuneVecEnv(1, world="twin", scenario="steady", variant="bbq", control_interval_s=0.5)

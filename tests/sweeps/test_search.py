@@ -37,6 +37,7 @@ SETTINGS: dict[str, Any] = {
     "metric": None,
     "storage": None,
     "study_name": "bbrgym",
+    "shared": False,
     "params": PARAMS,
 }
 
@@ -115,6 +116,25 @@ def test_studies_of_a_database_are_apart_and_its_password_is_nowhere(tmp_path: P
     with pytest.raises(SweepError, match=r"cannot use study 'bbrgym' of sqlite://me:\*\*\*@here/nowhere: ") as caught:
         Study("sqlite://me:secret@here/nowhere", SETTINGS)
     assert "secret" not in str(caught.value)
+
+
+def test_processes_share_the_trials_of_a_study(tmp_path: Path) -> None:
+    """Two at once, of which one is interrupted and goes on with its own trials."""
+    address, shared = f"sqlite:///{tmp_path / 'study.db'}", {**SETTINGS, "shared": True, "n_trials": 11}
+    with closing(Study(address, shared, "a")) as one, closing(Study(address, shared, "b")) as two:
+        batches = {"a": one.batches(), "b": two.batches()}
+        lost = next(batches["a"])
+        taken = [next(batches["b"])]
+        batches["a"] = one.batches()  # a process that begins anew
+        assert next(batches["a"]) == lost
+        taken += [lost, *batches["b"], *batches["a"]]
+        for trial in (trial for batch in taken for trial in batch):
+            one.tell(trial, value(trial.parameters))
+    trials = [trial for batch in taken for trial in batch]
+    assert sorted(trial.number for trial in trials) == list(range(11))
+    assert len({tuple(trial.parameters.values()) for trial in trials}) == 11
+    with pytest.raises(ConfigError, match=r"hydra.sweeper.shared: is None, was True in study 'bbrgym'"):
+        Study(address, SETTINGS)
 
 
 # ---- its settings -------------------------------------------------------------------------------------

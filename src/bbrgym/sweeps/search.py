@@ -4,6 +4,9 @@
 Trials are proposed in batches, each after the one before has ended, and each trial by a sampler whose seed follows from
 the search's seed and the trial's number. The proposals depend only on the scores so far, so an interrupted search makes
 the same ones. The study is a database in the multirun's folder, or where hydra.sweeper.storage says.
+
+Of a shared study each process takes trials as it gets to them, away from those that others still run; it goes on with
+its own.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ import hashlib
 import math
 import os
 import re
+import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -33,7 +38,10 @@ if TYPE_CHECKING:
 
 _SETTINGS = "settings"
 _MAY_CHANGE = ("n_trials", "storage", "study_name")  # in a search that goes on
+_SHARED = "shared"
+_WORKER = "worker"  # process, by its folder, that runs a trial of a shared study
 _COUNTS = ("n_trials", "batch", "n_startup_trials")
+_ATTEMPTS, _WAIT_S = 10, 0.5  # to open the database of a shared study
 TRIAL = "BBRGYM_TRIAL"  # environment variable of a job: the number of its trial
 
 
@@ -58,14 +66,18 @@ def search(sweeper: Sweeper, arguments: Sequence[str]) -> list[Sequence[Any]]:
     combinations = BasicSweeper.split_arguments(options, None)[0]
     if settings["pruner"] is not None and len(combinations) > 1:
         raise ConfigError("hydra.sweeper.pruner: is given with several jobs for each trial, expected one, or null")
+    if settings[_SHARED] and settings["storage"] is None:
+        raise ConfigError("hydra.sweeper.shared: is true without hydra.sweeper.storage, expected the study's address")
     names = [_name(options, one) for one in combinations]
     folder = MultirunFolder(Path(str(config.hydra.sweep.dir)))
     folder.open(resume=True)
     with closing(folder):
         OmegaConf.save(config, folder.path / REQUEST)
         returned: list[Sequence[Any]] = []
-        with closing(Study(database_of(config.hydra), settings)) as study:
-            folder.write_json(SEARCH, {name: one for name, one in settings.items() if name != "storage"})  # a secret
+        worker = str(folder.read_json(SEARCH).get(_WORKER, uuid.uuid4().hex)) if settings[_SHARED] else None
+        with closing(Study(database_of(config.hydra), settings, worker)) as study:
+            kept = {name: one for name, one in settings.items() if name != "storage"}  # a secret
+            folder.write_json(SEARCH, kept if worker is None else {**kept, _WORKER: worker})
             for batch in study.batches():
                 jobs = [
                     [*combination, *_of_trial(trial, name)]
@@ -149,6 +161,7 @@ class Study:
     Args:
         address: of the database, such as ``sqlite:///study.db`` or ``postgresql://..``.
         settings: of the search.
+        worker: name of this process in a shared study. Default: the study is this process's alone.
 
     Raises:
         ConfigError: a range is wrong, or the database holds a search with other settings.
@@ -156,7 +169,8 @@ class Study:
         SweepError: the database is damaged or cannot be written; so do the methods.
     """
 
-    def __init__(self, address: str, settings: Mapping[str, Any]) -> None:
+    def __init__(self, address: str, settings: Mapping[str, Any], worker: str | None = None) -> None:
+        self._worker = worker
         self._space = distributions(settings["params"])
         import optuna
 
@@ -165,7 +179,7 @@ class Study:
         self._settings = settings
         self._where = f"study {settings['study_name']!r} of {_without_password(address)}"
         with self._database_errors():
-            self._storage = optuna.storages.RDBStorage(address)
+            self._storage = self._opened(address)
             self._study = optuna.create_study(
                 storage=self._storage,
                 study_name=settings["study_name"],
@@ -173,6 +187,17 @@ class Study:
                 load_if_exists=True,
             )
             self._refuse_another()
+
+    def _opened(self, address: str) -> Any:
+        """Open the database; of two processes that begin at once, the later one finds tables half made and waits."""
+        from sqlalchemy.exc import SQLAlchemyError
+
+        for _ in range(_ATTEMPTS if self._worker is not None else 0):
+            try:
+                return self._optuna.storages.RDBStorage(address)
+            except (self._optuna.exceptions.StorageInternalError, SQLAlchemyError):
+                time.sleep(_WAIT_S)
+        return self._optuna.storages.RDBStorage(address)
 
     def close(self) -> None:
         """Close the database."""
@@ -182,6 +207,8 @@ class Study:
     def _refuse_another(self) -> None:
         """Compare the settings with those that the study was made with; it may have more trials."""
         now = {key: one for key, one in self._settings.items() if key not in _MAY_CHANGE}
+        if not now[_SHARED]:
+            del now[_SHARED]
         before = self._study.user_attrs.get(_SETTINGS)
         if before is None:
             self._study.set_user_attr(_SETTINGS, now)
@@ -203,9 +230,34 @@ class Study:
     def batches(self) -> Iterator[list[Trial]]:
         """Yield all batches, also those that have ended; the scores of each must be told before the next."""
         trials, batch = self._settings["n_trials"], self._settings["batch"]
+        if self._worker is not None:
+            yield from self._own_batches(self._worker)
+            return
         for first in range(0, trials, batch):
             whole = [self._trial(number) for number in range(first, first + batch)]
             yield whole[: trials - first]  # the rest is for a larger n_trials
+
+    def _own_batches(self, worker: str) -> Iterator[list[Trial]]:
+        """Yield the trials of this process that have not ended, then new ones until the study has all."""
+        with self._database_errors():
+            known = self._study.get_trials(deepcopy=False)
+        own = [one.number for one in known if one.user_attrs.get(_WORKER) == worker and not one.state.is_finished()]
+        if own:
+            yield [self._trial(number) for number in own]
+        while True:
+            with self._database_errors():
+                left = self._settings["n_trials"] - len(self._study.get_trials(deepcopy=False))
+            if left <= 0:
+                return
+            yield [self._asked(worker) for _ in range(min(self._settings["batch"], left))]
+
+    def _asked(self, worker: str) -> Trial:
+        """Return a new trial of a shared study."""
+        with self._database_errors():
+            self._study.sampler = self._sampler(len(self._study.get_trials(deepcopy=False)))
+            trial = self._study.ask(self._space)
+            trial.set_user_attr(_WORKER, worker)
+        return self._trial(trial.number)
 
     def tell(self, trial: Trial, value: float | None, *, is_pruned: bool = False) -> None:
         """Store the score of a trial, None if a job of it failed; a stored score stays."""
@@ -237,9 +289,14 @@ class Study:
             raise SweepError(f"cannot use {self._where}: {reason}") from error
 
     def _sampler(self, number: int) -> Any:
-        stream = int.from_bytes(hashlib.sha256(b"hparams_search").digest()[:8], "little")
+        """Return a sampler of its own for a trial; in a shared study it keeps away from trials under way."""
+        stream = int.from_bytes(hashlib.sha256(f"hparams_search{self._worker or ''}".encode()).digest()[:8], "little")
         seed = np.random.SeedSequence([self._settings["seed"], stream, number]).generate_state(1)[0]
-        return self._optuna.samplers.TPESampler(n_startup_trials=self._settings["n_startup_trials"], seed=int(seed))
+        return self._optuna.samplers.TPESampler(
+            n_startup_trials=self._settings["n_startup_trials"],
+            seed=int(seed),
+            constant_liar=self._worker is not None,
+        )
 
 
 def distributions(params: Mapping[str, str]) -> dict[str, Any]:
