@@ -216,6 +216,7 @@ def _differences(first: pl.DataFrame, other: pl.DataFrame, world: str) -> str:
     name, part = f"World `{world}`", f" judges {len(judged)} of {len(asked)} runs" if len(judged) < len(asked) else ""
     differing = [
         f"{path_text(row)} ({sender_text(row['cc'], row['reading'])}): {_cell(row)}"
+        + (f" ({row['reason']})" if row["outcome"] == "explained" else "")
         for row in judged
         if row["outcome"] != before[tuple(row[key] for key in keys)]
     ]
