@@ -139,10 +139,14 @@ class PortfolioAgent:
         chosen: Coordinates = alone(self._network, np.concatenate(history)[None])[0][0]
         return chosen
 
+    def knows(self, scenario: Scenario) -> int:
+        """Return the number of the setting chosen by the true parameters of a scenario."""
+        parameters = true_parameters([scenario]).astype(np.float32)
+        return int(alone(self._knowing, parameters)[0][0].argmax())
+
     def told(self, scenario: Scenario) -> PortfolioTuner:
         """Return a tuner of one environment that probes too, then chooses by the true parameters of its scenario."""
-        parameters = true_parameters([scenario]).astype(np.float32)
-        setting = self.library[int(alone(self._knowing, parameters)[0][0].argmax())]
+        setting = self.library[self.knows(scenario)]
         return PortfolioTuner([_Episode(replace(self.routine, detector=None), lambda _: setting)])
 
 

@@ -32,6 +32,7 @@ class ProbePart:
         probe: setting during the probe, [tunables].
         intervals: control intervals of the probe.
         library: settings to try, [settings, tunables].
+        run: number of the run of each draw, see `TrainingDraw.run_seed`.
     """
 
     conditions: TrainingConditions
@@ -39,6 +40,7 @@ class ProbePart:
     probe: Coordinates
     intervals: int
     library: Coordinates
+    run: int = 0
 
     @property
     def steps(self) -> int:
@@ -72,7 +74,7 @@ class ProbePart:
 
     def _probed(self, batch: TuneBatch) -> Observation:
         """Run the probe; return the observations of its intervals, [draws, intervals, numbers]."""
-        batch.reset(range(len(self.draws)), [draw.run_seed(0) for draw in self.draws])
+        batch.reset(range(len(self.draws)), [draw.run_seed(self.run) for draw in self.draws])
         views = []
         for _ in range(self.intervals):
             batch.simulate(np.tile(self.probe, (len(self.draws), 1)))

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from tiny import SCENARIO, asked, interrupt, run, weights
 
 import bbrgym
 from bbrgym.agents.loading import load_agent
+from bbrgym.agents.portfolio.draws import training_draws
 from bbrgym.agents.portfolio.policy import PortfolioAgent
+from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.rollout import make_rollout
 from bbrgym.agents.training import loop
 from bbrgym.agents.training.export_agent import export
@@ -29,6 +32,8 @@ from bbrgym.envs.options import Options
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.scenario.distribution import load_distribution
+from bbrgym.worlds import WorldSettings
+from bbrgym.worlds.score import score_of_run
 
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 
@@ -287,3 +292,31 @@ def test_its_map_shows_what_it_holds_on_each_network(whole: Path, monkeypatch: p
     assert np.allclose(np.sum(shares, axis=0), 1.0)
     assert shares[0][0] == max(np.bincount(chosen)) / 3 == max(row[0] for row in shares)
     assert names[0] == str(np.bincount(chosen).argmax() + 1)
+
+
+# ---- the gap -------------------------------------------------------------------------------------------------
+
+
+def test_its_gap_is_told_step_by_step(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[3] / "benchmarks")
+    portfolio_gap = importlib.import_module("portfolio_gap")
+    agent, arguments = load_agent(whole)
+    assert isinstance(agent, PortfolioAgent)
+    draws = list(islice(training_draws(load_distribution(SCENARIO), 5), 3))
+    conditions = TrainingConditions(Options(**{**arguments, "world": "twin"}), WorldSettings(), 0.5)
+    rows = portfolio_gap.rows_of(agent, draws, conditions)
+    held, other, after, other_after, told, chosen, fixed = rows.values()
+    assert (held >= np.maximum(other, fixed)).all()  # luck never costs
+    assert (after >= np.max([other_after, told, chosen], axis=0)).all()
+    options = Options(**{**arguments, "world": "twin", "scenario": [draw.scenario for draw in draws]})
+    rollout = make_rollout(options, [draw.run_seed(0) for draw in draws])
+    rollout.begin(agent.tuner)
+    while not rollout.advance().all():
+        pass
+    worlds = rollout.worlds
+    own = [
+        score_of_run(draw.scenario, worlds.flow_summary_fields, worlds.summary(index)[0])
+        for index, draw in enumerate(draws)
+    ]
+    rollout.close()
+    assert np.allclose(chosen, own)  # it is what the agent does
