@@ -20,6 +20,7 @@ class LinuxVector : public VectorOfOne<LinuxRun>
 {
   public:
     static constexpr bool HAS_OWN_THREADS = true;
+    static constexpr bool RESET_WAITS = true; // for the process that builds the network
 
     LinuxVector(std::size_t worlds, std::size_t)
         : VectorOfOne(worlds, "each runs in real time")

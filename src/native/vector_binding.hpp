@@ -138,6 +138,10 @@ concept TracesPackets = requires(Run& run) { run.TracePackets(); run.Log(); };
 template <class Implementation>
 concept TakesPolicy = requires(Implementation& vector, const std::string& path) { vector.UsePolicy(path); };
 
+/** An implementation whose reset waits for others, so that Python's threads go on meanwhile. */
+template <class Implementation>
+concept WaitsInReset = requires { Implementation::RESET_WAITS; };
+
 /**
  * Runs of a world. Implementation has a constructor from (worlds, threads), HAS_OWN_THREADS: whether a run has some beside
  * those, and
@@ -192,13 +196,19 @@ class PyVector
     void Reset(std::size_t world, const std::optional<std::string>& scenario_json, uint64_t seed)
     {
         Implementation& vector = LaidOut(world);
+        std::shared_ptr<const Scenario> scenario;
         if (scenario_json)
         {
-            vector.Reset(world, std::make_shared<const Scenario>(ParseScenario(*scenario_json)), seed);
+            scenario = std::make_shared<const Scenario>(ParseScenario(*scenario_json));
+        }
+        const auto begin = [&] { scenario ? vector.Reset(world, std::move(scenario), seed) : vector.Reset(world, seed); };
+        if constexpr (WaitsInReset<Implementation>)
+        {
+            WithoutGil(begin);
         }
         else
         {
-            vector.Reset(world, seed);
+            begin();
         }
     }
 
@@ -270,13 +280,16 @@ class PyVector
     void Close()
     {
         const bool is_fork = getpid() != m_owner_pid;
-        if (m_watch && !is_fork)
+        if ((m_watch || m_is_resetting) && !is_fork)
         {
             m_is_closing = true;
-            m_watch->Stop().Request();
+            if (m_watch)
+            {
+                m_watch->Stop().Request();
+            }
             return;
         }
-        if (is_fork && (m_watch || HasThreads()))
+        if (is_fork && (m_watch || m_is_resetting || HasThreads()))
         {
             m_vector.release(); // its threads are not here to be ended; its memory ends with the fork
         }
@@ -309,12 +322,44 @@ class PyVector
         {
             throw std::runtime_error("the vector is in the middle of an advance");
         }
+        if (m_is_resetting)
+        {
+            throw std::runtime_error("the vector is in the middle of a reset");
+        }
         if (HasLostThreads())
         {
             throw std::runtime_error("the vector belongs to process " + std::to_string(m_owner_pid) +
                                      ": its threads are not in a fork");
         }
         return *m_vector;
+    }
+
+    /** Begins a run while other threads of Python may use the vector, which tells them so, or close it. */
+    template <class Begin>
+    void WithoutGil(const Begin& begin)
+    {
+        std::exception_ptr error;
+        m_is_resetting = true;
+        {
+            const py::gil_scoped_release release;
+            try
+            {
+                begin();
+            }
+            catch (...)
+            {
+                error = std::current_exception();
+            }
+        }
+        m_is_resetting = false;
+        if (m_is_closing)
+        {
+            Close();
+        }
+        if (error)
+        {
+            std::rethrow_exception(error);
+        }
     }
 
     bool HasThreads() const { return m_threads > 1 || Implementation::HAS_OWN_THREADS; }
@@ -334,7 +379,8 @@ class PyVector
     double m_timeout_s; ///< wall time for each simulated second of an advance; for a shorter advance in all
     pid_t m_owner_pid;
     bool m_is_laid_out = false;
-    bool m_is_closing = false;       ///< Close was called in the middle of an advance
+    bool m_is_resetting = false;     ///< without the GIL
+    bool m_is_closing = false;       ///< Close was called in the middle of an advance or a reset
     AdvanceWatch* m_watch = nullptr; ///< of the advance under way; null: none is
     py::object m_keep_alive;
     std::unique_ptr<Implementation> m_vector;

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -113,6 +114,30 @@ def test_tunables_are_set_while_the_flow_runs():
         world.advance(2.0)
         assert world.tunables()[0, world.tunable_names.index("bbr_cwnd_gain")] == 1.0
         assert world.flow_stats()[0, cwnd] < 0.8 * before
+
+
+def test_other_threads_go_on_while_a_network_is_built():
+    ended, turns = threading.Event(), 0
+
+    def turn():
+        nonlocal turns
+        while not ended.is_set():
+            turns += 1
+            time.sleep(0)  # gives the lock away; nobody takes it from a thread before the interval is over
+
+    before = sys.getswitchinterval()
+    thread = threading.Thread(target=turn)
+    with bbrgym.make_world("linux", scenario(), isolation="none") as world:
+        sys.setswitchinterval(100.0)
+        try:
+            thread.start()
+            turns_before = turns
+            world.reset()
+            assert turns > turns_before
+        finally:
+            sys.setswitchinterval(before)
+            ended.set()
+            thread.join()
 
 
 def test_an_interval_ends_where_the_next_begins():
