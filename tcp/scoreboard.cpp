@@ -359,9 +359,9 @@ Scoreboard::TakeRateSample(int64_t now_ns)
     {
         return sample;
     }
-    sample.prior_delivered_pkts = m_newest.delivered_pkts;
+    sample.sample_pkts = m_newest.DeliveredSince(m_delivered_pkts);
+    sample.prior_delivered_pkts = m_delivered_pkts - static_cast<uint64_t>(sample.sample_pkts);
     sample.is_app_limited = m_newest.app_limited;
-    sample.sample_pkts = static_cast<int64_t>(m_delivered_pkts - m_newest.delivered_pkts);
     const int64_t send_phase_ns = m_newest.sent_ns - m_newest.first_tx_ns;
     const int64_t ack_phase_ns = now_ns - m_newest.delivered_ns;
     const int64_t interval_ns = std::max(send_phase_ns, ack_phase_ns);
@@ -379,11 +379,12 @@ void
 Scoreboard::KeepSample(const Segment& segment, int64_t now_ns)
 {
     m_delivered_ns = now_ns;
-    if (segment.delivered_pkts <= m_kept.prior_delivered_pkts)
+    const uint64_t prior_delivered_pkts = m_delivered_pkts - segment.DeliveredSince(m_delivered_pkts);
+    if (prior_delivered_pkts <= m_kept.prior_delivered_pkts)
     {
         return;
     }
-    m_kept.prior_delivered_pkts = segment.delivered_pkts;
+    m_kept.prior_delivered_pkts = prior_delivered_pkts;
     m_kept.is_app_limited = segment.app_limited;
     m_kept.interval_ns = std::max(segment.sent_ns - segment.first_tx_ns, now_ns - segment.delivered_ns);
     m_first_tx_ns = segment.sent_ns;
@@ -464,7 +465,7 @@ Scoreboard::Snapshot(Segment& segment, int64_t now_ns)
     segment.sent_ns = now_ns;
     segment.first_tx_ns = m_first_tx_ns;
     segment.delivered_ns = m_delivered_ns;
-    segment.delivered_pkts = m_delivered_pkts;
+    segment.SetDelivered(m_delivered_pkts);
     segment.app_limited = m_app_limited_until != 0;
 }
 

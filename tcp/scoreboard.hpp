@@ -52,16 +52,10 @@ struct SerialRange
     bool operator==(const SerialRange&) const = default;
 };
 
-/** One segment that was sent and is not yet cumulatively acknowledged. */
+/** One segment that was sent and is not yet cumulatively acknowledged: 24 bytes, because there are most of them. */
 struct Segment
 {
-    int64_t sent_ns = 0; ///< of its latest transmission
-
-    // State of the delivery-rate sampler when the segment left.
-    int64_t first_tx_ns = 0;
-    int64_t delivered_ns = 0;
-    uint64_t delivered_pkts : 57 = 0;
-    uint64_t app_limited : 1 = false;
+    static constexpr int TIME_BITS = 48; ///< the nanoseconds of a day and a half; a run lasts a day at most
 
     uint64_t is_runt : 1 = false; ///< carries less than a full segment
     uint64_t is_joined : 1 = false; ///< left in one burst with the segment before
@@ -69,6 +63,23 @@ struct Segment
     uint64_t lost : 1 = false;               ///< marked lost, not (yet) delivered
     uint64_t retransmitting : 1 = false;     ///< its retransmission is in the network
     uint64_t ever_retransmitted : 1 = false; ///< its RTT says nothing (Karn)
+    uint64_t app_limited : 1 = false;        ///< the sampler, see below
+    uint64_t : 64 - TIME_BITS - 7;
+    int64_t sent_ns : TIME_BITS = 0; ///< of its latest transmission
+
+    // State of the delivery-rate sampler when the segment left. Times stand behind, where a shift alone extracts them.
+    uint64_t delivered_low : 64 - TIME_BITS = 0;
+    int64_t first_tx_ns : TIME_BITS = 0;
+    uint64_t delivered_high : 64 - TIME_BITS = 0;
+    int64_t delivered_ns : TIME_BITS = 0;
+
+    void SetDelivered(uint64_t pkts)
+    {
+        delivered_low = static_cast<uint16_t>(pkts);
+        delivered_high = static_cast<uint16_t>(pkts >> 16);
+    }
+    /** Packets delivered since it left, of `pkts` by now; while it is out these are below 2^32. */
+    uint32_t DeliveredSince(uint64_t pkts) const { return static_cast<uint32_t>(pkts - (uint64_t{delivered_high} << 16 | delivered_low)); }
 };
 
 /** The state of the flight when a segment left, for a controller that asks for it. */

@@ -38,17 +38,26 @@ class LossModel
           m_packet_ns(packet_ns),
           m_random(run_seed, "link.loss")
     {
+        const auto* bernoulli = std::get_if<Bernoulli>(&loss);
+        m_may_lose = bernoulli == nullptr || bernoulli->rate > 0;
     }
 
     /** Changes the rate of Bernoulli loss. */
-    void SetRate(double rate) { m_loss = Bernoulli{rate}; }
+    void SetRate(double rate)
+    {
+        m_loss = Bernoulli{rate};
+        m_may_lose = rate > 0;
+    }
 
     /** Call for each packet, in order of time. */
-    bool IsLost(int64_t now_ns)
+    bool IsLost(int64_t now_ns) { return m_may_lose && Draw(now_ns); }
+
+  private:
+    [[gnu::noinline]] bool Draw(int64_t now_ns)
     {
         if (const auto* bernoulli = std::get_if<Bernoulli>(&m_loss))
         {
-            return bernoulli->rate > 0 && m_random.Chance(bernoulli->rate);
+            return m_random.Chance(bernoulli->rate);
         }
         const auto& chain = std::get<GilbertElliott>(m_loss);
         if (chain.clock == GilbertElliott::Clock::TIME)
@@ -66,12 +75,12 @@ class LossModel
         return lost;
     }
 
-  private:
     bool IsLostIn(const GilbertElliott& chain) { return m_random.Chance(m_is_bad ? chain.loss_bad : chain.loss_good); }
 
     Loss m_loss;
     double m_packet_ns;
     Random m_random;
+    bool m_may_lose;
     uint64_t m_tick = 0;
     bool m_is_bad = false;
 };

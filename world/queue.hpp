@@ -33,7 +33,7 @@ class PacketQueue
 
     /** Moves the next packet to `packet`, false if there is none. */
     template <class Report>
-    bool Take(Packet& packet, int64_t now_ns, Report&& report);
+    [[gnu::always_inline]] bool Take(Packet& packet, int64_t now_ns, Report&& report);
 
     uint64_t Bytes() const { return m_bytes; }
     std::size_t Size() const { return m_is_fair ? m_fair.Size() : m_packets.size(); }
@@ -41,16 +41,19 @@ class PacketQueue
     const Ring<Packet>& PacketsWith(std::size_t flow) const { return m_is_fair ? m_fair.PacketsOf(flow) : m_packets; }
 
     // A source of CoDel's.
-    bool TakeFront(Packet& packet);
+    [[gnu::always_inline]] bool TakeFront(Packet& packet);
 
   private:
     template <class Report>
-    bool TakeUnmarked(Packet& packet, int64_t now_ns, Report& report);
+    [[gnu::noinline]] bool TakeByDiscipline(Packet& packet, int64_t now_ns, Report& report);
+    template <class Report>
+    [[gnu::noinline]] void PutFairly(Packet& packet, Report& report);
     template <class Report>
     bool RedPasses(RedState& red, Packet& packet, uint32_t ip_bytes, int64_t now_ns, Report& report);
 
     Ring<Packet> m_packets;
     uint32_t m_full_packet_bytes = 0;
+    bool m_is_plain = true; ///< drop-tail
     bool m_is_fair = false; ///< m_fair holds the packets
     bool m_marks = false;   ///< RED and CoDel mark what they can
     uint64_t m_bytes = 0;
@@ -79,6 +82,7 @@ PacketQueue<Packet>::Reset(const Link& link, std::size_t flows, uint32_t packet_
     m_mark_at_packets = queue.ecn_threshold_packets.value_or(ANY);
     m_mark_after_ns = queue.ecn_threshold_ns.value_or(NEVER_NS);
     m_is_fair = false;
+    m_is_plain = std::holds_alternative<DropTail>(queue.discipline);
     m_discipline = DropTail{};
     if (const auto* red = std::get_if<Red>(&queue.discipline))
     {
@@ -106,27 +110,18 @@ void
 PacketQueue<Packet>::Put(Packet packet, int64_t now_ns, Report&& report)
 {
     const uint32_t ip_bytes = packet.Bytes(m_full_packet_bytes);
-    if (auto* red = std::get_if<RedState>(&m_discipline))
+    if (!m_is_plain) [[unlikely]]
     {
-        if (!RedPasses(*red, packet, ip_bytes, now_ns, report))
+        if (m_is_fair)
+        {
+            PutFairly(packet, report);
+            return;
+        }
+        if (auto* red = std::get_if<RedState>(&m_discipline); red != nullptr && !RedPasses(*red, packet, ip_bytes, now_ns, report))
         {
             report.Dropped(packet);
             return;
         }
-    }
-    if (m_is_fair) [[unlikely]]
-    {
-        if (m_fair.Bytes() >= m_mark_at_bytes || m_fair.Size() >= m_mark_at_packets)
-        {
-            MarkPacket(packet, report);
-        }
-        m_fair.Put(packet);
-        if (m_fair.Bytes() > m_max_bytes || m_fair.Size() > m_max_packets)
-        {
-            m_fair.DropFromFattest(report);
-        }
-        m_bytes = m_fair.Bytes();
-        return;
     }
     if (m_bytes + ip_bytes > m_max_bytes || m_packets.size() >= m_max_packets)
     {
@@ -141,6 +136,23 @@ PacketQueue<Packet>::Put(Packet packet, int64_t now_ns, Report&& report)
     m_bytes += ip_bytes;
 }
 
+template <class Packet>
+template <class Report>
+void
+PacketQueue<Packet>::PutFairly(Packet& packet, Report& report)
+{
+    if (m_fair.Bytes() >= m_mark_at_bytes || m_fair.Size() >= m_mark_at_packets)
+    {
+        MarkPacket(packet, report);
+    }
+    m_fair.Put(packet);
+    if (m_fair.Bytes() > m_max_bytes || m_fair.Size() > m_max_packets)
+    {
+        m_fair.DropFromFattest(report);
+    }
+    m_bytes = m_fair.Bytes();
+}
+
 /** Early drops may become marks; above max RED always drops. */
 template <class Packet>
 template <class Report>
@@ -153,7 +165,7 @@ PacketQueue<Packet>::RedPasses(RedState& red, Packet& packet, uint32_t ip_bytes,
 }
 
 template <class Packet>
-bool
+inline bool
 PacketQueue<Packet>::TakeFront(Packet& packet)
 {
     if (m_packets.empty())
@@ -168,10 +180,10 @@ PacketQueue<Packet>::TakeFront(Packet& packet)
 
 template <class Packet>
 template <class Report>
-bool
+inline bool
 PacketQueue<Packet>::Take(Packet& packet, int64_t now_ns, Report&& report)
 {
-    const bool is_there = TakeUnmarked(packet, now_ns, report);
+    const bool is_there = m_is_plain ? TakeFront(packet) : TakeByDiscipline(packet, now_ns, report);
     if (is_there && now_ns - packet.queued_ns > m_mark_after_ns)
     {
         MarkPacket(packet, report);
@@ -182,7 +194,7 @@ PacketQueue<Packet>::Take(Packet& packet, int64_t now_ns, Report&& report)
 template <class Packet>
 template <class Report>
 bool
-PacketQueue<Packet>::TakeUnmarked(Packet& packet, int64_t now_ns, Report& report)
+PacketQueue<Packet>::TakeByDiscipline(Packet& packet, int64_t now_ns, Report& report)
 {
     if (m_is_fair) [[unlikely]]
     {
