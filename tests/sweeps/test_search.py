@@ -15,7 +15,8 @@ from waiting import wait_until
 from bbrgym.compose import Loader, compose_config, parse_override
 from bbrgym.errors import ConfigError, SweepError
 from bbrgym.report.multirun import MultirunFolder
-from bbrgym.sweeps.search import Study, distributions, settings_of
+from bbrgym.sweeps.search import settings_of
+from bbrgym.sweeps.study import Study, distributions
 
 optuna = pytest.importorskip("optuna", reason="NO OPTUNA: what searches; pip install 'bbrgym[train]'")
 
