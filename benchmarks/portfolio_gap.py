@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where a portfolio's gap to the best setting of its library is lost, step by step.
+"""Steps in which a portfolio's gap to the best setting of its library is lost.
 
 usage: python benchmarks/portfolio_gap.py RUN [--draws 128] [--write docs/results.md]
 
