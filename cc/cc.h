@@ -3,8 +3,8 @@
  * Congestion control for every world: one event in, a window and a pacing rate out (state->cwnd_pkts,
  * state->pacing_Bps). Freestanding C11, integers only; state and parameters are plain structs, copied by
  * assignment. A world calls, in the order of Linux's ACK processing: cc_on_loss_state for each change of
- * ca_state, then cc_on_ack, and between ACKs cc_on_rto, cc_on_idle and cc_on_restart. Before these, and once total_lost is
- * raised, cc_on_packet_lost for each packet that was marked lost, those of a timeout included.
+ * ca_state, then cc_on_ack, and between ACKs cc_on_rto, cc_on_idle, cc_on_unused and cc_on_restart. Before these, and
+ * once total_lost is raised, cc_on_packet_lost for each packet that was marked lost, those of a timeout included.
  */
 #ifndef BBRGYM_CC_H
 #define BBRGYM_CC_H
@@ -230,6 +230,20 @@ static inline void cc_on_idle(struct cc_state *state, const struct cc_params *pa
     if (!is_reduced)
         state->ssthresh_pkts = cc_max_u32(state->ssthresh_pkts, state->cwnd_pkts / 2 + state->cwnd_pkts / 4);
     state->cwnd_pkts = cc_max_u32(state->cwnd_pkts >> cc_min_u64(halvings, 31), least_pkts);
+}
+
+/*
+ * At most `used_pkts` of a loss-based window, or the initial one, were in flight for a timeout: it falls halfway to that,
+ * and slow start comes back to three quarters of what it was (Linux tcp_cwnd_application_limited).
+ */
+static inline void cc_on_unused(struct cc_state *state, const struct cc_params *params, uint32_t used_pkts)
+{
+    uint32_t least_pkts = cc_max_u32(used_pkts, state->initial_cwnd_pkts);
+
+    if (cc_is_bbr(params) || least_pkts >= state->cwnd_pkts)
+        return;
+    state->ssthresh_pkts = cc_max_u32(state->ssthresh_pkts, state->cwnd_pkts / 2 + state->cwnd_pkts / 4);
+    state->cwnd_pkts = (uint32_t)(((uint64_t)state->cwnd_pkts + least_pkts) / 2);
 }
 
 /* The first packet after an idle period; `app_limited`: the application had nothing to send. */

@@ -8,8 +8,8 @@
 // (to call OnTimer), whichever applies.
 //
 // Controller is how the host reaches the algorithms of cc/; it has the functions of cc.h as members, without
-// state and params: State, Start, OnAck, OnPacketLost, OnProbeRepair, OnLossState, OnRto, OnIdle, OnRestart, OnUndo,
-// WantsFlights.
+// state and params: State, Start, OnAck, OnPacketLost, OnProbeRepair, OnLossState, OnRto, OnIdle, OnUnused, OnRestart,
+// OnUndo, WantsFlights.
 //
 // Data leaves in bursts, as Linux hands them to segmentation offload (TSO, GSO): the segments of a burst leave back to
 // back, and pacing waits after the last of them.
@@ -182,7 +182,8 @@ class TcpSender
     uint64_t PacingBps() const;
     [[gnu::always_inline]] void NoteTransmission(uint32_t payload_bytes, int64_t now_ns);
     void EndBurst(int64_t now_ns);
-    void ValidateWindow(bool has_unsent, bool is_full);
+    bool ValidateWindow(bool has_unsent, bool is_full);
+    void NoteUnused(bool writer_waits, int64_t now_ns);
     bool IsWindowUsed() const;
     void Timeout(int64_t now_ns);
     void ArmRto(int64_t now_ns);
@@ -219,6 +220,9 @@ class TcpSender
     uint32_t m_flight_pkts = 0;        ///< the largest that it did not hold back, of the segments below m_flight_until
     uint64_t m_flight_until = 0;
     uint64_t m_validated_until = 0;    ///< the next new segment at the latest look
+    bool m_measures_use = false;       ///< of the window: it is loss-based, on Linux
+    uint32_t m_used_pkts = 0;          ///< the largest flight since the window was used (snd_cwnd_used)
+    int64_t m_window_stamp_ns = 0;     ///< when it last was, or an ACK might have raised it (snd_cwnd_stamp)
 
     int64_t m_rto_deadline_ns = NEVER_NS;
     uint32_t m_rto_backoff = 0;      ///< doublings of the timer (icsk_backoff)
@@ -277,6 +281,8 @@ TcpSender<Controller>::Start(uint32_t mss_bytes,
     start.initial_cwnd_pkts = static_cast<uint32_t>(facts.initial_cwnd_segments);
     start.ecn_ok = facts.ecn && facts.ecn_precise;
     m_controller.Start(start);
+    m_measures_use = facts.slow_start_by_flight && m_controller.IsLossBased();
+    m_window_stamp_ns = now_ns;
     m_wants_flights = m_controller.WantsFlights();
     if (m_wants_flights)
     {
@@ -335,6 +341,7 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
     }
     if (outcome.UnaAdvanced())
     {
+        m_window_stamp_ns = now_ns; // tcp_cong_avoid
         m_rto_backoff = m_timeouts_in_row = 0;
         if (m_facts.rto_restarts || RestartsRto(prior_state))
         {
@@ -835,6 +842,8 @@ TcpSender<Controller>::CheckIdle(int64_t now_ns)
     {
         m_controller.OnIdle(Us(idle_ns), Us(RtoNs()));
         m_last_sent_ns = now_ns; // once a pause
+        m_window_stamp_ns = now_ns;
+        m_used_pkts = 0;
     }
 }
 
@@ -1040,7 +1049,18 @@ void
 TcpSender<Controller>::NoteQuiet(bool has_unsent, bool has_sent, bool writer_waits, int64_t now_ns)
 {
     const bool window_is_full = m_waits_for_ack || m_board.InFlight() >= WindowPkts();
-    ValidateWindow(has_unsent, window_is_full);
+    if (ValidateWindow(has_unsent, window_is_full) && m_measures_use)
+    {
+        if (IsWindowUsed()) [[likely]]
+        {
+            m_used_pkts = 0;
+            m_window_stamp_ns = now_ns;
+        }
+        else
+        {
+            NoteUnused(writer_waits, now_ns);
+        }
+    }
     if (has_unsent && (window_is_full || m_pacing_deadline_ns != NEVER_NS)) [[likely]]
     {
         m_chrono.Change(SendState::BUSY, now_ns);
@@ -1063,30 +1083,71 @@ TcpSender<Controller>::NoteQuiet(bool has_unsent, bool has_sent, bool writer_wai
     m_chrono.Change(state, now_ns);
 }
 
-/** Whether the window held back the new segments that left, or how many were out (tcp_cwnd_validate). */
+/**
+ * Finds whether the window held back the new segments that left, or how many were out (tcp_cwnd_validate). Until Linux 5.10
+ * the largest flight of a round trip told, and only when it left. False: there was nothing to find it by.
+ */
 template <class Controller>
-void
+inline bool
 TcpSender<Controller>::ValidateWindow(bool has_unsent, bool is_full)
 {
+    const bool by_largest = m_facts.window_use == window_use_choice::largest;
     const uint64_t next = m_board.Next();
     const bool has_sent = next != m_validated_until;
     const bool is_held = is_full && (has_unsent || has_sent);
-    if (is_held || (has_sent && (m_board.Una() >= m_flight_until || (!m_is_cwnd_limited && m_board.PacketsOut() > m_flight_pkts))))
+    m_validated_until = next;
+    if (is_held && !by_largest)
+    {
+        m_is_cwnd_limited = true;
+    }
+    else if (!has_sent)
+    {
+        return false;
+    }
+    else if (m_board.Una() >= m_flight_until || (m_board.PacketsOut() > m_flight_pkts && (!m_is_cwnd_limited || by_largest)))
     {
         m_is_cwnd_limited = is_held;
-        m_flight_pkts = m_board.PacketsOut();
-        m_flight_until = next;
     }
-    m_validated_until = next;
+    else
+    {
+        return true;
+    }
+    m_flight_pkts = m_board.PacketsOut();
+    m_flight_until = next;
+    return true;
+}
+
+/** The window was not used: if for a timeout, it falls halfway to what was in flight (tcp_cwnd_application_limited). */
+template <class Controller>
+void
+TcpSender<Controller>::NoteUnused(bool writer_waits, int64_t now_ns)
+{
+    m_used_pkts = std::max(m_used_pkts, m_board.PacketsOut());
+    if (!m_facts.slow_start_after_idle || now_ns - m_window_stamp_ns < RtoNs())
+    {
+        return;
+    }
+    if (m_ca_state == CC_CA_OPEN && !writer_waits)
+    {
+        m_controller.OnUnused(m_used_pkts);
+        m_used_pkts = 0;
+    }
+    m_window_stamp_ns = now_ns;
 }
 
 /** Whether ACKs may raise the window: in slow start to twice the largest flight (tcp_is_cwnd_limited). */
 template <class Controller>
-bool
+inline bool
 TcpSender<Controller>::IsWindowUsed() const
 {
     const cc_state& state = m_controller.State();
-    return m_is_cwnd_limited || (state.cwnd_pkts < state.ssthresh_pkts && state.cwnd_pkts < 2 * uint64_t{m_flight_pkts});
+    const bool by_largest = m_facts.window_use == window_use_choice::largest;
+    if (m_is_cwnd_limited && !by_largest)
+    {
+        return true;
+    }
+    const bool is_slow_start = state.cwnd_pkts < state.ssthresh_pkts;
+    return is_slow_start ? state.cwnd_pkts < 2 * uint64_t{m_flight_pkts} : m_is_cwnd_limited;
 }
 
 template <class Controller>
@@ -1156,6 +1217,7 @@ TcpSender<Controller>::Timeout(int64_t now_ns)
     m_recovery_point = m_board.Next();
     m_ca_state = CC_CA_LOSS;
     m_reduction.End();
+    m_window_stamp_ns = now_ns;
     m_controller.OnRto(is_new_episode || made_progress, prior_in_flight, m_board.InFlight(), m_board.LostTotal());
     m_rto_backoff = std::min(m_rto_backoff + 1, MAX_BACKOFF);
     ++m_timeouts_in_row;

@@ -234,6 +234,12 @@ TcpBbrgym::OnIdle(uint64_t idle_us, uint64_t rto_us)
 }
 
 void
+TcpBbrgym::OnUnused(uint32_t used_pkts)
+{
+    cc_on_unused(&m_state, &m_params, used_pkts);
+}
+
+void
 TcpBbrgym::OnRestart(uint64_t now_us, bool app_limited)
 {
     cc_on_restart(&m_state, &m_params, now_us, app_limited);

@@ -133,6 +133,19 @@ def test_slow_start_comes_back_to_three_quarters_of_the_window_before_a_pause() 
     assert (path.state["cwnd_pkts"], path.state["ssthresh_pkts"]) == (10, 75)
 
 
+@pytest.mark.parametrize(("used_pkts", "cwnd_pkts"), [(1, 55), (40, 70), (99, 99), (100, 100)])
+def test_an_unused_window_falls_halfway_to_what_was_used(used_pkts: int, cwnd_pkts: int) -> None:
+    """Linux tcp_cwnd_application_limited; the first window of 10 counts as used."""
+    path = Path("reno", initial_cwnd_pkts=10)
+    path.controller.on_rto(0, 0, 0)
+    while path.state["cwnd_pkts"] < 100:
+        path.ack()
+    ssthresh_pkts = path.state["ssthresh_pkts"]
+    path.controller.on_unused(used_pkts)
+    assert path.state["cwnd_pkts"] == cwnd_pkts
+    assert path.state["ssthresh_pkts"] == (max(75, ssthresh_pkts) if used_pkts < 100 else ssthresh_pkts)
+
+
 @pytest.mark.parametrize("variant", CUBICS)
 def test_cubic_reduces_by_three_tenths_and_comes_back_after_k(variant: str) -> None:
     path = Path(variant, initial_cwnd_pkts=1000, rtt_us=200_000, bw_Bps=1000 * MSS_BYTES / 0.2)

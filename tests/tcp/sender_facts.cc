@@ -644,7 +644,52 @@ Pause(double timeouts, bool decays)
     Print("undelivered", double(c.Written() - c.sender.Board().Una()));
 }
 
+/** A segment leaves 0.1 s after the last ACK and is late, and a second one after such a part of a timeout without an ACK. */
+void
+Sparse(double part, bool decays)
+{
+    Connection c({.one_way_ns = 100 * MS,
+                  .facts = {.slow_start_after_idle = decays, .gso_max_segs = 1, .prr = bbrgym::prr_choice::none}});
+    bool is_lost = false;
+    c.arrival = [&is_lost](const Departure& departure, int64_t arrives_ns) {
+        const bool is_dropped = departure.serial == 400 && !is_lost; // congestion avoidance follows
+        is_lost |= is_dropped;
+        return is_dropped ? bbrgym::NEVER_NS : arrives_ns + (departure.serial == 1000 ? 300 * MS : 0);
+    };
+    c.Write(1000);
+    c.Drain(60 * SECOND);
+    const double window = c.Cwnd();
+    const int64_t acked_ns = c.now_ns;
+    c.Run(acked_ns + 100 * MS);
+    c.Write(1);
+    c.Run(acked_ns + static_cast<int64_t>(part * double(c.sender.RtoNs())));
+    c.Write(1);
+    Print("kept", c.Cwnd() / window);
+    Print("expected", double(uint64_t(window + 10) / 2) / window);
+    Print("packets_out", c.sender.Board().PacketsOut());
+    c.Drain(10 * SECOND);
+    Print("undelivered", double(c.Written() - c.sender.Board().Una()));
+}
+
+/** In slow start the first window is used up, then half as much is written while that is out, and nothing more. */
+void
+Held(bbrgym::window_use_choice window_use)
+{
+    Connection c({.facts = {.window_use = window_use, .unpaced_segments = 0, .gso_max_segs = 1, .prr = bbrgym::prr_choice::none}});
+    c.Write(10);
+    c.Run(50 * MS + MS / 2);
+    Print("acked", double(c.sender.Board().Una()));
+    c.Write(5);
+    c.Drain(SECOND);
+    Print("cwnd_pkts", c.Cwnd());
+}
+
 constexpr Experiment EXPERIMENTS[] = {
+    {"sparse", [] { Sparse(1.01, true); }},
+    {"sparse_of_ns3", [] { Sparse(1.01, false); }},
+    {"less_sparse", [] { Sparse(0.99, true); }},
+    {"held", [] { Held(bbrgym::window_use_choice::held); }},
+    {"held_by_largest", [] { Held(bbrgym::window_use_choice::largest); }},
     {"overtaken", Overtaken},
     {"short_pause", [] { Pause(0.9, true); }},
     {"pause", [] { Pause(2.5, true); }},

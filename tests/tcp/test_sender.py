@@ -279,6 +279,25 @@ def test_a_pause_longer_than_a_timeout_halves_the_window(facts: Facts, experimen
     assert seen["undelivered"] == 0
 
 
+@pytest.mark.parametrize(("experiment", "decays"), [("sparse", True), ("less_sparse", False), ("sparse_of_ns3", False)])
+def test_a_window_not_used_for_a_timeout_falls_halfway(facts: Facts, experiment: str, decays: bool) -> None:
+    """Linux tcp_cwnd_validate: ACKs and full windows count as use, and pauses longer than a timeout are idle time."""
+    seen = facts(experiment)
+    assert seen["packets_out"] == 2
+    assert seen["kept"] == (seen["expected"] if decays else 1)
+    assert seen["undelivered"] == 0
+
+
+@pytest.mark.parametrize(("experiment", "cwnd_pkts"), [("held", 25), ("held_by_largest", 20)])
+def test_slow_start_asks_what_the_window_held_or_the_largest_flight(
+    facts: Facts, experiment: str, cwnd_pkts: int
+) -> None:
+    """Linux tcp_is_cwnd_limited: until 5.10 a window of twice the largest flight grows no more, though it was full."""
+    seen = facts(experiment)
+    assert 0 < seen["acked"] < 10
+    assert seen["cwnd_pkts"] == cwnd_pkts
+
+
 @pytest.mark.parametrize("seed", range(1, 9))
 def test_laws(run_program, seed: int) -> None:
     assert "undos" in run_program("sender_laws", seed, 200)
