@@ -30,11 +30,12 @@ import numpy as np
 import polars as pl
 import torch
 
+from bbrgym.agents.portfolio.fit import fitted
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.portfolio_trainer import PortfolioTrainer
 from bbrgym.agents.portfolio.probe_features import ProbeFeatures
-from bbrgym.agents.portfolio.selector import Examples, FitSettings, fitted, fold_of
+from bbrgym.agents.portfolio.selector import Examples, FitSettings, fold_of
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.settings import TrainingSettings, parse_training
 from bbrgym.agents.training.trainer import trainer_of
@@ -43,7 +44,6 @@ from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import Table
 
 OWN = "as trained"
-TREES, LEAF, FEATURES_PER_SPLIT = 300, 5, 0.33
 Predict = Callable[[Examples, torch.Tensor], np.ndarray]
 """Fits on draws, and returns the predictions for others: [draws, settings]."""
 
@@ -123,7 +123,7 @@ def rows_of(run: Path, settings: TrainingSettings, fit: FitSettings, agent: Port
         "last-interval": Row(replace(examples, features=last), by(fit)),
         "one-network": Row(examples, by(fit.model_copy(update={"members": 1}))),
         "unweighted": Row(examples, lambda known, others: by(fit)(evenly(known), others)),
-        "trees": Row(examples, lambda known, others: by_trees(known, others, fit)),
+        "trees": Row(examples, by(fit.model_copy(update={"model": "trees"}))),
     }
 
 
@@ -136,16 +136,6 @@ def predictions(known: Examples, others: torch.Tensor, fit: FitSettings, seed: i
 
 def evenly(examples: Examples) -> Examples:
     return replace(examples, weights=np.ones(len(examples)))
-
-
-def by_trees(known: Examples, others: torch.Tensor, fit: FitSettings) -> np.ndarray:
-    from sklearn.ensemble import ExtraTreesRegressor
-
-    centred = known.scores - known.scores.mean(axis=1, keepdims=True)
-    trees = ExtraTreesRegressor(TREES, min_samples_leaf=LEAF, max_features=FEATURES_PER_SPLIT, random_state=1)
-    trees.fit(known.features.numpy(), centred.clip(-fit.clip, fit.clip), sample_weight=known.weights)
-    predicted: np.ndarray = trees.predict(others.numpy())
-    return predicted
 
 
 def gains(row: Row, folds: int, seed: int) -> Table:

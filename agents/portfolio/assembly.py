@@ -10,11 +10,12 @@ import numpy as np
 from torch import Tensor
 
 from bbrgym.agents.portfolio.change import ChangeDetector, ChangeSettings
+from bbrgym.agents.portfolio.fit import restored
 from bbrgym.agents.portfolio.guard import Guard
 from bbrgym.agents.portfolio.parameters import PARAMETERS
 from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork, ProbeRoutine
 from bbrgym.agents.portfolio.probe_features import ProbeFeatures
-from bbrgym.agents.portfolio.selector import FitSettings, Selector
+from bbrgym.agents.portfolio.selector import FitSettings
 from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.envs.scaling import Coordinates, TunableScaling
@@ -28,8 +29,8 @@ class Found(TypedDict):
 
     Attributes:
         library: settings, [settings, tunables].
-        selector: weights of the selector by the probe's features.
-        knowing: weights of the selector by the true parameters.
+        selector: state of the selector by the probe's features.
+        knowing: state of the selector by the true parameters.
         guard: numbers of the guard; missing without one.
     """
 
@@ -85,10 +86,8 @@ class Assembly:
     def agent(self, found: Found) -> PortfolioAgent:
         """Return the agent with what the stages have found."""
         library = found["library"]
-        selector = Selector(len(self.features.names), len(library), self._fit)
-        selector.load_state_dict(found["selector"])
-        knowing = Selector(len(PARAMETERS), len(library), self._fit)
-        knowing.load_state_dict(found["knowing"])
+        selector = restored(found["selector"], len(self.features.names), len(library), self._fit)
+        knowing = restored(found["knowing"], len(PARAMETERS), len(library), self._fit)
         guard = None
         if "guard" in found:
             guard = Guard(len(self.features.names))

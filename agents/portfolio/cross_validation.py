@@ -10,7 +10,8 @@ import numpy.typing as npt
 import polars as pl
 import torch
 
-from bbrgym.agents.portfolio.selector import Examples, FitSettings, Selector, held_out
+from bbrgym.agents.portfolio.fit import held_out
+from bbrgym.agents.portfolio.selector import Examples, FitSettings, Selector
 from bbrgym.worlds import Table
 
 Indices = npt.NDArray[np.intp]

@@ -68,19 +68,6 @@ class PortfolioNetwork(nn.Module):
             choices = torch.where(self.guard(features) > 0, 0, choices)
         return self.library[choices]
 
-    def prepared(self, history: Tensor) -> Tensor:
-        """Return what the selector's networks are given, and with a guard what that says.
-
-        Args:
-            history: [N, intervals, numbers].
-
-        Returns:
-            [N, features], or [N, features + 1].
-        """
-        features = self.features(history)
-        scaled = self.selector.scaled(features)
-        return scaled if self.guard is None else torch.cat([scaled, self.guard(features)[:, None]], dim=1)
-
     def first_inputs(self, count: int, width: int) -> tuple[Tensor, ...]:  # noqa: ARG002 - its own width counts
         """Return zeros as inputs for ``count`` environments."""
         return (torch.zeros(count, math.prod(self._shape)),)

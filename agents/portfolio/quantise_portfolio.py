@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from bbrgym.agents.portfolio.policy import PortfolioAgent
-from bbrgym.agents.portfolio.selector import Selector
+from bbrgym.agents.portfolio.network_selector import NetworkSelector
+from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork
 from bbrgym.agents.training.integer_policy import Activation, Choice, IntegerLayer, IntegerPolicy, Probe
 from bbrgym.agents.training.quantise import ObservationPlan, layer, whole_settings
 from bbrgym.agents.training.scalar_program import ONE, traced
@@ -33,9 +33,12 @@ def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch | FlowBatch, opti
         ConfigError: it has no form in integers.
     """
     plan, network, routine = ObservationPlan(batch, options), agent.network(), agent.routine
+    selector = network.selector
+    if not isinstance(selector, NetworkSelector):
+        raise ConfigError("agent.fit.model: is trees, expected networks with format c")
     numbers = batch.max_learners * len(batch.observation.features)
     example = torch.full((1, routine.intervals, routine.width), 0.5)
-    program = traced(network.prepared, example, numbers)
+    program = traced(_prepared(network, selector), example, numbers)
     scaling, detector = batch.scaling, None if routine.detector is None else routine.detector()
     settings = np.concatenate([routine.setting[None], agent.library])
     values, parts = whole_settings(*scaling.snap(settings), plan.tunables)
@@ -49,10 +52,24 @@ def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch | FlowBatch, opti
         window=1 if detector is None else detector.window,
         threshold=0 if detector is None else round(detector.threshold * detector.window * ONE),
     )
-    return plan.policy(agent.name, tuple(_layers(network.selector)), Choice(values[1:], parts[1:]), probe)
+    return plan.policy(agent.name, tuple(_layers(selector)), Choice(values[1:], parts[1:]), probe)
 
 
-def _layers(selector: Selector) -> Iterator[IntegerLayer]:
+def _prepared(network: PortfolioNetwork, selector: NetworkSelector) -> Callable[[Tensor], Tensor]:
+    """Return the function from a probe, [N, intervals, numbers], to what the selector's networks are given.
+
+    That is [N, features]; with a guard one more number, what it says.
+    """
+
+    def prepared(history: Tensor) -> Tensor:
+        features = network.features(history)
+        scaled = selector.scaled(features)
+        return scaled if network.guard is None else torch.cat([scaled, network.guard(features)[:, None]], dim=1)
+
+    return prepared
+
+
+def _layers(selector: NetworkSelector) -> Iterator[IntegerLayer]:
     """Yield the layers of all networks side by side; the last one takes their mean."""
     members = [[one for one in member.children() if not isinstance(one, nn.Dropout)] for member in selector.members]
     for one in itertools.chain(*members):

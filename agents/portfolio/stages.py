@@ -26,6 +26,7 @@ from bbrgym.agents.portfolio.assembly import Assembly, Found
 from bbrgym.agents.portfolio.cross import CrossPart, scores_of
 from bbrgym.agents.portfolio.cross_validation import confusion, cross_validate
 from bbrgym.agents.portfolio.draws import TrainingDraw, training_draws
+from bbrgym.agents.portfolio.fit import check_fit, fitted
 from bbrgym.agents.portfolio.greedy_library import coverage
 from bbrgym.agents.portfolio.guard import GuardSettings, fitted_guard, guarded
 from bbrgym.agents.portfolio.parameters import true_parameters
@@ -33,7 +34,7 @@ from bbrgym.agents.portfolio.parts import Parts, parts_of
 from bbrgym.agents.portfolio.probe import ProbePart
 from bbrgym.agents.portfolio.refine import Candidates, children
 from bbrgym.agents.portfolio.search_stage import SearchPart, settings_of
-from bbrgym.agents.portfolio.selector import Examples, FitSettings, Selector, fitted
+from bbrgym.agents.portfolio.selector import Examples, FitSettings, Selector
 from bbrgym.agents.portfolio.stage_plan import StagePlan, affordable
 from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.training.checkpoints import finite_or_refuse, has_state, restore_state, save_state
@@ -73,6 +74,7 @@ class Stages:
 
     Raises:
         ConfigError: the stages cannot run so.
+        MissingExtraError: a package that the fit needs is not installed.
     """
 
     def __init__(self, settings: StageSettings, assembly: Assembly, run: TrainingRun) -> None:
@@ -86,6 +88,7 @@ class Stages:
                 f"and agent.refine_share {settings.refine_share:g}, expected a sum below 1, which leaves the rest for "
                 "the probe"
             )
+        check_fit(settings.fit)
         self._settings = settings
         self._assembly = assembly
         self._run = run

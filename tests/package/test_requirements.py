@@ -75,8 +75,9 @@ def test_the_base_install_is_what_worlds_environments_and_evaluations_need(tmp_p
         "few = ['world=twin', 'seeds=[1]', 'variants=[bbr]', 'scenario.duration_s=6']\n"
         "assert main(['evaluate', *few, f'output_dir={{sys.argv[1]}}/more']) == 0\n"
     )
-    extras = {"zmq", "google", "scipy", "plotly", "torch", "stable_baselines3", "sb3_contrib", "joblib", "optuna"}
-    extras |= {"ray", "submitit", "wandb", "tensorboard", "pettingzoo", "onnx", "pandas", "rliable", "matplotlib"}
+    extras = {"zmq", "google", "scipy", "sklearn", "plotly", "torch", "stable_baselines3", "sb3_contrib", "joblib"}
+    extras |= {"optuna", "ray", "submitit", "wandb", "tensorboard", "pettingzoo", "onnx", "pandas", "rliable"}
+    extras |= {"matplotlib"}
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code.format(names=sorted(extras)), str(tmp_path)],
         capture_output=True,

@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from bbrgym.agents.portfolio.guard import Guard, GuardSettings, fitted_guard, guarded
+from bbrgym.agents.portfolio.network_selector import NetworkSelector
 from bbrgym.agents.portfolio.policy import PortfolioNetwork
 from bbrgym.agents.portfolio.probe_features import ProbeFeatures
-from bbrgym.agents.portfolio.selector import Examples, FitSettings, Selector
+from bbrgym.agents.portfolio.selector import Examples, FitSettings
 from bbrgym.envs.observation import FEATURE_LISTS
 
 
@@ -38,7 +39,7 @@ def test_what_is_farther_away_is_outside_on_either_side() -> None:
 
 def test_a_network_takes_the_first_setting_outside() -> None:
     features = ProbeFeatures(2, 1)
-    selector = Selector(len(features.names), 3, FitSettings(hidden=(4,), members=1))
+    selector = NetworkSelector(len(features.names), 3, FitSettings(hidden=(4,), members=1))
     library = np.array([[0.0], [0.25], [0.5]], np.float32)
     width = len(FEATURE_LISTS["memory"]) + 1
     history = torch.rand(40, 2, width, generator=torch.Generator().manual_seed(2))

@@ -30,6 +30,7 @@ from bbrgym.envs.library import load_library
 from bbrgym.envs.observation import FEATURE_LISTS
 from bbrgym.envs.options import Options
 from bbrgym.envs.tune_env import TuneEnv
+from bbrgym.errors import MissingExtraError
 from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.scenario.distribution import load_distribution
 from bbrgym.worlds import WorldSettings
@@ -226,6 +227,31 @@ def test_the_exported_network_chooses_as_the_agent_does(whole: Path, tmp_path: P
     chosen = exported(torch.from_numpy(history.reshape(5, -1))).numpy()
     for row, setting in zip(history, chosen, strict=True):
         assert (agent.choose(list(row)) == setting).all()
+
+
+TREES = {"fit": {"model": "trees", "trees": 4, "leaf_draws": 1, "folds": 2}}
+
+
+def test_an_agent_of_trees_acts_and_is_exported_but_not_to_c(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn", reason="NO SCIKIT-LEARN: agent.fit.model=trees; pip install 'bbrgym[trees]'")
+    folder = run(tmp_path / "run", **small(TREES))
+    agent, _ = load_agent(folder)
+    assert isinstance(agent, PortfolioAgent)
+    history = np.random.default_rng(3).random((20, 2, agent.routine.width), np.float32)
+    chosen = [agent.choose(list(row)) for row in history]
+    assert len(np.unique(chosen, axis=0)) > 1
+    exported = torch.jit.load(export(folder, "torchscript"))
+    assert (exported(torch.from_numpy(history.reshape(20, -1))).numpy() == chosen).all()
+    with pytest.raises(bbrgym.ConfigError, match=r"agent\.fit\.model: is trees, expected networks with format c"):
+        export(folder, "c")
+
+
+def test_without_scikit_learn_no_stage_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
+    with pytest.raises(MissingExtraError, match=r"agent\.fit\.model=trees needs .*'bbrgym\[trees\]'"):
+        run(tmp_path / "run", **small(TREES))
+    assert not list((tmp_path / "run").rglob("search-*"))
 
 
 # ---- evaluation ----------------------------------------------------------------------------------------------

@@ -13,10 +13,11 @@ import torch
 from torch import nn
 
 from bbrgym.agents.networks import Network, head_of
+from bbrgym.agents.portfolio.network_selector import NetworkSelector
 from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork, ProbeRoutine
 from bbrgym.agents.portfolio.probe_features import ProbeFeatures
 from bbrgym.agents.portfolio.quantise_portfolio import quantise_portfolio
-from bbrgym.agents.portfolio.selector import FitSettings, Selector
+from bbrgym.agents.portfolio.selector import FitSettings
 from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.integer_policy import IntegerPolicy
 from bbrgym.agents.training.integer_tables import Integers
@@ -66,7 +67,7 @@ def random_portfolio(*, flows: int = 1, intervals: int = 2, variant: str = "bbr-
     generator = torch.Generator().manual_seed(7)
     fit = FitSettings(hidden=(8, 6), members=3)
     features = ProbeFeatures(intervals, flows)
-    selector = Selector(len(features.names), 4, fit)
+    selector = NetworkSelector(len(features.names), 4, fit)
     for tensor in selector.parameters():
         nn.init.normal_(tensor, std=0.5, generator=generator)
     library = np.random.default_rng(7).uniform(-1, 1, (4, len(batch.scaling.names))).astype(np.float32)
