@@ -47,10 +47,10 @@ def restored(state: Mapping[str, Tensor], features: int, settings: int, fit: Fit
         fit: settings of its fit.
     """
     if fit.model == "trees":
-        return TreeSelector(state)
+        return TreeSelector(state).eval()
     selector = NetworkSelector(features, settings, fit)
     selector.load_state_dict(state)
-    return selector
+    return selector.eval()
 
 
 def held_out(examples: Examples, fit: FitSettings, seed: int) -> Iterator[tuple[Flags, Selector]]:
