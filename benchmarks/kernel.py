@@ -41,6 +41,7 @@ import kernel_learned
 import numpy as np
 
 import bbrgym
+from bbrgym.worlds import LateRunError
 from bbrgym.worlds.score import score_of_run
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -232,7 +233,7 @@ class Runs:
         """Return a kept run, or run and keep it.
 
         Raises:
-            WorldError: the run was refused.
+            LateRunError: the run was refused.
         """
         kept = self.find(setup, world, seed)
         if kept is None:
@@ -290,7 +291,7 @@ def run_kernel(runs: Runs, asked: list[Setup], count: int, until_s: float) -> No
                 try:
                     runs.make(setup, "linux", seed)
                     print(f"{setup.name}, run {seed}", flush=True)
-                except bbrgym.WorldError as error:
+                except LateRunError as error:
                     print(f"{setup.name}, run {seed}: repeated, {error.reason}", flush=True)
 
 

@@ -17,6 +17,7 @@ import polars as pl
 import bbrgym
 from bbrgym.scenario.distribution import load_distribution, split_seeds
 from bbrgym.scenario.model import Scenario
+from bbrgym.worlds import LateRunError
 
 HEADING = "## The order with a best fixed setting and a learned tuner"
 DISTRIBUTION = "wan_mix"
@@ -72,7 +73,7 @@ class Plan:
         """Run what is missing of a draw.
 
         Raises:
-            WorldError: a run was refused; those before it are kept.
+            LateRunError: a run was refused; those before it are kept.
         """
         bbrgym.evaluate(
             beside_the_kernels(scenario) if world == "linux" else scenario,
@@ -135,7 +136,7 @@ def run(plan: Plan, until_s: float) -> None:
             try:
                 plan.evaluate("linux", seed, scenario)
                 print(f"draw {seed}", flush=True)
-            except bbrgym.WorldError as error:
+            except LateRunError as error:
                 plan.refuse(error.reason)
                 print(f"draw {seed}: repeated, {error.reason}", flush=True)
 

@@ -8,7 +8,7 @@ import pytest
 
 from bbrgym.evaluate import runner
 from bbrgym.evaluate.evaluation import prepare_evaluation
-from bbrgym.worlds import WorldError
+from bbrgym.worlds import LateRunError, WorldError
 
 SCENARIO: dict[str, Any] = {
     "name": "short",
@@ -16,29 +16,40 @@ SCENARIO: dict[str, Any] = {
     "link": {"rate_mbps": 10.0, "queue": {"size_bdp": 1.0}},
     "flows": [{"name": "flow", "rtt_ms": 20.0}],
 }
+LATE = LateRunError("short", 1, 1.0, "packets were late")
 
 
-@pytest.mark.parametrize(("world", "late", "attempts"), [("linux", 2, 3), ("linux", 3, 3), ("twin", 1, 1)])
-def test_a_late_run_is_repeated(
-    world: str, late: int, attempts: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    tried = []
+def outcomes(errors: list[WorldError], monkeypatch: pytest.MonkeyPatch) -> tuple[list[runner.EvaluationJob], list[Any]]:
+    """Return a job, and the list of what its runs raise or return, an error each and then a record; they are taken."""
+    left: list[Any] = [*errors, "record"]
 
-    def run_job(job: runner.EvaluationJob, *_: Any) -> str:
-        tried.append(job)
-        if len(tried) <= late:
-            raise WorldError(job.scenario.name, job.seed, 1.0, "packets were late")
-        return "record"
+    def run_job(*_: Any) -> str:
+        outcome = left.pop(0)
+        if isinstance(outcome, WorldError):
+            raise outcome
+        return str(outcome)
 
     monkeypatch.setattr(runner, "run_job", run_job)
-    jobs = prepare_evaluation(SCENARIO, {"variants": ["bbr"], "world": world}).jobs
+    return prepare_evaluation(SCENARIO, {"variants": ["bbr"], "world": "linux"}).jobs, left
+
+
+def test_a_late_run_is_repeated(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    jobs, left = outcomes([LATE, LATE], monkeypatch)
     with caplog.at_level(logging.WARNING):
-        if late < attempts:
-            assert runner.run_all(jobs, 1) == ["record"]
-        else:
-            with pytest.raises(WorldError, match="packets were late"):
-                runner.run_all(jobs, 1)
-    assert len(tried) == attempts
-    assert [record.message for record in caplog.records] == [f"{jobs[0].key} is repeated: packets were late"] * (
-        attempts - 1
-    )
+        assert runner.run_all(jobs, 1) == ["record"]
+    assert [record.message for record in caplog.records] == [f"{jobs[0].key} is repeated: packets were late"] * 2
+    assert not left
+
+
+def test_a_third_late_run_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs, left = outcomes([LATE, LATE, LATE], monkeypatch)
+    with pytest.raises(LateRunError, match="packets were late"):
+        runner.run_all(jobs, 1)
+    assert left == ["record"]
+
+
+def test_a_broken_run_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs, left = outcomes([LATE, WorldError("short", 1, 0.5, "the worker was killed by SIGKILL")], monkeypatch)
+    with pytest.raises(WorldError, match="SIGKILL"):
+        runner.run_all(jobs, 1)
+    assert left == ["record"]

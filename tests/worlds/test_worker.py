@@ -15,6 +15,7 @@ from processes import ends_within, is_computing, workers
 from waiting import meanwhile, wait_until
 
 import bbrgym
+from bbrgym.worlds import LateRunError
 
 
 def named_shared_memory(pid="self"):
@@ -32,22 +33,25 @@ def advance_until(world, misbehaves_at_s):
 
 
 @pytest.mark.parametrize(
-    ("deed", "reason"),
+    ("deed", "kind", "reason"),
     [
         (
             "abort",
+            bbrgym.WorldError,
             r"the worker was killed by SIGABRT; it last wrote:\nline 81\n(.*\n)*assert failed\. cond=\"cwnd > 0\"$",
         ),
-        ("exit", r"the worker exited with code 7$"),
-        ("raise", r"RuntimeError: the model broke$"),
-        ("give-up", r"the other side has gone$"),
+        ("exit", bbrgym.WorldError, r"the worker exited with code 7$"),
+        ("raise", bbrgym.WorldError, r"RuntimeError: the model broke$"),
+        ("give-up", bbrgym.WorldError, r"the other side has gone$"),
+        ("late", LateRunError, r"packets were late$"),
     ],
 )
-def test_a_failure_is_a_world_error_and_a_reset_goes_on(make_odd, deed, reason):
+def test_a_failure_is_a_world_error_and_a_reset_goes_on(make_odd, deed, kind, reason):
     world = make_odd(deed, seed=11)
     advance_until(world, 1.0)
     with pytest.raises(bbrgym.WorldError, match=f"^scenario '{deed}', seed 11, at 1 s: {reason}") as caught:
         world.advance(0.5)
+    assert caught.type is kind
     assert (caught.value.scenario, caught.value.seed, caught.value.now_s) == (deed, 11, 1.0)
     with pytest.raises(ValueError, match=r"is not running, its run broke or was interrupted: call reset\(\) first"):
         world.advance(0.5)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +19,7 @@ from bbrgym.conformance.findings import Finding
 from bbrgym.conformance.setup import FLOW, CaseSetup, Condition, Find, Sender
 from bbrgym.errors import ConfigError, one_line
 from bbrgym.scenario.files import load_scenario
-from bbrgym.worlds import World, WorldError, make_world, world_spec
+from bbrgym.worlds import LateRunError, World, WorldError, make_world, repeat_late, world_spec
 from bbrgym.worlds.specs import MAX_LATE_SHARE
 
 _MOST_ACKS = 1_500_000  # of a history: 400 MB
@@ -26,10 +27,10 @@ _FIRST_LOOK_TURNS = 10  # round trips after which a run is looked at first, then
 _LATER = 1.4
 _TRACE_ROWS = 1200  # of a CSV file, beside those around what happens
 _AROUND = 12
-_ATTEMPTS = 3  # at a run in real time, which may be too late to be judged
 _REAL_TIME_ACKS = 200
 _REAL_TIME_MBPS = 100.0
 _REAL_TIME_RTT_MS = 10.0
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -114,13 +115,12 @@ def run_case(run: CaseRun) -> Finding:
     reason = not_applicable(run)
     if reason:
         return Finding("not applicable", reason=reason)
-    finding = Finding("broken")
-    for _ in range(_ATTEMPTS if world_spec(run.world).is_real_time else 1):
-        try:
-            return _found(run)
-        except (ConfigError, WorldError) as error:
-            finding = Finding("broken", reason=one_line(error))
-    return finding
+    try:
+        return repeat_late(
+            lambda: _found(run), lambda error: _LOG.warning("%s is repeated: %s", run.case, error.reason)
+        )
+    except (ConfigError, WorldError) as error:
+        return Finding("broken", reason=one_line(error))
 
 
 def _found(run: CaseRun) -> Finding:
@@ -171,7 +171,7 @@ def _check_lateness(run: CaseRun, world: World) -> None:
     """Check what the world checks at a run's end, where most of these do not come.
 
     Raises:
-        WorldError: too many packets were late.
+        LateRunError: too many packets were late.
     """
     if not world_spec(run.world).is_real_time:
         return
@@ -179,7 +179,7 @@ def _check_lateness(run: CaseRun, world: World) -> None:
     most = float(run.options.get("max_late_share", MAX_LATE_SHARE))
     if share > most:
         reason = f"{share:.2%} of the packets were more than 1 ms late, at most {most:.2%} are allowed"
-        raise WorldError(run.case, run.seed, world.now_s, reason)
+        raise LateRunError(run.case, run.seed, world.now_s, reason)
 
 
 def _judged(run: CaseRun, history: AckHistory, statements: list[DraftStatement]) -> Finding:

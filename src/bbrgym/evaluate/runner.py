@@ -25,11 +25,10 @@ from bbrgym.evaluate.records import (
     EvaluationFolder,
     RunRecord,
 )
-from bbrgym.worlds import Table, WorldError, world_spec
+from bbrgym.worlds import Table, WorldError, repeat_late
 from bbrgym.worlds.score import score_of_run
 
 _LOG = logging.getLogger(__name__)
-_ATTEMPTS = 3  # at a run in real time
 _POLL_S = 0.2  # between two looks at progress and Ctrl-C
 
 
@@ -186,13 +185,11 @@ def _run_or_load(
 
 
 def _run_in_time(job: EvaluationJob, stop: threading.Event, report: Callable[[float], None]) -> RunRecord:
-    """Run one job; one in real time is repeated when it was late, as the log says."""
-    for _ in range(_ATTEMPTS - 1 if world_spec(job.world).is_real_time else 0):
-        try:
-            return run_job(job, stop, report)
-        except WorldError as error:
-            _LOG.warning("%s is repeated: %s", job.key, error.reason)
-    return run_job(job, stop, report)
+    """Run one job; one that was late is repeated, as the log says."""
+    return repeat_late(
+        lambda: run_job(job, stop, report),
+        lambda error: _LOG.warning("%s is repeated: %s", job.key, error.reason),
+    )
 
 
 def run_job(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.files import Source, is_sequence, load_scenario
-from bbrgym.worlds.errors import EngineFailure, WorldError
+from bbrgym.worlds.errors import EngineFailure, LateRunError, WorldError, repeat_late
 from bbrgym.worlds.fields import PACKET_EVENTS, PACKET_FLAGS, TUNABLE_COLUMNS
 from bbrgym.worlds.layout import Table
 from bbrgym.worlds.specs import (
@@ -39,6 +39,7 @@ __all__ = [
     "TUNABLE_COLUMNS",
     "EngineFailure",
     "Isolation",
+    "LateRunError",
     "Snapshot",
     "Table",
     "VectorWorld",
@@ -52,6 +53,7 @@ __all__ = [
     "make_world",
     "register_world",
     "registered_worlds",
+    "repeat_late",
     "world_spec",
 ]
 

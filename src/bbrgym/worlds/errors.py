@@ -3,6 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
+LATE_RUN_ATTEMPTS = 3
+_Result = TypeVar("_Result")
+
 
 class WorldError(RuntimeError):
     """A failed simulation: it aborted, was killed, hung, or raised an error.
@@ -35,6 +41,10 @@ class WorldError(RuntimeError):
         return f"scenario {self.scenario!r}, seed {self.seed}, at {self.now_s:g} s: {self.reason}"
 
 
+class LateRunError(WorldError):
+    """A refused run in real time: too many of its packets left late. On a machine less busy the same run succeeds."""
+
+
 class EngineFailure(Exception):
     """The failure of an engine, which must be made anew. The text is a `WorldError`'s whole reason.
 
@@ -48,6 +58,28 @@ class EngineFailure(Exception):
         self.place = place
 
 
+class LateRunFailure(EngineFailure):
+    """The failure of an engine in real time that was too busy: a `LateRunError`'s reason."""
+
+
 def reason_of(error: Exception) -> str:
     """Return the reason of a `WorldError` that an engine's error causes."""
     return str(error) if isinstance(error, EngineFailure) else f"{type(error).__name__}: {error}"
+
+
+def repeat_late(run: Callable[[], _Result], on_late: Callable[[LateRunError], None]) -> _Result:
+    """Return what a run returns; while it is late, repeat it, `LATE_RUN_ATTEMPTS` runs at most.
+
+    Args:
+        run: makes the run.
+        on_late: called before each repetition with the error of the run before.
+
+    Raises:
+        LateRunError: each run was late.
+    """
+    for _ in range(LATE_RUN_ATTEMPTS - 1):
+        try:
+            return run()
+        except LateRunError as error:
+            on_late(error)
+    return run()

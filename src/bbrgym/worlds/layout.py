@@ -46,6 +46,7 @@ class Status(enum.IntEnum):
     OK = 0
     INVALID = 1  # a ValueError of the engine: the caller's mistake, nothing ran
     FAILED = 2  # any other exception
+    LATE = 3  # a run in real time that was late
 
 
 class Word(enum.IntEnum):

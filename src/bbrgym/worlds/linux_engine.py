@@ -9,7 +9,7 @@ from typing import Any
 import bbrgym._linux as _linux
 from bbrgym.errors import ConfigError
 from bbrgym.tunables import KERNEL_STAND_INS
-from bbrgym.worlds.errors import EngineFailure
+from bbrgym.worlds.errors import LateRunFailure
 from bbrgym.worlds.layout import Flags, Table
 from bbrgym.worlds.specs import MAX_LATE_SHARE
 
@@ -65,7 +65,7 @@ class LinuxEngine(_linux.Vector):
         """Run for so long, at most to the scenario's end.
 
         Raises:
-            EngineFailure: the run is over and too many of its packets were late.
+            LateRunFailure: the run is over and too many of its packets were late.
         """
         super().advance(duration_s, mask)
         if self._done[0]:
@@ -74,7 +74,7 @@ class LinuxEngine(_linux.Vector):
     def _check_lateness(self) -> None:
         late = self.lateness()
         if late["share_above_1ms"] > self._max_late_share:
-            raise EngineFailure(
+            raise LateRunFailure(
                 f"{late['share_above_1ms']:.2%} of {late['packets']} packets were written more than 1 ms late "
                 f"(p50 {late['p50_us']:.1f} us, p99 {late['p99_us']:.0f} us, p99.9 {late['p999_us']:.0f} us), at most "
                 f"{self._max_late_share:.2%} are allowed (options.max_late_share): this machine is too busy for it"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bbrgym.worlds.errors import reason_of
+from bbrgym.worlds.errors import LateRunFailure, reason_of
 from bbrgym.worlds.layout import NO_TEXT, Arrays, Mailbox, Real, Request, SharedArrays, Status, Word
 
 _ALL = np.ones(1, np.bool_)
@@ -51,7 +51,7 @@ class Server:
             mailbox.words[Word.STATUS] = Status.INVALID
         except Exception as error:  # noqa: BLE001 - the owner raises it
             mailbox.write_text(reason_of(error).encode())
-            mailbox.words[Word.STATUS] = Status.FAILED
+            mailbox.words[Word.STATUS] = Status.LATE if isinstance(error, LateRunFailure) else Status.FAILED
         else:
             mailbox.words[Word.STATUS] = Status.OK
 

@@ -17,7 +17,7 @@ from bbrgym.scenario.files import load_scenario
 from bbrgym.scenario.model import Scenario
 from bbrgym.tunables import TUNABLES
 from bbrgym.worlds.engine import engine_class
-from bbrgym.worlds.errors import WorldError, reason_of
+from bbrgym.worlds.errors import LateRunError, LateRunFailure, WorldError, reason_of
 from bbrgym.worlds.fields import (
     FLOW_FIELDS,
     FLOW_SUMMARY_FIELDS,
@@ -427,7 +427,8 @@ class VectorWorld:
             self._drop(number)
 
     def _error(self, index: int, error: Exception) -> WorldError:
-        return WorldError(self.scenarios[index].name, self.seeds[index], float(self.now_s[index]), reason_of(error))
+        kind = LateRunError if isinstance(error, LateRunFailure) else WorldError
+        return kind(self.scenarios[index].name, self.seeds[index], float(self.now_s[index]), reason_of(error))
 
     # ---- arrays ------------------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from typing import Any
 
 from bbrgym.processes import light_command
 from bbrgym.worlds.engine import advance_timeout_s
-from bbrgym.worlds.errors import EngineFailure
+from bbrgym.worlds.errors import EngineFailure, LateRunFailure
 from bbrgym.worlds.layout import NO_TEXT, Flags, Mailbox, Real, Request, SharedArrays, Status, Table, Word
 from bbrgym.worlds.wakeup import Wakeup
 
@@ -128,6 +128,7 @@ class WorkerEngine:
 
         Raises:
             ValueError: the engine refused it.
+            LateRunFailure: the engine's run was late.
             EngineFailure: the engine failed, the worker died, or did not answer in time.
         """
         words = self._mailbox.words
@@ -143,6 +144,8 @@ class WorkerEngine:
                 raise EngineFailure(self._why(ready, timeout_s) + self._last_words())
         if words[Word.STATUS] == Status.INVALID:
             raise ValueError(self._mailbox.read_text())
+        if words[Word.STATUS] == Status.LATE:
+            raise LateRunFailure(self._mailbox.read_text())
         if words[Word.STATUS] == Status.FAILED:
             raise EngineFailure(self._mailbox.read_text())
 

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 
-from bbrgym.worlds.errors import EngineFailure
+from bbrgym.worlds.errors import EngineFailure, LateRunFailure
 
 
 def odd_scenario(deed):
@@ -71,6 +71,8 @@ class OddEngine:
             raise RuntimeError("the model broke")
         elif self._deed == "give-up":
             raise EngineFailure("the other side has gone")
+        elif self._deed == "late":
+            raise LateRunFailure("packets were late")
         elif self._deed == "talk":
             os.write(1, b"x" * (1 << 20))
 
