@@ -50,11 +50,20 @@ site: $(STAMPS)/site
 	@echo "$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000"
 
 # Each wheel is built from the sdist, by a CPython of 3.11 to 3.13; PYTHONS=python3.13 names one. How old a Linux they run
-# on, their manylinux tag, depends on the machine's C and C++ libraries.
-PYTHONS ?= $(shell for one in python3.11 python3.12 python3.13; do $$one --version >/dev/null 2>&1 && echo $$one; done)
+# on, their manylinux tag, depends on the machine's C and C++ libraries. The sdist holds the commit, for provenance.
+GIT := git -c safe.directory='*'
+WHEELS_FOR := python3.11 python3.12 python3.13
+PYTHONS ?= $(shell for one in $(WHEELS_FOR); do $$one --version >/dev/null 2>&1 && echo $$one; done)
 wheels: $(STAMPS)/wheels
+	@test -n "$(PYTHONS)" || { echo "none of $(WHEELS_FOR) is here: make wheels PYTHONS=..."; exit 1; }
+	@for one in $(filter-out $(PYTHONS),$(WHEELS_FOR)); do echo "no wheel for $$one, which is not here"; done
 	@rm -rf build/wheelhouse build/wheels
-	@$(BIN)/python -m build --sdist --outdir build/wheelhouse .
+	@trap 'rm -f built_from.json' EXIT INT TERM; \
+		if test -e .git && commit=$$($(GIT) rev-parse HEAD); then \
+			$(GIT) diff --quiet HEAD && dirty=false || dirty=true; \
+			echo "{\"commit\": \"$$commit\", \"is_dirty\": $$dirty}" >built_from.json; \
+		fi; \
+		$(BIN)/python -m build --sdist --outdir build/wheelhouse .
 	@set -e; for one in $(PYTHONS); do PIP_CONSTRAINT=$(CURDIR)/constraints.txt $$one -m pip wheel --quiet --no-deps \
 		--wheel-dir build/wheels build/wheelhouse/bbrgym-*.tar.gz; done
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --wheel-dir build/wheelhouse build/wheels/*.whl

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# Writes the commit that is built into bbrgym/built_from.json, for wheels; bbrgym.provenance reads it.
+# Writes the commit that is built into bbrgym/built_from.json, for wheels; bbrgym.provenance reads it. A checkout tells it by
+# git, an sdist of `make wheels` by a file of the same name.
 set(bbrgym_commit "unknown")
 set(bbrgym_is_dirty "null")
 find_program(BBRGYM_GIT git)
@@ -20,6 +21,10 @@ if(BBRGYM_GIT AND EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/.git")
     endif()
   endif()
 endif()
-file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/built_from.json"
-     "{\"commit\": \"${bbrgym_commit}\", \"is_dirty\": ${bbrgym_is_dirty}}\n")
-install(FILES "${CMAKE_CURRENT_BINARY_DIR}/built_from.json" DESTINATION bbrgym)
+set(bbrgym_built_from "${CMAKE_CURRENT_SOURCE_DIR}/built_from.json") # of an sdist
+if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/.git" OR NOT EXISTS "${bbrgym_built_from}")
+  set(bbrgym_built_from "${CMAKE_CURRENT_BINARY_DIR}/built_from.json")
+  file(WRITE "${bbrgym_built_from}"
+       "{\"commit\": \"${bbrgym_commit}\", \"is_dirty\": ${bbrgym_is_dirty}}\n")
+endif()
+install(FILES "${bbrgym_built_from}" DESTINATION bbrgym)

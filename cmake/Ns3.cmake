@@ -91,7 +91,7 @@ foreach(definition NS3_LOG_ENABLE NS3_ASSERT_ENABLE)
 endforeach()
 
 # Installs the module `target` and the libraries of last hops, and into `destination` what they need of ns-3, without the
-# symbols that only a debugger reads.
+# symbols that only a debugger reads, and ns-3's licence and authors, which its package and its tree have.
 function(bbrgym_install_ns3_libraries destination target)
   install(TARGETS ${target} RUNTIME_DEPENDENCY_SET ns3_runtime LIBRARY DESTINATION bbrgym)
   if(ARGN)
@@ -103,6 +103,8 @@ function(bbrgym_install_ns3_libraries destination target)
     DIRECTORIES "${ns3_libdir}"
     POST_INCLUDE_REGEXES "^${libdir_regex}/"
     POST_EXCLUDE_REGEXES ".*")
+  file(GLOB licences "${ns3_root}/../ns3-*.dist-info/licenses/*" "${ns3_root}/../LICENSE" "${ns3_root}/../AUTHORS")
+  install(FILES ${licences} DESTINATION ${destination})
   if(CMAKE_STRIP)
     install(CODE "
       file(GLOB libraries \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${destination}/*.so*\")

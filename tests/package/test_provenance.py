@@ -3,6 +3,7 @@
 
 import json
 import platform
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,22 @@ def test_the_build_writes_the_commit() -> None:
     built = Path(bbrgym.__path__[0]) / "built_from.json"
     if built.exists():  # an installed wheel
         assert set(json.loads(built.read_text())) == {"commit", "is_dirty"}
+
+
+@pytest.mark.parametrize("content", ['{"commit": "0a1b", "is_dirty": false}', None])
+def test_an_sdist_hands_its_commit_on(content: str | None, tmp_path: Path) -> None:
+    cmake = shutil.which("cmake") or pytest.skip("cmake is not installed")
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "CMakeLists.txt").write_text(
+        f"cmake_minimum_required(VERSION 3.21)\nproject(built NONE)\ninclude({ROOT / 'cmake' / 'BuiltFrom.cmake'})\n"
+    )
+    if content is not None:
+        (source / "built_from.json").write_text(content)
+    for arguments in (["-S", source, "-B", tmp_path / "build"], ["--install", tmp_path / "build", "--prefix", tmp_path]):
+        subprocess.run([cmake, *map(str, arguments)], check=True, timeout=60, capture_output=True)
+    expected = content or '{"commit": "unknown", "is_dirty": null}'
+    assert json.loads((tmp_path / "bbrgym" / "built_from.json").read_text()) == json.loads(expected)
 
 
 def test_an_evaluation_says_machine_packages_and_the_exact_command(tmp_path: Path) -> None:

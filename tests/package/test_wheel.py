@@ -65,6 +65,7 @@ def test_the_wheel_carries_the_native_parts_and_the_licence(names: list[str]) ->
     assert any(name.startswith("bbrgym/_ns3libs/libns3") for name in names)
     assert {f"bbrgym/_ns3libs/libbbrgym-hop-{kind}.so" for kind in ("wifi", "lte")} <= set(names)
     assert f"bbrgym-{bbrgym.__version__}.dist-info/licenses/LICENSE" in names
+    assert {f"bbrgym/_ns3libs/{name}" for name in ("AUTHORS", "LICENSE")} <= set(names)
 
 
 def test_the_licence_is_declared() -> None:
