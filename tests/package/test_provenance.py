@@ -81,7 +81,8 @@ def test_an_sdist_hands_its_commit_on(content: str | None, tmp_path: Path) -> No
     )
     if content is not None:
         (source / "built_from.json").write_text(content)
-    for arguments in (["-S", source, "-B", tmp_path / "build"], ["--install", tmp_path / "build", "--prefix", tmp_path]):
+    build = tmp_path / "build"
+    for arguments in (["-S", source, "-B", build], ["--install", build, "--prefix", tmp_path]):
         subprocess.run([cmake, *map(str, arguments)], check=True, timeout=60, capture_output=True)
     expected = content or '{"commit": "unknown", "is_dirty": null}'
     assert json.loads((tmp_path / "bbrgym" / "built_from.json").read_text()) == json.loads(expected)
