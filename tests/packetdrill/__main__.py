@@ -25,7 +25,7 @@ def main() -> int:
     missing = [str(path) for path in arguments.paths if not path.exists()]
     if missing:
         parser.error(f"no such file or folder: {', '.join(missing)}")
-    program = binding.compiled(_HERE.parents[1] / "build" / "packetdrill")
+    program = binding.compiled(binding.FOLDER)
     with binding.opened(program) as connection:
         verdicts = [runner.run_file(path, connection, defines) for path in runner.scripts(arguments.paths)]
     print(runner.table(verdicts, markdown=arguments.markdown))

@@ -16,6 +16,8 @@ import compilers
 
 _SOURCES = ("tests/packetdrill/binding.cc", "tcp/scoreboard.cpp", "tcp/receiver.cpp", "world/stack.cpp")
 _INCLUDES = ("twin", "tcp", "world", "cc")
+#: Of the program, which is compiled once for the sources as they are.
+FOLDER = compilers.ROOT / "build" / "packetdrill"
 _PATIENCE_S = 60.0  # until the process has ended
 
 
@@ -27,7 +29,8 @@ def compiled(folder: Path) -> Path:
     """Compile the program into a folder, unless it is there for the sources as they are."""
     sources = [compilers.ROOT / source for source in _SOURCES]
     headers = [path for name in _INCLUDES for path in sorted((compilers.ROOT / name).glob("*.[hd]*"))]
-    contents = hashlib.sha256(b"\0".join(path.read_bytes() for path in [*sources, *headers])).hexdigest()
+    texts = [" ".join(compilers.CXX_FLAGS).encode(), *(path.read_bytes() for path in [*sources, *headers])]
+    contents = hashlib.sha256(b"\0".join(texts)).hexdigest()
     program = folder / contents[:16] / "binding"
     if not program.exists():
         with tempfile.TemporaryDirectory() as place:

@@ -39,8 +39,8 @@ SERVER = """`../common/defaults.sh`
 
 
 @pytest.fixture(scope="session")
-def tcp(shared_folder: Path) -> Iterator[binding.Binding]:
-    with binding.opened(binding.compiled(shared_folder / "packetdrill")) as opened:
+def tcp() -> Iterator[binding.Binding]:
+    with binding.opened(binding.compiled(binding.FOLDER)) as opened:
         yield opened
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 C = ("gcc", "cc", "clang")
 CXX = ("g++", "c++", "clang++")
-CXX_FLAGS = ("-std=c++20", "-O1", "-g1", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers")
+CXX_FLAGS = ("-std=c++20", "-Og", "-g1", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 PATIENCE_S = 500.0  # to compile or run a program; beside a load of 20, a file takes four minutes
 ROOT = Path(__file__).resolve().parents[2]
