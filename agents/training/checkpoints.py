@@ -53,7 +53,12 @@ def restore_state(
     path = folder.checkpoint(checkpoint + SUFFIX)
     try:
         kept: Any = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, EOFError, ValueError, LookupError, pickle.UnpicklingError) as error:
+    except pickle.UnpicklingError as error:
+        raise ConfigError(
+            f"cannot read checkpoint {str(path)!r}: it is damaged, or holds more than tensors, numbers and text, which "
+            f"could run code"
+        ) from error
+    except (OSError, RuntimeError, EOFError, ValueError, LookupError) as error:
         raise ConfigError(f"cannot read checkpoint {str(path)!r}: {_reason(error)}") from error
     try:
         restore(kept["state"])

@@ -22,6 +22,7 @@ from bbrgym.agents.training.vec_env import LocalRollouts, Rollouts
 from bbrgym.drawing import reason_not_to_draw
 from bbrgym.errors import ConfigError, one_line
 from bbrgym.targets import build, class_of, shipped, shipped_names
+from bbrgym.worlds import refuse_found_programs
 
 __all__ = ["TrainingOptions", "TrainingProgress", "resume_training", "train"]
 
@@ -101,7 +102,7 @@ def train(
         ('grid', 'bbq', True)
     """
     config: dict[str, Any] = dict(settings)
-    trusted = {"agent", "logger", "rollouts"}
+    trusted = {"agent", "logger", "rollouts", "world"}
     if isinstance(config.get(OPTION), str | Path):
         trusted &= set(config)
         config = continued_config(config)
@@ -143,10 +144,12 @@ def _train(
         output_dir: run folder.
         config: options.
         resume: whether the folder may hold the training already.
-        trusted: options with a `_target_` that are the user's own, not just found.
+        trusted: options that may run code and are the user's own, not just found.
         on_progress: see `train`.
     """
     settings = parse_training(config)
+    if "world" not in trusted:
+        refuse_found_programs(settings.world)
     parts = _parts_of(settings, trusted)
     settings = parts.trainer.adapted(settings)
     folder = TrainingFolder(output_dir)

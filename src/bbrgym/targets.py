@@ -86,7 +86,7 @@ def class_of(
     if not module_name or not class_name:
         raise ConfigError(f"{where}, expected the import path of a class, such as {base.__module__}.{base.__name__}")
     if not is_trusted:
-        _refuse_foreign(where, module_name)
+        refuse_foreign(f"{where}, a class", module_name)
     found = getattr(_module(where, group, options, module_name, extra), class_name, None)
     if not isinstance(found, type):
         raise ConfigError(f"{where}: module {module_name} has no class {class_name}")
@@ -123,12 +123,21 @@ def _module(where: str, group: str, options: Mapping[str, Any], name: str, extra
         raise MissingExtraError(f"{group}={options.get('name', name)}", extra, error) from error
 
 
-def _refuse_foreign(where: str, module_name: str) -> None:
+def refuse_foreign(what: str, module_name: str) -> None:
+    """Check that a module which was only found, as in a run folder, may be imported.
+
+    Args:
+        what: is in the module, with its option and value, for the error.
+        module_name: of the module.
+
+    Raises:
+        ConfigError: it is none of this package's, is not imported already, and not in BBRGYM_TRUSTED_MODULES.
+    """
     trusted = filter(None, os.environ.get(TRUSTED_MODULES, "").split(","))
     if module_name in sys.modules or any(_is_of(one.strip(), module_name) for one in (*_KNOWN, *trusted)):
         return
     raise ConfigError(
-        f"{where}, a class outside {_PACKAGE} named by a run folder; loading it runs its code. If you trust it, import "
+        f"{what} outside {_PACKAGE} named by a run folder; loading it runs its code. If you trust it, import "
         f"{module_name} first, or set the environment variable {TRUSTED_MODULES}={module_name}"
     )
 

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Agents of one's own: functions, objects with predict, and their import paths."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+import yaml
 
 import bbrgym
 from bbrgym.cli.main import main
@@ -41,6 +43,32 @@ def test_a_function_an_object_and_a_path_act_alike(tmp_path: Path, monkeypatch: 
     assert one["score"].to_list() == two["score"].to_list() == three["score"].to_list()
     preset = bbrgym.evaluate("steady", ["bbq"], **HOW)
     assert one["score"].to_list() != preset["score"].to_list()
+
+
+def test_a_resumed_folder_runs_no_code_that_is_not_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    (tmp_path / "my_found_agent.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    folder = tmp_path / "run"
+    bbrgym.evaluate("steady", ["bbq"], output_dir=folder, **HOW)
+    whole = yaml.safe_load((folder / "config.yaml").read_text())
+    again = ["evaluate", f"output_dir={folder}", "resume=true"]
+    worlds = {"twin": {"options": {"policy": "theirs.so"}}, "ns3gym": {"options": {"command": f"touch {folder}/ran"}}}
+    for changed, says in (
+        ({"agent": "my_found_agent:act"}, "agent: is 'my_found_agent:act', code outside bbrgym named by a run folder"),
+        ({"agent": {"a": ["random", "my_found_agent:act"]}}, "BBRGYM_TRUSTED_MODULES=my_found_agent"),
+        ({"trust": True}, "so its agents may run code; if you trust them, give trust=true"),
+        ({"world": {"twin": worlds["twin"]}}, "world.twin.options.policy: is 'theirs.so', a program named by a run"),
+        ({"world": {"ns3gym": worlds["ns3gym"]}}, "world.ns3gym.options.command: is 'touch "),
+    ):
+        (folder / "config.yaml").write_text(yaml.safe_dump({**whole, **changed}))
+        assert main(again) == 2
+        assert says in capsys.readouterr().err
+    assert "my_found_agent" not in sys.modules
+    assert not (folder / "ran").exists()
+    (folder / "config.yaml").write_text(yaml.safe_dump({**whole, "agent": "my_found_agent:act"}))
+    assert main([*again, "agent=my_found_agent:act"]) == 0
 
 
 def test_what_is_no_agent_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

@@ -27,6 +27,7 @@ from bbrgym.papers.reproduction_folder import ReproductionFolder
 from bbrgym.papers.request import Reproduction, parse_reproduction
 from bbrgym.papers.results import ReproducedExperiment
 from bbrgym.report.papers_report import papers_tables, write_papers_docs, write_papers_report
+from bbrgym.worlds import refuse_found_programs
 
 _DESCRIPTION = """\
 Runs experiments of the papers, conf/experiment/<paper>/<figure or table>.yaml, and prints each published number beside
@@ -95,4 +96,6 @@ def _resumed(asked: Reproduction, folder: ReproductionFolder, given: list[str]) 
     """Return the request of the folder, with what is given now in its place; the folder refuses what differs."""
     stored = folder.read_request(parse_reproduction)
     keys = {key.split(".")[0] for key in given}
+    if "world" not in keys:
+        refuse_found_programs(stored.world)
     return stored.model_copy(update={name: getattr(asked, name) for name in Reproduction.model_fields if name in keys})

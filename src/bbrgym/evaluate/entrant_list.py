@@ -41,6 +41,7 @@ from bbrgym.evaluate.evaluation_settings import Evaluation
 from bbrgym.evaluate.records import FIXED, label_of
 from bbrgym.evaluate.references import InRunOracle, Knowing, LibraryOracle, Oracle
 from bbrgym.schema import shown
+from bbrgym.targets import refuse_foreign
 
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # of an object in a module
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -104,6 +105,19 @@ def _entrants(entry: Any, settings: Evaluation) -> list[Entrant]:
     raise ConfigError(
         f"agent: is {shown(entry)}; {nearest(str(entry), (FIXED, *_BUILT_IN))}, a run folder, or a model's file"
     )
+
+
+def refuse_found_code(agent: Any) -> None:
+    """Check that agents which were only found, such as those in a run folder, are no code of one's own.
+
+    Raises:
+        ConfigError: names the one whose module would be imported.
+    """
+    for _, entries in _named(agent):
+        for entry in entries if isinstance(entries, list | tuple) else [entries]:
+            reference, _, run_dir = str(entry).partition(":")
+            if _PATH.fullmatch(str(entry)) and not (reference in _OF_RUNS and Path(run_dir).is_dir()):
+                refuse_foreign(f"agent: is {entry!r}, code", reference)
 
 
 def _imported(path: str) -> Any:

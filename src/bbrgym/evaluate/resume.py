@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from bbrgym.errors import ConfigError
+from bbrgym.evaluate.entrant_list import refuse_found_code
+from bbrgym.evaluate.evaluation_settings import parse_settings
 from bbrgym.evaluate.records import EvaluationFolder
 from bbrgym.run_folder import RunFolder
 from bbrgym.schema import shown
+from bbrgym.worlds import refuse_found_programs
 
 _FREE = ("jobs",)  # the records do not depend on these options,
 _FREE_OF_WORLDS = ("isolation", "timeout_s")  # nor on these of a world
@@ -61,7 +64,8 @@ def resumed_config(config: Mapping[str, Any], given: Sequence[str], folder: Eval
         folder: that holds a config.yaml.
 
     Raises:
-        ConfigError: names an option that is given and differs, or config.yaml cannot be read.
+        ConfigError: names an option that is given and differs, or one that is not and would run code; or config.yaml
+            cannot be read.
     """
     resumed = folder.read_request(lambda stored: _refuse_unknown(stored, config))
     for key in given:
@@ -73,7 +77,21 @@ def resumed_config(config: Mapping[str, Any], given: Sequence[str], folder: Eval
         else:
             now, was = _select(config, [*path, name]), _select(resumed, [*path, name])
             _refuse_difference(key, now, was, "evaluation", folder)
+    _refuse_found(resumed, {key.partition(".")[0] for key in given}, folder)
     return resumed
+
+
+def _refuse_found(resumed: Mapping[str, Any], given: Collection[str], folder: EvaluationFolder) -> None:
+    """Check that a request runs no code that only its run folder names."""
+    settings = parse_settings({name: value for name, value in resumed.items() if name not in ("scenario", "agent")})
+    if "world" not in given:
+        refuse_found_programs(settings.world)
+    if "agent" not in given:
+        refuse_found_code(resumed.get("agent"))
+    if settings.trust and "trust" not in given:
+        raise ConfigError(
+            f"trust: is true in {str(folder.path)!r}, so its agents may run code; if you trust them, give trust=true"
+        )
 
 
 def _refuse_unknown(stored: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:

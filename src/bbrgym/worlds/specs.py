@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.schema import Float, Model
+from bbrgym.schema import Float, Model, shown
 from bbrgym.tunables import KERNEL_STAND_INS, STOCK_OWNERS, VARIANTS
 
 Isolation = Literal["process", "none"]
@@ -50,6 +50,7 @@ class WorldSpec:
         stock_controls: whose own congestion controls flows can run, unchanged: ``ns-3``, ``linux``.
         has_last_hops: whether a scenario's receivers can be behind a radio.
         options: names of its own options, arguments of its engine.
+        programs: those of them that name a program or a library, which runs.
     """
 
     name: str
@@ -66,6 +67,7 @@ class WorldSpec:
     stock_controls: tuple[str, ...] = ()
     has_last_hops: bool = False
     options: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
 
     def given_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options that have a value other than None, the default of all.
@@ -142,6 +144,22 @@ def world_spec(name: str) -> WorldSpec:
     return _SPECS[name]
 
 
+def refuse_found_programs(worlds: Mapping[str, WorldSettings]) -> None:
+    """Check that settings which were only found, such as those in a run folder, run no program.
+
+    Raises:
+        ConfigError: names the option that does.
+    """
+    for name, settings in worlds.items():
+        for option in world_spec(name).programs:
+            program = settings.options.get(option)
+            if program is not None:
+                raise ConfigError(
+                    f"world.{name}.options.{option}: is {shown(program)}, a program named by a run folder; the world "
+                    f"would run it. If you trust it, give the option yourself"
+                )
+
+
 register_world(
     "ns3",
     "bbrgym._ns3.Vector",
@@ -152,6 +170,7 @@ register_world(
     stock_controls=("ns-3",),
     has_last_hops=True,
     options=("policy",),
+    programs=("policy",),
 )
 register_world(
     "twin",
@@ -161,6 +180,7 @@ register_world(
     can_save=True,
     can_trace=True,
     options=("policy",),
+    programs=("policy",),
 )
 register_world(
     "ns3gym",
@@ -169,6 +189,7 @@ register_world(
     stock_controls=("ns-3",),
     has_last_hops=True,
     options=("command", "shell", "cwd", "log", "port", "host"),
+    programs=("command",),
 )
 register_world(
     "linux",
@@ -180,4 +201,5 @@ register_world(
     stand_ins=KERNEL_STAND_INS,
     stock_controls=("linux",),
     options=("timestamps", "user_namespace", "max_late_share", "policy"),
+    programs=("policy",),
 )

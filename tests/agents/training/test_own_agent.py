@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from tiny import SHORT, asked
 
 import bbrgym
@@ -75,6 +76,24 @@ def test_a_folder_runs_no_code_that_is_not_trusted(own: Path, monkeypatch: pytes
     (own / "own_agent.py").write_text(MODULE)
     monkeypatch.setenv("BBRGYM_TRUSTED_MODULES", "own_agent")
     assert load_agent(folder)[0].name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("world", "option"), [("twin", "policy"), ("ns3", "policy"), ("linux", "policy"), ("ns3gym", "command")]
+)
+def test_a_folder_runs_no_program_that_is_not_given(world: str, option: str, own: Path) -> None:
+    folder, ran = own / "run", own / "ran"
+    train(output_dir=folder, **asked({"_target_": "own_agent.Level", "name": "mine"}))
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    config["world"] = {world: {"options": {option: f"touch {ran}"}}}
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    says = rf"world\.{world}\.options\.{option}: is 'touch .*', a program named by a run folder; the world would run it"
+    with pytest.raises(bbrgym.ConfigError, match=says):
+        resume_training(folder)
+    with pytest.raises(bbrgym.ConfigError, match=says):
+        train(output_dir=own / "more", continue_from=folder, total_steps="+200")
+    load_agent(folder)
+    assert not ran.exists()
 
 
 def test_a_file_that_is_no_agent_is_one_clear_line(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
