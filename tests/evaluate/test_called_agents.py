@@ -13,6 +13,8 @@ import yaml
 import bbrgym
 from bbrgym.cli.main import main
 from bbrgym.errors import ConfigError
+from bbrgym.evaluate.records import EvaluationFolder
+from bbrgym.evaluate.resume import resumed_config
 
 HOW: dict[str, Any] = {"world": "twin", "variant": "bbq", "seeds": [1, 2]}
 MODULE = "import numpy as np\ndef act(observation):\n    return np.full(8, -1.0, np.float32)\nnothing = 3\n"
@@ -67,8 +69,9 @@ def test_a_resumed_folder_runs_no_code_that_is_not_given(
         assert says in capsys.readouterr().err
     assert "my_found_agent" not in sys.modules
     assert not (folder / "ran").exists()
-    (folder / "config.yaml").write_text(yaml.safe_dump({**whole, "agent": "my_found_agent:act"}))
-    assert main([*again, "agent=my_found_agent:act"]) == 0
+    asked = {**whole, "agent": "my_found_agent:act"}
+    (folder / "config.yaml").write_text(yaml.safe_dump(asked))
+    assert resumed_config(asked, ["agent"], EvaluationFolder(folder)) == asked
 
 
 def test_what_is_no_agent_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
