@@ -104,8 +104,8 @@ class Sb3Policy:
         expected = parts["actor"] if isinstance(parts, spaces.Dict) and "actor" in parts.spaces else parts
         if observation.shape != expected.shape:
             raise ConfigError(
-                f"agent: {str(self._path)!r} acts on observations of shape {expected.shape}, expected "
-                f"{observation.shape}, those of the environment with its defaults"
+                f"{str(self._path)!r} acts on observations of shape {expected.shape}, expected {observation.shape}, "
+                f"those of the environment with its defaults"
             )
         if isinstance(parts, spaces.Dict):  # the actor's action does not depend on what only the critic observes
             zeros = {name: np.zeros(part.shape or (), np.float32) for name, part in parts.items()}
@@ -124,7 +124,13 @@ def _about_in(path: Path) -> dict[str, Any]:
 
 
 def _restored(data: Any, weights: Any) -> Any:
-    """Return the policy of what a model's file holds."""
+    """Return the policy of what a model's file holds.
+
+    Raises:
+        ValueError: it holds no model.
+    """
+    if not isinstance(data, dict) or "policy" not in weights:
+        raise ValueError("it holds no model")
     spaces = data["observation_space"], data["action_space"]
     policy = data["policy_class"](*spaces, lambda _: 0.0, **data["policy_kwargs"])
     policy.load_state_dict(weights["policy"])

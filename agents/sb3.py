@@ -41,7 +41,7 @@ from bbrgym.agents.training.checkpoints import has_state, restore_state
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.agents.training.settings import TrainingSettings
-from bbrgym.agents.training.trainer import Trainer
+from bbrgym.agents.training.trainer import LACKS_MEMORY, Trainer
 from bbrgym.envs.flow_vec_env import FlowVecEnv
 from bbrgym.errors import ConfigError, nearest, one_line
 from bbrgym.schema import FieldProblem, Float, List, Whole, shown
@@ -192,9 +192,10 @@ class Sb3Trainer(Trainer):
                 warnings.simplefilter("error", UserWarning)  # it only warns of arguments that cannot work
                 warnings.filterwarnings("ignore", ".*mini-batch", UserWarning)  # a smaller last minibatch does no harm
                 model = self.algorithm()(policy, env, policy_kwargs=keywords, device=self.device, **own)
-        except (TypeError, ValueError, AssertionError, UserWarning) as error:
-            reason = one_line(error)
-            raise ConfigError(f"agent: {self.name} cannot be made: {reason}") from error
+        except (TypeError, ValueError, AssertionError, UserWarning, RuntimeError) as error:
+            if LACKS_MEMORY in str(error):
+                raise
+            raise ConfigError(f"agent: {self.name} cannot be made: {one_line(error)}") from error
         if self.start_at is not None:
             start_at(model, searched_action(self.start_at, env))
         elif self.start_at_default:

@@ -17,7 +17,7 @@ from bbrgym.agents.training.folder import SUMMARY, TrainingFolder
 from bbrgym.agents.training.loggers.logger import LoggedRun, Logger, LoggerSettings, logged, logger_of
 from bbrgym.agents.training.loop import TrainingProgress, TrainingRun
 from bbrgym.agents.training.settings import TrainingSettings, parse_training
-from bbrgym.agents.training.trainer import Trainer, trainer_of
+from bbrgym.agents.training.trainer import LACKS_MEMORY, Trainer, trainer_of
 from bbrgym.agents.training.vec_env import LocalRollouts, Rollouts
 from bbrgym.drawing import reason_not_to_draw
 from bbrgym.errors import ConfigError, one_line
@@ -175,7 +175,7 @@ def _memory_errors() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        if "can't allocate memory" not in str(error):
+        if LACKS_MEMORY not in str(error):
             raise
         raise MemoryError(one_line(error)) from error
 

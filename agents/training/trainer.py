@@ -17,6 +17,9 @@ from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.targets import Target, build
 
+LACKS_MEMORY = "can't allocate memory"
+"""What PyTorch's RuntimeError says for a lack of memory."""
+
 
 class Trainer(Target):
     """Trains and loads agents of one kind; its fields are the hyperparameters.

@@ -93,7 +93,8 @@ def class_of(
     if issubclass(base, Target):
         found = _adapted(found, base)
     if not issubclass(found, base) or inspect.isabstract(found):
-        raise ConfigError(f"{where}, expected a class derived from {base.__module__}.{base.__name__}")
+        bases = [f"{base.__module__}.{base.__name__}", *(base.adapters if issubclass(base, Target) else ())]
+        raise ConfigError(f"{where}, expected a class derived from {' or '.join(bases)}")
     return found
 
 

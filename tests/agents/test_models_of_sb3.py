@@ -158,6 +158,7 @@ def test_features_of_one_s_own_are_made_where_the_agent_acts(tmp_path: Path, mon
     [
         ({"device": "gpu"}, "agent.device: is 'gpu', expected one of 'auto', 'cpu' or 'cuda'"),
         ({"policy_kwargs": {"net_arc": [8]}}, "agent: ppo cannot be made: .*net_arc"),
+        ({"policy_kwargs": {"net_arch": [-3]}}, "agent: ppo cannot be made: .*negative dimension"),
         ({"policy_kwargs": {"activation_fn": "Tan"}}, "activation_fn: is 'torch.nn.Tan': module torch.nn has no class"),
         ({"policy_kwargs": {"activation_fn": "Module.x"}}, "policy_kwargs.activation_fn: is 'Module.x'"),
         ({"policy_kwargs": {"optimizer_class": 3}}, "policy_kwargs.optimizer_class: is 3, expected the import path"),
@@ -235,7 +236,10 @@ def test_other_algorithms_train_and_act_by_their_own_policy(target: str, tmp_pat
         ({"_target_": "sb3_contrib.ARS"}, "agent._target_: is 'sb3_contrib.*ARS', expected an algorithm derived from"),
         ({"_target_": "stable_baselines3.A2C", "policy": "MlpPolcy"}, "agent.policy: is 'MlpPolcy'; did you mean MlpP"),
         ({"_target_": "stable_baselines3.A2C", "n_step": 8}, "agent.n_step: is no hyperparameter; did you mean n_step"),
-        ({"_target_": "torch.nn.Linear"}, "agent._target_: is 'torch.nn.Linear', expected a class derived from bbrgym"),
+        (
+            {"_target_": "torch.nn.Linear"},
+            "agent._target_: is 'torch.nn.Linear', expected a class derived from bbrgym.* or stable_base",
+        ),
     ],
 )
 def test_what_is_no_algorithm_is_said(options: dict[str, Any], says: str, tmp_path: Path) -> None:

@@ -17,7 +17,13 @@ from bbrgym.evaluate.records import EvaluationFolder
 from bbrgym.evaluate.resume import resumed_config
 
 HOW: dict[str, Any] = {"world": "twin", "variant": "bbq", "seeds": [1, 2]}
-MODULE = "import numpy as np\ndef act(observation):\n    return np.full(8, -1.0, np.float32)\nnothing = 3\n"
+MODULE = """
+import numpy as np
+def act(observation):
+    return np.full(8, -1.0, np.float32)
+nothing = 3
+class Class: ...
+"""
 
 
 def low(observation: np.ndarray) -> np.ndarray:
@@ -80,9 +86,24 @@ def test_what_is_no_agent_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for path, says in {
         "my_other_agent:nothing": "expected a function, or an object with predict",
         "my_other_agent:missing": "has no attribute 'missing'",
+        "my_other_agent:Class": "'my_other_agent:Class', expected a function, or an object with predict",
         "no_such_module_of_mine:act": "No module named 'no_such_module_of_mine'",
+        "gone.onnx": "is 'gone.onnx', but there is no such run folder or model's file",
+        "runs/gone": "is 'runs/gone', but there is no such run folder or model's file",
+        "actt": "a run folder, a model's file, or a function as my_module:act",
     }.items():
         with pytest.raises(ConfigError, match=says):
             results(path)
+    with pytest.raises(ConfigError, match=r"agent: is <class .*Low'>; allowed are"):
+        results(Low)
     assert main(["evaluate", "agent=no_such_module_of_mine:act", f"output_dir={tmp_path / 'out'}"]) == 2
     assert capsys.readouterr().err.startswith("bbrgym: agent: is 'no_such_module_of_mine:act'")
+
+
+@pytest.mark.parametrize("action", [np.zeros(3), np.full(8, 7.0), np.full(8, np.nan), "no", None])
+def test_an_action_that_does_not_fit_names_its_agent(action: Any) -> None:
+    def mine(observation: np.ndarray) -> Any:
+        return action
+
+    with pytest.raises(ConfigError, match=r"^agent mine: action: array.*, allowed are 8 numbers in \[-1, 1\]"):
+        results([low, mine], seeds=[1])

@@ -89,7 +89,7 @@ def _of_entries(entries: Any, settings: Evaluation) -> list[Entrant]:
 def _entrants(entry: Any, settings: Evaluation) -> list[Entrant]:
     if isinstance(entry, Entrant):
         return [entry]
-    if hasattr(entry, "predict") or callable(entry):
+    if not isinstance(entry, type) and (hasattr(entry, "predict") or callable(entry)):
         return [_called(getattr(entry, "__name__", type(entry).__name__), entry, settings)]
     if isinstance(entry, str) and entry in _BUILT_IN:
         return _BUILT_IN[entry](settings)
@@ -102,8 +102,11 @@ def _entrants(entry: Any, settings: Evaluation) -> list[Entrant]:
         return [_reference(reference, Path(run_dir), settings)]
     if isinstance(entry, str) and _PATH.fullmatch(entry):
         return [_called(run_dir, _imported(entry), settings)]
+    if isinstance(entry, str | Path) and (Path(entry).suffix in SUFFIXES or len(Path(entry).parts) > 1):
+        raise ConfigError(f"agent: is {shown(str(entry))}, but there is no such run folder or model's file")
     raise ConfigError(
-        f"agent: is {shown(entry)}; {nearest(str(entry), (FIXED, *_BUILT_IN))}, a run folder, or a model's file"
+        f"agent: is {shown(entry)}; {nearest(str(entry), (FIXED, *_BUILT_IN))}, a run folder, a model's file, or a "
+        f"function as my_module:act"
     )
 
 
@@ -133,7 +136,7 @@ def _imported(path: str) -> Any:
         raise ConfigError(
             f"agent: is {path!r}: {error}; a module of one's own lies in a folder of PYTHONPATH"
         ) from error
-    if not (hasattr(found, "predict") or callable(found)):
+    if isinstance(found, type) or not (hasattr(found, "predict") or callable(found)):
         raise ConfigError(f"agent: is {path!r}, expected a function, or an object with predict")
     return found
 

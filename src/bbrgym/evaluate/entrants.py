@@ -17,6 +17,7 @@ from bbrgym.envs.learners import Flags
 from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import Coordinates
 from bbrgym.envs.tune_batch import TuneBatch
+from bbrgym.errors import ConfigError
 from bbrgym.evaluate.records import FIXED, label_of
 from bbrgym.scenario.files import with_variant
 from bbrgym.scenario.model import Scenario
@@ -231,7 +232,7 @@ class Tuned(Entrant):
             world_options=conditions.how.options,
             threads=1,
         )
-        return TunedRun(options, conditions.seed, self.make_tuner(conditions))
+        return TunedRun(self.agent, options, conditions.seed, self.make_tuner(conditions))
 
     @abstractmethod
     def make_tuner(self, conditions: Conditions) -> MakeTuner:
@@ -325,7 +326,8 @@ class _RandomTuner:
 class TunedRun(Run):
     """A run in an environment, with a tuner that acts in it."""
 
-    def __init__(self, options: Options, seed: int, make_tuner: MakeTuner) -> None:
+    def __init__(self, agent: str, options: Options, seed: int, make_tuner: MakeTuner) -> None:
+        self._agent = agent
         self._run = make_rollout(options, [seed])
         self._make_tuner = make_tuner
         self.tunables = self._run.tunables
@@ -343,7 +345,10 @@ class TunedRun(Run):
         self._run.begin(self._make_tuner)
 
     def advance(self) -> None:
-        self._run.advance()
+        try:
+            self._run.advance()
+        except ConfigError as error:  # of several agents, the one whose action or model does not fit
+            raise ConfigError(f"agent {self._agent}: {error}") from error
 
     def close(self) -> None:
         self._run.close()

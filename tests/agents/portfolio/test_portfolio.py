@@ -275,7 +275,7 @@ def test_only_a_portfolio_has_references(tmp_path: Path) -> None:
     folder = run(tmp_path / "run", {"name": "grid", "draws": 1, "levels": 2}, action={"tunables": ["bbr_up_gain"]})
     with pytest.raises(bbrgym.ConfigError, match="whose run holds agent grid, expected a portfolio"):
         bbrgym.evaluate(SCENARIO, [], agent=f"knowing:{folder}", world="twin", draws=1)
-    with pytest.raises(bbrgym.ConfigError, match="allowed are fixed, oracle, random, a run folder, or a model's file"):
+    with pytest.raises(bbrgym.ConfigError, match="there is no such run folder or model's file"):
         bbrgym.evaluate(SCENARIO, [], agent=f"knowing:{tmp_path / 'none'}", world="twin", draws=1)
 
 
