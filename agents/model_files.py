@@ -54,13 +54,24 @@ class OnnxModel:
                 f"agent: {str(path)!r} has the inputs {inputs}, expected observations, or {_NOISE} beside"
             )
         shape = self._session.get_inputs()[1].shape[1:] if others else ()
+        width = (self._session.get_inputs()[0].shape or [None])[-1]  # a text where any number will do
+        self._path, self._width = str(path), width if isinstance(width, int) else None
         self._others = {name: np.zeros((1, *shape), np.float32) for name in others}
         about = self._session.get_modelmeta().custom_metadata_map.get(KEY, "{}")
         self.about: dict[str, Any] = json.loads(about)
 
     def predict(self, observation: NDArray[np.float32]) -> NDArray[Any]:
-        """Return the action for one observation."""
+        """Return the action for one observation.
+
+        Raises:
+            ConfigError: the function takes something else.
+        """
         flat = np.asarray(observation, np.float32).reshape(1, -1)
+        if self._width not in (None, flat.shape[1]):
+            raise ConfigError(
+                f"{self._path!r} acts on {self._width} numbers, expected {flat.shape[1]}, those of the environment "
+                f"with its defaults"
+            )
         actions: NDArray[Any] = np.asarray(self._session.run(None, {self._input: flat, **self._others})[0])
         action: NDArray[Any] = actions[0]
         return action

@@ -48,6 +48,18 @@ def test_an_exported_file_of_a_sampling_agent_acts_by_its_mean(tmp_path: Path) -
     np.testing.assert_allclose(scores(file), mean, atol=1e-3)
 
 
+def test_a_function_of_other_observations_is_one_clear_error(tmp_path: Path) -> None:
+    helper = pytest.importorskip("onnx").helper
+    seen, taken = (helper.make_tensor_value_info(name, 1, ["N", 5]) for name in "xy")  # 1: float32
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "narrow", [seen], [taken])
+    file = tmp_path / "narrow.onnx"
+    file.write_bytes(
+        helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+    )
+    with pytest.raises(ConfigError, match=r"agent narrow: '.*narrow.onnx' acts on 5 numbers, expected 30, those of"):
+        scores(file)
+
+
 @pytest.mark.parametrize("algorithm", [PPO, SAC])
 def test_a_model_of_sb3_acts_from_its_zip_as_in_memory(algorithm: Any, tmp_path: Path) -> None:
     envs = TuneVecEnv(1, world="twin", scenario="steady", variant="bbq", control_interval_s=0.5)

@@ -161,12 +161,12 @@ def test_the_program_runs_it_without_python(policy: tuple[IntegerPolicy, Path]) 
 
 @pytest.mark.parametrize("name", ["twin", "ns3"])
 def test_what_is_no_policy_is_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises((ValueError, bbrgym.WorldError), match=r"policy: cannot be loaded: .*nowhere\.so"):
+    with pytest.raises((bbrgym.ConfigError, bbrgym.WorldError), match=r"policy: cannot be loaded: .*nowhere\.so"):
         open_world(name, tmp_path / "nowhere.so")
     empty = tmp_path / "empty.so"
     command = [compilers.compiler(compilers.C), "-shared", "-x", "c", "-", "-o", str(empty)]
     subprocess.run(command, input=b"int nothing;", check=True, timeout=compilers.PATIENCE_S)
-    with pytest.raises((ValueError, bbrgym.WorldError), match=r"empty\.so is no policy of format 2"):
+    with pytest.raises((bbrgym.ConfigError, bbrgym.WorldError), match=r"empty\.so is no policy of format 2"):
         open_world(name, empty)
 
 

@@ -402,7 +402,11 @@ class VectorWorld:
             first = number * self._per_engine
             threads = self._threads if len(self._engines) == 1 else 1
             if self._shared is None:
-                engine = engine_class(self._spec.engine)(self._per_engine, threads, self._timeout_s, **self._options)
+                kind = engine_class(self._spec.engine)
+                try:
+                    engine = kind(self._per_engine, threads, self._timeout_s, **self._options)
+                except ValueError as error:  # of an option
+                    raise ConfigError(str(error)) from error
             else:
                 engine = WorkerEngine(self._spec.engine, self._options, self._timeout_s, self._shared, first)
             self._engines[number] = engine
