@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 # Settings of the user's own that commands and libraries would obey: logins, clusters, the width of help texts, colours.
 USERS = ("WANDB_", "RAY_", "SLURM_", "SUBMITIT_", "HYDRA_", "GIT_", "OPTUNA_", "NETRC", "MPLBACKEND", "PYTHONWARNINGS")
+USERS += ("BBRGYM_FIGURES",)
 TERMINALS = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "PYTHON_COLORS")
 for _name in list(os.environ):
     if _name.startswith((*USERS, *TERMINALS)):
@@ -83,6 +84,17 @@ def objects(shared_folder: Path):
     compilers.keep_objects(shared_folder / "objects")
     yield
     compilers.keep_objects(None)
+
+
+def _nothing_drawn() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BBRGYM_FIGURES", "none")
+        yield
+
+
+#: For a test, or a file of tests, that does not look at figures/, whose drawing takes most of a short command's time.
+undrawn = pytest.fixture(_nothing_drawn)
+undrawn_file = pytest.fixture(_nothing_drawn, scope="module")
 
 
 @pytest.fixture(scope="session")

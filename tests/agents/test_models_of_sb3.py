@@ -23,6 +23,8 @@ from bbrgym.cli.main import main
 from bbrgym.envs.options import Options
 from bbrgym.envs.tune_batch import TuneBatch
 
+pytestmark = pytest.mark.usefixtures("undrawn_file")
+
 BRIEF: dict[str, Any] = {"total_steps": 32, "checkpoint_steps": 1000}  # one rollout
 ALGORITHMS = {"ppo": "PPO", "recurrent_ppo": "RecurrentPPO", "sac": "SAC", "tqc": "TQC", "dqn": "DQN"}
 LOADING = """

@@ -75,12 +75,27 @@ def test_evaluate_runs_draws_with_agents_and_writes_a_page(here: Here, tmp_path:
     assert "bbrgym evaluate scenario=mine.yaml scenario.duration_s=2" in (tmp_path / "out" / "report.html").read_text()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_without_output_dir_the_folder_is_named_after_the_scenario(here: Here, tmp_path: Path) -> None:
     assert here("evaluate", *SHORT).returncode == 0
     (folder,) = (tmp_path / "runs").iterdir()
     assert folder.name.startswith("steady-")
 
 
+@pytest.mark.usefixtures("undrawn")
+def test_figures_can_be_left_out(here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = here("evaluate", *SHORT, "output_dir=out")
+    assert done.returncode == 0, done.stderr
+    assert "no figures/: BBRGYM_FIGURES is none" in done.stdout
+    assert (tmp_path / "out" / "report.html").exists()
+    assert not (tmp_path / "out" / "figures").exists()
+    monkeypatch.setenv("BBRGYM_FIGURES", "few")
+    wrong = here("evaluate", *SHORT, "output_dir=other")
+    assert (wrong.returncode, wrong.stderr) == (2, "bbrgym: BBRGYM_FIGURES: is 'few', expected all or none\n")
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_any_field_of_the_scenario_can_be_overridden(here: Here, tmp_path: Path) -> None:
     overrides = [
         *("scenario.link.rate_mbps=50", "scenario.link.loss={kind: bernoulli, rate: 0.01}", "scenario.mss_bytes=1000"),
@@ -138,6 +153,7 @@ def test_a_range_is_one_value_and_other_mappings_are_merged(
     assert (OmegaConf.to_container(seen) if OmegaConf.is_config(seen) else seen) == value
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_scenario_can_be_a_file(here: Here, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(
         "duration_s: 9\nlink: {rate_mbps: 5, queue: {size_packets: 20}}\nflows: [{name: a, rtt_ms: 30}]\n"
@@ -232,6 +248,7 @@ def test_a_world_or_a_list_of_worlds_can_be_chosen(overrides: list[str], worlds:
         assert compose_config("evaluate", [*overrides, override])["world"][world]["timeout_s"] == 7
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_folder_in_use_needs_resume(here: Here) -> None:
     assert here("evaluate", *SHORT, "output_dir=out").returncode == 0
     again = here("evaluate", *SHORT, "output_dir=out")
@@ -306,6 +323,7 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     ("how", "times", "code"),
     [(signal.SIGINT, 1, 130), (signal.SIGINT, 2, 130), (signal.SIGTERM, 1, -15), (signal.SIGKILL, 1, -9)],
@@ -516,6 +534,7 @@ def last_line(done: subprocess.CompletedProcess[str]) -> str:
     return done.stderr.splitlines()[-1]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_full_disk_is_one_line_and_keeps_what_is_finished(here: Here, tmp_path: Path) -> None:
     arguments = ["evaluate", *SHORT, "world=twin", "seeds=[1,2]", "jobs=1", "output_dir=out"]
     done = limited("RLIMIT_FSIZE", 12_000, *arguments, cwd=tmp_path)

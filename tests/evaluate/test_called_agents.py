@@ -16,6 +16,8 @@ from bbrgym.errors import ConfigError
 from bbrgym.evaluate.records import EvaluationFolder
 from bbrgym.evaluate.resume import resumed_config
 
+pytestmark = pytest.mark.usefixtures("undrawn_file")
+
 HOW: dict[str, Any] = {"world": "twin", "variant": "bbq", "seeds": [1, 2]}
 MODULE = """
 import numpy as np

@@ -315,6 +315,7 @@ def again(monkeypatch: pytest.MonkeyPatch) -> str:
     return name
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_worlds_stand_side_by_side(again: str, tmp_path: Path) -> None:
     settings = {"variants": ["bbr", "cubic"], "world": ["ns3", again], "seeds": [1, 2]}
     results = evaluation.run_evaluation(SHORT, settings, output_dir=tmp_path)

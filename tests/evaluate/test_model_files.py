@@ -18,6 +18,8 @@ from bbrgym.agents.training.export_agent import export
 from bbrgym.envs.tune_vec_env import TuneVecEnv
 from bbrgym.errors import ConfigError
 
+pytestmark = pytest.mark.usefixtures("undrawn_file")
+
 HOW: dict[str, Any] = {"world": "twin", "variant": "bbq", "seeds": [1, 2]}
 TRAINING: dict[str, Any] = {
     "scenario": "steady",

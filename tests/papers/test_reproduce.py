@@ -61,6 +61,7 @@ def test_a_run_prints_and_writes_the_comparison(here: Here, experiment_file: Pat
     assert page == papers_page(tmp_path / "docs", [load_experiment(str(experiment_file))])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_part_measured_anew_leaves_the_other_rows_of_the_docs(
     here: Here, experiment_file: Path, tmp_path: Path
 ) -> None:
@@ -105,6 +106,7 @@ def test_many_seeds_are_shown_as_a_distribution(here: Here, experiment_file: Pat
     assert csv["quantile_50"][0] == pytest.approx(measured.median(), rel=1e-5)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_same_request_gives_the_same_numbers(here: Here, experiment_file: Path, tmp_path: Path) -> None:
     for folder in ("one", "two"):
         assert here(f"experiment={experiment_file}", f"output_dir={folder}", "jobs=2")[0] == 0
@@ -112,6 +114,7 @@ def test_the_same_request_gives_the_same_numbers(here: Here, experiment_file: Pa
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_interrupted_run_goes_on(experiment_file: Path, tmp_path: Path, here: Here) -> None:
     fields = {**FIELDS, "seeds": 40, "scenario": {**FIELDS["scenario"], "duration_s": 20.0}}
     experiment_file.write_text(yaml.safe_dump(fields))
@@ -148,6 +151,7 @@ def launched() -> list[str]:
     return ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_launcher_s_jobs_give_the_same_numbers(here: Here, experiment_file: Path, tmp_path: Path) -> None:
     assert here(f"experiment={experiment_file}", "output_dir=here", "seeds=1")[0] == 0
     code, _, errors = here(f"experiment={experiment_file}", "output_dir=there", "seeds=1", *launched())
@@ -158,6 +162,7 @@ def test_a_launcher_s_jobs_give_the_same_numbers(here: Here, experiment_file: Pa
     assert (tmp_path / "here" / "numbers.parquet").read_bytes() == (tmp_path / "there" / "numbers.parquet").read_bytes()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_failed_job_of_a_launcher_is_named(here: Here, experiment_file: Path, tmp_path: Path) -> None:
     way = tmp_path / "there" / "experiments" / "mine-fig1" / "config.yaml"
     way.parent.mkdir(parents=True)
@@ -172,6 +177,7 @@ def test_a_failed_job_of_a_launcher_is_named(here: Here, experiment_file: Path, 
     assert code == 0, errors
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_run_that_breaks_is_reported_and_tried_again(here: Here, experiment_file: Path, tmp_path: Path) -> None:
     request = [f"experiment={experiment_file}", "seeds=1", "world=[twin,ns3]"]
     code, output, errors = here(*request, "world.ns3.timeout_s=0.001", "output_dir=out", "docs=docs")
@@ -247,6 +253,7 @@ def test_a_stack_leaves_ns3_s_own_senders_as_they_are(experiment_file: Path) -> 
     assert same == {"bic", "vegas", "westwood"}
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_other_stacks_stand_beside_the_experiments_own(here: Here, experiment_file: Path, tmp_path: Path) -> None:
     request = [f"experiment={experiment_file}", "seeds=1", "docs=docs"]
     assert here(*request, "output_dir=own")[0] == 0

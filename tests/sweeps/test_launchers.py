@@ -28,6 +28,8 @@ from waiting import PATIENCE_S, wait_until
 
 from bbrgym.cli.main import main
 
+pytestmark = pytest.mark.usefixtures("undrawn_file")
+
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCHERS = {
     "joblib": ["hydra.launcher.n_jobs=2"],

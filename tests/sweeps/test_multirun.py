@@ -78,6 +78,7 @@ def test_a_job_s_folder_is_that_of_its_own_command(ran) -> None:
     assert load_agent(ran[0] / "agent.levels-5_seed-1")[0].name == "grid"
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_repeated_multirun_runs_what_is_not_done_and_can_grow(ran) -> None:
     out, options, _ = ran
     before = states(out)
@@ -89,6 +90,7 @@ def test_a_repeated_multirun_runs_what_is_not_done_and_can_grow(ran) -> None:
     assert set(after) - set(before) == {"agent.levels-7_seed-1", "agent.levels-7_seed-2"}
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_report_makes_the_same_anew(ran, capsys: pytest.CaptureFixture[str]) -> None:
     out, _, _ = ran
     before = summary(out)
@@ -112,6 +114,7 @@ def test_a_folder_holds_one_job_of_a_name(ran) -> None:
     assert {name: states(out)[name] for name in done} == done
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_evaluations_can_be_run_so_too(tmp_path: Path) -> None:
     out = tmp_path / "out"
     options = ["scenario.duration_s=1", "world=twin", "variants=[bbr]", "draws=1,2"]

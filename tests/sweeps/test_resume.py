@@ -12,6 +12,8 @@ from waiting import wait_until
 
 from bbrgym.cli.main import main
 
+pytestmark = pytest.mark.usefixtures("undrawn_file")
+
 OPTIONS = [*LONG, "seed=1,2"]
 
 

@@ -18,6 +18,8 @@ from bbrgym.report.multirun import MultirunFolder
 from bbrgym.sweeps.search import settings_of
 from bbrgym.sweeps.study import Study, distributions
 
+pytestmark = pytest.mark.usefixtures("undrawn_file")
+
 optuna = pytest.importorskip("optuna", reason="NO OPTUNA: what searches; pip install 'bbrgym[train]'")
 
 PRESETS = sorted((Path(__file__).parents[2] / "conf" / "experiment").glob("search_*.yaml"))

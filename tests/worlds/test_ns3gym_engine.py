@@ -25,6 +25,8 @@ from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.errors import MissingExtraError
 from bbrgym.worlds import World, make_vector_world
 
+pytestmark = pytest.mark.usefixtures("undrawn_file")
+
 SCENARIO: dict[str, Any] = {
     "name": "served",
     "duration_s": 1.25,

@@ -16,6 +16,7 @@ from collections.abc import Collection, Sequence
 from typing import NoReturn
 
 import bbrgym
+from bbrgym import drawing
 from bbrgym.cli.terminal import error_console
 from bbrgym.errors import ConfigError, MissingExtraError, SweepError, TrainingError, one_line
 from bbrgym.ns3gym.errors import ProtocolError
@@ -63,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             importlib.import_module("bbrgym.cli.completion").complete(given[1:], list(_COMMANDS), _PROGRAMS, _parsed)
             return 0
         options = _parsed(given)
+        drawing.are_left_out()  # what it is must be known before anything runs
         is_keeping = options.command in _KEEPING
         (options.run_command if "run_command" in options else options.run)(options)
         sys.stdout.flush()

@@ -36,7 +36,10 @@ from bbrgym.scenario.distribution import load_distribution
 from bbrgym.worlds import WorldSettings
 from bbrgym.worlds.score import score_of_run
 
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
+    pytest.mark.usefixtures("undrawn_file"),
+]
 
 SMALL: dict[str, Any] = {
     "name": "portfolio",

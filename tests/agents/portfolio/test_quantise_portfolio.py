@@ -29,6 +29,8 @@ from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.scenario.distribution import load_distribution
 from bbrgym.scenario.files import with_variant
 
+pytestmark = pytest.mark.usefixtures("undrawn_file")
+
 AGENT: dict[str, Any] = {
     "name": "portfolio",
     "library_size": 4,

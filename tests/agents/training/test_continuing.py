@@ -17,6 +17,8 @@ from bbrgym.agents.loading import load_agent
 from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.cli.main import main
 
+pytestmark = pytest.mark.usefixtures("undrawn_file")
+
 Files = dict[Path, bytes]
 
 

@@ -21,7 +21,10 @@ from bbrgym.tunables import VARIANTS
 onnx = pytest.importorskip("onnx", reason="one of the formats")
 onnxruntime = pytest.importorskip("onnxruntime", reason="runs that format")
 
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
+    pytest.mark.usefixtures("undrawn_file"),
+]
 
 KINDS = {name: (name, {}) for name in AGENTS if name != "tqc"}  # whose actor is sac's
 KINDS |= {

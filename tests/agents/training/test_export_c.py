@@ -26,6 +26,8 @@ from bbrgym.agents.training.policy_header import policy_header
 from bbrgym.agents.training.quantise import quantise
 from bbrgym.envs.tune_batch import TuneBatch
 
+pytestmark = pytest.mark.usefixtures("undrawn_file")
+
 KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "per flow": ({"stack": 3}, {}),
     "all tunables": ({"variant": "bbr-mix"}, {"activation": nn.ReLU}),

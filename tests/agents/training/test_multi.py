@@ -29,6 +29,8 @@ from bbrgym.evaluate.records import TUNABLE_PREFIX
 from bbrgym.report.report import write_report
 from bbrgym.scenario.distribution import split_seeds
 
+pytestmark = pytest.mark.usefixtures("undrawn_file")
+
 SCENARIO: dict[str, Any] = {
     "name": "changing",
     "variables": {"rate_mbps": {"log_uniform": [1, 4]}},

@@ -25,6 +25,8 @@ from bbrgym.agents.training.trainer import Trainer
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.schema import Float
 
+pytestmark = pytest.mark.usefixtures("undrawn_file")
+
 
 class Level(Trainer):
     """Sets every tunable to the same coordinate."""

@@ -24,6 +24,8 @@ from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.train_agent import TrainingProgress, resume_training, train
 from bbrgym.cli.main import main
 
+pytestmark = pytest.mark.usefixtures("undrawn_file")
+
 KILLED_AT = """
 import json, os, signal, sys
 from bbrgym.agents.training.train_agent import train

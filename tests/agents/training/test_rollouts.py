@@ -22,6 +22,8 @@ from bbrgym.envs.tune_vec_env import TuneVecEnv
 from bbrgym.errors import ConfigError, TrainingError
 from bbrgym.ray_session import ray_session
 
+pytestmark = pytest.mark.usefixtures("undrawn_file")
+
 N = 5
 ARGUMENTS: dict[str, Any] = {"scenario": SCENARIO, "variant": "bbq", "world": "twin", "control_interval_s": 0.5}
 

@@ -14,6 +14,8 @@ from bbrgym.agents.loading import load_agent
 from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.tunables import VARIANTS
 
+pytestmark = pytest.mark.usefixtures("undrawn_file")
+
 LIBRARY = {"variant": "bbq", "settings": {"one": {"bbq_alpha_us": 3000.0}, "other": {"bbq_alpha_us": 1000.0}}}
 STEPS = 3 * 4  # of a setting: three runs of four control intervals
 
