@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Multiruns that are interrupted, and how they go on."""
 
+import contextlib
 import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
+import psutil
 import pytest
 from small import ENDLESS, GRID, LONG, multirun, running_below, scenario, start, states, step_of, summary
 from waiting import wait_until
@@ -107,12 +110,24 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "out"
 
 
+@contextlib.contextmanager
+def stopped(out: Path) -> Iterator[None]:
+    """The only job of a multirun takes no processor time meanwhile."""
+    (job,) = map(psutil.Process, running_below(out))
+    job.suspend()
+    try:
+        yield
+    finally:
+        job.resume()
+
+
 def test_the_same_multirun_at_once_harms_no_job(tmp_path: Path) -> None:
     out = tmp_path / "out"
     begun = start(scenario(tmp_path), *ENDLESS, f"hydra.sweep.dir={out}")
     try:
         wait_until(lambda: step_of(out, "train") > 0 or begun.poll() is not None)
-        done = multirun(scenario(tmp_path), *ENDLESS, f"hydra.sweep.dir={out}")
+        with stopped(out):  # the other one waits for 20 s
+            done = multirun(scenario(tmp_path), *ENDLESS, f"hydra.sweep.dir={out}")
         assert done.returncode == 2
         assert f"bbrgym: hydra.sweep.dir: '{out / 'train'}' is in use by bbrgym train, process" in done.stderr
         assert not states(out)

@@ -17,9 +17,13 @@ _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
 def finished_runs(folder: Path, count: int = 1) -> list[Path]:
     """The files of a run folder's offline runs, once W&B's own process, which outlives a run's end, has written all."""
     deadline_s = time.monotonic() + 60
+    kinds: list[list[str]] = []
+    sizes: list[int] | None = None
     while True:
         files = sorted(folder.glob("wandb/offline-run-*/run-*.wandb"))
-        kinds = [[record.WhichOneof("record_type") for record in records(file)] for file in files]
+        before, sizes = sizes, [file.stat().st_size for file in files]
+        if sizes != before:  # to read them takes as long as to write them
+            kinds = [[record.WhichOneof("record_type") for record in records(file)] for file in files]
         if [one.count("exit") for one in kinds] == [1] * count:
             return files
         if time.monotonic() > deadline_s:

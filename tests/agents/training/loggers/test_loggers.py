@@ -80,10 +80,9 @@ def test_an_offline_run_holds_config_history_summary_and_the_checkpoint(tmp_path
     assert kept["exit"] == 0
 
 
-def test_a_run_carries_commit_code_console_and_provenance(tmp_path: Path) -> None:
-    code = f"""
+CONSOLE = """
 import sys
-sys.path[:] = {sys.path!r}
+sys.path[:] = {path!r}
 from pathlib import Path
 from bbrgym.agents.training.loop import TrainingRun
 from tiny import run
@@ -93,12 +92,38 @@ def close(self, end=TrainingRun.close):
     end(self)
 
 TrainingRun.close = close
-run(Path({str(tmp_path / "run")!r}), logger={WANDB!r}, total_steps=32)
+run(Path({folder!r}), logger="wandb", total_steps=32)
 """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=300, capture_output=True)
-    (file,) = finished_runs(tmp_path / "run")
+
+
+@pytest.fixture(scope="module")
+def at_a_console(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    """The run folder of a training of a command whose standard input stays open, and its exit code."""
+    folder = tmp_path_factory.mktemp("console") / "run"
+    process = subprocess.Popen(
+        [sys.executable, "-c", CONSOLE.format(path=sys.path, folder=str(folder))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        return folder, process.wait(120.0)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_without_a_login_it_neither_asks_nor_waits(at_a_console: tuple[Path, int]) -> None:
+    folder, code = at_a_console
+    assert code == 0
+    finished_runs(folder)
+
+
+def test_a_run_carries_commit_code_console_and_provenance(at_a_console: tuple[Path, int]) -> None:
+    folder, _ = at_a_console
+    (file,) = finished_runs(folder)
     kept = everything(file)
-    (origin,) = json.loads((tmp_path / "run" / "provenance.json").read_text())
+    (origin,) = json.loads((folder / "provenance.json").read_text())
     assert kept["config"]["provenance"] == {
         **origin,
         "packages": [f"{name}=={version}" for name, version in origin["packages"].items()],
@@ -140,24 +165,6 @@ def test_wandb_mode_is_respected(mode: str, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("WANDB_MODE", mode)
     run(tmp_path / "run", logger="wandb", total_steps=32)
     finished_runs(tmp_path / "run", count=int(mode == "offline"))
-
-
-def test_without_a_login_it_neither_asks_nor_waits(tmp_path: Path) -> None:
-    """As a command whose standard input stays open."""
-    code = f"from tiny import run; from pathlib import Path; run(Path({str(tmp_path / 'run')!r}), logger='wandb')"
-    path = ":".join(sys.path)
-    process = subprocess.Popen(
-        [sys.executable, "-c", f"import sys; sys.path[:] = {path!r}.split(':'); {code}"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    try:
-        assert process.wait(120.0) == 0
-    finally:
-        process.kill()
-        process.communicate()
-    finished_runs(tmp_path / "run")
 
 
 def test_a_login_is_an_environment_variable_or_the_host_s_entry_in_netrc(
