@@ -17,6 +17,8 @@ from bbrgym.envs.options import Options
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.scenario.distribution import split_seeds
 
+pytestmark = pytest.mark.usefixtures("undrawn_file")
+
 BRIEF: dict[str, Any] = {"total_steps": 32, "checkpoint_steps": 1000}  # one rollout
 
 

@@ -19,6 +19,8 @@ from bbrgym.envs.options import Options
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import TrainingError
 
+pytestmark = pytest.mark.usefixtures("undrawn_file")
+
 
 def random(*shape: int, seed: int = 0) -> Any:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)

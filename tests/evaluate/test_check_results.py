@@ -26,6 +26,7 @@ CHECKED: dict[str, Any] = {
 }
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_evaluation_reports_its_checks(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     settings = {"variants": ["bbr", "cubic"], "seeds": [1, 2], "world": "twin"}

@@ -167,6 +167,7 @@ def test_the_table_has_all_of_it_and_is_shown() -> None:
         assert word in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_evaluation_leaves_its_ranking(tmp_path: Path) -> None:
     settings = {"variants": ["bbr", "bbq"], "world": ["twin", "ns3"], "draws": 3, "reference": "bbr"}
     write_report(tmp_path, run_evaluation(MIX, settings, agent="random", output_dir=tmp_path))

@@ -88,6 +88,7 @@ def test_an_sdist_hands_its_commit_on(content: str | None, tmp_path: Path) -> No
     assert json.loads((tmp_path / "bbrgym" / "built_from.json").read_text()) == json.loads(expected)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_evaluation_says_machine_packages_and_the_exact_command(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bbrgym", "evaluate", *SHORT, f"output_dir={tmp_path / 'a folder'}"]
     subprocess.run(command, check=True, timeout=300, capture_output=True)
@@ -100,6 +101,7 @@ def test_an_evaluation_says_machine_packages_and_the_exact_command(tmp_path: Pat
     assert said["cores"] >= 1
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_repeated_command_adds_nothing_and_another_version_an_entry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +117,7 @@ def test_a_repeated_command_adds_nothing_and_another_version_an_entry(
     assert [one["version"] for one in folder.read_provenance()] == [bbrgym.__version__, "9.9"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_damaged_file_is_one_clear_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", *SHORT, f"output_dir={tmp_path}"]) == 0
     (tmp_path / "provenance.json").write_text("{}")

@@ -136,6 +136,7 @@ def test_a_run_carries_commit_code_console_and_provenance(at_a_console: tuple[Pa
     assert "what a console shows" in (file.parent / "files" / "output.log").read_text()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_training_that_breaks_is_finished_as_broken(tmp_path: Path) -> None:
     with pytest.raises(TrainingError):
         run(tmp_path / "run", logger=WANDB, agent=BROKEN)
@@ -143,6 +144,7 @@ def test_a_training_that_breaks_is_finished_as_broken(tmp_path: Path) -> None:
     assert everything(file)["exit"] == 1
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_jobs_of_one_process_have_runs_of_their_own(tmp_path: Path) -> None:
     folders = [run(tmp_path / str(seed), logger=WANDB, seed=seed, total_steps=32) for seed in (1, 2)]
     kept = [everything(file) for folder in folders for file in finished_runs(folder)]
@@ -150,6 +152,7 @@ def test_jobs_of_one_process_have_runs_of_their_own(tmp_path: Path) -> None:
     assert len({one["run"].run_id for one in kept}) == 2
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_resumed_training_is_the_same_run(tmp_path: Path) -> None:
     interrupt(tmp_path, 230, asked(logger=WANDB))
     resume_training(tmp_path)
@@ -160,6 +163,7 @@ def test_a_resumed_training_is_the_same_run(tmp_path: Path) -> None:
     assert steps == curve(tmp_path).drop_nulls("validation/score")["step"].to_list()
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("mode", ["disabled", "offline"])
 def test_wandb_mode_is_respected(mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_MODE", mode)
@@ -197,6 +201,7 @@ def test_tensorboard_shows_the_curve_of_a_resumed_training_once(tmp_path: Path) 
 # ---- CSV and several ----------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_csv_files_hold_the_curve_of_a_resumed_training(tmp_path: Path) -> None:
     interrupt(tmp_path, 230, asked(logger="csv"))
     resume_training(tmp_path)
@@ -301,6 +306,7 @@ def test_a_wrong_option_is_one_clear_line(
 # ---- any ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_logger_changes_nothing_in_the_training(tmp_path: Path) -> None:
     one, other = run(tmp_path / "none"), run(tmp_path / "tensorboard", logger="tensorboard")
     for name in ("metrics.parquet", "validation.parquet"):
@@ -332,6 +338,7 @@ def test_a_table_comes_whole(tmp_path: Path) -> None:
     assert len(event.tensor_proto.string_val[0].decode().splitlines()) == 202
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_record_that_is_being_written_is_left_out(tmp_path: Path) -> None:
     (file,) = finished_runs(run(tmp_path / "run", logger=WANDB, total_steps=32))
     whole, cut = file.read_bytes(), tmp_path / "cut.wandb"
