@@ -33,31 +33,47 @@ import numpy as np
 from stable_baselines3 import DQN, PPO, SAC
 from sb3_contrib import TQC, RecurrentPPO
 
-path, algorithm, observations = sys.argv[1:]
-model = {"PPO": PPO, "RecurrentPPO": RecurrentPPO, "SAC": SAC, "TQC": TQC, "DQN": DQN}[algorithm].load(path)
+CLASSES = {"PPO": PPO, "RecurrentPPO": RecurrentPPO, "SAC": SAC, "TQC": TQC, "DQN": DQN}
+actions = {}
+for name, (path, algorithm, observations) in json.load(sys.stdin).items():
+    model = CLASSES[algorithm].load(path)
+    seen = np.array(observations, np.float32)
+    actions[name] = model.predict(seen, deterministic=True)[0].tolist()
 assert "bbrgym" not in sys.modules
-seen = np.array(json.loads(observations), np.float32)
-print(json.dumps(model.predict(seen, deterministic=True)[0].tolist()))
+print(json.dumps(actions))
 """
 
 
-@pytest.mark.parametrize("agent", ALGORITHMS)
-def test_the_zip_opens_without_bbrgym_and_acts_as_the_run(agent: str, tmp_path: Path) -> None:
-    run(tmp_path / "run", agent, total_steps=160)
-    loaded, arguments = load_agent(tmp_path / "run")
-    (width,) = TuneBatch(1, Options(**{**arguments, "world": "twin"})).observation_space.shape
-    seen = np.random.default_rng(1).random((5, width), np.float32)
-    command = [sys.executable, "-c", LOADING, str(tmp_path / "run" / "model.zip"), ALGORITHMS[agent]]
-    said = subprocess.run(
-        [*command, json.dumps(seen.tolist())],
+@pytest.fixture(scope="module")
+def acted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, Any]]:
+    """Of each algorithm, actions of its model in a process without bbrgym, and the agent's of the same."""
+    folder = tmp_path_factory.mktemp("models")
+    asked_of, taken = {}, {}
+    for agent, algorithm in ALGORITHMS.items():
+        run(folder / agent, agent, total_steps=160)
+        loaded, arguments = load_agent(folder / agent)
+        (width,) = TuneBatch(1, Options(**{**arguments, "world": "twin"})).observation_space.shape
+        seen = np.random.default_rng(1).random((5, width), np.float32)
+        asked_of[agent] = (str(folder / agent / "model.zip"), algorithm, seen.tolist())
+        taken[agent] = loaded.tuner(range(5)).act(seen, np.ones(5, np.bool_))
+    done = subprocess.run(
+        [sys.executable, "-c", LOADING],
+        input=json.dumps(asked_of),
         capture_output=True,
-        check=True,
+        text=True,
         timeout=300,
+        check=False,
         env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
-        cwd=tmp_path,
-    ).stdout
-    taken = loaded.tuner(range(5)).act(seen, np.ones(5, np.bool_))
-    np.testing.assert_allclose(json.loads(said), taken, atol=1e-6)
+        cwd=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    return {agent: (actions, taken[agent]) for agent, actions in json.loads(done.stdout).items()}
+
+
+@pytest.mark.parametrize("agent", ALGORITHMS)
+def test_the_zip_opens_without_bbrgym_and_acts_as_the_run(agent: str, acted: dict[str, tuple[Any, Any]]) -> None:
+    actions, taken = acted[agent]
+    np.testing.assert_allclose(actions, taken, atol=1e-6)
 
 
 def test_the_zip_of_a_policy_for_all_flows_needs_no_environments(tmp_path: Path) -> None:
