@@ -15,6 +15,8 @@ from bbrgym.agents.loading import load_agent
 from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.cli.main import main
 
+pytestmark = pytest.mark.usefixtures("undrawn_file")
+
 MODULE = '''
 import json
 
@@ -24,8 +26,6 @@ from bbrgym.agents.base import Constant
 from bbrgym.agents.training.trainer import Trainer
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.schema import Float
-
-pytestmark = pytest.mark.usefixtures("undrawn_file")
 
 
 class Level(Trainer):
