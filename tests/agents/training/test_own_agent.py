@@ -89,7 +89,7 @@ def test_a_folder_runs_no_program_that_is_not_given(world: str, option: str, own
     config = yaml.safe_load((folder / "config.yaml").read_text())
     config["world"] = {world: {"options": {option: f"touch {ran}"}}}
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
-    says = rf"world\.{world}\.options\.{option}: is 'touch .*', a program named by a run folder; the world would run it"
+    says = rf"world\.{world}\.options\.{option}: is 'touch .*, a program named by a run folder; the world would run it"
     with pytest.raises(bbrgym.ConfigError, match=says):
         resume_training(folder)
     with pytest.raises(bbrgym.ConfigError, match=says):
