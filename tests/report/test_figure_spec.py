@@ -66,6 +66,7 @@ def test_plotly_draws_every_series() -> None:
     assert points["error_x"]["arrayminus"][0] == 0.5
     assert points["text"] == ["first: 1.000 [0.500, 2.000]", "second: 3.000"]
     assert (bars["x"], bars["width"]) == ([1.0, 3.0], 0.4)
+    assert bars["marker"]["color"].endswith(",0.5)")  # as the legend shows it
     np.testing.assert_allclose(heat["z"], [[0, 1], [2, 3]])
     assert heat["colorbar"]["ticktext"] == ["1", "2", "5", "10", "20", "50", "100", "200", "500", "1000"]
     assert [trace["xaxis"] for trace in (line, points, bars, heat)] == ["x", "x2", "x3", "x4"]
@@ -102,6 +103,8 @@ def test_shared_axes_are_one() -> None:
     assert figure.axes[0].get_ylim()[0] == 0
     assert [figure.get_suptitle(), figure.get_supylabel()] == ["of which run", "delay (ms)"]
     assert [axes.get_visible() for axes in figure.axes] == [True, True, True, False]
+    assert [bool(axes.get_xlabel()) for axes in figure.axes[:3]] == [False, True, True]
+    assert [axes.xaxis.get_tick_params()["labelbottom"] for axes in figure.axes[:3]] == [False, True, True]
     layout = plotly(shared).layout
     assert (layout["xaxis2"]["matches"], layout["yaxis3"]["matches"]) == ("x", "y")
     assert ["title" in layout[name] for name in ("xaxis", "xaxis2", "xaxis3")] == [False, True, True]

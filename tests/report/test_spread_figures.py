@@ -72,6 +72,9 @@ def test_figures_of_a_scenario_are_of_its_records() -> None:
     ]
     utilisation = results.summary.unique(["variant", "seed"], maintain_order=True)["utilisation"]
     np.testing.assert_allclose(np.concatenate([one.y for one in points]), 100 * utilisation.to_numpy())
+    limits = delay.panels[0].y.limits
+    assert limits is not None
+    assert limits[0] < 100 * min(utilisation) <= 100 * max(utilisation) < limits[1] <= 101 + 1e-6
 
 
 def test_every_draw_is_a_point() -> None:

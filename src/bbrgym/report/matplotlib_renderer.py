@@ -252,8 +252,9 @@ def _draw_axes(figure: Figure, grid: Sequence[Axes], spec: FigureSpec) -> None:
             _set_axis(axes, "x", panel.x)
         if index == 0 or not spec.shares_y:
             _set_axis(axes, "y", panel.y)
-        if not spec.shares_x or index // spec.columns == spec.rows - 1:
+        if not spec.shares_x or index + spec.columns >= len(spec.panels):  # no panel is below
             axes.set_xlabel(panel.x.title)
+            axes.tick_params(labelbottom=True)
         if not spec.shares_y or len(spec.panels) == 1:
             axes.set_ylabel(panel.y.title)
     if spec.shares_y and len(spec.panels) > 1 and spec.panels[0].y.title:

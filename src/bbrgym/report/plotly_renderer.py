@@ -231,8 +231,7 @@ def _line(line: Line) -> list[Trace]:
         "marker": {"color": line.colour, "symbol": line.symbol or "circle", "size": _PX_PER_POINT * line.symbol_size},
     }
     if line.fill:
-        red, green, blue = (int(line.colour[at : at + 2], 16) for at in (1, 3, 5))
-        trace |= {"fill": "toself", "fillcolor": f"rgba({red},{green},{blue},{line.fill})", "hoverinfo": "skip"}
+        trace |= {"fill": "toself", "fillcolor": _translucent(line.colour, line.fill), "hoverinfo": "skip"}
     if line.notes:
         trace |= {"text": [line.notes[number] for number in kept], "hoverinfo": "text+name"}
     if line.band is None:
@@ -309,8 +308,13 @@ def _bars(bars: Bars, panel: Panel) -> Trace:
         "y": list(bars.positions),
         "width": bars.thickness,
         **_errors("x", bars.estimates),
-        "marker": {"color": bars.colour, "opacity": bars.opacity},
+        "marker": {"color": _translucent(bars.colour, bars.opacity)},  # the legend does not show an opacity
     }
+
+
+def _translucent(colour: str, opacity: float) -> str:
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity})"
 
 
 def _heat_map(heat_map: HeatMap, panel: Panel, right: float, up: Sequence[float]) -> Trace:

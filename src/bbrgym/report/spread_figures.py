@@ -17,6 +17,7 @@ from bbrgym.report.figure_spec import Axis, FigureSpec, Line, Panel, Scale, Seri
 
 MIN_ELLIPSE = 3  # runs with an ellipse
 _CORNERS = 72  # of an ellipse
+_NEARLY_SAME = 1.0  # percentage points, within which an axis would show noise alone, or end far above 100 %
 
 Values = npt.NDArray[np.float64]
 
@@ -45,7 +46,7 @@ def scenario_spreads(results: Results) -> Iterator[FigureSpec]:
             f"{results.title}{where}: utilisation and queueing delay",
             runs.select("entrant", "seed", x="queue_delay_ms", y=100 * pl.col("utilisation")),
             Axis("mean queueing delay (ms)", is_reversed=True),
-            Axis("utilisation (%)"),
+            Axis("utilisation (%)", limits=_around(100 * runs["utilisation"])),
             "seed",
         )
 
@@ -154,6 +155,14 @@ def _scale(lines: Sequence[Line]) -> Scale:
 
 
 # ---- throughput over delay ----------------------------------------------------------------------------
+
+
+def _around(percentages: pl.Series) -> tuple[float, float] | None:
+    """Return the ends of an axis of percentages that are nearly the same; None of others."""
+    low, high = percentages.min(), percentages.max()
+    if not isinstance(low, float) or not isinstance(high, float) or not high - low < _NEARLY_SAME:
+        return None
+    return low - 5 * _NEARLY_SAME, high + _NEARLY_SAME
 
 
 def _scatter_figure(name: str, title: str, runs: pl.DataFrame, x: Axis, y: Axis, run: str) -> FigureSpec:
