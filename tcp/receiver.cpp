@@ -145,8 +145,7 @@ TcpReceiver::Adapt(int64_t now_ns)
     {
         return;
     }
-    const int64_t srtt_ns = m_handshake_rtt_ns;
-    const int64_t rto_ns = srtt_ns < 0 ? RTO_INITIAL_NS : srtt_ns + std::max(2 * srtt_ns, RTO_MIN_NS);
+    const int64_t rto_ns = RtoNs();
     if (since_ns <= m_delayed_ack_ns / 2)
     {
         m_ato_ns = m_ato_ns / 2 + m_delayed_ack_ns / 2;
@@ -159,6 +158,24 @@ TcpReceiver::Adapt(int64_t now_ns)
     {
         m_quick_acks = std::max(m_quick_acks, QuickAcks());
     }
+}
+
+/** Linux's tcp_delack_timer_handler: an ACK that no second segment came for makes the next ones wait longer. */
+void
+TcpReceiver::OnTimer(int64_t now_ns)
+{
+    if (m_is_adaptive && m_deadline_ns <= now_ns)
+    {
+        m_ato_ns = std::min(2 * m_ato_ns, RtoNs());
+    }
+}
+
+/** Of a connection of which only the handshake was measured (tcp_set_rto). */
+int64_t
+TcpReceiver::RtoNs() const
+{
+    const int64_t srtt_ns = m_handshake_rtt_ns;
+    return srtt_ns < 0 ? RTO_INITIAL_NS : srtt_ns + std::max(2 * srtt_ns, RTO_MIN_NS);
 }
 
 /** Linux's tcp_send_delayed_ack: not longer than a round trip, if one is known, or half a second. */

@@ -45,6 +45,9 @@ class TcpReceiver
     /** The time at which an ACK is due though nothing arrives; NEVER_NS: none is. */
     int64_t DelayedAckDeadlineNs() const { return std::min(m_deadline_ns, m_compressed_until_ns); }
 
+    /** Call when that time has come, before the ACK leaves. */
+    void OnTimer(int64_t now_ns);
+
     /** A SYN-ACK leaves. */
     void NoteSynAck(int64_t now_ns)
     {
@@ -78,6 +81,7 @@ class TcpReceiver
     bool AnswersGap(int64_t now_ns);
     uint32_t QuickAcks() const;
     int64_t DelayNs() const;
+    int64_t RtoNs() const;
 
     static constexpr uint32_t GAP_ACKS = 3;                     ///< TCP_FASTRETRANS_THRESH: at once, for each gap
     static constexpr int64_t COMPRESSION_NS = 1'000'000;        ///< tcp_comp_sack_delay_ns

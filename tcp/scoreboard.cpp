@@ -295,21 +295,26 @@ Scoreboard::MarkHeadLost()
 }
 
 void
-Scoreboard::MarkAllLost()
+Scoreboard::MarkTimedOut(int64_t now_ns)
 {
+    const int64_t sent_by_ns = m_spares_recent ? now_ns - m_rack_rtt_ns : NEVER_NS;
     for (uint64_t serial = m_una; serial < Next(); ++serial)
     {
-        if (!At(serial).sacked)
+        const Segment& segment = At(serial);
+        if (!segment.sacked && (serial == m_una || segment.sent_ns <= sent_by_ns))
         {
             MarkLost(serial);
         }
-        else if (At(serial).retransmitting)
+        else if (segment.sacked && segment.retransmitting)
         {
             Of(serial).retransmitting = false;
             --m_retrans_out;
         }
     }
-    ForgetTransmissions();
+    if (!m_spares_recent)
+    {
+        ForgetTransmissions();
+    }
     m_reordering_deadline_ns = NEVER_NS;
     m_counted_until = 0;
 }
@@ -446,6 +451,7 @@ Scoreboard::SetFacts(const SocketFacts& facts)
 {
     m_counts_sacked = facts.loss_detection == loss_detection_choice::three_sacked;
     m_waits_a_millisecond = facts.reordering_window != reordering_window_choice::until_three_sacked;
+    m_spares_recent = facts.timeout_marks == timeout_marks_choice::older;
     m_follows_rack = facts.reordering_window == reordering_window_choice::while_none_lost;
     m_keeps_sacked_retransmissions = facts.sacked_retransmissions_count;
     m_keeps_sample = facts.rate_sample == rate_sample_choice::kept;

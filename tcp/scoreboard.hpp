@@ -156,8 +156,8 @@ class Scoreboard
     uint32_t DetectLossesByCount();
     /** The head is lost, its retransmission too. */
     void MarkHeadLost();
-    /** The retransmission timer fired: everything in the network counts as lost. */
-    void MarkAllLost();
+    /** The retransmission timer fired: the head counts as lost, and what else is in the network (timeout_marks). */
+    void MarkTimedOut(int64_t now_ns);
     /**
      * The losses were spurious: the segments count as in the network again, and an arrival that was taken for a
      * retransmission's was the original's. Call DetectLosses afterwards.
@@ -335,6 +335,7 @@ class Scoreboard
     // Facts of the stack, and what they need.
     bool m_counts_sacked = false;                ///< loss_detection: three_sacked
     bool m_waits_a_millisecond = false;          ///< reordering_window: while_none_lost, until_recovery
+    bool m_spares_recent = false;                ///< timeout_marks: older
     bool m_follows_rack = false;                 ///< reordering_window: while_none_lost; what left no later than RACK's newest changes nothing
     bool m_keeps_sacked_retransmissions = false; ///< sacked_retransmissions_count
     bool m_keeps_sample = false;                 ///< rate_sample: kept

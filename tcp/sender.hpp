@@ -16,8 +16,7 @@
 //
 // Not modelled: timestamps (so no Eifel detection), SACK reneging, queues of the device (TCP small queues).
 //
-// Simpler than Linux: a timeout counts everything as lost, also what left less than a round trip ago (as Linux does
-// before 4.18); and a recovery in which nothing was sent again yet is not undone.
+// Simpler than Linux: a recovery in which nothing was sent again yet is not undone.
 #ifndef BBRGYM_TCP_SENDER_HPP
 #define BBRGYM_TCP_SENDER_HPP
 
@@ -72,6 +71,7 @@ class TcpSender
 {
   public:
     static constexpr int64_t RTO_MIN_NS = 200'000'000;          ///< Linux: TCP_RTO_MIN
+    static constexpr int64_t JIFFY_NS = 1'000'000;              ///< Linux, HZ=1000
     static constexpr int64_t RTO_CLOCK_NS = 1'000'000;          ///< ns-3's attribute ClockGranularity
     static constexpr int64_t RTO_MAX_NS = 120'000'000'000;      ///< Linux: TCP_RTO_MAX
     static constexpr int64_t RTO_INITIAL_NS = 1'000'000'000;    ///< RFC 6298, 2.1
@@ -118,7 +118,7 @@ class TcpSender
         return std::min({m_rto_deadline_ns, m_probe_deadline_ns, m_board.ReorderingDeadlineNs()});
     }
 
-    /** Whether OnTimer now asks for a probe. */
+    /** Whether it is the probe's timer that OnTimer now finds over. */
     bool IsProbeDue(int64_t now_ns) const { return now_ns >= m_probe_deadline_ns; }
     int64_t RtoDeadlineNs() const { return m_rto_deadline_ns; } ///< NEVER_NS: nothing is out
 
@@ -156,7 +156,7 @@ class TcpSender
     void SendForPartialAck(cc_ca_state prior_state, bool has_advanced);
     bool RestartsRto(cc_ca_state prior_state);
     void JudgeProbe(const AckOutcome& outcome, uint64_t una, int64_t now_ns);
-    bool JudgeTimeout(const AckOutcome& outcome, bool reports_duplicate);
+    bool JudgeTimeout(const AckOutcome& outcome, bool reports_duplicate, int64_t now_ns);
     uint32_t DetectLosses(int64_t now_ns);
     uint32_t CountLosses(int64_t now_ns);
     void TellLosses(int64_t now_ns);
@@ -170,6 +170,8 @@ class TcpSender
     void EnterCwr();
     cc_ca_state StateWithoutLoss() const;
     void ChangeLossState(cc_ca_state state);
+    void GoOnWithFrto(uint32_t window_pkts, int64_t now_ns);
+    void EndFrto();
     void BeginUndo();
     bool MayUndo() const;
     void Undo();
@@ -187,7 +189,8 @@ class TcpSender
     bool IsWindowUsed() const;
     void Timeout(int64_t now_ns);
     void ArmRto(int64_t now_ns);
-    void ArmProbe(int64_t now_ns);
+    void ArmProbe(int64_t now_ns, int64_t latest_ns);
+    void ArmRtoOfHead(int64_t now_ns);
 
     static constexpr uint64_t NONE = std::numeric_limits<uint64_t>::max();
 
@@ -228,6 +231,7 @@ class TcpSender
     uint32_t m_rto_backoff = 0;      ///< doublings of the timer (icsk_backoff)
     uint32_t m_timeouts_in_row = 0;  ///< since an ACK advanced (icsk_retransmits)
     int64_t m_probe_deadline_ns = NEVER_NS;
+    int64_t m_head_timeout_ns = NEVER_NS; ///< a timeout after the oldest segment left, as the latest ACK that advanced knew it
     uint64_t m_probe_until = NONE; ///< a probe is out: what was next when it left (tlp_high_seq)
     bool m_probe_is_retransmission = false;
     bool m_probe_app_limited = false; ///< its segment was, when it first left
@@ -243,7 +247,7 @@ class TcpSender
     bool m_had_partial_ack = false;     ///< since this recovery began (rto_restarts)
 
     bool m_frto = false;               ///< the timeout may prove spurious
-    bool m_frto_wants_new = false;     ///< sends new data before retransmissions, as the test
+    int64_t m_frto_new_ns = NEVER_NS;  ///< when an ACK asked for new data before retransmissions, as the test
     uint64_t m_undo_marker = NONE;     ///< what was unacknowledged when the episode began; NONE: nothing to undo
     int64_t m_undo_retransmissions = 0; ///< of the episode, not yet reported as duplicates; -1: none was made
     bool m_undo_restores = true;        ///< the window; not after an echo, whose reduction is not undone
@@ -322,7 +326,7 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
     JudgeProbe(outcome, una, now_ns);
     const uint64_t lost_again_before = m_board.LostAgainTotal();
     uint32_t newly_lost = DetectLosses(now_ns);
-    if (m_ca_state == CC_CA_LOSS && JudgeTimeout(outcome, reports_duplicate))
+    if (m_ca_state == CC_CA_LOSS && JudgeTimeout(outcome, reports_duplicate, now_ns))
     {
         newly_lost += DetectLosses(now_ns);
     }
@@ -347,7 +351,11 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
         {
             ArmRto(now_ns);
         }
-        ArmProbe(now_ns);
+        ArmProbe(now_ns, m_rto_deadline_ns);
+        if (!m_board.Empty())
+        {
+            m_head_timeout_ns = m_board.At(m_board.Una()).sent_ns + RtoNs();
+        }
     }
     else if (outcome.data_sacked && m_facts.sacks_restart_rto && outcome.oldest_rtt_ns >= 0)
     {
@@ -488,11 +496,11 @@ TcpSender<Controller>::JudgeProbe(const AckOutcome& outcome, uint64_t una, int64
  */
 template <class Controller>
 bool
-TcpSender<Controller>::JudgeTimeout(const AckOutcome& outcome, bool reports_duplicate)
+TcpSender<Controller>::JudgeTimeout(const AckOutcome& outcome, bool reports_duplicate, int64_t now_ns)
 {
     const bool may_prove = m_frto || (m_facts.timeout_undo == timeout_undo_choice::any_original && m_undo_marker != NONE);
     const bool original_arrived = may_prove && outcome.first_original < m_recovery_point;
-    m_frto_wants_new = false;
+    m_frto_new_ns = NEVER_NS;
     if (original_arrived || (outcome.UnaAdvanced() && MayUndo()))
     {
         m_frto = false;
@@ -509,9 +517,37 @@ TcpSender<Controller>::JudgeTimeout(const AckOutcome& outcome, bool reports_dupl
     }
     else if (m_frto && outcome.UnaAdvanced() && m_board.Una() < m_recovery_point)
     {
-        m_frto_wants_new = true;
+        m_frto_new_ns = now_ns;
     }
     return false;
+}
+
+/**
+ * New data that the window or pacing holds back is no test (tcp_xmit_recovery). And when pacing's timer is over, Linux
+ * sends what counts as lost before anything new (tcp_tsq_write).
+ */
+template <class Controller>
+void
+TcpSender<Controller>::GoOnWithFrto(uint32_t window_pkts, int64_t now_ns)
+{
+    const bool has_left = m_board.Next() > m_recovery_point;
+    const bool is_held_back = m_board.InFlight() >= window_pkts || now_ns < m_next_send_ns;
+    if (is_held_back && !has_left)
+    {
+        EndFrto();
+    }
+    else if (m_is_paced && now_ns > m_frto_new_ns)
+    {
+        m_frto_new_ns = NEVER_NS;
+    }
+}
+
+template <class Controller>
+void
+TcpSender<Controller>::EndFrto()
+{
+    m_frto = false;
+    m_frto_new_ns = NEVER_NS;
 }
 
 template <class Controller>
@@ -688,7 +724,7 @@ TcpSender<Controller>::EnterRecovery(bool has_echo)
 {
     m_recovery_point = m_board.Next();
     BeginUndo();
-    m_frto_wants_new = false;
+    m_frto_new_ns = NEVER_NS;
     if (m_ca_state != CC_CA_CWR)
     {
         m_reports_reduction = true;
@@ -803,6 +839,10 @@ TcpSender<Controller>::Next(uint64_t new_pkts, int64_t now_ns)
         CheckIdle(now_ns);
     }
     const uint32_t window_pkts = WindowPkts();
+    if (m_frto_new_ns != NEVER_NS) [[unlikely]]
+    {
+        GoOnWithFrto(window_pkts, now_ns);
+    }
     if (m_board.InFlight() >= window_pkts)
     {
         m_cwnd_limited_until = m_board.Next();
@@ -813,7 +853,7 @@ TcpSender<Controller>::Next(uint64_t new_pkts, int64_t now_ns)
         m_pacing_deadline_ns = m_next_send_ns;
         return {};
     }
-    if (m_frto_wants_new)
+    if (m_frto_new_ns != NEVER_NS)
     {
         if (new_pkts > 0)
         {
@@ -823,7 +863,7 @@ TcpSender<Controller>::Next(uint64_t new_pkts, int64_t now_ns)
         {
             return {}; // the next ACK decides
         }
-        m_frto = m_frto_wants_new = false; // there is no new data to test with
+        EndFrto(); // there is no new data to test with
     }
     if (const auto lost = m_board.NextLost())
     {
@@ -964,9 +1004,14 @@ TcpSender<Controller>::NoteNew(uint32_t payload_bytes, bool is_runt, int64_t now
     }
     m_board.Sent(is_runt, m_burst_pkts > 0, now_ns);
     NoteTransmission(payload_bytes, now_ns);
+    if (m_board.PacketsOut() == 1)
+    {
+        m_head_timeout_ns = now_ns + RtoNs();
+    }
     if (!IsInBurst())
     {
-        ArmProbe(now_ns);
+        const bool is_limited = m_facts.head_limits_probe && m_head_timeout_ns > now_ns;
+        ArmProbe(now_ns, is_limited ? m_head_timeout_ns : m_rto_deadline_ns);
     }
 }
 
@@ -1169,7 +1214,11 @@ TcpSender<Controller>::OnTimer(int64_t now_ns)
     if (now_ns >= m_probe_deadline_ns)
     {
         m_probe_deadline_ns = NEVER_NS;
-        return true;
+        if (m_probe_until == NONE)
+        {
+            return true;
+        }
+        ArmRtoOfHead(now_ns); // one probe at a time (tcp_send_loss_probe)
     }
     if (now_ns >= m_board.ReorderingDeadlineNs())
     {
@@ -1206,13 +1255,13 @@ TcpSender<Controller>::Timeout(int64_t now_ns)
     }
     m_reports_reduction = true;
     m_frto = m_facts.undo && (is_new_episode || m_timeouts_in_row > 0);
-    m_frto_wants_new = false;
+    m_frto_new_ns = NEVER_NS;
     m_probe_deadline_ns = NEVER_NS;
     if (m_ca_state <= CC_CA_DISORDER)
     {
         m_board.DoubtReordering();
     }
-    m_board.MarkAllLost();
+    m_board.MarkTimedOut(now_ns);
     TellLosses(now_ns);
     m_recovery_point = m_board.Next();
     m_ca_state = CC_CA_LOSS;
@@ -1250,21 +1299,31 @@ TcpSender<Controller>::ArmRto(int64_t now_ns)
     m_rto_deadline_ns = m_board.Empty() ? NEVER_NS : now_ns + RtoNs();
 }
 
-/** Arms the probe after two round trips without an ACK (RFC 8985, 7.2; tcp_schedule_loss_probe). */
+/** A probe's timer is over while one is out: what is left of the timeout since the head left (tcp_rearm_rto). */
 template <class Controller>
 void
-TcpSender<Controller>::ArmProbe(int64_t now_ns)
+TcpSender<Controller>::ArmRtoOfHead(int64_t now_ns)
+{
+    m_rto_deadline_ns = std::max(m_board.At(m_board.Una()).sent_ns + RtoNs(), now_ns + JIFFY_NS);
+}
+
+/**
+ * Arms the probe after two round trips without an ACK, but not later than `latest_ns` (RFC 8985, 7.2;
+ * tcp_schedule_loss_probe). While a probe is out the RFC arms none; Linux starts the timer, which then sends nothing.
+ */
+template <class Controller>
+void
+TcpSender<Controller>::ArmProbe(int64_t now_ns, int64_t latest_ns)
 {
     m_probe_deadline_ns = NEVER_NS;
-    if (!m_facts.tail_loss_probe || m_probe_until != NONE || m_board.Empty() ||
-        (m_ca_state != CC_CA_OPEN && m_ca_state != CC_CA_CWR))
+    if (!m_facts.tail_loss_probe || m_board.Empty() || (m_ca_state != CC_CA_OPEN && m_ca_state != CC_CA_CWR))
     {
         return;
     }
     // A lone packet may wait for the receiver's delayed-ACK timer.
     const int64_t slack_ns = m_board.PacketsOut() == 1 ? RTO_MIN_NS : TIMER_SLACK_NS;
     const int64_t wait_ns = m_srtt_ns < 0 ? RTO_INITIAL_NS : 2 * m_srtt_ns + slack_ns;
-    m_probe_deadline_ns = std::min(now_ns + wait_ns, m_rto_deadline_ns);
+    m_probe_deadline_ns = std::min(now_ns + wait_ns, latest_ns);
 }
 
 /** srtt + max(4 rttvar, least), or max(srtt + 4 rttvar, least), doubled for each timeout in a row (tcp_set_rto, tcp_bound_rto). */

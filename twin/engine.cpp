@@ -562,6 +562,7 @@ Engine::AnswerDelayed(std::size_t flow)
     const int64_t deadline_ns = state.receiver.DelayedAckDeadlineNs();
     if (deadline_ns == m_now_ns)
     {
+        state.receiver.OnTimer(m_now_ns);
         SendAck(flow);
     }
     else if (deadline_ns != NEVER_NS)

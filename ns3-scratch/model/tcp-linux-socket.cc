@@ -604,7 +604,7 @@ TcpLinuxSocket::ReceivedData(Ptr<Packet> packet, const TcpHeader& header)
     }
     else
     {
-        Arm(m_delAckEvent, m_end.ack_event_ns, m_end.receiver.DelayedAckDeadlineNs(), [this] { SendAck(); });
+        Arm(m_delAckEvent, m_end.ack_event_ns, m_end.receiver.DelayedAckDeadlineNs(), [this] { SendDelayedAck(); });
     }
 }
 
@@ -619,6 +619,13 @@ TcpLinuxSocket::TakeData(SequenceNumber32 seq)
         SendAck();
     }
     return m_end.receiver.Take(m_end.receiver.Next() + static_cast<uint64_t>(ahead), NowNs(), m_end.ecn);
+}
+
+void
+TcpLinuxSocket::SendDelayedAck()
+{
+    m_end.receiver.OnTimer(NowNs());
+    SendAck();
 }
 
 /** Acknowledges what has arrived, with the receiver's SACK blocks and window. */

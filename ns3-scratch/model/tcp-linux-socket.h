@@ -145,6 +145,7 @@ class TcpLinuxSocket : public TcpSocketBase
     void TakePacket(Ptr<Packet> packet, Ipv4Header ip, uint16_t port, Ptr<Ipv4Interface> interface);
     bbrgym::TcpReceiver::Arrival TakeData(SequenceNumber32 seq);
     void SendAck();
+    void SendDelayedAck();
 
     void ArmTimers();
     void OnTimer();

@@ -113,11 +113,11 @@ class Connection
     {
         bbrgym::SocketFacts facts = settings.facts;
         facts.initial_cwnd_segments = settings.initial_cwnd_pkts;
+        const int64_t handshake_rtt_ns = 2 * settings.one_way_ns;
         receiver.Reset(facts, settings.mss_bytes);
-        sender.Start(settings.mss_bytes,
-                     2 * settings.one_way_ns, // the handshake's round trip
-                     facts,
-                     now_ns);
+        receiver.NoteSynAck(0);
+        receiver.NoteEstablished(handshake_rtt_ns);
+        sender.Start(settings.mss_bytes, handshake_rtt_ns, facts, now_ns);
         sender.GetController().SetPacing(settings.pacing_Bps);
     }
 
@@ -194,6 +194,7 @@ class Connection
         }
         else if (next_ns == delayed_ns)
         {
+            receiver.OnTimer(now_ns);
             Answer();
         }
         else

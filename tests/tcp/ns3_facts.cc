@@ -73,7 +73,7 @@ Counting(bool counts_sacked_retransmissions)
     Print("lost_again", board.DetectLosses(false, 100 * MS, 300 * MS));
     Take(board, 3, {{5, 9}}, 200 * MS);
     Print("in_flight_with_two_acknowledged", board.InFlight());
-    board.MarkAllLost();
+    board.MarkTimedOut(300 * MS);
     Print("in_flight_after_a_timeout", board.InFlight());
 }
 

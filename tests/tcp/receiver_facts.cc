@@ -56,6 +56,7 @@ class Talk
         if (m_receiver.DelayedAckDeadlineNs() <= m_now_ns)
         {
             std::printf("delayed_ms %.9g\n", double(m_receiver.DelayedAckDeadlineNs() - m_last_ns) / MS);
+            m_receiver.OnTimer(m_receiver.DelayedAckDeadlineNs());
             Answer("@");
         }
         m_last_ns = m_now_ns;
@@ -221,6 +222,20 @@ WindowGrowthBehindAGap()
     talk.PrintAnswers("answers");
 }
 
+/** After the quick ACKs three segments, each by itself. */
+void
+LoneSegments(int64_t rtt_ns)
+{
+    Talk talk({.window_growth_acks = false});
+    talk.NoteHandshake(rtt_ns);
+    talk.Take(0, 20);
+    for (uint64_t serial = 20; serial < 24; ++serial)
+    {
+        talk.Wait(250 * MS);
+        talk.Take(serial, serial + 1, 0);
+    }
+}
+
 void
 AdaptiveDelay()
 {
@@ -262,6 +277,8 @@ constexpr Experiment EXPERIMENTS[] = {
     {"window_growth_behind_a_gap", WindowGrowthBehindAGap},
     {"window_growth_before_4_20", [] { WindowGrowth({.window_share = bbrgym::window_share_choice::half, .initial_window_segments = 20, .initial_receive_buffer_bytes = 376'960}); }},
     {"adaptive_delay", AdaptiveDelay},
+    {"lone_segments", [] { LoneSegments(300 * MS); }},
+    {"lone_segments_on_a_shorter_path", [] { LoneSegments(100 * MS); }},
     {"compression", [] { Compression(44); }},
     {"compression_of_three", [] { Compression(3); }},
     {"linux", Linux},

@@ -194,7 +194,7 @@ main(int argc, char** argv)
             {
                 ++timeouts;
                 now_ns += 200'000'000;
-                board.MarkAllLost();
+                board.MarkTimedOut(now_ns);
             }
         }
         else

@@ -14,6 +14,7 @@ namespace
 {
 
 constexpr int64_t RTT = 50 * MS;
+constexpr bbrgym::SocketFacts UNPACED{.pacing = bbrgym::pacing_choice::none};
 constexpr bbrgym::SocketFacts NO_FEATURES{.tail_loss_probe = false, .undo = false, .gso_max_segs = 1};
 
 using Kind = Departure::Kind;
@@ -176,6 +177,13 @@ Spike(const bbrgym::SocketFacts& facts, uint64_t lost_serial)
 void
 DelaySpike()
 {
+    Spike(UNPACED, NO_LOSS);
+}
+
+/** Between two ACKs the pacing timer sends again what counts as lost, so no original is the first to be acknowledged. */
+void
+DelaySpikePaced()
+{
     Spike({}, NO_LOSS);
 }
 
@@ -189,10 +197,10 @@ DelaySpikeWithoutUndo()
 void
 DelaySpikeWithLoss()
 {
-    Connection dry({.initial_cwnd_pkts = 20});
+    Connection dry({.initial_cwnd_pkts = 20, .facts = UNPACED});
     dry.arrival = Stalling(SPIKE_NS, SPIKE_END_NS);
     RunToTheSpike(dry);
-    Spike({}, dry.sender.Board().Una() + 20);
+    Spike(UNPACED, dry.sender.Board().Una() + 20);
 }
 
 /** What would arrive in 600 ms is lost. */
@@ -338,7 +346,53 @@ DuplicateOfTheProbe()
     PrintCounts(c);
 }
 
+/** A segment every 20 ms on a path of 200 ms; of what left from some moment on nothing arrives. */
+void
+HeadLimitsProbe(bool limits)
+{
+    Connection c({.one_way_ns = 100 * MS, .facts = {.head_limits_probe = limits, .gso_max_segs = 1}});
+    constexpr int64_t BREAK_NS = 5 * SECOND;
+    c.arrival = [](const Departure& d, int64_t arrives_ns) { return d.at_ns < BREAK_NS ? arrives_ns : bbrgym::NEVER_NS; };
+    for (int64_t now_ns = 0; now_ns <= BREAK_NS + 220 * MS; now_ns += 20 * MS)
+    {
+        c.Run(now_ns);
+        c.Write(1);
+    }
+    c.Run(BREAK_NS + SECOND);
+    const auto probe = std::ranges::find_if(c.departures, [](const Departure& d) { return d.kind == Kind::PROBE; });
+    Print("probe_after_head_ms", double(probe->at_ns - BREAK_NS) / MS);
+    Print("rto_ms", double(c.sender.RtoNs()) / MS);
+}
+
+/** Ten segments: the ACK of the first comes late, when the probe has left, and no other one. */
+void
+AckWhileProbeIsOut()
+{
+    Connection c({.facts = {.gso_max_segs = 1}});
+    c.arrival = [](const Departure& d, int64_t) { return d.serial == 0 ? 175 * MS : bbrgym::NEVER_NS; };
+    c.Write(10);
+    c.Run(SECOND);
+    const auto again = std::ranges::find_if(c.departures, [](const Departure& d) { return d.kind == Kind::AGAIN; });
+    Print("again_at_ms", double(again->at_ns) / MS);
+    Print("probes", double(c.sender.Totals().probe_count));
+}
+
 // ---- the retransmission timer ---------------------------------------------------------------------------
+
+/** A segment every 20 ms on a path of 50 ms, none of which arrives; what is in flight after the timeout. */
+void
+TimeoutMarks(bbrgym::timeout_marks_choice marks)
+{
+    Connection c({.initial_cwnd_pkts = 20, .facts = {.tail_loss_probe = false, .timeout_marks = marks, .gso_max_segs = 1}});
+    c.Write(10);
+    c.Run(SECOND);
+    c.arrival = [](const Departure&, int64_t) { return bbrgym::NEVER_NS; };
+    for (int64_t now_ns = SECOND; c.sender.Totals().rto_count == 0; c.Run(now_ns += 20 * MS))
+    {
+        c.Write(1);
+    }
+    std::printf("in_flight_after_timeout %u\n", c.sender.Board().InFlight());
+}
 
 /** Nothing arrives any more; the times between the transmissions of the head. */
 void
@@ -701,6 +755,7 @@ constexpr Experiment EXPERIMENTS[] = {
     {"probe_of_what_arrived", ProbeOfWhatArrived},
     {"lone_segment", LoneSegment},
     {"delay_spike", DelaySpike},
+    {"delay_spike_paced", DelaySpikePaced},
     {"delay_spike_without_undo", DelaySpikeWithoutUndo},
     {"delay_spike_with_loss", DelaySpikeWithLoss},
     {"real_timeout", RealTimeout},
@@ -716,6 +771,11 @@ constexpr Experiment EXPERIMENTS[] = {
     {"very_late_original", VeryLateOriginal},
     {"late_original_in_recovery", LateOriginalInRecovery},
     {"duplicate_of_the_probe", DuplicateOfTheProbe},
+    {"probe_limited_by_head", [] { HeadLimitsProbe(true); }},
+    {"probe_limited_by_timer", [] { HeadLimitsProbe(false); }},
+    {"ack_while_probe_is_out", AckWhileProbeIsOut},
+    {"timeout_marks_older", [] { TimeoutMarks(bbrgym::timeout_marks_choice::older); }},
+    {"timeout_marks_all", [] { TimeoutMarks(bbrgym::timeout_marks_choice::all); }},
     {"backoff", Backoff},
     {"short_rtt_timeout", ShortRttTimeout},
     {"lost_retransmission", LostRetransmission},

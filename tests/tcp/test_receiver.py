@@ -53,6 +53,12 @@ def test_the_delay_of_an_ack_follows_a_slow_pace_and_a_pause_brings_quick_ones(f
     assert int(seen["quick_after_a_pause"]) == 16
 
 
+@pytest.mark.parametrize(("experiment", "delay_ms"), [("", 160), ("_on_a_shorter_path", 100)])
+def test_each_lone_segment_doubles_the_delay_up_to_a_round_trip(facts: Facts, experiment: str, delay_ms: int) -> None:
+    """As Linux's tcp_delack_timer_handler; the delay of the third is printed last."""
+    assert float(facts(f"lone_segments{experiment}")["delayed_ms"]) == delay_ms
+
+
 def test_acks_of_a_gap_are_compressed_from_the_fourth_on(facts: Facts) -> None:
     seen = facts("compression")
     # The window grows by the first one, whose ACK does not count.

@@ -58,6 +58,20 @@ def test_a_lone_segment_is_not_probed_while_its_ack_may_be_delayed(facts: Facts)
     check_counts(facts("lone_segment"))
 
 
+@pytest.mark.parametrize(("experiment", "after_head_ms"), [("head", 200 + 200), ("timer", 9 * 20 + 200 + 200)])
+def test_a_probe_comes_no_later_than_a_timeout(facts: Facts, experiment: str, after_head_ms: int) -> None:
+    """The head left nine segments before the ACK that started the timer; two round trips and the wait would be 622 ms."""
+    assert facts(f"probe_limited_by_{experiment}")["probe_after_head_ms"] == pytest.approx(after_head_ms, abs=0.01)
+
+
+def test_a_second_probe_s_timer_is_the_timeout_of_the_head(facts: Facts) -> None:
+    """As in Linux's tcp_send_loss_probe: the head left at 0, so its timeout is over when that timer is."""
+    srtt_ms = 7 / 8 * 50 + 1 / 8 * 200
+    seen = facts("ack_while_probe_is_out")
+    assert seen["again_at_ms"] == 200 + (2 * srtt_ms + 2) + 1
+    assert seen["probes"] == 1
+
+
 # ---- F-RTO (RFC 5682) ------------------------------------------------------------------------------------
 
 
@@ -67,6 +81,14 @@ def test_a_timeout_by_a_delay_spike_is_undone(facts: Facts) -> None:
     assert seen["timeouts_by_then"] == 1
     assert seen["window_kept"] >= 1
     check_counts(seen, timeouts=1, probes=1, retransmitted=1, duplicates=1, reductions=1, undos=1)
+
+
+def test_pacing_takes_the_proof_from_f_rto(facts: Facts) -> None:
+    """As in Linux's tcp_tsq_write: each original is sent again before its ACK comes, and only D-SACKs undo."""
+    seen = facts("delay_spike_paced")
+    assert seen["window_kept"] < 0.1
+    assert seen["retransmitted"] == seen["duplicates"] > 300
+    assert seen["undos"] == 1
 
 
 def test_without_undo_everything_is_sent_again(facts: Facts) -> None:
@@ -111,6 +133,12 @@ def test_a_timeout_in_recovery_is_undone_by_an_original_in_4_11_alone(
     assert (seen["timeout_in_recovery"], seen["timeouts"], seen["undos"]) == (1, 1, undone)
     assert (seen["window_kept"] >= 1) == undone
     assert seen["is_open"] == 0, "in Disorder or Loss"
+
+
+@pytest.mark.parametrize(("experiment", "in_flight"), [("older", 1 + 2), ("all", 1)])
+def test_a_timeout_spares_what_left_less_than_a_round_trip_ago(facts: Facts, experiment: str, in_flight: int) -> None:
+    """Beside the head, which is sent again: 50 ms hold two segments 20 ms apart."""
+    assert facts(f"timeout_marks_{experiment}")["in_flight_after_timeout"] == in_flight
 
 
 # ---- D-SACK (RFC 2883) -----------------------------------------------------------------------------------
