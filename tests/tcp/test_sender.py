@@ -60,7 +60,7 @@ def test_a_lone_segment_is_not_probed_while_its_ack_may_be_delayed(facts: Facts)
 
 @pytest.mark.parametrize(("experiment", "after_head_ms"), [("head", 200 + 200), ("timer", 9 * 20 + 200 + 200)])
 def test_a_probe_comes_no_later_than_a_timeout(facts: Facts, experiment: str, after_head_ms: int) -> None:
-    """The head left nine segments before the ACK that started the timer; two round trips and the wait would be 622 ms."""
+    """Nine segments left between the head and the ACK that set the timer; two round trips and their wait are 622 ms."""
     assert facts(f"probe_limited_by_{experiment}")["probe_after_head_ms"] == pytest.approx(after_head_ms, abs=0.01)
 
 
