@@ -46,8 +46,8 @@ class FitSettings(Model):
     weight_decay: Annotated[Float, Field(ge=0, le=100)] = 1.0
     dropout: Annotated[Float, Field(ge=0, lt=1)] = 0.1
     trees: Annotated[Whole, Field(ge=1, le=10_000)] = 80
-    leaf_draws: Annotated[Whole, Field(ge=1, le=1_000_000)] = 5
-    split_share: Annotated[Float, Field(gt=0, le=1)] = 0.33
+    leaf_draws: Annotated[Whole, Field(ge=1, le=1_000_000)] = 2
+    split_share: Annotated[Float, Field(gt=0, le=1)] = 1.0
     clip: Annotated[Float, Field(gt=0)] = 2.0
     folds: Annotated[Whole, Field(ge=2, le=100)] = 5
 
