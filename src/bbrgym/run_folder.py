@@ -18,6 +18,7 @@ import json
 import os
 import platform
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +35,7 @@ CONFIG = "config.yaml"
 PROVENANCE = "provenance.json"
 _LOCK = ".lock"
 _SOMEONE = "another command"
+_POLL_S = 0.2  # between two looks at whether the owner has ended
 _SHORTAGES = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # not the folder's fault
 _RESULTS = ("checkpoints", "jobs")
 """Folders whose files are finished work: with one of these a folder is never taken back."""
@@ -129,6 +131,21 @@ class RunFolder:
                 return lock.read(200).strip() or _SOMEONE
         return None
 
+    def wait_until_free(self, timeout_s: float) -> None:
+        """Wait until no process owns the folder.
+
+        Raises:
+            ConfigError: one still does after a time in seconds.
+        """
+        until_s = time.monotonic() + timeout_s
+        while (owner := self.owner()) is not None:
+            if time.monotonic() > until_s:
+                raise self._in_use(owner)
+            time.sleep(_POLL_S)
+
+    def _in_use(self, owner: str) -> ConfigError:
+        return ConfigError(f"{self.option}: {str(self.path)!r} is in use by {owner}")
+
     def _refuse_used(self, resume: bool) -> None:
         if not resume and self._holds_files():
             raise ConfigError(
@@ -147,7 +164,7 @@ class RunFolder:
             owner = os.read(self._lock, 200).decode(errors="replace").strip() or _SOMEONE
             os.close(self._lock)
             self._lock = None
-            raise ConfigError(f"{self.option}: {str(self.path)!r} is in use by {owner}") from None
+            raise self._in_use(owner) from None
         os.ftruncate(self._lock, 0)
         os.write(self._lock, f"bbrgym {self.command}, process {os.getpid()} on {platform.node()}\n".encode())
 

@@ -24,6 +24,7 @@ from bbrgym.report.multirun_results import CURVE_SCHEMA, STATUS, UNFINISHED, Mul
 from bbrgym.run_folder import RunFolder
 
 LOG, STATE, REQUEST, SEARCH = "job.log", "job.json", "multirun.yaml", "search.json"
+_LAST_LINES_BYTES = 4000
 _SCORE = "validation/score"
 _OF_EVALUATIONS = ("goodput", "queue_delay_ms", "retransmit_rate", "utilisation", "jain", "score")
 
@@ -37,6 +38,14 @@ class MultirunFolder(RunFolder):
     def log(self, name: str) -> Path:
         """Return the file of a job's output."""
         return self.path / name / LOG
+
+    def last_line(self, name: str) -> str:
+        """Return the last line that a job has printed; empty if it has printed none."""
+        with self.log(name).open("rb") as file:
+            file.seek(max(0, self.log(name).stat().st_size - _LAST_LINES_BYTES))
+            lines = file.read().decode(errors="replace").split("\n")
+        said = [line.strip() for line in lines if line.strip() and not line.startswith("$ bbrgym")]
+        return said[-1] if said else ""
 
     def read_state(self, name: str) -> dict[str, Any]:
         """Return the end of a job; empty before it has ended.

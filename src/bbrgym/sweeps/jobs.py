@@ -40,9 +40,8 @@ TIMEOUT = "BBRGYM_JOB_TIMEOUT_S"  # environment variable: wall time after which 
 _TIMEOUT_S = 604_800.0  # where it is not set
 _THREADS = {"evaluate": "jobs", "reproduce": "jobs", "train": "threads"}  # option of each command for its cores
 _GRACE_S = 30.0  # for a job to close its files and worlds after SIGTERM
-_OTHERS_S, _POLL_S = 20.0, 0.2  # for the end of another process in the folder, and between two looks at it
+_OTHERS_S = 20.0  # for the end of another process in the folder, such as one whose multirun was killed
 _WATCH_S = 1.0  # between two looks at whether a job is to be pruned or its multirun has ended
-_LAST_LINES_BYTES = 4000
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class Job:
         """
         hydra: Any = HydraConfig.get()
         folder, overrides = Path(hydra.runtime.output_dir), tuple(hydra.overrides.task)
-        _wait_for_others(folder)
+        MultirunFolder(folder).wait_until_free(_OTHERS_S)
         state = MultirunFolder(folder.parent).read_state(folder.name)
         if state.get("status") not in ("done", "pruned"):
             arguments = [self.command, *self.flags, *overrides, *self._given(hydra, folder, overrides)]
@@ -126,7 +125,7 @@ class Job:
         if status == "timed out":
             reason = f"after {timeout_s:g} s"
         elif status not in ("done", "pruned"):
-            reason = _last_line(folder / LOG)
+            reason = MultirunFolder(folder.parent).last_line(folder.name)
         wall_s = round(time.monotonic() - began_s, 3)
         end = {"status": status, "exit_code": process.returncode, "wall_s": wall_s}
         return {"name": folder.name, "command": self.command, **end, "reason": reason}
@@ -142,19 +141,6 @@ def _cores_of(launcher: DictConfig) -> int:
         return max(1, math.floor(remote or 1))
     jobs = int(launcher.get("n_jobs") or 1)
     return max(1, here // (jobs if jobs > 0 else max(1, here + 1 + jobs)))
-
-
-def _wait_for_others(folder: Path) -> None:
-    """Wait until no process owns a run folder, such as one whose multirun was killed.
-
-    Raises:
-        ConfigError: one still does after a while.
-    """
-    until_s = time.monotonic() + _OTHERS_S
-    while (owner := MultirunFolder(folder).owner()) is not None:
-        if time.monotonic() > until_s:
-            raise ConfigError(f"hydra.sweep.dir: {str(folder)!r} is in use by {owner}")
-        time.sleep(_POLL_S)
 
 
 @contextmanager
@@ -207,11 +193,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait(_GRACE_S)
-
-
-def _last_line(log: Path) -> str:
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - _LAST_LINES_BYTES))
-        lines = file.read().decode(errors="replace").split("\n")
-    said = [line.strip() for line in lines if line.strip() and not line.startswith("$ bbrgym")]
-    return said[-1] if said else ""
