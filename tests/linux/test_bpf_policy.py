@@ -8,6 +8,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,11 +56,19 @@ def policy_of(kind: str) -> IntegerPolicy:
     return random_policy(options_of(**KINDS[kind]))
 
 
+Program = Callable[[str], Path]
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
+    """Compiles the program with a policy of a kind once, and returns it."""
+    return functools.cache(lambda kind: compiled(policy_of(kind), tmp_path_factory.mktemp("bpf")))
+
+
 @pytest.fixture(scope="module", params=KINDS)
-def transfer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[IntegerPolicy, Any]:
+def transfer(request: pytest.FixtureRequest, program: Program) -> tuple[IntegerPolicy, Any]:
     """What came of a transfer in a network namespace of its own."""
-    policy = policy_of(request.param)
-    target = compiled(policy, tmp_path_factory.mktemp("bpf"))
+    policy, target = policy_of(request.param), program(request.param)
     command = ["unshare", "--net", sys.executable, str(HERE / "bpf_transfer.py"), policy.variant, str(SECONDS)]
     done = subprocess.run([*command, str(target)], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
@@ -68,8 +77,8 @@ def transfer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 @needs_clang
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_policy_compiles_for_bpf_without_a_warning(kind: str, tmp_path: Path) -> None:
-    assert compiled(policy_of(kind), tmp_path).stat().st_size > 0
+def test_a_policy_compiles_for_bpf_without_a_warning(kind: str, program: Program) -> None:
+    assert program(kind).stat().st_size > 0
 
 
 @needs_clang
@@ -189,8 +198,8 @@ def test_without_a_policy_there_is_none() -> None:
 @needs_clang
 @needs_bpf
 @needs_kernel
-def test_a_world_shows_what_the_policy_sets(tmp_path: Path) -> None:
-    target = compiled(policy_of("bbr-mix"), tmp_path)
+def test_a_world_shows_what_the_policy_sets(program: Program) -> None:
+    target = program("bbr-mix")
     flows = [{"cc": "bbr-mix", "role": "learner"}, {"cc": "bbr-mix", "role": "fixed"}]
     options = {**ANY_LATENESS, "policy": str(target)}
     with bbrgym.make_world("linux", scenario(*flows, duration_s=3.0), options=options) as world:
@@ -210,8 +219,8 @@ def test_a_world_shows_what_the_policy_sets(tmp_path: Path) -> None:
 @needs_clang
 @needs_bpf
 @needs_kernel
-def test_a_scenario_without_its_variant_is_refused(tmp_path: Path) -> None:
-    options = {**ANY_LATENESS, "policy": str(compiled(policy_of("bbq"), tmp_path))}
+def test_a_scenario_without_its_variant_is_refused(program: Program) -> None:
+    options = {**ANY_LATENESS, "policy": str(program("bbq"))}
     with pytest.raises(ValueError, match="policy: sets tunables of bbq, expected a flow with role learner and that cc"):
         bbrgym.make_world("linux", scenario({"cc": "bbr"}), options=options)
 
