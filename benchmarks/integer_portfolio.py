@@ -11,7 +11,6 @@ what they predict for the policy's. The C is run on the first 200 of these probe
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import tempfile
@@ -20,12 +19,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from portfolio_run import load_portfolio, parser_of
 from report import Bystanders, command, measured_on, replace_section
 
-from bbrgym.agents.loading import load_agent
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.quantise_portfolio import quantise_portfolio
-from bbrgym.agents.rollout import batch_of, options_for
+from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.export_agent import export
 from bbrgym.agents.training.integer_policy import IntegerController, IntegerPolicy
 from bbrgym.agents.training.quantise import units_of
@@ -39,18 +38,14 @@ _C_PROBES = 200
 
 def main() -> None:
     """Print the section, and write it into a page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", metavar="RUN")
+    parser = parser_of(__doc__)
     parser.add_argument("--probes", type=int, default=10_000)
     parser.add_argument("--worlds", type=int, default=500)
-    parser.add_argument("--write", type=Path, help="page whose section is replaced")
     asked = parser.parse_args()
     bystanders = Bystanders()
-    agent, arguments = load_agent(asked.run)
-    if not isinstance(agent, PortfolioAgent):
-        raise ConfigError(f"{asked.run!r} holds agent {agent.name}, expected a portfolio")
-    batch = batch_of(asked.worlds, options_for(agent, **{**arguments, "world": "twin"}))
-    policy = quantise_portfolio(agent, batch, options_for(agent, **{**arguments, "world": "twin"}))
+    agent, options = load_portfolio(asked.run)
+    batch = batch_of(asked.worlds, options)
+    policy = quantise_portfolio(agent, batch, options)
     record = PortfolioRecord(agent, policy)
     first = SPLITS["train"][2**30]  # of no training that has fewer draws
     while record.probes < asked.probes:

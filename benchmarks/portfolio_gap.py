@@ -17,27 +17,23 @@ scored on the same run of each draw.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 import torch
 from portfolio_ablations import interval
+from portfolio_run import load_portfolio, parser_of
 from report import Bystanders, command, measured_on, replace_section
 
-from bbrgym.agents.loading import load_agent
 from bbrgym.agents.portfolio.draws import TrainingDraw, training_draws
 from bbrgym.agents.portfolio.parts import parts_of
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.probe import ProbePart
 from bbrgym.agents.portfolio.tasks import TrainingConditions
-from bbrgym.agents.rollout import options_for
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.settings import parse_training
-from bbrgym.errors import ConfigError
 from bbrgym.worlds import Table, WorldSettings
 from bbrgym.worlds.score import DEFAULT_DELTA
 
@@ -46,20 +42,14 @@ _SEED = 2**20  # of the draws: other ones than any stage's
 
 def main() -> None:
     """Print the section, and write it into a page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", metavar="RUN", type=Path)
+    parser = parser_of(__doc__)
     parser.add_argument("--draws", type=int, default=128)
-    parser.add_argument("--write", type=Path, help="page whose section is replaced")
     asked = parser.parse_args()
     bystanders = Bystanders()
-    agent, arguments = load_agent(asked.run)
-    if not isinstance(agent, PortfolioAgent):
-        raise ConfigError(f"{str(asked.run)!r} holds agent {agent.name}, expected a portfolio")
+    agent, options = load_portfolio(asked.run)
     source = parse_training(TrainingFolder(asked.run).read_config()).source
     draws = list(islice(training_draws(source, _SEED), asked.draws))
-    conditions = TrainingConditions(
-        options_for(agent, **{**arguments, "world": "twin"}), WorldSettings(), DEFAULT_DELTA
-    )
+    conditions = TrainingConditions(options, WorldSettings(), DEFAULT_DELTA)
     rows = rows_of(agent, draws, conditions)
     weights = np.array([draw.weight for draw in draws])
     weights /= weights.sum()

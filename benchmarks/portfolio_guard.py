@@ -10,26 +10,22 @@ the selector, the guarded selector and the best fixed setting are compared on th
 
 from __future__ import annotations
 
-import argparse
 import copy
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import torch
+from portfolio_run import load_portfolio, parser_of
 from report import Bystanders, command, measured_on, replace_section
 
-from bbrgym.agents.loading import load_agent
 from bbrgym.agents.portfolio.draws import TrainingDraw
 from bbrgym.agents.portfolio.guard import GuardSettings, fitted_guard
 from bbrgym.agents.portfolio.parts import parts_of
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.probe import ProbePart
 from bbrgym.agents.portfolio.tasks import TrainingConditions
-from bbrgym.agents.rollout import options_for
-from bbrgym.errors import ConfigError
 from bbrgym.evaluate.statistics import bootstrap_mean
 from bbrgym.scenario.distribution import Distribution, load_distribution
 from bbrgym.scenario.files import read_scenario
@@ -49,19 +45,14 @@ _BEYOND: Mapping[str, Mapping[str, Any]] = {
 
 def main() -> None:
     """Print the section, and write it into a page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", metavar="RUN", type=Path)
+    parser = parser_of(__doc__)
     parser.add_argument("--draws", type=int, default=160)
     parser.add_argument("--share", type=float, default=0.02)
-    parser.add_argument("--write", type=Path, help="page whose section is replaced")
     asked = parser.parse_args()
     bystanders = Bystanders()
-    agent, arguments = load_agent(asked.run)
-    if not isinstance(agent, PortfolioAgent):
-        raise ConfigError(f"{str(asked.run)!r} holds agent {agent.name}, expected a portfolio")
+    agent, options = load_portfolio(asked.run)
     kept = pl.concat([pl.read_parquet(path) for path in sorted((asked.run / "states").glob("probe-*.parquet"))])
     guard = fitted_guard(features_of(agent, kept), GuardSettings(share=asked.share))
-    options = options_for(agent, **{**arguments, "world": "twin"})
     conditions = TrainingConditions(options, WorldSettings(), DEFAULT_DELTA)
     rows = []
     for name, distribution in distributions().items():
