@@ -307,6 +307,9 @@ class Controller
     void OnRestart(uint64_t now_us, bool app_limited) { cc_on_restart(&m_state, &m_params, now_us, app_limited); }
     void OnUndo() { cc_on_undo(&m_state, &m_params); }
 
+    auto CwndPkts() const { return m_state.cwnd_pkts; }
+    auto SsthreshPkts() const { return m_state.ssthresh_pkts; }
+
     py::dict State() const
     {
         const bbr_state& b = m_state.bbr;
@@ -499,6 +502,8 @@ DeclareController(py::module_& m)
         .def("on_unused", &Controller::OnUnused, py::arg("used_pkts"))
         .def("on_restart", &Controller::OnRestart, py::arg("now_us"), py::arg("app_limited"))
         .def("on_undo", &Controller::OnUndo)
+        .def_property_readonly("cwnd_pkts", &Controller::CwndPkts, "Of the state, for loops over many ACKs.")
+        .def_property_readonly("ssthresh_pkts", &Controller::SsthreshPkts)
         .def_property_readonly("state", &Controller::State);
 }
 

@@ -45,6 +45,8 @@ def play(controller: Any, path: dict[str, int], samples: int = 60) -> dict[str, 
     events = {name: START_US + path[name] for name in ("first_loss_us", "rto_us", "idle_us") if path[name]}
     windows: list[int] = []
     cwnd = path["initial_cwnd_pkts"]
+    same = {"min_rtt_us": path["rtt_us"], "acked_pkts": acked}
+    sample = _cc.Sample(sample_pkts=-1, interval_us=-1, is_cwnd_limited=True, **same)
     while len(windows) < samples:
         rtt_us = max(path["rtt_us"], cwnd * 1_000_000 // path["rate_pps"])
         now_us += max(1, acked * 1_000_000 // path["rate_pps"])
@@ -64,34 +66,23 @@ def play(controller: Any, path: dict[str, int], samples: int = 60) -> dict[str, 
             ca_state = OPEN
             controller.on_loss_state(OPEN, cwnd)
         srtt_us += (rtt_us - srtt_us) // 8
-        controller.on_ack(
-            _cc.Sample(
-                now_us=now_us,
-                delivered_time_us=now_us,
-                delivered_pkts=una,
-                sample_pkts=-1,
-                interval_us=-1,
-                rtt_us=-1 if ca_state == LOSS else rtt_us,  # what is sent again measures none
-                srtt_us=srtt_us,
-                min_rtt_us=path["rtt_us"],
-                una_pkts=una,
-                next_pkts=sent,
-                acked_pkts=acked,
-                in_flight_pkts=sent - una,
-                ca_state=ca_state,
-                is_cwnd_limited=True,
-            )
-        )
+        sample.now_us = sample.delivered_time_us = now_us
+        sample.delivered_pkts = sample.una_pkts = una
+        sample.rtt_us = -1 if ca_state == LOSS else rtt_us  # what is sent again measures none
+        sample.srtt_us = srtt_us
+        sample.next_pkts = sent
+        sample.in_flight_pkts = sent - una
+        sample.ca_state = ca_state
+        controller.on_ack(sample)
         if "rto_us" in due:
             recovery_end, ca_state = sent, LOSS
             controller.on_rto(cwnd, 0, cwnd)
         if "idle_us" in due:
             now_us += 2_000_000
             controller.on_restart(now_us, True)
-        state = controller.state
-        if not slow_start_end and state["cwnd_pkts"] >= state["ssthresh_pkts"]:
-            slow_start_end = state["cwnd_pkts"] if ca_state == OPEN else cwnd
-        cwnd = state["cwnd_pkts"]
+        before, cwnd = cwnd, controller.cwnd_pkts
+        if not slow_start_end and cwnd >= controller.ssthresh_pkts:
+            slow_start_end = cwnd if ca_state == OPEN else before
         while len(windows) < samples and now_us >= START_US + path["duration_us"] * (len(windows) + 1) // samples:
             windows.append(cwnd)
     return {"cwnd_pkts": windows, "slow_start_end_pkts": slow_start_end, "losses": losses}

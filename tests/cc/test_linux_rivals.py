@@ -41,6 +41,8 @@ class Play:
         self.losses = [START_US + at for at in path["losses_us"]]
         self.timeouts = [START_US + at for at in path["timeouts_us"]]
         self.idle_us = START_US + path["idle_us"] if path["idle_us"] else None
+        own_us = {"srtt_us": path["rtt_us"], "min_rtt_us": path["rtt_us"]}
+        self.sample = _cc.Sample(sample_pkts=-1, interval_us=-1, is_cwnd_limited=True, **own_us)
         controller.on_restart(START_US, True)  # the first packet leaves
 
     def run(self, samples: int = 60) -> list[int]:
@@ -90,32 +92,24 @@ class Play:
             self.tell(1, rtt_us, False)
             self.now_us += 2_000_000
             self.controller.on_restart(self.now_us, True)
-        self.cwnd = self.controller.state["cwnd_pkts"]
+        self.cwnd = self.controller.cwnd_pkts
 
     def change(self, state: int) -> None:
         self.ca_state = state
         self.controller.on_loss_state(state, self.cwnd)
 
     def tell(self, acked: int, rtt_us: int, stalls: bool) -> None:
-        self.controller.on_ack(
-            _cc.Sample(
-                now_us=self.now_us,
-                delivered_time_us=self.now_us,
-                delivered_pkts=self.delivered,
-                sample_pkts=-1,
-                interval_us=-1,
-                rtt_us=rtt_us,
-                srtt_us=self.path["rtt_us"],
-                min_rtt_us=self.path["rtt_us"],
-                una_pkts=self.una,
-                next_pkts=self.sent,
-                acked_pkts=acked,
-                in_flight_pkts=self.sent - self.delivered,
-                ca_state=self.ca_state,
-                has_sack=stalls,
-                is_cwnd_limited=True,
-            )
-        )
+        sample = self.sample
+        sample.now_us = sample.delivered_time_us = self.now_us
+        sample.delivered_pkts = self.delivered
+        sample.rtt_us = rtt_us
+        sample.una_pkts = self.una
+        sample.next_pkts = self.sent
+        sample.acked_pkts = acked
+        sample.in_flight_pkts = self.sent - self.delivered
+        sample.ca_state = self.ca_state
+        sample.has_sack = stalls
+        self.controller.on_ack(sample)
 
 
 def controller_of(variant: str, initial_cwnd_pkts: int, stack: str = "linux-6") -> Any:
