@@ -17,7 +17,8 @@ from bbrgym.targets import shipped_names
 from bbrgym.tunables import TUNABLES
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
+PAGES = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG", "benchmarks/README", "ns3-scratch/README")]
+PAGES += sorted((ROOT / "docs").glob("*.md"))
 
 
 def python(*arguments: str, cwd: Path = ROOT) -> str:
