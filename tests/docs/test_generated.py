@@ -17,7 +17,8 @@ from bbrgym.targets import shipped_names
 from bbrgym.tunables import TUNABLES
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG", "benchmarks/README", "ns3-scratch/README")]
+PAGES = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")]
+PAGES += [ROOT / folder / "README.md" for folder in ("benchmarks", "ns3-scratch")]
 PAGES += sorted((ROOT / "docs").glob("*.md"))
 
 
