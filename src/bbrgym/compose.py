@@ -288,7 +288,8 @@ class _Tree:
     def _add(self, name: str) -> None:
         loaded: Any = self._repository.load_config(name)  # Hydra has few types here
         if loaded is None:
-            names = self._repository.get_group_options("", ObjectType.CONFIG)
+            every = self._repository.get_group_options("", ObjectType.CONFIG)
+            names = [one for one in every if not one.startswith("_")]  # Hydra has some of its own
             raise ConfigError(f"--config-name: is {name!r}; {nearest(name, names)}")
         if loaded.header.get("package") == "hydra":
             return
