@@ -27,6 +27,7 @@ from bbrgym.worlds import refuse_found_programs
 __all__ = ["TrainingOptions", "TrainingProgress", "resume_training", "train"]
 
 OnProgress = Callable[[TrainingProgress], None]
+OnEnd = Callable[[dict[str, Any]], None]
 
 
 class TrainingOptions(TypedDict, total=False):
@@ -65,6 +66,7 @@ def train(
     output_dir: str | Path,
     resume: bool = False,
     on_progress: OnProgress | None = None,
+    on_end: OnEnd | None = None,
     **settings: Unpack[TrainingOptions],
 ) -> dict[str, Any]:
     """Train an agent.
@@ -73,6 +75,7 @@ def train(
         output_dir: run folder to write.
         resume: whether to continue the training in ``output_dir``, if there is one, from its last checkpoint.
         on_progress: called several times a second, in the caller's thread.
+        on_end: called with what is returned, while the loggers still log what is printed.
         **settings: fields of :class:`TrainingOptions`.
 
     Returns:
@@ -106,15 +109,18 @@ def train(
     if isinstance(config.get(OPTION), str | Path):
         trusted &= set(config)
         config = continued_config(config)
-    return _train(Path(output_dir), config, resume=resume, trusted=trusted, on_progress=on_progress)
+    return _train(Path(output_dir), config, resume=resume, trusted=trusted, on_progress=on_progress, on_end=on_end)
 
 
-def resume_training(run_dir: str | Path, *, on_progress: OnProgress | None = None) -> dict[str, Any]:
+def resume_training(
+    run_dir: str | Path, *, on_progress: OnProgress | None = None, on_end: OnEnd | None = None
+) -> dict[str, Any]:
     """Continue an interrupted training with the settings in its run folder.
 
     Args:
         run_dir: run folder of `bbrgym train`.
         on_progress: called several times a second, in the caller's thread.
+        on_end: see `train`.
 
     Returns:
         The contents of summary.json.
@@ -132,11 +138,17 @@ def resume_training(run_dir: str | Path, *, on_progress: OnProgress | None = Non
         'bbq'
     """
     config = TrainingFolder(Path(run_dir)).read_request(parse_training).plain()
-    return _train(Path(run_dir), config, resume=True, trusted=(), on_progress=on_progress)
+    return _train(Path(run_dir), config, resume=True, trusted=(), on_progress=on_progress, on_end=on_end)
 
 
 def _train(
-    output_dir: Path, config: dict[str, Any], *, resume: bool, trusted: Collection[str], on_progress: OnProgress | None
+    output_dir: Path,
+    config: dict[str, Any],
+    *,
+    resume: bool,
+    trusted: Collection[str],
+    on_progress: OnProgress | None,
+    on_end: OnEnd | None,
 ) -> dict[str, Any]:
     """Train.
 
@@ -146,6 +158,7 @@ def _train(
         resume: whether the folder may hold the training already.
         trusted: options that may run code and are the user's own, not just found.
         on_progress: see `train`.
+        on_end: see `train`.
     """
     settings = parse_training(config)
     if "world" not in trusted:
@@ -166,7 +179,10 @@ def _train(
             with closing(TrainingRun(settings, folder, logger, parts.rollouts, on_progress)) as run:
                 parts.trainer.train(run)
             _log_outcome(run, logger)
-        return run.summary()
+            summary = run.summary()
+            if on_end is not None:
+                on_end(summary)
+        return summary
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,15 +76,20 @@ def run(options: argparse.Namespace) -> None:
     advice = advice_on_interrupt(TrainingFolder(folder), "train", override_of("resume", str(folder)))
     steps = TextColumn("{task.completed:.0f}/{task.total:.0f} steps")
     columns = (steps, BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[now]}"), TimeRemainingColumn())
-    with progress_bar(*columns, fields_of=_fields_of) as show, advice, sigterm_interrupts():
+    with ExitStack() as bar, advice, sigterm_interrupts():
+        show = bar.enter_context(progress_bar(*columns, fields_of=_fields_of))
+
+        def tell(summary: Mapping[str, Any]) -> None:
+            bar.close()
+            print_results(outcome(summary))
+
         if is_continuing:
             own = given_options(config, options.overrides)
-            summary = train(output_dir=folder, resume=resume, on_progress=show, **own)
+            train(output_dir=folder, resume=resume, on_progress=show, on_end=tell, **own)
         elif has_own_options:
-            summary = resume_training(folder, on_progress=show)
+            resume_training(folder, on_progress=show, on_end=tell)
         else:
-            summary = train(output_dir=folder, resume=resume, on_progress=show, **config)
-    print_results(outcome(summary))
+            train(output_dir=folder, resume=resume, on_progress=show, on_end=tell, **config)
     print_run_folder(folder, has_page=False)
 
 
