@@ -100,7 +100,7 @@ GOLDEN = {
         [48, 0],
     ),
     "mixed": (mixed(), 7, [[2731, 253, 225, 0], [246, 16, 14, 0], [934, 83, 79, 0]], [281, 41]),
-    "cellular": ("cellular", 1, [[62218, 1109, 585, 5]], [0, 585]),
+    "cellular": ("cellular", 1, [[62205, 1284, 586, 5]], [0, 586]),
 }
 
 
@@ -148,8 +148,10 @@ def test_the_rtt_of_lone_packets_is_propagation_and_serialisation(rtt_ms):
     rtts_us = simulation.native.ack_trace(0, 0)["rtt_us"][1:]  # the first one waits for the handshake's last packet
     expected_us = (rtt_ms + PACKET_MS) * 1e3
     assert len(rtts_us) > 15
-    # The first 16 are acknowledged at once; later ones are alone and wait 40 ms for a second one.
-    assert np.all(np.isin(rtts_us, [int(expected_us), int(expected_us + 40_000)]))
+    # The first ones are acknowledged at once; later ones are alone and wait for a second one, each twice as long.
+    waits_ms = (rtts_us - int(expected_us)) / 1e3
+    waiting_ms = waits_ms[waits_ms > 0]
+    assert waiting_ms.tolist() == [40.0 * 2**number for number in range(len(waiting_ms))]
     assert simulation.summary().flow("queue_delay_mean_ms") == 0
 
 
@@ -214,11 +216,12 @@ def test_a_probe_repairs_a_lost_tail_without_a_timeout(cc):
     assert linux["rto_count"] == 0 < 5 <= ns3["rto_count"]
 
 
-@pytest.mark.parametrize("cc", ["bbr", "cubic", "reno"])
-def test_a_spurious_timeout_is_undone(cc):
+@pytest.mark.parametrize(("cc", "kernel_pkts"), [("bbr", 176), ("cubic", 15), ("reno", 8)])
+def test_a_spurious_timeout_is_undone_as_in_linux(cc, kernel_pkts):
     """The path becomes longer than the timeout, eight times, and nothing is lost by that.
 
-    No jump falls into a recovery: a timeout within one is not undone (F-RTO judges a new episode alone).
+    Linux 6.18's own controllers sent `kernel_pkts` again needlessly in the world linux, in a run each. No jump falls into
+    a recovery: a timeout within one is not undone (F-RTO judges a new episode alone).
     """
     changes = [
         change
@@ -231,7 +234,8 @@ def test_a_spurious_timeout_is_undone(cc):
         counts = recovered(stack, jumping)
         assert counts["rto_count"] >= 8
         needless[stack] = counts["retransmitted_pkts"] - counts["lost_pkts"]
-    assert needless["linux-6"] <= 16 < 400 < needless["ns3"]
+    assert abs(needless["linux-6"] - kernel_pkts) <= max(8, 0.25 * kernel_pkts)
+    assert needless["ns3"] > 400
 
 
 # ---- many in one process ----------------------------------------------------------------------------------
