@@ -220,8 +220,8 @@ def test_a_probe_repairs_a_lost_tail_without_a_timeout(cc):
 def test_a_spurious_timeout_is_undone_as_in_linux(cc, kernel_pkts):
     """The path becomes longer than the timeout, eight times, and nothing is lost by that.
 
-    Linux 6.18's own controllers sent `kernel_pkts` again needlessly in the world linux, in a run each. No jump falls into
-    a recovery: a timeout within one is not undone (F-RTO judges a new episode alone).
+    Linux 6.18's own controllers sent `kernel_pkts` again needlessly in the world linux, in a run each. No jump falls
+    into a recovery: a timeout within one is not undone (F-RTO judges a new episode alone).
     """
     changes = [
         change
