@@ -310,3 +310,10 @@ def test_the_percentile_is_where_the_published_value_lies() -> None:
 
 def test_the_names_in_the_docs_are_those_of_the_files() -> None:
     assert len(set(experiment_names())) == len(experiment_names())
+
+
+def test_a_resumed_folder_runs_no_program_that_is_not_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = {"experiment": ["bbq/fig13"], "world": {"twin": {"options": {"policy": "theirs.so"}}}}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+    assert main(["reproduce", f"resume={tmp_path}"]) == 2
+    assert "world.twin.options.policy: is 'theirs.so', a program named by a run folder" in capsys.readouterr().err
