@@ -195,8 +195,8 @@ def test_a_scenario_can_be_a_file(here: Here, tmp_path: Path) -> None:
         ("tunables.bbr_up_gain=9", "tunables.bbr_up_gain: is 9, expected 1.02 to 2 (ratio)"),
         (
             "agent=randm",
-            "agent: is 'randm'; did you mean random? allowed are fixed, oracle, random, a run folder, or "
-            "a model's file",
+            "agent: is 'randm'; did you mean random? allowed are fixed, oracle, random, a run folder, a model's file, "
+            "or a function as my_module:act",
         ),
         ("agent=[random", "'agent=[random' is no override"),
         ("oracle_budget=0", "oracle_budget: is 0, expected a number >= 1"),

@@ -134,12 +134,14 @@ def _names(returned: Any, folder: Path) -> set[str] | None:
 
 @contextmanager
 def _kept_logging() -> Iterator[None]:
-    """Restore the logging that Hydra's launchers set up."""
+    """Restore the logging, which Hydra's launchers set up anew; a job that they ran here has opened files for it."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     try:
         yield
     finally:
+        for added in set(root.handlers) - set(handlers):
+            added.close()
         root.handlers[:], root.level = handlers, level
 
 
