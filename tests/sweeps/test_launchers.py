@@ -81,8 +81,9 @@ def test_no_job_outlives_its_multirun(name: str, tmp_path: Path) -> None:
     finally:
         begun.kill()
         begun.wait(120.0)
-    # submitit and Ray take SIGTERM over, and Ray aborts
-    assert begun.returncode in (130, -signal.SIGTERM, -signal.SIGABRT), errors
+    # submitit and Ray take SIGTERM over; Ray's handler prints a stack, and ends the process or aborts it
+    ends = (130, -signal.SIGTERM, *((1, -signal.SIGABRT) if name == "ray" else ()))
+    assert begun.returncode in ends, errors
     wait_until(lambda: not running_below(out))
     assert states(out).get("train", {"status": "interrupted"})["status"] == "interrupted"
 
