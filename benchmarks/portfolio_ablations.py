@@ -15,7 +15,9 @@ over the draws. Simulates nothing; a row takes seconds to a minute.
     last-interval        only the last interval of the probe, as often as the probe has intervals: no memory of it
     one-network          one network in place of several
     unweighted           draws of fast networks weigh no more than others
+    networks             networks in place of trees
     trees                extremely randomised trees in place of the networks, where scikit-learn is installed
+    shallow-trees        trees with five draws in a leaf at least and a third of the features for a split
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import Table
 
 OWN = "as trained"
+_SHALLOW = {"model": "trees", "leaf_draws": 5, "split_share": 0.33}
 Predict = Callable[[Examples, torch.Tensor], np.ndarray]
 """Fits on draws, and returns the predictions for others: [draws, settings]."""
 
@@ -78,7 +81,7 @@ def main() -> None:
     agent = trainer.load(TrainingFolder(options.run), settings, "best")
     rows = rows_of(options.run, settings, trainer.fit, agent)
     asked = [name for name in options.rows.split(",") if name] or [
-        name for name in rows if name != "trees" or importlib.util.find_spec("sklearn")
+        name for name in rows if "trees" not in name or importlib.util.find_spec("sklearn")
     ]
     seed, folds = settings.stream("fit", 0), trainer.fit.folds
     own = gains(rows[OWN], folds, seed)
@@ -123,7 +126,9 @@ def rows_of(run: Path, settings: TrainingSettings, fit: FitSettings, agent: Port
         "last-interval": Row(replace(examples, features=last), by(fit)),
         "one-network": Row(examples, by(fit.model_copy(update={"members": 1}))),
         "unweighted": Row(examples, lambda known, others: by(fit)(evenly(known), others)),
+        "networks": Row(examples, by(fit.model_copy(update={"model": "networks"}))),
         "trees": Row(examples, by(fit.model_copy(update={"model": "trees"}))),
+        "shallow-trees": Row(examples, by(fit.model_copy(update=_SHALLOW))),
     }
 
 
