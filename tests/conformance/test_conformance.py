@@ -12,7 +12,6 @@ from kernel_world import needs_bpf, needs_kernel
 
 from bbrgym.cli.main import main
 from bbrgym.conformance.case_run import CaseRun, run_case
-from bbrgym.conformance.draft_case import DraftStatement
 from bbrgym.conformance.draft_cases import DRAFT_CASES
 from bbrgym.conformance.setup import Sender
 from bbrgym.report.conformance_report import conformance_page
@@ -134,14 +133,6 @@ def test_the_page_tells_how_much_a_world_can_judge() -> None:
     assert "World `linux` judges 1 of 2 runs: the same outcomes." in page
     page = conformance_page(pl.DataFrame([row, long, absent]), "", "2026-01-01")
     assert "World `linux` can judge none of it." in page
-
-
-def test_a_reason_of_one_world_explains_nothing_in_another() -> None:
-    known = next(one for one in DRAFT_CASES["startup-plateau"].known if one.worlds)
-    failed = DraftStatement(known.text, "", 1.0)
-    slow = next(path for path in DRAFT_CASES["startup-plateau"].conditions if known.applies(path))
-    assert known.explains(failed, Sender("bbr"), slow, "linux")
-    assert not known.explains(failed, Sender("bbr"), slow, "twin")
 
 
 @needs_bpf

@@ -185,7 +185,7 @@ def _check_lateness(run: CaseRun, world: World) -> None:
 def _judged(run: CaseRun, history: AckHistory, statements: list[DraftStatement]) -> Finding:
     """Return the finding of a run; of statements that fail, one that nothing explains comes first."""
     failed = [one for one in statements if one.failed_s is not None]
-    reasons = {one.text: run.of.explanation(one, run.sender, run.path, run.world) for one in failed}
+    reasons = {one.text: run.of.explanation(one, run.sender, run.path) for one in failed}
     unexplained = [one for one in failed if not reasons[one.text]]
     shown = min(unexplained or failed, key=lambda one: one.failed_s or 0.0, default=None)
     trace = _csv(history, None if shown is None else shown.failed_s)

@@ -43,7 +43,6 @@ class Known:
         readings: of the sender that it holds for.
         applies: returns whether it is so under a condition. Default: under all.
         controls: congestion controls that it holds for. Default: all.
-        worlds: that it holds for. Default: all.
     """
 
     text: str
@@ -51,11 +50,10 @@ class Known:
     readings: Sequence[str] = ("code", "draft")
     applies: Callable[[Condition], bool] = lambda _: True
     controls: Sequence[str] = ("bbr3", "bbr2", "bbr")
-    worlds: Sequence[str] = ()
 
-    def explains(self, failed: DraftStatement, sender: Sender, condition: Condition, world: str) -> bool:
+    def explains(self, failed: DraftStatement, sender: Sender, condition: Condition) -> bool:
         """Return whether it is why a statement failed."""
-        is_for = sender.reading in self.readings and sender.cc in self.controls and world in (self.worlds or (world,))
+        is_for = sender.reading in self.readings and sender.cc in self.controls
         return self.text == failed.text and is_for and self.applies(condition)
 
 
@@ -104,9 +102,9 @@ class DraftCase:
         self.begin(setup)
         return setup
 
-    def explanation(self, failed: DraftStatement, sender: Sender, condition: Condition, world: str) -> str:
+    def explanation(self, failed: DraftStatement, sender: Sender, condition: Condition) -> str:
         """Return why a statement that failed cannot hold; empty if nothing says so."""
         for one in self.known:
-            if one.explains(failed, sender, condition, world):
+            if one.explains(failed, sender, condition):
                 return one.reason
         return ""
