@@ -23,6 +23,7 @@
 #include "chronograph.hpp"
 #include "ecn.hpp"
 #include "rate_reduction.hpp"
+#include "rtt_estimator.hpp"
 #include "scoreboard.hpp"
 #include "stack.hpp"
 
@@ -72,9 +73,7 @@ class TcpSender
   public:
     static constexpr int64_t RTO_MIN_NS = 200'000'000;          ///< Linux: TCP_RTO_MIN
     static constexpr int64_t JIFFY_NS = 1'000'000;              ///< Linux, HZ=1000
-    static constexpr int64_t RTO_CLOCK_NS = 1'000'000;          ///< ns-3's attribute ClockGranularity
     static constexpr int64_t RTO_MAX_NS = 120'000'000'000;      ///< Linux: TCP_RTO_MAX
-    static constexpr int64_t RTO_INITIAL_NS = 1'000'000'000;    ///< RFC 6298, 2.1
     static constexpr uint32_t MAX_BACKOFF = 16;
     static constexpr uint32_t FRAME_HEADER_BYTES = 54;          ///< Ethernet, IPv4 and TCP without options
     static constexpr int MS_SHIFT = 10;                         ///< sk_pacing_shift: a burst is 1/1024 s of data
@@ -129,9 +128,9 @@ class TcpSender
     const SenderTotals& Totals() const { return m_totals; }
     cc_ca_state LossState() const { return m_ca_state; }
     bool IsPaced() const { return m_is_paced; }
-    int64_t SrttNs() const { return m_srtt_ns; }        ///< -1: no sample yet
+    int64_t SrttNs() const { return m_rtt.SmoothedNs(); } ///< -1: no sample yet
     int64_t LastRttNs() const { return m_last_rtt_ns; } ///< -1: no sample yet
-    int64_t RttVarNs() const { return m_rttvar_ns; }
+    int64_t RttVarNs() const { return m_rtt.DeviationNs(); }
     int64_t RtoNs() const;
     uint32_t Backoff() const { return m_rto_backoff; } ///< doublings of the timer
     /** Whether the next segment leaves in one burst with the last one. */
@@ -201,8 +200,7 @@ class TcpSender
     cc_ca_state m_ca_state = CC_CA_OPEN;
     uint64_t m_recovery_point = 0; ///< recovery ends when everything below it is acknowledged
 
-    int64_t m_srtt_ns = -1;
-    int64_t m_rttvar_ns = 0;
+    RttEstimator m_rtt;
     int64_t m_last_rtt_ns = -1;
 
     bool m_is_paced = true;
@@ -265,6 +263,7 @@ TcpSender<Controller>::Start(uint32_t mss_bytes,
 {
     m_facts = facts;
     m_board.SetFacts(facts);
+    m_rtt.SetFacts(facts);
     m_is_paced = facts.pacing != pacing_choice::none;
     m_gso_max_segs = static_cast<uint32_t>(facts.gso_max_segs);
     m_paced_header_bytes = facts.pacing == pacing_choice::fq ? FRAME_HEADER_BYTES : 0;
@@ -273,13 +272,12 @@ TcpSender<Controller>::Start(uint32_t mss_bytes,
     if (handshake_rtt_ns >= 0)
     {
         m_last_rtt_ns = handshake_rtt_ns;
-        m_srtt_ns = handshake_rtt_ns;
-        m_rttvar_ns = handshake_rtt_ns / 2;
+        m_rtt.Take(handshake_rtt_ns, 0, 0);
         m_board.NoteRtt(handshake_rtt_ns, now_ns);
     }
     cc_start start{};
     start.now_us = Us(now_ns);
-    start.srtt_us = m_srtt_ns < 0 ? 0 : Us(m_srtt_ns);
+    start.srtt_us = m_rtt.HasSample() ? Us(m_rtt.SmoothedNs()) : 0;
     start.min_rtt_us = m_board.MinRttNs() < 0 ? CC_RTT_UNKNOWN_US : Us(m_board.MinRttNs());
     start.mss_bytes = mss_bytes;
     start.initial_cwnd_pkts = static_cast<uint32_t>(facts.initial_cwnd_segments);
@@ -438,23 +436,12 @@ TcpSender<Controller>::UpdateRtt(const AckOutcome& outcome, int64_t now_ns)
     {
         m_last_rtt_ns = outcome.rtt_ns;
     }
-    const int64_t rtt_ns = outcome.oldest_rtt_ns;
-    if (rtt_ns < 0)
+    if (outcome.oldest_rtt_ns < 0)
     {
         return;
     }
-    if (m_srtt_ns < 0)
-    {
-        m_srtt_ns = rtt_ns;
-        m_rttvar_ns = rtt_ns / 2;
-    }
-    else
-    {
-        const int64_t error_ns = rtt_ns - m_srtt_ns;
-        m_rttvar_ns += (std::abs(error_ns) - m_rttvar_ns) / 4;
-        m_srtt_ns += error_ns / 8;
-    }
-    m_board.NoteSmoothedRtt(m_srtt_ns, now_ns);
+    m_rtt.Take(outcome.oldest_rtt_ns, m_board.Una(), m_board.Next());
+    m_board.NoteSmoothedRtt(m_rtt.SmoothedNs(), now_ns);
 }
 
 /** Decides whether the tail loss probe repaired a loss (RFC 8985, 7.4; tcp_process_tlp_ack). */
@@ -556,7 +543,7 @@ TcpSender<Controller>::DetectLosses(int64_t now_ns)
 {
     const bool looks_at_losses = m_facts.reordering_window == reordering_window_choice::while_none_lost;
     const bool is_patient = looks_at_losses ? m_board.LostOut() == 0 : m_ca_state < CC_CA_RECOVERY;
-    const uint32_t lost_pkts = m_board.DetectLosses(is_patient, std::max<int64_t>(m_srtt_ns, 0), now_ns);
+    const uint32_t lost_pkts = m_board.DetectLosses(is_patient, std::max<int64_t>(SrttNs(), 0), now_ns);
     if (lost_pkts > 0)
     {
         TellLosses(now_ns);
@@ -662,7 +649,7 @@ TcpSender<Controller>::RunController(const AckOutcome& outcome,
     sample.sample_pkts = rate.sample_pkts;
     sample.interval_us = rate.interval_ns < 0 ? -1 : rate.interval_ns / 1000;
     sample.rtt_us = outcome.rtt_ns < 0 ? -1 : outcome.rtt_ns / 1000;
-    sample.srtt_us = m_srtt_ns < 0 ? 0 : Us(m_srtt_ns);
+    sample.srtt_us = m_rtt.HasSample() ? Us(m_rtt.SmoothedNs()) : 0;
     sample.min_rtt_us = m_board.MinRttNs() < 0 ? CC_RTT_UNKNOWN_US : Us(m_board.MinRttNs());
     sample.una_pkts = m_board.Una();
     sample.next_pkts = m_board.Next();
@@ -952,7 +939,7 @@ TcpSender<Controller>::WaitsForAck(uint64_t new_pkts, uint32_t burst_pkts, uint3
     {
         return false;
     }
-    const int64_t srtt_ns = std::max<int64_t>(m_srtt_ns, 0);
+    const int64_t srtt_ns = std::max<int64_t>(SrttNs(), 0);
     const int64_t until_ack_ns = m_board.At(m_board.Una()).sent_ns + srtt_ns - now_ns;
     const int64_t soon_ns = srtt_ns / 2;
     return until_ack_ns <= (m_facts.tso_deferral == tso_deferral_choice::one_ms ? std::min(soon_ns, DEFERRAL_NS) : soon_ns);
@@ -985,13 +972,13 @@ uint64_t
 TcpSender<Controller>::PacingBps() const
 {
     const cc_state& state = m_controller.State();
-    if (state.pacing_Bps != UINT64_MAX || m_srtt_ns <= 0)
+    if (state.pacing_Bps != UINT64_MAX || SrttNs() <= 0)
     {
         return state.pacing_Bps;
     }
     const uint64_t window_bytes = uint64_t{std::max(WindowPkts(), m_board.PacketsOut())} * m_mss_bytes;
     const uint64_t percent = state.cwnd_pkts < state.ssthresh_pkts / 2 ? 200 : 120;
-    return window_bytes * percent * 10'000'000 / static_cast<uint64_t>(m_srtt_ns);
+    return window_bytes * percent * 10'000'000 / static_cast<uint64_t>(SrttNs());
 }
 
 template <class Controller>
@@ -1322,20 +1309,16 @@ TcpSender<Controller>::ArmProbe(int64_t now_ns, int64_t latest_ns)
     }
     // A lone packet may wait for the receiver's delayed-ACK timer.
     const int64_t slack_ns = m_board.PacketsOut() == 1 ? RTO_MIN_NS : TIMER_SLACK_NS;
-    const int64_t wait_ns = m_srtt_ns < 0 ? RTO_INITIAL_NS : 2 * m_srtt_ns + slack_ns;
+    const int64_t wait_ns = m_rtt.HasSample() ? 2 * SrttNs() + slack_ns : RttEstimator::RTO_INITIAL_NS;
     m_probe_deadline_ns = std::min(now_ns + wait_ns, latest_ns);
 }
 
-/** srtt + max(4 rttvar, least), or max(srtt + 4 rttvar, least), doubled for each timeout in a row (tcp_set_rto, tcp_bound_rto). */
+/** Doubled for each timeout in a row (tcp_bound_rto). */
 template <class Controller>
 int64_t
 TcpSender<Controller>::RtoNs() const
 {
-    const int64_t least_ns = m_facts.min_rto_ms * 1'000'000;
-    const bool is_whole = m_facts.min_rto_of == min_rto_of_choice::timeout;
-    const int64_t variation_ns = std::max(4 * m_rttvar_ns, is_whole ? RTO_CLOCK_NS : least_ns);
-    const int64_t base_ns = m_srtt_ns < 0 ? RTO_INITIAL_NS : std::max(m_srtt_ns + variation_ns, is_whole ? least_ns : 0);
-    return std::min(base_ns << m_rto_backoff, RTO_MAX_NS);
+    return std::min(m_rtt.TimeoutNs() << m_rto_backoff, RTO_MAX_NS);
 }
 
 } // namespace bbrgym
