@@ -344,7 +344,7 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
     if (outcome.UnaAdvanced())
     {
         m_window_stamp_ns = now_ns; // tcp_cong_avoid
-        m_rto_backoff = m_timeouts_in_row = 0;
+        m_timeouts_in_row = 0;
         if (m_facts.rto_restarts || RestartsRto(prior_state))
         {
             ArmRto(now_ns);
@@ -355,13 +355,10 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
             m_head_timeout_ns = m_board.At(m_board.Una()).sent_ns + RtoNs();
         }
     }
-    else if (outcome.data_sacked && m_facts.sacks_restart_rto && outcome.oldest_rtt_ns >= 0)
+    else if (outcome.data_sacked && m_facts.sacks_restart_rto && outcome.oldest_rtt_ns >= 0 &&
+             outcome.oldest_rtt_ns > now_ns - m_board.At(m_board.Una()).sent_ns)
     {
-        m_rto_backoff = 0;
-        if (outcome.oldest_rtt_ns > now_ns - m_board.At(m_board.Una()).sent_ns)
-        {
-            ArmRto(now_ns);
-        }
+        ArmRto(now_ns);
     }
     return m_sample;
 }
@@ -441,6 +438,10 @@ TcpSender<Controller>::UpdateRtt(const AckOutcome& outcome, int64_t now_ns)
         return;
     }
     m_rtt.Take(outcome.oldest_rtt_ns, m_board.Una(), m_board.Next());
+    if (outcome.UnaAdvanced() || m_facts.sacks_restart_rto)
+    {
+        m_rto_backoff = 0; // not by an ACK of what was sent again, which tells no RTT
+    }
     m_board.NoteSmoothedRtt(m_rtt.SmoothedNs(), now_ns);
 }
 
@@ -491,7 +492,7 @@ TcpSender<Controller>::JudgeTimeout(const AckOutcome& outcome, bool reports_dupl
     if (original_arrived || (outcome.UnaAdvanced() && MayUndo()))
     {
         m_frto = false;
-        m_rto_backoff = m_timeouts_in_row = 0;
+        m_timeouts_in_row = 0;
         m_board.UnmarkLost();
         Undo();
         ChangeLossState(CC_CA_OPEN);
