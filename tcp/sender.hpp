@@ -188,7 +188,8 @@ class TcpSender
     bool IsWindowUsed() const;
     void Timeout(int64_t now_ns);
     void ArmRto(int64_t now_ns);
-    void ArmProbe(int64_t now_ns, int64_t latest_ns);
+    int64_t TimerStartNs(int64_t now_ns) const;
+    void ArmProbe(int64_t now_ns, int64_t longest_ns);
     void ArmRtoOfHead(int64_t now_ns);
 
     static constexpr uint64_t NONE = std::numeric_limits<uint64_t>::max();
@@ -244,6 +245,7 @@ class TcpSender
     bool m_is_past_pacing = false;      ///< the burst that leaves now is such a segment
     bool m_had_partial_ack = false;     ///< since this recovery began (rto_restarts)
 
+    bool m_timeout_sends = false;      ///< the next segment sent again is the timeout's
     bool m_frto = false;               ///< the timeout may prove spurious
     int64_t m_frto_new_ns = NEVER_NS;  ///< when an ACK asked for new data before retransmissions, as the test
     uint64_t m_undo_marker = NONE;     ///< what was unacknowledged when the episode began; NONE: nothing to undo
@@ -349,7 +351,7 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
         {
             ArmRto(now_ns);
         }
-        ArmProbe(now_ns, m_rto_deadline_ns);
+        ArmProbe(now_ns, RtoNs());
         if (!m_board.Empty())
         {
             m_head_timeout_ns = m_board.At(m_board.Una()).sent_ns + RtoNs();
@@ -999,7 +1001,7 @@ TcpSender<Controller>::NoteNew(uint32_t payload_bytes, bool is_runt, int64_t now
     if (!IsInBurst())
     {
         const bool is_limited = m_facts.head_limits_probe && m_head_timeout_ns > now_ns;
-        ArmProbe(now_ns, is_limited ? m_head_timeout_ns : m_rto_deadline_ns);
+        ArmProbe(now_ns, (is_limited ? m_head_timeout_ns : m_rto_deadline_ns) - now_ns);
     }
 }
 
@@ -1015,7 +1017,8 @@ TcpSender<Controller>::NoteAgain(uint64_t serial, uint32_t payload_bytes, int64_
     ++m_totals.retransmitted_pkts;
     m_undo_retransmissions = std::max<int64_t>(m_undo_retransmissions, 0) + 1;
     NoteTransmission(payload_bytes, now_ns);
-    if (serial == m_board.Una() && m_facts.rto_restarts)
+    const bool is_by_timeout = std::exchange(m_timeout_sends, false); // which has armed the timer
+    if (serial == m_board.Una() && m_facts.rto_restarts && !is_by_timeout)
     {
         ArmRto(now_ns); // the timer is the head's (tcp_xmit_retransmit_queue)
     }
@@ -1259,6 +1262,7 @@ TcpSender<Controller>::Timeout(int64_t now_ns)
     m_rto_backoff = std::min(m_rto_backoff + 1, MAX_BACKOFF);
     ++m_timeouts_in_row;
     m_next_send_ns = now_ns; // the head leaves at once, regardless of pacing
+    m_timeout_sends = true;
     ArmRto(now_ns);
 }
 
@@ -1284,7 +1288,16 @@ template <class Controller>
 void
 TcpSender<Controller>::ArmRto(int64_t now_ns)
 {
-    m_rto_deadline_ns = m_board.Empty() ? NEVER_NS : now_ns + RtoNs();
+    m_rto_deadline_ns = m_board.Empty() ? NEVER_NS : TimerStartNs(now_ns) + RtoNs();
+}
+
+/** When the timers of retransmission and probes begin: now, or when pacing lets a packet go (tcp_pacing_delay). */
+template <class Controller>
+int64_t
+TcpSender<Controller>::TimerStartNs(int64_t now_ns) const
+{
+    const int64_t held_back_ns = m_facts.pacing_delays_timers ? std::max<int64_t>(m_next_send_ns - now_ns, 0) : 0;
+    return now_ns + held_back_ns / JIFFY_NS * JIFFY_NS;
 }
 
 /** A probe's timer is over while one is out: what is left of the timeout since the head left (tcp_rearm_rto). */
@@ -1292,16 +1305,17 @@ template <class Controller>
 void
 TcpSender<Controller>::ArmRtoOfHead(int64_t now_ns)
 {
-    m_rto_deadline_ns = std::max(m_board.At(m_board.Una()).sent_ns + RtoNs(), now_ns + JIFFY_NS);
+    const int64_t left_ns = m_board.At(m_board.Una()).sent_ns + RtoNs() - now_ns;
+    m_rto_deadline_ns = TimerStartNs(now_ns) + std::max(left_ns, JIFFY_NS);
 }
 
 /**
- * Arms the probe after two round trips without an ACK, but not later than `latest_ns` (RFC 8985, 7.2;
+ * Arms the probe after two round trips without an ACK, but after `longest_ns` at the latest (RFC 8985, 7.2;
  * tcp_schedule_loss_probe). While a probe is out the RFC arms none; Linux starts the timer, which then sends nothing.
  */
 template <class Controller>
 void
-TcpSender<Controller>::ArmProbe(int64_t now_ns, int64_t latest_ns)
+TcpSender<Controller>::ArmProbe(int64_t now_ns, int64_t longest_ns)
 {
     m_probe_deadline_ns = NEVER_NS;
     if (!m_facts.tail_loss_probe || m_board.Empty() || (m_ca_state != CC_CA_OPEN && m_ca_state != CC_CA_CWR))
@@ -1311,7 +1325,7 @@ TcpSender<Controller>::ArmProbe(int64_t now_ns, int64_t latest_ns)
     // A lone packet may wait for the receiver's delayed-ACK timer.
     const int64_t slack_ns = m_board.PacketsOut() == 1 ? RTO_MIN_NS : TIMER_SLACK_NS;
     const int64_t wait_ns = m_rtt.HasSample() ? 2 * SrttNs() + slack_ns : RttEstimator::RTO_INITIAL_NS;
-    m_probe_deadline_ns = std::min(now_ns + wait_ns, latest_ns);
+    m_probe_deadline_ns = TimerStartNs(now_ns) + std::min(wait_ns, longest_ns);
 }
 
 /** Doubled for each timeout in a row (tcp_bound_rto). */
