@@ -416,6 +416,40 @@ Backoff()
     }
 }
 
+/** A lone segment is lost; the timer after the ACK of its retransmission, and after that of another one. */
+void
+BackOffKept()
+{
+    Connection c({.facts = NO_FEATURES});
+    c.Write(10);
+    c.Run(SECOND);
+    c.arrival = [](const Departure& d, int64_t arrives_ns) { return d.serial == 10 && d.nth == 1 ? bbrgym::NEVER_NS : arrives_ns; };
+    for (const char* name : {"rto_ms", "rto_after_retransmission_ms", "rto_after_new_data_ms"})
+    {
+        Print(name, double(c.sender.RtoNs()) / MS);
+        c.Write(1);
+        c.Run(c.now_ns + SECOND);
+    }
+}
+
+/** Segments leave 300 ms apart; the time from the last ACK to the timeout, when nothing arrives any more. */
+void
+PacedTimeout(bool delays)
+{
+    constexpr int64_t GAP_NS = 300 * MS;
+    constexpr uint32_t MSS = 1000;
+    Connection c({.mss_bytes = MSS,
+                  .pacing_Bps = MSS * SECOND / GAP_NS,
+                  .facts = {.tail_loss_probe = false, .unpaced_segments = 0, .gso_max_segs = 1, .pacing_delays_timers = delays}});
+    c.Write(10);
+    const int64_t last_ns = 5 * GAP_NS;
+    c.arrival = [](const Departure& d, int64_t arrives_ns) { return d.at_ns > last_ns ? bbrgym::NEVER_NS : arrives_ns; };
+    c.Run(last_ns + SECOND);
+    const auto again = std::ranges::find_if(c.departures, [](const Departure& d) { return d.kind == Kind::AGAIN; });
+    const auto head = std::ranges::find_if(c.departures, [&](const Departure& d) { return d.serial == again->serial; });
+    Print("wait_ms", double(again->at_ns - head->at_ns) / MS);
+}
+
 /** Segment 30 of 40 is lost three times, the last one is late; the times between the transmissions of segment 30. */
 void
 LateSack(bool restarts, int64_t late_ns)
@@ -777,6 +811,9 @@ constexpr Experiment EXPERIMENTS[] = {
     {"timeout_marks_older", [] { TimeoutMarks(bbrgym::timeout_marks_choice::older); }},
     {"timeout_marks_all", [] { TimeoutMarks(bbrgym::timeout_marks_choice::all); }},
     {"backoff", Backoff},
+    {"back_off_kept", BackOffKept},
+    {"paced_timeout", [] { PacedTimeout(true); }},
+    {"paced_timeout_before_5_9", [] { PacedTimeout(false); }},
     {"short_rtt_timeout", ShortRttTimeout},
     {"lost_retransmission", LostRetransmission},
     {"one_overtakes", [] { AtOnce(reordering_window_choice::until_three_sacked, true, 1); }},

@@ -60,8 +60,11 @@ def test_a_lone_segment_is_not_probed_while_its_ack_may_be_delayed(facts: Facts)
 
 @pytest.mark.parametrize(("experiment", "after_head_ms"), [("head", 200 + 200), ("timer", 9 * 20 + 200 + 200)])
 def test_a_probe_comes_no_later_than_a_timeout(facts: Facts, experiment: str, after_head_ms: int) -> None:
-    """Nine segments left between the head and the ACK that set the timer; two round trips and their wait are 622 ms."""
-    assert facts(f"probe_limited_by_{experiment}")["probe_after_head_ms"] == pytest.approx(after_head_ms, abs=0.01)
+    """Nine segments left between the head and the ACK that set the timer; two round trips and their wait are 622 ms.
+
+    The variation that the timer waits for, twice the handshake's RTT at first, has not quite fallen to 200 ms.
+    """
+    assert facts(f"probe_limited_by_{experiment}")["probe_after_head_ms"] == pytest.approx(after_head_ms, abs=0.5)
 
 
 def test_a_second_probe_s_timer_is_the_timeout_of_the_head(facts: Facts) -> None:
@@ -184,11 +187,25 @@ def test_a_sack_of_what_left_before_the_head_restarts_the_timer(
 
 
 def test_the_rtt_of_a_sack_ends_the_back_off(facts: Facts) -> None:
-    """It comes 200 ms after the timeout, and restarts the timer without doubling it."""
+    """It comes 200 ms after the timeout, and restarts the timer without doubling it; the next timeout doubles it."""
     seen = facts("sack_after_timeout")
-    rto_ms = seen["rto_ms"]
+    rto_ms = seen["rto_ms"] / 2
     assert seen["gap_4_ms"] == pytest.approx(150 + rto_ms, abs=1)
     assert facts("sack_after_timeout_of_ns3")["gap_4_ms"] == pytest.approx(2 * 250, abs=1)
+
+
+def test_an_ack_of_what_was_sent_again_keeps_the_back_off(facts: Facts) -> None:
+    """RFC 6298, 5.7, and Linux's tcp_ack_update_rtt: it tells no RTT, so the timer stays doubled until one is measured."""
+    seen = facts("back_off_kept")
+    assert seen["rto_after_retransmission_ms"] == 2 * seen["rto_ms"]
+    assert seen["rto_after_new_data_ms"] == seen["rto_ms"]
+    assert seen["rto_ms"] == pytest.approx(250, abs=1)
+
+
+@pytest.mark.parametrize(("experiment", "start_ms"), [("", 300), ("_before_5_9", 0)])
+def test_the_timer_begins_when_pacing_lets_a_segment_go(facts: Facts, experiment: str, start_ms: int) -> None:
+    """A segment each 300 ms, of which none arrives any more: tcp_pacing_delay."""
+    assert facts(f"paced_timeout{experiment}")["wait_ms"] == pytest.approx(start_ms + 250, abs=1)
 
 
 def test_no_timeout_comes_before_200_ms(facts: Facts) -> None:
