@@ -129,6 +129,10 @@ class Setup:
         common = {"name": self.name, "duration_s": seconds, "stack": stack}
         return {**common, "link": link | more, "flows": flows}
 
+    def options(self, world: str) -> Mapping:  # noqa: ARG002 - of others
+        """Return the world's own options."""
+        return {}
+
     def _starts_s(self, seed: int) -> list[float]:
         """Return the starts: the first at 0, the others within the longest RTT of it.
 
@@ -238,7 +242,11 @@ class Runs:
         kept = self.find(setup, world, seed)
         if kept is None:
             scenario = setup.mapping(self.seconds, world, seed)
-            kept = {"commit": self.commit, "scenario": scenario, **outcome_of(world, scenario, seed)}
+            kept = {
+                "commit": self.commit,
+                "scenario": scenario,
+                **outcome_of(world, scenario, seed, setup.options(world)),
+            }
             path = self._path(setup, world, seed)
             path.parent.mkdir(parents=True, exist_ok=True)
             whole = path.with_suffix(".new")
@@ -255,9 +263,9 @@ class Runs:
         return self.folder / setup.name / f"{world}-{seed}.json"
 
 
-def outcome_of(world: str, scenario: Mapping, seed: int) -> Mapping:
+def outcome_of(world: str, scenario: Mapping, seed: int, options: Mapping | None = None) -> Mapping:
     """Run a scenario and return its summaries and score."""
-    with bbrgym.make_world(world, scenario, seed=seed) as run:
+    with bbrgym.make_world(world, scenario, seed=seed, options=options) as run:
         while not run.done:
             run.advance(INTERVAL_S)
         flow_rows, link_row = run.summary()

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Hold the twin's timeouts to the kernel's: paths that are slow, that stall and that become longer than the timer.
 
-    python benchmarks/timeouts.py [--runs 3] [--seeds 10] [--only NAME ...] [--write docs/linux.md]
+    python benchmarks/timeouts.py [--runs 3] [--seeds 10] [--minutes 30] [--only NAME ...] [--write docs/linux.md]
 
-A run in the kernel is in real time; one that was late is repeated. A figure is the mean of the runs, and their range
-where they differ. A retransmission is needless if nothing was lost in its place.
+It can be made in pieces, as benchmarks/kernel.py, which makes the runs. A figure is the mean of the runs, and their
+range where they differ. A retransmission is needless if nothing was lost in its place.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Mapping, Sequence
+import itertools
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +22,10 @@ import kernel
 import numpy as np
 from report import command, measured_on, replace_section
 
-from bbrgym.worlds import LateRunError
-
-ATTEMPTS = 5
+SECONDS = 28.0
 CONTROLS = ("bbr", "cubic", "reno")
-
-Scenario = dict[str, Any]
+SLOW_MBPS = 1.0
+SLOW_LATE_SHARE = 0.05
 
 SLOW_QUEUE = {"size_packets": 20}
 STALL = [{"at_s": 5.0, "rate_mbps": 0.05}, {"at_s": 5.9, "rate_mbps": 10.0}]
@@ -34,89 +35,98 @@ JUMPS = [
     for after_s, delay_ms in ((0.5, 800.0), (0.8, 10.0))
 ]
 
-
-def path(duration_s: float, rtt_ms: float, link: Scenario) -> Scenario:
-    """Return a scenario of one flow, whose control is still to be named."""
-    return {
-        "duration_s": duration_s,
-        "warmup_s": 0.0,
-        "link": {"delay_ms": rtt_ms / 4, **link},
-        "flows": [{"name": "a", "role": "fixed", "rtt_ms": rtt_ms}],
-    }
-
-
-PATHS: Mapping[str, Scenario] = {
-    "64 kbit/s": path(20.0, 10.0, {"rate_mbps": 0.064, "queue": SLOW_QUEUE}),
-    "100 kbit/s": path(20.0, 10.0, {"rate_mbps": 0.1, "queue": SLOW_QUEUE}),
-    "stall": path(10.0, 40.0, {"rate_mbps": 10.0, "queue": {"size_bdp": 4.0}, "changes": STALL}),
-    "jumps": path(28.0, 40.0, {"rate_mbps": 10.0, "queue": {"size_bdp": 2.0}, "changes": JUMPS}),
-}
-
 EXPLANATION = """\
-One flow: 64 and 100 kbit/s with an RTT of 10 ms and a queue of 20 packets; 10 Mbit/s, 40 ms, whose link has 50 kbit/s
-from 5.0 to 5.9 s (stall, a queue of four BDP); and whose path becomes 790 ms longer for 0.3 s, eight times (jumps, two
-BDP). Means, with the range of the runs in brackets where they differ.
+One flow for 28 s. slow-64 and slow-100: 64 and 100 kbit/s, 10 ms, a queue of 20 packets; a packet takes 186 and 119 ms,
+so up to 5 % of them may be more than 1 ms late. stall: 10 Mbit/s, 40 ms, four BDP of queue, and 50 kbit/s from 5.0 to
+5.9 s. jumps: 10 Mbit/s, 40 ms, two BDP, and a path that is 790 ms longer for 0.3 s, eight times. Means, in brackets the
+range of the runs.
 """
 
 
+@dataclass(frozen=True)
+class SinglePath(kernel.Setup):
+    """A scenario of one flow that is measured from its beginning."""
+
+    def mapping(self, seconds: float, world: str, seed: int) -> dict[str, Any]:
+        """Return the scenario for one of the worlds."""
+        return {**super().mapping(seconds, world, seed), "warmup_s": 0.0}
+
+    def options(self, world: str) -> dict[str, Any]:
+        """Return the world's own options."""
+        return {"max_late_share": SLOW_LATE_SHARE} if world == "linux" and self.rate_mbps < SLOW_MBPS else {}
+
+
+def paths() -> list[SinglePath]:
+    """Return the paths, each with every control."""
+
+    def changing(changes: Sequence[Mapping[str, float]]) -> tuple[tuple[str, Any], ...]:
+        return (("changes", [{**one, "at_s": one["at_s"] / SECONDS} for one in changes]),)
+
+    kinds: dict[str, dict[str, Any]] = {
+        "slow-64": {"rate_mbps": 0.064, "link": (("queue", SLOW_QUEUE),)},
+        "slow-100": {"rate_mbps": 0.1, "link": (("queue", SLOW_QUEUE),)},
+        "stall": {"rate_mbps": 10.0, "queue_bdp": 4.0, "link": changing(STALL)},
+        "jumps": {"rate_mbps": 10.0, "queue_bdp": 2.0, "link": changing(JUMPS)},
+    }
+    return [
+        SinglePath(
+            name=f"{name}-{control}",
+            flows=({"cc": kernel.KERNEL + control, "rtt_ms": 10.0 if name.startswith("slow") else 40.0},),
+            **kind,
+        )
+        for (name, kind), control in itertools.product(kinds.items(), CONTROLS)
+    ]
+
+
 def main() -> None:
-    """Print the table, and write it into a page."""
+    """Run what is missing, print the table, and write it into a page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=3, help="in the kernel")
+    parser.add_argument("--runs", type=int, default=3, help="accepted runs in the kernel")
     parser.add_argument("--seeds", type=int, default=10, help="of the twin")
-    parser.add_argument("--only", nargs="+", choices=PATHS, default=list(PATHS))
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="no run of the kernel begins later")
+    parser.add_argument("--only", nargs="+", help="names of rows; default: all")
     parser.add_argument("--write", type=Path, help="page whose section is replaced")
     asked = parser.parse_args()
-    rows = [line(name, control, asked.runs, asked.seeds) for name in asked.only for control in CONTROLS]
-    section = f"{EXPLANATION}`{command()}`, {measured_on()}, Linux {kernel.platform.release()}.\n\n{table(rows)}"
+    commit = kernel.tested_commit()
+    runs = kernel.Runs(kernel.KEPT / f"{commit}-timeouts", commit, SECONDS)
+    setups = [one for one in paths() if asked.only is None or one.name in asked.only]
+    kernel.run_kernel(runs, setups, asked.runs, time.monotonic() + 60 * asked.minutes)
+    for setup, seed in itertools.product(setups, range(1, asked.seeds + 1)):
+        runs.make(setup, "twin", seed)
+    rows = [cells(runs, setup, asked.runs, asked.seeds) for setup in setups]
+    section = f"{EXPLANATION}`{command()}`, {measured_on()}, Linux {platform.release()}.\n\n{table(rows)}"
     print(section, end="")
     if asked.write is not None:
         replace_section(asked.write, "timeouts", section)
 
 
-def line(name: str, control: str, runs: int, seeds: int) -> list[str]:
-    """Return the cells of a path and a control."""
-    linux = [in_kernel(scenario_of(name, kernel.KERNEL + control), seed) for seed in range(1, runs + 1)]
-    twin = [kernel.outcome_of("twin", scenario_of(name, control), seed) for seed in range(1, seeds + 1)]
-    pairs = [spread([figure(run) for run in of_world]) for figure in FIGURES.values() for of_world in (linux, twin)]
-    return [name, control, *pairs]
-
-
-def scenario_of(name: str, cc: str) -> Scenario:
-    """Return a path's scenario with a control."""
-    scenario = PATHS[name]
-    return {"name": name.replace("/", "-"), **scenario, "flows": [{**scenario["flows"][0], "cc": cc}]}
-
-
-def in_kernel(scenario: Scenario, seed: int) -> Mapping[str, Any]:
-    """Run a scenario in the kernel, again if it was late."""
-    for _ in range(ATTEMPTS - 1):
-        try:
-            return kernel.outcome_of("linux", scenario, seed)
-        except LateRunError as error:
-            print(f"{scenario['name']}, run {seed}: repeated, {error.reason}", file=sys.stderr, flush=True)
-    return kernel.outcome_of("linux", scenario, seed)
-
-
-FIGURES = {
-    "goodput, Mbit/s": lambda run: run["flows"][0]["goodput_mbps"],
-    "sent again": lambda run: run["flows"][0]["retransmitted_pkts"],
-    "needless": lambda run: run["flows"][0]["retransmitted_pkts"] - run["flows"][0]["lost_pkts"],
-    "timeouts": lambda run: run["flows"][0]["rto_count"],
+FIGURES: Mapping[str, Callable[[Mapping[str, float]], float]] = {
+    "goodput, Mbit/s": lambda flow: flow["goodput_mbps"],
+    "sent again": lambda flow: flow["retransmitted_pkts"],
+    "needless": lambda flow: flow["retransmitted_pkts"] - flow["lost_pkts"],
+    "timeouts": lambda flow: flow["rto_count"],
 }
+
+
+def cells(runs: kernel.Runs, setup: SinglePath, of_kernel: int, of_twin: int) -> list[str]:
+    """Return a row of the table."""
+    worlds = [runs.of(setup, "linux", of_kernel), runs.of(setup, "twin", of_twin)]
+    figures = [spread([figure(run["flows"][0]) for run in found]) for figure in FIGURES.values() for found in worlds]
+    return [setup.name, str(len(worlds[0])), *figures]
 
 
 def spread(values: Sequence[float]) -> str:
     """Return the mean, and the range if there is one."""
+    if not values:
+        return "late"
     mean, low, high = (f"{figure:.3g}" for figure in (np.mean(values), min(values), max(values)))
     return mean if low == high else f"{mean} [{low}, {high}]"
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
     """Return the rows as Markdown."""
-    heads = [f"{name}: {world}" for name in FIGURES for world in ("kernel", "twin")]
-    lines = [["path", "control", *heads], ["---"] * (len(heads) + 2), *rows]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+    heads = ["row", "runs", *(f"{name}: {world}" for name in FIGURES for world in ("kernel", "twin"))]
+    return "".join(f"| {' | '.join(one)} |\n" for one in [heads, ["---"] * len(heads), *rows])
 
 
 if __name__ == "__main__":
