@@ -357,10 +357,11 @@ SMALL_BDP = DraftCase(
         ),
         Known(
             KEEPS_FLOOR,
-            "A packet takes 186 ms here, the SYN 17 ms, so Linux's loss probe leaves early, and the timer of the next, "
-            "while one is out, starts the retransmission timeout of a packet that was sent long before: a spurious "
-            "timeout at about 0.3 s. In the recovery that follows BBR v1 keeps as much as was delivered for a round: 2 "
-            "packets in flight and 1 acknowledged.",
+            "A packet takes 186 ms here, the SYN 17 ms, so the loss probe leaves early, and the timer of the next, "
+            "while one is out, starts the retransmission timeout of a packet that was sent long before: spurious "
+            "timeouts at about 0.3 s and 3.7 s. In the recovery that follows BBR v1's window is what is in flight and "
+            "what an ACK has delivered: 2 and 1 packets in Linux, which counts the SYN as delivered, and 3 and 1 in "
+            "the twin.",
             applies=lambda one: one.rate_mbps == 0.064,
         ),
     ),
