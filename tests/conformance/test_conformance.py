@@ -81,6 +81,22 @@ def test_a_broken_sender_fails_with_the_first_moment_and_a_trace() -> None:
     assert at["phase"].to_list() != [2]
 
 
+@pytest.mark.parametrize(
+    ("case", "sender", "rtt_ms", "seed"),
+    [
+        # the plateau ends UP in a recovery that is undone, which forgets the plateau
+        ("spurious-recovery", Sender("bbr3", "draft"), 100.0, 8),
+        # a lost packet left with more in flight than any that arrived
+        ("up-loss-bounded", Sender("bbr3"), 10.0, 5),
+    ],
+)
+def test_what_a_check_cannot_see_in_one_row_fails_no_sender(
+    case: str, sender: Sender, rtt_ms: float, seed: int
+) -> None:
+    found = run_case(replace(case_run(case, sender, rtt_ms=rtt_ms), seed=seed))
+    assert (found.outcome, found.statement) == ("passed", "")
+
+
 def test_a_rule_that_an_algorithm_does_not_have_is_not_applicable(here: Here) -> None:
     code, output, errors = here("case=up-plateau", "cc=bbr", "output_dir=out")
     assert code == 0, errors

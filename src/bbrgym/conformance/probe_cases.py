@@ -498,7 +498,8 @@ def _check_bounded_loss(history: AckHistory, setup: CaseSetup) -> Iterator[Draft
     least = (1 - setup.sender.constant("beta")) * min(
         int(history["target_pkts"][end - 1]), int(history["cwnd_pkts"][end - 1])
     )
-    most = int(history["tx_in_flight_pkts"][row : end + 1].max())
+    columns = ("tx_in_flight_pkts", "prior_in_flight_pkts")  # the first of packets that arrived only
+    most = max(int(history[name][row : end + 1].max()) for name in columns)
     yield statement(
         "inflight_longterm is what was in flight when too much was lost, 0.7 of the target at least",
         after < before + 1 and math.floor(least) <= after <= max(most, math.ceil(least)),

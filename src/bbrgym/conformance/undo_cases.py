@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from bbrgym.conformance.ack_history import LOSS, NO_RATE, PROBE_RTT, RECOVERY, REFILL, STARTUP, UP, AckHistory
 from bbrgym.conformance.draft_case import DraftCase, DraftStatement, Known, statement
 from bbrgym.conformance.setup import CaseSetup, Stage
@@ -77,10 +79,12 @@ def _ended_state(history: AckHistory, episode: _LossEpisode) -> int | None:
     if phase not in (STARTUP, UP):
         return None
     during = history["phase"][episode.first : episode.end]
-    is_left = bool(((during != phase) & (during != PROBE_RTT)).any())
-    last = episode.end - 1
-    by_plateau = int(history["full_bw_now"][last]) == 1 or int(history["full_bw_count"][last]) >= _PLATEAU_ROUNDS
-    return phase if is_left and not by_plateau else None
+    left = np.flatnonzero((during != phase) & (during != PROBE_RTT))
+    if not len(left):
+        return None
+    row = episode.first + int(left[0])  # an undo forgets the plateau later
+    by_plateau = int(history["full_bw_now"][row]) == 1 or int(history["full_bw_count"][row]) >= _PLATEAU_ROUNDS
+    return None if by_plateau else phase
 
 
 def _check_episodes(history: AckHistory, _: CaseSetup, episodes: list[_LossEpisode]) -> Iterator[DraftStatement]:
