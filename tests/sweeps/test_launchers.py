@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The same jobs by each launcher of Hydra's: what happens when one is lost, interrupted or put in the queue again."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -97,8 +98,9 @@ def test_a_launcher_that_loses_a_job_says_what_goes_on(name: str, tmp_path: Path
     try:
         wait_until(lambda: step_of(out, "seed-2") > 0 or begun.poll() is not None)
         for job in running_below(out / "seed-2") or running_below(out):
-            if any(f"{out}/seed-2" in word for word in psutil.Process(job).cmdline()):
-                psutil.Process(job).parent().kill()
+            with contextlib.suppress(psutil.NoSuchProcess):  # it ended with a parent that was killed just now
+                if any(f"{out}/seed-2" in word for word in psutil.Process(job).cmdline()):
+                    psutil.Process(job).parent().kill()
         _, errors = begun.communicate(timeout=PATIENCE_S)
     finally:
         begun.kill()
