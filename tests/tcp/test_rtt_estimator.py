@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -33,7 +34,7 @@ def test_a_late_ack_lengthens_the_wait_by_as_much(waits: Waits, variation: str) 
 def test_the_wait_outlasts_the_acks_of_its_round_and_then_falls_by_a_quarter_each_round(waits: Waits) -> None:
     """As Linux's tcp_rtt_estimator: a burst of ACKs does not hide that its first one was late."""
     after = waits("largest", 50 + 400, *["="] * 60)
-    falls = [round(before - now, 3) for before, now in zip(after, after[1:], strict=False) if now != before]
+    falls = [round(before - now, 3) for before, now in itertools.pairwise(after) if now != before]
     assert after[9] == pytest.approx(400, abs=TOLERANCE_MS)
     assert falls == pytest.approx([(400 - LEAST_MS) / 4 * 0.75**n for n in range(len(falls))], abs=0.1)
     assert len(falls) >= 3

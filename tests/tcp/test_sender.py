@@ -195,7 +195,7 @@ def test_the_rtt_of_a_sack_ends_the_back_off(facts: Facts) -> None:
 
 
 def test_an_ack_of_what_was_sent_again_keeps_the_back_off(facts: Facts) -> None:
-    """RFC 6298, 5.7, and Linux's tcp_ack_update_rtt: it tells no RTT, so the timer stays doubled until one is measured."""
+    """As RFC 6298, 5.7, and Linux's tcp_ack_update_rtt: it tells no RTT, so the timer stays doubled."""
     seen = facts("back_off_kept")
     assert seen["rto_after_retransmission_ms"] == 2 * seen["rto_ms"]
     assert seen["rto_after_new_data_ms"] == seen["rto_ms"]
