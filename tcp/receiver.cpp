@@ -23,6 +23,7 @@ TcpReceiver::Reset(const SocketFacts& facts, uint32_t mss_bytes)
     *this = TcpReceiver();
     m_beyond = std::move(beyond);
     m_window.Reset(facts, mss_bytes);
+    m_rtt.SetFacts(facts);
     m_echo.Reset(facts);
     m_delayed_ack_pkts = static_cast<uint32_t>(facts.delayed_ack_segments);
     m_delayed_ack_ns = facts.delayed_ack_ms * 1'000'000;
@@ -145,7 +146,7 @@ TcpReceiver::Adapt(int64_t now_ns)
     {
         return;
     }
-    const int64_t rto_ns = RtoNs();
+    const int64_t rto_ns = m_rtt.TimeoutNs();
     if (since_ns <= m_delayed_ack_ns / 2)
     {
         m_ato_ns = m_ato_ns / 2 + m_delayed_ack_ns / 2;
@@ -166,16 +167,8 @@ TcpReceiver::OnTimer(int64_t now_ns)
 {
     if (m_is_adaptive && m_deadline_ns <= now_ns)
     {
-        m_ato_ns = std::min(2 * m_ato_ns, RtoNs());
+        m_ato_ns = std::min(2 * m_ato_ns, m_rtt.TimeoutNs());
     }
-}
-
-/** Of a connection of which only the handshake was measured (tcp_set_rto). */
-int64_t
-TcpReceiver::RtoNs() const
-{
-    const int64_t srtt_ns = m_handshake_rtt_ns;
-    return srtt_ns < 0 ? RTO_INITIAL_NS : srtt_ns + std::max(2 * srtt_ns, RTO_MIN_NS);
 }
 
 /** Linux's tcp_send_delayed_ack: not longer than a round trip, if one is known, or half a second. */
@@ -186,7 +179,7 @@ TcpReceiver::DelayNs() const
     {
         return m_ato_ns;
     }
-    const int64_t limit_ns = m_handshake_rtt_ns < 0 ? MAX_DELAY_NS : std::min(std::max(m_handshake_rtt_ns, m_delayed_ack_ns), MAX_DELAY_NS);
+    const int64_t limit_ns = m_rtt.HasSample() ? std::min(std::max(m_rtt.SmoothedNs(), m_delayed_ack_ns), MAX_DELAY_NS) : MAX_DELAY_NS;
     return std::min(m_ato_ns, limit_ns);
 }
 
@@ -212,7 +205,7 @@ TcpReceiver::AnswersGap(int64_t now_ns)
     if (m_compressed_until_ns == NEVER_NS)
     {
         const int64_t rtt_ns = m_window.RttNs();
-        const int64_t least_ns = m_handshake_rtt_ns < 0 ? rtt_ns : std::min(rtt_ns, m_handshake_rtt_ns);
+        const int64_t least_ns = m_rtt.HasSample() ? std::min(rtt_ns, m_rtt.SmoothedNs()) : rtt_ns;
         m_compressed_until_ns = now_ns + std::min(least_ns * m_compression_percent / 100, COMPRESSION_NS) + COMPRESSION_SLACK_NS;
     }
     return false;

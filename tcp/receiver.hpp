@@ -13,6 +13,7 @@
 
 #include "ecn.hpp"
 #include "receive_window.hpp"
+#include "rtt_estimator.hpp"
 #include "scoreboard.hpp"
 #include "stack.hpp"
 
@@ -56,7 +57,10 @@ class TcpReceiver
     /** The first packet after the SYN: it ends the handshake, and measures its round trip. */
     void NoteEstablished(int64_t now_ns)
     {
-        m_handshake_rtt_ns = m_syn_ack_ns < 0 ? -1 : now_ns - m_syn_ack_ns;
+        if (m_syn_ack_ns >= 0)
+        {
+            m_rtt.Take(now_ns - m_syn_ack_ns, 0, 0);
+        }
     }
 
     /** An ACK leaves, of everything below Next() and with the blocks written to `blocks`; returns how many. */
@@ -81,14 +85,11 @@ class TcpReceiver
     bool AnswersGap(int64_t now_ns);
     uint32_t QuickAcks() const;
     int64_t DelayNs() const;
-    int64_t RtoNs() const;
 
     static constexpr uint32_t GAP_ACKS = 3;                     ///< TCP_FASTRETRANS_THRESH: at once, for each gap
     static constexpr int64_t COMPRESSION_NS = 1'000'000;        ///< tcp_comp_sack_delay_ns
     static constexpr int64_t COMPRESSION_SLACK_NS = 100'000;    ///< tcp_comp_sack_slack_ns
     static constexpr int64_t MAX_DELAY_NS = 500'000'000;        ///< tcp_send_delayed_ack
-    static constexpr int64_t RTO_MIN_NS = 200'000'000;
-    static constexpr int64_t RTO_INITIAL_NS = 1'000'000'000;
 
     uint32_t m_delayed_ack_pkts = 2;
     int64_t m_delayed_ack_ns = 0;
@@ -110,7 +111,7 @@ class TcpReceiver
     int64_t m_deadline_ns = NEVER_NS;
     int64_t m_ato_ns = 0;                      ///< of the next delayed ACK (icsk_ack.ato)
     int64_t m_arrived_ns = -1;                 ///< the latest segment in order; -1: none yet
-    int64_t m_handshake_rtt_ns = -1;           ///< -1: not measured
+    RttEstimator m_rtt;                        ///< of the handshake alone
     int64_t m_syn_ack_ns = -1;
     uint32_t m_syn_ack_count = 0;
     uint64_t m_gap = 0;                        ///< that m_gap_acks are of: the segment missing

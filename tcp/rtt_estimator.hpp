@@ -23,6 +23,8 @@ class RttEstimator
   public:
     static constexpr int64_t RTO_CLOCK_NS = 1'000'000;       ///< ns-3's attribute ClockGranularity
     static constexpr int64_t RTO_INITIAL_NS = 1'000'000'000; ///< RFC 6298, 2.1
+    static constexpr int64_t RTO_MAX_NS = 120'000'000'000;   ///< Linux: TCP_RTO_MAX
+    static constexpr uint32_t MAX_BACKOFF = 16;
 
     void SetFacts(const SocketFacts& facts)
     {
@@ -64,8 +66,16 @@ class RttEstimator
         }
     }
 
+    /** Doubled for each timeout since the last EndBackoff (tcp_bound_rto). */
+    int64_t TimeoutNs() const { return std::min(TimeoutOfOneNs() << m_backoff, RTO_MAX_NS); }
+
+    void BackOff() { m_backoff = std::min(m_backoff + 1, MAX_BACKOFF); }
+    void EndBackoff() { m_backoff = 0; }
+    uint32_t Backoff() const { return m_backoff; } ///< doublings (icsk_backoff)
+
+  private:
     /** srtt + max(4 deviations, least), or max(srtt + 4 deviations, least) (tcp_set_rto). */
-    int64_t TimeoutNs() const
+    int64_t TimeoutOfOneNs() const
     {
         if (m_srtt_ns < 0)
         {
@@ -78,13 +88,13 @@ class RttEstimator
         return m_srtt_ns + (m_keeps_largest ? m_variation_ns : std::max(m_deviation4_ns, m_least_ns));
     }
 
-  private:
     int64_t m_srtt_ns = -1;
     int64_t m_deviation4_ns = 0; ///< four mean deviations (mdev_us)
     int64_t m_variation_ns = 0;  ///< what Linux waits for beside the smoothed RTT (rttvar_us)
     int64_t m_largest_ns = 0;    ///< m_deviation4_ns of this round trip (mdev_max_us)
     uint64_t m_round_end = 0;    ///< a segment beyond it is unacknowledged: the round trip is over (rtt_seq)
     int64_t m_least_ns = 0;
+    uint32_t m_backoff = 0;
     bool m_keeps_largest = true;
     bool m_bounds_whole = false;
 };

@@ -14,7 +14,8 @@
 // Data leaves in bursts, as Linux hands them to segmentation offload (TSO, GSO): the segments of a burst leave back to
 // back, and pacing waits after the last of them.
 //
-// Not modelled: timestamps (so no Eifel detection), SACK reneging, queues of the device (TCP small queues).
+// Of TCP's timestamps only the RTTs of what was sent again are modelled (so no Eifel detection). Not modelled: SACK
+// reneging, queues of the device (TCP small queues).
 //
 // Simpler than Linux: a recovery in which nothing was sent again yet is not undone.
 #ifndef BBRGYM_TCP_SENDER_HPP
@@ -73,8 +74,6 @@ class TcpSender
   public:
     static constexpr int64_t RTO_MIN_NS = 200'000'000;          ///< Linux: TCP_RTO_MIN
     static constexpr int64_t JIFFY_NS = 1'000'000;              ///< Linux, HZ=1000
-    static constexpr int64_t RTO_MAX_NS = 120'000'000'000;      ///< Linux: TCP_RTO_MAX
-    static constexpr uint32_t MAX_BACKOFF = 16;
     static constexpr uint32_t FRAME_HEADER_BYTES = 54;          ///< Ethernet, IPv4 and TCP without options
     static constexpr int MS_SHIFT = 10;                         ///< sk_pacing_shift: a burst is 1/1024 s of data
     static constexpr uint64_t LONE_SEGMENT_Bps = 150'000;       ///< bbr_min_tso_rate: 1.2 Mbit/s
@@ -131,8 +130,8 @@ class TcpSender
     int64_t SrttNs() const { return m_rtt.SmoothedNs(); } ///< -1: no sample yet
     int64_t LastRttNs() const { return m_last_rtt_ns; } ///< -1: no sample yet
     int64_t RttVarNs() const { return m_rtt.DeviationNs(); }
-    int64_t RtoNs() const;
-    uint32_t Backoff() const { return m_rto_backoff; } ///< doublings of the timer
+    int64_t RtoNs() const { return m_rtt.TimeoutNs(); }
+    uint32_t Backoff() const { return m_rtt.Backoff(); } ///< doublings of the timer
     /** Whether the next segment leaves in one burst with the last one. */
     bool IsInBurst() const { return m_burst_left_pkts > 0; }
     Controller& GetController() { return m_controller; }
@@ -152,6 +151,7 @@ class TcpSender
     // One ACK, in the kernel's order (tcp_ack).
     uint32_t TakeDuplicateReport(std::span<const SerialRange>& blocks, uint64_t una);
     void UpdateRtt(const AckOutcome& outcome, int64_t now_ns);
+    void TakeEchoedRtt(int64_t since_latest_ns, int64_t now_ns);
     void SendForPartialAck(cc_ca_state prior_state, bool has_advanced);
     bool RestartsRto(cc_ca_state prior_state);
     void JudgeProbe(const AckOutcome& outcome, uint64_t una, int64_t now_ns);
@@ -227,7 +227,6 @@ class TcpSender
     int64_t m_window_stamp_ns = 0;     ///< when it last was, or an ACK might have raised it (snd_cwnd_stamp)
 
     int64_t m_rto_deadline_ns = NEVER_NS;
-    uint32_t m_rto_backoff = 0;      ///< doublings of the timer (icsk_backoff)
     uint32_t m_timeouts_in_row = 0;  ///< since an ACK advanced (icsk_retransmits)
     int64_t m_probe_deadline_ns = NEVER_NS;
     int64_t m_head_timeout_ns = NEVER_NS; ///< a timeout after the oldest segment left, as the latest ACK that advanced knew it
@@ -316,8 +315,13 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
     const cc_ca_state prior_state = m_ca_state;
     const auto duplicate_pkts = TakeDuplicateReport(blocks, una);
     const bool reports_duplicate = duplicate_pkts > 0;
+    const int64_t head_sent_ns = m_board.Empty() ? NEVER_NS : m_board.At(m_board.Una()).sent_ns;
     const AckOutcome outcome = m_board.Acknowledge(una, blocks, now_ns, duplicate_pkts);
     UpdateRtt(outcome, now_ns);
+    if (m_facts.timestamps && outcome.UnaAdvanced() && outcome.oldest_rtt_ns < 0) [[unlikely]]
+    {
+        TakeEchoedRtt(now_ns - head_sent_ns, now_ns);
+    }
     m_has_echo = has_echo && m_facts.ecn;
     if (m_has_echo) [[unlikely]]
     {
@@ -442,9 +446,25 @@ TcpSender<Controller>::UpdateRtt(const AckOutcome& outcome, int64_t now_ns)
     m_rtt.Take(outcome.oldest_rtt_ns, m_board.Una(), m_board.Next());
     if (outcome.UnaAdvanced() || m_facts.sacks_restart_rto)
     {
-        m_rto_backoff = 0; // not by an ACK of what was sent again, which tells no RTT
+        m_rtt.EndBackoff(); // not by an ACK of what was sent again, which tells no RTT
     }
     m_board.NoteSmoothedRtt(m_rtt.SmoothedNs(), now_ns);
+}
+
+/**
+ * An ACK of what was sent again echoes the time of the transmission that arrived (tcp_rtt_tsopt_us). One that comes sooner
+ * than any RTT answers an earlier one, of which the time is not kept.
+ */
+template <class Controller>
+void
+TcpSender<Controller>::TakeEchoedRtt(int64_t since_latest_ns, int64_t now_ns)
+{
+    m_rtt.EndBackoff();
+    if (since_latest_ns >= m_board.MinRttNs())
+    {
+        m_rtt.Take(since_latest_ns, m_board.Una(), m_board.Next());
+        m_board.NoteSmoothedRtt(m_rtt.SmoothedNs(), now_ns);
+    }
 }
 
 /** Decides whether the tail loss probe repaired a loss (RFC 8985, 7.4; tcp_process_tlp_ack). */
@@ -1259,7 +1279,7 @@ TcpSender<Controller>::Timeout(int64_t now_ns)
     m_reduction.End();
     m_window_stamp_ns = now_ns;
     m_controller.OnRto(is_new_episode || made_progress, prior_in_flight, m_board.InFlight(), m_board.LostTotal());
-    m_rto_backoff = std::min(m_rto_backoff + 1, MAX_BACKOFF);
+    m_rtt.BackOff();
     ++m_timeouts_in_row;
     m_next_send_ns = now_ns; // the head leaves at once, regardless of pacing
     m_timeout_sends = true;
@@ -1326,14 +1346,6 @@ TcpSender<Controller>::ArmProbe(int64_t now_ns, int64_t longest_ns)
     const int64_t slack_ns = m_board.PacketsOut() == 1 ? RTO_MIN_NS : TIMER_SLACK_NS;
     const int64_t wait_ns = m_rtt.HasSample() ? 2 * SrttNs() + slack_ns : RttEstimator::RTO_INITIAL_NS;
     m_probe_deadline_ns = TimerStartNs(now_ns) + std::min(wait_ns, longest_ns);
-}
-
-/** Doubled for each timeout in a row (tcp_bound_rto). */
-template <class Controller>
-int64_t
-TcpSender<Controller>::RtoNs() const
-{
-    return std::min(m_rtt.TimeoutNs() << m_rto_backoff, RTO_MAX_NS);
 }
 
 } // namespace bbrgym

@@ -418,9 +418,9 @@ Backoff()
 
 /** A lone segment is lost; the timer after the ACK of its retransmission, and after that of another one. */
 void
-BackOffKept()
+BackOffAfterRetransmission(bbrgym::SocketFacts facts)
 {
-    Connection c({.facts = NO_FEATURES});
+    Connection c({.facts = facts});
     c.Write(10);
     c.Run(SECOND);
     c.arrival = [](const Departure& d, int64_t arrives_ns) { return d.serial == 10 && d.nth == 1 ? bbrgym::NEVER_NS : arrives_ns; };
@@ -811,7 +811,9 @@ constexpr Experiment EXPERIMENTS[] = {
     {"timeout_marks_older", [] { TimeoutMarks(bbrgym::timeout_marks_choice::older); }},
     {"timeout_marks_all", [] { TimeoutMarks(bbrgym::timeout_marks_choice::all); }},
     {"backoff", Backoff},
-    {"back_off_kept", BackOffKept},
+    {"back_off_after_retransmission", [] { BackOffAfterRetransmission(NO_FEATURES); }},
+    {"back_off_after_retransmission_with_timestamps",
+     [] { BackOffAfterRetransmission({.tail_loss_probe = false, .undo = false, .gso_max_segs = 1, .timestamps = true}); }},
     {"paced_timeout", [] { PacedTimeout(true); }},
     {"paced_timeout_before_5_9", [] { PacedTimeout(false); }},
     {"short_rtt_timeout", ShortRttTimeout},

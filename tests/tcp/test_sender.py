@@ -196,10 +196,16 @@ def test_the_rtt_of_a_sack_ends_the_back_off(facts: Facts) -> None:
 
 def test_an_ack_of_what_was_sent_again_keeps_the_back_off(facts: Facts) -> None:
     """As RFC 6298, 5.7, and Linux's tcp_ack_update_rtt: it tells no RTT, so the timer stays doubled."""
-    seen = facts("back_off_kept")
+    seen = facts("back_off_after_retransmission")
     assert seen["rto_after_retransmission_ms"] == 2 * seen["rto_ms"]
     assert seen["rto_after_new_data_ms"] == seen["rto_ms"]
     assert seen["rto_ms"] == pytest.approx(250, abs=1)
+
+
+def test_with_timestamps_an_ack_of_what_was_sent_again_ends_the_back_off(facts: Facts) -> None:
+    """It echoes when the retransmission left, a round trip of 50 ms ago: tcp_rtt_tsopt_us."""
+    seen = facts("back_off_after_retransmission_with_timestamps")
+    assert seen["rto_after_retransmission_ms"] == pytest.approx(250, abs=1)
 
 
 @pytest.mark.parametrize(("experiment", "start_ms"), [("", 300), ("_before_5_9", 0)])
