@@ -2,6 +2,8 @@
 #
 #   make demo    sets everything up, compares the variants on the RTT-fairness scenario, and ns-3 with the twin
 #   make test    sets everything up, runs all tests against the installed wheel
+#   make quick   the same for the tests of scenarios, worlds, environments and evaluations, in some two minutes; with
+#                PYTHON=python3.13 VENV=build/venv-3.13 on another Python, beside .venv/
 #   make check   style, types
 #   make docs    regenerates the generated parts of README.md and docs/
 #   make site    makes the documentation a site, build/site/index.html
@@ -23,7 +25,9 @@ BUILD_NEEDS := pip scikit-build-core pybind11 nlohmann-json grpcio-tools cmake n
 SOURCES := $(shell find cc world tcp twin linux ns3-scratch cmake src envs agents conf -type f \
 	! -name '*.so' ! -name '*.pyc' ! -name '.*') CMakeLists.txt pyproject.toml LICENSE README.md
 
-.PHONY: demo test check docs site wheels clean
+QUICK := tests/scenario tests/worlds tests/envs tests/evaluate
+
+.PHONY: demo test quick check docs site wheels clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/package
@@ -32,9 +36,11 @@ demo: $(STAMPS)/package
 
 # A file of tests on one worker, and one worker more than cores: tests of the world linux wait in real time. The build
 # tree goes along for the tests that compare with ns-3's own classes in C++.
-test: $(STAMPS)/test
+test: TESTS :=
+quick: TESTS := $(QUICK)
+test quick: $(STAMPS)/test
 	PATH="$(CURDIR)/$(BIN):$$PATH" BBRGYM_BUILD_DIR="$$(dirname "$$(ls -t build/*/CMakeCache.txt | head -1)")" \
-		$(BIN)/pytest -n $$(($$(nproc) + 1)) --dist loadfile --no-loadscope-reorder
+		$(BIN)/pytest -n $$(($$(nproc) + 1)) --dist loadfile --no-loadscope-reorder $(TESTS)
 
 check: $(STAMPS)/dev
 	$(BIN)/ruff check
