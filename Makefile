@@ -2,7 +2,7 @@
 #
 #   make demo    sets everything up, compares the variants on the RTT-fairness scenario, and ns-3 with the twin
 #   make test    sets everything up, runs all tests against the installed wheel
-#   make quick   the same for the tests of scenarios, worlds, environments and evaluations, in some two minutes; with
+#   make quick   the same for the tests of scenarios, worlds, environments and evaluations, in some five minutes; with
 #                PYTHON=python3.13 VENV=build/venv-3.13 on another Python, beside .venv/
 #   make check   style, types
 #   make docs    regenerates the generated parts of README.md and docs/

@@ -48,6 +48,7 @@ def main() -> None:
     for results in (scenario, draws):
         print(measured(results))
     if options.figures is not None:
+        options.figures.mkdir(parents=True, exist_ok=True)
         keep_figures(scenario, options.figures)
         keep_pictures(scenario, options.figures)
 
