@@ -198,11 +198,13 @@ SPURIOUS_RECOVERY = DraftCase(
 # ---- timeouts ---------------------------------------------------------------------------------------------
 
 
-def _up_begins(history: AckHistory, _: CaseSetup) -> int | None:
-    row = history.entry(UP)
-    if row is None:
-        return None
-    return history.first(history["round_count"] > history["round_count"][row], row)
+def _a_round_after_up(history: AckHistory, _: CaseSetup) -> int | None:
+    """Return the row a round after UP began, of the first stay that PROBE_RTT does not cut short."""
+    for began in history.entries(UP):
+        row = history.first(history["round_count"] > history["round_count"][began], began)
+        if row is not None and not history.is_in(PROBE_RTT)[began : row + 1].any():
+            return row
+    return None
 
 
 def _hold_back(setup: CaseSetup, history: AckHistory, row: int) -> None:
@@ -239,12 +241,11 @@ SPURIOUS_TIMEOUT = DraftCase(
     name="spurious-timeout",
     title="Handling Spurious RTO Recovery",
     how=(
-        "All packets are held back for a second and 3.5 round trips (4.65 s at most) from UP's second round on, and "
-        "arrive in their order: "
-        "reordering alone causes no timeout where RACK is used."
+        "All packets are held back for a second and 3.5 round trips (4.65 s at most) from one round after UP began, "
+        "and arrive in their order: reordering alone causes no timeout where RACK is used."
     ),
     conditions=tuple(one for one in PATHS if one.bdp_pkts >= 20 and one.rate_mbps <= 1000),
-    stages=(Stage("UP's second round begins", _up_begins, _hold_back),),
+    stages=(Stage("UP began a round ago", _a_round_after_up, _hold_back),),
     end=_timed_out,
     check=_check_timeout,
     not_for={"bbr": _NO_BOUNDS},
