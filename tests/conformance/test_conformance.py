@@ -88,6 +88,8 @@ def test_a_broken_sender_fails_with_the_first_moment_and_a_trace() -> None:
         ("spurious-recovery", Sender("bbr3", "draft"), 100.0, 8),
         # a lost packet left with more in flight than any that arrived
         ("up-loss-bounded", Sender("bbr3"), 10.0, 5),
+        # min_rtt's interval ends while the application pauses in the first REFILL
+        ("refill-limited", Sender("bbr2"), 100.0, 5),
     ],
 )
 def test_what_a_check_cannot_see_in_one_row_fails_no_sender(

@@ -528,8 +528,22 @@ UP_BOUNDED_LOSS = DraftCase(
 # ---- REFILL -----------------------------------------------------------------------------------------------
 
 
-def _refill_begins(history: AckHistory, _: CaseSetup) -> int | None:
-    return history.entry(REFILL)
+_PAUSED_TURNS = 3  # round trips that REFILL lasts at most, with the pause
+
+
+def _refill_begins(history: AckHistory, setup: CaseSetup) -> int | None:
+    """Return the begin of the first REFILL that ends before PROBE_RTT is due, among a few; else of the last."""
+    for number, row in enumerate(history.entries(REFILL)[:_TRIES], 1):
+        age_s = history.time_s(row) - float(history["probe_rtt_min_stamp_us"][row]) / 1e6
+        is_in_time = age_s + _PAUSED_TURNS * setup.condition.turn_s < setup.sender.probe_rtt_interval_s
+        if is_in_time or number == _TRIES:
+            return row
+    return None
+
+
+def _paused_refill(history: AckHistory, setup: CaseSetup) -> int | None:
+    """Return the first row of the REFILL in which the application stopped."""
+    return next((row for row in history.entries(REFILL) if history.time_s(row) >= setup.moments_s[-1]), None)
 
 
 def _pause_in_refill(setup: CaseSetup, history: AckHistory, row: int) -> None:
@@ -537,14 +551,14 @@ def _pause_in_refill(setup: CaseSetup, history: AckHistory, row: int) -> None:
     silent_from(setup, history, row, at_s + 1.5 * setup.condition.turn_s)
 
 
-def _probe_is_over(history: AckHistory, _: CaseSetup) -> int | None:
-    row = history.entry(REFILL)
+def _probe_is_over(history: AckHistory, setup: CaseSetup) -> int | None:
+    row = _paused_refill(history, setup)
     up = None if row is None else history.entry(UP, after=row)
     return None if up is None else history.end_of(up)
 
 
-def _check_refill(history: AckHistory, _: CaseSetup) -> Iterator[DraftStatement]:
-    row = history.entry(REFILL)
+def _check_refill(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
+    row = _paused_refill(history, setup)
     yield moment_is_there("REFILL begins", row, history)
     if row is None:
         return
