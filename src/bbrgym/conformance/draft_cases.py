@@ -6,7 +6,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from bbrgym.conformance import path_cases, probe_cases, startup_cases, undo_cases
+from bbrgym.conformance import (
+    aggregation_cases,
+    bounded_up_cases,
+    changing_path_cases,
+    down_cases,
+    drain_cases,
+    policer_cases,
+    probe_rtt_cases,
+    refill_cases,
+    small_path_cases,
+    startup_cases,
+    undo_cases,
+    up_cases,
+)
 from bbrgym.conformance.draft_case import DraftCase
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.schema import shown
@@ -14,27 +27,27 @@ from bbrgym.schema import shown
 _ALL = (
     startup_cases.STARTUP_PLATEAU,
     startup_cases.STARTUP_LOSS,
-    startup_cases.DRAIN_INFLIGHT,
-    startup_cases.DRAIN_TIME,
-    probe_cases.UP_PLATEAU,
-    probe_cases.UP_LOSS,
-    probe_cases.STARTUP_LIMITED,
-    probe_cases.UP_LIMITED,
-    probe_cases.DOWN_INFLIGHT,
-    probe_cases.DOWN_TIME,
-    path_cases.ENTER_PROBE_RTT,
-    path_cases.SKIP_PROBE_RTT,
-    startup_cases.STARTUP_AGGREGATION,
-    path_cases.CRUISE_AGGREGATION,
-    path_cases.SMALL_BDP,
-    path_cases.MORE,
-    path_cases.LESS,
-    path_cases.POLICER,
+    drain_cases.DRAIN_INFLIGHT,
+    drain_cases.DRAIN_TIME,
+    up_cases.UP_PLATEAU,
+    up_cases.UP_LOSS,
+    up_cases.STARTUP_LIMITED,
+    up_cases.UP_LIMITED,
+    down_cases.DOWN_INFLIGHT,
+    down_cases.DOWN_TIME,
+    probe_rtt_cases.ENTER_PROBE_RTT,
+    probe_rtt_cases.SKIP_PROBE_RTT,
+    aggregation_cases.STARTUP_AGGREGATION,
+    aggregation_cases.CRUISE_AGGREGATION,
+    small_path_cases.SMALL_BDP,
+    changing_path_cases.MORE,
+    changing_path_cases.LESS,
+    policer_cases.POLICER,
     undo_cases.SPURIOUS_RECOVERY,
     undo_cases.SPURIOUS_TIMEOUT,
-    startup_cases.PROBE_RTT_IN_STARTUP,
-    probe_cases.UP_BOUNDED_LOSS,
-    probe_cases.REFILL_LIMITED,
+    probe_rtt_cases.PROBE_RTT_IN_STARTUP,
+    bounded_up_cases.UP_BOUNDED_LOSS,
+    refill_cases.REFILL_LIMITED,
 )
 
 #: All cases by name, in the draft's order.

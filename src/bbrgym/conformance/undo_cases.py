@@ -10,8 +10,10 @@ import numpy as np
 
 from bbrgym.conformance.ack_history import LOSS, NO_RATE, PROBE_RTT, RECOVERY, REFILL, STARTUP, UP, AckHistory
 from bbrgym.conformance.draft_case import DraftCase, DraftStatement, Known, statement
+from bbrgym.conformance.moments import end_s, moment_is_there
+from bbrgym.conformance.paths import PATHS
 from bbrgym.conformance.setup import CaseSetup, Stage
-from bbrgym.conformance.startup_cases import PATHS, end_s, moment_is_there
+from bbrgym.conformance.tolerances import PLATEAU_ROUNDS
 
 _NO_BOUNDS = "BBR v1 has no bounds to save"
 
@@ -61,7 +63,6 @@ def _limit(value: int) -> float:
     return float("inf") if value < 0 or value == NO_RATE else float(value)
 
 
-_PLATEAU_ROUNDS = 3
 _BOUNDS = ("bw_lo_Bps", "inflight_lo_pkts", "inflight_hi_pkts")
 
 
@@ -83,7 +84,7 @@ def _ended_state(history: AckHistory, episode: _LossEpisode) -> int | None:
     if not len(left):
         return None
     row = episode.first + int(left[0])  # an undo forgets the plateau later
-    by_plateau = int(history["full_bw_now"][row]) == 1 or int(history["full_bw_count"][row]) >= _PLATEAU_ROUNDS
+    by_plateau = int(history["full_bw_now"][row]) == 1 or int(history["full_bw_count"][row]) >= PLATEAU_ROUNDS
     return None if by_plateau else phase
 
 
