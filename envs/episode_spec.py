@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from bbrgym.envs.scaling import Coordinates
 from bbrgym.errors import ConfigError
+from bbrgym.scenario.bounds import BOUNDS
 from bbrgym.scenario.distribution import is_distribution, load_distribution
 from bbrgym.scenario.files import Source, is_sequence, load_scenario, with_variant
-from bbrgym.scenario.model import BOUNDS, Scenario
+from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import Table, check_world_has, world_spec
 
 ScenarioSampler: TypeAlias = Callable[[int], Source]

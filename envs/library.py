@@ -28,7 +28,7 @@ from bbrgym.atomic_files import write_text
 from bbrgym.envs.discrete import MAX_COMBINATIONS
 from bbrgym.envs.scaling import NOT_BELOW
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.scenario.model import check_tunables
+from bbrgym.scenario.flow import check_tunables
 from bbrgym.scenario.untrusted_files import read_yaml
 from bbrgym.schema import FieldProblem, Float, Model, shown, validated
 from bbrgym.tunables import TUNABLES, VARIANTS

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from bbrgym.scenario.families import buffer_bdp
-from bbrgym.scenario.model import Bernoulli, GilbertElliott, Scenario
+from bbrgym.scenario.link import Bernoulli, GilbertElliott
+from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import Table
 
 _CHANGES = 2  # of the capacity that are told

@@ -14,7 +14,7 @@ from native_simulation import FLOW_SUMMARY, arrays_for
 from ns3_harness import Simulation, change, flow, queue, scenario
 
 from bbrgym import _ns3
-from bbrgym.scenario.model import BOUNDS
+from bbrgym.scenario.bounds import BOUNDS
 from bbrgym.worlds.fields import FLOW_FIELDS, FLOW_SUMMARY_FIELDS, LINK_FIELDS, LINK_SUMMARY_FIELDS
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import bbrgym
-from bbrgym.scenario.model import BOUNDS
+from bbrgym.scenario.bounds import BOUNDS
 
 
 def fields(**changes: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bbrgym
-from bbrgym.scenario.model import BOUNDS
+from bbrgym.scenario.bounds import BOUNDS
 
 BASES: list[dict[str, Any]] = [
     {

@@ -15,7 +15,7 @@ from bbrgym.papers.catalogue import reference_numbers
 from bbrgym.papers.experiment import Experiment, Number, VariantSettings
 from bbrgym.papers.request import Reproduction
 from bbrgym.scenario.files import parse_scenario
-from bbrgym.scenario.model import check_tunables
+from bbrgym.scenario.flow import check_tunables
 from bbrgym.scenario.stack import SenderStack
 from bbrgym.schema import FieldProblem
 from bbrgym.tunables import STOCK_CONTROLS, VARIANTS

@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from bbrgym.scenario.model import HEADER_BYTES, Flow, NoLoss, Scenario
+from bbrgym.scenario.flow import Flow
+from bbrgym.scenario.link import NoLoss
+from bbrgym.scenario.model import HEADER_BYTES, Scenario
 
 SHALLOW_BDP = 1.0
 DEEP_BDP = 3.0

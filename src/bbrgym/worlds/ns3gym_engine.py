@@ -27,8 +27,8 @@ from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.ns3gym.messages import Message
 from bbrgym.ns3gym.session import Session, start_of
 from bbrgym.ns3gym.spaces import Space, space_of
-from bbrgym.scenario.model import FieldProblem, check_tunables
-from bbrgym.schema import shown
+from bbrgym.scenario.flow import check_tunables
+from bbrgym.schema import FieldProblem, shown
 from bbrgym.tunables import TUNABLES
 from bbrgym.worlds.engine import advance_timeout_s
 from bbrgym.worlds.errors import EngineFailure

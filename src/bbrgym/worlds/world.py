@@ -8,7 +8,9 @@ from typing import Any, NoReturn
 
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.files import load_scenario
-from bbrgym.scenario.model import FieldProblem, Scenario, check_tunables
+from bbrgym.scenario.flow import check_tunables
+from bbrgym.scenario.model import Scenario
+from bbrgym.schema import FieldProblem
 from bbrgym.worlds.fields import TUNABLE_COLUMNS
 from bbrgym.worlds.layout import Table
 from bbrgym.worlds.vector_world import Snapshot, VectorWorld, flows_of

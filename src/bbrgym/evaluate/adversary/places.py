@@ -9,9 +9,10 @@ from typing import Any
 
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.adversary.adversary_settings import Steps
+from bbrgym.scenario.bounds import BOUNDS
 from bbrgym.scenario.distribution import Distribution
 from bbrgym.scenario.files import parse_scenario
-from bbrgym.scenario.model import BOUNDS, Scenario
+from bbrgym.scenario.model import Scenario
 
 _SIGNIFICANT_DIGITS = 4
 

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The flows of a scenario, and the applications that write their data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from bbrgym.errors import nearest
+from bbrgym.scenario.bounds import BurstSeconds, Bytes, Name, Rate, RoundTrip, Seconds, is_before, within
+from bbrgym.scenario.stack import SenderStack
+from bbrgym.schema import FieldProblem, Float, List, Model, Whole, shown
+from bbrgym.tunables import TUNABLES, VARIANTS
+
+
+class Bulk(Model):
+    """Always has data to send, or until a transfer is complete.
+
+    Attributes:
+        size_bytes: payload of the transfer, sent in full packets. Default: without an end.
+    """
+
+    kind: Literal["bulk"] = "bulk"
+    size_bytes: Bytes | None = None
+
+
+class Cbr(Model):
+    """Writes at a constant rate.
+
+    Attributes:
+        rate_mbps: payload.
+    """
+
+    kind: Literal["cbr"]
+    rate_mbps: Rate
+
+
+class OnOff(Model):
+    """Alternates between writing at a constant rate and silence.
+
+    Attributes:
+        rate_mbps: payload while on.
+        on_s: duration of writing.
+        off_s: duration of silence.
+        random: draw exponential durations with these means.
+    """
+
+    kind: Literal["onoff"]
+    rate_mbps: Rate
+    on_s: BurstSeconds
+    off_s: BurstSeconds
+    random: bool = False
+
+
+class ShortFlow(Model):
+    """A transfer of random size that begins at a random time; with a flow's ``count``, as many connections.
+
+    Each has its own handshake and slow start. Times are uniform, so that ``count`` of them arrive like a Poisson
+    process that has so many. Size and time are drawn from the run's stream ``flow.NAME.app``.
+
+    Attributes:
+        size_bytes: payload, one of these at random, sent in full packets.
+        weights: of the sizes. Default: equal ones.
+        exponential: multiply the size by an exponential number with mean 1.
+        within_s: time after ``start_s`` in which the flow starts. Default: until ``stop_s``.
+    """
+
+    kind: Literal["flows"]
+    size_bytes: Annotated[List[Bytes], Field(min_length=1)]
+    weights: List[Annotated[Float, within("weight")]] = ()
+    exponential: bool = False
+    within_s: BurstSeconds | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> ShortFlow:
+        if self.weights and len(self.weights) != len(self.size_bytes):
+            sizes = len(self.size_bytes)
+            raise FieldProblem(
+                "weights", f"has {len(self.weights)} entries, expected one for each of {sizes} size_bytes"
+            )
+        return self
+
+
+App = Annotated[Bulk | Cbr | OnOff | ShortFlow, Field(discriminator="kind")]
+
+
+class Flow(Model):
+    """One TCP connection, or ``count`` equal ones, named ``name-0``, ``name-1``, ...
+
+    Attributes:
+        name: unique in the scenario.
+        count: number of connections.
+        cc: congestion control; the evaluated variant replaces that of a learner.
+        role: ``learner``: under test; ``fixed``: keeps its ``cc``; ``background``: the same, and never scored.
+        host: name of the host that sends it; controllers may share what the flows of a host measure (``view: host`` of
+            an environment). The network does not depend on it. Default: a host of its own, for each of the ``count``.
+        rtt_ms: round-trip propagation delay, the link's included.
+        start_s: time of its start.
+        stop_s: time of its end. Default: the end of the scenario.
+        app: application that writes the data.
+        stack: of its sender: a preset's name, or a mapping of facts that differ from the scenario's stack or, if it
+            names a ``preset``, from that. Default: the scenario's.
+        tunables: values in natural units. Default: the variant's preset.
+    """
+
+    name: Name
+    count: Annotated[Whole, within("flows")] = 1
+    cc: str = "bbr"
+    role: Literal["learner", "fixed", "background"] = "learner"
+    host: Name | None = None
+    rtt_ms: RoundTrip
+    start_s: Seconds = 0.0
+    stop_s: Seconds | None = None
+    app: App = Bulk()
+    stack: SenderStack = SenderStack()
+    tunables: dict[str, Float] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check(self) -> Flow:
+        if self.cc not in VARIANTS:
+            raise FieldProblem("cc", f"is {shown(self.cc)}; {nearest(self.cc, VARIANTS)}")
+        if self.stop_s is not None and not is_before(self.start_s, self.stop_s):
+            raise FieldProblem("stop_s", f"is {self.stop_s}, expected more than start_s = {self.start_s}")
+        check_tunables(self.cc, self.tunables)
+        return self
+
+
+def check_tunables(cc: str, tunables: Mapping[str, float]) -> None:
+    """Check that ``cc`` has these tunables and that their values are in range.
+
+    Raises:
+        FieldProblem: for the first tunable that is wrong.
+    """
+    for name, value in tunables.items():
+        path = f"tunables.{name}"
+        if name not in VARIANTS[cc].preset:
+            has = nearest(name, VARIANTS[cc].preset) if VARIANTS[cc].preset else "it has none"
+            raise FieldProblem(path, f"is no tunable of {cc}; {has}")
+        tunable = TUNABLES[name]
+        if not tunable.low <= value <= tunable.high:
+            raise FieldProblem(path, f"is {value:g}, expected {tunable.low:g} to {tunable.high:g} ({tunable.unit})")
+        if tunable.unit in ("count", "mode", "switch") and not float(value).is_integer():
+            raise FieldProblem(path, f"is {value:g}, expected a whole number ({tunable.unit})")

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The bottleneck link of a scenario: its rate or trace, what it loses and delays, and what changes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+import bbrgym._cc as _cc
+from bbrgym.scenario.bounds import BOUNDS, AckHold, Bytes, Delay, Probability, Rate, Seconds, within
+from bbrgym.scenario.queue import Policer, Queue
+from bbrgym.schema import FieldProblem, Float, List, Model, Whole
+
+
+class Jitter(Model):
+    """A share of the packets is late behind the bottleneck, chosen at random packet by packet.
+
+    Attributes:
+        share: probability of each packet's being late.
+        delay_ms: additional delay of a late packet.
+        reorder: whether the packets behind a late one overtake it. Default: they wait, so that the order is kept.
+    """
+
+    share: Probability
+    delay_ms: Delay
+    reorder: bool = False
+
+
+class AcksAtOnce(Model):
+    """ACKs leave the receiver at once."""
+
+    kind: Literal["at_once"] = "at_once"
+
+
+class AckSlots(Model):
+    """ACKs of all flows wait together and leave at the multiples of a time, as in a schedule of transmissions.
+
+    Attributes:
+        every_ms: time between two slots.
+    """
+
+    kind: Literal["slots"]
+    every_ms: AckHold
+
+
+class AckBursts(Model):
+    """ACKs of all flows wait together and leave once there are so many, as in aggregated frames.
+
+    Attributes:
+        packets: number of ACKs that leave together.
+        timeout_ms: longest wait of the first one.
+    """
+
+    kind: Literal["bursts"]
+    packets: Annotated[Whole, within("ack_burst")]
+    timeout_ms: AckHold
+
+
+Acks = Annotated[AcksAtOnce | AckSlots | AckBursts, Field(discriminator="kind")]
+
+
+class NoLoss(Model):
+    """No random loss."""
+
+    kind: Literal["none"] = "none"
+
+
+class Bernoulli(Model):
+    """Independent random loss behind the bottleneck.
+
+    Attributes:
+        rate: probability of each packet's loss.
+    """
+
+    kind: Literal["bernoulli"]
+    rate: Probability
+
+
+class GilbertElliott(Model):
+    """Loss in bursts: a chain of two states (Gilbert 1960, Elliott 1963) that may change at each tick of a clock.
+
+    Attributes:
+        good_to_bad: probability of a change to the bad state at a tick in the good state.
+        bad_to_good: probability of a change to the good state at a tick in the bad state.
+        loss_good: probability of a packet's loss in the good state.
+        loss_bad: probability of a packet's loss in the bad state.
+        clock: ``packet``: a tick after each packet, so that a flow that waits for a timeout stays in the bad state.
+            ``time``: a tick each time that a full packet takes at the link's mean rate, whether or not one passes.
+    """
+
+    kind: Literal["gilbert_elliott"]
+    good_to_bad: Probability
+    bad_to_good: Probability
+    loss_good: Probability = 0.0
+    loss_bad: Probability = 1.0
+    clock: Literal["packet", "time"] = "packet"
+
+
+Loss = Annotated[NoLoss | Bernoulli | GilbertElliott, Field(discriminator="kind")]
+
+
+class Trace(Model):
+    """A varying rate: a list of times at which the link carries a number of bytes.
+
+    Attributes:
+        times_ms: ascending, repeats allowed.
+        period_ms: time after which the trace repeats.
+        opportunity_bytes: IP bytes carried at each time.
+    """
+
+    times_ms: List[Annotated[Float, Field(ge=0)]]
+    period_ms: Annotated[Float, within("trace_period_ms")]
+    opportunity_bytes: Bytes = 1500
+
+    @model_validator(mode="after")
+    def _check(self) -> Trace:
+        if not self.times_ms:
+            raise FieldProblem("times_ms", "is empty, expected at least one time")
+        earlier = 0.0
+        for index, time_ms in enumerate(self.times_ms):
+            if not earlier <= time_ms <= self.period_ms:
+                raise FieldProblem(
+                    f"times_ms[{index}]",
+                    f"is {time_ms}, expected a time from {earlier}, the one before, to period_ms = {self.period_ms}",
+                )
+            earlier = time_ms
+        return self
+
+    @property
+    def mean_rate_mbps(self) -> float:
+        """Mean of the rate, in Mbit/s of IP bytes."""
+        return _cc.trace_rate_mbps(len(self.times_ms), self.opportunity_bytes, self.period_ms)
+
+
+class Change(Model):
+    """A change of the link during the scenario.
+
+    Attributes:
+        at_s: time of the change, in ascending order.
+        rate_mbps: new rate, of a link without a trace.
+        delay_ms: new one-way delay.
+        loss_rate: new rate of Bernoulli loss, also if the link had none before.
+    """
+
+    at_s: Seconds
+    rate_mbps: Rate | None = None
+    delay_ms: Delay | None = None
+    loss_rate: Probability | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Change:
+        if self.rate_mbps is None and self.delay_ms is None and self.loss_rate is None:
+            raise FieldProblem("", "changes nothing, expected rate_mbps, delay_ms or loss_rate")
+        return self
+
+
+HopDistance = Annotated[Float, within("hop_distance_m")]
+HopQueue = Annotated[Whole, within("queue_packets")]
+
+
+class WifiHop(Model):
+    """An 802.11 access point and one station at 5 GHz, both at rest: ns-3's wifi module.
+
+    Attributes:
+        standard: ``n``, ``ac`` or ``ax``.
+        width_mhz: width of the channel, of ``n`` at most 40.
+        streams: spatial streams.
+        mcs: modulation and coding scheme of each stream, at most 7 (``n``), 9 (``ac``; 8 on 20 MHz) or 11 (``ax``).
+            Default: Minstrel-HT chooses one for each frame.
+        distance_m: from the access point to the station.
+        queue_packets: capacity of the access point's queue, and of the station's.
+    """
+
+    kind: Literal["wifi"]
+    standard: Literal["n", "ac", "ax"] = "ac"
+    width_mhz: Literal[20, 40, 80] = 20
+    streams: Literal[1, 2] = 1
+    mcs: Annotated[Whole, Field(ge=0)] | None = None
+    distance_m: HopDistance = 5.0
+    queue_packets: HopQueue = 500
+
+    @model_validator(mode="after")
+    def _check(self) -> WifiHop:
+        if self.standard == "n" and self.width_mhz == 80:
+            raise FieldProblem("width_mhz", "is 80, expected 20 or 40 for standard n")
+        highest = {"n": 7, "ac": 8 if self.width_mhz == 20 else 9, "ax": 11}[self.standard]
+        if self.mcs is not None and self.mcs > highest:
+            raise FieldProblem(
+                "mcs", f"is {self.mcs}, expected at most {highest} for standard {self.standard} on {self.width_mhz} MHz"
+            )
+        return self
+
+
+class LteHop(Model):
+    """An LTE base station and one phone, both at rest: ns-3's lte module.
+
+    Attributes:
+        bandwidth_mhz: bandwidth of each direction.
+        layers: spatial layers downwards.
+        distance_m: from the base station to the phone.
+        queue_packets: capacity of the base station's queue, and of the phone's, in packets of 1500 bytes.
+    """
+
+    kind: Literal["lte"]
+    bandwidth_mhz: Literal[5, 10, 15, 20] = 20
+    layers: Literal[1, 2] = 1
+    distance_m: HopDistance = 100.0
+    queue_packets: HopQueue = 500
+
+
+LastHop = Annotated[WifiHop | LteHop, Field(discriminator="kind")]
+
+
+class Link(Model):
+    """The bottleneck.
+
+    Attributes:
+        rate_mbps: capacity in Mbit/s of IP bytes; in its place a trace may be given.
+        trace_path: file in Mahimahi's format, or ``bbrgym:NAME`` for a shipped one.
+        trace: the trace itself.
+        delay_ms: one-way propagation delay of the link, a part of every flow's ``rtt_ms``.
+        policer: in front of the queue. Default: none.
+        queue: in front of the link.
+        loss: random loss behind the link.
+        jitter: late packets behind the link. Default: none.
+        acks: when ACKs leave the receivers.
+        changes: of the link at given times.
+        last_hop: radio between the link and the receivers, both ways, in the ns-3 world alone. It adds to every RTT,
+            has a queue of its own and is not measured: the rows of the link stay the wired link's. Default: none.
+    """
+
+    rate_mbps: Rate | None = None
+    trace_path: Annotated[str, Field(min_length=1)] | None = None
+    trace: Trace | None = None
+    delay_ms: Delay = 1.0
+    policer: Policer | None = None
+    queue: Queue
+    loss: Loss = NoLoss()
+    jitter: Jitter | None = None
+    acks: Acks = AcksAtOnce()
+    changes: List[Change] = ()
+    last_hop: LastHop | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Link:
+        rates = [rate for rate in ("rate_mbps", "trace_path", "trace") if getattr(self, rate) is not None]
+        if len(rates) != 1:
+            given = " and ".join(rates) or "none"
+            raise FieldProblem("", f"has {given}, expected exactly one of rate_mbps, trace_path and trace")
+        if len(self.changes) > BOUNDS["changes"].high:
+            most = BOUNDS["changes"].high
+            raise FieldProblem("changes", f"has {len(self.changes)} entries, expected at most {most:.0f}")
+        for index, change in enumerate(self.changes):
+            path = f"changes[{index}]"
+            if index and change.at_s < self.changes[index - 1].at_s:
+                raise FieldProblem(f"{path}.at_s", f"is {change.at_s}, expected times in ascending order")
+            if change.rate_mbps is not None and self.rate_mbps is None:
+                raise FieldProblem(
+                    f"{path}.rate_mbps", f"is {change.rate_mbps}, expected none: the link follows a trace"
+                )
+            if change.loss_rate is not None and isinstance(self.loss, GilbertElliott):
+                raise FieldProblem(
+                    f"{path}.loss_rate", f"is {change.loss_rate}, expected none: the loss is gilbert_elliott"
+                )
+        return self
+
+    @property
+    def mean_rate_mbps(self) -> float:
+        """Rate of a resolved link before any change, of a trace its mean, in Mbit/s of IP bytes."""
+        return self.trace.mean_rate_mbps if self.trace is not None else self.rate_mbps or 0.0

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The queue of a scenario's link, and the policer in front of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import model_validator
+
+from bbrgym.scenario.bounds import Bytes, QueuePackets, Rate, RoundTrip, within
+from bbrgym.schema import FieldProblem, Float, Model, Whole
+
+
+class Red(Model):
+    """Random early detection: drops at random between two queue lengths.
+
+    Attributes:
+        min_bytes: mean queue from which packets are dropped early.
+        max_bytes: mean queue at which every packet is dropped.
+        max_probability: probability p of an early drop just below ``max_bytes``; it falls to 0 at ``min_bytes``.
+        gaps: packets from one early drop to the next. ``ns3``: uniform between 1/p and 2/p (ns-3's ``Wait``), two
+            drops in 3/p packets. ``linux``: uniform between none and 1/p (sch_red), two drops in 1/p packets.
+    """
+
+    min_bytes: Bytes
+    max_bytes: Bytes
+    max_probability: Annotated[Float, within("red_probability")]
+    gaps: Literal["ns3", "linux"] = "ns3"
+
+    @model_validator(mode="after")
+    def _check(self) -> Red:
+        if self.max_bytes <= self.min_bytes:
+            raise FieldProblem("max_bytes", f"is {self.max_bytes}, expected more than min_bytes = {self.min_bytes}")
+        return self
+
+
+class CoDel(Model):
+    """Controlled delay (RFC 8289).
+
+    Attributes:
+        target_ms: waiting time that is accepted.
+        interval_ms: how long it may be exceeded before packets are dropped.
+    """
+
+    target_ms: Annotated[Float, within("codel_ms")] = 5.0
+    interval_ms: Annotated[Float, within("codel_ms")] = 100.0
+
+    @model_validator(mode="after")
+    def _check(self) -> CoDel:
+        if self.target_ms >= self.interval_ms:
+            raise FieldProblem("target_ms", f"is {self.target_ms}, expected less than interval_ms = {self.interval_ms}")
+        return self
+
+
+class Queue(Model):
+    """The bottleneck's queue; exactly one of the three sizes is given.
+
+    Two queues in a row, such as ns-3's queue discipline above a device's own queue, are one with the sum of their
+    sizes: drop-tail of 30 packets above a device of 100 is ``size_packets: 130``.
+
+    With ECN a packet that is ECN-capable (``stack: {ecn: true}`` of its flow) is marked instead of dropped, and counted
+    in ``ecn_marked_pkts``. At most one threshold is given; it works with every kind.
+
+    Attributes:
+        kind: discipline. ``fq_codel``: a queue for each flow, deficit round robin, CoDel in each (RFC 8290, as Linux).
+        size_bytes: capacity in IP bytes.
+        size_packets: capacity in packets.
+        size_bdp: capacity in bandwidth-delay products: link rate (the mean of a trace) times ``bdp_rtt_ms``.
+        bdp_rtt_ms: RTT of that product. Default: the largest of the flows.
+        red: thresholds, for kind ``red`` only.
+        codel: times, for kinds ``codel`` and ``fq_codel`` only.
+        quantum_bytes: credit of a flow in each round of ``fq_codel``. Default: one full packet.
+        ecn: mark where CoDel drops, or RED drops early; above ``max_bytes`` RED still drops (Linux's ``harddrop``).
+            Default: true for ``fq_codel``, as in Linux, else false.
+        ecn_threshold_bytes: mark a packet on arrival if the queue already holds so many bytes (DCTCP's K).
+        ecn_threshold_packets: the same in packets.
+        ecn_threshold_ms: mark a packet on departure if it waited longer (``ce_threshold`` of Linux's CoDel).
+    """
+
+    kind: Literal["droptail", "red", "codel", "fq_codel"] = "droptail"
+    size_bytes: Bytes | None = None
+    size_packets: QueuePackets | None = None
+    size_bdp: Annotated[Float, within("queue_bdp")] | None = None
+    bdp_rtt_ms: RoundTrip | None = None
+    red: Red | None = None
+    codel: CoDel | None = None
+    quantum_bytes: Annotated[Whole, within("quantum_bytes")] | None = None
+    ecn: bool | None = None
+    ecn_threshold_bytes: Bytes | None = None
+    ecn_threshold_packets: QueuePackets | None = None
+    ecn_threshold_ms: Annotated[Float, within("codel_ms")] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Queue:
+        sizes = [size for size in ("size_bytes", "size_packets", "size_bdp") if getattr(self, size) is not None]
+        if len(sizes) != 1:
+            given = " and ".join(f"{size} = {getattr(self, size)}" for size in sizes) or "no size"
+            raise FieldProblem("", f"has {given}, expected exactly one of size_bytes, size_packets and size_bdp")
+        if self.bdp_rtt_ms is not None and self.size_bdp is None:
+            raise FieldProblem("bdp_rtt_ms", f"is {self.bdp_rtt_ms}, expected only beside size_bdp")
+        if self.red is not None and self.kind != "red":
+            raise FieldProblem("red", f"is given, expected only with kind red, which is {self.kind}")
+        if self.red is None and self.kind == "red":
+            raise FieldProblem("red", "is missing, expected min_bytes, max_bytes and max_probability for kind red")
+        if self.codel is not None and self.kind not in ("codel", "fq_codel"):
+            raise FieldProblem("codel", f"is given, expected only with kinds codel and fq_codel, which is {self.kind}")
+        if self.quantum_bytes is not None and self.kind != "fq_codel":
+            raise FieldProblem(
+                "quantum_bytes", f"is {self.quantum_bytes}, expected only with kind fq_codel, which is {self.kind}"
+            )
+        if self.ecn and self.kind == "droptail":
+            raise FieldProblem("ecn", "is true, expected only with kinds red, codel and fq_codel, which is droptail")
+        thresholds = ("ecn_threshold_bytes", "ecn_threshold_packets", "ecn_threshold_ms")
+        several = [f"{name} = {getattr(self, name)}" for name in thresholds if getattr(self, name) is not None]
+        if len(several) > 1:
+            raise FieldProblem("", f"has {' and '.join(several)}, expected at most one of {', '.join(thresholds)}")
+        return self
+
+
+class Policer(Model):
+    """A token bucket in front of the queue: what exceeds rate and burst is dropped, nothing waits.
+
+    Attributes:
+        rate_mbps: sustained rate, in Mbit/s of IP bytes.
+        burst_bytes: IP bytes that may pass at once; the bucket begins full.
+    """
+
+    rate_mbps: Rate
+    burst_bytes: Bytes
