@@ -24,7 +24,7 @@ import bbrgym
 from bbrgym.ns3gym import command
 from bbrgym.papers.catalogue import select_experiments
 from bbrgym.report.papers_report import papers_page
-from bbrgym.scenario import checks, distribution, model, stack
+from bbrgym.scenario import checks, distribution, flow, link, model, queue, stack
 from bbrgym.tunables import BASES, SWITCHES, Variant
 from bbrgym.worlds import registered_worlds
 from bbrgym.worlds.fields import FLOW_FIELDS, FLOW_SUMMARY_FIELDS, LINK_FIELDS, LINK_SUMMARY_FIELDS
@@ -33,26 +33,26 @@ ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "conf"
 MODELS: tuple[type[BaseModel], ...] = (
     model.Scenario,
-    model.Link,
-    model.Policer,
-    model.Queue,
-    model.Red,
-    model.CoDel,
-    model.Bernoulli,
-    model.GilbertElliott,
-    model.Jitter,
-    model.AckSlots,
-    model.AckBursts,
-    model.Trace,
-    model.Change,
-    model.WifiHop,
-    model.LteHop,
-    model.Flow,
+    link.Link,
+    queue.Policer,
+    queue.Queue,
+    queue.Red,
+    queue.CoDel,
+    link.Bernoulli,
+    link.GilbertElliott,
+    link.Jitter,
+    link.AckSlots,
+    link.AckBursts,
+    link.Trace,
+    link.Change,
+    link.WifiHop,
+    link.LteHop,
+    flow.Flow,
     stack.SenderStack,
-    model.Cbr,
-    model.Bulk,
-    model.OnOff,
-    model.ShortFlow,
+    flow.Cbr,
+    flow.Bulk,
+    flow.OnOff,
+    flow.ShortFlow,
     checks.ScenarioCheck,
 )
 
