@@ -6,7 +6,14 @@ import math
 import numpy as np
 import pytest
 
-from bbrgym.papers.distributions import ENOUGH_SEEDS, QUANTILES, percentile_of, quantiles_of_seeds
+from bbrgym.papers.distributions import (
+    ENOUGH_SEEDS,
+    FACTORS,
+    QUANTILES,
+    percentile_of,
+    quantiles_of_seeds,
+    shares_within,
+)
 
 
 def test_quantiles_of_evenly_spaced_seeds_are_linear_in_their_part() -> None:
@@ -35,3 +42,17 @@ def test_the_percentile_counts_the_seeds_below_and_half_of_the_equal_ones(publis
 
 def test_no_seed_has_no_percentile() -> None:
     assert math.isnan(percentile_of(1.0, [math.nan]))
+
+
+def test_a_seed_is_held_against_the_mean_of_the_others() -> None:
+    assert FACTORS == (1.25, 1.6)
+    # Beside 3.1 the others have a mean of 1.005, beside 1.1 one of 1.105, beside a 1 one of 1.11.
+    assert shares_within([*np.ones(19), 3.1, 1.1]) == pytest.approx((20 / 21, 20 / 21))
+    assert shares_within([*np.ones(19), 1.5, 1.0]) == pytest.approx((20 / 21, 1.0))
+    assert shares_within([*np.ones(19), 0.0, 1.0]) == pytest.approx((20 / 21, 20 / 21))
+
+
+def test_seeds_that_agree_are_all_within_the_factors_and_few_seeds_have_no_share() -> None:
+    assert shares_within([*np.full(ENOUGH_SEEDS, 3.0), math.nan]) == (1.0,) * len(FACTORS)
+    assert shares_within(np.zeros(ENOUGH_SEEDS)) == (1.0,) * len(FACTORS)
+    assert shares_within(np.ones(ENOUGH_SEEDS - 1)) == (None,) * len(FACTORS)

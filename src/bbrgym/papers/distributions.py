@@ -14,6 +14,9 @@ import numpy.typing as npt
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Parts of the seeds whose values are below a quantile."""
 
+FACTORS = (1.25, 1.6)
+"""Factors that a measured value is to be within of a published one."""
+
 ENOUGH_SEEDS = 20  # from which on a twentieth of the seeds, the least of QUANTILES, is one of them
 
 
@@ -34,6 +37,19 @@ def percentile_of(published: float, values: npt.ArrayLike) -> float:
     if not len(known):
         return math.nan
     return 100 * float(np.mean((known < published) + 0.5 * (known == published)))
+
+
+def shares_within(values: npt.ArrayLike) -> tuple[float | None, ...]:
+    """Return the part of the seeds that are within each of `FACTORS` of the mean of the others.
+
+    It is what a single published run would meet if it were of the very system measured. None each if fewer than
+    `ENOUGH_SEEDS` are known.
+    """
+    known = _known(values)
+    if len(known) < ENOUGH_SEEDS:
+        return (None,) * len(FACTORS)
+    others = (known.sum() - known) / (len(known) - 1)
+    return tuple(float(np.mean((others <= factor * known) & (known <= factor * others))) for factor in FACTORS)
 
 
 def _known(values: npt.ArrayLike) -> npt.NDArray[np.float64]:

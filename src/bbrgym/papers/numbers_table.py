@@ -8,11 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from bbrgym.papers.distributions import QUANTILES, quantiles_of_seeds
+from bbrgym.papers.distributions import FACTORS, QUANTILES, quantiles_of_seeds, shares_within
 from bbrgym.papers.results import ReproducedExperiment, reading_of
 
 QUANTILE_COLUMNS = tuple(f"quantile_{100 * part:g}" for part in QUANTILES)
 """Columns of the quantiles over seeds; empty for few seeds."""
+
+SHARE_COLUMNS = tuple(f"seeds_within_{factor:g}" for factor in FACTORS)
+"""Columns of the parts of seeds within a factor of the mean of the others; empty for few seeds."""
 
 
 def numbers_table(results: Sequence[ReproducedExperiment]) -> pl.DataFrame:
@@ -36,6 +39,7 @@ def numbers_table(results: Sequence[ReproducedExperiment]) -> pl.DataFrame:
             "seeds": int(np.count_nonzero(~np.isnan(result.values))),
             "percentile": result.percentile,
             **dict(zip(QUANTILE_COLUMNS, quantiles_of_seeds(result.values), strict=True)),
+            **dict(zip(SHARE_COLUMNS, shares_within(result.values), strict=True)),
             "verdict": result.verdict,
             "reason": one.reason_of([result.number.quantity], result.world),
         }
@@ -71,7 +75,7 @@ _NUMBERS = pl.Schema(
         **dict.fromkeys(("measured", "low", "high"), pl.Float64),
         "seeds": pl.Int64,
         "percentile": pl.Float64,
-        **dict.fromkeys(QUANTILE_COLUMNS, pl.Float64),
+        **dict.fromkeys((*QUANTILE_COLUMNS, *SHARE_COLUMNS), pl.Float64),
         "claim": pl.String,
         **dict.fromkeys(("less", "than"), pl.Float64),
         "verdict": pl.String,

@@ -13,18 +13,18 @@ from typing import Any
 import polars as pl
 from rich.table import Table
 
-from bbrgym.papers.distributions import QUANTILES
-from bbrgym.papers.numbers_table import QUANTILE_COLUMNS
+from bbrgym.papers.distributions import FACTORS, QUANTILES
+from bbrgym.papers.numbers_table import QUANTILE_COLUMNS, SHARE_COLUMNS
 from bbrgym.papers.verdicts import VERDICTS, Verdict, verdict_of_readings
 from bbrgym.report.tables import new_table
 
-FACTORS = (1.25, 1.6)
 _FEW_FACTORS = 5  # numbers from which on their factors are counted
 _MANY = 10  # seeds from which on a percentile is shown
 
 OVERVIEW = (
     *("paper", "experiments", *VERDICTS, "numbers and claims", *VERDICTS),
     *("numbers", *(f"within {factor:g}" for factor in FACTORS)),
+    *(f"one seed within {factor:g}" for factor in FACTORS),
 )
 NUMBERS = ("variant", "quantity", "at", "published", "measured [95 %]", "ratio", "percentile", "verdict", "source")
 DISTRIBUTIONS = (
@@ -39,7 +39,8 @@ def overview_rows(numbers: pl.DataFrame, papers: Mapping[str, Sequence[str]]) ->
     """Yield the cells of `OVERVIEW` for each group of experiments.
 
     They are the experiments by verdict, the numbers and claims by verdict, and the published numbers above 0 with the
-    share of them that is met within each of `FACTORS`; one that was not measured is not met.
+    share of them that is met within each of `FACTORS`, where one that was not measured is not met; at the end the
+    share that single seeds would meet in place of the published numbers, if enough seeds have measured all.
 
     Args:
         numbers: rows of numbers.parquet of one world.
@@ -49,18 +50,35 @@ def overview_rows(numbers: pl.DataFrame, papers: Mapping[str, Sequence[str]]) ->
         own = [numbers.filter(pl.col("experiment") == name) for name in names]
         of_experiments = [verdict_of_rows(rows)[0] for rows in own]
         of_all = [verdict for rows in own for verdict in rows["verdict"]]
-        ratios = _ratios(numbers.filter(pl.col("experiment").is_in(list(names))))
-        shares = [f"{100 * part:.1f} %" for part in _within(ratios)] if ratios else [""] * len(FACTORS)
+        positive = _positive(numbers.filter(pl.col("experiment").is_in(list(names))))
+        ratios = _ratios(positive)
+        shares = _percent(_within(ratios) if ratios else [None] * len(FACTORS))
         yield [
             *(paper, str(len(names)), *_counts(of_experiments), str(len(of_all)), *_counts(of_all)),
-            *(str(len(ratios)), *shares),
+            *(str(len(ratios)), *shares, *_percent(_of_single_seeds(positive))),
         ]
 
 
-def _ratios(numbers: pl.DataFrame) -> list[float]:
-    """Return measured / published of each published number above 0."""
-    rows = numbers.filter(pl.col("claim").is_null() & (pl.col("published") > 0))
-    return [_ratio(row) for row in rows.iter_rows(named=True)]
+def _positive(numbers: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of published numbers above 0."""
+    return numbers.filter(pl.col("claim").is_null() & (pl.col("published") > 0))
+
+
+def _ratios(positive: pl.DataFrame) -> list[float]:
+    """Return measured / published of each row."""
+    return [_ratio(row) for row in positive.iter_rows(named=True)]
+
+
+def _of_single_seeds(positive: pl.DataFrame) -> list[float | None]:
+    """Return the mean over rows of the parts of seeds within each of `FACTORS`; None each if one has too few seeds."""
+    parts = positive.select(SHARE_COLUMNS)
+    if not len(parts) or parts.null_count().row(0) != (0,) * len(SHARE_COLUMNS):
+        return [None] * len(SHARE_COLUMNS)
+    return list(parts.mean().row(0))
+
+
+def _percent(parts: Sequence[float | None]) -> list[str]:
+    return ["" if part is None else f"{100 * part:.1f} %" for part in parts]
 
 
 def _within(ratios: Sequence[float]) -> list[float]:
@@ -118,7 +136,7 @@ def claim_rows(numbers: pl.DataFrame) -> Iterator[list[str]]:
 
 def factors_text(numbers: pl.DataFrame) -> str:
     """Return the parts of the published numbers that are met within `FACTORS`; empty for few numbers."""
-    ratios = _ratios(numbers)
+    ratios = _ratios(_positive(numbers))
     if len(ratios) < _FEW_FACTORS:
         return ""
     shares = zip(_within(ratios), FACTORS, strict=True)
