@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Why a statement of several cases may fail, or a case is not for an algorithm."""
+"""Reasons why a statement of several cases may fail, or a case is not for an algorithm."""
 
 from __future__ import annotations
 

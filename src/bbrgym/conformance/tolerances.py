@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How exactly a state is held to what the draft asks of it."""
+"""Tolerances with which a state is held to what the draft asks of it."""
 
 from __future__ import annotations
 
