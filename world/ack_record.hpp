@@ -46,6 +46,7 @@ struct AckRecord
     int64_t full_bw_now;
     int64_t full_bw_reached;
     int64_t is_app_limited; ///< the sample
+    int64_t is_cwnd_limited;
     int64_t prior_in_flight_pkts;
     int64_t departure_wait_us;
     int64_t tx_in_flight_pkts; ///< of the sample; BBRv3's, as what follows
@@ -106,6 +107,7 @@ MakeAckRecord(const cc_sample& sample, const cc_state& state, const cc_params& p
             has_bounds ? bbr3.full_bw_now : -1,
             is_bbr ? bbr.full_bw_reached : -1,
             sample.is_app_limited,
+            sample.is_cwnd_limited,
             sample.prior_in_flight_pkts,
             is_bbr ? int64_t{sample.departure_wait_us} : -1,
             has_bounds ? int64_t{sample.tx_in_flight_pkts} : -1,

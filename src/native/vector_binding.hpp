@@ -66,8 +66,8 @@ AckRecordDtype()
         "bw_lo_Bps", "inflight_hi_pkts", "inflight_lo_pkts", "undo_bw_lo_Bps", "undo_inflight_hi_pkts",
         "undo_inflight_lo_pkts", "min_rtt_us", "probe_rtt_min_us", "probe_rtt_min_stamp_us", "target_pkts",
         "extra_acked_pkts", "full_bw_count", "full_bw_now", "full_bw_reached", "is_app_limited",
-        "prior_in_flight_pkts", "departure_wait_us", "tx_in_flight_pkts", "lost_since_pkts",
-        "probe_wait_us", "undo_count"
+        "is_cwnd_limited", "prior_in_flight_pkts", "departure_wait_us", "tx_in_flight_pkts",
+        "lost_since_pkts", "probe_wait_us", "undo_count"
     };
     py::list formats;
     py::list offsets;
@@ -76,7 +76,7 @@ AckRecordDtype()
         formats.append(names[i].ends_with("_Bps") ? "u8" : "i8");
         offsets.append(i * sizeof(int64_t));
     }
-    static_assert(sizeof(AckRecord) == 35 * sizeof(int64_t));
+    static_assert(sizeof(AckRecord) == 36 * sizeof(int64_t));
     return py::dtype(py::cast(names), formats, offsets, sizeof(AckRecord));
 }
 

@@ -6,14 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from kernel_world import needs_bpf, needs_kernel
 
 from bbrgym.cli.main import main
+from bbrgym.conformance import case_run as conformance
+from bbrgym.conformance.ack_history import UP, AckHistory
 from bbrgym.conformance.case_run import CaseRun, run_case
+from bbrgym.conformance.changing_path_cases import GROWS
 from bbrgym.conformance.draft_cases import DRAFT_CASES
-from bbrgym.conformance.setup import Sender
+from bbrgym.conformance.setup import CaseSetup, Find, Sender
 from bbrgym.report.conformance_report import conformance_page
 
 Here = Callable[..., tuple[int, str, str]]
@@ -90,6 +94,8 @@ def test_a_broken_sender_fails_with_the_first_moment_and_a_trace() -> None:
         ("up-loss-bounded", Sender("bbr3"), 10.0, 5),
         # min_rtt's interval ends while the application pauses in the first REFILL
         ("refill-limited", Sender("bbr2"), 100.0, 5),
+        # pacing, not the bound, holds the sender back for most of a round of UP
+        ("bandwidth-up", Sender("bbr3", "draft"), 10.0, 6),
     ],
 )
 def test_what_a_check_cannot_see_in_one_row_fails_no_sender(
@@ -97,6 +103,21 @@ def test_what_a_check_cannot_see_in_one_row_fails_no_sender(
 ) -> None:
     found = run_case(replace(case_run(case, sender, rtt_ms=rtt_ms), seed=seed))
     assert (found.outcome, found.statement) == ("passed", "")
+
+
+def test_a_packet_too_many_in_the_bound_of_up_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    observe = conformance._observe
+
+    def observe_more(run: CaseRun, setup: CaseSetup, find: Find) -> AckHistory:
+        history = observe(run, setup, find)
+        if len(setup.moments_s) == len(run.of.stages):  # all stages are over: this is what is judged
+            is_bounded = history.is_in(UP) & (history["inflight_hi_pkts"] >= 0)
+            history["inflight_hi_pkts"][np.flatnonzero(is_bounded[: run.of.end(history, setup)])[-1]] += 1
+        return history
+
+    monkeypatch.setattr(conformance, "_observe", observe_more)
+    found = run_case(case_run("bandwidth-up", Sender("bbr3", "draft"), rtt_ms=10.0))
+    assert (found.outcome, found.statement) == ("failed", GROWS)
 
 
 def test_packets_are_held_back_behind_an_up_that_probe_rtt_leaves_whole() -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
 
@@ -35,16 +34,41 @@ def _found_more(history: AckHistory, setup: CaseSetup) -> int | None:
     return None if row is None else history.first(history["round_count"] > history["round_count"][row])
 
 
-def _steps_of_up(history: AckHistory, row: int, end: int) -> list[int]:
-    """Return how much inflight_hi grew in each whole round of an UP."""
-    starts = [at for at in range(row + 1, end) if history["round_count"][at] != history["round_count"][at - 1]]
-    levels = [int(history["inflight_hi_pkts"][at]) for at in (row, *starts)]
-    return [after - before for before, after in itertools.pairwise(levels)]
+def _growth_in_up(history: AckHistory, row: int, end: int, forgets: bool) -> tuple[int, int | None]:
+    """Return how often the step of an UP doubled, and the first row at which inflight_hi is not as the draft has it.
+
+    BBRProbeInflightLongtermUpward(): while the bound holds the sender, each window of packets acknowledged raises it by
+    2^n packets, n the rounds of this UP that ended so. What was in flight when a packet left raises it too.
+
+    Args:
+        history: ACKs of the run.
+        row: with which UP begins, with a bound.
+        end: first row after it.
+        forgets: the packets counted are forgotten when the bound does not hold the sender, as in BBRv2.
+    """
+    names = ("inflight_hi_pkts", "cwnd_pkts", "tx_in_flight_pkts", "delivered_pkts", "is_cwnd_limited", "round_count")
+    bounds, windows, in_flight, delivered, limited, rounds = (history[name][row - 1 : end].tolist() for name in names)
+    doublings, window, acked = 0, windows[0], 0
+    for at in range(2, len(bounds)):
+        expected = max(bounds[at - 1], in_flight[at])
+        if limited[at] and windows[at - 1] >= expected:
+            acked += delivered[at] - delivered[at - 1]
+            steps, acked = divmod(acked, max(window >> doublings, 1))
+            expected += steps
+            if rounds[at] != rounds[at - 1]:
+                doublings, window = doublings + 1, windows[at - 1]
+        elif forgets:
+            acked = 0
+        if bounds[at] != expected:
+            return doublings, row - 1 + at
+    return doublings, None
 
 
 IN_ROUNDS = "in 4 log2(BDP) rounds of UP"
 FINDS = "90 % of the new rate are found"
-DOUBLES = "the step by which inflight_longterm grows doubles from round to round of an UP, three times in a row"
+DOUBLES = "the step by which inflight_longterm grows doubles with each round of UP that it holds back, three times"
+GROWS = "at each ACK of UP inflight_longterm grows by this step for each window of packets"
+_DOUBLINGS = 3
 
 
 def _check_more(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
@@ -78,26 +102,18 @@ def _check_more(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatemen
         return
     probes = [(at, history.end_of(at) or len(history) - 1) for at in history.entries(UP) if at >= after]
     bounded = [(at, end) for at, end in probes if int(history["inflight_hi_pkts"][at]) >= 0]
-    steps = max((_steps_of_up(history, at, end) for at, end in bounded), key=len, default=[])
+    ended_s = history.time_s(bounded[0][1]) if bounded else end_s(history)
+    grown = [_growth_in_up(history, at, end, setup.sender.cc == "bbr2") for at, end in bounded]
+    doublings = max((times for times, _ in grown), default=0)
+    yield statement(DOUBLES, doublings >= _DOUBLINGS, f"{doublings} times in one UP", ended_s)
+    other = next((row for _, row in grown if row is not None), None)
+    acks = sum(end - at for at, end in bounded)
     yield statement(
-        DOUBLES,
-        _longest_doubling(steps) >= _DOUBLINGS,
-        f"steps {', '.join(map(str, steps))}",
-        history.time_s(bounded[0][1]) if bounded else end_s(history),
+        GROWS,
+        other is None,
+        f"in {acks} ACKs" if other is None else f"{int(history['inflight_hi_pkts'][other])} packets",
+        ended_s if other is None else history.time_s(other),
     )
-
-
-_DOUBLINGS = 3
-_LEAST_DOUBLING, _MOST_DOUBLING = 1.3, 3.0  # of whole packets
-
-
-def _longest_doubling(steps: list[int]) -> int:
-    """Return how many steps in a row are about twice the one before."""
-    longest = now = 0
-    for one, two in itertools.pairwise(steps):
-        now = now + 1 if one > 0 and _LEAST_DOUBLING <= two / one <= _MOST_DOUBLING else 0
-        longest = max(longest, now)
-    return longest
 
 
 _GROWING = (

@@ -113,6 +113,7 @@ class DecisionRow(NamedTuple):
     full_bw_now: int
     full_bw_reached: int
     is_app_limited: int
+    is_cwnd_limited: int
     prior_in_flight_pkts: int
     departure_wait_us: int
     tx_in_flight_pkts: int
