@@ -105,7 +105,7 @@ def _check_more(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatemen
     ended_s = history.time_s(bounded[0][1]) if bounded else end_s(history)
     grown = [_growth_in_up(history, at, end, setup.sender.cc == "bbr2") for at, end in bounded]
     doublings = max((times for times, _ in grown), default=0)
-    yield statement(DOUBLES, doublings >= _DOUBLINGS, f"{doublings} times in one UP", ended_s)
+    yield statement(DOUBLES, doublings >= _DOUBLINGS, f"doublings in one UP: {doublings}", ended_s)
     other = next((row for _, row in grown if row is not None), None)
     acks = sum(end - at for at, end in bounded)
     yield statement(
