@@ -12,6 +12,7 @@ over the draws. Simulates nothing; a row takes seconds to a minute.
     half-draws, ...      fitted on a part of the draws
     4-settings, ...      only the first settings of the library may be chosen
     each-flow, together  only the features of each flow, only those of all flows together
+    one-flow             only what the first flow's sender saw: what a host knows that has one of the flows
     last-interval        only the last interval of the probe, as often as the probe has intervals: no memory of it
     one-network          one network in place of several
     unweighted           draws of fast networks weigh no more than others
@@ -36,11 +37,12 @@ from bbrgym.agents.portfolio.fit import fitted
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.portfolio_trainer import PortfolioTrainer
-from bbrgym.agents.portfolio.probe_features import ProbeFeatures
+from bbrgym.agents.portfolio.probe_features import OBSERVED, ProbeFeatures
 from bbrgym.agents.portfolio.selector import Examples, FitSettings, fold_of
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.settings import TrainingSettings, parse_training
 from bbrgym.agents.training.trainer import trainer_of
+from bbrgym.envs.observation import FEATURE_LISTS
 from bbrgym.errors import ConfigError
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import Table
@@ -102,8 +104,12 @@ def rows_of(run: Path, settings: TrainingSettings, fit: FitSettings, agent: Port
     intervals = agent.routine.intervals
     history = torch.tensor(np.array(table["history"].to_list(), np.float32).reshape(len(table), intervals, -1))
     features = ProbeFeatures(intervals, settings.env["max_learners"])
+    first_flow = torch.zeros_like(history)
+    of_first = slice(0, len(FEATURE_LISTS[OBSERVED]))
+    first_flow[..., of_first] = history[..., of_first]
     with torch.no_grad():
         seen, last = features(history), features(history[:, -1:].expand(-1, intervals, -1))
+        lone = features(first_flow)
     source = settings.source
     scenarios = [source if isinstance(source, Scenario) else source(seed) for seed in table["draw"].to_list()]
     told = torch.from_numpy(true_parameters(scenarios)).float()
@@ -123,6 +129,7 @@ def rows_of(run: Path, settings: TrainingSettings, fit: FitSettings, agent: Port
         "4-settings": Row(examples, by(fit), settings=4),
         "each-flow": Row(replace(examples, features=seen[:, :first_of_all]), by(fit)),
         "together": Row(replace(examples, features=seen[:, first_of_all:]), by(fit)),
+        "one-flow": Row(replace(examples, features=lone), by(fit)),
         "last-interval": Row(replace(examples, features=last), by(fit)),
         "one-network": Row(examples, by(fit.model_copy(update={"members": 1}))),
         "unweighted": Row(examples, lambda known, others: by(fit)(evenly(known), others)),

@@ -23,6 +23,9 @@ from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.tunables import VARIANTS
 
+DRAINING: Mapping[str, float] = {"bbr_cwnd_gain": 1.24, "use_probe_cap": 1, "use_forced_drain": 1}
+"""Setting that empties its own queue, so that what stays in the queue is others', where these tunables are set."""
+
 
 class Found(TypedDict):
     """Content of a checkpoint: what the stages have found.
@@ -46,7 +49,7 @@ class Assembly:
     Args:
         settings: of the training.
         probe_s: length of the probe.
-        probe: values of tunables during the probe; the others keep the variant's own.
+        probe: values of tunables during the probe, the others keep the variant's own; None: `DRAINING`.
         change: settings of the change detection; None without one.
         fit: settings of the selector.
 
@@ -65,7 +68,7 @@ class Assembly:
         self,
         settings: TrainingSettings,
         probe_s: float,
-        probe: Mapping[str, float],
+        probe: Mapping[str, float] | None,
         change: ChangeSettings | None,
         fit: FitSettings,
     ) -> None:
@@ -105,7 +108,9 @@ class Assembly:
         return lambda: ChangeDetector(change, flows, interval_s)
 
 
-def _probe_setting(scaling: TunableScaling, probe: Mapping[str, float]) -> Coordinates:
+def _probe_setting(scaling: TunableScaling, probe: Mapping[str, float] | None) -> Coordinates:
+    if probe is None:
+        probe = {name: value for name, value in DRAINING.items() if name in scaling.names}
     for name in probe:
         if name not in scaling.names:
             raise ConfigError(f"agent.probe.{name}: is none of the tunables to set; {nearest(name, scaling.names)}")

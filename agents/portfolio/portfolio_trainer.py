@@ -44,7 +44,8 @@ class PortfolioTrainer(Trainer):
         refine_share: share of the steps for stage refine.
         refine_turns: generations of children that it tries.
         probe_s: length of the probe.
-        probe: values of tunables during the probe; the others keep the variant's own.
+        probe: values of tunables during the probe; the others keep the variant's own. Default: those of a draining
+            setting that are tunables to set, see `bbrgym.agents.portfolio.assembly.DRAINING`.
         by_cost: whether draws are sampled by cost, see `bbrgym.agents.portfolio.draws`.
         change: settings of the change detection. Default: none, a setting is held to the end.
         guard: settings of the guard. Default: none, the selector is heard everywhere.
@@ -62,7 +63,7 @@ class PortfolioTrainer(Trainer):
     refine_share: Share = 0.2
     refine_turns: Annotated[Whole, Field(ge=0, le=1000)] = 8
     probe_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0
-    probe: dict[str, Float] = Field(default_factory=dict)
+    probe: dict[str, Float] | None = None
     by_cost: bool = True
     change: ChangeSettings | None = None
     guard: GuardSettings | None = None

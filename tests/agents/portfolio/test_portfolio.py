@@ -152,6 +152,13 @@ def test_rollouts_in_ray_give_the_same_bytes(whole: Path, tmp_path: Path) -> Non
     assert files(run(tmp_path / "run", **small(rollouts=ray))) == files(whole)
 
 
+def test_without_a_probe_it_drains_by_the_tunables_that_there_are(whole: Path, tmp_path: Path) -> None:
+    assert files(run(tmp_path / "all", **small({"probe": None}))) == files(whole)
+    of_paper = {"action": {"tunables": ["bbq_alpha_us"]}}
+    own = files(run(tmp_path / "own", **small({"probe": {}}, **of_paper)))
+    assert files(run(tmp_path / "none", **small({"probe": None}, **of_paper))) == own
+
+
 @pytest.mark.parametrize(
     ("changed", "others", "message"),
     [
