@@ -10,6 +10,9 @@ over the draws. Simulates nothing; a row takes seconds to a minute.
     as trained           the features and the fit of the training
     true-parameters      the true parameters of the network in place of the features: the value of knowing
     half-draws, ...      fitted on a part of the draws
+    curriculum           fitted on a third of the draws, and on another third chosen where the first one's choice trails
+                         the best of the library (as Genet chooses, Xia et al., SIGCOMM 2022), weighed by the inverse
+                         of how often it is chosen; beside it, two-thirds has as many, all at random
     4-settings, ...      only the first settings of the library may be chosen
     each-flow, together  only the features of each flow, only those of all flows together
     one-flow             only what the first flow's sender saw: what a host knows that has one of the flows
@@ -33,12 +36,12 @@ import numpy as np
 import polars as pl
 import torch
 
-from bbrgym.agents.portfolio.fit import fitted
+from bbrgym.agents.portfolio.fit import fitted, held_out
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.portfolio_trainer import PortfolioTrainer
 from bbrgym.agents.portfolio.probe_features import OBSERVED, ProbeFeatures
-from bbrgym.agents.portfolio.selector import Examples, FitSettings, fold_of
+from bbrgym.agents.portfolio.selector import Examples, FitSettings, Flags, fold_of
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.settings import TrainingSettings, parse_training
 from bbrgym.agents.training.trainer import trainer_of
@@ -48,6 +51,7 @@ from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import Table
 
 OWN = "as trained"
+LEAST_SHARE = 0.3  # of the draws that a curriculum keeps where nothing is to be gained
 _SHALLOW = {"model": "trees", "leaf_draws": 5, "split_share": 0.33}
 Predict = Callable[[Examples, torch.Tensor], np.ndarray]
 """Fits on draws, and returns the predictions for others: [draws, settings]."""
@@ -125,6 +129,11 @@ def rows_of(run: Path, settings: TrainingSettings, fit: FitSettings, agent: Port
         "true-parameters": Row(replace(examples, features=told), by(fit)),
         "half-draws": Row(examples, by(fit), share=0.5),
         "quarter-draws": Row(examples, by(fit), share=0.25),
+        "two-thirds": Row(examples, by(fit), share=2 / 3),
+        "curriculum": Row(
+            replace(examples, features=torch.cat([seen, told], dim=1)),
+            by_curriculum(fit, settings.stream("fit", 0), seen.shape[1]),
+        ),
         "2-settings": Row(examples, by(fit), settings=2),
         "4-settings": Row(examples, by(fit), settings=4),
         "each-flow": Row(replace(examples, features=seen[:, :first_of_all]), by(fit)),
@@ -144,6 +153,45 @@ def predictions(known: Examples, others: torch.Tensor, fit: FitSettings, seed: i
     with torch.no_grad():
         predicted: np.ndarray = selector(others).numpy()
     return predicted
+
+
+def by_curriculum(fit: FitSettings, seed: int, features: int) -> Predict:
+    """Return a fit that chooses a half of its draws by a curriculum.
+
+    Args:
+        fit: settings.
+        seed: of all that is drawn.
+        features: number of the probe's features; the true parameters follow them.
+    """
+
+    def predict(known: Examples, others: torch.Tensor) -> np.ndarray:
+        generator = np.random.default_rng(seed)
+        rank = generator.permutation(len(known))
+        is_first = rank < len(known) // 3
+        seen = replace(known, features=known.features[:, :features])
+        lost = expected_losses(seen.of(is_first), known.features[:, features:], is_first, fit, seed)
+        share = (lost / np.quantile(lost[is_first], 0.9)).clip(LEAST_SHARE, 1.0)
+        is_kept = ~is_first & (generator.random(len(known)) < share)
+        is_kept &= is_kept.cumsum() <= is_first.sum()
+        weights = np.where(is_first, known.weights, known.weights * share[is_first].mean() / share)
+        return predictions(replace(seen, weights=weights).of(is_first | is_kept), others[:, :features], fit, seed)
+
+    return predict
+
+
+def expected_losses(first: Examples, told: torch.Tensor, is_first: Flags, fit: FitSettings, seed: int) -> Table:
+    """Return by how much the choice of a selector fitted on the first draws trails the library's best, [draws].
+
+    It is measured on these by cross-validation, and expected of all by their true parameters, [draws, parameters].
+    """
+    best, chosen = first.scores.max(axis=1), np.zeros(len(first))
+    for is_held_out, selector in held_out(first, fit, seed):
+        own = first.of(is_held_out)
+        chosen[is_held_out] = own.scores[np.arange(len(own)), selector.choices(own.features)]
+    pairs = Examples(told[torch.from_numpy(is_first)], np.stack([chosen, best], axis=1), first.weights)
+    expected = predictions(pairs, told, fit, seed)
+    lost: Table = expected[:, 1] - expected[:, 0]
+    return lost
 
 
 def evenly(examples: Examples) -> Examples:
