@@ -339,7 +339,7 @@ Engine::RunReceivers(const Event& bound)
         else
         {
             Begin(other);
-            HandleReceiver(other.Source());
+            HandleReceiver(other);
         }
     }
 }
@@ -358,8 +358,9 @@ Engine::HandleMoment(uint32_t source)
 }
 
 void
-Engine::HandleReceiver(uint32_t source)
+Engine::HandleReceiver(const Event& event)
 {
+    const uint32_t source = event.Source();
     if (source == LATE)
     {
         TakeLate();
@@ -370,7 +371,7 @@ Engine::HandleReceiver(uint32_t source)
     }
     else
     {
-        AnswerDelayed(FlowOf(source));
+        AnswerDelayed(event);
     }
 }
 
@@ -513,8 +514,9 @@ Engine::ReachReceiver(PacketName packet)
     {
         SendAck(packet.flow);
     }
-    else
+    else if (state.receiver.DelayedAckDeadlineNs() < state.delayed_ack_until_ns)
     {
+        state.delayed_ack_until_ns = state.receiver.DelayedAckDeadlineNs();
         state.delayed_ack_order = Order(RECEIVERS, SourceOf(packet.flow, DELAYED_ACK));
         ArmDelayedAck(packet.flow);
     }
@@ -538,7 +540,7 @@ Engine::OpenConnection(PacketName packet)
     SendBack({packet.flow, 0, AckInPipe::SYN_ACK_BLOCKS, false});
 }
 
-/** An event that is already scheduled and comes first is then moved to the new deadline. */
+/** An event that is already scheduled and does not come later is then moved to the new deadline. */
 void
 Engine::ArmDelayedAck(std::size_t flow)
 {
@@ -551,16 +553,17 @@ Engine::ArmDelayedAck(std::size_t flow)
 }
 
 void
-Engine::AnswerDelayed(std::size_t flow)
+Engine::AnswerDelayed(const Event& event)
 {
     m_receivers.RemoveSeldom();
+    const std::size_t flow = FlowOf(event.Source());
     FlowState& state = m_flows[flow];
     if (!IsDue(state.delayed_ack_event_ns, m_now_ns))
     {
         return;
     }
     const int64_t deadline_ns = state.receiver.DelayedAckDeadlineNs();
-    if (deadline_ns == m_now_ns)
+    if (deadline_ns == m_now_ns && event.order == state.delayed_ack_order)
     {
         state.receiver.OnTimer(m_now_ns);
         SendAck(flow);
@@ -575,6 +578,7 @@ void
 Engine::SendAck(std::size_t flow)
 {
     FlowState& state = m_flows[flow];
+    state.delayed_ack_until_ns = NEVER_NS;
     std::array<SerialRange, MAX_SACK_BLOCKS> blocks;
     const std::size_t count = state.receiver.Acknowledge(blocks);
     for (std::size_t i = 0; i < count; ++i)

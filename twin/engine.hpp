@@ -193,7 +193,7 @@ class Engine : public MeasuredWorld
     }
     void HandleMoment(uint32_t source);
     void HandleSender(uint32_t source);
-    void HandleReceiver(uint32_t source);
+    void HandleReceiver(const Event& event);
     void RunScript();
 
     // The network.
@@ -213,7 +213,7 @@ class Engine : public MeasuredWorld
     void PutOnWayBack(HeldAck ack);
     void ReachSender(std::size_t flow);
     void ArmDelayedAck(std::size_t flow);
-    void AnswerDelayed(std::size_t flow);
+    void AnswerDelayed(const Event& event);
 
     // The log of packets.
     [[gnu::noinline, gnu::cold]] void LogAt(PacketEvent event, const PacketName& packet);

@@ -91,7 +91,8 @@ struct FlowState
     // The times of this flow's timers in the event queue; NEVER_NS: none. An event at another time is stale.
     int64_t timer_event_ns = NEVER_NS;
     int64_t delayed_ack_event_ns = NEVER_NS;
-    uint64_t delayed_ack_order = 0; ///< of the current deadline
+    int64_t delayed_ack_until_ns = NEVER_NS; ///< deadline that has been armed since the last ACK; NEVER_NS: none
+    uint64_t delayed_ack_order = 0;          ///< of that deadline
     int64_t app_event_ns = NEVER_NS;
     int64_t syn_event_ns = NEVER_NS;
 

@@ -68,6 +68,40 @@ def random_stack(seed: int) -> Mapping:
     return stack
 
 
+def random_scenario_on_a_beat(seed: int) -> Mapping:
+    """Up to three flows for 2 s on a fast link; packets and the receivers' timers fall on multiples of 50 or 100 us.
+
+    So timers are due when packets arrive, often. A held ACK waits for 1.1 ms, longer than most of these links.
+    """
+    draw = _Draw(seed)
+    packet_us = draw.choice([50, 100])
+    link: Mapping = {
+        "rate_mbps": 1488 * 8 / packet_us,
+        "delay_ms": draw.choice([0.05, 0.5, 1.0, 1.05, 2.0]),
+        "queue": {
+            "kind": draw.choice(["droptail", "droptail", "codel", "fq_codel"]),
+            "size_packets": draw.choice([20, 60, 200]),
+        },
+        "loss": {"kind": "bernoulli", "rate": draw.choice([0.001, 0.005, 0.02])},
+    }
+    if draw.chance(0.2):
+        link["jitter"] = {"share": 0.05, "delay_ms": 1.0, "reorder": True}
+    if draw.chance(0.2):
+        slots = {"kind": "slots", "every_ms": 1.0}
+        link["acks"] = draw.choice([slots, {"kind": "bursts", "packets": 4, "timeout_ms": 1.0}])
+    flows = [
+        {
+            "name": f"flow-{number}",
+            "cc": draw.choice(VARIANTS),
+            "rtt_ms": draw.choice([5.0, 10.0, 20.5, 30.0, 31.0, 60.0]),
+            "start_s": draw.choice([0.0, 0.1, 0.2]),
+        }
+        for number in range(draw.randint(1, 3))
+    ]
+    stack = draw.choice(["linux-6", "linux-6", "linux-5.10", *STACK_PRESETS])
+    return {"name": f"beat-{seed}", "duration_s": 2.0, "stack": stack, "link": link, "flows": flows}
+
+
 def _queue(draw: _Draw, packet_bytes: int) -> Mapping:
     queue: Mapping = {"kind": draw.choice(["droptail", "droptail", "droptail", "red", "codel", "fq_codel"])}
     if draw.chance(0.5):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from native_simulation import FLOW_STATS, LINK_STATS, TUNABLES, Summary
-from random_scenarios import VARIANTS, random_scenario, random_stack, random_value
+from random_scenarios import VARIANTS, random_scenario, random_scenario_on_a_beat, random_stack, random_value
 from twin_harness import Mapping, Simulation, flow, scenario
 
 import bbrgym
@@ -288,3 +288,9 @@ def test_random_stacks(seed: int) -> None:
     for index, spec in enumerate(mapping["flows"]):
         spec["stack"] = random_stack(100 * seed + index)
     assert_equal(mapping, seed)
+
+
+@pytest.mark.parametrize("seed", range(RANDOM_SCENARIOS // 4))
+def test_random_scenarios_on_a_beat(seed: int) -> None:
+    """Events that are due at the same time happen in the order in which they were scheduled."""
+    assert_equal(random_scenario_on_a_beat(seed), seed)
