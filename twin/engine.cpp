@@ -925,7 +925,7 @@ Engine::KeepBacklog(std::size_t flow)
         return;
     }
     // Half a window is more than any ACK frees.
-    const double cwnd_pkts = state.is_established ? state.sender.GetController().State().cwnd_pkts : 0;
+    const double cwnd_pkts = state.is_established ? state.sender.WindowPkts() : 0;
     const double window_pkts = std::min(cwnd_pkts, m_useful_window_pkts);
     state.backlog_pkts = std::max(MIN_BACKLOG_PKTS, static_cast<uint64_t>(window_pkts / 2));
     const uint64_t unsent = state.written - state.sender.Board().Next();
