@@ -369,6 +369,11 @@ Engine::HandleReceiver(const Event& event)
     {
         LeaveGate();
     }
+    else if (KindOf(source) == ACCEPT)
+    {
+        m_receivers.RemoveSeldom();
+        SendSynAck(FlowOf(source));
+    }
     else
     {
         AnswerDelayed(event);
@@ -522,7 +527,7 @@ Engine::ReachReceiver(PacketName packet)
     }
 }
 
-/** A packet before the first data: a SYN is answered, another one ends the handshake. */
+/** A packet before the first data: a SYN is answered, the first one after what arrives with it; another ends the handshake. */
 void
 Engine::OpenConnection(PacketName packet)
 {
@@ -530,14 +535,28 @@ Engine::OpenConnection(PacketName packet)
     if (packet.serial != SYN)
     {
         state.receiver.NoteEstablished(m_now_ns);
-        return;
     }
+    else if (state.has_syn_arrived)
+    {
+        SendSynAck(packet.flow);
+    }
+    else
+    {
+        state.has_syn_arrived = true;
+        m_receivers.AddSeldom({m_now_ns, Order(RECEIVERS, SourceOf(packet.flow, ACCEPT))});
+    }
+}
+
+void
+Engine::SendSynAck(std::size_t flow)
+{
+    FlowState& state = m_flows[flow];
     state.receiver.NoteSynAck(m_now_ns);
     if (Log().IsOn())
     {
-        LogAck(PacketEvent::ack_sent, packet.flow, 0, {}, FirstWindowPkts(state), packet_flag::syn);
+        LogAck(PacketEvent::ack_sent, flow, 0, {}, FirstWindowPkts(state), packet_flag::syn);
     }
-    SendBack({packet.flow, 0, AckInPipe::SYN_ACK_BLOCKS, false});
+    SendBack({flow, 0, AckInPipe::SYN_ACK_BLOCKS, false});
 }
 
 /** An event that is already scheduled and does not come later is then moved to the new deadline. */

@@ -124,6 +124,7 @@ class Engine : public MeasuredWorld
         ACCESS,
         // The receivers'.
         DELAYED_ACK,
+        ACCEPT, ///< the first SYN is answered
         // A moment.
         LIFE,
         SOURCES_PER_FLOW
@@ -206,6 +207,7 @@ class Engine : public MeasuredWorld
     void TakeLate();
     void ReachReceiver(PacketName packet);
     [[gnu::noinline]] void OpenConnection(PacketName packet);
+    [[gnu::noinline]] void SendSynAck(std::size_t flow);
     void SendAck(std::size_t flow);
     void SendBack(HeldAck ack);
     [[gnu::noinline]] void HoldAtGate(HeldAck ack);

@@ -76,6 +76,7 @@ struct FlowState
     TcpSender<CcController> sender;
     TcpReceiver receiver;
     bool is_established = false; ///< at the sender
+    bool has_syn_arrived = false; ///< at the receiver
     bool is_accepted = false;    ///< at the receiver
     bool is_running = false;     ///< the application is at work
     uint64_t window_pkts = 0;    ///< for which the receiver has room, as the sender knows

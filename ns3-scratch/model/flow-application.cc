@@ -31,6 +31,7 @@ constexpr uint32_t DATA_TRIES = 1000;          // a flow is never given up for i
 constexpr uint32_t DELAYED_ACK_PKTS = 2;       // RFC 5681
 const Time DELAYED_ACK_TIMEOUT = MilliSeconds(40); // Linux: TCP_DELACK_MIN
 const Time SYN_TIMEOUT = Seconds(1);           // RFC 6298; ns-3's default is 3 s
+const Time SYN_ACK_TIMEOUT = Days(365);        // none, as in TcpLinuxSocket: data completes the handshake as well
 const Time MIN_RTO = MilliSeconds(200);        // Linux: TCP_RTO_MIN; ns-3's default is 1 s
 constexpr uint64_t MIN_BACKLOG_PKTS = 64;
 constexpr uint64_t EVERYTHING = uint64_t{1} << 40; // more segments than any buffer takes
@@ -295,6 +296,7 @@ FlowSink::MakeListener()
     {
         const auto socket = DynamicCast<TcpSocket>(GetNode()->GetObject<TcpL4Protocol>()->CreateSocket());
         m_settings.ApplyTo(socket);
+        socket->SetAttribute("ConnTimeout", TimeValue(SYN_ACK_TIMEOUT));
         return socket;
     }
     const auto socket = DynamicCast<TcpLinuxSocket>(TcpLinuxSocketFactory::Of(GetNode())->CreateSocket());
