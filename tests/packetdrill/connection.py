@@ -93,6 +93,7 @@ class Connection:
         self.peer_scale = 0
         self.peer_isn = 0
         self.has_ecn = self.has_sack = self.has_timestamps = self._answers_now = self._pushes_now = False
+        self._forgets_blocks = False
         self.echoed = 0
         self._has_more = False  # the call that writes now says so
         self.has_scale = False
@@ -225,7 +226,11 @@ class Connection:
             raise OutOfScopeError("RST")
         if "U" in tcp.flags or tcp.urgent:
             raise OutOfScopeError("urgent data")
-        if self.state not in ("closed", "listen", "syn_sent"):
+        stands = self.state not in ("closed", "listen", "syn_sent", "syn_recv")
+        if stands and tcp.ack is not None and tcp.ack > self.next:
+            self._send_ack()  # of data that was never sent: dropped whole, and challenged (tcp_ack)
+            return
+        if stands or self.state == "syn_recv":
             self._note_timestamp(tcp)
         self.segments_in += 1
         if self.state == "closed":
@@ -293,7 +298,7 @@ class Connection:
 
     def _acknowledged(self, tcp: Tcp) -> None:
         ack = tcp.ack
-        if ack is None or ack > self.next:
+        if ack is None:
             return
         window = (tcp.window or 0) << self.peer_scale if tcp.window is not None else self.window
         old_window, old_una = self.window, self.una
@@ -372,8 +377,9 @@ class Connection:
                 self.peer_fin = end
                 # tcp_fin: delayed as data would be, but not before there was any, nor once our own FIN has left.
                 waits = self.state == "established" and self.data_in > 0
-                self._answers_now = not waits
-                self.fin_ack_ns = self.now_ns + _DELAYED_ACK_NS if waits else -1
+                self._answers_now |= not waits
+                self.fin_ack_ns = -1 if self._answers_now else self.now_ns + _DELAYED_ACK_NS
+                self._forgets_blocks = True  # tcp_sack_reset
                 followers = {"established": "close_wait", "fin_wait2": "time_wait", "fin_wait1": "closing"}
                 self.state = followers.get(self.state, self.state)
         if self.fin_at is not None and self.una > self.fin_at:
@@ -393,8 +399,9 @@ class Connection:
             (self.cuts[begin], self.cuts[end]) for begin, end in zip(serials[::2], serials[1::2], strict=True)
         )
         options = (self._timestamp(),) if self.has_timestamps else ()
-        if blocks and self.has_sack:
+        if blocks and self.has_sack and not self._forgets_blocks:
             options += (Option("sack", (), blocks[: 3 if self.has_timestamps else 4]),)
+        self._forgets_blocks = False
         ack = self.received_end + (self.peer_fin == self.received_end)
         return ack, echo, window >> self._own_scale() if self.has_scale else window, options
 

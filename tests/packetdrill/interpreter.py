@@ -429,6 +429,8 @@ class _Interpreter:
 
     def _write(self, call: Syscall) -> int:
         self._fd(call)
+        if call.errno == "EFAULT":
+            raise OutOfScopeError("the interface of sockets: bad addresses")
         self._connection.require_one_way(call.name)
         flags = _words(call.arguments[3]) if call.name in ("send", "sendto") and len(call.arguments) > 3 else set()
         self._check_flags(flags)

@@ -119,6 +119,8 @@ class Settings:
 
     def _set(self, name: str, value: str) -> None:
         value = re.sub(r"\$\(\((\d+)((?:\*\d+)*)\)\)", _product, value)
+        if name == "tcp_window_scaling" and value != "1":
+            raise NotRunError(f"sysctl: {name}={value} is not known")
         if name in _DEFAULTS:
             self.sysctls[name] = value
         elif name == "tcp_mtu_probing" and value != "0":
@@ -133,7 +135,7 @@ class Settings:
             self.hystart = value == "1"
 
     def _tc(self, words: list[str]) -> None:
-        kind = words[words.index("root") + 1] if "root" in words else ""
+        kind = words[words.index("root") + 1] if "root" in words[:-1] else ""
         self.drops = "limit" in words and words[words.index("limit") + 1] == "0"
         if kind not in ("fq", "pfifo", "pfifo_fast", "noqueue") or words[2] not in ("add", "replace"):
             raise NotRunError(f"command: '{' '.join(words)}' is not known")

@@ -190,6 +190,7 @@ def test_what_is_not_so_is_wrong_and_names_its_line(tcp: binding.Binding, line: 
         ("+0 < S 1:1(0) win 1", "a SYN on a connection that stands"),
         ("+.1 < . 1:1(0) ack 1501 win 1", "an ACK inside a segment: tcp/ counts whole ones"),
         ("+0 send(4, ..., 10, MSG_OOB) = 10", "urgent data"),
+        ("+0 write(4, NULL, 10) = -1 EFAULT (Bad address)", "the interface of sockets: bad addresses"),
         ("+0 poll([{fd=4, events=POLLIN}], 1, 0) = 0", "the interface of sockets: poll"),
     ],
 )
@@ -202,6 +203,8 @@ def test_what_tcp_does_not_model_is_named(verdict, line: str, message: str) -> N
     [
         ("+0 `reboot`", "command: 'reboot' is not known"),
         ("+0 `sysctl -q net.ipv4.tcp_bogus=1`", "sysctl: tcp_bogus is not known"),
+        ("+0 `sysctl -q net.ipv4.tcp_window_scaling=0`", "sysctl: tcp_window_scaling=0 is not known"),
+        ("+0 `tc qdisc delete dev tun0 root`", "command: 'tc qdisc delete dev tun0 root' is not known"),
         ("+0 bogus(4) = 0", "system call: bogus() is not known"),
         ("+0 setsockopt(4, SOL_TCP, TCP_BOGUS, [1], 4) = 0", "setsockopt: TCP_BOGUS is not known"),
         ("+0 %{ tcpi_bogus }%", "tcp_info: tcpi_bogus is not known"),
@@ -305,6 +308,26 @@ def test_reordering_is_counted_by_its_distance(verdict) -> None:
    +0 < . 1:1(0) ack 10001 win 1024
    +0 %{ assert (tcpi_reordering, tcpi_reord_seen) == (10, 2), (tcpi_reordering, tcpi_reord_seen) }%
 """
+    )
+    assert str(result) == "own.pkt: passes"
+
+
+def test_a_fin_forgets_what_was_to_be_reported_and_an_ack_that_is_due_stays_due(verdict) -> None:
+    """tcp_fin: no SACK block is left, and of ten segments with a FIN the ACK leaves at once."""
+    read = (
+        "+.1 < . 1:1(0) ack 10001 win 1024\n+0 < P. 1:1001(1000) ack 10001 win 1024\n+0 > . 10001:10001(0) ack 1001\n"
+    )
+    again = "+.01 < FP. 1:1001(1000) ack 10001 win 1024\n+0~+.041 > . 10001:10001(0) ack 1002"
+    assert str(verdict(read + again)) == "own.pkt: passes"
+    assert "sack" in reason(verdict(read + again.replace("FP", "P").replace("1002", "1001")))
+    full = "+.01 < FP. 1001:11001(10000) ack 10001 win 1024\n+0 > . 10001:10001(0) ack 11002"
+    assert str(verdict(read + full)) == "own.pkt: passes"
+
+
+def test_an_ack_of_what_was_never_sent_is_challenged_and_dropped_whole(verdict) -> None:
+    """tcp_ack."""
+    result = verdict(
+        "+.1 < F. 1:1(0) ack 20001 win 1024\n+0 > . 10001:10001(0) ack 1\n+0 %{ assert tcpi_unacked == 10 }%"
     )
     assert str(result) == "own.pkt: passes"
 
