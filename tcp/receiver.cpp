@@ -61,6 +61,7 @@ TcpReceiver::Take(uint64_t serial, int64_t now_ns, EcnBits ecn)
             m_quick_acks = std::max(m_quick_acks, QuickAcks());
             m_ato_ns = m_delayed_ack_ns;
         }
+        m_hides_echo = !m_has_d_sack && serial < m_next;
         if (m_has_d_sack)
         {
             m_duplicate = {serial, serial + 1};

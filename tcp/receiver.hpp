@@ -20,6 +20,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace bbrgym
@@ -71,7 +72,11 @@ class TcpReceiver
     const ReceiveWindow& Window() const { return m_window; }
 
     /** An ACK leaves: returns whether it echoes a mark. */
-    bool Echo() { return m_echo.IsOn() && m_echo.Acknowledge(); }
+    bool Echo()
+    {
+        const bool hides = std::exchange(m_hides_echo, false);
+        return m_echo.IsOn() && m_echo.Acknowledge() && !hides;
+    }
 
     uint64_t Next() const { return m_next; }
 
@@ -121,6 +126,7 @@ class TcpReceiver
 
     ReceiveWindow m_window;
     EcnEcho m_echo;
+    bool m_hides_echo = false; ///< the next ACK is of old data, which ns-3, without D-SACK, answers without the echo
 };
 
 } // namespace bbrgym
