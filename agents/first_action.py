@@ -42,7 +42,8 @@ def start_at(model: BaseAlgorithm, action: NDArray[Any]) -> None:
                 torch.as_tensor(levels, dtype=torch.float32)
             )
         elif isinstance(space, spaces.Box):  # the mean is the hyperbolic tangent of the network's output
-            mean: Any = next(layer for layer in policy.actor.mu.modules() if isinstance(layer, nn.Linear))
+            mean: Any
+            *_, mean = (layer for layer in policy.actor.mu.modules() if isinstance(layer, nn.Linear))  # TD3's has all
             mean.bias.copy_(torch.atanh(torch.as_tensor(action).clamp(-_NEAR_END, _NEAR_END)))
             mean.weight.mul_(_SMALL)
 

@@ -37,6 +37,7 @@ class PolicyAgent:
     def __init__(self, name: str, policy: BasePolicy, *, is_sampling: bool = False, is_per_flow: bool = False) -> None:
         self.name = name
         self.policy = policy
+        policy.set_training_mode(False)  # the algorithm turns it on again where it trains
         self.is_per_flow = is_per_flow
         self._is_sampling = is_sampling
         self._network = self.network()

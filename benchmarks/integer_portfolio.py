@@ -23,7 +23,7 @@ from portfolio_run import load_portfolio, parser_of
 from report import Bystanders, command, measured_on, replace_section
 
 from bbrgym.agents.portfolio.policy import PortfolioAgent
-from bbrgym.agents.portfolio.quantise_portfolio import quantise_portfolio
+from bbrgym.agents.portfolio.quantise_portfolio import prepared_inputs, quantise_portfolio
 from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.export_agent import export
 from bbrgym.agents.training.integer_policy import IntegerController, IntegerPolicy
@@ -114,7 +114,7 @@ class PortfolioRecord:
                 views.append(np.asarray(batch.observe())[:, -routine.width :])
         history = torch.from_numpy(np.stack(views, axis=1))
         with torch.no_grad():
-            inputs = self._network.prepared(history).numpy()
+            inputs = prepared_inputs(self._network, self._network.selector)(history).numpy()
             predicted = self._network.selector(self._network.features(history)).numpy()
         for group, controller in zip(groups, controllers, strict=True):
             if group:

@@ -41,7 +41,7 @@ def main() -> None:
             command = [str(program), str(first_seed), str(min(BATCH, ends - first_seed))]
             return subprocess.run(command, capture_output=True, text=True, check=False)
 
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             runs = list(pool.map(run, range(arguments.first_seed, ends, BATCH)))
     counts = [[int(number) for number in re.findall(r"\d+", done.stdout)] for done in runs if done.returncode == 0]
     scenarios, packets, events = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0, 0)

@@ -38,7 +38,7 @@ def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch | FlowBatch, opti
         raise ConfigError("agent.fit.model: is trees, expected networks with format c")
     numbers = batch.max_learners * len(batch.observation.features)
     example = torch.full((1, routine.intervals, routine.width), 0.5)
-    program = traced(_prepared(network, selector), example, numbers)
+    program = traced(prepared_inputs(network, selector), example, numbers)
     scaling, detector = batch.scaling, None if routine.detector is None else routine.detector()
     settings = np.concatenate([routine.setting[None], agent.library])
     values, parts = whole_settings(*scaling.snap(settings), plan.tunables)
@@ -55,7 +55,7 @@ def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch | FlowBatch, opti
     return plan.policy(agent.name, tuple(_layers(selector)), Choice(values[1:], parts[1:]), probe)
 
 
-def _prepared(network: PortfolioNetwork, selector: NetworkSelector) -> Callable[[Tensor], Tensor]:
+def prepared_inputs(network: PortfolioNetwork, selector: NetworkSelector) -> Callable[[Tensor], Tensor]:
     """Return the function from a probe, [N, intervals, numbers], to what the selector's networks are given.
 
     That is [N, features]; with a guard one more number, what it says.

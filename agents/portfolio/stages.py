@@ -128,12 +128,7 @@ class Stages:
         draws = training_draws(
             self._run.settings.source, self._run.settings.stream("draws", 0), by_cost=settings.by_cost
         )
-        first = next(draws)
-        if self._conditions.intervals(first.scenario) <= self._assembly.intervals:
-            raise ConfigError(
-                f"agent.probe_s: are {self._assembly.intervals} control intervals, expected less than a run's "
-                f"{self._conditions.intervals(first.scenario)}"
-            )
+        self._refuse_short(next(draws))
         shares = (settings.search_share, settings.cross_share, settings.refine_share)
         search_steps, cross_steps, refine_steps = (int(share * total) for share in shares)
         intervals = self._conditions.intervals
@@ -146,12 +141,21 @@ class Stages:
         refine = affordable("refine", draws, refine_steps, lambda draw: tried * intervals(draw.scenario), least=1)
 
         def of_probe(draw: TrainingDraw) -> int:
-            return probe + size * max(0, intervals(draw.scenario) - probe)
+            self._refuse_short(draw)
+            return probe + size * (intervals(draw.scenario) - probe)
 
         left = total - search_steps - cross_steps - refine_steps
         return StagePlan(
             search, cross, refine, affordable("probe", draws, left, of_probe, least=2 * settings.fit.folds)
         )
+
+    def _refuse_short(self, draw: TrainingDraw) -> None:
+        probe, run = self._assembly.intervals, self._conditions.intervals(draw.scenario)
+        if run <= probe:
+            raise ConfigError(
+                f"agent.probe_s: are {probe} control intervals, expected less than a run's {run}, of "
+                f"{draw.scenario.name}"
+            )
 
     # ---- stages ------------------------------------------------------------------------------------------------
 

@@ -230,7 +230,8 @@ def test_the_example_of_an_algorithm_trains_and_evaluates(
 
 OTHERS = {
     "stable_baselines3.A2C": {"n_steps": 8},
-    "stable_baselines3.TD3": {**AGENTS["sac"]},
+    "stable_baselines3.TD3": {**AGENTS["sac"], "start_at_default": True},
+    "sb3_contrib.CrossQ": {**AGENTS["sac"]},
     "sb3_contrib.TRPO": {"n_steps": 8, "batch_size": 32},
     "sb3_contrib.QRDQN": {**AGENTS["dqn"]},
 }

@@ -55,6 +55,15 @@ def test_a_function_an_object_and_a_path_act_alike(tmp_path: Path, monkeypatch: 
     assert one["score"].to_list() != preset["score"].to_list()
 
 
+def test_a_function_or_an_object_is_named_alike_in_every_process(tmp_path: Path) -> None:
+    for agent, name in ((low, "low"), (Low(), "Low")):
+        folder = tmp_path / name
+        rows = bbrgym.evaluate("steady", ["bbq"], agent=agent, output_dir=folder, **HOW)
+        assert yaml.safe_load((folder / "config.yaml").read_text())["agent"] == f"{__name__}:{name}"
+        again = bbrgym.evaluate("steady", ["bbq"], agent=agent, output_dir=folder, resume=True, **HOW)
+        assert again.equals(rows)
+
+
 def test_a_resumed_folder_runs_no_code_that_is_not_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:

@@ -15,8 +15,9 @@ from waiting import wait_until
 from bbrgym.compose import Loader, compose_config, parse_override
 from bbrgym.errors import ConfigError, SweepError
 from bbrgym.report.multirun import MultirunFolder
+from bbrgym.sweeps.jobs import TIMEOUT, job_limit_s
 from bbrgym.sweeps.search import settings_of
-from bbrgym.sweeps.study import Study, distributions
+from bbrgym.sweeps.study import Study, distributions, without_password
 
 pytestmark = pytest.mark.usefixtures("undrawn_file")
 
@@ -119,6 +120,21 @@ def test_studies_of_a_database_are_apart_and_its_password_is_nowhere(tmp_path: P
     with pytest.raises(SweepError, match=r"cannot use study 'bbrgym' of sqlite://me:\*\*\*@here/nowhere: ") as caught:
         Study("sqlite://me:secret@here/nowhere", SETTINGS)
     assert "secret" not in str(caught.value)
+
+
+def test_a_multirun_shows_no_password_of_its_study(tmp_path: Path) -> None:
+    shown = without_password(
+        "storage: postgresql://me:secret@host/db\n- 'hydra.sweeper.storage=mysql://a:secret@b/c'\n"
+    )
+    assert shown == "storage: postgresql://me:***@host/db\n- 'hydra.sweeper.storage=mysql://a:***@b/c'\n"
+    assert without_password(f"sqlite:///{tmp_path}/a@b: 3") == f"sqlite:///{tmp_path}/a@b: 3"
+
+
+@pytest.mark.parametrize("text", ["1h", "nan", "0", "-3"])
+def test_a_wrong_limit_of_a_job_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TIMEOUT, text)
+    with pytest.raises(ConfigError, match=f"BBRGYM_JOB_TIMEOUT_S: is '{text}', expected a number of seconds above 0"):
+        job_limit_s()
 
 
 def test_processes_share_the_trials_of_a_study(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,7 +97,7 @@ class NoLoggerSettings(LoggerSettings):
         return Logger()
 
 
-class _Loggers(Logger):
+class SeveralLoggers(Logger):
     """Several loggers as one."""
 
     def __init__(self, loggers: Sequence[Logger]) -> None:
@@ -128,8 +128,9 @@ class _Loggers(Logger):
             one.summary(outcome)
 
     def finish(self, exit_code: int) -> None:
-        for one in self._loggers:
-            one.finish(exit_code)
+        with ExitStack() as stack:  # each is finished, whatever another one raises
+            for one in reversed(self._loggers):
+                stack.callback(one.finish, exit_code)
 
 
 class SeveralSettings(LoggerSettings):
@@ -148,9 +149,9 @@ class SeveralSettings(LoggerSettings):
             for one in self.loggers:
                 started.append(one.start(run))  # noqa: PERF401 - those before are finished if one fails
         except BaseException:
-            _Loggers(started).finish(1)
+            SeveralLoggers(started).finish(1)
             raise
-        return _Loggers(started)
+        return SeveralLoggers(started)
 
 
 def logger_of(options: Mapping[str, Any], *, is_trusted: bool) -> LoggerSettings:
@@ -180,8 +181,11 @@ def completed_loggers(options: Any) -> Any:
             raise ConfigError(f"logger: is {shown(list(options))}, expected each once")
         return completed_loggers({str(name): {} for name in options})
     if isinstance(options, Mapping) and KEY not in options and "name" not in options:
+        for name, own in options.items():
+            if not isinstance(own, Mapping):
+                raise ConfigError(f"logger.{name}: is {shown(own)}, expected a mapping of what differs from its file")
         return {
-            str(name): with_shipped("logger", own if isinstance(own, Mapping) and KEY in own else {**own, "name": name})
+            str(name): with_shipped("logger", own if KEY in own else {**own, "name": name})
             for name, own in options.items()
         }
     return with_shipped("logger", options)

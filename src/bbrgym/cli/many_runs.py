@@ -26,6 +26,7 @@ from bbrgym.interrupts import sigterm_interrupts
 from bbrgym.report.multirun import MultirunFolder, report_multirun
 from bbrgym.report.multirun_results import STATUS, UNFINISHED, MultirunResults, best_of, tables_of
 from bbrgym.sweeps.jobs import Job
+from bbrgym.sweeps.study import without_password
 
 _OF_JOBS = ("output_dir", "resume")  # the multirun sets these for each job
 _HERE = ("BasicLauncher", "JoblibLauncher", "LocalLauncher")  # whose jobs are processes of this machine
@@ -53,7 +54,7 @@ def multirun(command: str, name: str, hydra: Hydra, options: argparse.Namespace)
         sweeper = Plugins.instance().instantiate_sweeper(config=config, hydra_context=context, task_function=job)
         arguments: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
         returned = sweeper.sweep(arguments=arguments)
-    results = report_multirun(folder, shlex.join(["bbrgym", *again]))
+    results = report_multirun(folder, without_password(shlex.join(["bbrgym", *again])))
     show(folder, results)
     refuse_failures(folder, results, again, _names(returned, folder))
 

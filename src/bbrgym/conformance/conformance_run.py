@@ -144,7 +144,7 @@ def run_conformance(
         else:
             pending.append(index)
     is_real_time = any(world_spec(name).is_real_time for name in asked.world)
-    at_once = 1 if is_real_time else min(asked.jobs or os.cpu_count() or 1, max(1, len(pending)))
+    at_once = 1 if is_real_time else min(asked.jobs or len(os.sched_getaffinity(0)), max(1, len(pending)))
     # A process that ends by itself takes its pool with it: what it left undone is tried alone.
     for index in _side_by_side(runs, pending, at_once, keep):
         for left in _side_by_side(runs, [index], 1, keep):

@@ -293,7 +293,12 @@ def _names(agent: Any) -> Any:
         return {str(name): _names(entry) for name, entry in agent.items()}
     if isinstance(agent, list | tuple):
         return [_names(entry) for entry in agent]
-    return agent.label if isinstance(agent, Entrant) else str(agent)
+    if isinstance(agent, Entrant):
+        return agent.label
+    if isinstance(agent, str | Path):
+        return str(agent)
+    named = agent if hasattr(agent, "__qualname__") else type(agent)  # the same in every process
+    return f"{named.__module__}:{named.__qualname__}"
 
 
 def draws_of(source: Scenario | Distribution, settings: Evaluation) -> list[Draw]:

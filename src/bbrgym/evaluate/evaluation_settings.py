@@ -95,7 +95,7 @@ class Evaluation(Model):
         """Return how many runs may take place at the same time; in real time each takes two cores."""
         if self._alone() is not None:
             return 1
-        cores = os.cpu_count() or 1
+        cores = len(os.sched_getaffinity(0))
         is_real_time = any(registered_worlds()[name].is_real_time for name in self.world)
         return self.jobs or (max(1, cores // 2) if is_real_time else cores)
 

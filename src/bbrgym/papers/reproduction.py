@@ -96,7 +96,7 @@ class PreparedReproduction:
     ) -> list[RunRecord | str]:
         """Return the records of an experiment's runs, or in a sentence why there are none."""
         jobs = [case.job for case in one.cases if case.job.key not in given_up]
-        outcomes = iter(run_each(jobs, self.asked.jobs or os.cpu_count() or 1, folder, report))
+        outcomes = iter(run_each(jobs, self.asked.jobs or len(os.sched_getaffinity(0)), folder, report))
         found: list[RunRecord | str] = []
         for case in one.cases:
             outcome = given_up[case.job.key] if case.job.key in given_up else next(outcomes)

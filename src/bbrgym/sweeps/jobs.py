@@ -103,7 +103,7 @@ class Job:
         Raises:
             OSError: the log cannot be written, or the process not started.
         """
-        timeout_s = float(os.environ.get(TIMEOUT, _TIMEOUT_S))
+        limit_s = job_limit_s()
         began_s = time.monotonic()
         with (folder / LOG).open("ab") as log:
             log.write(f"$ bbrgym {shlex.join(arguments)}\n".encode())
@@ -118,12 +118,12 @@ class Job:
             )
             try:
                 with _end_of(self.owner_pid) as is_abandoned:
-                    status = _wait(process, timeout_s, is_abandoned, is_hopeless)
+                    status = _wait(process, limit_s, is_abandoned, is_hopeless)
             finally:  # also where this process is interrupted
                 _end(process)
         reason = ""
         if status == "timed out":
-            reason = f"after {timeout_s:g} s"
+            reason = f"after {limit_s:g} s"
         elif status not in ("done", "pruned"):
             reason = MultirunFolder(folder.parent).last_line(folder.name)
         wall_s = round(time.monotonic() - began_s, 3)
@@ -182,6 +182,22 @@ def _wait(
                 return "pruned"
         else:
             return {0: "done", 130: "interrupted"}.get(code, "failed")
+
+
+def job_limit_s() -> float:
+    """Return the wall time after which a job is ended.
+
+    Raises:
+        ConfigError: the environment variable is no number above 0.
+    """
+    text = os.environ.get(TIMEOUT, str(_TIMEOUT_S))
+    try:
+        limit_s = float(text)
+    except ValueError:
+        limit_s = math.nan
+    if not limit_s > 0:
+        raise ConfigError(f"{TIMEOUT}: is {text!r}, expected a number of seconds above 0")
+    return limit_s
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

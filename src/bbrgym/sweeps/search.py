@@ -22,7 +22,7 @@ from omegaconf import DictConfig, OmegaConf
 from bbrgym.compose import job_name, override_of, parse_override
 from bbrgym.errors import ConfigError
 from bbrgym.report.multirun import REQUEST, SEARCH, MultirunFolder
-from bbrgym.sweeps.study import SHARED, Study, Trial
+from bbrgym.sweeps.study import SHARED, Study, Trial, without_password
 
 if TYPE_CHECKING:
     from hydra.plugins.sweeper import Sweeper
@@ -59,7 +59,7 @@ def search(sweeper: Sweeper, arguments: Sequence[str]) -> list[Sequence[Any]]:
     folder = MultirunFolder(Path(str(config.hydra.sweep.dir)))
     folder.open(resume=True)
     with closing(folder):
-        OmegaConf.save(config, folder.path / REQUEST)
+        folder.write_text(REQUEST, without_password(OmegaConf.to_yaml(config)))
         returned: list[Sequence[Any]] = []
         worker = str(folder.read_json(SEARCH).get(_WORKER, uuid.uuid4().hex)) if settings[SHARED] else None
         with closing(Study(database_of(config.hydra), settings, worker)) as study:
@@ -80,7 +80,7 @@ def search(sweeper: Sweeper, arguments: Sequence[str]) -> list[Sequence[Any]]:
                     is_pruned = folder.read_state(trial.name).get("status") == "pruned"
                     study.tell(trial, value, is_pruned=is_pruned)
             best = OmegaConf.create({"name": "optuna", "best": study.best()})
-        OmegaConf.save(best, folder.path / "optimization_results.yaml")
+        folder.write_text("optimization_results.yaml", OmegaConf.to_yaml(best))
     return returned
 
 

@@ -69,7 +69,7 @@ class Study:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._optuna = optuna
         self._settings = settings
-        self._where = f"study {settings['study_name']!r} of {_without_password(address)}"
+        self._where = f"study {settings['study_name']!r} of {without_password(address)}"
         with self._database_errors():
             self._storage = self._opened(address)
             self._study = optuna.create_study(
@@ -232,5 +232,6 @@ def _distribution(override: Override) -> Any:
     return None
 
 
-def _without_password(address: str) -> str:
-    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", address)
+def without_password(text: str) -> str:
+    """Return a text with the passwords of the databases' addresses in it hidden."""
+    return re.sub(r"(://[^:/@\s]*):[^@\s]*@", r"\1:***@", text)

@@ -19,7 +19,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tiny import SHORT, asked, curve, interrupt, run
 
 import bbrgym
-from bbrgym.agents.training.loggers.logger import LoggedRun, logged
+from bbrgym.agents.training.loggers.logger import LoggedRun, Logger, SeveralLoggers, logged
 from bbrgym.agents.training.loggers.tensorboard import TensorboardSettings
 from bbrgym.agents.training.loggers.wandb import has_login
 from bbrgym.agents.training.train_agent import resume_training
@@ -315,12 +315,29 @@ def test_a_logger_changes_nothing_in_the_training(tmp_path: Path) -> None:
         ({"name": "wandb", "mode": "on"}, "logger.mode: is 'on', expected one of 'online', 'offline' or 'disabled'"),
         ({"name": "wandb", "tag": ["x"]}, "logger.tag: is no field; did you mean tags"),
         ({"name": "none", "project": "x"}, "logger.project: is no field"),
+        ({"csv": None}, "logger.csv: is None, expected a mapping of what differs from its file"),
     ],
 )
 def test_a_wrong_setting_is_one_clear_error(logger: dict[str, Any], says: str, tmp_path: Path) -> None:
     with pytest.raises(bbrgym.ConfigError, match=says):
         run(tmp_path / "run", logger=logger)
     assert not (tmp_path / "run").exists()
+
+
+class _Full(Logger):
+    def __init__(self) -> None:
+        self.ended: list[int] = []
+
+    def finish(self, exit_code: int) -> None:
+        self.ended.append(exit_code)
+        raise OSError("no space left")
+
+
+def test_each_of_several_loggers_is_finished_though_one_cannot_be() -> None:
+    loggers = [_Full(), _Full()]
+    with pytest.raises(OSError, match="no space left"):
+        SeveralLoggers(loggers).finish(1)
+    assert [one.ended for one in loggers] == [[1], [1]]
 
 
 def test_a_table_comes_whole(tmp_path: Path) -> None:
