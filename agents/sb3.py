@@ -119,6 +119,8 @@ class Sb3Trainer(Trainer):
             for name in self.model_extra or {}
             if name not in known
         }
+        if self.learning_rate_end is not None and self.learning_rate is None:
+            problems["learning_rate_end"] = "is given without agent.learning_rate, from which it falls"
         if problems:
             (first, problem), *others = problems.items()
             raise FieldProblem(first, "; ".join([problem, *(f"agent.{name}: {text}" for name, text in others)]))

@@ -254,6 +254,10 @@ def test_other_algorithms_train_and_act_by_their_own_policy(target: str, tmp_pat
     [
         ({"_target_": "sb3_contrib.ARS"}, "agent._target_: is 'sb3_contrib.*ARS', expected an algorithm derived from"),
         ({"_target_": "stable_baselines3.A2C", "policy": "MlpPolcy"}, "agent.policy: is 'MlpPolcy'; did you mean MlpP"),
+        (
+            {"_target_": "stable_baselines3.A2C", "learning_rate_end": 0.0},
+            "agent.learning_rate_end: is given without agent.learning_rate, from which it falls",
+        ),
         ({"_target_": "stable_baselines3.A2C", "n_step": 8}, "agent.n_step: is no hyperparameter; did you mean n_step"),
         (
             {"_target_": "torch.nn.Linear"},

@@ -109,7 +109,7 @@ def test_an_interrupted_search_goes_on_to_the_same_bytes(
     seen: list[int] = []
     hunted(tmp_path / "run", resume=True, on_progress=lambda progress: seen.append(progress.done))
     assert files(tmp_path / "run") == files(whole[0])
-    with pytest.raises(bbrgym.ConfigError, match="holds another search, expected the same options"):
+    with pytest.raises(bbrgym.ConfigError, match="budget: is 25, was"):
         hunted(tmp_path / "run", resume=True, budget=25)
 
 

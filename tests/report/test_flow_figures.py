@@ -151,6 +151,17 @@ def test_each_entrant_has_some_flows(results: Results) -> None:
     assert [figure.name for figure in flow_figures(crowd)] == [f"flow-bbr-crowd-{n}" for n in range(MAX_FLOWS)]
 
 
+def test_a_run_of_one_interval_has_a_length_too() -> None:
+    whole = run_evaluation({**SCENARIO, "duration_s": 2.0}, {"variants": ["bbr"], "world": "twin", "interval_s": 2.0})
+    figure = next(iter(flow_figures(whole)))
+    shown = [panel.y.title for panel in figure.panels] + [figure.note or ""]
+    assert any("means of 2 s" in text for text in shown)
+    assert not any("nan" in text for text in shown)
+    spans = [one for panel in figure.panels for band in panel.series if isinstance(band, Bands) for one in band.spans]
+    assert spans
+    assert {begin for begin, _ in spans} == {0.0}
+
+
 def test_both_renderers_shade_and_tick_the_same_places() -> None:
     bands = Bands([(0.0, 1.5), (2.0, 4.25)], "phase", "#E69F00")
     ticks = Ticks([0.5, 3.0], "packets lost", "#000000")

@@ -17,7 +17,7 @@ from bbrgym.cli.terminal import (
     progress_bar,
     take_run_dir,
 )
-from bbrgym.compose import override_of
+from bbrgym.compose import key_of, override_of
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.adversary.adversary_settings import Adversary, parse_adversary
 from bbrgym.evaluate.adversary.hunt import AdversaryFolder, HuntProgress, hunt, loss_in_words
@@ -53,7 +53,9 @@ def run(options: argparse.Namespace) -> None:
         raise ConfigError(f"scenario: is {source.get('name', source)!r}, a single network, expected a distribution")
     distribution, settings = load_distribution(source), parse_adversary(config)
     folder = AdversaryFolder(given or new_run_dir(f"against-{settings.variant}"))
-    advice = advice_on_interrupt(folder, "adversary", override_of("output_dir", str(folder.path)), "resume=true")
+    again = [text for text in options.overrides if key_of(text) not in ("output_dir", "resume", "hydra.run.dir")]
+    again += [override_of("output_dir", str(folder.path)), "resume=true"]
+    advice = advice_on_interrupt(folder, "adversary", *again)
     columns = (TextColumn("{task.fields[stage]}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[loss]}"))
     bar = progress_bar(*columns, TimeElapsedColumn(), fields_of=_fields_of)
     with advice, folder.opened(resume=resume), bar as show, sigterm_interrupts():

@@ -14,7 +14,7 @@ from bbrgym.run_folder import RunFolder
 from bbrgym.schema import shown
 from bbrgym.worlds import refuse_found_programs
 
-_FREE = ("jobs",)  # the records do not depend on these options,
+_FREE = ("jobs", "threads")  # the records do not depend on these options,
 _FREE_OF_WORLDS = ("isolation", "timeout_s")  # nor on these of a world
 _MAY_GROW = ("variants", "agent", "seeds", "draws")
 _ABSENT = object()

@@ -167,9 +167,10 @@ def flow_figure(
         name: of the figure's file.
         title: of the figure.
     """
+    interval_s = interval_of(rows)
     rows = _with_references(rows.filter(pl.col("active") > 0), base_rtt_ms, mss_bytes)
     first = rows.filter(pl.col("seed") == rows["seed"].first())
-    seeds, interval_s = rows["seed"].n_unique(), interval_of(rows)
+    seeds = rows["seed"].n_unique()
     bands = list(phase_bands(first, interval_s, algorithm))
     panels = []
     for about, unit, quantities in _PANELS:
@@ -194,9 +195,9 @@ def flow_figure(
 
 
 def interval_of(rows: pl.DataFrame) -> float:
-    """Return the time between two rows of a flow in s."""
-    steps = rows["time_s"].unique().sort().diff().drop_nulls()
-    least = steps.min()
+    """Return the time between two rows of a flow in s; of a single row that since the beginning."""
+    times = rows["time_s"].unique().sort()
+    least = times.diff().drop_nulls().min() if len(times) > 1 else times.min()
     return float(least) if isinstance(least, float) else math.nan
 
 

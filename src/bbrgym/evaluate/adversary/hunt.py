@@ -25,6 +25,7 @@ from bbrgym.evaluate.adversary.network_scores import NetworkScores, entrant_name
 from bbrgym.evaluate.adversary.network_search import NetworkTrial, scores_in, search, table_of
 from bbrgym.evaluate.adversary.places import Places
 from bbrgym.evaluate.adversary.words import in_words
+from bbrgym.evaluate.resume import refuse_differences
 from bbrgym.run_folder import RunFolder
 from bbrgym.scenario.distribution import Distribution
 from bbrgym.scenario.files import MIX, VARIABLES, load_scenario
@@ -123,10 +124,9 @@ class _Hunt:
         self._reference = entrant_named("reference", settings.reference)
         self._network_scores = NetworkScores(FAST_WORLD, settings.score_delta, settings.threads)
         config = {"scenario": dict(distribution.fields), **settings.model_dump(mode="json")}
-        if not folder.has_config():
-            folder.write_config(config)
-        elif folder.read_config() != config:
-            raise ConfigError(f"output_dir: {str(folder.path)!r} holds another search, expected the same options")
+        if folder.has_config():
+            refuse_differences(config, folder.read_config(), "search", folder)
+        folder.write_config(config)
 
     def __call__(self) -> list[FoundNetwork]:
         trials = self._searched()
