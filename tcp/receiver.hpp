@@ -72,15 +72,17 @@ class TcpReceiver
     const ReceiveWindow& Window() const { return m_window; }
 
     /** An ACK leaves: returns whether it echoes a mark. */
-    bool Echo()
-    {
-        const bool hides = std::exchange(m_hides_echo, false);
-        return m_echo.IsOn() && m_echo.Acknowledge() && !hides;
-    }
+    bool Echo() { return m_echo.IsOn() && EchoOnce(); }
 
     uint64_t Next() const { return m_next; }
 
   private:
+    bool EchoOnce()
+    {
+        const bool hides = std::exchange(m_hides_echo, false);
+        return m_echo.Acknowledge() && !hides;
+    }
+
     bool Has(uint64_t serial) const;
     void Put(uint64_t serial);
     void Grow(uint64_t serial);

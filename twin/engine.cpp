@@ -519,9 +519,9 @@ Engine::ReachReceiver(PacketName packet)
     {
         SendAck(packet.flow);
     }
-    else if (state.receiver.DelayedAckDeadlineNs() < state.delayed_ack_until_ns)
+    else if (const int64_t deadline_ns = state.receiver.DelayedAckDeadlineNs(); deadline_ns < state.delayed_ack_until_ns)
     {
-        state.delayed_ack_until_ns = state.receiver.DelayedAckDeadlineNs();
+        state.delayed_ack_until_ns = deadline_ns;
         state.delayed_ack_order = Order(RECEIVERS, SourceOf(packet.flow, DELAYED_ACK));
         ArmDelayedAck(packet.flow);
     }
@@ -564,9 +564,9 @@ void
 Engine::ArmDelayedAck(std::size_t flow)
 {
     FlowState& state = m_flows[flow];
-    if (state.receiver.DelayedAckDeadlineNs() < state.delayed_ack_event_ns)
+    if (state.delayed_ack_until_ns < state.delayed_ack_event_ns)
     {
-        state.delayed_ack_event_ns = state.receiver.DelayedAckDeadlineNs();
+        state.delayed_ack_event_ns = state.delayed_ack_until_ns;
         m_receivers.AddSeldom({state.delayed_ack_event_ns, state.delayed_ack_order});
     }
 }
@@ -581,13 +581,12 @@ Engine::AnswerDelayed(const Event& event)
     {
         return;
     }
-    const int64_t deadline_ns = state.receiver.DelayedAckDeadlineNs();
-    if (deadline_ns == m_now_ns && event.order == state.delayed_ack_order)
+    if (state.delayed_ack_until_ns == m_now_ns && event.order == state.delayed_ack_order)
     {
         state.receiver.OnTimer(m_now_ns);
         SendAck(flow);
     }
-    else if (deadline_ns != NEVER_NS)
+    else if (state.delayed_ack_until_ns != NEVER_NS)
     {
         ArmDelayedAck(flow);
     }
