@@ -73,8 +73,8 @@ def main() -> None:
         print(rows[-1], flush=True)
     section = (
         f"`{command()}`, {measured_on()}; {bystanders.phrase()}. {asked.draws} draws of each, {len(kept)} probes "
-        "of the training. Mean score less that of the best fixed setting, and its 95 % interval over the draws.\n\n"
-        "| networks | outside | selector | guarded | guarded less selector |\n| --- | --- | --- | --- | --- |\n"
+        "of the training. Mean score minus that of the best fixed setting, and its 95 % interval over the draws.\n\n"
+        "| networks | outside | selector | guarded | guarded minus selector |\n| --- | --- | --- | --- | --- |\n"
     )
     section += "\n".join(rows) + "\n"
     if asked.write:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Speed of the twin: cost of a delivered packet, ratio to ns-3, cost of a reset, memory of a world.
+"""Speed of the twin: cost of a delivered packet, ratio to other simulators, cost of a reset, memory of a world.
 
-usage: python benchmarks/twin_speed.py [SECTION ...] [--runs 5] [--world twin] [--write docs/performance.md]
+usage: python benchmarks/twin_speed.py [SECTION ...] [--runs 5] [--world twin] [--htsim FOLDER] [--write FILE.md]
 
-Sections: packets, curve, ns3, reset, memory; all of them unless named. A delivered packet is a full one of payload
-that the receiver got in order: goodput / mss. Each figure is the median of the runs, each run a fresh world with
-another seed in a process of its own, and the CPU time within advance(). ``--write`` replaces the sections there, and
-the curve's figure beside it.
+Sections: packets, curve, ns3, htsim, reset, memory. Default: all, htsim only with ``--htsim``. A delivered packet is a
+full one of payload that the receiver got in order: goodput / mss. Each figure is the median of the runs, each run a
+fresh world with another seed in a process of its own, and the CPU time within advance(). ``--htsim`` names a checkout
+of https://github.com/Broadcom/csg-htsim, which is compiled there by its own Makefile. ``--write`` replaces the sections
+there, and the curve's figure beside it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ import math
 import multiprocessing
 import os
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -45,6 +48,9 @@ CURVE_PACKETS = 2_000_000  # that a point of the curve runs for, within the boun
 LONGEST_S, SHORTEST_S = 120.0, 5.0
 MEMORY_WORLDS = 32
 RESETS = 500
+HTSIM_RIVALS = ("bbr", "cubic", "reno")
+COMPILE_TIMEOUT_S = 900.0
+HTSIM_TIMEOUT_S = 600.0
 FIGURE = "figures/twin_speed.svg"
 
 
@@ -53,15 +59,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
     parser.add_argument("--runs", type=int, default=5, help="runs of each figure (default: 5)")
     parser.add_argument("--world", default="twin", choices=list(registered_worlds()))
+    parser.add_argument("--htsim", type=Path, metavar="FOLDER", help="checkout of csg-htsim, for the section htsim")
     parser.add_argument("--write", type=Path, help="Markdown file whose sections are replaced")
     options = parser.parse_args(arguments)
     for name in options.sections:
         if name not in SECTIONS:
             parser.error(f"no section is named {name!r}, expected some of {', '.join(SECTIONS)}")
-    for name in options.sections or SECTIONS:
+    if "htsim" in options.sections and options.htsim is None:
+        parser.error("the section htsim needs --htsim, a checkout of csg-htsim")
+    if options.htsim is not None and not (options.htsim / "sim" / "Makefile").is_file():
+        parser.error(f"--htsim is {str(options.htsim)!r}, expected a checkout of csg-htsim, with sim/Makefile")
+    for name in options.sections or [name for name in SECTIONS if name != "htsim" or options.htsim is not None]:
         title, measure = SECTIONS[name]
         command = f"python benchmarks/twin_speed.py {name} --runs {options.runs}"
         command += "" if options.world == "twin" else f" --world {options.world}"
+        command += " --htsim csg-htsim" if name == "htsim" else ""
         bystanders = Bystanders()
         body = measure(options)
         section = (
@@ -155,10 +167,12 @@ def progress(values: Iterable[Any], what: str) -> Iterable[Any]:
 
 def packets(options: argparse.Namespace) -> list[str]:
     cases = {
-        "100 Mbit/s, 2 flows": (dumbbell(100.0, 2, 120.0), "at most 150 ns"),
-        "100 Mbit/s, 100 flows": (dumbbell(100.0, 100, 60.0), "at most 300 ns"),
-        "1 Gbit/s, 2 flows": (dumbbell(1_000.0, 2, 20.0), "at most 1.3 times 100 Mbit/s"),
-        "10 Gbit/s, 2 flows": (dumbbell(10_000.0, 2, 5.0), "at most 1.3 times 100 Mbit/s"),
+        "100 Mbit/s, 2 flows": (dumbbell(100.0, 2, 120.0), "60 ns"),
+        "1 Gbit/s, 2 flows": (dumbbell(1_000.0, 2, 20.0), "60 ns"),
+        "10 Gbit/s, 2 flows": (dumbbell(10_000.0, 2, 5.0), "75 ns"),
+        "100 Mbit/s, 10 flows": (dumbbell(100.0, 10, 120.0), "90 ns"),
+        "100 Mbit/s, 100 flows": (dumbbell(100.0, 100, 60.0), "150 ns"),
+        "100 Mbit/s, 1,000 flows": (dumbbell(100.0, 1_000, 60.0), "300 ns"),
     }
     runs: dict[str, list[RunCost]] = {label: [] for label in cases}
     for seed in progress(range(1, options.runs + 1), "packets"):  # round by round: each sees the same weather
@@ -311,6 +325,80 @@ def against_ns3(options: argparse.Namespace) -> list[str]:
     ]
 
 
+# ---- against csg-htsim --------------------------------------------------------------------------------
+
+
+def against_htsim(options: argparse.Namespace) -> list[str]:
+    cases = {"100 Mbit/s, 2 flows": (100.0, 2, 120.0), "100 Mbit/s, 100 flows": (100.0, 100, 60.0)}
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        program = htsim_program(options.htsim, Path(folder))
+        for label, (rate_mbps, flows, duration_s) in progress(cases.items(), "against csg-htsim"):
+            scenarios = {cc: dumbbell(rate_mbps, flows, duration_s, cc=cc) for cc in HTSIM_RIVALS}
+            htsim: list[RunCost] = []
+            own: dict[str, list[RunCost]] = {cc: [] for cc in HTSIM_RIVALS}
+            for seed in range(1, options.runs + 1):  # in turns
+                htsim.append(htsim_run(program, rate_mbps, flows, duration_s))
+                for cc, scenario in scenarios.items():
+                    own[cc].append(time_run(options.world, scenario, seed))
+            for cc, runs in own.items():
+                ratios = [other.ns_per_packet / run.ns_per_packet for other, run in zip(htsim, runs, strict=True)]
+                rows.append(
+                    [
+                        f"{label}, {cc}",
+                        spread(run.ns_per_packet for run in htsim),
+                        spread(run.ns_per_packet for run in runs),
+                        f"{htsim[0].delivered_pkts:,.0f}",
+                        f"{statistics.median(run.delivered_pkts for run in runs):,.0f}",
+                        spread(ratios, digits=2),
+                    ]
+                )
+    return [
+        "csg-htsim with its own TCP (NewReno without SACK, an ACK for each packet, nothing measured) on the same "
+        f"network, in turns: `benchmarks/htsim_tcp.cc` with its library. Median of {options.runs} runs; the ratio is that of a "
+        "delivered packet's cost in the same round. Aim: 1.7 times.",
+        "",
+        *table(
+            [
+                "link, algorithm of ours",
+                "csg-htsim, ns per delivered packet",
+                f"{options.world}, ns per delivered packet",
+                "csg-htsim, delivered packets",
+                f"{options.world}, delivered packets",
+                "times as fast",
+            ],
+            rows,
+        ),
+    ]
+
+
+def htsim_program(checkout: Path, folder: Path) -> Path:
+    """Compile csg-htsim's library in its checkout, and htsim_tcp.cc with it to a program in ``folder``."""
+    sources, program = checkout / "sim", folder / "htsim_tcp"
+    subprocess.run(
+        ["make", "-C", sources, "-j", str(len(os.sched_getaffinity(0))), "libhtsim.a"],
+        check=True,
+        capture_output=True,
+        timeout=COMPILE_TIMEOUT_S,
+    )
+    flags = ["-std=c++11", "-O3", f"-I{sources}"]
+    main_file = Path(__file__).with_name("htsim_tcp.cc")
+    subprocess.run(
+        ["g++", *flags, main_file, sources / "libhtsim.a", "-o", program], check=True, timeout=COMPILE_TIMEOUT_S
+    )
+    return program
+
+
+def htsim_run(program: Path, rate_mbps: float, flows: int, duration_s: float) -> RunCost:
+    """Run csg-htsim's TCP on the network of ``dumbbell``."""
+    queue_bytes = round(rate_mbps * 125 * max(RTTS_MS))
+    rtts_ms = [str(RTTS_MS[index % len(RTTS_MS)]) for index in range(flows)]
+    command = [program, str(rate_mbps), str(queue_bytes), str(duration_s), *rtts_ms]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=HTSIM_TIMEOUT_S)
+    delivered_pkts, sent_pkts, cpu_s = map(float, done.stdout.splitlines()[-1].split())  # timeouts are told before
+    return RunCost(cpu_s, duration_s, delivered_pkts, sent_pkts)
+
+
 # ---- a reset ------------------------------------------------------------------------------------------
 
 
@@ -434,6 +522,7 @@ SECTIONS: dict[str, tuple[str, Callable[[argparse.Namespace], list[str]]]] = {
     "packets": ("A delivered packet", packets),
     "curve": ("By flows and rate", curve),
     "ns3": ("Against ns-3", against_ns3),
+    "htsim": ("Against csg-htsim", against_htsim),
     "reset": ("A reset", reset),
     "memory": ("Memory", memory),
 }

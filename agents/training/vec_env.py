@@ -146,18 +146,22 @@ class RayRollouts(Rollouts):
             run: Any = ray.remote(num_cpus=self.cpus_per_actor, max_retries=3)(_run_task)
             waiting = list(enumerate(tasks))[::-1]
             running: dict[Any, int] = {}
-            while waiting or running:
-                while waiting and len(running) < self.actors:
-                    number, task = waiting.pop()
-                    running[run.remote(task, self.cpus_per_actor)] = number
-                done, _ = ray.wait(list(running), num_returns=1, timeout=self.timeout_s)
-                if not done:
-                    raise TrainingError(
-                        f"rollouts.timeout_s: no task of Ray has ended within {self.timeout_s:g} s; expected a cluster "
-                        f"with {self.actors * self.cpus_per_actor} free CPUs, or a larger timeout"
-                    )
-                for reference in done:
-                    yield running.pop(reference), ray.get(reference)
+            try:
+                while waiting or running:
+                    while waiting and len(running) < self.actors:
+                        number, task = waiting.pop()
+                        running[run.remote(task, self.cpus_per_actor)] = number
+                    done, _ = ray.wait(list(running), num_returns=1, timeout=self.timeout_s)
+                    if not done:
+                        raise TrainingError(
+                            f"rollouts.timeout_s: no task of Ray has ended within {self.timeout_s:g} s; expected a "
+                            f"cluster with {self.actors * self.cpus_per_actor} free CPUs, or a larger timeout"
+                        )
+                    for reference in done:
+                        yield running.pop(reference), ray.get(reference)
+            finally:  # a cluster of others outlives this session
+                for reference in running:
+                    ray.cancel(reference, force=True)
 
 
 def _run_task(task: Callable[[int | None], Result], threads: int) -> Result:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Searches: what is proposed, that an interruption changes nothing, and what is pruned."""
 
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from bbrgym.compose import Loader, compose_config, parse_override
 from bbrgym.errors import ConfigError, SweepError
 from bbrgym.report.multirun import MultirunFolder
 from bbrgym.sweeps.jobs import TIMEOUT, job_limit_s
-from bbrgym.sweeps.search import settings_of
+from bbrgym.sweeps.pruning import watched
+from bbrgym.sweeps.search import TRIAL, settings_of
 from bbrgym.sweeps.study import Study, distributions, without_password
 
 pytestmark = pytest.mark.usefixtures("undrawn_file")
@@ -289,6 +291,39 @@ def test_a_hopeless_trial_is_pruned_by_its_validation_score(tmp_path: Path) -> N
     study = optuna.load_study(study_name="bbrgym", storage=f"sqlite:///{out / 'study.db'}")
     assert [trial.state.name for trial in study.trials] == ["PRUNED"] * 2
     assert all(step_of(out, name) < 1_000_000 for name in states(out))
+
+
+def test_a_pruner_closes_its_study_and_tells_a_broken_database_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = f"sqlite:///{tmp_path / 'study.db'}"
+    with closing(Study(address, SETTINGS)) as study:
+        next(study.batches())
+    pruner = {"_target_": "optuna.pruners.ThresholdPruner", "lower": 1000}
+    hydra = OmegaConf.create({"sweeper": {"pruner": pruner, "study_name": "bbrgym", "storage": address}})
+    monkeypatch.setenv(TRIAL, "0")
+    with watched(hydra, tmp_path) as is_hopeless:
+        assert not is_hopeless()  # no score yet
+        (tmp_path / "summary.json").write_text('{"step": 1, "score": -1.0}')
+        assert is_hopeless()
+        assert "study.db" in open_files()
+        (tmp_path / "summary.json").write_text('{"step": 2, "score": -1.0}')
+        with sqlite3.connect(tmp_path / "study.db") as database:
+            database.execute("DROP TABLE trial_intermediate_values")
+        database.close()
+        with pytest.raises(SweepError, match=r"cannot use study 'bbrgym' of sqlite:///.*no such table"):
+            is_hopeless()
+    assert "study.db" not in open_files()
+    hydra.sweeper.study_name = "another"
+    with pytest.raises(SweepError, match="cannot use study 'another'"), watched(hydra, tmp_path):
+        pass
+    monkeypatch.delenv(TRIAL)
+    with watched(hydra, tmp_path) as is_hopeless:
+        assert not is_hopeless()
+
+
+def open_files() -> set[str]:
+    return {file.resolve().name for file in Path("/proc/self/fd").iterdir()}
 
 
 def test_a_trial_whose_job_fails_has_failed_and_the_search_goes_on(tmp_path: Path) -> None:

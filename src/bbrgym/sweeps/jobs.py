@@ -34,7 +34,7 @@ from bbrgym.atomic_files import write_text
 from bbrgym.compose import key_of, override_of
 from bbrgym.errors import ConfigError
 from bbrgym.report.multirun import LOG, STATE, MultirunFolder, metric_of
-from bbrgym.sweeps.search import watcher_of
+from bbrgym.sweeps.pruning import Watch, watched
 
 TIMEOUT = "BBRGYM_JOB_TIMEOUT_S"  # environment variable: wall time after which a job is ended
 _TIMEOUT_S = 604_800.0  # where it is not set
@@ -65,6 +65,7 @@ class Job:
 
         Raises:
             ConfigError: the folder holds a job with other options or is in use, or a file of it is damaged.
+            SweepError: the database of the search, whose pruner watches the job, cannot be used.
         """
         hydra: Any = HydraConfig.get()
         folder, overrides = Path(hydra.runtime.output_dir), tuple(hydra.overrides.task)
@@ -72,7 +73,8 @@ class Job:
         state = MultirunFolder(folder.parent).read_state(folder.name)
         if state.get("status") not in ("done", "pruned"):
             arguments = [self.command, *self.flags, *overrides, *self._given(hydra, folder, overrides)]
-            state = self._run(arguments, folder, watcher_of(hydra, folder))
+            with watched(hydra, folder) as is_hopeless:
+                state = self._run(arguments, folder, is_hopeless)
             state["overrides"] = list(overrides)
             write_text(folder / STATE, json.dumps(state, indent=2) + "\n")
         elif tuple(state["overrides"]) != overrides:
@@ -97,7 +99,7 @@ class Job:
         yield override_of("output_dir", str(folder))
         yield "resume=true"
 
-    def _run(self, arguments: Sequence[str], folder: Path, is_hopeless: Callable[[], bool] | None) -> dict[str, Any]:
+    def _run(self, arguments: Sequence[str], folder: Path, is_hopeless: Watch) -> dict[str, Any]:
         """Run the job's process to its end, which is described by the mapping returned.
 
         Raises:
@@ -166,7 +168,7 @@ def _wait(
     process: subprocess.Popen[bytes],
     timeout_s: float,
     is_abandoned: Callable[[], bool],
-    is_hopeless: Callable[[], bool] | None,
+    is_hopeless: Watch,
 ) -> str:
     """Wait for the end of a process, or until it has to be ended, and return the job's status."""
     until_s = time.monotonic() + timeout_s
@@ -178,7 +180,7 @@ def _wait(
                 return "timed out"
             if is_abandoned():
                 return "interrupted"
-            if is_hopeless is not None and is_hopeless():
+            if is_hopeless():
                 return "pruned"
         else:
             return {0: "done", 130: "interrupted"}.get(code, "failed")

@@ -6,17 +6,14 @@ The study is a database in the multirun's folder, or where hydra.sweeper.storage
 
 from __future__ import annotations
 
-import math
-import os
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.types import Override
-from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from bbrgym.compose import job_name, override_of, parse_override
@@ -121,33 +118,3 @@ def _of_trial(trial: Trial, name: str) -> Iterator[str]:
     yield from (f"{key}={value}" for key, value in trial.parameters.items())
     yield override_of("hydra.sweep.subdir", "_".join(filter(None, (trial.name, name))))
     yield f"++hydra.job.env_set.{TRIAL}='{trial.number}'"
-
-
-# ---- pruning ------------------------------------------------------------------------------------------
-
-
-def watcher_of(hydra: DictConfig, folder: Path) -> Callable[[], bool] | None:
-    """Return what tells whether a job's trial is hopeless, by its validation scores so far; None without a pruner."""
-    if os.environ.get(TRIAL) is None or OmegaConf.select(hydra, "sweeper.pruner") is None:
-        return None
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.load_study(
-        study_name=hydra.sweeper.study_name, storage=database_of(hydra), pruner=instantiate(hydra.sweeper.pruner)
-    )
-    number = int(os.environ[TRIAL])
-    trial = optuna.trial.Trial(study, study.get_trials(deepcopy=False)[number]._trial_id)
-    job = MultirunFolder(folder)
-    told: set[int] = set()
-
-    def is_hopeless() -> bool:
-        summary = job.read_json("summary.json")
-        step, score = summary.get("step"), summary.get("score")
-        if step is None or score is None or step in told or not math.isfinite(score):
-            return False
-        told.add(step)
-        trial.report(score, step)
-        return trial.should_prune()
-
-    return is_hopeless

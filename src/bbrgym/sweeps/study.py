@@ -69,8 +69,8 @@ class Study:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._optuna = optuna
         self._settings = settings
-        self._where = f"study {settings['study_name']!r} of {without_password(address)}"
-        with self._database_errors():
+        self._where = where(settings["study_name"], address)
+        with database_errors(self._where):
             self._storage = self._opened(address)
             self._study = optuna.create_study(
                 storage=self._storage,
@@ -131,13 +131,13 @@ class Study:
 
     def _own_batches(self, worker: str) -> Iterator[list[Trial]]:
         """Yield the trials of this process that have not ended, then new ones until the study has all."""
-        with self._database_errors():
+        with database_errors(self._where):
             known = self._study.get_trials(deepcopy=False)
         own = [one.number for one in known if one.user_attrs.get(_WORKER) == worker and not one.state.is_finished()]
         if own:
             yield [self._trial(number) for number in own]
         while True:
-            with self._database_errors():
+            with database_errors(self._where):
                 left = self._settings["n_trials"] - len(self._study.get_trials(deepcopy=False))
             if left <= 0:
                 return
@@ -145,7 +145,7 @@ class Study:
 
     def _asked(self, worker: str) -> Trial:
         """Return a new trial of a shared study."""
-        with self._database_errors():
+        with database_errors(self._where):
             self._study.sampler = self._sampler(len(self._study.get_trials(deepcopy=False)))
             trial = self._study.ask(self._space)
             trial.set_user_attr(_WORKER, worker)
@@ -156,12 +156,12 @@ class Study:
         states = self._optuna.trial.TrialState
         known = value is not None and math.isfinite(value)
         state = states.PRUNED if is_pruned else states.COMPLETE if known else states.FAIL
-        with self._database_errors():
+        with database_errors(self._where):
             if self._study.get_trials(deepcopy=False)[trial.number].state is states.RUNNING:
                 self._study.tell(trial.number, value if known and not is_pruned else None, state=state)
 
     def _trial(self, number: int) -> Trial:
-        with self._database_errors():
+        with database_errors(self._where):
             known = self._study.get_trials(deepcopy=False)
             if number >= len(known):
                 self._study.sampler = self._sampler(number)
@@ -169,16 +169,6 @@ class Study:
                 known = self._study.get_trials(deepcopy=False)
         chosen = known[number].params.items()
         return Trial(number, {key: value if isinstance(value, str) else repr(value) for key, value in chosen})
-
-    @contextmanager
-    def _database_errors(self) -> Iterator[None]:
-        from sqlalchemy.exc import SQLAlchemyError
-
-        try:
-            yield
-        except (self._optuna.exceptions.OptunaError, SQLAlchemyError, KeyError) as error:
-            reason = one_line(error.__cause__ or error).split(" [SQL: ")[0]
-            raise SweepError(f"cannot use {self._where}: {reason}") from error
 
     def _sampler(self, number: int) -> Any:
         """Return a sampler of its own for a trial; in a shared study it keeps away from trials under way."""
@@ -189,6 +179,24 @@ class Study:
             seed=int(seed),
             constant_liar=self._worker is not None,
         )
+
+
+def where(study_name: str, address: str) -> str:
+    """Return the words that name a study in errors."""
+    return f"study {study_name!r} of {without_password(address)}"
+
+
+@contextmanager
+def database_errors(study: str) -> Iterator[None]:
+    """Turn errors of a study's database within the context into a `SweepError`; ``study`` names it, see `where`."""
+    import optuna
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (optuna.exceptions.OptunaError, SQLAlchemyError, KeyError) as error:
+        reason = one_line(error.__cause__ or error).split(" [SQL: ")[0]
+        raise SweepError(f"cannot use {study}: {reason}") from error
 
 
 def distributions(params: Mapping[str, str]) -> dict[str, Any]:

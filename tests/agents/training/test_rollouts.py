@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ pytest.importorskip("ray", reason="NO RAY: rollouts=ray is not tested here; pip 
 
 from ray.cluster_utils import Cluster
 from tiny import SCENARIO, asked, interrupt, run, weights
+from waiting import wait_until
 
 from bbrgym.agents.training.train_agent import resume_training
+from bbrgym.agents.training.vec_env import RayRollouts
+from bbrgym.atomic_files import write_text
 from bbrgym.envs.ray_vec_env import RayVecEnv
 from bbrgym.envs.tune_vec_env import TuneVecEnv
 from bbrgym.errors import ConfigError, TrainingError
@@ -139,6 +143,26 @@ def test_a_training_equals_a_local_one_also_resumed(cluster: str, connected: Any
     resume_training(far)
     assert weights(far) == weights(local)
     assert connected.is_initialized()  # whoever connected disconnects
+
+
+@pytest.mark.usefixtures("connected")
+def test_tasks_of_an_interrupted_search_end_in_a_cluster_that_goes_on(cluster: str, tmp_path: Path) -> None:
+    rollouts = RayRollouts(**ray_rollouts(cluster))
+    results = rollouts.results([short, partial(endless, tmp_path / "pid"), short], None)
+    assert next(results) == (0, None)
+    wait_until(lambda: (tmp_path / "pid").is_file(), timeout_s=60)
+    pid = int((tmp_path / "pid").read_text())
+    results.close()  # type: ignore[attr-defined]
+    wait_until(lambda: not Path(f"/proc/{pid}").exists(), timeout_s=60)
+
+
+def short(threads: int | None) -> None:
+    assert threads == 1
+
+
+def endless(file: Path, threads: int | None) -> None:  # noqa: ARG001 - a task takes it
+    write_text(file, str(os.getpid()))
+    signal.pause()
 
 
 def test_one_s_own_cluster_is_shut_down_also_after_an_error(tmp_path: Path, connected: Any) -> None:

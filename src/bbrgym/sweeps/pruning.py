@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The pruning of a search: the trial of a job that is hopeless by its validation scores so far is ended."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+
+from bbrgym.report.multirun import MultirunFolder
+from bbrgym.sweeps.search import TRIAL, database_of
+from bbrgym.sweeps.study import database_errors, where
+
+
+class Watch(Protocol):
+    """Tells whether a job's trial is hopeless.
+
+    Raises:
+        SweepError: the study's database cannot be used.
+    """
+
+    def __call__(self) -> bool: ...
+
+
+@contextmanager
+def watched(hydra: DictConfig, folder: Path) -> Iterator[Watch]:
+    """Return a context in which the study of a job's search is open for its pruner; without one no trial is hopeless.
+
+    Args:
+        hydra: Hydra's configuration of the job.
+        folder: of the job, whose summary has its latest score and the step of that.
+
+    Raises:
+        SweepError: the study's database cannot be used.
+    """
+    if os.environ.get(TRIAL) is None or OmegaConf.select(hydra, "sweeper.pruner") is None:
+        yield lambda: False
+        return
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    address = database_of(hydra)
+    study_name = where(hydra.sweeper.study_name, address)
+    with database_errors(study_name):
+        storage = optuna.storages.RDBStorage(address)
+    try:
+        with database_errors(study_name):
+            study = optuna.load_study(
+                study_name=hydra.sweeper.study_name, storage=storage, pruner=instantiate(hydra.sweeper.pruner)
+            )
+            trial = _trial_of(study, int(os.environ[TRIAL]))
+        yield _watch(trial, MultirunFolder(folder), study_name)
+    finally:
+        storage.remove_session()
+        storage.engine.dispose()
+
+
+def _trial_of(study: Any, number: int) -> Any:
+    import optuna
+
+    return optuna.trial.Trial(study, study.get_trials(deepcopy=False)[number]._trial_id)
+
+
+def _watch(trial: Any, job: MultirunFolder, study_name: str) -> Watch:
+    told: set[int] = set()
+
+    def is_hopeless() -> bool:
+        summary = job.read_json("summary.json")
+        step, score = summary.get("step"), summary.get("score")
+        if step is None or score is None or step in told or not math.isfinite(score):
+            return False
+        told.add(step)
+        with database_errors(study_name):
+            trial.report(score, step)
+            return bool(trial.should_prune())
+
+    return is_hopeless
