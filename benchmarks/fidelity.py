@@ -34,6 +34,7 @@ from bbrgym.atomic_files import write_atomically
 from bbrgym.evaluate.evaluation import EvaluationProgress
 from bbrgym.evaluate.records import EvaluationFolder
 from bbrgym.evaluate.world_gap import METRICS, Difference, differences
+from bbrgym.report.markdown import markdown_table
 from bbrgym.scenario.files import read_scenario
 from bbrgym.worlds import registered_worlds
 
@@ -225,7 +226,7 @@ def render(
         "",
     ]
     for name in scenarios:
-        lines += [f"## {name}", "", comment(FOLDER / f"{name}.yaml"), "", *table(matrix.cells, name), ""]
+        lines += [f"## {name}", "", comment(FOLDER / f"{name}.yaml"), "", cells_table(matrix.cells, name), ""]
     lines += ["## Causes", "", *cause_lines(matrix.cells, causes)]
     return "\n".join(lines) + "\n"
 
@@ -249,14 +250,14 @@ def comment(path: Path) -> str:
     )
 
 
-def table(cells: Sequence[Cell], scenario: str) -> list[str]:
+def cells_table(cells: Sequence[Cell], scenario: str) -> str:
     header = ["congestion control", *(plain(metric.heading) for metric in METRICS), "agree"]
     rows = [
         [f"`{cell.cc}`", *map(both, cell.differences), "yes" if cell.agrees else "no"]
         for cell in cells
         if cell.scenario == scenario
     ]
-    return ["| " + " | ".join(row) + " |" for row in [header, ["---"] * len(header), *rows]]
+    return markdown_table(header, rows)
 
 
 def both(difference: Difference) -> str:

@@ -502,12 +502,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10, help="of the twin")
     parser.add_argument("--seconds", type=float, default=60.0, help="of each run")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="no run of the kernel begins later")
-    parser.add_argument("--only", nargs="*", help="names of scenarios; default: all")
+    known = [setup.name for part in (setups(), besides(), entrants()) for setup in part]
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=known, help="scenarios to run; default: all")
     parser.add_argument("--learned", type=Path, metavar="RUN", help="a trained portfolio, to compare on draws")
     parser.add_argument("--draws", type=int, default=12, help="for --learned")
     parser.add_argument("--kept", type=Path, default=KEPT, help=f"folder of the runs; default: {KEPT}")
     parser.add_argument("--output", type=Path, help="file to write; default: print")
     arguments = parser.parse_args()
+    if arguments.only is not None and arguments.output is not None:
+        parser.error("--output is given with --only, expected a page of all scenarios, or no --output")
     commit = tested_commit()
     if arguments.learned is not None:
         compare_learned(arguments, commit)

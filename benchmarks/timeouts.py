@@ -22,6 +22,8 @@ import kernel
 import numpy as np
 from report import command, measured_on, replace_section
 
+from bbrgym.report.markdown import markdown_table
+
 SECONDS = 28.0
 CONTROLS = ("bbr", "cubic", "reno")
 SLOW_MBPS = 1.0
@@ -84,7 +86,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3, help="accepted runs in the kernel")
     parser.add_argument("--seeds", type=int, default=10, help="of the twin")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="no run of the kernel begins later")
-    parser.add_argument("--only", nargs="+", help="names of rows; default: all")
+    known = [one.name for one in paths()]
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=known, help="rows; default: all")
     parser.add_argument("--write", type=Path, help="page whose section is replaced")
     asked = parser.parse_args()
     commit = kernel.tested_commit()
@@ -94,7 +97,8 @@ def main() -> None:
     for setup, seed in itertools.product(setups, range(1, asked.seeds + 1)):
         runs.make(setup, "twin", seed)
     rows = [cells(runs, setup, asked.runs, asked.seeds) for setup in setups]
-    section = f"{EXPLANATION}`{command()}`, {measured_on()}, Linux {platform.release()}.\n\n{table(rows)}"
+    heading = f"`{command()}`, {measured_on()}, Linux {platform.release()}."
+    section = f"{EXPLANATION}{heading}\n\n{markdown_table(HEADINGS, rows)}\n"
     print(section, end="")
     if asked.write is not None:
         replace_section(asked.write, "timeouts", section)
@@ -106,6 +110,7 @@ FIGURES: Mapping[str, Callable[[Mapping[str, float]], float]] = {
     "needless": lambda flow: flow["retransmitted_pkts"] - flow["lost_pkts"],
     "timeouts": lambda flow: flow["rto_count"],
 }
+HEADINGS = ["row", "runs", *(f"{name}: {world}" for name in FIGURES for world in ("kernel", "twin"))]
 
 
 def cells(runs: kernel.Runs, setup: SinglePath, of_kernel: int, of_twin: int) -> list[str]:
@@ -121,12 +126,6 @@ def spread(values: Sequence[float]) -> str:
         return "late"
     mean, low, high = (f"{figure:.3g}" for figure in (np.mean(values), min(values), max(values)))
     return mean if low == high else f"{mean} [{low}, {high}]"
-
-
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Return the rows as Markdown."""
-    heads = ["row", "runs", *(f"{name}: {world}" for name in FIGURES for world in ("kernel", "twin"))]
-    return "".join(f"| {' | '.join(one)} |\n" for one in [heads, ["---"] * len(heads), *rows])
 
 
 if __name__ == "__main__":

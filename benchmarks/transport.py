@@ -29,6 +29,7 @@ from rich.console import Console
 
 import bbrgym
 from bbrgym.ns3gym.serving import serve
+from bbrgym.report.markdown import markdown_table
 
 STEP_S = 0.001
 WARM_UP = 0.1  # of what is measured
@@ -58,13 +59,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 An empty step and a reset, in the twin unless the line says ns-3: median, in brackets the 95th percentile. What is
 served is in a process of its own, and prepares its next episode while the last one's end is looked at.
-A round trip over ZeroMQ wakes six threads in turn: beside busy processes, which the line above counts, it takes a
+A round trip over ZeroMQ wakes six threads in turn. Beside the busy processes that the first line counts it takes a
 multiple of what it takes alone.
 
-| | step (us) | aim | reset (ms) | aim |
-| --- | --- | --- | --- | --- |
+{markdown_table(["", "step (us)", "aim", "reset (ms)", "aim"], rows)}
 """
-    section += "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
     Console(soft_wrap=True, markup=False, highlight=False).print(section)
     if asked.write is not None:
         replace_section(asked.write, "transport", section)

@@ -36,6 +36,7 @@ from rich.progress import track
 
 import bbrgym
 from bbrgym.atomic_files import write_atomically
+from bbrgym.report.markdown import markdown_table
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import World, make_world, registered_worlds
 from bbrgym.worlds.engine import engine_class
@@ -154,10 +155,6 @@ def spread(values: Iterable[float], digits: int = 0) -> str:
     return middle if len(known) == 1 else f"{middle} ({low} to {high})"
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    return ["| " + " | ".join(row) + " |" for row in [header, ["---"] * len(header), *rows]]
-
-
 def progress(values: Iterable[Any], what: str) -> Iterable[Any]:
     return track(list(values), description=what, console=Console(stderr=True), transient=True)
 
@@ -198,7 +195,7 @@ def packets(options: argparse.Namespace) -> list[str]:
         f"{options.runs} runs, in brackets the fastest and the slowest; the ratio is that of a "
         "delivered packet's cost to the first line's in the same round.",
         "",
-        *table(
+        markdown_table(
             [
                 "link",
                 "delivered packets",
@@ -246,7 +243,7 @@ def curve(options: argparse.Namespace) -> list[str]:
         "sent than delivered: * more than 1.1 times, ** more than 1.5 times, since so many "
         "flows overflow so small a queue. What was lost is part of the cost.",
         "",
-        *table(["link", *map(str, CURVE_FLOWS)], rows),
+        markdown_table(["link", *map(str, CURVE_FLOWS)], rows),
         "",
         f"![Nanoseconds per delivered packet by flows and rate]({FIGURE})",
     ]
@@ -309,7 +306,7 @@ def against_ns3(options: argparse.Namespace) -> list[str]:
         f"Median of {options.runs} runs; a ratio is that of a delivered packet's cost in the same round. Aims: "
         "at least 150 times the ns-3 world, 200 times TcpBbr.",
         "",
-        *table(
+        markdown_table(
             [
                 "link",
                 "TcpBbr, us per delivered packet",
@@ -355,10 +352,10 @@ def against_htsim(options: argparse.Namespace) -> list[str]:
                 )
     return [
         "csg-htsim with its own TCP (NewReno without SACK, an ACK for each packet, nothing measured) on the same "
-        f"network, in turns: `benchmarks/htsim_tcp.cc` with its library. Median of {options.runs} runs; the ratio is that of a "
-        "delivered packet's cost in the same round. Aim: 1.7 times.",
+        f"network, in turns: `benchmarks/htsim_tcp.cc` with its library. Median of {options.runs} runs; the ratio is "
+        "that of a delivered packet's cost in the same round. Aim: 1.7 times.",
         "",
-        *table(
+        markdown_table(
             [
                 "link, algorithm of ours",
                 "csg-htsim, ns per delivered packet",
@@ -415,7 +412,7 @@ def reset(options: argparse.Namespace) -> list[str]:
         "Microseconds of one reset after a run of 0.2 s, by number of flows; median, in brackets the 5th and the 95th "
         "percentile. Aim: at most 20 us.",
         "",
-        *table(
+        markdown_table(
             ["flows", "vector engine, same scenario", "vector engine, scenario read anew", "`World.reset`"],
             rows,
         ),
@@ -489,7 +486,7 @@ def memory(options: argparse.Namespace) -> list[str]:
         "packets in flight are the most that it had at once, at ends of intervals of 10 ms. Aim: at most 1 MB and 128 "
         "bytes per packet in flight.",
         "",
-        *table(["link", "worlds", "packets in flight", "memory per world (kB)", "aim (kB)"], rows),
+        markdown_table(["link", "worlds", "packets in flight", "memory per world (kB)", "aim (kB)"], rows),
     ]
 
 

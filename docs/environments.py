@@ -16,7 +16,7 @@ from pathlib import Path
 
 import gymnasium
 import numpy as np
-from pieces import between, code, page, plain, table
+from pieces import between, code, page, plain
 
 import bbrgym
 from bbrgym import worlds
@@ -29,6 +29,7 @@ from bbrgym.envs.options import Options
 from bbrgym.envs.reward import Reward
 from bbrgym.envs.scaling import NOT_BELOW, TunableScaling
 from bbrgym.envs.terms import TERMS
+from bbrgym.report.markdown import markdown_table
 from bbrgym.targets import shipped, shipped_names
 from bbrgym.worlds.score import score_of_run
 
@@ -158,7 +159,7 @@ def environments_page() -> str:
 
 def tune_env_module(text: str) -> str:
     """Return the module of `TuneEnv` with the tables of its docstring written anew."""
-    rows = table(
+    rows = markdown_table(
         ["index", "feature", "meaning", "unit", "scale", "low", "high"],
         (
             [str(index), f.name, f.meaning, f.unit, f.scale, plain(f.low), plain(f.high)]
@@ -209,7 +210,7 @@ def without_tables(docstring: str) -> str:
 def actions() -> Iterable[str]:
     yield "## Actions"
     yield Source("action.py").explanation()
-    yield table(
+    yield markdown_table(
         ["`action_kind`", "and", "space", "meaning for each tunable", "the default action"],
         [
             ["`absolute`", "", "`Box(-1, 1, (tunables,))`", "its coordinate", "the variant's own values"],
@@ -245,7 +246,7 @@ def actions() -> Iterable[str]:
         for upper, lower in NOT_BELOW.items()
     )
     yield f"A coordinate runs through the range of the tunable; whole numbers have equal parts of it. {squeezed}"
-    yield table(
+    yield markdown_table(
         ["tunable", "unit", "scale", "at -1", "at 0", "at 1", "values", "variants"],
         [row for variant in ("bbr-mix", "bbr3") for row in coordinates(TunableScaling(variant))],
     )
@@ -305,7 +306,7 @@ def features_table(features: Sequence[Feature], sources: dict[str, str] | None =
         ]
 
     headings = ["index", "feature", "meaning", "field", "unit", "scale", "low", "high"]
-    return table(
+    return markdown_table(
         headings + ([] if sources is None else ["source in a sender"]),
         (row(index, feature) for index, feature in enumerate(features)),
     )
@@ -314,18 +315,20 @@ def features_table(features: Sequence[Feature], sources: dict[str, str] | None =
 def rewards() -> Iterable[str]:
     yield "## Rewards"
     yield TERMS_AND_WEIGHTS
-    yield table(
+    yield markdown_table(
         ["term", "formula", "unit", "low", "high"],
         ([code(name), term.formula, term.unit, plain(term.low), plain(term.high)] for name, term in TERMS.items()),
     )
     yield "### Presets"
-    yield table(["preset", "reward", "range", "meaning"], (preset_row(name) for name in shipped_names("reward")))
+    yield markdown_table(
+        ["preset", "reward", "range", "meaning"], (preset_row(name) for name in shipped_names("reward"))
+    )
     yield "### Rewards and the score"
     yield REWARD_AND_SCORE
     yield LAWS
     yield HOW_FAR
     names = shipped_names("reward")
-    yield table(
+    yield markdown_table(
         [
             "scenario",
             "score",
@@ -409,7 +412,7 @@ class Source:
         node = self._class(name)
         _, _, attributes = (ast.get_docstring(node) or "").partition("Attributes:\n")
         meanings = entries(attributes)
-        return table(
+        return markdown_table(
             ["argument", "default", "type", "meaning"],
             (
                 [

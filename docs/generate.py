@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 from environments import Source, environments_page, multi_module, tune_env_module
-from pieces import code, page, plain, table, with_block
+from pieces import code, page, plain, with_block
 from pydantic import BaseModel
 
 import bbrgym
 from bbrgym.ns3gym import command
 from bbrgym.papers.catalogue import select_experiments
+from bbrgym.report.markdown import markdown_table
 from bbrgym.report.papers_report import papers_page
 from bbrgym.scenario import checks, distribution, flow, link, model, queue, stack
 from bbrgym.tunables import BASES, SWITCHES, Variant
@@ -97,13 +98,13 @@ def variants_page() -> str:
         "Names with `ns3-` run ns-3's own code, as it is, "
         "to compare, in the ns3 world alone: `bbrgym evaluate world=ns3 'variants=[bbr,ns3-bic,ns3-vegas]'`.",
         "## Variants",
-        table(["variant", "tunables", "source"], ([code(v.name), own_tunables(v), v.source] for v in all_variants())),
+        variants_table(all_variants()),
         "## Tunables",
         "Values in natural units: `us` are microseconds, a `ratio` is a plain number, `mode` and `switch` are whole. "
         "The preset of `bbr-pg-inv` differs from the defaults in `pg_gain_exponent`, which is -1, that of `bbr2` in "
         f"{preset_of_bbr2()}; a variant with a "
         "mechanism has the switches of `bbr-mix` set accordingly.",
-        table(
+        markdown_table(
             ["tunable", "symbol", "unit", "default", "range", "scale", "source"],
             (
                 [
@@ -190,7 +191,7 @@ def facts_table(facts: Sequence[stack.StackFact], presets: Sequence[str]) -> str
         given = fact.presets[preset]
         return str(given).lower() if fact.kind == "flag" else str(given)
 
-    return table(
+    return markdown_table(
         ["fact", "allowed", *map(code, presets), "meaning", "source"],
         ([code(f.name), allowed(f), *(value(f, preset) for preset in presets), f.meaning, f.source] for f in facts),
     )
@@ -224,7 +225,7 @@ def splits_text() -> str:
     rows = ([name, f"{seeds.start} to {seeds.stop - 1}"] for name, seeds in distribution.SPLITS.items())
     return (
         "A seed is the number of a draw, and the seed of its run. Each split has its own; nothing may be chosen by "
-        "looking at test:\n\n" + table(["split", "seeds"], rows)
+        "looking at test:\n\n" + markdown_table(["split", "seeds"], rows)
     )
 
 
@@ -232,14 +233,16 @@ def worlds_page() -> str:
     columns = ["field", "unit", "seen by", "meaning"]
 
     def fields(rows: Iterable[tuple[str, str, str, str]]) -> str:
-        return table(columns, ([code(name), unit, seen_by, meaning] for name, unit, seen_by, meaning in rows))
+        return markdown_table(columns, ([code(name), unit, seen_by, meaning] for name, unit, seen_by, meaning in rows))
 
     return page(
         "Worlds and what they measure",
         "A world runs one scenario and is driven in control intervals: `bbrgym.make_world(name, scenario, seed)`. "
         "All worlds measure the same fields. What only an omniscient observer can know is marked so; a sender, and "
         "so an agent, does not see it.",
-        table(["world", "what it is"], ([code(name), spec.meaning] for name, spec in registered_worlds().items())),
+        markdown_table(
+            ["world", "what it is"], ([code(name), spec.meaning] for name, spec in registered_worlds().items())
+        ),
         "## Flows, every interval",
         "`world.flow_stats()`, and the columns of `timeseries.parquet`.",
         fields(FLOW_FIELDS),
@@ -258,7 +261,13 @@ def worlds_page() -> str:
 
 def readme_variants() -> str:
     ours = [variant for variant in all_variants() if not variant.name.startswith("ns3-")]
-    return table(["variant", "tunables", "source"], ([code(v.name), own_tunables(v), v.source] for v in ours))
+    return variants_table(ours)
+
+
+def variants_table(variants: Iterable[Variant]) -> str:
+    return markdown_table(
+        ["variant", "tunables", "source"], ([code(v.name), own_tunables(v), v.source] for v in variants)
+    )
 
 
 # ---- pieces -------------------------------------------------------------------------------------------
@@ -310,7 +319,7 @@ def fields_table(model: type[BaseModel]) -> str:
     schema = model.model_json_schema()
     meanings = attributes(model)
     required = schema.get("required", [])
-    return table(
+    return markdown_table(
         ["field", "default", "allowed", "meaning"],
         (
             [

@@ -3,18 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 NOTE = "<!-- Written by docs/generate.py from the code; `make docs` writes it anew. -->"
 
 
 def page(title: str, *parts: str) -> str:
     return "\n\n".join([NOTE, f"# {title}", *(part.rstrip("\n") for part in parts)]) + "\n"
-
-
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
 def with_block(text: str, name: str, block: str) -> str:

@@ -16,6 +16,7 @@ from bbrgym.conformance.draft_case import DraftCase
 from bbrgym.conformance.draft_cases import DRAFT_CASES
 from bbrgym.conformance.findings import OUTCOMES, counts
 from bbrgym.conformance.setup import DRAFT_CONSTANTS, DRAFT_FACTS
+from bbrgym.report.markdown import markdown_table
 from bbrgym.report.tables import new_table, plain_text
 
 _SENDER = ("world", "cc", "reading")
@@ -138,7 +139,7 @@ def conformance_page(findings: pl.DataFrame, command: str, date: str) -> str:
     written = "<!-- Written by `bbrgym conformance docs=docs`. -->\n\n"
     parts = [written + _INTRODUCTION.format(facts=facts, constants=constants).rstrip()]
     parts.append(
-        f"## Counts\n\n`{command}`, {date}. Runs by outcome:\n\n{_markdown(_COUNTS, list(count_rows(findings)))}"
+        f"## Counts\n\n`{command}`, {date}. Runs by outcome:\n\n{markdown_table(_COUNTS, list(count_rows(findings)))}"
     )
     parts += list(_for_authors(findings))
     names = findings["case"].unique(maintain_order=True)
@@ -178,7 +179,7 @@ def _section(case: DraftCase, rows: pl.DataFrame) -> str:
             cells.append(_cell(found[0]) if found else "")
         table.append(cells)
     headings = ["path", *(sender_text(cc, reading) for cc, reading in senders)]
-    parts = [f"## {case.number}. {case.title}", f"`case={case.name}`. {case.how}", _markdown(headings, table)]
+    parts = [f"## {case.number}. {case.title}", f"`case={case.name}`. {case.how}", markdown_table(headings, table)]
     parts += list(_reasons(shown))
     parts += [_differences(shown, rows.filter(pl.col("world") == world), world) for world in worlds[1:]]
     return "\n\n".join(part for part in parts if part)
@@ -223,8 +224,3 @@ def _differences(first: pl.DataFrame, other: pl.DataFrame, world: str) -> str:
     if not differing:
         return f"{name}{part}: the same outcomes."
     return f"{name}{part}{' and' if part else ''} differs: {'; '.join(differing)}."
-
-
-def _markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [list(headings), ["---"] * len(headings), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)

@@ -17,6 +17,7 @@ from bbrgym.papers.catalogue import PAPERS, select_experiments
 from bbrgym.papers.experiment import Experiment
 from bbrgym.papers.numbers_table import numbers_table
 from bbrgym.papers.results import ReproducedExperiment
+from bbrgym.report.markdown import markdown_table
 from bbrgym.report.page import Item, Page, Section
 from bbrgym.report.papers_figures import experiment_figures
 from bbrgym.report.papers_tables import (
@@ -289,7 +290,7 @@ def _overview_parts(written: _WrittenNumbers, experiments: Sequence[Experiment])
     shown = [one for one in experiments if one.name in measured or not written.stack]
     for world in written.numbers["world"].unique(maintain_order=True):
         rows = overview_rows(written.numbers.filter(pl.col("world") == world), groups_of(shown))
-        yield f"World `{world}`:\n\n{_markdown(OVERVIEW, rows)}"
+        yield f"World `{world}`:\n\n{markdown_table(OVERVIEW, rows)}"
 
 
 def _section(
@@ -313,7 +314,7 @@ def _section(
             (CLAIMS, list(claim_rows(own))),
         ):
             if rows:
-                parts.append(_markdown(headings, iter(rows)))
+                parts.append(markdown_table(headings, iter(rows)))
     return "\n\n".join(parts)
 
 
@@ -321,8 +322,3 @@ def _verdict_text(numbers: pl.DataFrame) -> str:
     verdict, reading = verdict_of_rows(numbers)
     which = "" if reading is None else f" with `{reading}`"
     return " ".join(part for part in (f"**{verdict}**{which}.", factors_text(numbers), reasons_text(numbers)) if part)
-
-
-def _markdown(headings: Sequence[str], rows: Iterator[list[str]]) -> str:
-    lines = [list(headings), ["---"] * len(headings), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)

@@ -160,7 +160,7 @@ def short(threads: int | None) -> None:
     assert threads == 1
 
 
-def endless(file: Path, threads: int | None) -> None:  # noqa: ARG001 - a task takes it
+def endless(file: Path, threads: int | None) -> None:
     write_text(file, str(os.getpid()))
     signal.pause()
 
