@@ -9,8 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from bbrgym.envs.learners import Flags
 from bbrgym.scenario.model import Scenario
+from bbrgym.worlds import Flags
 
 
 class Tuner(Protocol):

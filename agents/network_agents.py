@@ -14,7 +14,7 @@ from torch import nn
 
 from bbrgym.agents.base import Tuner
 from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork, torch_threads
-from bbrgym.envs.learners import Flags
+from bbrgym.worlds import Flags
 
 
 class NetworkAgent:

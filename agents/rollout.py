@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from bbrgym.agents.base import Agent, Tuner
 from bbrgym.envs.episodes import Episodes
 from bbrgym.envs.flow_batch import FlowBatch, FlowOptions
-from bbrgym.envs.learners import Flags
 from bbrgym.envs.options import Options
 from bbrgym.envs.tune_batch import TuneBatch
-from bbrgym.worlds import VectorWorld
+from bbrgym.worlds import Flags, Table, VectorWorld
+from bbrgym.worlds.score import DEFAULT_DELTA, score_of_world
 
 MakeTuner: TypeAlias = Callable[[Sequence[int]], Tuner]
 """Function such as `Agent.tuner`."""
@@ -86,6 +86,28 @@ class Rollout(ABC):
         Raises:
             WorldError: a simulation failed.
         """
+
+    def scores(self, make_tuner: MakeTuner, *, delta: float = DEFAULT_DELTA) -> Table:
+        """Run all episodes with new tuners to their ends and return their scores, [N]; NaN where nothing was measured.
+
+        Args:
+            make_tuner: as for `begin`.
+            delta: weight of the RTT in the score.
+
+        Raises:
+            WorldError: a simulation failed.
+        """
+        scores, has_ended = np.full(len(self._seeds), np.nan), np.zeros(len(self._seeds), np.bool_)
+        self.begin(make_tuner)
+        while True:
+            ended = self.advance()
+            for index in np.flatnonzero(ended & ~has_ended).tolist():
+                scores[index] = score_of_world(self.worlds, index, delta=delta)
+            has_ended |= ended
+            if has_ended.all():
+                return scores
+            if ended.any():  # these run once more, ignored, so that all can advance together
+                self.restart(np.flatnonzero(ended).tolist())
 
     def close(self) -> None:
         """End the worlds."""

@@ -44,13 +44,8 @@ from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.agents.training.trainer import LACKS_MEMORY, Trainer
 from bbrgym.envs.flow_vec_env import FlowVecEnv
 from bbrgym.errors import ConfigError, nearest, one_line
-from bbrgym.schema import FieldProblem, Float, List, Whole, shown
+from bbrgym.schema import Count, FieldProblem, List, NotNegative, Positive, Share, Whole, shown
 from bbrgym.targets import class_of
-
-Positive = Annotated[Float, Field(gt=0)]
-NotNegative = Annotated[Float, Field(ge=0)]
-Share = Annotated[Float, Field(ge=0, le=1)]
-Count = Annotated[Whole, Field(ge=1)]
 
 _ACTIVATIONS: Mapping[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU, "silu": nn.SiLU}
 #: Arguments of policies that are classes: their base, and the module whose classes need no path.

@@ -41,12 +41,7 @@ from bbrgym.agents.training.trainer import Trainer
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.envs.tune_vector_env import TuneVectorEnv
 from bbrgym.errors import ConfigError
-from bbrgym.schema import Float, List, Whole
-
-Positive = Annotated[Float, Field(gt=0)]
-Share = Annotated[Float, Field(ge=0, le=1)]
-Count = Annotated[Whole, Field(ge=1)]
-
+from bbrgym.schema import Count, Float, List, NotNegative, Positive, Share
 
 # ---- the networks -------------------------------------------------------------------------------------
 
@@ -248,7 +243,7 @@ class TorchPpo(Trainer):
     hidden: Annotated[List[Count], Field(min_length=1)] = (64, 64)
     initial_std: Positive = 0.4
     learning_rate: Positive = 1e-3
-    learning_rate_end: Annotated[Float, Field(ge=0)] = 0.0
+    learning_rate_end: NotNegative = 0.0
     n_steps: Count = 64
     batch_size: Count = 1024
     n_epochs: Count = 10

@@ -14,7 +14,7 @@ from bbrgym.envs.scaling import Coordinates, TunableScaling
 from bbrgym.scenario.files import with_variant
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import FAST_WORLD, TUNABLE_COLUMNS, Table, WorldSettings, make_vector_world
-from bbrgym.worlds.score import DEFAULT_DELTA, score_of_run
+from bbrgym.worlds.score import DEFAULT_DELTA, score_of_world
 
 
 class Trials:
@@ -77,22 +77,13 @@ class Trials:
         """
         each = np.broadcast_to(settings, (len(self), len(self.action.names)))
         self._begin(self.action.values(np.ascontiguousarray(each)))
-        self._run()
-        return np.array([self._score(index) for index in range(len(self))])
+        self._worlds.run_to_end()
+        return np.array([score_of_world(self._worlds, index, delta=self._delta) for index in range(len(self))])
 
     def _begin(self, values: Table) -> None:
         for index, learners in enumerate(self._learners):
             self._worlds.reset(index)
             self._worlds.tunables[np.ix_([index], learners, self._columns)] = values[index]
-
-    def _run(self) -> None:
-        longest_s = max(scenario.duration_s for scenario in self._scenarios)
-        while not self._worlds.done.all():
-            self._worlds.advance(longest_s, ~self._worlds.done)
-
-    def _score(self, index: int) -> float:
-        flows, _ = self._worlds.summary(index)
-        return score_of_run(self._scenarios[index], self._worlds.flow_summary_fields, flows, delta=self._delta)
 
     def close(self) -> None:
         """End the worlds."""

@@ -144,8 +144,8 @@ def show(status: Status, what: str, progress: EvaluationProgress) -> None:
 def engine_digest(world: str) -> str:
     """Return a name of the build of a world's engine."""
     spec = importlib.util.find_spec(registered_worlds()[world].engine.rpartition(".")[0])
-    assert spec is not None
-    assert spec.origin is not None
+    if spec is None or spec.origin is None:
+        raise SystemExit(f"the world {world!r} has no engine here: build it, see README.md")
     return hashlib.sha256(Path(spec.origin).read_bytes()).hexdigest()[:12]
 
 

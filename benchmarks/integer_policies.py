@@ -3,7 +3,7 @@
 
 usage: python benchmarks/integer_policies.py RUN [--decisions 10000] [--worlds 64] [--write docs/policies.md]
 
-RUN is a run folder of `bbrgym train env=multi agent.acts=mean`. The agent steers runs of its distribution in
+RUN is a run folder of `bbrgym train env=multi agent.acts=mean`. The agent acts in runs of its distribution in
 the twin. On each observation the policy decides too, from the same measurements in whole units and with the tunables
 that the agent had set; then the C decides, by itself, on the same measurements of each flow, beside Python's model.
 The cost is measured natively, and with clang, libbpf and root in the kernel, on a transfer over the loopback device.
@@ -98,15 +98,15 @@ class Record:
         self.part_errors: list[Any] = []
 
     def fill(self, batch: FlowBatch, agent: Any, count: int) -> None:
-        """Steer worlds until there are so many decisions."""
+        """Let the agent act in worlds until there are so many decisions."""
         first_seed = 0
         while self.decisions < count:
             seeds = list(range(first_seed, first_seed + batch.num_envs))
-            self._steer(batch, agent, seeds, count)
+            self._act(batch, agent, seeds, count)
             first_seed += batch.num_envs
         batch.close()
 
-    def _steer(self, batch: FlowBatch, agent: Any, seeds: list[int], count: int) -> None:
+    def _act(self, batch: FlowBatch, agent: Any, seeds: list[int], count: int) -> None:
         observations = batch.reset(range(batch.num_envs), seeds)
         controllers: dict[tuple[int, int], tuple[IntegerController, list[Any]]] = {}
         units = np.array([units_of(TUNABLES[one.name]) for one in self.policy.tunables])

@@ -17,7 +17,7 @@ from bbrgym.envs.action import ActionMapping
 from bbrgym.envs.critic import CriticObservation
 from bbrgym.envs.episode_spec import EpisodeSource, EpisodeSpec, episode_sources, names_and_learners
 from bbrgym.envs.features import Observation
-from bbrgym.envs.learners import Flags, Learners
+from bbrgym.envs.learners import Learners
 from bbrgym.envs.library import load_library
 from bbrgym.envs.memory import FlowMemory
 from bbrgym.envs.observation import SenderObservation, Stack
@@ -28,7 +28,16 @@ from bbrgym.envs.scaling import Coordinates, TunableScaling
 from bbrgym.envs.smoothing import ExponentialMeans
 from bbrgym.envs.terms import StepTerms, TermInputs
 from bbrgym.errors import ConfigError
-from bbrgym.worlds import TUNABLE_COLUMNS, Snapshot, Table, VectorWorld, WorldError, check_seed, make_vector_world
+from bbrgym.worlds import (
+    TUNABLE_COLUMNS,
+    Flags,
+    Snapshot,
+    Table,
+    VectorWorld,
+    WorldError,
+    check_seed,
+    make_vector_world,
+)
 
 RESET_FIRST = "call reset() first: no episode has begun, or it has ended"
 _CLOSED = "the environment is closed: make another one"

@@ -16,10 +16,9 @@ from bbrgym.envs.action import ActType
 from bbrgym.envs.batch_vec_env import BatchVecEnv, Indices, Monitor, SubEnv, Wrapper
 from bbrgym.envs.features import Observation
 from bbrgym.envs.flow_batch import FlowBatch, FlowOptions
-from bbrgym.envs.learners import Flags
 from bbrgym.envs.options import arguments_of
 from bbrgym.envs.seeding import Generators
-from bbrgym.worlds import Table
+from bbrgym.worlds import Flags, Table
 
 
 class FlowSubEnv(SubEnv):

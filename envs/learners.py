@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bbrgym.envs.episode_spec import EpisodeSpec, Times
-from bbrgym.worlds import Table, VectorWorld
-
-Flags = NDArray[np.bool_]
+from bbrgym.worlds import Flags, Table, VectorWorld
 
 
 class Learners:

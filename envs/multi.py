@@ -17,12 +17,11 @@ from bbrgym.envs.action import ActType
 from bbrgym.envs.episodes import RESET_FIRST
 from bbrgym.envs.features import Observation
 from bbrgym.envs.flow_batch import FlowBatch, FlowOptions
-from bbrgym.envs.learners import Flags
 from bbrgym.envs.options import arguments_of
 from bbrgym.envs.seeding import Generators
 from bbrgym.envs.tune_properties import TuneProperties
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.worlds import Table
+from bbrgym.worlds import Flags, Table
 
 try:
     from pettingzoo import ParallelEnv

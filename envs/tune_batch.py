@@ -14,13 +14,12 @@ from bbrgym.envs.action import ActType
 from bbrgym.envs.episode_spec import EpisodeSpec
 from bbrgym.envs.episodes import Episodes
 from bbrgym.envs.features import Observation, ObsType
-from bbrgym.envs.learners import Flags
 from bbrgym.envs.observation import SenderObservation, Stack
 from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import Coordinates
 from bbrgym.envs.terms import FieldRows, TermInputs
 from bbrgym.errors import ConfigError
-from bbrgym.worlds import Table
+from bbrgym.worlds import Flags, Table
 
 
 class TuneBatch(Episodes):

@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 from bbrgym.envs.action import ActType
 from bbrgym.envs.episodes import EpisodeSnapshot
 from bbrgym.envs.features import ObsType, observation_at
-from bbrgym.envs.learners import Flags
 from bbrgym.envs.options import Options, arguments_of
 from bbrgym.envs.seeding import Generators
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.envs.tune_properties import TuneProperties
 from bbrgym.errors import ConfigError
-from bbrgym.worlds import Table
+from bbrgym.worlds import Flags, Table
 
 
 @dataclass(frozen=True)

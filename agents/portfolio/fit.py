@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from torch import Tensor
 
 from bbrgym.agents.portfolio.network_selector import NetworkSelector, fitted_networks
-from bbrgym.agents.portfolio.selector import Examples, FitSettings, Flags, Selector, fold_of
+from bbrgym.agents.portfolio.selector import Examples, FitSettings, Selector, fold_of
 from bbrgym.agents.portfolio.tree_selector import TreeSelector, check_trees, fitted_trees
+from bbrgym.worlds import Flags
 
 
 def fitted(examples: Examples, fit: FitSettings, seed: int) -> Selector:

@@ -21,9 +21,9 @@ from bbrgym.agents.portfolio.probe import newest
 from bbrgym.agents.portfolio.probe_features import ProbeFeatures
 from bbrgym.agents.portfolio.selector import Selector
 from bbrgym.envs.features import Observation
-from bbrgym.envs.learners import Flags
 from bbrgym.envs.scaling import Coordinates
 from bbrgym.scenario.model import Scenario
+from bbrgym.worlds import Flags
 
 
 class PortfolioNetwork(nn.Module):

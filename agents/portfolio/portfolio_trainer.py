@@ -29,7 +29,7 @@ from bbrgym.schema import Float, Whole
 OBSERVATION = {"features": [*FEATURE_LISTS[OBSERVED]], "stack": 1, "view": "each"}
 """Arguments of the environment, in place of the user's."""
 
-Share = Annotated[Float, Field(gt=0, lt=1)]
+StageShare = Annotated[Float, Field(gt=0, lt=1)]
 
 
 class PortfolioTrainer(Trainer):
@@ -56,11 +56,11 @@ class PortfolioTrainer(Trainer):
     is_continuable: ClassVar[bool] = False  # its stages divide the steps
 
     library_size: Annotated[Whole, Field(ge=1, le=1000)] = 8
-    search_share: Share = 0.25
+    search_share: StageShare = 0.25
     search_trials: Annotated[Whole, Field(ge=1, le=100_000)] = 40
     search_runs: Annotated[Whole, Field(ge=1, le=1000)] = 2
-    cross_share: Share = 0.2125
-    refine_share: Share = 0.2
+    cross_share: StageShare = 0.2125
+    refine_share: StageShare = 0.2
     refine_turns: Annotated[Whole, Field(ge=0, le=1000)] = 8
     probe_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0
     probe: dict[str, Float] | None = None

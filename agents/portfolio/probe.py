@@ -19,7 +19,7 @@ from bbrgym.envs.scaling import Coordinates
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.scenario.files import with_variant
 from bbrgym.worlds import TUNABLE_COLUMNS, Table
-from bbrgym.worlds.score import score_of_run
+from bbrgym.worlds.score import score_of_world
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,6 @@ class ProbePart:
             raise ValueError("the probe has not run")
         moments = [worlds.save(index) for index in range(len(self.draws))]
         columns = [TUNABLE_COLUMNS[name] for name in batch.scaling.names]
-        longest_s = max(draw.scenario.duration_s for draw in self.draws)
         scores = np.empty((len(self.draws), len(self.library)))
         for number, values in enumerate(batch.scaling.values(self.library)):
             for index, moment in enumerate(moments):
@@ -97,13 +96,9 @@ class ProbePart:
                     flow for flow, each in enumerate(moment.scenario.resolved().flows) if each.role == "learner"
                 ]
                 worlds.tunables[np.ix_([index], learners, columns)] = values
-            while not worlds.done.all():
-                worlds.advance(longest_s, ~worlds.done)
-            for index, moment in enumerate(moments):
-                flows, _ = worlds.summary(index)
-                scores[index, number] = score_of_run(
-                    moment.scenario, worlds.flow_summary_fields, flows, delta=self.conditions.delta
-                )
+            worlds.run_to_end()
+            for index in range(len(moments)):
+                scores[index, number] = score_of_world(worlds, index, delta=self.conditions.delta)
         return scores
 
 

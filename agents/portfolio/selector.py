@@ -12,10 +12,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from bbrgym.schema import Float, List, Model, Whole
-from bbrgym.worlds import Table
-
-Flags = npt.NDArray[np.bool_]
+from bbrgym.schema import Float, List, Model, Positive, Whole
+from bbrgym.worlds import Flags, Table
 
 
 class FitSettings(Model):
@@ -48,7 +46,7 @@ class FitSettings(Model):
     trees: Annotated[Whole, Field(ge=1, le=10_000)] = 80
     leaf_draws: Annotated[Whole, Field(ge=1, le=1_000_000)] = 2
     split_share: Annotated[Float, Field(gt=0, le=1)] = 1.0
-    clip: Annotated[Float, Field(gt=0)] = 2.0
+    clip: Positive = 2.0
     folds: Annotated[Whole, Field(ge=2, le=100)] = 5
 
 

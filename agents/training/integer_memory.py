@@ -11,12 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bbrgym.agents.training.integer_tables import Integers
 from bbrgym.envs.memory import Kind
-
-Flags = NDArray[np.bool_]
+from bbrgym.worlds import Flags
 
 KEEP_BITS = 32
 MAX_REMEMBERED = 1 << 40

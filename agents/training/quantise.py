@@ -48,7 +48,6 @@ _MAX_WEIGHT = 32_767
 _MAX_BIAS = 1 << 58
 _MAX_INPUTS = 1 << 14  # so many products of 46 digits sum to 60
 _MAX_SHIFT = 30
-_MAX_VALUE = 1 << 31
 _ACTIVATIONS: dict[type[nn.Module], Activation] = {nn.Tanh: "tanh", nn.ReLU: "relu"}
 _KNOWN: tuple[type[nn.Module], ...] = (nn.Linear, *_ACTIVATIONS)
 _FACTOR = 1 << (16 + FACTOR_BITS)

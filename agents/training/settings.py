@@ -22,7 +22,7 @@ from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.distribution import Distribution, is_distribution, load_distribution
 from bbrgym.scenario.files import load_scenario, read_scenario
 from bbrgym.scenario.model import Scenario
-from bbrgym.schema import FieldProblem, Float, Model, Whole, shown, validated
+from bbrgym.schema import Count, FieldProblem, Float, Model, Whole, shown, validated
 from bbrgym.targets import shipped, shipped_names, with_shipped
 from bbrgym.worlds import FAST_WORLD, WorldSettings, registered_worlds
 
@@ -114,8 +114,8 @@ class TrainingSettings(Model):
     seed: Annotated[Whole, Field(ge=0, le=2**63 - 1)] = 1
     total_steps: Annotated[Whole, Field(ge=1, le=10**12)] = 2_000_000
     num_envs: Annotated[Whole, Field(ge=1, le=65_536)] = 128
-    checkpoint_steps: Annotated[Whole, Field(ge=1)] = 50_000
-    log_steps: Annotated[Whole, Field(ge=1)] = 4096
+    checkpoint_steps: Count = 50_000
+    log_steps: Count = 4096
     validation: ValidationSettings = Field(default_factory=ValidationSettings)
     threads: Annotated[Whole, Field(ge=1, le=256)] | None = None
     torch_threads: Annotated[Whole, Field(ge=1, le=256)] = 1

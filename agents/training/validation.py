@@ -6,15 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from bbrgym.agents.base import Agent
 from bbrgym.agents.rollout import make_rollout
 from bbrgym.envs.options import Options
 from bbrgym.scenario.distribution import Distribution
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import Table
-from bbrgym.worlds.score import DEFAULT_DELTA, score_of_run
+from bbrgym.worlds.score import DEFAULT_DELTA
 
 
 class Validation:
@@ -35,7 +33,6 @@ class Validation:
     ) -> None:
         scenarios = [source if isinstance(source, Scenario) else source(seed) for seed in seeds]
         self._rollout = make_rollout(replace(options, scenario=scenarios), seeds)
-        self._count = len(seeds)
         self._delta = delta
 
     def scores(self, agent: Agent) -> Table:
@@ -44,24 +41,8 @@ class Validation:
         Raises:
             WorldError: a simulation failed.
         """
-        scores = np.full(self._count, np.nan)
-        has_ended = np.zeros(self._count, np.bool_)
-        self._rollout.begin(agent.tuner)
-        while True:
-            ended = self._rollout.advance()
-            for index in np.flatnonzero(ended & ~has_ended).tolist():
-                scores[index] = self._score(index)
-            has_ended |= ended
-            if has_ended.all():
-                return scores
-            if ended.any():  # these run once more, ignored, so that all can advance together
-                self._rollout.restart(np.flatnonzero(ended).tolist())
+        return self._rollout.scores(agent.tuner, delta=self._delta)
 
     def close(self) -> None:
         """End the worlds."""
         self._rollout.close()
-
-    def _score(self, index: int) -> float:
-        worlds = self._rollout.worlds
-        flows, _ = worlds.summary(index)
-        return score_of_run(worlds.scenarios[index], worlds.flow_summary_fields, flows, delta=self._delta)

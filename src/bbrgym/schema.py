@@ -50,6 +50,10 @@ def shown(value: Any) -> str:
 
 Float = Annotated[float, BeforeValidator(_number)]
 Whole = Annotated[int, BeforeValidator(_whole_number)]
+Positive = Annotated[Float, Field(gt=0)]
+NotNegative = Annotated[Float, Field(ge=0)]
+Share = Annotated[Float, Field(ge=0, le=1)]
+Count = Annotated[Whole, Field(ge=1)]
 
 T = TypeVar("T")
 List = Annotated[tuple[T, ...], Field(strict=False), BeforeValidator(_sequence)]

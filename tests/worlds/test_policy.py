@@ -20,7 +20,7 @@ from bbrgym.agents.training.integer_tables import Q16
 from bbrgym.worlds import TUNABLE_COLUMNS
 
 SCENARIO: dict[str, Any] = {
-    "name": "steered",
+    "name": "tuned",
     "duration_s": 6.0,
     "warmup_s": 1.0,
     "link": {"rate_mbps": 8.0, "queue": {"size_packets": 40}, "loss": {"kind": "bernoulli", "rate": 0.002}},
@@ -100,7 +100,7 @@ def test_a_world_with_a_policy_equals_steps_of_python(name: str, policy: tuple[I
             assert state_of(alone) == state_of(stepped)
             seen.add(alone.tunables()[0].tobytes())
         assert len(seen) > 5 // made.hold, "it decides"
-        assert not (alone.tunables()[2:3] == alone.tunables()[:1]).all(), "only learners are steered"
+        assert not (alone.tunables()[2:3] == alone.tunables()[:1]).all(), "only learners are tuned"
 
 
 def test_both_worlds_are_equal(policy: tuple[IntegerPolicy, Path]) -> None:
@@ -180,5 +180,5 @@ def test_a_scenario_without_its_variant_is_refused(name: str, policy: tuple[Inte
 def test_more_flows_than_it_observes_are_refused(tmp_path: Path) -> None:
     options = options_of(variant="bbr-mix", is_per_flow=False, max_learners=1)
     path = shared_object(random_policy(options), tmp_path / "one.so")
-    with pytest.raises(ValueError, match="observes up to 1 learner flows, scenario 'steered' has 2"):
+    with pytest.raises(ValueError, match="observes up to 1 learner flows, scenario 'tuned' has 2"):
         open_world("twin", path)

@@ -15,7 +15,7 @@ from bbrgym.cli.terminal import error_console
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.errors import ConfigError, MissingExtraError
 from bbrgym.interrupts import sigterm_interrupts
-from bbrgym.schema import Float, Model, Whole, validated
+from bbrgym.schema import Count, Float, Model, Whole, validated
 
 _DESCRIPTION = """\
 Lets an agent of ns3-gym's, or bbrgym/Ns3Gym-v0, drive a world: connects to the agent's port as ns3-gym's simulations
@@ -36,7 +36,7 @@ class Service(Model):
 
     port: Annotated[Whole, Field(ge=1, le=65_535)]
     host: str
-    episodes: Annotated[Whole, Field(ge=1)]
+    episodes: Count
     seed: Annotated[Whole, Field(ge=0, le=2**63 - 1)]
     timeout_s: Annotated[Float, Field(gt=0, le=86_400)]
 

@@ -97,11 +97,11 @@ def _entrants(entry: Any, settings: Evaluation) -> list[Entrant]:
         return [trained(Path(entry))]
     if isinstance(entry, str | Path) and Path(entry).suffix in SUFFIXES and Path(entry).is_file():
         return [_model(Path(entry), settings)]
-    reference, _, run_dir = str(entry).partition(":")
-    if reference in _OF_RUNS and Path(run_dir).is_dir():
-        return [_reference(reference, Path(run_dir), settings)]
+    before, _, after = str(entry).partition(":")
+    if before in _OF_RUNS and Path(after).is_dir():
+        return [_reference(before, Path(after), settings)]
     if isinstance(entry, str) and _PATH.fullmatch(entry):
-        return [_called(run_dir, _imported(entry), settings)]
+        return [_called(after, _imported(entry), settings)]
     if isinstance(entry, str | Path) and (Path(entry).suffix in SUFFIXES or len(Path(entry).parts) > 1):
         raise ConfigError(f"agent: is {shown(str(entry))}, but there is no such run folder or model's file")
     raise ConfigError(
@@ -118,9 +118,9 @@ def refuse_found_code(agent: Any) -> None:
     """
     for _, entries in _named(agent):
         for entry in entries if isinstance(entries, list | tuple) else [entries]:
-            reference, _, run_dir = str(entry).partition(":")
-            if _PATH.fullmatch(str(entry)) and not (reference in _OF_RUNS and Path(run_dir).is_dir()):
-                refuse_foreign(f"agent: is {entry!r}, code", reference)
+            before, _, after = str(entry).partition(":")
+            if _PATH.fullmatch(str(entry)) and not (before in _OF_RUNS and Path(after).is_dir()):
+                refuse_foreign(f"agent: is {entry!r}, code", before)
 
 
 def _imported(path: str) -> Any:

@@ -13,7 +13,6 @@ import numpy as np
 
 from bbrgym.agents.base import Agent, Tuner
 from bbrgym.agents.rollout import MakeTuner, batch_of, make_rollout, options_for
-from bbrgym.envs.learners import Flags
 from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import Coordinates
 from bbrgym.envs.tune_batch import TuneBatch
@@ -25,6 +24,7 @@ from bbrgym.tunables import VARIANTS
 from bbrgym.worlds import (
     REFERENCE_WORLD,
     TUNABLE_COLUMNS,
+    Flags,
     Table,
     VectorWorld,
     WorldSettings,

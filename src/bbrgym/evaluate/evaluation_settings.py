@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.distribution import Split
-from bbrgym.schema import FieldProblem, Float, List, Model, Whole, shown, validated
+from bbrgym.schema import Count, FieldProblem, Float, List, Model, Whole, shown, validated
 from bbrgym.tunables import TUNABLES, VARIANTS
 from bbrgym.worlds import REFERENCE_WORLD, WorldSettings, registered_worlds
 
@@ -50,7 +50,7 @@ class Evaluation(Model):
     oracle_budget: Annotated[Whole, Field(ge=1, le=1_000_000)] = 128
     oracle_runs: Annotated[Whole, Field(ge=1, le=1000)] = 3
     seeds: Annotated[List[Annotated[Whole, Field(ge=0, le=2**63 - 1)]], Field(min_length=1)] = (1,)
-    draws: Annotated[Whole, Field(ge=1)] = 100
+    draws: Count = 100
     first_draw: Annotated[Whole, Field(ge=0)] = 0
     split: Split = "test"
     series_draws: Annotated[Whole, Field(ge=0)] = 4

@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from bbrgym.errors import nearest
 from bbrgym.papers.metrics import METRICS
-from bbrgym.schema import FieldProblem, Float, List, Model, Whole, shown
+from bbrgym.schema import FieldProblem, Float, List, Model, NotNegative, Positive, Whole, shown
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -139,8 +139,8 @@ class Published(Model):
     unit: str
     source: Text
     spread: Annotated[List[Float], Field(min_length=2, max_length=2)] | None = None
-    read_off_figure: Annotated[Float, Field(gt=0)] | None = None
-    rounding: Annotated[Float, Field(ge=0)] = 0.0
+    read_off_figure: Positive | None = None
+    rounding: NotNegative = 0.0
     cause: Text | None = None
 
     @model_validator(mode="after")
@@ -266,7 +266,7 @@ class CsvNumbers(Model):
     value: Text
     at: Text
     times: Float = 1.0
-    rounding: Annotated[Float, Field(ge=0)] = 0.0
+    rounding: NotNegative = 0.0
 
 
 def _variants(value: Any) -> Any:

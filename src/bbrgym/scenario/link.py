@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 import bbrgym._cc as _cc
 from bbrgym.scenario.bounds import BOUNDS, AckHold, Bytes, Delay, Probability, Rate, Seconds, within
 from bbrgym.scenario.queue import Policer, Queue
-from bbrgym.schema import FieldProblem, Float, List, Model, Whole
+from bbrgym.schema import FieldProblem, Float, List, Model, NotNegative, Whole
 
 
 class Jitter(Model):
@@ -109,7 +109,7 @@ class Trace(Model):
         opportunity_bytes: IP bytes carried at each time.
     """
 
-    times_ms: List[Annotated[Float, Field(ge=0)]]
+    times_ms: List[NotNegative]
     period_ms: Annotated[Float, within("trace_period_ms")]
     opportunity_bytes: Bytes = 1500
 

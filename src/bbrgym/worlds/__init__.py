@@ -11,7 +11,7 @@ from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.files import Source, is_sequence, load_scenario
 from bbrgym.worlds.errors import EngineFailure, LateRunError, WorldError, repeat_late
 from bbrgym.worlds.fields import PACKET_EVENTS, PACKET_FLAGS, TUNABLE_COLUMNS
-from bbrgym.worlds.layout import Table
+from bbrgym.worlds.layout import Flags, Table
 from bbrgym.worlds.specs import (
     DEFAULT_TIMEOUT_S,
     FAST_WORLD,
@@ -39,6 +39,7 @@ __all__ = [
     "REFERENCE_WORLD",
     "TUNABLE_COLUMNS",
     "EngineFailure",
+    "Flags",
     "Isolation",
     "LateRunError",
     "Snapshot",

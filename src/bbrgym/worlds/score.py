@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bbrgym.scenario.model import Scenario
+from bbrgym.worlds.vector_world import VectorWorld
 
 Array = npt.NDArray[np.float64]
 
@@ -53,6 +54,12 @@ def run_score(scores: Array, roles: list[str]) -> float:
         if len(counted) > 0:
             return float(np.mean(counted))
     return float("nan")
+
+
+def score_of_world(worlds: VectorWorld, index: int, *, delta: float = DEFAULT_DELTA) -> float:
+    """Return the score of one of several worlds, of its run so far; see `score_of_run`."""
+    flows, _ = worlds.summary(index)
+    return score_of_run(worlds.scenarios[index], worlds.flow_summary_fields, flows, delta=delta)
 
 
 def score_of_run(scenario: Scenario, fields: Sequence[str], summary: Array, *, delta: float = DEFAULT_DELTA) -> float:

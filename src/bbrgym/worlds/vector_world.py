@@ -194,6 +194,16 @@ class VectorWorld:
             chosen: Iterable[int] = range(self.num_worlds) if mask is None else np.flatnonzero(mask).tolist()
             self._each(chosen, lambda index: self._advance(index, seconds, self._all[:1]))
 
+    def run_to_end(self) -> None:
+        """Run all worlds to the ends of their scenarios, as one interval each.
+
+        Raises:
+            WorldError: a simulation broke. The other worlds have run.
+        """
+        longest_s = max(scenario.duration_s for scenario in self.scenarios)
+        while not self.done.all():
+            self.advance(longest_s, ~self.done)
+
     def summary(self, index: int) -> tuple[Table, Table]:
         """Return a world's measurements from the end of the warm-up to now.
 

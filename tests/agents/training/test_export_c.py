@@ -199,7 +199,7 @@ def test_decisions_are_the_agent_s(kind: str, tmp_path: Path) -> None:
 
 
 def compare(agent: Any, options: Any, num_envs: int, steps: int) -> None:
-    """In runs that the agent steers; the model is given the coordinates that the environment has."""
+    """In runs in which the agent acts; the model is given the coordinates that the environment has."""
     batch = batch_of(num_envs, options)
     assert isinstance(batch, TuneBatch)
     network = agent.network()

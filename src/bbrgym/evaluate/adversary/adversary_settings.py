@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from bbrgym.schema import FieldProblem, Float, Model, Whole, shown, validated
+from bbrgym.schema import FieldProblem, Float, Model, Share, Whole, shown, validated
 from bbrgym.worlds import FAST_WORLD, registered_worlds
 
 
@@ -50,7 +50,7 @@ class Adversary(Model):
     reference: str = "bbr"
     budget: Annotated[Whole, Field(ge=1, le=1_000_000)] = 600
     batch: Annotated[Whole, Field(ge=1, le=1000)] = 20
-    random_share: Annotated[Float, Field(ge=0, le=1)] = 0.3
+    random_share: Share = 0.3
     seeds: Annotated[Whole, Field(ge=1, le=1000)] = 2
     check_seeds: Annotated[Whole, Field(ge=1, le=1000)] = 5
     keep: Annotated[Whole, Field(ge=1, le=1000)] = 5

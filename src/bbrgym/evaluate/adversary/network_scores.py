@@ -14,8 +14,8 @@ from bbrgym.evaluate.entrants import Entrant, Learned, Preset, preset
 from bbrgym.evaluate.evaluation_settings import parse_settings
 from bbrgym.scenario.model import Scenario
 from bbrgym.tunables import VARIANTS
-from bbrgym.worlds import Table, VectorWorld, make_vector_world
-from bbrgym.worlds.score import score_of_run
+from bbrgym.worlds import Table, make_vector_world
+from bbrgym.worlds.score import score_of_world
 
 
 def entrant_named(option: str, name: str) -> Entrant:
@@ -75,30 +75,15 @@ class NetworkScores:
     def _fixed(self, scenarios: Sequence[Scenario], seeds: Sequence[int]) -> Table:
         worlds = make_vector_world(self._world, len(scenarios), list(scenarios), list(seeds), threads=self._threads)
         try:
-            longest_s = max(scenario.duration_s for scenario in scenarios)
-            while not worlds.done.all():
-                worlds.advance(longest_s, ~worlds.done)
-            return np.array([self._score(worlds, index) for index in range(len(scenarios))])
+            worlds.run_to_end()
+            return np.array([score_of_world(worlds, index, delta=self._delta) for index in range(len(scenarios))])
         finally:
             worlds.close()
 
     def _tuned(self, entrant: Learned, scenarios: Sequence[Scenario], seeds: Sequence[int]) -> Table:
         options = entrant.options(world=self._world, scenario=list(scenarios), threads=self._threads)
         rollout = make_rollout(options, seeds)
-        scores, has_ended = np.full(len(seeds), np.nan), np.zeros(len(seeds), np.bool_)
         try:
-            rollout.begin(entrant.controller.tuner)
-            while not has_ended.all():
-                ended = rollout.advance()
-                for index in np.flatnonzero(ended & ~has_ended).tolist():
-                    scores[index] = self._score(rollout.worlds, index)
-                has_ended |= ended
-                if ended.any() and not has_ended.all():  # these run once more, so that all can advance together
-                    rollout.restart(np.flatnonzero(ended).tolist())
+            return rollout.scores(entrant.controller.tuner, delta=self._delta)
         finally:
             rollout.close()
-        return scores
-
-    def _score(self, worlds: VectorWorld, index: int) -> float:
-        flows, _ = worlds.summary(index)
-        return score_of_run(worlds.scenarios[index], worlds.flow_summary_fields, flows, delta=self._delta)
