@@ -40,15 +40,16 @@ from bbrgym.agents.portfolio.fit import fitted, held_out
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.portfolio_trainer import PortfolioTrainer
+from bbrgym.agents.portfolio.probe import histories
 from bbrgym.agents.portfolio.probe_features import OBSERVED, ProbeFeatures
-from bbrgym.agents.portfolio.selector import Examples, FitSettings, Flags, fold_of
+from bbrgym.agents.portfolio.selector import Examples, FitSettings, fold_of
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.settings import TrainingSettings, parse_training
 from bbrgym.agents.training.trainer import trainer_of
 from bbrgym.envs.observation import FEATURE_LISTS
 from bbrgym.errors import ConfigError
 from bbrgym.scenario.model import Scenario
-from bbrgym.worlds import Table
+from bbrgym.worlds import Flags, Table
 
 OWN = "as trained"
 LEAST_SHARE = 0.3  # of the draws that a curriculum keeps where nothing is to be gained
@@ -106,7 +107,7 @@ def rows_of(run: Path, settings: TrainingSettings, fit: FitSettings, agent: Port
     tables = [pl.read_parquet(path) for path in sorted((run / "states").glob("probe-*.parquet"))]
     table = pl.concat(tables)
     intervals = agent.routine.intervals
-    history = torch.tensor(np.array(table["history"].to_list(), np.float32).reshape(len(table), intervals, -1))
+    history = histories(table, intervals)
     features = ProbeFeatures(intervals, settings.env["max_learners"])
     first_flow = torch.zeros_like(history)
     of_first = slice(0, len(FEATURE_LISTS[OBSERVED]))

@@ -30,7 +30,7 @@ from report import Bystanders, command, measured_on, replace_section
 from bbrgym.agents.portfolio.draws import TrainingDraw, training_draws
 from bbrgym.agents.portfolio.parts import parts_of
 from bbrgym.agents.portfolio.policy import PortfolioAgent
-from bbrgym.agents.portfolio.probe import ProbePart
+from bbrgym.agents.portfolio.probe import ProbePart, histories
 from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.settings import parse_training
@@ -77,9 +77,8 @@ def rows_of(agent: PortfolioAgent, draws: Sequence[TrainingDraw], conditions: Tr
     probed, again = (probes(agent, draws, conditions, number) for number in range(2))
     after, after_again = (np.array(table["scores"].to_list()) for table in (probed, again))
     told = [agent.knows(draw.scenario) for draw in draws]
-    history = np.array(probed["history"].to_list(), np.float32).reshape(len(draws), agent.routine.intervals, -1)
     with torch.no_grad():
-        features = agent.network().features(torch.from_numpy(history))
+        features = agent.network().features(histories(probed, agent.routine.intervals))
     return {
         "best in the run": held.max(axis=1),
         "chosen on another run": of(held, held_again.argmax(axis=1)),

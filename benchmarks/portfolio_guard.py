@@ -24,7 +24,7 @@ from bbrgym.agents.portfolio.draws import TrainingDraw
 from bbrgym.agents.portfolio.guard import GuardSettings, fitted_guard
 from bbrgym.agents.portfolio.parts import parts_of
 from bbrgym.agents.portfolio.policy import PortfolioAgent
-from bbrgym.agents.portfolio.probe import ProbePart
+from bbrgym.agents.portfolio.probe import ProbePart, histories
 from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.evaluate.statistics import bootstrap_mean
 from bbrgym.scenario.distribution import Distribution, load_distribution
@@ -93,9 +93,8 @@ def distributions() -> dict[str, Distribution]:
 
 def features_of(agent: PortfolioAgent, table: pl.DataFrame) -> torch.Tensor:
     """Return the features of probes."""
-    history = np.array(table["history"].to_list(), np.float32).reshape(len(table), agent.routine.intervals, -1)
     with torch.no_grad():
-        features: torch.Tensor = agent.network().features(torch.from_numpy(history))
+        features: torch.Tensor = agent.network().features(histories(table, agent.routine.intervals))
     return features
 
 

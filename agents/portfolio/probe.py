@@ -11,6 +11,8 @@ from typing import cast
 
 import numpy as np
 import polars as pl
+import torch
+from torch import Tensor
 
 from bbrgym.agents.portfolio.draws import TrainingDraw
 from bbrgym.agents.portfolio.tasks import TrainingConditions
@@ -100,6 +102,12 @@ class ProbePart:
             for index in range(len(moments)):
                 scores[index, number] = score_of_world(worlds, index, delta=self.conditions.delta)
         return scores
+
+
+def histories(table: pl.DataFrame, intervals: int) -> Tensor:
+    """Return what was observed in the probes of a table of `ProbePart`, [draws, intervals, numbers]."""
+    rows = np.array(table["history"].to_list(), np.float32)
+    return torch.from_numpy(rows.reshape(len(table), intervals, -1))
 
 
 def newest(observations: Observation, width: int) -> Observation:

@@ -31,7 +31,7 @@ from bbrgym.agents.portfolio.greedy_library import coverage
 from bbrgym.agents.portfolio.guard import GuardSettings, fitted_guard, guarded
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.parts import Parts, parts_of
-from bbrgym.agents.portfolio.probe import ProbePart
+from bbrgym.agents.portfolio.probe import ProbePart, histories
 from bbrgym.agents.portfolio.refine import Candidates, children
 from bbrgym.agents.portfolio.search_stage import SearchPart, settings_of
 from bbrgym.agents.portfolio.selector import Examples, FitSettings, Selector
@@ -224,9 +224,8 @@ class Stages:
             for draws in parts_of(self._plan.probe)
         ]
         table = self._parts.tables("probe", parts)
-        history = np.array(table["history"].to_list(), np.float32).reshape(len(table), assembly.intervals, -1)
         with torch.no_grad(), torch_threads(1):
-            features = assembly.features(torch.from_numpy(history))
+            features = assembly.features(histories(table, assembly.intervals))
         return Examples(features, np.array(table["scores"].to_list()), table["weight"].to_numpy())
 
     def _selector(self, examples: Examples) -> Selector:
