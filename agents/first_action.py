@@ -30,6 +30,9 @@ def start_at(model: BaseAlgorithm, action: NDArray[Any]) -> None:
     Args:
         model: new.
         action: [tunables], coordinates or levels.
+
+    Raises:
+        ConfigError: the model values actions, and has no mean of them.
     """
     space, policy = cast(Any, model.action_space), cast(Any, model.policy)
     with torch.no_grad():
@@ -46,6 +49,8 @@ def start_at(model: BaseAlgorithm, action: NDArray[Any]) -> None:
             *_, mean = (layer for layer in policy.actor.mu.modules() if isinstance(layer, nn.Linear))  # TD3's has all
             mean.bias.copy_(torch.atanh(torch.as_tensor(action).clamp(-_NEAR_END, _NEAR_END)))
             mean.weight.mul_(_SMALL)
+        else:
+            raise ConfigError("agent.start_at_default: is true, expected false: the actions of dqn have no mean")
 
 
 def searched_action(run_dir: str, env: VecEnv) -> NDArray[Any]:

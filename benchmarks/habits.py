@@ -23,6 +23,7 @@ import yaml
 from report import measured_on
 
 import bbrgym
+from bbrgym.atomic_files import write_text
 
 ROOT = Path(__file__).resolve().parents[1]
 HABITS = Path(__file__).with_suffix(".yaml")
@@ -73,7 +74,7 @@ def main() -> None:
                 parts[title] = section([Habit(**habit) for habit in habits], Path(name))
             if page is not None:
                 kept = {one: parts[one] for one in asked["parts"] if one in parts}
-                page.write_text(page_of(kept), encoding="utf-8")
+                write_text(page, page_of(kept))
 
 
 def write_files(files: Mapping[str, str], folder: Path) -> None:

@@ -41,6 +41,7 @@ import kernel_learned
 import numpy as np
 
 import bbrgym
+from bbrgym.atomic_files import write_text
 from bbrgym.worlds import LateRunError
 from bbrgym.worlds.score import score_of_run
 
@@ -204,7 +205,7 @@ def tested_commit() -> str:
 
     def git(*command: str) -> str:
         whole = ("git", "-C", str(ROOT), *command, "--", *RUNS_BY)
-        return subprocess.run(whole, check=True, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(whole, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
 
     if changes := git("status", "--porcelain"):
         sys.exit(f"the checkout has changes, and a kept run names a commit:\n{changes}")
@@ -249,9 +250,7 @@ class Runs:
             }
             path = self._path(setup, world, seed)
             path.parent.mkdir(parents=True, exist_ok=True)
-            whole = path.with_suffix(".new")
-            whole.write_text(json.dumps(kept), encoding="utf-8")
-            whole.rename(path)
+            write_text(path, json.dumps(kept))
         return kept
 
     def of(self, setup: Setup, world: str, count: int) -> list[Mapping]:
@@ -492,7 +491,7 @@ def write(lines: list[str], heading: str, output: Path | None) -> None:
     learned = lines if heading else [kernel_learned.HEADING + after] if after else []
     rest = before if heading else "\n".join(lines)
     parts = [part.strip() for part in (rest, "\n".join(learned)) if part.strip()]
-    output.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    write_text(output, "\n\n".join(parts) + "\n")
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 import bbrgym
+from bbrgym.atomic_files import write_text
 from bbrgym.scenario.distribution import load_distribution, split_seeds
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import LateRunError
@@ -107,7 +108,7 @@ class Plan:
 
     def refuse(self, reason: str) -> None:
         """Note a refused run."""
-        (self.kept / "refused.json").write_text(json.dumps([*self.refused(), reason]), encoding="utf-8")
+        write_text(self.kept / "refused.json", json.dumps([*self.refused(), reason]))
 
 
 def beside_the_kernels(scenario: Scenario) -> Scenario:
@@ -173,6 +174,10 @@ def lines(plan: Plan, command: str, about: Mapping[str, str]) -> list[str]:
     seeds = [seed for seed, _ in plan.scenarios()]
     both = [(plan.scores("linux", seed), plan.scores("twin", seed)) for seed in seeds]
     done = [(kernel, twin) for kernel, twin in both if kernel is not None and twin is not None]
+    if not done:
+        raise SystemExit(
+            "no draw has run in both worlds yet, expected one at least: run it again, or with more --minutes"
+        )
     kernel, twin = (np.array(table).T for table in zip(*done, strict=True))
     draws = kernel.shape[1]
     picks = np.random.default_rng(0).integers(draws, size=(RESAMPLES, draws))

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import bbrgym
+from bbrgym.atomic_files import write_text
 
 
 def measured_on() -> str:
@@ -71,6 +72,4 @@ def replace_section(path: Path, name: str, section: str) -> None:
         text = before + block + rest.split(end, 1)[1]
     else:
         text = text.rstrip("\n") + ("\n\n" if text else "") + block
-    partial = path.with_suffix(".partial")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
+    write_text(path, text)

@@ -36,6 +36,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bbrgym.atomic_files import write_text
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "tests.md"
 HEAD = ("date", "commit", "condition", "repetition", "cores", "passed", "skipped", "failed", "seconds", "load average")
@@ -97,7 +99,7 @@ def run(setting: Setting, tests: Sequence[str], timeout_s: float) -> tuple[str, 
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            process.wait(60)
         seconds = time.monotonic() - began_s
         if not results.exists():
             sys.exit(f"pytest ended with exit code {process.returncode} and no results")
@@ -152,8 +154,9 @@ def as_another_user() -> Iterator[Setting]:
             (str(clone), configure),
             (str(clone), ("cmake", "--build", str(tree))),
         ):
+            own = {**os.environ, **dict(environment)}
             made = subprocess.run(
-                [*prefix, *command], cwd=folder, env={**os.environ, **dict(environment)}, capture_output=True, text=True
+                [*prefix, *command], cwd=folder, env=own, capture_output=True, text=True, timeout=3600
             )
             if made.returncode != 0:
                 sys.exit(f"{' '.join(command)}:\n{made.stdout}{made.stderr}")
@@ -265,7 +268,7 @@ def rows_of(page: Path, commit: str, condition: str) -> int:
     text = page.read_text(encoding="utf-8") if page.exists() else ""
     head = f"| {' | '.join(HEAD)} |\n| {' | '.join('---' for _ in HEAD)} |\n"
     if head not in text:
-        page.write_text(text + head, encoding="utf-8")
+        write_text(page, text + head)
     return len(re.findall(rf"^\| [\d-]+ \| {commit} \| {condition} \|", text, re.MULTILINE))
 
 

@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "twin"))
 import fuzz_program
 
 BATCH = 100  # scenarios of one process
+TIMEOUT_S = 3600.0  # of a batch, also under load
 
 
 def main() -> None:
@@ -39,7 +40,7 @@ def main() -> None:
 
         def run(first_seed: int) -> subprocess.CompletedProcess[str]:
             command = [str(program), str(first_seed), str(min(BATCH, ends - first_seed))]
-            return subprocess.run(command, capture_output=True, text=True, check=False)
+            return subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
 
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             runs = list(pool.map(run, range(arguments.first_seed, ends, BATCH)))

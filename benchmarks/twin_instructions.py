@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Instructions of the twin per packet delivered, counted by callgrind, which no load of the machine changes.
 
-usage: python benchmarks/twin_instructions.py [REVISION ...] [--check] [--record]
+usage: python benchmarks/twin_instructions.py [REVISION ...] [--check] [--record] [--misses]
 
 Compiles the twin of each revision of this repository and of the working tree, as the build does, runs
 twin_instructions.cc and prints what it took, and the working tree's ratio to the first revision. Needs g++, git and
@@ -9,7 +9,8 @@ valgrind. Takes a few minutes.
 
 twin_instructions.csv keeps what revisions took. ``--record`` adds those of the command line and, if nothing in it is
 changed, the working tree. ``--check`` ends with 1 if the working tree takes more than 5 % above the last of them by the
-same compiler; slow creeping counts too, because only ``--record`` moves that line.
+same compiler; slow creeping counts too, because only ``--record`` moves that line. ``--misses`` counts instead what the
+working tree reads and writes and how often it misses the caches, by callgrind's model of this machine's.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ FOLDERS = ("twin", "tcp", "world", "cc")
 FLAGS = ("-std=c++20", "-O2", "-DNDEBUG", "-flto", "-g1")
 LEFT_OUT = {"scenario_json.cpp"}  # needs a library
 MOST_RATIO = 1.05  # of the last recorded instructions
+TIMEOUT_S = 1800.0  # of a compilation and of a run
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,13 @@ RUNS = (
     Workload("bbr", 100, 100, 3, 0.0),
 )
 WORKING_TREE = "working tree"
+MISSES = {
+    "instructions": ("Ir",),
+    "reads and writes": ("Dr", "Dw"),
+    "first-level misses, data": ("D1mr", "D1mw"),
+    "first-level misses, instructions": ("I1mr",),
+    "last-level misses": ("DLmr", "DLmw", "ILmr"),
+}  # callgrind's events
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,7 +69,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("revisions", nargs="*", metavar="REVISION")
     parser.add_argument("--check", action="store_true", help=f"fail above {MOST_RATIO} times the history's last line")
     parser.add_argument("--record", action="store_true", help="add what was counted to the history")
+    parser.add_argument("--misses", action="store_true", help="count the working tree's cache misses, nothing else")
     options = parser.parse_args(arguments)
+    if options.misses:
+        if options.revisions or options.check or options.record:
+            parser.error("--misses is given with others, expected it alone")
+        print("\n".join(misses_table()))
+        return 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         counts = {revision: counted(sources_of(revision, folder), folder) for revision in options.revisions}
@@ -79,6 +94,18 @@ def table_of(counts: Mapping[str, Sequence[float]]) -> list[str]:
     lines.append("| --- |" + " --- |" * (len(counts) + 1))
     for run, row in zip(RUNS, zip(*counts.values(), strict=True), strict=True):
         lines.append(f"| {run} | {' | '.join(f'{count:,.0f}' for count in row)} | {row[-1] / row[0]:.3f} |")
+    return lines
+
+
+def misses_table() -> list[str]:
+    """Return the lines of a Markdown table: what a packet of each run reads, writes and misses."""
+    lines = [f"| algorithm, rate, flows, seconds, loss | {' | '.join(MISSES)} |", "| --- |" + " --- |" * len(MISSES)]
+    with tempfile.TemporaryDirectory() as name:
+        program = built(ROOT, Path(name) / "twin")
+        for run in RUNS:
+            events = events_per_packet(program, run, Path(name), "--cache-sim=yes")
+            cells = (f"{sum(events[event] for event in summed):,.3g}" for summed in MISSES.values())
+            lines.append(f"| {run} | {' | '.join(cells)} |")
     return lines
 
 
@@ -123,11 +150,15 @@ def record(counts: Mapping[str, Sequence[float]]) -> None:
 
 
 def git(*arguments: str) -> str:
-    return subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=True).stdout.strip()
+    return output_of("git", "-C", ROOT, *arguments).strip()
 
 
 def compiler() -> str:
-    return subprocess.run(["g++", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    return output_of("g++", "--version").splitlines()[0]
+
+
+def output_of(*command: str | Path) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_S).stdout
 
 
 # ---- counting -----------------------------------------------------------------------------------------
@@ -142,7 +173,7 @@ def counted(sources: Path, folder: Path) -> list[float]:
 def sources_of(revision: str, folder: Path) -> Path:
     """Return a folder with the sources of a revision."""
     archive, target = folder / f"{revision}.tar", folder / f"sources-{revision}"
-    subprocess.run(["git", "-C", ROOT, "archive", "-o", archive, revision, *FOLDERS], check=True)
+    git("archive", "-o", str(archive), revision, *FOLDERS)
     with tarfile.open(archive) as packed:
         packed.extractall(target, filter="data")
     return target
@@ -154,19 +185,26 @@ def built(sources: Path, program: Path) -> Path:
     kept = [file for file in files if file.name not in LEFT_OUT]
     includes = [f"-I{sources / name}" for name in FOLDERS]
     main_file = Path(__file__).with_suffix(".cc")
-    subprocess.run(["g++", *FLAGS, *includes, main_file, *kept, "-o", program, "-lpthread"], check=True)
+    output_of("g++", *FLAGS, *includes, main_file, *kept, "-o", program, "-lpthread")
     return program
 
 
 def instructions_per_packet(program: Path, run: Workload, folder: Path) -> float:
     """Return the instructions of a run per packet delivered."""
+    return events_per_packet(program, run, folder)["Ir"]
+
+
+def events_per_packet(program: Path, run: Workload, folder: Path, *options: str) -> dict[str, float]:
+    """Return callgrind's events of a run per packet delivered, by their names."""
     counts = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder / 'counts'}", "--toggle-collect=Measured"]
     setting = map(str, (run.cc, run.rate_mbps, run.flows, run.seconds, run.loss))
-    done = subprocess.run([*counts, program, *setting], capture_output=True, text=True, check=True)
-    collected = re.search(r"Collected : (\d+)", done.stderr)
-    if collected is None:
+    command = [*counts, *options, program, *setting]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_S)
+    found = re.search(r"Events    : (.*)\n.*Collected : (.*)\n", done.stderr)
+    if found is None:
         raise RuntimeError(f"callgrind counted nothing: {done.stderr[-500:]}")
-    return int(collected.group(1)) / int(done.stdout)
+    names, collected = (group.split() for group in found.groups())
+    return {name: int(count) / int(done.stdout) for name, count in zip(names, collected, strict=True)}
 
 
 if __name__ == "__main__":

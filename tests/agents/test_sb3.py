@@ -98,6 +98,11 @@ def test_the_critic_sees_more_and_the_actor_does_not(tmp_path: Path) -> None:
         ("sac", {"env": {"critic": True}}, "env.critic: is true, expected false with SAC: only ppo has such a critic"),
         ({"name": "sac", "initial_std": 0.3}, {}, "agent.initial_std: is no hyperparameter"),
         ({"name": "sac", "acts": "sample"}, {}, "agent.acts: is no hyperparameter"),
+        (
+            {"name": "dqn", "start_at_default": True},
+            {"action": FLAT},
+            "agent.start_at_default: is true, expected false: .* no mean",
+        ),
         ({"name": "ppo", "acts": "often"}, {}, "agent.acts: is 'often', expected one of 'mean' or 'sample'"),
     ],
 )

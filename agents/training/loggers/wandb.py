@@ -23,6 +23,7 @@ import polars as pl
 from PIL import Image
 
 from bbrgym.agents.training.loggers.logger import LoggedRun, Logger, LoggerSettings
+from bbrgym.atomic_files import write_text
 from bbrgym.errors import MissingExtraError
 from bbrgym.schema import List
 
@@ -190,5 +191,5 @@ def _run_id(run: LoggedRun) -> str:
     path = run.folder / _ID_FILE
     if not path.exists():
         given = os.environ.get("WANDB_RUN_ID") if os.environ.get("WANDB_SWEEP_ID") else None
-        path.write_text(given or uuid.uuid4().hex[:8], encoding="utf-8")
+        write_text(path, given or uuid.uuid4().hex[:8])
     return path.read_text(encoding="utf-8")
