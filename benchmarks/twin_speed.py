@@ -275,10 +275,9 @@ def curve_figure(ns: dict[tuple[int, float], float]) -> Figure:
 def against_ns3(options: argparse.Namespace) -> list[str]:
     cases: dict[str, tuple[float, int, float, tuple[float, ...]]] = {
         "10 Mbit/s, 1 flow": (10.0, 1, 60.0, (40.0,)),
-        "100 Mbit/s, 2 flows": (100.0, 2, 20.0, RTTS_MS),
-        "100 Mbit/s, 100 flows": (100.0, 100, 20.0, RTTS_MS),
-        "1 Gbit/s, 2 flows": (1_000.0, 2, 3.0, RTTS_MS),
-    }
+        "100 Mbit/s, 2 flows": (100.0, 2, 10.0, RTTS_MS),
+        "100 Mbit/s, 10 flows": (100.0, 10, 10.0, RTTS_MS),
+    }  # TcpBbr takes minutes for a second at 1 Gbit/s: its socket walks the list of what is out
     rows = []
     for label, case in progress(cases.items(), "against ns-3"):
         scenario, of_ns3 = dumbbell(*case), dumbbell(*case, cc="ns3-bbr")

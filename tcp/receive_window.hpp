@@ -46,7 +46,7 @@ class ReceiveWindow
         m_share_q8 = by_ratio ? (uint64_t{mss_bytes} << 8) / m_truesize_bytes : 128;
         m_buffer_bytes = m_size > 0 ? SetSockOptBytes(m_size) : static_cast<uint64_t>(facts.initial_receive_buffer_bytes);
         m_clamp_bytes = Payload(m_buffer_bytes);
-        m_scale = ScaleOf(MaxBufferBytes());
+        m_scale = ScaleOf(ScaledBytes());
         m_read_bytes_last = INITIAL_WINDOW_PKTS * mss_bytes;
         const uint64_t first_bytes = std::min<uint64_t>(static_cast<uint64_t>(facts.initial_window_segments) * mss_bytes, MAX_UNSCALED_BYTES);
         m_threshold_bytes = m_grows ? std::min(first_bytes / mss_bytes * mss_bytes, m_clamp_bytes) : std::numeric_limits<uint64_t>::max();
@@ -55,8 +55,10 @@ class ReceiveWindow
     }
 
     bool IsAmple() const { return m_size == SIZE_ample; }
-    /** The largest that the buffer can become; it decides the window scale that the handshake announces. */
+    /** The largest that the buffer can become. */
     uint64_t MaxBufferBytes() const { return m_size > 0 ? m_buffer_bytes : RMEM_MAX_BYTES; }
+    /** What the window scale of the handshake provides for, in which a half counts as payload (tcp_select_initial_window). */
+    uint64_t ScaledBytes() const { return m_size > 0 ? m_buffer_bytes / 2 : RMEM_MAX_BYTES; }
     uint64_t BufferBytes() const { return m_buffer_bytes; }
 
     /** An ACK of everything below segment `next` leaves, with `beyond_pkts` behind gaps. Returns the first segment outside the window. */
@@ -147,8 +149,12 @@ class ReceiveWindow
         return std::max<uint64_t>(std::min({free_bytes, m_clamp_bytes, m_threshold_bytes}), m_mss_bytes);
     }
 
-    /** Rounded up to what the header can say. */
-    uint64_t Scaled(uint64_t bytes) const { return (bytes + (uint64_t{1} << m_scale) - 1) >> m_scale << m_scale; }
+    /** Rounded up to what the header can say, and no more than it can. */
+    uint64_t Scaled(uint64_t bytes) const
+    {
+        const uint64_t units = (bytes + (uint64_t{1} << m_scale) - 1) >> m_scale;
+        return std::min(units, MAX_UNSCALED_BYTES) << m_scale;
+    }
 
     void MeasureRtt(uint64_t read_bytes, int64_t now_ns)
     {

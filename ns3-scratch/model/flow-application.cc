@@ -306,7 +306,7 @@ FlowSink::MakeListener()
     window.Reset(*m_facts, m_settings.mss_bytes);
     if (!window.IsAmple())
     {
-        socket->SetAttribute("RcvBufSize", UintegerValue(window.MaxBufferBytes())); // decides the window scale
+        socket->SetAttribute("RcvBufSize", UintegerValue(window.ScaledBytes())); // decides the window scale
     }
     socket->SetReceiver(*m_facts, m_settings.mss_bytes);
     return socket;

@@ -565,6 +565,10 @@ TcpLinuxSocket::TakePacket(Ptr<Packet> packet, Ipv4Header ip, uint16_t port, Ptr
     if (m_state == SYN_RCVD && (header.GetFlags() & TcpHeader::SYN) == 0)
     {
         m_end.receiver.NoteEstablished(NowNs());
+        if (const bbrgym::ReceiveWindow& window = m_end.receiver.Window(); !window.IsAmple())
+        {
+            m_tcb->m_rxBuffer->SetMaxBufferSize(window.MaxBufferBytes()); // until then it was what decides the window scale
+        }
     }
     m_end.ecn = {.is_capable = ip.GetEcn() != Ipv4Header::ECN_NotECT,
                  .is_marked = ip.GetEcn() == Ipv4Header::ECN_CE,

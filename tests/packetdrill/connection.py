@@ -93,6 +93,7 @@ class Connection:
         self.peer_scale = 0
         self.peer_isn = 0
         self.has_ecn = self.has_sack = self.has_timestamps = self._answers_now = self._pushes_now = False
+        self._challenged_ns = -1
         self._forgets_blocks = False
         self.echoed = 0
         self._has_more = False  # the call that writes now says so
@@ -135,7 +136,7 @@ class Connection:
     def _own_scale(self) -> int:
         limit = max(self.settings.memory("tcp_rmem")[2], 212_992)
         if self.receive_buffer_bytes:
-            limit = 2 * self.receive_buffer_bytes
+            limit = self.receive_buffer_bytes  # half of what setsockopt takes it for (tcp_select_initial_window)
         scale = 0
         while limit > 65_535 and scale < 14:
             limit >>= 1
@@ -227,8 +228,9 @@ class Connection:
         if "U" in tcp.flags or tcp.urgent:
             raise OutOfScopeError("urgent data")
         stands = self.state not in ("closed", "listen", "syn_sent", "syn_recv")
-        if stands and tcp.ack is not None and tcp.ack > self.next:
-            self._send_ack()  # of data that was never sent: dropped whole, and challenged (tcp_ack)
+        oldest = self.una - min(self.max_window, self.una)
+        if stands and tcp.ack is not None and not oldest <= tcp.ack <= self.next:
+            self._challenge()  # of data that was never sent, or too old: dropped whole (tcp_ack)
             return
         if stands or self.state == "syn_recv":
             self._note_timestamp(tcp)
@@ -295,6 +297,13 @@ class Connection:
         self._establish()
         self.last_data_received_ns = self.last_ack_received_ns = self.now_ns
         self._send_ack()
+
+    def _challenge(self) -> None:
+        """Answer an ACK that cannot be right, unless one was answered just now (RFC 5961, tcp_send_challenge_ack)."""
+        least_ns = 1_000_000 * self.settings.number("tcp_invalid_ratelimit")
+        if self._challenged_ns < 0 or self.now_ns - self._challenged_ns >= least_ns:
+            self._challenged_ns = self.now_ns
+            self._send_ack()
 
     def _acknowledged(self, tcp: Tcp) -> None:
         ack = tcp.ack
@@ -609,7 +618,10 @@ class Connection:
         self.last_ack_sent_ns = self.now_ns
         if echo:
             flags.add("E")
-        self._emit(Sent(self.now_ns, frozenset(flags), begin, end, ack, window, options, ecn))
+        size = self.mss if not self.settings.has_offload else max(end - begin, 1)
+        for at in range(begin, max(end, begin + 1), size):  # without offload segment by segment (tcp_gso_segment)
+            own = flags - ({"W"} if at > begin else set()) - ({"P", "F"} if at + size < end else set())
+            self._emit(Sent(self.now_ns, frozenset(own), at, min(at + size, end), ack, window, options, ecn))
 
     def _emit(self, packet: Sent) -> None:
         if self.settings.drops:

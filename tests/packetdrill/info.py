@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from connection import Connection
-from verdicts import NotRunError
+from verdicts import NotRunError, OutOfScopeError
 
 #: Beginnings of names that are read from the connection.
 PREFIXES = ("tcpi_", "bbr_", "dctcp_", "tcpv_", "SK_MEMINFO_")
@@ -61,6 +61,8 @@ class Values(Mapping[str, int]):
     def __getitem__(self, name: str) -> int:
         if not self._known:
             self._known = _read(self._connection)
+        if name.startswith("SK_MEMINFO"):
+            raise OutOfScopeError("the memory of a socket (SK_MEMINFO)")
         if name not in self._known:
             raise NotRunError(f"tcp_info: {name} is not known")
         return self._known[name]

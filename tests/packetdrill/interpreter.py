@@ -35,9 +35,16 @@ _OTHER_CALLS = {
     "epoll_ctl": "epoll",
     "epoll_wait": "epoll",
     "poll": "poll",
+    "open": "files",
     "sendfile": "sendfile",
     "splice": "splice",
     "pipe": "pipes",
+}
+#: The same of options of sockets.
+_OTHER_OPTIONS = {
+    "SO_ZEROCOPY": "zero copy",
+    "TCP_INQ": "control messages",
+    "TCP_USER_TIMEOUT": "TCP_USER_TIMEOUT",
 }
 #: Options of sockets that change nothing here.
 _IGNORED_OPTIONS = {
@@ -52,6 +59,17 @@ _IGNORED_OPTIONS = {
     "IP_TTL",
     "TCP_NOTSENT_LOWAT",
     "TCP_DEFER_ACCEPT",
+}
+#: Arguments of packetdrill that change nothing here.
+_IGNORED_ARGUMENTS = {
+    "ip_version",
+    "mss",
+    "define",
+    "tcp_ts_tick_usecs",
+    "tcp_ts_ecr_scaled",
+    "verbose",
+    "debug",
+    "send_omit_free",
 }
 _ERRNO = {"EAGAIN", "EINPROGRESS", "EALREADY", "EISCONN"}
 
@@ -139,6 +157,7 @@ class _Interpreter:
         self._read_bytes = 0
         self._blocked: tuple[str, int | None] | None = None
         self._reads: tuple[str, int, int, int] | None = None  # the read that waits: call, bytes, result, end
+        self._accepts: tuple[int, int] | None = None  # the accept() that waits: its descriptor, end
 
     def run(self) -> None:
         for name, value in self._script.options:
@@ -165,7 +184,7 @@ class _Interpreter:
             self._settings.mtu = int(value)
         elif name == "ip_version" and value != "ipv4":
             raise OutOfScopeError("IPv6")
-        elif name not in ("ip_version", "mss", "define", "tcp_ts_tick_usecs", "tcp_ts_ecr_scaled", "verbose", "debug"):
+        elif name not in _IGNORED_ARGUMENTS:
             raise NotRunError(f"option: --{name} is not known")
 
     # ---- time ----------------------------------------------------------------------------------------
@@ -217,8 +236,18 @@ class _Interpreter:
         if packet.tcp is not None and packet.ip.get("ecn") == "ect01":
             raise WrongError("[ect01] is for packets that leave")
         self._connection.arrive(packet)
+        self._check_accept()
         self._check_blocked()
         self._check_read()
+
+    def _check_accept(self) -> None:
+        """Let an accept() return that waited for a connection."""
+        if self._accepts is None or self._connection.state in ("listen", "syn_recv"):
+            return
+        fd, until_ns = self._accepts
+        self._accepts = None
+        self._fds[fd] = "connection"
+        self._check_return("accept", until_ns)
 
     def _check_read(self) -> None:
         """Let a read return that waited for data."""
@@ -368,6 +397,10 @@ class _Interpreter:
             self._fd(call)
             self._reads = (call.name, _number(call.arguments[2]), _number(call.result), until_ns)
             return
+        if call.name == "accept" and until_ns is not None and self._connection.state in ("listen", "syn_recv"):
+            self._fd(call)
+            self._accepts = (_number(call.result), until_ns)
+            return
         result = handlers[call.name](call)
         if call.name == "connect" and self._connection.state == "syn_sent" and until_ns is not None:
             return  # it returns when the handshake is over
@@ -513,6 +546,8 @@ class _Interpreter:
             connection.require_one_way("SO_SNDBUF")
             connection.set_send_buffer(_number(value))
         elif name == "SO_RCVBUF":
+            if connection.state not in ("closed", "listen", "syn_sent"):
+                raise OutOfScopeError("a change of the receive buffer on a connection that stands")
             connection.receive_buffer_bytes = _number(value)
         elif name == "TCP_NODELAY":
             connection.set_nodelay(bool(value))
@@ -525,6 +560,8 @@ class _Interpreter:
             if connection.state not in ("closed", "listen", "syn_sent"):
                 raise OutOfScopeError("a change of the congestion control on a connection that stands")
             self._settings.sysctls["tcp_congestion_control"] = value.text if isinstance(value, Text) else str(value)
+        elif name in _OTHER_OPTIONS:
+            raise OutOfScopeError(f"the interface of sockets: {_OTHER_OPTIONS[name]}")
         elif name not in _IGNORED_OPTIONS:
             raise NotRunError(f"setsockopt: {name} is not known")
         return _number(call.result)

@@ -19,6 +19,7 @@ _DEFAULTS = {
     "tcp_early_retrans": "4",
     "tcp_ecn": "0",
     "tcp_frto": "2",
+    "tcp_invalid_ratelimit": "500",
     "tcp_min_tso_segs": "2",
     "tcp_pacing_ca_ratio": "120",
     "tcp_pacing_ss_ratio": "200",
@@ -50,7 +51,6 @@ _IGNORED = {
     "tcp_retries2",
     "tcp_syn_retries",
     "tcp_synack_retries",
-    "tcp_syncookies",
     "tcp_fin_timeout",
     "tcp_orphan_retries",
     "tcp_abort_on_overflow",
@@ -60,6 +60,15 @@ _IGNORED = {
     "wmem_max",
     "rmem_max",
 }
+#: What a value other than the one named asks for, and tcp/ does not model.
+_OTHER_THINGS = {
+    "tcp_mtu_probing": ("0", "probing of the path's MTU"),
+    "tcp_rto_max_ms": ("120000", "another largest timeout than two minutes"),
+    "tcp_shrink_window": ("0", "windows that shrink"),
+    "tcp_syncookies": ("1", "SYN cookies"),
+}
+#: Commands that change nothing here.
+_IDLE = {"defaults.sh", "true", "sleep", "rm", "dd"}
 _ALGORITHMS = ("bbr", "bic", "cubic", "reno", "vegas", "westwood")
 _HYSTART = {"hystart_detect": {"3"}, "hystart": {"0", "1"}, "hystart_low_window": {"16"}}
 
@@ -71,6 +80,7 @@ class Settings:
     sysctls: dict[str, str] = field(default_factory=lambda: dict(_DEFAULTS))
     qdisc: str = "pfifo"
     drops: bool = False  #: the device takes no packet, and TCP knows
+    has_offload: bool = True  #: the device takes bursts, and not one segment after the other
     initial_cwnd: int = 10
     hystart: bool = True
     mtu: int = 1500
@@ -90,8 +100,10 @@ class Settings:
 
     def _obey(self, words: list[str]) -> None:
         name = words[0].rpartition("/")[2]
-        if name in ("defaults.sh", "true", "sleep") or name.startswith("sysctl_restore"):
+        if name in _IDLE or name.startswith("sysctl_restore") or words == ["nstat", "-n"]:
             return
+        if name == "nstat":
+            raise OutOfScopeError("the kernel's counters (nstat)")
         if name == "sysctl":
             self._sysctl(words)
         elif name == "set_sysctls.py":
@@ -100,6 +112,8 @@ class Settings:
                 self._set(path.rpartition("/")[2], value)
         elif name == "echo" and "/sys/module/tcp_cubic/parameters/" in words[-1]:
             self._cubic(words[-1].rpartition("/")[2], words[1])
+        elif name == "ethtool":
+            self._ethtool(words)
         elif words[:2] == ["tc", "qdisc"]:
             self._tc(words)
         elif words[0] == "ip":
@@ -123,9 +137,11 @@ class Settings:
             raise NotRunError(f"sysctl: {name}={value} is not known")
         if name in _DEFAULTS:
             self.sysctls[name] = value
-        elif name == "tcp_mtu_probing" and value != "0":
-            raise OutOfScopeError("probing of the path's MTU")
-        elif name not in _IGNORED and name != "tcp_mtu_probing":
+        elif name in _OTHER_THINGS:
+            usual, thing = _OTHER_THINGS[name]
+            if value != usual:
+                raise OutOfScopeError(thing)
+        elif name not in _IGNORED:
             raise NotRunError(f"sysctl: {name} is not known")
 
     def _cubic(self, name: str, value: str) -> None:
@@ -140,6 +156,12 @@ class Settings:
         if kind not in ("fq", "pfifo", "pfifo_fast", "noqueue") or words[2] not in ("add", "replace"):
             raise NotRunError(f"command: '{' '.join(words)}' is not known")
         self.qdisc = kind
+
+    def _ethtool(self, words: list[str]) -> None:
+        options = dict(zip(words[3::2], words[4::2], strict=False))
+        if words[1:2] != ["-K"] or not set(options.items()) <= {("tso", "off"), ("gso", "off")}:
+            raise NotRunError(f"command: '{' '.join(words)}' is not known")
+        self.has_offload = False
 
     def _ip(self, words: list[str]) -> None:
         if words[1] == "tcp_metrics":

@@ -22,6 +22,7 @@ from interpreter import Verdict, run  # noqa: E402
 SHARED = ROOT.parent / "shared" / "packetdrill"
 
 #: A server of ten segments of 1000 bytes, 100 ms away. Twelve lines.
+STANDS = "on a connection that stands"
 SERVER = """`../common/defaults.sh`
     0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
    +0 setsockopt(3, SOL_SOCKET, SO_REUSEADDR, [1], 4) = 0
@@ -192,6 +193,15 @@ def test_what_is_not_so_is_wrong_and_names_its_line(tcp: binding.Binding, line: 
         ("+0 send(4, ..., 10, MSG_OOB) = 10", "urgent data"),
         ("+0 write(4, NULL, 10) = -1 EFAULT (Bad address)", "the interface of sockets: bad addresses"),
         ("+0 poll([{fd=4, events=POLLIN}], 1, 0) = 0", "the interface of sockets: poll"),
+        ("+0 setsockopt(4, SOL_TCP, TCP_INQ, [1], 4) = 0", "the interface of sockets: control messages"),
+        ("+0 setsockopt(4, SOL_TCP, TCP_USER_TIMEOUT, [9], 4) = 0", "the interface of sockets: TCP_USER_TIMEOUT"),
+        (
+            "+0 setsockopt(4, SOL_SOCKET, SO_RCVBUF, [9], 4) = 0",
+            f"a change of the receive buffer {STANDS}",
+        ),
+        ("+0 `sysctl -q net.ipv4.tcp_syncookies=2`", "SYN cookies"),
+        ("+0 `nstat | grep -q TcpExtBeyondWindow`", "the kernel's counters (nstat)"),
+        ("+0 %{ assert SK_MEMINFO_RCVBUF }%", "the memory of a socket (SK_MEMINFO)"),
     ],
 )
 def test_what_tcp_does_not_model_is_named(verdict, line: str, message: str) -> None:
@@ -202,6 +212,7 @@ def test_what_tcp_does_not_model_is_named(verdict, line: str, message: str) -> N
     ("line", "message"),
     [
         ("+0 `reboot`", "command: 'reboot' is not known"),
+        ("+0 `ethtool -K tun0 gro off`", "command: 'ethtool -K tun0 gro off' is not known"),
         ("+0 `sysctl -q net.ipv4.tcp_bogus=1`", "sysctl: tcp_bogus is not known"),
         ("+0 `sysctl -q net.ipv4.tcp_window_scaling=0`", "sysctl: tcp_window_scaling=0 is not known"),
         ("+0 `tc qdisc delete dev tun0 root`", "command: 'tc qdisc delete dev tun0 root' is not known"),
@@ -330,6 +341,65 @@ def test_an_ack_of_what_was_never_sent_is_challenged_and_dropped_whole(verdict) 
         "+.1 < F. 1:1(0) ack 20001 win 1024\n+0 > . 10001:10001(0) ack 1\n+0 %{ assert tcpi_unacked == 10 }%"
     )
     assert str(result) == "own.pkt: passes"
+
+
+SMALL_WINDOW = """
+    0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
+   +0 setsockopt(3, SOL_SOCKET, SO_RCVBUF, [BUFFER], 4) = 0
+   +0 bind(3, ..., ...) = 0
+   +0 listen(3, 1) = 0
+   +0...0.1 accept(3, ..., ...) = 4
+  +.05 < S 0:0(0) win 1000 <mss 1000,sackOK,nop,nop,nop,wscale 0>
+   +0 > S. 0:0(0) ack 1 <mss 1460,nop,nop,sackOK,nop,wscale SCALE>
+  +.05 < . 1:1(0) ack 1 win 1000
+   +0 write(4, ..., 1000) = 1000
+   +0 > P. 1:1001(1000) ack 1
+  +.1 < . 1:1(0) ack 1001 win 1000
+   +0 write(4, ..., 1000) = 1000
+   +0 > P. 1001:2001(1000) ack 1
+  +.1 < . 1:1(0) ack 2001 win 1000
+"""
+
+
+def small_window(buffer_bytes: int = 100_000, scale: int = 1) -> str:
+    return SMALL_WINDOW.replace("BUFFER", str(buffer_bytes)).replace("SCALE", str(scale))
+
+
+@pytest.mark.parametrize(("limit_ms", "answers"), [(500, (True, False, True)), (0, (True, True, True))])
+def test_acks_too_old_are_challenged_as_often_as_the_sysctl_allows(
+    tcp: binding.Binding, limit_ms: int, answers: tuple[bool, ...]
+) -> None:
+    """RFC 5961: those below the largest window before what is acknowledged (tcp_ack, tcp_send_challenge_ack)."""
+    text = f"`sysctl -q net.ipv4.tcp_invalid_ratelimit={limit_ms}`\n{small_window()}+1 < . 1:1(0) ack 1001 win 1000\n"
+    for after_s, is_answered in zip((1, 0.2, 0.4), answers, strict=True):
+        text += f"+{after_s} < . 1:1(0) ack 1000 win 1000\n" + "+0 > . 2001:2001(0) ack 1\n" * is_answered
+    assert str(run(language.parse(text, "own.pkt"), tcp)) == "own.pkt: passes"
+
+
+@pytest.mark.parametrize(
+    ("buffer_bytes", "scale"), [(30_000, 0), (65_535, 0), (65_536, 1), (1_000_000, 4), (6_250_000, 7)]
+)
+def test_the_window_scale_provides_for_half_of_the_receive_buffer(
+    tcp: binding.Binding, buffer_bytes: int, scale: int
+) -> None:
+    """Of what setsockopt takes it for, which is twice the number given (tcp_select_initial_window)."""
+    for given, result in ((scale, "passes"), (scale + 1, "wrong")):
+        assert run(language.parse(small_window(buffer_bytes, given)), tcp).result == result
+
+
+def test_an_accept_returns_when_the_handshake_ends(tcp: binding.Binding) -> None:
+    late = small_window().replace("+0...0.1 accept", "+0...0.2 accept")
+    assert "accept() returns at 0.100000 s, expected at 0.200000 s" in reason(run(language.parse(late), tcp))
+
+
+def test_a_device_without_offload_takes_segment_by_segment(verdict) -> None:
+    """PSH is in the last one of a burst, here of two segments and one (tcp_gso_segment)."""
+    write = "+.1 < . 1:1(0) ack 10001 win 1024\n+0 write(4, ..., 3000) = 3000\n"
+    burst = "+0 > P. 10001:13001(3000) ack 1"
+    single = "+0 > . 10001:11001(1000) ack 1\n+0 > P. 11001:12001(1000) ack 1\n+0 > P. 12001:13001(1000) ack 1"
+    assert [verdict(write + one).result for one in (burst, single)] == ["passes", "wrong"]
+    off = "+.05 `ethtool -K tun0 tso off gso off`\n" + write.replace("+.1", "+.05")
+    assert verdict(off + single).result == "passes"
 
 
 # ---- other people's scripts -------------------------------------------------------------------------------------

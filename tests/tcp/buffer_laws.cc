@@ -107,6 +107,11 @@ ReceiveWindowLaws(Draw& draw, uint64_t steps)
     const SocketFacts facts = DrawFacts(draw);
     ReceiveWindow window;
     window.Reset(facts, mss_bytes);
+    uint64_t most_bytes = 65'535; // by the window scale of the handshake
+    while (most_bytes < window.ScaledBytes() && most_bytes < 65'535ULL << 14)
+    {
+        most_bytes *= 2;
+    }
     uint64_t next = 0;
     uint64_t edge = window.Announce(0, 0);
     int64_t now_ns = 0;
@@ -128,6 +133,7 @@ ReceiveWindowLaws(Draw& draw, uint64_t steps)
         Require(window.AnnouncedBytes(next) <= std::max<uint64_t>(window.BufferBytes(), mss_bytes) + 16384 ||
                     announced == edge,
                 "a window is no larger than the buffer");
+        Require(window.AnnouncedBytes(next) <= most_bytes, "the header can say it");
         Require(window.BufferBytes() >= buffer_bytes && window.BufferBytes() <= window.MaxBufferBytes(),
                 "a buffer grows up to its largest size");
         edge = announced;
