@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bbrgym.conformance.ack_history import CRUISE, DOWN, PROBE_RTT, REFILL, UP, AckHistory
+from bbrgym.conformance.ack_history import CRUISE, DOWN, REFILL, UP, AckHistory
 from bbrgym.conformance.draft_case import DraftCase, DraftStatement, Known, statement
-from bbrgym.conformance.moments import INTERRUPTS, is_uninterrupted, moment_is_there, whole_stay
+from bbrgym.conformance.moments import INTERRUPTS, Stay, of_stay, whole_stay
 from bbrgym.conformance.paths import PATHS, is_long, varied
 from bbrgym.conformance.reasons import INTERRUPTED, SHORT_PATH, V1_CYCLES
 from bbrgym.conformance.setup import MSS_BYTES, CaseSetup, Stage
@@ -32,7 +32,7 @@ def _down_is_over(history: AckHistory, setup: CaseSetup) -> int | None:
     return None if found is None else found[1]
 
 
-def _down(history: AckHistory, setup: CaseSetup) -> tuple[int, int] | None:
+def _down(history: AckHistory, setup: CaseSetup) -> Stay | None:
     """Return begin and end of the DOWN that is judged: of a staged one the first, as PROBE_RTT ends it or not."""
     rows = _downs(history)
     if setup.moments_s:
@@ -53,15 +53,8 @@ DOWN_ENDS = "DOWN follows UP and ends"
 GAIN_OF_DRAFT = "the pacing gain of DOWN is 0.90"
 
 
-def _check_down(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
-    found = _down(history, setup)
-    yield moment_is_there(DOWN_ENDS, None if found is None else found[1], history)
-    if found is None:
-        return
-    row, end = found
-    yield is_uninterrupted(history, end)
-    if int(history["phase"][end]) == PROBE_RTT:
-        return
+@of_stay(DOWN_ENDS, _down)
+def _check_down(history: AckHistory, setup: CaseSetup, row: int, end: int) -> Iterator[DraftStatement]:
     inside = slice(row, end)
     own = setup.sender.constant("down_gain")
     bw = np.minimum(history["bw_Bps"][inside], history["bw_lo_Bps"][inside]).astype(float)
@@ -117,15 +110,8 @@ def _slow_down(setup: CaseSetup, history: AckHistory, row: int) -> None:
 REFILLS = "DOWN goes over to REFILL, past CRUISE"
 
 
-def _check_down_time(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
-    found = _down(history, setup)
-    yield moment_is_there(DOWN_ENDS, None if found is None else found[1], history)
-    if found is None:
-        return
-    row, end = found
-    yield is_uninterrupted(history, end)
-    if int(history["phase"][end]) == PROBE_RTT:
-        return
+@of_stay(DOWN_ENDS, _down)
+def _check_down_time(history: AckHistory, setup: CaseSetup, row: int, end: int) -> Iterator[DraftStatement]:
     phase = int(history["phase"][end])
     stay_s = history.time_s(end) - history.time_s(row)
     wait_s = float(history["probe_wait_us"][row]) / 1e6

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bbrgym.conformance.ack_history import DRAIN, PROBE_RTT, AckHistory
+from bbrgym.conformance.ack_history import DRAIN, AckHistory
 from bbrgym.conformance.draft_case import DraftCase, DraftStatement, Known, statement
-from bbrgym.conformance.moments import INTERRUPTS, left_startup, moment_is_there, wanted_pkts
+from bbrgym.conformance.moments import INTERRUPTS, Stay, left_startup, of_stay, wanted_pkts
 from bbrgym.conformance.paths import PATHS, is_long, varied
 from bbrgym.conformance.reasons import INTERRUPTED, SHORT_PATH
 from bbrgym.conformance.setup import MSS_BYTES, CaseSetup, Condition, Stage
@@ -52,30 +52,21 @@ def _check_drain_gain(history: AckHistory, setup: CaseSetup, row: int, end: int)
     yield statement(GAIN_OF_DRAFT, abs(own - 0.5) < 1e-9, f"its own is {own:.4f}", history.time_s(row))
 
 
-def _drain(history: AckHistory, setup: CaseSetup) -> tuple[int, int] | None:
+def _drain(history: AckHistory, setup: CaseSetup) -> Stay | None:
     """Return the rows with which DRAIN begins and ends."""
     row = left_startup(history, setup)
     end = drain_is_over(history, setup)
     return None if row is None or end is None else (row, end)
 
 
-def _ends(history: AckHistory, end: int) -> Iterator[DraftStatement]:
-    """Yield the statements on the state that follows DRAIN."""
+def _probe_bw_follows(history: AckHistory, end: int) -> DraftStatement:
     phase = int(history["phase"][end])
-    yield statement(INTERRUPTS, phase != PROBE_RTT, "", history.time_s(end))
-    if phase != PROBE_RTT:
-        yield statement("PROBE_BW follows", phase >= 8, f"phase {phase}", history.time_s(end))
+    return statement("PROBE_BW follows", phase >= 8, f"phase {phase}", history.time_s(end))
 
 
-def _check_drain(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
-    found = _drain(history, setup)
-    yield moment_is_there("DRAIN begins and ends", None if found is None else found[1], history)
-    if found is None:
-        return
-    row, end = found
-    yield from _ends(history, end)
-    if int(history["phase"][end]) == PROBE_RTT:
-        return
+@of_stay("DRAIN begins and ends", _drain)
+def _check_drain(history: AckHistory, setup: CaseSetup, row: int, end: int) -> Iterator[DraftStatement]:
+    yield _probe_bw_follows(history, end)
     if end > row:
         yield from _check_drain_gain(history, setup, row, end)
     out, target = _in_flight(history, setup, "in_flight_pkts"), history["target_pkts"]
@@ -116,15 +107,9 @@ def _amount(condition: Condition) -> float:
     return condition.amount
 
 
-def _check_drain_time(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
-    found = _drain(history, setup)
-    yield moment_is_there("DRAIN begins and ends", None if found is None else found[1], history)
-    if found is None:
-        return
-    row, end = found
-    yield from _ends(history, end)
-    if int(history["phase"][end]) == PROBE_RTT:
-        return
+@of_stay("DRAIN begins and ends", _drain)
+def _check_drain_time(history: AckHistory, _: CaseSetup, row: int, end: int) -> Iterator[DraftStatement]:
+    yield _probe_bw_follows(history, end)
     rounds = int(history["round_count"][end] - history["round_count"][row])
     out, target = int(history["in_flight_pkts"][end]), wanted_pkts(history, end)
     yield statement(

@@ -3,13 +3,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import TypeAlias
+
 from bbrgym.conformance.ack_history import CRUISE, DOWN, PROBE_RTT, STARTUP, UP, AckHistory
-from bbrgym.conformance.draft_case import DraftStatement, statement
+from bbrgym.conformance.draft_case import Check, DraftStatement, statement
 from bbrgym.conformance.setup import CaseSetup
 
 PROBE_RTT_BEGINS = "PROBE_RTT begins"
 INTERRUPTS = "PROBE_RTT does not come between"
 TRIES = 3  # stays in a phase that PROBE_RTT may end before the last one is judged
+
+Stay: TypeAlias = tuple[int, int]
+"""Rows with which a stay in a phase begins and ends."""
+
+CheckStay: TypeAlias = Callable[[AckHistory, CaseSetup, int, int], Iterator[DraftStatement]]
+"""Check of a stay, which is the last two arguments."""
 
 
 def left_startup(history: AckHistory, _: CaseSetup) -> int | None:
@@ -34,7 +44,7 @@ def wanted_pkts(history: AckHistory, row: int) -> int:
     return int(history["target_pkts"][max(0, row - 1) : row + 1].max())
 
 
-def whole_stay(history: AckHistory, rows: list[int]) -> tuple[int, int] | None:
+def whole_stay(history: AckHistory, rows: list[int]) -> Stay | None:
     """Return begin and end of the first stay that PROBE_RTT does not end, among a few; else of the last of these."""
     for number, row in enumerate(rows[:TRIES], 1):
         end = history.end_of(row)
@@ -57,6 +67,30 @@ def up_is_over(history: AckHistory, _: CaseSetup) -> int | None:
 def is_uninterrupted(history: AckHistory, end: int) -> DraftStatement:
     """Return the statement that a stay was not ended by PROBE_RTT."""
     return statement(INTERRUPTS, int(history["phase"][end]) != PROBE_RTT, "", history.time_s(end))
+
+
+def of_stay(text: str, find: Callable[[AckHistory, CaseSetup], Stay | None]) -> Callable[[CheckStay], Check]:
+    """Return a decorator: a check first states that its stay is there, and that PROBE_RTT does not end it.
+
+    Args:
+        text: of the statement that the stay is there.
+        find: returns the stay.
+    """
+
+    def decorated(check: CheckStay) -> Check:
+        @wraps(check)
+        def whole(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
+            stay = find(history, setup)
+            yield moment_is_there(text, None if stay is None else stay[1], history)
+            if stay is None:
+                return
+            yield is_uninterrupted(history, stay[1])
+            if int(history["phase"][stay[1]]) != PROBE_RTT:
+                yield from check(history, setup, *stay)
+
+        return whole
+
+    return decorated
 
 
 def goes_down(history: AckHistory, end: int, text: str = "DOWN follows") -> DraftStatement:

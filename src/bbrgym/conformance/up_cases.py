@@ -9,10 +9,11 @@ from bbrgym.conformance.ack_history import DOWN, PROBE_RTT, STARTUP, UP, AckHist
 from bbrgym.conformance.draft_case import DraftCase, DraftStatement, Known, statement
 from bbrgym.conformance.moments import (
     INTERRUPTS,
+    Stay,
     end_s,
     goes_down,
-    is_uninterrupted,
     moment_is_there,
+    of_stay,
     up_begins,
     up_is_over,
     whole_stay,
@@ -23,15 +24,12 @@ from bbrgym.conformance.setup import CaseSetup, Stage, ahead, limited, outgrown
 from bbrgym.conformance.tolerances import PLATEAU_ROUNDS
 
 
-def _check_up_plateau(history: AckHistory, _: CaseSetup) -> Iterator[DraftStatement]:
-    found = whole_stay(history, history.entries(UP))
-    yield moment_is_there("UP begins and ends", None if found is None else found[1], history)
-    if found is None:
-        return
-    row, end = found
-    yield is_uninterrupted(history, end)
-    if int(history["phase"][end]) == PROBE_RTT:
-        return
+def _first_up(history: AckHistory, _: CaseSetup) -> Stay | None:
+    return whole_stay(history, history.entries(UP))
+
+
+@of_stay("UP begins and ends", _first_up)
+def _check_up_plateau(history: AckHistory, _: CaseSetup, row: int, end: int) -> Iterator[DraftStatement]:
     lost = int(history["lost_pkts"][row : end + 1].sum())
     yield statement("nothing is lost in UP", lost == 0, f"{lost} packets", history.time_s(end))
     count, now = int(history["full_bw_count"][end]), int(history["full_bw_now"][end])
@@ -75,7 +73,7 @@ def _lose_from_now(setup: CaseSetup, history: AckHistory, row: int) -> None:
 UPDATES_HI = "inflight_longterm is updated, though the samples are application-limited"
 
 
-def _limited_up(history: AckHistory, setup: CaseSetup) -> tuple[int, int] | None:
+def _limited_up(history: AckHistory, setup: CaseSetup) -> Stay | None:
     """Return begin and end of the UP that the application limited."""
     if len(setup.moments_s) < 2 or end_s(history) <= setup.moments_s[-1]:
         return None
@@ -89,15 +87,8 @@ def _limited_up_is_over(history: AckHistory, setup: CaseSetup) -> int | None:
     return None if found is None else found[1]
 
 
-def _check_up_loss(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
-    found = _limited_up(history, setup)
-    yield moment_is_there("UP ends by loss", None if found is None else found[1], history)
-    if found is None:
-        return
-    row, end = found
-    yield is_uninterrupted(history, end)
-    if int(history["phase"][end]) == PROBE_RTT:
-        return
+@of_stay("UP ends by loss", _limited_up)
+def _check_up_loss(history: AckHistory, setup: CaseSetup, row: int, end: int) -> Iterator[DraftStatement]:
     lossy_s = setup.moments_s[-1]
     at_s = history.time_s(end)
     yield statement("UP lasts until packets are lost", at_s >= lossy_s, f"loss from {lossy_s:.6g} s", at_s)
