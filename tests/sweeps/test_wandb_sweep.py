@@ -71,3 +71,4 @@ def test_the_run_is_the_one_that_the_agent_asked_for(tmp_path: Path, monkeypatch
     assert done.returncode == 0, done.stderr
     (folder,) = (tmp_path / "run-abc123" / "wandb").glob("offline-run-*")
     assert folder.name.endswith("-abc123")
+    assert (folder / "files" / "output.log").is_file()  # not where a service that others share was started

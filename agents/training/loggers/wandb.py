@@ -120,7 +120,7 @@ class WandbLogger(Logger):
             config=run.about(),
             id=_run_id(run),
             resume="allow" if mode == "online" else None,
-            dir=str(run.folder),
+            dir=str(run.folder.resolve()),  # W&B's service may have another working directory
             mode=mode,
             reinit="create_new",
             settings=how,
