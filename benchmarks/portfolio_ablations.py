@@ -42,7 +42,7 @@ from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.portfolio_trainer import PortfolioTrainer
 from bbrgym.agents.portfolio.probe import histories
 from bbrgym.agents.portfolio.probe_features import OBSERVED, ProbeFeatures
-from bbrgym.agents.portfolio.selector import Examples, FitSettings, fold_of
+from bbrgym.agents.portfolio.selector import Examples, FitSettings
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.settings import TrainingSettings, parse_training
 from bbrgym.agents.training.trainer import trainer_of
@@ -83,8 +83,8 @@ def main() -> None:
     torch.set_num_threads(1)
     settings = parse_training(TrainingFolder(options.run).read_config())
     trainer = trainer_of(settings, is_trusted=False)
-    if not isinstance(trainer, PortfolioTrainer):
-        raise ConfigError(f"run: {str(options.run)!r} holds agent {settings.agent_name}, expected a portfolio")
+    if not isinstance(trainer, PortfolioTrainer) or settings.is_per_flow:
+        raise ConfigError(f"run: {str(options.run)!r} holds agent {settings.label}, expected a portfolio of all flows")
     agent = trainer.load(TrainingFolder(options.run), settings, "best")
     rows = rows_of(options.run, settings, trainer.fit, agent)
     asked = [name for name in options.rows.split(",") if name] or [
@@ -107,7 +107,7 @@ def rows_of(run: Path, settings: TrainingSettings, fit: FitSettings, agent: Port
     tables = [pl.read_parquet(path) for path in sorted((run / "states").glob("probe-*.parquet"))]
     table = pl.concat(tables)
     intervals = agent.routine.intervals
-    history = histories(table, intervals)
+    history, draws = histories(table, intervals, agent.routine.width)
     features = ProbeFeatures(intervals, settings.env["max_learners"])
     first_flow = torch.zeros_like(history)
     of_first = slice(0, len(FEATURE_LISTS[OBSERVED]))
@@ -118,7 +118,7 @@ def rows_of(run: Path, settings: TrainingSettings, fit: FitSettings, agent: Port
     source = settings.source
     scenarios = [source if isinstance(source, Scenario) else source(seed) for seed in table["draw"].to_list()]
     told = torch.from_numpy(true_parameters(scenarios)).float()
-    examples = Examples(seen, np.array(table["scores"].to_list()), table["weight"].to_numpy())
+    examples = Examples(seen, np.array(table["scores"].to_list()), table["weight"].to_numpy(), draws)
     first_of_all = features.names.index("flows")
 
     def by(changed: FitSettings) -> Predict:
@@ -189,7 +189,7 @@ def expected_losses(first: Examples, told: torch.Tensor, is_first: Flags, fit: F
     for is_held_out, selector in held_out(first, fit, seed):
         own = first.of(is_held_out)
         chosen[is_held_out] = own.scores[np.arange(len(own)), selector.choices(own.features)]
-    pairs = Examples(told[torch.from_numpy(is_first)], np.stack([chosen, best], axis=1), first.weights)
+    pairs = Examples(told[torch.from_numpy(is_first)], np.stack([chosen, best], axis=1), first.weights, first.draws)
     expected = predictions(pairs, told, fit, seed)
     lost: Table = expected[:, 1] - expected[:, 0]
     return lost
@@ -203,7 +203,7 @@ def gains(row: Row, folds: int, seed: int) -> Table:
     """Return the score of the choice minus that of the best fixed setting, each fold fitted on the others, [draws]."""
     examples = row.examples
     found = np.zeros(len(examples))
-    fold = fold_of(len(examples), folds, seed)
+    fold = examples.folds(folds, seed)
     order = np.random.default_rng(seed).permutation(len(examples)) / len(examples)
     for number in range(folds):
         is_held_out = fold == number

@@ -78,7 +78,7 @@ def rows_of(agent: PortfolioAgent, draws: Sequence[TrainingDraw], conditions: Tr
     after, after_again = (np.array(table["scores"].to_list()) for table in (probed, again))
     told = [agent.knows(draw.scenario) for draw in draws]
     with torch.no_grad():
-        features = agent.network().features(histories(probed, agent.routine.intervals))
+        features = agent.network().features(histories(probed, agent.routine.intervals, agent.routine.width)[0])
     return {
         "best in the run": held.max(axis=1),
         "chosen on another run": of(held, held_again.argmax(axis=1)),

@@ -94,7 +94,9 @@ def distributions() -> dict[str, Distribution]:
 def features_of(agent: PortfolioAgent, table: pl.DataFrame) -> torch.Tensor:
     """Return the features of probes."""
     with torch.no_grad():
-        features: torch.Tensor = agent.network().features(histories(table, agent.routine.intervals))
+        features: torch.Tensor = agent.network().features(
+            histories(table, agent.routine.intervals, agent.routine.width)[0]
+        )
     return features
 
 

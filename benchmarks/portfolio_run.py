@@ -28,6 +28,6 @@ def load_portfolio(run: Path) -> tuple[PortfolioAgent, Options]:
         ConfigError: there is no portfolio in it.
     """
     agent, arguments = load_agent(run)
-    if not isinstance(agent, PortfolioAgent):
-        raise ConfigError(f"{str(run)!r} holds agent {agent.name}, expected a portfolio")
+    if not isinstance(agent, PortfolioAgent) or agent.is_per_flow:
+        raise ConfigError(f"{str(run)!r} holds agent {agent.name}, expected a portfolio of all flows")
     return agent, options_for(agent, **{**arguments, "world": "twin"})

@@ -14,12 +14,12 @@ from bbrgym.agents.portfolio.fit import restored
 from bbrgym.agents.portfolio.guard import Guard
 from bbrgym.agents.portfolio.parameters import PARAMETERS
 from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork, ProbeRoutine
-from bbrgym.agents.portfolio.probe_features import ProbeFeatures
+from bbrgym.agents.portfolio.probe_features import HostProbeFeatures, ProbeFeatures
 from bbrgym.agents.portfolio.selector import FitSettings
 from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.settings import TrainingSettings
+from bbrgym.envs.flow_batch import FlowBatch
 from bbrgym.envs.scaling import Coordinates, TunableScaling
-from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.tunables import VARIANTS
 
@@ -74,17 +74,18 @@ class Assembly:
     ) -> None:
         options = settings.options(settings.world_name)
         batch = batch_of(1, options)
-        if not isinstance(batch, TuneBatch):
-            raise ConfigError(f"env.name: is {settings.env['name']}, expected tune with agent={settings.agent_name}")
+        flows = 1 if isinstance(batch, FlowBatch) else batch.max_learners
         settings.refuse_all_but_whole_settings()
         self.scaling = batch.scaling
         self.probe = _probe_setting(batch.scaling, probe)
         self.intervals = max(1, round(probe_s / options.control_interval_s))
         self.width = batch.observation.width
-        self.features = ProbeFeatures(self.intervals, batch.max_learners)
-        self._name = settings.agent_name
+        self.features: ProbeFeatures | HostProbeFeatures = (
+            HostProbeFeatures(self.intervals) if options.view == "host" else ProbeFeatures(self.intervals, flows)
+        )
+        self._name, self._is_per_flow = settings.label, isinstance(batch, FlowBatch)
         self._fit = fit
-        self._detector = self._make_detector(change, batch.max_learners, options.control_interval_s)
+        self._detector = self._make_detector(change, flows, options.control_interval_s)
 
     def agent(self, found: Found) -> PortfolioAgent:
         """Return the agent with what the stages have found."""
@@ -97,7 +98,7 @@ class Assembly:
             guard.load_state_dict(found["guard"])
         network = PortfolioNetwork(self.features, selector, library.numpy(), self.intervals, self.width, guard)
         routine = ProbeRoutine(self.probe, self.intervals, self.width, self._detector)
-        return PortfolioAgent(self._name, network, routine, knowing)
+        return PortfolioAgent(self._name, network, routine, knowing, is_per_flow=self._is_per_flow)
 
     @staticmethod
     def _make_detector(

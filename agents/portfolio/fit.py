@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from torch import Tensor
 
 from bbrgym.agents.portfolio.network_selector import NetworkSelector, fitted_networks
-from bbrgym.agents.portfolio.selector import Examples, FitSettings, Selector, fold_of
+from bbrgym.agents.portfolio.selector import Examples, FitSettings, Selector
 from bbrgym.agents.portfolio.tree_selector import TreeSelector, check_trees, fitted_trees
 from bbrgym.worlds import Flags
 
@@ -55,8 +55,8 @@ def restored(state: Mapping[str, Tensor], features: int, settings: int, fit: Fit
 
 
 def held_out(examples: Examples, fit: FitSettings, seed: int) -> Iterator[tuple[Flags, Selector]]:
-    """Yield, for each fold, the draws in it and a selector fitted on all others."""
-    folds = fold_of(len(examples), fit.folds, seed)
-    for fold in range(min(fit.folds, len(examples))):
+    """Yield, for each fold, the probes in it and a selector fitted on all others."""
+    folds = examples.folds(fit.folds, seed)
+    for fold in range(folds.max() + 1):
         is_held_out = folds == fold
         yield is_held_out, fitted(examples.of(~is_held_out), fit, seed)

@@ -20,7 +20,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from bbrgym.agents.portfolio.selector import Examples, fold_of
+from bbrgym.agents.portfolio.selector import Examples
 from bbrgym.schema import Float, Model
 
 _TAIL = 0.01  # share of the draws beyond each end of a feature's range
@@ -108,12 +108,12 @@ def guarded(
         seed: of that.
         settings: of the guard.
     """
-    fold, draws = fold_of(len(examples), folds, seed), np.arange(len(examples))
+    fold, probes = examples.folds(folds, seed), np.arange(len(examples))
     is_outside = np.zeros(len(examples), np.bool_)
-    for number in range(min(folds, len(examples))):
+    for number in range(fold.max() + 1):
         is_held_out = fold == number
         guard = fitted_guard(examples.of(~is_held_out).features, settings)
         is_outside[is_held_out] = guard(examples.of(is_held_out).features).numpy() > 0
     weights = examples.weights / examples.weights.sum()
-    lost = examples.scores[draws, choices] - examples.scores[:, 0]
+    lost = examples.scores[probes, choices] - examples.scores[:, 0]
     return GuardPrice(float(weights @ is_outside), float(weights @ (lost * is_outside)))

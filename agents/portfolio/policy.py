@@ -18,7 +18,6 @@ from bbrgym.agents.portfolio.change import ChangeDetector
 from bbrgym.agents.portfolio.guard import Guard
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.probe import newest
-from bbrgym.agents.portfolio.probe_features import ProbeFeatures
 from bbrgym.agents.portfolio.selector import Selector
 from bbrgym.envs.features import Observation
 from bbrgym.envs.scaling import Coordinates
@@ -46,7 +45,7 @@ class PortfolioNetwork(nn.Module):
 
     def __init__(
         self,
-        features: ProbeFeatures,
+        features: nn.Module,
         selector: Selector,
         library: Coordinates,
         intervals: int,
@@ -98,17 +97,19 @@ class PortfolioAgent:
         network: chooses.
         routine: of the probe.
         knowing: predicts the settings' scores from the true parameters of a network.
+        is_per_flow: as of any `Agent`.
 
     Attributes:
         library: settings to choose from, [settings, tunables]; the first is the best fixed one.
-        routine: as given.
+        routine, is_per_flow: as given.
     """
 
-    is_per_flow = False
-
-    def __init__(self, name: str, network: PortfolioNetwork, routine: ProbeRoutine, knowing: Selector) -> None:
+    def __init__(
+        self, name: str, network: PortfolioNetwork, routine: ProbeRoutine, knowing: Selector, *, is_per_flow: bool
+    ) -> None:
         self.name = name
         self.routine = routine
+        self.is_per_flow = is_per_flow
         self.library: Coordinates = network.library.numpy()
         self._network = network.eval()
         self._knowing = knowing.eval()

@@ -1,27 +1,58 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Stage `probe`: draws probed as the agent will, then every setting of the library from the same moment on.
 
-The world is saved when the probe ends and restored for each setting, so the probe is simulated once.
+The world is saved when the probe ends and restored for each setting, so the probe is simulated once. With a
+controller for each flow (`env=multi`) every flow probes from its own start on, and the world is saved when all have.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import TypeAlias, cast
 
 import numpy as np
 import polars as pl
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from bbrgym.agents.portfolio.draws import TrainingDraw
+from bbrgym.agents.portfolio.selector import Examples
 from bbrgym.agents.portfolio.tasks import TrainingConditions
+from bbrgym.agents.rollout import batch_of
+from bbrgym.envs.episode_spec import to_ns
 from bbrgym.envs.features import Observation
+from bbrgym.envs.flow_batch import FlowBatch, FlowOptions
 from bbrgym.envs.scaling import Coordinates
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.scenario.files import with_variant
-from bbrgym.worlds import TUNABLE_COLUMNS, Table
+from bbrgym.scenario.model import Scenario
+from bbrgym.worlds import TUNABLE_COLUMNS, Snapshot, Table, VectorWorld
 from bbrgym.worlds.score import score_of_world
+
+Begins: TypeAlias = dict[int, int]
+"""Control interval in which each controller begins to probe, by its place in an observation."""
+
+
+def probe_begins(conditions: TrainingConditions, scenario: Scenario, intervals: int) -> Begins:
+    """Return the controllers whose probe of so many control intervals ends within a run, and when it begins.
+
+    With one controller for all flows that is its place 0, from the run's beginning on.
+    """
+    if not isinstance(conditions.options, FlowOptions):
+        return {0: 0}
+    learners = [flow for flow in scenario.resolved().flows if flow.role == "learner"]
+    (interval_ns,) = to_ns([conditions.options.control_interval_s])
+    begins = to_ns([flow.start_s for flow in learners]) // interval_ns
+    stops = [scenario.duration_s if flow.stop_s is None else flow.stop_s for flow in learners]
+    last = np.minimum(to_ns(stops) // interval_ns, conditions.intervals(scenario))
+    return {place: int(begins[place]) for place in np.flatnonzero(begins + intervals < last).tolist()}
+
+
+def probe_length(begins: Begins, intervals: int) -> int:
+    """Return the control intervals until all have probed; those of one probe if none does."""
+    return intervals + max(begins.values(), default=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,49 +77,74 @@ class ProbePart:
 
     @property
     def steps(self) -> int:
-        """Control intervals of all runs; the probe counts once."""
-        after = [max(0, self.conditions.intervals(draw.scenario) - self.intervals) for draw in self.draws]
-        return self.intervals * len(self.draws) + len(self.library) * sum(after)
+        """Control intervals of all runs; those until all have probed count once."""
+        return sum(
+            length + len(self.library) * max(0, self.conditions.intervals(draw.scenario) - length)
+            for draw, length in zip(self.draws, self._lengths, strict=True)
+        )
 
     def __call__(self, threads: int | None) -> pl.DataFrame:
-        """Run; return a row per draw: its weight, what was observed in the probe, and the library's scores."""
+        """Run; return a row per draw: its weight, what each controller observed, and the library's scores."""
         options = replace(
             self.conditions.options,
             critic=False,
             scenario=[with_variant(draw.scenario, self.conditions.options.variant) for draw in self.draws],
             threads=threads,
         )
-        batch = TuneBatch(len(self.draws), options)
+        batch = batch_of(len(self.draws), options)
         try:
-            history = self._probed(batch)
-            scores = self._scores(batch)
+            views, moments = self._probed(batch)
+            scores = self._scores(batch, moments)
         finally:
             batch.close()
+        histories = [
+            [views[begin : begin + self.intervals, index, place] for place, begin in begins.items()]
+            for index, begins in enumerate(self._begins)
+        ]
         return pl.DataFrame(
             {
                 "draw": [draw.seed for draw in self.draws],
                 "weight": [draw.weight for draw in self.draws],
-                "history": history.reshape(len(self.draws), -1).tolist(),
+                "history": [np.ravel(history).tolist() for history in histories],
                 "scores": scores.tolist(),
             },
             schema_overrides={"history": pl.List(pl.Float32)},
         )
 
-    def _probed(self, batch: TuneBatch) -> Observation:
-        """Run the probe; return the observations of its intervals, [draws, intervals, numbers]."""
-        batch.reset(range(len(self.draws)), [draw.run_seed(self.run) for draw in self.draws])
-        views = []
-        for _ in range(self.intervals):
-            batch.simulate(np.tile(self.probe, (len(self.draws), 1)))
-            views.append(newest(cast(Observation, batch.observe()), batch.observation.width))
-        return np.stack(views, axis=1)
+    @property
+    def _begins(self) -> list[Begins]:
+        return [probe_begins(self.conditions, draw.scenario, self.intervals) for draw in self.draws]
 
-    def _scores(self, batch: TuneBatch) -> Table:
-        """Return the scores of the runs with each setting held to the end, [draws, settings]."""
-        worlds = batch.worlds
-        if worlds is None:
-            raise ValueError("the probe has not run")
-        moments = [worlds.save(index) for index in range(len(self.draws))]
+    @property
+    def _lengths(self) -> list[int]:
+        return [probe_length(begins, self.intervals) for begins in self._begins]
+
+    def _probed(self, batch: TuneBatch | FlowBatch) -> tuple[NDArray[np.float32], list[Snapshot]]:
+        """Run until all have probed.
+
+        Returns:
+            What was observed, [intervals, draws, controllers, numbers], and each draw's world when its last one had
+            probed.
+        """
+        seeds = [draw.run_seed(self.run) for draw in self.draws]
+        batch.reset(range(len(self.draws)), seeds)
+        lengths = np.array(self._lengths)
+        controllers = (batch.max_learners,) if isinstance(batch, FlowBatch) else ()
+        probe = np.tile(self.probe, (len(self.draws), *controllers, 1))
+        views, moments = [], dict[int, Snapshot]()
+        for done in range(1, int(lengths.max()) + 1):
+            batch.simulate(probe)
+            views.append(cast(Observation, batch.observe()).reshape(len(self.draws), -1, batch.observation.width))
+            for index in np.flatnonzero(lengths == done).tolist():
+                moments[index] = _worlds_of(batch).save(index)
+            ended = np.flatnonzero(batch.has_ended).tolist()
+            if ended:  # shorter than others, and saved: these run once more, ignored
+                batch.reset(ended, [seeds[index] for index in ended])
+        return np.stack(views), [moments[index] for index in range(len(self.draws))]
+
+    def _scores(self, batch: TuneBatch | FlowBatch, moments: Sequence[Snapshot]) -> Table:
+        """Return the scores of the runs with each setting held to the end from a moment on, [draws, settings]."""
+        worlds = _worlds_of(batch)
         columns = [TUNABLE_COLUMNS[name] for name in batch.scaling.names]
         scores = np.empty((len(self.draws), len(self.library)))
         for number, values in enumerate(batch.scaling.values(self.library)):
@@ -104,10 +160,42 @@ class ProbePart:
         return scores
 
 
-def histories(table: pl.DataFrame, intervals: int) -> Tensor:
-    """Return what was observed in the probes of a table of `ProbePart`, [draws, intervals, numbers]."""
-    rows = np.array(table["history"].to_list(), np.float32)
-    return torch.from_numpy(rows.reshape(len(table), intervals, -1))
+def _worlds_of(batch: TuneBatch | FlowBatch) -> VectorWorld:
+    if batch.worlds is None:
+        raise ValueError("the probe has not run")
+    return batch.worlds
+
+
+def histories(table: pl.DataFrame, intervals: int, width: int) -> tuple[Tensor, NDArray[np.intp]]:
+    """Return what was observed in the probes of a table of `ProbePart`.
+
+    Args:
+        table: of the stage.
+        intervals: of a probe.
+        width: numbers of an interval's observation.
+
+    Returns:
+        Histories of all controllers, [controllers, intervals, numbers], and the row of each one's draw, [controllers].
+    """
+    observed = np.concatenate([np.array(row, np.float32) for row in table["history"].to_list()])
+    each = table["history"].list.len().to_numpy() // (intervals * width)
+    return torch.from_numpy(observed.reshape(-1, intervals, width)), np.repeat(np.arange(len(table)), each)
+
+
+def examples_of(table: pl.DataFrame, features: nn.Module, intervals: int, width: int) -> Examples:
+    """Return the probes of a table of `ProbePart`; those of a draw share its weight.
+
+    Args:
+        table: of the stage.
+        features: from histories to features.
+        intervals: of a probe.
+        width: numbers of an interval's observation.
+    """
+    history, draws = histories(table, intervals, width)
+    with torch.no_grad():
+        found = features(history)
+    shares = table["weight"].to_numpy() / np.bincount(draws, minlength=len(table)).clip(min=1)
+    return Examples(found, np.array(table["scores"].to_list())[draws], shares[draws], draws)
 
 
 def newest(observations: Observation, width: int) -> Observation:

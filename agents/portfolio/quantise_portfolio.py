@@ -32,6 +32,8 @@ def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch | FlowBatch, opti
     Raises:
         ConfigError: it has no form in integers.
     """
+    if agent.is_per_flow:
+        raise ConfigError("env.name: is multi, expected tune with format c: a portfolio in integers acts for all flows")
     plan, network, routine = ObservationPlan(batch, options), agent.network(), agent.routine
     selector = network.selector
     if not isinstance(selector, NetworkSelector):

@@ -52,27 +52,35 @@ class FitSettings(Model):
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Draws to fit on.
+    """Probes to fit on: one of each draw, or one of each of its flows.
 
     Attributes:
-        features: of the probes, [draws, features].
-        scores: of the library's settings, [draws, settings].
-        weights: of the draws, [draws].
+        features: of the probes, [probes, features].
+        scores: of the library's settings, [probes, settings].
+        weights: of the probes, [probes].
+        draws: number of each probe's draw, [probes].
     """
 
     features: Tensor
     scores: Table
     weights: Table
+    draws: npt.NDArray[np.intp]
 
     def __len__(self) -> int:
         return len(self.scores)
 
     def of(self, chosen: Flags) -> Examples:
-        """Return some of the draws."""
-        return Examples(self.features[torch.from_numpy(chosen)], self.scores[chosen], self.weights[chosen])
+        """Return some of the probes."""
+        kept = torch.from_numpy(chosen)
+        return Examples(self.features[kept], self.scores[chosen], self.weights[chosen], self.draws[chosen])
+
+    def folds(self, count: int, seed: int) -> npt.NDArray[np.intp]:
+        """Return the fold of each probe in a cross-validation, [probes]; that of all probes of a draw is the same."""
+        numbers, places = np.unique(self.draws, return_inverse=True)
+        return fold_of(len(numbers), count, seed)[places]
 
     def targets(self, clip: float) -> Table:
-        """Return what a fit predicts: each score less the mean over the library, clipped, [draws, settings]."""
+        """Return what a fit predicts: each score less the mean over the library, clipped, [probes, settings]."""
         targets: Table = (self.scores - self.scores.mean(axis=1, keepdims=True)).clip(-clip, clip)
         return targets
 

@@ -31,7 +31,7 @@ from bbrgym.agents.portfolio.greedy_library import coverage
 from bbrgym.agents.portfolio.guard import GuardSettings, fitted_guard, guarded
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.parts import Parts, parts_of
-from bbrgym.agents.portfolio.probe import ProbePart, histories
+from bbrgym.agents.portfolio.probe import ProbePart, examples_of, probe_begins, probe_length
 from bbrgym.agents.portfolio.refine import Candidates, children
 from bbrgym.agents.portfolio.search_stage import SearchPart, settings_of
 from bbrgym.agents.portfolio.selector import Examples, FitSettings, Selector
@@ -142,7 +142,8 @@ class Stages:
 
         def of_probe(draw: TrainingDraw) -> int:
             self._refuse_short(draw)
-            return probe + size * (intervals(draw.scenario) - probe)
+            length = probe_length(probe_begins(self._conditions, draw.scenario, probe), probe)
+            return length + size * (intervals(draw.scenario) - length)
 
         left = total - search_steps - cross_steps - refine_steps
         return StagePlan(
@@ -224,9 +225,8 @@ class Stages:
             for draws in parts_of(self._plan.probe)
         ]
         table = self._parts.tables("probe", parts)
-        with torch.no_grad(), torch_threads(1):
-            features = assembly.features(histories(table, assembly.intervals))
-        return Examples(features, np.array(table["scores"].to_list()), table["weight"].to_numpy())
+        with torch_threads(1):
+            return examples_of(table, assembly.features, assembly.intervals, assembly.width)
 
     def _selector(self, examples: Examples) -> Selector:
         """Return the selector, fitted on all draws, after its cross-validation."""
@@ -263,7 +263,7 @@ class Stages:
         """Return the selector by true parameters, fitted in the same way."""
         run, fit = self._run, self._settings.fit
         parameters = torch.from_numpy(true_parameters([draw.scenario for draw in self._plan.probe])).float()
-        told = replace(examples, features=parameters)
+        told = replace(examples, features=parameters[torch.from_numpy(examples.draws)])
         seed = run.settings.stream("fit", 0)
         with torch_threads(run.settings.torch_threads):
             validated = cross_validate(told, fit, seed)

@@ -14,14 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bbrgym.agents.base import LibraryAgent
 from bbrgym.agents.oracle import other_seeds, search_each
-from bbrgym.agents.rollout import MakeTuner
+from bbrgym.agents.rollout import MakeTuner, options_for
 from bbrgym.agents.trials import Trials
+from bbrgym.envs.options import Options
 from bbrgym.evaluate.entrants import Conditions, Entrant, FixedRun, Kind, Run, Tuned
 from bbrgym.scenario.files import with_variant
 from bbrgym.scenario.model import Scenario
@@ -126,6 +127,9 @@ class Knowing(Tuned):
     digest: str
 
     kind: ClassVar[Kind] = "reference"
+
+    def options(self, **where: Any) -> Options:
+        return options_for(self.controller, **{**self.arguments, "variant": self.variant, **where})
 
     def make_tuner(self, conditions: Conditions) -> MakeTuner:
         return lambda _: self.controller.told(conditions.scenario)

@@ -57,7 +57,7 @@ def test_a_network_takes_the_first_setting_outside() -> None:
 def test_its_price_is_what_the_choices_outside_gain_over_the_first_setting() -> None:
     features = drawn(200)
     scores = np.random.default_rng(1).normal(size=(200, 3))
-    examples = Examples(features, scores, np.ones(200))
+    examples = Examples(features, scores, np.ones(200), np.arange(200))
     none = guarded(examples, np.zeros(200, np.intp), 5, 1, GuardSettings(share=0.2))
     assert none.price == 0.0
     assert 0.1 < none.share < 0.5

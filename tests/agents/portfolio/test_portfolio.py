@@ -22,7 +22,7 @@ from bbrgym.agents.loading import load_agent
 from bbrgym.agents.portfolio.draws import training_draws
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.tasks import TrainingConditions
-from bbrgym.agents.rollout import make_rollout
+from bbrgym.agents.rollout import make_rollout, options_for
 from bbrgym.agents.training import loop
 from bbrgym.agents.training.export_agent import export
 from bbrgym.agents.training.train_agent import resume_training, train
@@ -33,6 +33,7 @@ from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.errors import MissingExtraError
 from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.scenario.distribution import load_distribution
+from bbrgym.scenario.files import load_scenario, read_scenario
 from bbrgym.worlds import WorldSettings
 from bbrgym.worlds.score import score_of_run
 
@@ -165,7 +166,6 @@ def test_without_a_probe_it_drains_by_the_tunables_that_there_are(whole: Path, t
         ({}, {"world": "ns3"}, "world: is ns3, expected one that can be saved: twin"),
         ({}, {"action": "relative"}, "expected absolute ones without levels, max_change and hold_intervals"),
         ({}, {"action": {"hold_intervals": 2}}, "'hold_intervals': 2}, expected absolute ones"),
-        ({}, {"env": "multi"}, "agent.name: is 'portfolio', expected one of"),
         ({"search_share": 0.7, "cross_share": 0.3}, {}, "agent.cross_share: is 0.3 beside agent.search_share 0.7 and"),
         ({"probe_s": 2.0}, {}, "agent.probe_s: are 4 control intervals, expected less than a run's 4"),
         ({"probe": {"bbr_cwnd_gian": 1.24}}, {}, "agent.probe.bbr_cwnd_gian: is none of the tunables to set; did you"),
@@ -262,6 +262,47 @@ def test_without_scikit_learn_no_stage_begins(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(MissingExtraError, match=r"agent\.fit\.model=trees needs .*'bbrgym\[trees\]'"):
         run(tmp_path / "run", **small(TREES))
     assert not list((tmp_path / "run").rglob("search-*"))
+
+
+@pytest.mark.parametrize("view", ["each", "host"])
+def test_one_of_each_flow_probes_from_the_start_of_its_flow(view: str, tmp_path: Path) -> None:
+    folder = run(tmp_path / "run", **small(env={"name": "multi", "view": view}))
+    assert files(run(tmp_path / "again", **small(env={"name": "multi", "view": view}, threads=2))) == files(folder)
+    with pytest.raises(bbrgym.ConfigError, match=r"env\.name: is multi, expected tune with format c"):
+        export(folder, "c")
+    agent, arguments = load_agent(folder)
+    assert isinstance(agent, PortfolioAgent)
+    assert agent.is_per_flow
+    assert arguments["view"] == view
+    scenario = load_scenario(
+        {
+            **read_scenario("rtt_fairness"),
+            "duration_s": 4.0,
+            "flows": [
+                {"name": "early", "rtt_ms": 10, "role": "learner"},
+                {"name": "late", "rtt_ms": 50, "role": "learner", "start_s": 1.2},
+            ],
+        }
+    )
+    rollout = make_rollout(options_for(agent, **{**arguments, "world": "twin", "scenario": [scenario]}), [3])
+    held: dict[int, list[Any]] = {}
+
+    def watched(seeds: Any) -> Any:
+        return Watched(agent.tuner(seeds), held.setdefault(len(held), []))
+
+    rollout.begin(watched)
+    while not rollout.advance().all():
+        pass
+    rollout.close()
+    for actions, intervals in zip(held.values(), (8, 6), strict=True):
+        assert len(actions) == intervals
+        assert all((action[0] == agent.routine.setting).all() for action in actions[:2])
+        assert any((actions[2][0] == setting).all() for setting in agent.library)
+        assert all((action == actions[2]).all() for action in actions[2:])
+    outcome = run_evaluation(
+        SCENARIO, {"variants": ["bbq"], "world": "twin", "draws": 2}, agent=[str(folder), f"knowing:{folder}"]
+    )
+    assert outcome.rankings[0].scores.names == ["bbq", "portfolio-multi bbq", "knowing bbq"]
 
 
 # ---- evaluation ----------------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The fit and its cross-validation."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -26,7 +28,7 @@ def examples(draws=240, *, noise=0.3, seed=1):
     features = generator.normal(size=(draws, 4))
     scores = np.stack([features[:, 0], -features[:, 0], np.full(draws, -3.0)], axis=1)
     scores += generator.normal(scale=noise, size=scores.shape)
-    return Examples(torch.from_numpy(features).float(), scores, generator.uniform(1.0, 3.0, draws))
+    return Examples(torch.from_numpy(features).float(), scores, generator.uniform(1.0, 3.0, draws), np.arange(draws))
 
 
 def test_it_learns_what_decides(fit):
@@ -47,7 +49,7 @@ def test_noise_is_not_taken_for_knowledge(fit):
     """What is chosen where features say nothing is worth what any setting is worth, however well it fits."""
     known = examples(noise=0.0)
     scores = np.random.default_rng(5).normal(size=known.scores.shape)
-    validated = cross_validate(Examples(known.features, scores, known.weights), fit, 1)
+    validated = cross_validate(replace(known, scores=scores), fit, 1)
     assert abs(validated.score) < 0.25
     assert validated.best_score > 0.6
 
