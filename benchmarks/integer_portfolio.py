@@ -82,7 +82,7 @@ class PortfolioRecord:
 
     def __init__(self, agent: PortfolioAgent, policy: IntegerPolicy) -> None:
         self._agent, self._policy = agent, policy
-        self._network = agent.network()
+        self._network = agent.looks[0]
         self.probes = 0
         self.margins: list[float] = []
         self.errors: Any = np.zeros(0)

@@ -78,14 +78,14 @@ def rows_of(agent: PortfolioAgent, draws: Sequence[TrainingDraw], conditions: Tr
     after, after_again = (np.array(table["scores"].to_list()) for table in (probed, again))
     told = [agent.knows(draw.scenario) for draw in draws]
     with torch.no_grad():
-        features = agent.network().features(histories(probed, agent.routine.intervals, agent.routine.width)[0])
+        features = agent.looks[0].features(histories(probed, agent.routine.intervals, agent.routine.width)[0])
     return {
         "best in the run": held.max(axis=1),
         "chosen on another run": of(held, held_again.argmax(axis=1)),
         "best in the run, after a probe": after.max(axis=1),
         "chosen on another run, after a probe": of(after, after_again.argmax(axis=1)),
         "told the true parameters": of(after, told),
-        "the selector": of(after, agent.network().selector.choices(features)),
+        "the selector": of(after, agent.looks[0].selector.choices(features)),
         _FIXED: held[:, 0],
     }
 
@@ -104,7 +104,7 @@ def probes(
     """Return what stage probe would leave of these draws."""
     routine = agent.routine
     return pl.concat(
-        ProbePart(conditions, part, routine.setting, routine.intervals, agent.library, number)(None)
+        ProbePart(conditions, part, routine.setting, routine.intervals, agent.library, run=number)(None)
         for part in parts_of(draws)
     )
 

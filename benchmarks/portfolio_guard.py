@@ -63,7 +63,7 @@ def main() -> None:
         ]
         table = pl.concat([part(None) for part in parts])
         features, scores = features_of(agent, table), np.array(table["scores"].to_list())
-        choices = agent.network().selector.choices(features)
+        choices = agent.looks[0].selector.choices(features)
         is_outside = guard(features).numpy() > 0
         free = scores[np.arange(len(scores)), choices] - scores[:, 0]
         held = np.where(is_outside, 0.0, free)
@@ -94,7 +94,7 @@ def distributions() -> dict[str, Distribution]:
 def features_of(agent: PortfolioAgent, table: pl.DataFrame) -> torch.Tensor:
     """Return the features of probes."""
     with torch.no_grad():
-        features: torch.Tensor = agent.network().features(
+        features: torch.Tensor = agent.looks[0].features(
             histories(table, agent.routine.intervals, agent.routine.width)[0]
         )
     return features

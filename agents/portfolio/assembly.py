@@ -14,7 +14,7 @@ from bbrgym.agents.portfolio.fit import restored
 from bbrgym.agents.portfolio.guard import Guard
 from bbrgym.agents.portfolio.parameters import PARAMETERS
 from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork, ProbeRoutine
-from bbrgym.agents.portfolio.probe_features import HostProbeFeatures, ProbeFeatures
+from bbrgym.agents.portfolio.probe_features import AgainFeatures, HostProbeFeatures, ProbeFeatures
 from bbrgym.agents.portfolio.selector import FitSettings
 from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.settings import TrainingSettings
@@ -34,13 +34,16 @@ class Found(TypedDict):
         library: settings, [settings, tunables].
         selector: state of the selector by the probe's features.
         knowing: state of the selector by the true parameters.
-        guard: numbers of the guard; missing without one.
+        again: state of the selector that looks a second time; missing without one.
+        guard, again_guard: numbers of the guards of both; missing without one.
     """
 
     library: Tensor
     selector: Mapping[str, Tensor]
     knowing: Mapping[str, Tensor]
+    again: NotRequired[Mapping[str, Tensor]]
     guard: NotRequired[Mapping[str, Tensor]]
+    again_guard: NotRequired[Mapping[str, Tensor]]
 
 
 class Assembly:
@@ -59,6 +62,7 @@ class Assembly:
         intervals: control intervals of the probe.
         width: numbers of an interval's observation.
         features: from the observations of a probe.
+        again_features: from those of a time in which a setting was held.
 
     Raises:
         ConfigError: a setting does not fit the agent.
@@ -83,6 +87,7 @@ class Assembly:
         self.features: ProbeFeatures | HostProbeFeatures = (
             HostProbeFeatures(self.intervals) if options.view == "host" else ProbeFeatures(self.intervals, flows)
         )
+        self.again_features = AgainFeatures(self.features, batch.scaling.names)
         self._name, self._is_per_flow = settings.label, isinstance(batch, FlowBatch)
         self._fit = fit
         self._detector = self._make_detector(change, flows, options.control_interval_s)
@@ -90,15 +95,33 @@ class Assembly:
     def agent(self, found: Found) -> PortfolioAgent:
         """Return the agent with what the stages have found."""
         library = found["library"]
-        selector = restored(found["selector"], len(self.features.names), len(library), self._fit)
+        looks = [self.look(self.features, library, found["selector"], found.get("guard"))]
+        if "again" in found:
+            looks.append(self.look(self.again_features, library, found["again"], found.get("again_guard")))
         knowing = restored(found["knowing"], len(PARAMETERS), len(library), self._fit)
-        guard = None
-        if "guard" in found:
-            guard = Guard(len(self.features.names))
-            guard.load_state_dict(found["guard"])
-        network = PortfolioNetwork(self.features, selector, library.numpy(), self.intervals, self.width, guard)
         routine = ProbeRoutine(self.probe, self.intervals, self.width, self._detector)
-        return PortfolioAgent(self._name, network, routine, knowing, is_per_flow=self._is_per_flow)
+        return PortfolioAgent(self._name, looks, routine, knowing, is_per_flow=self._is_per_flow)
+
+    def look(
+        self,
+        features: ProbeFeatures | HostProbeFeatures | AgainFeatures,
+        library: Tensor,
+        selector: Mapping[str, Tensor],
+        guard: Mapping[str, Tensor] | None = None,
+    ) -> PortfolioNetwork:
+        """Return a network that chooses from a library.
+
+        Args:
+            features: from what was observed.
+            library: settings, [settings, tunables].
+            selector: its state, by these features.
+            guard: its numbers; None without one.
+        """
+        chooses, guards = restored(selector, len(features.names), len(library), self._fit), None
+        if guard is not None:
+            guards = Guard(len(features.names))
+            guards.load_state_dict(guard)
+        return PortfolioNetwork(features, chooses, library.numpy(), self.intervals, self.width, guards).eval()
 
     @staticmethod
     def _make_detector(

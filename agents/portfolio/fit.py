@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from bbrgym.agents.portfolio.network_selector import NetworkSelector, fitted_networks
@@ -60,3 +63,11 @@ def held_out(examples: Examples, fit: FitSettings, seed: int) -> Iterator[tuple[
     for fold in range(folds.max() + 1):
         is_held_out = folds == fold
         yield is_held_out, fitted(examples.of(~is_held_out), fit, seed)
+
+
+def held_out_choices(examples: Examples, fit: FitSettings, seed: int) -> NDArray[np.intp]:
+    """Return the setting chosen after each probe by the selector that was fitted without its draw, [probes]."""
+    choices = np.zeros(len(examples), np.intp)
+    for is_held_out, selector in held_out(examples, fit, seed):
+        choices[is_held_out] = selector.choices(examples.features[torch.from_numpy(is_held_out)])
+    return choices

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,29 @@ class PortfolioNetwork(nn.Module):
         return (torch.zeros(count, math.prod(self._shape)),)
 
 
+class TwoLooks(nn.Module):
+    """Two networks: one chooses after a probe, the other one after the time in which that choice was held.
+
+    Args:
+        first: chooses after the probe.
+        again: chooses after that.
+    """
+
+    inputs = ("history", "again")
+    outputs = ("actions",)
+
+    def __init__(self, first: PortfolioNetwork, again: PortfolioNetwork) -> None:
+        super().__init__()
+        self.first, self.again = first, again
+
+    def forward(self, history: Tensor, again: Tensor) -> Tensor:
+        return torch.where(again[:, :1] > 0, self.again(history), self.first(history))
+
+    def first_inputs(self, count: int, width: int) -> tuple[Tensor, ...]:
+        """Return zeros as inputs for ``count`` environments."""
+        return (*self.first.first_inputs(count, width), torch.zeros(count, 1))
+
+
 @dataclass(frozen=True)
 class ProbeRoutine:
     """Routine of an agent's probes.
@@ -94,37 +118,44 @@ class PortfolioAgent:
 
     Args:
         name: name in records.
-        network: chooses.
+        looks: networks that choose: after the probe, and, if there are two, after as long a time with the first choice.
         routine: of the probe.
         knowing: predicts the settings' scores from the true parameters of a network.
         is_per_flow: as of any `Agent`.
 
     Attributes:
         library: settings to choose from, [settings, tunables]; the first is the best fixed one.
-        routine, is_per_flow: as given.
+        looks, routine, is_per_flow: as given.
     """
 
     def __init__(
-        self, name: str, network: PortfolioNetwork, routine: ProbeRoutine, knowing: Selector, *, is_per_flow: bool
+        self,
+        name: str,
+        looks: Sequence[PortfolioNetwork],
+        routine: ProbeRoutine,
+        knowing: Selector,
+        *,
+        is_per_flow: bool,
     ) -> None:
         self.name = name
         self.routine = routine
         self.is_per_flow = is_per_flow
-        self.library: Coordinates = network.library.numpy()
-        self._network = network.eval()
+        self.looks = tuple(look.eval() for look in looks)
+        self.library: Coordinates = self.looks[0].library.numpy()
         self._knowing = knowing.eval()
 
-    def network(self) -> PortfolioNetwork:
+    def network(self) -> PortfolioNetwork | TwoLooks:
         """Return the network that chooses and is exported."""
-        return self._network
+        return self.looks[0] if len(self.looks) == 1 else TwoLooks(*self.looks).eval()
 
     def tuner(self, seeds: Sequence[int]) -> PortfolioTuner:
         """Return a new tuner; see `Agent`."""
-        return PortfolioTuner([_Episode(self.routine, self.choose) for _ in seeds])
+        looks = [partial(self.choose, look=look) for look in range(len(self.looks))]
+        return PortfolioTuner([_Episode(self.routine, looks) for _ in seeds])
 
-    def choose(self, history: Sequence[Observation]) -> Coordinates:
-        """Return the setting for what was observed in a probe, [tunables]."""
-        chosen: Coordinates = alone(self._network, np.concatenate(history)[None])[0][0]
+    def choose(self, history: Sequence[Observation], look: int = 0) -> Coordinates:
+        """Return the setting for what was observed in a probe, [tunables]; or, with look 1, after the first choice."""
+        chosen: Coordinates = alone(self.looks[look], np.concatenate(history)[None])[0][0]
         return chosen
 
     def knows(self, scenario: Scenario) -> int:
@@ -135,7 +166,7 @@ class PortfolioAgent:
     def told(self, scenario: Scenario) -> PortfolioTuner:
         """Return a tuner of one environment that probes too, then chooses by the true parameters of its scenario."""
         setting = self.library[self.knows(scenario)]
-        return PortfolioTuner([_Episode(replace(self.routine, detector=None), lambda _: setting)])
+        return PortfolioTuner([_Episode(replace(self.routine, detector=None), [lambda _: setting])])
 
 
 class PortfolioTuner:
@@ -151,26 +182,33 @@ class PortfolioTuner:
 
 
 class _Episode:
-    """The agent in one environment: the observations of the probe under way, or the setting held."""
+    """The agent in one environment: what it observed since it last chose, or the path changed; and what it holds."""
 
-    def __init__(self, routine: ProbeRoutine, choose: Callable[[Sequence[Observation]], Coordinates]) -> None:
+    def __init__(self, routine: ProbeRoutine, looks: Sequence[Callable[[Sequence[Observation]], Coordinates]]) -> None:
         self._routine = routine
-        self._choose = choose
+        self._looks = looks
         self._detector = None if routine.detector is None else routine.detector()
+        self._probe_anew()
+
+    def _probe_anew(self) -> None:
         self._history: list[Observation] = []
-        self._held: Coordinates | None = None
+        self._held = self._routine.setting
+        self._choices = 0
 
     def act(self, observation: Observation, is_first: bool) -> Coordinates:
         """Return the action after an interval, or at the beginning."""
         view = newest(observation[None], self._routine.width)[0].copy()
-        if is_first:
-            self._history, self._held = [], None
-        elif self._held is None:
+        if is_first or (self._choices and self._detector is not None and self._detector.has_changed(view)):
+            self._probe_anew()
+        elif self._choices < len(self._looks):
             self._history.append(view)
-        elif self._detector is not None and self._detector.has_changed(view):
-            self._history, self._held = [], None
-        if self._held is None and len(self._history) == self._routine.intervals:
-            self._held = self._choose(self._history)
-            if self._detector is not None:
-                self._detector.reset()
-        return self._routine.setting if self._held is None else self._held
+            if len(self._history) == self._routine.intervals:
+                self._choose()
+        return self._held
+
+    def _choose(self) -> None:
+        self._held = self._looks[self._choices](self._history)
+        self._history = []
+        self._choices += 1
+        if self._detector is not None:
+            self._detector.reset()

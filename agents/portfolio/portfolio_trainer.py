@@ -42,6 +42,7 @@ class PortfolioTrainer(Trainer):
         search_runs: runs of each of these.
         cross_share: share of the steps for stage cross.
         refine_share: share of the steps for stage refine.
+        again_share: share of the steps for stage again, from which a second look is fitted; 0: there is none.
         refine_turns: generations of children that it tries.
         probe_s: length of the probe.
         probe: values of tunables during the probe; the others keep the variant's own. Default: those of a draining
@@ -62,6 +63,7 @@ class PortfolioTrainer(Trainer):
     search_runs: Annotated[Whole, Field(ge=1, le=1000)] = 2
     cross_share: StageShare = 0.2125
     refine_share: StageShare = 0.2
+    again_share: Annotated[Float, Field(ge=0, lt=1)] = 0.0
     refine_turns: Annotated[Whole, Field(ge=0, le=1000)] = 8
     probe_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0
     probe: dict[str, Float] | None = None
@@ -85,6 +87,7 @@ class PortfolioTrainer(Trainer):
             cross_share=self.cross_share,
             refine_share=self.refine_share,
             refine_turns=self.refine_turns,
+            again_share=self.again_share,
             by_cost=self.by_cost,
             fit=self.fit,
             guard=self.guard,

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Stage `probe`: draws probed as the agent will, then every setting of the library from the same moment on.
+"""Stages `probe` and `again`: draws probed as the agent will, then every setting of the library from that moment on.
+
+In stage `again` that moment is a probe's time later, when the agent has held the setting that it chose first.
 
 The world is saved when the probe ends and restored for each setting, so the probe is simulated once. With a
 controller for each flow (`env=multi`) every flow probes from its own start on, and the world is saved when all have.
@@ -17,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from bbrgym.agents.network_agents import alone
 from bbrgym.agents.portfolio.draws import TrainingDraw
 from bbrgym.agents.portfolio.selector import Examples
 from bbrgym.agents.portfolio.tasks import TrainingConditions
@@ -36,7 +39,7 @@ Begins: TypeAlias = dict[int, int]
 
 
 def probe_begins(conditions: TrainingConditions, scenario: Scenario, intervals: int) -> Begins:
-    """Return the controllers whose probe of so many control intervals ends within a run, and when it begins.
+    """Return the controllers that have so many control intervals within a run, and when these begin.
 
     With one controller for all flows that is its place 0, from the run's beginning on.
     """
@@ -51,13 +54,13 @@ def probe_begins(conditions: TrainingConditions, scenario: Scenario, intervals: 
 
 
 def probe_length(begins: Begins, intervals: int) -> int:
-    """Return the control intervals until all have probed; those of one probe if none does."""
+    """Return the control intervals until all have had so many; that many if none has."""
     return intervals + max(begins.values(), default=0)
 
 
 @dataclass(frozen=True, eq=False)
 class ProbePart:
-    """Probes some draws, and tries every setting of a library after it.
+    """Probes some draws, and tries every setting of a library after it, or after the setting chosen then.
 
     Attributes:
         conditions: of the simulations.
@@ -65,6 +68,7 @@ class ProbePart:
         probe: setting during the probe, [tunables].
         intervals: control intervals of the probe.
         library: settings to try, [settings, tunables].
+        first: network that chooses after the probe, for stage `again`; None: every setting is tried then.
         run: number of the run of each draw, see `TrainingDraw.run_seed`.
     """
 
@@ -73,6 +77,7 @@ class ProbePart:
     probe: Coordinates
     intervals: int
     library: Coordinates
+    first: nn.Module | None = None
     run: int = 0
 
     @property
@@ -98,7 +103,7 @@ class ProbePart:
         finally:
             batch.close()
         histories = [
-            [views[begin : begin + self.intervals, index, place] for place, begin in begins.items()]
+            [views[begin : begin + self._watched, index, place][-self.intervals :] for place, begin in begins.items()]
             for index, begins in enumerate(self._begins)
         ]
         return pl.DataFrame(
@@ -112,28 +117,35 @@ class ProbePart:
         )
 
     @property
+    def _watched(self) -> int:
+        """Control intervals of a controller until every setting is tried."""
+        return self.intervals if self.first is None else 2 * self.intervals
+
+    @property
     def _begins(self) -> list[Begins]:
-        return [probe_begins(self.conditions, draw.scenario, self.intervals) for draw in self.draws]
+        return [probe_begins(self.conditions, draw.scenario, self._watched) for draw in self.draws]
 
     @property
     def _lengths(self) -> list[int]:
-        return [probe_length(begins, self.intervals) for begins in self._begins]
+        return [probe_length(begins, self._watched) for begins in self._begins]
 
     def _probed(self, batch: TuneBatch | FlowBatch) -> tuple[NDArray[np.float32], list[Snapshot]]:
-        """Run until all have probed.
+        """Run until all have been watched.
 
         Returns:
             What was observed, [intervals, draws, controllers, numbers], and each draw's world when its last one had
-            probed.
+            been watched.
         """
         seeds = [draw.run_seed(self.run) for draw in self.draws]
         batch.reset(range(len(self.draws)), seeds)
         lengths = np.array(self._lengths)
-        controllers = (batch.max_learners,) if isinstance(batch, FlowBatch) else ()
-        probe = np.tile(self.probe, (len(self.draws), *controllers, 1))
-        views, moments = [], dict[int, Snapshot]()
+        controllers = batch.max_learners if isinstance(batch, FlowBatch) else 1
+        actions = np.tile(self.probe, (len(self.draws), controllers, 1))
+        views: list[Observation] = []
+        moments = dict[int, Snapshot]()
         for done in range(1, int(lengths.max()) + 1):
-            batch.simulate(probe)
+            self._choose(actions, views)
+            batch.simulate(actions if isinstance(batch, FlowBatch) else actions[:, 0])
             views.append(cast(Observation, batch.observe()).reshape(len(self.draws), -1, batch.observation.width))
             for index in np.flatnonzero(lengths == done).tolist():
                 moments[index] = _worlds_of(batch).save(index)
@@ -141,6 +153,16 @@ class ProbePart:
             if ended:  # shorter than others, and saved: these run once more, ignored
                 batch.reset(ended, [seeds[index] for index in ended])
         return np.stack(views), [moments[index] for index in range(len(self.draws))]
+
+    def _choose(self, actions: Coordinates, views: Sequence[Observation]) -> None:
+        """Replace the actions of the controllers whose probe has just ended, [draws, controllers, tunables]."""
+        if self.first is None:
+            return
+        for index, begins in enumerate(self._begins):
+            for place, begin in begins.items():
+                if begin + self.intervals == len(views):
+                    history = np.concatenate([view[index, place] for view in views[begin:]])
+                    actions[index, place] = alone(self.first, history[None])[0][0]
 
     def _scores(self, batch: TuneBatch | FlowBatch, moments: Sequence[Snapshot]) -> Table:
         """Return the scores of the runs with each setting held to the end from a moment on, [draws, settings]."""

@@ -15,8 +15,11 @@ that differences are ratios.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bbrgym.envs.observation import FEATURE_LISTS, FEATURES
@@ -180,6 +183,36 @@ class HostProbeFeatures(nn.Module):
         blocks = [history[..., place * width : (place + 1) * width] for place in range(len(self._BLOCKS))]
         share = history[:, -1, len(blocks) * width, None]
         return torch.cat([*(self._of_block(block) for block in blocks), share], dim=1)
+
+
+class AgainFeatures(nn.Module):
+    """Features of a time in which a setting was held: those of a probe, and the setting.
+
+    Args:
+        probe: from the observations of a probe to its features.
+        tunables: names of the setting's values; their coordinates are the last numbers of an observation.
+    """
+
+    def __init__(self, probe: ProbeFeatures | HostProbeFeatures, tunables: Sequence[str]) -> None:
+        super().__init__()
+        self._probe = probe
+        self._tunables = len(tunables)
+        self.names = (*probe.names, *(f"held {name}" for name in tunables))
+
+    def forward(self, history: Tensor) -> Tensor:
+        return torch.cat([self._probe(history), history[:, -1, -self._tunables :]], dim=1)
+
+
+def settings_held(features: Tensor, library: Tensor) -> NDArray[np.intp]:
+    """Return the number of the setting that was held, of `AgainFeatures`, [N].
+
+    Args:
+        features: [N, features].
+        library: settings, coordinates from -1 to 1, [settings, tunables].
+    """
+    held = features[:, None, -library.shape[1] :] * 2.0 - 1.0
+    nearest: NDArray[np.intp] = (held - library).abs().sum(2).argmin(1).numpy()
+    return nearest
 
 
 _RANGES = {feature.name: (feature.low, feature.high) for feature in FEATURES}

@@ -34,7 +34,9 @@ def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch | FlowBatch, opti
     """
     if agent.is_per_flow:
         raise ConfigError("env.name: is multi, expected tune with format c: a portfolio in integers acts for all flows")
-    plan, network, routine = ObservationPlan(batch, options), agent.network(), agent.routine
+    if len(agent.looks) > 1:
+        raise ConfigError("agent.again_share: is above 0, expected 0 with format c: a portfolio in integers looks once")
+    plan, network, routine = ObservationPlan(batch, options), agent.looks[0], agent.routine
     selector = network.selector
     if not isinstance(selector, NetworkSelector):
         raise ConfigError("agent.fit.model: is trees, expected networks with format c")

@@ -15,13 +15,14 @@ class StagePlan:
     """Draws of each stage; no two stages share one.
 
     Attributes:
-        search, cross, refine, probe: draws of the stages.
+        search, cross, refine, probe, again: draws of the stages.
     """
 
     search: tuple[TrainingDraw, ...]
     cross: tuple[TrainingDraw, ...]
     refine: tuple[TrainingDraw, ...]
     probe: tuple[TrainingDraw, ...]
+    again: tuple[TrainingDraw, ...]
 
 
 def affordable(
@@ -50,6 +51,6 @@ def affordable(
         raise ConfigError(
             f"total_steps: stage {stage} has {steps} of them, which are {len(taken)} draws, expected at least {least} "
             f"draws: about {least * (used // (len(taken) + 1))} steps; choose more, or other ones of "
-            f"agent.search_share, agent.cross_share and agent.refine_share"
+            f"agent.search_share, agent.cross_share, agent.refine_share and agent.again_share"
         )
     return tuple(taken)

@@ -26,12 +26,13 @@ from bbrgym.agents.portfolio.assembly import Assembly, Found
 from bbrgym.agents.portfolio.cross import CrossPart, scores_of
 from bbrgym.agents.portfolio.cross_validation import confusion, cross_validate
 from bbrgym.agents.portfolio.draws import TrainingDraw, training_draws
-from bbrgym.agents.portfolio.fit import check_fit, fitted
+from bbrgym.agents.portfolio.fit import check_fit, fitted, held_out_choices
 from bbrgym.agents.portfolio.greedy_library import coverage
 from bbrgym.agents.portfolio.guard import GuardSettings, fitted_guard, guarded
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.parts import Parts, parts_of
 from bbrgym.agents.portfolio.probe import ProbePart, examples_of, probe_begins, probe_length
+from bbrgym.agents.portfolio.probe_features import settings_held
 from bbrgym.agents.portfolio.refine import Candidates, children
 from bbrgym.agents.portfolio.search_stage import SearchPart, settings_of
 from bbrgym.agents.portfolio.selector import Examples, FitSettings, Selector
@@ -58,6 +59,7 @@ class StageSettings:
     search_runs: int
     cross_share: float
     refine_share: float
+    again_share: float
     refine_turns: int
     by_cost: bool
     fit: FitSettings
@@ -82,11 +84,11 @@ class Stages:
         if not registered_worlds()[training.world_name].can_save:
             able = [name for name, spec in registered_worlds().items() if spec.can_save]
             raise ConfigError(f"world: is {training.world_name}, expected one that can be saved: {', '.join(able)}")
-        if settings.search_share + settings.cross_share + settings.refine_share >= 1:
+        if settings.search_share + settings.cross_share + settings.refine_share + settings.again_share >= 1:
             raise ConfigError(
-                f"agent.cross_share: is {settings.cross_share:g} beside agent.search_share {settings.search_share:g} "
-                f"and agent.refine_share {settings.refine_share:g}, expected a sum below 1, which leaves the rest for "
-                "the probe"
+                f"agent.cross_share: is {settings.cross_share:g} beside agent.search_share {settings.search_share:g}, "
+                f"agent.refine_share {settings.refine_share:g} and agent.again_share {settings.again_share:g}, "
+                "expected a sum below 1, which leaves the rest for the probe"
             )
         check_fit(settings.fit)
         self._settings = settings
@@ -119,6 +121,8 @@ class Stages:
         }
         if self._settings.guard is not None:
             found["guard"] = fitted_guard(examples.features, self._settings.guard).state_dict()
+        if self._plan.again:
+            self._look_again(found)
         self._checkpoint(found)
 
     # ---- plan --------------------------------------------------------------------------------------------------
@@ -128,7 +132,7 @@ class Stages:
         draws = training_draws(
             self._run.settings.source, self._run.settings.stream("draws", 0), by_cost=settings.by_cost
         )
-        self._refuse_short(next(draws))
+        self._refuse_short(next(draws), self._assembly.intervals * (2 if settings.again_share else 1))
         shares = (settings.search_share, settings.cross_share, settings.refine_share)
         search_steps, cross_steps, refine_steps = (int(share * total) for share in shares)
         intervals = self._conditions.intervals
@@ -140,22 +144,26 @@ class Stages:
         tried = min(_KEPT * settings.library_size, candidates) + settings.refine_turns * size
         refine = affordable("refine", draws, refine_steps, lambda draw: tried * intervals(draw.scenario), least=1)
 
-        def of_probe(draw: TrainingDraw) -> int:
-            self._refuse_short(draw)
-            length = probe_length(probe_begins(self._conditions, draw.scenario, probe), probe)
+        def tried_after(draw: TrainingDraw, watched: int) -> int:
+            self._refuse_short(draw, watched)
+            length = probe_length(probe_begins(self._conditions, draw.scenario, watched), watched)
             return length + size * (intervals(draw.scenario) - length)
 
-        left = total - search_steps - cross_steps - refine_steps
-        return StagePlan(
-            search, cross, refine, affordable("probe", draws, left, of_probe, least=2 * settings.fit.folds)
-        )
+        again_steps, least = int(settings.again_share * total), 2 * settings.fit.folds
+        left = total - search_steps - cross_steps - refine_steps - again_steps
+        probed = affordable("probe", draws, left, lambda draw: tried_after(draw, probe), least=least)
+        again: tuple[TrainingDraw, ...] = ()
+        if settings.again_share:
+            again = affordable("again", draws, again_steps, lambda draw: tried_after(draw, 2 * probe), least=least)
+        return StagePlan(search, cross, refine, probed, again)
 
-    def _refuse_short(self, draw: TrainingDraw) -> None:
-        probe, run = self._assembly.intervals, self._conditions.intervals(draw.scenario)
-        if run <= probe:
+    def _refuse_short(self, draw: TrainingDraw, watched: int) -> None:
+        run = self._conditions.intervals(draw.scenario)
+        if run <= watched:
+            with_again = ", twice because of agent.again_share" if self._settings.again_share else ""
             raise ConfigError(
-                f"agent.probe_s: are {probe} control intervals, expected less than a run's {run}, of "
-                f"{draw.scenario.name}"
+                f"agent.probe_s: are {self._assembly.intervals} control intervals{with_again}, expected less than a "
+                f"run's {run}, of {draw.scenario.name}"
             )
 
     # ---- stages ------------------------------------------------------------------------------------------------
@@ -227,6 +235,32 @@ class Stages:
         table = self._parts.tables("probe", parts)
         with torch_threads(1):
             return examples_of(table, assembly.features, assembly.intervals, assembly.width)
+
+    def _look_again(self, found: Found) -> None:
+        """Add what looks a second time to what was found."""
+        run, assembly, fit = self._run, self._assembly, self._settings.fit
+        run.stage = "again"
+        library = found["library"]
+        first = assembly.look(assembly.features, library, found["selector"], found.get("guard"))
+        parts = [
+            ProbePart(self._conditions, draws, assembly.probe, assembly.intervals, library.numpy(), first)
+            for draws in parts_of(self._plan.again)
+        ]
+        table = self._parts.tables("again", parts)
+        seed = run.settings.stream("fit", 1)
+        with torch_threads(1):
+            examples = examples_of(table, assembly.again_features, assembly.intervals, assembly.width)
+        with torch_threads(run.settings.torch_threads):
+            choices = held_out_choices(examples, fit, seed)
+            selector = fitted(examples, fit, seed)
+        finite_or_refuse(selector, run, self._step)
+        probes = np.arange(len(examples))
+        held = settings_held(examples.features, library)
+        gains = examples.scores[probes, choices] - examples.scores[probes, held]
+        self._record({"fit/again_gain": float(np.average(gains, weights=examples.weights))})
+        found["again"] = selector.state_dict()
+        if self._settings.guard is not None:
+            found["again_guard"] = fitted_guard(examples.features, self._settings.guard).state_dict()
 
     def _selector(self, examples: Examples) -> Selector:
         """Return the selector, fitted on all draws, after its cross-validation."""

@@ -21,6 +21,8 @@ import bbrgym
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.portfolio.draws import training_draws
 from bbrgym.agents.portfolio.policy import PortfolioAgent
+from bbrgym.agents.portfolio.probe import histories
+from bbrgym.agents.portfolio.probe_features import settings_held
 from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.rollout import make_rollout, options_for
 from bbrgym.agents.training import loop
@@ -166,7 +168,13 @@ def test_without_a_probe_it_drains_by_the_tunables_that_there_are(whole: Path, t
         ({}, {"world": "ns3"}, "world: is ns3, expected one that can be saved: twin"),
         ({}, {"action": "relative"}, "expected absolute ones without levels, max_change and hold_intervals"),
         ({}, {"action": {"hold_intervals": 2}}, "'hold_intervals': 2}, expected absolute ones"),
-        ({"search_share": 0.7, "cross_share": 0.3}, {}, "agent.cross_share: is 0.3 beside agent.search_share 0.7 and"),
+        ({"search_share": 0.7, "cross_share": 0.3}, {}, "agent.cross_share: is 0.3 beside agent.search_share 0.7,"),
+        ({"again_share": 0.9}, {}, "agent.refine_share 0.15 and agent.again_share 0.9, expected a sum below 1"),
+        (
+            {"again_share": 0.2},
+            {},
+            "agent.probe_s: are 2 control intervals, twice because of agent.again_share",
+        ),
         ({"probe_s": 2.0}, {}, "agent.probe_s: are 4 control intervals, expected less than a run's 4"),
         ({"probe": {"bbr_cwnd_gian": 1.24}}, {}, "agent.probe.bbr_cwnd_gian: is none of the tunables to set; did you"),
         ({"probe": {"bbr_cwnd_gain": 9.0}}, {}, "agent.probe.bbr_cwnd_gain: is 9, out of its range: the nearest value"),
@@ -262,6 +270,65 @@ def test_without_scikit_learn_no_stage_begins(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(MissingExtraError, match=r"agent\.fit\.model=trees needs .*'bbrgym\[trees\]'"):
         run(tmp_path / "run", **small(TREES))
     assert not list((tmp_path / "run").rglob("search-*"))
+
+
+AGAIN = {"again_share": 0.2, "probe_s": 0.5}
+
+
+@pytest.fixture(scope="module")
+def looking_again(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run(tmp_path_factory.mktemp("again") / "run", **small(AGAIN))
+
+
+def test_it_looks_again_after_a_probes_time(looking_again: Path) -> None:
+    agent, _ = load_agent(looking_again)
+    assert isinstance(agent, PortfolioAgent)
+    assert len(agent.looks) == 2
+    generator = np.random.default_rng(4)
+    views = generator.random((4, agent.routine.width), np.float32)
+    tuner = agent.tuner([1])
+    actions = [tuner.act(view[None], np.array([turn == 0]))[0] for turn, view in enumerate(views)]
+    assert (actions[0] == agent.routine.setting).all()
+    assert (actions[1] == agent.choose([views[1]])).all()
+    assert (actions[2] == agent.choose([views[2]], look=1)).all()
+    assert (actions[3] == actions[2]).all()
+
+
+def test_a_second_look_is_fitted_on_what_the_first_one_holds(looking_again: Path) -> None:
+    curve = pl.read_parquet(looking_again / "metrics.parquet")
+    assert {"fit/gain", "fit/again_gain"} <= set(curve.columns)
+    agent, _ = load_agent(looking_again)
+    assert isinstance(agent, PortfolioAgent)
+    parts = sorted((looking_again / "states").glob("again-*.parquet"))
+    history, _ = histories(pl.concat(map(pl.read_parquet, parts)), 1, agent.routine.width)
+    features = agent.looks[1].features(history)
+    held = settings_held(features, torch.from_numpy(agent.library))
+    coordinates = history[:, -1, -agent.library.shape[1] :].numpy() * 2.0 - 1.0
+    assert np.allclose(coordinates, agent.library[held], atol=1e-6)
+
+
+def test_a_second_look_ends_in_the_same_bytes_when_interrupted(looking_again: Path, tmp_path: Path) -> None:
+    again = files(run(tmp_path / "again", **small(AGAIN, threads=2)))
+    assert again == files(looking_again)
+    folder = Path(shutil.copytree(looking_again, tmp_path / "cut"))
+    (folder / "summary.json").unlink()
+    for path in [*(folder / "checkpoints").iterdir(), folder / "states" / "again-00000.parquet"]:
+        path.unlink()
+    resume_training(folder)
+    assert files(folder) == again
+
+
+def test_two_looks_are_exported_as_one_network_but_not_to_c(looking_again: Path, tmp_path: Path) -> None:
+    agent, _ = load_agent(looking_again)
+    assert isinstance(agent, PortfolioAgent)
+    exported = torch.jit.load(export(looking_again, "torchscript", output=tmp_path / "agent.pt"))
+    history = np.random.default_rng(3).random((6, 1, agent.routine.width), np.float32)
+    looks = np.arange(6) % 2
+    chosen = exported(torch.from_numpy(history[:, 0]), torch.from_numpy(looks[:, None].astype(np.float32))).numpy()
+    for row, look, setting in zip(history, looks.tolist(), chosen, strict=True):
+        assert (agent.choose(list(row), look=look) == setting).all()
+    with pytest.raises(bbrgym.ConfigError, match=r"agent\.again_share: is above 0, expected 0 with format c"):
+        export(looking_again, "c")
 
 
 @pytest.mark.parametrize("view", ["each", "host"])

@@ -75,7 +75,7 @@ def random_portfolio(*, flows: int = 1, intervals: int = 2, variant: str = "bbr-
     width = batch.observation.width
     network = PortfolioNetwork(features, selector, settled, intervals, width)
     routine = ProbeRoutine(batch.scaling.default, intervals, width)
-    return quantise_portfolio(PortfolioAgent("random", network, routine, selector, is_per_flow=False), batch, options)
+    return quantise_portfolio(PortfolioAgent("random", [network], routine, selector, is_per_flow=False), batch, options)
 
 
 def first_tunables(policy: IntegerPolicy) -> Integers:
