@@ -34,7 +34,7 @@ class Found(TypedDict):
         library: settings, [settings, tunables].
         selector: state of the selector by the probe's features.
         knowing: state of the selector by the true parameters.
-        again: state of the selector that looks a second time; missing without one.
+        again: state of the selector that looks again; missing without one.
         guard, again_guard: numbers of the guards of both; missing without one.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The agent: it probes, chooses a setting of the library, and holds it until the path changes."""
+"""The agent: it probes, chooses a setting of the library, and holds it until it looks again, or the path changes."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ class PortfolioNetwork(nn.Module):
 
 
 class TwoLooks(nn.Module):
-    """Two networks: one chooses after a probe, the other one after the time in which that choice was held.
+    """Two networks: one chooses after a probe, the other one after a time in which a choice was held.
 
     Args:
         first: chooses after the probe.
-        again: chooses after that.
+        again: chooses after what was chosen before.
     """
 
     inputs = ("history", "again")
@@ -118,7 +118,7 @@ class PortfolioAgent:
 
     Args:
         name: name in records.
-        looks: networks that choose: after the probe, and, if there are two, after as long a time with the first choice.
+        looks: networks that choose: after the probe, and, if there are two, again whenever as much time has passed.
         routine: of the probe.
         knowing: predicts the settings' scores from the true parameters of a network.
         is_per_flow: as of any `Agent`.
@@ -200,14 +200,14 @@ class _Episode:
         view = newest(observation[None], self._routine.width)[0].copy()
         if is_first or (self._choices and self._detector is not None and self._detector.has_changed(view)):
             self._probe_anew()
-        elif self._choices < len(self._looks):
+        elif self._choices == 0 or len(self._looks) > 1:
             self._history.append(view)
             if len(self._history) == self._routine.intervals:
                 self._choose()
         return self._held
 
     def _choose(self) -> None:
-        self._held = self._looks[self._choices](self._history)
+        self._held = self._looks[min(self._choices, len(self._looks) - 1)](self._history)
         self._history = []
         self._choices += 1
         if self._detector is not None:

@@ -237,7 +237,7 @@ class Stages:
             return examples_of(table, assembly.features, assembly.intervals, assembly.width)
 
     def _look_again(self, found: Found) -> None:
-        """Add what looks a second time to what was found."""
+        """Add what looks again to what was found."""
         run, assembly, fit = self._run, self._assembly, self._settings.fit
         run.stage = "again"
         library = found["library"]

@@ -280,7 +280,7 @@ def looking_again(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run(tmp_path_factory.mktemp("again") / "run", **small(AGAIN))
 
 
-def test_it_looks_again_after_a_probes_time(looking_again: Path) -> None:
+def test_it_looks_again_whenever_a_probes_time_has_passed(looking_again: Path) -> None:
     agent, _ = load_agent(looking_again)
     assert isinstance(agent, PortfolioAgent)
     assert len(agent.looks) == 2
@@ -291,7 +291,7 @@ def test_it_looks_again_after_a_probes_time(looking_again: Path) -> None:
     assert (actions[0] == agent.routine.setting).all()
     assert (actions[1] == agent.choose([views[1]])).all()
     assert (actions[2] == agent.choose([views[2]], look=1)).all()
-    assert (actions[3] == actions[2]).all()
+    assert (actions[3] == agent.choose([views[3]], look=1)).all()
 
 
 def test_a_second_look_is_fitted_on_what_the_first_one_holds(looking_again: Path) -> None:

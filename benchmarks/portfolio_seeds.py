@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Trainings of a portfolio against the references of each one's own library, and all of them together.
+
+usage: python benchmarks/portfolio_seeds.py RUN... [--scenario wan_mix] [--draws 200] [--first-draw 0] [--world twin]
+    [--write docs/results.md --section NAME]
+
+Each RUN is a run folder of `bbrgym train agent=portfolio`, of the same settings but for the seed. On draws of the test
+split it compares the portfolio with the first setting of its library, the best fixed one of its training; with the
+portfolio that is told the true parameters; and with its library's oracle, which chooses on other runs of the network.
+The intervals of the last row are by bootstrap over draws and trainings.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from report import Bystanders, command, measured_on, replace_section
+
+from bbrgym.evaluate.evaluation import run_evaluation
+from bbrgym.evaluate.statistics import Estimate, Scores
+
+REFERENCES = ("library-best", "knowing", "library-oracle")
+FIXED = "the best fixed setting"
+ALL = "all of them"
+
+
+def main() -> None:
+    """Print the section, and write it into a page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", metavar="RUN", nargs="+", type=Path)
+    parser.add_argument("--scenario", default="wan_mix")
+    parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--first-draw", type=int, default=0)
+    parser.add_argument("--world", default="twin")
+    parser.add_argument("--write", type=Path, help="page whose section is replaced")
+    parser.add_argument("--section", help="name of that section")
+    asked = parser.parse_args()
+    if (asked.write is None) != (asked.section is None):
+        parser.error("--write and --section are given together")
+    bystanders = Bystanders()
+    of_runs = [gains(run, asked) for run in asked.runs]
+    rows = [row_of(run.name, one) for run, one in zip(asked.runs, of_runs, strict=True)]
+    if len(of_runs) > 1:
+        pooled = {name: np.concatenate([one[name] for one in of_runs]) for name in of_runs[0].names if name != FIXED}
+        rows.append(row_of(ALL, Scores({**pooled, FIXED: of_runs[0][FIXED]})))
+    section = (
+        f"`{command()}`, {measured_on()}; {bystanders.phrase()}. Draws {asked.first_draw} to "
+        f"{asked.first_draw + asked.draws - 1} of the test split of `{asked.scenario}`. Mean scores minus that of the "
+        "best fixed setting of each training, and 95 % intervals.\n\n"
+        "| training | portfolio | told the true parameters | library oracle | share of the gap, % |\n"
+        "| --- | --- | --- | --- | --- |\n"
+    ) + "\n".join(rows)
+    print(section)
+    if asked.write:
+        replace_section(asked.write, asked.section, section + "\n")
+
+
+def gains(run: Path, asked: argparse.Namespace) -> Scores:
+    """Return the scores of a portfolio and its references less that of its best fixed setting, [1, draws] each."""
+    settings = {
+        "variants": [],
+        "world": asked.world,
+        "split": "test",
+        "draws": asked.draws,
+        "first_draw": asked.first_draw,
+        "interval_s": 0.5,
+    }
+    agents = {"portfolio": str(run), **{name: f"{name}:{run}" for name in REFERENCES}}
+    outcome = run_evaluation(asked.scenario, settings, agent=agents)
+    scores = outcome.rankings[0].scores
+    found = {name.split()[0]: scores[name] for name in scores.names}
+    fixed = found.pop("library-best")
+    return Scores({**{name: one - fixed for name, one in found.items()}, FIXED: np.zeros_like(fixed)})
+
+
+def row_of(name: str, scores: Scores) -> str:
+    """Return the table's row of a training, or of all."""
+    above = " | ".join(signed(scores.difference(one, FIXED)) for one in ("portfolio", "knowing", "library-oracle"))
+    share = scores.gap_closed("portfolio", FIXED, "library-oracle")
+    return f"| {name} | {above} | {100 * share.value:.1f} [{100 * share.low:.0f}, {100 * share.high:.0f}] |"
+
+
+def signed(estimate: Estimate) -> str:
+    return f"{estimate.value:+.3f} [{estimate.low:+.3f}, {estimate.high:+.3f}]"
+
+
+if __name__ == "__main__":
+    main()
