@@ -42,7 +42,7 @@ class PortfolioTrainer(Trainer):
         search_runs: runs of each of these.
         cross_share: share of the steps for stage cross.
         refine_share: share of the steps for stage refine.
-        again_share: share of the steps for stage again, from which it learns to choose anew every ``probe_s``; 0: it does not.
+        again_share: share of the steps for stage again, to choose anew every ``probe_s``; 0: it holds its first choice.
         refine_turns: generations of children that it tries.
         probe_s: length of the probe.
         probe: values of tunables during the probe; the others keep the variant's own. Default: those of a draining

@@ -70,7 +70,7 @@ def test_after_a_change_it_probes_again():
         histories.append(list(history))
         return held[len(histories) - 1]
 
-    tuner = PortfolioTuner([_Episode(routine, choose)])
+    tuner = PortfolioTuner([_Episode(routine, [choose])])
     rates = [10.0] * 24 + [40.0] * 30
     actions = [float(tuner.act(view(rate)[None], np.array([turn == 0]))[0, 0]) for turn, rate in enumerate(rates)]
     kinds = [actions[0], *(b for a, b in itertools.pairwise(actions) if a != b)]
