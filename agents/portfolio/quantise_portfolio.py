@@ -35,9 +35,7 @@ def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch | FlowBatch, opti
     if agent.is_per_flow:
         raise ConfigError("env.name: is multi, expected tune with format c: a portfolio in integers acts for all flows")
     if len(agent.looks) > 1:
-        raise ConfigError(
-            "agent.again_share: is above 0, expected 0 with format c: there a portfolio chooses once"
-        )
+        raise ConfigError("agent.again_share: is above 0, expected 0 with format c: there a portfolio chooses once")
     plan, network, routine = ObservationPlan(batch, options), agent.looks[0], agent.routine
     selector = network.selector
     if not isinstance(selector, NetworkSelector):
