@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Trainings of the portfolio, each of some seconds."""
 
+import argparse
 import importlib
 import json
 import shutil
@@ -464,3 +465,18 @@ def test_its_gap_is_told_step_by_step(whole: Path, monkeypatch: pytest.MonkeyPat
     ]
     rollout.close()
     assert np.allclose(chosen, own)  # it is what the agent does
+
+
+# ---- trainings beside each other -----------------------------------------------------------------------------
+
+
+def test_a_training_is_compared_with_its_own_librarys_references(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[3] / "benchmarks")
+    portfolio_seeds = importlib.import_module("portfolio_seeds")
+    found = portfolio_seeds.gains(whole, argparse.Namespace(scenario=SCENARIO, draws=2, first_draw=1, world="twin"))
+    agents = [str(whole), *(f"{name}:{whole}" for name in portfolio_seeds.REFERENCES)]
+    settings = {"variants": [], "world": "twin", "split": "test", "draws": 2, "first_draw": 1, "interval_s": 0.5}
+    scores = run_evaluation(SCENARIO, settings, agent=agents).rankings[0].scores
+    for name in ("portfolio", "knowing", "library-oracle"):
+        assert (found[name] == scores[f"{name} bbq"] - scores["library-best bbq"]).all()
+    assert not found[portfolio_seeds.FIXED].any()
