@@ -19,6 +19,7 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 import torch
+from torch import nn
 
 from bbrgym.agents.networks import torch_threads
 from bbrgym.agents.oracle import presets
@@ -233,8 +234,20 @@ class Stages:
             for draws in parts_of(self._plan.probe)
         ]
         table = self._parts.tables("probe", parts)
+        return self._watched(table, assembly.features)
+
+    def _watched(self, table: pl.DataFrame, features: nn.Module) -> Examples:
+        """Return the examples of a stage's table."""
+        assembly = self._assembly
         with torch_threads(1):
-            return examples_of(table, assembly.features, assembly.intervals, assembly.width)
+            examples = examples_of(table, features, assembly.intervals, assembly.width)
+        draws = len(np.unique(examples.draws))
+        if draws < 2:
+            raise ConfigError(
+                f"agent.probe_s: are {assembly.intervals} control intervals, for which flows of {draws} draws last, "
+                "expected at least 2"
+            )
+        return examples
 
     def _look_again(self, found: Found) -> None:
         """Add what looks again to what was found."""
@@ -248,8 +261,7 @@ class Stages:
         ]
         table = self._parts.tables("again", parts)
         seed = run.settings.stream("fit", 1)
-        with torch_threads(1):
-            examples = examples_of(table, assembly.again_features, assembly.intervals, assembly.width)
+        examples = self._watched(table, assembly.again_features)
         with torch_threads(run.settings.torch_threads):
             choices = held_out_choices(examples, fit, seed)
             selector = fitted(examples, fit, seed)

@@ -197,6 +197,12 @@ def test_what_cannot_be_trained_is_refused(
     assert not (tmp_path / "run").exists()
 
 
+def test_flows_too_short_for_a_probe_are_refused(tmp_path: Path) -> None:
+    late = {**SCENARIO, "flows": [{**flow, "start_s": 1.6} for flow in SCENARIO["flows"]]}
+    with pytest.raises(bbrgym.ConfigError, match=r"for which flows of 0 draws last, expected at least 2"):
+        train(output_dir=tmp_path / "run", **small(env="multi", scenario=late))
+
+
 def test_a_damaged_part_is_named(whole: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(whole, tmp_path / "run"))
     (folder / "checkpoints" / "last.pt").unlink()
