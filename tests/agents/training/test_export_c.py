@@ -202,7 +202,7 @@ def compare(agent: Any, options: Any, num_envs: int, steps: int) -> None:
     """In runs in which the agent acts; the model is given the coordinates that the environment has."""
     batch = batch_of(num_envs, options)
     assert isinstance(batch, TuneBatch)
-    network = agent.looks[0]
+    network = agent.network()
     policy = quantise(network, batch, options, agent.name)
     observations = batch.reset(range(num_envs), list(range(num_envs)))
     worlds = batch.worlds
