@@ -81,14 +81,14 @@ def run(tunables: dict[str, float], seed: int) -> Outcome:
         traces = [world.ack_trace(index) for index in range(flows)]
 
     settings = {row["name"]: row["default"] for row in _cc.tunables()} | tunables
-    outcome = Outcome(dropped_pkts=int(total_pkts["lost_pkts"]))
+    outcome = Outcome(dropped_pkts=int(total_pkts["dropped_pkts"]))
     for trace in traces:
         verdicts = verdicts_at_entry(trace, settings)
         outcome.recoveries += len(verdicts)
         outcome.congestive += sum(verdicts)
         outcome.declared_lost_pkts += declared_lost_pkts(trace)
     # RACK's timer and the retransmission timer act between ACKs.
-    outcome.declared_lost_pkts["by a timer"] = int(total_pkts["marked_lost_pkts"]) - outcome.declared_lost_pkts.total()
+    outcome.declared_lost_pkts["by a timer"] = int(total_pkts["lost_pkts"]) - outcome.declared_lost_pkts.total()
     return outcome
 
 

@@ -107,7 +107,7 @@ def main() -> None:
 FIGURES: Mapping[str, Callable[[Mapping[str, float]], float]] = {
     "goodput, Mbit/s": lambda flow: flow["goodput_mbps"],
     "sent again": lambda flow: flow["retransmitted_pkts"],
-    "needless": lambda flow: flow["retransmitted_pkts"] - flow["lost_pkts"],
+    "needless": lambda flow: flow["retransmitted_pkts"] - flow["dropped_pkts"],
     "timeouts": lambda flow: flow["rto_count"],
 }
 HEADINGS = ["row", "runs", *(f"{name}: {world}" for name in FIGURES for world in ("kernel", "twin"))]

@@ -457,10 +457,10 @@ Measurement::SummaryOf(std::size_t flow, const MeasuredWorld& world) const
     summary.share = Ratio(Real(totals.goodput_bytes), Real(link.goodput_bytes), NOTHING);
     summary.sent_pkts = sent_pkts;
     summary.retransmitted_pkts = Real(totals.retransmitted_pkts);
-    summary.lost_pkts = Real(totals.dropped_pkts);
-    summary.marked_lost_pkts = Real(totals.marked_lost_pkts);
+    summary.lost_pkts = Real(totals.marked_lost_pkts);
+    summary.dropped_pkts = Real(totals.dropped_pkts);
     summary.retransmit_rate = Ratio(summary.retransmitted_pkts, sent_pkts, NOTHING);
-    summary.loss_rate = Ratio(summary.lost_pkts, sent_pkts, NOTHING);
+    summary.loss_rate = Ratio(summary.dropped_pkts, sent_pkts, NOTHING);
     summary.rtt_mean_ms = has_rtt ? record.window_rtt.MeanMs() : NOTHING;
     summary.rtt_p95_ms = has_rtt ? record.window_rtt.PercentileMs(95) : NOTHING;
     summary.rtt_min_ms = has_rtt ? record.window_rtt.MinMs() : NOTHING;

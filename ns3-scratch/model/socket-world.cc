@@ -413,12 +413,12 @@ SocketWorld::Network::Summarise(std::span<double> flow_table, std::span<double> 
         m_bottlenecks[i]->Get().Summarise(*m_bottlenecks[i], tables[i], i == 0 ? link_row : std::span(link));
     }
     WriteFlows<FlowSummary>(tables, flow_table, [](FlowSummary& row, const std::vector<FlowSummary>& rows) {
-        row.lost_pkts = 0;
+        row.dropped_pkts = 0;
         for (const FlowSummary& one : rows)
         {
-            row.lost_pkts += one.lost_pkts;
+            row.dropped_pkts += one.dropped_pkts;
         }
-        row.loss_rate = row.lost_pkts / row.sent_pkts; // NaN: nothing was sent
+        row.loss_rate = row.dropped_pkts / row.sent_pkts; // NaN: nothing was sent
     });
 }
 

@@ -171,8 +171,8 @@ def test_the_loss_of_the_scenario_is_the_loss_of_the_packets():
     (flow,), link = summary_of(scenario(duration_s=3.0, loss={"kind": "bernoulli", "rate": 0.02}))
     assert link["random_lost_pkts"] > 0
     assert flow["retransmitted_pkts"] > 0
-    assert flow["lost_pkts"] == link["random_lost_pkts"] + link["queue_dropped_pkts"]
-    assert flow["marked_lost_pkts"] > 0
+    assert flow["dropped_pkts"] == link["random_lost_pkts"] + link["queue_dropped_pkts"]
+    assert flow["lost_pkts"] > 0
 
 
 def test_each_flow_has_its_own_rtt_start_and_stop():
@@ -226,7 +226,7 @@ def test_a_policer_and_a_fair_queue_act_on_the_kernels_packets():
         )
     )
     assert link["utilisation"] < 0.6
-    assert sum(flow["lost_pkts"] for flow in flows) > 0
+    assert sum(flow["dropped_pkts"] for flow in flows) > 0
     assert [flow["ecn_marked_pkts"] for flow in flows] == [0, 0]  # 10 of 20 Mbit/s make no queue
 
 

@@ -63,7 +63,7 @@ def test_a_longer_delay_adds_to_the_rtt_and_a_shorter_one_never_reorders(run, si
     shorter = scenario(flow(), delay_ms=20.0, queue=queue(size_bytes=10**9), changes=[change(3.0, delay_ms=1.0)])
     simulation = simulate(shorter)
     simulation.advance(10)
-    assert simulation.flow("retransmitted_pkts") == simulation.flow("lost_pkts") == 0
+    assert simulation.flow("retransmitted_pkts") == simulation.flow("dropped_pkts") == 0
 
 
 # ---- queue -----------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def test_littles_law_holds_for_the_queue(simulate):
 
 def sent_and_lost(run, loss, seed=1):
     summary = run(scenario(flow(cc="bbr"), duration_s=20, warmup_s=0, loss=loss), seed)
-    assert summary.flow("lost_pkts") == summary.link("random_lost_pkts") + summary.link("queue_dropped_pkts")
+    assert summary.flow("dropped_pkts") == summary.link("random_lost_pkts") + summary.link("queue_dropped_pkts")
     return summary.flow("sent_pkts"), summary.link("random_lost_pkts")
 
 

@@ -116,6 +116,6 @@ def test_perfetto_s_ui_opens_a_trace(tmp_path: Path) -> None:
     events = said["events"]
     assert flow.retransmitted_pkts > 5
     assert events["sent"] + events["sent again"] == flow.sent_pkts
-    assert (events["sent again"], events["marked lost"]) == (flow.retransmitted_pkts, flow.marked_lost_pkts)
+    assert (events["sent again"], events["marked lost"]) == (flow.retransmitted_pkts, flow.lost_pkts)
     assert said["counters"]["delivered (pkts)"] == flow.delivered_pkts
     assert said["counters"]["queue (bytes)"] > 0

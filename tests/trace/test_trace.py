@@ -301,7 +301,7 @@ def traced(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def test_the_formats_agree(traced: tuple[Any, Path]) -> None:
     result, folder = traced
     assert {path.name for path in folder.iterdir()} == {"trace.sqlog", "trace.pftrace", "trace.pcapng", "trace.csv"}
-    expected = {flow.name: (flow.sent_pkts, flow.retransmitted_pkts, flow.marked_lost_pkts) for flow in result.flows}
+    expected = {flow.name: (flow.sent_pkts, flow.retransmitted_pkts, flow.lost_pkts) for flow in result.flows}
     assert all(again > 5 for _, again, _ in expected.values())
 
     found: dict[str, Counter[str]] = {name: Counter() for name in expected}

@@ -418,7 +418,7 @@ class Laws
                 continue;
             }
             const double always[] = {row.start_s, row.stop_s, row.goodput_mbps, row.throughput_mbps, row.fair_share_mbps,
-                                     row.sent_pkts, row.retransmitted_pkts, row.lost_pkts, row.marked_lost_pkts, row.rto_count};
+                                     row.sent_pkts, row.retransmitted_pkts, row.lost_pkts, row.dropped_pkts, row.rto_count};
             for (const double value : always)
             {
                 Require(std::isfinite(value) && value >= 0, "a measured row has numbers", flow, value, 0);

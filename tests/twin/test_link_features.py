@@ -42,7 +42,7 @@ def test_a_policer_passes_its_rate_and_its_burst_and_no_more() -> None:
     result = simulation.summary()
     assert result.link("policed_pkts") > 10
     assert result.link("queue_dropped_pkts") == 0
-    assert result.flow("lost_pkts") == result.link("policed_pkts")
+    assert result.flow("dropped_pkts") == result.link("policed_pkts")
 
 
 def test_a_policer_below_its_rate_does_nothing() -> None:
@@ -69,7 +69,7 @@ def test_fq_codel_spares_a_thin_flow_the_queue_of_the_others() -> None:
     tail = summary(scenario(*flows, duration_s=30.0, queue={"size_packets": 100}))
     a_packet_ms = PACKET_BYTES * 8 / 10e6 * 1e3
     assert fair.flow("queue_delay_mean_ms", 1) < 2 * a_packet_ms < tail.flow("queue_delay_mean_ms", 1)
-    assert fair.flow("lost_pkts", 1) == 0
+    assert fair.flow("dropped_pkts", 1) == 0
 
 
 # ---- marks ------------------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ def test_marks_hold_a_queue_short_without_a_loss(cc: str, stack: str) -> None:
     with_marks = summary(marking(cc, stack=stack))
     without = summary(marking(cc, ecn=False, stack=stack))
     assert with_marks.flow("ecn_marked_pkts") == with_marks.link("ecn_marked_pkts") > 0
-    assert with_marks.flow("lost_pkts") == with_marks.flow("retransmitted_pkts") == 0
+    assert with_marks.flow("dropped_pkts") == with_marks.flow("retransmitted_pkts") == 0
     assert with_marks.link("utilisation") > 0.9
     assert without.flow("ecn_marked_pkts") == 0
     assert without.link("queue_delay_mean_ms") > with_marks.link("queue_delay_mean_ms")
@@ -126,8 +126,8 @@ def test_codels_marks_replace_its_drops() -> None:
     queue = {"kind": "codel", "size_bdp": 8.0}
     flows = [flow("a", "cubic", stack={"ecn": True}), flow("b", "cubic")]
     marked = summary(scenario(*flows, duration_s=40.0, queue={**queue, "ecn": True}))
-    assert marked.flow("ecn_marked_pkts", 0) > 0 == marked.flow("lost_pkts", 0)
-    assert marked.flow("ecn_marked_pkts", 1) == 0 < marked.flow("lost_pkts", 1)
+    assert marked.flow("ecn_marked_pkts", 0) > 0 == marked.flow("dropped_pkts", 0)
+    assert marked.flow("ecn_marked_pkts", 1) == 0 < marked.flow("dropped_pkts", 1)
 
 
 # ---- late packets and held ACKs ---------------------------------------------------------------------------

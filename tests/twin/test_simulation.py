@@ -110,7 +110,7 @@ def test_whole_numbers_of_known_runs(name):
     simulation = Simulation(which, seed)
     simulation.advance()
     summary = simulation.summary()
-    fields = ("sent_pkts", "retransmitted_pkts", "lost_pkts", "rto_count")
+    fields = ("sent_pkts", "retransmitted_pkts", "dropped_pkts", "rto_count")
     assert [[summary.flow(field, i) for field in fields] for i in range(simulation.flows)] == flows
     assert [summary.link(field) for field in ("queue_dropped_pkts", "random_lost_pkts")] == link
 
@@ -198,7 +198,7 @@ def test_flows_alike_share_alike():
 
 def recovered(stack, mapping):
     summary = measured({**mapping, "stack": stack}, 0.0)
-    return {name: summary.flow(name) for name in ("rto_count", "retransmitted_pkts", "lost_pkts")}
+    return {name: summary.flow(name) for name in ("rto_count", "retransmitted_pkts", "dropped_pkts")}
 
 
 @pytest.mark.parametrize("cc", ["bbr", "cubic", "reno"])
@@ -212,7 +212,7 @@ def test_a_probe_repairs_a_lost_tail_without_a_timeout(cc):
     ]
     short = scenario(flow(cc=cc, app=bursts), duration_s=20.0, changes=changes)
     linux, ns3 = recovered("linux-6", short), recovered("ns3", short)
-    assert linux["lost_pkts"] > 50
+    assert linux["dropped_pkts"] > 50
     assert linux["rto_count"] == 0 < 5 <= ns3["rto_count"]
 
 
@@ -233,7 +233,7 @@ def test_a_spurious_timeout_is_undone_as_in_linux(cc, kernel_pkts):
     for stack in ("linux-6", "ns3"):
         counts = recovered(stack, jumping)
         assert counts["rto_count"] >= 8
-        needless[stack] = counts["retransmitted_pkts"] - counts["lost_pkts"]
+        needless[stack] = counts["retransmitted_pkts"] - counts["dropped_pkts"]
     assert abs(needless["linux-6"] - kernel_pkts) <= max(8, 0.25 * kernel_pkts)
     assert needless["ns3"] > 400
 

@@ -73,7 +73,7 @@ class TracedFlowCounts:
         cc: its congestion control.
         sent_pkts: data packets sent, retransmissions included.
         retransmitted_pkts: sent again.
-        marked_lost_pkts: that the sender marked lost.
+        lost_pkts: that the sender marked lost.
         dropped_pkts: by policer or queue, or lost at random.
         delivered_pkts: acknowledged to the sender.
     """
@@ -82,7 +82,7 @@ class TracedFlowCounts:
     cc: str
     sent_pkts: int
     retransmitted_pkts: int
-    marked_lost_pkts: int
+    lost_pkts: int
     dropped_pkts: int
     delivered_pkts: int
 
