@@ -62,13 +62,13 @@ class Constant:
     Args:
         name: name in records.
         action: the action, [tunables].
+        is_per_flow: see `Agent`.
     """
 
-    is_per_flow = False
-
-    def __init__(self, name: str, action: NDArray[Any]) -> None:
+    def __init__(self, name: str, action: NDArray[Any], *, is_per_flow: bool = False) -> None:
         self.name = name
         self.action = action
+        self.is_per_flow = is_per_flow
 
     def tuner(self, seeds: Sequence[int]) -> Constant:  # noqa: ARG002 - it draws nothing
         """Return the agent itself, which remembers nothing."""

@@ -19,6 +19,7 @@ import torch
 from tiny import SCENARIO, asked, interrupt, run, weights
 
 import bbrgym
+from bbrgym.agents.base import Constant
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.portfolio.draws import training_draws
 from bbrgym.agents.portfolio.policy import PortfolioAgent
@@ -32,6 +33,7 @@ from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.envs.library import load_library
 from bbrgym.envs.observation import FEATURE_LISTS
 from bbrgym.envs.options import Options
+from bbrgym.envs.scaling import TunableScaling
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.errors import MissingExtraError
 from bbrgym.evaluate.evaluation import run_evaluation
@@ -373,10 +375,28 @@ def test_one_of_each_flow_probes_from_the_start_of_its_flow(view: str, tmp_path:
         assert all((action[0] == agent.routine.setting).all() for action in actions[:2])
         assert any((actions[2][0] == setting).all() for setting in agent.library)
         assert all((action == actions[2]).all() for action in actions[2:])
-    outcome = run_evaluation(
-        SCENARIO, {"variants": ["bbq"], "world": "twin", "draws": 2}, agent=[str(folder), f"knowing:{folder}"]
+    references = ("knowing", "library-best", "library-oracle")
+    agents = [str(folder), *(f"{name}:{folder}" for name in references)]
+    outcome = run_evaluation(SCENARIO, {"variants": ["bbq"], "world": "twin", "draws": 2}, agent=agents)
+    assert sorted(outcome.rankings[0].scores.names) == sorted(
+        ["bbq", "portfolio-multi bbq", *(f"{name} bbq" for name in references)]
     )
-    assert outcome.rankings[0].scores.names == ["bbq", "portfolio-multi bbq", "knowing bbq"]
+
+
+def test_a_fixed_setting_is_the_same_for_each_flow_and_for_all() -> None:
+    flows = [{"name": "early", "rtt_ms": 10, "role": "learner"}]
+    flows += [{"name": "late", "rtt_ms": 50, "role": "learner", "start_s": 1.2}]
+    scenario = load_scenario({**read_scenario("rtt_fairness"), "duration_s": 4.0, "flows": flows})
+    action = np.full(TunableScaling("bbq").space.shape, 0.25, np.float32)
+    scores = []
+    for is_per_flow in (False, True):
+        agent = Constant("constant", action, is_per_flow=is_per_flow)
+        options = options_for(agent, variant="bbq", scenario=[scenario], world="twin", view="each")
+        rollout = make_rollout(options, [1])
+        scores.append(rollout.scores(agent.tuner).tolist())
+        rollout.close()
+    assert scores[0] == scores[1]
+    assert np.isfinite(scores).all()
 
 
 # ---- evaluation ----------------------------------------------------------------------------------------------
