@@ -296,9 +296,11 @@ def test_a_hopeless_trial_is_pruned_by_its_validation_score(tmp_path: Path) -> N
 def test_a_pruner_closes_its_study_and_tells_a_broken_database_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    address = f"sqlite:///{tmp_path / 'study.db'}"
+    file = tmp_path / "study.db"
+    address = f"sqlite:///{file}"
     with closing(Study(address, SETTINGS)) as study:
         next(study.batches())
+    assert file not in open_files()
     pruner = {"_target_": "optuna.pruners.ThresholdPruner", "lower": 1000}
     hydra = OmegaConf.create({"sweeper": {"pruner": pruner, "study_name": "bbrgym", "storage": address}})
     monkeypatch.setenv(TRIAL, "0")
@@ -306,14 +308,14 @@ def test_a_pruner_closes_its_study_and_tells_a_broken_database_in_one_line(
         assert not is_hopeless()  # no score yet
         (tmp_path / "summary.json").write_text('{"step": 1, "score": -1.0}')
         assert is_hopeless()
-        assert "study.db" in open_files()
+        assert file in open_files()
         (tmp_path / "summary.json").write_text('{"step": 2, "score": -1.0}')
-        with sqlite3.connect(tmp_path / "study.db") as database:
+        with sqlite3.connect(file) as database:
             database.execute("DROP TABLE trial_intermediate_values")
         database.close()
         with pytest.raises(SweepError, match=r"cannot use study 'bbrgym' of sqlite:///.*no such table"):
             is_hopeless()
-    assert "study.db" not in open_files()
+    assert file not in open_files()
     hydra.sweeper.study_name = "another"
     with pytest.raises(SweepError, match="cannot use study 'another'"), watched(hydra, tmp_path):
         pass
@@ -322,8 +324,8 @@ def test_a_pruner_closes_its_study_and_tells_a_broken_database_in_one_line(
         assert not is_hopeless()
 
 
-def open_files() -> set[str]:
-    return {file.resolve().name for file in Path("/proc/self/fd").iterdir()}
+def open_files() -> set[Path]:
+    return {file.resolve() for file in Path("/proc/self/fd").iterdir()}
 
 
 def test_a_trial_whose_job_fails_has_failed_and_the_search_goes_on(tmp_path: Path) -> None:
