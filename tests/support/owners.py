@@ -50,7 +50,7 @@ def open_fds() -> int:
 
 
 def open_files() -> set[tuple[str, str]]:
-    """Return this process's descriptors with what they are, which tells one from another that takes its number later."""
+    """Return this process's descriptors with what each is: another one may take its number later."""
     found = set()
     for descriptor in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # the folder's own
