@@ -176,6 +176,7 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     state.write_times.emplace(spec, m_scenario->mss_bytes, seed);
 
     const PathDelays delays = PathDelaysOf(spec, m_scenario->link);
+    state.index = flow;
     state.access_ns = delays.access_ns;
     state.return_ns = delays.return_ns;
     m_turn_ns = std::min(m_turn_ns, delays.return_ns);
@@ -383,7 +384,7 @@ Engine::HandleReceiver(const Event& event)
 void
 Engine::HandleSender(uint32_t source)
 {
-    const std::size_t flow = FlowOf(source);
+    FlowState& flow = FlowOf(source);
     const FlowSource kind = KindOf(source);
     if (kind == SEND)
     {
@@ -396,16 +397,15 @@ Engine::HandleSender(uint32_t source)
         return;
     }
     m_senders.RemoveSeldom();
-    FlowState& state = m_flows[flow];
-    if (kind == TIMER && IsDue(state.timer_event_ns, m_now_ns))
+    if (kind == TIMER && IsDue(flow.timer_event_ns, m_now_ns))
     {
         OnTimer(flow);
     }
-    else if (kind == APP && IsDue(state.app_event_ns, m_now_ns))
+    else if (kind == APP && IsDue(flow.app_event_ns, m_now_ns))
     {
         RunApplication(flow);
     }
-    else if (kind == SYN_TIMER && IsDue(state.syn_event_ns, m_now_ns))
+    else if (kind == SYN_TIMER && IsDue(flow.syn_event_ns, m_now_ns))
     {
         SendSyn(flow);
     }
@@ -415,28 +415,26 @@ Engine::HandleSender(uint32_t source)
 
 /** A packet leaves the sender. */
 inline void
-Engine::Emit(std::size_t flow, uint64_t serial, EcnBits ecn)
+Engine::Emit(FlowState& flow, uint64_t serial, EcnBits ecn)
 {
-    FlowState& state = m_flows[flow];
-    const PacketName name{serial, flow, ecn.is_capable, ecn.is_marked, ecn.has_reduced, serial < HANDSHAKE_ACK};
+    const PacketName name{serial, flow.index, ecn.is_capable, ecn.is_marked, ecn.has_reduced, serial < HANDSHAKE_ACK};
     if (Log().IsOn()) [[unlikely]]
     {
         LogAt(PacketEvent::sent, name);
     }
-    state.access.push_back({m_now_ns + state.access_ns, Order(SENDERS, SourceOf(flow, ACCESS)), name});
-    if (state.access.size() == 1)
+    flow.access.push_back({m_now_ns + flow.access_ns, Order(SENDERS, SourceOf(flow.index, ACCESS)), name});
+    if (flow.access.size() == 1)
     {
-        m_arrivals.SetEarlier(flow, {state.access.front().arrives_ns, state.access.front().order});
+        m_arrivals.SetEarlier(flow.index, {flow.access.front().arrives_ns, flow.access.front().order});
     }
 }
 
 void
-Engine::ReachQueue(std::size_t flow)
+Engine::ReachQueue(FlowState& flow)
 {
-    FlowState& state = m_flows[flow];
-    const PacketName name = state.access.front().name;
-    state.access.pop_front();
-    ShowPipe(state.access, m_arrivals, flow);
+    const PacketName name = flow.access.front().name;
+    flow.access.pop_front();
+    ShowPipe(flow.access, m_arrivals, flow.index);
     if (m_bottleneck.Arrive({m_now_ns, name}, m_now_ns, m_measurement))
     {
         NumberService();
@@ -484,90 +482,87 @@ Engine::TakeLate()
 void
 Engine::ReachReceiver(PacketName packet)
 {
-    FlowState& state = m_flows[packet.flow];
+    FlowState& flow = m_flows[packet.flow];
     if (Log().IsOn()) [[unlikely]]
     {
         LogAt(PacketEvent::arrived, packet);
     }
-    if (!packet.IsData() || state.arrived_pkts == 0) [[unlikely]]
+    if (!packet.IsData() || flow.arrived_pkts == 0) [[unlikely]]
     {
-        if (!state.is_accepted && state.arrived_pkts == 0)
+        if (!flow.is_accepted && flow.arrived_pkts == 0)
         {
-            OpenConnection(packet);
+            OpenConnection(flow, packet);
         }
         if (!packet.IsData())
         {
-            state.is_accepted |= packet.serial == HANDSHAKE_ACK;
+            flow.is_accepted |= packet.serial == HANDSHAKE_ACK;
             return;
         }
     }
-    ++state.arrived_pkts;
-    if (state.receiver.AnswersBefore(packet.Ecn())) [[unlikely]]
+    ++flow.arrived_pkts;
+    if (flow.receiver.AnswersBefore(packet.Ecn())) [[unlikely]]
     {
-        SendAck(packet.flow);
+        SendAck(flow);
     }
-    const TcpReceiver::Arrival arrival = state.receiver.Take(packet.serial, m_now_ns, packet.Ecn());
+    const TcpReceiver::Arrival arrival = flow.receiver.Take(packet.serial, m_now_ns, packet.Ecn());
     if (arrival.readable_pkts > 0)
     {
         const uint64_t readable_bytes = uint64_t{arrival.readable_pkts} * m_scenario->mss_bytes;
-        if (m_measurement.Readable(packet.flow, readable_bytes)) [[unlikely]]
+        if (m_measurement.Readable(flow.index, readable_bytes)) [[unlikely]]
         {
-            m_measurement.FlowCompleted(packet.flow, *this);
+            m_measurement.FlowCompleted(flow.index, *this);
         }
     }
     if (arrival.answer_at_once)
     {
-        SendAck(packet.flow);
+        SendAck(flow);
     }
-    else if (const int64_t deadline_ns = state.receiver.DelayedAckDeadlineNs(); deadline_ns < state.delayed_ack_until_ns)
+    else if (const int64_t deadline_ns = flow.receiver.DelayedAckDeadlineNs(); deadline_ns < flow.delayed_ack_until_ns)
     {
-        state.delayed_ack_until_ns = deadline_ns;
-        state.delayed_ack_order = Order(RECEIVERS, SourceOf(packet.flow, DELAYED_ACK));
-        ArmDelayedAck(packet.flow);
+        flow.delayed_ack_until_ns = deadline_ns;
+        flow.delayed_ack_order = Order(RECEIVERS, SourceOf(flow.index, DELAYED_ACK));
+        ArmDelayedAck(flow);
     }
 }
 
 /** A packet before the first data: a SYN is answered, the first one after what arrives with it; another ends the handshake. */
 void
-Engine::OpenConnection(PacketName packet)
+Engine::OpenConnection(FlowState& flow, PacketName packet)
 {
-    FlowState& state = m_flows[packet.flow];
     if (packet.serial != SYN)
     {
-        state.receiver.NoteEstablished(m_now_ns);
+        flow.receiver.NoteEstablished(m_now_ns);
     }
-    else if (state.has_syn_arrived)
+    else if (flow.has_syn_arrived)
     {
-        SendSynAck(packet.flow);
+        SendSynAck(flow);
     }
     else
     {
-        state.has_syn_arrived = true;
-        m_receivers.AddSeldom({m_now_ns, Order(RECEIVERS, SourceOf(packet.flow, ACCEPT))});
+        flow.has_syn_arrived = true;
+        m_receivers.AddSeldom({m_now_ns, Order(RECEIVERS, SourceOf(flow.index, ACCEPT))});
     }
 }
 
 void
-Engine::SendSynAck(std::size_t flow)
+Engine::SendSynAck(FlowState& flow)
 {
-    FlowState& state = m_flows[flow];
-    state.receiver.NoteSynAck(m_now_ns);
+    flow.receiver.NoteSynAck(m_now_ns);
     if (Log().IsOn())
     {
-        LogAck(PacketEvent::ack_sent, flow, 0, {}, FirstWindowPkts(state), packet_flag::syn);
+        LogAck(PacketEvent::ack_sent, flow.index, 0, {}, FirstWindowPkts(flow), packet_flag::syn);
     }
-    SendBack({flow, 0, AckInPipe::SYN_ACK_BLOCKS, false});
+    SendBack(flow, {flow.index, 0, AckInPipe::SYN_ACK_BLOCKS, false});
 }
 
 /** An event that is already scheduled and does not come later is then moved to the new deadline. */
 void
-Engine::ArmDelayedAck(std::size_t flow)
+Engine::ArmDelayedAck(FlowState& flow)
 {
-    FlowState& state = m_flows[flow];
-    if (state.delayed_ack_until_ns < state.delayed_ack_event_ns)
+    if (flow.delayed_ack_until_ns < flow.delayed_ack_event_ns)
     {
-        state.delayed_ack_event_ns = state.delayed_ack_until_ns;
-        m_receivers.AddSeldom({state.delayed_ack_event_ns, state.delayed_ack_order});
+        flow.delayed_ack_event_ns = flow.delayed_ack_until_ns;
+        m_receivers.AddSeldom({flow.delayed_ack_event_ns, flow.delayed_ack_order});
     }
 }
 
@@ -575,60 +570,58 @@ void
 Engine::AnswerDelayed(const Event& event)
 {
     m_receivers.RemoveSeldom();
-    const std::size_t flow = FlowOf(event.Source());
-    FlowState& state = m_flows[flow];
-    if (!IsDue(state.delayed_ack_event_ns, m_now_ns))
+    FlowState& flow = FlowOf(event.Source());
+    if (!IsDue(flow.delayed_ack_event_ns, m_now_ns))
     {
         return;
     }
-    if (state.delayed_ack_until_ns == m_now_ns && event.order == state.delayed_ack_order)
+    if (flow.delayed_ack_until_ns == m_now_ns && event.order == flow.delayed_ack_order)
     {
-        state.receiver.OnTimer(m_now_ns);
+        flow.receiver.OnTimer(m_now_ns);
         SendAck(flow);
     }
-    else if (state.delayed_ack_until_ns != NEVER_NS)
+    else if (flow.delayed_ack_until_ns != NEVER_NS)
     {
         ArmDelayedAck(flow);
     }
 }
 
 void
-Engine::SendAck(std::size_t flow)
+Engine::SendAck(FlowState& flow)
 {
-    FlowState& state = m_flows[flow];
-    state.delayed_ack_until_ns = NEVER_NS;
+    flow.delayed_ack_until_ns = NEVER_NS;
     std::array<SerialRange, MAX_SACK_BLOCKS> blocks;
-    const std::size_t count = state.receiver.Acknowledge(blocks);
+    const std::size_t count = flow.receiver.Acknowledge(blocks);
     for (std::size_t i = 0; i < count; ++i)
     {
-        state.way_back_blocks.push_back(blocks[i]);
+        flow.way_back_blocks.push_back(blocks[i]);
     }
     uint64_t window_pkts = m_buffer_pkts;
-    if (!state.receiver.Window().IsAmple())
+    if (!flow.receiver.Window().IsAmple())
     {
-        const uint64_t window_end = state.receiver.Announce();
-        window_pkts = window_end - state.receiver.Next();
-        state.way_back_windows.push_back(window_end);
+        const uint64_t window_end = flow.receiver.Announce();
+        window_pkts = window_end - flow.receiver.Next();
+        flow.way_back_windows.push_back(window_end);
     }
-    const bool has_echo = state.receiver.Echo();
+    const bool has_echo = flow.receiver.Echo();
     if (Log().IsOn()) [[unlikely]]
     {
         const uint16_t flags = has_echo ? packet_flag::ece : 0;
-        LogAck(PacketEvent::ack_sent, flow, state.receiver.Next(), std::span(blocks.data(), count), window_pkts, flags);
+        LogAck(PacketEvent::ack_sent, flow.index, flow.receiver.Next(), std::span(blocks.data(), count), window_pkts, flags);
     }
-    SendBack({flow, state.receiver.Next(), count, has_echo});
+    SendBack(flow, {flow.index, flow.receiver.Next(), count, has_echo});
 }
 
 /** A packet leaves the receiver, unless the gate holds it. */
 void
-Engine::SendBack(HeldAck ack)
+Engine::SendBack(FlowState& flow, HeldAck ack)
 {
     if (!m_ack_gate.IsOpen()) [[unlikely]]
     {
         HoldAtGate(ack);
         return;
     }
-    PutOnWayBack(ack);
+    PutOnWayBack(flow, ack);
 }
 
 void
@@ -648,37 +641,34 @@ void
 Engine::LeaveGate()
 {
     m_receivers.Clear(GATE_LEAF);
-    m_ack_gate.Release([this](const HeldAck& ack) { PutOnWayBack(ack); });
+    m_ack_gate.Release([this](const HeldAck& ack) { PutOnWayBack(m_flows[ack.flow], ack); });
 }
 
 inline void
-Engine::PutOnWayBack(HeldAck ack)
+Engine::PutOnWayBack(FlowState& flow, HeldAck ack)
 {
-    const std::size_t flow = ack.flow;
-    FlowState& state = m_flows[flow];
-    state.way_back.push_back({m_now_ns + state.return_ns,
-                              Order(RECEIVERS, SourceOf(flow, WAY_BACK)),
-                              ack.una,
-                              ack.has_echo,
-                              ack.block_count});
-    if (state.way_back.size() == 1)
+    flow.way_back.push_back({m_now_ns + flow.return_ns,
+                             Order(RECEIVERS, SourceOf(flow.index, WAY_BACK)),
+                             ack.una,
+                             ack.has_echo,
+                             ack.block_count});
+    if (flow.way_back.size() == 1)
     {
-        m_senders.SetEarlier(LeafOf(flow, WAY_BACK), {state.way_back.front().arrives_ns, state.way_back.front().order});
+        m_senders.SetEarlier(LeafOf(flow.index, WAY_BACK), {flow.way_back.front().arrives_ns, flow.way_back.front().order});
     }
 }
 
 void
-Engine::ReachSender(std::size_t flow)
+Engine::ReachSender(FlowState& flow)
 {
-    FlowState& state = m_flows[flow];
-    const AckInPipe ack = state.way_back.front();
-    state.way_back.pop_front();
-    ShowPipe(state.way_back, m_senders, LeafOf(flow, WAY_BACK));
+    const AckInPipe ack = flow.way_back.front();
+    flow.way_back.pop_front();
+    ShowPipe(flow.way_back, m_senders, LeafOf(flow.index, WAY_BACK));
     if (ack.block_count == AckInPipe::SYN_ACK_BLOCKS)
     {
         if (Log().IsOn())
         {
-            LogAck(PacketEvent::ack_arrived, flow, 0, {}, FirstWindowPkts(state), packet_flag::syn);
+            LogAck(PacketEvent::ack_arrived, flow.index, 0, {}, FirstWindowPkts(flow), packet_flag::syn);
         }
         Establish(flow);
         return;
@@ -686,14 +676,14 @@ Engine::ReachSender(std::size_t flow)
     std::array<SerialRange, MAX_SACK_BLOCKS> blocks;
     for (std::size_t i = 0; i < ack.block_count; ++i)
     {
-        blocks[i] = state.way_back_blocks.front();
-        state.way_back_blocks.pop_front();
+        blocks[i] = flow.way_back_blocks.front();
+        flow.way_back_blocks.pop_front();
     }
     uint64_t window_pkts = m_buffer_pkts;
-    if (!state.receiver.Window().IsAmple())
+    if (!flow.receiver.Window().IsAmple())
     {
-        window_pkts = state.way_back_windows.front() - ack.una;
-        state.way_back_windows.pop_front();
+        window_pkts = flow.way_back_windows.front() - ack.una;
+        flow.way_back_windows.pop_front();
     }
     TakeAck(flow, ack, std::span(blocks.data(), ack.block_count), window_pkts);
 }
@@ -701,39 +691,37 @@ Engine::ReachSender(std::size_t flow)
 // ---- the sender -----------------------------------------------------------------------------------------
 
 void
-Engine::SendSyn(std::size_t flow)
+Engine::SendSyn(FlowState& flow)
 {
-    FlowState& state = m_flows[flow];
-    if (state.is_established || state.syn_count >= SYN_TRIES)
+    if (flow.is_established || flow.syn_count >= SYN_TRIES)
     {
         return;
     }
-    state.syn_sent_ns = m_now_ns;
-    ++state.syn_count;
+    flow.syn_sent_ns = m_now_ns;
+    ++flow.syn_count;
     Emit(flow, SYN);
-    state.syn_event_ns = m_now_ns + (SYN_TIMEOUT_NS << (state.syn_count - 1));
-    PutTimer(flow, SYN_TIMER, state.syn_event_ns);
+    flow.syn_event_ns = m_now_ns + (SYN_TIMEOUT_NS << (flow.syn_count - 1));
+    PutTimer(flow.index, SYN_TIMER, flow.syn_event_ns);
 }
 
 void
-Engine::Establish(std::size_t flow)
+Engine::Establish(FlowState& flow)
 {
-    FlowState& state = m_flows[flow];
-    const SocketFacts& facts = m_scenario->flows[flow].stack.socket;
-    if (!state.is_established || facts.repeated_syn_ack)
+    const SocketFacts& facts = m_scenario->flows[flow.index].stack.socket;
+    if (!flow.is_established || facts.repeated_syn_ack)
     {
         Emit(flow, HANDSHAKE_ACK);
     }
-    if (state.is_established)
+    if (flow.is_established)
     {
         return;
     }
-    state.is_established = true;
-    state.syn_event_ns = NEVER_NS;
-    state.window_pkts = FirstWindowPkts(state);
-    const bool is_clear = state.syn_count == 1; // Karn
-    state.sender.Start(m_scenario->mss_bytes,
-                       is_clear ? m_now_ns - state.syn_sent_ns : -1,
+    flow.is_established = true;
+    flow.syn_event_ns = NEVER_NS;
+    flow.window_pkts = FirstWindowPkts(flow);
+    const bool is_clear = flow.syn_count == 1; // Karn
+    flow.sender.Start(m_scenario->mss_bytes,
+                       is_clear ? m_now_ns - flow.syn_sent_ns : -1,
                        facts,
                        m_now_ns);
     ArmSend(flow, m_now_ns);
@@ -749,34 +737,32 @@ Engine::FirstWindowPkts(const FlowState& flow) const
 }
 
 void
-Engine::TakeAck(std::size_t flow, const AckInPipe& ack, std::span<const SerialRange> blocks, uint64_t window_pkts)
+Engine::TakeAck(FlowState& flow, const AckInPipe& ack, std::span<const SerialRange> blocks, uint64_t window_pkts)
 {
-    FlowState& state = m_flows[flow];
-    state.window_pkts = window_pkts;
-    const cc_sample& sample = state.sender.OnAck(ack.una, blocks, m_now_ns, ack.has_echo);
+    flow.window_pkts = window_pkts;
+    const cc_sample& sample = flow.sender.OnAck(ack.una, blocks, m_now_ns, ack.has_echo);
     if (sample.rtt_us >= 0)
     {
-        m_measurement.RttSample(flow, sample.rtt_us * 1000);
+        m_measurement.RttSample(flow.index, sample.rtt_us * 1000);
     }
-    if (state.is_traced) [[unlikely]]
+    if (flow.is_traced) [[unlikely]]
     {
         LogDecision(flow, ack, blocks, sample);
     }
     TrySend(flow);
-    if (!state.send_buffer.IsAmple())
+    if (!flow.send_buffer.IsAmple())
     {
         WakeWriter(flow);
     }
 }
 
 void
-Engine::TrySend(std::size_t flow)
+Engine::TrySend(FlowState& flow)
 {
-    FlowState& state = m_flows[flow];
-    const uint64_t sent_before = state.sender.Totals().sent_pkts;
+    const uint64_t sent_before = flow.sender.Totals().sent_pkts;
     for (;;)
     {
-        const ToSend next = state.sender.Next(NewPkts(state), m_now_ns);
+        const ToSend next = flow.sender.Next(NewPkts(flow), m_now_ns);
         if (next.kind == ToSend::Kind::NOTHING)
         {
             break;
@@ -786,64 +772,62 @@ Engine::TrySend(std::size_t flow)
             do
             {
                 SendNew(flow);
-            } while (state.sender.IsInBurst());
+            } while (flow.sender.IsInBurst());
         }
         else
         {
             Emit(flow, next.serial);
-            m_measurement.Sent(flow, true);
-            state.sender.NoteAgain(next.serial, m_scenario->mss_bytes, m_now_ns);
+            m_measurement.Sent(flow.index, true);
+            flow.sender.NoteAgain(next.serial, m_scenario->mss_bytes, m_now_ns);
         }
     }
-    const bool has_sent = state.sender.Totals().sent_pkts > sent_before;
-    state.sender.NoteQuiet(state.HasUnsent(), has_sent, state.is_running && state.send_buffer.HasWaitingWriter(), m_now_ns);
-    if (state.sender.PacingDeadlineNs() != NEVER_NS)
+    const bool has_sent = flow.sender.Totals().sent_pkts > sent_before;
+    flow.sender.NoteQuiet(flow.HasUnsent(), has_sent, flow.is_running && flow.send_buffer.HasWaitingWriter(), m_now_ns);
+    if (flow.sender.PacingDeadlineNs() != NEVER_NS)
     {
-        ArmSend(flow, state.sender.PacingDeadlineNs());
+        ArmSend(flow, flow.sender.PacingDeadlineNs());
     }
     ArmTimer(flow);
 }
 
 inline void
-Engine::SendNew(std::size_t flow)
+Engine::SendNew(FlowState& flow)
 {
-    FlowState& state = m_flows[flow];
-    Emit(flow, state.sender.Board().Next(), state.sender.TakeEcnBits());
-    m_measurement.Sent(flow, false);
-    state.sender.NoteNew(m_scenario->mss_bytes, false, m_now_ns);
-    if (state.sender.Board().Next() >= state.refills_from)
+    Emit(flow, flow.sender.Board().Next(), flow.sender.TakeEcnBits());
+    m_measurement.Sent(flow.index, false);
+    flow.sender.NoteNew(m_scenario->mss_bytes, false, m_now_ns);
+    if (flow.sender.Board().Next() >= flow.refills_from)
     {
         ArmApplication(flow, m_now_ns);
     }
 }
 
 void
-Engine::OnTimer(std::size_t flow)
+Engine::OnTimer(FlowState& flow)
 {
-    FlowState& state = m_flows[flow];
-    if (m_now_ns < state.sender.TimerDeadlineNs())
+    if (m_now_ns < flow.sender.TimerDeadlineNs())
     {
         ArmTimer(flow); // ACKs have moved the deadline
         return;
     }
-    const bool is_probe_due = state.sender.OnTimer(m_now_ns);
-    if (state.is_traced)
+    const bool is_probe_due = flow.sender.OnTimer(m_now_ns);
+    if (flow.is_traced)
     {
         LogLosses(flow);
     }
     if (is_probe_due)
     {
-        const bool is_new = NewPkts(state) > 0;
+        const bool is_new = NewPkts(flow) > 0;
         if (is_new)
         {
             SendNew(flow);
         }
         else
         {
-            Emit(flow, state.sender.Board().Next() - 1);
-            m_measurement.Sent(flow, true);
+            Emit(flow, flow.sender.Board().Next() - 1);
+            m_measurement.Sent(flow.index, true);
         }
-        state.sender.NoteProbe(!is_new, m_scenario->mss_bytes, m_now_ns);
+        flow.sender.NoteProbe(!is_new, m_scenario->mss_bytes, m_now_ns);
     }
     TrySend(flow);
 }
@@ -859,123 +843,116 @@ Engine::NewPkts(const FlowState& flow) const
 
 /** Handles the SEND event. */
 void
-Engine::SendNow(std::size_t flow)
+Engine::SendNow(FlowState& flow)
 {
-    FlowState& state = m_flows[flow];
-    state.send_event_ns = NEVER_NS;
+    flow.send_event_ns = NEVER_NS;
     TrySend(flow);
-    if (state.send_event_ns == NEVER_NS)
+    if (flow.send_event_ns == NEVER_NS)
     {
-        m_senders.Clear(LeafOf(flow, SEND));
+        m_senders.Clear(LeafOf(flow.index, SEND));
     }
 }
 
 /** The time is earlier than before only after a timeout, which restarts pacing. */
 void
-Engine::ArmSend(std::size_t flow, int64_t time_ns)
+Engine::ArmSend(FlowState& flow, int64_t time_ns)
 {
-    FlowState& state = m_flows[flow];
-    if (time_ns < state.send_event_ns)
+    if (time_ns < flow.send_event_ns)
     {
-        state.send_event_ns = time_ns;
-        m_senders.Move(LeafOf(flow, SEND), {time_ns, Order(SENDERS, SourceOf(flow, SEND))});
+        flow.send_event_ns = time_ns;
+        m_senders.Move(LeafOf(flow.index, SEND), {time_ns, Order(SENDERS, SourceOf(flow.index, SEND))});
     }
 }
 
 /** Moves the timers' event only if it would come too late. */
 void
-Engine::ArmTimer(std::size_t flow)
+Engine::ArmTimer(FlowState& flow)
 {
-    FlowState& state = m_flows[flow];
-    const int64_t deadline_ns = state.sender.TimerDeadlineNs();
-    if (deadline_ns < state.timer_event_ns)
+    const int64_t deadline_ns = flow.sender.TimerDeadlineNs();
+    if (deadline_ns < flow.timer_event_ns)
     {
-        state.timer_event_ns = deadline_ns;
-        PutTimer(flow, TIMER, deadline_ns);
+        flow.timer_event_ns = deadline_ns;
+        PutTimer(flow.index, TIMER, deadline_ns);
     }
 }
 
 // ---- the application ------------------------------------------------------------------------------------
 
 void
-Engine::StartOrStop(std::size_t flow)
+Engine::StartOrStop(FlowState& flow)
 {
-    FlowState& state = m_flows[flow];
-    const Flow& spec = m_scenario->flows[flow];
-    if (state.is_running)
+    const Flow& spec = m_scenario->flows[flow.index];
+    if (flow.is_running)
     {
         // Written data is still sent; no more is written.
-        state.is_running = false;
-        state.PlanRefill();
-        state.app_event_ns = NEVER_NS;
-        m_measurement.FlowStopped(flow, *this);
+        flow.is_running = false;
+        flow.PlanRefill();
+        flow.app_event_ns = NEVER_NS;
+        m_measurement.FlowStopped(flow.index, *this);
         return;
     }
-    state.is_running = true;
-    PutMoment(spec.stop_ns, SourceOf(flow, LIFE));
-    m_measurement.FlowStarted(flow, *this);
+    flow.is_running = true;
+    PutMoment(spec.stop_ns, SourceOf(flow.index, LIFE));
+    m_measurement.FlowStarted(flow.index, *this);
     SendSyn(flow);
     RunApplication(flow);
 }
 
 void
-Engine::RunApplication(std::size_t flow)
+Engine::RunApplication(FlowState& flow)
 {
-    if (std::holds_alternative<Bulk>(m_scenario->flows[flow].app))
+    if (std::holds_alternative<Bulk>(m_scenario->flows[flow.index].app))
     {
         KeepBacklog(flow);
         return;
     }
     Write(flow, 1);
-    ArmApplication(flow, m_flows[flow].write_times->NextNs(m_now_ns));
+    ArmApplication(flow, flow.write_times->NextNs(m_now_ns));
 }
 
 /** Bulk: slightly more packets than the sender can use soon, so that it never waits and little is left at the stop. */
 void
-Engine::KeepBacklog(std::size_t flow)
+Engine::KeepBacklog(FlowState& flow)
 {
-    FlowState& state = m_flows[flow];
-    const uint64_t pkts = std::get<Bulk>(m_scenario->flows[flow].app).pkts;
-    const uint64_t left = pkts > 0 ? pkts - state.written : EVERYTHING;
-    if (!state.send_buffer.IsAmple())
+    const uint64_t pkts = std::get<Bulk>(m_scenario->flows[flow.index].app).pkts;
+    const uint64_t left = pkts > 0 ? pkts - flow.written : EVERYTHING;
+    if (!flow.send_buffer.IsAmple())
     {
         Write(flow, left);
         return;
     }
     // Half a window is more than any ACK frees.
-    const double cwnd_pkts = state.is_established ? state.sender.WindowPkts() : 0;
+    const double cwnd_pkts = flow.is_established ? flow.sender.WindowPkts() : 0;
     const double window_pkts = std::min(cwnd_pkts, m_useful_window_pkts);
-    state.backlog_pkts = std::max(MIN_BACKLOG_PKTS, static_cast<uint64_t>(window_pkts / 2));
-    const uint64_t unsent = state.written - state.sender.Board().Next();
-    if (unsent < state.backlog_pkts)
+    flow.backlog_pkts = std::max(MIN_BACKLOG_PKTS, static_cast<uint64_t>(window_pkts / 2));
+    const uint64_t unsent = flow.written - flow.sender.Board().Next();
+    if (unsent < flow.backlog_pkts)
     {
-        Write(flow, std::min(state.backlog_pkts - unsent, left));
+        Write(flow, std::min(flow.backlog_pkts - unsent, left));
     }
-    if (pkts > 0 && state.written == pkts)
+    if (pkts > 0 && flow.written == pkts)
     {
-        state.backlog_pkts = 0; // none is needed any more
+        flow.backlog_pkts = 0; // none is needed any more
     }
-    state.PlanRefill();
+    flow.PlanRefill();
 }
 
 void
-Engine::ArmApplication(std::size_t flow, int64_t time_ns)
+Engine::ArmApplication(FlowState& flow, int64_t time_ns)
 {
-    FlowState& state = m_flows[flow];
-    if (state.app_event_ns == NEVER_NS)
+    if (flow.app_event_ns == NEVER_NS)
     {
-        state.app_event_ns = time_ns;
-        PutTimer(flow, APP, time_ns);
+        flow.app_event_ns = time_ns;
+        PutTimer(flow.index, APP, time_ns);
     }
 }
 
 /** A third of a full send buffer is free again: a bulk writer goes on. */
 void
-Engine::WakeWriter(std::size_t flow)
+Engine::WakeWriter(FlowState& flow)
 {
-    FlowState& state = m_flows[flow];
-    const bool is_bulk = std::holds_alternative<Bulk>(m_scenario->flows[flow].app);
-    if (state.send_buffer.WakesWriter(LoadOf(state)) && is_bulk && state.is_running)
+    const bool is_bulk = std::holds_alternative<Bulk>(m_scenario->flows[flow.index].app);
+    if (flow.send_buffer.WakesWriter(LoadOf(flow)) && is_bulk && flow.is_running)
     {
         ArmApplication(flow, m_now_ns);
     }
@@ -996,26 +973,25 @@ Engine::LoadOf(const FlowState& flow) const
 
 /** Data for which the socket's buffer has no room is never written, as by a live source. */
 void
-Engine::Write(std::size_t flow, uint64_t pkts)
+Engine::Write(FlowState& flow, uint64_t pkts)
 {
-    FlowState& state = m_flows[flow];
-    const uint64_t taken = state.send_buffer.IsAmple()
-                               ? std::min(pkts, m_buffer_pkts - (state.written - state.sender.Board().Una()))
-                               : state.send_buffer.Take(pkts, LoadOf(state));
+    const uint64_t taken = flow.send_buffer.IsAmple()
+                               ? std::min(pkts, m_buffer_pkts - (flow.written - flow.sender.Board().Una()))
+                               : flow.send_buffer.Take(pkts, LoadOf(flow));
     if (taken == 0)
     {
         return;
     }
-    if (state.is_established)
+    if (flow.is_established)
     {
-        state.sender.BeforeWrite(state.HasUnsent());
-        if (state.send_event_ns == NEVER_NS)
+        flow.sender.BeforeWrite(flow.HasUnsent());
+        if (flow.send_event_ns == NEVER_NS)
         {
             ArmSend(flow, m_now_ns);
         }
     }
-    state.written += taken;
-    state.PlanRefill();
+    flow.written += taken;
+    flow.PlanRefill();
 }
 
 // ---- the log -------------------------------------------------------------------------------------------
@@ -1058,34 +1034,33 @@ Engine::LogAck(PacketEvent event,
 }
 
 void
-Engine::LogLosses(std::size_t flow)
+Engine::LogLosses(FlowState& flow)
 {
     if (Log().IsOn())
     {
-        auto& sender = m_flows[flow].sender;
-        Log().MarkedLost(m_now_ns, flow, sender.TakeLosses(), m_scenario->mss_bytes, sender.Totals().rto_count);
+        auto& sender = flow.sender;
+        Log().MarkedLost(m_now_ns, flow.index, sender.TakeLosses(), m_scenario->mss_bytes, sender.Totals().rto_count);
     }
 }
 
 void
-Engine::LogDecision(std::size_t flow, const AckInPipe& ack, std::span<const SerialRange> blocks, const cc_sample& sample)
+Engine::LogDecision(FlowState& flow, const AckInPipe& ack, std::span<const SerialRange> blocks, const cc_sample& sample)
 {
-    FlowState& state = m_flows[flow];
     if (Log().IsOn())
     {
-        LogAck(PacketEvent::ack_arrived, flow, ack.una, blocks, state.window_pkts, ack.has_echo ? packet_flag::ece : 0);
+        LogAck(PacketEvent::ack_arrived, flow.index, ack.una, blocks, flow.window_pkts, ack.has_echo ? packet_flag::ece : 0);
     }
     LogLosses(flow);
-    const CcController& controller = state.sender.GetController();
-    const auto undo_count = static_cast<int64_t>(state.sender.Totals().undo_count);
+    const CcController& controller = flow.sender.GetController();
+    const auto undo_count = static_cast<int64_t>(flow.sender.Totals().undo_count);
     const AckRecord record = MakeAckRecord(sample, controller.State(), controller.Params(), undo_count);
     if (Log().IsOn())
     {
-        Log().Decided(flow, record);
+        Log().Decided(flow.index, record);
     }
-    if (state.trace.size() < state.max_trace_rows)
+    if (flow.trace.size() < flow.max_trace_rows)
     {
-        state.trace.push_back(record);
+        flow.trace.push_back(record);
     }
 }
 

@@ -109,7 +109,7 @@ class Engine : public MeasuredWorld
         LATE, ///< packets on the link that may be overtaken
         GATE, ///< ACKs leave
         SCRIPT,
-        FIRST_FLOW = 8
+        FIRST_FLOW = 16
     };
 
     enum FlowSource : uint32_t
@@ -127,7 +127,7 @@ class Engine : public MeasuredWorld
         ACCEPT, ///< the first SYN is answered
         // A moment.
         LIFE,
-        SOURCES_PER_FLOW
+        SOURCES_PER_FLOW = 16 ///< or fewer: a power of two divides faster
     };
 
     static constexpr uint32_t BUSY_SENDER_SOURCES = TIMER;
@@ -148,7 +148,7 @@ class Engine : public MeasuredWorld
     {
         return FIRST_FLOW + static_cast<uint32_t>(flow) * SOURCES_PER_FLOW + kind;
     }
-    static std::size_t FlowOf(uint32_t source) { return (source - FIRST_FLOW) / SOURCES_PER_FLOW; }
+    FlowState& FlowOf(uint32_t source) { return m_flows[(source - FIRST_FLOW) / SOURCES_PER_FLOW]; }
     static FlowSource KindOf(uint32_t source) { return static_cast<FlowSource>((source - FIRST_FLOW) % SOURCES_PER_FLOW); }
 
     /** Leaf of the senders' queue. */
@@ -198,23 +198,23 @@ class Engine : public MeasuredWorld
     void RunScript();
 
     // The network.
-    [[gnu::always_inline]] void Emit(std::size_t flow, uint64_t serial, EcnBits ecn = {});
-    void ReachQueue(std::size_t flow);
+    [[gnu::always_inline]] void Emit(FlowState& flow, uint64_t serial, EcnBits ecn = {});
+    void ReachQueue(FlowState& flow);
     void Serve();
     void NumberService() { m_server_order = Order(BOTTLENECK, SERVER); }
     [[gnu::always_inline]] void PutOnLink(PacketName name, LinkDelay::Arrival arrival);
     void TakeFromLink();
     void TakeLate();
     void ReachReceiver(PacketName packet);
-    [[gnu::noinline]] void OpenConnection(PacketName packet);
-    [[gnu::noinline]] void SendSynAck(std::size_t flow);
-    void SendAck(std::size_t flow);
-    void SendBack(HeldAck ack);
+    [[gnu::noinline]] void OpenConnection(FlowState& flow, PacketName packet);
+    [[gnu::noinline]] void SendSynAck(FlowState& flow);
+    void SendAck(FlowState& flow);
+    void SendBack(FlowState& flow, HeldAck ack);
     [[gnu::noinline]] void HoldAtGate(HeldAck ack);
     [[gnu::noinline]] void LeaveGate();
-    void PutOnWayBack(HeldAck ack);
-    void ReachSender(std::size_t flow);
-    void ArmDelayedAck(std::size_t flow);
+    void PutOnWayBack(FlowState& flow, HeldAck ack);
+    void ReachSender(FlowState& flow);
+    void ArmDelayedAck(FlowState& flow);
     void AnswerDelayed(const Event& event);
 
     // The log of packets.
@@ -225,33 +225,33 @@ class Engine : public MeasuredWorld
                                             std::span<const SerialRange> blocks,
                                             uint64_t window_pkts,
                                             uint16_t flags);
-    [[gnu::noinline, gnu::cold]] void LogLosses(std::size_t flow);
-    [[gnu::noinline, gnu::cold]] void LogDecision(std::size_t flow,
+    [[gnu::noinline, gnu::cold]] void LogLosses(FlowState& flow);
+    [[gnu::noinline, gnu::cold]] void LogDecision(FlowState& flow,
                                                  const AckInPipe& ack,
                                                  std::span<const SerialRange> blocks,
                                                  const cc_sample& sample);
 
     // The sender.
-    void SendSyn(std::size_t flow);
-    void Establish(std::size_t flow);
+    void SendSyn(FlowState& flow);
+    void Establish(FlowState& flow);
     uint64_t FirstWindowPkts(const FlowState& flow) const;
-    void TakeAck(std::size_t flow, const AckInPipe& ack, std::span<const SerialRange> blocks, uint64_t window_pkts);
-    void TrySend(std::size_t flow);
-    [[gnu::always_inline]] void SendNew(std::size_t flow);
-    void OnTimer(std::size_t flow);
+    void TakeAck(FlowState& flow, const AckInPipe& ack, std::span<const SerialRange> blocks, uint64_t window_pkts);
+    void TrySend(FlowState& flow);
+    [[gnu::always_inline]] void SendNew(FlowState& flow);
+    void OnTimer(FlowState& flow);
     uint64_t NewPkts(const FlowState& flow) const;
-    void SendNow(std::size_t flow);
-    void ArmSend(std::size_t flow, int64_t time_ns);
-    void ArmTimer(std::size_t flow);
+    void SendNow(FlowState& flow);
+    void ArmSend(FlowState& flow, int64_t time_ns);
+    void ArmTimer(FlowState& flow);
 
     // The application.
-    void StartOrStop(std::size_t flow);
-    void RunApplication(std::size_t flow);
-    void KeepBacklog(std::size_t flow);
-    void ArmApplication(std::size_t flow, int64_t time_ns);
-    void WakeWriter(std::size_t flow);
+    void StartOrStop(FlowState& flow);
+    void RunApplication(FlowState& flow);
+    void KeepBacklog(FlowState& flow);
+    void ArmApplication(FlowState& flow, int64_t time_ns);
+    void WakeWriter(FlowState& flow);
     SendBufferLoad LoadOf(const FlowState& flow) const;
-    void Write(std::size_t flow, uint64_t pkts);
+    void Write(FlowState& flow, uint64_t pkts);
 
     std::shared_ptr<const Scenario> m_scenario;
     int64_t m_now_ns = 0; ///< of the stage that runs

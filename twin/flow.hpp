@@ -70,6 +70,7 @@ class CcController
 struct FlowState
 {
     // Constant during a run.
+    std::size_t index = 0; ///< among the flows
     int64_t access_ns = 0;
     int64_t return_ns = 0;
 

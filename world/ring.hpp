@@ -21,13 +21,39 @@ template <class T>
 class Ring
 {
   public:
+    Ring() = default;
+    Ring(const Ring& other) { *this = other; }
+    Ring(Ring&& other) noexcept { swap(other); }
+    ~Ring() = default;
+    Ring& operator=(const Ring& other)
+    {
+        m_slots = other.m_slots;
+        m_size = other.m_size;
+        Place(other.m_front - other.m_slots.data(), other.m_back - other.m_slots.data());
+        return *this;
+    }
+    Ring& operator=(Ring&& other) noexcept
+    {
+        swap(other);
+        return *this;
+    }
+    void swap(Ring& other) noexcept
+    {
+        std::swap(m_slots, other.m_slots);
+        std::swap(m_end, other.m_end);
+        std::swap(m_front, other.m_front);
+        std::swap(m_back, other.m_back);
+        std::swap(m_capacity, other.m_capacity);
+        std::swap(m_size, other.m_size);
+    }
+
     bool empty() const { return m_size == 0; }
     std::size_t size() const { return m_size; }
 
-    T& operator[](std::size_t index) { return m_slots[SlotOf(index)]; }
-    const T& operator[](std::size_t index) const { return m_slots[SlotOf(index)]; }
-    T& front() { return m_slots[m_front]; }
-    const T& front() const { return m_slots[m_front]; }
+    T& operator[](std::size_t index) { return *At(index); }
+    const T& operator[](std::size_t index) const { return *At(index); }
+    T& front() { return *m_front; }
+    const T& front() const { return *m_front; }
     T& back() { return (*this)[m_size - 1]; }
     const T& back() const { return (*this)[m_size - 1]; }
 
@@ -37,20 +63,30 @@ class Ring
         {
             Grow();
         }
-        m_slots[SlotOf(m_size)] = value;
+        *m_back = value;
+        m_back = m_back + 1 == m_end ? m_slots.data() : m_back + 1;
         ++m_size;
     }
 
-    void pop_front(std::size_t count = 1)
+    void pop_front()
     {
-        m_front = SlotOf(count);
+        m_front = m_front + 1 == m_end ? m_slots.data() : m_front + 1;
+        --m_size;
+    }
+    void pop_front(std::size_t count)
+    {
+        m_front = At(count);
         m_size -= count;
     }
 
     /** All of it; to be asked only if nothing was taken since it was empty. */
     std::span<T> in_one_piece() { return {m_slots.data(), m_size}; }
 
-    void clear() { m_front = m_size = 0; }
+    void clear()
+    {
+        m_size = 0;
+        Place(0, 0);
+    }
 
     /** Reserves room for so many elements. */
     void reserve(std::size_t size)
@@ -66,10 +102,10 @@ class Ring
     static constexpr std::size_t LARGE = 4096;
     static constexpr std::size_t LARGE_STEPS = 8; ///< in which a large one doubles
 
-    std::size_t SlotOf(std::size_t index) const
+    T* At(std::size_t index) const
     {
-        const std::size_t slot = m_front + index;
-        return slot >= m_capacity ? slot - m_capacity : slot;
+        const auto ahead = static_cast<std::ptrdiff_t>(index);
+        return m_front + (ahead < m_end - m_front ? ahead : ahead - static_cast<std::ptrdiff_t>(m_capacity));
     }
 
     /** Not in line: it is seldom called and would keep push_back from being. */
@@ -86,13 +122,23 @@ class Ring
             slots[i] = (*this)[i];
         }
         m_slots = std::move(slots);
-        m_capacity = capacity;
-        m_front = 0;
+        Place(0, m_size);
+    }
+
+    /** Points to the slots, which may be others now. */
+    void Place(std::ptrdiff_t front, std::ptrdiff_t back)
+    {
+        m_capacity = m_slots.size();
+        m_front = m_slots.data() + front;
+        m_back = m_slots.data() + back;
+        m_end = m_slots.data() + m_capacity;
     }
 
     std::vector<T, PageAllocator<T>> m_slots;
+    T* m_front = nullptr;
+    T* m_back = nullptr; ///< the slot of the next element
+    T* m_end = nullptr;
     std::size_t m_capacity = 0; ///< slots; a vector would divide by the size of T to know it
-    std::size_t m_front = 0;
     std::size_t m_size = 0;
 };
 
