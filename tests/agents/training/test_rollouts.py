@@ -4,6 +4,7 @@
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -35,20 +36,18 @@ ARGUMENTS: dict[str, Any] = {"scenario": SCENARIO, "variant": "bbq", "world": "t
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
     """Its address. Two nodes of two CPUs each, so that a training has room beside `far`."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    path = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))  # nodes import what we import
     node = {"num_cpus": 2, "object_store_memory": 80 * 2**20, "include_dashboard": False}
-    two = Cluster(initialize_head=True, head_node_args=node)
-    try:
-        two.add_node(**{**node, "include_dashboard": None})
-        yield two.address
-    finally:
-        two.shutdown()
-        if path is None:
-            del os.environ["PYTHONPATH"]
-        else:
-            os.environ["PYTHONPATH"] = path
+    # A folder of its own, short because of the sockets in it: that of another user's cluster cannot be written to.
+    with pytest.MonkeyPatch.context() as environment, tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp") as folder:
+        environment.setenv("RAY_TMPDIR", folder)
+        environment.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        environment.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))  # nodes import what we import
+        two = Cluster(initialize_head=True, head_node_args=node)
+        try:
+            two.add_node(**{**node, "include_dashboard": None})
+            yield two.address
+        finally:
+            two.shutdown()
 
 
 @pytest.fixture(scope="module")
