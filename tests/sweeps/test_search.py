@@ -178,9 +178,13 @@ def test_the_shipped_searches_are_of_options_that_there_are(path: Path) -> None:
     for name in found["params"]:
         assert name.removeprefix("agent.") in own, name
     for end in (0, -1):  # both ends of each range can be asked for
-        for name, distribution in distributions(found["params"]).items():
-            ends = getattr(distribution, "choices", None) or (distribution.low, distribution.high)
-            compose_config("train", [f"experiment={path.stem}", f"{name}={ends[end]}"])
+        ends = {
+            name: (getattr(distribution, "choices", None) or (distribution.low, distribution.high))[end]
+            for name, distribution in distributions(found["params"]).items()
+        }
+        asked = compose_config("train", [f"experiment={path.stem}", *(f"{name}={one}" for name, one in ends.items())])
+        for name, one in ends.items():
+            assert asked["agent"][name.removeprefix("agent.")] == parse_override(f"{name}={one}").value()
 
 
 def test_all_searches_of_before_are_there() -> None:
