@@ -41,6 +41,7 @@ def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_tutorial_runs_from_its_beginning_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trainings draw their curve; figures of evaluations are drawn by tests/report/."""
     monkeypatch.chdir(tmp_path)
     blocks = BLOCK.findall((ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8"))
     assert [kind for kind, _ in blocks].count("console") >= 5
@@ -49,7 +50,10 @@ def test_the_tutorial_runs_from_its_beginning_to_its_end(tmp_path: Path, monkeyp
             done = run("-W", "error", "-c", text, cwd=tmp_path)
             assert done.returncode == 0, done.stderr
         else:
-            assert main(shortened(text)) == 0, text
+            words = shortened(text)
+            monkeypatch.setenv("BBRGYM_FIGURES", "all" if words[0] == "train" else "none")
+            assert main(words) == 0, text
+    assert (tmp_path / "runs" / "tuner" / "figures" / "curve.png").exists()
     assert (tmp_path / "runs" / "ranking" / "report.html").exists()
     assert (tmp_path / "runs" / "tuner" / "exported" / "ppo.onnx").exists()
 
