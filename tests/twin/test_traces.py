@@ -129,7 +129,8 @@ def test_one_flow_elsewhere(cc: str, rate_mbps: float, rtt_ms: float, mss_bytes:
 @pytest.mark.parametrize("cc", ["bbr", "bbr-pg", "cubic"])
 def test_each_generations_algorithm_is_the_same_in_both_worlds(cc: str, stack: str) -> None:
     facts = {fact.name: fact.presets[stack] for fact in STACK_FACTS.values() if fact.layer == "algorithm"}
-    mapping = like_ns3(*two(cc=cc), loss={"kind": "bernoulli", "rate": 0.002}, duration_s=14.0)
+    loss = {"kind": "bernoulli", "rate": 0.002}
+    mapping = like_ns3(*two(cc=cc), rate_mbps=10.0, loss=loss, duration_s=14.0)
     columns = assert_equal({**mapping, "stack": {"preset": "ns3", **facts}})
     assert acks(columns) > 500
 
