@@ -16,7 +16,8 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from tiny import SCENARIO, asked, interrupt, run, weights
+from small_portfolio import files, small
+from tiny import SCENARIO, interrupt, run
 
 import bbrgym
 from bbrgym.agents.base import Constant
@@ -47,19 +48,6 @@ pytestmark = [
     pytest.mark.usefixtures("undrawn_file"),
 ]
 
-SMALL: dict[str, Any] = {
-    "name": "portfolio",
-    "library_size": 3,
-    "search_share": 0.15,
-    "cross_share": 0.2,
-    "refine_share": 0.15,
-    "refine_turns": 2,
-    "search_trials": 6,
-    "search_runs": 1,
-    "probe_s": 1.0,
-    "probe": {"bbr_cwnd_gain": 1.24},
-    "fit": {"hidden": [8], "members": 2, "epochs": 3, "folds": 2},
-}
 STAGES = {"search": 0, "cross": 700, "refine": 1500, "probe": 2100, "late in probe": 2800}
 """Steps in the middle of each stage."""
 
@@ -75,17 +63,6 @@ def kill_late(progress):
 loop._PROGRESS_S = -1.0
 train(output_dir={folder!r}, on_progress=kill_late, **json.loads({asked!r}))
 """
-
-
-def small(changed: Any = None, **others: Any) -> dict[str, Any]:
-    return asked({**SMALL, **(changed or {})}, total_steps=4000, **others)
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    """Everything that a training leaves, but for the times that it took."""
-    names = [path for path in folder.rglob("*") if path.suffix == ".parquet" or path.name == "library.yaml"]
-    found = {str(path.relative_to(folder)): path.read_bytes() for path in names}
-    return found | weights(folder, "last") | {f"best{name}": value for name, value in weights(folder, "best").items()}
 
 
 @pytest.fixture(scope="module")
@@ -150,12 +127,6 @@ def test_a_finished_training_is_not_run_again(whole: Path) -> None:
     before = files(whole)
     resume_training(whole)
     assert files(whole) == before
-
-
-def test_rollouts_in_ray_give_the_same_bytes(whole: Path, tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason="NO RAY: rollouts=ray is not tested here; pip install 'bbrgym[ray]'")
-    ray = {"name": "ray", "actors": 2, "cpus_per_actor": 1}
-    assert files(run(tmp_path / "run", **small(rollouts=ray))) == files(whole)
 
 
 def test_without_a_probe_it_drains_by_the_tunables_that_there_are(whole: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 pytest.importorskip("ray", reason="NO RAY: rollouts=ray is not tested here; pip install 'bbrgym[ray]'")
 
 from ray.cluster_utils import Cluster
+from small_portfolio import files, small
 from tiny import SCENARIO, asked, interrupt, run, weights
 from waiting import wait_until
 
@@ -142,6 +143,13 @@ def test_a_training_equals_a_local_one_also_resumed(cluster: str, connected: Any
     resume_training(far)
     assert weights(far) == weights(local)
     assert connected.is_initialized()  # whoever connected disconnects
+
+
+@pytest.mark.usefixtures("connected")
+def test_a_portfolio_equals_a_local_one(cluster: str, tmp_path: Path) -> None:
+    """Its searches are tasks, not environments in actors."""
+    local = run(tmp_path / "local", **small())
+    assert files(run(tmp_path / "far", **small(rollouts=ray_rollouts(cluster, timeout_s=300.0)))) == files(local)
 
 
 @pytest.mark.usefixtures("connected")
