@@ -78,7 +78,7 @@ class Row:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path)
-    parser.add_argument("--rows", default="", help="comma-separated; all without it")
+    parser.add_argument("--rows", default="", help="comma-separated; default: all")
     options = parser.parse_args()
     torch.set_num_threads(1)
     settings = parse_training(TrainingFolder(options.run).read_config())

@@ -10,6 +10,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from bbrgym.errors import ConfigError
+from bbrgym.schema import shown_array
 
 Levels = NDArray[np.int64]
 
@@ -72,7 +73,7 @@ class DiscreteLevels:
             if self._flat
             else f"{len(self._counts)} whole numbers from 0, below {list(self._counts)}"
         )
-        return ConfigError(f"action: {action!r}, allowed are {allowed}")
+        return ConfigError(f"action: {shown_array(action)}, allowed are {allowed}")
 
     def check(self, levels: Levels) -> None:
         """Refuse all but levels, [..., coordinates]; [...] if flat.

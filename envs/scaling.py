@@ -20,6 +20,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from bbrgym.errors import ConfigError, nearest
+from bbrgym.schema import shown_array
 from bbrgym.tunables import TUNABLES, VARIANTS, Tunable
 from bbrgym.worlds import Table
 
@@ -163,7 +164,7 @@ class TunableScaling:
     def error(self, action: object) -> ConfigError:
         """Return the error of an action outside the space."""
         return ConfigError(
-            f"action: {action!r}, allowed are {len(self.names)} numbers in [-1, 1]; "
+            f"action: {shown_array(action)}, allowed are {len(self.names)} numbers in [-1, 1]; "
             "gymnasium.wrappers.ClipAction makes them so"
         )
 

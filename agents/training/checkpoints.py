@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -52,13 +53,14 @@ def restore_state(
     """
     path = folder.checkpoint(checkpoint + SUFFIX)
     try:
-        kept: Any = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
+        with warnings.catch_warnings(action="ignore"):  # of another program's pickle, which is refused below
+            kept: Any = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, EOFError) as error:
         raise ConfigError(
             f"cannot read checkpoint {str(path)!r}: it is damaged, or holds more than tensors, numbers and text, which "
             f"could run code"
         ) from error
-    except (OSError, RuntimeError, EOFError, ValueError, LookupError) as error:
+    except (OSError, RuntimeError, ValueError, LookupError) as error:
         raise ConfigError(f"cannot read checkpoint {str(path)!r}: {_reason(error)}") from error
     try:
         restore(kept["state"])

@@ -48,6 +48,11 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+def shown_array(values: object) -> str:
+    """Return an array as error messages show it: its repr in one line."""
+    return " ".join(repr(values).split())
+
+
 Float = Annotated[float, BeforeValidator(_number)]
 Whole = Annotated[int, BeforeValidator(_whole_number)]
 Positive = Annotated[Float, Field(gt=0)]

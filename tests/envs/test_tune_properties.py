@@ -117,7 +117,7 @@ def test_actions_that_are_no_arrays_of_numbers_are_refused(make, change):
     env = make()
     env.reset()
     actions = actions_of(env)
-    with pytest.raises(bbrgym.ConfigError, match=r"(?s)action: .*allowed are 2 numbers in \[-1, 1\]"):
+    with pytest.raises(bbrgym.ConfigError, match=r"^action: .*allowed are 2 numbers in \[-1, 1\]"):
         env.step(wrong(actions, change))
     env.step(actions)
 

@@ -34,6 +34,12 @@ def test_a_seed_that_has_a_place_is_not_repeated():
     assert words_of(["true", "{seed}"]) == ["true", "7", "--openGymPort=5555"]
 
 
+def test_arguments_that_have_a_place_are_not_repeated():
+    after = ["--openGymPort=5555", "--simSeed=7"]
+    assert words_of(["true", "{arguments}", "-v"], b=2, c="x y") == ["true", "--b=2", "--c=x y", "-v", *after]
+    assert words_of("true {arguments}", shell=True, b=2) == [*SHELL, "true --b=2 " + " ".join(after)]
+
+
 def test_the_arguments_together():
     assert words_of(["true", "{port}", "{arguments}", "{a}"], a=1, b=2, c="x y") == [
         "true",

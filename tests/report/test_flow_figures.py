@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Figures of flows: they draw what the records hold."""
 
+import dataclasses
 import math
 import re
 from pathlib import Path
@@ -149,6 +150,12 @@ def test_each_entrant_has_some_flows(results: Results) -> None:
     many = {**SCENARIO, "duration_s": 1.0, "flows": [{"name": "crowd", "count": 9, "rtt_ms": 20.0}]}
     crowd = run_evaluation(many, {"variants": ["bbr"], "world": "twin"})
     assert [figure.name for figure in flow_figures(crowd)] == [f"flow-bbr-crowd-{n}" for n in range(MAX_FLOWS)]
+
+
+def test_a_flow_that_never_ran_has_no_figure(results: Results) -> None:
+    runs = pl.when(pl.col("flow") == "far").then(0.0).otherwise(pl.col("active")).alias("active")
+    figures = flow_figures(dataclasses.replace(results, timeseries=results.timeseries.with_columns(runs)))
+    assert [figure.name for figure in figures] == [f"flow-{who}-near" for who in ("bbr", "cubic", "random-bbr-mix")]
 
 
 def test_a_run_of_one_interval_has_a_length_too() -> None:

@@ -76,7 +76,7 @@ class CommandLine:
         others = [f"--{name}={_text(value)}" for name, value in arguments.items() if name not in self._placeholders]
         if "port" not in self._placeholders:
             seed_words = [] if "seed" in self._placeholders else [f"--simSeed={seed}"]
-            last = [f"--openGymPort={port}", *seed_words, *others]
+            last = [f"--openGymPort={port}", *seed_words, *(() if _ALL in self._placeholders else others)]
         elif others and _ALL not in self._placeholders:
             raise ConfigError(f"arguments: {others[0]} has no place in the command, where {{arguments}} stands for all")
         else:

@@ -113,7 +113,8 @@ def flow_figures(results: Results) -> Iterator[FigureSpec]:
     """Specify the figures of the page: of a scenario those of each run, of draws those of the first.
 
     Of draws each entrant of the ranking's main ones has one figure, its first learner flow's; of a scenario each has
-    those of up to `MAX_FLOWS` flows, fewer where there would be more than `MAX_FIGURES`.
+    those of up to `MAX_FLOWS` flows, fewer where there would be more than `MAX_FIGURES`. A flow that never ran
+    has none.
     """
     summary, rows = results.summary, with_entrants(results.timeseries)
     if results.draws and len(rows):
@@ -127,7 +128,7 @@ def flow_figures(results: Results) -> Iterator[FigureSpec]:
         entrants = main[0] if main else of_world["entrant"].unique(maintain_order=True).to_list()
         for entrant in entrants:
             own = of_world.filter(pl.col("entrant") == entrant)
-            for flow in shown_flows(summary, own, flows):
+            for flow in shown_flows(summary, own.filter(pl.col("active") > 0), flows):
                 where = f" on {world}" if rows["world"].n_unique() > 1 else ""
                 yield flow_figure(
                     own.filter(pl.col("flow") == flow),

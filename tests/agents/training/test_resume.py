@@ -3,6 +3,7 @@
 
 import functools
 import json
+import pickle
 import resource
 import shutil
 import signal
@@ -239,6 +240,7 @@ DAMAGES = {
     "emptied": lambda path: path.write_bytes(b""),
     "lost": lambda path: path.write_bytes(LOST),
     "cut": lambda path: path.write_bytes(path.read_bytes()[:-100]),
+    "another program's": lambda path: path.write_bytes(pickle.dumps({"state": 1})),
 }
 
 
