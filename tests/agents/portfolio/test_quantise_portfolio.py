@@ -42,13 +42,22 @@ AGENT: dict[str, Any] = {
     "change": {"ratio": 1.5, "window_s": 0.4},
     "guard": {"share": 0.3},
 }
+AGAIN: dict[str, Any] = {"again_share": 0.2, "probe_s": 1.5}
+KINDS: dict[str, dict[str, Any]] = {
+    "networks": {},
+    "networks that look again": AGAIN,
+    "trees": {"fit": {"model": "trees", "trees": 7, "leaf_draws": 1, "folds": 2}},
+    "trees that look again": {**AGAIN, "fit": {"model": "trees", "trees": 7, "leaf_draws": 1, "folds": 2}},
+}
 LONG = {**SCENARIO, "duration_s": 6.0}
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=KINDS)
+def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if "trees" in request.param:
+        pytest.importorskip("sklearn", reason="NO SCIKIT-LEARN: agent.fit.model=trees; pip install 'bbrgym[trees]'")
     folder = tmp_path_factory.mktemp("portfolio") / "run"
-    train(output_dir=folder, **asked(AGENT, total_steps=9000, scenario=LONG))
+    train(output_dir=folder, **asked({**AGENT, **KINDS[request.param]}, total_steps=9000, scenario=LONG))
     return folder
 
 
@@ -154,6 +163,8 @@ def test_the_command_writes_the_same_bytes_twice(trained: Path, tmp_path: Path) 
 
 # ---- programs -----------------------------------------------------------------------------------------
 
+ALL = np.array(True)
+
 
 def test_a_program_is_the_function_it_was_traced_from() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
@@ -164,14 +175,14 @@ def test_a_program_is_the_function_it_was_traced_from() -> None:
             [sizes.amax(1), sizes.amin(1), sizes[:, 1], (x * known).sum(1), x.mean(1), x.clamp(0.2, 0.6)[:, 0]], 1
         )
 
-    program = traced(function, torch.rand(1, 4, 3), 3)
+    program = traced(function, torch.rand(1, 4, 3), ALL)
     x = (torch.rand(50, 4, 3, generator=torch.Generator().manual_seed(1)) * ONE).round() / ONE
     given = (x.reshape(50, -1).double().numpy() * ONE).astype(np.int64)
     np.testing.assert_allclose(program.run(given) / ONE, function(x).numpy(), rtol=1e-5, atol=3e-5)
 
 
 def test_numbers_saturate_and_infinity_is_the_largest() -> None:
-    program = traced(lambda x: torch.cat([x * 1e9 * 1e9, -1e9 * x, torch.log(x - x)], 1), torch.rand(1, 1), 1)
+    program = traced(lambda x: torch.cat([x * 1e9 * 1e9, -1e9 * x, torch.log(x - x)], 1), torch.rand(1, 1), ALL)
     assert program.run(np.array([[ONE]])).tolist() == [[MOST, -MOST, -MOST]]
 
 
@@ -185,4 +196,4 @@ def test_numbers_saturate_and_infinity_is_the_largest() -> None:
 )
 def test_what_has_no_form_in_integers_is_said(function: Any, says: str) -> None:
     with pytest.raises(bbrgym.ConfigError, match=says):
-        traced(function, torch.rand(1, 2), 1)
+        traced(function, torch.rand(1, 2), np.array([True, False]))
