@@ -196,13 +196,15 @@ class PortfolioRecord:
         from policies import program, run
 
         made = program(self._policy, folder)
-        for rows in self._kept:
-            flows = len(rows[0])
-            padded = np.stack([np.pad(row, ((0, self._policy.flows - flows), (0, 0))) for row in rows])
-            found, _ = run(made, self._policy, preset(self._policy), padded, np.full(len(rows), flows))
-            controller = IntegerController(self._policy, preset(self._policy))
-            if any((controller.decide(row[None])[0] != one).any() for row, one in zip(rows, found, strict=True)):
-                return False
+        for flows in {len(rows[0]) for rows in self._kept}:
+            runs = np.array([rows for rows in self._kept if len(rows[0]) == flows])
+            controller = IntegerController(self._policy, np.repeat(preset(self._policy), len(runs), axis=0))
+            by_model = np.stack([controller.decide(fields) for fields in runs.swapaxes(0, 1)], axis=1)
+            padded = np.pad(runs, ((0, 0), (0, 0), (0, self._policy.flows - flows), (0, 0)))
+            for rows, found in zip(padded, by_model, strict=True):
+                by_c, _ = run(made, self._policy, preset(self._policy), rows, np.full(len(rows), flows))
+                if (by_c != found).any():
+                    return False
         return True
 
 
