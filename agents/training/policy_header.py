@@ -32,7 +32,7 @@ def policy_header(policy: IntegerPolicy) -> str:
         policy=policy,
         format=FORMAT,
         tables=tables,
-        widest=max(len(row) for row in (*(one.layer.biases for one in tables.layers), *tables.leaves[:1])),
+        widest=max([len(one.layer.biases) for one in tables.layers] + [len(row) for row in tables.leaves[:1]]),
         activations={one.layer.activation for one in tables.layers},
         choices=head.values.tolist() if isinstance(head, Choice) else [],
         choice_parts=head.parts.tolist() if isinstance(head, Choice) else [],
