@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -12,7 +12,11 @@ from torch import Tensor, nn
 
 from bbrgym.agents.portfolio.network_selector import NetworkSelector
 from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork
-from bbrgym.agents.training.integer_policy import Activation, Choice, IntegerLayer, IntegerPolicy, Probe
+from bbrgym.agents.portfolio.quantise_trees import quantise_trees
+from bbrgym.agents.portfolio.tree_selector import TreeSelector
+from bbrgym.agents.training.integer_layer import Activation, IntegerLayer
+from bbrgym.agents.training.integer_policy import Choice, IntegerPolicy
+from bbrgym.agents.training.integer_probe import Look, Probe
 from bbrgym.agents.training.quantise import ObservationPlan, layer, whole_settings
 from bbrgym.agents.training.scalar_program import ONE, traced
 from bbrgym.envs.flow_batch import FlowBatch
@@ -34,15 +38,12 @@ def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch | FlowBatch, opti
     """
     if agent.is_per_flow:
         raise ConfigError("env.name: is multi, expected tune with format c: a portfolio in integers acts for all flows")
+    plan, routine = ObservationPlan(batch, options), agent.routine
+    is_input = np.zeros((routine.intervals, routine.width), np.bool_)
+    is_input[:, : batch.max_learners * len(batch.observation.features)] = True
     if len(agent.looks) > 1:
-        raise ConfigError("agent.again_share: is above 0, expected 0 with format c: there a portfolio chooses once")
-    plan, network, routine = ObservationPlan(batch, options), agent.looks[0], agent.routine
-    selector = network.selector
-    if not isinstance(selector, NetworkSelector):
-        raise ConfigError("agent.fit.model: is trees, expected networks with format c")
-    numbers = batch.max_learners * len(batch.observation.features)
-    example = torch.full((1, routine.intervals, routine.width), 0.5)
-    program = traced(prepared_inputs(network, selector), example, numbers)
+        is_input[-1, -len(plan.tunables) :] = True
+    example = torch.full((1, *is_input.shape), 0.5)
     scaling, detector = batch.scaling, None if routine.detector is None else routine.detector()
     settings = np.concatenate([routine.setting[None], agent.library])
     values, parts = whole_settings(*scaling.snap(settings), plan.tunables)
@@ -50,27 +51,44 @@ def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch | FlowBatch, opti
         intervals=routine.intervals,
         values=values[0],
         parts=parts[0],
-        program=program,
-        is_guarded=network.guard is not None,
+        program=traced(given_to(agent.looks), example, is_input),
+        looks=tuple(_looks(agent.looks, example)),
         watched=-1 if detector is None else detector.watched,
         window=1 if detector is None else detector.window,
         threshold=0 if detector is None else round(detector.threshold * detector.window * ONE),
     )
-    return plan.policy(agent.name, tuple(_layers(selector)), Choice(values[1:], parts[1:]), probe)
+    return plan.policy(agent.name, (), Choice(values[1:], parts[1:]), probe)
 
 
-def prepared_inputs(network: PortfolioNetwork, selector: NetworkSelector) -> Callable[[Tensor], Tensor]:
-    """Return the function from a probe, [N, intervals, numbers], to what the selector's networks are given.
+def given_to(looks: Sequence[PortfolioNetwork]) -> Callable[[Tensor], Tensor]:
+    """Return the function from what was observed, [N, intervals, numbers], to what the looks' selectors are given.
 
-    That is [N, features]; with a guard one more number, what it says.
+    That is [N, features] of the first look, with a guard one more number, what it says, then the same of the second.
     """
+    return lambda history: torch.cat([one for look in looks for one in _given_to(look, history)], dim=1)
 
-    def prepared(history: Tensor) -> Tensor:
-        features = network.features(history)
-        scaled = selector.scaled(features)
-        return scaled if network.guard is None else torch.cat([scaled, network.guard(features)[:, None]], dim=1)
 
-    return prepared
+def _given_to(look: PortfolioNetwork, history: Tensor) -> Iterator[Tensor]:
+    """Yield what a selector is given, [N, features], and what the guard says, [N, 1]."""
+    features, selector = look.features(history), look.selector
+    yield selector.scaled(features) if isinstance(selector, NetworkSelector) else features
+    if look.guard is not None:
+        yield look.guard(features)[:, None]
+
+
+def _looks(looks: Sequence[PortfolioNetwork], example: Tensor) -> Iterator[Look]:
+    """Yield the looks, by the numbers that they are given of a program's results."""
+    first = 0
+    for look in looks:
+        selector, is_guarded = look.selector, look.guard is not None
+        count = look.features(example).shape[1]
+        if isinstance(selector, TreeSelector):
+            yield Look(first, count, quantise_trees(selector), is_guarded)
+        elif isinstance(selector, NetworkSelector):
+            yield Look(first, count, tuple(_layers(selector)), is_guarded)
+        else:
+            raise ConfigError(f"agent: has a selector {type(selector).__name__}, which has no form in integers")
+        first += count + is_guarded
 
 
 def _layers(selector: NetworkSelector) -> Iterator[IntegerLayer]:

@@ -13,7 +13,7 @@ Logarithm, power and tanh are tables of 256 or 512 steps with straight lines bet
 argument, and so do the features and, with the part, the tunables.
 
 A policy that probes (`Probe`) keeps the features of the probe's intervals, in Q20; a program (`ScalarProgram`) makes
-what the network is given from them.
+what its networks or trees are given from them.
 """
 
 from __future__ import annotations
@@ -23,17 +23,16 @@ from typing import Literal
 
 import numpy as np
 
+from bbrgym.agents.training.integer_layer import IntegerLayer
 from bbrgym.agents.training.integer_memory import IntegerMemory, Memories
-from bbrgym.agents.training.integer_tables import Q16, Integers, exp2, log2, tanh
-from bbrgym.agents.training.scalar_program import BITS, ScalarProgram
+from bbrgym.agents.training.integer_probe import Probe, Probing
+from bbrgym.agents.training.integer_tables import Q16, Integers, exp2, log2
+from bbrgym.agents.training.scalar_program import BITS
 
 MAX_FIELD = 1 << 40
 """Largest value of a measurement; larger ones count as this, negative ones as 0."""
 
 FACTOR_BITS = 40
-MAX_OUTPUT = (1 << 31) - 1
-
-Activation = Literal["none", "relu", "tanh"]
 
 
 @dataclass(frozen=True)
@@ -105,39 +104,6 @@ class IntegerTunable:
 
 
 @dataclass(frozen=True)
-class IntegerLayer:
-    """Layer of a network: ``activation((weights x + biases) / 2^shift)``.
-
-    Attributes:
-        weights: int16 values, [outputs, inputs / groups].
-        biases: [outputs].
-        shift: digits of the weights behind the point.
-        activation: function of the outputs.
-        groups: equal parts of the inputs, each of which makes such a part of the outputs.
-    """
-
-    weights: Integers
-    biases: Integers
-    shift: int
-    activation: Activation
-    groups: int = 1
-
-    @property
-    def inputs(self) -> int:
-        """Return the number of inputs."""
-        return int(self.weights.shape[1]) * self.groups
-
-    def outputs(self, inputs: Integers) -> Integers:
-        """Return the outputs, [N, outputs], of inputs, [N, inputs], both Q16."""
-        parts = zip(np.split(inputs, self.groups, axis=1), np.split(self.weights, self.groups), strict=True)
-        sums = np.concatenate([part @ weights.T for part, weights in parts], axis=1) + self.biases
-        rounded: Integers = np.clip((sums + (1 << (self.shift - 1))) >> self.shift, -MAX_OUTPUT, MAX_OUTPUT)
-        if self.activation == "tanh":
-            return tanh(rounded)
-        return np.maximum(rounded, 0) if self.activation == "relu" else rounded
-
-
-@dataclass(frozen=True)
 class Moves:
     """Head of a network with an output for each tunable.
 
@@ -165,32 +131,6 @@ class Choice:
     parts: Integers
 
 
-@dataclass(frozen=True, eq=False)
-class Probe:
-    """Routine of a policy that probes, chooses by what it saw and holds the choice, perhaps until the path changes.
-
-    Attributes:
-        intervals: of the probe.
-        values: tunables during the probe in whole units, [tunables].
-        parts: their parts, [tunables].
-        program: from the features of each flow in each of the probe's intervals, Q20, to the network's inputs; and if
-            the policy is guarded, whether to take the first setting instead.
-        is_guarded: whether it is.
-        watched: number of the feature by which the path's changes are seen; -1: a setting is held to the end.
-        window: intervals over which it is averaged.
-        threshold: difference of two sums over a window that is a change, Q20.
-    """
-
-    intervals: int
-    values: Integers
-    parts: Integers
-    program: ScalarProgram
-    is_guarded: bool = False
-    watched: int = -1
-    window: int = 1
-    threshold: int = 0
-
-
 @dataclass(frozen=True)
 class IntegerPolicy:
     """A policy in integer arithmetic.
@@ -208,7 +148,7 @@ class IntegerPolicy:
         memory: what it remembers of them.
         features: features of each flow.
         tunables: tunables that it sets.
-        layers: layers of the network.
+        layers: layers of the network; of a policy that probes its looks have theirs.
         head: function of the last layer's outputs.
         probe: routine of a policy that probes; None of others.
     """
@@ -265,20 +205,6 @@ class IntegerPolicy:
         targets = parts + (self.head.steps * outputs >> 16) if self.head.is_relative else absolute
         targets = np.clip(targets, parts - self.head.limits, parts + self.head.limits)
         return self.snap(np.clip(targets, 0, Q16))
-
-    def choose(self, history: Integers) -> list[int]:
-        """Return the settings to hold, [N], by the features of the probes' intervals, [N, intervals * view]."""
-        if self.probe is None:
-            raise ValueError("probe: the policy does not probe")
-        results = self.probe.program.run(history)
-        outputs = (results[:, : self.layers[0].inputs] + (1 << (BITS - 17))) >> (BITS - 16)
-        for layer in self.layers:
-            outputs = layer.outputs(outputs)
-        chosen = outputs.argmax(axis=1)
-        found: list[int] = (
-            np.where(results[:, -1] > 0, 0, chosen).tolist() if self.probe.is_guarded else chosen.tolist()
-        )
-        return found
 
     def snap(self, parts: Integers) -> tuple[Integers, Integers]:
         """Return tunables at parts, and the parts, of whole numbers in the middle of theirs: [N, tunables] both."""
@@ -371,7 +297,7 @@ class IntegerController:
         self._memories = Memories(policy.memory, policy.fields_index, policy.interval_us, (len(values), policy.flows))
         self._inputs: Integers | None = None
         self._ticks = 0
-        self._probes = [] if policy.probe is None else [_Probing(policy, policy.probe) for _ in values]
+        self._probes = [] if policy.probe is None else [Probing(policy.flows, policy.probe) for _ in values]
 
     def decide(self, fields: Integers) -> Integers:
         """Return the tunables for the next interval, [N, tunables].
@@ -380,8 +306,8 @@ class IntegerController:
             fields: the last interval's measurements of the flows that there are, [N, up to flows, fields].
         """
         numbers = self.policy.numbers_of(self._memories.extended(fields), self.parts)
-        if self._probes:
-            self._choose(numbers)
+        if self.policy.probe is not None:
+            self._choose(self.policy.probe, numbers)
             self._values, self.parts = self._settings()
             return self._values
         if self._inputs is None:
@@ -393,13 +319,16 @@ class IntegerController:
         self._ticks += 1
         return self._values
 
-    def _choose(self, numbers: Integers) -> None:
-        """Take an interval's numbers; choose for those whose probe ends with it."""
-        ended = [one for one, row in zip(self._probes, numbers, strict=True) if one.ends_with(row)]
-        if ended:
-            found = self.policy.choose(np.stack([np.concatenate(one.history) for one in ended]))
-            for one, setting in zip(ended, found, strict=True):
-                one.hold(setting)
+    def _choose(self, probe: Probe, numbers: Integers) -> None:
+        """Take an interval's numbers; choose for those that look now."""
+        taken = [one.take(row, parts) for one, row, parts in zip(self._probes, numbers, self.parts, strict=True)]
+        due = [(one, one.look, inputs) for one, inputs in zip(self._probes, taken, strict=True) if inputs is not None]
+        for look in range(len(probe.looks)):
+            choosing = [(one, inputs) for one, number, inputs in due if number == look]
+            if choosing:
+                found = probe.choose(np.stack([inputs for _, inputs in choosing]), look)
+                for (one, _), setting in zip(choosing, found, strict=True):
+                    one.hold(setting)
         self.chosen = np.array([one.held for one in self._probes])
 
     def _settings(self) -> tuple[Integers, Integers]:
@@ -410,49 +339,6 @@ class IntegerController:
         is_held = self.chosen[:, None] >= 0
         values = np.where(is_held, head.values[self.chosen], probe.values)
         return values, np.where(is_held, head.parts[self.chosen], probe.parts)
-
-
-class _Probing:
-    """Probe of one controller, or the setting that it holds.
-
-    Attributes:
-        history: numbers of the probe's intervals.
-        held: setting that is held; -1 while it probes.
-    """
-
-    def __init__(self, policy: IntegerPolicy, probe: Probe) -> None:
-        self._policy, self._probe = policy, probe
-        self._has_begun = False
-        self.history: list[Integers] = []
-        self.held = -1
-        self._recent: list[int] = []
-        self._seen = self._reference = 0
-
-    def ends_with(self, numbers: Integers) -> bool:
-        """Take an interval's numbers; return whether the probe ends with it."""
-        if not self._has_begun:
-            self._has_begun = True
-        elif self.held < 0:
-            self.history.append(numbers)
-        elif self._probe.watched >= 0 and self._has_changed(numbers):
-            self.history, self.held = [], -1
-        return self.held < 0 and len(self.history) == self._probe.intervals
-
-    def hold(self, setting: int) -> None:
-        """Hold a setting."""
-        self.held = setting
-        self._recent, self._seen = [], 0
-
-    def _has_changed(self, numbers: Integers) -> bool:
-        self._seen += 1
-        each = numbers.reshape(self._policy.flows, -1)[:, self._probe.watched]
-        count = int((each > 0).sum())
-        mean = (2 * int(each.sum()) + count) // (2 * count) if count else 0
-        self._recent = [*self._recent, mean][-self._probe.window :]
-        total = sum(self._recent)
-        if self._seen == 2 * self._probe.window:
-            self._reference = total
-        return self._seen >= 3 * self._probe.window and abs(total - self._reference) > self._probe.threshold
 
 
 # ---- functions ----------------------------------------------------------------------------------------

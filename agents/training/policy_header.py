@@ -9,6 +9,7 @@ from pathlib import Path
 
 import jinja2
 
+from bbrgym.agents.training.header_tables import HeaderTables
 from bbrgym.agents.training.integer_memory import KEEP_BITS, MAX_AVERAGED, MAX_SUM
 from bbrgym.agents.training.integer_policy import Choice, IntegerPolicy, IntegerTunable
 from bbrgym.agents.training.integer_tables import EXP2_TABLE, LOG2_TABLE, Q16, TANH_TABLE
@@ -22,23 +23,25 @@ _WIDTH = 118
 
 def policy_header(policy: IntegerPolicy) -> str:
     """Return the header of a policy, the same text for the same policy."""
-    head = policy.head
+    head, probe = policy.head, policy.probe
+    tables = HeaderTables.of(policy)
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)
     template = Path(__file__).with_name("policy.h.jinja").read_text(encoding="utf-8")
     count = len(policy.tunables)
     return environment.from_string(template).render(
         policy=policy,
         format=FORMAT,
-        widest=max(len(layer.biases) for layer in policy.layers),
-        activations={layer.activation for layer in policy.layers},
-        outputs=f"layers[{(len(policy.layers) - 1) % 2}]",
+        tables=tables,
+        widest=max([len(one.layer.biases) for one in tables.layers] + [len(row) for row in tables.leaves[:1]]),
+        activations={one.layer.activation for one in tables.layers},
         choices=head.values.tolist() if isinstance(head, Choice) else [],
         choice_parts=head.parts.tolist() if isinstance(head, Choice) else [],
         is_relative=not isinstance(head, Choice) and head.is_relative,
         steps=[0] * count if isinstance(head, Choice) else head.steps.tolist(),
         limits=[Q16] * count if isinstance(head, Choice) else head.limits.tolist(),
-        probe=policy.probe,
-        inputs=policy.stack * policy.view if policy.probe is None else policy.layers[0].inputs,
+        probe=probe,
+        history=0 if probe is None else probe.intervals * policy.view,
+        inputs=policy.stack * policy.view if probe is None else max([1, *(look.inputs for look in tables.looks)]),
         operations=OPERATIONS,
         log2_e=LOG2_E_Q30,
         ln_2=LN_2_Q30,

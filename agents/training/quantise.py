@@ -14,20 +14,19 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from bbrgym.agents.networks import Network, clipped, largest
+from bbrgym.agents.training.integer_layer import Activation, IntegerLayer
 from bbrgym.agents.training.integer_memory import KEEP_BITS, IntegerMemory
 from bbrgym.agents.training.integer_policy import (
     FACTOR_BITS,
     MAX_FIELD,
-    Activation,
     Choice,
     IntegerFeature,
     IntegerField,
-    IntegerLayer,
     IntegerPolicy,
     IntegerTunable,
     Moves,
-    Probe,
 )
+from bbrgym.agents.training.integer_probe import Probe
 from bbrgym.agents.training.integer_tables import LOG2_BITS, Q16, Integers
 from bbrgym.envs.action import ActionMapping
 from bbrgym.envs.features import Feature
@@ -44,7 +43,9 @@ from bbrgym.worlds.fields import FLOW_FIELDS
 _WHOLE_UNITS = {"Mbit/s": ("_mbps", "_Bps", 125_000), "ms": ("_ms", "_us", 1_000), "ratio": ("", "_q16", Q16)}
 """Suffix of a field's name, that of the whole field's name, and whole units in one; of other units all stay."""
 
-_MAX_WEIGHT = 32_767
+MAX_WEIGHT = 32_767
+"""Largest number of 16 bits."""
+
 _MAX_BIAS = 1 << 58
 _MAX_INPUTS = 1 << 14  # so many products of 46 digits sum to 60
 _MAX_SHIFT = 30
@@ -114,7 +115,7 @@ class ObservationPlan:
 
         Args:
             agent: name of the agent.
-            layers: of the network.
+            layers: of the network; none of a policy that probes.
             head: of the network.
             probe: routine of a policy that probes.
         """
@@ -228,7 +229,7 @@ def layer(weight: Tensor, bias: Tensor | None, activation: Activation, groups: i
     biases = np.zeros(len(weights)) if bias is None else bias.detach().double().numpy()
     if weights.shape[1] > _MAX_INPUTS:
         raise ConfigError(f"network: a layer has {weights.shape[1]} inputs, allowed with format c are {_MAX_INPUTS}")
-    room = min(_shift(np.abs(weights).max(), _MAX_WEIGHT), _shift(np.abs(biases).max() * Q16, _MAX_BIAS), _MAX_SHIFT)
+    room = min(shift_to(np.abs(weights).max(), MAX_WEIGHT), shift_to(np.abs(biases).max() * Q16, _MAX_BIAS), _MAX_SHIFT)
     if room < 1:
         largest_one = max(np.abs(weights).max(), np.abs(biases).max())
         raise ConfigError(f"network: has weights or biases of {largest_one:g}, too large for format c")
@@ -238,7 +239,7 @@ def layer(weight: Tensor, bias: Tensor | None, activation: Activation, groups: i
     return IntegerLayer(whole_weights, whole_biases, room, activation, groups)
 
 
-def _shift(size: float, most: int) -> int:
+def shift_to(size: float, most: int) -> int:
     """Return the largest power of two by which a number can grow up to `most`."""
     return _MAX_SHIFT if size == 0.0 else math.floor(math.log2(most / size))
 

@@ -12,7 +12,6 @@ more.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +24,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from bbrgym.agents.training.integer_tables import EXP2_TABLE, LOG2_BITS, Integers, log2, on_line
 from bbrgym.errors import ConfigError
+from bbrgym.worlds import Flags
 
 BITS = 20
 ONE = 1 << BITS
@@ -71,20 +71,20 @@ class ScalarProgram:
         return numbers[self.outputs].T
 
 
-def traced(function: Callable[[Tensor], Tensor], example: Tensor, used: int) -> ScalarProgram:
+def traced(function: Callable[[Tensor], Tensor], example: Tensor, is_input: Flags) -> ScalarProgram:
     """Return a function of PyTorch as a program.
 
     Args:
         function: of one array, [1, ...], to [1, outputs].
         example: for tracing, [1, ..., numbers].
-        used: numbers of the last axis that are inputs; the others may not be used.
+        is_input: whether each number of the last axes is an input; the others may not be used.
 
     Raises:
         ConfigError: the function has an operation that programs do not know, or needs other numbers.
     """
     with torch.no_grad():
         graph = make_fx(lambda given: function(given))(example)  # of a method it would count the arguments wrongly
-    writer = _Writer(example, used)
+    writer = _Writer(example, is_input)
     return writer.program(graph)
 
 
@@ -151,13 +151,12 @@ _Operands = NDArray[np.int64]
 class _Writer:
     """Writes the steps of a graph of PyTorch's operations."""
 
-    def __init__(self, example: Tensor, used: int) -> None:
-        shape = tuple(example.shape)
-        kept = math.prod(shape[:-1]) * used
-        self._inputs = kept
-        self._unknown = kept + (1 << 40)  # stands for what is no input
-        self._given = np.full(shape, self._unknown)
-        self._given[..., :used] = np.arange(kept).reshape(*shape[:-1], used)
+    def __init__(self, example: Tensor, is_input: Flags) -> None:
+        kept = np.broadcast_to(is_input, tuple(example.shape))
+        self._inputs = int(kept.sum())
+        self._unknown = self._inputs + (1 << 40)  # stands for what is no input
+        self._given = np.full(kept.shape, self._unknown)
+        self._given[kept] = np.arange(self._inputs)
         self._constants: dict[int, int] = {}
         self._steps: list[tuple[int, int, int, int]] = []
         self._known: dict[tuple[int, int, int, int], int] = {}

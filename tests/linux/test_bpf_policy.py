@@ -20,6 +20,7 @@ from policies import FLAT, options_of, random_policy, random_portfolio, write_he
 import bbrgym
 from bbrgym import _bpf
 from bbrgym.agents.training.integer_policy import Choice, IntegerPolicy
+from bbrgym.agents.training.integer_trees import IntegerTrees
 
 HERE = Path(__file__).resolve().parent
 BPF = HERE.parents[1] / "linux" / "bpf"
@@ -108,8 +109,9 @@ def test_the_kernel_decides_as_python_does(transfer: tuple[IntegerPolicy, Any]) 
 
 @needs_clang
 @needs_bpf
-def test_a_portfolio_probes_and_chooses_in_the_kernel(tmp_path: Path) -> None:
-    policy = random_portfolio()
+@pytest.mark.parametrize("has_trees", [False, True], ids=["networks", "trees"])
+def test_a_portfolio_probes_and_chooses_in_the_kernel(has_trees: bool, tmp_path: Path) -> None:
+    policy = random_portfolio(has_trees=has_trees)
     assert policy.probe is not None
     assert isinstance(policy.head, Choice)
     target = compiled(policy, tmp_path)
@@ -119,7 +121,7 @@ def test_a_portfolio_probes_and_chooses_in_the_kernel(tmp_path: Path) -> None:
     result = json.loads(done.stdout)
     state = np.frombuffer(bytes.fromhex(result["policy"][2]), portfolio_state(policy), 1)[0]
     assert state["probed"] == policy.probe.intervals
-    assert state["chosen"] == policy.choose(state["history"][None].astype(np.int64))[0]
+    assert state["chosen"] == policy.probe.choose(state["history"][None].astype(np.int64))[0]
     assert state["tunables"].tolist() == policy.head.values[state["chosen"]].tolist()
     names = [str(one.kind) for one in policy.memory]
     assert state["remembered"][names.index("max")] >= state["fields"][policy.memory[names.index("max")].field]
@@ -127,10 +129,32 @@ def test_a_portfolio_probes_and_chooses_in_the_kernel(tmp_path: Path) -> None:
     assert verified < 500_000, "the kernel's limit is a million"
 
 
+@needs_clang
+@needs_bpf
+@pytest.mark.parametrize("has_trees", [False, True], ids=["networks", "trees"])
+def test_a_portfolio_looks_again_in_the_kernel(has_trees: bool, tmp_path: Path) -> None:
+    policy = random_portfolio(has_trees=has_trees, looks=2)
+    assert isinstance(policy.head, Choice)
+    target = compiled(policy, tmp_path)
+    command = ["unshare", "--net", sys.executable, str(HERE / "bpf_transfer.py"), policy.variant, str(SECONDS)]
+    done = subprocess.run([*command, str(target)], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    decisions, _, raw = result["policy"]
+    state = np.frombuffer(bytes.fromhex(raw), portfolio_state(policy), 1)[0]
+    assert state["probed"] == (decisions - 1) % 2
+    assert state["tunables"].tolist() == policy.head.values[state["chosen"]].tolist()
+    verified = {row["name"]: row["verified"] for row in result["costs"]}["cong_control"]
+    assert verified < 500_000, "the kernel's limit is a million"
+
+
 def portfolio_state(policy: IntegerPolicy) -> np.dtype[Any]:
     """The beginning of struct policy_state of a policy that probes one flow."""
     assert policy.probe is not None
-    memories, widest = len(policy.memory), max(len(layer.biases) for layer in policy.layers)
+    memories, selectors = len(policy.memory), [look.selector for look in policy.probe.looks]
+    layers = [layer for one in selectors if not isinstance(one, IntegerTrees) for layer in one]
+    assert isinstance(policy.head, Choice)
+    widest = max(len(policy.head.values), *(len(layer.biases) for layer in layers), 0)
     return np.dtype(
         {
             "names": [
@@ -143,14 +167,14 @@ def portfolio_state(policy: IntegerPolicy) -> np.dtype[Any]:
                 np.uint32,
                 np.uint32,
                 (np.int32, len(policy.tunables)),
-                (np.int32, policy.layers[0].inputs),
+                (np.int32, max(look.count for look in policy.probe.looks) if layers else 1),
                 (np.int32, len(policy.features)),
                 (np.int32, 2 * widest),
                 np.uint32,
                 np.int32,
                 *[(np.int64, memories)] * 3,
                 (np.int64, policy.probe.program.cells),
-                (np.int32, policy.probe.program.inputs),
+                (np.int32, policy.probe.intervals * policy.view),
                 np.uint32,
             ],
         },

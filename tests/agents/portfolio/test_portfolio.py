@@ -230,7 +230,7 @@ def test_the_exported_network_chooses_as_the_agent_does(whole: Path, tmp_path: P
 TREES = {"fit": {"model": "trees", "trees": 4, "leaf_draws": 1, "folds": 2}}
 
 
-def test_an_agent_of_trees_acts_and_is_exported_but_not_to_c(tmp_path: Path) -> None:
+def test_an_agent_of_trees_acts_and_is_exported(tmp_path: Path) -> None:
     pytest.importorskip("sklearn", reason="NO SCIKIT-LEARN: agent.fit.model=trees; pip install 'bbrgym[trees]'")
     folder = run(tmp_path / "run", **small(TREES))
     agent, _ = load_agent(folder)
@@ -240,8 +240,6 @@ def test_an_agent_of_trees_acts_and_is_exported_but_not_to_c(tmp_path: Path) -> 
     assert len(np.unique(chosen, axis=0)) > 1
     exported = torch.jit.load(export(folder, "torchscript"))
     assert (exported(torch.from_numpy(history.reshape(20, -1))).numpy() == chosen).all()
-    with pytest.raises(bbrgym.ConfigError, match=r"agent\.fit\.model: is trees, expected networks with format c"):
-        export(folder, "c")
 
 
 def test_without_scikit_learn_no_stage_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,7 +296,7 @@ def test_a_second_look_ends_in_the_same_bytes_when_interrupted(looking_again: Pa
     assert files(folder) == again
 
 
-def test_two_looks_are_exported_as_one_network_but_not_to_c(looking_again: Path, tmp_path: Path) -> None:
+def test_two_looks_are_exported_as_one_network(looking_again: Path, tmp_path: Path) -> None:
     agent, _ = load_agent(looking_again)
     assert isinstance(agent, PortfolioAgent)
     exported = torch.jit.load(export(looking_again, "torchscript", output=tmp_path / "agent.pt"))
@@ -307,8 +305,6 @@ def test_two_looks_are_exported_as_one_network_but_not_to_c(looking_again: Path,
     chosen = exported(torch.from_numpy(history[:, 0]), torch.from_numpy(looks[:, None].astype(np.float32))).numpy()
     for row, look, setting in zip(history, looks.tolist(), chosen, strict=True):
         assert (agent.choose(list(row), look=look) == setting).all()
-    with pytest.raises(bbrgym.ConfigError, match=r"agent\.again_share: is above 0, expected 0 with format c"):
-        export(looking_again, "c")
 
 
 @pytest.mark.parametrize("view", ["each", "host"])

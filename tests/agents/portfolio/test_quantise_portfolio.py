@@ -12,13 +12,14 @@ import compilers
 import numpy as np
 import pytest
 import torch
-from policies import FREESTANDING, first_tunables, program, run, shared_object
+from policies import FREESTANDING, first_tunables, program, random_portfolio, run, shared_object
 from tiny import SCENARIO, asked
 
 import bbrgym
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.quantise_portfolio import quantise_portfolio
+from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.agents.rollout import batch_of, options_for
 from bbrgym.agents.training.export_agent import export
 from bbrgym.agents.training.integer_policy import IntegerController, IntegerPolicy
@@ -42,13 +43,26 @@ AGENT: dict[str, Any] = {
     "change": {"ratio": 1.5, "window_s": 0.4},
     "guard": {"share": 0.3},
 }
-LONG = {**SCENARIO, "duration_s": 6.0}
+AGAIN: dict[str, Any] = {"again_share": 0.2, "probe_s": 1.5}
+KINDS: dict[str, dict[str, Any]] = {
+    "networks": {},
+    "networks that look again": AGAIN,
+    "trees": {"fit": {"model": "trees", "trees": 7, "leaf_draws": 1, "folds": 2}},
+    "trees that look again": {**AGAIN, "fit": {"model": "trees", "trees": 7, "leaf_draws": 1, "folds": 2}},
+}
+LONG = {
+    **SCENARIO,
+    "duration_s": 6.0,
+    "link": {**SCENARIO["link"], "changes": [{"at_s": 2.5, "rate_mbps": 20.0}]},
+}
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=KINDS)
+def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if "trees" in request.param:
+        pytest.importorskip("sklearn", reason="NO SCIKIT-LEARN: agent.fit.model=trees; pip install 'bbrgym[trees]'")
     folder = tmp_path_factory.mktemp("portfolio") / "run"
-    train(output_dir=folder, **asked(AGENT, total_steps=9000, scenario=LONG))
+    train(output_dir=folder, **asked({**AGENT, **KINDS[request.param]}, total_steps=9000, scenario=LONG))
     return folder
 
 
@@ -74,30 +88,53 @@ def test_it_decides_as_the_agent_does_and_the_c_as_its_model(parts: Any, tmp_pat
     worlds = batch.worlds
     columns = [worlds.flow_fields.index(field.source) for field in policy.fields]
     controllers = [IntegerController(policy, first_tunables(policy)) for _ in range(8)]
-    begun, rows, counts, values = np.ones(8, np.bool_), [], [], []
-    kinds = set()
+    begun, rows, counts = np.ones(8, np.bool_), [], []
+    kinds, probes_again, choices, differing = set(), False, 0, 0
     while not batch.has_ended.all():
         actions = tuner.act(observations, begun)
         begun = np.zeros(8, np.bool_)
         for index, controller in enumerate(controllers):
             stats = worlds.flow_stats[index][batch._specs[index].learners]
-            found = controller.decide(whole(policy, stats[:, columns])[None])
+            before, parts_before = int(controller.chosen[0]), controller.parts[0]
+            controller.decide(whole(policy, stats[:, columns])[None])
+            probes_again |= bool(before >= 0 > controller.chosen[0])
             held = actions[index].tolist() != agent.routine.setting.tolist()
             kinds.add(held)
             assert (controller.chosen[0] >= 0) == held
+            probing = controller._probes[0]
             if held:
-                nearest = np.abs(agent.library - actions[index]).max(axis=1)
-                assert nearest[controller.chosen[0]] == 0.0, "no tie is that near"
+                best = int(np.abs(agent.library - actions[index]).max(axis=1).argmin())
+                choices += len(probing.history) == policy.probe.intervals
+                if best != controller.chosen[0]:
+                    differing += 1
+                    assert by_the_same_inputs(agent, policy, probing.inputs(parts_before), before) == probing.held
+                    probing.held, controller.chosen, controller.parts = (
+                        best,
+                        np.array([best]),
+                        policy.head.parts[[best]],
+                    )
             if index == 1:
                 counts.append(len(stats))
                 rows.append(np.pad(whole(policy, stats[:, columns]), ((0, policy.flows - len(stats)), (0, 0))))
-                values.append(found[0])
         batch.simulate(actions)
         observations = batch.observe()
     assert kinds == {True, False}, "it probes and holds"
-    made = program(policy, tmp_path)
-    by_c, _ = run(made, policy, first_tunables(policy), np.stack(rows), np.array(counts))
-    np.testing.assert_array_equal(by_c, values)
+    assert probes_again, "the path changes"
+    assert differing <= choices // 8
+    by_c, _ = run(program(policy, tmp_path), policy, first_tunables(policy), np.stack(rows), np.array(counts))
+    alone = IntegerController(policy, first_tunables(policy))
+    np.testing.assert_array_equal(by_c, [alone.decide(row[None, : counts[0]])[0] for row in rows])
+
+
+def by_the_same_inputs(agent: PortfolioAgent, policy: IntegerPolicy, inputs: np.ndarray, held: int) -> int:
+    """What the agent's own trees choose by the policy's features, of which one is on the other side of a threshold."""
+    assert policy.probe is not None
+    look = min(held + 1, 1, len(agent.looks) - 1)
+    place, selector = policy.probe.looks[look], agent.looks[look].selector
+    assert isinstance(selector, TreeSelector), "networks have no tie that is that near"
+    results = policy.probe.program.run(inputs[None])
+    given = torch.from_numpy(results[:, place.first : place.first + place.count] / ONE).float()
+    return 0 if place.is_guarded and results[0, place.first + place.count] > 0 else int(selector.choices(given)[0])
 
 
 def test_the_c_equals_the_model_whatever_is_measured(parts: Any, tmp_path: Path) -> None:
@@ -116,6 +153,24 @@ def test_the_c_equals_the_model_whatever_is_measured(parts: Any, tmp_path: Path)
         assert controller.decide(row[None, :count])[0].tolist() == found[step].tolist()
         chosen.append(int(controller.chosen[0]))
     assert any(before >= 0 > after for before, after in itertools.pairwise(chosen)), "it probes again"
+
+
+@pytest.mark.parametrize("has_trees", [False, True], ids=["networks", "trees"])
+def test_a_later_look_may_choose_another_setting_in_the_c_too(has_trees: bool, tmp_path: Path) -> None:
+    policy = random_portfolio(flows=2, intervals=3, has_trees=has_trees, looks=2)
+    generator = np.random.default_rng(3)
+    fields = np.exp2(generator.uniform(-1, 42, (20, 2, len(policy.fields)))).astype(np.int64)
+    flows = generator.integers(1, 3, len(fields))
+    found, _ = run(program(policy, tmp_path), policy, first_tunables(policy), fields, flows)
+    controller = IntegerController(policy, first_tunables(policy))
+    chosen = []
+    for step, (row, count) in enumerate(zip(fields, flows, strict=True)):
+        assert controller.decide(row[None, :count])[0].tolist() == found[step].tolist()
+        chosen.append(int(controller.chosen[0]))
+    changes = [step for step in range(1, len(chosen)) if chosen[step] != chosen[step - 1]]
+    assert changes[0] == 3, "the probe ends"
+    assert len(changes) > 1
+    assert all(step % 3 == 0 for step in changes)
 
 
 @pytest.mark.parametrize("name", ["twin", "ns3"])
@@ -154,6 +209,8 @@ def test_the_command_writes_the_same_bytes_twice(trained: Path, tmp_path: Path) 
 
 # ---- programs -----------------------------------------------------------------------------------------
 
+ALL = np.array(True)
+
 
 def test_a_program_is_the_function_it_was_traced_from() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
@@ -164,14 +221,14 @@ def test_a_program_is_the_function_it_was_traced_from() -> None:
             [sizes.amax(1), sizes.amin(1), sizes[:, 1], (x * known).sum(1), x.mean(1), x.clamp(0.2, 0.6)[:, 0]], 1
         )
 
-    program = traced(function, torch.rand(1, 4, 3), 3)
+    program = traced(function, torch.rand(1, 4, 3), ALL)
     x = (torch.rand(50, 4, 3, generator=torch.Generator().manual_seed(1)) * ONE).round() / ONE
     given = (x.reshape(50, -1).double().numpy() * ONE).astype(np.int64)
     np.testing.assert_allclose(program.run(given) / ONE, function(x).numpy(), rtol=1e-5, atol=3e-5)
 
 
 def test_numbers_saturate_and_infinity_is_the_largest() -> None:
-    program = traced(lambda x: torch.cat([x * 1e9 * 1e9, -1e9 * x, torch.log(x - x)], 1), torch.rand(1, 1), 1)
+    program = traced(lambda x: torch.cat([x * 1e9 * 1e9, -1e9 * x, torch.log(x - x)], 1), torch.rand(1, 1), ALL)
     assert program.run(np.array([[ONE]])).tolist() == [[MOST, -MOST, -MOST]]
 
 
@@ -185,4 +242,4 @@ def test_numbers_saturate_and_infinity_is_the_largest() -> None:
 )
 def test_what_has_no_form_in_integers_is_said(function: Any, says: str) -> None:
     with pytest.raises(bbrgym.ConfigError, match=says):
-        traced(function, torch.rand(1, 2), 1)
+        traced(function, torch.rand(1, 2), np.array([True, False]))

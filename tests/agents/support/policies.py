@@ -15,9 +15,10 @@ from torch import nn
 from bbrgym.agents.networks import Network, head_of
 from bbrgym.agents.portfolio.network_selector import NetworkSelector
 from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork, ProbeRoutine
-from bbrgym.agents.portfolio.probe_features import ProbeFeatures
+from bbrgym.agents.portfolio.probe_features import AgainFeatures, ProbeFeatures
 from bbrgym.agents.portfolio.quantise_portfolio import quantise_portfolio
 from bbrgym.agents.portfolio.selector import FitSettings
+from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.integer_policy import IntegerPolicy
 from bbrgym.agents.training.integer_tables import Integers
@@ -60,22 +61,50 @@ def random_policy(options: Options, **how: Any) -> IntegerPolicy:
     return quantise(random_network(options, **how), batch_of(1, options), options, "random")
 
 
-def random_portfolio(*, flows: int = 1, intervals: int = 2, variant: str = "bbr-mix") -> IntegerPolicy:
-    """A portfolio of random settings and weights, in integers."""
+def random_portfolio(
+    *, flows: int = 1, intervals: int = 2, variant: str = "bbr-mix", has_trees: bool = False, looks: int = 1
+) -> IntegerPolicy:
+    """A portfolio of random settings and weights, or trees, in integers."""
     options = options_of(is_per_flow=False, variant=variant, features="memory", max_learners=flows)
     batch = batch_of(1, options)
     generator = torch.Generator().manual_seed(7)
-    fit = FitSettings(hidden=(8, 6), members=3)
-    features = ProbeFeatures(intervals, flows)
-    selector = NetworkSelector(len(features.names), 4, fit)
-    for tensor in selector.parameters():
-        nn.init.normal_(tensor, std=0.5, generator=generator)
     library = np.random.default_rng(7).uniform(-1, 1, (4, len(batch.scaling.names))).astype(np.float32)
     settled = batch.scaling.snap(library)[1]
     width = batch.observation.width
-    network = PortfolioNetwork(features, selector, settled, intervals, width)
+    probe = ProbeFeatures(intervals, flows)
+    networks = []
+    for features in (probe, AgainFeatures(probe, batch.scaling.names))[:looks]:
+        count = len(features.names)
+        selector = random_trees(count, 4, generator) if has_trees else _random_selector(count, 4, generator)
+        networks.append(PortfolioNetwork(features, selector, settled, intervals, width))
     routine = ProbeRoutine(batch.scaling.default, intervals, width)
-    return quantise_portfolio(PortfolioAgent("random", [network], routine, selector, is_per_flow=False), batch, options)
+    agent = PortfolioAgent("random", networks, routine, networks[0].selector, is_per_flow=False)
+    return quantise_portfolio(agent, batch, options)
+
+
+def _random_selector(features: int, settings: int, generator: torch.Generator) -> NetworkSelector:
+    selector = NetworkSelector(features, settings, FitSettings(hidden=(8, 6), members=3))
+    for tensor in selector.parameters():
+        nn.init.normal_(tensor, std=0.5, generator=generator)
+    return selector
+
+
+def random_trees(
+    features: int, settings: int, generator: torch.Generator, trees: int = 20, depth: int = 5
+) -> TreeSelector:
+    """Trees with all nodes that so many levels hold, but for some branches that end before."""
+    nodes = 2 ** (depth + 1) - 1
+    number = torch.arange(nodes).repeat(trees, 1)
+    is_leaf = (2 * number + 1 >= nodes) | ((number > 0) & (torch.rand(trees, nodes, generator=generator) < 0.2))
+    return TreeSelector(
+        {
+            "feature": torch.randint(features, (trees, nodes), generator=generator),
+            "threshold": torch.randn(trees, nodes, generator=generator, dtype=torch.float64),
+            "left": torch.where(is_leaf, number, 2 * number + 1),
+            "right": torch.where(is_leaf, number, 2 * number + 2),
+            "value": torch.randn(trees, nodes, settings, generator=generator),
+        }
+    )
 
 
 def first_tunables(policy: IntegerPolicy) -> Integers:
