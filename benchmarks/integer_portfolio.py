@@ -72,11 +72,13 @@ def main() -> None:
             f"{np.percentile(record.errors, 99.9):.1e} standard deviations",
         ),
     ]
-    for count, margins, when in zip(record.choices, record.margins, ("after a probe", "of later looks"), strict=True):
+    times = ("after a probe", "of later looks")
+    for count, margins, alike, when in zip(record.choices, record.margins, record.alike, times, strict=True):
         if count:
             rows += [
                 (f"choices {when}", f"{count}"),
                 ("... other than the agent's", f"{len(margins)}"),
+                ("... which its selector too makes by the policy's inputs", f"{alike}"),
                 ("... largest margin in the agent's prediction of the score", f"{max(margins, default=0.0):.1e}"),
             ]
     rows += [
@@ -116,6 +118,8 @@ class PortfolioRecord:
         probe: the policy's.
         choices: number of choices after a probe, and of later looks.
         margins: of the choices of each kind that differ.
+        alike: number of these that the agent's selector makes too by the policy's inputs: a number near a threshold, or
+            outputs near each other, decided.
         errors: differences of the selector's inputs, in standard deviations.
     """
 
@@ -125,7 +129,7 @@ class PortfolioRecord:
         self._agent, self.looks = agent, looks
         self.probe: Probe = replace(policy.probe, watched=-1)  # all choose at the same times
         self._policy = replace(policy, probe=self.probe)
-        self.choices, self.margins = [0, 0], (list[float](), list[float]())
+        self.choices, self.margins, self.alike = [0, 0], (list[float](), list[float]()), [0, 0]
         self.errors: Any = np.zeros(0)
         self._kept: list[list[Any]] = []
 
@@ -180,10 +184,13 @@ class PortfolioRecord:
             inputs = np.stack([one.inputs(row) for one, row in zip(controller._probes, held, strict=True)])
             found = self.probe.program.run(inputs)[:, place.first : place.first + place.count] / 2**20
             self.errors = np.append(self.errors, np.abs((found - given[group]) / std).ravel().astype(np.float32))
+            with torch.no_grad():
+                by_inputs = network.selector(torch.from_numpy(found).float()).argmax(1).numpy()
             for row, index in enumerate(group):
                 chosen = int(controller.chosen[row])
                 if chosen != best[index]:
                     self.margins[look].append(float(predicted[index, best[index]] - predicted[index, chosen]))
+                    self.alike[look] += int(by_inputs[row] == chosen)
                 controller._probes[row].held = int(best[index])
             head = self._policy.head
             controller.chosen = best[group]
