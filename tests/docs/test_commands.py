@@ -34,6 +34,13 @@ def commands_of(text: str) -> list[str]:
     return [command for command in commands if "NAME" not in command and "DIR" not in command]
 
 
+def source_of(script: Path) -> str:
+    """Return the text of a script and of the modules beside it that it imports, where some options stand."""
+    text = script.read_text(encoding="utf-8")
+    beside = [script.with_name(f"{name}.py") for name in re.findall(r"^(?:from|import) (\w+)", text, re.MULTILINE)]
+    return "".join([text, *(path.read_text(encoding="utf-8") for path in beside if path.exists())])
+
+
 SHOWN_BY = [(page, command) for page in PAGES for command in commands_of(page.read_text(encoding="utf-8"))]
 
 
@@ -50,7 +57,7 @@ def test_a_command_is_taken(page: Path, command: str, monkeypatch: pytest.Monkey
         assert set(words) <= set(TARGETS)
     elif program != "bbrgym":
         script, *options = words if program == "python" else (program, *words)
-        source = (ROOT / script).read_text(encoding="utf-8")
+        source = source_of(ROOT / script)
         assert [option for option in options if option.startswith("--") and f'"{option}"' not in source] == []
     else:
         asked = _parser().parse_args(words)
