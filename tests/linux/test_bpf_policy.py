@@ -52,6 +52,14 @@ def compiled(policy: IntegerPolicy, folder: Path) -> Path:
     return folder / "policy.bpf.o"
 
 
+def transferred(policy: IntegerPolicy, target: Path) -> Any:
+    """Return what bpf_transfer.py tells of a transfer under a compiled policy, in a network namespace of its own."""
+    command = ["unshare", "--net", sys.executable, str(HERE / "bpf_transfer.py"), policy.variant, str(SECONDS)]
+    done = subprocess.run([*command, str(target)], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
 @functools.cache
 def policy_of(kind: str) -> IntegerPolicy:
     return random_policy(options_of(**KINDS[kind]))
@@ -69,11 +77,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
 @pytest.fixture(scope="module", params=KINDS)
 def transfer(request: pytest.FixtureRequest, program: Program) -> tuple[IntegerPolicy, Any]:
     """What came of a transfer in a network namespace of its own."""
-    policy, target = policy_of(request.param), program(request.param)
-    command = ["unshare", "--net", sys.executable, str(HERE / "bpf_transfer.py"), policy.variant, str(SECONDS)]
-    done = subprocess.run([*command, str(target)], capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    return policy, json.loads(done.stdout)
+    policy = policy_of(request.param)
+    return policy, transferred(policy, program(request.param))
 
 
 @needs_clang
@@ -114,11 +119,7 @@ def test_a_portfolio_probes_and_chooses_in_the_kernel(has_trees: bool, tmp_path:
     policy = random_portfolio(has_trees=has_trees)
     assert policy.probe is not None
     assert isinstance(policy.head, Choice)
-    target = compiled(policy, tmp_path)
-    command = ["unshare", "--net", sys.executable, str(HERE / "bpf_transfer.py"), policy.variant, str(SECONDS)]
-    done = subprocess.run([*command, str(target)], capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
+    result = transferred(policy, compiled(policy, tmp_path))
     state = np.frombuffer(bytes.fromhex(result["policy"][2]), portfolio_state(policy), 1)[0]
     assert state["probed"] == policy.probe.intervals
     assert state["chosen"] == policy.probe.choose(state["history"][None].astype(np.int64))[0]
@@ -135,11 +136,7 @@ def test_a_portfolio_probes_and_chooses_in_the_kernel(has_trees: bool, tmp_path:
 def test_a_portfolio_looks_again_in_the_kernel(has_trees: bool, tmp_path: Path) -> None:
     policy = random_portfolio(has_trees=has_trees, looks=2)
     assert isinstance(policy.head, Choice)
-    target = compiled(policy, tmp_path)
-    command = ["unshare", "--net", sys.executable, str(HERE / "bpf_transfer.py"), policy.variant, str(SECONDS)]
-    done = subprocess.run([*command, str(target)], capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
+    result = transferred(policy, compiled(policy, tmp_path))
     decisions, _, raw = result["policy"]
     state = np.frombuffer(bytes.fromhex(raw), portfolio_state(policy), 1)[0]
     assert state["probed"] == (decisions - 1) % 2

@@ -137,6 +137,17 @@ def by_the_same_inputs(agent: PortfolioAgent, policy: IntegerPolicy, inputs: np.
     return 0 if place.is_guarded and results[0, place.first + place.count] > 0 else int(selector.choices(given)[0])
 
 
+def choices_of_both(policy: IntegerPolicy, fields: np.ndarray, flows: np.ndarray, folder: Path) -> list[int]:
+    """Return what model and C choose after each interval; they must set the same."""
+    found, _ = run(program(policy, folder), policy, first_tunables(policy), fields, flows)
+    controller = IntegerController(policy, first_tunables(policy))
+    chosen = []
+    for step, (row, count) in enumerate(zip(fields, flows, strict=True)):
+        assert controller.decide(row[None, :count])[0].tolist() == found[step].tolist()
+        chosen.append(int(controller.chosen[0]))
+    return chosen
+
+
 def test_the_c_equals_the_model_whatever_is_measured(parts: Any, tmp_path: Path) -> None:
     policy = parts[1]
     generator = np.random.default_rng(3)
@@ -146,12 +157,7 @@ def test_the_c_equals_the_model_whatever_is_measured(parts: Any, tmp_path: Path)
     fields[:, :, names.index("active")] = generator.random(shape[:2]) < 0.9
     fields[:, :, names.index("phase")] = generator.integers(0, 18, shape[:2])
     flows = generator.integers(1, policy.flows + 1, len(fields))
-    found, _ = run(program(policy, tmp_path), policy, first_tunables(policy), fields, flows)
-    controller = IntegerController(policy, first_tunables(policy))
-    chosen = []
-    for step, (row, count) in enumerate(zip(fields, flows, strict=True)):
-        assert controller.decide(row[None, :count])[0].tolist() == found[step].tolist()
-        chosen.append(int(controller.chosen[0]))
+    chosen = choices_of_both(policy, fields, flows, tmp_path)
     assert any(before >= 0 > after for before, after in itertools.pairwise(chosen)), "it probes again"
 
 
@@ -161,12 +167,7 @@ def test_a_later_look_may_choose_another_setting_in_the_c_too(has_trees: bool, t
     generator = np.random.default_rng(3)
     fields = np.exp2(generator.uniform(-1, 42, (20, 2, len(policy.fields)))).astype(np.int64)
     flows = generator.integers(1, 3, len(fields))
-    found, _ = run(program(policy, tmp_path), policy, first_tunables(policy), fields, flows)
-    controller = IntegerController(policy, first_tunables(policy))
-    chosen = []
-    for step, (row, count) in enumerate(zip(fields, flows, strict=True)):
-        assert controller.decide(row[None, :count])[0].tolist() == found[step].tolist()
-        chosen.append(int(controller.chosen[0]))
+    chosen = choices_of_both(policy, fields, flows, tmp_path)
     changes = [step for step in range(1, len(chosen)) if chosen[step] != chosen[step - 1]]
     assert changes[0] == 3, "the probe ends"
     assert len(changes) > 1
