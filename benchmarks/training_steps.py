@@ -6,10 +6,10 @@ usage: python benchmarks/training_steps.py [--steps 16384] [--rounds 3] [--scena
 
 Every agent of `bbrgym train` that learns trains in turn for so many control intervals on the same scenario in the
 twin, with the hyperparameters and the number of environments that are shipped (those that learn from a memory begin to
-as soon as they have a batch). Printed are medians over rounds: steps a second without validation, and the microseconds
-of a step by part. Engine: the worlds, in C++. Environment: all else of a step in the environments. Update: the learning
-itself. Validation: as often as it is by default, a step's part of it. Rest: choosing actions, remembering what
-happened, the curve, checkpoints.
+as soon as they have a batch). Printed are medians over rounds: steps and simulated seconds a second without validation,
+and the microseconds of a step by part. Engine: the worlds, in C++. Environment: all else of a step in the environments.
+Update: the learning itself. Validation: as often as it is by default, a step's part of it. Rest: choosing actions,
+remembering what happened, the curve, checkpoints.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from bbrgym.worlds import VectorWorld
 
 AGENTS: Mapping[str, Mapping[str, Any]] = {
     "ppo": {},
+    "ppo-held": {},  # an action for HELD intervals
     "torch_ppo": {},
     "recurrent_ppo": {},
     "sac": {"learning_starts": 512},
@@ -46,7 +47,9 @@ AGENTS: Mapping[str, Mapping[str, Any]] = {
     "dqn": {"learning_starts": 512},
     "ppo-multi": {},  # a controller for each flow
 }
+HELD = 5
 FLAT = {"levels": 5, "flat": True, "tunables": ["bbr_up_gain", "bbq_alpha_us"]}  # what dqn can do
+CONTROL_INTERVAL_S = 0.5
 PARTS: dict[str, list[tuple[Any, str]]] = {
     "engine": [(VectorWorld, "advance")],
     "environment": [
@@ -90,15 +93,15 @@ def main() -> None:
 
 def train(name: str, asked: argparse.Namespace) -> dict[str, float]:
     """Return the microseconds of a step without validation, by part, and of validation."""
-    agent = {"name": name.removesuffix("-multi"), **AGENTS[name]}
+    agent = {"name": name.removesuffix("-multi").removesuffix("-held"), **AGENTS[name]}
     with tempfile.TemporaryDirectory() as folder, Clock(PARTS, whole=["validation"]) as clock:
         begin_s = time.perf_counter()
         step = bbrgym.train(
             scenario=asked.scenario,
             variant=asked.variant,
             agent=agent,
-            action=FLAT if name == "dqn" else {},
-            env="multi" if name.endswith("-multi") else "tune",
+            action=FLAT if name == "dqn" else {"hold_intervals": intervals_of(name)},
+            env={"name": "multi" if name.endswith("-multi") else "tune", "control_interval_s": CONTROL_INTERVAL_S},
             total_steps=asked.steps,
             checkpoint_steps=asked.steps,
             output_dir=folder,
@@ -113,14 +116,22 @@ def train(name: str, asked: argparse.Namespace) -> dict[str, float]:
     }
 
 
+def intervals_of(name: str) -> int:
+    """Return the control intervals of a step."""
+    return HELD if name.endswith("-held") else 1
+
+
 def table_of(rounds: Mapping[str, list[dict[str, float]]]) -> str:
     """Return the table of measurements by agent."""
     columns = ("all", "engine", "environment", "update", "rest", "validation")
-    text = f"| agent | steps/s | us a step | {' | '.join(columns[1:])} |\n|{'---|' * (len(columns) + 2)}\n"
+    head = ("agent", "steps/s", "simulated s/s", "us a step", *columns[1:])
+    text = f"| {' | '.join(head)} |\n|{'---|' * len(head)}\n"
     for name, turns in rounds.items():
         medians = {column: float(np.median([taken[column] for taken in turns])) for column in columns}
         cells = " | ".join(f"{medians[column]:,.0f}" for column in columns)
-        text += f"| {name} | {1e6 / medians['all']:,.0f} | {cells} |\n"
+        steps_per_s = 1e6 / medians["all"]
+        simulated = steps_per_s * intervals_of(name) * CONTROL_INTERVAL_S
+        text += f"| {name} | {steps_per_s:,.0f} | {simulated:,.0f} | {cells} |\n"
     return text
 
 
