@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from bbrgym.agents.training.integer_tables import EXP2_TABLE, LOG2_BITS, Integers, log2, on_line
 from bbrgym.errors import ConfigError
@@ -82,10 +82,10 @@ def traced(function: Callable[[Tensor], Tensor], example: Tensor, is_input: Flag
     Raises:
         ConfigError: the function has an operation that programs do not know, or needs other numbers.
     """
-    with torch.no_grad():
-        graph = make_fx(lambda given: function(given))(example)  # of a method it would count the arguments wrongly
     writer = _Writer(example, is_input)
-    return writer.program(graph)
+    with torch.no_grad(), writer:
+        result = function(example)
+    return writer.program(result)
 
 
 # ---- operations ---------------------------------------------------------------------------------------
@@ -148,43 +148,54 @@ _Operands = NDArray[np.int64]
 """Array of operands: constants below 0 (-1 - number), then inputs, then results."""
 
 
-class _Writer:
-    """Writes the steps of a graph of PyTorch's operations."""
+class _Writer(TorchDispatchMode):
+    """Writes the steps of PyTorch's operations, while they are done.
+
+    Tracing them with `torch.fx` first takes twenty times as long, for graphs that nothing else needs.
+    """
 
     def __init__(self, example: Tensor, is_input: Flags) -> None:
+        super().__init__()
         kept = np.broadcast_to(is_input, tuple(example.shape))
         self._inputs = int(kept.sum())
         self._unknown = self._inputs + (1 << 40)  # stands for what is no input
-        self._given = np.full(kept.shape, self._unknown)
-        self._given[kept] = np.arange(self._inputs)
+        given = np.full(kept.shape, self._unknown)
+        given[kept] = np.arange(self._inputs)
         self._constants: dict[int, int] = {}
         self._steps: list[tuple[int, int, int, int]] = []
         self._known: dict[tuple[int, int, int, int], int] = {}
+        self._operands = {id(example): given}
+        self._tensors = [example]  # alive, so that no other has the number of one of them
 
-    def program(self, graph: Any) -> ScalarProgram:
-        values: dict[str, Any] = {}
-        outputs = np.zeros(0, np.int64)
+    def program(self, result: Tensor) -> ScalarProgram:
+        """Return the program of what was done, whose results are those of a tensor."""
+        return self._placed(self._value(result).ravel())
 
-        def value(argument: Any) -> Any:
-            if isinstance(argument, torch.fx.Node):
-                return values[argument.name]
-            return [value(one) for one in argument] if isinstance(argument, list | tuple) else argument
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Write an operation's steps and do it."""
+        values = self._call(func, [self._value(one) for one in args], kwargs or {})
+        done = func(*args, **(kwargs or {}))
+        self._keep(done, values)
+        return done
 
-        for node in graph.graph.nodes:
-            if node.op == "placeholder":
-                values[node.name] = self._given
-            elif node.op == "get_attr":
-                values[node.name] = self._array(getattr(graph, node.target).numpy())
-            elif node.op == "output":
-                outputs = np.asarray(value(node.args[0])).ravel()
-            else:
-                values[node.name] = self._call(node, [value(one) for one in node.args], node.kwargs)
-        return self._placed(outputs)
+    def _keep(self, done: Any, values: Any) -> None:
+        if isinstance(done, Tensor):
+            self._operands[id(done)] = values
+            self._tensors.append(done)
+        else:
+            for one, value in zip(done, values, strict=True):
+                self._keep(one, value)
+
+    def _value(self, argument: Any) -> Any:
+        if isinstance(argument, Tensor):
+            known = self._operands.get(id(argument))
+            return self._array(argument.numpy()) if known is None else known
+        return [self._value(one) for one in argument] if isinstance(argument, list | tuple) else argument
 
     # ---- PyTorch's operations ----------------------------------------------------------------------------------
 
-    def _call(self, node: Any, args: list[Any], kwargs: Any) -> Any:
-        name = getattr(node.target, "__name__", str(node.target))
+    def _call(self, operation: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        name = operation.__name__
         kind = name.split(".")[0]
         method = getattr(self, f"_do_{kind}", None)
         if method is None:
@@ -294,9 +305,6 @@ class _Writer:
         return np.moveaxis(np.stack(rows), 0, axis), None  # its indices have no form in integers
 
     # Views and copies: no steps.
-
-    def _do_getitem(self, a: Any, index: int) -> Any:
-        return a[index]
 
     def _do_select(self, a: _Operands, axis: int, index: int) -> _Operands:
         selected: _Operands = np.take(a, index, axis)
