@@ -91,13 +91,20 @@ def traced(function: Callable[[Tensor], Tensor], example: Tensor, is_input: Flag
 # ---- operations ---------------------------------------------------------------------------------------
 
 
+def _within(x: Integers, low: int, high: int) -> Integers:
+    """Return np.clip, which takes three times as long for numbers as few as a portfolio's programs have."""
+    bounded: Integers = np.minimum(np.maximum(x, low), high)
+    return bounded
+
+
 def _saturated(x: Integers) -> Integers:
-    return np.clip(x, -MOST, MOST)
+    return _within(x, -MOST, MOST)
 
 
 def _multiplied(a: Integers, b: Integers) -> Integers:
-    larger, smaller = np.where(np.abs(a) >= np.abs(b), a, b), np.where(np.abs(a) >= np.abs(b), b, a)
-    smaller = np.clip(smaller, -(1 << 31), 1 << 31)
+    is_first = np.abs(a) >= np.abs(b)
+    larger, smaller = np.where(is_first, a, b), np.where(is_first, b, a)
+    smaller = _within(smaller, -(1 << 31), 1 << 31)
     is_large = np.abs(larger) > 1 << 31
     fine = np.where(is_large, 0, larger) * smaller + (1 << (BITS - 1)) >> BITS
     coarse = (larger >> 10) * smaller + (1 << (BITS - 11)) >> (BITS - 10)
@@ -112,8 +119,8 @@ def _divided(a: Integers, b: Integers) -> Integers:
 
 def exp(x: Integers) -> Integers:
     """Return e to the power of x, Q20 both."""
-    power = (np.clip(x, -MAX_EXP, MAX_EXP) * LOG2_E_Q30 >> 30) + (BITS << LOG2_BITS)
-    given = np.clip(power, 0, 41 << LOG2_BITS)
+    power = (_within(x, -MAX_EXP, MAX_EXP) * LOG2_E_Q30 >> 30) + (BITS << LOG2_BITS)
+    given = _within(power, 0, 41 << LOG2_BITS)
     shift = given >> LOG2_BITS
     found = on_line(EXP2_TABLE, (given >> 12) & 255, given & 4095, 12)
     right = np.maximum(30 - shift, 0)
