@@ -87,7 +87,10 @@ def write_figures(folder: Path, specs: Iterable[FigureSpec], settings: FigureSet
     with matplotlib.rc_context(of_style):
         for spec in specs:
             figure = draw(spec, settings.style)
-            write = partial(figure.savefig, format=ending, dpi=_DPI, metadata=_METADATA[ending])
+            save = partial(figure.savefig, format=ending, dpi=_DPI)
+            if ending == "png":  # savefig draws once more, for what other formats and styles need
+                save = FigureCanvasAgg(figure).print_png
+            write = partial(save, metadata=_METADATA[ending])
             write_atomically(folder / f"{spec.name}.{ending}", write)
 
 
