@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +25,15 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 from pydantic import BaseModel
 
-from bbrgym.cli.many_runs import launch, multirun, refuse_missing_launcher
 from bbrgym.compose import Loader, parse_override, plain_values, search_path_of
-from bbrgym.errors import ConfigError
+from bbrgym.errors import ConfigError, MissingExtraError
 from bbrgym.option_types import plain_types, type_text
 
 _STEPS = "total_steps="
 _MORE = re.compile(r"(?<=[=,])\+\d[\d._eE+]*(?=,|$)")  # so many more: Hydra's grammar would drop the sign
 _HERE = "."  # hydra.run.dir where it is not given: the command chooses its run folder
 _VERBOSE = ("hydra.verbose", "hydra.job_logging", "hydra.hydra_logging", "hydra/job_logging", "hydra/hydra_logging")
+_EXTRAS = {"joblib": ("joblib", "train"), "submitit": ("submitit", "slurm"), "ray": ("ray", "ray-launcher")}
 _FLAGS = """\
   -h, --help             this text; --hydra-help: Hydra's own
   -m, --multirun         run a job for every combination of options with several values, seed=1,2,3
@@ -107,7 +108,7 @@ def run_command(command: Command, options: argparse.Namespace) -> None:
         Others: as the command.
     """
     _refuse_contradictions(options)
-    refuse_missing_launcher(options.overrides)
+    _refuse_missing_launcher(options.overrides)
     name = options.config_name or command.name
     options.overrides = [_MORE.sub(r"'\g<0>'", text) if text.startswith(_STEPS) else text for text in options.overrides]
     overrides = list(options.overrides)
@@ -127,6 +128,8 @@ def run_command(command: Command, options: argparse.Namespace) -> None:
         elif options.info is not None:
             hydra.show_info(options.info, name, overrides)
         elif options.multirun:
+            from bbrgym.cli.many_runs import multirun  # with reports, which no single run needs
+
             multirun(command.name, name, hydra, options)
         else:
             _run(command, hydra, name, options)
@@ -144,6 +147,22 @@ def _refuse_contradictions(options: argparse.Namespace) -> None:
         raise ConfigError("--resolve: expected with --cfg or --help")
 
 
+def _refuse_missing_launcher(overrides: Sequence[str]) -> None:
+    """Check that the launcher of a command line is installed.
+
+    Raises:
+        ConfigError: an override is malformed.
+        MissingExtraError: the launcher is not installed.
+    """
+    for override in map(parse_override, overrides):
+        if override.key_or_group == "hydra/launcher":
+            module, extra = _EXTRAS.get(str(override.value()).partition("_")[0], ("", ""))
+            if module and find_spec(f"hydra_plugins.hydra_{module}_launcher") is None:
+                missing = f"hydra_{module}_launcher"
+                error = ModuleNotFoundError(f"No module named {missing!r}", name=missing)
+                raise MissingExtraError(f"hydra/launcher={override.value()}", extra, error)
+
+
 def _run(command: Command, hydra: Hydra, name: str, options: argparse.Namespace) -> None:
     errors: list[Exception] = []
 
@@ -151,7 +170,7 @@ def _run(command: Command, hydra: Hydra, name: str, options: argparse.Namespace)
         own = argparse.Namespace(**vars(options))
         given, chosen = str(HydraConfig.get().run.dir), HydraConfig.get().runtime.choices["hydra/launcher"]
         own.run_dir = None if given == _HERE else Path(given)
-        own.launch = None if chosen == "basic" else partial(launch, command.name, name, hydra, options)
+        own.launch = None if chosen == "basic" else _launch_of(command, name, hydra, options)
         try:
             own.config = plain_values(config, options.overrides)
             command.run(own)
@@ -162,6 +181,12 @@ def _run(command: Command, hydra: Hydra, name: str, options: argparse.Namespace)
     hydra.run(name, task, list(options.overrides), with_log_configuration=is_logged)
     if errors:
         raise errors[0]
+
+
+def _launch_of(command: Command, name: str, hydra: Hydra, options: argparse.Namespace) -> Callable[..., None]:
+    from bbrgym.cli.many_runs import launch
+
+    return partial(launch, command.name, name, hydra, options)
 
 
 def _complete(hydra: Hydra, name: str, overrides: list[str]) -> None:

@@ -9,7 +9,6 @@ import os
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,6 @@ from bbrgym.sweeps.study import without_password
 
 _OF_JOBS = ("output_dir", "resume")  # the multirun sets these for each job
 _HERE = ("BasicLauncher", "JoblibLauncher", "LocalLauncher")  # whose jobs are processes of this machine
-_EXTRAS = {"joblib": ("joblib", "train"), "submitit": ("submitit", "slurm"), "ray": ("ray", "ray-launcher")}
 
 
 def multirun(command: str, name: str, hydra: Hydra, options: argparse.Namespace) -> None:
@@ -176,22 +174,6 @@ def _refuse_wrong(overrides: Sequence[str]) -> None:
             values = list(override.sweep_string_iterator())
             if len(set(values)) < len(values):
                 raise ConfigError(f"{key}: is {', '.join(values)}, expected each value once")
-
-
-def refuse_missing_launcher(overrides: Sequence[str]) -> None:
-    """Check that the launcher of a command line is installed.
-
-    Raises:
-        ConfigError: an override is malformed.
-        MissingExtraError: the launcher is not installed.
-    """
-    for override in map(parse_override, overrides):
-        if override.key_or_group == "hydra/launcher":
-            module, extra = _EXTRAS.get(str(override.value()).partition("_")[0], ("", ""))
-            if module and find_spec(f"hydra_plugins.hydra_{module}_launcher") is None:
-                missing = f"hydra_{module}_launcher"
-                error = ModuleNotFoundError(f"No module named {missing!r}", name=missing)
-                raise MissingExtraError(f"hydra/launcher={override.value()}", extra, error)
 
 
 # ---- report -------------------------------------------------------------------------------------------
