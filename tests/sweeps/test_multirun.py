@@ -254,7 +254,7 @@ def test_without_a_library_it_says_so_and_runs_nothing(
     options: list[str], library: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find = importlib.util.find_spec
-    monkeypatch.setattr("bbrgym.cli.many_runs.find_spec", lambda name: None if name == library else find(name))
+    monkeypatch.setattr("bbrgym.cli.hydra_program.find_spec", lambda name: None if name == library else find(name))
     if library == "optuna":
         for name in [*sys.modules]:
             if name.partition(".")[0] == library:
