@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,7 @@ class Loader(ConfigLoaderImpl):
         version.setbase(_HYDRA)
         super().__init__(search_path if search_path is not None else search_path_of())
         self._models = tuple(models)
+        self._read: CachingConfigRepository | None = None  # what a request has read of conf/, for Hydra's own reading
 
     def load_configuration(
         self,
@@ -155,6 +157,14 @@ class Loader(ConfigLoaderImpl):
         repository = CachingConfigRepository(self.repository)
         return {group: _choices(repository, group) for group in _Tree(repository, config_name).groups}
 
+    def _parse_overrides_and_create_caching_repo(
+        self, config_name: str | None, overrides: list[str]
+    ) -> tuple[list[Override], CachingConfigRepository]:
+        if self._read is None:
+            return super()._parse_overrides_and_create_caching_repo(config_name, overrides)
+        read, self._read = self._read, None
+        return [parse_override(text) for text in overrides], read
+
     def _request(self, config_name: str, overrides: Sequence[str], run_mode: RunMode) -> _Request:
         _store_worlds()
         parsed = [parse_override(text) for text in overrides]
@@ -178,6 +188,8 @@ class Loader(ConfigLoaderImpl):
         values = [one for one in single if one.key_or_group in others]
         in_scenario = [one for one in single if _is_in_scenario(one)]
         applied = [*of_hydra, *(one for one in prepared if one not in values and one not in in_scenario)]
+        has_file = any(one.value() == _FILE_CONFIG for one in single)  # stored after the repository was made
+        self._read = None if has_file else repository
         return _Request(
             [str(one.input_line) for one in own], [str(one.input_line) for one in applied], values, in_scenario
         )
@@ -312,9 +324,14 @@ def parse_override(text: str) -> Override:
         ConfigError: it is no override.
     """
     try:
-        return OverridesParser.create().parse_override(text)
+        return _parser().parse_override(text)
     except HydraException as error:
         raise ConfigError(f"{text!r} is no override like scenario.link.rate_mbps=50: {_one_line(error)}") from error
+
+
+@cache
+def _parser() -> OverridesParser:
+    return OverridesParser.create()
 
 
 def key_of(text: str) -> str:
@@ -326,7 +343,7 @@ def override_of(key: str, value: str) -> str:
     """Return the override that gives an option a text, quoted if it would mean something else."""
     plain = f"{key}={value}"
     try:
-        if OverridesParser.create().parse_override(plain).value() == value:
+        if _parser().parse_override(plain).value() == value:
             return plain
     except HydraException:
         pass  # the grammar has no such value without quotes
