@@ -323,7 +323,9 @@ LONG = ["scenario=steady", "scenario.duration_s=10", "seeds=[1,2,3,4,5,6,7,8]", 
 def straight(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run folder of a command that nobody interrupts."""
     folder = tmp_path_factory.mktemp("straight") / "out"
-    assert main(["evaluate", *LONG, f"output_dir={folder}"]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BBRGYM_FIGURES", "none")
+        assert main(["evaluate", *LONG, f"output_dir={folder}"]) == 0
     return folder
 
 
