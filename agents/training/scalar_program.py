@@ -155,14 +155,14 @@ _Operands = NDArray[np.int64]
 """Array of operands: constants below 0 (-1 - number), then inputs, then results."""
 
 
-class _Writer(TorchDispatchMode):
+class _Writer(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Writes the steps of PyTorch's operations, while they are done.
 
-    Tracing them with `torch.fx` first takes twenty times as long, for graphs that nothing else needs.
+    Tracing them with `torch.fx` first takes ten times as long, for graphs that nothing else needs.
     """
 
     def __init__(self, example: Tensor, is_input: Flags) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         kept = np.broadcast_to(is_input, tuple(example.shape))
         self._inputs = int(kept.sum())
         self._unknown = self._inputs + (1 << 40)  # stands for what is no input

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -87,7 +87,7 @@ def write_figures(folder: Path, specs: Iterable[FigureSpec], settings: FigureSet
     with matplotlib.rc_context(of_style):
         for spec in specs:
             figure = draw(spec, settings.style)
-            save = partial(figure.savefig, format=ending, dpi=_DPI)
+            save: Callable[..., None] = partial(figure.savefig, format=ending, dpi=_DPI)
             if ending == "png":  # savefig draws once more, for what other formats and styles need
                 save = FigureCanvasAgg(figure).print_png
             write = partial(save, metadata=_METADATA[ending])
