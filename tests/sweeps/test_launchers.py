@@ -44,6 +44,23 @@ def launched_by(name: str) -> list[str]:
     return [f"hydra/launcher={name}", *LAUNCHERS[name]]
 
 
+def starter_of(out: Path, job: str, begun: subprocess.Popen[bytes]) -> psutil.Process:
+    """Return the process that started a job; early, since a job may end while all processes are looked through."""
+
+    def running() -> list[psutil.Process]:
+        found = []
+        for number in running_below(out):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one = psutil.Process(number)
+                if any(f"{out}/{job}" in word for word in one.cmdline()):
+                    found.append(one.parent())
+        return found
+
+    found: list[psutil.Process] = []
+    wait_until(lambda: found.extend(running()) or found or begun.poll() is not None)
+    return found[0]
+
+
 @pytest.mark.parametrize("name", LAUNCHERS)
 def test_each_launcher_runs_the_same_jobs(name: str, tmp_path: Path) -> None:
     """A grid has two levels at least."""
@@ -96,11 +113,9 @@ def test_a_launcher_that_loses_a_job_says_what_goes_on(name: str, tmp_path: Path
     options = [scenario(tmp_path), *LONG, "seed=1,2", *launched_by(name), f"hydra.sweep.dir={out}"]
     begun = start(*options)
     try:
+        worker = starter_of(out, "seed-2", begun)
         wait_until(lambda: step_of(out, "seed-2") > 0 or begun.poll() is not None)
-        for job in running_below(out / "seed-2") or running_below(out):
-            with contextlib.suppress(psutil.NoSuchProcess):  # it ended with a parent that was killed just now
-                if any(f"{out}/seed-2" in word for word in psutil.Process(job).cmdline()):
-                    psutil.Process(job).parent().kill()
+        worker.kill()
         _, errors = begun.communicate(timeout=PATIENCE_S)
     finally:
         begun.kill()
@@ -126,9 +141,9 @@ def test_a_preempted_job_is_put_in_the_queue_again_and_goes_on(tmp_path: Path, m
     assert multirun(*options, f"hydra.sweep.dir={whole}").returncode == 0
     begun = start(*options, *launched_by("submitit_local"), f"hydra.sweep.dir={out}")
     try:
+        starter = starter_of(out, "train", begun)
         wait_until(lambda: step_of(out, "train") > 0 or begun.poll() is not None)
-        (job,) = running_below(out)
-        psutil.Process(job).parent().send_signal(signal.SIGUSR1)
+        starter.send_signal(signal.SIGUSR1)
         _, errors = begun.communicate(timeout=PATIENCE_S)
     finally:
         begun.kill()
