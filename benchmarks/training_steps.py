@@ -4,7 +4,7 @@
 usage: python benchmarks/training_steps.py [--steps 16384] [--rounds 3] [--scenario wan_mix] [--variant bbr-mix]
            [--write docs/results.md]
 
-Every agent of `bbrgym train` that learns trains in turn for so many control intervals on the same scenario in the
+Every agent of `bbrgym train` that learns trains in turn for so many steps on the same scenario in the
 twin, with the hyperparameters and the number of environments that are shipped (those that learn from a memory begin to
 as soon as they have a batch). Printed are medians over rounds: steps and simulated seconds a second without validation,
 and the microseconds of a step by part. Engine: the worlds, in C++. Environment: all else of a step in the environments.
