@@ -66,8 +66,9 @@ CAUSES: tuple[tuple[str, str], ...] = (
     (
         r"^bbr-(loss|unequal) ",
         "chance, with three runs of the kernel: with `--runs 8 --seeds 30 --only bbr-loss bbr-unequal` the means come "
-        "together (p95 of `bbr-loss` 20.5 and 20.8 ms, share of f0 0.169 and 0.167). In `bbr-unequal` ProbeRTT at 10 s draws the phase that f0 goes on "
-        "with, and what it then finds while f1 holds back decides whether the queue overflows",
+        "together (p95 of `bbr-loss` 20.5 and 20.8 ms, share of f0 0.169 and 0.167). In `bbr-unequal` ProbeRTT at 10 s "
+        "draws the phase that f0 goes on with, and what it then finds while f1 holds back decides whether the queue "
+        "overflows",
     ),
     (
         r"^bbr-against-cubic ",
