@@ -60,11 +60,11 @@ INTERVAL_S = 1.0
 CAUSES: tuple[tuple[str, str], ...] = (
     (
         r"^bbr-unequal-isolated ",
-        "the receiver's window: Linux's grows by what the application reads, an ample one of the twin never limits. In 5 "
-        "of 24 runs of the kernel (16 s, 2026-11-25) f1 waits 84 to 120 ms for it while the losses of Startup are "
+        "the receiver's window: Linux's grows by what the application reads, an ample one of the twin never limits. In "
+        "5 of 24 runs of the kernel (16 s, 2026-11-25) f1 waits 84 to 120 ms for it while the losses of Startup are "
         "repaired, so it drains the queue whole, has its ProbeRTT 1.4 s after f0's, and f0 a share of 0.196 (standard "
-        "deviation 0.010); in the other 19 f0 has 0.159 (0.009), in 30 seeds of the twin 0.158 (0.008). Retransmissions: "
-        "7 to 16 packets in 4 of the 30 seeds, none in the 24 runs, which may be chance (p = 0.12)",
+        "deviation 0.010); in the other 19 f0 has 0.159 (0.009), in 30 seeds of the twin 0.158 (0.008). "
+        "Retransmissions: 7 to 16 packets in 4 of the 30 seeds, none in the 24 runs, which may be chance (p = 0.12)",
     ),
     (
         r"^bbr-(loss|unequal) ",
