@@ -16,7 +16,7 @@ from bbrgym.evaluate.adversary.adversary_settings import Steps, parse_adversary
 from bbrgym.evaluate.adversary.hunt import AdversaryFolder, FoundNetwork, hunt, read_cases
 from bbrgym.evaluate.adversary.places import Places
 from bbrgym.evaluate.adversary.words import in_words
-from bbrgym.scenario.distribution import load_distribution
+from bbrgym.scenario.distribution import is_distribution, load_distribution
 from bbrgym.scenario.files import load_scenario, read_scenario
 
 DISTRIBUTION: dict[str, Any] = {
@@ -134,17 +134,27 @@ def test_found_networks_join_a_distribution(whole: tuple[Path, list[FoundNetwork
     assert read_scenario(["wan_mix", "lossy_mix"])["mix"][1]["name"] == "lossy_mix"
 
 
+def test_a_file_of_a_mix_needs_no_variables(whole: tuple[Path, list[FoundNetwork]], tmp_path: Path) -> None:
+    file = tmp_path / "weighted.yaml"
+    file.write_text(f"mix: [{DISTRIBUTION}, {whole[0] / 'found.yaml'}]\nweights: [0, 1]\n")
+    assert is_distribution(str(file))
+    assert {load_distribution(file)(seed).name.partition("-")[0] for seed in range(20)} == {"against"}
+    with pytest.raises(bbrgym.ScenarioError, match="mix: is given: a distribution, expected a scenario"):
+        load_scenario(file)
+
+
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
         ({"mix": []}, r"mix: is \[\], expected a list of scenarios and distributions"),
+        ({"mix": ["wan_mix"], "variables": {"one": 1}}, "variables: is given beside mix, expected weights alone"),
         ({"mix": ["wan_mix"], "duration_s": 3}, "duration_s: is given beside mix, expected weights alone"),
         ({"mix": ["wan_mix"], "weights": [1, 2]}, r"weights: is \[1, 2\], expected 1 numbers from 0, one above it"),
     ],
 )
 def test_a_wrong_mix_is_refused(changed: dict[str, Any], says: str) -> None:
     with pytest.raises(bbrgym.ScenarioError, match=says):
-        load_distribution({"name": "mixed", "variables": {}, **changed})
+        load_distribution({"name": "mixed", **changed})
 
 
 def test_the_capacity_may_go_in_steps() -> None:

@@ -16,9 +16,8 @@ each drawn separately.
 Each number is drawn from its own stream, named by its place in the file: a change of one range leaves the draws of all
 others unchanged.
 
-A mix of scenarios and distributions is a distribution too: each seed draws one of them, then from it::
+A mix of scenarios and distributions is a distribution too: each seed draws one of them, then from it:
 
-    variables: {}
     mix: [wan_mix, found.yaml]
     weights: [3, 1]
 """
@@ -32,7 +31,16 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from bbrgym.errors import ConfigError, ScenarioError, nearest
-from bbrgym.scenario.files import MIX, VARIABLES, Source, is_sequence, load_scenario, parse_scenario, read_scenario
+from bbrgym.scenario.files import (
+    MIX,
+    VARIABLES,
+    Source,
+    is_drawn,
+    is_sequence,
+    load_scenario,
+    parse_scenario,
+    read_scenario,
+)
 from bbrgym.scenario.model import Scenario
 from bbrgym.schema import shown
 
@@ -218,8 +226,10 @@ def load_distribution(source: Source | Distribution) -> Distribution:
     if isinstance(source, Scenario):
         raise ScenarioError("", "is a scenario, expected a distribution", source.name)
     fields = read_scenario(source)
-    if VARIABLES not in fields:
-        raise ScenarioError("", f"has no {VARIABLES}, so it is no distribution", str(fields.get("name", "")))
+    if not is_drawn(fields):
+        raise ScenarioError(
+            "", f"has no {VARIABLES} and is no {MIX}, so it is no distribution", str(fields.get("name", ""))
+        )
     return Distribution(fields)
 
 
@@ -227,7 +237,7 @@ def is_distribution(source: Any) -> bool:
     """Return whether a source is that of a distribution: a loaded one, its name, its file or its fields."""
     if isinstance(source, Distribution | Scenario) or callable(source):
         return isinstance(source, Distribution)
-    return VARIABLES in read_scenario(source)
+    return is_drawn(read_scenario(source))
 
 
 def is_range(value: Any) -> bool:

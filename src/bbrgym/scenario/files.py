@@ -78,7 +78,12 @@ def distribution_names() -> list[str]:
 @cache
 def _shipped() -> Mapping[str, bool]:
     """Return the shipped names, and for each whether it is a distribution."""
-    return {path.stem: VARIABLES in _read_file(path) for path in sorted(_folder().glob("*.yaml"))}
+    return {path.stem: is_drawn(_read_file(path)) for path in sorted(_folder().glob("*.yaml"))}
+
+
+def is_drawn(fields: Mapping[str, Any]) -> bool:
+    """Return whether fields are those of a distribution: they have `variables`, or are a `mix`."""
+    return VARIABLES in fields or MIX in fields
 
 
 def is_scenario_file(source: str) -> bool:
@@ -98,7 +103,7 @@ def read_scenario(source: str | PathLike[str] | Mapping[str, Any] | Sequence[Any
         source = _plain(source)
         return {str(key): value for key, value in source.items()}
     if is_sequence(source):
-        return {"name": MIX, VARIABLES: {}, MIX: [read_scenario(one) for one in source]}
+        return {"name": MIX, MIX: [read_scenario(one) for one in source]}
     if isinstance(source, str) and not is_scenario_file(source):
         if source not in _shipped():
             raise ScenarioError(
@@ -117,9 +122,10 @@ def parse_scenario(fields: Mapping[str, Any]) -> Scenario:
         ScenarioError: names every field that is wrong, at most ten.
     """
     name = fields.get("name")
-    if VARIABLES in fields:
+    if is_drawn(fields):
+        field = VARIABLES if VARIABLES in fields else MIX
         raise ScenarioError(
-            VARIABLES, "is given: a distribution, expected a scenario; a seed draws one from it", str(name or "")
+            field, "is given: a distribution, expected a scenario; a seed draws one from it", str(name or "")
         )
     try:
         return Scenario.model_validate(dict(fields))

@@ -28,7 +28,7 @@ from bbrgym.evaluate.adversary.words import in_words
 from bbrgym.evaluate.resume import refuse_differences
 from bbrgym.run_folder import RunFolder
 from bbrgym.scenario.distribution import Distribution
-from bbrgym.scenario.files import MIX, VARIABLES, load_scenario
+from bbrgym.scenario.files import MIX, load_scenario
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import FAST_WORLD, Table
 
@@ -206,7 +206,7 @@ class _Hunt:
             self._folder.write_text(f"cases/{case.network.name}.yaml", self._text(case))
         fields = [_fields(case.network) for case in cases]
         if cases:
-            found: Mapping[str, Any] = {"name": "found", VARIABLES: {}, MIX: fields}
+            found: Mapping[str, Any] = {"name": "found", MIX: fields}
             self._folder.write_text("found.yaml", yaml.safe_dump(dict(found), sort_keys=False))
         self._folder.write_text(CASES, table_of_cases(cases).write_csv())
 
