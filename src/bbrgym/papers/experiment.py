@@ -134,7 +134,7 @@ class Number(Model):
         if not self.is_read_off:
             return self.source
         unit = "" if self.unit in ("ratio", "count") else f" {self.unit}"
-        return f"{self.source}, read off to {self.precision:g}{unit}"
+        return f"{self.source}, read off the figure to {self.precision:g}{unit}"
 
 
 def _as_list(value: Any) -> Any:
@@ -241,7 +241,7 @@ class Claim(Model):
         return variants.pop() if len(variants) == 1 else None
 
 
-class Distribution(Model):
+class SeedDistribution(Model):
     """A quantity whose distribution over seeds is told at every point, with or without a published number.
 
     Attributes:
@@ -363,7 +363,7 @@ class Experiment(Model):
     interval_s: Annotated[Float, Field(ge=1e-2, le=60)] = 1.0
     published: List[Published] = ()
     claims: List[Claim] = ()
-    distributions: List[Distribution] = ()
+    distributions: List[SeedDistribution] = ()
     shown: List[Shown] = ()
     over_time: TimeFigure | None = None
     behind_radio: BehindRadio | None = None

@@ -159,7 +159,7 @@ _TERMS = {
         "the same part of our own single seeds, each beside the mean of the others, where all numbers have 20 seeds: "
         "what published single runs would meet if chance were all that parts them from ours."
     ),
-    "read off to": "the number was read off a figure, with this precision.",
+    "read off the figure to": "the precision with which a number was read off a figure.",
 }
 _LEGEND = " ".join(f"{term[0].upper()}{term[1:]}: {meaning}" for term, meaning in _TERMS.items())
 
