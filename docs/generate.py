@@ -169,13 +169,32 @@ def stacks_page() -> str:
         "## Facts of the algorithm",
         "BBR and its variants, in `cc/`. With the facts of a generation, `cc/` gives the windows, pacing rates and "
         "phases of its tcp_bbr.c event for event (tests/cc/test_kernel.py, traces recorded from Linux 4.11, 4.14 and "
-        "6.x). The departures that remain: bandwidth is in bytes per second, not 2^-24 packets per microsecond, so "
+        "6.x). "
+        + stand_in_text("linux-4.9", "linux-4.11")
+        + " The departures that remain: bandwidth is in bytes per second, not 2^-24 packets per microsecond, so "
         "that a rounded rate may differ by one unit of each; times of min_rtt and ProbeRTT are microseconds, not "
         "jiffies; min_rtt is at least 1 us; the pacing rate is at least a packet in 64 s.",
         facts_table(algorithm, presets),
         "## Facts of the sockets",
         "Sender and receiver, in `tcp/`.",
         facts_table(socket, presets),
+    )
+
+
+def stand_in_text(preset: str, traced: str) -> str:
+    """Return which kernel's traces stand for a preset that none was recorded from.
+
+    Raises:
+        ValueError: a fact of the algorithm differs between them, so they do not.
+    """
+    differ = [fact for fact in stack.STACK_FACTS.values() if fact.presets[preset] != fact.presets[traced]]
+    names = ", ".join(code(fact.name) for fact in differ)
+    if any(fact.layer == "algorithm" for fact in differ):
+        raise ValueError(f"{preset} and {traced} differ in {names}, expected facts of the sockets alone")
+    version, of = (name.removeprefix("linux-") for name in (preset, traced))
+    return (
+        f"No trace is of Linux {version}: each fact of the algorithm is equal in {code(preset)} and {code(traced)}, so "
+        f"{of}'s traces back both; they differ in facts of the sockets alone ({names})."
     )
 
 

@@ -10,7 +10,14 @@ import yaml
 from small_experiment import FIELDS
 
 from bbrgym.errors import ConfigError
-from bbrgym.papers.catalogue import PAPERS, experiment_names, load_experiment, reference_numbers, select_experiments
+from bbrgym.papers.catalogue import (
+    PAPERS,
+    experiment_names,
+    load_experiment,
+    notes_of,
+    reference_numbers,
+    select_experiments,
+)
 from bbrgym.papers.experiment import Quantity
 from bbrgym.papers.metrics import METRICS
 from bbrgym.papers.reproduction import prepare_reproduction
@@ -20,7 +27,7 @@ from bbrgym.worlds.fields import FLOW_FIELDS, LINK_FIELDS
 
 @pytest.mark.parametrize("name", experiment_names())
 def test_every_shipped_experiment_can_run(name: str) -> None:
-    asked = parse_reproduction({"experiment": name, "seeds": 1})
+    asked = parse_reproduction({"experiment": name, "seeds": 1, "world": ["twin", "ns3"]})
     (prepared,) = prepare_reproduction(asked).experiments
     experiment = prepared.experiment
     assert experiment.name == name
@@ -36,6 +43,12 @@ def test_every_paper_has_experiments() -> None:
     assert [one.name for one in select_experiments("bbq", [])] == [
         name for name in experiment_names() if name.startswith("bbq/")
     ]
+
+
+def test_what_holds_for_many_experiments_of_a_paper_is_told_once() -> None:
+    assert notes_of("bbq").startswith("Not stated: when the long flow joins (5 s here, ")
+    assert not any("when the long flow joins" in one.notes for one in select_experiments("bbq", []))
+    assert notes_of("mine") == ""
 
 
 def test_all_metrics_say_what_they_are() -> None:
@@ -70,6 +83,46 @@ def test_numbers_are_a_value_for_each_point(tmp_path: Path) -> None:
     assert (second.quantity.at, second.value) == (80.0, 9.0)
 
 
+def test_a_number_read_off_a_figure_says_so_and_how_exactly(tmp_path: Path) -> None:
+    first, _ = load(tmp_path, **published(source="figure 8", read_off_figure=0.5)).numbers
+    assert first.origin == "figure 8, read off the figure to 0.5 Mbit/s"
+    assert first.precision == 0.5
+    printed, _ = load(tmp_path, **published(source="figure 8", rounding=0.5)).numbers
+    assert printed.origin == "figure 8"
+
+
+RADIO: dict[str, Any] = {
+    "set": {
+        "link.rate_mbps": 200.0,
+        "link.last_hop": {"kind": "wifi"},
+    },
+    "sweep": {"link.last_hop.queue_packets": [20, 40]},
+}
+
+
+def test_a_world_with_radios_has_the_receivers_behind_one(tmp_path: Path) -> None:
+    variants = {"bbr": {}, "small": {"cc": "bbr", "behind_radio": {"link.last_hop": {"kind": "lte", "layers": 2}}}}
+    experiment = load(tmp_path, behind_radio=RADIO, variants=variants)
+    assert "last_hop" not in experiment.fields_of("bbr", 40.0)["link"]
+    link = experiment.fields_of("bbr", 40.0, has_radio=True)["link"]
+    assert link["rate_mbps"] == 200.0
+    assert link["last_hop"] == {"kind": "wifi", "queue_packets": 20}
+    small = experiment.fields_of("small", 80.0, has_radio=True)["link"]
+    assert small["last_hop"] == {"kind": "lte", "layers": 2, "queue_packets": 40}
+    asked = parse_reproduction({"experiment": str(tmp_path / "mine" / "one.yaml"), "world": ["twin", "ns3"]})
+    (prepared,) = prepare_reproduction(asked).experiments
+    assert {(case.job.world, case.job.scenario.link.last_hop is None) for case in prepared.cases} == {
+        ("twin", True),
+        ("ns3", False),
+    }
+
+
+def test_a_distribution_is_told_at_every_point(tmp_path: Path) -> None:
+    experiment = load(tmp_path, distributions=[{"variant": "small", "metric": "jain"}])
+    assert experiment.spread_quantities == [Quantity(variant="small", metric="jain", at=at) for at in (40.0, 80.0)]
+    assert "jain" in {panel.metric for panel in experiment.panels}
+
+
 def published(**fields: Any) -> dict[str, Any]:
     return {"published": [{**FIELDS["published"][0], **fields}]}
 
@@ -84,6 +137,13 @@ def published(**fields: Any) -> dict[str, Any]:
         (published(at=[40, 41]), "published[0].at: is 41.0, expected one of 40.0, 80.0"),
         (published(spread=[1, 2]), "published[0].spread: is [1.0, 2.0], expected low and high of a single value"),
         (published(over="cubic", unit="ratio"), "published[0].over: is 'cubic'"),
+        ({"distributions": [{"variant": "bbr", "metric": "jian"}]}, "distributions[0].metric: is 'jian'; did you mean"),
+        ({"distributions": [{"variant": "bbq", "metric": "jain"}]}, "distributions[0].variant: is 'bbq'"),
+        ({"behind_radio": {"set": {}}}, "behind_radio.set: "),
+        (
+            {"behind_radio": {**RADIO, "sweep": {"link.last_hop.queue_packets": [20]}}},
+            "behind_radio.sweep.link.last_hop.queue_packets: has 1 values, expected one for each of 2",
+        ),
         ({"variant": {}}, "variant: is no field; did you mean variants?"),
         ({"variants": {}}, "variants: is missing, expected it, or no_run with the reason"),
         ({"sweep": {"title": "x", "at": [2, 1], "set": {}}}, "sweep.at: is [2.0, 1.0], expected ascending"),

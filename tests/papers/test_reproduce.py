@@ -2,6 +2,7 @@
 """``bbrgym reproduce`` from end to end, on a small experiment."""
 
 import importlib.util
+import re
 import signal
 import subprocess
 import sys
@@ -58,6 +59,7 @@ def test_a_run_prints_and_writes_the_comparison(here: Here, experiment_file: Pat
     assert "figure 1: two flows" in (tmp_path / "out" / "report.html").read_text()
     page = (tmp_path / "docs" / "papers.md").read_text()
     assert "| mine | 1 |" in page
+    assert re.search(r"`, \d{4}-\d\d-\d\d: 8 runs of 16 simulated s in 0 min \d+ s on \d+ cores?\.", page)
     assert page == papers_page(tmp_path / "docs", [load_experiment(str(experiment_file))])
 
 
@@ -104,6 +106,27 @@ def test_many_seeds_are_shown_as_a_distribution(here: Here, experiment_file: Pat
     )
     csv = pl.read_csv(tmp_path / "many" / "papers.csv", comment_prefix="#")
     assert csv["quantile_50"][0] == pytest.approx(measured.median(), rel=1e-5)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_distribution_is_shown_without_a_published_number(here: Here, experiment_file: Path, tmp_path: Path) -> None:
+    """Its rows have no verdict and count as no number."""
+    plain = ["seeds=20", "docs=plain", "output_dir=one"]
+    assert here(f"experiment={experiment_file}", *plain)[0] == 0
+    distributions = [{"variant": name, "metric": "goodput_mbps"} for name in ("small", "bbr")]
+    experiment_file.write_text(yaml.safe_dump({**FIELDS, "distributions": distributions}))
+    assert here(f"experiment={experiment_file}", "seeds=20", "docs=docs", "output_dir=two")[0] == 0
+    rows = pl.read_parquet(tmp_path / "two" / "numbers.parquet").filter(pl.col("verdict").is_null())
+    assert rows.select("variant", "at", "published", "seeds").rows() == [
+        ("small", 40.0, None, 20),
+        ("small", 80.0, None, 20),
+    ]
+    pages = [(tmp_path / folder / "papers.md").read_text().splitlines() for folder in ("plain", "docs")]
+    added = [line for line in pages[1] if line not in pages[0] and line.startswith("| ")]
+    assert [line.split(" | ")[:5] for line in added] == [
+        ["| small", "goodput_mbps", "40", "", "20"],
+        ["| small", "goodput_mbps", "80", "", "20"],
+    ]
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from bbrgym.papers.reproduction import prepare_reproduction
 from bbrgym.papers.reproduction_folder import ReproductionFolder
 from bbrgym.papers.request import Reproduction, parse_reproduction
 from bbrgym.papers.results import ReproducedExperiment
-from bbrgym.report.papers_report import papers_tables, write_papers_docs, write_papers_report
+from bbrgym.report.papers_report import effort_text, papers_tables, write_papers_docs, write_papers_report
 from bbrgym.worlds import refuse_found_programs
 
 _DESCRIPTION = """\
@@ -71,11 +72,15 @@ def run(options: argparse.Namespace) -> None:
     ):
         if options.launch is not None:
             given_up = launch_experiments(prepared, folder, options.launch)
+        began_s = time.monotonic()
         with runs_bar() as show:
             results = prepared.run(folder, show, given_up)
+        elapsed_s = time.monotonic() - began_s
         write_papers_report(folder.path, results, asked.stack_text, command)
     if docs is not None:
-        write_papers_docs(Path(str(docs)), results, asked.stack_text, command)
+        ran_here = not resume and options.launch is None
+        effort = effort_text(results, elapsed_s, asked.parallel_runs) if ran_here else ""
+        write_papers_docs(Path(str(docs)), results, asked.stack_text, command, effort)
     print_results(*papers_tables(results, asked.stack_text))
     print_run_folder(folder.path)
     _refuse_failures(folder, results)

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from bbrgym.errors import ConfigError
-from bbrgym.evaluate.entrants import preset
+from bbrgym.evaluate.entrants import Entrant, preset
 from bbrgym.evaluate.runner import EvaluationJob
 from bbrgym.papers.catalogue import reference_numbers
 from bbrgym.papers.experiment import Experiment, Number, VariantSettings
 from bbrgym.papers.request import Reproduction
 from bbrgym.scenario.files import parse_scenario
 from bbrgym.scenario.flow import check_tunables
+from bbrgym.scenario.model import Scenario
 from bbrgym.scenario.stack import SenderStack
 from bbrgym.schema import FieldProblem
 from bbrgym.tunables import STOCK_CONTROLS, VARIANTS
@@ -79,26 +80,12 @@ def _cases(
     experiment: Experiment, name: str, variant: VariantSettings, at: float | None, asked: Reproduction
 ) -> list[Case]:
     """Return the runs of a variant at a point: in every world asked for, with every seed."""
-    cc = variant.cc or name
-    where = f"experiment {experiment.name}"
-    if cc not in VARIANTS:
-        raise ConfigError(f"{where}: variants.{name}: is no variant, expected cc with one of bbrgym list")
-    try:
-        check_tunables(cc, variant.tunables)
-        fields = experiment.fields_of(name, at, None if asked.recordings is None else Path(asked.recordings))
-        if asked.stack is not None and cc not in STOCK_CONTROLS:
-            fields = with_stack(fields, asked.stack)
-    except FieldProblem as error:
-        prefix = f"variants.{name}." if error.path.startswith("tunables") else ""
-        raise ConfigError(f"{where}: {prefix}{error.path}: {error.problem}") from None
-    try:
-        entrant = preset(cc, variant.tunables)
-        scenario = entrant.prepared(parse_scenario(fields))
-    except ConfigError as error:
-        raise ConfigError(f"{where}: variant {name}{'' if at is None else f' at {at:g}'}: {error}") from error
+    if (variant.cc or name) not in VARIANTS:
+        problem = f"variants.{name}: is no variant, expected cc with one of bbrgym list"
+        raise ConfigError(f"experiment {experiment.name}: {problem}")
     cases = []
     for world, settings in _worlds_of(variant, asked).items():
-        check_world_has(world_spec(world), scenario)
+        entrant, scenario = _prepared(experiment, name, at, asked, world)
         for seed in range(1, (asked.seeds or experiment.seeds) + 1):
             job = EvaluationJob(
                 entrant=entrant,
@@ -112,6 +99,31 @@ def _cases(
             )
             cases.append(Case(name, at, job))
     return cases
+
+
+def _prepared(
+    experiment: Experiment, name: str, at: float | None, asked: Reproduction, world: str
+) -> tuple[Entrant, Scenario]:
+    """Return a variant's entrant and the scenario that it runs at a point in a world."""
+    variant = experiment.variants[name]
+    cc = variant.cc or name
+    where = f"experiment {experiment.name}"
+    recordings = None if asked.recordings is None else Path(asked.recordings)
+    try:
+        check_tunables(cc, variant.tunables)
+        fields = experiment.fields_of(name, at, recordings, has_radio=world_spec(world).has_last_hops)
+        if asked.stack is not None and cc not in STOCK_CONTROLS:
+            fields = with_stack(fields, asked.stack)
+    except FieldProblem as error:
+        prefix = f"variants.{name}." if error.path.startswith("tunables") else ""
+        raise ConfigError(f"{where}: {prefix}{error.path}: {error.problem}") from None
+    try:
+        entrant = preset(cc, variant.tunables)
+        scenario = entrant.prepared(parse_scenario(fields))
+    except ConfigError as error:
+        raise ConfigError(f"{where}: variant {name}{'' if at is None else f' at {at:g}'}: {error}") from error
+    check_world_has(world_spec(world), scenario)
+    return entrant, scenario
 
 
 def with_stack(fields: Mapping[str, Any], stack: SenderStack) -> dict[str, Any]:

@@ -40,6 +40,12 @@ def experiment_names() -> list[str]:
     return [f"{paper}/{path.stem}" for paper in PAPERS for path in sorted((folder / paper).glob("*.yaml"))]
 
 
+def notes_of(paper: str) -> str:
+    """Return what holds for many experiments of a paper: its notes.md in one line; empty without one."""
+    path = _folder() / paper / "notes.md"
+    return " ".join(path.read_text(encoding="utf-8").split()) if path.exists() else ""
+
+
 def load_experiment(source: str) -> Experiment:
     """Load and check an experiment by its name or from a file.
 

@@ -9,7 +9,7 @@ A published number is compared with, never tuned to.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -29,12 +29,14 @@ class VariantSettings(Model):
         cc: congestion control of the learner flows. Default: the variant's name in the experiment.
         tunables: that differ from the preset.
         set: fields of the scenario that differ, by path, e.g. ``link.queue.size_bdp``.
+        behind_radio: fields that differ in worlds with a radio, see `BehindRadio`, by path; after the experiment's own.
         world: the only world that has it. Default: the worlds asked for.
     """
 
     cc: str = ""
     tunables: dict[str, Float] = Field(default_factory=dict)
     set: dict[str, Any] = Field(default_factory=dict)
+    behind_radio: dict[str, Any] = Field(default_factory=dict)
     world: str | None = None
 
 
@@ -57,10 +59,26 @@ class ParameterSweep(Model):
     def _check(self) -> ParameterSweep:
         if list(self.at) != sorted(set(self.at)):
             raise FieldProblem("at", f"is {shown(list(self.at))}, expected ascending numbers, each once")
-        for path, values in self.set.items():
-            if len(values) != len(self.at):
-                raise FieldProblem(f"set.{path}", f"has {len(values)} values, expected one for each of {len(self.at)}")
+        _check_values("set", self.set, len(self.at))
         return self
+
+
+def _check_values(field: str, values: Mapping[str, Sequence[Any]], points: int) -> None:
+    for path, own in values.items():
+        if len(own) != points:
+            raise FieldProblem(f"{field}.{path}", f"has {len(own)} values, expected one for each of {points}")
+
+
+class BehindRadio(Model):
+    """Fields of the scenario in the worlds that have radios, in place of those that stand for one elsewhere.
+
+    Attributes:
+        set: fields by path, e.g. ``link.last_hop``; null: the field's default.
+        sweep: fields by path, with a value for each point of the sweep.
+    """
+
+    set: Annotated[dict[str, Any], Field(min_length=1)]
+    sweep: dict[str, List[Any]] = Field(default_factory=dict)
 
 
 class Quantity(Model):
@@ -109,6 +127,14 @@ class Number(Model):
     precision: Float = 0.0
     is_read_off: bool = False
     cause: str | None = None
+
+    @property
+    def origin(self) -> str:
+        """The source, and of a number that was read off a figure how exactly."""
+        if not self.is_read_off:
+            return self.source
+        unit = "" if self.unit in ("ratio", "count") else f" {self.unit}"
+        return f"{self.source}, read off the figure to {self.precision:g}{unit}"
 
 
 def _as_list(value: Any) -> Any:
@@ -215,6 +241,24 @@ class Claim(Model):
         return variants.pop() if len(variants) == 1 else None
 
 
+class SeedDistribution(Model):
+    """A quantity whose distribution over seeds is told at every point, with or without a published number.
+
+    Attributes:
+        variant, metric, flow, over: of the quantity, see `Quantity`.
+    """
+
+    variant: str
+    metric: str
+    flow: str | None = None
+    over: str | None = None
+
+    def quantities(self, points: Sequence[float | None]) -> Iterator[Quantity]:
+        """Yield the quantity at each point."""
+        for at in points:
+            yield Quantity(variant=self.variant, metric=self.metric, flow=self.flow, over=self.over, at=at)
+
+
 class Shown(Model):
     """A quantity of the redrawn figure: a panel.
 
@@ -296,8 +340,10 @@ class Experiment(Model):
         interval_s: between two rows of a flow in the time series, from which some metrics are taken.
         published: numbers of the paper.
         claims: statements of the paper without numbers of their own.
+        distributions: quantities whose distribution over seeds is told at every point.
         shown: panels of the redrawn figure beside those that the numbers need.
         over_time: figure over time. Default: none.
+        behind_radio: fields in worlds with a radio. Default: all worlds run the same scenario.
         recording: file of the authors that replaces the link's trace where the option ``recordings`` names its folder.
         reference: numbers in the authors' own files. Default: none.
         cause: why numbers are not reached. Default: unknown.
@@ -317,8 +363,10 @@ class Experiment(Model):
     interval_s: Annotated[Float, Field(ge=1e-2, le=60)] = 1.0
     published: List[Published] = ()
     claims: List[Claim] = ()
+    distributions: List[SeedDistribution] = ()
     shown: List[Shown] = ()
     over_time: TimeFigure | None = None
+    behind_radio: BehindRadio | None = None
     recording: Text | None = None
     reference: CsvNumbers | None = None
     cause: Text | None = None
@@ -342,6 +390,8 @@ class Experiment(Model):
             _check_unit("reference.unit", self.reference.unit, self.reference.metric, is_ratio=False)
         if self.over_time is not None:
             self._check_point("over_time.at", self.over_time.at)
+        if self.behind_radio is not None:
+            _check_values("behind_radio.sweep", self.behind_radio.sweep, len(self.points))
         return self
 
     def _paths(self) -> Iterator[tuple[str, Quantity]]:
@@ -352,6 +402,8 @@ class Experiment(Model):
                 quantity = getattr(claim, side)
                 if isinstance(quantity, Quantity):
                     yield f"claims[{index}].{side}", quantity
+        for index, one in enumerate(self.distributions):
+            yield from ((f"distributions[{index}]", quantity) for quantity in one.quantities(self.points))
 
     def _check_quantity(self, path: str, quantity: Quantity) -> None:
         if quantity.variant not in self.variants:
@@ -389,22 +441,31 @@ class Experiment(Model):
         return [number for published in self.published for number in published.numbers()]
 
     @property
+    def spread_quantities(self) -> list[Quantity]:
+        """Quantities whose distribution over seeds is told."""
+        return [quantity for one in self.distributions for quantity in one.quantities(self.points)]
+
+    @property
     def panels(self) -> list[Shown]:
         """Quantities of the redrawn figure, each once."""
         quantities = [number.quantity for number in self.numbers]
         quantities += [quantity for claim in self.claims for quantity in claim.quantities]
+        quantities += self.spread_quantities
         panels = [*self.shown, *(Shown(metric=one.metric, flow=one.flow, over=one.over) for one in quantities)]
         if self.reference is not None:
             panels.append(Shown(metric=self.reference.metric))
         return list(dict.fromkeys(panels))
 
-    def fields_of(self, variant: str, at: float | None, recordings: Path | None = None) -> dict[str, Any]:
+    def fields_of(
+        self, variant: str, at: float | None, recordings: Path | None = None, *, has_radio: bool = False
+    ) -> dict[str, Any]:
         """Return the fields of the scenario that a variant runs at a point.
 
         Args:
             variant: name in the experiment.
             at: point of the sweep; None without one.
             recordings: folder of the file that ``recording`` names. Default: the link's own trace.
+            has_radio: whether the world can have the receivers behind a radio.
 
         Raises:
             FieldProblem: a path of ``set`` leads nowhere.
@@ -420,7 +481,18 @@ class Experiment(Model):
                 _set(fields, path, values[index], f"sweep.set.{path}")
         for path, value in self.variants[variant].set.items():
             _set(fields, path, value, f"variants.{variant}.set.{path}")
+        if has_radio and self.behind_radio is not None:
+            self._put_behind_radio(fields, self.behind_radio, variant, points.index(at))
         return fields
+
+    def _put_behind_radio(self, fields: dict[str, Any], radio: BehindRadio, variant: str, index: int) -> None:
+        """Give a scenario's fields the values of a world that has radios."""
+        for path, value in radio.set.items():
+            _set(fields, path, value, f"behind_radio.set.{path}")
+        for path, value in self.variants[variant].behind_radio.items():
+            _set(fields, path, value, f"variants.{variant}.behind_radio.{path}")
+        for path, values in radio.sweep.items():
+            _set(fields, path, values[index], f"behind_radio.sweep.{path}")
 
 
 def _check_unit(path: str, unit: str, metric: str, *, is_ratio: bool) -> None:

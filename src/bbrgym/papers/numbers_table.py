@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The table of a reproduction: a row per world and published number or claim."""
+"""The table of a reproduction: a row per world and published number, distribution over seeds, or claim.
+
+A row of a number has what was published, one of a claim its text, and one of a distribution neither; it has no verdict.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from bbrgym.papers.distributions import FACTORS, QUANTILES, quantiles_of_seeds, shares_within
-from bbrgym.papers.results import ReproducedExperiment, reading_of
+from bbrgym.papers.experiment import Quantity
+from bbrgym.papers.results import NumberResult, ReproducedExperiment, Spread, reading_of
 
 QUANTILE_COLUMNS = tuple(f"quantile_{100 * part:g}" for part in QUANTILES)
 """Columns of the quantiles over seeds; empty for few seeds."""
@@ -19,33 +24,21 @@ SHARE_COLUMNS = tuple(f"seeds_within_{factor:g}" for factor in FACTORS)
 
 
 def numbers_table(results: Sequence[ReproducedExperiment]) -> pl.DataFrame:
-    """Return a row per world and published number or claim: what numbers.parquet holds."""
+    """Return a row per world and published number, distribution or claim: what numbers.parquet holds."""
     rows = [
         {
-            "experiment": one.experiment.name,
-            "world": result.world,
-            "reading": reading_of(one.experiment, result.number.quantity.variant),
-            "variant": result.number.quantity.variant,
-            "metric": result.number.quantity.metric,
-            "flow": result.number.quantity.flow,
-            "at": result.number.quantity.at,
-            "over": result.number.quantity.over,
+            **_measured(one, result.number.quantity, result),
             "published": result.number.value,
             "unit": result.number.unit,
-            "source": result.number.source,
-            "measured": result.measured.value,
-            "low": result.measured.low,
-            "high": result.measured.high,
-            "seeds": int(np.count_nonzero(~np.isnan(result.values))),
+            "source": result.number.origin,
             "percentile": result.percentile,
-            **dict(zip(QUANTILE_COLUMNS, quantiles_of_seeds(result.values), strict=True)),
-            **dict(zip(SHARE_COLUMNS, shares_within(result.values), strict=True)),
             "verdict": result.verdict,
             "reason": one.reason_of([result.number.quantity], result.world),
         }
         for one in results
         for result in one.numbers
     ]
+    spreads = [_measured(one, result.quantity, result) for one in results for result in one.spreads]
     claims = [
         {
             "experiment": one.experiment.name,
@@ -61,7 +54,27 @@ def numbers_table(results: Sequence[ReproducedExperiment]) -> pl.DataFrame:
         for one in results
         for result in one.claims
     ]
-    return pl.DataFrame([*rows, *claims], schema=_NUMBERS)
+    return pl.DataFrame([*rows, *spreads, *claims], schema=_NUMBERS)
+
+
+def _measured(one: ReproducedExperiment, quantity: Quantity, result: NumberResult | Spread) -> dict[str, Any]:
+    """Return the cells of a measured quantity."""
+    return {
+        "experiment": one.experiment.name,
+        "world": result.world,
+        "reading": reading_of(one.experiment, quantity.variant),
+        "variant": quantity.variant,
+        "metric": quantity.metric,
+        "flow": quantity.flow,
+        "at": quantity.at,
+        "over": quantity.over,
+        "measured": result.measured.value,
+        "low": result.measured.low,
+        "high": result.measured.high,
+        "seeds": int(np.count_nonzero(~np.isnan(result.values))),
+        **dict(zip(QUANTILE_COLUMNS, quantiles_of_seeds(result.values), strict=True)),
+        **dict(zip(SHARE_COLUMNS, shares_within(result.values), strict=True)),
+    }
 
 
 _NUMBERS = pl.Schema(

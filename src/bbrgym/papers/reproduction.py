@@ -6,7 +6,6 @@ request -> cases -> runs -> measurements -> results, beside what was published -
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -96,7 +95,7 @@ class PreparedReproduction:
     ) -> list[RunRecord | str]:
         """Return the records of an experiment's runs, or in a sentence why there are none."""
         jobs = [case.job for case in one.cases if case.job.key not in given_up]
-        outcomes = iter(run_each(jobs, self.asked.jobs or len(os.sched_getaffinity(0)), folder, report))
+        outcomes = iter(run_each(jobs, self.asked.parallel_runs, folder, report))
         found: list[RunRecord | str] = []
         for case in one.cases:
             outcome = given_up[case.job.key] if case.job.key in given_up else next(outcomes)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -37,6 +38,11 @@ class Reproduction(Model):
     reference: str | None = None
     recordings: str | None = None
     jobs: Annotated[Whole, Field(ge=1, le=MAX_JOBS)] | None = None
+
+    @property
+    def parallel_runs(self) -> int:
+        """Number of runs at once."""
+        return self.jobs or len(os.sched_getaffinity(0))
 
     @property
     def stack_text(self) -> str:

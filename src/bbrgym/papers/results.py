@@ -50,6 +50,23 @@ class NumberResult:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """A quantity in one world whose distribution over seeds is told, without a published number.
+
+    Attributes:
+        quantity: that was measured.
+        world: of the runs.
+        measured: mean over seeds with its interval.
+        values: of each seed.
+    """
+
+    quantity: Quantity
+    world: str
+    measured: Estimate
+    values: Values
+
+
+@dataclass(frozen=True)
 class ClaimResult:
     """A claim in one world, with the values of its sides."""
 
@@ -82,6 +99,7 @@ class ReproducedExperiment:
         measurements: a row per world, variant, point, seed and panel of the figure, with ``value``.
         numbers: a result per world and published number.
         claims: a result per world and claim.
+        spreads: a result per world and quantity of `Experiment.distributions` that has no published number.
         failures: runs that broke; at their points nothing counts as measured in their worlds.
         series: time series of the first seed, with the column ``entrant``; None without a figure over time.
         runs: number of its runs, those that broke included.
@@ -93,6 +111,7 @@ class ReproducedExperiment:
     measurements: pl.DataFrame
     numbers: Sequence[NumberResult]
     claims: Sequence[ClaimResult]
+    spreads: Sequence[Spread]
     failures: Sequence[FailedRun]
     series: pl.DataFrame | None
     runs: int
@@ -145,14 +164,18 @@ def compare(prepared: PreparedExperiment, outcomes: Sequence[RunRecord | str]) -
     worlds = list(dict.fromkeys(own or [case.job.world for case in prepared.cases]))
     numbers: list[NumberResult] = []
     claims: list[ClaimResult] = []
+    spreads: list[Spread] = []
+    published = {number.quantity for number in prepared.numbers}
     for world in worlds:
         numbers += _number_results(prepared.numbers, measurements, world)
         claims += [_claim_result(claim, measurements, world) for claim in experiment.claims]
+        spreads += [_spread(one, measurements, world) for one in experiment.spread_quantities if one not in published]
     return ReproducedExperiment(
         experiment=experiment,
         measurements=measurements,
         numbers=numbers,
         claims=claims,
+        spreads=spreads,
         failures=[
             FailedRun(case, outcome)
             for case, outcome in zip(prepared.cases, outcomes, strict=True)
@@ -173,6 +196,11 @@ def _number_results(numbers: Sequence[Number], measurements: pl.DataFrame, world
         NumberResult(number, world, mean, of_seeds, verdict)
         for number, mean, of_seeds, verdict in zip(numbers, means, values, verdicts, strict=True)
     ]
+
+
+def _spread(quantity: Quantity, measurements: pl.DataFrame, world: str) -> Spread:
+    values = values_of(measurements, world, quantity)
+    return Spread(quantity, world, estimate(values), values)
 
 
 def _claim_result(claim: Claim, measurements: pl.DataFrame, world: str) -> ClaimResult:

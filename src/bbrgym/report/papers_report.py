@@ -13,13 +13,14 @@ import polars as pl
 from rich.table import Table
 
 from bbrgym.atomic_files import write_text
-from bbrgym.papers.catalogue import PAPERS, select_experiments
+from bbrgym.papers.catalogue import PAPERS, notes_of, select_experiments
 from bbrgym.papers.experiment import Experiment
 from bbrgym.papers.numbers_table import numbers_table
 from bbrgym.papers.results import ReproducedExperiment
 from bbrgym.report.markdown import markdown_table
 from bbrgym.report.page import Item, Page, Section
 from bbrgym.report.papers_figures import experiment_figures
+from bbrgym.report.papers_summary import heading_of, summary_of
 from bbrgym.report.papers_tables import (
     CLAIMS,
     DISTRIBUTIONS,
@@ -109,11 +110,15 @@ def _tables_of(result: ReproducedExperiment) -> Iterator[Table]:
 def _page(results: Sequence[ReproducedExperiment], stack: str, command: str) -> Page:
     simulated_s, wall_s = sum(one.simulated_s for one in results), sum(one.wall_s for one in results)
     sections = [Section("Papers", list(_overview(results, stack)), _LEGEND)]
+    shown: set[str] = set()
     for result in results:
         items: list[Item] = [*experiment_figures(result), *_tables_of(result)]
         experiment = result.experiment
+        if experiment.paper not in shown and notes_of(experiment.paper):
+            sections.append(Section(PAPERS[experiment.paper], [], notes_of(experiment.paper)))
+        shown.add(experiment.paper)
         text = f"{_text(experiment)} {reasons_text(numbers_table([result]))}".rstrip()
-        sections.append(Section(f"{experiment.name}: {experiment.title}", items, text))
+        sections.append(Section(heading_of(experiment), items, text))
     return Page(
         title="Experiments of the papers",
         sections=sections,
@@ -126,19 +131,37 @@ def _page(results: Sequence[ReproducedExperiment], stack: str, command: str) -> 
     )
 
 
-_LEGEND = (
-    "A number agrees if the mean over seeds is within the published spread, or within 10 %, or within the precision "
-    "with which the number is known. It has the shape if it is within a factor of 2 and order and trend are as "
-    "published. A claim of the paper without a number of its own has the shape if it holds. An experiment has the "
-    "verdict that 80 % of its numbers and claims have or exceed; where its variants are readings of a set-up that the "
-    "paper leaves open, that of the best one. The percentile tells which part of the seeds is below the published "
-    "number; from 20 seeds on a table shows how the measured values are distributed over them: the quantiles below "
-    "which 5, 25, 50, 75 and 95 % of the seeds are. Within 1.25 and 1.6: the share of the published numbers above 0 "
-    "that the measured ones are within such a factor of; the row of a paper with names behind it is of its "
-    "experiments whose numbers are in the authors' files. One seed within 1.25 and 1.6: the same share of our own "
-    "single seeds, each beside the mean of the others, where all numbers have 20 seeds: what published single runs "
-    "would meet if chance were all that parts them from ours. Where a run broke, nothing of its point counts as run."
-)
+#: What the words of the tables mean.
+_TERMS = {
+    "agrees": (
+        "of a number, the mean over seeds is within the published spread, or within 10 %, or within the precision with "
+        "which the number is known; of a claim with a published bound, it holds."
+    ),
+    "shape": (
+        "a number is within a factor of 2 and order and trend are as published; a claim without a number of its own "
+        "holds."
+    ),
+    "no": "neither.",
+    "verdict on an experiment": (
+        "the best one that 80 % of its numbers and claims have or exceed; where its variants are readings of a set-up "
+        "that the paper leaves open, that of the best reading."
+    ),
+    "not run": "where a run broke, nothing of its point counts as run.",
+    "percentile": (
+        "the part of the seeds whose value is below the published number. From 20 seeds on a table shows how the "
+        "measured values are distributed over them: the quantiles below which 5, 25, 50, 75 and 95 % of the seeds are."
+    ),
+    "within 1.25 and 1.6": (
+        "the part of the published numbers above 0 that the measured ones are within such a factor of. The row of a "
+        "paper with names behind it is of its experiments whose numbers are in the authors' files."
+    ),
+    "one seed within 1.25 and 1.6": (
+        "the same part of our own single seeds, each beside the mean of the others, where all numbers have 20 seeds: "
+        "what published single runs would meet if chance were all that parts them from ours."
+    ),
+    "read off the figure to": "the precision with which a number was read off a figure.",
+}
+_LEGEND = " ".join(f"{term[0].upper()}{term[1:]}: {meaning}" for term, meaning in _TERMS.items())
 
 
 def _text(experiment: Experiment) -> str:
@@ -159,16 +182,35 @@ _INTRODUCTION = (
 )
 _MARK = "# "  # begins a line that is no row
 _STACK = f"{_MARK}stack="
+_EFFORT = f"{_MARK}effort="
 _ANEW = f"{_MARK}anew="
 _OWN = "null"
 
 
-def write_papers_docs(folder: Path, results: Sequence[ReproducedExperiment], stack: str, command: str) -> None:
+def effort_text(results: Sequence[ReproducedExperiment], elapsed_s: float, cores: int) -> str:
+    """Return how many runs a reproduction has, and how long they took."""
+    minutes, seconds = divmod(round(elapsed_s), 60)
+    simulated_s = sum(one.simulated_s for one in results)
+    runs = sum(one.runs for one in results)
+    on = "1 core" if cores == 1 else f"{cores} cores"
+    return f"{runs:,} runs of {simulated_s:,.0f} simulated s in {minutes} min {seconds} s on {on}"
+
+
+def write_papers_docs(
+    folder: Path, results: Sequence[ReproducedExperiment], stack: str, command: str, effort: str = ""
+) -> None:
     """Write the measured numbers, and papers.md, which shows them.
 
     Those of the experiments' own stacks go to papers.csv, those of another to a file beside it; what such a file has of
     other shipped experiments stays. papers.md shows both, and needs papers.csv; beside another stack it has all shipped
     experiments of the papers there.
+
+    Args:
+        folder: for the files.
+        results: of the experiments.
+        stack: of every sender, see `Reproduction.stack_text`.
+        command: command line that measured them.
+        effort: see `effort_text`. Default: not known, since not all ran now.
 
     Raises:
         OSError: a file cannot be written.
@@ -177,6 +219,7 @@ def write_papers_docs(folder: Path, results: Sequence[ReproducedExperiment], sta
         command=command,
         date=datetime.date.today().isoformat(),
         stack=stack,
+        effort=effort,
         numbers=numbers_table(results).with_columns(pl.selectors.float().round_sig_figs(6)),
     )
     csv = folder / _csv_name(stack)
@@ -206,6 +249,7 @@ class _WrittenNumbers:
         command: that measured them.
         date: of it.
         stack: of every sender; empty: the experiments' own.
+        effort: of the command, see `effort_text`; empty: not known.
         numbers: the rows.
         anew: commands that measured a part of them again, each with its date.
     """
@@ -213,6 +257,7 @@ class _WrittenNumbers:
     command: str
     date: str
     stack: str
+    effort: str
     numbers: pl.DataFrame
     anew: Sequence[str] = ()
 
@@ -231,12 +276,13 @@ class _WrittenNumbers:
         place = pl.col("experiment").replace_strict(rank, default=len(rank))
         numbers = pl.concat([kept, self.numbers]).sort(pl.col("claim").is_not_null(), place, maintain_order=True)
         anew = (*(one for one in old.anew if self.command not in one), f"{self.date} {self.command}")
-        return _WrittenNumbers(old.command, old.date, self.stack, numbers, anew)
+        return _WrittenNumbers(old.command, old.date, self.stack, old.effort, numbers, anew)
 
     @property
     def text(self) -> str:
         """Content of the file."""
         head = [f"{_MARK}{self.command}", f"{_MARK}{self.date}", f"{_STACK}{self.stack or _OWN}"]
+        head += [f"{_EFFORT}{self.effort}"] if self.effort else []
         head += [f"{_ANEW}{one}" for one in self.anew]
         return "\n".join(head) + "\n" + self.numbers.write_csv()
 
@@ -244,7 +290,8 @@ class _WrittenNumbers:
     def origin(self) -> str:
         """The commands with their dates, in Markdown."""
         parts = [one.partition(" ") for one in self.anew]
-        return f"`{self.command}`, {self.date}." + "".join(
+        effort = f": {self.effort}" if self.effort else ""
+        return f"`{self.command}`, {self.date}{effort}." + "".join(
             f" A part of it anew: `{command}`, {date}." for date, _, command in parts
         )
 
@@ -256,6 +303,7 @@ def _read_numbers(csv: Path) -> _WrittenNumbers:
         command=command.removeprefix(_MARK),
         date=date.removeprefix(_MARK),
         stack=stack.removeprefix(_STACK).replace(_OWN, ""),
+        effort="".join(line.removeprefix(_EFFORT) for line in lines[3:] if line.startswith(_EFFORT)),
         numbers=pl.read_csv(csv, comment_prefix=_MARK, schema=numbers_table([]).schema),
         anew=[line.removeprefix(_ANEW) for line in lines[3:] if line.startswith(_ANEW)],
     )
@@ -271,12 +319,15 @@ def papers_page(folder: Path, experiments: Sequence[Experiment]) -> str:
     own_stacks = _read_numbers(folder / _csv_name(""))
     others = [_read_numbers(csv) for csv in sorted(folder.glob("papers-*.csv"))]
     worlds = own_stacks.numbers["world"].unique(maintain_order=True).to_list()
-    parts = [f"# The papers' experiments\n\n{_INTRODUCTION}\n\n{_LEGEND}"]
+    terms = "\n".join(f"- **{term}**: {meaning}" for term, meaning in _TERMS.items())
+    parts = [f"# The papers' experiments\n\n{_INTRODUCTION}\n\n{terms}"]
     for one in (own_stacks, *others):
         parts += [f"{_heading(one.stack)}\n\n{one.origin}", *_overview_parts(one, experiments)]
     for paper, names in papers_of(experiments).items():
-        parts.append(f"## {PAPERS.get(paper, paper)}")
-        parts += [_section(one, own_stacks, others, worlds) for one in experiments if one.name in names]
+        own = [one for one in experiments if one.name in names]
+        parts += [f"## {PAPERS.get(paper, paper)}", *_summaries(own, own_stacks.numbers)]
+        parts += [notes_of(paper)] if notes_of(paper) else []
+        parts += [_section(one, own_stacks, others, worlds) for one in own]
     return "\n\n".join(parts) + "\n"
 
 
@@ -284,10 +335,20 @@ def _heading(stack: str) -> str:
     return f"## Every sender with `stack={stack}`" if stack else "## Counts"
 
 
+def _summaries(experiments: Sequence[Experiment], numbers: pl.DataFrame) -> Iterator[str]:
+    """Yield what a paper's experiments do not meet in each world."""
+    for world in numbers["world"].unique(maintain_order=True):
+        text = summary_of(experiments, numbers.filter(pl.col("world") == world))
+        if text:
+            yield f"World `{world}`: {text}"
+
+
 def _overview_parts(written: _WrittenNumbers, experiments: Sequence[Experiment]) -> Iterator[str]:
     """Yield the overview of each world: of all experiments, with another stack of those that were run."""
     measured = set(written.numbers["experiment"])
-    shown = [one for one in experiments if one.name in measured or not written.stack]
+    papers = {name.split("/")[0] for name in measured}
+    without_run = {one.name for one in experiments if one.no_run is not None and one.paper in papers}
+    shown = [one for one in experiments if one.name in measured | without_run or not written.stack]
     for world in written.numbers["world"].unique(maintain_order=True):
         rows = overview_rows(written.numbers.filter(pl.col("world") == world), groups_of(shown))
         yield f"World `{world}`:\n\n{markdown_table(OVERVIEW, rows)}"
@@ -296,7 +357,7 @@ def _overview_parts(written: _WrittenNumbers, experiments: Sequence[Experiment])
 def _section(
     experiment: Experiment, own_stacks: _WrittenNumbers, others: Sequence[_WrittenNumbers], worlds: Sequence[str]
 ) -> str:
-    parts = [f"### {experiment.name}: {experiment.title}", _text(experiment)]
+    parts = [f"### {heading_of(experiment)}", _text(experiment)]
     for world in worlds:
         own = own_stacks.of(experiment, world)
         if not len(own):

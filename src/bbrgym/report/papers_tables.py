@@ -47,21 +47,32 @@ def overview_rows(numbers: pl.DataFrame, papers: Mapping[str, Sequence[str]]) ->
         papers: names of the experiments by paper, or by another group's name.
     """
     for paper, names in papers.items():
-        own = [numbers.filter(pl.col("experiment") == name) for name in names]
+        own = [compared(numbers.filter(pl.col("experiment") == name)) for name in names]
         of_experiments = [verdict_of_rows(rows)[0] for rows in own]
         of_all = [verdict for rows in own for verdict in rows["verdict"]]
-        positive = _positive(numbers.filter(pl.col("experiment").is_in(list(names))))
-        ratios = _ratios(positive)
+        above_0 = positive(numbers.filter(pl.col("experiment").is_in(list(names))))
+        ratios = _ratios(above_0)
         shares = _percent(_within(ratios) if ratios else [None] * len(FACTORS))
         yield [
             *(paper, str(len(names)), *_counts(of_experiments), str(len(of_all)), *_counts(of_all)),
-            *(str(len(ratios)), *shares, *_percent(_of_single_seeds(positive))),
+            *(str(len(ratios)), *shares, *_percent(shares_of_single_seeds(above_0))),
         ]
 
 
-def _positive(numbers: pl.DataFrame) -> pl.DataFrame:
+def compared(numbers: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows that have a verdict: of published numbers and claims, not those of distributions alone."""
+    return numbers.filter(pl.col("verdict").is_not_null())
+
+
+def positive(numbers: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of published numbers above 0."""
     return numbers.filter(pl.col("claim").is_null() & (pl.col("published") > 0))
+
+
+def outside(numbers: pl.DataFrame, factor: float) -> pl.DataFrame:
+    """Return the rows of numbers above 0 that the measured ones are not within a factor of."""
+    ratio = pl.col("measured") / pl.col("published")
+    return numbers.filter(~ratio.is_between(1 / factor, factor).fill_null(value=False))
 
 
 def _ratios(positive: pl.DataFrame) -> list[float]:
@@ -69,7 +80,7 @@ def _ratios(positive: pl.DataFrame) -> list[float]:
     return [_ratio(row) for row in positive.iter_rows(named=True)]
 
 
-def _of_single_seeds(positive: pl.DataFrame) -> list[float | None]:
+def shares_of_single_seeds(positive: pl.DataFrame) -> list[float | None]:
     """Return the mean over rows of the parts of seeds within each of `FACTORS`; None each if one has too few seeds."""
     parts = positive.select(SHARE_COLUMNS)
     if not len(parts) or parts.null_count().row(0) != (0,) * len(SHARE_COLUMNS):
@@ -88,7 +99,8 @@ def _within(ratios: Sequence[float]) -> list[float]:
 
 def verdict_of_rows(numbers: pl.DataFrame) -> tuple[Verdict, str | None]:
     """Return the verdict on an experiment from its rows of one world, and the reading that has it."""
-    return verdict_of_readings(numbers["verdict"].to_list(), numbers["reading"].to_list())
+    rows = compared(numbers)
+    return verdict_of_readings(rows["verdict"].to_list(), rows["reading"].to_list())
 
 
 def _counts(verdicts: Sequence[Verdict]) -> list[str]:
@@ -97,7 +109,7 @@ def _counts(verdicts: Sequence[Verdict]) -> list[str]:
 
 def number_rows(numbers: pl.DataFrame) -> Iterator[list[str]]:
     """Yield the cells of `NUMBERS` for each published number among the rows of one experiment and world."""
-    for row in numbers.filter(pl.col("claim").is_null()).iter_rows(named=True):
+    for row in numbers.filter(pl.col("published").is_not_null()).iter_rows(named=True):
         yield [
             *_published(row),
             _measured(row),
@@ -109,13 +121,17 @@ def number_rows(numbers: pl.DataFrame) -> Iterator[list[str]]:
 
 
 def distribution_rows(numbers: pl.DataFrame) -> Iterator[list[str]]:
-    """Yield the cells of `DISTRIBUTIONS` for each published number that enough seeds have measured.
+    """Yield the cells of `DISTRIBUTIONS` for each quantity that enough seeds have measured.
 
-    They are the quantiles of the measured values over seeds, and the part of the seeds below the published number.
+    They are the quantiles of the measured values over seeds, and the part of the seeds below the published number, if
+    there is one. A quantity's rows stand together, in the order of the sweep.
     """
-    for row in numbers.filter(pl.col(QUANTILE_COLUMNS[0]).is_not_null()).iter_rows(named=True):
+    first = pl.col("place").min().over("variant", "metric", "flow", "over")
+    known = numbers.filter(pl.col(QUANTILE_COLUMNS[0]).is_not_null()).with_row_index("place")
+    for row in known.sort(first, "at", maintain_order=True).iter_rows(named=True):
         quantiles = [shown(row[column]) for column in QUANTILE_COLUMNS]
-        yield [*_published(row), str(row["seeds"]), *quantiles, f"{row['percentile']:.0f}"]
+        percentile = "" if row["published"] is None else f"{row['percentile']:.0f}"
+        yield [*_published(row), str(row["seeds"]), *quantiles, percentile]
 
 
 def _published(row: Mapping[str, Any]) -> list[str]:
@@ -124,7 +140,7 @@ def _published(row: Mapping[str, Any]) -> list[str]:
         row["variant"],
         _quantity(row),
         "" if row["at"] is None else f"{row['at']:g}",
-        f"{shown(row['published'])} {_unit(row)}".rstrip(),
+        "" if row["published"] is None else f"{shown(row['published'])} {_unit(row)}".rstrip(),
     ]
 
 
@@ -136,7 +152,7 @@ def claim_rows(numbers: pl.DataFrame) -> Iterator[list[str]]:
 
 def factors_text(numbers: pl.DataFrame) -> str:
     """Return the parts of the published numbers that are met within `FACTORS`; empty for few numbers."""
-    ratios = _ratios(_positive(numbers))
+    ratios = _ratios(positive(numbers))
     if len(ratios) < _FEW_FACTORS:
         return ""
     shares = zip(_within(ratios), FACTORS, strict=True)
