@@ -13,9 +13,9 @@ same compiler; slow creeping counts too, because only ``--record`` moves that li
 last revision of the history is counted again.
 
 ``--misses`` counts instead, of each revision and the working tree, what a packet reads and writes and how often it
-misses the caches, by callgrind's model of this machine's; and that of many worlds that take turns (twin_worlds.cc),
-with this machine's last level and with one of 1 MB. ``--parts`` tells which source files the instructions are
-of, also those of calls in line.
+misses the caches, by callgrind's model of a first level of 32 kB and a last one of 32 MB; and that of many worlds that
+take turns (twin_worlds.cc), there and with a last level of 1 MB, the size of a core's second one. ``--parts`` tells
+which source files the instructions are of, also those of calls in line.
 """
 
 from __future__ import annotations
@@ -80,7 +80,10 @@ PARTS = {
 LIBRARIES = "libraries"  # of C and C++
 WORLDS = (1, 128, 256)  # that take turns, on one thread
 WORLDS_S = 3
-LAST_LEVELS = {"the machine's last level": (), "a last level of 1 MB": ("--LL=1048576,16,64",)}
+FIRST_LEVEL = ("--I1=32768,8,64", "--D1=32768,8,64")  # bytes, ways, bytes of a line
+LAST_LEVEL = ("--LL=33554432,16,64",)
+SECOND_LEVEL = ("--LL=1048576,8,64",)
+LAST_LEVELS = {"last level of 32 MB": LAST_LEVEL, "last level of 1 MB": SECOND_LEVEL}
 MISSES = {
     "instructions": ("Ir",),
     "reads and writes": ("Dr", "Dw"),
@@ -139,17 +142,16 @@ def misses_tables(revisions: Sequence[str], folder: Path) -> list[str]:
     program = built(ROOT, folder / "twin")
     events = {str(run): cache_events(program, run.setting, folder) for run in RUNS}
     curve.append(curve_row(WORKING_TREE, list(events.values())))
-    caches = re.findall(r"^desc: (\S+ cache: .*)$", (folder / "counts").read_text(encoding="utf-8"), re.MULTILINE)
     program = built(ROOT, folder / "worlds", MAIN_FILE.with_name("twin_worlds.cc"))
     for worlds in WORLDS:
         for level, options in LAST_LEVELS.items():
             setting = (str(worlds), str(WORLDS_S))
-            events[f"worlds in turns: {worlds}, {level}"] = cache_events(program, setting, folder, *options)
+            events[f"worlds in turns: {worlds}, {level}"] = cache_events(program, setting, folder, options)
     table = [f"| algorithm, rate, flows, seconds, loss | {' | '.join(MISSES)} |", "| --- |" + " --- |" * len(MISSES)]
     for label, counts in events.items():
         table.append(f"| {label} | {' | '.join(f'{counts[name]:,.3g}' for name in MISSES)} |")
     shown = "instructions; misses of data in the first level; misses of the last level"
-    return [shown, "", *curve, "", *table, "", *caches]
+    return [shown, "", *curve, "", *table]
 
 
 def curve_row(revision: str, runs: Sequence[Mapping[str, float]]) -> str:
@@ -159,9 +161,11 @@ def curve_row(revision: str, runs: Sequence[Mapping[str, float]]) -> str:
     return f"| {revision} | {' | '.join(cells)} |"
 
 
-def cache_events(program: Path, setting: Sequence[str], folder: Path, *options: str) -> dict[str, float]:
+def cache_events(
+    program: Path, setting: Sequence[str], folder: Path, last_level: Sequence[str] = LAST_LEVEL
+) -> dict[str, float]:
     """Return what a packet of a run reads, writes and misses, by the names of MISSES."""
-    events = events_per_packet(program, setting, folder, "--cache-sim=yes", *options)
+    events = events_per_packet(program, setting, folder, "--cache-sim=yes", *FIRST_LEVEL, *last_level)
     return {name: sum(events[event] for event in summed) for name, summed in MISSES.items()}
 
 
