@@ -171,7 +171,7 @@ def cache_events(
 
 def parts_table(revisions: Sequence[str], folder: Path) -> list[str]:
     """Return the lines of a Markdown table: instructions per packet by part of the source."""
-    columns = {}
+    columns: dict[str, Counter[str]] = {}
     for name, sources in {**{name: sources_of(name, folder) for name in revisions}, WORKING_TREE: ROOT}.items():
         program = built(sources, folder / f"twin-{sources.name}")
         columns |= {f"{name}: {run}": parts_per_packet(program, run, folder) for run in PARTS_RUNS}
