@@ -82,7 +82,7 @@ WORLDS = (1, 128, 256)  # that take turns, on one thread
 WORLDS_S = 3
 FIRST_LEVEL = ("--I1=32768,8,64", "--D1=32768,8,64")  # bytes, ways, bytes of a line
 LAST_LEVEL = ("--LL=33554432,16,64",)
-SECOND_LEVEL = ("--LL=1048576,8,64",)
+SECOND_LEVEL = ("--LL=1048576,16,64",)
 LAST_LEVELS = {"last level of 32 MB": LAST_LEVEL, "last level of 1 MB": SECOND_LEVEL}
 MISSES = {
     "instructions": ("Ir",),
