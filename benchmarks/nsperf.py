@@ -4,7 +4,8 @@
 usage: python benchmarks/nsperf.py [--world twin] [--seeds 10] [--suites coexist ...] [--rate 1] [--time 1]
 
 Each seed also draws when flows begin, up to an RTT later than the suite says, so that algorithms without random numbers
-have an interval, too. Prints a Markdown table per suite: means over the seeds and Student's 95 % intervals.
+have an interval, too. Prints command, machine and versions, then a Markdown table per suite: means over the seeds and
+Student's 95 % intervals.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from report import command, measured_on, ns3_version
 
 import bbrgym
 from bbrgym.evaluate.statistics import student_mean
@@ -84,6 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--time", type=float, default=1.0, help="factor of the durations (default: 1)")
     parser.add_argument("--jobs", type=int, default=2, help="runs at once (default: 2)")
     options = parser.parse_args(arguments)
+    sys.stdout.write(f"`{command()}`, {measured_on()}{f', ns-3 {ns3_version()}' if options.world == 'ns3' else ''}\n")
     for name in options.suites:
         for line in table(name, options):
             sys.stdout.write(line + "\n")

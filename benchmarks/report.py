@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime
 import os
 import platform
+import re
 import shlex
 import sys
 import time
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import bbrgym
 from bbrgym.atomic_files import write_text
+from bbrgym.worlds import registered_worlds
+from bbrgym.worlds.engine import engine_class
 
 
 def measured_on() -> str:
@@ -22,6 +25,13 @@ def measured_on() -> str:
         f"({len(os.sched_getaffinity(0))} cores), {platform.system()} {platform.machine()}, "
         f"Python {platform.python_version()}"
     )
+
+
+def ns3_version() -> str:
+    """Return the release of ns-3 that the ns-3 world runs, from its libraries' names."""
+    engine_class(registered_worlds()["ns3"].engine)  # loads them
+    found = re.search(r"/libns(3\.\d+)\S*-core", Path("/proc/self/maps").read_text(encoding="utf-8"))
+    return found.group(1) if found else "of unknown version"
 
 
 def command() -> str:

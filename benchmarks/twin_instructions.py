@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Instructions of the twin per packet delivered, counted by callgrind, which no load of the machine changes.
 
-usage: python benchmarks/twin_instructions.py [REVISION ...] [--check] [--record] [--misses]
+usage: python benchmarks/twin_instructions.py [REVISION ...] [--check] [--record] [--misses | --parts]
 
 Compiles the twin of each revision of this repository and of the working tree, as the build does, runs
 twin_instructions.cc and prints what it took, and the working tree's ratio to the first revision. Needs g++, git and
@@ -9,8 +9,13 @@ valgrind. Takes a few minutes.
 
 twin_instructions.csv keeps what revisions took. ``--record`` adds those of the command line and, if nothing in it is
 changed, the working tree. ``--check`` ends with 1 if the working tree takes more than 5 % above the last of them by the
-same compiler; slow creeping counts too, because only ``--record`` moves that line. ``--misses`` counts instead what the
-working tree reads and writes and how often it misses the caches, by callgrind's model of this machine's.
+same compiler; slow creeping counts too, because only ``--record`` moves that line. By a compiler that has no line the
+last revision of the history is counted again.
+
+``--misses`` counts instead, of each revision and the working tree, what a packet reads and writes and how often it
+misses the caches, by callgrind's model of a first level of 32 kB and a last one of 32 MB; and that of many worlds that
+take turns (twin_worlds.cc), there and with a last level of 1 MB, the size of a core's second one. ``--parts`` tells
+which source files the instructions are of, also those of calls in line.
 """
 
 from __future__ import annotations
@@ -23,12 +28,14 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 HISTORY = Path(__file__).with_suffix(".csv")
+MAIN_FILE = Path(__file__).with_suffix(".cc")
 FOLDERS = ("twin", "tcp", "world", "cc")
 FLAGS = ("-std=c++20", "-O2", "-DNDEBUG", "-flto", "-g1")
 LEFT_OUT = {"scenario_json.cpp"}  # needs a library
@@ -44,6 +51,11 @@ class Workload:
     seconds: int
     loss: float
 
+    @property
+    def setting(self) -> list[str]:
+        """Arguments of twin_instructions.cc."""
+        return [str(value) for value in (self.cc, self.rate_mbps, self.flows, self.seconds, self.loss)]
+
     def __str__(self) -> str:
         return f"{self.cc}, {self.rate_mbps} Mbit/s, {self.flows}, {self.seconds} s, {self.loss:g}"
 
@@ -55,6 +67,23 @@ RUNS = (
     Workload("bbr", 100, 100, 3, 0.0),
 )
 WORKING_TREE = "working tree"
+PARTS_RUNS = (RUNS[0], RUNS[3])
+PARTS = {
+    "controller": r"cc/\w+\.h",
+    "sender": r"tcp/(?!receiv)\w+\.[ch]pp",
+    "receiver": r"tcp/receiv\w+\.[ch]pp",
+    "events, and a packet's way through the stages": r"twin/\w+\.[ch]pp",
+    "queue and link": r"world/(?!ring|histogram|measure|summar)\w+\.[ch]pp",
+    "rings": r"world/ring\.hpp",
+    "measurement": r"world/(?:histogram|measure|summar)\w*\.[ch]pp",
+}
+LIBRARIES = "libraries"  # of C and C++
+WORLDS = (1, 128, 256)  # that take turns, on one thread
+WORLDS_S = 3
+FIRST_LEVEL = ("--I1=32768,8,64", "--D1=32768,8,64")  # bytes, ways, bytes of a line
+LAST_LEVEL = ("--LL=33554432,16,64",)
+SECOND_LEVEL = ("--LL=1048576,16,64",)
+LAST_LEVELS = {"last level of 32 MB": LAST_LEVEL, "last level of 1 MB": SECOND_LEVEL}
 MISSES = {
     "instructions": ("Ir",),
     "reads and writes": ("Dr", "Dw"),
@@ -69,19 +98,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("revisions", nargs="*", metavar="REVISION")
     parser.add_argument("--check", action="store_true", help=f"fail above {MOST_RATIO} times the history's last line")
     parser.add_argument("--record", action="store_true", help="add what was counted to the history")
-    parser.add_argument("--misses", action="store_true", help="count the working tree's cache misses, nothing else")
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--misses", action="store_true", help="count cache misses instead")
+    instead.add_argument(
+        "--parts", action="store_true", help="tell the instructions of each part of the source instead"
+    )
     options = parser.parse_args(arguments)
-    if options.misses:
-        if options.revisions or options.check or options.record:
-            parser.error("--misses is given with others, expected it alone")
-        print("\n".join(misses_table()))
-        return 0
+    if (options.misses or options.parts) and (options.check or options.record):
+        parser.error("--misses or --parts is given with --check or --record, expected it without them")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        if options.misses:
+            print("\n".join(misses_tables(options.revisions, folder)))
+            return 0
+        if options.parts:
+            print("\n".join(parts_table(options.revisions, folder)))
+            return 0
         counts = {revision: counted(sources_of(revision, folder), folder) for revision in options.revisions}
         counts[WORKING_TREE] = counted(ROOT, folder)
+        risen = risen_runs(counts[WORKING_TREE], allowed_by(HISTORY, folder)) if options.check else []
     print("\n".join(table_of(counts)))
-    risen = risen_runs(counts[WORKING_TREE], last_recorded(HISTORY, compiler())) if options.check else []
     print("".join(f"{line}\n" for line in risen), end="")
     if options.record:
         record(counts)
@@ -97,16 +133,76 @@ def table_of(counts: Mapping[str, Sequence[float]]) -> list[str]:
     return lines
 
 
-def misses_table() -> list[str]:
-    """Return the lines of a Markdown table: what a packet of each run reads, writes and misses."""
-    lines = [f"| algorithm, rate, flows, seconds, loss | {' | '.join(MISSES)} |", "| --- |" + " --- |" * len(MISSES)]
-    with tempfile.TemporaryDirectory() as name:
-        program = built(ROOT, Path(name) / "twin")
-        for run in RUNS:
-            events = events_per_packet(program, run, Path(name), "--cache-sim=yes")
-            cells = (f"{sum(events[event] for event in summed):,.3g}" for summed in MISSES.values())
-            lines.append(f"| {run} | {' | '.join(cells)} |")
-    return lines
+def misses_tables(revisions: Sequence[str], folder: Path) -> list[str]:
+    """Return the lines of Markdown tables: instructions and misses by revision, all events of the working tree."""
+    curve = [f"| revision | {' | '.join(map(str, RUNS))} |", "| --- |" + " --- |" * len(RUNS)]
+    for revision in revisions:
+        program = built(sources_of(revision, folder), folder / f"twin-{revision}")
+        curve.append(curve_row(revision, [cache_events(program, run.setting, folder) for run in RUNS]))
+    program = built(ROOT, folder / "twin")
+    events = {str(run): cache_events(program, run.setting, folder) for run in RUNS}
+    curve.append(curve_row(WORKING_TREE, list(events.values())))
+    program = built(ROOT, folder / "worlds", MAIN_FILE.with_name("twin_worlds.cc"))
+    for worlds in WORLDS:
+        for level, options in LAST_LEVELS.items():
+            setting = (str(worlds), str(WORLDS_S))
+            events[f"worlds in turns: {worlds}, {level}"] = cache_events(program, setting, folder, options)
+    table = [f"| algorithm, rate, flows, seconds, loss | {' | '.join(MISSES)} |", "| --- |" + " --- |" * len(MISSES)]
+    for label, counts in events.items():
+        table.append(f"| {label} | {' | '.join(f'{counts[name]:,.3g}' for name in MISSES)} |")
+    shown = "instructions; misses of data in the first level; misses of the last level"
+    return [shown, "", *curve, "", *table]
+
+
+def curve_row(revision: str, runs: Sequence[Mapping[str, float]]) -> str:
+    """Return a row of the table of revisions."""
+    names = ("instructions", "first-level misses, data", "last-level misses")
+    cells = ("; ".join(f"{counts[name]:,.4g}" for name in names) for counts in runs)
+    return f"| {revision} | {' | '.join(cells)} |"
+
+
+def cache_events(
+    program: Path, setting: Sequence[str], folder: Path, last_level: Sequence[str] = LAST_LEVEL
+) -> dict[str, float]:
+    """Return what a packet of a run reads, writes and misses, by the names of MISSES."""
+    events = events_per_packet(program, setting, folder, "--cache-sim=yes", *FIRST_LEVEL, *last_level)
+    return {name: sum(events[event] for event in summed) for name, summed in MISSES.items()}
+
+
+def parts_table(revisions: Sequence[str], folder: Path) -> list[str]:
+    """Return the lines of a Markdown table: instructions per packet by part of the source."""
+    columns: dict[str, Counter[str]] = {}
+    for name, sources in {**{name: sources_of(name, folder) for name in revisions}, WORKING_TREE: ROOT}.items():
+        program = built(sources, folder / f"twin-{sources.name}")
+        columns |= {f"{name}: {run}": parts_per_packet(program, run, folder) for run in PARTS_RUNS}
+    lines = [f"| | {' | '.join(columns)} |", "| --- |" + " --- |" * len(columns)]
+    rows = ((part, [counts[part] for counts in columns.values()]) for part in [*PARTS, LIBRARIES])
+    lines.extend(f"| {part} | {' | '.join(f'{count:,.0f}' for count in row)} |" for part, row in rows)
+    return [*lines, f"| all | {' | '.join(f'{counts.total():,.0f}' for counts in columns.values())} |"]
+
+
+def parts_per_packet(program: Path, run: Workload, folder: Path) -> Counter[str]:
+    """Return the instructions of a run per packet delivered by part of the source, by callgrind's lines."""
+    all_of_packet = instructions_per_packet(program, run, folder)
+    counts: Counter[str] = Counter()
+    files: dict[str, str] = {}
+    part, is_of_callee = LIBRARIES, False
+    for line in (folder / "counts").read_text(encoding="utf-8").splitlines():
+        named = re.match(r"c?f([lie])=\((\d+)\)(?: (.*))?", line)
+        if named:
+            files.setdefault(named[2], named[3] or "")
+            if not line.startswith("c"):
+                part = part_of(files[named[2]])
+        elif is_of_callee or line.startswith("calls="):  # a line of a call's cost follows, which is counted there
+            is_of_callee = not is_of_callee
+        elif cost := re.match(r"[+\-*\d]\S* (\d+)$", line):
+            counts[part] += int(cost[1])
+    return Counter({part: count * all_of_packet / counts.total() for part, count in counts.items()})
+
+
+def part_of(file: str) -> str:
+    """Return the part of PARTS that a source file belongs to."""
+    return next((part for part, files in PARTS.items() if re.search(rf"/(?:{files})$", file)), LIBRARIES)
 
 
 # ---- the history --------------------------------------------------------------------------------------
@@ -119,10 +215,29 @@ def last_recorded(history: Path, by_compiler: str) -> list[float]:
     return [float(rows[-1][str(run)]) for run in RUNS] if rows else []
 
 
+def allowed_by(history: Path, folder: Path) -> list[float]:
+    """Return the last counts of the compiler at hand, or those of the last revision, counted now, if there are none.
+
+    Errors:
+        RuntimeError: there are none, and this clone does not have that revision.
+    """
+    recorded = last_recorded(history, compiler())
+    if recorded:
+        return recorded
+    with history.open(encoding="utf-8", newline="") as lines:
+        revision = list(csv.DictReader(lines))[-1]["revision"]
+    try:
+        sources = sources_of(revision, folder)
+    except subprocess.CalledProcessError as error:
+        raise RuntimeError(
+            f"{history.name} has no line of the compiler {compiler()!r}, and its last revision {revision} cannot be "
+            f"counted: {error.stderr.strip()}; expected a clone with its history, or a line by --record"
+        ) from error
+    return counted(sources, folder)
+
+
 def risen_runs(counts: Sequence[float], recorded: Sequence[float]) -> list[str]:
-    """Return a sentence for each run that takes too many instructions; none if nothing is recorded."""
-    if not recorded:
-        return []
+    """Return a sentence for each run that takes too many instructions."""
     return [
         f"{run}: {count:,.0f} instructions per packet, recorded are {before:,.0f}: {count / before:.3f} times as many, "
         f"expected at most {MOST_RATIO}"
@@ -179,25 +294,23 @@ def sources_of(revision: str, folder: Path) -> Path:
     return target
 
 
-def built(sources: Path, program: Path) -> Path:
-    """Compile the twin of `sources` to a program and return it."""
+def built(sources: Path, program: Path, main_file: Path = MAIN_FILE) -> Path:
+    """Compile the twin of `sources` with `main_file` to a program and return it."""
     files = [file for name in ("twin", "tcp", "world") for file in sorted((sources / name).glob("*.cpp"))]
     kept = [file for file in files if file.name not in LEFT_OUT]
     includes = [f"-I{sources / name}" for name in FOLDERS]
-    main_file = Path(__file__).with_suffix(".cc")
     output_of("g++", *FLAGS, *includes, main_file, *kept, "-o", program, "-lpthread")
     return program
 
 
 def instructions_per_packet(program: Path, run: Workload, folder: Path) -> float:
     """Return the instructions of a run per packet delivered."""
-    return events_per_packet(program, run, folder)["Ir"]
+    return events_per_packet(program, run.setting, folder)["Ir"]
 
 
-def events_per_packet(program: Path, run: Workload, folder: Path, *options: str) -> dict[str, float]:
+def events_per_packet(program: Path, setting: Sequence[str], folder: Path, *options: str) -> dict[str, float]:
     """Return callgrind's events of a run per packet delivered, by their names."""
     counts = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder / 'counts'}", "--toggle-collect=Measured"]
-    setting = map(str, (run.cc, run.rate_mbps, run.flows, run.seconds, run.loss))
     command = [*counts, *options, program, *setting]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_S)
     found = re.search(r"Events    : (.*)\n.*Collected : (.*)\n", done.stderr)

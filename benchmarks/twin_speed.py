@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from report import Bystanders, measured_on, replace_section
+from report import Bystanders, measured_on, ns3_version, replace_section
 from rich.console import Console
 from rich.progress import track
 
@@ -52,6 +52,7 @@ RESETS = 500
 HTSIM_RIVALS = ("bbr", "cubic", "reno")
 COMPILE_TIMEOUT_S = 900.0
 HTSIM_TIMEOUT_S = 600.0
+GIT_TIMEOUT_S = 60.0
 FIGURE = "figures/twin_speed.svg"
 
 
@@ -301,9 +302,9 @@ def against_ns3(options: argparse.Namespace) -> list[str]:
             ]
         )
     return [
-        "The same scenario in both worlds, in turns, and with ns-3's own TcpBbr and sockets on the ns-3 world's links. "
-        f"Median of {options.runs} runs; a ratio is that of a delivered packet's cost in the same round. Aims: "
-        "at least 150 times the ns-3 world, 200 times TcpBbr.",
+        "The same scenario in both worlds, in turns, and with ns-3's own TcpBbr and sockets on the ns-3 world's "
+        f"links; ns-3 {ns3_version()}. Median of {options.runs} runs; a ratio is that of a delivered packet's cost in "
+        "the same round. Aims: at least 150 times the ns-3 world, 200 times TcpBbr.",
         "",
         markdown_table(
             [
@@ -350,7 +351,8 @@ def against_htsim(options: argparse.Namespace) -> list[str]:
                     ]
                 )
     return [
-        "csg-htsim with its own TCP (NewReno without SACK, an ACK for each packet, nothing measured) on the same "
+        f"csg-htsim, commit {checked_out(options.htsim)}, with its own TCP (NewReno without SACK, an ACK for each "
+        "packet, nothing measured) on the same "
         f"network, in turns: `benchmarks/htsim_tcp.cc` with its library. Median of {options.runs} runs; the ratio is "
         "that of a delivered packet's cost in the same round. Aim: 1.7 times.",
         "",
@@ -366,6 +368,19 @@ def against_htsim(options: argparse.Namespace) -> list[str]:
             rows,
         ),
     ]
+
+
+def checked_out(checkout: Path) -> str:
+    """Return the commit of a checkout and its date, and whether tracked files are changed there."""
+    git = ["git", "-c", "safe.directory=*", f"--git-dir={checkout / '.git'}", f"--work-tree={checkout}"]
+    try:
+        shown = [
+            subprocess.run([*git, *command], check=True, capture_output=True, text=True, timeout=GIT_TIMEOUT_S).stdout
+            for command in (("log", "-1", "--format=%h of %cs"), ("status", "--porcelain", "--untracked-files=no"))
+        ]
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return shown[0].strip() + (", changed" if shown[1] else "")
 
 
 def htsim_program(checkout: Path, folder: Path) -> Path:

@@ -125,6 +125,8 @@ struct FlowState
     bool HasUnsent() const { return written > sender.Board().Next(); }
 };
 
+static_assert(sizeof(FlowState) <= 4096, "docs/performance.md states how large a flow's state is");
+
 } // namespace bbrgym
 
 #endif
