@@ -3,11 +3,12 @@
 
     python benchmarks/emulator.py [--seconds 10] [--rates 5 10 20 50 100 200]
 
-One kernel-cubic flow over 40 ms with a queue of one bandwidth-delay product, once for each rate. The utilisation is that
-of the second half, counted in packets by their due times, so it can be off by one packet, whose share stands beside it.
-Both RTTs are the smallest ones beyond propagation and transmission. One is the kernel's own, of a connection's SYN,
-from socket to socket: in it are both waits in a device until the emulator wakes up and reads. The other is that of data in
-the first half second, from the emulator's reading of a packet to that of its ACK: in it is the receiver's device alone.
+One kernel-cubic flow over 40 ms with a queue of one bandwidth-delay product, once for each rate. The utilisation is
+that of the second half, counted in packets by their due times, so it can be off by one packet, whose share stands
+beside it. Both RTTs are the smallest ones beyond propagation and transmission. One is the kernel's own, of a
+connection's SYN, from socket to socket: in it are both waits in a device until the emulator wakes up and reads. The
+other is that of data in the first half second, from the emulator's reading of a packet to that of its ACK: in it is the
+wait in the receiver's device alone.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def row(rate_mbps: float, seconds: float) -> str:
     verdict = "yes" if link["late_share"] <= ACCEPTED else "no"
     return (
         f"| {rate_mbps:g} | {link['utilisation']:.7f} | {packet_share:.1e} | {beyond_us:.0f} | {of_data_us:.0f} | "
-        f"{link['late_p50_us']:.1f} | {link['late_p99_us']:.0f} | {link['late_p999_us']:.0f} | {link['late_share']:.3%} | {verdict} |"
+        f"{link['late_p50_us']:.1f} | {link['late_p99_us']:.0f} | {link['late_p999_us']:.0f} | "
+        f"{link['late_share']:.3%} | {verdict} |"
     )
 
 
