@@ -74,9 +74,9 @@ CAUSES: tuple[tuple[str, str], ...] = (
     (
         r"^bbr-unequal (mean queueing delay|p95 queueing delay|retransmit rate)",
         "chance, with three runs of the kernel: eight (`--runs 8 --seeds 30 --only bbr-unequal`, 2026-11-25) have a "
-        "mean delay of 59.2 ms and a p95 of 74.9 (62.0 to 94.1), one of them retransmits; 30 seeds of the twin have 60.1 and "
-        "79.7 ms (60.7 to 95.2). ProbeRTT at 10 s draws the phase that f0 goes on with, and what it then finds while f1 "
-        "holds back decides whether the queue overflows",
+        "mean delay of 59.2 ms and a p95 of 74.9 (62.0 to 94.1), one of them retransmits; 30 seeds of the twin have "
+        "60.1 and 79.7 ms (60.7 to 95.2). ProbeRTT at 10 s draws the phase that f0 goes on with, and what it then "
+        "finds while f1 holds back decides whether the queue overflows",
     ),
     (
         r"^bbr-against-cubic (share|retransmit rate)",
@@ -85,9 +85,9 @@ CAUSES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"^bbr-20 mean queueing delay",
-        "noise in the times of a real host, which lifts BBR's largest bandwidth sample in some runs: 30 seeds of the twin "
-        "have 3.88 ms (standard deviation 0.05), with a fifth of the packets 0.1 ms late 4.10, with 0.3 ms 4.58; three "
-        "more runs of the kernel have 4.47, 4.39 and 3.82 (2026-11-25), so its own scatter is larger than this table's",
+        "noise in the times of a real host, which lifts BBR's largest bandwidth sample in some runs: 30 seeds of the "
+        "twin have 3.88 ms (standard deviation 0.05), with a fifth of the packets 0.1 ms late 4.10, with 0.3 ms 4.58; "
+        "three more runs of the kernel have 4.47, 4.39 and 3.82 (2026-11-25), so its own scatter is larger than this table's",
     ),
     (
         r"^cubic-two share",
@@ -382,17 +382,17 @@ def verdict(found: list[Comparison], scenarios: int) -> str:
     """Return what the cells add up to."""
     inside = sum(cell.is_inside for cell in found)
     return (
-        f"In {inside} of {len(found)} cells ({inside / len(found):.0%}), each a figure of one of {scenarios} scenarios, "
-        f"the twin's mean differs\nfrom the kernel's by no more than the larger of {TOLERANCE:.0%} and the range of the "
-        f"kernel's own runs."
+        f"In {inside} of {len(found)} cells ({inside / len(found):.0%}), each a figure of one of {scenarios} "
+        f"scenarios, the twin's mean differs\nfrom the kernel's by no more than the larger of {TOLERANCE:.0%} and the "
+        f"range of the kernel's own runs."
     )
 
 
 def setup_lines(asked: list[Setup]) -> list[str]:
     """Return the table of the scenarios: link and flows."""
     return [
-        "Queues are in BDP of the link's rate and the longest RTT. A flow is one of the kernel's congestion controls and",
-        "its RTT; f0 is the first flow of a scenario, f1 the second. In the twin ours run in place of the kernel's.",
+        "Queues are in BDP of the link's rate and the longest RTT. A flow is one of the kernel's congestion controls",
+        "and its RTT; f0 is the first flow of a scenario, f1 the second. In the twin ours run in their place.",
         "",
         "| scenario | Mbit/s | queue, BDP | flows: f0, f1, ... | besides |",
         "| --- | --- | --- | --- | --- |",
