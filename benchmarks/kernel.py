@@ -87,7 +87,8 @@ CAUSES: tuple[tuple[str, str], ...] = (
         r"^bbr-20 mean queueing delay",
         "noise in the times of a real host, which lifts BBR's largest bandwidth sample in some runs: 30 seeds of the "
         "twin have 3.88 ms (standard deviation 0.05), with a fifth of the packets 0.1 ms late 4.10, with 0.3 ms 4.58; "
-        "three more runs of the kernel have 4.47, 4.39 and 3.82 (2026-11-25), so its own scatter is larger than this table's",
+        "three more runs of the kernel have 4.47, 4.39 and 3.82 (2026-11-25), so its own scatter is larger than "
+        "this table's",
     ),
     (
         r"^cubic-two share",
