@@ -57,6 +57,7 @@ class Rollout(ABC):
 
     def __init__(self, batch: Episodes, seeds: Sequence[int]) -> None:
         self._episodes = batch
+        batch.refuses_late = True
         self._seeds = list(seeds)
         self.tunables = batch.scaling.names
 

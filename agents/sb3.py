@@ -127,7 +127,7 @@ class Sb3Trainer(Trainer):
         """Train; see `Trainer`."""
         settings = run.settings
         options = settings.options(settings.world_name)
-        with torch_threads(settings.torch_threads), run.rollouts.vec_env(options, settings.num_envs) as env:
+        with torch_threads(settings.torch_threads), run.rollouts.vec_env(options, settings.envs_side_by_side) as env:
             self._train(run, env)
 
     def load(self, folder: TrainingFolder, settings: TrainingSettings, checkpoint: str) -> PolicyAgent:

@@ -52,7 +52,7 @@ class LegsCallback(BaseCallback):
     ) -> None:
         super().__init__()
         self.model = model
-        self.rows = env.num_envs // run.settings.num_envs
+        self.rows = env.num_envs // run.settings.envs_side_by_side
         self._run = run
         self._env = env
         self._about = about

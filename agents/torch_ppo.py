@@ -260,7 +260,7 @@ class TorchPpo(Trainer):
         settings.refuse_less_than_a_rollout(self.n_steps)
         options = {**vars(settings.options(settings.world_name)), "autoreset_mode": "SameStep"}
         with torch_threads(settings.torch_threads):
-            envs = TuneVectorEnv(**options, num_envs=settings.num_envs)
+            envs = TuneVectorEnv(**options, num_envs=settings.envs_side_by_side)
             try:
                 _refuse_discrete(envs.single_action_space)
                 self._train(run, envs)

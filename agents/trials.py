@@ -6,19 +6,32 @@ A setting is an action of `TunableScaling`: a number in [-1, 1] per tunable, so 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from bbrgym.envs.scaling import Coordinates, TunableScaling
 from bbrgym.scenario.files import with_variant
 from bbrgym.scenario.model import Scenario
-from bbrgym.worlds import FAST_WORLD, TUNABLE_COLUMNS, Table, WorldSettings, make_vector_world
+from bbrgym.worlds import (
+    FAST_WORLD,
+    TUNABLE_COLUMNS,
+    Table,
+    WorldSettings,
+    make_vector_world,
+    repeat_late,
+    world_spec,
+)
 from bbrgym.worlds.score import DEFAULT_DELTA, score_of_world
+
+_LOG = logging.getLogger(__name__)
 
 
 class Trials:
     """Scenarios to try settings on, side by side, each in a world of its own.
+
+    In real time they run one after the other, and one that was late is repeated.
 
     Args:
         scenarios: to run; their learner flows get the variant.
@@ -57,6 +70,7 @@ class Trials:
             [index for index, flow in enumerate(scenario.resolved().flows) if flow.role == "learner"]
             for scenario in self._scenarios
         ]
+        self._is_real_time = world_spec(world).is_real_time
         self._worlds = make_vector_world(
             world, len(scenarios), self._scenarios, list(seeds), threads=threads, **dict(how or WorldSettings())
         )
@@ -76,14 +90,29 @@ class Trials:
             WorldError: a simulation failed.
         """
         each = np.broadcast_to(settings, (len(self), len(self.action.names)))
-        self._begin(self.action.values(np.ascontiguousarray(each)))
-        self._worlds.run_to_end()
+        values = self.action.values(np.ascontiguousarray(each))
+        if self._is_real_time:
+            for index in range(len(self)):
+                self._run_in_time(index, values)
+        else:
+            self._begin(range(len(self)), values)
+            self._worlds.run_to_end()
         return np.array([score_of_world(self._worlds, index, delta=self._delta) for index in range(len(self))])
 
-    def _begin(self, values: Table) -> None:
-        for index, learners in enumerate(self._learners):
+    def _begin(self, indices: Iterable[int], values: Table) -> None:
+        for index in indices:
             self._worlds.reset(index)
-            self._worlds.tunables[np.ix_([index], learners, self._columns)] = values[index]
+            self._worlds.tunables[np.ix_([index], self._learners[index], self._columns)] = values[index]
+
+    def _run_in_time(self, index: int, values: Table) -> None:
+        is_its = np.arange(len(self)) == index
+
+        def run() -> None:
+            self._begin([index], values)
+            while not self._worlds.done[index]:
+                self._worlds.advance(self._scenarios[index].duration_s, is_its)
+
+        repeat_late(run, lambda error: _LOG.warning("a run is repeated: %s", error))
 
     def close(self) -> None:
         """End the worlds."""

@@ -206,7 +206,8 @@ def lines(plan: Plan, command: str, about: Mapping[str, str]) -> list[str]:
     return [
         HEADING,
         "",
-        f"{about['machine']}, commit {about['commit']}: `{command}`.",
+        f"{about['machine']}, commit {about['commit']}: `{command}`. This section is made apart from the others,",
+        "and may be of an older commit than theirs.",
         "",
         *textwrap.wrap(about_runs, WIDTH),
         "",

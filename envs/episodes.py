@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from bbrgym.errors import ConfigError
 from bbrgym.worlds import (
     TUNABLE_COLUMNS,
     Flags,
+    LateRunError,
     Snapshot,
     Table,
     VectorWorld,
@@ -38,6 +40,8 @@ from bbrgym.worlds import (
     check_seed,
     make_vector_world,
 )
+
+_LOG = logging.getLogger(__name__)
 
 RESET_FIRST = "call reset() first: no episode has begun, or it has ended"
 _CLOSED = "the environment is closed: make another one"
@@ -85,8 +89,11 @@ class Episodes(ABC):
         max_learners: largest number of learner flows in an environment.
         learner_capacity: the same for each environment, [N].
         worlds: simulations, from the first reset on.
+        refuses_late: whether an episode in real time that was late raises an error at its end, as its score needs; or
+            it ends like any other and the log says so, since its steps have been learnt from. Default: no.
     """
 
+    refuses_late = False
     observation: SenderObservation
     observation_space: spaces.Space[Any]
     _stack: Stack
@@ -387,14 +394,17 @@ class Episodes(ABC):
             mask: environments that run, [N]. Default: all.
 
         Raises:
-            WorldError: a world broke; all episodes have ended then.
+            WorldError: a world broke, or was late where that is refused; all episodes have ended then.
         """
         worlds = self._open_worlds()
         try:
             worlds.advance(self._options.control_interval_s, mask)
-        except WorldError:
-            self._is_running[:] = False
-            raise
+        except WorldError as error:
+            if self.refuses_late or not isinstance(error, LateRunError):
+                self._is_running[:] = False
+                raise
+            for late in (str(error), *getattr(error, "__notes__", ())):
+                _LOG.warning("%s; the episode is truncated here, its steps count", late)
         self._is_running &= ~worlds.done
 
     # ---- for derived classes: measure --------------------------------------------------------------------------

@@ -44,7 +44,8 @@ CanBeChosen(const StackFact& fact, bool is_ours, const Stack& stack)
     {
         return true;
     }
-    return fact.name == "ecn" || fact.name == "gso_max_segs" || fact.name == "send_buffer_bytes" || fact.name == "receive_buffer_bytes";
+    constexpr std::array NAMES = {"ecn", "gso_max_segs", "timestamps", "send_buffer_bytes", "receive_buffer_bytes"};
+    return std::ranges::find(NAMES, fact.name) != NAMES.end();
 }
 
 /** ScenarioError: a fact that the kernel fixes differs from what Linux 6 does. */
@@ -59,8 +60,22 @@ CheckStack(const Stack& stack, bool is_ours, const std::string& path)
             throw ScenarioError(path + ".stack." + std::string(fact.name),
                                 "is " + FactText(fact, fact.get(stack)) + ", expected " + FactText(fact, of_linux_6) +
                                     ", that of linux-6: the sockets are this machine's kernel's, of which ecn, gso_max_segs, "
-                                    "send_buffer_bytes and receive_buffer_bytes can be chosen");
+                                    "timestamps, send_buffer_bytes and receive_buffer_bytes can be chosen");
         }
+    }
+}
+
+/** ScenarioError: a flow has another value of a fact than the first one. */
+void
+CheckEqual(const Scenario& scenario, std::size_t flow, std::string_view name, const std::string& why)
+{
+    const StackFact& fact = *std::ranges::find(StackFacts(), name, &StackFact::name);
+    const int64_t value = fact.get(scenario.flows[flow].stack), of_first = fact.get(scenario.flows[0].stack);
+    if (value != of_first)
+    {
+        throw ScenarioError("flows[" + std::to_string(flow) + "].stack." + std::string(name),
+                            "is " + FactText(fact, value) + ", expected " + FactText(fact, of_first) +
+                                " as of the other flows: " + why);
     }
 }
 
@@ -83,14 +98,10 @@ PlanOf(const Scenario& scenario, const HostOptions& options)
         const Flow& flow = scenario.flows[i];
         const std::string path = "flows[" + std::to_string(i) + "]";
         CheckStack(flow.stack, FindVariant(flow.cc).has_value(), path);
-        const auto segments = static_cast<uint32_t>(flow.stack.socket.gso_max_segs);
-        if (i > 0 && segments != plan.gso_max_segs)
-        {
-            throw ScenarioError(path + ".stack.gso_max_segs",
-                                "is " + std::to_string(segments) + ", expected " + std::to_string(plan.gso_max_segs) +
-                                    " as of the other flows: it belongs to the senders' device");
-        }
-        plan.gso_max_segs = segments;
+        CheckEqual(scenario, i, "gso_max_segs", "it belongs to the senders' device");
+        CheckEqual(scenario, i, "timestamps", "it belongs to the host");
+        plan.gso_max_segs = static_cast<uint32_t>(flow.stack.socket.gso_max_segs);
+        plan.options.timestamps |= flow.stack.socket.timestamps;
         SocketPlan sockets{.cc = KernelName(flow, path), .asks_for_ecn = flow.stack.socket.ecn};
         const int64_t send_bytes = flow.stack.socket.send_buffer_bytes;
         const int64_t receive_bytes = flow.stack.socket.receive_buffer_bytes;

@@ -24,7 +24,7 @@ from bbrgym.scenario.files import load_scenario, read_scenario
 from bbrgym.scenario.model import Scenario
 from bbrgym.schema import Count, FieldProblem, Float, Model, Whole, shown, validated
 from bbrgym.targets import shipped, shipped_names, with_shipped
-from bbrgym.worlds import FAST_WORLD, WorldSettings, registered_worlds
+from bbrgym.worlds import FAST_WORLD, WorldSettings, registered_worlds, runs_at_once
 
 #: Arguments of the environments by their names under `action`.
 _OF_ACTION = {
@@ -45,6 +45,8 @@ _OWN = (
 
 _ENVS = {"tune": Options, "multi": FlowOptions}
 """Options of environments by the names in conf/env: a controller for all learner flows, or one for each."""
+
+DEFAULT_NUM_ENVS = 128
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
@@ -93,7 +95,7 @@ class TrainingSettings(Model):
         seed: seed of all random numbers.
         total_steps: steps of all environments together, however many flows act in them; a control interval each, or as
             many as an action is held for.
-        num_envs: number of environments side by side.
+        num_envs: number of environments side by side. Default: 128; in real time one for two cores.
         checkpoint_steps: steps between two checkpoints; each comes at the first opportunity after.
         log_steps: steps between two rows of the curve; each comes at the first opportunity after.
         validation: settings of the validation at each checkpoint.
@@ -113,7 +115,7 @@ class TrainingSettings(Model):
     rollouts: dict[str, Any]
     seed: Annotated[Whole, Field(ge=0, le=2**63 - 1)] = 1
     total_steps: Annotated[Whole, Field(ge=1, le=10**12)] = 2_000_000
-    num_envs: Annotated[Whole, Field(ge=1, le=65_536)] = 128
+    num_envs: Annotated[Whole, Field(ge=1, le=65_536)] | None = None
     checkpoint_steps: Count = 50_000
     log_steps: Count = 4096
     validation: ValidationSettings = Field(default_factory=ValidationSettings)
@@ -126,6 +128,13 @@ class TrainingSettings(Model):
         for path, name in (("world", self.world_name), ("validation.world", self.validation.world)):
             if name not in registered_worlds():
                 raise FieldProblem(path, f"is {shown(name)}; {nearest(name, registered_worlds())}")
+        if registered_worlds()[self.validation.world].is_real_time:
+            simulated = [name for name, spec in registered_worlds().items() if not spec.is_real_time]
+            raise FieldProblem(
+                "validation.world",
+                f"is {shown(self.validation.world)}, which runs in real time, expected {' or '.join(simulated)}: a "
+                f"validation runs all its draws at once",
+            )
         if not isinstance(self.agent.get("name"), str) or not _NAME.fullmatch(self.agent["name"]):
             raise FieldProblem(
                 "agent.name",
@@ -153,6 +162,17 @@ class TrainingSettings(Model):
     def world_name(self) -> str:
         """Return the name of the world to train in."""
         return next(iter(self.world))
+
+    @property
+    def envs_side_by_side(self) -> int:
+        """Return the number of environments, `num_envs` or its default."""
+        if self.num_envs is not None:
+            return self.num_envs
+        return runs_at_once(self.world) if self._is_real_time else DEFAULT_NUM_ENVS
+
+    @property
+    def _is_real_time(self) -> bool:
+        return registered_worlds()[self.world_name].is_real_time
 
     @property
     def agent_name(self) -> str:
@@ -200,11 +220,26 @@ class TrainingSettings(Model):
         Raises:
             ConfigError: they do not.
         """
-        least = n_steps * self.num_envs
+        least = n_steps * self.envs_side_by_side
         if self.total_steps < least:
             raise ConfigError(
                 f"total_steps: is {self.total_steps}, expected at least {least}: one rollout takes agent.n_steps = "
-                f"{n_steps} steps in each of num_envs = {self.num_envs} environments"
+                f"{n_steps} steps in each of num_envs = {self.envs_side_by_side} environments"
+            )
+
+    def refuse_more_than_the_cores_allow(self) -> None:
+        """Check that environments in real time have two cores each, and a thread.
+
+        Raises:
+            ConfigError: they do not.
+        """
+        if not self._is_real_time:
+            return
+        most = min(runs_at_once(self.world), self.threads or self.envs_side_by_side)
+        if self.envs_side_by_side > most:
+            raise ConfigError(
+                f"num_envs: is {self.envs_side_by_side}, expected at most {most} with world={self.world_name}: each "
+                f"runs in real time, and takes two cores and a thread"
             )
 
     def refuse_all_but_whole_settings(self) -> None:
@@ -280,7 +315,8 @@ def parse_training(config: Mapping[str, Any]) -> TrainingSettings:
     features = [feature.name for feature in batch.observation.features]  # a list's name may mean others one day
     # The agent of one flow works with any number of them.
     learners = {} if settings.is_per_flow else {"max_learners": batch.max_learners}
-    return settings.model_copy(update={"env": {**settings.env, "features": features, **learners}})
+    env = {**settings.env, "features": features, **learners}
+    return settings.model_copy(update={"env": env, "num_envs": settings.envs_side_by_side})
 
 
 def _with_name(asked: Any, name: str) -> Any:

@@ -52,7 +52,7 @@ class TrainingOptions(TypedDict, total=False):
     rollouts: str | Mapping[str, Any]
     seed: int
     total_steps: int | str
-    num_envs: int
+    num_envs: int | None
     checkpoint_steps: int
     log_steps: int
     validation: Mapping[str, Any]
@@ -163,6 +163,7 @@ def _train(
     settings = parse_training(config)
     if "world" not in trusted:
         refuse_found_programs(settings.world)
+    settings.refuse_more_than_the_cores_allow()
     parts = _parts_of(settings, trusted)
     settings = parts.trainer.adapted(settings)
     folder = TrainingFolder(output_dir)
@@ -222,7 +223,7 @@ def _parts_of(settings: TrainingSettings, trusted: Collection[str]) -> _Parts:
         raise ConfigError(f"agent.name: is {name!r}, expected one of {', '.join(able)} with env=multi")
     if not isinstance(parts.rollouts, LocalRollouts) and not parts.trainer.is_distributed:
         raise ConfigError(f"rollouts.name: is {parts.rollouts.name!r}, expected local with agent={name}")
-    parts.rollouts.check(settings.num_envs, is_per_flow=settings.is_per_flow)
+    parts.rollouts.check(settings.envs_side_by_side, is_per_flow=settings.is_per_flow)
     return parts
 
 

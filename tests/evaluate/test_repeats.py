@@ -23,11 +23,11 @@ def outcomes(errors: list[WorldError], monkeypatch: pytest.MonkeyPatch) -> tuple
     """Return a job, and the list of what its runs raise or return, an error each and then a record; they are taken."""
     left: list[Any] = [*errors, "record"]
 
-    def run_job(*_: Any) -> str:
+    def run_job(*_: Any, late_repeats: int) -> str:
         outcome = left.pop(0)
         if isinstance(outcome, WorldError):
             raise outcome
-        return str(outcome)
+        return f"{outcome} after {late_repeats}"
 
     monkeypatch.setattr(runner, "run_job", run_job)
     return prepare_evaluation(SCENARIO, {"variants": ["bbr"], "world": "linux"}).jobs, left
@@ -36,7 +36,7 @@ def outcomes(errors: list[WorldError], monkeypatch: pytest.MonkeyPatch) -> tuple
 def test_a_late_run_is_repeated(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     jobs, left = outcomes([LATE, LATE], monkeypatch)
     with caplog.at_level(logging.WARNING):
-        assert runner.run_all(jobs, 1) == ["record"]
+        assert runner.run_all(jobs, 1) == ["record after 2"]
     assert [record.message for record in caplog.records] == [f"{jobs[0].key} is repeated: packets were late"] * 2
     assert not left
 

@@ -7,6 +7,7 @@ import itertools
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -25,6 +26,8 @@ from bbrgym.errors import ConfigError, ScenarioError
 
 pytestmark = needs_kernel
 
+TCP_ESTABLISHED = 1
+TCPI_OPT_TIMESTAMPS = 1
 PAYLOAD_RATIO = 1448 / 1488
 
 
@@ -102,6 +105,19 @@ def test_an_agent_is_evaluated_beside_the_kernels_own(beside):
     assert rows["cc"].to_list() == ["kernel-bbr", beside, "bbr-mix", beside]
     assert np.isfinite(rows["score"].to_numpy()).all()
     assert (rows["goodput_mbps"].to_numpy() > 0).all()
+
+
+def test_an_evaluation_keeps_the_lateness_of_its_runs():
+    worlds = {"linux": {"options": ANY_LATENESS}, "ns3": {}}
+    rows = bbrgym.evaluate(scenario({"cc": "bbr"}, {"cc": "cubic"}, duration_s=1.0), ["cubic"], world=worlds)
+    lateness = rows.select("late_p50_us", "late_p99_us", "late_p999_us", "late_share", "late_repeats")
+    of_kernel, of_ns3 = (lateness.filter(rows["world"] == world) for world in worlds)
+    assert len(of_kernel) == len(of_ns3) == 2
+    p50_us, p99_us, p999_us, share, repeats = of_kernel.row(0)
+    assert 0.0 <= p50_us <= p99_us <= p999_us
+    assert 0.0 <= share <= 1.0
+    assert repeats == 0
+    assert of_ns3.row(0) == (None,) * 5
 
 
 @needs_bpf
@@ -261,6 +277,17 @@ def test_one_segment_at_a_time_is_a_choice():
         bbrgym.make_world("linux", scenario({"stack": {"gso_max_segs": 1}}, {}))
 
 
+@pytest.mark.parametrize("has_timestamps", [False, True])
+def test_a_scenario_may_turn_the_timestamps_on(has_timestamps):
+    flows = scenario({}, {"cc": "kernel-bbr"}) | {"stack": {"timestamps": has_timestamps}}
+    with bbrgym.make_world("linux", flows, isolation="none", options=ANY_LATENESS) as world:
+        world.advance(0.5)
+        assert _timestamps_of_connections() == {has_timestamps}
+    problem = r"flows\[1\]\.stack\.timestamps: is true, expected false as of the other flows: it belongs to the host"
+    with pytest.raises(ValueError, match=problem):
+        bbrgym.make_world("linux", scenario({}, {"stack": {"timestamps": True}}))
+
+
 def test_what_the_kernel_fixes_cannot_be_chosen():
     with pytest.raises(ValueError, match=r"flows\[0\]\.stack\.delayed_ack_ms: is 10, expected 40, that of linux-6"):
         bbrgym.make_world("linux", scenario({"stack": {"delayed_ack_ms": 10}}))
@@ -412,6 +439,20 @@ def test_worlds_say_what_they_cannot_run():
         bbrgym.make_world("twin", scenario())
     with pytest.raises(ScenarioError, match="'ns3-cubic', which world 'linux' does not have"):
         bbrgym.make_world("linux", scenario({"cc": "ns3-cubic"}))
+
+
+def _timestamps_of_connections() -> set[bool]:
+    """Whether TCP's timestamps are on, of each connection of this process."""
+    found = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        if entry.exists() and stat.S_ISSOCK(entry.stat().st_mode):
+            with socket.socket(fileno=os.dup(int(entry.name))) as one:
+                if (one.family, one.type) == (socket.AF_INET, socket.SOCK_STREAM):
+                    info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 8)
+                    state, options = info[0], info[5]
+                    if state == TCP_ESTABLISHED:
+                        found.add(bool(options & TCPI_OPT_TIMESTAMPS))
+    return found
 
 
 def _named_namespaces() -> list[str]:

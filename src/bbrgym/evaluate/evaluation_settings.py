@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -13,7 +12,7 @@ from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.distribution import Split
 from bbrgym.schema import Count, FieldProblem, Float, List, Model, Whole, shown, validated
 from bbrgym.tunables import TUNABLES, VARIANTS
-from bbrgym.worlds import REFERENCE_WORLD, WorldSettings, registered_worlds
+from bbrgym.worlds import REFERENCE_WORLD, WorldSettings, registered_worlds, runs_at_once
 
 MAX_JOBS = 256
 
@@ -38,7 +37,7 @@ class Evaluation(Model):
         interval_s: between two rows of a flow in the time series; trained agents keep their own interval.
         score_delta: weight of the RTT in the score.
         trust: whether agents' files that run code when they are loaded may do so.
-        jobs: runs at once. Default: one a core.
+        jobs: runs at once. Default: one a core; in real time one for two cores.
     """
 
     world: Annotated[dict[str, WorldSettings], Field(min_length=1)] = Field(
@@ -92,12 +91,10 @@ class Evaluation(Model):
         return self
 
     def jobs_at_once(self) -> int:
-        """Return how many runs may take place at the same time; in real time each takes two cores."""
+        """Return how many runs may take place at the same time."""
         if self._alone() is not None:
             return 1
-        cores = len(os.sched_getaffinity(0))
-        is_real_time = any(registered_worlds()[name].is_real_time for name in self.world)
-        return self.jobs or (max(1, cores // 2) if is_real_time else cores)
+        return self.jobs or runs_at_once(self.world)
 
     def _alone(self) -> str | None:
         """Return the name of a world that runs in this process and only once at a time; None if there is none."""

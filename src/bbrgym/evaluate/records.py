@@ -27,7 +27,8 @@ from bbrgym.errors import ConfigError
 from bbrgym.run_folder import RunFolder
 
 #: Columns of a run's summary, in this order. Rates are means over the flow's measured window, start_s to stop_s. Of
-#: scenarios with checks, summary.parquet has ``checks_passed`` behind them.
+#: scenarios with checks, summary.parquet has ``checks_passed`` behind them. The lateness of a run in real time, and how
+#: many late runs of it were refused before, are null in simulated worlds.
 SUMMARY_SCHEMA = pl.Schema(
     {
         "scenario": pl.String,
@@ -60,6 +61,11 @@ SUMMARY_SCHEMA = pl.Schema(
         "completed": pl.Float64,
         "completion_s": pl.Float64,
         "slowdown": pl.Float64,
+        "late_p50_us": pl.Float64,
+        "late_p99_us": pl.Float64,
+        "late_p999_us": pl.Float64,
+        "late_share": pl.Float64,
+        "late_repeats": pl.Int64,
     }
 )
 

@@ -25,10 +25,11 @@ from bbrgym.evaluate.records import (
     EvaluationFolder,
     RunRecord,
 )
-from bbrgym.worlds import Table, WorldError, repeat_late
+from bbrgym.worlds import LateRunError, Table, WorldError, repeat_late, world_spec
 from bbrgym.worlds.score import score_of_run
 
 _LOG = logging.getLogger(__name__)
+_LATENESS = ("late_p50_us", "late_p99_us", "late_p999_us", "late_share")
 _POLL_S = 0.2  # between two looks at progress and Ctrl-C
 
 
@@ -60,6 +61,7 @@ class EvaluationJob(Conditions):
             self.interval_s,
             self.score_delta,
             self.keeps_series,
+            SUMMARY_SCHEMA.names(),
         ]
         digest = hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()
         who = self.entrant.label.replace(" ", "-")
@@ -185,15 +187,22 @@ def _run_or_load(
 
 
 def _run_in_time(job: EvaluationJob, stop: threading.Event, report: Callable[[float], None]) -> RunRecord:
-    """Run one job; one that was late is repeated, as the log says."""
-    return repeat_late(
-        lambda: run_job(job, stop, report),
-        lambda error: _LOG.warning("%s is repeated: %s", job.key, error.reason),
-    )
+    """Run one job; one that was late is repeated, as the log and the records say."""
+    refused: list[LateRunError] = []
+
+    def note(error: LateRunError) -> None:
+        _LOG.warning("%s is repeated: %s", job.key, error.reason)
+        refused.append(error)
+
+    return repeat_late(lambda: run_job(job, stop, report, late_repeats=len(refused)), note)
 
 
 def run_job(
-    job: EvaluationJob, stop: threading.Event | None = None, report: Callable[[float], None] | None = None
+    job: EvaluationJob,
+    stop: threading.Event | None = None,
+    report: Callable[[float], None] | None = None,
+    *,
+    late_repeats: int = 0,
 ) -> RunRecord:
     """Run one job to its end and return its records.
 
@@ -201,6 +210,7 @@ def run_job(
         job: to run.
         stop: ends the run early once set. Default: none.
         report: called with the simulated time in seconds after each interval. Default: none.
+        late_repeats: late runs of this job that were refused before.
 
     Raises:
         WorldError: the simulation broke.
@@ -224,7 +234,7 @@ def run_job(
             if report is not None:
                 report(float(run.worlds.now_s[0]))
         return RunRecord(
-            _summary(job, run),
+            _summary(job, run, late_repeats),
             rows.table(job, run),
             _timing(job, float(run.worlds.now_s[0]), clock.elapsed_s),
         )
@@ -283,7 +293,7 @@ def _named(names: Sequence[str], prefix: str, parts: Sequence[Table]) -> dict[st
     return {prefix + name: column for name, column in zip(names, table.T, strict=True)}
 
 
-def _summary(job: EvaluationJob, run: Run) -> pl.DataFrame:
+def _summary(job: EvaluationJob, run: Run, late_repeats: int) -> pl.DataFrame:
     flow_table, link_row = run.worlds.summary(0)
     flow_column = dict(zip(run.worlds.flow_summary_fields, flow_table.T, strict=True))
     link_value = dict(zip(run.worlds.link_summary_fields, link_row.tolist(), strict=True))
@@ -299,6 +309,9 @@ def _summary(job: EvaluationJob, run: Run) -> pl.DataFrame:
         "jain": [link_value["jain"]] * len(flows),
         "score": [score] * len(flows),
     }
+    lateness = {**{name: link_value[name] for name in _LATENESS}, "late_repeats": late_repeats}
+    is_real_time = world_spec(job.world).is_real_time
+    columns |= {name: [value if is_real_time else None] * len(flows) for name, value in lateness.items()}
     columns |= {name: flow_column[name] for name in SUMMARY_SCHEMA if name not in columns}
     return pl.DataFrame(columns, schema_overrides=SUMMARY_SCHEMA).select(SUMMARY_SCHEMA.names())
 

@@ -23,6 +23,7 @@ from bbrgym.worlds.specs import (
     refuse_found_programs,
     register_world,
     registered_worlds,
+    runs_at_once,
     world_spec,
 )
 from bbrgym.worlds.vector_world import Snapshot, VectorWorld, check_seed, check_world_has
@@ -57,6 +58,7 @@ __all__ = [
     "register_world",
     "registered_worlds",
     "repeat_late",
+    "runs_at_once",
     "world_spec",
 ]
 

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -142,6 +143,12 @@ def world_spec(name: str) -> WorldSpec:
     if name not in _SPECS:
         raise ConfigError(f"world {name!r}: {nearest(name, _SPECS)}")
     return _SPECS[name]
+
+
+def runs_at_once(worlds: Iterable[str]) -> int:
+    """Return how many runs of these worlds this process's cores allow at once: one a core, in real time one for two."""
+    cores = len(os.sched_getaffinity(0))
+    return max(1, cores // 2) if any(world_spec(name).is_real_time for name in worlds) else cores
 
 
 def refuse_found_programs(worlds: Mapping[str, WorldSettings]) -> None:

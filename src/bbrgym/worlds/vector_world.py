@@ -150,7 +150,8 @@ class VectorWorld:
         Args:
             index: which world.
             scenario: another scenario (a Scenario, a name, a path or a mapping). Default: the same one.
-            seed: another seed, 0 to 2**63 - 1. Default: the same one, which repeats the run to the byte.
+            seed: another seed, 0 to 2**63 - 1. Default: the same one, which repeats the run to the byte, except in real
+                time (``linux``): there it repeats the random draws alone.
 
         Raises:
             ScenarioError, ConfigError: the scenario or the seed is wrong, or has more flows than there is room for.
@@ -180,6 +181,8 @@ class VectorWorld:
             ConfigError: seconds is not a finite number above 0.
             ValueError: a tunable is out of its range; its world has not run, the others have.
             WorldError: a simulation broke. The other worlds have run.
+            LateRunError: worlds in real time were late, and none broke: these are done, and their last interval is
+                measured.
         """
         self.check_open()
         if not 0.0 < seconds < math.inf:
@@ -382,7 +385,10 @@ class VectorWorld:
             raise
 
     def _each(self, worlds: Iterable[int], act: Callable[[int], None]) -> None:
-        """Act on worlds, also on the others if one fails; raise the failure of the first."""
+        """Act on worlds, also on the others if one fails; raise the first failure, one that is not late before others.
+
+        The others are its notes.
+        """
         errors: dict[int, Exception] = {}
 
         def attempt(index: int) -> None:
@@ -401,7 +407,10 @@ class VectorWorld:
             raise
         try:
             if errors:
-                raise errors[min(errors)]
+                first, *others = sorted(errors, key=lambda index: (isinstance(errors[index], LateRunError), index))
+                for index in others:
+                    errors[first].add_note(str(errors[index]))
+                raise errors[first]
         finally:
             errors.clear()  # an error that its own traceback holds would keep the worlds
 

@@ -52,7 +52,8 @@ class World:
 
         Args:
             scenario: another scenario (a Scenario, a name, a path or a mapping). Default: the same one.
-            seed: another seed, 0 to 2**63 - 1. Default: the same one, which repeats the run to the byte.
+            seed: another seed, 0 to 2**63 - 1. Default: the same one, which repeats the run to the byte, except in real
+                time (``linux``): there it repeats the random draws alone.
 
         Raises:
             ScenarioError, ConfigError: the scenario or the seed is wrong.

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``bbrgym doctor`` on this machine, with privileges and without."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+ROWS = {
+    "network namespaces and TUN devices": True,
+    "the same in a user namespace": False,
+    "the kernel's own congestion controls": False,
+    "privileges": False,
+    "scheduling rights (SCHED_FIFO)": False,
+    "cores": False,
+    "type information of the kernel (BTF)": False,
+    "our congestion controls in BPF": False,
+    "clang": False,
+}
+"""Rows of the table, and whether the world cannot run without what they name."""
+
+NO_PRIVILEGES = [
+    "setpriv",
+    "--reuid=65534",
+    "--regid=65534",
+    "--clear-groups",
+    "--bounding-set=-all",
+    "--inh-caps=-all",
+]
+CAN_DROP = os.geteuid() == 0 and shutil.which("setpriv") is not None
+
+
+def doctor(*before: str, world: str = "linux") -> subprocess.CompletedProcess[str]:
+    command = [*before, sys.executable, "-m", "bbrgym", "doctor", world]
+    environment = {**os.environ, "COLUMNS": "250"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+def answers(printed: str) -> dict[str, str]:
+    """Return the column ``there`` by row."""
+    return dict(re.findall(r"^[│|] ([^│|]+?) +[│|] (yes|NO) ", printed, re.MULTILINE))
+
+
+def check(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
+    """Check that each row is there, and that the code is 0 unless something is missing that is needed."""
+    found = answers(done.stdout)
+    assert list(found) == list(ROWS), done.stdout + done.stderr
+    missing = [name for name, is_needed in ROWS.items() if is_needed and found[name] == "NO"]
+    problem = f"bbrgym: world linux cannot run on this machine: it needs {', '.join(missing)}\n"
+    assert (done.returncode, done.stderr) == ((2, problem) if missing else (0, ""))
+    return found
+
+
+def test_each_thing_that_the_world_uses_has_a_row() -> None:
+    check(doctor())
+
+
+@pytest.mark.skipif(not CAN_DROP, reason="only root can give privileges up, with setpriv")
+def test_without_privileges_the_table_says_what_is_missing() -> None:
+    done = doctor(*NO_PRIVILEGES)
+    if "Permission denied" in done.stderr:
+        pytest.skip("another user cannot read this Python")
+    found = check(done)
+    assert found["privileges"] == found["our congestion controls in BPF"] == "NO"
+    assert "without CAP_NET_ADMIN" in done.stdout
+    assert "run as root" in done.stdout
+    assert found["cores"] == check(doctor())["cores"]
+
+
+def test_another_world_is_refused() -> None:
+    done = doctor(world="twin")
+    assert done.returncode == 2
+    assert "invalid choice: 'twin' (choose from 'linux')" in done.stderr
