@@ -29,6 +29,7 @@ COLUMNS = [
     *("queue_delay_mean_ms", "utilisation", "jain", "score"),
     *("in_order_arrival_mbps", "out_of_order_rate", "busy_share", "rwnd_limited_share", "sndbuf_limited_share"),
     *("completed", "completion_s", "slowdown"),
+    *("late_p50_us", "late_p99_us", "late_p999_us", "late_share", "late_repeats"),
 ]
 
 SHORT: dict[str, Any] = {
