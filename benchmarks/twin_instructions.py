@@ -31,6 +31,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -310,14 +311,15 @@ def instructions_per_packet(program: Path, run: Workload, folder: Path) -> float
 
 def events_per_packet(program: Path, setting: Sequence[str], folder: Path, *options: str) -> dict[str, float]:
     """Return callgrind's events of a run per packet delivered, by their names."""
-    counts = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder / 'counts'}", "--toggle-collect=Measured"]
-    command = [*counts, *options, program, *setting]
+    callgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder / 'counts'}", "--toggle-collect=Measured"]
+    command = [*callgrind, *options, program, *setting]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_S)
     found = re.search(r"Events    : (.*)\n.*Collected : (.*)\n", done.stderr)
     if found is None:
         raise RuntimeError(f"callgrind counted nothing: {done.stderr[-500:]}")
     names, collected = (group.split() for group in found.groups())
-    return {name: int(count) / int(done.stdout) for name, count in zip(names, collected, strict=True)}
+    counts = zip_longest(names, collected, fillvalue="0")  # callgrind leaves out zeros at the end
+    return {name: int(count) / int(done.stdout) for name, count in counts}
 
 
 if __name__ == "__main__":
