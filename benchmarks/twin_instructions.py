@@ -311,8 +311,8 @@ def instructions_per_packet(program: Path, run: Workload, folder: Path) -> float
 
 def events_per_packet(program: Path, setting: Sequence[str], folder: Path, *options: str) -> dict[str, float]:
     """Return callgrind's events of a run per packet delivered, by their names."""
-    callgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder / 'counts'}", "--toggle-collect=Measured"]
-    command = [*callgrind, *options, program, *setting]
+    counted = [f"--callgrind-out-file={folder / 'counts'}", "--toggle-collect=Measured"]
+    command = ["valgrind", "--tool=callgrind", *counted, *options, program, *setting]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_S)
     found = re.search(r"Events    : (.*)\n.*Collected : (.*)\n", done.stderr)
     if found is None:
