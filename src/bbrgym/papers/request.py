@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -12,7 +11,7 @@ from pydantic import Field
 from bbrgym.evaluate.evaluation_settings import MAX_JOBS, world_settings
 from bbrgym.scenario.stack import SenderStack
 from bbrgym.schema import Model, Whole, validated
-from bbrgym.worlds import FAST_WORLD, WorldSettings, world_spec
+from bbrgym.worlds import FAST_WORLD, WorldSettings, runs_at_once, world_spec
 
 
 class Reproduction(Model):
@@ -27,7 +26,7 @@ class Reproduction(Model):
             without ``preset`` changes facts of the experiment's. Default: each experiment's own.
         reference: folder of the authors' files, whose numbers are compared too. Default: none.
         recordings: folder of the authors' traces of links. Default: shipped traces take their places.
-        jobs: runs at once. Default: one a core.
+        jobs: runs at once. Default: one a core; in real time one for two cores.
     """
 
     paper: str | None = None
@@ -42,7 +41,7 @@ class Reproduction(Model):
     @property
     def parallel_runs(self) -> int:
         """Number of runs at once."""
-        return self.jobs or len(os.sched_getaffinity(0))
+        return self.jobs or runs_at_once(self.world)
 
     @property
     def stack_text(self) -> str:
