@@ -78,6 +78,7 @@ class Sb3Trainer(Trainer):
 
     is_distributed: ClassVar[bool] = True
     is_shared: ClassVar[bool] = True
+    draws_episodes: ClassVar[bool] = True
     changeable: ClassVar[tuple[str, ...]] = ("batch_size", "device", "gamma", "learning_rate", "learning_rate_end")
 
     hidden: List[Count] = (64, 64)

@@ -68,7 +68,7 @@ class LegsCallback(BaseCallback):
         self._run.refuse_nan(step, self._measured())
         if self._run.leg_is_over(step):
             self._checkpoint()
-            _restart(self.model, self._run, step)
+            _restart(self.model, self._run, step, self._make_agent())
         elif self._run.row_is_due(step):
             self._record()
 
@@ -109,15 +109,16 @@ class LegsCallback(BaseCallback):
         return {name: value for name, value in measured.items() if name not in _MAY_BE_NAN or math.isfinite(value)}
 
 
-def _restart(model: BaseAlgorithm, run: TrainingRun, step: int) -> None:
+def _restart(model: BaseAlgorithm, run: TrainingRun, step: int, agent: Agent) -> None:
     """Begin a leg: seed all random numbers and reset all environments."""
-    seeds = run.next_leg(step)
+    options, seeds = run.reset_options(step, agent), run.next_leg(step)
     set_random_seed(seeds.torch)
     model.action_space.seed(seeds.torch)
     env = model.get_env()
     if env is None:
         raise TrainingError("the model has lost its environments")
     env.seed(seeds.envs)
+    env.set_options(options)
     model._last_obs = env.reset()  # type: ignore[assignment]
     model._last_episode_starts = np.ones(env.num_envs, np.bool_)  # a recurrent policy forgets at these
     if model.use_sde:

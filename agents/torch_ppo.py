@@ -138,9 +138,10 @@ class Collector:
 
     def restart(self, step: int) -> None:
         """Begin a leg: seed all random numbers and reset all environments."""
+        options = self._run.reset_options(step, _agent(self._run.settings, self._model))
         seeds = self._run.next_leg(step)
         self.generator.manual_seed(seeds.torch)
-        self._observations, _ = self._envs.reset(seed=seeds.envs)
+        self._observations, _ = self._envs.reset(seed=seeds.envs, options=options)
 
     @torch.no_grad()
     def collect(self, step: int) -> Samples:
@@ -235,6 +236,7 @@ def improve(
 class TorchPpo(Trainer):
     """Trainer whose fields are the hyperparameters; conf/agent/torch_ppo.yaml explains them."""
 
+    draws_episodes: ClassVar[bool] = True
     changeable: ClassVar[tuple[str, ...]] = (
         *("batch_size", "clip_range", "entropy_weight", "gae_lambda", "gamma", "learning_rate", "learning_rate_end"),
         *("max_grad_norm", "n_epochs", "n_steps", "value_weight"),

@@ -27,11 +27,11 @@ from portfolio_ablations import interval
 from portfolio_run import load_portfolio, parser_of
 from report import Bystanders, command, measured_on, replace_section
 
-from bbrgym.agents.portfolio.draws import TrainingDraw, training_draws
 from bbrgym.agents.portfolio.parts import parts_of
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.probe import ProbePart, histories
 from bbrgym.agents.portfolio.tasks import TrainingConditions
+from bbrgym.agents.training.draws import TrainingDraw, training_draws
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.settings import parse_training
 from bbrgym.worlds import Table, WorldSettings

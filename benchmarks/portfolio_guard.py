@@ -24,12 +24,12 @@ import torch
 from portfolio_run import load_portfolio, parser_of
 from report import Bystanders, command, measured_on, replace_section
 
-from bbrgym.agents.portfolio.draws import TrainingDraw
 from bbrgym.agents.portfolio.guard import GuardSettings, fitted_guard
 from bbrgym.agents.portfolio.parts import parts_of
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.probe import ProbePart, histories
 from bbrgym.agents.portfolio.tasks import TrainingConditions
+from bbrgym.agents.training.draws import TrainingDraw
 from bbrgym.evaluate.statistics import bootstrap_mean
 from bbrgym.scenario.distribution import Distribution, load_distribution
 from bbrgym.scenario.files import read_scenario

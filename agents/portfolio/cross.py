@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from bbrgym.agents.portfolio.draws import TrainingDraw
 from bbrgym.agents.portfolio.tasks import TrainingConditions
+from bbrgym.agents.training.draws import TrainingDraw
 from bbrgym.envs.scaling import Coordinates
 from bbrgym.worlds import Table
 

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import polars as pl
 
-from bbrgym.agents.portfolio.draws import TrainingDraw
+from bbrgym.agents.training.draws import TrainingDraw
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.vec_env import Rollouts
 from bbrgym.worlds import Table

@@ -47,7 +47,7 @@ class PortfolioTrainer(Trainer):
         probe_s: length of the probe.
         probe: values of tunables during the probe; the others keep the variant's own. Default: those of a draining
             setting that are tunables to set, see `bbrgym.agents.portfolio.assembly.DRAINING`.
-        by_cost: whether draws are sampled by cost, see `bbrgym.agents.portfolio.draws`.
+        by_cost: whether draws are sampled by cost, see `bbrgym.agents.training.draws`.
         change: settings of the change detection. Default: none, a setting is held to the end.
         guard: settings of the guard. Default: none, the selector is heard everywhere.
         fit: settings of the fit.

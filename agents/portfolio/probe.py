@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bbrgym.agents.network_agents import alone
-from bbrgym.agents.portfolio.draws import TrainingDraw
 from bbrgym.agents.portfolio.selector import Examples
 from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.rollout import batch_of
+from bbrgym.agents.training.draws import TrainingDraw
 from bbrgym.envs.episode_spec import to_ns
 from bbrgym.envs.features import Observation
 from bbrgym.envs.flow_batch import FlowBatch, FlowOptions

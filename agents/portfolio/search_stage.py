@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from bbrgym.agents.oracle import search_each
-from bbrgym.agents.portfolio.draws import TrainingDraw
 from bbrgym.agents.portfolio.tasks import TrainingConditions
+from bbrgym.agents.training.draws import TrainingDraw
 from bbrgym.envs.scaling import Coordinates
 
 _COORDINATE = "at_"  # before the names of tunables in columns

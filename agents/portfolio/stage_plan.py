@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from bbrgym.agents.portfolio.draws import TrainingDraw
+from bbrgym.agents.training.draws import TrainingDraw
 from bbrgym.errors import ConfigError
 
 

@@ -26,7 +26,6 @@ from bbrgym.agents.oracle import presets
 from bbrgym.agents.portfolio.assembly import Assembly, Found
 from bbrgym.agents.portfolio.cross import CrossPart, scores_of
 from bbrgym.agents.portfolio.cross_validation import confusion, cross_validate
-from bbrgym.agents.portfolio.draws import TrainingDraw, training_draws
 from bbrgym.agents.portfolio.fit import check_fit, fitted, held_out_choices
 from bbrgym.agents.portfolio.greedy_library import coverage
 from bbrgym.agents.portfolio.guard import GuardSettings, fitted_guard, guarded
@@ -40,6 +39,7 @@ from bbrgym.agents.portfolio.selector import Examples, FitSettings, Selector
 from bbrgym.agents.portfolio.stage_plan import StagePlan, affordable
 from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.training.checkpoints import finite_or_refuse, has_state, restore_state, save_state
+from bbrgym.agents.training.draws import TrainingDraw, training_draws
 from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.envs.library import Library, write_library
 from bbrgym.envs.scaling import Coordinates

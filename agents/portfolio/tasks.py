@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bbrgym.agents.portfolio.draws import TrainingDraw
+from bbrgym.agents.training.draws import TrainingDraw
 from bbrgym.agents.trials import Trials
 from bbrgym.envs.options import Options
 from bbrgym.scenario.model import Scenario

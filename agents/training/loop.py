@@ -8,7 +8,8 @@ same weights to the last bit.
 
     trainer:  if the folder has a last checkpoint: restore it, `run.resume`
               while steps are left:
-                  if `run.leg_is_over`:  `run.checkpoint`, `run.next_leg`, seed and reset everything
+                  if `run.leg_is_over`:  `run.checkpoint`, `run.next_leg`, seed everything and reset the environments
+                                         with `run.reset_options`
                   take some steps, each reported by `run.stepped`; report measurements by `run.record`
               `run.checkpoint`
 """
@@ -18,20 +19,22 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from bbrgym.agents.base import Agent
+from bbrgym.agents.training.curriculum import Curriculum
+from bbrgym.agents.training.episode_draws import DrawsByCost, DrawSettings
 from bbrgym.agents.training.folder import METRICS, SUMMARY, VALIDATION, TrainingFolder
 from bbrgym.agents.training.loggers.logger import Logger
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.agents.training.validation import Validation
 from bbrgym.agents.training.vec_env import Rollouts
 from bbrgym.errors import TrainingError
-from bbrgym.scenario.distribution import split_seeds
+from bbrgym.scenario.distribution import Distribution, split_seeds
 
 _PROGRESS_S = 0.2  # seconds between two reports of progress
 _NEVER = -1  # step of the last record before the first one
@@ -134,8 +137,10 @@ class TrainingRun:
         self._logger = logger
         self._on_progress = on_progress
         self._validation_seeds = split_seeds("validation", settings.validation.draws)
-        options = replace(settings.options(settings.validation.world), critic=False)
-        self._validation = Validation(options, settings.source, self._validation_seeds, settings.validation.score_delta)
+        self._validation = Validation(
+            settings.validation_options(), settings.source, self._validation_seeds, settings.validation.score_delta
+        )
+        self._curriculum: Curriculum | None = None  # once it was needed
         self._rows: list[dict[str, Any]] = []
         self._scores = pl.DataFrame(schema=VALIDATION_SCHEMA)
         self._leg = -1
@@ -149,8 +154,10 @@ class TrainingRun:
         self.stage = ""
 
     def close(self) -> None:
-        """End the worlds of the validation."""
+        """End the worlds of the validation and of the curriculum."""
         self._validation.close()
+        if self._curriculum is not None:
+            self._curriculum.close()
 
     # ---- legs --------------------------------------------------------------------------------------------------
 
@@ -177,6 +184,28 @@ class TrainingRun:
         self._leg = step // self.settings.checkpoint_steps
         self._since_row = _SinceLastRow()
         return LegSeeds(self.settings.leg_stream("torch", self._leg), self.settings.leg_stream("envs", self._leg))
+
+    def reset_options(self, step: int, agent: Agent) -> dict[str, Any]:
+        """Return the options with which the environments are reset at the beginning of a leg: what their episodes are.
+
+        Args:
+            step: steps taken since the training's beginning.
+            agent: the agent as it is now, which a curriculum compares with a library from the second leg on.
+
+        Raises:
+            ConfigError: the library of the curriculum cannot be used.
+            WorldError: a simulation failed.
+        """
+        asked, source = self.settings.draws, self.settings.source
+        if asked == DrawSettings() or not isinstance(source, Distribution):
+            return {}
+        if asked.curriculum is None or step == 0:
+            return {"scenario": DrawsByCost(source) if asked.by_cost else source}
+        if self._curriculum is None:
+            self._curriculum = Curriculum(asked.curriculum, self.settings, source)
+        gaps = self._curriculum.gaps(agent)
+        self._add(step, {"curriculum/gap": float(gaps.mean())})
+        return {"scenario": self._curriculum.draws(gaps)}
 
     # ---- steps and measurements --------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from bbrgym.agents.rollout import batch_of
+from bbrgym.agents.training.episode_draws import DrawSettings
 from bbrgym.agents.training.loggers.logger import completed_loggers
 from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.library import load_library
@@ -99,6 +100,7 @@ class TrainingSettings(Model):
         checkpoint_steps: steps between two checkpoints; each comes at the first opportunity after.
         log_steps: steps between two rows of the curve; each comes at the first opportunity after.
         validation: settings of the validation at each checkpoint.
+        draws: settings of the draws of the episodes.
         threads: threads of the environments. Default: one per core of this process.
         torch_threads: threads of the networks. Another number may lead to other weights.
         continue_from: the finished training that this one continues. Default: none.
@@ -119,6 +121,7 @@ class TrainingSettings(Model):
     checkpoint_steps: Count = 50_000
     log_steps: Count = 4096
     validation: ValidationSettings = Field(default_factory=ValidationSettings)
+    draws: DrawSettings = Field(default_factory=DrawSettings)
     threads: Annotated[Whole, Field(ge=1, le=256)] | None = None
     torch_threads: Annotated[Whole, Field(ge=1, le=256)] = 1
     continue_from: Continued | None = None
@@ -154,7 +157,25 @@ class TrainingSettings(Model):
                 raise FieldProblem(f"env.{name}", f"is called {places[name]} here")
             if name not in ("name", *known):
                 raise FieldProblem(f"env.{name}", f"is no argument of the environments; {nearest(name, known)}")
+        self._check_draws()
         return self
+
+    def _check_draws(self) -> None:
+        if self.draws == DrawSettings():
+            return
+        if not is_distribution(self.scenario):
+            name = "by_cost" if self.draws.by_cost else "curriculum"
+            raise FieldProblem(
+                f"draws.{name}", f"is {shown(getattr(self.draws, name))}, expected none: one scenario is not drawn"
+            )
+        asked = self.draws.curriculum
+        if asked is None:
+            return
+        if asked.library is None and self.action.get("library") is None:
+            raise FieldProblem(
+                "draws.curriculum.library", "is null, expected a library's file, or action=library with one"
+            )
+        load_library(asked.library or self.action["library"], self.variant)  # refuses that of another variant
 
     # ---- derived values ----------------------------------------------------------------------------------------
 
@@ -213,6 +234,14 @@ class TrainingSettings(Model):
             timeout_s=how.timeout_s,
             world_options=how.options,
         )
+
+    def validation_options(self) -> Options:
+        """Return the options of the agent's environments in the world of the validation.
+
+        Raises:
+            ConfigError: an option cannot be used.
+        """
+        return replace(self.options(self.validation.world), critic=False)
 
     def refuse_less_than_a_rollout(self, n_steps: int) -> None:
         """Check that the steps suffice for one rollout of `n_steps` in each environment.
@@ -307,6 +336,9 @@ def parse_training(config: Mapping[str, Any]) -> TrainingSettings:
     )
     action = asked.get("action", "absolute")
     asked["action"] = _with_library(shipped("action", action) if isinstance(action, str) else action)
+    draws = asked.get("draws")
+    if isinstance(draws, Mapping):
+        asked["draws"] = {**draws, "curriculum": _with_library(draws.get("curriculum"))}
     asked["logger"] = completed_loggers(asked.get("logger", "none"))
     asked["rollouts"] = with_shipped("rollouts", asked.get("rollouts", "local"))
     settings = validated(TrainingSettings, asked)
@@ -323,10 +355,10 @@ def _with_name(asked: Any, name: str) -> Any:
     return {"name": name, **asked} if isinstance(asked, Mapping) else asked
 
 
-def _with_library(action: Any) -> Any:
-    """Return the arguments on actions with the contents of a library in place of its file."""
-    library = action.get("library") if isinstance(action, Mapping) else None
-    return action if library is None else {**action, "library": load_library(library).plain()}
+def _with_library(asked: Any) -> Any:
+    """Return options with the contents of a library in place of its file."""
+    library = asked.get("library") if isinstance(asked, Mapping) else None
+    return asked if library is None else {**asked, "library": load_library(library).plain()}
 
 
 def _with_observation(env: Any, observation: Any) -> Any:

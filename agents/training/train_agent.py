@@ -13,6 +13,7 @@ import polars as pl
 
 from bbrgym.agents.training.continuation import OPTION, ContinuedFolder, check_continued, continued_config
 from bbrgym.agents.training.curve import draw_curve
+from bbrgym.agents.training.episode_draws import DrawSettings
 from bbrgym.agents.training.folder import SUMMARY, TrainingFolder
 from bbrgym.agents.training.loggers.logger import LoggedRun, Logger, LoggerSettings, logged, logger_of
 from bbrgym.agents.training.loop import TrainingProgress, TrainingRun
@@ -21,6 +22,7 @@ from bbrgym.agents.training.trainer import LACKS_MEMORY, Trainer, trainer_of
 from bbrgym.agents.training.vec_env import LocalRollouts, Rollouts
 from bbrgym.drawing import reason_not_to_draw
 from bbrgym.errors import ConfigError, one_line
+from bbrgym.schema import shown
 from bbrgym.targets import build, class_of, shipped, shipped_names
 from bbrgym.worlds import refuse_found_programs
 
@@ -56,6 +58,7 @@ class TrainingOptions(TypedDict, total=False):
     checkpoint_steps: int
     log_steps: int
     validation: Mapping[str, Any]
+    draws: Mapping[str, Any]
     threads: int | None
     torch_threads: int
     continue_from: str | Path | Mapping[str, Any] | None
@@ -223,6 +226,11 @@ def _parts_of(settings: TrainingSettings, trusted: Collection[str]) -> _Parts:
         raise ConfigError(f"agent.name: is {name!r}, expected one of {', '.join(able)} with env=multi")
     if not isinstance(parts.rollouts, LocalRollouts) and not parts.trainer.is_distributed:
         raise ConfigError(f"rollouts.name: is {parts.rollouts.name!r}, expected local with agent={name}")
+    if settings.draws != DrawSettings() and not parts.trainer.draws_episodes:
+        raise ConfigError(
+            f"draws: is {shown(settings.draws.model_dump(exclude_none=True))}, expected the default with agent={name}, "
+            f"which chooses its networks itself"
+        )
     parts.rollouts.check(settings.envs_side_by_side, is_per_flow=settings.is_per_flow)
     return parts
 

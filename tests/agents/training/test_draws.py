@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bbrgym
-from bbrgym.agents.portfolio.draws import CHEAP_MBPS, training_draws
+from bbrgym.agents.training.draws import CHEAP_MBPS, training_draws
 from bbrgym.scenario.distribution import SPLITS
 
 MIX = {
