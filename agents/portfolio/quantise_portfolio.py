@@ -36,11 +36,10 @@ def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch | FlowBatch, opti
     Raises:
         ConfigError: it has no form in integers.
     """
-    if agent.is_per_flow:
-        raise ConfigError("env.name: is multi, expected tune with format c: a portfolio in integers acts for all flows")
     plan, routine = ObservationPlan(batch, options), agent.routine
+    flows = 1 if agent.is_per_flow else batch.max_learners
     is_input = np.zeros((routine.intervals, routine.width), np.bool_)
-    is_input[:, : batch.max_learners * len(batch.observation.features)] = True
+    is_input[:, : flows * len(batch.observation.features)] = True
     if len(agent.looks) > 1:
         is_input[-1, -len(plan.tunables) :] = True
     example = torch.full((1, *is_input.shape), 0.5)

@@ -62,10 +62,16 @@ def random_policy(options: Options, **how: Any) -> IntegerPolicy:
 
 
 def random_portfolio(
-    *, flows: int = 1, intervals: int = 2, variant: str = "bbr-mix", has_trees: bool = False, looks: int = 1
+    *,
+    flows: int = 1,
+    intervals: int = 2,
+    variant: str = "bbr-mix",
+    has_trees: bool = False,
+    looks: int = 1,
+    is_per_flow: bool = False,
 ) -> IntegerPolicy:
     """A portfolio of random settings and weights, or trees, in integers."""
-    options = options_of(is_per_flow=False, variant=variant, features="memory", max_learners=flows)
+    options = options_of(is_per_flow=is_per_flow, variant=variant, features="memory", max_learners=flows)
     batch = batch_of(1, options)
     generator = torch.Generator().manual_seed(7)
     library = np.random.default_rng(7).uniform(-1, 1, (4, len(batch.scaling.names))).astype(np.float32)
@@ -78,7 +84,7 @@ def random_portfolio(
         selector = random_trees(count, 4, generator) if has_trees else _random_selector(count, 4, generator)
         networks.append(PortfolioNetwork(features, selector, settled, intervals, width))
     routine = ProbeRoutine(batch.scaling.default, intervals, width)
-    agent = PortfolioAgent("random", networks, routine, networks[0].selector, is_per_flow=False)
+    agent = PortfolioAgent("random", networks, routine, networks[0].selector, is_per_flow=is_per_flow)
     return quantise_portfolio(agent, batch, options)
 
 
