@@ -302,22 +302,18 @@ Engine::RunBottleneck(const Event& bound)
 {
     for (;;)
     {
-        const Event service = NextService();
         const Event arrival = m_arrivals.First();
-        if (!(std::min(service, arrival) < bound))
+        const Event end = std::min(arrival, bound);
+        while (NextService() < end)
+        {
+            Begin(NextService());
+            Serve();
+        }
+        if (!(arrival < bound))
         {
             return;
         }
-        if (service < arrival)
-        {
-            Begin(service);
-            Serve();
-        }
-        else
-        {
-            Begin(arrival);
-            ReachQueue(FlowOf(arrival.Source()));
-        }
+        ReachQueue(FlowOf(arrival.Source()), arrival, bound);
     }
 }
 
@@ -429,16 +425,25 @@ Engine::Emit(FlowState& flow, uint64_t serial, EcnBits ecn)
     }
 }
 
+/** A burst arrives together, as far as nothing else comes between its packets. */
 void
-Engine::ReachQueue(FlowState& flow)
+Engine::ReachQueue(FlowState& flow, Event arrival, const Event& bound)
 {
-    const PacketName name = flow.access.front().name;
-    flow.access.pop_front();
-    ShowPipe(flow.access, m_arrivals, flow.index);
-    if (m_bottleneck.Arrive({m_now_ns, name}, m_now_ns, m_measurement))
+    bool is_next;
+    do
     {
-        NumberService();
-    }
+        Begin(arrival);
+        const PacketName name = flow.access.front().name;
+        flow.access.pop_front();
+        if (m_bottleneck.Arrive({m_now_ns, name}, m_now_ns, m_measurement))
+        {
+            NumberService();
+        }
+        const uint64_t next_order = arrival.order + (uint64_t{1} << Event::SOURCE_BITS);
+        is_next = !flow.access.empty() && flow.access.front().order == next_order && flow.access.front().arrives_ns == m_now_ns;
+        arrival.order = next_order;
+    } while (is_next && arrival < std::min(NextService(), bound));
+    ShowPipe(flow.access, m_arrivals, flow.index);
 }
 
 void

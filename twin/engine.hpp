@@ -199,7 +199,7 @@ class Engine : public MeasuredWorld
 
     // The network.
     [[gnu::always_inline]] void Emit(FlowState& flow, uint64_t serial, EcnBits ecn = {});
-    void ReachQueue(FlowState& flow);
+    void ReachQueue(FlowState& flow, Event arrival, const Event& bound);
     void Serve();
     void NumberService() { m_server_order = Order(BOTTLENECK, SERVER); }
     [[gnu::always_inline]] void PutOnLink(PacketName name, LinkDelay::Arrival arrival);
