@@ -324,19 +324,19 @@ Engine::RunReceivers(const Event& bound)
     {
         const Event arrival = NextOnLink();
         const Event other = m_receivers.First();
-        if (!(std::min(arrival, other) < bound))
-        {
-            return;
-        }
-        if (arrival < other)
+        if (arrival < std::min(other, bound)) [[likely]]
         {
             Begin(arrival);
             TakeFromLink();
         }
-        else
+        else if (other < bound)
         {
             Begin(other);
             HandleReceiver(other);
+        }
+        else
+        {
+            return;
         }
     }
 }

@@ -21,7 +21,7 @@ class Histogram
     {
         const auto value = static_cast<uint64_t>(std::max<int64_t>(value_ns, 0));
         const std::size_t bucket = Bucket(value);
-        if (bucket - m_first >= m_counts.size()) // also if it is below m_first
+        if (bucket - m_first >= m_size) // also if it is below m_first
         {
             Cover(bucket);
         }
@@ -43,7 +43,7 @@ class Histogram
         const std::size_t high = other.High();
         for (const std::size_t bucket : {low, high})
         {
-            if (bucket - m_first >= m_counts.size())
+            if (bucket - m_first >= m_size)
             {
                 Cover(bucket);
             }
@@ -129,11 +129,13 @@ class Histogram
         std::vector<uint64_t> counts(end - first, 0);
         std::copy(m_counts.begin(), m_counts.end(), counts.begin() + static_cast<std::ptrdiff_t>(m_first - first));
         m_counts = std::move(counts);
+        m_size = m_counts.size();
         m_first = first;
     }
 
     std::vector<uint64_t> m_counts; ///< of the buckets from m_first on
     std::size_t m_first = 0;
+    std::size_t m_size = 0; ///< of m_counts, which would subtract and shift to know it
     uint64_t m_count = 0;
     uint64_t m_sum_ns = 0;
     uint64_t m_min_ns = NONE;

@@ -115,13 +115,6 @@ Measurement::Reset(const Scenario& scenario)
 // ---- events ---------------------------------------------------------------------------------------------
 
 void
-Measurement::Sent(std::size_t flow, bool is_retransmission)
-{
-    ++m_flows[flow].totals.sent_pkts;
-    m_flows[flow].totals.retransmitted_pkts += is_retransmission;
-}
-
-void
 Measurement::RttSample(std::size_t flow, int64_t rtt_ns)
 {
     FlowRecord& record = m_flows[flow];
@@ -131,16 +124,6 @@ Measurement::RttSample(std::size_t flow, int64_t rtt_ns)
     {
         record.window_rtt.Add(rtt_ns);
     }
-}
-
-bool
-Measurement::Readable(std::size_t flow, uint64_t payload_bytes)
-{
-    FlowRecord& record = m_flows[flow];
-    record.totals.goodput_bytes += payload_bytes;
-    ++record.totals.in_order_pkts;
-    m_link.goodput_bytes += payload_bytes;
-    return record.totals.goodput_bytes >= record.transfer_bytes;
 }
 
 void
@@ -162,25 +145,6 @@ Measurement::Marked(std::size_t flow)
 {
     ++m_flows[flow].totals.ecn_marked_pkts;
     ++m_link.ecn_marked_pkts;
-}
-
-void
-Measurement::TransmissionBegan(std::size_t flow, int64_t waited_ns)
-{
-    m_flows[flow].totals.waited_ns += static_cast<uint64_t>(waited_ns);
-    ++m_flows[flow].totals.waits;
-    m_interval_wait.Add(waited_ns);
-    if (m_warmed_within) [[unlikely]]
-    {
-        m_window_wait.Add(waited_ns);
-    }
-}
-
-void
-Measurement::Departed(std::size_t flow, uint64_t ip_bytes)
-{
-    m_flows[flow].totals.departed_bytes += ip_bytes;
-    m_link.departed_bytes += ip_bytes;
 }
 
 void
