@@ -413,7 +413,7 @@ Engine::HandleSender(uint32_t source)
 inline void
 Engine::Emit(FlowState& flow, uint64_t serial, EcnBits ecn)
 {
-    const PacketName name{serial, flow.index, ecn.is_capable, ecn.is_marked, ecn.has_reduced, serial < HANDSHAKE_ACK};
+    const PacketName name(serial, flow.index, ecn);
     if (Log().IsOn()) [[unlikely]]
     {
         LogAt(PacketEvent::sent, name);
@@ -487,7 +487,7 @@ Engine::TakeLate()
 void
 Engine::ReachReceiver(PacketName packet)
 {
-    FlowState& flow = m_flows[packet.flow];
+    FlowState& flow = m_flows[packet.Flow()];
     if (Log().IsOn()) [[unlikely]]
     {
         LogAt(PacketEvent::arrived, packet);
@@ -500,7 +500,7 @@ Engine::ReachReceiver(PacketName packet)
         }
         if (!packet.IsData())
         {
-            flow.is_accepted |= packet.serial == HANDSHAKE_ACK;
+            flow.is_accepted |= packet.Serial() == HANDSHAKE_ACK;
             return;
         }
     }
@@ -509,7 +509,7 @@ Engine::ReachReceiver(PacketName packet)
     {
         SendAck(flow);
     }
-    const TcpReceiver::Arrival arrival = flow.receiver.Take(packet.serial, m_now_ns, packet.Ecn());
+    const TcpReceiver::Arrival arrival = flow.receiver.Take(packet.Serial(), m_now_ns, packet.Ecn());
     if (arrival.readable_pkts > 0)
     {
         const uint64_t readable_bytes = uint64_t{arrival.readable_pkts} * m_scenario->mss_bytes;
@@ -534,7 +534,7 @@ Engine::ReachReceiver(PacketName packet)
 void
 Engine::OpenConnection(FlowState& flow, PacketName packet)
 {
-    if (packet.serial != SYN)
+    if (packet.Serial() != SYN)
     {
         flow.receiver.NoteEstablished(m_now_ns);
     }
@@ -1005,10 +1005,10 @@ Engine::Write(FlowState& flow, uint64_t pkts)
 void
 Engine::LogAt(PacketEvent event, const PacketName& packet)
 {
-    PacketRecord record{.time_ns = m_now_ns, .flow = static_cast<uint32_t>(packet.flow), .flags = FlagsOf(packet), .event = event};
+    PacketRecord record{.time_ns = m_now_ns, .flow = static_cast<uint32_t>(packet.Flow()), .flags = FlagsOf(packet), .event = event};
     if (packet.IsData())
     {
-        record.offset_bytes = uint64_t{packet.serial} * m_scenario->mss_bytes;
+        record.offset_bytes = packet.Serial() * m_scenario->mss_bytes;
         record.payload_bytes = m_scenario->mss_bytes;
     }
     event == PacketEvent::sent ? Log().Sent(record) : Log().Add(record);
@@ -1117,7 +1117,7 @@ Engine::CountPackets(std::size_t flow) const
     census.sent_pkts = state.sender.Totals().sent_pkts;
     census.arrived_pkts = state.arrived_pkts;
     census.dropped_pkts = m_measurement.DroppedPkts(flow);
-    const auto is_data_of = [flow](const auto& packet) { return packet.name.flow == flow && packet.name.IsData(); };
+    const auto is_data_of = [flow](const auto& packet) { return packet.name.Flow() == flow && packet.name.IsData(); };
     for (std::size_t i = 0; i < state.access.size(); ++i)
     {
         census.in_access_pkts += is_data_of(state.access[i]);

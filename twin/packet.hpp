@@ -14,29 +14,43 @@
 namespace bbrgym
 {
 
-/** A packet's flow, serial number and ECN bits in 64 bits: small, because it is copied most. */
-struct PacketName
+/** A packet's serial number, flow and ECN bits in 64 bits: small, because it is copied most. */
+class PacketName
 {
+  public:
     static constexpr int SERIAL_BITS = 44;
     static constexpr int FLOW_BITS = 16;
 
-    uint64_t serial : SERIAL_BITS;
-    uint64_t flow : FLOW_BITS;
-    uint64_t is_ecn_capable : 1 = false; ///< ECT
-    uint64_t is_marked : 1 = false;      ///< CE
-    uint64_t has_reduced : 1 = false;    ///< CWR
-    uint64_t is_data : 1 = false;
+    PacketName() = default;
+    PacketName(uint64_t serial, uint64_t flow, EcnBits ecn);
 
-    bool IsData() const { return is_data; }
+    uint64_t Serial() const { return m_bits & ((uint64_t{1} << SERIAL_BITS) - 1); }
+    std::size_t Flow() const { return m_bits >> SERIAL_BITS & ((uint64_t{1} << FLOW_BITS) - 1); }
+    bool IsData() const { return (m_bits & DATA) != 0; }
     EcnBits Ecn() const
     {
-        return {.is_capable = is_ecn_capable != 0, .is_marked = is_marked != 0, .has_reduced = has_reduced != 0};
+        return {.is_capable = (m_bits & CAPABLE) != 0, .is_marked = (m_bits & MARKED) != 0, .has_reduced = (m_bits & REDUCED) != 0};
     }
+    void Mark() { m_bits |= MARKED; }
+
+  private:
+    static constexpr uint64_t CAPABLE = uint64_t{1} << (SERIAL_BITS + FLOW_BITS); ///< ECT
+    static constexpr uint64_t MARKED = CAPABLE << 1;                              ///< CE
+    static constexpr uint64_t REDUCED = CAPABLE << 2;                             ///< CWR
+    static constexpr uint64_t DATA = CAPABLE << 3;
+
+    uint64_t m_bits = 0;
 };
 
 /** Reserved serial numbers for the packets that carry no data. */
 inline constexpr uint64_t SYN = (uint64_t{1} << PacketName::SERIAL_BITS) - 1;
 inline constexpr uint64_t HANDSHAKE_ACK = SYN - 1;
+
+inline PacketName::PacketName(uint64_t serial, uint64_t flow, EcnBits ecn)
+    : m_bits(serial | flow << SERIAL_BITS | (serial < HANDSHAKE_ACK ? DATA : 0) | (ecn.is_capable ? CAPABLE : 0) |
+             (ecn.is_marked ? MARKED : 0) | (ecn.has_reduced ? REDUCED : 0))
+{
+}
 
 /** In a pipe; `order` is that of its arrival's event. */
 struct PacketInPipe
@@ -52,20 +66,20 @@ struct QueuedPacket
     int64_t queued_ns;
     PacketName name;
 
-    std::size_t Flow() const { return name.flow; }
+    std::size_t Flow() const { return name.Flow(); }
     bool IsData() const { return name.IsData(); }
-    bool IsEcnCapable() const { return name.is_ecn_capable; }
+    bool IsEcnCapable() const { return name.Ecn().is_capable; }
     bool Mark()
     {
-        const bool is_new = !name.is_marked;
-        name.is_marked = true;
+        const bool is_new = !name.Ecn().is_marked;
+        name.Mark();
         return is_new;
     }
     void Describe(PacketRecord& record, uint32_t full) const;
     uint32_t Bytes(uint32_t full) const
     {
         constexpr uint32_t SYN_OPTION_BYTES = 8; // window scale and SACK-permitted
-        return name.IsData() ? full : name.serial == SYN ? HEADER_BYTES + SYN_OPTION_BYTES : HEADER_BYTES;
+        return name.IsData() ? full : name.Serial() == SYN ? HEADER_BYTES + SYN_OPTION_BYTES : HEADER_BYTES;
     }
 };
 
@@ -73,14 +87,15 @@ struct QueuedPacket
 inline uint16_t
 FlagsOf(const PacketName& name)
 {
-    return static_cast<uint16_t>((name.serial == SYN ? packet_flag::syn : 0) | (name.is_ecn_capable ? packet_flag::ect : 0) |
-                                 (name.is_marked ? packet_flag::ce : 0) | (name.has_reduced ? packet_flag::cwr : 0));
+    const EcnBits ecn = name.Ecn();
+    return static_cast<uint16_t>((name.Serial() == SYN ? packet_flag::syn : 0) | (ecn.is_capable ? packet_flag::ect : 0) |
+                                 (ecn.is_marked ? packet_flag::ce : 0) | (ecn.has_reduced ? packet_flag::cwr : 0));
 }
 
 inline void
 QueuedPacket::Describe(PacketRecord& record, uint32_t full) const
 {
-    record.offset_bytes = name.IsData() ? uint64_t{name.serial} * (full - HEADER_BYTES) : 0;
+    record.offset_bytes = name.IsData() ? name.Serial() * (full - HEADER_BYTES) : 0;
     record.flags = FlagsOf(name);
 }
 
