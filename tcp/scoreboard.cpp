@@ -21,22 +21,6 @@ SentAfter(int64_t a_ns, uint64_t a, int64_t b_ns, uint64_t b)
 
 } // namespace
 
-uint64_t
-Scoreboard::Sent(bool is_runt, bool is_joined, int64_t now_ns)
-{
-    const uint64_t serial = Next();
-    Segment segment;
-    Snapshot(segment, now_ns);
-    segment.is_runt = is_runt;
-    segment.is_joined = is_joined;
-    if (m_keeps_flights) [[unlikely]]
-    {
-        m_flights.push_back(FlightNow());
-    }
-    m_segments.push_back(segment);
-    return serial;
-}
-
 void
 Scoreboard::Retransmitted(uint64_t serial, int64_t now_ns)
 {
@@ -458,21 +442,6 @@ Scoreboard::SetFacts(const SocketFacts& facts)
     m_smallest_is_smoothed = facts.smallest_rtt == smallest_rtt_choice::smoothed;
     m_measures_head = facts.rtt_samples == rtt_samples_choice::head;
     m_clock_ns = facts.rtt_clock_us * 1000;
-}
-
-void
-Scoreboard::Snapshot(Segment& segment, int64_t now_ns)
-{
-    if (m_keeps_sample ? InFlight() == 0 : m_segments.empty())
-    {
-        m_first_tx_ns = now_ns;
-        m_delivered_ns = now_ns;
-    }
-    segment.sent_ns = now_ns;
-    segment.first_tx_ns = m_first_tx_ns;
-    segment.delivered_ns = m_delivered_ns;
-    segment.SetDelivered(m_delivered_pkts);
-    segment.app_limited = m_app_limited_until != 0;
 }
 
 void

@@ -128,7 +128,7 @@ class Scoreboard
 {
   public:
     /** A new segment left, `is_joined` in one burst with the one before; returns its serial number. */
-    uint64_t Sent(bool is_runt, bool is_joined, int64_t now_ns);
+    [[gnu::always_inline]] uint64_t Sent(bool is_runt, bool is_joined, int64_t now_ns);
     /** A segment from NextLost left again. */
     void Retransmitted(uint64_t serial, int64_t now_ns);
     /** The last segment left again, as a probe; in flight it counts once (Linux: __tcp_retransmit_skb). */
@@ -246,7 +246,7 @@ class Scoreboard
     };
 
     Segment& Of(uint64_t serial) { return m_segments[serial - m_una]; }
-    void Snapshot(Segment& segment, int64_t now_ns);
+    [[gnu::always_inline]] void Snapshot(Segment& segment, int64_t now_ns);
     Flight FlightNow() const { return {m_lost_total, m_ce_pkts, InFlight() + 1}; }
     void MarkSacked(std::span<const SerialRange> blocks, int64_t now_ns, AckOutcome& outcome);
     void NoteSacked(uint64_t serial, int64_t now_ns, AckOutcome& outcome);
@@ -356,6 +356,39 @@ class Scoreboard
 
     KeptSample m_kept;
 };
+
+// ---- of every packet, which stand in line ----------------------------------------------------------------
+
+inline void
+Scoreboard::Snapshot(Segment& segment, int64_t now_ns)
+{
+    if (m_keeps_sample ? InFlight() == 0 : m_segments.empty())
+    {
+        m_first_tx_ns = now_ns;
+        m_delivered_ns = now_ns;
+    }
+    segment.sent_ns = now_ns;
+    segment.first_tx_ns = m_first_tx_ns;
+    segment.delivered_ns = m_delivered_ns;
+    segment.SetDelivered(m_delivered_pkts);
+    segment.app_limited = m_app_limited_until != 0;
+}
+
+inline uint64_t
+Scoreboard::Sent(bool is_runt, bool is_joined, int64_t now_ns)
+{
+    const uint64_t serial = Next();
+    Segment segment;
+    Snapshot(segment, now_ns);
+    segment.is_runt = is_runt;
+    segment.is_joined = is_joined;
+    if (m_keeps_flights) [[unlikely]]
+    {
+        m_flights.push_back(FlightNow());
+    }
+    m_segments.push_back(segment);
+    return serial;
+}
 
 } // namespace bbrgym
 
