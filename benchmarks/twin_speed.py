@@ -3,11 +3,11 @@
 
 usage: python benchmarks/twin_speed.py [SECTION ...] [--runs 5] [--world twin] [--htsim FOLDER] [--write FILE.md]
 
-Sections: packets, curve, ns3, htsim, reset, memory. Default: all, htsim only with ``--htsim``. A delivered packet is a
-full one of payload that the receiver got in order: goodput / mss. Each figure is the median of the runs, each run a
-fresh world with another seed in a process of its own, and the CPU time within advance(). ``--htsim`` names a checkout
-of https://github.com/Broadcom/csg-htsim, which is compiled there by its own Makefile. ``--write`` replaces the sections
-there, and the curve's figure beside it.
+Sections: packets, curve, ns3, htsim, reset, memory, worlds. Default: all, htsim only with ``--htsim``. A delivered
+packet is a full one of payload that the receiver got in order: goodput / mss. Each figure is the median of the runs,
+each run a fresh world with another seed in a process of its own, and the CPU time within advance(). ``--htsim`` names a
+checkout of https://github.com/Broadcom/csg-htsim, which is compiled there by its own Makefile. ``--write`` replaces the
+sections there, and the curve's figure beside it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ import bbrgym
 from bbrgym.atomic_files import write_atomically
 from bbrgym.report.markdown import markdown_table
 from bbrgym.scenario.model import Scenario
-from bbrgym.worlds import World, make_world, registered_worlds
+from bbrgym.worlds import World, make_vector_world, make_world, registered_worlds
 from bbrgym.worlds.engine import engine_class
 from bbrgym.worlds.fields import FLOW_FIELDS, LINK_FIELDS
 
@@ -49,6 +49,9 @@ CURVE_PACKETS = 2_000_000  # that a point of the curve runs for, within the boun
 LONGEST_S, SHORTEST_S = 120.0, 5.0
 MEMORY_WORLDS = 32
 RESETS = 500
+WORLDS = (1, 16, 64, 256, 1_024)
+WORLD_STEPS_S = (0.1, 1.0)
+WORLD_SECONDS = 5_120.0  # that all worlds of a run simulate together
 HTSIM_RIVALS = ("bbr", "cubic", "reno")
 COMPILE_TIMEOUT_S = 900.0
 HTSIM_TIMEOUT_S = 600.0
@@ -529,6 +532,50 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+# ---- many worlds --------------------------------------------------------------------------------------
+
+
+def worlds(options: argparse.Namespace) -> list[str]:
+    scenario = dumbbell(10.0, 1, 3_600.0, rtts_ms=(40.0,))
+    ns: dict[tuple[int, float], list[float]] = {}
+    for _ in progress(range(options.runs), "worlds"):
+        for count in WORLDS:
+            for step_s in WORLD_STEPS_S:
+                with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+                    found = pool.submit(ns_of_worlds, options.world, scenario, count, step_s).result()
+                ns.setdefault((count, step_s), []).append(found)
+    return [
+        "Worlds of 10 Mbit/s, 40 ms and one BBR flow that take turns on one thread, in steps of so much simulated "
+        f"time: nanoseconds per delivered packet, median of {options.runs} runs, in brackets fastest and slowest.",
+        "",
+        markdown_table(
+            ["worlds", *(f"steps of {step_s:g} s" for step_s in WORLD_STEPS_S)],
+            [[f"{count:,}", *(spread(ns[count, step_s]) for step_s in WORLD_STEPS_S)] for count in WORLDS],
+        ),
+    ]
+
+
+def ns_of_worlds(world_name: str, scenario: Scenario, count: int, step_s: float) -> float:
+    """Return the CPU time per delivered packet of worlds that advance in turns, after a first second."""
+    vector = make_vector_world(world_name, count, [scenario] * count, list(range(count)), threads=1)
+
+    def delivered_bytes() -> float:
+        """All of them, ever: the flows start at 0 s."""
+        megabits = sum(float(vector.summary(index)[0][:, goodput].sum()) for index in range(count)) * vector.now_s[0]
+        return float(megabits) * 125e3
+
+    goodput = vector.flow_summary_fields.index("goodput_mbps")
+    vector.advance(1.0)
+    before_bytes = delivered_bytes()
+    begin_s = time.process_time()
+    for _ in range(round(WORLD_SECONDS / count / step_s)):
+        vector.advance(step_s)
+    cpu_s = time.process_time() - begin_s
+    delivered_pkts = (delivered_bytes() - before_bytes) / scenario.mss_bytes
+    vector.close()
+    return cpu_s / delivered_pkts * 1e9
+
+
 SECTIONS: dict[str, tuple[str, Callable[[argparse.Namespace], list[str]]]] = {
     "packets": ("A delivered packet", packets),
     "curve": ("By flows and rate", curve),
@@ -536,6 +583,7 @@ SECTIONS: dict[str, tuple[str, Callable[[argparse.Namespace], list[str]]]] = {
     "htsim": ("Against csg-htsim", against_htsim),
     "reset": ("A reset", reset),
     "memory": ("Memory", memory),
+    "worlds": ("Many worlds", worlds),
 }
 
 if __name__ == "__main__":
