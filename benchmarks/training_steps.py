@@ -37,18 +37,21 @@ from bbrgym.envs.tune_vec_env import TuneVecEnv
 from bbrgym.envs.tune_vector_env import TuneVectorEnv
 from bbrgym.worlds import VectorWorld
 
-AGENTS: Mapping[str, Mapping[str, Any]] = {
-    "ppo": {},
-    "ppo-held": {},  # an action for HELD intervals
-    "torch_ppo": {},
-    "recurrent_ppo": {},
-    "sac": {"learning_starts": 512},
-    "tqc": {"learning_starts": 512},
-    "dqn": {"learning_starts": 512},
-    "ppo-multi": {},  # a controller for each flow
-}
 HELD = 5
 FLAT = {"levels": 5, "flat": True, "tunables": ["bbr_up_gain", "bbq_alpha_us"]}  # what dqn can do
+AGENTS: Mapping[str, Mapping[str, Any]] = {
+    "ppo": {},
+    "ppo-by-cost": {"agent": {"name": "ppo"}, "draws": {"by_cost": True}},
+    "ppo-held": {"agent": {"name": "ppo"}, "action": {"hold_intervals": HELD}},
+    "torch_ppo": {},
+    "recurrent_ppo": {},
+    "sac": {"agent": {"name": "sac", "learning_starts": 512}},
+    "tqc": {"agent": {"name": "tqc", "learning_starts": 512}},
+    "dqn": {"agent": {"name": "dqn", "learning_starts": 512}, "action": FLAT},
+    "ppo-multi": {"agent": {"name": "ppo"}, "env": {"name": "multi"}},
+}
+"""What differs from the defaults of a training with the agent of that name."""
+
 CONTROL_INTERVAL_S = 0.5
 PARTS: dict[str, list[tuple[Any, str]]] = {
     "engine": [(VectorWorld, "advance")],
@@ -93,15 +96,16 @@ def main() -> None:
 
 def train(name: str, asked: argparse.Namespace) -> dict[str, float]:
     """Return the microseconds of a step without validation, by part, and of validation."""
-    agent = {"name": name.removesuffix("-multi").removesuffix("-held"), **AGENTS[name]}
+    setup = AGENTS[name]
     with tempfile.TemporaryDirectory() as folder, Clock(PARTS, whole=["validation"]) as clock:
         begin_s = time.perf_counter()
         step = bbrgym.train(
             scenario=asked.scenario,
             variant=asked.variant,
-            agent=agent,
-            action=FLAT if name == "dqn" else {"hold_intervals": intervals_of(name)},
-            env={"name": "multi" if name.endswith("-multi") else "tune", "control_interval_s": CONTROL_INTERVAL_S},
+            agent=setup.get("agent", name),
+            action=setup.get("action", "absolute"),
+            env={"name": "tune", "control_interval_s": CONTROL_INTERVAL_S, **setup.get("env", {})},
+            draws=setup.get("draws", {}),
             total_steps=asked.steps,
             checkpoint_steps=asked.steps,
             output_dir=folder,
@@ -118,7 +122,7 @@ def train(name: str, asked: argparse.Namespace) -> dict[str, float]:
 
 def intervals_of(name: str) -> int:
     """Return the control intervals of a step."""
-    return HELD if name.endswith("-held") else 1
+    return int(AGENTS[name].get("action", {}).get("hold_intervals", 1))
 
 
 def table_of(rounds: Mapping[str, list[dict[str, float]]]) -> str:
