@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tiny import SCENARIO, asked, curve, interrupt, run, weights
+from tiny import LIBRARY, SCENARIO, asked, curve, interrupt, run, weights
 
 import bbrgym
 from bbrgym.agents.base import Constant
@@ -22,10 +22,6 @@ from bbrgym.tunables import VARIANTS
 
 pytestmark = pytest.mark.usefixtures("undrawn_file")
 
-LIBRARY: dict[str, Any] = {
-    "variant": "bbq",
-    "settings": {"small": {"bbr_cwnd_gain": 1.2}, "preset": {}, "large": {"bbr_cwnd_gain": 2.5}},
-}
 CURRICULUM = {"curriculum": {"library": LIBRARY, "pool": 12, "share": 0.75}}
 FAST = {**SCENARIO, "variables": {"rate_mbps": {"log_uniform": [1, 400]}}, "duration_s": 0.5}
 

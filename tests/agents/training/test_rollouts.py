@@ -17,7 +17,7 @@ pytest.importorskip("ray", reason="NO RAY: rollouts=ray is not tested here; pip 
 
 from ray.cluster_utils import Cluster
 from small_portfolio import files, small
-from tiny import SCENARIO, asked, interrupt, run, weights
+from tiny import LIBRARY, SCENARIO, asked, interrupt, run, weights
 from waiting import wait_until
 
 from bbrgym.agents.training.train_agent import resume_training
@@ -138,8 +138,9 @@ def test_a_cluster_that_is_too_small_is_a_clear_error(connected: Any) -> None:
 
 
 def test_a_training_equals_a_local_one_also_resumed(cluster: str, connected: Any, tmp_path: Path) -> None:
-    local = run(tmp_path / "local")
-    far = interrupt(tmp_path / "far", 230, asked(rollouts=ray_rollouts(cluster)))
+    draws = {"by_cost": True, "curriculum": {"library": LIBRARY, "pool": 6}}
+    local = run(tmp_path / "local", draws=draws)
+    far = interrupt(tmp_path / "far", 230, asked(rollouts=ray_rollouts(cluster), draws=draws))
     resume_training(far)
     assert weights(far) == weights(local)
     assert connected.is_initialized()  # whoever connected disconnects
