@@ -22,6 +22,7 @@ import bbrgym.envs  # noqa: F401 - registers the environments
 ACTOR = str(Path(__file__).with_name("actor.py"))
 TIMEOUT_S = 60.0
 SETTLING_S = 5.0
+STEADY_S = 1.0  # without a change, then what has ended is gone
 WARM_UP = 100  # resets before the first look: allocators and caches fill
 STEPS = 3  # of each episode, before the reset that stops it
 ROUNDS = 3  # of resets, with a look after each
@@ -60,6 +61,17 @@ def held_by(process):
         process.num_threads(),
         process.memory_full_info().uss / 2**20,
     )
+
+
+def held_steadily_by(process):
+    """What is held once it has stayed the same for a while: the simulation before the last one may be just ending."""
+    deadline_s = time.monotonic() + SETTLING_S
+    held, since_s = held_by(process), time.monotonic()
+    while (now_s := time.monotonic()) - since_s < STEADY_S and now_s < deadline_s:
+        os.sched_yield()
+        if (latest := held_by(process)).counts() != held.counts():
+            held, since_s = latest, now_s
+    return held
 
 
 def held_in_the_end_by(process, before):
@@ -112,7 +124,7 @@ def of_a_command(starts):
 
 def _looked_at(env, resets, processes):
     """Reset that often, in rounds of about one size."""
-    looks = [{name: held_by(process) for name, process in processes.items()}]
+    looks = [{name: held_steadily_by(process) for name, process in processes.items()}]
     took_s = 0.0
     for number in range(ROUNDS):
         begin_s = time.perf_counter()
