@@ -162,11 +162,14 @@ class Session:
         try:
             yield
         except ProtocolError as error:
-            self._agent.stop()
             child, self._child = self._child, None
+            # Whoever is there yet ends because it is told to: that is no part of the error.
+            ending = None if child is None or isinstance(error, PeerGone) else child.wait(0.0)
+            self._agent.stop()
             if child is None:
                 raise
-            ending = child.wait(_LAST_GASP_S if isinstance(error, PeerGone) else 0.0)
+            if isinstance(error, PeerGone):
+                ending = child.wait(_LAST_GASP_S)
             said = child.end().last_words if ending is None else f": it {ending}"
             raise type(error)(f"{error}{said}") from error
         except BaseException:  # the simulation's state is unknown
