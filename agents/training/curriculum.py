@@ -17,7 +17,7 @@ import numpy as np
 from bbrgym.agents.base import Agent
 from bbrgym.agents.rollout import make_rollout
 from bbrgym.agents.training.draws import training_draws
-from bbrgym.agents.training.episode_draws import CurriculumSettings, DrawsByCost, DrawScenario, FavouredDraws
+from bbrgym.agents.training.episode_draws import CurriculumSettings, DrawScenario, FavouredDraws
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.agents.trials import Trials
 from bbrgym.envs.library import load_library
@@ -47,7 +47,6 @@ class Curriculum:
         seeds = [seed for _, seed in pool]
         self._share = asked.share
         self._source = source
-        self._others: DrawScenario = DrawsByCost(source) if by_cost else source
         self._delta = settings.validation.score_delta
         self._best_scores = _best_scores(asked, settings, self._networks, seeds)
         options = settings.validation_options()
@@ -64,13 +63,18 @@ class Curriculum:
         behind = self._best_scores - self._rollout.scores(agent.tuner, delta=self._delta)
         return np.maximum(np.nan_to_num(behind), 0.0)
 
-    def draws(self, gaps: Table) -> DrawScenario:
-        """Return what draws the scenarios of the next episodes, those of the pool in proportion to their gaps."""
+    def draws(self, gaps: Table, others: DrawScenario) -> DrawScenario:
+        """Return what draws the scenarios of the next episodes.
+
+        Args:
+            gaps: of the networks of the pool, which are drawn in proportion to them, [pool].
+            others: draws the scenarios of episodes that are not of the pool.
+        """
         total = float(gaps.sum())
         if total == 0.0:
-            return self._others
+            return others
         name, learners = self._source.name, self._source.max_learners
-        return FavouredDraws(name, learners, self._others, tuple(self._networks), gaps / total, self._share)
+        return FavouredDraws(name, learners, others, tuple(self._networks), gaps / total, self._share)
 
     def close(self) -> None:
         """End the worlds."""

@@ -199,13 +199,14 @@ class TrainingRun:
         asked, source = self.settings.draws, self.settings.source
         if asked == DrawSettings() or not isinstance(source, Distribution):
             return {}
+        plain = DrawsByCost(source) if asked.by_cost else source
         if asked.curriculum is None or step == 0:
-            return {"scenario": DrawsByCost(source) if asked.by_cost else source}
+            return {"scenario": plain}
         if self._curriculum is None:
             self._curriculum = Curriculum(asked.curriculum, self.settings, source)
         gaps = self._curriculum.gaps(agent)
         self._add(step, {"curriculum/gap": float(gaps.mean())})
-        return {"scenario": self._curriculum.draws(gaps)}
+        return {"scenario": self._curriculum.draws(gaps, plain)}
 
     # ---- steps and measurements --------------------------------------------------------------------------------
 

@@ -57,9 +57,9 @@ def test_a_gap_is_what_the_best_setting_of_the_library_scores_more() -> None:
     preset = TunableScaling("bbq").default
     even = pool.gaps(Constant("preset", preset))
     assert even.tolist() == [0.0] * 6
-    assert pool.draws(even) is settings.source  # there is nothing to favour
+    assert pool.draws(even, settings.source) is settings.source  # there is nothing to favour
     behind = pool.gaps(Constant("lowest", np.full_like(preset, -1.0)))
-    draws = pool.draws(behind)
+    draws = pool.draws(behind, settings.source)
     assert isinstance(draws, FavouredDraws)
     assert behind.max() > 0.0
     assert draws.chances == pytest.approx(behind / behind.sum())
