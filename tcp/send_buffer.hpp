@@ -10,6 +10,8 @@
 // sk_buffs of 64 KB; it leaves in bursts (TcpSender::BurstPkts), in recovery a segment at a time; what is
 // SACKed is merged with its neighbours (tcp_shift_skb_data), so its heads are free again.
 //
+// An ample buffer counts segments alone, and its writer goes on as soon as one is acknowledged.
+//
 // Simpler than Linux: a segment is written whole or not at all, so payload never exceeds the buffer by a part of an
 // sk_buff; the merged sk_buffs of SACKed data have no head; memory pressure does not exist.
 #ifndef BBRGYM_TCP_SEND_BUFFER_HPP
@@ -40,9 +42,13 @@ struct SendBufferLoad
 class SendBuffer
 {
   public:
-    void Reset(const SocketFacts& facts, uint32_t mss_bytes, bool is_bbr)
+    static constexpr uint64_t UNLIMITED = std::numeric_limits<uint64_t>::max();
+
+    /** `ample_pkts`: segments that an ample buffer holds. */
+    void Reset(const SocketFacts& facts, uint32_t mss_bytes, bool is_bbr, uint64_t ample_pkts = UNLIMITED)
     {
         *this = SendBuffer();
+        m_ample_pkts = ample_pkts;
         m_size = facts.send_buffer_bytes;
         m_head_bytes = static_cast<uint64_t>(facts.send_head_bytes);
         m_mss_bytes = mss_bytes;
@@ -73,22 +79,22 @@ class SendBuffer
     /** Segments of `wanted` that the buffer takes now; if it does not take all, the writer waits. */
     uint64_t Take(uint64_t wanted, const SendBufferLoad& load)
     {
-        const uint64_t held_bytes = HeldBytes(load);
-        const uint64_t free_bytes = m_limit_bytes > held_bytes ? m_limit_bytes - held_bytes : 0;
-        const uint64_t segment_bytes = m_mss_bytes + (m_head_bytes + UNSENT_PKTS - 1) / UNSENT_PKTS;
-        // An empty buffer takes a segment, be it ever so small.
-        const uint64_t least = load.unsent_pkts + load.out_pkts == 0;
-        const uint64_t taken = std::min(wanted, std::max(free_bytes / segment_bytes, least));
+        const uint64_t taken = std::min(wanted, RoomPkts(load));
         m_writer_waits = taken < wanted;
         return taken;
     }
 
-    /** Call after each ACK that was followed by sending. Returns whether a waiting writer is woken. */
+    /** Call after each ACK, when it was followed by sending. Returns whether a waiting writer is woken. */
     bool WakesWriter(const SendBufferLoad& load)
     {
         if (!m_writer_waits)
         {
             return false;
+        }
+        if (IsAmple())
+        {
+            m_writer_waits = RoomPkts(load) == 0;
+            return !m_writer_waits;
         }
         if (m_size == SIZE_auto && load.in_flight_pkts < load.cwnd_pkts)
         {
@@ -102,6 +108,22 @@ class SendBuffer
   private:
     static constexpr uint64_t UNSENT_PKTS = 44; ///< segments of an sk_buff of 64 KB
     static constexpr uint32_t INITIAL_WINDOW_PKTS = 10;
+
+    /** Segments that a writer finds room for. */
+    uint64_t RoomPkts(const SendBufferLoad& load) const
+    {
+        const uint64_t held_pkts = load.unsent_pkts + load.out_pkts;
+        if (IsAmple())
+        {
+            return m_ample_pkts > held_pkts ? m_ample_pkts - held_pkts : 0;
+        }
+        const uint64_t held_bytes = HeldBytes(load);
+        const uint64_t free_bytes = m_limit_bytes > held_bytes ? m_limit_bytes - held_bytes : 0;
+        const uint64_t segment_bytes = m_mss_bytes + (m_head_bytes + UNSENT_PKTS - 1) / UNSENT_PKTS;
+        // An empty buffer takes a segment, be it ever so small.
+        const uint64_t least = held_pkts == 0;
+        return std::max(free_bytes / segment_bytes, least);
+    }
 
     uint64_t Heads(const SendBufferLoad& load) const
     {
@@ -118,7 +140,8 @@ class SendBuffer
     }
 
     int64_t m_size = SIZE_ample;
-    uint64_t m_limit_bytes = std::numeric_limits<uint64_t>::max(); ///< sk_sndbuf
+    uint64_t m_ample_pkts = UNLIMITED;
+    uint64_t m_limit_bytes = UNLIMITED; ///< sk_sndbuf
     uint64_t m_head_bytes = 0;
     uint32_t m_mss_bytes = 1;
     uint64_t m_windows = 2; ///< that an automatic buffer holds

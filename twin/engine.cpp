@@ -167,7 +167,7 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     state.sender.Reset(ReservedPkts(*m_scenario));
     state.sender.GetController().Init(params, cc_stream_seed(seed, ("flow." + spec.name).c_str()));
     state.receiver.Reset(spec.stack.socket, m_scenario->mss_bytes);
-    state.send_buffer.Reset(spec.stack.socket, m_scenario->mss_bytes, !state.sender.GetController().IsLossBased());
+    state.send_buffer.Reset(spec.stack.socket, m_scenario->mss_bytes, !state.sender.GetController().IsLossBased(), m_buffer_pkts);
     state.access.clear();
     state.way_back.clear();
     state.way_back_blocks.clear();
@@ -755,7 +755,7 @@ Engine::TakeAck(FlowState& flow, const AckInPipe& ack, std::span<const SerialRan
         LogDecision(flow, ack, blocks, sample);
     }
     TrySend(flow);
-    if (!flow.send_buffer.IsAmple())
+    if (flow.send_buffer.HasWaitingWriter()) [[unlikely]]
     {
         WakeWriter(flow);
     }
@@ -952,7 +952,7 @@ Engine::ArmApplication(FlowState& flow, int64_t time_ns)
     }
 }
 
-/** A third of a full send buffer is free again: a bulk writer goes on. */
+/** A writer waits for room in the send buffer: one of bulk data goes on when there is enough. */
 void
 Engine::WakeWriter(FlowState& flow)
 {
@@ -980,9 +980,7 @@ Engine::LoadOf(const FlowState& flow) const
 void
 Engine::Write(FlowState& flow, uint64_t pkts)
 {
-    const uint64_t taken = flow.send_buffer.IsAmple()
-                               ? std::min(pkts, m_buffer_pkts - (flow.written - flow.sender.Board().Una()))
-                               : flow.send_buffer.Take(pkts, LoadOf(flow));
+    const uint64_t taken = flow.send_buffer.Take(pkts, LoadOf(flow));
     if (taken == 0)
     {
         return;
@@ -1137,6 +1135,25 @@ Engine::CountPackets(std::size_t flow) const
         census.on_link_pkts += is_data_of(m_late[i]);
     }
     return census;
+}
+
+Outlook
+Engine::OutlookOf(std::size_t flow) const
+{
+    const FlowState& state = m_flows.at(flow);
+    const auto* bulk = std::get_if<Bulk>(&m_scenario->flows[flow].app);
+    return {.is_established = state.is_established,
+            .is_writing = bulk != nullptr && state.is_running && (bulk->pkts == 0 || state.written < bulk->pkts),
+            .is_writer_due = state.app_event_ns == m_now_ns,
+            .waits_for_room = state.send_buffer.HasWaitingWriter(),
+            .buffer_pkts = state.send_buffer.IsAmple() ? m_buffer_pkts : 0,
+            .unsent_pkts = state.written - state.sender.Board().Next(),
+            .out_pkts = state.sender.Board().PacketsOut(),
+            .window_pkts = state.window_pkts,
+            .syn_ns = state.syn_event_ns,
+            .send_ns = state.send_event_ns,
+            .timer_ns = state.timer_event_ns,
+            .rto_ns = state.sender.RtoDeadlineNs()};
 }
 
 } // namespace bbrgym

@@ -57,6 +57,23 @@ struct Census
     uint64_t dropped_pkts = 0; ///< by the queue or at random
 };
 
+/** The work that a flow has, and when it goes on though nothing arrives. */
+struct Outlook
+{
+    bool is_established = false;
+    bool is_writing = false;     ///< bulk that is not written to its end
+    bool is_writer_due = false;  ///< woken at this instant
+    bool waits_for_room = false; ///< its writer, in the send buffer
+    uint64_t buffer_pkts = 0;    ///< of an ample send buffer; 0: it is another
+    uint64_t unsent_pkts = 0;
+    uint64_t out_pkts = 0;    ///< not cumulatively acknowledged
+    uint64_t window_pkts = 0; ///< the receiver's
+    int64_t syn_ns = NEVER_NS;
+    int64_t send_ns = NEVER_NS;
+    int64_t timer_ns = NEVER_NS; ///< the event, which may come before the deadline
+    int64_t rto_ns = NEVER_NS;
+};
+
 class Engine : public MeasuredWorld
 {
   public:
@@ -84,6 +101,7 @@ class Engine : public MeasuredWorld
     const std::shared_ptr<const Scenario>& SharedScenario() const { return m_scenario; }
     uint64_t EventCount() const { return m_event_count; }
     Census CountPackets(std::size_t flow) const;
+    Outlook OutlookOf(std::size_t flow) const;
 
     // MeasuredWorld
     int64_t NowNs() const override { return m_now_ns; }

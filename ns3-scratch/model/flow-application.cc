@@ -87,7 +87,8 @@ FlowApplication::FlowApplication(const bbrgym::Flow& flow,
     if (const auto variant = bbrgym::FindVariant(flow.cc))
     {
         const cc_params params = bbrgym::Preset(*variant);
-        m_send_buffer.Reset(flow.stack.socket, settings.mss_bytes, cc_is_bbr(&params));
+        const uint64_t ample_pkts = settings.send_buffer_bytes / settings.mss_bytes;
+        m_send_buffer.Reset(flow.stack.socket, settings.mss_bytes, cc_is_bbr(&params), ample_pkts);
     }
 }
 
@@ -97,12 +98,15 @@ FlowApplication::StartApplication()
     m_socket = m_sender.CreateSocket(GetNode());
     m_sender.Watch(m_socket, m_observer.rtt);
     m_settings.ApplyTo(m_socket);
-    if (!m_send_buffer.IsAmple())
+    m_linux_socket = DynamicCast<TcpLinuxSocket>(m_socket);
+    if (m_linux_socket)
     {
-        // What fits is decided here, so ns-3's buffer must not be the smaller one.
-        const uint64_t bytes = std::max<uint64_t>(m_settings.send_buffer_bytes, m_send_buffer.LimitBytes());
-        m_socket->SetAttribute("SndBufSize", UintegerValue(bytes));
-        m_linux_socket = DynamicCast<TcpLinuxSocket>(m_socket);
+        if (!m_send_buffer.IsAmple())
+        {
+            // What fits is decided here, so ns-3's buffer must not be the smaller one.
+            const uint64_t bytes = std::max<uint64_t>(m_settings.send_buffer_bytes, m_send_buffer.LimitBytes());
+            m_socket->SetAttribute("SndBufSize", UintegerValue(bytes));
+        }
         m_linux_socket->SetSpaceObserver([this] { WakeWriter(); });
     }
     else
@@ -219,6 +223,10 @@ FlowApplication::BufferLoad() const
 void
 FlowApplication::WakeWriter()
 {
+    if (!m_send_buffer.HasWaitingWriter())
+    {
+        return;
+    }
     const bool is_woken = m_send_buffer.WakesWriter(BufferLoad());
     m_linux_socket->SetWriterWaits(m_send_buffer.HasWaitingWriter());
     if (is_woken && std::holds_alternative<bbrgym::Bulk>(m_app) && !bbrgym::IsPending(m_event))
@@ -231,14 +239,14 @@ FlowApplication::WakeWriter()
 void
 FlowApplication::Write(uint64_t segments)
 {
-    if (m_send_buffer.IsAmple())
-    {
-        segments = std::min<uint64_t>(segments, m_socket->GetTxAvailable() / m_settings.mss_bytes);
-    }
-    else
+    if (m_linux_socket)
     {
         segments = m_send_buffer.Take(segments, BufferLoad());
         m_linux_socket->SetWriterWaits(m_send_buffer.HasWaitingWriter());
+    }
+    else
+    {
+        segments = std::min<uint64_t>(segments, m_socket->GetTxAvailable() / m_settings.mss_bytes);
     }
     const auto room = static_cast<uint32_t>(segments * m_settings.mss_bytes);
     if (room > 0 && m_socket->Send(Create<Packet>(room), 0) > 0)

@@ -44,7 +44,8 @@ SocketFacts
 DrawFacts(Draw& draw)
 {
     SocketFacts facts;
-    facts.send_buffer_bytes = draw.Below(2) == 0 ? SIZE_auto : static_cast<int64_t>(1 + draw.Below(10'000'000));
+    const int64_t sizes[] = {SIZE_ample, SIZE_auto, static_cast<int64_t>(1 + draw.Below(10'000'000))};
+    facts.send_buffer_bytes = sizes[draw.Below(3)];
     facts.receive_buffer_bytes = draw.Below(2) == 0 ? SIZE_auto : static_cast<int64_t>(1 + draw.Below(10'000'000));
     facts.send_head_bytes = static_cast<int64_t>(draw.Below(2000));
     facts.window_growth_acks = draw.Below(2) == 0;
@@ -59,7 +60,8 @@ SendBufferLaws(Draw& draw, uint64_t steps)
     const auto mss_bytes = static_cast<uint32_t>(64 + draw.Below(9000));
     const SocketFacts facts = DrawFacts(draw);
     SendBuffer buffer;
-    buffer.Reset(facts, mss_bytes, draw.Below(2) == 0);
+    const uint64_t ample_pkts = 1 + draw.Below(100'000);
+    buffer.Reset(facts, mss_bytes, draw.Below(2) == 0, ample_pkts);
     SendBufferLoad load{.cwnd_pkts = 10, .burst_pkts = static_cast<uint32_t>(1 + draw.Below(45))};
     for (uint64_t step = 0; step < steps; ++step)
     {
@@ -73,7 +75,8 @@ SendBufferLaws(Draw& draw, uint64_t steps)
         const uint64_t payload_bytes = (load.unsent_pkts + load.out_pkts) * mss_bytes;
         Require(taken <= 1 || payload_bytes <= limit_bytes, "the payload fits");
         const uint64_t head_bytes = static_cast<uint64_t>(facts.send_head_bytes); // of an sk_buff that is not full
-        Require(taken <= 1 || buffer.HeldBytes(load) <= limit_bytes + head_bytes, "what is taken fits, but for a head");
+        Require(taken <= 1 || buffer.IsAmple() || buffer.HeldBytes(load) <= limit_bytes + head_bytes, "what is taken fits, but for a head");
+        Require(!buffer.IsAmple() || load.unsent_pkts + load.out_pkts <= ample_pkts, "an ample buffer has its limit, too");
         Require(buffer.HasWaitingWriter() == (taken < wanted), "a writer waits if and only if not all was taken");
 
         const auto sent = static_cast<uint32_t>(draw.Below(load.unsent_pkts + 1));
@@ -94,6 +97,11 @@ SendBufferLaws(Draw& draw, uint64_t steps)
         Require(buffer.LimitBytes() >= limit_bytes, "a buffer never shrinks");
         Require(facts.send_buffer_bytes == SIZE_auto || buffer.LimitBytes() == limit_bytes, "only an automatic buffer grows");
         Require(facts.send_buffer_bytes != SIZE_auto || buffer.LimitBytes() <= WMEM_MAX_BYTES, "up to tcp_wmem");
+        if (buffer.IsAmple())
+        {
+            Require(!waited || woken == (load.unsent_pkts + load.out_pkts < ample_pkts), "or, if it is ample, a segment");
+            continue;
+        }
         const bool is_third_free = 3 * buffer.HeldBytes(load) <= 2 * buffer.LimitBytes() + 2;
         Require(!waited || woken == is_third_free, "a writer is woken when a third is free");
     }

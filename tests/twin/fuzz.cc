@@ -187,6 +187,7 @@ struct FlowTotal
     double dropped_pkts = 0;
     double departed_bytes = 0;
     int64_t silent_since_ns = 0;
+    int64_t acts_at_ns = NEVER_NS; ///< at the latest, as it was known when the silence began
     bool is_established = false;
 
     double NewPkts() const { return sent_pkts - retransmitted_pkts; }
@@ -211,7 +212,9 @@ class Laws
             Gather(flow, tables.Flow(flow));
             Values(flow, tables.Flow(flow));
             Packets(flow, engine.CountPackets(flow), tables.Flow(flow));
-            Silence(flow, engine);
+            const Outlook outlook = engine.OutlookOf(flow);
+            Liveness(flow, outlook);
+            Silence(flow, outlook, tables.Flow(flow));
         }
         Queue(tables.Link());
         Link(engine, tables.Link());
@@ -253,10 +256,6 @@ class Laws
         total.dropped_pkts += stats.dropped_pkts;
         total.departed_bytes += std::round(stats.throughput_mbps * bytes_of_mbps);
         total.is_established |= stats.cwnd_pkts > 0;
-        if (stats.sent_pkts > 0 || stats.delivered_pkts > 0) // ACKs put timers off while a smaller window drains
-        {
-            total.silent_since_ns = m_now_ns;
-        }
     }
 
     /** Fields are numbers, and within what they mean. */
@@ -316,22 +315,50 @@ class Laws
         m_queued_pkts += census.queued_pkts;
     }
 
-    /** With work left and no answers a sender is never silent for longer than its timers allow. */
-    void Silence(std::size_t flow, const Engine& engine)
+    /** Who has work goes on by itself, or waits for what a column names: nobody is forgotten. */
+    void Liveness(std::size_t flow, const Outlook& outlook)
     {
-        const FlowTotal& total = m_flows[flow];
+        const auto real = [](uint64_t count) { return static_cast<double>(count); };
         const bbrgym::Flow& spec = m_scenario.flows[flow];
-        const SenderState sender = engine.Sender(flow);
-        const bool is_paced = sender.bw_Bps > 0 || sender.pacing_Bps > 0;
-        if (!total.is_established || is_paced)
+        if (!outlook.is_established)
         {
-            return; // a pace may be as slow as a packet an hour
+            const bool has_begun = m_now_ns >= spec.start_ns;
+            Require(!has_begun || (outlook.syn_ns > m_now_ns && outlook.syn_ns < NEVER_NS), "a SYN has a timer", flow, Seconds(m_now_ns), 0);
+            return;
         }
+        const bool has_timer = outlook.timer_ns > m_now_ns && outlook.timer_ns <= outlook.rto_ns && outlook.rto_ns < NEVER_NS;
+        Require(outlook.out_pkts == 0 || has_timer, "what is out has a timer", flow, Seconds(outlook.rto_ns), Seconds(outlook.timer_ns));
+        if (outlook.out_pkts == 0 && outlook.unsent_pkts > 0)
+        {
+            Require(outlook.window_pkts > 0, "a window is open when all has arrived", flow, real(outlook.unsent_pkts), 0);
+            const bool is_due = outlook.send_ns > m_now_ns && outlook.send_ns < NEVER_NS;
+            Require(is_due, "with nothing out, pacing alone holds back", flow, real(outlook.unsent_pkts), Seconds(outlook.send_ns));
+        }
+        if (outlook.is_writing && outlook.unsent_pkts == 0 && !outlook.is_writer_due)
+        {
+            Require(outlook.waits_for_room, "a writer that is not at work waits for room", flow, real(outlook.out_pkts), real(outlook.buffer_pkts));
+            Require(outlook.out_pkts > 0, "an empty buffer has room", flow, 0, 0);
+            Require(outlook.out_pkts >= outlook.buffer_pkts, "an ample buffer is full when a writer waits", flow, real(outlook.out_pkts), real(outlook.buffer_pkts));
+        }
+    }
+
+    /** Without an answer a sender acts when its timer is due; a tail loss probe may put that off once. */
+    void Silence(std::size_t flow, const Outlook& outlook, const FlowStats& stats)
+    {
         constexpr int64_t MAX_RTO_NS = 120'000'000'000;
-        const int64_t silence_ns = m_now_ns - total.silent_since_ns - m_step_ns;
-        const bool is_bulk = std::holds_alternative<Bulk>(spec.app) && m_now_ns < spec.stop_ns;
-        const bool is_owed = is_bulk || sender.in_flight_pkts > 0 || total.delivered_pkts < total.NewPkts();
-        Require(!is_owed || silence_ns <= MAX_RTO_NS + spec.rtt_ns, "no silence with work left", flow, Seconds(silence_ns), 120);
+        FlowTotal& total = m_flows[flow];
+        const bool has_work = outlook.is_established && (outlook.out_pkts > 0 || outlook.unsent_pkts > 0);
+        if (!has_work || stats.sent_pkts > 0 || stats.delivered_pkts > 0 || total.acts_at_ns == NEVER_NS)
+        {
+            total.silent_since_ns = m_now_ns;
+            total.acts_at_ns = !has_work ? NEVER_NS : outlook.out_pkts > 0 ? outlook.rto_ns : outlook.send_ns;
+            return;
+        }
+        const int64_t silence_ns = m_now_ns - total.silent_since_ns;
+        const int64_t allowed_ns = total.acts_at_ns - total.silent_since_ns;
+        Require(silence_ns <= 2 * allowed_ns + 1'000'000, "a timer that is due sends", flow, Seconds(silence_ns), Seconds(allowed_ns));
+        const bool is_paced = outlook.send_ns != NEVER_NS; // as slowly as a packet an hour
+        Require(is_paced || silence_ns <= 2 * MAX_RTO_NS, "no silence is longer than a timer's longest", flow, Seconds(silence_ns), 120);
     }
 
     void Queue(const LinkStats& link)
@@ -412,7 +439,9 @@ class Laws
             const bbrgym::Flow& spec = m_scenario.flows[flow];
             const bool is_measured = is_warm && m_now_ns >= spec.start_ns && spec.stop_ns > m_scenario.warmup_ns;
             const bool is_touching = m_now_ns == spec.start_ns || spec.stop_ns == m_scenario.warmup_ns;
-            Require(is_touching || std::isnan(row.start_s) != is_measured, "a row is there when the window is", flow, row.start_s, Seconds(m_now_ns));
+            const auto* bulk = std::get_if<Bulk>(&spec.app);
+            const bool may_be_complete = bulk != nullptr && bulk->pkts > 0; // before the warm-up ended
+            Require(is_touching || may_be_complete || std::isnan(row.start_s) != is_measured, "a row is there when the window is", flow, row.start_s, Seconds(m_now_ns));
             if (std::isnan(row.start_s))
             {
                 continue;

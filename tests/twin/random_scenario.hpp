@@ -193,7 +193,7 @@ DrawApp(Draw& draw, double rate_bps, double duration_s, double max_writes, uint3
 {
     if (draw.Chance(0.6))
     {
-        return Bulk{};
+        return Bulk{draw.Chance(0.2) ? draw.LogCount(1, max_writes) : 0};
     }
     const double highest_bps = std::max(max_writes * mss_bytes * 8 / duration_s, 1e3);
     const double app_bps = std::clamp(rate_bps * draw.Log(0.01, 3), 1e3, highest_bps);
@@ -249,20 +249,48 @@ DrawFlow(Draw& draw, const Scenario& scenario, double rate_bps, double max_write
     return flow;
 }
 
-/** A scenario of about `max_packets` packets at most, from 1 kbit/s to 10 Gbit/s and 1 ms to 1 s. */
+/** BBR on a path so fast, long and lossy that its ample buffer is full of what waits behind a segment lost again and again. */
+inline Scenario
+DrawFullBuffer(Draw& draw, double max_packets)
+{
+    Scenario scenario;
+    scenario.mss_bytes = 65'000; // so that few fill 64 MB
+    const double rate_bps = draw.Log(2e9, 1e10);
+    scenario.duration_ns = std::llround(max_packets * scenario.mss_bytes * 8e9 / rate_bps);
+    scenario.link.rate_bps = rate_bps;
+    scenario.link.loss = Bernoulli{draw.Between(0.1, 0.3)};
+    scenario.link.queue.size_packets = draw.LogCount(10, 100);
+    if (draw.Chance(0.3))
+    {
+        scenario.link.jitter = Jitter{draw.Log(1e-3, 1), draw.LogNs(1e-6, 0.01), draw.Chance(0.6)};
+    }
+    Flow flow;
+    flow.name = "flow";
+    flow.cc = VariantName(static_cast<int>(draw.Below(CC_VARIANT_BBR_MIX)));
+    flow.rtt_ns = draw.LogNs(0.02, 0.1);
+    flow.stop_ns = scenario.duration_ns;
+    flow.stack = StackOf(static_cast<StackPreset>(draw.Below(STACK_PRESETS.size())));
+    scenario.flows.push_back(flow);
+    return scenario;
+}
+
+/** A scenario of about `max_packets` packets at most, from 1 kbit/s to 10 Gbit/s and 0.1 ms to 1 s. */
 inline Scenario
 DrawScenario(uint64_t seed, double max_packets)
 {
     Draw draw(seed, "scenario");
+    if (draw.Chance(0.03))
+    {
+        return DrawFullBuffer(draw, max_packets);
+    }
     Scenario scenario;
     scenario.name = "random-" + std::to_string(seed);
-    const Stack stack = DrawStack(draw);
-    scenario.mss_bytes = draw.Chance(0.6) ? 1448 : static_cast<uint32_t>(draw.LogCount(64, 9000));
+    scenario.mss_bytes = draw.Chance(0.6) ? 1448 : static_cast<uint32_t>(draw.LogCount(64, draw.Chance(0.3) ? 65e3 : 9000));
     const uint64_t packet_bytes = scenario.mss_bytes + HEADER_BYTES;
 
     const std::size_t flows = draw.Chance(0.3) ? 1 : 1 + draw.Below(20);
     std::vector<int64_t> rtts_ns(flows);
-    std::ranges::generate(rtts_ns, [&draw] { return draw.LogNs(1e-3, 1); });
+    std::ranges::generate(rtts_ns, [&draw] { return draw.LogNs(1e-4, 1); });
     const int64_t longest_ns = std::ranges::max(rtts_ns);
 
     // Some are long and slow, so that every timer comes to its end.
@@ -311,7 +339,7 @@ DrawScenario(uint64_t seed, double max_packets)
     for (std::size_t i = 0; i < flows; ++i)
     {
         scenario.flows.push_back(DrawFlow(draw, scenario, rate_bps, max_packets, i));
-        scenario.flows.back().stack = stack;
+        scenario.flows.back().stack = DrawStack(draw);
         scenario.flows.back().stack.socket.ecn = draw.Chance(0.4);
         scenario.flows.back().rtt_ns = rtts_ns[i];
     }
