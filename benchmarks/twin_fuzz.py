@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Random scenarios in the twin against the laws that every run obeys (tests/twin/fuzz.cc), on all cores.
 
-usage: python benchmarks/twin_fuzz.py [--scenarios 10000] [--first-seed 1]
+usage: python benchmarks/twin_fuzz.py [--scenarios 10000] [--first-seed 1] [--worlds]
 
 Compiles the program with address and undefined-behaviour sanitizers and prints what ran, or the first broken law of
-each process with its seed, and ends with 1.
+each process with its seed, and ends with 1. With ``--worlds`` the law is that the twin equals ns-3 bit for bit
+(tests/twin/differential.py), and nothing is compiled.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "twin"))
 
 import fuzz_program
 
+DIFFERENTIAL = Path(__file__).resolve().parents[1] / "tests" / "twin" / "differential.py"
 BATCH = 100  # scenarios of one process
 TIMEOUT_S = 3600.0  # of a batch, also under load
 
@@ -32,23 +35,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scenarios", type=int, default=10_000)
     parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("--worlds", action="store_true", help="compare the twin with ns-3 instead")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        program = fuzz_program.build(Path(folder))
+        command = [sys.executable, DIFFERENTIAL] if arguments.worlds else [fuzz_program.build(Path(folder))]
         begin_s = time.monotonic()
         ends = arguments.first_seed + arguments.scenarios
 
         def run(first_seed: int) -> subprocess.CompletedProcess[str]:
-            command = [str(program), str(first_seed), str(min(BATCH, ends - first_seed))]
-            return subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
+            seeds = [str(first_seed), str(min(BATCH, ends - first_seed))]
+            return subprocess.run([*command, *seeds], capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
 
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             runs = list(pool.map(run, range(arguments.first_seed, ends, BATCH)))
-    counts = [[int(number) for number in re.findall(r"\d+", done.stdout)] for done in runs if done.returncode == 0]
-    scenarios, packets, events = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0, 0)
+    lines = [done.stdout.splitlines() or [""] for done in runs]
+    counts: Counter[str] = Counter()
+    for done, (*_, last) in zip(runs, lines, strict=True):
+        if done.returncode == 0:
+            counts.update({name: int(number) for number, name in re.findall(r"(\d+) (\w+)", last)})
     seconds = time.monotonic() - begin_s
-    print(f"{scenarios:,} scenarios, {packets:,} packets, {events:,} events in {seconds:.0f} s")
-    broken = [done.stderr for done in runs if done.returncode != 0]
+    print(", ".join(f"{count:,} {name}" for name, count in counts.items()), f"in {seconds:.0f} s")
+    broken = [f"{last}: {done.stderr}" for done, (*_, last) in zip(runs, lines, strict=True) if done.returncode != 0]
     print("".join(broken) or "every law holds")
     sys.exit(bool(broken))
 

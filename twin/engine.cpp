@@ -530,7 +530,10 @@ Engine::ReachReceiver(PacketName packet)
     }
 }
 
-/** A packet before the first data: a SYN is answered, the first one after what arrives with it; another ends the handshake. */
+/**
+ * A packet before the first data: a SYN is answered, the first one after what arrives with it, once for the SYNs among that;
+ * another packet ends the handshake.
+ */
 void
 Engine::OpenConnection(FlowState& flow, PacketName packet)
 {
@@ -538,11 +541,11 @@ Engine::OpenConnection(FlowState& flow, PacketName packet)
     {
         flow.receiver.NoteEstablished(m_now_ns);
     }
-    else if (flow.has_syn_arrived)
+    else if (flow.has_answered_syn)
     {
         SendSynAck(flow);
     }
-    else
+    else if (!flow.has_syn_arrived)
     {
         flow.has_syn_arrived = true;
         m_receivers.AddSeldom({m_now_ns, Order(RECEIVERS, SourceOf(flow.index, ACCEPT))});
@@ -552,6 +555,7 @@ Engine::OpenConnection(FlowState& flow, PacketName packet)
 void
 Engine::SendSynAck(FlowState& flow)
 {
+    flow.has_answered_syn = true;
     flow.receiver.NoteSynAck(m_now_ns);
     if (Log().IsOn())
     {

@@ -78,6 +78,7 @@ struct FlowState
     TcpReceiver receiver;
     bool is_established = false; ///< at the sender
     bool has_syn_arrived = false; ///< at the receiver
+    bool has_answered_syn = false;
     bool is_accepted = false;    ///< at the receiver
     bool is_running = false;     ///< the application is at work
     uint64_t window_pkts = 0;    ///< for which the receiver has room, as the sender knows

@@ -56,7 +56,7 @@ inline constexpr std::array STACK_PRESETS = {std::string_view("linux-6"),
 /** The names of a size, as the table counts them. */
 enum size_name : int64_t
 {
-    SIZE_ample = 0, ///< never a limit
+    SIZE_ample = 0, ///< BufferBytes() of the scenario
     SIZE_auto = -1  ///< Linux's autotuning
 };
 

@@ -36,6 +36,14 @@ NowNs()
     return Simulator::Now().GetNanoSeconds();
 }
 
+/** ECE beside them agrees on ECN. */
+bool
+IsSynAck(uint8_t flags)
+{
+    constexpr uint8_t SYN_ACK = TcpHeader::SYN | TcpHeader::ACK;
+    return (flags & SYN_ACK) == SYN_ACK;
+}
+
 /** Puts the event at `deadline_ns`, but leaves one that comes sooner: it will find out and be put again. */
 template <class Call>
 void
@@ -523,7 +531,7 @@ TcpLinuxSocket::DoForwardUp(Ptr<Packet> packet, const Address& from, const Addre
 {
     TcpHeader header;
     packet->PeekHeader(header);
-    const bool is_repeated = header.GetFlags() == (TcpHeader::SYN | TcpHeader::ACK) && m_connected && m_state == ESTABLISHED;
+    const bool is_repeated = IsSynAck(header.GetFlags()) && m_connected && m_state == ESTABLISHED;
     if (is_repeated && m_facts.repeated_syn_ack)
     {
         SendEmptyPacket(TcpHeader::ACK);
@@ -548,8 +556,7 @@ void
 TcpLinuxSocket::SendEmptyPacket(uint8_t flags)
 {
     TcpSocketBase::SendEmptyPacket(flags);
-    constexpr uint8_t SYN_ACK = TcpHeader::SYN | TcpHeader::ACK; // ECE beside them agrees on ECN
-    if (m_end.mss_bytes > 0 && (flags & SYN_ACK) == SYN_ACK)
+    if (m_end.mss_bytes > 0 && IsSynAck(flags))
     {
         m_end.receiver.NoteSynAck(NowNs());
         m_retxEvent.Cancel();

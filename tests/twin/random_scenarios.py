@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Random scenarios that both worlds run alike: without a flow's end before the run's."""
+"""Random scenarios of all that both worlds have: not a radio behind the link, nor ns-3's own congestion controls."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from bbrgym.scenario.stack import STACK_PRESETS
 
 Mapping = dict[str, Any]
 
+MAX_PACKETS = 10_000  # that the link carries in a scenario, unless its round trips are longer
 VARIANTS = [name for name, variant in bbrgym.VARIANTS.items() if bbrgym.worlds.world_spec("twin").has_controller(name)]
 
 
@@ -25,36 +26,75 @@ class _Draw(random.Random):
 
 
 def random_scenario(seed: int) -> Mapping:
-    """Up to five flows, 0.2 to 60 Mbit/s, RTTs of 1 to 500 ms, 1 to 15 s."""
+    """Up to five flows and a crowd, 0.1 Mbit/s to 10 Gbit/s, RTTs of 0.1 ms to 1 s, any stack for each flow.
+
+    It lasts for some hundred packets of the link or some round trips, at most 15 s.
+    """
     draw = _Draw(seed)
-    rtts_ms = [draw.log(1, 500) for _ in range(draw.choice([1, 1, 2, 2, 3, 5]))]
-    duration_s = draw.log(1, 15)
-    mss_bytes = draw.choice([1448, 1448, 500, 200, 8960])
+    if draw.chance(0.01):
+        return _full_buffer(draw, seed)
+    rtts_ms = [draw.log(0.1, 1000) for _ in range(draw.choice([1, 1, 2, 2, 3, 5]))]
+    rate_mbps = draw.log(0.1, 10_000)
+    mss_bytes = draw.choice([1448, 1448, 500, 200, 8960, 65_000])
+    packet_s = (mss_bytes + 40) * 8e-6 / rate_mbps
+    rounds_s = draw.choice([3, 5, 8]) * max(rtts_ms) / 1e3
+    duration_s = round(min(max(draw.log(300, MAX_PACKETS) * packet_s, rounds_s, 0.002), 15.0), 6)
+    if duration_s > 3 * MAX_PACKETS * packet_s:  # slow starts fill no more of it
+        rtts_ms = [round(max(rtts_ms) * draw.uniform(0.6, 1.0), 3) for _ in rtts_ms]
     link: Mapping = {
         "delay_ms": round(min(rtts_ms) / 2 * draw.random(), 3),
         "queue": _queue(draw, mss_bytes + 40),
         "loss": _loss(draw),
-        **_features(draw, mss_bytes + 40),
+        **_features(draw, mss_bytes + 40, rate_mbps),
     }
     is_trace = draw.chance(0.15)
     if is_trace:
-        link["trace"] = _trace(draw, mss_bytes + 40)
+        link["trace"] = _trace(draw, mss_bytes + 40, rate_mbps)
     else:
-        link["rate_mbps"] = draw.log(0.2, 60)
-    link["changes"] = _changes(draw, duration_s, is_trace, link["loss"]["kind"] == "gilbert_elliott")
+        link["rate_mbps"] = rate_mbps
+    link["changes"] = _changes(
+        draw, duration_s, None if is_trace else rate_mbps, link["loss"]["kind"] == "gilbert_elliott"
+    )
+    most_mbps = min(2 * rate_mbps, MAX_PACKETS * mss_bytes * 8e-6 / duration_s)
+    flows = [_flow(draw, f"flow-{i}", rtt_ms, most_mbps, duration_s) for i, rtt_ms in enumerate(rtts_ms)]
+    if draw.chance(0.15):
+        app = {"kind": "flows", "size_bytes": [1, 20_000, 200_000], "exponential": draw.chance(0.5)}
+        crowd = {"name": "crowd", "count": draw.randint(2, 8), "cc": draw.choice(VARIANTS), "rtt_ms": rtts_ms[0]}
+        flows.append({**crowd, "app": app})
     return {
         "name": f"random-{seed}",
         "duration_s": duration_s,
+        "warmup_s": duration_s * draw.choice([0.0, 0.3 * draw.random()]),
         "mss_bytes": mss_bytes,
-        "stack": "ns3",
+        "stack": draw.choice(["ns3", "linux-6", draw.choice(STACK_PRESETS)]),
         "link": link,
-        "flows": [_flow(draw, f"flow-{i}", rtt_ms, duration_s) for i, rtt_ms in enumerate(rtts_ms)],
+        "flows": flows,
     }
 
 
-def random_stack(seed: int) -> Mapping:
-    """Any preset, with buffers and pacing of its own."""
+def random_changes(seed: int) -> dict[int, Mapping]:
+    """Tunables of the first flow to set before the steps of these numbers."""
     draw = _Draw(seed)
+    preset = bbrgym.VARIANTS[random_scenario(seed)["flows"][0]["cc"]].preset
+    names = {step: draw.choice(list(preset)) for step in (2, 5) if preset and draw.chance(0.5)}
+    return {step: {name: random_value(draw, name)} for step, name in names.items()}
+
+
+def _full_buffer(draw: _Draw, seed: int) -> Mapping:
+    """BBR on a path so fast, long and lossy that its ample buffer is full of what waits behind a lost segment."""
+    link: Mapping = {
+        "rate_mbps": draw.log(2000, 5000),
+        "delay_ms": 1.0,
+        "queue": {"kind": "droptail", "size_packets": draw.randint(10, 100)},
+        "loss": {"kind": "bernoulli", "rate": 0.3},
+    }
+    flow = {"name": "flow", "cc": draw.choice(["bbr", "bbr-plus", "bbq"]), "rtt_ms": draw.log(20, 60)}
+    whole = {"name": f"random-{seed}", "duration_s": 1.5, "mss_bytes": 65_000, "stack": draw.choice(STACK_PRESETS)}
+    return {**whole, "link": link, "flows": [flow]}
+
+
+def _stack(draw: _Draw) -> Mapping:
+    """Any preset, with buffers and pacing of its own."""
     stack: Mapping = {"preset": draw.choice(STACK_PRESETS)}
     for buffer in ("send_buffer_bytes", "receive_buffer_bytes"):
         if draw.chance(0.6):
@@ -129,11 +169,14 @@ def _queue(draw: _Draw, packet_bytes: int) -> Mapping:
     return queue
 
 
-def _features(draw: _Draw, packet_bytes: int) -> Mapping:
+def _features(draw: _Draw, packet_bytes: int, rate_mbps: float) -> Mapping:
     """What a link may have beside rate, delay, queue and loss."""
     features: Mapping = {}
     if draw.chance(0.15):
-        features["policer"] = {"rate_mbps": draw.log(0.2, 60), "burst_bytes": int(draw.log(packet_bytes, 1e6))}
+        features["policer"] = {
+            "rate_mbps": rate_mbps * draw.log(0.3, 3),
+            "burst_bytes": int(draw.log(packet_bytes, 1e6)),
+        }
     if draw.chance(0.2):
         features["jitter"] = {"share": draw.log(0.001, 1), "delay_ms": draw.log(0.01, 50), "reorder": draw.chance(0.6)}
     if draw.chance(0.25):
@@ -154,21 +197,20 @@ def _loss(draw: _Draw) -> Mapping:
     return {"kind": kind}
 
 
-def _trace(draw: _Draw, packet_bytes: int) -> Mapping:
-    period_ms = int(draw.log(5, 2000))
-    times_ms = [
-        draw.choice([period_ms * draw.random(), draw.randrange(period_ms + 1)]) for _ in range(draw.randint(1, 99))
-    ]
+def _trace(draw: _Draw, packet_bytes: int, rate_mbps: float) -> Mapping:
     opportunity_bytes = draw.choice([1500, packet_bytes, 300, 5000])
+    count = draw.randint(1, 99)
+    period_ms = max(1, math.ceil(count * opportunity_bytes * 8e-3 / rate_mbps))
+    times_ms = [draw.choice([period_ms * draw.random(), draw.randrange(period_ms + 1)]) for _ in range(count)]
     return {"times_ms": sorted(times_ms), "period_ms": period_ms, "opportunity_bytes": opportunity_bytes}
 
 
-def _changes(draw: _Draw, duration_s: float, is_trace: bool, has_states: bool) -> list[Mapping]:
+def _changes(draw: _Draw, duration_s: float, rate_mbps: float | None, has_states: bool) -> list[Mapping]:
     changes = []
     for at_s in sorted(duration_s * draw.random() for _ in range(draw.choice([0, 0, 0, 1, 3, 6]))):
         change = {}
-        if not is_trace and draw.chance(0.6):
-            change["rate_mbps"] = draw.log(0.2, 60)
+        if rate_mbps and draw.chance(0.6):
+            change["rate_mbps"] = max(rate_mbps * draw.log(0.05, 1.5), 0.05)
         if draw.chance(0.5):
             change["delay_ms"] = draw.log(0.1, 100)
         if not has_states and draw.chance(0.4):
@@ -178,18 +220,25 @@ def _changes(draw: _Draw, duration_s: float, is_trace: bool, has_states: bool) -
     return changes
 
 
-def _flow(draw: _Draw, name: str, rtt_ms: float, duration_s: float) -> Mapping:
+def _flow(draw: _Draw, name: str, rtt_ms: float, most_mbps: float, duration_s: float) -> Mapping:
     cc = draw.choice(VARIANTS)
     flow: Mapping = {"name": name, "cc": cc, "rtt_ms": rtt_ms, "tunables": {}}
     kind = draw.choices(["bulk", "cbr", "onoff"], [0.65, 0.15, 0.2])[0]
     if kind != "bulk":
-        flow["app"] = {"kind": kind, "rate_mbps": draw.log(0.05, 40)}
+        flow["app"] = {"kind": kind, "rate_mbps": max(most_mbps * draw.log(0.02, 1), 0.01)}
+    elif draw.chance(0.3):
+        flow["app"] = {"kind": "bulk", "size_bytes": int(draw.log(1, 1e6))}
     if kind == "onoff":
-        flow["app"] |= {"on_s": draw.log(0.01, 2), "off_s": draw.log(0.01, 2), "random": draw.chance(0.5)}
+        on_s, off_s = (max(0.001, duration_s * draw.log(0.01, 0.5)) for _ in range(2))
+        flow["app"] |= {"on_s": on_s, "off_s": off_s, "random": draw.chance(0.5)}
     if draw.chance(0.4):
         flow["start_s"] = 0.7 * duration_s * draw.random()
+    if draw.chance(0.2):
+        flow["stop_s"] = flow.get("start_s", 0.0) + (duration_s - flow.get("start_s", 0.0)) * draw.uniform(0.05, 0.95)
+    if draw.chance(0.5):
+        flow["stack"] = _stack(draw)
     if draw.chance(0.4):
-        flow["stack"] = {"ecn": True}
+        flow["stack"] = {**flow.get("stack", {}), "ecn": True}
     for tunable in bbrgym.VARIANTS[cc].preset:
         if draw.chance(0.2):
             flow["tunables"][tunable] = random_value(draw, tunable)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Random scenarios in the twin and in ns-3, which must show the same.
+
+usage: python tests/twin/differential.py FIRST_SEED SCENARIOS
+
+Prints what ran; or the first difference with its seed, and ends with 1.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
+from equal_worlds import Columns, compared
+from random_scenarios import random_changes, random_scenario
+
+
+def packets_and_difference(seed: int) -> tuple[int, str | None]:
+    """Return how many packets a random scenario sends in ns-3, and how the twin differs; None: not at all."""
+    mapping = random_scenario(seed)
+    step_s = mapping["duration_s"] / random.Random(seed).choice([1, 7, 40])
+    try:
+        columns, difference = compared(mapping, seed, step_s, random_changes(seed))
+    except Exception as error:
+        error.add_note(f"seed {seed}")
+        raise
+    return _sent(columns), difference and f"seed {seed}: {difference}"
+
+
+def _sent(columns: Columns) -> int:
+    return int(sum(column.sum() for name, column in columns.items() if name.endswith(", sent_pkts")))
+
+
+def main() -> int:
+    if len(sys.argv) != 3:
+        print(f"usage: {sys.argv[0]} FIRST_SEED SCENARIOS", file=sys.stderr)
+        return 2
+    first_seed, scenarios = map(int, sys.argv[1:])
+    packets = 0
+    for seed in range(first_seed, first_seed + scenarios):
+        print(f"seed {seed}", flush=True)  # whatever ends the process
+        sent, difference = packets_and_difference(seed)
+        packets += sent
+        if difference:
+            print(f"broken: {difference}", file=sys.stderr)
+            return 1
+    print(f"{scenarios} scenarios, {packets} packets: the twin equals ns-3")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
