@@ -4,6 +4,7 @@
 #include "random.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace bbrgym
@@ -14,6 +15,7 @@ namespace
 
 constexpr double MIN_BUFFER_BYTES = 64e6;
 constexpr double MAX_BUFFER_BYTES = 1e9; // what TCP's window scale can announce
+constexpr double WINDOW_UNIT_BYTES = 1 << 14; // of the largest scale: every scale can tell a multiple exactly
 
 /** The longest time that jitter and the gate of the ACKs add to a round trip. */
 double
@@ -119,7 +121,8 @@ UsefulWindowBytes(const Scenario& scenario)
 uint32_t
 BufferBytes(const Scenario& scenario)
 {
-    return static_cast<uint32_t>(std::clamp<double>(4 * UsefulWindowBytes(scenario), MIN_BUFFER_BYTES, MAX_BUFFER_BYTES));
+    const double bytes = std::clamp<double>(4 * UsefulWindowBytes(scenario), MIN_BUFFER_BYTES, MAX_BUFFER_BYTES);
+    return static_cast<uint32_t>(std::ceil(bytes / WINDOW_UNIT_BYTES) * WINDOW_UNIT_BYTES);
 }
 
 } // namespace bbrgym
