@@ -278,7 +278,7 @@ double MeanRateBps(const Link& link);
 /** The largest useful window of a scenario: the bandwidth-delay product and a full queue. */
 double UsefulWindowBytes(const Scenario& scenario);
 
-/** The buffer of each socket: four times that, at least 64 MB, at most what TCP's window scale can announce. */
+/** The buffer of each socket: four times that, at least 64 MB, at most 1 GB; a multiple of 16 KB, which any window scale can tell. */
 uint32_t BufferBytes(const Scenario& scenario);
 
 /** Parses a resolved scenario; throws ScenarioError for the first invalid field. */
