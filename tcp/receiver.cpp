@@ -28,6 +28,7 @@ TcpReceiver::Reset(const SocketFacts& facts, uint32_t mss_bytes)
     m_delayed_ack_pkts = static_cast<uint32_t>(facts.delayed_ack_segments);
     m_delayed_ack_ns = facts.delayed_ack_ms * 1'000'000;
     m_has_d_sack = facts.d_sack;
+    m_has_timestamps = facts.timestamps;
     m_has_quick_acks = facts.quick_acks;
     m_ato_ns = m_delayed_ack_ns;
     m_is_adaptive = facts.adaptive_delayed_acks;
@@ -44,9 +45,20 @@ TcpReceiver::Reset(const SocketFacts& facts, uint32_t mss_bytes)
 }
 
 TcpReceiver::Arrival
-TcpReceiver::Take(uint64_t serial, int64_t now_ns, EcnBits ecn)
+TcpReceiver::Take(uint64_t serial, int64_t now_ns, EcnBits ecn, int64_t sent_ms)
 {
     const bool is_duplicate = serial < m_next || (serial > m_next && Has(serial));
+    if (m_has_timestamps && sent_ms != NO_TIMESTAMP) [[unlikely]]
+    {
+        if (IsTooOld(sent_ms))
+        {
+            return serial < m_next ? TakeDuplicate(serial, now_ns) : Arrival{0, true, true}; // PAWS
+        }
+        if (serial <= m_acked_until && sent_ms >= m_recent_ms)
+        {
+            m_recent_ms = sent_ms;
+        }
+    }
     bool reports_now = false;
     if (m_echo.IsOn()) [[unlikely]]
     {
@@ -56,21 +68,7 @@ TcpReceiver::Take(uint64_t serial, int64_t now_ns, EcnBits ecn)
     }
     if (is_duplicate)
     {
-        if (m_has_quick_acks && serial < m_next)
-        {
-            m_quick_acks = std::max(m_quick_acks, QuickAcks());
-            m_ato_ns = m_delayed_ack_ns;
-        }
-        m_hides_echo = !m_has_d_sack && serial < m_next;
-        if (m_has_d_sack)
-        {
-            m_duplicate = {serial, serial + 1};
-            if (serial >= m_next)
-            {
-                Report(serial); // RFC 2883, section 4: the block it lies in follows
-            }
-        }
-        return {0, serial < m_next || AnswersGap(now_ns)};
+        return TakeDuplicate(serial, now_ns);
     }
     if (serial > m_next)
     {
@@ -107,20 +105,52 @@ TcpReceiver::Take(uint64_t serial, int64_t now_ns, EcnBits ecn)
     return {readable_pkts, false};
 }
 
+/** Old data is answered at once; of data beyond a gap a report takes in its neighbours' (tcp_dsack_extend). */
+TcpReceiver::Arrival
+TcpReceiver::TakeDuplicate(uint64_t serial, int64_t now_ns)
+{
+    const bool is_old = serial < m_next;
+    if (m_has_quick_acks && is_old)
+    {
+        m_quick_acks = std::max(m_quick_acks, QuickAcks());
+        m_ato_ns = m_delayed_ack_ns;
+    }
+    m_hides_echo = !m_has_d_sack && is_old;
+    if (m_has_d_sack)
+    {
+        const bool is_set = m_duplicate.begin < m_duplicate.end;
+        if (is_old || !is_set)
+        {
+            m_duplicate = {serial, serial + 1};
+        }
+        else if (serial <= m_duplicate.end && m_duplicate.begin <= serial + 1)
+        {
+            m_duplicate = {std::min(serial, m_duplicate.begin), std::max(serial + 1, m_duplicate.end)};
+        }
+        if (!is_old)
+        {
+            Report(serial); // RFC 2883, section 4: the block it lies in follows
+        }
+    }
+    return {0, is_old || AnswersGap(now_ns)};
+}
+
 std::size_t
 TcpReceiver::Acknowledge(std::span<SerialRange, MAX_SACK_BLOCKS> blocks)
 {
+    const std::size_t room = m_has_timestamps ? TIMESTAMPED_BLOCKS : blocks.size();
     std::size_t count = 0;
     if (m_duplicate.begin < m_duplicate.end)
     {
         blocks[count++] = m_duplicate;
     }
-    for (std::size_t i = 0; i < m_block_count && count < blocks.size(); ++i)
+    for (std::size_t i = 0; i < m_block_count && count < room; ++i)
     {
         blocks[count++] = m_blocks[i];
     }
     m_duplicate = {};
     m_unanswered_pkts = 0;
+    m_acked_until = m_next;
     m_quick_acks -= m_quick_acks > 0;
     m_deadline_ns = NEVER_NS;
     m_compressed = 0;

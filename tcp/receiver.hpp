@@ -16,6 +16,7 @@
 #include "rtt_estimator.hpp"
 #include "scoreboard.hpp"
 #include "stack.hpp"
+#include "timestamp.hpp"
 
 #include <array>
 #include <cstdint>
@@ -35,6 +36,7 @@ class TcpReceiver
     {
         uint32_t readable_pkts; ///< newly in order
         bool answer_at_once;
+        bool is_refused = false; ///< too old by its timestamp: as if it had not come
     };
 
     /** Clears the connection but keeps the memory. */
@@ -42,7 +44,8 @@ class TcpReceiver
 
     /** Whether an ACK has to leave before a segment is taken: it tells of the marks until then (ecn_precise). */
     bool AnswersBefore(EcnBits ecn) const { return m_echo.IsOn() && m_unanswered_pkts > 0 && m_echo.Changes(ecn); }
-    Arrival Take(uint64_t serial, int64_t now_ns, EcnBits ecn = {});
+    /** A segment arrives; `sent_ms`: its timestamp. */
+    Arrival Take(uint64_t serial, int64_t now_ns, EcnBits ecn = {}, int64_t sent_ms = NO_TIMESTAMP);
 
     /** The time at which an ACK is due though nothing arrives; NEVER_NS: none is. */
     int64_t DelayedAckDeadlineNs() const { return std::min(m_deadline_ns, m_compressed_until_ns); }
@@ -75,6 +78,8 @@ class TcpReceiver
     bool Echo() { return m_echo.IsOn() && EchoOnce(); }
 
     uint64_t Next() const { return m_next; }
+    /** The timestamp that an ACK echoes (RFC 7323: TS.Recent). */
+    int64_t RecentMs() const { return m_recent_ms; }
 
   private:
     bool EchoOnce()
@@ -83,6 +88,8 @@ class TcpReceiver
         return m_echo.Acknowledge() && !hides;
     }
 
+    bool IsTooOld(int64_t sent_ms) const { return m_recent_ms - sent_ms > PAWS_WINDOW_MS; }
+    Arrival TakeDuplicate(uint64_t serial, int64_t now_ns);
     bool Has(uint64_t serial) const;
     void Put(uint64_t serial);
     void Grow(uint64_t serial);
@@ -97,10 +104,15 @@ class TcpReceiver
     static constexpr int64_t COMPRESSION_NS = 1'000'000;        ///< tcp_comp_sack_delay_ns
     static constexpr int64_t COMPRESSION_SLACK_NS = 100'000;    ///< tcp_comp_sack_slack_ns
     static constexpr int64_t MAX_DELAY_NS = 500'000'000;        ///< tcp_send_delayed_ack
+    static constexpr int64_t PAWS_WINDOW_MS = 1;                ///< TCP_PAWS_WINDOW
+    static constexpr std::size_t TIMESTAMPED_BLOCKS = 3;        ///< SACK blocks that fit beside timestamps
 
     uint32_t m_delayed_ack_pkts = 2;
     int64_t m_delayed_ack_ns = 0;
     bool m_has_d_sack = true;
+    bool m_has_timestamps = false;
+    int64_t m_recent_ms = NO_TIMESTAMP;
+    uint64_t m_acked_until = 0;     ///< what the latest ACK acknowledged (rcv_wup)
     bool m_has_quick_acks = true;
     bool m_is_adaptive = false;
     uint32_t m_max_compressed = 0;

@@ -36,6 +36,7 @@ Scoreboard::Retransmitted(uint64_t serial, int64_t now_ns)
     ++m_retrans_out;
     segment.retransmitting = true;
     segment.ever_retransmitted = true;
+    segment.found_late = false;
     PutTransmission(serial, now_ns);
 }
 
@@ -87,19 +88,27 @@ Scoreboard::LostTogether(uint64_t serial, uint32_t limit) const
 }
 
 AckOutcome
-Scoreboard::Acknowledge(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, uint32_t duplicate_pkts)
+Scoreboard::Acknowledge(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, SerialRange duplicate, int64_t echo_ms)
 {
     AckOutcome outcome;
     const uint64_t delivered_before = m_delivered_pkts;
-    m_delivered_pkts += duplicate_pkts;
-    m_duplicate_pkts += duplicate_pkts;
     m_has_newest = false;
     m_rack_rtt_serial = 0;
+    m_echo_ms = echo_ms;
     m_sacked_until_before = m_sacked_until;
 
+    const bool has_duplicate = duplicate.begin < duplicate.end;
+    if (has_duplicate) [[unlikely]]
+    {
+        TakeDuplicate(duplicate, outcome);
+    }
     if (!blocks.empty() || m_known_count > 0)
     {
         MarkSacked(blocks, now_ns, outcome);
+    }
+    if (has_duplicate) [[unlikely]]
+    {
+        ClearDuplicate(duplicate);
     }
     RemoveAcknowledged(una, now_ns, outcome);
 
@@ -109,6 +118,10 @@ Scoreboard::Acknowledge(uint64_t una, std::span<const SerialRange> blocks, int64
     }
     outcome.acked_pkts = static_cast<uint32_t>(m_delivered_pkts - delivered_before);
     m_acked_any = outcome.acked_pkts > 0;
+    if (m_reordering_count > 0 && m_window_widens && m_has_newest) [[unlikely]]
+    {
+        m_reordering_window.OnDelivered(m_delivered_pkts - m_newest.DeliveredSince(m_delivered_pkts), m_delivered_pkts);
+    }
     if (outcome.rtt_ns >= 0 && !m_smallest_is_smoothed)
     {
         NoteRtt(outcome.rtt_ns, now_ns);
@@ -119,7 +132,7 @@ Scoreboard::Acknowledge(uint64_t una, std::span<const SerialRange> blocks, int64
 uint32_t
 Scoreboard::DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns)
 {
-    if (m_follows_rack && !m_has_rack_advanced)
+    if (!m_has_rack_advanced)
     {
         return 0; // the timer goes on
     }
@@ -153,6 +166,7 @@ Scoreboard::DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns)
                 break;
             }
             MarkLost(oldest.serial);
+            Of(oldest.serial).found_late = true;
         }
     }
     return static_cast<uint32_t>(m_lost_total - lost_before);
@@ -289,7 +303,7 @@ Scoreboard::MarkTimedOut(int64_t now_ns)
         {
             MarkLost(serial);
         }
-        else if (segment.sacked && segment.retransmitting)
+        else if (segment.sacked && segment.retransmitting && m_keeps_sacked_retransmissions)
         {
             Of(serial).retransmitting = false;
             --m_retrans_out;
@@ -303,7 +317,10 @@ Scoreboard::MarkTimedOut(int64_t now_ns)
     m_counted_until = 0;
 }
 
-/** Linux's tcp_undo_cwnd_reduction: a retransmission stays in the network beside its original. */
+/**
+ * Linux's tcp_undo_cwnd_reduction: a retransmission stays in the network beside its original, and what RACK itself found
+ * lost it does not look at again.
+ */
 void
 Scoreboard::UnmarkLost()
 {
@@ -312,7 +329,7 @@ Scoreboard::UnmarkLost()
     {
         Segment& segment = Of(serial);
         segment.lost = false;
-        if (!segment.sacked)
+        if (!segment.sacked && (!segment.found_late || m_waits_a_millisecond))
         {
             PutTransmission(serial, segment.sent_ns);
         }
@@ -322,10 +339,7 @@ Scoreboard::UnmarkLost()
     std::ranges::sort(m_transmissions.in_one_piece(), [](const Transmission& a, const Transmission& b) {
         return SentAfter(b.sent_ns, b.serial, a.sent_ns, a.serial);
     });
-    m_rack = m_rack_original;
-    m_has_rack_advanced = true;
     m_counted_until = 0;
-    m_rack_rtt_ns = m_rack.rtt_ns;
 }
 
 RateSample
@@ -442,6 +456,35 @@ Scoreboard::SetFacts(const SocketFacts& facts)
     m_smallest_is_smoothed = facts.smallest_rtt == smallest_rtt_choice::smoothed;
     m_measures_head = facts.rtt_samples == rtt_samples_choice::head;
     m_clock_ns = facts.rtt_clock_us * 1000;
+    m_window_widens = facts.reordering_window_widens;
+}
+
+/** What arrived twice was delivered; a segment that was SACKed and sent again arrived out of order (tcp_sacktag_one). */
+void
+Scoreboard::TakeDuplicate(SerialRange duplicate, AckOutcome& outcome)
+{
+    m_delivered_pkts += duplicate.end - duplicate.begin;
+    m_duplicate_pkts += duplicate.end - duplicate.begin;
+    for (uint64_t serial = std::max(duplicate.begin, m_una); serial < std::min(duplicate.end, Next()); ++serial)
+    {
+        if (At(serial).ever_retransmitted && At(serial).sacked)
+        {
+            outcome.first_original = std::min(outcome.first_original, serial);
+        }
+    }
+}
+
+/** Its retransmission is not in the network any more either. */
+void
+Scoreboard::ClearDuplicate(SerialRange duplicate)
+{
+    for (uint64_t serial = std::max(duplicate.begin, m_una); serial < std::min(duplicate.end, Next()); ++serial)
+    {
+        Segment& segment = Of(serial);
+        m_retrans_out -= segment.retransmitting;
+        m_lost_waiting += segment.lost && segment.retransmitting;
+        segment.retransmitting = false;
+    }
 }
 
 void
@@ -612,9 +655,8 @@ Scoreboard::RttNs(int64_t sent_ns, int64_t now_ns) const
 void
 Scoreboard::NoteReordering(uint64_t first_original)
 {
-    const uint64_t until = m_sacked_out > 0 ? m_sacked_until : m_una;
     ++m_reordering_count;
-    const auto distance = static_cast<uint32_t>(std::min(until - first_original, MAX_REORDERING_PKTS));
+    const auto distance = static_cast<uint32_t>(std::min(HighestSacked() - first_original, MAX_REORDERING_PKTS));
     m_reordering_pkts = std::max(m_reordering_pkts, distance);
 }
 
@@ -622,14 +664,19 @@ void
 Scoreboard::Delivered(uint64_t serial, bool is_cumulative, int64_t now_ns)
 {
     Segment& segment = Of(serial);
-    m_lost_out -= segment.lost;
-    m_lost_waiting -= segment.lost && !segment.retransmitting;
-    segment.lost = false;
-    if (is_cumulative || !m_keeps_sacked_retransmissions)
+    // A retransmission of what is not held to be lost any more stays in the network beside the SACKed original.
+    if (is_cumulative || (segment.lost && !m_keeps_sacked_retransmissions))
     {
         m_retrans_out -= segment.retransmitting;
+        m_lost_waiting -= segment.lost && !segment.retransmitting;
         segment.retransmitting = false;
     }
+    else
+    {
+        m_lost_waiting -= segment.lost && !segment.retransmitting;
+    }
+    m_lost_out -= segment.lost;
+    segment.lost = false;
     ++m_delivered_pkts;
 
     if (m_keeps_sample)
@@ -649,38 +696,32 @@ Scoreboard::Delivered(uint64_t serial, bool is_cumulative, int64_t now_ns)
     }
 
     const NewestDelivered delivered{segment.sent_ns, serial, now_ns - segment.sent_ns};
-    // RFC 8985, 6.2 step 2: faster than any round trip, so the original arrived, not the retransmission.
-    const bool answers_original = segment.ever_retransmitted && delivered.rtt_ns < m_min_rtt_ns;
-    if (!answers_original && SentAfter(segment.sent_ns, serial, m_rack.sent_ns, m_rack.serial))
+    // RFC 8985, 6.2 step 2: faster than any round trip, so the original arrived, not the retransmission; or its timestamp
+    // says so (tcp_skb_spurious_retrans).
+    const bool is_echo_older = is_cumulative && m_echo_ms != NO_TIMESTAMP && m_echo_ms < TimestampMs(segment.sent_ns);
+    if (segment.ever_retransmitted && (delivered.rtt_ns < m_min_rtt_ns || is_echo_older))
     {
-        m_rack = delivered;
-        m_has_rack_advanced = true;
+        return;
     }
+    NoteNewest(delivered);
     // Linux's tcp_rack_advance: not that of the newest, but of the last one that an ACK delivers, SACKed ones first.
-    if (!answers_original && (is_cumulative || serial >= m_rack_rtt_serial))
+    if (is_cumulative || serial >= m_rack_rtt_serial)
     {
         m_rack_rtt_ns = delivered.rtt_ns;
         m_rack_rtt_serial = serial;
     }
-    if (!segment.ever_retransmitted && SentAfter(segment.sent_ns, serial, m_rack_original.sent_ns, m_rack_original.serial))
-    {
-        m_rack_original = delivered;
-    }
 }
 
-/** A segment never sent again was delivered. */
+/** RACK's newest: in 4.11 a segment that left before it changes nothing, since then each has losses looked for. */
 void
 Scoreboard::NoteNewest(const NewestDelivered& delivered)
 {
-    if (SentAfter(delivered.sent_ns, delivered.serial, m_rack.sent_ns, m_rack.serial))
+    const bool is_newest = SentAfter(delivered.sent_ns, delivered.serial, m_rack.sent_ns, m_rack.serial);
+    if (is_newest)
     {
         m_rack = delivered;
-        m_has_rack_advanced = true;
     }
-    if (SentAfter(delivered.sent_ns, delivered.serial, m_rack_original.sent_ns, m_rack_original.serial))
-    {
-        m_rack_original = delivered;
-    }
+    m_has_rack_advanced |= is_newest || !m_follows_rack;
 }
 
 void
@@ -691,14 +732,16 @@ Scoreboard::MarkLost(uint64_t serial)
     {
         return;
     }
-    m_lost_again_total += segment.retransmitting;
-    m_retrans_out -= segment.retransmitting;
-    m_lost_out += !segment.lost;
-    segment.retransmitting = false;
+    // A retransmission of what was not held to be lost any more stays in the network (tcp_mark_skb_lost).
+    const bool is_lost_again = segment.lost;
+    m_lost_again_total += is_lost_again;
+    m_retrans_out -= is_lost_again;
+    m_lost_out += !is_lost_again;
+    segment.retransmitting &= !is_lost_again;
     segment.lost = true;
+    m_lost_waiting += !segment.retransmitting;
     NoteTouched(serial);
     ++m_lost_total;
-    ++m_lost_waiting;
     if (m_keeps_flights)
     {
         m_newly_lost.push_back({m_flights[serial - m_una], m_lost_total, segment.app_limited != 0});
@@ -724,16 +767,16 @@ Scoreboard::SkipKnown(uint64_t serial) const
     return serial + 1;
 }
 
-/** RFC 8985, 6.2 step 4, as in Linux (tcp_rack_reo_wnd), without its widening by D-SACK. */
+/** RFC 8985, 6.2 step 4, as in Linux (tcp_rack_reo_wnd). */
 int64_t
 Scoreboard::ReorderingWindowNs(bool patient, int64_t srtt_ns) const
 {
-    const int64_t quarter_ns = std::min(std::max<int64_t>(m_min_rtt_ns, 0) / 4, srtt_ns);
+    const int64_t steps_ns = std::max<int64_t>(m_min_rtt_ns, 0) / 4 * m_reordering_window.Steps();
     if (m_waits_a_millisecond)
     {
-        return m_reordering_count > 0 || patient ? std::max(quarter_ns, LEAST_WINDOW_NS) : LEAST_WINDOW_NS;
+        return m_reordering_count > 0 || patient ? std::max(std::min(steps_ns, srtt_ns), LEAST_WINDOW_NS) : LEAST_WINDOW_NS;
     }
-    return m_reordering_count > 0 || (patient && m_sacked_out < DUPLICATE_THRESHOLD_PKTS) ? quarter_ns : 0;
+    return m_reordering_count > 0 || (patient && m_sacked_out < DUPLICATE_THRESHOLD_PKTS) ? std::min(steps_ns, srtt_ns) : 0;
 }
 
 } // namespace bbrgym

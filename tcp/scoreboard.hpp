@@ -19,9 +19,11 @@
 #ifndef BBRGYM_TCP_SCOREBOARD_HPP
 #define BBRGYM_TCP_SCOREBOARD_HPP
 
+#include "reordering_window.hpp"
 #include "ring.hpp"
 #include "stack.hpp"
 #include "times.hpp"
+#include "timestamp.hpp"
 
 #include <algorithm>
 #include <array>
@@ -64,7 +66,8 @@ struct Segment
     uint64_t retransmitting : 1 = false;     ///< its retransmission is in the network
     uint64_t ever_retransmitted : 1 = false; ///< its RTT says nothing (Karn)
     uint64_t app_limited : 1 = false;        ///< the sampler, see below
-    uint64_t : 64 - TIME_BITS - 7;
+    uint64_t found_late : 1 = false;         ///< RACK found its latest transmission lost, and looks at it no more
+    uint64_t : 64 - TIME_BITS - 8;
     int64_t sent_ns : TIME_BITS = 0; ///< of its latest transmission
 
     // State of the delivery-rate sampler when the segment left. Times stand behind, where a shift alone extracts them.
@@ -139,29 +142,44 @@ class Scoreboard
     uint32_t LostTogether(uint64_t serial, uint32_t limit) const;
 
     /**
-     * Processes an acknowledgement of everything below `una` and of the blocks. `duplicate_pkts` were reported to have
-     * come twice: what was sent without need counts as delivered too (Linux tcp_check_dsack).
+     * Processes an acknowledgement of everything below `una` and of the blocks. `duplicate` was reported to have come
+     * twice: what was sent without need counts as delivered too (Linux tcp_check_dsack). `echo_ms`: of a timestamp.
      */
-    AckOutcome Acknowledge(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, uint32_t duplicate_pkts = 0);
+    AckOutcome Acknowledge(uint64_t una,
+                           std::span<const SerialRange> blocks,
+                           int64_t now_ns,
+                           SerialRange duplicate = {},
+                           int64_t echo_ms = NO_TIMESTAMP);
     /**
-     * Marks the segments that are lost by now; returns the number of packets.
+     * Marks the segments that are lost by now; returns the number of packets. Nothing unless a delivery or ExamineAgain
+     * came since it was called last.
      * `patient`: not yet in recovery, so that reordering is given a chance.
      */
     uint32_t DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns);
     /** The time at which DetectLosses must be called although no ACK came; NEVER_NS: none. */
     int64_t ReorderingDeadlineNs() const { return m_reordering_deadline_ns; }
-    /** That time has come. */
-    void NoteReorderingTimer() { m_has_rack_advanced = true; }
+    /** Has DetectLosses look although nothing was delivered: that time has come, or losses were unmarked. */
+    void ExamineAgain() { m_has_rack_advanced = true; }
+    /** An ACK without a sign of trouble: it restarts the other timers in place of this one (tcp_set_xmit_timer). */
+    void StopReorderingTimer() { m_reordering_deadline_ns = NEVER_NS; }
+    /** How long DetectLosses waits for what may only be late. */
+    ReorderingWindow& Reordering() { return m_reordering_window; }
+    const ReorderingWindow& Reordering() const { return m_reordering_window; }
+    /** The original of `serial`, which was unacknowledged, has arrived: it was late by what was SACKed beyond it. */
+    void NoteLateOriginal(uint64_t serial)
+    {
+        if (serial < HighestSacked())
+        {
+            NoteReordering(serial);
+        }
+    }
     /** Marks the segments that three SACKed ones are beyond, but no retransmission; returns the number of packets. */
     uint32_t DetectLossesByCount();
     /** The head is lost, its retransmission too. */
     void MarkHeadLost();
     /** The retransmission timer fired: the head counts as lost, and what else is in the network (timeout_marks). */
     void MarkTimedOut(int64_t now_ns);
-    /**
-     * The losses were spurious: the segments count as in the network again, and an arrival that was taken for a
-     * retransmission's was the original's. Call DetectLosses afterwards.
-     */
+    /** The losses were spurious: the segments count as in the network again. */
     void UnmarkLost();
 
     /** The delivery-rate sample of the last ACK; call after loss detection. */
@@ -192,6 +210,8 @@ class Scoreboard
     /** By how many segments order was broken at most, three at least (tp->reordering). */
     uint32_t ReorderingPkts() const { return m_reordering_pkts; }
     uint32_t ReorderingCount() const { return m_reordering_count; }
+    /** Whether a retransmission is in the network, or the head was ever sent again (tcp_any_retrans_done). */
+    bool HasRetransmissions() const { return m_retrans_out > 0 || (!Empty() && m_segments.front().ever_retransmitted); }
     /** A timeout shows that gaps are losses after all. */
     void DoubtReordering()
     {
@@ -253,6 +273,9 @@ class Scoreboard
     void RemoveAcknowledged(uint64_t una, int64_t now_ns, AckOutcome& outcome);
     void RemoveUntouched(std::size_t count, int64_t now_ns, AckOutcome& outcome);
     void RemoveOneByOne(uint64_t una, int64_t now_ns, AckOutcome& outcome);
+    void TakeDuplicate(SerialRange duplicate, AckOutcome& outcome);
+    void ClearDuplicate(SerialRange duplicate);
+    uint64_t HighestSacked() const { return m_sacked_out > 0 ? m_sacked_until : m_una; }
     void NoteReordering(uint64_t first_original);
     void Delivered(uint64_t serial, bool is_cumulative, int64_t now_ns);
     void KeepSample(const Segment& segment, int64_t now_ns);
@@ -312,10 +335,11 @@ class Scoreboard
     bool m_acked_any = false;
 
     NewestDelivered m_rack;
-    NewestDelivered m_rack_original; ///< of those never retransmitted
+    int64_t m_echo_ms = NO_TIMESTAMP; ///< of the ACK being processed
     bool m_has_rack_advanced = false; ///< since DetectLosses was called last
     int64_t m_rack_rtt_ns = 0;       ///< after which, and the reordering window, a segment is lost
     uint64_t m_rack_rtt_serial = 0;  ///< whose RTT it is, within an ACK
+    ReorderingWindow m_reordering_window;
     uint32_t m_reordering_count = 0;
     uint32_t m_reordering_pkts = DUPLICATE_THRESHOLD_PKTS;
     int64_t m_reordering_deadline_ns = NEVER_NS;
@@ -335,6 +359,7 @@ class Scoreboard
     // Facts of the stack, and what they need.
     bool m_counts_sacked = false;                ///< loss_detection: three_sacked
     bool m_waits_a_millisecond = false;          ///< reordering_window: while_none_lost, until_recovery
+    bool m_window_widens = false;                ///< reordering_window_widens
     bool m_spares_recent = false;                ///< timeout_marks: older
     bool m_follows_rack = false;                 ///< reordering_window: while_none_lost; what left no later than RACK's newest changes nothing
     bool m_keeps_sacked_retransmissions = false; ///< sacked_retransmissions_count

@@ -14,10 +14,7 @@
 // Data leaves in bursts, as Linux hands them to segmentation offload (TSO, GSO): the segments of a burst leave back to
 // back, and pacing waits after the last of them.
 //
-// Of TCP's timestamps only the RTTs of what was sent again are modelled (so no Eifel detection). Not modelled: SACK
-// reneging, queues of the device (TCP small queues).
-//
-// Simpler than Linux: a recovery in which nothing was sent again yet is not undone.
+// Not modelled: SACK reneging, queues of the device (TCP small queues).
 #ifndef BBRGYM_TCP_SENDER_HPP
 #define BBRGYM_TCP_SENDER_HPP
 
@@ -27,6 +24,8 @@
 #include "rtt_estimator.hpp"
 #include "scoreboard.hpp"
 #include "stack.hpp"
+#include "timestamp.hpp"
+#include "undo.hpp"
 
 extern "C" {
 #include "cc.h"
@@ -86,8 +85,15 @@ class TcpSender
                const SocketFacts& facts,
                int64_t now_ns);
 
-    /** Processes an ACK of everything below `una` and of the blocks, the first of which may be a D-SACK. Returns its sample. */
-    const cc_sample& OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, bool has_echo = false);
+    /**
+     * Processes an ACK of everything below `una` and of the blocks, the first of which may be a D-SACK; `echo_ms` is the
+     * timestamp it echoes. Returns its sample.
+     */
+    const cc_sample& OnAck(uint64_t una,
+                           std::span<const SerialRange> blocks,
+                           int64_t now_ns,
+                           bool has_echo = false,
+                           int64_t echo_ms = NO_TIMESTAMP);
     /** Call at TimerDeadlineNs. True: a probe is due, to be reported with NoteProbe. */
     bool OnTimer(int64_t now_ns);
 
@@ -149,17 +155,21 @@ class TcpSender
     static uint64_t Us(int64_t ns) { return static_cast<uint64_t>(ns / 1000); }
 
     // One ACK, in the kernel's order (tcp_ack).
-    uint32_t TakeDuplicateReport(std::span<const SerialRange>& blocks, uint64_t una);
+    SerialRange TakeDuplicateReport(std::span<const SerialRange>& blocks, uint64_t una);
     void UpdateRtt(const AckOutcome& outcome, int64_t now_ns);
-    void TakeEchoedRtt(int64_t since_latest_ns, int64_t now_ns);
+    void TakeEchoedRtt(AckOutcome& outcome, int64_t now_ns);
     void SendForPartialAck(cc_ca_state prior_state, bool has_advanced);
     bool RestartsRto(cc_ca_state prior_state);
     void JudgeProbe(const AckOutcome& outcome, uint64_t una, int64_t now_ns);
-    bool JudgeTimeout(const AckOutcome& outcome, bool reports_duplicate, int64_t now_ns);
+    uint32_t UpdateLossState(const AckOutcome& outcome, uint64_t prior_una, bool reports_duplicate, int64_t now_ns);
+    void LeaveWhatIsOver();
+    uint32_t ProcessRecovery(const AckOutcome& outcome, uint64_t prior_una, int64_t now_ns);
+    void ProcessLoss(const AckOutcome& outcome, bool reports_duplicate, int64_t now_ns);
+    uint32_t IdentifyLosses(int64_t now_ns);
     uint32_t DetectLosses(int64_t now_ns);
     uint32_t CountLosses(int64_t now_ns);
     void TellLosses(int64_t now_ns);
-    void UpdateLossState(uint32_t newly_lost, bool lost_again, bool has_echo);
+    void TryToOpen();
     void RunController(const AckOutcome& outcome, uint32_t lost_pkts, uint32_t prior_in_flight, bool has_sack, int64_t now_ns);
     void FillFlight(cc_sample& sample, const RateSample& rate) const;
 
@@ -172,7 +182,10 @@ class TcpSender
     void GoOnWithFrto(uint32_t window_pkts, int64_t now_ns);
     void EndFrto();
     void BeginUndo();
-    bool MayUndo() const;
+    void TryUndoRecovery();
+    bool TryUndoPartial(uint64_t prior_una);
+    bool TryUndoDuplicates();
+    void UndoLoss();
     void Undo();
 
     void CheckIdle(int64_t now_ns);
@@ -234,7 +247,8 @@ class TcpSender
     bool m_probe_is_retransmission = false;
     bool m_probe_app_limited = false; ///< its segment was, when it first left
     bool m_is_acking_probe = false;   ///< the ACK being processed, but it may be the original that arrived
-    bool m_has_echo = false;          ///< the ACK being processed
+    bool m_has_echo = false;          ///< the ACK being processed, of a mark
+    int64_t m_echo_ms = NO_TIMESTAMP; ///< the ACK being processed, of a timestamp
     bool m_wants_flights = false;     ///< the controller does
 
     RateReduction m_reduction;
@@ -247,8 +261,7 @@ class TcpSender
     bool m_timeout_sends = false;      ///< the next segment sent again is the timeout's
     bool m_frto = false;               ///< the timeout may prove spurious
     int64_t m_frto_new_ns = NEVER_NS;  ///< when an ACK asked for new data before retransmissions, as the test
-    uint64_t m_undo_marker = NONE;     ///< what was unacknowledged when the episode began; NONE: nothing to undo
-    int64_t m_undo_retransmissions = 0; ///< of the episode, not yet reported as duplicates; -1: none was made
+    UndoState m_undo;
     bool m_undo_restores = true;        ///< the window; not after an echo, whose reduction is not undone
     bool m_reports_reduction = false;   ///< the next new segment has CWR
 };
@@ -307,37 +320,32 @@ TcpSender<Controller>::Reset(std::size_t segments)
 
 template <class Controller>
 const cc_sample&
-TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, bool has_echo)
+TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, bool has_echo, int64_t echo_ms)
 {
     const uint32_t prior_in_flight = m_board.InFlight();
+    const uint64_t prior_una = m_board.Una();
     const bool has_sack = !blocks.empty();
     const uint32_t prior_lost = m_board.LostOut();
+    const uint64_t lost_again_before = m_board.LostAgainTotal();
     const cc_ca_state prior_state = m_ca_state;
-    const auto duplicate_pkts = TakeDuplicateReport(blocks, una);
-    const bool reports_duplicate = duplicate_pkts > 0;
-    const int64_t head_sent_ns = m_board.Empty() ? NEVER_NS : m_board.At(m_board.Una()).sent_ns;
-    const AckOutcome outcome = m_board.Acknowledge(una, blocks, now_ns, duplicate_pkts);
-    UpdateRtt(outcome, now_ns);
-    if (m_facts.timestamps && outcome.UnaAdvanced() && outcome.oldest_rtt_ns < 0) [[unlikely]]
+    const SerialRange duplicate = TakeDuplicateReport(blocks, una);
+    const bool reports_duplicate = duplicate.begin < duplicate.end;
+    m_echo_ms = m_facts.timestamps ? echo_ms : NO_TIMESTAMP;
+    AckOutcome outcome = m_board.Acknowledge(una, blocks, now_ns, duplicate, m_echo_ms);
+    if (m_echo_ms != NO_TIMESTAMP && outcome.UnaAdvanced() && outcome.oldest_rtt_ns < 0) [[unlikely]]
     {
-        TakeEchoedRtt(now_ns - head_sent_ns, now_ns);
+        TakeEchoedRtt(outcome, now_ns);
     }
+    UpdateRtt(outcome, now_ns);
     m_has_echo = has_echo && m_facts.ecn;
     if (m_has_echo) [[unlikely]]
     {
         m_board.NoteEcho(outcome.acked_pkts);
     }
     JudgeProbe(outcome, una, now_ns);
-    const uint64_t lost_again_before = m_board.LostAgainTotal();
-    uint32_t newly_lost = DetectLosses(now_ns);
-    if (m_ca_state == CC_CA_LOSS && JudgeTimeout(outcome, reports_duplicate, now_ns))
-    {
-        newly_lost += DetectLosses(now_ns);
-    }
-    newly_lost += CountLosses(now_ns);
+    const uint32_t newly_lost = UpdateLossState(outcome, prior_una, reports_duplicate, now_ns);
     const auto changed_pkts = static_cast<uint32_t>(std::abs(int64_t{m_board.LostOut()} - prior_lost));
     const uint32_t lost_pkts = m_facts.losses_of_ack == losses_of_ack_choice::change ? changed_pkts : newly_lost;
-    UpdateLossState(newly_lost, m_board.LostAgainTotal() > lost_again_before, m_has_echo);
     if (m_facts.partial_ack_sends && m_ca_state == CC_CA_RECOVERY)
     {
         SendForPartialAck(prior_state, outcome.UnaAdvanced());
@@ -399,35 +407,34 @@ TcpSender<Controller>::RestartsRto(cc_ca_state prior_state)
     return restarts;
 }
 
-/**
- * A first block that lies below `una` or inside the second reports duplicates (RFC 2883); it is taken off. Returns their
- * number.
- */
+/** A first block that lies below `una` or inside the second reports duplicates (RFC 2883); it is taken off and returned. */
 template <class Controller>
-uint32_t
+SerialRange
 TcpSender<Controller>::TakeDuplicateReport(std::span<const SerialRange>& blocks, uint64_t una)
 {
     if (blocks.empty())
     {
-        return 0;
+        return {};
     }
     const SerialRange first = blocks[0];
     const bool inside_second = blocks.size() > 1 && blocks[1].begin <= first.begin && first.end <= blocks[1].end;
     if (first.end > una && !inside_second)
     {
-        return 0;
+        return {};
     }
     blocks = blocks.subspan(1);
     ++m_totals.duplicate_reports;
-    if (m_undo_marker != NONE && m_undo_retransmissions > 0 && first.end > m_undo_marker)
-    {
-        --m_undo_retransmissions;
-    }
-    if (m_probe_until != NONE && m_probe_is_retransmission && first.end == m_probe_until)
+    m_undo.OnDuplicateReport(first.end, static_cast<uint32_t>(first.end - first.begin));
+    const bool is_probe = m_probe_until != NONE && first.end == m_probe_until;
+    if (is_probe && m_probe_is_retransmission)
     {
         m_probe_until = NONE; // the original of the probe had arrived too
     }
-    return static_cast<uint32_t>(first.end - first.begin);
+    if (!is_probe && m_board.ReorderingCount() > 0)
+    {
+        m_board.Reordering().OnDuplicateReport();
+    }
+    return first;
 }
 
 /** RFC 6298, fed with the oldest segment's RTT as Linux does. */
@@ -451,20 +458,15 @@ TcpSender<Controller>::UpdateRtt(const AckOutcome& outcome, int64_t now_ns)
     m_board.NoteSmoothedRtt(m_rtt.SmoothedNs(), now_ns);
 }
 
-/**
- * An ACK of what was sent again echoes the time of the transmission that arrived (tcp_rtt_tsopt_us). One that comes sooner
- * than any RTT answers an earlier one, of which the time is not kept.
- */
+/** An ACK of what was sent again echoes the time of the transmission that arrived: an RTT too (tcp_rtt_tsopt_us). */
 template <class Controller>
 void
-TcpSender<Controller>::TakeEchoedRtt(int64_t since_latest_ns, int64_t now_ns)
+TcpSender<Controller>::TakeEchoedRtt(AckOutcome& outcome, int64_t now_ns)
 {
-    m_rtt.EndBackoff();
-    if (since_latest_ns >= m_board.MinRttNs())
-    {
-        m_rtt.Take(since_latest_ns, m_board.Una(), m_board.Next());
-        m_board.NoteSmoothedRtt(m_rtt.SmoothedNs(), now_ns);
-    }
+    constexpr int64_t MS_NS = 1'000'000;
+    outcome.rtt_ns = std::max<int64_t>(TimestampMs(now_ns) - m_echo_ms, 1) * MS_NS;
+    outcome.oldest_rtt_ns = outcome.rtt_ns;
+    m_board.NoteRtt(outcome.rtt_ns, now_ns);
 }
 
 /** Decides whether the tail loss probe repaired a loss (RFC 8985, 7.4; tcp_process_tlp_ack). */
@@ -500,25 +502,18 @@ TcpSender<Controller>::JudgeProbe(const AckOutcome& outcome, uint64_t una, int64
     }
 }
 
-/**
- * In the Loss state: F-RTO with SACK (RFC 5682, 3.1; tcp_process_loss) and D-SACKs. Returns whether the timeout was
- * spurious and has been undone.
- */
+/** In the Loss state: undo, and F-RTO with SACK (RFC 5682, 3.1; tcp_process_loss). */
 template <class Controller>
-bool
-TcpSender<Controller>::JudgeTimeout(const AckOutcome& outcome, bool reports_duplicate, int64_t now_ns)
+void
+TcpSender<Controller>::ProcessLoss(const AckOutcome& outcome, bool reports_duplicate, int64_t now_ns)
 {
-    const bool may_prove = m_frto || (m_facts.timeout_undo == timeout_undo_choice::any_original && m_undo_marker != NONE);
+    const bool may_prove = m_frto || (m_facts.timeout_undo == timeout_undo_choice::any_original && m_undo.IsOn());
     const bool original_arrived = may_prove && outcome.first_original < m_recovery_point;
     m_frto_new_ns = NEVER_NS;
-    if (original_arrived || (outcome.UnaAdvanced() && MayUndo()))
+    if (original_arrived || (outcome.UnaAdvanced() && m_undo.IsProven(m_echo_ms)))
     {
-        m_frto = false;
-        m_timeouts_in_row = 0;
-        m_board.UnmarkLost();
-        Undo();
-        ChangeLossState(CC_CA_OPEN);
-        return true;
+        UndoLoss();
+        return;
     }
     if (m_frto && m_board.Next() > m_recovery_point)
     {
@@ -528,8 +523,12 @@ TcpSender<Controller>::JudgeTimeout(const AckOutcome& outcome, bool reports_dupl
     else if (m_frto && outcome.UnaAdvanced() && m_board.Una() < m_recovery_point)
     {
         m_frto_new_ns = now_ns;
+        return;
     }
-    return false;
+    if (m_board.Una() >= m_recovery_point)
+    {
+        TryUndoRecovery();
+    }
 }
 
 /**
@@ -613,39 +612,105 @@ TcpSender<Controller>::TellLosses(int64_t now_ns)
     m_board.ClearNewlyLost();
 }
 
-/** The parts of Linux's tcp_fastretrans_alert that SACK and RACK need. */
+/** Linux's tcp_fastretrans_alert. Returns the segments that were found lost. */
+template <class Controller>
+uint32_t
+TcpSender<Controller>::UpdateLossState(const AckOutcome& outcome, uint64_t prior_una, bool reports_duplicate, int64_t now_ns)
+{
+    const bool is_dubious = !outcome.UnaAdvanced() || outcome.data_sacked || m_has_echo || reports_duplicate; // tcp_ack_is_dubious
+    if (m_ca_state == CC_CA_OPEN && !is_dubious) [[likely]]
+    {
+        m_board.StopReorderingTimer();
+        return 0;
+    }
+    m_undo_restores = m_undo_restores && !m_has_echo;
+    LeaveWhatIsOver();
+    if (m_ca_state == CC_CA_RECOVERY)
+    {
+        return ProcessRecovery(outcome, prior_una, now_ns);
+    }
+    const uint64_t lost_again_before = m_board.LostAgainTotal();
+    if (m_ca_state == CC_CA_LOSS)
+    {
+        ProcessLoss(outcome, reports_duplicate, now_ns);
+    }
+    else if (m_ca_state <= CC_CA_DISORDER)
+    {
+        TryUndoDuplicates();
+    }
+    const uint32_t newly_lost = IdentifyLosses(now_ns);
+    if (m_ca_state == CC_CA_LOSS && !(m_facts.loss_recovers && m_board.LostAgainTotal() > lost_again_before))
+    {
+        return newly_lost;
+    }
+    if (m_board.LostOut() > 0)
+    {
+        EnterRecovery(m_has_echo);
+    }
+    else
+    {
+        TryToOpen();
+    }
+    return newly_lost;
+}
+
+/** What was out when the state began is acknowledged. */
 template <class Controller>
 void
-TcpSender<Controller>::UpdateLossState(uint32_t newly_lost, bool lost_again, bool has_echo)
+TcpSender<Controller>::LeaveWhatIsOver()
 {
-    m_undo_restores = m_undo_restores && !has_echo;
-    const bool is_over = m_ca_state >= CC_CA_RECOVERY && m_board.Una() >= m_recovery_point;
-    const bool is_undone = MayUndo() && (is_over || m_ca_state != CC_CA_LOSS);
-    if (is_undone)
+    if (m_ca_state == CC_CA_OPEN)
     {
-        Undo();
+        m_undo.ForgetRetransmissions();
     }
-    if (is_over || (is_undone && m_ca_state == CC_CA_RECOVERY))
-    {
-        ChangeLossState(CC_CA_OPEN);
-    }
-    if (m_ca_state == CC_CA_LOSS && lost_again && m_facts.loss_recovers)
-    {
-        EnterRecovery(has_echo);
-    }
-    if (m_ca_state >= CC_CA_RECOVERY)
-    {
-        return;
-    }
-    if (m_ca_state == CC_CA_CWR && m_board.Una() > m_recovery_point)
+    else if (m_ca_state == CC_CA_CWR && m_board.Una() > m_recovery_point)
     {
         ChangeLossState(CC_CA_OPEN); // beyond the point: the receiver has seen the report of the reduction
     }
-    if (newly_lost > 0 || m_board.LostOut() > 0)
+    else if (m_ca_state == CC_CA_RECOVERY && m_board.Una() >= m_recovery_point)
     {
-        EnterRecovery(has_echo);
+        TryUndoRecovery();
     }
-    else if (has_echo && m_ca_state < CC_CA_CWR)
+}
+
+template <class Controller>
+uint32_t
+TcpSender<Controller>::ProcessRecovery(const AckOutcome& outcome, uint64_t prior_una, int64_t now_ns)
+{
+    if (outcome.UnaAdvanced() && TryUndoPartial(prior_una))
+    {
+        return 0;
+    }
+    if (TryUndoDuplicates())
+    {
+        TryToOpen();
+    }
+    const uint32_t newly_lost = IdentifyLosses(now_ns);
+    if (m_ca_state != CC_CA_RECOVERY && m_board.LostOut() > 0)
+    {
+        EnterRecovery(m_has_echo);
+    }
+    return newly_lost;
+}
+
+template <class Controller>
+uint32_t
+TcpSender<Controller>::IdentifyLosses(int64_t now_ns)
+{
+    const uint32_t lost_pkts = DetectLosses(now_ns);
+    return lost_pkts + CountLosses(now_ns);
+}
+
+/** Linux's tcp_try_to_open. */
+template <class Controller>
+void
+TcpSender<Controller>::TryToOpen()
+{
+    if (!m_board.HasRetransmissions())
+    {
+        m_undo.ForgetRetransmissions();
+    }
+    if (m_has_echo && m_ca_state < CC_CA_CWR)
     {
         EnterCwr();
     }
@@ -732,6 +797,10 @@ template <class Controller>
 void
 TcpSender<Controller>::EnterRecovery(bool has_echo)
 {
+    if (!m_board.HasRetransmissions())
+    {
+        m_undo.ForgetRetransmissions();
+    }
     m_recovery_point = m_board.Next();
     BeginUndo();
     m_frto_new_ns = NEVER_NS;
@@ -753,7 +822,7 @@ void
 TcpSender<Controller>::EnterCwr()
 {
     m_recovery_point = m_board.Next();
-    m_undo_marker = NONE;
+    m_undo.End();
     m_probe_until = NONE;
     m_reports_reduction = true;
     ChangeLossState(CC_CA_CWR);
@@ -764,7 +833,7 @@ template <class Controller>
 cc_ca_state
 TcpSender<Controller>::StateWithoutLoss() const
 {
-    return m_board.SackedOut() > 0 || m_board.RetransOut() > 0 ? CC_CA_DISORDER : CC_CA_OPEN;
+    return m_board.SackedOut() > 0 || m_board.LostOut() > 0 || m_board.HasRetransmissions() ? CC_CA_DISORDER : CC_CA_OPEN;
 }
 
 template <class Controller>
@@ -800,18 +869,80 @@ void
 TcpSender<Controller>::BeginUndo()
 {
     const bool probe_is_out = m_probe_until != NONE && m_probe_is_retransmission;
-    const int64_t out_pkts = int64_t{m_board.RetransOut()} + probe_is_out;
-    m_undo_marker = m_facts.undo ? m_board.Una() : NONE;
-    m_undo_retransmissions = out_pkts > 0 ? out_pkts : -1;
+    if (m_facts.undo)
+    {
+        m_undo.Begin(m_board.Una(), m_board.RetransOut() + probe_is_out);
+    }
     m_probe_until = NONE; // the episode does what the probe would
 }
 
-/** Every retransmission of the episode was reported as a duplicate: none of them was needed. */
+/** The recovery is over: it is undone if it was not needed (tcp_try_undo_recovery). */
+template <class Controller>
+void
+TcpSender<Controller>::TryUndoRecovery()
+{
+    if (m_undo.IsProven(m_echo_ms))
+    {
+        Undo();
+    }
+    else
+    {
+        m_board.Reordering().OnRecovered();
+    }
+    ChangeLossState(CC_CA_OPEN);
+}
+
+/**
+ * A hole was filled by a segment that was late, not by a retransmission (tcp_try_undo_partial). True: nothing more is to
+ * be held lost before the retransmissions are acknowledged.
+ */
 template <class Controller>
 bool
-TcpSender<Controller>::MayUndo() const
+TcpSender<Controller>::TryUndoPartial(uint64_t prior_una)
 {
-    return m_undo_marker != NONE && m_undo_retransmissions == 0;
+    if (!m_undo.WasDelayed(m_echo_ms))
+    {
+        return false;
+    }
+    m_board.NoteLateOriginal(prior_una);
+    if (m_board.RetransOut() > 0)
+    {
+        return true;
+    }
+    if (!m_board.HasRetransmissions())
+    {
+        m_undo.ForgetRetransmissions();
+    }
+    m_board.UnmarkLost();
+    Undo();
+    ChangeLossState(StateWithoutLoss());
+    return false;
+}
+
+/** Every retransmission of the episode was reported as a duplicate: none of them was needed (tcp_try_undo_dsack). */
+template <class Controller>
+bool
+TcpSender<Controller>::TryUndoDuplicates()
+{
+    if (!m_undo.AllWereDuplicates())
+    {
+        return false;
+    }
+    m_board.Reordering().OnUndone();
+    Undo();
+    return true;
+}
+
+/** The timeout was spurious (tcp_try_undo_loss). */
+template <class Controller>
+void
+TcpSender<Controller>::UndoLoss()
+{
+    m_frto = false;
+    m_timeouts_in_row = 0;
+    m_board.UnmarkLost();
+    Undo();
+    ChangeLossState(CC_CA_OPEN);
 }
 
 template <class Controller>
@@ -823,7 +954,8 @@ TcpSender<Controller>::Undo()
         m_controller.OnUndo();
         m_reports_reduction = false;
     }
-    m_undo_marker = NONE;
+    m_undo.End();
+    m_board.ExamineAgain();
     ++m_totals.undo_count;
 }
 
@@ -1035,7 +1167,7 @@ TcpSender<Controller>::NoteAgain(uint64_t serial, uint32_t payload_bytes, int64_
     }
     m_board.Retransmitted(serial, now_ns);
     ++m_totals.retransmitted_pkts;
-    m_undo_retransmissions = std::max<int64_t>(m_undo_retransmissions, 0) + 1;
+    m_undo.OnRetransmitted(now_ns);
     NoteTransmission(payload_bytes, now_ns);
     const bool is_by_timeout = std::exchange(m_timeout_sends, false); // which has armed the timer
     if (serial == m_board.Una() && m_facts.rto_restarts && !is_by_timeout)
@@ -1233,7 +1365,7 @@ TcpSender<Controller>::OnTimer(int64_t now_ns)
     }
     if (now_ns >= m_board.ReorderingDeadlineNs())
     {
-        m_board.NoteReorderingTimer();
+        m_board.ExamineAgain();
         if (DetectLosses(now_ns) > 0 && (m_ca_state < CC_CA_RECOVERY || (m_ca_state == CC_CA_LOSS && m_facts.loss_recovers)))
         {
             EnterRecovery(false);

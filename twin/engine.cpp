@@ -166,6 +166,7 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     state = std::move(fresh);
     state.sender.Reset(ReservedPkts(*m_scenario));
     state.sender.GetController().Init(params, cc_stream_seed(seed, ("flow." + spec.name).c_str()));
+    state.has_timestamps = spec.stack.socket.timestamps;
     state.receiver.Reset(spec.stack.socket, m_scenario->mss_bytes);
     state.send_buffer.Reset(spec.stack.socket, m_scenario->mss_bytes, !state.sender.GetController().IsLossBased(), m_buffer_pkts);
     state.access.clear();
@@ -414,11 +415,12 @@ inline void
 Engine::Emit(FlowState& flow, uint64_t serial, EcnBits ecn)
 {
     const PacketName name(serial, flow.index, ecn);
+    const uint16_t timestamp = flow.has_timestamps ? PackTimestamp(TimestampMs(m_now_ns)) : uint16_t{0};
     if (Log().IsOn()) [[unlikely]]
     {
         LogAt(PacketEvent::sent, name);
     }
-    flow.access.push_back({m_now_ns + flow.access_ns, Order(SENDERS, SourceOf(flow.index, ACCESS)), name});
+    flow.access.push_back({timestamp, m_now_ns + flow.access_ns, Order(SENDERS, SourceOf(flow.index, ACCESS)), name});
     if (flow.access.size() == 1)
     {
         m_arrivals.SetEarlier(flow.index, {flow.access.front().arrives_ns, flow.access.front().order});
@@ -433,9 +435,9 @@ Engine::ReachQueue(FlowState& flow, Event arrival, const Event& bound)
     do
     {
         Begin(arrival);
-        const PacketName name = flow.access.front().name;
+        const PacketInPipe packet = flow.access.front();
         flow.access.pop_front();
-        if (m_bottleneck.Arrive({m_now_ns, name}, m_now_ns, m_measurement))
+        if (m_bottleneck.Arrive({packet.timestamp, m_now_ns, packet.name}, m_now_ns, m_measurement))
         {
             NumberService();
         }
@@ -450,42 +452,42 @@ void
 Engine::Serve()
 {
     m_bottleneck.Serve(m_now_ns, m_measurement, [this](const QueuedPacket& packet, LinkDelay::Arrival arrival) {
-        PutOnLink(packet.name, arrival);
+        PutOnLink(packet, arrival);
     });
     NumberService();
 }
 
 inline void
-Engine::PutOnLink(PacketName name, LinkDelay::Arrival arrival)
+Engine::PutOnLink(const QueuedPacket& packet, LinkDelay::Arrival arrival)
 {
     if (arrival.is_overtaken) [[unlikely]]
     {
-        m_late.push_back({arrival.at_ns, Order(BOTTLENECK, LATE), name});
+        m_late.push_back({packet.timestamp, arrival.at_ns, Order(BOTTLENECK, LATE), packet.name});
         ShowPipe(m_late, m_receivers, LATE_LEAF);
         return;
     }
-    m_link.push_back({arrival.at_ns, Order(BOTTLENECK, LINK), name});
+    m_link.push_back({packet.timestamp, arrival.at_ns, Order(BOTTLENECK, LINK), packet.name});
 }
 
 void
 Engine::TakeFromLink()
 {
-    const PacketName packet = m_link.front().name;
+    const PacketInPipe packet = m_link.front();
     m_link.pop_front();
-    ReachReceiver(packet);
+    ReachReceiver(packet.name, packet.timestamp);
 }
 
 void
 Engine::TakeLate()
 {
-    const PacketName packet = m_late.front().name;
+    const PacketInPipe packet = m_late.front();
     m_late.pop_front();
     ShowPipe(m_late, m_receivers, LATE_LEAF);
-    ReachReceiver(packet);
+    ReachReceiver(packet.name, packet.timestamp);
 }
 
 void
-Engine::ReachReceiver(PacketName packet)
+Engine::ReachReceiver(PacketName packet, uint16_t timestamp)
 {
     FlowState& flow = m_flows[packet.Flow()];
     if (Log().IsOn()) [[unlikely]]
@@ -509,7 +511,8 @@ Engine::ReachReceiver(PacketName packet)
     {
         SendAck(flow);
     }
-    const TcpReceiver::Arrival arrival = flow.receiver.Take(packet.Serial(), m_now_ns, packet.Ecn());
+    const int64_t sent_ms = flow.has_timestamps ? UnpackTimestampMs(timestamp, m_now_ns) : NO_TIMESTAMP;
+    const TcpReceiver::Arrival arrival = flow.receiver.Take(packet.Serial(), m_now_ns, packet.Ecn(), sent_ms);
     if (arrival.readable_pkts > 0)
     {
         const uint64_t readable_bytes = uint64_t{arrival.readable_pkts} * m_scenario->mss_bytes;
@@ -561,7 +564,7 @@ Engine::SendSynAck(FlowState& flow)
     {
         LogAck(PacketEvent::ack_sent, flow.index, 0, {}, FirstWindowPkts(flow), packet_flag::syn);
     }
-    SendBack(flow, {flow.index, 0, AckInPipe::SYN_ACK_BLOCKS, false});
+    SendBack(flow, {flow.index, 0, AckInPipe::SYN_ACK_BLOCKS, false, 0});
 }
 
 /** An event that is already scheduled and does not come later is then moved to the new deadline. */
@@ -618,7 +621,7 @@ Engine::SendAck(FlowState& flow)
         const uint16_t flags = has_echo ? packet_flag::ece : 0;
         LogAck(PacketEvent::ack_sent, flow.index, flow.receiver.Next(), std::span(blocks.data(), count), window_pkts, flags);
     }
-    SendBack(flow, {flow.index, flow.receiver.Next(), count, has_echo});
+    SendBack(flow, {flow.index, flow.receiver.Next(), count, has_echo, PackTimestamp(flow.receiver.RecentMs())});
 }
 
 /** A packet leaves the receiver, unless the gate holds it. */
@@ -659,6 +662,7 @@ Engine::PutOnWayBack(FlowState& flow, HeldAck ack)
     flow.way_back.push_back({m_now_ns + flow.return_ns,
                              Order(RECEIVERS, SourceOf(flow.index, WAY_BACK)),
                              ack.una,
+                             ack.timestamp,
                              ack.has_echo,
                              ack.block_count});
     if (flow.way_back.size() == 1)
@@ -749,7 +753,8 @@ void
 Engine::TakeAck(FlowState& flow, const AckInPipe& ack, std::span<const SerialRange> blocks, uint64_t window_pkts)
 {
     flow.window_pkts = window_pkts;
-    const cc_sample& sample = flow.sender.OnAck(ack.una, blocks, m_now_ns, ack.has_echo);
+    const int64_t echo_ms = flow.has_timestamps ? UnpackTimestampMs(ack.timestamp, m_now_ns) : NO_TIMESTAMP;
+    const cc_sample& sample = flow.sender.OnAck(ack.una, blocks, m_now_ns, ack.has_echo, echo_ms);
     if (sample.rtt_us >= 0)
     {
         m_measurement.RttSample(flow.index, sample.rtt_us * 1000);

@@ -220,10 +220,10 @@ class Engine : public MeasuredWorld
     void ReachQueue(FlowState& flow, Event arrival, const Event& bound);
     void Serve();
     void NumberService() { m_server_order = Order(BOTTLENECK, SERVER); }
-    [[gnu::always_inline]] void PutOnLink(PacketName name, LinkDelay::Arrival arrival);
+    [[gnu::always_inline]] void PutOnLink(const QueuedPacket& packet, LinkDelay::Arrival arrival);
     void TakeFromLink();
     void TakeLate();
-    void ReachReceiver(PacketName packet);
+    void ReachReceiver(PacketName packet, uint16_t timestamp);
     [[gnu::noinline]] void OpenConnection(FlowState& flow, PacketName packet);
     [[gnu::noinline]] void SendSynAck(FlowState& flow);
     void SendAck(FlowState& flow);

@@ -73,6 +73,7 @@ struct FlowState
     std::size_t index = 0; ///< among the flows
     int64_t access_ns = 0;
     int64_t return_ns = 0;
+    bool has_timestamps = false;
 
     TcpSender<CcController> sender;
     TcpReceiver receiver;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// Packets in the network. All data segments are full and identified by their serial number.
+// Packets in the network. All data segments are full and identified by their serial number. Beside a time, which 48 bits
+// hold, stands the packet's timestamp (tcp/timestamp.hpp); a shift alone extracts the time.
 #ifndef BBRGYM_TWIN_PACKET_HPP
 #define BBRGYM_TWIN_PACKET_HPP
 
@@ -55,7 +56,8 @@ inline PacketName::PacketName(uint64_t serial, uint64_t flow, EcnBits ecn)
 /** In a pipe; `order` is that of its arrival's event. */
 struct PacketInPipe
 {
-    int64_t arrives_ns;
+    uint64_t timestamp : 16;
+    int64_t arrives_ns : 48;
     uint64_t order;
     PacketName name;
 };
@@ -63,7 +65,8 @@ struct PacketInPipe
 /** At the bottleneck. */
 struct QueuedPacket
 {
-    int64_t queued_ns;
+    uint64_t timestamp : 16;
+    int64_t queued_ns : 48;
     PacketName name;
 
     std::size_t Flow() const { return name.Flow(); }
@@ -104,7 +107,8 @@ struct AckInPipe
 {
     int64_t arrives_ns;
     uint64_t order;
-    uint64_t una : 59;
+    uint64_t una : PacketName::SERIAL_BITS - 1;
+    uint64_t timestamp : 16;  ///< that it echoes
     uint64_t has_echo : 1;    ///< ECE
     uint64_t block_count : 4; ///< SYN_ACK_BLOCKS: a SYN-ACK
 
@@ -118,6 +122,7 @@ struct HeldAck
     uint64_t una;
     std::size_t block_count;
     bool has_echo;
+    uint16_t timestamp;
 };
 
 } // namespace bbrgym

@@ -2,6 +2,7 @@
 #include "tcp-linux-socket.h"
 
 #include "ns3-versions.h"
+#include "timestamp-tag.h"
 
 #include "ns3/ipv4-end-point.h"
 #include "ns3/ipv4-header.h"
@@ -197,7 +198,7 @@ TcpLinuxSocket::ReceivedAck(Ptr<Packet> packet, const TcpHeader& header)
         return;
     }
     StartSender();
-    TakeAck(header);
+    TakeAck(header, TimestampTag::Of(packet));
     if (packet->GetSize() > 0)
     {
         ReceivedData(packet, header);
@@ -236,7 +237,7 @@ TcpLinuxSocket::StartSender()
 // ---- one ACK --------------------------------------------------------------------------------------------
 
 void
-TcpLinuxSocket::TakeAck(const TcpHeader& header)
+TcpLinuxSocket::TakeAck(const TcpHeader& header, int64_t echo_ms)
 {
     const SequenceNumber32 ack = std::max(m_una, header.GetAckNumber());
     const uint64_t una = SerialOfAck(ack);
@@ -244,7 +245,7 @@ TcpLinuxSocket::TakeAck(const TcpHeader& header)
     std::array<bbrgym::SerialRange, bbrgym::MAX_SACK_BLOCKS> blocks;
     const std::size_t count = ReadSack(header, blocks);
     const bool has_echo = (header.GetFlags() & TcpHeader::ECE) != 0;
-    const cc_sample& sample = m_sender.OnAck(una, std::span(blocks.data(), count), NowNs(), has_echo);
+    const cc_sample& sample = m_sender.OnAck(una, std::span(blocks.data(), count), NowNs(), has_echo, echo_ms);
 
     m_payloads.erase(m_payloads.begin(), m_payloads.begin() + static_cast<std::ptrdiff_t>(removed));
     m_una = ack;
@@ -477,6 +478,10 @@ TcpLinuxSocket::Emit(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransm
     header.SetFlags(flags);
     header.SetSequenceNumber(seq);
     AddOptions(header);
+    if (m_facts.timestamps)
+    {
+        TimestampTag::Put(payload, bbrgym::TimestampMs(NowNs()));
+    }
     Dispatch(payload, header, is_retransmission, ecn.is_capable);
 }
 
@@ -580,6 +585,7 @@ TcpLinuxSocket::TakePacket(Ptr<Packet> packet, Ipv4Header ip, uint16_t port, Ptr
     m_end.ecn = {.is_capable = ip.GetEcn() != Ipv4Header::ECN_NotECT,
                  .is_marked = ip.GetEcn() == Ipv4Header::ECN_CE,
                  .has_reduced = (header.GetFlags() & TcpHeader::CWR) != 0};
+    m_end.sent_ms = TimestampTag::Of(packet);
     if (m_connected && m_state == ESTABLISHED && payload_bytes > 0 &&
         header.GetSequenceNumber() + payload_bytes <= m_tcb->m_rxBuffer->NextRxSequence())
     {
@@ -599,7 +605,10 @@ TcpLinuxSocket::ReceivedData(Ptr<Packet> packet, const TcpHeader& header)
         return;
     }
     const auto arrival = TakeData(header.GetSequenceNumber());
-    m_tcb->m_rxBuffer->Add(packet, header);
+    if (!arrival.is_refused)
+    {
+        m_tcb->m_rxBuffer->Add(packet, header);
+    }
     if (arrival.readable_pkts > 0)
     {
         NotifyDataRecv();
@@ -629,7 +638,7 @@ TcpLinuxSocket::TakeData(SequenceNumber32 seq)
     {
         SendAck();
     }
-    return m_end.receiver.Take(m_end.receiver.Next() + static_cast<uint64_t>(ahead), NowNs(), m_end.ecn);
+    return m_end.receiver.Take(m_end.receiver.Next() + static_cast<uint64_t>(ahead), NowNs(), m_end.ecn, m_end.sent_ms);
 }
 
 void
@@ -669,7 +678,12 @@ TcpLinuxSocket::SendAck()
     {
         m_end.receiver.Announce();
     }
-    Dispatch(Create<Packet>(), header, false);
+    auto ack = Create<Packet>();
+    if (m_end.receiver.RecentMs() != bbrgym::NO_TIMESTAMP)
+    {
+        TimestampTag::Put(ack, m_end.receiver.RecentMs());
+    }
+    Dispatch(ack, header, false);
 }
 
 uint16_t

@@ -122,7 +122,7 @@ class TcpLinuxSocket : public TcpSocketBase
     bool IsLinuxSender() const;
     void StartSender();
 
-    void TakeAck(const TcpHeader& header);
+    void TakeAck(const TcpHeader& header, int64_t echo_ms);
     void ShowLosses();
     uint64_t SerialOfAck(SequenceNumber32 ack) const;
     std::size_t ReadSack(const TcpHeader& header, SackBlocks blocks) const;
@@ -176,6 +176,7 @@ class TcpLinuxSocket : public TcpSocketBase
         bbrgym::TcpReceiver receiver;
         uint32_t mss_bytes = 0;
         bbrgym::EcnBits ecn; ///< of the packet that is being taken
+        int64_t sent_ms = bbrgym::NO_TIMESTAMP; ///< its timestamp
         int64_t ack_event_ns = 0; ///< of m_delAckEvent
     };
 
