@@ -132,6 +132,7 @@ class Connection
     std::vector<Departure> departures;
     uint64_t dropped_pkts = 0;
     uint64_t duplicate_pkts = 0; ///< arrived more than once
+    uint64_t refused_pkts = 0;   ///< by the receiver, for their timestamps
 
     uint32_t Cwnd() const { return sender.GetController().State().cwnd_pkts; }
 
@@ -181,15 +182,15 @@ class Connection
         now_ns = next_ns;
         if (next_ns == packet_ns)
         {
-            const uint64_t serial = m_packets.begin()->second;
+            const Departure packet = m_packets.begin()->second;
             m_packets.erase(m_packets.begin());
-            Arrive(serial);
+            Arrive(packet);
         }
         else if (next_ns == ack_ns)
         {
             const Ack ack = m_acks.begin()->second;
             m_acks.erase(m_acks.begin());
-            on_ack(sender.OnAck(ack.una, std::span(ack.blocks.data(), ack.count), now_ns));
+            on_ack(sender.OnAck(ack.una, std::span(ack.blocks.data(), ack.count), now_ns, false, ack.echo_ms));
             TrySend();
         }
         else if (next_ns == delayed_ns)
@@ -256,14 +257,16 @@ class Connection
         }
         else
         {
-            m_packets.emplace(arrives_ns, serial);
+            m_packets.emplace(arrives_ns, departure);
         }
     }
 
-    void Arrive(uint64_t serial)
+    void Arrive(const Departure& packet)
     {
-        duplicate_pkts += ++m_arrivals[serial] > 1;
-        if (receiver.Take(serial, now_ns).answer_at_once)
+        duplicate_pkts += ++m_arrivals[packet.serial] > 1;
+        const auto arrival = receiver.Take(packet.serial, now_ns, {}, bbrgym::TimestampMs(packet.at_ns));
+        refused_pkts += arrival.is_refused;
+        if (arrival.answer_at_once)
         {
             Answer();
         }
@@ -274,6 +277,7 @@ class Connection
         Ack ack;
         ack.una = receiver.Next();
         ack.count = receiver.Acknowledge(ack.blocks);
+        ack.echo_ms = receiver.RecentMs();
         m_acks.emplace(now_ns + m_settings.one_way_ns, ack);
     }
 
@@ -282,11 +286,12 @@ class Connection
         uint64_t una = 0;
         std::array<bbrgym::SerialRange, bbrgym::MAX_SACK_BLOCKS> blocks{};
         std::size_t count = 0;
+        int64_t echo_ms = bbrgym::NO_TIMESTAMP;
     };
 
     Settings m_settings;
     uint64_t m_written = 0;
-    std::multimap<int64_t, uint64_t> m_packets; ///< under way, by arrival
+    std::multimap<int64_t, Departure> m_packets; ///< under way, by arrival
     std::multimap<int64_t, Ack> m_acks;
     std::map<uint64_t, uint32_t> m_transmissions;
     std::map<uint64_t, uint32_t> m_arrivals;

@@ -283,21 +283,24 @@ Late(int64_t late_ns, uint64_t other = NO_LOSS, int64_t other_late_ns = 0)
 }
 
 void
-SpuriousRecovery(const Connection::Arrival& arrival)
+SpuriousRecovery(const Connection::Arrival& arrival, bool timestamps = false)
 {
-    Connection c({.initial_cwnd_pkts = 20});
+    Connection c({.initial_cwnd_pkts = 20, .facts = {.gso_max_segs = 1, .prr = bbrgym::prr_choice::none, .timestamps = timestamps}});
     c.arrival = arrival;
     c.Write(1000);
     uint32_t before = 0;
     uint32_t reduced = 0;
     uint32_t restored = 0;
+    int64_t undone_ns = 0;
     c.on_ack = [&](const cc_sample&) {
         const Controller& controller = c.sender.GetController();
         before = controller.Reductions() == 0 ? c.Cwnd() : before;
         reduced = controller.Undos() == 0 ? c.Cwnd() : reduced;
         restored = restored == 0 && controller.Undos() > 0 ? c.Cwnd() : restored;
+        undone_ns = controller.Undos() == 0 ? c.now_ns : undone_ns;
     };
     c.Run(SECOND);
+    Print("undone_after_ms", double(undone_ns) / MS);
     Print("window_reduced", double(reduced) / before);
     Print("window_restored", double(restored) / before);
     PrintCounts(c);
@@ -328,6 +331,50 @@ LateOriginalInRecovery()
     const auto again =
         std::ranges::find_if(dry.departures, [](const Departure& d) { return d.serial == LATE && d.nth == 2; });
     SpuriousRecovery(Late(40 * MS, std::prev(again)->serial, 10 * MS));
+}
+
+/** Every 40th segment is late by 30 ms; two overtake the 20th, so that reordering has been seen. */
+void
+ManyLate(const bbrgym::SocketFacts& facts)
+{
+    constexpr uint64_t SEGMENTS = 4000;
+    Connection c({.initial_cwnd_pkts = 20, .facts = facts});
+    c.arrival = [](const Departure& d, int64_t arrives_ns) {
+        const int64_t late_ns = d.serial % 40 == 39 ? 30 * MS : d.serial == 20 ? MS / 4 : 0;
+        return arrives_ns + (d.nth == 1 ? late_ns : 0);
+    };
+    c.Write(SEGMENTS);
+    c.Drain(60 * SECOND);
+    const auto in_late_half = [](const Departure& d) { return d.kind == Kind::AGAIN && d.serial >= SEGMENTS / 2; };
+    Print("steps", double(c.sender.Board().Reordering().Steps()));
+    Print("late_half_retransmitted", double(std::ranges::count_if(c.departures, in_late_half)));
+    PrintCounts(c);
+}
+
+/** The 30th segment is late by 40 ms, and pacing lets a segment go each 50 ms. */
+void
+LateBeforeRetransmission()
+{
+    Connection c({.initial_cwnd_pkts = 60, .pacing_Bps = 25'000, .facts = {.unpaced_segments = 40, .gso_max_segs = 1, .prr = bbrgym::prr_choice::none}});
+    c.arrival = Late(14 * MS);
+    c.Write(60);
+    c.Drain(5 * SECOND);
+    PrintCounts(c);
+}
+
+/** The 30th segment is lost, the 31st comes after the retransmission of the 30th, and its own retransmission is lost. */
+void
+LaterOriginal(bool timestamps)
+{
+    Connection c({.initial_cwnd_pkts = 60, .facts = {.gso_max_segs = 1, .timestamps = timestamps}});
+    c.arrival = [](const Departure& d, int64_t arrives_ns) {
+        const bool is_lost = (d.serial == 30 && d.nth == 1) || (d.serial == 31 && d.nth == 2);
+        return is_lost ? bbrgym::NEVER_NS : arrives_ns + (d.serial == 31 && d.nth == 1 ? 90 * MS : 0);
+    };
+    c.Write(400);
+    c.Drain(5 * SECOND);
+    Print("refused", double(c.refused_pkts));
+    PrintCounts(c);
 }
 
 /** The first of four is lost; the probe repeats the last, which had arrived. Its D-SACK is no word about the first. */
@@ -802,6 +849,13 @@ constexpr Experiment EXPERIMENTS[] = {
     {"sack_after_timeout", [] { LateSack(true, 400 * MS); }},
     {"sack_after_timeout_of_ns3", [] { LateSack(false, 400 * MS); }},
     {"late_original", LateOriginal},
+    {"late_original_with_timestamps", [] { SpuriousRecovery(Late(40 * MS), true); }},
+    {"late_before_retransmission", LateBeforeRetransmission},
+    {"later_original", [] { LaterOriginal(false); }},
+    {"later_original_with_timestamps", [] { LaterOriginal(true); }},
+    {"many_late", [] { ManyLate({.gso_max_segs = 1, .prr = bbrgym::prr_choice::none}); }},
+    {"many_late_of_4_11",
+     [] { ManyLate({.gso_max_segs = 1, .prr = bbrgym::prr_choice::none, .reordering_window_widens = false}); }},
     {"very_late_original", VeryLateOriginal},
     {"late_original_in_recovery", LateOriginalInRecovery},
     {"duplicate_of_the_probe", DuplicateOfTheProbe},
