@@ -121,6 +121,8 @@ class Setup:
         queue_bdp: size of the queue.
         link: other fields of the link.
         gso_max_segs: the most segments in a burst. Default: Linux's own.
+        timestamps: whether the flows use TCP's timestamps.
+        outage_s: time without service; it begins within half a second of three tenths of the run, as the seed chooses.
     """
 
     name: str
@@ -129,6 +131,8 @@ class Setup:
     queue_bdp: float = 1.0
     link: tuple[tuple[str, Any], ...] = ()
     gso_max_segs: int | None = None
+    timestamps: bool = False
+    outage_s: float = 0.0
 
     def mapping(self, seconds: float, world: str, seed: int) -> Mapping:
         """Return the scenario for one of the worlds; the seed chooses when the flows after the first start."""
@@ -142,7 +146,13 @@ class Setup:
         more = dict(self.link)
         if "changes" in more:  # at shares of the duration
             more["changes"] = [change | {"at_s": change["at_s"] * seconds} for change in more["changes"]]
-        stack = {} if self.gso_max_segs is None else {"gso_max_segs": self.gso_max_segs}
+        if self.outage_s > 0:
+            begin_s = round(0.3 * seconds + random.Random(f"{self.name} outage {seed}").uniform(0.0, 0.5), 6)
+            ends = ((begin_s, 0.0), (begin_s + self.outage_s, self.rate_mbps))
+            more["changes"] = [{"at_s": at_s, "rate_mbps": rate_mbps} for at_s, rate_mbps in ends]
+        stack: Mapping = {"timestamps": True} if self.timestamps else {}
+        if self.gso_max_segs is not None:
+            stack["gso_max_segs"] = self.gso_max_segs
         common = {"name": self.name, "duration_s": seconds, "stack": stack}
         return {**common, "link": link | more, "flows": flows}
 
@@ -154,6 +164,12 @@ class Setup:
         if "changes" in more:
             steps = (f"{one['rate_mbps']:g} Mbit/s from {one['at_s']:.0%} of the run on" for one in more["changes"])
             yield ", ".join(steps)
+        if "jitter" in more:
+            yield f"{more['jitter']['share']:.0%} of the packets {more['jitter']['delay_ms']:g} ms late, and overtaken"
+        if self.outage_s > 0:
+            yield f"no service for {self.outage_s:g} s"
+        if self.timestamps:
+            yield "timestamps"
         if self.gso_max_segs is not None:
             yield f"bursts of at most {self.gso_max_segs} segment"
 
@@ -185,6 +201,11 @@ def loss(rate: float) -> tuple[tuple[str, Any], ...]:
     return (("loss", {"kind": "bernoulli", "rate": rate}),)
 
 
+def late(delay_ms: float) -> tuple[tuple[str, Any], ...]:
+    """Return a link that lets a twentieth of the packets be late, and overtaken."""
+    return (("jitter", {"share": 0.05, "delay_ms": delay_ms, "reorder": True}),)
+
+
 def setups() -> Iterator[Setup]:
     """Yield the scenarios in which the twin is held to the kernel."""
     for name in ("bbr", "cubic", "reno"):
@@ -197,7 +218,15 @@ def setups() -> Iterator[Setup]:
         yield Setup(f"{name}-loss", 10.0, (flow(cc),), link=loss(0.01))
         yield Setup(f"{name}-two", 20.0, (flow(cc), flow(cc)))
         yield Setup(f"{name}-unequal", 20.0, (flow(cc, 10.0), flow(cc, 50.0)), queue_bdp=2.0)
+        for late_ms in (5.0, 20.0, 40.0, 80.0):
+            yield Setup(f"{name}-late-{late_ms:g}", 20.0, (flow(cc, 100.0),), queue_bdp=2.0, link=late(late_ms))
+        yield Setup(
+            f"{name}-late-40-timestamps", 20.0, (flow(cc, 100.0),), queue_bdp=2.0, link=late(40.0), timestamps=True
+        )
     bbr, cubic = "kernel-bbr", "kernel-cubic"
+    for outage_s in (0.5, 1.0, 3.0, 5.0, 10.0):
+        queue = (("queue", {"size_packets": 200}),)
+        yield Setup(f"bbr-outage-{outage_s:g}", 12.0, (flow(bbr, 60.0),), link=queue, outage_s=outage_s)
     steps = [{"at_s": share, "rate_mbps": rate} for share, rate in ((0.25, 10.0), (0.5, 30.0), (0.75, 20.0))]
     yield Setup("bbr-steps", 20.0, (flow(bbr),), link=(("changes", steps),))
     yield Setup("cubic-steps", 20.0, (flow(cubic),), link=(("changes", steps),))
