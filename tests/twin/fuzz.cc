@@ -271,8 +271,9 @@ class Laws
         Require(stats.rtt_min_ms <= stats.rtt_mean_ms * (1 + 1e-9), "minimum <= mean", flow, stats.rtt_min_ms, stats.rtt_mean_ms);
         Require(stats.rtt_min_ms <= stats.rtt_p95_ms * 1.005, "minimum <= p95", flow, stats.rtt_min_ms, stats.rtt_p95_ms);
         Require(!m_flows[flow].is_established || stats.cwnd_pkts >= 1, "a window is never empty", flow, stats.cwnd_pkts, 1);
-        // The difference of two readings of the RTT's clock falls short of the time by less than its step.
-        const double step_ms = static_cast<double>(m_scenario.flows[flow].stack.socket.rtt_clock_us) / 1e3;
+        // The difference of two readings of the RTT's clock, or of timestamps in ms, falls short of the time by less than a step.
+        const SocketFacts& facts = m_scenario.flows[flow].stack.socket;
+        const double step_ms = std::max(static_cast<double>(facts.rtt_clock_us) / 1e3, facts.timestamps ? 1.0 : 0.0);
         const double least_ms = static_cast<double>(LeastRttNs(flow)) / 1e6 - step_ms;
         Require(stats.rtt_samples == 0 || stats.rtt_min_ms >= least_ms, "no RTT below the path's", flow, stats.rtt_min_ms, least_ms);
     }
