@@ -5,21 +5,40 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
+import warnings
 import zipfile
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
 from bbrgym.agents.training.about import KEY
+from bbrgym.checksum import check_checksum, check_onnx_checksum, has_checksum
+from bbrgym.envs.options import Options
 from bbrgym.errors import ConfigError, MissingExtraError
+from bbrgym.tunables import VARIANTS
+from bbrgym.untrusted_files import opened, read_bytes
 
 SUFFIXES = (".onnx", ".zip")
 """Of the files that `load_model` takes."""
 
+MAX_MODEL_BYTES = 2**31 - 1  # what protobuf allows
 _NOISE = "noise"  # input of a function that samples, see `bbrgym export`
+_MAX_NOISE = 4096
+_FLOATS = "tensor(float)"
+_OF_OTHER_FILES = b"\x0a\x08location"  # key of a tensor that is kept in another file
+_FATAL = 4  # of the runtime's log
+_CODE = re.compile(r"\[ONNXRuntimeError\] : \d+ : ([A-Z_]+)")
+
+#: Arguments of an agent's environment that its file may give.
+_ARGUMENTS = {field.name for field in fields(Options)} - {
+    *("world", "scenario", "variant", "reward", "isolation", "timeout_s", "world_options"),
+    *("render_mode", "flow_capacity", "threads"),
+}
 
 #: What loading a file raises that is not such a model, or needs a class that is not there.
 _BROKEN = (ValueError, KeyError, TypeError, AttributeError, ImportError, RuntimeError, pickle.UnpicklingError)
@@ -43,28 +62,40 @@ class OnnxModel:
             import onnxruntime
         except ModuleNotFoundError as error:
             raise MissingExtraError(f"agent {path}", "onnx", error) from error
-        try:
-            self._session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        model = read_bytes(path, MAX_MODEL_BYTES)
+        check_onnx_checksum(model, path, is_needed=False)
+        if _OF_OTHER_FILES in model:
+            raise ConfigError(f"agent: {str(path)!r} has tensors in other files, expected all in one")
+        settings = onnxruntime.SessionOptions()
+        settings.log_severity_level = _FATAL  # what is wrong is said once, below
+        try:  # from memory: a model from a path may name tensors in any other file
+            self._session = onnxruntime.InferenceSession(model, settings, providers=["CPUExecutionProvider"])
         except Exception as error:  # the runtime has no class of its own that it always raises
-            raise ConfigError(f"agent: {str(path)!r} is no ONNX file that can be run: {error}") from error
-        self._input, *others = [one.name for one in self._session.get_inputs()]
-        if others not in ([], [_NOISE]):
-            inputs = ", ".join([self._input, *others])
+            raise ConfigError(f"agent: {str(path)!r} is no ONNX file that can be run{_code_of(error)}") from error
+        self._path = str(path)
+        inputs = {one.name: one for one in self._session.get_inputs()}
+        self._input, *others = [*inputs, ""]
+        if others not in ([""], [_NOISE, ""]) or not self._session.get_outputs():
             raise ConfigError(
-                f"agent: {str(path)!r} has the inputs {inputs}, expected observations, or {_NOISE} beside"
+                f"agent: {self._path!r} has {len(inputs)} inputs, expected observations, or {_NOISE} beside, and an "
+                f"output"
             )
-        shape = self._session.get_inputs()[1].shape[1:] if others else ()
-        width = (self._session.get_inputs()[0].shape or [None])[-1]  # a text where any number will do
-        self._path, self._width = str(path), width if isinstance(width, int) else None
-        self._others = {name: np.zeros((1, *shape), np.float32) for name in others}
-        about = self._session.get_modelmeta().custom_metadata_map.get(KEY, "{}")
-        self.about: dict[str, Any] = json.loads(about)
+        shapes = {name: list(one.shape or [None, None]) for name, one in inputs.items()}  # texts where any will do
+        if any(one.type != _FLOATS for one in inputs.values()) or any(len(shape) != 2 for shape in shapes.values()):
+            raise ConfigError(f"agent: {self._path!r} has other inputs than float32 [N, numbers]")
+        width, drawn = shapes[self._input][1], shapes.get(_NOISE, [None, 1])[1]
+        if not (isinstance(drawn, int) and 0 < drawn <= _MAX_NOISE):
+            raise ConfigError(f"agent: {self._path!r} takes {_NOISE} of any width, expected a fixed one")
+        self._width = width if isinstance(width, int) else None
+        self._others = {_NOISE: np.zeros((1, drawn), np.float32)} if _NOISE in inputs else {}
+        self.about = _about(self._session.get_modelmeta().custom_metadata_map.get(KEY, "{}"), path)
+        check_onnx_checksum(model, path, is_needed=bool(self.about))
 
     def predict(self, observation: NDArray[np.float32]) -> NDArray[Any]:
         """Return the action for one observation.
 
         Raises:
-            ConfigError: the function takes something else.
+            ConfigError: the function takes something else, fails, or returns something else than numbers.
         """
         flat = np.asarray(observation, np.float32).reshape(1, -1)
         if self._width not in (None, flat.shape[1]):
@@ -72,7 +103,14 @@ class OnnxModel:
                 f"{self._path!r} acts on {self._width} numbers, expected {flat.shape[1]}, those of the environment "
                 f"with its defaults"
             )
-        actions: NDArray[Any] = np.asarray(self._session.run(None, {self._input: flat, **self._others})[0])
+        try:
+            actions: NDArray[Any] = np.asarray(self._session.run(None, {self._input: flat, **self._others})[0])
+        except Exception as error:  # see above
+            raise ConfigError(f"{self._path!r} cannot be run{_code_of(error)}") from error
+        if not np.issubdtype(actions.dtype, np.number) or actions.ndim == 0 or len(actions) != 1:
+            raise ConfigError(
+                f"{self._path!r} returns {actions.dtype} of shape {actions.shape}, expected a row of numbers"
+            )
         action: NDArray[Any] = actions[0]
         return action
 
@@ -96,11 +134,15 @@ class Sb3Policy:
         except ModuleNotFoundError as error:
             raise MissingExtraError(f"agent {path}", "train", error) from error
         try:
-            self._policy = _restored(*load_from_zip_file(path, device="cpu")[:2])
-            self.about: dict[str, Any] = _about_in(path)
+            with opened(path, MAX_MODEL_BYTES) as file:
+                self.about = _about_in(file, path)
+                if self.about or has_checksum(file):
+                    check_checksum(file, path)
+                with warnings.catch_warnings(action="ignore"):  # of classes of other versions, refused below if needed
+                    self._policy = _restored(*load_from_zip_file(file, device="cpu")[:2])
         except _BROKEN as error:
             raise ConfigError(
-                f"agent: {str(path)!r} is no model of Stable-Baselines3 that can be loaded: {error}"
+                f"agent: {str(path)!r} is no model of Stable-Baselines3 that can be loaded: {type(error).__name__}"
             ) from error
         self._policy.set_training_mode(False)
         self._path = path
@@ -125,13 +167,39 @@ class Sb3Policy:
         return action
 
 
-def _about_in(path: Path) -> dict[str, Any]:
-    """Return the description of the agent in a model's file; empty if it has none."""
-    with zipfile.ZipFile(path) as archive:
-        if f"{KEY}.json" not in archive.namelist():
-            return {}
-        about: dict[str, Any] = json.loads(archive.read(f"{KEY}.json"))
-        return about
+def _about_in(file: BinaryIO, path: Path) -> dict[str, Any]:
+    """Return the description of the agent in a model's file, whose parts are checked; empty if it has none."""
+    with zipfile.ZipFile(file) as archive:
+        if sum(one.file_size for one in archive.infolist()) > MAX_MODEL_BYTES or archive.testzip() is not None:
+            raise ValueError("a part of it is damaged or too large")
+        return _about(archive.read(f"{KEY}.json"), path) if f"{KEY}.json" in archive.namelist() else {}
+
+
+def _about(text: str | bytes, path: Path) -> dict[str, Any]:
+    """Return the description of an agent.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    try:
+        about = json.loads(text)
+    except (ValueError, RecursionError):
+        about = None
+    environment = about.get("environment", {}) if isinstance(about, dict) else None
+    if (
+        not isinstance(about, dict)
+        or not isinstance(environment, dict)
+        or not set(environment) <= _ARGUMENTS
+        or about.get("variant", next(iter(VARIANTS))) not in VARIANTS
+    ):
+        raise ConfigError(f"agent: {str(path)!r} holds a description of an agent that is none of bbrgym export")
+    return about
+
+
+def _code_of(error: Exception) -> str:
+    """Return the kind of an error of ONNX Runtime, whose own words may quote the file."""
+    found = _CODE.search(str(error))
+    return f": {found[1].lower().replace('_', ' ')}" if found else ""
 
 
 def _restored(data: Any, weights: Any) -> Any:
@@ -161,8 +229,9 @@ def load_model(path: Path, *, is_trusted: bool) -> OnnxModel | Sb3Policy:
     """
     if path.suffix == ".onnx":
         return OnnxModel(path)
-    if not zipfile.is_zipfile(path):
-        raise ConfigError(f"agent: {str(path)!r} is no zip file of Stable-Baselines3's")
+    with opened(path, MAX_MODEL_BYTES) as file:
+        if not zipfile.is_zipfile(file):
+            raise ConfigError(f"agent: {str(path)!r} is no zip file of Stable-Baselines3's")
     if not is_trusted:
         raise ConfigError(
             f"agent: {str(path)!r} holds pickles, which run code when they are loaded; trust=true if you trust it"

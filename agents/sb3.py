@@ -32,6 +32,7 @@ from torch import nn
 from bbrgym.agents.asymmetric import AsymmetricPolicy
 from bbrgym.agents.first_action import searched_action, start_at
 from bbrgym.agents.flow_buffers import FlowReplayBuffer, FlowRolloutBuffer
+from bbrgym.agents.layers import Layers, refuse_large, refuse_large_arguments
 from bbrgym.agents.networks import torch_threads
 from bbrgym.agents.policy_agent import PolicyAgent
 from bbrgym.agents.rollout import batch_of
@@ -44,7 +45,7 @@ from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.agents.training.trainer import LACKS_MEMORY, Trainer
 from bbrgym.envs.flow_vec_env import FlowVecEnv
 from bbrgym.errors import ConfigError, nearest, one_line
-from bbrgym.schema import Count, FieldProblem, List, NotNegative, Positive, Share, Whole, shown
+from bbrgym.schema import Count, FieldProblem, NotNegative, Positive, Share, Whole, shown
 from bbrgym.targets import class_of
 
 _ACTIVATIONS: Mapping[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU, "silu": nn.SiLU}
@@ -81,7 +82,7 @@ class Sb3Trainer(Trainer):
     draws_episodes: ClassVar[bool] = True
     changeable: ClassVar[tuple[str, ...]] = ("batch_size", "device", "gamma", "learning_rate", "learning_rate_end")
 
-    hidden: List[Count] = (64, 64)
+    hidden: Layers = (64, 64)
     activation: Literal["tanh", "relu", "elu", "silu"] = "tanh"
     start_at: str | None = None
     start_at_default: bool = False
@@ -117,6 +118,8 @@ class Sb3Trainer(Trainer):
         }
         if self.learning_rate_end is not None and self.learning_rate is None:
             problems["learning_rate_end"] = "is given without agent.learning_rate, from which it falls"
+        refuse_large("hidden", self.hidden)
+        refuse_large_arguments("policy_kwargs", self.policy_kwargs)
         if problems:
             (first, problem), *others = problems.items()
             raise FieldProblem(first, "; ".join([problem, *(f"agent.{name}: {text}" for name, text in others)]))
@@ -329,7 +332,7 @@ class RecurrentPpo(OnPolicyTrainer):
 
     is_shared: ClassVar[bool] = False
 
-    lstm: Count | None = None
+    lstm: Annotated[Whole, Field(ge=1, le=4096)] | None = None
 
     @classmethod
     def algorithm(cls) -> type[BaseAlgorithm]:

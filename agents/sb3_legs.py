@@ -22,6 +22,7 @@ from bbrgym.agents.base import Agent
 from bbrgym.agents.training.about import KEY
 from bbrgym.agents.training.checkpoints import finite_or_refuse, save_state
 from bbrgym.agents.training.loop import TrainingRun
+from bbrgym.checksum import add_checksum
 from bbrgym.envs.flow_vec_env import FlowVecEnv
 from bbrgym.errors import TrainingError
 
@@ -131,6 +132,7 @@ def _restart(model: BaseAlgorithm, run: TrainingRun, step: int, agent: Agent) ->
 _COUNTERS = ("num_timesteps", "_n_updates", "_n_calls", "exploration_rate", "_current_progress_remaining")
 _OF_TRAINING = ("_last_obs", "_last_original_obs", "_last_episode_starts", "_last_lstm_states", "ep_info_buffer")
 _OF_FLOWS = ("rollout_buffer_class", "rollout_buffer_kwargs", "replay_buffer_class", "replay_buffer_kwargs")
+_OF_REPLAY = ("replay_buffer.pos", "replay_buffer.full")
 _REPLAYED = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 
 
@@ -146,7 +148,7 @@ def _state(model: BaseAlgorithm) -> dict[str, Any]:
         buffer = model.replay_buffer
         used = buffer.buffer_size if buffer.full else buffer.pos
         state["replay"] = {name: torch.from_numpy(getattr(buffer, name)[:used]) for name in _REPLAYED}
-        state["counters"] |= {"replay_buffer.pos": buffer.pos, "replay_buffer.full": buffer.full}
+        state["counters"] |= dict(zip(_OF_REPLAY, (buffer.pos, buffer.full), strict=True))
     return state
 
 
@@ -162,6 +164,7 @@ def zipped(model: BaseAlgorithm, about: Mapping[str, Any]) -> bytes:
     model.save(file, exclude=[*_OF_TRAINING, *of_flows])
     with zipfile.ZipFile(file, "a") as archive:
         archive.writestr(f"{KEY}.json", json.dumps(dict(about), indent=1) + "\n")
+    add_checksum(file)
     return file.getvalue()
 
 
@@ -177,9 +180,13 @@ def restore(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
     for name in tensors:
         _attribute(model, name).data.copy_(state["tensors"][name])
     for path, count in state["counters"].items():
+        if path not in (*_COUNTERS, *_OF_REPLAY):
+            raise KeyError(path)
         owner, _, name = path.rpartition(".")
         setattr(_attribute(model, owner), name, count)
     for name, rows in state.get("replay", {}).items():
+        if name not in _REPLAYED:
+            raise KeyError(name)
         _attribute(model, f"replay_buffer.{name}")[: len(rows)] = rows.numpy()
 
 

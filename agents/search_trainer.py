@@ -8,7 +8,9 @@ as for any agent, the one with the highest validation score.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -28,6 +30,7 @@ from bbrgym.errors import ConfigError
 from bbrgym.scenario.distribution import split_seeds
 from bbrgym.scenario.model import Scenario
 from bbrgym.schema import Float, List, Model, Whole, first_problem, shown
+from bbrgym.untrusted_files import FileError, read_json
 
 _SUFFIX = ".json"
 
@@ -134,7 +137,7 @@ class _TrialLog:
 
     def known(self) -> list[float]:
         """Return the scores of settings tried before an interruption."""
-        if not self._run.folder.checkpoint("last" + _SUFFIX).exists():
+        if not os.path.lexists(self._run.folder.checkpoint("last" + _SUFFIX)):
             return []
         kept = _read(self._run.folder, "last")
         self._run.resume(kept.about)
@@ -171,7 +174,8 @@ class _TrialLog:
 
         def save(name: str, about: Mapping[str, Any]) -> None:
             resumable = {} if name == "best" else {"scores": scores, "about": dict(about)}
-            text = json.dumps({"setting": setting, **resumable}, indent=1) + "\n"
+            content = {"setting": setting, **resumable}
+            text = json.dumps({**content, "sha256": _digest_of(content)}, indent=1) + "\n"
             self._run.folder.write_checkpoint(name + _SUFFIX, lambda path: path.write_text(text, encoding="utf-8"))
 
         agent = Constant(self._run.settings.agent_name, self._action.from_values(setting))
@@ -199,9 +203,17 @@ class _Checkpoint(Model):
 def _read(folder: TrainingFolder, checkpoint: str) -> _Checkpoint:
     path = folder.checkpoint(checkpoint + _SUFFIX)
     try:
-        return _Checkpoint.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        content = read_json(path, below=folder.path)
+    except FileError as error:
+        raise ConfigError(f"cannot read checkpoint {str(path)!r}: {error.reason}") from error
+    if not isinstance(content, dict) or content.pop("sha256", None) != _digest_of(content):
+        raise ConfigError(f"cannot read checkpoint {str(path)!r}: it is damaged: its checksum is another or missing")
+    try:
+        return _Checkpoint.model_validate(content)
     except ValidationError as error:
         where, problem = first_problem(error, _Checkpoint)
         raise ConfigError(f"checkpoint {str(path)!r} holds something else: {where}: {problem}") from None
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"cannot read checkpoint {str(path)!r}: {error}") from error
+
+
+def _digest_of(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -28,9 +28,10 @@ import numpy as np
 import torch
 from gymnasium import spaces
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from bbrgym.agents.layers import Layers, refuse_large
 from bbrgym.agents.network_agents import NetworkAgent
 from bbrgym.agents.networks import Network, clipped, torch_threads
 from bbrgym.agents.training.checkpoints import finite_or_refuse, has_state, restore_state, save_state
@@ -41,7 +42,7 @@ from bbrgym.agents.training.trainer import Trainer
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.envs.tune_vector_env import TuneVectorEnv
 from bbrgym.errors import ConfigError
-from bbrgym.schema import Count, Float, List, NotNegative, Positive, Share
+from bbrgym.schema import Count, Float, NotNegative, Positive, Share
 
 # ---- the networks -------------------------------------------------------------------------------------
 
@@ -242,7 +243,7 @@ class TorchPpo(Trainer):
         *("max_grad_norm", "n_epochs", "n_steps", "value_weight"),
     )
 
-    hidden: Annotated[List[Count], Field(min_length=1)] = (64, 64)
+    hidden: Annotated[Layers, Field(min_length=1)] = (64, 64)
     initial_std: Positive = 0.4
     learning_rate: Positive = 1e-3
     learning_rate_end: NotNegative = 0.0
@@ -255,6 +256,11 @@ class TorchPpo(Trainer):
     entropy_weight: Float = 0.0
     value_weight: Float = 0.5
     max_grad_norm: Positive = 0.5
+
+    @model_validator(mode="after")
+    def _refuse_large(self) -> TorchPpo:
+        refuse_large("hidden", self.hidden)
+        return self
 
     def train(self, run: TrainingRun) -> None:
         """Train; see `Trainer`."""

@@ -29,9 +29,9 @@ from bbrgym.envs.discrete import MAX_COMBINATIONS
 from bbrgym.envs.scaling import NOT_BELOW
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.flow import check_tunables
-from bbrgym.scenario.untrusted_files import read_yaml
 from bbrgym.schema import FieldProblem, Float, Model, shown, validated
 from bbrgym.tunables import TUNABLES, VARIANTS
+from bbrgym.untrusted_files import read_yaml
 from bbrgym.worlds import Table
 
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=64)]
@@ -118,7 +118,7 @@ def load_library(source: LibrarySource, variant: str | None = None) -> Library:
 def _read(source: str | Path | Mapping[str, Any]) -> Library:
     fields = read_yaml(Path(source)) if isinstance(source, str | Path) else source
     if not isinstance(fields, Mapping):
-        given = f"file {str(source)!r} holds {shown(fields)}" if isinstance(source, str | Path) else shown(source)
+        given = f"file {str(source)!r} holds no mapping" if isinstance(source, str | Path) else f"is {shown(source)}"
         raise ConfigError(f"library: {given}, expected a file or a mapping with variant and settings")
     return validated(Library, dict(fields), "library.")
 

@@ -9,9 +9,10 @@ from typing import Annotated, Literal
 import numpy as np
 import numpy.typing as npt
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from bbrgym.agents.layers import refuse_large
 from bbrgym.schema import Float, List, Model, Positive, Whole
 from bbrgym.worlds import Flags, Table
 
@@ -48,6 +49,11 @@ class FitSettings(Model):
     split_share: Annotated[Float, Field(gt=0, le=1)] = 1.0
     clip: Positive = 2.0
     folds: Annotated[Whole, Field(ge=2, le=100)] = 5
+
+    @model_validator(mode="after")
+    def _refuse_large(self) -> FitSettings:
+        refuse_large("hidden", self.hidden, self.members)
+        return self
 
 
 @dataclass(frozen=True, eq=False)

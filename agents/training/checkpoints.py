@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import warnings
 from collections.abc import Callable, Mapping
@@ -13,8 +14,10 @@ import torch
 from torch import nn
 
 from bbrgym.agents.training.folder import TrainingFolder
-from bbrgym.agents.training.loop import TrainingRun, TrainingState
+from bbrgym.agents.training.loop import TrainingRun, state_of
+from bbrgym.checksum import add_checksum, check_checksum
 from bbrgym.errors import ConfigError, one_line
+from bbrgym.untrusted_files import MAX_TABLE_BYTES, FileError, opened
 
 SUFFIX = ".pt"
 
@@ -27,8 +30,9 @@ def save_state(folder: TrainingFolder, checkpoint: str, about: Mapping[str, Any]
 
 def _save(kept: Mapping[str, Any], path: Path) -> None:
     try:
-        with path.open("wb") as file:
+        with path.open("w+b") as file:
             torch.save(kept, file)
+            add_checksum(file)
     except RuntimeError as error:  # PyTorch's, on closing a file that it could not write
         if isinstance(error.__context__, OSError):
             raise error.__context__ from error
@@ -37,7 +41,7 @@ def _save(kept: Mapping[str, Any], path: Path) -> None:
 
 def has_state(folder: TrainingFolder, checkpoint: str) -> bool:
     """Return whether there is such a checkpoint."""
-    return folder.checkpoint(checkpoint + SUFFIX).exists()
+    return os.path.lexists(folder.checkpoint(checkpoint + SUFFIX))
 
 
 def restore_state(
@@ -53,18 +57,19 @@ def restore_state(
     """
     path = folder.checkpoint(checkpoint + SUFFIX)
     try:
-        with warnings.catch_warnings(action="ignore"):  # of another program's pickle, which is refused below
-            kept: Any = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, EOFError) as error:
+        with opened(path, MAX_TABLE_BYTES, below=folder.path) as file, warnings.catch_warnings(action="ignore"):
+            check_checksum(file, path)
+            kept: Any = torch.load(file, map_location="cpu", weights_only=True)
+    except FileError as error:
+        raise ConfigError(f"cannot read checkpoint {str(path)!r}: {error.reason}") from error
+    except (pickle.UnpicklingError, EOFError, OSError, RuntimeError, ValueError, LookupError) as error:
         raise ConfigError(
             f"cannot read checkpoint {str(path)!r}: it is damaged, or holds more than tensors, numbers and text, which "
             f"could run code"
         ) from error
-    except (OSError, RuntimeError, ValueError, LookupError) as error:
-        raise ConfigError(f"cannot read checkpoint {str(path)!r}: {_reason(error)}") from error
     try:
         restore(kept["state"])
-        return vars(TrainingState(**kept["about"]))
+        return vars(state_of(kept["about"]))
     except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
         raise ConfigError(
             f"checkpoint {str(path)!r} holds something else than config.yaml says: {_reason(error)}"

@@ -12,12 +12,14 @@ A C header (`bbrgym.agents.training.policy_header`) takes measurements and retur
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -29,9 +31,11 @@ from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.quantise_portfolio import quantise_portfolio
 from bbrgym.agents.rollout import batch_of, options_for
 from bbrgym.agents.training.about import KEY, about_agent
+from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.policy_header import policy_header
 from bbrgym.agents.training.quantise import quantise
-from bbrgym.atomic_files import write_atomically, write_text
+from bbrgym.atomic_files import write_atomically
+from bbrgym.checksum import add_checksum, with_onnx_checksum
 from bbrgym.errors import ConfigError, MissingExtraError, nearest
 from bbrgym.schema import shown
 from bbrgym.worlds import FAST_WORLD
@@ -62,6 +66,7 @@ def export(
     Raises:
         ConfigError: there is no such agent, it has no network, the format is unknown or cannot express it.
         MissingExtraError: a package that the format needs is not installed.
+        OSError: the file cannot be written.
     """
     if format not in get_args(Format):
         raise ConfigError(f"format: is {shown(format)}; {nearest(str(format), get_args(Format))}")
@@ -72,26 +77,30 @@ def export(
     network: Network | SamplingNetwork | RecurrentNetwork = make()
     options = options_for(agent, **{**arguments, "world": FAST_WORLD})
     batch = batch_of(1, options)
-    path = Path(output) if output is not None else Path(run_dir) / "exported" / f"{agent.name}{_SUFFIXES[format]}"
+    name = f"exported/{agent.name}{_SUFFIXES[format]}"
+    path = Path(output) if output is not None else Path(run_dir) / name
+    folder = TrainingFolder(Path(run_dir))
+    write = partial(write_atomically, path) if output is not None else partial(folder.write_file, name)
     if format == "c":
         if isinstance(agent, PortfolioAgent):
             policy = quantise_portfolio(agent, batch, options)
         else:
             policy = quantise(network, batch, options, agent.name)
-        write_text(path, policy_header(policy))
+        text = policy_header(policy)
+        write(lambda path: path.write_text(text, encoding="utf-8"))
         return path
     example = network.first_inputs(_EXAMPLES, math.prod(batch.observation.space.shape or ()))
     about = json.dumps(about_agent(agent, checkpoint, arguments))
     with _quiet(), torch.no_grad():
-        write = _onnx(network.eval(), example, about) if format == "onnx" else _torchscript(network, example, about)
-    write_atomically(path, write)
+        model = _onnx(network.eval(), example, about) if format == "onnx" else _torchscript(network, example, about)
+    write(lambda path: path.write_bytes(model))
     return path
 
 
-def _onnx(network: Any, example: tuple[torch.Tensor, ...], about: str) -> Any:
+def _onnx(network: Any, example: tuple[torch.Tensor, ...], about: str) -> bytes:
     try:
-        import onnx
-        import onnxscript  # noqa: F401 - PyTorch's exporter imports it
+        import onnx  # noqa: F401 - PyTorch's exporter imports both
+        import onnxscript  # noqa: F401
     except ModuleNotFoundError as error:
         raise MissingExtraError("format onnx", "onnx", error) from error
     count = torch.export.Dim("N")
@@ -109,12 +118,15 @@ def _onnx(network: Any, example: tuple[torch.Tensor, ...], about: str) -> Any:
         raise RuntimeError("PyTorch gave no ONNX program")
     model = program.model_proto
     model.metadata_props.add(key=KEY, value=about)
-    return lambda partial: onnx.save(model, partial)
+    return with_onnx_checksum(model.SerializeToString())
 
 
-def _torchscript(network: Any, example: tuple[torch.Tensor, ...], about: str) -> Any:
+def _torchscript(network: Any, example: tuple[torch.Tensor, ...], about: str) -> bytes:
     traced: Any = torch.jit.trace(network, example)  # type: ignore[no-untyped-call]
-    return lambda partial: traced.save(str(partial), _extra_files={f"{KEY}.json": about})
+    file = io.BytesIO()  # given a path, PyTorch ends the process where the disk is full
+    torch.jit.save(traced, file, _extra_files={f"{KEY}.json": about})  # type: ignore[no-untyped-call]
+    add_checksum(file)
+    return file.getvalue()
 
 
 @contextmanager

@@ -15,17 +15,16 @@ The files of a checkpoint are written in this order, so that ``last`` is never a
 
 from __future__ import annotations
 
-import functools
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from bbrgym.atomic_files import write_atomically
+from bbrgym.checksum import check_checksum
 from bbrgym.errors import ConfigError
 from bbrgym.run_folder import RunFolder
+from bbrgym.untrusted_files import MAX_TABLE_BYTES, opened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,23 +57,36 @@ class TrainingFolder(RunFolder):
 
     def write_figure(self, name: str, figure: Figure) -> None:
         """Write a picture, PNG."""
-        write_atomically(self.path / "figures" / name, lambda partial: figure.savefig(partial, format="png", dpi=120))
+        self.write_file(f"figures/{name}", lambda partial: figure.savefig(partial, format="png", dpi=120))
 
     def checkpoint(self, name: str) -> Path:
         """Return the path of a file among the checkpoints."""
         return self.path / _CHECKPOINTS / name
 
+    def has_checkpoint(self, name: str) -> bool:
+        """Return whether there is a checkpoint of this name, such as ``last``, whatever its format."""
+        return any(path.stem == name for path in (self.path / _CHECKPOINTS).glob(f"{name}.*"))
+
+    def check_model(self) -> None:
+        """Check the model of Stable-Baselines3, if there is one.
+
+        Raises:
+            ConfigError: it is damaged.
+        """
+        if self.holds(MODEL):
+            with opened(self.path / MODEL, MAX_TABLE_BYTES, below=self.path) as file:
+                check_checksum(file, self.path / MODEL)
+
     def take_over(self, other: TrainingFolder) -> None:
         """Copy the curve, the checkpoints and the model of another training."""
         names = sorted(path.name for path in (other.path / _CHECKPOINTS).iterdir())
         for name in (METRICS, VALIDATION, MODEL, *(f"{_CHECKPOINTS}/{name}" for name in names)):
-            if (other.path / name).is_file():
-                write_atomically(self.path / name, functools.partial(shutil.copyfile, other.path / name))
+            self.copy_file(name, other)
 
     def write_model(self, model: bytes) -> None:
         """Write the best agent as a model of Stable-Baselines3."""
-        write_atomically(self.path / MODEL, lambda partial: partial.write_bytes(model))
+        self.write_file(MODEL, lambda partial: partial.write_bytes(model))
 
     def write_checkpoint(self, name: str, write: Callable[[Path], object]) -> None:
         """Write a file ``name``, ending included, among the checkpoints."""
-        write_atomically(self.checkpoint(name), write)
+        self.write_file(f"{_CHECKPOINTS}/{name}", write)

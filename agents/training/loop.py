@@ -33,7 +33,7 @@ from bbrgym.agents.training.loggers.logger import Logger
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.agents.training.validation import Validation
 from bbrgym.agents.training.vec_env import Rollouts
-from bbrgym.errors import TrainingError
+from bbrgym.errors import ConfigError, TrainingError
 from bbrgym.scenario.distribution import Distribution, split_seeds
 
 _PROGRESS_S = 0.2  # seconds between two reports of progress
@@ -96,6 +96,18 @@ class TrainingState:
     score: float = math.nan
     wall_s: float = 0.0
     validation_s: float = 0.0
+
+
+def state_of(fields: Mapping[str, Any]) -> TrainingState:
+    """Return the state of a training that a checkpoint holds.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    names = vars(TrainingState())
+    if set(fields) != set(names) or not all(isinstance(one, int | float) for one in fields.values()):
+        raise ConfigError(f"the checkpoint holds no state of a training, expected numbers {', '.join(names)}")
+    return TrainingState(**fields)
 
 
 @dataclass
@@ -167,7 +179,7 @@ class TrainingRun:
         Raises:
             ConfigError: the curve or the validation scores are damaged or missing.
         """
-        self.state = TrainingState(**state)
+        self.state = state_of(state)
         self._rows = self.folder.read_up_to(self.state.step, METRICS).to_dicts()
         self._scores = self.folder.read_up_to(self.state.step, VALIDATION)
         # A checkpoint follows the record of its step, except the first one, before which nothing was measured.

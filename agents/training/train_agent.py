@@ -173,10 +173,13 @@ def _train(
     with folder.opened(resume=resume):
         if folder.has_config():
             _refuse_another(settings, folder)
+            _refuse_damaged(settings, folder, parts.trainer)
         elif settings.continue_from is not None:
             check_continued(settings, parts.trainer)
             source = ContinuedFolder(Path(settings.continue_from.folder))
-            parts.trainer.load(source, settings, "last")  # one that cannot be read is not taken over
+            for checkpoint in ("best", "last"):  # what cannot be read is not taken over
+                parts.trainer.load(source, settings, checkpoint)
+            source.check_model()
             folder.take_over(source)
         folder.write_config(settings.plain())
         with _memory_errors(), logged(parts.logger, _logged_run(settings, folder)) as logger:
@@ -242,6 +245,17 @@ def _refuse_another(settings: TrainingSettings, folder: TrainingFolder) -> None:
             f"output_dir: {str(folder.path)!r} holds another training, {difference}; expected a new folder, or "
             f"resume={folder.path} without other options"
         )
+
+
+def _refuse_damaged(settings: TrainingSettings, folder: TrainingFolder, trainer: Trainer) -> None:
+    """Check that the best agent of a training that goes on can be loaded: it stays if none is better.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    if folder.has_checkpoint("last"):
+        trainer.load(folder, settings, "best")
+        folder.check_model()
 
 
 def _logged_run(settings: TrainingSettings, folder: TrainingFolder) -> LoggedRun:

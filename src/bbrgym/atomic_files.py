@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 PARTIALS = ".*.partial"
 """Pattern of the names of files that are being written."""
@@ -16,7 +17,8 @@ PARTIALS = ".*.partial"
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Replace ``path``, in one step, by the file that ``write`` writes at the path it is called with.
 
-    The file is on the disk before it gets its name, and the name before this returns. Missing folders are made.
+    The file is on the disk before it gets its name, and the name before this returns. Missing folders are made. What
+    stands at the partial file's path already is removed first: it may be a symbolic link to any file.
 
     Raises:
         OSError: the file cannot be written; ``path`` is as it was.
@@ -24,6 +26,8 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     partial = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
     try:
         make_folder(path.parent)
+        partial.unlink(missing_ok=True)
+        os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
         write(partial)
         _flush_to_disk(partial)
         partial.replace(path)
@@ -37,6 +41,22 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write a text as `write_atomically` does, in UTF-8."""
     write_atomically(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+
+
+def open_to_append(path: Path, *, is_own: bool = True) -> BinaryIO:
+    """Open a file such as a log to write at its end, without waiting for a reader; it is made if it is missing.
+
+    Args:
+        path: of the file.
+        is_own: whether it belongs to a run folder, so that a symbolic link is refused.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    descriptor = os.open(path, flags | (os.O_NOFOLLOW if is_own else 0), 0o666)
+    os.set_blocking(descriptor, True)
+    return os.fdopen(descriptor, "ab")
 
 
 def make_folder(path: Path) -> None:

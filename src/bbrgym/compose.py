@@ -22,7 +22,8 @@ from typing import Any
 
 from hydra import version
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.config_repository import CachingConfigRepository, IConfigRepository
+from hydra._internal.config_repository import CachingConfigRepository, ConfigRepository, IConfigRepository
+from hydra._internal.core_plugins.file_config_source import FileConfigSource
 from hydra._internal.utils import create_config_search_path
 from hydra.core.config_search_path import ConfigSearchPath, SearchPathQuery
 from hydra.core.config_store import ConfigStore
@@ -32,6 +33,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType
 from hydra.core.utils import setup_globals
 from hydra.errors import HydraException
+from hydra.plugins.config_source import ConfigResult
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
@@ -41,7 +43,7 @@ from bbrgym.errors import ConfigError, MissingExtraError, nearest, one_line
 from bbrgym.option_types import give_types
 from bbrgym.scenario.distribution import is_range
 from bbrgym.scenario.files import is_scenario_file, read_scenario
-from bbrgym.scenario.untrusted_files import read_yaml
+from bbrgym.untrusted_files import check_yaml, read_yaml
 from bbrgym.worlds import registered_worlds
 
 # The validated models check the fields under these.
@@ -74,6 +76,24 @@ class _Request:
     in_scenario: list[Override]
 
 
+class _UsersFiles(FileConfigSource):
+    """A folder of configurations that this package does not ship: each file is checked before Hydra reads it."""
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        check_yaml(Path(self.path, self._normalize_file_name(config_path)))
+        return super().load_config(config_path)
+
+
+class _Repository(ConfigRepository):
+    def initialize_sources(self, config_search_path: ConfigSearchPath) -> None:
+        super().initialize_sources(config_search_path)
+        shipped = str(resources.files("bbrgym") / "conf")
+        self.sources = [
+            _UsersFiles(one.provider, one.path) if type(one) is FileConfigSource and one.path != shipped else one
+            for one in self.sources
+        ]
+
+
 class Loader(ConfigLoaderImpl):
     """Hydra's loader of configurations, with the additions above.
 
@@ -85,6 +105,7 @@ class Loader(ConfigLoaderImpl):
     def __init__(self, search_path: ConfigSearchPath | None = None, models: Sequence[type[BaseModel]] = ()) -> None:
         version.setbase(_HYDRA)
         super().__init__(search_path if search_path is not None else search_path_of())
+        self.repository = _Repository(self.config_search_path)
         self._models = tuple(models)
         self._read: CachingConfigRepository | None = None  # what a request has read of conf/, for Hydra's own reading
 

@@ -18,22 +18,35 @@ import json
 import os
 import platform
 import shutil
+import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, BinaryIO, ClassVar, TypeVar
 
 import polars as pl
 import yaml
 
-from bbrgym.atomic_files import PARTIALS, make_folder, write_atomically, write_text
-from bbrgym.errors import ConfigError, one_line
+from bbrgym.atomic_files import PARTIALS, make_folder, write_atomically
+from bbrgym.errors import ConfigError
 from bbrgym.provenance import provenance
+from bbrgym.untrusted_files import (
+    MAX_TABLE_BYTES,
+    MAX_TEXT_BYTES,
+    FileError,
+    opened,
+    read_json,
+    read_text,
+    read_yaml,
+    refuse_links,
+)
 
 CONFIG = "config.yaml"
 PROVENANCE = "provenance.json"
 _LOCK = ".lock"
+_LOCK_BYTES = 4096
+_MARK = b"bbrgym "  # at the beginning of a lock in use, or of one that a killed process left
 _SOMEONE = "another command"
 _POLL_S = 0.2  # between two looks at whether the owner has ended
 _SHORTAGES = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # not the folder's fault
@@ -99,6 +112,7 @@ class RunFolder:
             self._refuse_used(resume)
             self._is_made = not self.path.exists()
             make_folder(self.path)
+            self.refuse_links()
             self._own()
             self._refuse_used(resume)  # again: another process may have come first
             self._is_new = not self._holds_files()
@@ -112,6 +126,16 @@ class RunFolder:
             self.close()
             raise
 
+    def refuse_links(self) -> None:
+        """Check that no folder in this one is a symbolic link: what is written there would be written elsewhere.
+
+        Raises:
+            ConfigError: one is.
+        """
+        for path in self.path.iterdir():
+            if path.is_symlink() and path.is_dir():
+                raise ConfigError(f"{self.option}: {str(path)!r} is a symbolic link, expected a folder of its own")
+
     def close(self) -> None:
         """Let other processes own the folder."""
         if self._lock is not None:
@@ -122,13 +146,13 @@ class RunFolder:
     def owner(self) -> str | None:
         """Return the process that owns the folder now; None if there is none."""
         path = self.path / _LOCK
-        if not path.exists():
+        if not os.path.lexists(path):
             return None
-        with path.open(encoding="utf-8", errors="replace") as lock:
+        with opened(path, _LOCK_BYTES, below=self.path) as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                return lock.read(200).strip() or _SOMEONE
+                return _owner_in(lock.read())
         return None
 
     def wait_until_free(self, timeout_s: float) -> None:
@@ -157,16 +181,26 @@ class RunFolder:
 
     def _own(self) -> None:
         path = self.path / _LOCK
-        self._lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        refuse_links(path, self.path)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+        lock = os.open(path, flags, 0o666)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock_file(path, lock)
+        except BaseException:
+            os.close(lock)
+            raise
+        self._lock = lock
+
+    def _lock_file(self, path: Path, lock: int) -> None:
+        content = os.read(lock, _LOCK_BYTES) if stat.S_ISREG(os.fstat(lock).st_mode) else b"no file"
+        if content.strip() and not content.startswith(_MARK):  # another's file, which would be truncated
+            raise ConfigError(f"{self.option}: {str(path)!r} is no lock of bbrgym; expected none, or an empty file")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = os.read(self._lock, 200).decode(errors="replace").strip() or _SOMEONE
-            os.close(self._lock)
-            self._lock = None
-            raise self._in_use(owner) from None
-        os.ftruncate(self._lock, 0)
-        os.write(self._lock, f"bbrgym {self.command}, process {os.getpid()} on {platform.node()}\n".encode())
+            raise self._in_use(_owner_in(content)) from None
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"bbrgym {self.command}, process {os.getpid()} on {platform.node()}\n".encode(), 0)
 
     def _remove_partials(self) -> None:
         """Remove what a killed process was writing; folders within that have a lock of their own are their owner's."""
@@ -179,7 +213,7 @@ class RunFolder:
         if not self._is_new or any(path.is_file() for name in _RESULTS for path in (self.path / name).rglob("*")):
             return
         for path in self.path.iterdir():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         if self._is_made:
             self.path.rmdir()
 
@@ -196,9 +230,9 @@ class RunFolder:
             ConfigError: there is none, or it cannot be read.
         """
         try:
-            config = yaml.safe_load((self.path / CONFIG).read_text(encoding="utf-8"))
-        except (OSError, ValueError, yaml.YAMLError) as error:
-            raise ConfigError(f"{self._no_folder()}: {one_line(error)}") from error
+            config = read_yaml(self.path / CONFIG, below=self.path)
+        except ConfigError as error:
+            raise ConfigError(f"{self._no_folder()}: {error}") from error
         if not isinstance(config, dict):
             raise ConfigError(f"{self._no_folder()}: its {CONFIG} is empty or no mapping")
         return config
@@ -229,7 +263,13 @@ class RunFolder:
         Raises:
             ConfigError: it cannot be read.
         """
-        return self._read(PROVENANCE, _entries) if (self.path / PROVENANCE).exists() else []
+        if not self.holds(PROVENANCE):
+            return []
+        with self._damage_told(PROVENANCE):
+            entries = read_json(self.path / PROVENANCE, below=self.path)
+        if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
+            raise self._damaged(PROVENANCE, "it holds no list of mappings")
+        return entries
 
     def _add_provenance(self) -> None:
         """Add an entry, unless the last one differs in its command alone: a repeated command changes nothing."""
@@ -237,23 +277,92 @@ class RunFolder:
         if not entries or {**entries[-1], "command": None} != {**now, "command": None}:
             self.write_text(PROVENANCE, json.dumps([*entries, now], indent=1) + "\n")
 
+    def holds(self, name: str) -> bool:
+        """Return whether there is a file of this name, whatever it is."""
+        return os.path.lexists(self.path / name)
+
+    def write_file(self, name: str, write: Callable[[Path], object]) -> None:
+        """Write a file as `write_atomically` does.
+
+        Raises:
+            OSError: it cannot be written, or a folder on the way to it is a symbolic link.
+        """
+        refuse_links((self.path / name).parent, self.path)
+        write_atomically(self.path / name, write)
+
     def write_text(self, name: str, text: str) -> None:
         """Write a text in UTF-8."""
-        write_text(self.path / name, text)
+        self.write_file(name, lambda partial: partial.write_text(text, encoding="utf-8"))
+
+    def copy_file(self, name: str, source: RunFolder) -> None:
+        """Copy a file of another run folder, if it has it.
+
+        Raises:
+            ConfigError: it cannot be read.
+            OSError: the copy cannot be written.
+        """
+
+        def copy(partial: Path) -> None:
+            with partial.open("wb") as file:
+                shutil.copyfileobj(content, file)
+
+        if source.holds(name):
+            with source._damage_told(name), opened(source.path / name, MAX_TABLE_BYTES, below=source.path) as content:
+                self.write_file(name, copy)
+
+    def read_text(self, name: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
+        """Read a text in UTF-8.
+
+        Raises:
+            ConfigError: it cannot be read.
+        """
+        with self._damage_told(name):
+            return read_text(self.path / name, max_bytes, below=self.path)
 
     def write_table(self, name: str, table: pl.DataFrame) -> None:
         """Write Parquet; equal tables give equal bytes."""
         parquet = io.BytesIO()  # given a path, Polars makes a full disk a ComputeError
         table.rechunk().write_parquet(parquet, compression="zstd")
-        write_atomically(self.path / name, lambda partial: partial.write_bytes(parquet.getbuffer()))
+        self.write_file(name, lambda partial: partial.write_bytes(parquet.getbuffer()))
 
-    def read_table(self, name: str) -> pl.DataFrame:
+    def read_table(self, name: str, columns: Collection[str] = ()) -> pl.DataFrame:
         """Read Parquet.
 
+        Args:
+            name: of the file.
+            columns: that it must have.
+
         Raises:
-            ConfigError: it cannot be read.
+            ConfigError: it cannot be read, or lacks a column.
         """
-        return self._read(name, pl.read_parquet)
+        return self._read_table(name, columns, pl.read_parquet)
+
+    def read_csv(self, name: str, schema: pl.Schema | None = None) -> pl.DataFrame:
+        """Read CSV.
+
+        Args:
+            name: of the file.
+            schema: of its columns. Default: as they look.
+
+        Raises:
+            ConfigError: it cannot be read, or has other columns.
+        """
+        return self._read_table(name, schema or (), lambda file: pl.read_csv(file.read(), schema=schema))
+
+    def _read_table(
+        self, name: str, columns: Collection[str], read: Callable[[BinaryIO], pl.DataFrame]
+    ) -> pl.DataFrame:
+        with self._damage_told(name), opened(self.path / name, MAX_TABLE_BYTES, below=self.path) as file:
+            try:
+                table = read(file)
+            except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+                raise self._damaged(
+                    name, f"no {Path(name).suffix or 'table'}"
+                ) from error  # its text may quote the file
+        missing = [column for column in columns if column not in table.columns]
+        if missing:
+            raise self._damaged(name, f"it has no column {', '.join(missing)}")
+        return table
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         """Write a mapping as JSON."""
@@ -265,27 +374,24 @@ class RunFolder:
         Raises:
             ConfigError: it cannot be read.
         """
-        return self._read(name, _mapping) if (self.path / name).exists() else {}
+        if not self.holds(name):
+            return {}
+        with self._damage_told(name):
+            value = read_json(self.path / name, below=self.path)
+        if not isinstance(value, dict):
+            raise self._damaged(name, f"it holds {type(value).__name__}, expected a mapping")
+        return value
 
-    def _read(self, name: str, read: Callable[[Path], Content]) -> Content:
-        path = self.path / name
+    def _damaged(self, name: str, problem: str) -> ConfigError:
+        return ConfigError(f"cannot read {str(self.path / name)!r}, it is damaged or missing: {problem}")
+
+    @contextmanager
+    def _damage_told(self, name: str) -> Iterator[None]:
         try:
-            return read(path)
-        except (OSError, ValueError, pl.exceptions.PolarsError) as error:
-            raise ConfigError(f"cannot read {str(path)!r}, it is damaged or missing: {one_line(error)}") from error
+            yield
+        except FileError as error:
+            raise self._damaged(name, error.reason) from error
 
 
-def _entries(path: Path) -> list[dict[str, Any]]:
-    value = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-        raise ValueError("it holds no list of mappings")
-    return value
-
-
-def _mapping(path: Path) -> dict[str, Any]:
-    value = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(value, dict):
-        raise ValueError(  # noqa: TRY004 - the file is wrong, not the type of an argument
-            f"it holds {type(value).__name__}, expected a mapping"
-        )
-    return value
+def _owner_in(lock: bytes) -> str:
+    return lock[:200].decode(errors="replace").strip() or _SOMEONE

@@ -12,16 +12,17 @@ import csv
 import io
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from bbrgym.agents.training.loggers.logger import LoggedRun, Logger, LoggerSettings
-from bbrgym.atomic_files import write_text
-from bbrgym.errors import ConfigError, one_line
+from bbrgym.errors import ConfigError
+from bbrgym.run_folder import RunFolder
+from bbrgym.untrusted_files import MAX_TABLE_BYTES
 
 _FOLDER = "csv"
+_METRICS = f"{_FOLDER}/metrics.csv"
 _WRITE_S = 5.0  # between two writes of the metrics
 
 
@@ -44,11 +45,11 @@ class CsvLogger(Logger):
     """
 
     def __init__(self, run: LoggedRun) -> None:
-        self._folder = run.folder / _FOLDER
+        self._folder = RunFolder(run.folder)
         self._rows: dict[int, dict[str, Any]] = {}
         self._written_s = 0.0
-        if run.step and self._path("metrics").exists():
-            self._rows = {step: row for step, row in _read(self._path("metrics")).items() if step <= run.step}
+        if run.step and self._folder.holds(_METRICS):
+            self._rows = {step: row for step, row in _read(self._folder).items() if step <= run.step}
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
         """Log numbers by name; see `Logger`."""
@@ -58,11 +59,11 @@ class CsvLogger(Logger):
 
     def table(self, step: int, name: str, table: pl.DataFrame) -> None:  # noqa: ARG002 - the last one stays
         """Log a table; see `Logger`."""
-        write_text(self._path(name), table.write_csv())
+        self._folder.write_text(f"{_FOLDER}/{name}.csv", table.write_csv())
 
     def summary(self, outcome: Mapping[str, Any]) -> None:
         """Log the results of the run; see `Logger`."""
-        write_text(self._path("summary"), _text(("name", "value"), outcome.items()))
+        self._folder.write_text(f"{_FOLDER}/summary.csv", _text(("name", "value"), outcome.items()))
 
     def finish(self, exit_code: int) -> None:  # noqa: ARG002 - the files are whole either way
         """Write what is not written yet; see `Logger`."""
@@ -73,10 +74,7 @@ class CsvLogger(Logger):
         if self._rows:
             names = list(dict.fromkeys(name for row in self._rows.values() for name in row))
             rows = ([row.get(name, "") for name in names] for row in self._rows.values())
-            write_text(self._path("metrics"), _text(names, rows))
-
-    def _path(self, name: str) -> Path:
-        return self._folder / f"{name}.csv"
+            self._folder.write_text(_METRICS, _text(names, rows))
 
 
 def _text(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
@@ -87,15 +85,16 @@ def _text(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
     return text.getvalue()
 
 
-def _read(path: Path) -> dict[int, dict[str, Any]]:
+def _read(folder: RunFolder) -> dict[int, dict[str, Any]]:
     """Return the rows of metrics.csv by their step.
 
     Raises:
         ConfigError: the file is damaged.
     """
+    text = folder.read_text(_METRICS, MAX_TABLE_BYTES)
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = [{name: text for name, text in row.items() if text != ""} for row in csv.DictReader(file)]
+        table = csv.DictReader(io.StringIO(text, newline=""))
+        rows = [{name: text for name, text in row.items() if text != ""} for row in table]
         return {int(row["step"]): {**row, "step": int(row["step"])} for row in rows}
-    except (OSError, ValueError, LookupError, csv.Error) as error:
-        raise ConfigError(f"cannot read {str(path)!r}, it is damaged: {one_line(error)}") from error
+    except (ValueError, LookupError, TypeError, csv.Error) as error:
+        raise ConfigError(f"cannot read {str(folder.path / _METRICS)!r}, it is damaged: no such table") from error

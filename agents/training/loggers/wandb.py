@@ -23,8 +23,8 @@ import polars as pl
 from PIL import Image
 
 from bbrgym.agents.training.loggers.logger import LoggedRun, Logger, LoggerSettings
-from bbrgym.atomic_files import write_text
 from bbrgym.errors import MissingExtraError
+from bbrgym.run_folder import RunFolder
 from bbrgym.schema import List
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _INIT_TIMEOUT_S = 30.0  # if the server has not answered by then, the run is kept offline
 _FIGURE_DPI = 120
 _ID_FILE = "wandb-run-id"
+_MAX_ID_BYTES = 1024
 _CODE = (".py", ".yaml", ".jinja")
 
 
@@ -188,8 +189,8 @@ def has_login() -> bool:
 
 def _run_id(run: LoggedRun) -> str:
     """Return the id kept in the run folder, so that a resumed run is the same run; `wandb sweep` gives its own."""
-    path = run.folder / _ID_FILE
-    if not path.exists():
+    folder = RunFolder(run.folder)
+    if not folder.holds(_ID_FILE):
         given = os.environ.get("WANDB_RUN_ID") if os.environ.get("WANDB_SWEEP_ID") else None
-        write_text(path, given or uuid.uuid4().hex[:8])
-    return path.read_text(encoding="utf-8")
+        folder.write_text(_ID_FILE, given or uuid.uuid4().hex[:8])
+    return folder.read_text(_ID_FILE, _MAX_ID_BYTES)

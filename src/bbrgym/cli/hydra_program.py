@@ -28,6 +28,7 @@ from pydantic import BaseModel
 from bbrgym.compose import Loader, parse_override, plain_values, search_path_of
 from bbrgym.errors import ConfigError, MissingExtraError
 from bbrgym.option_types import plain_types, type_text
+from bbrgym.untrusted_files import MAX_YAML_BYTES, read_text
 
 _STEPS = "total_steps="
 _MORE = re.compile(r"(?<=[=,])\+\d[\d._eE+]*(?=,|$)")  # so many more: Hydra's grammar would drop the sign
@@ -237,5 +238,5 @@ def _file(loader: Loader, name: str) -> str:
     for source in loader.get_sources():
         path = Path(source.path) / f"{name}.yaml"
         if source.scheme() == "file" and path.exists():
-            return path.read_text(encoding="utf-8")
+            return read_text(path, MAX_YAML_BYTES)
     return (resources.files("bbrgym") / "conf" / f"{name}.yaml").read_text(encoding="utf-8")

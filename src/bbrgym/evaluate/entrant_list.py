@@ -42,6 +42,7 @@ from bbrgym.evaluate.records import FIXED, label_of
 from bbrgym.evaluate.references import InRunOracle, Knowing, LibraryOracle, Oracle
 from bbrgym.schema import shown
 from bbrgym.targets import refuse_foreign
+from bbrgym.untrusted_files import add_to_digest
 
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # of an object in a module
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -155,8 +156,11 @@ def _model(path: Path, settings: Evaluation) -> Entrant:
         raise ConfigError(f"agent: {str(path)!r} acts for each flow by itself; take its run folder")
     variant = about.get("variant", settings.variant)
     name = path.stem if _NAME.fullmatch(path.stem) else "model"
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    return Learned(name, variant, label_of(name, variant), about.get("environment", {}), Called(name, model), digest)
+    digest = hashlib.sha256()
+    add_to_digest(digest, path)
+    return Learned(
+        name, variant, label_of(name, variant), about.get("environment", {}), Called(name, model), digest.hexdigest()
+    )
 
 
 def _random(settings: Evaluation) -> list[Entrant]:
@@ -238,7 +242,7 @@ def _digest(run_dir: Path) -> str:
     digest = hashlib.sha256()
     for path in [run_dir / "config.yaml", *sorted((run_dir / "checkpoints").glob("best*"))]:
         digest.update(path.name.encode())
-        digest.update(path.read_bytes())
+        add_to_digest(digest, path, below=run_dir)
     return digest.hexdigest()
 
 

@@ -103,7 +103,8 @@ class RunRecord:
 FIXED = "fixed"
 
 _JOBS = "jobs"
-_JOB_PARTS = ("timing", "timeseries", "summary")  # in the order of writing: with the last one the run is finished
+#: Records of a run with their columns, in the order of writing: with the last one the run is finished.
+_JOB_PARTS = {"timing": TIMING_SCHEMA, "timeseries": (*RUN_COLUMNS, "time_s", "flow"), "summary": SUMMARY_SCHEMA}
 
 
 class EvaluationFolder(RunFolder):
@@ -116,8 +117,12 @@ class EvaluationFolder(RunFolder):
         self.write_text("timing.csv", timing.write_csv())
 
     def read_timing(self) -> pl.DataFrame:
-        """Read timing.csv."""
-        return pl.read_csv(self.path / "timing.csv", schema=TIMING_SCHEMA)
+        """Read timing.csv.
+
+        Raises:
+            ConfigError: it cannot be read.
+        """
+        return self.read_csv("timing.csv", TIMING_SCHEMA)
 
     def has_job(self, key: str) -> bool:
         """Return whether the records of a finished run are here."""
@@ -135,7 +140,9 @@ class EvaluationFolder(RunFolder):
             ConfigError: they cannot be read.
         """
         try:
-            return RunRecord(**{part: self.read_table(self._part(key, part)) for part in _JOB_PARTS})
+            return RunRecord(
+                **{part: self.read_table(self._part(key, part), columns) for part, columns in _JOB_PARTS.items()}
+            )
         except ConfigError as error:
             raise ConfigError(f"output_dir: cannot read run {key}, delete its files: {error}") from error
 

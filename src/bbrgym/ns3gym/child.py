@@ -25,6 +25,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from bbrgym.atomic_files import open_to_append
 from bbrgym.errors import ConfigError
 from bbrgym.processes import light_command
 
@@ -139,7 +140,7 @@ def _spawn(words: Sequence[str], socket_fd: int, cwd: Path | None, log: Path | N
         pass_fds: tuple[int, ...] = ()
         if log is not None:
             try:
-                file = held.enter_context(log.open("ab"))
+                file = held.enter_context(open_to_append(log, is_own=False))
             except OSError as error:
                 raise ConfigError(f"log: {str(log)!r} cannot be written: {error.strerror}") from None
             log_fd, pass_fds = str(file.fileno()), (file.fileno(),)

@@ -17,8 +17,8 @@ from pydantic import ValidationError
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.papers.experiment import Experiment, Number, Quantity
 from bbrgym.scenario.files import is_scenario_file
-from bbrgym.scenario.untrusted_files import read_text, read_yaml
 from bbrgym.schema import first_problem, shown
+from bbrgym.untrusted_files import read_text, read_yaml
 
 #: The papers by the name of their folder.
 PAPERS: Mapping[str, str] = MappingProxyType(

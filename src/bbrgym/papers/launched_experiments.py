@@ -8,13 +8,9 @@ Their finished runs are then kept in DIR as if they had run there, so that DIR/c
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
-from bbrgym.atomic_files import write_atomically
 from bbrgym.compose import override_of
 from bbrgym.errors import ConfigError
 from bbrgym.papers.reproduction import PreparedReproduction
@@ -51,7 +47,7 @@ def launch_experiments(prepared: PreparedReproduction, folder: ReproductionFolde
     given_up: dict[str, str] = {}
     for one in running:
         job = below / _job(one.experiment.name)
-        _take_over(job, folder.path)
+        _take_over(ReproductionFolder(job), folder)
         missing = [case.job.key for case in one.cases if not folder.has_job(case.job.key)]
         reasons = _failures(job) if missing else {}
         given_up |= {key: reasons.get(key) or _end_of(job) for key in missing}
@@ -76,9 +72,9 @@ def _overrides(source: str, asked: Reproduction) -> list[str]:
 def _end_of(job: Path) -> str:
     """Return how a job ended."""
     try:
-        end = json.loads((job / "job.json").read_text(encoding="utf-8"))
+        end = ReproductionFolder(job).read_json("job.json")
         return f"{job.name} {end['status']}: {end['reason']} ({job / 'job.log'})"
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ConfigError, KeyError):
         return f"{job.name} did not end ({job / 'job.log'})"
 
 
@@ -90,8 +86,8 @@ def _failures(job: Path) -> dict[str, str]:
         return {}
 
 
-def _take_over(source: Path, target: Path) -> None:
+def _take_over(source: ReproductionFolder, target: ReproductionFolder) -> None:
     """Copy the finished runs of a folder into another one."""
-    for file in sorted((source / "jobs").glob("*.parquet")):
-        if not (target / "jobs" / file.name).exists():
-            write_atomically(target / "jobs" / file.name, partial(shutil.copyfile, file))
+    for name in sorted(f"jobs/{file.name}" for file in (source.path / "jobs").glob("*.parquet")):
+        if not target.holds(name):
+            target.copy_file(name, source)

@@ -18,10 +18,11 @@ import polars as pl
 
 from bbrgym.compose import key_of, parse_override
 from bbrgym.errors import ConfigError
-from bbrgym.evaluate.records import per_run
+from bbrgym.evaluate.records import SUMMARY_SCHEMA, per_run
 from bbrgym.report.multirun_report import write_multirun_report
 from bbrgym.report.multirun_results import CURVE_SCHEMA, STATUS, UNFINISHED, MultirunResults
 from bbrgym.run_folder import RunFolder
+from bbrgym.untrusted_files import read_end
 
 LOG, STATE, REQUEST, SEARCH = "job.log", "job.json", "multirun.yaml", "search.json"
 _LAST_LINES_BYTES = 4000
@@ -41,9 +42,7 @@ class MultirunFolder(RunFolder):
 
     def last_line(self, name: str) -> str:
         """Return the last line that a job has printed; empty if it has printed none."""
-        with self.log(name).open("rb") as file:
-            file.seek(max(0, self.log(name).stat().st_size - _LAST_LINES_BYTES))
-            lines = file.read().decode(errors="replace").split("\n")
+        lines = read_end(self.log(name), _LAST_LINES_BYTES, below=self.path).split("\n")
         said = [line.strip() for line in lines if line.strip() and not line.startswith("$ bbrgym")]
         return said[-1] if said else ""
 
@@ -53,7 +52,13 @@ class MultirunFolder(RunFolder):
         Raises:
             ConfigError: it cannot be read.
         """
-        return self.read_json(f"{name}/{STATE}")
+        state = self.read_json(f"{name}/{STATE}")
+        overrides = state.get("overrides", [])
+        if state and not isinstance(state.get("command"), str):
+            raise self._damaged(f"{name}/{STATE}", "it names no command")
+        if not isinstance(overrides, list) or not all(isinstance(one, str) for one in overrides):
+            raise self._damaged(f"{name}/{STATE}", "its overrides are no list of texts")
+        return state
 
     def names(self) -> list[str]:
         """Return the names of the jobs that have begun, sorted."""
@@ -62,8 +67,7 @@ class MultirunFolder(RunFolder):
 
     def request(self) -> str:
         """Return the text of multirun.yaml; empty if there is none."""
-        path = self.path / REQUEST
-        return path.read_text(encoding="utf-8") if path.exists() else ""
+        return self.read_text(REQUEST) if self.holds(REQUEST) else ""
 
 
 def report_multirun(path: Path, command: str | None = None) -> MultirunResults:
@@ -79,6 +83,7 @@ def report_multirun(path: Path, command: str | None = None) -> MultirunResults:
     """
     folder = MultirunFolder(path)
     results = collect(folder)
+    folder.refuse_links()
     logs = {name: folder.log(name) for name in results.failed if folder.log(name).exists()}
     write_multirun_report(folder, results, logs, folder.request(), command)
     return results
@@ -93,8 +98,8 @@ def metric_of(folder: Path, command: str, metric: str | None = None) -> float | 
     name = metric or _default_metric(command)
     files = MultirunFolder(folder)
     row: Mapping[str, Any] = files.read_json("summary.json")
-    if command == "evaluate" and (folder / "summary.parquet").exists():
-        row = _means(files.read_table("summary.parquet")).row(0, named=True)
+    if command == "evaluate" and files.holds("summary.parquet"):
+        row = _means(files.read_table("summary.parquet", SUMMARY_SCHEMA)).row(0, named=True)
     value = row.get(name)
     if row and not isinstance(value, int | float):
         numbers = [key for key, one in row.items() if isinstance(one, int | float)]
@@ -152,15 +157,15 @@ def _means(runs: pl.DataFrame, *by: str) -> pl.DataFrame:
 def _of_evaluation(folder: MultirunFolder, job: str) -> Sequence[Mapping[str, Any]]:
     """Return a row per world and entrant: means over seeds or draws."""
     name = f"{job}/summary.parquet"
-    if not (folder.path / name).exists():
+    if not folder.holds(name):
         return [{}]
-    return _means(folder.read_table(name), "world", "entrant").to_dicts()
+    return _means(folder.read_table(name, SUMMARY_SCHEMA), "world", "entrant").to_dicts()
 
 
 def _curve(folder: MultirunFolder, job: str) -> pl.DataFrame:
     """Return the validation scores of a training by step; no row for other commands."""
     name = f"{job}/metrics.parquet"
-    metrics = folder.read_table(name) if (folder.path / name).exists() else pl.DataFrame()
+    metrics = folder.read_table(name) if folder.holds(name) else pl.DataFrame()
     if _SCORE not in metrics.columns:
         return pl.DataFrame(schema=CURVE_SCHEMA)
     scores = metrics.select("step", _SCORE).drop_nulls()

@@ -12,8 +12,10 @@ from bbrgym.report.multirun_results import MultirunResults, jobs_table, settings
 from bbrgym.report.page import Code, Page, Section
 from bbrgym.report.report_files import write_report_files
 from bbrgym.run_folder import RunFolder
+from bbrgym.untrusted_files import read_end
 
 _LOG_LINES = 30  # of each failed job, its last ones
+_LOG_BYTES = 2**16  # that hold them
 
 
 def write_multirun_report(
@@ -57,4 +59,4 @@ def _page(results: MultirunResults, logs: Mapping[str, Path], request: str, comm
 
 
 def _tail(log: Path) -> str:
-    return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LOG_LINES:])
+    return "\n".join(read_end(log, _LOG_BYTES, below=log.parent).splitlines()[-_LOG_LINES:])

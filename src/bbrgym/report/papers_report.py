@@ -13,6 +13,7 @@ import polars as pl
 from rich.table import Table
 
 from bbrgym.atomic_files import write_text
+from bbrgym.errors import ConfigError
 from bbrgym.papers.catalogue import PAPERS, notes_of, select_experiments
 from bbrgym.papers.experiment import Experiment
 from bbrgym.papers.numbers_table import numbers_table
@@ -36,6 +37,7 @@ from bbrgym.report.papers_tables import (
     verdict_of_rows,
 )
 from bbrgym.report.report_files import write_report_files
+from bbrgym.untrusted_files import MAX_TEXT_BYTES, read_text
 
 
 def write_papers_report(folder: Path, results: Sequence[ReproducedExperiment], stack: str, command: str) -> None:
@@ -297,14 +299,24 @@ class _WrittenNumbers:
 
 
 def _read_numbers(csv: Path) -> _WrittenNumbers:
-    lines = csv.read_text(encoding="utf-8").splitlines()
-    command, date, stack = lines[:3]
+    """Return the numbers in a file.
+
+    Raises:
+        ConfigError: it cannot be read, or is no such file.
+    """
+    text = read_text(csv, MAX_TEXT_BYTES)
+    lines = text.splitlines()
+    try:
+        command, date, stack = lines[:3]
+        numbers = pl.read_csv(text.encode(), comment_prefix=_MARK, schema=numbers_table([]).schema)
+    except (ValueError, pl.exceptions.PolarsError):
+        raise ConfigError(f"docs: {str(csv)!r} holds no numbers of bbrgym reproduce") from None
     return _WrittenNumbers(
         command=command.removeprefix(_MARK),
         date=date.removeprefix(_MARK),
         stack=stack.removeprefix(_STACK).replace(_OWN, ""),
         effort="".join(line.removeprefix(_EFFORT) for line in lines[3:] if line.startswith(_EFFORT)),
-        numbers=pl.read_csv(csv, comment_prefix=_MARK, schema=numbers_table([]).schema),
+        numbers=numbers,
         anew=[line.removeprefix(_ANEW) for line in lines[3:] if line.startswith(_ANEW)],
     )
 

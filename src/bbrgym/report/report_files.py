@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-import polars as pl
 from rich.table import Table
 
 from bbrgym.atomic_files import write_text
@@ -14,6 +13,7 @@ from bbrgym.drawing import reason_not_to_draw
 from bbrgym.report.output_settings import OutputSettings
 from bbrgym.report.page import Page, write_page
 from bbrgym.report.tables import plain_text
+from bbrgym.run_folder import RunFolder
 
 
 def write_report_files(folder: Path, tables: Iterable[Table], page: Page, output: OutputSettings | None = None) -> None:
@@ -46,4 +46,4 @@ def write_csv_copies(folder: Path) -> None:
         OSError: a file cannot be written.
     """
     for parquet in sorted(folder.glob("*.parquet")):
-        write_text(parquet.with_suffix(".csv"), pl.read_parquet(parquet).write_csv())
+        write_text(parquet.with_suffix(".csv"), RunFolder(folder).read_table(parquet.name).write_csv())

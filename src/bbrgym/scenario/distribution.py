@@ -28,16 +28,19 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from bbrgym.errors import ConfigError, ScenarioError, nearest
+from bbrgym.scenario.bounds import BOUNDS
 from bbrgym.scenario.files import (
     MIX,
     VARIABLES,
     Source,
     is_drawn,
+    is_scenario_file,
     is_sequence,
-    load_scenario,
     parse_scenario,
     read_scenario,
 )
@@ -54,6 +57,8 @@ SPLITS: Mapping[Split, range] = {
 """Seeds of each split. A reset without a seed draws one from train; no choice may depend on test."""
 
 _Draw: TypeAlias = Callable[["_Drawing", str], Any]
+MAX_PARTS = 10_000
+MAX_MIX_DEPTH = 16
 _SIGNIFICANT_DIGITS = 6  # of a drawn number, so that people can read it
 _KINDS = ("uniform", "log_uniform", "integer", "choice", "value")
 _MODIFIERS = ("times", "low", "high", "whole")  # in this order
@@ -103,14 +108,14 @@ class Distribution:
         (True, False, True)
     """
 
-    def __init__(self, fields: Mapping[str, Any]) -> None:
+    def __init__(self, fields: Mapping[str, Any], *, _within: _Mixes | None = None) -> None:
         template = dict(fields)
         self.fields: Mapping[str, Any] = dict(fields)
         self.name = str(template.pop("name", "unnamed"))
         variables = template.pop(VARIABLES, None) or {}
         self._parts: tuple[Scenario | Distribution, ...] = ()
         if MIX in template:
-            self._mix(template)
+            self._mix(template, _Mixes() if _within is None else _within)
             return
         flows = template.get("flows")
         if not isinstance(variables, Mapping):
@@ -120,6 +125,8 @@ class Distribution:
         self._variables = variables
         self._template = template
         self.max_flows = sum(self._most(index, flow) for index, flow in enumerate(flows))
+        if self.max_flows > BOUNDS["flows"].high:
+            raise self._problem("flows", f"are up to {self.max_flows}, expected at most {BOUNDS['flows'].high:.0f}")
         self.max_learners = sum(
             self._most(index, flow) for index, flow in enumerate(flows) if flow.get("role", "learner") == "learner"
         )
@@ -178,9 +185,12 @@ class Distribution:
             raise self._problem(
                 f"flows[{index}].number", f"is {shown(number)}, expected a whole number, integer or choice from 0 on"
             )
-        return int(max(numbers)) * int(flow.get("count", 1))
+        count = flow.get("count", 1)
+        if isinstance(count, bool) or not isinstance(count, int):
+            raise self._problem(f"flows[{index}].count", f"is {shown(count)}, expected a whole number")
+        return int(max(numbers)) * count
 
-    def _mix(self, template: Mapping[str, Any]) -> None:
+    def _mix(self, template: Mapping[str, Any], within: _Mixes) -> None:
         """Take the parts of a mix."""
         sources, others = template[MIX], sorted(set(template) - {MIX, "weights"})
         if not is_sequence(sources) or not sources:
@@ -193,12 +203,14 @@ class Distribution:
             raise self._problem("weights", f"is {shown(weights)}, expected {len(sources)} numbers from 0, one above it")
         parts: list[tuple[Scenario | Distribution, float]] = []
         for source, weight in zip(sources, weights, strict=True):
-            part = load_distribution(source) if is_distribution(source) else load_scenario(source)
+            part = within.part(source, self)
             if isinstance(part, Distribution) and part._parts:  # the parts of a mix within: one number chooses
                 whole = sum(part._weights)
                 parts += [(one, weight * own / whole) for one, own in zip(part._parts, part._weights, strict=True)]
             else:
                 parts.append((part, weight))
+            if len(parts) > MAX_PARTS:
+                raise self._problem(MIX, f"has more than {MAX_PARTS} parts, those of mixes in it included")
         self._parts = tuple(part for part, _ in parts)
         self._weights: Sequence[float] = [weight for _, weight in parts]
         self.max_learners = max(_learners_of(part) for part in self._parts)
@@ -208,6 +220,48 @@ class Distribution:
 
     def _problem(self, path: str, problem: str) -> ScenarioError:
         return ScenarioError(path, problem, self.name)
+
+
+class _Mixes:
+    """The mixes that are being read, one within the other, and what was read for them, each file once."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []  # from the outermost one on; empty of a mapping
+        self._known: dict[str, Scenario | Distribution] = {}
+
+    def begin(self, source: Any) -> None:
+        """Note the outermost mix."""
+        self._names.append(_name_of(source))
+
+    def part(self, source: Any, of: Distribution) -> Scenario | Distribution:
+        """Return a part of a mix.
+
+        Raises:
+            ScenarioError: it cannot be read, is the mix itself or holds it, or mixes are nested too deeply.
+        """
+        if isinstance(source, Distribution | Scenario):
+            return source
+        name = _name_of(source)
+        if name in self._known:
+            return self._known[name]
+        if name and name in self._names:
+            raise of._problem(MIX, f"names {shown(str(source))}, which is or holds this mix")
+        if len(self._names) >= MAX_MIX_DEPTH:
+            raise of._problem(MIX, f"holds mixes nested deeper than {MAX_MIX_DEPTH}")
+        self._names.append(name)
+        fields = read_scenario(source)
+        part = Distribution(fields, _within=self) if is_drawn(fields) else parse_scenario(fields)
+        self._names.pop()
+        if name:
+            self._known[name] = part
+        return part
+
+
+def _name_of(source: Any) -> str:
+    """Return a text that is the same for the same file or shipped name; empty for anything else."""
+    if isinstance(source, PathLike) or (isinstance(source, str) and is_scenario_file(source)):
+        return str(Path(source).absolute())
+    return source if isinstance(source, str) else ""
 
 
 def load_distribution(source: Source | Distribution) -> Distribution:
@@ -230,7 +284,9 @@ def load_distribution(source: Source | Distribution) -> Distribution:
         raise ScenarioError(
             "", f"has no {VARIABLES} and is no {MIX}, so it is no distribution", str(fields.get("name", ""))
         )
-    return Distribution(fields)
+    within = _Mixes()
+    within.begin(source)
+    return Distribution(fields, _within=within)
 
 
 def is_distribution(source: Any) -> bool:
@@ -354,6 +410,10 @@ class _Drawing:
 def _drawn_flows(drawing: _Drawing, entry: Mapping[str, Any], path: str) -> list[dict[str, Any]]:
     """Return the flows that an entry stands for; several of them get a number behind the name."""
     number = drawing.value(entry.get("number", 1), f"{path}.number")
+    if not isinstance(number, int) or number > BOUNDS["flows"].high:
+        raise _SpecProblem(
+            f"{path}.number", f"is {shown(number)}, expected a whole number up to {BOUNDS['flows'].high:.0f}"
+        )
     each = {key: spec for key, spec in entry.items() if key != "number"}
     flows = []
     for index in range(number):

@@ -16,8 +16,8 @@ from pydantic import ValidationError
 from bbrgym.errors import ConfigError, ScenarioError, nearest
 from bbrgym.scenario.model import Scenario
 from bbrgym.scenario.traces import SHIPPED_PREFIX
-from bbrgym.scenario.untrusted_files import read_yaml
 from bbrgym.schema import first_problem, shown
+from bbrgym.untrusted_files import read_yaml
 
 Source: TypeAlias = str | PathLike[str] | Mapping[str, Any] | Scenario
 """Sources from which a scenario can be loaded."""

@@ -7,6 +7,7 @@ import random
 import sys
 from pathlib import Path
 
+from bbrgym.atomic_files import write_text
 from bbrgym.scenario.traces import OPPORTUNITY_BYTES
 
 _SEED = 20170613
@@ -58,7 +59,7 @@ def _main(arguments: list[str]) -> int:
         sys.stderr.write("usage: python -m bbrgym.scenario.synthetic_trace FILE\n")
         return 2
     text = "".join(f"{time_ms}\n" for time_ms in synthetic_trace())
-    Path(arguments[0]).write_text(text, encoding="ascii")
+    write_text(Path(arguments[0]), text)
     return 0
 
 

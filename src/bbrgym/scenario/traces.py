@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.scenario.untrusted_files import read_text
+from bbrgym.untrusted_files import read_text
 
 #: Before the name of a trace that the package ships, where a path is expected.
 SHIPPED_PREFIX = "bbrgym:"

@@ -30,7 +30,7 @@ from typing import Any
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from bbrgym.atomic_files import write_text
+from bbrgym.atomic_files import open_to_append, write_text
 from bbrgym.compose import key_of, override_of
 from bbrgym.errors import ConfigError
 from bbrgym.report.multirun import LOG, STATE, MultirunFolder, metric_of
@@ -107,7 +107,7 @@ class Job:
         """
         limit_s = job_limit_s()
         began_s = time.monotonic()
-        with (folder / LOG).open("ab") as log:
+        with open_to_append(folder / LOG) as log:
             log.write(f"$ bbrgym {shlex.join(arguments)}\n".encode())
             log.flush()
             process = subprocess.Popen(

@@ -269,7 +269,7 @@ def read_cases(folder: Path) -> pl.DataFrame:
     Raises:
         ConfigError: there is none.
     """
-    path = folder / CASES
-    if not path.exists():
+    kept = AdversaryFolder(folder)
+    if not kept.holds(CASES):
         raise ConfigError(f"{str(folder)!r} holds no {CASES}, expected a finished bbrgym adversary")
-    return pl.read_csv(path)
+    return kept.read_csv(CASES)

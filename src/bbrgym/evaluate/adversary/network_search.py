@@ -19,6 +19,7 @@ from bbrgym.errors import ConfigError, MissingExtraError
 from bbrgym.evaluate.adversary.adversary_settings import Adversary
 from bbrgym.evaluate.adversary.places import Places
 from bbrgym.scenario.model import Scenario
+from bbrgym.schema import shown
 
 _BELOW_ONE = 1.0 - 2.0**-53
 SCHEMA = {
@@ -117,5 +118,5 @@ def scores_in(table: pl.DataFrame) -> list[tuple[float, float]]:
         ConfigError: it is none of a search.
     """
     if dict(table.schema) != SCHEMA:
-        raise ConfigError(f"trials.parquet: has columns {table.columns}, expected {list(SCHEMA)}")
+        raise ConfigError(f"trials.parquet: has columns {shown(table.columns)}, expected {list(SCHEMA)}")
     return list(zip(table["entrant"].to_list(), table["reference"].to_list(), strict=True))

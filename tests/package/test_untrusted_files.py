@@ -12,7 +12,7 @@ import pytest
 import bbrgym
 from bbrgym.errors import nearest
 from bbrgym.scenario.traces import MAX_BYTES, read_trace
-from bbrgym.scenario.untrusted_files import MAX_YAML_BYTES, MAX_YAML_DEPTH, read_yaml
+from bbrgym.untrusted_files import MAX_YAML_BYTES, MAX_YAML_DEPTH, read_yaml
 
 SECRET = "hunter2-of-the-environment"
 BOMB = "a0: &a0 [1,1,1,1,1,1,1,1,1,1]\n" + "".join(

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Bounds of the sizes of networks, so that one too large for any machine is an error and not a lack of memory."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from bbrgym.schema import FieldProblem, List, Whole, shown
+
+MAX_WIDTH = 65_536
+MAX_WEIGHTS = 100_000_000  # with gradients and the state of Adam 1.6 GB
+
+Width = Annotated[Whole, Field(ge=1, le=MAX_WIDTH)]
+"""Width of a layer."""
+
+Layers = Annotated[List[Width], Field(max_length=64)]
+"""Widths of the layers of a network."""
+
+
+def refuse_large(path: str, widths: Sequence[int], copies: int = 1) -> None:
+    """Check the number of weights between layers.
+
+    Args:
+        path: of the field.
+        widths: of the layers.
+        copies: networks of these layers.
+
+    Raises:
+        FieldProblem: they are more than any training here takes.
+    """
+    weights = copies * sum(before * after for before, after in itertools.pairwise(widths))
+    if weights > MAX_WEIGHTS:
+        raise FieldProblem(
+            path, f"is {shown(list(widths))}, which has {weights:.3g} weights, expected at most {MAX_WEIGHTS:.3g}"
+        )
+
+
+def refuse_large_arguments(path: str, value: Any) -> None:
+    """Check the widths among arguments of a network, however they are nested.
+
+    Raises:
+        FieldProblem: one is too large.
+    """
+    if isinstance(value, Mapping):
+        for name, one in value.items():
+            refuse_large_arguments(f"{path}.{name}", one)
+    elif isinstance(value, list | tuple):
+        for index, one in enumerate(value):
+            refuse_large_arguments(f"{path}[{index}]", one)
+        refuse_large(path, [one for one in value if isinstance(one, int)])
+    elif isinstance(value, int | float) and value > MAX_WIDTH:
+        raise FieldProblem(path, f"is {shown(value)}, expected at most {MAX_WIDTH}")
