@@ -19,6 +19,7 @@ import os
 import platform
 import shutil
 import stat
+import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -280,6 +281,16 @@ class RunFolder:
     def holds(self, name: str) -> bool:
         """Return whether there is a file of this name, whatever it is."""
         return os.path.lexists(self.path / name)
+
+    def refuse_irregular(self, name: str) -> None:
+        """Check that what another library is about to open is a regular file, or is missing.
+
+        Raises:
+            ConfigError: it is something else.
+        """
+        if self.holds(name):
+            with self._damage_told(name), opened(self.path / name, sys.maxsize, below=self.path):
+                pass
 
     def write_file(self, name: str, write: Callable[[Path], object]) -> None:
         """Write a file as `write_atomically` does.

@@ -79,7 +79,12 @@ def opened(path: Path, max_bytes: int, *, below: Path | None = None) -> Iterator
             raise FileError(path, "is no regular file")
         if status.st_size > max_bytes:
             raise _too_large(path, max_bytes)
-        yield file
+        try:
+            yield file
+        except OSError as error:
+            if error.filename is not None:  # another file's
+                raise
+            raise FileError(path, _reason(error)) from error
 
 
 def refuse_links(path: Path, below: Path) -> None:
@@ -98,10 +103,7 @@ def refuse_links(path: Path, below: Path) -> None:
 def read_bytes(path: Path, max_bytes: int, *, below: Path | None = None) -> bytes:
     """Return the content of a regular file; see `opened`."""
     with opened(path, max_bytes, below=below) as file:
-        try:
-            content = file.read(max_bytes + 1)
-        except OSError as error:
-            raise FileError(path, _reason(error)) from error
+        content = file.read(max_bytes + 1)
     if len(content) > max_bytes:
         raise _too_large(path, max_bytes)
     return content

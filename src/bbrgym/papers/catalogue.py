@@ -120,15 +120,21 @@ def _rows(experiment: Experiment, folder: Path) -> Iterator[Number]:
         return
     path = folder / wanted.file
     try:
-        rows = csv.DictReader(io.StringIO(read_text(path, _MAX_CSV_BYTES)), skipinitialspace=True)
+        table = csv.DictReader(io.StringIO(read_text(path, _MAX_CSV_BYTES)), skipinitialspace=True)
+        rows, columns = list(table), table.fieldnames or ()
     except ConfigError as error:
         raise ConfigError(f"reference: {error}") from error
+    except csv.Error as error:
+        raise ConfigError(f"reference: cannot read {str(path)!r}: no CSV") from error
     needed = [wanted.value, wanted.at, *(name for _, name, _, _ in string.Formatter().parse(wanted.variant) if name)]
-    missing = [name for name in needed if name not in (rows.fieldnames or ())]
+    missing = [name for name in needed if name not in columns]
     if missing:
         raise ConfigError(f"reference: {str(path)!r} has no column {', '.join(missing)}")
-    for row in rows:
+    for line, row in enumerate(rows, start=2):
         fields: dict[str, Any] = {name: _number_or_text(text) for name, text in row.items() if name is not None}
+        for name in (wanted.at, wanted.value):
+            if not isinstance(fields[name], float):
+                raise ConfigError(f"reference: {str(path)!r} has no number in row {line}, column {name}")
         variant = wanted.variant.format(**fields)
         at = _nearest_point(experiment, fields[wanted.at] * wanted.times)
         if variant in experiment.variants and at is not None:

@@ -24,6 +24,7 @@ from bbrgym.sweeps.study import SHARED, Study, Trial, without_password
 if TYPE_CHECKING:
     from hydra.plugins.sweeper import Sweeper
 
+DATABASE = "study.db"  # in the folder of the multirun, unless storage is given
 _WORKER = "worker"  # in the folder of a shared search: its name there
 _COUNTS = ("n_trials", "batch", "n_startup_trials")
 TRIAL = "BBRGYM_TRIAL"  # environment variable of a job: the number of its trial
@@ -59,6 +60,7 @@ def search(sweeper: Sweeper, arguments: Sequence[str]) -> list[Sequence[Any]]:
         folder.write_text(REQUEST, without_password(OmegaConf.to_yaml(config)))
         returned: list[Sequence[Any]] = []
         worker = str(folder.read_json(SEARCH).get(_WORKER, uuid.uuid4().hex)) if settings[SHARED] else None
+        folder.refuse_irregular(DATABASE)
         with closing(Study(database_of(config.hydra), settings, worker)) as study:
             kept = {name: one for name, one in settings.items() if name != "storage"}  # a secret
             folder.write_json(SEARCH, kept if worker is None else {**kept, _WORKER: worker})
@@ -103,7 +105,7 @@ def settings_of(config: DictConfig, given: Sequence[Override]) -> tuple[dict[str
 
 def database_of(hydra: DictConfig) -> str:
     """Return the address of the study's database."""
-    return str(hydra.sweeper.storage or f"sqlite:///{hydra.sweep.dir}/study.db")
+    return str(hydra.sweeper.storage or f"sqlite:///{hydra.sweep.dir}/{DATABASE}")
 
 
 def _name(options: Sequence[Override], combination: Sequence[str]) -> str:

@@ -1,0 +1,450 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every reader of a file that a user or a run folder names takes the same hostile files, and answers with one sentence.
+
+Two lists are kept complete by a scan of the package: the readers, which are the functions that call
+`bbrgym.untrusted_files`, and the calls that open files by themselves, which no such file may reach.
+"""
+
+import ast
+import os
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import bbrgym
+from bbrgym.agents.training.folder import TrainingFolder
+from bbrgym.agents.training.loggers.csv_files import CsvSettings
+from bbrgym.agents.training.loggers.logger import LoggedRun
+from bbrgym.cli import hydra_program
+from bbrgym.compose import Loader, compose_config, search_path_of
+from bbrgym.envs.library import load_library
+from bbrgym.errors import ConfigError
+from bbrgym.evaluate import entrant_list
+from bbrgym.evaluate.records import EvaluationFolder
+from bbrgym.papers.catalogue import load_experiment, reference_numbers
+from bbrgym.report import papers_report
+from bbrgym.report.multirun import MultirunFolder, report_multirun
+from bbrgym.run_folder import RunFolder
+from bbrgym.scenario.traces import read_trace
+
+PACKAGE = Path(bbrgym.__file__).parent
+SECRET = "hunter2-of-a-stranger"
+TIMEOUT_S = 300
+
+# ---- the lists ----------------------------------------------------------------------------------------
+
+THE_WAY = ("opened", "read_bytes", "read_text", "read_json", "read_yaml", "check_yaml", "read_end", "add_to_digest")
+OPENS = {
+    *("open", "fdopen", "read_text", "read_bytes", "copyfile", "copy2", "copytree", "CDLL", "memmap"),
+    *("read_csv", "scan_csv", "read_parquet", "scan_parquet", "read_ipc", "read_ndjson"),
+    *("safe_load", "load", "full_load", "unsafe_load", "loadtxt", "genfromtxt", "fromfile", "load_from_zip_file"),
+    *("InferenceSession", "ZipFile", "is_zipfile", "netrc", "RDBStorage", "unpack_archive", "Unpickler"),
+}
+
+BY_ITSELF = {
+    "untrusted_files": {"opened os.open", "opened os.fdopen"},
+    # Files that are written.
+    "atomic_files": {"write_atomically os.open", "open_to_append os.open", "open_to_append os.fdopen"}
+    | {"_flush_to_disk os.open"},
+    "trace.tracing": {"_write_all.write partial.open"},
+    "agents.sb3_legs": {"zipped zipfile.ZipFile"},
+    "cli.main": {"_discard_output open"},
+    # Files of the package, and of the machine.
+    "cli.hydra_program": {"_file (resources.files('bbrgym') / 'conf' / f'{name}.yaml').read_text"},
+    "cli.listing": {"choices_table (resources.files('bbrgym') / 'conf' / group / f'{name}.yaml').read_text"},
+    "ns3gym.messages": {"_pool (resources.files('bbrgym.ns3gym') / 'messages.binpb').read_bytes"},
+    "papers.catalogue": {"notes_of path.read_text"},
+    "report.page": {"_template (resources.files('bbrgym') / 'report' / 'templates' / name).read_text"},
+    "targets": {"shipped yaml.safe_load", "shipped file.read_text"},
+    "agents.training.policy_header": {"policy_header Path(__file__).with_name('policy.h.jinja').read_text"},
+    "provenance": {"_commit (_PACKAGE / _BUILT_FROM).read_text", "_cpu Path('/proc/cpuinfo').read_text"},
+    "ns3gym.guardian": {"_parent open", "_prctl ctypes.CDLL"},
+    "worlds.linux_machine": {"_controls _CONTROLS.read_text", "_scheduling _RT_RUNTIME.read_text"}
+    | {"_has_capability Path('/proc/self/status').read_text"},
+    "agents.training.loggers.wandb": {"has_login netrc.netrc", "WandbLogger.figure Image.open"}
+    | {"_run_id folder.read_text"},
+    # Texts and files in memory, what `opened` has opened, methods of RunFolder, shared memory.
+    "evaluate.evaluation": {"config_of yaml.safe_load"},
+    "report.flow_figures": {"_mss_bytes yaml.safe_load"},
+    "report.papers_report": {"_read_numbers pl.read_csv"},
+    "run_folder": {"RunFolder.opened self.open", "RunFolder._own os.open", "RunFolder.copy_file.copy partial.open"}
+    | {"RunFolder.read_csv pl.read_csv"},
+    "evaluate.adversary.hunt": {"read_cases kept.read_csv"},
+    "evaluate.records": {"EvaluationFolder.read_timing self.read_csv"},
+    "report.multirun": {"MultirunFolder.request self.read_text"},
+    "agents.training.loggers.csv_files": {"_read folder.read_text"},
+    "agents.model_files": {"OnnxModel.__init__ onnxruntime.InferenceSession", "Sb3Policy.__init__ load_from_zip_file"}
+    | {"_about_in zipfile.ZipFile", "load_model zipfile.is_zipfile"},
+    "agents.training.checkpoints": {"_save path.open", "restore_state torch.load"},
+    "agents.loading": {"load_agent trainer_of(settings, is_trusted=False).load"},
+    "agents.training.train_agent": {"_train parts.trainer.load", "_refuse_damaged trainer.load"},
+    "worlds.server": {"Server._reset self._mailbox.read_text"},
+    "worlds.worker_engine": {"WorkerEngine._ask self._mailbox.read_text"},
+    "sweeps.search": {"search folder.open"},
+    # A picture that this process has just drawn, and a study whose file `refuse_irregular` has seen.
+    "agents.training.loggers.tensorboard": {"TensorboardLogger.picture Image.open"},
+    "sweeps.study": {"Study._opened self._optuna.storages.RDBStorage"},
+    "sweeps.pruning": {"watched optuna.storages.RDBStorage"},
+}
+"""Calls that open something by themselves, by module: their function and what they call."""
+
+
+def calls(node: ast.AST, where: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the function and the callee of every call."""
+    for child in ast.iter_child_nodes(node):
+        inside = f"{where}.{child.name}".lstrip(".") if isinstance(child, ast.FunctionDef | ast.ClassDef) else where
+        if isinstance(child, ast.Call):
+            yield where, ast.unparse(child.func)
+        yield from calls(child, inside)
+
+
+def scanned() -> tuple[dict[str, set[str]], set[str]]:
+    """Return the calls that open something by themselves, by module, and the functions that call the one way."""
+    by_itself: dict[str, set[str]] = {}
+    readers = set()
+    for folder in (PACKAGE, PACKAGE / "envs", PACKAGE / "agents"):
+        for path in folder.rglob("*.py"):  # rglob does not enter symlinks below where it begins
+            module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            imported = {
+                alias.name
+                for node in ast.walk(tree)
+                if isinstance(node, ast.ImportFrom) and node.module == "bbrgym.untrusted_files"
+                for alias in node.names
+            }
+            own = imported if module != "untrusted_files" else set(THE_WAY)
+            for where, callee in calls(tree):
+                if callee in own and callee in THE_WAY:
+                    readers.add(f"{module} {where}")
+                elif callee.rpartition(".")[2] in OPENS:
+                    by_itself.setdefault(module, set()).add(f"{where} {callee}")
+    return by_itself, {reader for reader in readers if not reader.startswith("untrusted_files ")}
+
+
+def test_no_file_is_opened_another_way() -> None:
+    assert scanned()[0] == BY_ITSELF
+
+
+def test_every_reader_gets_the_hostile_files() -> None:
+    assert scanned()[1] == {name for reader in READERS for name in reader.functions} | ELSEWHERE
+
+
+ELSEWHERE = {
+    "agents.model_files OnnxModel.__init__",
+    "agents.model_files Sb3Policy.__init__",
+    "agents.model_files load_model",
+    "agents.search_trainer _read",
+    "agents.training.checkpoints restore_state",
+    "agents.training.folder TrainingFolder.check_model",
+}
+"""Readers whose files tests/agents/training/test_hostile_models.py makes."""
+
+
+# ---- the readers --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader of a file.
+
+    Attributes:
+        name: of the reader.
+        functions: of the package that open the file.
+        file: path of the file in a folder of the test's.
+        read: reads it, given the folder.
+        is_of_run_folder: whether the file belongs to a run folder, so that no link is followed.
+        takes_text: whether any text will do.
+        may_be_missing: whether it is no error that there is no such file.
+    """
+
+    name: str
+    functions: tuple[str, ...]
+    file: str
+    read: Callable[[Path], Any]
+    is_of_run_folder: bool = False
+    takes_text: bool = False
+    may_be_missing: bool = False
+
+
+def _compose(folder: Path, *overrides: str) -> Any:
+    return Loader(search_path_of(str(folder / "conf"))).load_configuration("train", [*overrides], _RUN)
+
+
+def _help(folder: Path) -> str:
+    return hydra_program._file(Loader(search_path_of(config_path=str(folder / "conf"))), "train")
+
+
+def _reference(folder: Path) -> Any:
+    fields = {"file": "numbers.csv", "value": "v", "at": "a", "variant": "bbr", "metric": "goodput_mbps"}
+    reference = SimpleNamespace(**fields, unit="Mbit/s", times=1.0, rounding=0.1)
+    experiment = load_experiment("rebbr/fig8").model_copy(update={"reference": reference})
+    return reference_numbers(experiment, folder)
+
+
+def _resumed_csv(folder: Path) -> Any:
+    return CsvSettings().start(LoggedRun("train", "name", "group", {}, folder, 1))
+
+
+def _copied(folder: Path) -> None:
+    TrainingFolder(folder / "copy").copy_file("metrics.parquet", TrainingFolder(folder))
+
+
+def _multirun_log(folder: Path) -> Any:
+    state = {"status": "failed", "command": "train", "overrides": ["seed=1"]}
+    RunFolder(folder).write_json("job/job.json", state)
+    report_multirun(folder)
+
+
+_RUN = hydra_program.RunMode.RUN
+READERS = [
+    Reader("scenario", ("scenario.files _read_file",), "s.yaml", lambda at: bbrgym.load_scenario(at / "s.yaml")),
+    Reader(
+        "distribution",
+        ("scenario.files _read_file",),
+        "s.yaml",
+        lambda at: bbrgym.load_distribution(str(at / "s.yaml")),
+    ),
+    Reader(
+        "part of a mix",
+        ("scenario.files _read_file",),
+        "s.yaml",
+        lambda at: bbrgym.load_distribution({"mix": [str(at / "s.yaml")]}),
+    ),
+    Reader("trace", ("scenario.traces _read_text",), "t.down", lambda at: read_trace(str(at / "t.down"))),
+    Reader("experiment", ("papers.catalogue _read",), "e.yaml", lambda at: load_experiment(str(at / "e.yaml"))),
+    Reader("authors' numbers", ("papers.catalogue _rows",), "numbers.csv", _reference),
+    Reader("library", ("envs.library _read",), "l.yaml", lambda at: load_library(at / "l.yaml")),
+    Reader(
+        "options",
+        ("compose _read_options",),
+        "o.yaml",
+        lambda at: bbrgym.train(**compose_config("train", [f"agent={at / 'o.yaml'}"]), output_dir=at / "run"),
+    ),
+    Reader(
+        "options of Hydra's",
+        ("compose _UsersFiles.load_config",),
+        "conf/agent/o.yaml",
+        lambda at: _compose(at, "agent=o"),
+    ),
+    Reader("help", ("cli.hydra_program _file",), "conf/train.yaml", _help, takes_text=True),
+    Reader(
+        "config",
+        ("run_folder RunFolder.read_config",),
+        "config.yaml",
+        lambda at: TrainingFolder(at).read_config(),
+        is_of_run_folder=True,
+    ),
+    Reader(
+        "resumed training",
+        ("run_folder RunFolder.read_config",),
+        "config.yaml",
+        bbrgym.resume_training,
+        is_of_run_folder=True,
+    ),
+    Reader(
+        "trained agent",
+        ("run_folder RunFolder.read_config",),
+        "config.yaml",
+        bbrgym.load_agent,
+        is_of_run_folder=True,
+    ),
+    Reader(
+        "provenance",
+        ("run_folder RunFolder.read_provenance",),
+        "provenance.json",
+        lambda at: RunFolder(at).read_provenance(),
+        may_be_missing=True,
+        is_of_run_folder=True,
+    ),
+    Reader(
+        "state of a job",
+        ("run_folder RunFolder.read_json",),
+        "job/job.json",
+        lambda at: MultirunFolder(at).read_state("job"),
+        may_be_missing=True,
+        is_of_run_folder=True,
+    ),
+    Reader(
+        "text",
+        ("run_folder RunFolder.read_text",),
+        "multirun.yaml",
+        lambda at: MultirunFolder(at).request(),
+        may_be_missing=True,
+        is_of_run_folder=True,
+        takes_text=True,
+    ),
+    Reader(
+        "table",
+        ("run_folder RunFolder._read_table",),
+        "t.parquet",
+        lambda at: RunFolder(at).read_table("t.parquet"),
+        is_of_run_folder=True,
+    ),
+    Reader(
+        "timing",
+        ("run_folder RunFolder._read_table",),
+        "timing.csv",
+        lambda at: EvaluationFolder(at).read_timing(),
+        is_of_run_folder=True,
+    ),
+    Reader(
+        "curve",
+        ("run_folder RunFolder.read_text",),
+        "csv/metrics.csv",
+        _resumed_csv,
+        is_of_run_folder=True,
+        may_be_missing=True,
+    ),
+    Reader(
+        "taken over",
+        ("run_folder RunFolder.copy_file",),
+        "metrics.parquet",
+        _copied,
+        may_be_missing=True,
+        is_of_run_folder=True,
+        takes_text=True,
+    ),
+    Reader(
+        "owner",
+        ("run_folder RunFolder.owner",),
+        ".lock",
+        lambda at: RunFolder(at).owner(),
+        may_be_missing=True,
+        is_of_run_folder=True,
+        takes_text=True,
+    ),
+    Reader(
+        "last line",
+        ("report.multirun MultirunFolder.last_line",),
+        "job/job.log",
+        lambda at: MultirunFolder(at).last_line("job"),
+        is_of_run_folder=True,
+        takes_text=True,
+    ),
+    Reader(
+        "log",
+        ("report.multirun_report _tail",),
+        "job/job.log",
+        _multirun_log,
+        is_of_run_folder=True,
+        takes_text=True,
+    ),
+    Reader(
+        "measured numbers",
+        ("report.papers_report _read_numbers",),
+        "papers.csv",
+        lambda at: papers_report._read_numbers(at / "papers.csv"),
+    ),
+    Reader(
+        "digest of an agent",
+        ("evaluate.entrant_list _digest",),
+        "config.yaml",
+        lambda at: entrant_list._digest(at),
+        is_of_run_folder=True,
+        takes_text=True,
+    ),
+    Reader(
+        "model",
+        ("evaluate.entrant_list _model",),
+        "m.onnx",
+        lambda at: entrant_list._entrants(at / "m.onnx", SimpleNamespace(trust=False, variant="bbr")),
+    ),
+]
+
+
+# ---- the hostile files --------------------------------------------------------------------------------
+
+HUGE_BYTES = 2**38
+BOMB = "a0: &a0 [1,1,1,1,1,1,1,1,1,1]\n" + "".join(
+    f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)
+)
+TEXTS: dict[str, bytes] = {
+    "empty": b"",
+    "nulls": b"\0" * 4096,
+    "secret": f"{SECRET}\n".encode(),
+    "secrets in YAML": f"- [{SECRET}, *{SECRET}".encode(),
+    "secret keys": f"{SECRET * 9}: {SECRET}\n".encode(),
+    "passwords": f"root:x:0:0:{SECRET}:/root:/bin/bash\ndaemon:*:1:{SECRET}\n".encode(),
+    "table": f"step,{SECRET}\n{SECRET},{SECRET}\n".encode(),
+    "not UTF-8": b"a: \xff\xfe\n",
+    "UTF-16": f"a: {SECRET}\n".encode("utf-16"),
+    "random": bytes((index * 7919 + index // 3) % 256 for index in range(4096)),
+    "deep lists": b"[" * 1000 + b"]" * 1000,
+    "deep lists in text": b"a: " + b"[" * 100_000,
+    "deep mappings": b'{"a": ' * 1000 + b"1" + b"}" * 1000,
+    "bomb": BOMB.encode(),
+    "bool": b"a: !!bool abc\n",
+    "timestamp": b"!!timestamp abc\n",
+    "octal": b"a: 010\n",
+    "base 60": b"a: 1:30\n",
+    "python": b"a: !!python/object/apply:os.system [echo]\n",
+    "digits": b"9" * 10_000,
+    "digits in YAML": b"a: " + b"9" * 10_000,
+    "NaN": b"NaN",
+    "documents": b"a: 1\n---\na: 2\n",
+    "table's ends": b"PAR1" + b"\xff" * 64 + b"PAR1",
+    "zip file": b"PK\x03\x04" + b"\xff" * 64,
+}
+FILES = ("zero", "fifo", "folder", "missing", "link", "huge")
+
+
+def put(kind: str, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if kind in TEXTS:
+        path.write_bytes(TEXTS[kind])
+    elif kind == "zero":
+        path.symlink_to("/dev/zero")
+    elif kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "link":
+        other = path.parent / "other"
+        other.write_text(f"{SECRET}\n")
+        path.symlink_to(other)
+    elif kind == "huge":
+        with path.open("wb") as file:
+            file.truncate(HUGE_BYTES)
+
+
+@pytest.fixture(autouse=True)
+def ends() -> Iterator[None]:
+    def give_up(*_: object) -> None:
+        raise TimeoutError("a reader waits")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(TIMEOUT_S)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def files_in(folder: Path) -> list[tuple[str, int]]:
+    return sorted((str(path), path.lstat().st_size) for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda one: one.name)
+@pytest.mark.parametrize("kind", [*TEXTS, *FILES])
+def test_a_hostile_file_is_refused_in_one_sentence_that_does_not_quote_it(
+    reader: Reader, kind: str, tmp_path: Path
+) -> None:
+    put(kind, tmp_path / reader.file)
+    before = files_in(tmp_path)
+    may_be_read = reader.takes_text and kind in (*TEXTS, "huge")
+    may_be_read |= kind == "missing" and reader.may_be_missing
+    try:
+        reader.read(tmp_path)
+    except ConfigError as error:
+        said = str(error)
+        assert Path(reader.file).name in said
+        assert "\n" not in said
+        assert len(said) < 600 + 4 * len(str(tmp_path))
+        assert SECRET not in said or (kind, reader.is_of_run_folder) == ("missing", True)
+        assert files_in(tmp_path) == before
+    else:
+        assert may_be_read, "the file was taken"
