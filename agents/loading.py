@@ -38,6 +38,6 @@ def load_agent(run_dir: str | Path, checkpoint: str = "best") -> tuple[Agent, di
         >>> envs.close()
     """
     folder = TrainingFolder(Path(run_dir))
-    settings = parse_training(folder.read_config())
+    settings = folder.read_request(parse_training)
     agent = trainer_of(settings, is_trusted=False).load(folder, settings, checkpoint)
     return agent, settings.env_arguments() | {"critic": False}

@@ -89,7 +89,7 @@ class _Repository(ConfigRepository):
         super().initialize_sources(config_search_path)
         shipped = str(resources.files("bbrgym") / "conf")
         self.sources = [
-            _UsersFiles(one.provider, one.path) if type(one) is FileConfigSource and one.path != shipped else one
+            _UsersFiles(one.provider, one.path) if one.scheme() == "file" and one.path != shipped else one
             for one in self.sources
         ]
 

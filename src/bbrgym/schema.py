@@ -48,6 +48,12 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+def shortened(name: object) -> str:
+    """Return a name as error messages show it: cut to 40 characters, since it may be from any file."""
+    text = " ".join(str(name).split())
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
 def shown_array(values: object) -> str:
     """Return an array as error messages show it: its repr in one line."""
     return " ".join(repr(values).split())
@@ -143,7 +149,7 @@ def _translate(error: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
         return path, "is missing"
     if kind == "extra_forbidden":
         *parents, name = error["loc"]
-        return path, f"is no field; {nearest(str(name), _fields_at(model, tuple(parents)), _help(model))}"
+        return path, f"is no field; {nearest(shortened(name), _fields_at(model, tuple(parents)), _help(model))}"
     if kind in _BOUNDS:
         key, words = _BOUNDS[kind]
         return path, f"is {shown(value)}, expected {words} {context[key]:g}"
@@ -170,7 +176,7 @@ def _path(location: tuple[int | str, ...]) -> str:
     path = ""
     for before, part in zip((None, *location), location, strict=False):
         if before not in _TAGGED:
-            path = f"{path}[{part}]" if isinstance(part, int) else _join(path, part)
+            path = f"{path}[{part}]" if isinstance(part, int) else _join(path, shortened(part))
     return path
 
 

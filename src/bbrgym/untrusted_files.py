@@ -31,6 +31,7 @@ MAX_TEXT_BYTES = 64 * 2**20
 MAX_TABLE_BYTES = 64 * 2**30
 
 _MAX_INT = 2**64  # in YAML
+_PART_BYTES = 2**20
 
 _Loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
@@ -70,15 +71,16 @@ def opened(path: Path, max_bytes: int, *, below: Path | None = None) -> Iterator
         if below is not None:
             refuse_links(path, below)
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | (os.O_NOFOLLOW if below is not None else 0)
-        file = os.fdopen(os.open(path, flags), "rb")
+        descriptor = os.open(path, flags)
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         raise FileError(path, _reason(error)) from error
-    with file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise FileError(path, "is no regular file")
-        if status.st_size > max_bytes:
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_size > max_bytes:
+        os.close(descriptor)
+        if stat.S_ISREG(status.st_mode):
             raise _too_large(path, max_bytes)
+        raise FileError(path, "is no regular file")
+    with os.fdopen(descriptor, "rb") as file:
         try:
             yield file
         except OSError as error:
@@ -103,10 +105,13 @@ def refuse_links(path: Path, below: Path) -> None:
 def read_bytes(path: Path, max_bytes: int, *, below: Path | None = None) -> bytes:
     """Return the content of a regular file; see `opened`."""
     with opened(path, max_bytes, below=below) as file:
-        content = file.read(max_bytes + 1)
-    if len(content) > max_bytes:
+        parts, left = [], max_bytes  # a file of /proc has more than its status says
+        while left >= 0 and (part := file.read(_PART_BYTES)):
+            parts.append(part)
+            left -= len(part)
+    if left < 0:
         raise _too_large(path, max_bytes)
-    return content
+    return b"".join(parts)
 
 
 def read_text(path: Path, max_bytes: int, encoding: str = "utf-8", *, below: Path | None = None) -> str:
@@ -132,7 +137,7 @@ def read_end(path: Path, max_bytes: int, *, below: Path | None = None) -> str:
 def add_to_digest(digest: Any, path: Path, *, below: Path | None = None) -> None:
     """Add the content of a regular file to a digest of `hashlib`; see `opened`."""
     with opened(path, MAX_TABLE_BYTES, below=below) as file:
-        while part := file.read(2**20):
+        while part := file.read(_PART_BYTES):
             digest.update(part)
 
 
@@ -260,12 +265,13 @@ def read_yaml(path: Path, *, below: Path | None = None) -> Any:
 
 
 def check_yaml(path: Path) -> None:
-    """Check a YAML file that another library is about to read; it may hold interpolations.
+    """Check a YAML file of a mapping that another library is about to read; it may hold interpolations.
 
     Raises:
-        FileError: see `read_yaml`.
+        FileError: see `read_yaml`; or it holds something else.
     """
-    _parsed(read_text(path, MAX_YAML_BYTES), path, _FileLoader)
+    if not isinstance(_parsed(read_text(path, MAX_YAML_BYTES), path, _FileLoader), dict | None):
+        raise FileError(path, "holds no mapping")
 
 
 def _parsed(text: str, path: Path, make_loader: type[_OwnLoader]) -> Any:

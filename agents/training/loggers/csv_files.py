@@ -94,6 +94,7 @@ def _read(folder: RunFolder) -> dict[int, dict[str, Any]]:
     text = folder.read_text(_METRICS, MAX_TABLE_BYTES)
     try:
         table = csv.DictReader(io.StringIO(text, newline=""))
+        list(table.fieldnames or ()).index("step")  # ValueError: there is none
         rows = [{name: text for name, text in row.items() if text != ""} for row in table]
         return {int(row["step"]): {**row, "step": int(row["step"])} for row in rows}
     except (ValueError, LookupError, TypeError, csv.Error) as error:

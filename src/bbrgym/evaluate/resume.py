@@ -11,7 +11,7 @@ from bbrgym.evaluate.entrant_list import refuse_found_code
 from bbrgym.evaluate.evaluation_settings import parse_settings
 from bbrgym.evaluate.records import EvaluationFolder
 from bbrgym.run_folder import RunFolder
-from bbrgym.schema import shown
+from bbrgym.schema import shortened, shown
 from bbrgym.worlds import refuse_found_programs
 
 _FREE = ("jobs", "threads")  # the records do not depend on these options,
@@ -97,7 +97,7 @@ def _refuse_found(resumed: Mapping[str, Any], given: Collection[str], folder: Ev
 def _refuse_unknown(stored: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
     for name in stored:
         if name not in config:
-            raise ConfigError(f"{name}: is no field of an evaluation")
+            raise ConfigError(f"{shortened(name)}: is no field of an evaluation")
     if "scenario" not in stored:
         raise ConfigError("scenario: is missing")
     return stored

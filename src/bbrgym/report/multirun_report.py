@@ -37,11 +37,12 @@ def write_multirun_report(
     Raises:
         OSError: a file cannot be read or written.
     """
+    page = _page(results, logs, request, command)
     folder.write_table("summary.parquet", results.summary)
     folder.write_text("summary.csv", results.summary.write_csv())
     if len(results.curves):
         folder.write_table("curves.parquet", results.curves)
-    write_report_files(folder.path, tables_of(results), _page(results, logs, request, command))
+    write_report_files(folder.path, tables_of(results), page)
 
 
 def _page(results: MultirunResults, logs: Mapping[str, Path], request: str, command: str | None) -> Page:
