@@ -32,6 +32,11 @@ _MAX_NOISE = 4096
 _FLOATS = "tensor(float)"
 _OF_OTHER_FILES = b"\x0a\x08location"  # key of a tensor that is kept in another file
 _FATAL = 4  # of the runtime's log
+_PROBLEMS = (
+    (r"opset", "its opset is unknown to onnxruntime"),
+    (r"no op registered|not a registered|custom op", "it has an operator that onnxruntime has not"),
+    (r"not acyclic|cycle", "its graph has a cycle"),
+)
 _CODE = re.compile(r"\[ONNXRuntimeError\] : \d+ : ([A-Z_]+)")
 
 #: Arguments of an agent's environment that its file may give.
@@ -199,7 +204,8 @@ def _about(text: str | bytes, path: Path) -> dict[str, Any]:
 def _code_of(error: Exception) -> str:
     """Return the kind of an error of ONNX Runtime, whose own words may quote the file."""
     found = _CODE.search(str(error))
-    return f": {found[1].lower().replace('_', ' ')}" if found else ""
+    known = [words for pattern, words in _PROBLEMS if re.search(pattern, str(error), re.IGNORECASE)]
+    return f": {[*known, found[1].lower().replace('_', ' ')][0]}" if found and (known or found[1] != "FAIL") else ""
 
 
 def _restored(data: Any, weights: Any) -> Any:

@@ -206,7 +206,9 @@ def _read(folder: TrainingFolder, checkpoint: str) -> _Checkpoint:
         content = read_json(path, below=folder.path)
     except FileError as error:
         raise ConfigError(f"cannot read checkpoint {str(path)!r}: {error.reason}") from error
-    if not isinstance(content, dict) or content.pop("sha256", None) != _digest_of(content):
+    if not isinstance(content, dict):
+        raise ConfigError(f"checkpoint {str(path)!r} holds something else: expected a mapping")
+    if content.pop("sha256", None) != _digest_of(content):
         raise ConfigError(f"cannot read checkpoint {str(path)!r}: it is damaged: its checksum is another or missing")
     try:
         return _Checkpoint.model_validate(content)

@@ -21,6 +21,7 @@ from waiting import wait_until
 
 import bbrgym
 from bbrgym.agents.loading import load_agent
+from bbrgym.agents.training import checkpoints
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.train_agent import TrainingProgress, resume_training, train
 from bbrgym.cli.main import main
@@ -217,13 +218,13 @@ def test_a_checkpoint_that_holds_something_else_is_one_clear_error(
     folder = shutil.copytree(brief(agent), tmp_path / "run")
     if kept == "about":
         last = torch.load(folder / "checkpoints" / "last.pt", weights_only=True)
-        torch.save({**last, "about": {"stp": 3}}, folder / "checkpoints" / "last.pt")
+        checkpoints._save({**last, "about": {"stp": 3}}, folder / "checkpoints" / "last.pt")
     elif isinstance(kept, str):
         narrow = {**asked(agent)["agent"], "hidden": [3]}
         other = brief("sac") if kept == "sac" else run(tmp_path / "other", narrow, total_steps=32)
         shutil.copy(other / "checkpoints" / "last.pt", folder / "checkpoints")
     else:
-        torch.save(kept, folder / "checkpoints" / "last.pt")
+        checkpoints._save(kept, folder / "checkpoints" / "last.pt")
     for use in (lambda: load_agent(folder, "last"), lambda: resume_training(folder)):
         with pytest.raises(bbrgym.ConfigError, match=r"last\.pt' holds something else than config.yaml says") as caught:
             use()
