@@ -16,8 +16,9 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import yaml
 
@@ -56,7 +57,7 @@ class FileError(ConfigError):
 
 
 @contextmanager
-def opened(path: Path, max_bytes: int, *, below: Path | None = None) -> Iterator[BinaryIO]:
+def opened(path: Path, max_bytes: int, *, below: Path | None = None) -> Iterator[BufferedReader]:
     """Open a regular file for reading, without waiting for a writer.
 
     Args:

@@ -3,6 +3,9 @@
 
 import itertools
 import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import gymnasium
 import pytest
@@ -11,7 +14,17 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare, kstest
 
 import bbrgym
-from bbrgym.scenario.distribution import SPLITS, Distribution, is_distribution, load_distribution, split_seeds
+from bbrgym.errors import ScenarioError
+from bbrgym.scenario.distribution import (
+    MAX_MIX_DEPTH,
+    MAX_PARTS,
+    SPLITS,
+    Distribution,
+    is_distribution,
+    load_distribution,
+    split_seeds,
+)
+from bbrgym.scenario.files import load_scenario
 
 SHIPPED = bbrgym.distribution_names()
 
@@ -169,3 +182,64 @@ def test_a_distribution_is_no_scenario_and_the_other_way_round():
         load_distribution("wan_mxi")
     assert is_distribution("wan_mix")
     assert not is_distribution("steady")
+
+
+# ---- mixes that name each other ------------------------------------------------------------------------
+
+
+def mix_files(folder: Path, names: Callable[[int], list[int]]) -> Path:
+    """Write ten files, each a mix of others; the first names the ninth at the end."""
+    for number in range(10):
+        parts = ", ".join(str(folder / f"{other}.yaml") for other in names(number)) or "steady"
+        (folder / f"{number}.yaml").write_text(f"mix: [{parts}]\n")
+    return folder / "0.yaml"
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        (lambda number: [number], "0.yaml', which is or holds this mix"),
+        (lambda number: [(number + 1) % 10], "0.yaml', which is or holds this mix"),
+        (lambda number: [other for other in range(10) if other != number], "which is or holds this mix"),
+        (lambda number: [number + 1] * 9 if number < 9 else [], f"has more than {MAX_PARTS} parts"),
+    ],
+)
+def test_mixes_that_name_each_other_are_refused_soon(
+    names: Callable[[int], list[int]], says: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        load_distribution(mix_files(tmp_path, names))
+    assert says in str(caught.value)
+
+
+def test_mixes_nest_as_deep_as_a_person_writes_them(tmp_path: Path) -> None:
+    chain = load_distribution(mix_files(tmp_path, lambda number: [number + 1] if number < 9 else []))
+    assert chain(1) == load_scenario("steady")
+    deep: dict[str, Any] = {"mix": ["steady"]}
+    for _ in range(MAX_MIX_DEPTH):
+        deep = {"mix": [deep]}
+    with pytest.raises(ScenarioError, match=f"nested deeper than {MAX_MIX_DEPTH}"):
+        load_distribution(deep)
+
+
+def test_a_part_that_two_mixes_name_counts_in_both(tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text("mix: [steady, lossy]\n")
+    (tmp_path / "two.yaml").write_text(f"mix: [{tmp_path / 'one.yaml'}, {tmp_path / 'one.yaml'}]\n")
+    both, one = load_distribution(tmp_path / "two.yaml"), load_distribution(tmp_path / "one.yaml")
+    assert {both(seed).name for seed in range(40)} == {one(seed).name for seed in range(40)}
+
+
+@pytest.mark.parametrize(
+    ("flow", "says"),
+    [
+        ({"number": 10**9}, "are up to 1000000000, expected at most 1000"),
+        ({"number": {"integer": [1, 2], "times": 10**9}}, "flows[0].number: is"),
+        ({"count": "many"}, "flows[0].count: is 'many', expected a whole number"),
+    ],
+)
+def test_a_short_file_stands_for_few_flows(flow: dict[str, Any], says: str) -> None:
+    link = {"rate_mbps": 10, "queue": {"size_bdp": 1}}
+    flows = [{"name": "flow", "rtt_ms": 20, **flow}]
+    with pytest.raises(ScenarioError) as caught:
+        load_distribution({"variables": {"x": {"uniform": [1, 2]}}, "duration_s": 5, "link": link, "flows": flows})
+    assert says in str(caught.value)

@@ -9,6 +9,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -169,7 +170,7 @@ def on_full_disk(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 @pytest.mark.parametrize("format_", ["torchscript", "onnx", "c"])
 def test_an_export_without_room_is_one_sentence_and_leaves_no_file(run: Path, format_: str) -> None:
-    if "grid" in str(run.resolve()) or not (checkpoint(run, "best").suffix == ".pt"):
+    if checkpoint(run, "best").suffix != ".pt":
         pytest.skip("it has no network")
     if format_ == "onnx":
         pytest.importorskip("onnxscript", reason="what exports")
@@ -195,6 +196,7 @@ def test_an_exported_file_has_a_checksum_and_is_read_as_before(run: Path, format
 
     path = export(run, format_, output=tmp_path / ("model.onnx" if format_ == "onnx" else "model.pt"))
     if format_ == "torchscript":
+        warnings.filterwarnings("ignore", "`torch.jit.load` is deprecated", DeprecationWarning)
         about = {"bbrgym.json": ""}
         torch.jit.load(str(path), _extra_files=about)
         assert about["bbrgym.json"]
@@ -273,7 +275,7 @@ def test_an_onnx_file_that_does_not_act_is_one_sentence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("agent", "says"),
     [
-        ({"hidden": [1e9]}, "agent.hidden[0]: is 1000000000, expected a number <= 65536"),
+        ({"hidden": [1e9]}, "agent.hidden[0]: is 1000000000.0, expected a number <= 65536"),
         ({"hidden": [0]}, "agent.hidden[0]: is 0"),
         ({"hidden": [-1]}, "agent.hidden[0]: is -1"),
         ({"hidden": [65_536, 65_536]}, "agent.hidden: is [65536, 65536], which has 4.29e+09 weights"),
