@@ -122,7 +122,7 @@ def _onnx(network: Any, example: tuple[torch.Tensor, ...], about: str) -> bytes:
 
 
 def _torchscript(network: Any, example: tuple[torch.Tensor, ...], about: str) -> bytes:
-    traced: Any = torch.jit.trace(network, example)
+    traced: Any = torch.jit.trace(network, example)  # type: ignore[no-untyped-call]
     file = io.BytesIO()  # given a path, PyTorch ends the process where the disk is full
     torch.jit.save(traced, file, _extra_files={f"{KEY}.json": about})
     add_checksum(file)
