@@ -19,6 +19,7 @@ The folder holds:
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -103,8 +104,8 @@ class RunRecord:
 FIXED = "fixed"
 
 _JOBS = "jobs"
-#: Records of a run with their columns, in the order of writing: with the last one the run is finished.
-_JOB_PARTS = {"timing": TIMING_SCHEMA, "timeseries": (*RUN_COLUMNS, "time_s", "flow"), "summary": SUMMARY_SCHEMA}
+#: Columns of a run's records, in the order of writing: with the last one the run is finished.
+JOB_COLUMNS = {"timing": TIMING_SCHEMA, "timeseries": (*RUN_COLUMNS, "time_s", "flow"), "summary": SUMMARY_SCHEMA}
 
 
 class EvaluationFolder(RunFolder):
@@ -126,22 +127,26 @@ class EvaluationFolder(RunFolder):
 
     def has_job(self, key: str) -> bool:
         """Return whether the records of a finished run are here."""
-        return all((self.path / self._part(key, part)).exists() for part in _JOB_PARTS)
+        return all((self.path / self._part(key, part)).exists() for part in JOB_COLUMNS)
 
     def store_job(self, key: str, record: RunRecord) -> None:
         """Write the records of a finished run."""
-        for part in _JOB_PARTS:
+        for part in JOB_COLUMNS:
             self.write_table(self._part(key, part), getattr(record, part))
 
-    def load_job(self, key: str) -> RunRecord:
+    def load_job(self, key: str, columns: Mapping[str, Collection[str]] | None = None) -> RunRecord:
         """Read the records of a finished run.
 
+        Args:
+            key: of the run.
+            columns: that they must have, such as `JOB_COLUMNS`. Default: any.
+
         Raises:
-            ConfigError: they cannot be read.
+            ConfigError: they cannot be read, or lack a column.
         """
         try:
             return RunRecord(
-                **{part: self.read_table(self._part(key, part), columns) for part, columns in _JOB_PARTS.items()}
+                **{part: self.read_table(self._part(key, part), (columns or {}).get(part, ())) for part in JOB_COLUMNS}
             )
         except ConfigError as error:
             raise ConfigError(f"output_dir: cannot read run {key}, delete its files: {error}") from error

@@ -18,6 +18,7 @@ import polars as pl
 
 from bbrgym.evaluate.entrants import Conditions, Entrant, Run
 from bbrgym.evaluate.records import (
+    JOB_COLUMNS,
     RUN_COLUMNS,
     SUMMARY_SCHEMA,
     TIMING_SCHEMA,
@@ -179,7 +180,7 @@ def _run_or_load(
     job: EvaluationJob, folder: EvaluationFolder | None, stop: threading.Event, report: Callable[[float], None]
 ) -> RunRecord:
     if folder is not None and folder.has_job(job.key):
-        return folder.load_job(job.key)
+        return folder.load_job(job.key, JOB_COLUMNS)
     record = _run_in_time(job, stop, report)
     if folder is not None:
         folder.store_job(job.key, record)
