@@ -13,15 +13,16 @@ import inspect
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 import torch
 from gymnasium import spaces
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from sb3_contrib import TQC, RecurrentPPO
 from stable_baselines3 import DQN, PPO, SAC
 from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList, ConvertCallback
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
@@ -45,7 +46,7 @@ from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.agents.training.trainer import LACKS_MEMORY, Trainer
 from bbrgym.envs.flow_vec_env import FlowVecEnv
 from bbrgym.errors import ConfigError, nearest, one_line
-from bbrgym.schema import Count, FieldProblem, NotNegative, Positive, Share, Whole, shown
+from bbrgym.schema import Count, FieldProblem, NotNegative, PathText, Positive, Share, Whole, plain, shown
 from bbrgym.targets import class_of
 
 _ACTIVATIONS: Mapping[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU, "silu": nn.SiLU}
@@ -58,6 +59,12 @@ _CLASSES: Mapping[str, tuple[type, str]] = {
 _GIVEN = ("self", "policy", "env", "policy_kwargs", "tensorboard_log", "verbose", "seed", "device", "_init_setup_model")
 _NEVER = 2**62  # steps; Stable-Baselines3 would drop its measurements where it logs them itself
 _OF_DISTRIBUTIONS = "to satisfy the constraint"  # part of PyTorch's error about NaN in a distribution
+
+
+def _name_of_activation(value: Any) -> Any:
+    """Return the name of a class of torch.nn, given by its import path; anything else unchanged."""
+    paths = {path: name for name, kind in _ACTIVATIONS.items() for path in (plain(kind), f"torch.nn.{kind.__name__}")}
+    return paths.get(value, value) if isinstance(value, str) else value
 
 
 class Sb3Trainer(Trainer):
@@ -83,8 +90,8 @@ class Sb3Trainer(Trainer):
     changeable: ClassVar[tuple[str, ...]] = ("batch_size", "device", "gamma", "learning_rate", "learning_rate_end")
 
     hidden: Layers = (64, 64)
-    activation: Literal["tanh", "relu", "elu", "silu"] = "tanh"
-    start_at: str | None = None
+    activation: Annotated[Literal["tanh", "relu", "elu", "silu"], BeforeValidator(_name_of_activation)] = "tanh"
+    start_at: PathText | None = None
     start_at_default: bool = False
     policy_kwargs: dict[str, Any] = Field(default_factory=dict)
     device: Literal["auto", "cpu", "cuda"] = "cpu"
@@ -134,6 +141,14 @@ class Sb3Trainer(Trainer):
         with torch_threads(settings.torch_threads), run.rollouts.vec_env(options, settings.envs_side_by_side) as env:
             self._train(run, env)
 
+    def check_callback(self, callback: Any) -> None:
+        """Check that a callback is what `learn` of Stable-Baselines3 takes, or a list of such; see `Trainer`."""
+        for one in _several(callback):
+            if isinstance(one, type) or not (isinstance(one, BaseCallback) or callable(one)):
+                raise ConfigError(
+                    f"callback: is {shown(callback)}, expected a callback of Stable-Baselines3, a function, or a list"
+                )
+
     def load(self, folder: TrainingFolder, settings: TrainingSettings, checkpoint: str) -> PolicyAgent:
         """Return the agent of a checkpoint; see `Trainer`."""
         batch = batch_of(1, settings.options(settings.world_name))
@@ -160,7 +175,8 @@ class Sb3Trainer(Trainer):
         legs = LegsCallback(run, model, env, about, lambda: self.agent(run.settings, _on_cpu(model.policy)))
         try:
             steps = run.settings.total_steps * legs.rows - model.num_timesteps
-            model.learn(steps, legs, log_interval=_NEVER, reset_num_timesteps=False)
+            callbacks = CallbackList([legs, *map(_as_callback, _several(run.callback))])
+            model.learn(steps, callbacks, log_interval=_NEVER, reset_num_timesteps=False)
         except ValueError as error:
             if _OF_DISTRIBUTIONS not in str(error):
                 raise
@@ -214,7 +230,7 @@ class Sb3Trainer(Trainer):
         if not isinstance(space, spaces.Dict):
             aliases, name = self.algorithm().policy_aliases, self.policy_name()
             if name not in aliases:
-                raise ConfigError(f"agent.policy: is {shown(name)}; {nearest(name, aliases)}")
+                raise ConfigError(f"agent.policy: is {shown(name)}; {nearest(name, aliases, 'policy_aliases')}")
             return aliases[name]
         if self.algorithm() is not PPO:
             raise ConfigError(
@@ -233,6 +249,16 @@ class Sb3Trainer(Trainer):
         if self.learning_rate is not None and self.learning_rate_end is not None:
             own["learning_rate"] = LinearSchedule(self.learning_rate, self.learning_rate_end, 1)
         return own
+
+
+def _several(callback: Any) -> Sequence[Any]:
+    if callback is None:
+        return ()
+    return callback if isinstance(callback, list | tuple) else (callback,)
+
+
+def _as_callback(callback: Any) -> BaseCallback:
+    return callback if isinstance(callback, BaseCallback) else ConvertCallback(callback)
 
 
 def _class_or_value(name: str, value: Any) -> Any:

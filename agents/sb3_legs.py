@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import numbers
 import zipfile
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -106,8 +107,13 @@ class LegsCallback(BaseCallback):
 
     def _measured(self) -> dict[str, float]:
         values: Mapping[str, Any] = self.logger.name_to_value
-        measured = {name: float(value) for name, value in values.items()}
-        return {name: value for name, value in measured.items() if name not in _MAY_BE_NAN or math.isfinite(value)}
+        measured = {name: float(value) for name, value in values.items() if isinstance(value, numbers.Real)}
+        return {name: value for name, value in measured.items() if math.isfinite(value) or not _may_be_nan(name)}
+
+
+def _may_be_nan(name: str) -> bool:
+    """Return whether a measurement is NaN in a training that is well; one of a caller's callback may be anything."""
+    return name in _MAY_BE_NAN or not name.startswith(("train/", "rollout/"))
 
 
 def _restart(model: BaseAlgorithm, run: TrainingRun, step: int, agent: Agent) -> None:

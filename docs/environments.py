@@ -23,7 +23,7 @@ from bbrgym import worlds
 from bbrgym.envs.critic import BASE_RTT, FLOW_FEATURES, LINK_FEATURES
 from bbrgym.envs.discrete import MAX_COMBINATIONS
 from bbrgym.envs.features import Feature
-from bbrgym.envs.flow_batch import FlowOptions
+from bbrgym.envs.flow_batch import MultiOptions
 from bbrgym.envs.observation import FEATURES, SOURCES
 from bbrgym.envs.options import Options
 from bbrgym.envs.reward import Reward
@@ -60,8 +60,8 @@ many environments in one step. All have the same [arguments](#arguments), [actio
 [features](#observations) and [rewards](#rewards). Simulations for ns3-gym are driven by
 [`bbrgym/Ns3Gym-v0`](ns3gym.md)."""
 KEYWORDS = """\
-All are keywords; `num_envs` and `num_worlds` may also come first. An unknown one is a `ConfigError` that names the
-nearest."""
+All are keywords; `num_envs` and `num_worlds` may also come first. An unknown one is a `ConfigError`, and a `TypeError`,
+that names the nearest. NumPy's numbers and arrays, ranges and OmegaConf's lists and mappings count as Python's own."""
 SENDERS = """\
 Of each learner flow, in this order; then the current tunables, the coordinate of each mapped from [-1, 1] to [0, 1].
 The last column names the source of the fields in a real sender: `tcpi_` are fields of Linux's `tcp_info`, `bbr_` of its
@@ -147,8 +147,10 @@ def environments_page() -> str:
         vector.fields("VectorOptions"),
         "Of `bbrgym.envs.tune_vec_env.TuneVecEnv` besides:",
         vec.fields("VecOptions"),
-        "Of `bbrgym.envs.multi.parallel_env` besides:",
+        "Of `bbrgym.envs.multi.parallel_env` and `bbrgym.envs.flow_vec_env.FlowVecEnv` besides:",
         flows.fields("FlowOptions"),
+        "Of `bbrgym.envs.multi.parallel_env` besides these:",
+        flows.fields("MultiOptions"),
         "Of `bbrgym.envs.flow_vec_env.FlowVecEnv` besides these:",
         flow_vec.fields("FlowVecOptions"),
         *actions(),
@@ -173,12 +175,13 @@ def tune_env_module(text: str) -> str:
 def multi_module(text: str) -> str:
     """Return the module of `TuneMultiEnv` with the arguments in its docstring written anew."""
     common = {field.name for field in dataclasses.fields(Options)}
-    return between(text, OWN_ARGUMENTS_HEAD, ARGUMENTS_END, argument_list(FlowOptions, without=common))
+    return between(text, OWN_ARGUMENTS_HEAD, ARGUMENTS_END, argument_list(MultiOptions, without=common))
 
 
 def argument_list(options: type[Options], without: Collection[str] = ()) -> str:
     """Return the arguments that a class of options declares, as a list in a docstring."""
-    meanings = entries((inspect.getdoc(options) or "").partition("Attributes:\n")[2])
+    documented = [inspect.getdoc(one) or "" for one in options.__mro__ if dataclasses.is_dataclass(one)]
+    meanings = {name: text for one in documented for name, text in entries(one.partition("Attributes:\n")[2]).items()}
     lines = []
     for field in dataclasses.fields(options):
         if field.name not in without:

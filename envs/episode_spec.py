@@ -16,6 +16,7 @@ from bbrgym.scenario.bounds import BOUNDS
 from bbrgym.scenario.distribution import is_distribution, load_distribution
 from bbrgym.scenario.files import Source, is_sequence, load_scenario, with_variant
 from bbrgym.scenario.model import Scenario
+from bbrgym.schema import plain
 from bbrgym.worlds import Table, check_world_has, world_spec
 
 ScenarioSampler: TypeAlias = Callable[[int], Source]
@@ -103,7 +104,7 @@ def episode_sources(
         ScenarioError, ConfigError: a scenario cannot be read, the world lacks a controller in it, or there are neither
             one scenario nor `num_envs` of them.
     """
-    spec = world_spec(world)
+    spec, scenario = world_spec(world), plain(scenario)
     several: list[Any] = list(scenario) if is_sequence(scenario) else [scenario]
     if is_sequence(scenario) and len(several) != num_envs:
         raise ConfigError(f"scenario: {len(several)} for {num_envs} environments, allowed are one or one for each")

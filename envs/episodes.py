@@ -14,10 +14,12 @@ from gymnasium import spaces
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from numpy.typing import NDArray
 
+from bbrgym.drawing import check_drawing
 from bbrgym.envs.action import ActionMapping
 from bbrgym.envs.critic import CriticObservation
 from bbrgym.envs.episode_spec import EpisodeSource, EpisodeSpec, episode_sources, names_and_learners
 from bbrgym.envs.features import Observation
+from bbrgym.envs.infos import numbers_of
 from bbrgym.envs.learners import Learners
 from bbrgym.envs.library import load_library
 from bbrgym.envs.memory import FlowMemory
@@ -148,6 +150,7 @@ class Episodes(ABC):
         self._intervals_left = 0  # of the action that is held
         self._acts: Flags = np.zeros(num_envs, np.bool_)  # environments in which it is held
         self._step_terms = StepTerms()
+        self._steps = np.zeros(num_envs, np.int64)  # of each episode so far
 
     # ---- for environments --------------------------------------------------------------------------------------
 
@@ -173,9 +176,18 @@ class Episodes(ABC):
                 self._sources[index] = sources[index]
 
     @property
+    def has_been_used(self) -> bool:
+        """Return whether the worlds have been made or closed."""
+        return self._is_closed or self.worlds is not None
+
+    @property
     def has_ended(self) -> Flags:
         """Environments whose episode has ended, or has not begun: [N], the caller's own."""
         return ~self._is_running
+
+    def end_after(self, steps: int) -> None:
+        """End the episodes that have had so many steps."""
+        self._is_running &= self._steps < steps
 
     def info(self) -> dict[str, Any]:
         """Return the privileged state of all environments, in arrays that are the caller's own; see `TuneEnv`."""
@@ -190,12 +202,31 @@ class Episodes(ABC):
 
     def info_of(self, index: int) -> dict[str, Any]:
         """Return the privileged state of one environment, as it would be without the others."""
+        return self.as_asked(self._state_of(index))
+
+    def as_asked(self, info: dict[str, Any], no_reward: Any = 0.0) -> dict[str, Any]:
+        """Return an info with the numbers alone, if these are asked for.
+
+        Args:
+            info: of one environment or of all.
+            no_reward: each of its reward terms if it has none.
+        """
+        if not self._options.numeric_infos:
+            return info
+        return numbers_of(info if "reward_terms" in info else {**info, "reward_terms": self._terms_of(no_reward)})
+
+    def _terms_of(self, value: Any) -> dict[str, Any]:
+        return dict.fromkeys(self._reward.weights, value)
+
+    def _state_of(self, index: int) -> dict[str, Any]:
+        """Return the privileged state of one environment; infos of numbers have all rows, so that no shape changes."""
         worlds = self._open_worlds()
+        rows = worlds.flow_capacity if self._options.numeric_infos else len(worlds.flow_names(index))
         return {
             "now_s": float(worlds.now_s[index]),
             "scenario": self._names[index],
             "seed": int(self._seeds[index]),
-            "flow_stats": worlds.flow_stats[index, : len(worlds.flow_names(index))].copy(),
+            "flow_stats": worlds.flow_stats[index, :rows].copy(),
             "link_stats": worlds.link_stats[index].copy(),
         }
 
@@ -216,6 +247,7 @@ class Episodes(ABC):
         """Return an RGB image [720, 960, 3] of an episode so far; None without a render mode."""
         if self._options.render_mode is None:
             return None
+        check_drawing("render()")
         history = self._histories[index]
         if history is None:
             raise ResetNeeded(RESET_FIRST)
@@ -339,6 +371,7 @@ class Episodes(ABC):
         if self._smoothing is not None:
             self._smoothing.reset(indices)
         self._memory.reset(indices)
+        self._steps[indices] = 0
         self._acts[indices] = False  # their last action was of an episode that is over
         self._locate()
         self._is_running[indices] = True
@@ -353,7 +386,7 @@ class Episodes(ABC):
     def _arrays(self) -> list[NDArray[Any]]:
         """Return what an environment keeps from one interval to the next, [N, ...] each."""
         smoothing = [] if self._smoothing is None else self._smoothing.arrays()
-        return [*self._memory.arrays(), *smoothing]
+        return [self._steps, *self._memory.arrays(), *smoothing]
 
     def _shaping(self) -> dict[str, Any]:
         """Return the arguments that must be equal for a snapshot to fit."""
@@ -424,6 +457,7 @@ class Episodes(ABC):
         Args:
             acts: environments that ran in it, [N]; None for all.
         """
+        self._steps[slice(None) if acts is None else acts] += 1
         self._intervals_left = self._options.hold_intervals - 1
         if self._intervals_left:
             self._acts = np.ones(self.num_envs, np.bool_) if acts is None else acts.copy()
@@ -517,12 +551,19 @@ class Episodes(ABC):
             self.num_envs,
             [spec.scenario for spec in specs],
             seeds,
-            flow_capacity=self._options.flow_capacity,
+            flow_capacity=self._flow_capacity(),
             threads=self._options.threads,
             isolation=self._options.isolation,
             timeout_s=self._options.timeout_s,
             options=self._options.world_options,
         )
+
+    def _flow_capacity(self) -> int | None:
+        """Return the largest number of flows to make room for; infos of numbers have a row for each of them."""
+        if self._options.flow_capacity is not None or not self._options.numeric_infos:
+            return self._options.flow_capacity
+        flows = [one.flows if isinstance(one, EpisodeSpec) else getattr(one, "max_flows", 0) for one in self._sources]
+        return max(flows) or None
 
     def _new_history(self, index: int) -> History:
         worlds = self._open_worlds()

@@ -7,6 +7,7 @@ stops. Until its first action its tunables are the variant's own, or those that 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
@@ -27,6 +28,7 @@ from bbrgym.errors import ConfigError
 from bbrgym.worlds import Flags, Table
 
 RewardScope: TypeAlias = Literal["team", "own"]
+AbsentAgents: TypeAlias = Literal["leave", "idle"]
 FlowView: TypeAlias = Literal["each", "host"]
 
 
@@ -51,6 +53,23 @@ class FlowOptions(Options):
             raise ConfigError("critic: True, allowed is False: for agents of flows TuneMultiEnv.state() has it")
         if self.reward_scope not in get_args(RewardScope):
             raise ConfigError(f"reward_scope: {self.reward_scope!r}, allowed are {' and '.join(get_args(RewardScope))}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiOptions(FlowOptions):
+    """Arguments of `TuneMultiEnv`, beside those of `FlowOptions`.
+
+    Attributes:
+        absent_agents: agents whose flow does not run: `leave` (they are not among `agents`) or `idle` (they are, with
+            observations and rewards of 0; their actions are ignored).
+    """
+
+    absent_agents: AbsentAgents = "leave"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.absent_agents not in get_args(AbsentAgents):
+            raise ConfigError(f"absent_agents: {self.absent_agents!r}, allowed are 'leave' and 'idle'")
 
 
 class FlowBatch(Episodes):
@@ -184,19 +203,23 @@ class FlowBatch(Episodes):
         source = self._sources[index]
         return source.names if isinstance(source, EpisodeSpec) else None
 
-    def info_of_flow(self, index: int, learner: int, terms: dict[str, Table] | None = None) -> dict[str, Any]:
+    def info_of_flow(self, index: int, learner: int | None, terms: dict[str, Table] | None = None) -> dict[str, Any]:
         """Return the privileged state of an environment, with a learner flow's name and current tunables.
 
         Args:
             index: which environment.
-            learner: which of its learner flows.
+            learner: which of its learner flows; None for one that the episode does not have, whose tunables are NaN.
             terms: reward terms to be added.
         """
-        tunables = dict(zip(self.scaling.names, self._values[index, learner].tolist(), strict=True))
-        info = {**self.info_of(index), "tunables": tunables, "flow": self.flow_names(index)[learner]}
-        if terms is None:
-            return info
-        return {**info, "reward_terms": {name: float(terms[name][index, learner]) for name in terms}}
+        is_absent = learner is None
+        tunables = [math.nan] * len(self.scaling.names) if is_absent else self._values[index, learner].tolist()
+        info = self._state_of(index) | {
+            "tunables": dict(zip(self.scaling.names, tunables, strict=True)),
+            "flow": None if learner is None else self.flow_names(index)[learner],
+        }
+        if terms is not None:
+            info["reward_terms"] = {name: 0.0 if is_absent else float(terms[name][index, learner]) for name in terms}
+        return self.as_asked(info)
 
     # ---- details -----------------------------------------------------------------------------------------------
 

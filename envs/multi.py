@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bbrgym.envs.action import ActType
 from bbrgym.envs.episodes import RESET_FIRST
 from bbrgym.envs.features import Observation
-from bbrgym.envs.flow_batch import FlowBatch, FlowOptions
+from bbrgym.envs.flow_batch import FlowBatch, MultiOptions
 from bbrgym.envs.options import arguments_of
 from bbrgym.envs.seeding import Generators
 from bbrgym.envs.tune_properties import TuneProperties
@@ -47,6 +47,10 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
     since each draw has its own flows. An agent acts in the intervals in which its flow runs, even for a part: it joins
     `agents` before the interval in which its flow starts, is `truncated` after the one in which it stops, and does not
     come back in that episode. Intervals in which no learner flow runs are skipped.
+
+    Many wrappers need all agents all the time. With `absent_agents="idle"` all possible agents are there from the
+    beginning to the end of the scenario, none of its intervals is skipped, and infos say by `active` whether an agent's
+    flow runs in the next step. Until then its observation and its reward are 0, and its action is ignored.
 
     ## Action Space
     For each agent that of `TuneEnv`. Every agent in `agents` acts, and no other.
@@ -98,6 +102,8 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
 
     * `reward_scope="team"`: `team`: each flow gets the reward that one controller of all learner flows would get, from
       the mean over the active ones. `own`: each flow gets the same terms of its own measurements.
+    * `absent_agents="leave"`: agents whose flow does not run: `leave` (they are not among `agents`) or `idle` (they
+      are, with observations and rewards of 0; their actions are ignored).
 
     ## Version History
     * v0: first version.
@@ -112,9 +118,10 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
 
     _batch: FlowBatch
 
-    @arguments_of(FlowOptions)
-    def __init__(self, options: FlowOptions) -> None:
-        self._batch = FlowBatch(1, options)
+    @arguments_of(MultiOptions)
+    def __init__(self, options: MultiOptions) -> None:
+        self._keeps_absent = options.absent_agents == "idle"
+        self._batch = FlowBatch(1, options, runs_to_the_end=self._keeps_absent)
         self._generators = Generators(1)
         names = self._batch.given_flow_names(0)
         self._has_flow_names = names is not None
@@ -140,6 +147,9 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
         self._batch.set_options(_scenario_of(options or {}), [0])
         observations = self._batch.reset([0], self._generators.draw_seeds([0], [seed]))
         self._learner_of = self._assign_agents()
+        if self._keeps_absent:
+            self.agents = list(self.possible_agents)
+            return self._observe_all(), self._infos(self.agents)
         observations = self._skip_idle(observations)
         self.agents = self._agents_where(self._batch.will_act)
         return self._by_agent(self.agents, observations), self._infos(self.agents)
@@ -160,8 +170,10 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
         if not acted:  # the last reset was refused
             raise ResetNeeded(RESET_FIRST)
         batch.simulate(self._action_array(actions))
-        observations = self._by_agent(acted, batch.observe())
         terms = batch.reward_terms()
+        if self._keeps_absent:
+            return self._step_all(terms)
+        observations = self._by_agent(acted, batch.observe())
         rewards = self._by_agent(acted, batch.reward(terms).tolist())
         left = self._agents_where(batch.has_left)
         infos = self._infos(acted, terms)
@@ -205,7 +217,9 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
         agents = flows if self._has_flow_names else self.possible_agents[: len(flows)]
         for agent in agents:
             if agent not in self.possible_agents:
-                raise ConfigError(f"scenario: learner flow {agent!r}: {nearest(agent, self.possible_agents)}")
+                raise ConfigError(
+                    f"scenario: learner flow {agent!r}: {nearest(agent, self.possible_agents, 'possible_agents')}"
+                )
         return {agent: index for index, agent in enumerate(agents)}
 
     def _agents_where(self, flags: Flags) -> list[str]:
@@ -219,9 +233,28 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
             observations = self._batch.observe()
         return observations
 
+    def _step_all(
+        self, terms: dict[str, Table]
+    ) -> tuple[Observations, dict[str, float], dict[str, bool], dict[str, bool], Infos]:
+        """Return what a step of all possible agents returns."""
+        agents, has_ended = self.agents, bool(self._batch.has_ended[0])
+        present = list(self._learner_of)
+        rewards = dict.fromkeys(agents, 0.0) | self._by_agent(present, self._batch.reward(terms).tolist())
+        truncated = dict.fromkeys(agents, has_ended)
+        self.agents = [] if has_ended else agents
+        return self._observe_all(), rewards, dict.fromkeys(agents, False), truncated, self._infos(agents, terms)
+
+    def _observe_all(self) -> Observations:
+        """Return the observation of each possible agent: 0, unless it acts next or the episode ends with its step."""
+        batch = self._batch
+        is_shown = batch.has_acted if batch.has_ended[0] else batch.will_act
+        absent = np.zeros(batch.observation.space.shape, np.float32)
+        observations = {agent: absent.copy() for agent in self.possible_agents}
+        return observations | self._by_agent(self._agents_where(is_shown), batch.observe())
+
     def _action_array(self, actions: Mapping[str, ActType]) -> ActType:
         """Put the actions of the agents at the places of their flows: [1, L, tunables]."""
-        acting = self._agents_where(self._batch.will_act)
+        acting = self.agents if self._keeps_absent else self._agents_where(self._batch.will_act)
         if set(actions) != set(acting):
             raise ConfigError(f"actions: of {sorted(actions)}, allowed is one of each agent there is: {acting}")
         mapping = self._batch.action
@@ -229,7 +262,8 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
         for agent, action in actions.items():
             checked = mapping.array(action)
             mapping.check(checked)
-            array[self._learner_of[agent]] = checked
+            if agent in self._learner_of:
+                array[self._learner_of[agent]] = checked
         return array[None]
 
     def _by_agent(self, agents: Sequence[str], values: Any) -> dict[str, Any]:
@@ -238,7 +272,13 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
 
     def _infos(self, agents: Sequence[str], terms: dict[str, Table] | None = None) -> Infos:
         """Return the info of each agent, with its reward terms if there are any."""
-        return {agent: self._batch.info_of_flow(0, self._learner_of[agent], terms) for agent in agents}
+        if not self._keeps_absent:
+            return {agent: self._batch.info_of_flow(0, self._learner_of[agent], terms) for agent in agents}
+        active = self._agents_where(self._batch.will_act)
+        return {
+            agent: {**self._batch.info_of_flow(0, self._learner_of.get(agent), terms), "active": agent in active}
+            for agent in agents
+        }
 
 
 parallel_env = TuneMultiEnv

@@ -13,7 +13,7 @@ from typing import Any
 import gymnasium
 from pydantic_core import from_json
 
-from bbrgym.envs.options import arguments_of
+from bbrgym.envs.options import FromArguments, arguments_of, take_plain_types
 from bbrgym.envs.seeding import draw_seed
 from bbrgym.errors import ConfigError
 from bbrgym.ns3gym.command import Value, checked
@@ -23,6 +23,7 @@ from bbrgym.ns3gym.messages import Message, Reason
 from bbrgym.ns3gym.session import Session, Start, start_of
 from bbrgym.ns3gym.spaces import Space, space_of
 from bbrgym.schema import shown
+from bbrgym.worlds import check_seed
 
 _MAX_GRACE_S = 1e6
 _SPACES = {"observation_space": "obsSpace", "action_space": "actSpace"}  # and what a SimInitMsg calls them
@@ -71,6 +72,7 @@ class Ns3GymOptions:
     strict: bool = False
 
     def __post_init__(self) -> None:
+        take_plain_types(self)
         if not 0.0 <= self.grace_s <= _MAX_GRACE_S:
             raise ConfigError(f"grace_s: {self.grace_s}, allowed is a number of seconds from 0 to 1e6")
         has_spaces = self.observation_space is not None and self.action_space is not None
@@ -82,7 +84,7 @@ class Ns3GymOptions:
         return start_of(self.command, shell=self.shell, cwd=self.cwd, log=self.log, arguments=self.arguments)
 
 
-class Ns3GymEnv(gymnasium.Env[Any, Any]):
+class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
     """Drive any simulation that speaks ns3-gym's protocol.
 
     ## Description
@@ -146,6 +148,7 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
         self._has_warned = False
         self._arguments = checked(options.arguments)
         self._seed: int | None = None
+        self._has_been_used = False
         self._state = _State.OVER
         self._session = Session(options.start(), options.port, options.host, options.timeout_s, options.grace_s)
         weakref.finalize(self, self._session.abandon)
@@ -161,6 +164,8 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
         """Start a simulation, or wait for one; see Starting State."""
         if self._state is _State.CLOSED:
             raise gymnasium.error.ClosedEnvironmentError(f"{type(self).__name__} is closed: make another one")
+        self._has_been_used = True
+        seed = None if seed is None else check_seed(seed)
         super().reset(seed=seed)
         has_new_arguments = self._take_options(options or {})
         if seed is not None and not self._is_told:
@@ -183,10 +188,15 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
 
     def close(self) -> None:
         """End the simulation and all processes that it has started."""
+        self._has_been_used = True
         self._state = _State.CLOSED
         self._session.close()
 
     # ---- internals ---------------------------------------------------------------------------------------------
+
+    def holds_a_run(self) -> bool:
+        """Return whether it has been reset or closed."""
+        return self._has_been_used
 
     @property
     def port(self) -> int:

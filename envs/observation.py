@@ -27,6 +27,7 @@ from bbrgym.worlds import Table
 
 FeatureList: TypeAlias = Literal["instant", "memory"]
 
+_SEE = "help(bbrgym.envs.tune_env.TuneEnv)"
 _DELIVERY, _BW, _SRTT, _MIN_RTT = "delivery_rate_mbps", "bw_mbps", "srtt_ms", "min_rtt_ms"
 _MAX, _MAX_BW = Remembered("max", _DELIVERY), Remembered("max", _BW)
 _MEAN, _EWMA = Remembered("mean", _DELIVERY), Remembered("ewma", _DELIVERY)
@@ -127,14 +128,15 @@ def feature_names(features: Any) -> tuple[str, ...]:
     """
     if isinstance(features, str):
         if features not in FEATURE_LISTS:
-            raise ConfigError(f"features: {features!r}: {nearest(features, FEATURE_LISTS)}, or a list of names")
+            names = f"a list of names{f': write [{features!r}]' if features in FEATURE_LISTS['memory'] else ''}"
+            raise ConfigError(f"features: {features!r}: {nearest(features, FEATURE_LISTS)}, or {names}")
         return FEATURE_LISTS[features]
     if not isinstance(features, Sequence):
         raise ConfigError(f"features: {shown(features)}, allowed are {' and '.join(FEATURE_LISTS)}, or a list of names")
     known = FEATURE_LISTS["memory"]
     for name in features:
         if name not in known:
-            raise ConfigError(f"features: {name!r}: {nearest(str(name), known)}")
+            raise ConfigError(f"features: {name!r}: {nearest(str(name), known, _SEE)}")
     if len(set(features)) < len(features):
         raise ConfigError(f"features: {list(features)}, allowed is a list without repetition")
     return tuple(features)
@@ -179,7 +181,7 @@ class SenderObservation:
         stack: int = 1,
         view: View = "each",
     ) -> None:
-        if not isinstance(stack, int) or stack < 1:
+        if not isinstance(stack, int) or isinstance(stack, bool) or stack < 1:
             raise ConfigError(f"stack: {stack!r}, allowed is a whole number of intervals from 1")
         known = {feature.name: feature for feature in FEATURES}
         self.features = tuple(known[name] for name in feature_names(features))

@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from types import UnionType
+from typing import Any, Concatenate, ParamSpec, SupportsIndex, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import gymnasium
+from gymnasium.utils import EzPickle
 
 from bbrgym.drawing import check_drawing
 from bbrgym.envs.action import ActionKind
@@ -17,8 +22,9 @@ from bbrgym.envs.features import View
 from bbrgym.envs.library import LibrarySource
 from bbrgym.envs.observation import FeatureList
 from bbrgym.envs.reward import RewardSource
-from bbrgym.errors import ConfigError, nearest
+from bbrgym.errors import ArgumentError, ConfigError, MissingExtraError, nearest
 from bbrgym.scenario.files import Source
+from bbrgym.schema import argument, plain
 from bbrgym.worlds import DEFAULT_TIMEOUT_S, REFERENCE_WORLD, Isolation
 
 
@@ -61,6 +67,8 @@ class Options:
         timeout_s: longest wall time of a start, a reset, and of each simulated second, in seconds.
         world_options: the world's own options by name, see `bbrgym.make_world`. Default: none.
         render_mode: `rgb_array` draws the episode so far.
+        numeric_infos: whether infos hold numbers and arrays of numbers alone, always under the same names: those of
+            nested ones are joined, as in `reward_terms.delay`.
         flow_capacity: largest number of flows expected in a drawn scenario. It only spares a new layout of the memory.
         threads: number of threads in which environments run. Default: the number of cores of this process.
     """
@@ -88,50 +96,127 @@ class Options:
     timeout_s: float = DEFAULT_TIMEOUT_S
     world_options: Mapping[str, Any] | None = None
     render_mode: str | None = None
+    numeric_infos: bool = False
     flow_capacity: int | None = None
     threads: int | None = None
 
     def __post_init__(self) -> None:
+        take_plain_types(self)
         if self.max_learners is not None:
             check_max_learners(self.max_learners)
         if not 0.0 < self.control_interval_s < math.inf:
             raise ConfigError(f"control_interval_s: {self.control_interval_s}, allowed is a finite number above 0")
-        is_whole = isinstance(self.hold_intervals, int) and not isinstance(self.hold_intervals, bool)
-        if not is_whole or self.hold_intervals < 1:
+        if self.hold_intervals < 1:
             raise ConfigError(f"hold_intervals: {self.hold_intervals!r}, allowed are whole numbers from 1")
         if self.reward_horizon_s is not None and not 0.0 < self.reward_horizon_s < math.inf:
             raise ConfigError(f"reward_horizon_s: {self.reward_horizon_s}, allowed is a finite number above 0, or None")
         if self.render_mode not in (None, "rgb_array"):
             raise ConfigError(f"render_mode: {self.render_mode!r}, allowed are None and 'rgb_array'")
         if self.render_mode is not None:
-            check_drawing(f"render_mode={self.render_mode!r}")
+            try:
+                check_drawing(f"render_mode={self.render_mode!r}")
+            except MissingExtraError as error:  # others ask for it as a matter of course, and may never render
+                gymnasium.logger.warn(f"{error}; render() will fail")
+
+
+_ALLOWED = {
+    float: "is a number",
+    int: "are whole numbers",
+    bool: "are True and False",
+    str: "is a text",
+    list: "is a list of names",
+}
+
+
+def take_plain_types(options: Any) -> None:
+    """Convert the fields of a frozen dataclass to Python's own types; check those that are declared with one of them.
+
+    Raises:
+        ConfigError: a value has another type than it is declared with.
+    """
+    for name, (kind, allowed, may_be_none) in _declared(type(options)).items():
+        value = getattr(options, name)
+        if isinstance(value, gymnasium.Space):  # some are mappings or sequences too
+            continue
+        if kind is None:
+            value = plain(value)
+        elif value is not None or not may_be_none:
+            value = argument(name, value, kind, allowed)
+        object.__setattr__(options, name, value)
+
+
+@functools.cache
+def _declared(options: type[Any]) -> dict[str, tuple[type | None, str, bool]]:
+    """Return of each field its kind, None if it is no plain one, what is allowed, and whether it may be None."""
+    hints, found = get_type_hints(options), {}
+    for field in dataclasses.fields(options):
+        hint = hints[field.name]
+        parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        kinds = [list if part == Sequence[str] else part for part in parts if part is not type(None)]
+        kind = kinds[0] if len(kinds) == 1 and kinds[0] in _ALLOWED else None
+        allowed = "" if kind is None else _ALLOWED[kind]
+        if kind is int:
+            allowed += f" from {0 if field.default == 0 else 1}"
+        found[field.name] = (kind, allowed, type(None) in parts)
+    return found
 
 
 P = ParamSpec("P")
-E = TypeVar("E")
+E = TypeVar("E", bound="FromArguments")
 O = TypeVar("O")  # noqa: E741 - of options
+
+
+class FromArguments:
+    """Base of environments that are copied and pickled as their arguments until they hold something that runs."""
+
+    _given: tuple[tuple[Any, ...], dict[str, Any]] | None = None  # by `arguments_of`
+
+    def holds_a_run(self) -> bool:
+        """Return whether a copy from the arguments would be another environment than this one is by now."""
+        raise NotImplementedError
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        if isinstance(self, EzPickle):  # a derived class with arguments of its own
+            return super().__reduce_ex__(protocol)
+        takes_given = getattr(type(self).__init__, "_takes_options", False)
+        if self._given is None or not takes_given or self.holds_a_run():
+            raise TypeError(
+                f"{type(self).__name__} cannot be copied or pickled from its first reset on, since it holds what runs: "
+                "copy it before, or make another one where it is needed"
+            )
+        spec = getattr(self, "spec", None)
+        return _made, (type(self), *self._given), None if spec is None else {"spec": spec}
+
+
+def _made(kind: Callable[..., E], args: tuple[Any, ...], kwargs: dict[str, Any]) -> E:
+    return kind(*args, **kwargs)
 
 
 def arguments_of(options: Callable[P, O]) -> Callable[[Callable[[E, O], None]], Callable[Concatenate[E, P], None]]:
     """Return a decorator that makes an `__init__` of options take the fields of the options as arguments.
 
-    So arguments are declared in the options alone, and signatures show them. An unknown argument is a `ConfigError`.
+    So arguments are declared in the options alone, and signatures show them. An unknown argument is an `ArgumentError`.
+    The environment is pickled as its arguments, see `FromArguments`.
     """
     signature = inspect.signature(options)
+    see = f"help({getattr(options, '__module__', '')}.{getattr(options, '__qualname__', '')})"
 
     def decorate(init: Callable[[E, O], None]) -> Callable[Concatenate[E, P], None]:
         @functools.wraps(init)
         def init_from_arguments(self: E, /, *args: P.args, **kwargs: P.kwargs) -> None:
             for name in kwargs:
                 if name not in signature.parameters:
-                    raise ConfigError(
-                        f"{type(self).__name__}: {name!r} is no argument; {nearest(name, signature.parameters)}"
+                    raise ArgumentError(
+                        f"{type(self).__name__}.__init__() got an unexpected keyword argument {name!r}; "
+                        f"{nearest(name, signature.parameters, see)}"
                     )
+            self._given = (args, kwargs)
             init(self, options(*args, **kwargs))
 
         self_parameter = next(iter(inspect.signature(init).parameters.values()))
         shown: Any = init_from_arguments
         shown.__signature__ = signature.replace(parameters=[self_parameter, *signature.parameters.values()])
+        shown._takes_options = True
         return init_from_arguments
 
     return decorate

@@ -16,7 +16,7 @@ import numpy as np
 
 from bbrgym.envs.terms import TERMS, TermInputs, alpha_fair
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.schema import shown
+from bbrgym.schema import is_number, plain, shown
 from bbrgym.targets import shipped
 from bbrgym.worlds import Table
 
@@ -25,6 +25,8 @@ RewardSource: TypeAlias = str | Mapping[str, float]
 
 ALPHA = "alpha"
 """Parameter beside the weights: that of alpha_fair, at least 0. Default: 1."""
+
+_SEE = "docs/environments.md"
 
 
 class Reward:
@@ -42,11 +44,11 @@ class Reward:
     """
 
     def __init__(self, source: RewardSource = "proportional") -> None:
-        given = dict(shipped("reward", source)) if isinstance(source, str) else _weights(source)
+        given = dict(shipped("reward", source)) if isinstance(source, str) else _weights(plain(source))
         for name, number in given.items():
             if name not in (*TERMS, ALPHA):
-                raise ConfigError(f"reward: {name!r}: {nearest(str(name), (*TERMS, ALPHA))}")
-            if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+                raise ConfigError(f"reward: {name!r}: {nearest(str(name), (*TERMS, ALPHA), _SEE)}")
+            if not is_number(number) or not math.isfinite(number):
                 raise ConfigError(f"reward.{name}: {shown(number)}, allowed is a finite number")
         self.alpha = float(given.pop(ALPHA, 1.0))
         if self.alpha < 0.0:

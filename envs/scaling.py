@@ -20,7 +20,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.schema import shown_array
+from bbrgym.schema import argument, shown_array
 from bbrgym.tunables import TUNABLES, VARIANTS, Tunable
 from bbrgym.worlds import Table
 
@@ -52,13 +52,13 @@ class TunableScaling:
     """
 
     def __init__(self, variant: str, tunables: Sequence[str] | None = None) -> None:
-        if variant not in VARIANTS:
-            raise ConfigError(f"variant {variant!r}: {nearest(variant, VARIANTS)}")
+        if not isinstance(variant, str) or variant not in VARIANTS:
+            raise ConfigError(f"variant {variant!r}: {nearest(str(variant), VARIANTS)}")
         preset = VARIANTS[variant].preset
         if not preset:
             raise ConfigError(f"variant {variant!r} has no tunables to set")
         self.variant = variant
-        self.names = tuple(preset) if tunables is None else tuple(tunables)
+        self.names = tuple(preset if tunables is None else argument("tunables", tunables, list, "is a list of names"))
         for name in self.names:
             if name not in preset:
                 raise ConfigError(f"tunables: {name!r} is not one of {variant}'s: {nearest(name, preset)}")

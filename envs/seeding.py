@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from gymnasium.utils import seeding
 
+from bbrgym.worlds import check_seed
+
 _SEEDS = 2**31
 
 
@@ -33,8 +35,12 @@ class Generators:
         Args:
             indices: environments.
             seeds: given seeds, which seed the generators too; None for a seed drawn from the generator.
+
+        Raises:
+            ConfigError: a seed is not allowed.
         """
-        pairs = [(self._of(index, seed), seed) for index, seed in zip(indices, seeds, strict=True)]
+        checked = [None if seed is None else check_seed(seed) for seed in seeds]
+        pairs = [(self._of(index, seed), seed) for index, seed in zip(indices, checked, strict=True)]
         return [draw_seed(generator) if seed is None else seed for generator, seed in pairs]
 
     def _of(self, index: int, seed: int | None) -> np.random.Generator:

@@ -139,8 +139,10 @@ class TuneBatch(Episodes):
             terms: reward terms to be added.
         """
         tunables = dict(zip(self.scaling.names, self._values[index].tolist(), strict=True))
-        info = {**super().info_of(index), "tunables": tunables}
-        return info if terms is None else {**info, "reward_terms": {name: float(terms[name][index]) for name in terms}}
+        info = {**self._state_of(index), "tunables": tunables}
+        if terms is not None:
+            info["reward_terms"] = {name: float(terms[name][index]) for name in terms}
+        return self.as_asked(info)
 
     # ---- details -----------------------------------------------------------------------------------------------
 

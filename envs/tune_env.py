@@ -16,6 +16,7 @@ from bbrgym.envs.options import Options, arguments_of
 from bbrgym.envs.seeding import draw_seed
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.envs.tune_properties import TuneProperties
+from bbrgym.worlds import check_seed
 
 
 class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
@@ -123,8 +124,9 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     ## Errors
     `ConfigError` for an action that is outside the space, masked or complex. `WorldError` if the world breaks, in
     `step` or `reset`; the next `reset` makes another world. `gymnasium.error.ResetNeeded` for a step without an
-    episode, `gymnasium.error.ClosedEnvironmentError` for a step or reset after `close`. `TypeError` for a copy or a
-    pickle of the environment.
+    episode, `gymnasium.error.ClosedEnvironmentError` for a step or reset after `close`. A `ConfigError` that is a
+    `TypeError` too for an unknown argument. `TypeError` for a copy or a pickle of the environment after its first
+    reset; before it they are made from its arguments.
 
     ## Example
         >>> import gymnasium, bbrgym
@@ -201,6 +203,7 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
             seed: seed of the world. Default: drawn from the generator of the last seed given.
             options: `scenario`, see Starting State.
         """
+        seed = None if seed is None else check_seed(seed)
         super().reset(seed=seed)
         self._batch.set_options(options or {}, [0])
         observations = self._batch.reset([0], [draw_seed(self.np_random) if seed is None else seed])

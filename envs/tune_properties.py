@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
-from typing import NoReturn, SupportsIndex
-
 import numpy as np
 
 from bbrgym.envs.action import ActType
 from bbrgym.envs.episodes import Episodes
+from bbrgym.envs.options import FromArguments
 from bbrgym.worlds import VectorWorld
 
 
-class TuneProperties:
-    """Base of the environments that hold episodes; they cannot be copied or pickled, since their worlds run.
+class TuneProperties(FromArguments):
+    """Base of the environments that hold episodes.
+
+    Until the first reset they are copied and pickled as their arguments; then they cannot be, since their worlds run.
 
     Attributes:
         flow_fields: columns of `flow_stats` in infos.
@@ -62,8 +63,6 @@ class TuneProperties:
         """Largest number of learner flows in an episode."""
         return self._batch.max_learners
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError(
-            f"{type(self).__name__} cannot be copied or pickled, since its worlds run: make another one where it is "
-            "needed"
-        )
+    def holds_a_run(self) -> bool:
+        """Return whether it has been reset or closed."""
+        return self._batch.has_been_used

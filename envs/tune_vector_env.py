@@ -22,7 +22,9 @@ from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.envs.tune_properties import TuneProperties
 from bbrgym.errors import ConfigError
-from bbrgym.worlds import Flags, Table
+from bbrgym.scenario.files import is_sequence
+from bbrgym.schema import plain
+from bbrgym.worlds import Flags, Table, check_seed
 
 
 @dataclass(frozen=True)
@@ -34,11 +36,21 @@ class VectorOptions(Options):
         autoreset_mode: reset after the end of an episode, see `gymnasium.vector.AutoresetMode`: `NextStep` (the next
             step resets the environment and ignores its action), `SameStep` (it is reset at once; ``final_obs`` and
             ``final_info`` are the last ones of the episode) or `Disabled`.
+        max_episode_steps: number of steps after which an episode is truncated. Default: at the end of the scenario.
     """
 
     num_envs: int = 1
     _: KW_ONLY
     autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP
+    max_episode_steps: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        modes = [mode.value for mode in AutoresetMode]
+        if self.autoreset_mode not in modes and not isinstance(self.autoreset_mode, AutoresetMode):
+            raise ConfigError(f"autoreset_mode: {self.autoreset_mode!r}, allowed are {', '.join(modes)}")
+        if self.max_episode_steps is not None and self.max_episode_steps < 1:
+            raise ConfigError(f"max_episode_steps: {self.max_episode_steps}, allowed are whole numbers from 1, or None")
 
 
 class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
@@ -51,6 +63,9 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
     of an environment; the rows beyond the flows of an environment are NaN. Masks may be read-only and shared.
 
     Arguments are those of `bbrgym.envs.options.Options` and `VectorOptions`, by name.
+
+    Attributes:
+        autoreset_mode: what follows the end of an episode.
 
     One step of three of them:
 
@@ -67,11 +82,10 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
 
     @arguments_of(VectorOptions)
     def __init__(self, options: VectorOptions) -> None:
-        num_envs, autoreset_mode = options.num_envs, options.autoreset_mode
-        modes = [mode.value for mode in AutoresetMode]
-        if autoreset_mode not in modes and not isinstance(autoreset_mode, AutoresetMode):
-            raise ConfigError(f"autoreset_mode: {autoreset_mode!r}, allowed are {', '.join(modes)}")
-        self._mode = AutoresetMode(autoreset_mode)
+        num_envs = options.num_envs
+        self.autoreset_mode = AutoresetMode(options.autoreset_mode)
+        self._max_episode_steps = options.max_episode_steps
+        self._has_numeric_infos = options.numeric_infos
         self._batch = TuneBatch(num_envs, options)
         self._generators = Generators(num_envs)
         self._everywhere = _read_only(np.ones(num_envs, np.bool_))
@@ -79,7 +93,7 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
         self._needs_reset: Flags = self._nowhere
         self.num_envs = num_envs
         self.render_mode = options.render_mode
-        self.metadata = {**TuneEnv.metadata, "autoreset_mode": self._mode}
+        self.metadata = {**TuneEnv.metadata, "autoreset_mode": self.autoreset_mode}
         self.single_action_space = self._batch.action.space
         self.single_observation_space = self._batch.observation_space
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -111,7 +125,7 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
         observations = self._restart(indices, [seeds[index] for index in indices])
         remain = self._needs_reset & ~mask
         self._needs_reset = remain if remain.any() else self._nowhere
-        return observations, _where(mask, self._batch.info())
+        return observations, _where(mask, self._info())
 
     def step(self, actions: ActType) -> tuple[ObsType, Table, Flags, Flags, dict[str, Any]]:
         """Set the tunables and run for a control interval; the autoreset mode says what follows an episode.
@@ -125,13 +139,15 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
             WorldError: a world broke.
         """
         batch, begun = self._batch, self._needs_reset
-        begin = np.flatnonzero(begun).tolist() if self._mode is AutoresetMode.NEXT_STEP else []
+        begin = np.flatnonzero(begun).tolist() if self.autoreset_mode is AutoresetMode.NEXT_STEP else []
         batch.simulate(actions, begin, self._generators.draw_seeds(begin, [None] * len(begin)))
+        if self._max_episode_steps is not None:
+            batch.end_after(self._max_episode_steps)
         observations = batch.observe()
         terms = batch.reward_terms()
         rewards = batch.reward(terms)
         truncated = batch.has_ended
-        if self._mode is AutoresetMode.SAME_STEP:
+        if self.autoreset_mode is AutoresetMode.SAME_STEP:
             observations, infos = self._infos_and_resets(observations, terms, truncated)
         else:
             infos = self._infos(terms, begun)
@@ -180,8 +196,17 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
     def _restart(self, indices: Sequence[int], seeds: Sequence[int | None] | None = None) -> ObsType:
         return self._batch.reset(indices, self._generators.draw_seeds(indices, seeds or [None] * len(indices)))
 
+    def _info(self, terms: dict[str, Table] | None = None) -> dict[str, Any]:
+        """Return the info of all environments, with reward terms if there are any."""
+        info = self._batch.info()
+        if terms is not None:
+            info["reward_terms"] = dict(terms)
+        return self._batch.as_asked(info, np.zeros(self.num_envs))
+
     def _infos(self, terms: dict[str, Table], begun: Flags) -> dict[str, Any]:
         """Return the infos of a step; without reward terms where an episode began instead."""
+        if self._has_numeric_infos:
+            return _where(self._everywhere, self._info(terms), is_blank=True)
         infos = _where(self._everywhere, self._batch.info(), is_blank=True)
         if not begun.all():
             ran = self._everywhere if begun is self._nowhere else ~begun
@@ -201,10 +226,13 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
             infos = {
                 "final_obs": final_obs,
                 "_final_obs": ended.copy(),
-                "final_info": _where(ended, {**self._batch.info(), "reward_terms": dict(terms)}),
+                "final_info": _where(ended, self._info(terms)),
                 "_final_info": ended.copy(),
             }
             observations = self._restart(indices)
+        if self._has_numeric_infos:
+            left = {name: np.where(ended, 0.0, values) for name, values in terms.items()}
+            return observations, infos | _where(self._everywhere, self._info(left), is_blank=True)
         infos |= _where(self._everywhere, self._batch.info(), is_blank=True)
         if not ended.all():
             infos |= _where(~ended if ended.any() else self._everywhere, {"reward_terms": terms})
@@ -218,10 +246,11 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
         return mask
 
     def _checked_seeds(self, seed: int | Sequence[int | None] | None) -> Sequence[int | None]:
+        seed = plain(seed)
         if seed is None:
             return [None] * self.num_envs
-        if isinstance(seed, int | np.integer):
-            return [int(seed) + index for index in range(self.num_envs)]
+        if not is_sequence(seed):
+            return [check_seed(seed) + index for index in range(self.num_envs)]
         if len(seed) != self.num_envs:
             raise ConfigError(f"seed: {len(seed)} seeds for {self.num_envs} environments, allowed is one for each")
         return seed

@@ -128,9 +128,10 @@ class TrainingRun:
         logger: told of everything that is measured.
         rollouts: runs the environments.
         on_progress: called several times a second.
+        callback: of the caller's, for the trainer, see `Trainer.check_callback`.
 
     Attributes:
-        settings, folder, rollouts: as given.
+        settings, folder, rollouts, callback: as given.
         state: state of the training at the last checkpoint.
         stage: what the trainer is doing, for the progress; its to set.
     """
@@ -142,7 +143,9 @@ class TrainingRun:
         logger: Logger,
         rollouts: Rollouts,
         on_progress: Callable[[TrainingProgress], None] | None = None,
+        callback: Any = None,
     ) -> None:
+        self.callback = callback
         self.settings = settings
         self.folder = folder
         self.rollouts = rollouts

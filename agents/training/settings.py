@@ -23,7 +23,7 @@ from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.distribution import Distribution, is_distribution, load_distribution
 from bbrgym.scenario.files import load_scenario, read_scenario
 from bbrgym.scenario.model import Scenario
-from bbrgym.schema import Count, FieldProblem, Float, Model, Whole, shown, validated
+from bbrgym.schema import Count, FieldProblem, Float, Model, Whole, plain, shown, validated
 from bbrgym.targets import shipped, shipped_names, with_shipped
 from bbrgym.worlds import FAST_WORLD, WorldSettings, registered_worlds, runs_at_once
 
@@ -41,7 +41,7 @@ _OF_ACTION = {
 #: Arguments of the environments that are neither under `action` nor under `env`.
 _OWN = (
     *("world", "scenario", "variant", "reward", "isolation", "timeout_s", "world_options"),
-    *("render_mode", "flow_capacity", "threads"),
+    *("render_mode", "numeric_infos", "flow_capacity", "threads"),
 )
 
 _ENVS = {"tune": Options, "multi": FlowOptions}
@@ -49,6 +49,7 @@ _ENVS = {"tune": Options, "multi": FlowOptions}
 
 DEFAULT_NUM_ENVS = 128
 
+_SEE = "help(bbrgym.envs.options.Options)"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -156,7 +157,7 @@ class TrainingSettings(Model):
             if name in places:
                 raise FieldProblem(f"env.{name}", f"is called {places[name]} here")
             if name not in ("name", *known):
-                raise FieldProblem(f"env.{name}", f"is no argument of the environments; {nearest(name, known)}")
+                raise FieldProblem(f"env.{name}", f"is no argument of the environments; {nearest(name, known, _SEE)}")
         self._check_draws()
         return self
 
@@ -326,7 +327,7 @@ def parse_training(config: Mapping[str, Any]) -> TrainingSettings:
     Raises:
         ScenarioError, ConfigError: a setting has a value that is not allowed; the error names all three.
     """
-    asked = dict(config)
+    asked = dict(plain(config))
     asked["scenario"] = _fields_of(asked.get("scenario", "wan_mix"))
     world = asked.get("world", FAST_WORLD)
     asked["world"] = {world: {}} if isinstance(world, str) else world

@@ -22,7 +22,7 @@ from bbrgym.agents.training.trainer import LACKS_MEMORY, Trainer, trainer_of
 from bbrgym.agents.training.vec_env import LocalRollouts, Rollouts
 from bbrgym.drawing import reason_not_to_draw
 from bbrgym.errors import ConfigError, one_line
-from bbrgym.schema import shown
+from bbrgym.schema import plain, shown
 from bbrgym.targets import build, class_of, shipped, shipped_names
 from bbrgym.worlds import refuse_found_programs
 
@@ -70,6 +70,7 @@ def train(
     resume: bool = False,
     on_progress: OnProgress | None = None,
     on_end: OnEnd | None = None,
+    callback: Any = None,
     **settings: Unpack[TrainingOptions],
 ) -> dict[str, Any]:
     """Train an agent.
@@ -79,6 +80,9 @@ def train(
         resume: whether to continue the training in ``output_dir``, if there is one, from its last checkpoint.
         on_progress: called several times a second, in the caller's thread.
         on_end: called with what is returned, while the loggers still log what is printed.
+        callback: a callback of Stable-Baselines3, a function as its ``learn`` takes, or a list of these, for agents of
+            its algorithms. One that returns False ends the training early. It is not kept in the run folder: give it
+            again when the training is resumed.
         **settings: fields of :class:`TrainingOptions`.
 
     Returns:
@@ -107,16 +111,28 @@ def train(
         >>> summary["agent"], summary["variant"], summary["best_score"] > -1
         ('grid', 'bbq', True)
     """
-    config: dict[str, Any] = dict(settings)
+    config: dict[str, Any] = plain(dict(settings))
     trusted = {"agent", "logger", "rollouts", "world"}
     if isinstance(config.get(OPTION), str | Path):
         trusted &= set(config)
         config = continued_config(config)
-    return _train(Path(output_dir), config, resume=resume, trusted=trusted, on_progress=on_progress, on_end=on_end)
+    return _train(
+        Path(output_dir),
+        config,
+        resume=resume,
+        trusted=trusted,
+        on_progress=on_progress,
+        on_end=on_end,
+        callback=callback,
+    )
 
 
 def resume_training(
-    run_dir: str | Path, *, on_progress: OnProgress | None = None, on_end: OnEnd | None = None
+    run_dir: str | Path,
+    *,
+    on_progress: OnProgress | None = None,
+    on_end: OnEnd | None = None,
+    callback: Any = None,
 ) -> dict[str, Any]:
     """Continue an interrupted training with the settings in its run folder.
 
@@ -124,6 +140,7 @@ def resume_training(
         run_dir: run folder of `bbrgym train`.
         on_progress: called several times a second, in the caller's thread.
         on_end: see `train`.
+        callback: see `train`.
 
     Returns:
         The contents of summary.json.
@@ -141,7 +158,9 @@ def resume_training(
         'bbq'
     """
     config = TrainingFolder(Path(run_dir)).read_request(parse_training).plain()
-    return _train(Path(run_dir), config, resume=True, trusted=(), on_progress=on_progress, on_end=on_end)
+    return _train(
+        Path(run_dir), config, resume=True, trusted=(), on_progress=on_progress, on_end=on_end, callback=callback
+    )
 
 
 def _train(
@@ -152,6 +171,7 @@ def _train(
     trusted: Collection[str],
     on_progress: OnProgress | None,
     on_end: OnEnd | None,
+    callback: Any,
 ) -> dict[str, Any]:
     """Train.
 
@@ -162,12 +182,15 @@ def _train(
         trusted: options that may run code and are the user's own, not just found.
         on_progress: see `train`.
         on_end: see `train`.
+        callback: see `train`.
     """
     settings = parse_training(config)
     if "world" not in trusted:
         refuse_found_programs(settings.world)
     settings.refuse_more_than_the_cores_allow()
     parts = _parts_of(settings, trusted)
+    if callback is not None:
+        parts.trainer.check_callback(callback)
     settings = parts.trainer.adapted(settings)
     folder = TrainingFolder(output_dir)
     with folder.opened(resume=resume):
@@ -183,7 +206,7 @@ def _train(
             folder.take_over(source)
         folder.write_config(settings.plain())
         with _memory_errors(), logged(parts.logger, _logged_run(settings, folder)) as logger:
-            with closing(TrainingRun(settings, folder, logger, parts.rollouts, on_progress)) as run:
+            with closing(TrainingRun(settings, folder, logger, parts.rollouts, on_progress, callback)) as run:
                 parts.trainer.train(run)
             _log_outcome(run, logger)
             summary = run.summary()

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from bbrgym.agents.base import Agent
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.agents.training.settings import TrainingSettings
+from bbrgym.errors import ConfigError
+from bbrgym.schema import shown
 from bbrgym.targets import Target, build
 
 LACKS_MEMORY = "can't allocate memory"
@@ -45,6 +47,17 @@ class Trainer(Target):
     def adapted(self, settings: TrainingSettings) -> TrainingSettings:
         """Return the settings with which it trains, and which the run folder keeps. Default: those given."""
         return settings
+
+    def check_callback(self, callback: Any) -> None:
+        """Check that it can train with a callback of the caller's.
+
+        Raises:
+            ConfigError: it cannot.
+        """
+        raise ConfigError(
+            f"callback: is {shown(callback)}, expected none with agent={self.name}: only agents of Stable-Baselines3 "
+            f"take one"
+        )
 
     @abstractmethod
     def train(self, run: TrainingRun) -> None:

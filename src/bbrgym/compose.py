@@ -483,7 +483,7 @@ def _refuse_unknown(override: Override, known: list[str]) -> None:
     key = override.key_or_group
     if key not in known:
         options = [name for name in known if not name.startswith("scenario.")]
-        raise ConfigError(f"{key}: is no option; {nearest(key, options)}")
+        raise ConfigError(f"{key}: is no option; {nearest(key, options, '--help')}")
 
 
 def _one_line(error: BaseException) -> str:

@@ -24,6 +24,10 @@ class ConfigError(ValueError):
     """
 
 
+class ArgumentError(ConfigError, TypeError):
+    """An environment has no such argument; a TypeError too, by which others find out which arguments it has."""
+
+
 class ScenarioError(ConfigError):
     """A scenario cannot be used.
 

@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import numbers
+import os
+import sys
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from bbrgym.errors import ConfigError, nearest
@@ -21,8 +24,48 @@ class FieldProblem(ValueError):
         self.problem = problem
 
 
+_PLAIN = {bool, float, int, str, type(None)}
+
+
+def plain(value: Any) -> Any:
+    """Return a value in Python's own types, with all that it contains.
+
+    Arrays and ranges become lists, as do other sequences except tuples; NumPy's numbers and texts Python's; mappings,
+    OmegaConf's with their interpolations resolved, dictionaries; a class its import path. Anything else is returned
+    unchanged, to be refused where it cannot be used.
+
+    Raises:
+        ConfigError: an interpolation of OmegaConf cannot be resolved.
+    """
+    if type(value) in _PLAIN:
+        return value
+    omegaconf = sys.modules.get("omegaconf")  # imported by whoever has such values; it takes as long as all of this
+    if omegaconf is not None and isinstance(value, omegaconf.DictConfig | omegaconf.ListConfig):
+        try:
+            value = omegaconf.OmegaConf.to_container(value, resolve=True)
+        except omegaconf.errors.OmegaConfBaseException as error:
+            raise ConfigError(" ".join(str(error).split())) from error
+    if isinstance(value, Mapping):
+        return {plain(name): plain(one) for name, one in value.items()}
+    if isinstance(value, tuple):
+        return tuple(plain(one) for one in value)
+    if isinstance(value, type):
+        return value if "<locals>" in value.__qualname__ else f"{value.__module__}.{value.__qualname__}"
+    if hasattr(value, "dtype") and hasattr(value, "tolist"):  # of NumPy, PyTorch and others
+        return value.tolist()
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [plain(one) for one in value]
+    return value
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a plain value is a number; true and false are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _number(value: Any) -> Any:
     """Convert NumPy's numbers to Python's; booleans and all other values pass unchanged, to be refused."""
+    value = plain(value)
     if isinstance(value, bool):
         return value
     if isinstance(value, numbers.Integral):
@@ -37,6 +80,9 @@ def _whole_number(value: Any) -> Any:
 
 
 def _sequence(value: Any) -> Any:
+    value = plain(value)
+    if isinstance(value, str):
+        raise FieldProblem("", f"is {shown(value)}, expected a list: write [{shown(value)}]")
     if not isinstance(value, list | tuple):
         raise FieldProblem("", f"is {shown(value)}, expected a list")
     return tuple(value)
@@ -59,6 +105,38 @@ def shown_array(values: object) -> str:
     return " ".join(repr(values).split())
 
 
+def argument(name: str, value: Any, kind: type, allowed: str) -> Any:
+    """Return an argument in Python's own types.
+
+    Args:
+        name: of the argument, for the error.
+        value: given.
+        kind: `float`, `int`, `bool`, `str`, or `list` for names.
+        allowed: for the error, e.g. ``are whole numbers from 1``.
+
+    Raises:
+        ConfigError: it is of another kind; a bool is no number.
+    """
+    value = plain(value)
+    if kind is list and isinstance(value, str):
+        raise ConfigError(f"{name}: {shown(value)}, allowed {allowed}: write [{shown(value)}]")
+    is_right = (
+        is_number(value) and (kind is float or isinstance(value, int))
+        if kind in (float, int)
+        else isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
+        if kind is list
+        else isinstance(value, kind)
+    )
+    if not is_right:
+        raise ConfigError(f"{name}: {shown(value)}, allowed {allowed}")
+    return value
+
+
+def _path_text(value: Any) -> Any:
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
+PathText = Annotated[str, BeforeValidator(_path_text)]
 Float = Annotated[float, BeforeValidator(_number)]
 Whole = Annotated[int, BeforeValidator(_whole_number)]
 Positive = Annotated[Float, Field(gt=0)]
@@ -71,9 +149,17 @@ List = Annotated[tuple[T, ...], Field(strict=False), BeforeValidator(_sequence)]
 
 
 class Model(BaseModel):
-    """Base of the validated models: refuses unknown fields, NaN, infinities and values of another type."""
+    """Base of the validated models: refuses unknown fields, NaN, infinities and values of another type.
+
+    Values of NumPy, OmegaConf and such count as Python's own, see `plain`.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_plain_types(cls, fields: Any) -> Any:
+        return plain(fields) if isinstance(fields, Mapping) else fields
 
 
 ModelT = TypeVar("ModelT", bound=Model)

@@ -70,8 +70,11 @@ def test_the_base_install_is_what_worlds_environments_and_evaluations_need(tmp_p
         " 'flows': [{{'name': 'a', 'rtt_ms': 20}}]}}\n"
         "write_report(Path(sys.argv[1]), run_evaluation(scenario, {{'variants': ['bbr'], 'world': ['twin', 'ns3']}}))\n"
         "assert main(['list']) == 0\n"
+        "with pytest.warns(UserWarning, match=r'needs matplotlib: pip install .bbrgym.figures'):\n"
+        "    env = gymnasium.make('bbrgym/Tune-v0', world='twin', render_mode='rgb_array')\n"
+        "env.reset(seed=1); env.step(env.action_space.sample())\n"
         "with pytest.raises(bbrgym.errors.MissingExtraError, match=r'needs matplotlib: pip install .bbrgym.figures'):\n"
-        "    gymnasium.make('bbrgym/Tune-v0', world='twin', render_mode='rgb_array')\n"
+        "    env.render()\n"
         "few = ['world=twin', 'seeds=[1]', 'variants=[bbr]', 'scenario.duration_s=6']\n"
         "assert main(['evaluate', *few, f'output_dir={{sys.argv[1]}}/more']) == 0\n"
     )

@@ -22,7 +22,7 @@ from bbrgym.errors import ConfigError, nearest
 from bbrgym.evaluate.evaluation_settings import MAX_JOBS, world_settings
 from bbrgym.processes import end_with_parent
 from bbrgym.run_folder import RunFolder
-from bbrgym.schema import List, Model, Whole, shown, validated
+from bbrgym.schema import List, Model, Whole, plain, shown, validated
 from bbrgym.worlds import FAST_WORLD, WorldSettings, registered_worlds, world_spec
 
 CONTROLS = ("bbr3", "bbr2", "bbr")
@@ -82,7 +82,7 @@ def parse_conformance(fields: Mapping[str, Any]) -> Conformance:
     Raises:
         ConfigError: names the option, its value and what is allowed.
     """
-    fields = dict(fields)
+    fields = dict(plain(fields))
     for name in ("cc", "reading", "case"):
         value = fields.get(name)
         fields[name] = () if value is None else [value] if isinstance(value, str) else value

@@ -34,7 +34,7 @@ from bbrgym.evaluate.runner import EvaluationJob, EvaluationProgress, run_all
 from bbrgym.scenario.distribution import Distribution, Split, is_distribution, load_distribution, split_seeds
 from bbrgym.scenario.files import Source, load_scenario
 from bbrgym.scenario.model import Scenario
-from bbrgym.schema import shown
+from bbrgym.schema import plain, shown
 from bbrgym.worlds import check_world_has, world_spec
 
 __all__ = ["Evaluation", "EvaluationOptions", "EvaluationProgress", "evaluate"]
@@ -94,7 +94,8 @@ def evaluate(
     Args:
         scenario: as :func:`bbrgym.load_scenario` or :func:`bbrgym.load_distribution` takes it; its learner flows get
             the variants.
-        variants: names of the variants that take part with preset tunables, see ``bbrgym.VARIANTS``.
+        variants: names of the variants that take part with preset tunables, see ``bbrgym.VARIANTS``; a single name may
+            stand for a list of one.
         agent: the other entrants, see `bbrgym.evaluate.entrant_list`.
         output_dir: run folder to write. Default: nothing is written.
         resume: keep the finished runs in ``output_dir``. Its config.yaml must agree with the arguments, but there may
@@ -143,7 +144,7 @@ def run_evaluation(
     on_progress: Callable[[EvaluationProgress], None] | None = None,
 ) -> Results:
     """Evaluate as `evaluate` does, with the fields of :class:`Evaluation` in a mapping; return all results."""
-    loggers = logger_of(completed_loggers(logger or "none"), is_trusted=True)
+    loggers = logger_of(completed_loggers(plain(logger) or "none"), is_trusted=True)
     prepared = prepare_evaluation(scenario, settings, agent=agent)
     if output_dir is None:
         if not isinstance(loggers, NoLoggerSettings):
@@ -168,7 +169,7 @@ def prepare_evaluation(
     Raises:
         ScenarioError, ConfigError: see `evaluate`.
     """
-    source = _load(scenario)
+    source, agent = _load(scenario), plain(agent)
     asked = parse_settings(settings)
     entrants = entrants_of(agent, asked)
     draws = draws_of(source, asked)

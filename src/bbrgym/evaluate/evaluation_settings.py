@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.distribution import Split
-from bbrgym.schema import Count, FieldProblem, Float, List, Model, Whole, shown, validated
+from bbrgym.schema import Count, FieldProblem, Float, List, Model, Whole, plain, shown, validated
 from bbrgym.tunables import TUNABLES, VARIANTS
 from bbrgym.worlds import REFERENCE_WORLD, WorldSettings, registered_worlds, runs_at_once
 
@@ -111,7 +111,7 @@ def parse_settings(fields: Mapping[str, Any]) -> Evaluation:
     Raises:
         ConfigError: names the setting, its value and what is allowed.
     """
-    fields = dict(fields)
+    fields = dict(plain(fields))
     for name in ("variants", "seeds"):
         if isinstance(fields.get(name), str | int):
             fields[name] = [fields[name]]
@@ -121,6 +121,7 @@ def parse_settings(fields: Mapping[str, Any]) -> Evaluation:
 
 def world_settings(world: Any) -> Any:
     """Return settings by world for a world's name or a list of them; anything else unchanged."""
+    world = plain(world)
     names = [world] if isinstance(world, str) else world
     if not isinstance(names, list | tuple):
         return world

@@ -155,7 +155,9 @@ def find_reference(reference: str | None, entrants: Sequence[Entrant]) -> str | 
     names = {name: one.label for one in reversed(entrants) for name in (one.agent, one.label)}
     names |= {one.group: one.group for one in entrants}
     if reference not in names:
-        raise ConfigError(f"reference: is {reference!r}; {nearest(reference, [one.label for one in entrants])}")
+        raise ConfigError(
+            f"reference: is {reference!r}; {nearest(reference, [one.label for one in entrants], 'the ranking')}"
+        )
     return names[reference]
 
 

@@ -407,7 +407,7 @@ class Experiment(Model):
 
     def _check_quantity(self, path: str, quantity: Quantity) -> None:
         if quantity.variant not in self.variants:
-            problem = f"is {shown(quantity.variant)}; {nearest(quantity.variant, self.variants)}"
+            problem = f"is {shown(quantity.variant)}; {nearest(quantity.variant, self.variants, 'variants')}"
             raise FieldProblem(f"{path}.variant", problem)
         self._check_metric(path, quantity.metric, quantity.over)
         self._check_point(f"{path}.at", quantity.at)
@@ -416,7 +416,7 @@ class Experiment(Model):
         if metric not in METRICS:
             raise FieldProblem(f"{path}.metric", f"is {shown(metric)}; {nearest(metric, METRICS, 'docs/papers.md')}")
         if over is not None and over not in self.variants:
-            raise FieldProblem(f"{path}.over", f"is {shown(over)}; {nearest(over, self.variants)}")
+            raise FieldProblem(f"{path}.over", f"is {shown(over)}; {nearest(over, self.variants, 'variants')}")
 
     def _check_point(self, path: str, at: float | None) -> None:
         points = (None,) if self.sweep is None else self.sweep.at

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -10,7 +11,7 @@ from pydantic import Field
 
 from bbrgym.evaluate.evaluation_settings import MAX_JOBS, world_settings
 from bbrgym.scenario.stack import SenderStack
-from bbrgym.schema import Model, Whole, validated
+from bbrgym.schema import List, Model, PathText, Whole, plain, validated
 from bbrgym.worlds import FAST_WORLD, WorldSettings, runs_at_once, world_spec
 
 
@@ -30,12 +31,12 @@ class Reproduction(Model):
     """
 
     paper: str | None = None
-    experiment: tuple[str, ...] = ()
+    experiment: List[PathText] = ()
     world: Annotated[dict[str, WorldSettings], Field(min_length=1)]
     seeds: Annotated[Whole, Field(ge=1, le=1000)] | None = None
     stack: SenderStack | None = None
-    reference: str | None = None
-    recordings: str | None = None
+    reference: PathText | None = None
+    recordings: PathText | None = None
     jobs: Annotated[Whole, Field(ge=1, le=MAX_JOBS)] | None = None
 
     @property
@@ -60,9 +61,9 @@ def parse_reproduction(fields: Mapping[str, Any]) -> Reproduction:
     Raises:
         ConfigError: names the option, its value and what is allowed.
     """
-    fields = dict(fields)
+    fields = dict(plain(fields))
     names = fields.get("experiment") or ()
-    fields["experiment"] = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, list) else names
+    fields["experiment"] = (names,) if isinstance(names, str | os.PathLike) else names
     fields["world"] = world_settings(fields.get("world", FAST_WORLD))
     asked = validated(Reproduction, fields)
     for name in asked.world:

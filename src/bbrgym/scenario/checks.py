@@ -78,7 +78,8 @@ class ScenarioCheck(Model):
     @model_validator(mode="after")
     def _check(self) -> ScenarioCheck:
         if self.metric not in (*RUN_METRICS, *FLOW_METRICS):
-            raise FieldProblem("metric", f"is {shown(self.metric)}; {nearest(self.metric, RUN_METRICS + FLOW_METRICS)}")
+            hint = nearest(self.metric, RUN_METRICS + FLOW_METRICS, f"help({__name__})")
+            raise FieldProblem("metric", f"is {shown(self.metric)}; {hint}")
         if self.metric in RUN_METRICS and (self.flow is not None or self.across != "mean"):
             name, value = ("flow", self.flow) if self.flow is not None else ("across", self.across)
             raise FieldProblem(name, f"is {value!r}, expected none: {self.metric} is measured of the whole run")

@@ -45,7 +45,7 @@ from bbrgym.scenario.files import (
     read_scenario,
 )
 from bbrgym.scenario.model import Scenario
-from bbrgym.schema import shown
+from bbrgym.schema import is_number, plain, shown
 
 Split: TypeAlias = Literal["train", "validation", "test"]
 
@@ -109,8 +109,8 @@ class Distribution:
     """
 
     def __init__(self, fields: Mapping[str, Any], *, _within: _Mixes | None = None) -> None:
-        template = dict(fields)
-        self.fields: Mapping[str, Any] = dict(fields)
+        template = dict(plain(fields))
+        self.fields: Mapping[str, Any] = dict(template)
         self.name = str(template.pop("name", "unnamed"))
         variables = template.pop(VARIABLES, None) or {}
         self._parts: tuple[Scenario | Distribution, ...] = ()
@@ -198,7 +198,7 @@ class Distribution:
         if others or self.fields.get(VARIABLES):
             raise self._problem((others or [VARIABLES])[0], "is given beside mix, expected weights alone")
         weights = list(template.get("weights", [1] * len(sources)))
-        are_numbers = all(isinstance(one, int | float) and 0 <= one < math.inf for one in weights)
+        are_numbers = all(is_number(one) and 0 <= one < math.inf for one in weights)
         if len(weights) != len(sources) or not are_numbers or sum(weights) <= 0:
             raise self._problem("weights", f"is {shown(weights)}, expected {len(sources)} numbers from 0, one above it")
         parts: list[tuple[Scenario | Distribution, float]] = []

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
@@ -16,7 +15,7 @@ from pydantic import ValidationError
 from bbrgym.errors import ConfigError, ScenarioError, nearest
 from bbrgym.scenario.model import Scenario
 from bbrgym.scenario.traces import SHIPPED_PREFIX
-from bbrgym.schema import first_problem, shown
+from bbrgym.schema import first_problem, plain, shown
 from bbrgym.untrusted_files import read_yaml
 
 Source: TypeAlias = str | PathLike[str] | Mapping[str, Any] | Scenario
@@ -99,8 +98,8 @@ def read_scenario(source: str | PathLike[str] | Mapping[str, Any] | Sequence[Any
     Raises:
         ScenarioError: there is no such scenario, or the file cannot be read.
     """
+    source = plain(source)
     if isinstance(source, Mapping):
-        source = _plain(source)
         return {str(key): value for key, value in source.items()}
     if is_sequence(source):
         return {"name": MIX, MIX: [read_scenario(one) for one in source]}
@@ -159,15 +158,6 @@ def with_variant(scenario: Scenario, variant: str, tunables: Mapping[str, float]
 
 def _folder() -> Path:
     return Path(str(resources.files("bbrgym") / "conf" / "scenario"))
-
-
-def _plain(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return fields in plain mappings and lists, OmegaConf's ones resolved."""
-    omegaconf = sys.modules.get("omegaconf")  # imported by whoever has such fields; it takes as long as all of this
-    if omegaconf is None or not isinstance(fields, omegaconf.DictConfig):
-        return fields
-    plain: dict[str, Any] = omegaconf.OmegaConf.to_container(fields, resolve=True)
-    return plain
 
 
 def _read_file(path: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from bbrgym.errors import nearest
 from bbrgym.scenario.bounds import BurstSeconds, Bytes, Name, Rate, RoundTrip, Seconds, is_before, within
 from bbrgym.scenario.stack import SenderStack
-from bbrgym.schema import FieldProblem, Float, List, Model, Whole, shown
+from bbrgym.schema import FieldProblem, Float, List, Model, Whole, is_number, shown
 from bbrgym.tunables import TUNABLES, VARIANTS
 
 
@@ -139,6 +139,8 @@ def check_tunables(cc: str, tunables: Mapping[str, float]) -> None:
             has = nearest(name, VARIANTS[cc].preset) if VARIANTS[cc].preset else "it has none"
             raise FieldProblem(path, f"is no tunable of {cc}; {has}")
         tunable = TUNABLES[name]
+        if not is_number(value):
+            raise FieldProblem(path, f"is {shown(value)}, expected a number")
         if not tunable.low <= value <= tunable.high:
             raise FieldProblem(path, f"is {value:g}, expected {tunable.low:g} to {tunable.high:g} ({tunable.unit})")
         if tunable.unit in ("count", "mode", "switch") and not float(value).is_integer():

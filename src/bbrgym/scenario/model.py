@@ -84,7 +84,9 @@ class Scenario(Model):
         for index, check in enumerate(self.checks):
             if not any(map(check.covers, names)):
                 entries = [flow.name for flow in self.flows]
-                raise FieldProblem(f"checks[{index}].flow", f"is {check.flow!r}; {nearest(str(check.flow), entries)}")
+                raise FieldProblem(
+                    f"checks[{index}].flow", f"is {check.flow!r}; {nearest(str(check.flow), entries, 'flows')}"
+                )
         return self
 
     def resolved(self) -> Scenario:

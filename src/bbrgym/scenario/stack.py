@@ -109,7 +109,9 @@ class SenderStack(Model):
             raise FieldProblem("preset", f"is {shown(self.preset)}, expected one of {', '.join(STACK_PRESETS)}")
         for name, value in self.overrides.items():
             if name not in STACK_FACTS:
-                raise FieldProblem(name, f"is no fact of a stack; {nearest(name, ['preset', *STACK_FACTS])}")
+                raise FieldProblem(
+                    name, f"is no fact of a stack; {nearest(name, ['preset', *STACK_FACTS], 'docs/stacks.md')}"
+                )
             self.overrides[name] = STACK_FACTS[name].check(value)
         return self
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.files import Source, is_sequence, load_scenario
+from bbrgym.schema import argument, plain, shown
 from bbrgym.worlds.errors import EngineFailure, LateRunError, WorldError, repeat_late
 from bbrgym.worlds.fields import PACKET_EVENTS, PACKET_FLAGS, TUNABLE_COLUMNS
 from bbrgym.worlds.layout import Flags, Table
@@ -139,13 +140,14 @@ def make_vector_world(
     spec = world_spec(name)
     isolation = spec.isolation if isolation is None else isolation
     if isolation not in ISOLATIONS:
-        raise ConfigError(f"isolation {isolation!r}: {nearest(isolation, ISOLATIONS)}")
-    if num_worlds < 1:
-        raise ConfigError(f"num_worlds: {num_worlds}, allowed are numbers from 1")
-    if threads is not None and threads < 1:
-        raise ConfigError(f"threads: {threads}, allowed are numbers from 1")
+        raise ConfigError(f"isolation {isolation!r}: {nearest(str(isolation), ISOLATIONS)}")
+    num_worlds = _count("num_worlds", num_worlds)
+    threads = None if threads is None else _count("threads", threads)
+    scenario, seeds, options = plain(scenario), plain(seeds), plain(options or {})
+    if not isinstance(options, Mapping):
+        raise ConfigError(f"options: {shown(options)}, allowed is a mapping of names to values")
     sources: Sequence[Any] = scenario if is_sequence(scenario) else [scenario] * num_worlds
-    all_seeds = [seeds + i for i in range(num_worlds)] if isinstance(seeds, int) else seeds
+    all_seeds = seeds if is_sequence(seeds) else [check_seed(seeds) + i for i in range(num_worlds)]
     if len(sources) != num_worlds or len(all_seeds) != num_worlds:
         raise ConfigError(f"{num_worlds} worlds, but {len(sources)} scenarios and {len(all_seeds)} seeds")
     return VectorWorld(
@@ -156,5 +158,12 @@ def make_vector_world(
         threads=threads or len(os.sched_getaffinity(0)),
         isolation=isolation,
         timeout_s=timeout_s,
-        options=spec.given_options(options or {}),
+        options=spec.given_options(options),
     )
+
+
+def _count(name: str, number: Any) -> int:
+    number = argument(name, number, int, "are numbers from 1")
+    if number < 1:
+        raise ConfigError(f"{name}: {number}, allowed are numbers from 1")
+    return int(number)

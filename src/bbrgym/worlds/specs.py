@@ -140,8 +140,8 @@ def world_spec(name: str) -> WorldSpec:
     Raises:
         ConfigError: no world has the name.
     """
-    if name not in _SPECS:
-        raise ConfigError(f"world {name!r}: {nearest(name, _SPECS)}")
+    if not isinstance(name, str) or name not in _SPECS:
+        raise ConfigError(f"world {name!r}: {nearest(str(name), _SPECS)}")
     return _SPECS[name]
 
 

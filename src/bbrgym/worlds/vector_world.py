@@ -15,6 +15,7 @@ import numpy as np
 from bbrgym.errors import ConfigError, MissingExtraError, ScenarioError
 from bbrgym.scenario.files import load_scenario
 from bbrgym.scenario.model import Scenario
+from bbrgym.schema import argument, is_number, plain
 from bbrgym.tunables import TUNABLES
 from bbrgym.worlds.engine import engine_class
 from bbrgym.worlds.errors import LateRunError, LateRunFailure, WorldError, reason_of
@@ -98,8 +99,11 @@ class VectorWorld:
         for scenario in scenarios:
             check_world_has(spec, scenario)
         most = max(map(flows_of, scenarios))
-        if flow_capacity is not None and flow_capacity < most:
-            raise ConfigError(f"flow_capacity: {flow_capacity}, allowed are numbers from {most}, a scenario's flows")
+        if flow_capacity is not None:
+            allowed = f"are numbers from {most}, a scenario's flows"
+            if argument("flow_capacity", flow_capacity, int, allowed) < most:
+                raise ConfigError(f"flow_capacity: {flow_capacity}, allowed {allowed}")
+        timeout_s = argument("timeout_s", timeout_s, float, "is a finite number of seconds above 0")
         if not 0.0 < timeout_s < math.inf:
             raise ConfigError(f"timeout_s: {timeout_s}, allowed is a finite number of seconds above 0")
         self._timeout_s = timeout_s
@@ -185,6 +189,7 @@ class VectorWorld:
                 measured.
         """
         self.check_open()
+        seconds = argument("advance", seconds, float, "is a finite number of seconds above 0")
         if not 0.0 < seconds < math.inf:
             raise ConfigError(f"advance: {seconds} s, allowed is a finite number of seconds above 0")
         if self._stopped:
@@ -487,9 +492,10 @@ def check_seed(seed: Any) -> int:
     Raises:
         ConfigError: it is not a whole number from 0 to 2**63 - 1.
     """
-    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed <= _MAX_SEED:
+    seed = plain(seed)
+    if not is_number(seed) or not isinstance(seed, int) or not 0 <= seed <= _MAX_SEED:
         raise ConfigError(f"seed: {seed!r}, allowed are integers from 0 to 2**63 - 1")
-    return int(seed)
+    return seed
 
 
 def check_world_has(spec: WorldSpec, scenario: Scenario) -> None:

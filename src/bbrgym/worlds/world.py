@@ -10,7 +10,7 @@ from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.files import load_scenario
 from bbrgym.scenario.flow import check_tunables
 from bbrgym.scenario.model import Scenario
-from bbrgym.schema import FieldProblem
+from bbrgym.schema import FieldProblem, plain, shown
 from bbrgym.worlds.fields import TUNABLE_COLUMNS
 from bbrgym.worlds.layout import Table
 from bbrgym.worlds.vector_world import Snapshot, VectorWorld, flows_of
@@ -77,7 +77,9 @@ class World:
             ConfigError: no such flow, the flow has no such tunable, or a value out of its range; nothing is set then.
         """
         self._vector.check_running(0)
-        index = self._flow_index(flow)
+        index, values = self._flow_index(flow), plain(values)
+        if not isinstance(values, Mapping):
+            raise ConfigError(f"flow {self.flow_names[index]!r}: tunables {shown(values)}, allowed are values by name")
         try:
             check_tunables(self.scenario.resolved().flows[index].cc, values)
         except FieldProblem as error:
@@ -236,8 +238,9 @@ class World:
         if isinstance(flow, str):
             if flow in self.flow_names:
                 return self.flow_names.index(flow)
-            raise ConfigError(f"flow {flow!r}: {nearest(flow, self.flow_names)}")
-        if 0 <= flow < len(self.flow_names):
+            raise ConfigError(f"flow {flow!r}: {nearest(flow, self.flow_names, 'flow_names')}")
+        flow = plain(flow)
+        if isinstance(flow, int) and 0 <= flow < len(self.flow_names):
             return int(flow)
         raise ConfigError(f"flow {flow!r}: allowed are 0 to {len(self.flow_names) - 1}")
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from bbrgym.schema import FieldProblem, Float, Model, Share, Whole, shown, validated
+from bbrgym.schema import FieldProblem, Float, Model, PathText, Share, Whole, shown, validated
 from bbrgym.worlds import FAST_WORLD, registered_worlds
 
 
@@ -46,8 +46,8 @@ class Adversary(Model):
     """
 
     variant: str = "bbq"
-    agent: str | None = None
-    reference: str = "bbr"
+    agent: PathText | None = None
+    reference: PathText = "bbr"
     budget: Annotated[Whole, Field(ge=1, le=1_000_000)] = 600
     batch: Annotated[Whole, Field(ge=1, le=1000)] = 20
     random_share: Share = 0.3
