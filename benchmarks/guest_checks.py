@@ -22,7 +22,6 @@ import bbrgym  # noqa: F401 - registers the environments
 ID = "bbrgym/Tune-v0"
 #: For processes that have not imported bbrgym.
 FULL_ID = f"bbrgym:{ID}"
-OPTIONS: dict[str, Any] = {"world": "twin", "scenario": "rtt_fairness", "variant": "bbq"}
 #: Two flows, of which the second starts late and stops early.
 LATE = {
     "name": "late",
@@ -33,9 +32,9 @@ LATE = {
         {"name": "second", "rtt_ms": 40.0, "start_s": 0.55, "stop_s": 2.05},
     ],
 }
-MULTI: dict[str, Any] = {**OPTIONS, "scenario": LATE}
+OPTIONS: dict[str, Any] = {"world": "twin", "scenario": LATE, "variant": "bbq"}
 #: All agents from reset to end, as most wrappers need it.
-IDLE: dict[str, Any] = {**MULTI, "absent_agents": "idle"}
+IDLE: dict[str, Any] = {**OPTIONS, "absent_agents": "idle"}
 DISCRETE: dict[str, Any] = {**OPTIONS, "tunables": ["bbq_alpha_us", "bbq_beta"], "levels": 3, "flat": True}
 
 
@@ -129,7 +128,7 @@ def sb3_algorithms() -> None:
             algorithm("MlpPolicy", envs, **own).learn(256).save(f"{folder}/model")
             evaluate_policy(algorithm.load(f"{folder}/model", envs), envs, 2)
             envs.close()
-    for vector in (TuneVecEnv(2, **OPTIONS), FlowVecEnv(2, **MULTI)):
+    for vector in (TuneVecEnv(2, **OPTIONS), FlowVecEnv(2, **OPTIONS)):
         PPO("MlpPolicy", vector, n_steps=32).learn(128)
         vector.close()
 
@@ -178,7 +177,7 @@ def pettingzoo_tests() -> None:
 
     from bbrgym.envs.multi import parallel_env
 
-    for options in (MULTI, IDLE):
+    for options in (OPTIONS, IDLE):
         parallel_api_test(parallel_env(**options), num_cycles=100)
         parallel_seed_test(lambda options=options: parallel_env(**options), num_cycles=40)
     api_test(parallel_to_aec(parallel_env(**IDLE)), num_cycles=100)
@@ -290,7 +289,7 @@ def torchrl_agents() -> None:
 
     from bbrgym.envs.multi import parallel_env
 
-    for options, use_mask in ((IDLE, False), (MULTI, True)):
+    for options, use_mask in ((IDLE, False), (OPTIONS, True)):
         env = PettingZooWrapper(parallel_env(**options, numeric_infos=True), use_mask=use_mask)
         check_env_specs(env)
         env.rollout(40)

@@ -196,7 +196,7 @@ class Episodes(ABC):
             "now_s": worlds.now_s.copy(),
             "scenario": self._names.copy(),
             "seed": self._seeds.copy(),
-            "flow_stats": worlds.flow_stats.copy(),
+            "flow_stats": self._shown(worlds.flow_stats),
             "link_stats": worlds.link_stats.copy(),
         }
 
@@ -218,6 +218,12 @@ class Episodes(ABC):
     def _terms_of(self, value: Any) -> dict[str, Any]:
         return dict.fromkeys(self._reward.weights, value)
 
+    def _shown(self, flow_stats: Table) -> Table:
+        """Return measurements of flows for an info, the caller's own; infos of numbers have 0 beyond the flows."""
+        if not self._options.numeric_infos:
+            return flow_stats.copy()
+        return np.where(np.isnan(flow_stats[..., :1]), 0.0, flow_stats)
+
     def _state_of(self, index: int) -> dict[str, Any]:
         """Return the privileged state of one environment; infos of numbers have all rows, so that no shape changes."""
         worlds = self._open_worlds()
@@ -226,7 +232,7 @@ class Episodes(ABC):
             "now_s": float(worlds.now_s[index]),
             "scenario": self._names[index],
             "seed": int(self._seeds[index]),
-            "flow_stats": worlds.flow_stats[index, :rows].copy(),
+            "flow_stats": self._shown(worlds.flow_stats[index, :rows]),
             "link_stats": worlds.link_stats[index].copy(),
         }
 

@@ -7,7 +7,6 @@ stops. Until its first action its tunables are the variant's own, or those that 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
@@ -25,6 +24,7 @@ from bbrgym.envs.row_sums import sum_rows
 from bbrgym.envs.scaling import Coordinates
 from bbrgym.envs.terms import FieldRows, TermInputs
 from bbrgym.errors import ConfigError
+from bbrgym.tunables import VARIANTS
 from bbrgym.worlds import Flags, Table
 
 RewardScope: TypeAlias = Literal["team", "own"]
@@ -208,17 +208,19 @@ class FlowBatch(Episodes):
 
         Args:
             index: which environment.
-            learner: which of its learner flows; None for one that the episode does not have, whose tunables are NaN.
+            learner: which of its learner flows; None for one that the episode does not have.
             terms: reward terms to be added.
         """
-        is_absent = learner is None
-        tunables = [math.nan] * len(self.scaling.names) if is_absent else self._values[index, learner].tolist()
-        info = self._state_of(index) | {
-            "tunables": dict(zip(self.scaling.names, tunables, strict=True)),
-            "flow": None if learner is None else self.flow_names(index)[learner],
-        }
+        info = self._state_of(index)
+        if learner is None:
+            preset = VARIANTS[self.scaling.variant].preset
+            info |= {"tunables": {name: preset[name] for name in self.scaling.names}, "flow": None}
+        else:
+            tunables = dict(zip(self.scaling.names, self._values[index, learner].tolist(), strict=True))
+            info |= {"tunables": tunables, "flow": self.flow_names(index)[learner]}
         if terms is not None:
-            info["reward_terms"] = {name: 0.0 if is_absent else float(terms[name][index, learner]) for name in terms}
+            rewarded = {name: 0.0 if learner is None else float(terms[name][index, learner]) for name in terms}
+            info["reward_terms"] = rewarded
         return self.as_asked(info)
 
     # ---- details -----------------------------------------------------------------------------------------------

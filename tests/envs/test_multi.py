@@ -319,14 +319,88 @@ def test_the_state_is_what_a_critic_sees(make):
     one.close()
 
 
+@pytest.mark.parametrize("options", [{}, {"reward_scope": "own", "stack": 2}], ids=str)
+@pytest.mark.parametrize("scene", [coming_and_going(), crowd(3), scenario()], ids=lambda scene: scene["name"])
+def test_agents_that_idle_see_and_get_what_those_that_leave_do(make, scene, options):
+    """While their flows run; but for the last observation of one that leaves before the end."""
+
+    def defaults(env):
+        return dict.fromkeys(env.agents, env.default_action)
+
+    leaving, idling = (make(scenario=scene, absent_agents=kind, **options) for kind in ("leave", "idle"))
+    seen = {kind: {agent: [] for agent in leaving.possible_agents} for kind in ("leave", "idle")}
+    got = {kind: {agent: [] for agent in leaving.possible_agents} for kind in ("leave", "idle")}
+    for agent, observation in leaving.reset(seed=1)[0].items():
+        seen["leave"][agent].append(observation)
+    while leaving.agents:
+        acted = leaving.agents
+        observations, rewards, _, truncated, _ = leaving.step(defaults(leaving))
+        for agent in observations:
+            if not truncated[agent] or not leaving.agents:
+                seen["leave"][agent].append(observations[agent])
+            got["leave"][agent] += [rewards[agent]] if agent in acted else []
+
+    observations, infos = idling.reset(seed=1)
+    truncated, steps = {"": False}, 0
+    while True:
+        assert list(observations) == list(infos) == idling.possible_agents
+        for agent, info in infos.items():
+            if info["active"] or (any(truncated.values()) and observations[agent].any()):
+                seen["idle"][agent].append(observations[agent])
+            else:
+                assert not observations[agent].any()
+        if any(truncated.values()):
+            break
+        active = [agent for agent, info in infos.items() if info["active"]]
+        observations, rewards, _, truncated, infos = idling.step(defaults(idling))
+        steps += 1
+        for agent, reward in rewards.items():
+            got["idle"][agent] += [reward] if agent in active else []
+            assert agent in active or reward == 0.0
+    assert all(truncated.values())
+    assert idling.agents == []
+    assert steps == round(scene["duration_s"] / 0.1)
+    assert got["idle"] == got["leave"]
+    for agent, expected in seen["leave"].items():
+        whole = seen["idle"][agent]
+        assert [each.tobytes() for each in whole] == [each.tobytes() for each in expected[: len(whole)]]
+        assert len(expected) - len(whole) <= 1
+
+
+@pytest.mark.parametrize("numeric_infos", [False, True])
+def test_pettingzoos_tests_have_no_complaint_of_agents_that_idle(make, numeric_infos):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for scene in (coming_and_going(), Crowds()):
+            options = {"scenario": scene, "absent_agents": "idle", "numeric_infos": numeric_infos}
+            parallel_api_test(make(**options), 40)
+    parallel_seed_test(lambda: make(**options), 10)
+
+
+def test_infos_of_numbers_have_the_same_names_always(make):
+    env = make(scenario=Crowds(), absent_agents="idle", numeric_infos=True)
+    names, shapes = set(), set()
+    for seed in range(4):
+        _, infos = env.reset(seed=seed)
+        for _ in range(3):
+            names |= {frozenset(info) for info in infos.values()}
+            shapes |= {np.shape(info["link_stats"]) for info in infos.values()}
+            assert all(np.asarray(value).dtype.kind in "biuf" for info in infos.values() for value in info.values())
+            *_, infos = env.step(sampled(env))
+    assert len(names) == len(shapes) == 1
+    assert {"active", "now_s", "reward_terms.delay", "tunables.bbq_beta"} <= set(next(iter(names)))
+
+
 def test_wrong_arguments(make):
+    with pytest.raises(bbrgym.ConfigError, match="absent_agents: 'away', allowed are 'leave' and 'idle'"):
+        make(absent_agents="away")
     with pytest.raises(bbrgym.ConfigError, match=r"critic: True, allowed is False: .* TuneMultiEnv.state\(\) has it"):
         make(critic=True)
     with pytest.raises(bbrgym.ConfigError, match="reward_scope: 'mine', allowed are team and own"):
         make(reward_scope="mine")
     with pytest.raises(bbrgym.ConfigError, match="view: 'pooled', allowed are each and host: an agent observes its"):
         make(view="pooled")
-    with pytest.raises(bbrgym.ConfigError, match="TuneMultiEnv: 'reward_scop' is no argument; did you mean reward_sc"):
+    with pytest.raises(bbrgym.ConfigError, match="keyword argument 'reward_scop'; did you mean reward_scope"):
         make(reward_scop="own")
 
 

@@ -8,35 +8,14 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
-from vectors import crowd
+from kinds import KINDS
+from vectors import assert_same, crowd
 
 import bbrgym
+from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.worlds import VectorWorld
 
 OPTIONS = {"world": "twin", "scenario": crowd(2), "tunables": ["bbq_beta", "bbq_alpha_us"]}
-
-
-def make_tune(**options):
-    return gymnasium.make("bbrgym/Tune-v0", **options).unwrapped
-
-
-def make_vector(**options):
-    return gymnasium.make_vec("bbrgym/Tune-v0", num_envs=2, **options)
-
-
-def make_vec(**options):
-    return pytest.importorskip("bbrgym.envs.tune_vec_env", exc_type=ImportError).TuneVecEnv(2, **options)
-
-
-def make_flow_vec(**options):
-    return pytest.importorskip("bbrgym.envs.flow_vec_env", exc_type=ImportError).FlowVecEnv(1, **options)
-
-
-def make_multi(**options):
-    return pytest.importorskip("bbrgym.envs.multi", exc_type=ImportError).parallel_env(**options)
-
-
-KINDS = [make_tune, make_vector, make_vec, make_flow_vec, make_multi]
 
 
 @pytest.fixture(params=KINDS, ids=lambda make: make.__name__.removeprefix("make_"))
@@ -68,14 +47,49 @@ def test_they_have_the_same_properties(make):
     assert (env.flow_fields, env.link_fields) == (VectorWorld.flow_fields, VectorWorld.link_fields)
 
 
-@pytest.mark.parametrize("has_begun", [False, True])
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
-def test_a_copy_would_share_the_worlds_and_is_refused(make, duplicate, has_begun):
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_a_copy_would_share_the_worlds_and_is_refused(make, duplicate, is_closed):
     env = make()
-    if has_begun:
-        env.reset()
-    with pytest.raises(TypeError, match=f"{type(env).__name__} cannot be copied or pickled"):
+    env.reset()
+    if is_closed:
+        env.close()
+    with pytest.raises(TypeError, match=f"{type(env).__name__} cannot be copied or pickled from its first reset on"):
         duplicate(env)
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_before_the_first_reset_a_copy_is_another_one_of_the_same_arguments(make, duplicate, closed):
+    env = make(stack=2)
+    again = closed(duplicate(env))
+    assert type(again) is type(env)
+    assert getattr(again, "spec", None) == getattr(env, "spec", None)
+    results = []
+    for one in (env, again):
+        if hasattr(one, "seed"):
+            one.seed(3)
+        begun = one.reset() if hasattr(one, "seed") else one.reset(seed=3)
+        results.append((begun, one.step(actions_of(one))))
+    assert_same(*results)
+
+
+def test_a_derived_class_with_arguments_of_its_own_is_pickled_by_its_own_rules(closed):
+    with pytest.raises(TypeError, match="Derived cannot be copied or pickled"):
+        pickle.dumps(closed(Derived(0.5)))
+    again = closed(pickle.loads(pickle.dumps(closed(DerivedToo(0.5)))))
+    assert again.tunables == ("bbq_beta",)
+
+
+class Derived(TuneEnv):
+    def __init__(self, bonus):
+        super().__init__(**OPTIONS | {"tunables": ["bbq_beta"]})
+        self.bonus = bonus
+
+
+class DerivedToo(Derived, gymnasium.utils.EzPickle):
+    def __init__(self, bonus):
+        gymnasium.utils.EzPickle.__init__(self, bonus)
+        super().__init__(bonus)
 
 
 def test_a_step_needs_a_reset(make):

@@ -244,6 +244,58 @@ def test_gymnasiums_wrappers_take_it(make):
     assert lengths == [5, 5, 5, 5, 5, 5]
 
 
+@pytest.mark.parametrize("options", [{"max_episode_steps": 4}, {"max_episode_steps": 3, "hold_intervals": 2}], ids=str)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("numeric_infos", [False, True])
+def test_it_equals_gymnasiums_own_vector_with_a_limit_of_steps(make, mode, options, numeric_infos):
+    options = {"scenario": scenario(0.9), "numeric_infos": numeric_infos, **options}
+    both = [
+        make(2, autoreset_mode=mode, **options),
+        make(2, vectorization_mode="sync", vector_kwargs={"autoreset_mode": mode}, **options),
+    ]
+    assert [envs.unwrapped.autoreset_mode for envs in both] == [mode, mode]
+    assert_same(*(envs.reset(seed=5) for envs in both))
+    both[0].action_space.seed(5)
+    ends = 0
+    for _ in range(20):
+        actions = both[0].action_space.sample()
+        ours, theirs = (envs.step(actions) for envs in both)
+        assert_same(ours[:4], theirs[:4])
+        finals = [infos.pop("final_obs", np.array([])).tolist() for infos in (ours[4], theirs[4])]
+        assert_same(*finals)
+        assert_same_info(without_masks(ours[4]), without_masks(theirs[4]))
+        ends += ours[3].any()
+    assert ends >= 4
+
+
+def without_masks(infos):
+    return {
+        name: without_masks(values) if isinstance(values, dict) else values
+        for name, values in infos.items()
+        if not name.startswith("_")
+    }
+
+
+def test_after_a_limit_of_steps_a_reset_is_needed_and_a_snapshot_has_its_steps(make):
+    envs = make(2, scenario=scenario(), autoreset_mode="Disabled", max_episode_steps=3)
+    envs.reset(seed=1)
+    envs.step(envs.default_actions)
+    snapshots = [envs.save(index) for index in range(2)]
+    ends = [envs.step(envs.default_actions)[3].all() for _ in range(2)]
+    assert ends == [False, True]
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        envs.step(envs.default_actions)
+    for index, snapshot in enumerate(snapshots):
+        envs.restore(index, snapshot)
+    assert [envs.step(envs.default_actions)[3].all() for _ in range(2)] == [False, True]
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "3"])
+def test_a_limit_is_a_whole_number_of_steps(make, wrong):
+    with pytest.raises(bbrgym.ConfigError, match=f"max_episode_steps: {wrong!r}, allowed are whole numbers from 1"):
+        make(2, scenario=scenario(), max_episode_steps=wrong)
+
+
 def test_its_spec_makes_it_again(make):
     envs = make(2, scenario=scenario())
     with warnings.catch_warnings():

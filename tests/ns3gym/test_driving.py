@@ -404,7 +404,10 @@ def test_ctrl_c_ends_the_wait_and_the_simulation(make, tmp_path):
         ({"grace_s": -1.0}, r"^grace_s: -1\.0, allowed is a number of seconds from 0"),
         ({"port": 70000}, r"^port: 70000, allowed are whole numbers from 0 to 65535$"),
         ({"arguments": {"simSeed": 3}}, r"^arguments: 'simSeed' is set for each run"),
-        ({"comand": []}, r"^Ns3GymEnv: 'comand' is no argument; did you mean command\?"),
+        (
+            {"comand": []},
+            r"^Ns3GymEnv.__init__\(\) got an unexpected keyword argument 'comand'; did you mean command\?",
+        ),
     ],
 )
 def test_arguments_that_cannot_be(make, tmp_path, options, text):

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Arguments of environments: of which types, which are refused and how, and where they are made elsewhere."""
+
+import subprocess
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+from kinds import KINDS, make_tune
+from omegaconf import OmegaConf
+from vectors import Crowds, crowd, drawn
+
+import bbrgym
+from bbrgym.envs.ns3gym_env import Ns3GymEnv
+
+BASE = {"world": "twin", "scenario": crowd(2), "tunables": ["bbq_beta", "bbq_alpha_us"]}
+
+
+@pytest.fixture(params=KINDS, ids=lambda make: make.__name__.removeprefix("make_"))
+def make(request, closed):
+    """Makes environments of one kind."""
+    return lambda **options: closed(request.param(**{**BASE, **options}))
+
+
+def test_an_unknown_argument_is_pythons_type_error_too(make):
+    """As TorchRL and Stable-Baselines3 look for."""
+    with pytest.raises(TypeError, match=r"__init__\(\) got an unexpected keyword argument 'frameskip'") as error:
+        make(frameskip=2)
+    assert isinstance(error.value, bbrgym.ConfigError)
+    with pytest.raises(TypeError, match=r"__init__\(\) got an unexpected keyword argument 'render_mode'"):
+        Ns3GymEnv(render_mode="rgb_array")
+
+
+def test_what_the_hint_names_shows_the_arguments():
+    with pytest.raises(bbrgym.ConfigError, match=r"; help\(bbrgym\.envs\.options\.Options\) shows all \d+"):
+        make_tune(zzz=1)
+    with pytest.raises(bbrgym.ConfigError, match=r"features: 'zzz': help\(bbrgym\.envs\.tune_env\.TuneEnv\) shows all"):
+        make_tune(**BASE, features=["zzz"])
+
+
+TYPES = {
+    "numpy": {
+        "tunables": np.array(["bbq_beta"]),
+        "control_interval_s": np.float64(0.1),
+        "stack": np.int64(2),
+        "features": np.array(["active", "bw"]),
+        "reward": {"throughput": np.float64(2.0)},
+        "numeric_infos": np.bool_(True),
+        "max_learners": np.array(3),
+        "variant": np.str_("bbq"),
+    },
+    "omegaconf": dict(
+        OmegaConf.create(
+            {
+                "tunables": ["bbq_beta"],
+                "control_interval_s": 0.1,
+                "stack": 2,
+                "features": ["active", "${one}"],
+                "one": "bw",
+                "reward": {"throughput": 2.0},
+                "numeric_infos": True,
+                "max_learners": 3,
+                "scenario": crowd(2),
+            }
+        )
+    ),
+}
+TYPES["omegaconf"].pop("one")
+
+
+@pytest.mark.parametrize("types", TYPES)
+def test_types_of_others_count_as_pythons(make, types):
+    plain = {"tunables": ["bbq_beta"], "stack": 2, "features": ["active", "bw"], "reward": {"throughput": 2.0}}
+    ours, theirs = make(**plain, numeric_infos=True, max_learners=3), make(**TYPES[types])
+    assert ours._batch._options == theirs._batch._options
+
+
+@pytest.mark.parametrize(
+    ("option", "wrong", "allowed"),
+    [
+        ("tunables", "bbq_beta", r"is a list of names: write \['bbq_beta'\]"),
+        ("tunables", [1], "is a list of names"),
+        ("features", "bw", r"are instant, memory, or a list of names: write \['bw'\]"),
+        ("control_interval_s", True, "is a number"),
+        ("control_interval_s", float("nan"), "is a finite number above 0"),
+        ("control_interval_s", "0.1", "is a number"),
+        ("reward_horizon_s", float("inf"), "is a finite number above 0, or None"),
+        ("stack", True, "are whole numbers from 1"),
+        ("levels", "3", "are whole numbers from 1"),
+        ("threads", 1.5, "are whole numbers from 1"),
+        ("flat", 1, "are True and False"),
+        ("critic", "yes", "are True and False"),
+        ("world", 3, "is a text"),
+        ("variant", ["bbq"], "is a text"),
+    ],
+)
+def test_values_of_another_type_are_refused(make, option, wrong, allowed):
+    with pytest.raises(bbrgym.ConfigError, match=rf"^{option}: .*allowed {allowed}"):
+        make(**{option: wrong})
+
+
+@pytest.mark.parametrize("seed", [np.int64(3), np.array(3), 3])
+def test_seeds_are_whole_numbers_of_any_type(make, seed):
+    env = make()
+    if not hasattr(env, "seed"):
+        env.reset(seed=seed)
+        for wrong in (True, 1.5, -1, "1"):
+            with pytest.raises(bbrgym.ConfigError, match=r"seed: .*, allowed are integers from 0"):
+                env.reset(seed=wrong)
+
+
+@pytest.mark.parametrize("scene", [crowd(3), Crowds(), drawn, "wan_mix"], ids=str)
+def test_infos_of_numbers_are_flat_and_always_of_the_same_names(closed, scene):
+    env = closed(make_tune(world="twin", scenario=scene, numeric_infos=True, max_learners=8))
+    found, shapes = set(), set()
+    for seed in range(3):
+        _, info = env.reset(seed=seed)
+        for _ in range(2):
+            assert all(np.asarray(value).dtype.kind in "biuf" for value in info.values())
+            found.add(frozenset(info))
+            shapes.add(info["flow_stats"].shape)
+            *_, info = env.step(env.default_action)
+    assert len(found) == 1
+    assert {"reward_terms.delay", "tunables.bbq_beta", "now_s", "flow_stats"} <= set(next(iter(found)))
+    assert len(shapes) == 1 or callable(scene), "a function does not tell how many flows it draws"
+
+
+@pytest.mark.parametrize("make_text", ['make("bbrgym:bbrgym/Tune-v0"', 'make_vec("bbrgym:bbrgym/Tune-v0", 2'])
+def test_a_process_that_has_not_imported_the_package_makes_it(make_text):
+    code = f"import gymnasium; env = gymnasium.{make_text}, world='twin'); env.reset(seed=1); print('made')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.strip() == "made", done.stderr
+
+
+def test_gymnasium_says_what_it_refuses():
+    with pytest.raises(TypeError, match="got an unexpected keyword argument 'frameskip'"):
+        gymnasium.make("bbrgym/Tune-v0", frameskip=1)
