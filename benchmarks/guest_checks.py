@@ -271,29 +271,28 @@ def torchrl_env() -> None:
 
 
 def torchrl_collectors() -> None:
-    """`ParallelEnv` of 2 processes, `SyncDataCollector`"""
-    from torchrl.collectors import SyncDataCollector
+    """`ParallelEnv` of 2 processes, `Collector`"""
+    from torchrl.collectors import Collector
     from torchrl.envs import GymEnv, ParallelEnv
 
     def make() -> Any:
         return GymEnv(FULL_ID, **OPTIONS)
 
-    collector = SyncDataCollector(ParallelEnv(2, make), None, frames_per_batch=64, total_frames=128)
+    collector = Collector(ParallelEnv(2, make), None, frames_per_batch=64, total_frames=128)
     assert sum(batch.numel() for batch in collector) == 128
     collector.shutdown()
 
 
 def torchrl_agents() -> None:
-    """`PettingZooWrapper`: `check_env_specs`, with agents that idle and, with `use_mask=True`, that leave"""
+    """`PettingZooWrapper`: `check_env_specs`, `rollout`"""
     from torchrl.envs import PettingZooWrapper, check_env_specs
 
     from bbrgym.envs.multi import parallel_env
 
-    for options, use_mask in ((IDLE, False), (OPTIONS, True)):
-        env = PettingZooWrapper(parallel_env(**options, numeric_infos=True), use_mask=use_mask)
-        check_env_specs(env)
-        env.rollout(40)
-        env.close()
+    env = PettingZooWrapper(parallel_env(**IDLE, numeric_infos=True))
+    check_env_specs(env)
+    env.rollout(40)
+    env.close()
 
 
 def tianshou_collectors() -> None:

@@ -10,11 +10,14 @@ import numpy as np
 
 
 def numbers_of(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the numbers of an info and its arrays of numbers; those of a mapping in it have joined names: ``a.b``."""
+    """Return the numbers of an info and its arrays of numbers, in NumPy's types.
+
+    Those of a mapping in it have joined names: ``a.b``.
+    """
     found: dict[str, Any] = {}
     for name, value in info.items():
         if isinstance(value, Mapping):
             found |= {f"{name}.{inner}": number for inner, number in numbers_of(value).items()}
-        elif np.asarray(value).dtype.kind in "biuf":
-            found[name] = value
+        elif (number := np.asarray(value)).dtype.kind in "biuf":
+            found[name] = number[()]  # a scalar if it has no dimension
     return found
