@@ -81,8 +81,8 @@ def train(
         on_progress: called several times a second, in the caller's thread.
         on_end: called with what is returned, while the loggers still log what is printed.
         callback: a callback of Stable-Baselines3, a function as its ``learn`` takes, or a list of these, for agents of
-            its algorithms. One that returns False ends the training early. It is not kept in the run folder: give it
-            again when the training is resumed.
+            its algorithms. One whose step returns False, or nothing, ends the training early. It is not kept in the run
+            folder: give it again when the training is resumed.
         **settings: fields of :class:`TrainingOptions`.
 
     Returns:

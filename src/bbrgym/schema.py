@@ -39,6 +39,8 @@ def plain(value: Any) -> Any:
     """
     if type(value) in _PLAIN:
         return value
+    if isinstance(value, str):
+        return str.__str__(value)
     omegaconf = sys.modules.get("omegaconf")  # imported by whoever has such values; it takes as long as all of this
     if omegaconf is not None and isinstance(value, omegaconf.DictConfig | omegaconf.ListConfig):
         try:
@@ -53,7 +55,7 @@ def plain(value: Any) -> Any:
         return value if "<locals>" in value.__qualname__ else f"{value.__module__}.{value.__qualname__}"
     if hasattr(value, "dtype") and hasattr(value, "tolist"):  # of NumPy, PyTorch and others
         return value.tolist()
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
         return [plain(one) for one in value]
     return value
 

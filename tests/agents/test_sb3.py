@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+import yaml
+from stable_baselines3.common.callbacks import BaseCallback
 from tiny import AGENTS, FLAT, asked, curve, run, weights
 
 import bbrgym
@@ -182,3 +185,86 @@ def test_training_starts_where_a_search_ended(tmp_path: Path) -> None:
     assert not np.allclose(expected, 0.0, atol=0.1)  # where it would have started
     with pytest.raises(bbrgym.ConfigError, match=r"agent\.start_at: .* expected \['bbq_alpha_us'\]"):
         run(tmp_path / "other", hyperparameters, **{**BRIEF, "action": {"tunables": ["bbq_alpha_us"]}})
+
+
+# ---- callbacks of the caller's ------------------------------------------------------------------------
+
+
+class Counting(BaseCallback):
+    """Counts its calls, records a measurement and a NaN, and stops after some steps."""
+
+    def __init__(self, last: int = 2**31) -> None:
+        super().__init__()
+        self.last = last
+        self.started = self.ended = self.steps = 0
+
+    def _on_training_start(self) -> None:
+        self.started += 1
+
+    def _on_step(self) -> bool:
+        self.steps += 1
+        self.logger.record("mine/steps", self.steps)
+        self.logger.record("mine/unknown", float("nan"))
+        self.logger.record("mine/note", "a text")
+        return self.model.num_timesteps < self.last
+
+    def _on_training_end(self) -> None:
+        self.ended += 1
+
+
+@pytest.mark.parametrize("agent", ["ppo", "sac"])
+def test_a_callback_is_called_and_changes_no_weight(agent: str, tmp_path: Path) -> None:
+    counting, calls = Counting(), []
+
+    def called(*_: Any) -> bool:
+        calls.append(1)
+        return True
+
+    run(tmp_path / "without", agent)
+    train(output_dir=tmp_path / "with", callback=[counting, called], **asked(agent))
+    assert (counting.started, counting.ended) == (1, 1)
+    assert counting.steps == len(calls) == 320 // 4
+    assert weights(tmp_path / "with") == weights(tmp_path / "without")
+    recorded = curve(tmp_path / "with")
+    assert recorded["mine/steps"].drop_nulls()[-1] == counting.steps
+    assert not {"mine/unknown", "mine/note"} & set(recorded.columns)
+
+
+def test_one_that_returns_false_ends_the_training_and_a_resumed_one_goes_on(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    early = train(output_dir=folder, callback=Counting(100), **asked())
+    assert 100 <= early["step"] < 320
+    counting = Counting()
+    whole = bbrgym.resume_training(folder, callback=counting)
+    assert whole["step"] >= 320
+    assert counting.steps == (whole["step"] - early["step"]) // 4
+
+
+@pytest.mark.parametrize(
+    ("agent", "callback", "says"),
+    [
+        ("torch_ppo", lambda *_: True, "callback: is .*, expected none with agent=torch_ppo: only agents of Stable"),
+        ("ppo", "eval", "callback: is 'eval', expected a callback of Stable-Baselines3, a function, or a list"),
+        ("ppo", [Counting], "callback: is .*Counting.*, expected a callback"),
+    ],
+)
+def test_other_callbacks_are_refused_before_anything_is_written(
+    agent: str, callback: Any, says: str, tmp_path: Path
+) -> None:
+    with pytest.raises(bbrgym.ConfigError, match=says):
+        train(output_dir=tmp_path / "run", callback=callback, **asked(agent))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("activation", [torch.nn.ReLU, "torch.nn.ReLU", "relu"])
+def test_a_class_stands_for_its_name(activation: Any, tmp_path: Path) -> None:
+    agent = {"name": "ppo", **AGENTS["ppo"], "activation": activation, "n_steps": np.int64(8)}
+    agent["policy_kwargs"] = {"optimizer_class": torch.optim.SGD}
+    agent["hidden"] = np.array([64])
+    run(tmp_path / "run", agent, total_steps=np.int64(32))
+    kept = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text(encoding="utf-8"))["agent"]
+    assert kept["policy_kwargs"] == {"optimizer_class": "torch.optim.sgd.SGD"}
+    assert kept["hidden"] == [64]
+    loaded, _ = load_agent(tmp_path / "run", "last")
+    kinds = [type(layer) for layer in loaded.policy.mlp_extractor.policy_net]
+    assert kinds == [torch.nn.Linear, torch.nn.ReLU]
