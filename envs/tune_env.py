@@ -175,6 +175,8 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     * `timeout_s=60.0`: longest wall time of a start, a reset, and of each simulated second, in seconds.
     * `world_options=None`: the world's own options by name, see `bbrgym.make_world`. Default: none.
     * `render_mode=None`: `rgb_array` draws the episode so far.
+    * `numeric_infos=False`: whether infos hold NumPy's numbers and arrays alone, always under the same names: those of
+      nested ones are joined, as in `reward_terms.delay`. Rows of `flow_stats` beyond the flows are 0.
     * `flow_capacity=None`: largest number of flows expected in a drawn scenario. It only spares a new layout of the
       memory.
     * `threads=None`: number of threads in which environments run. Default: the number of cores of this process.
