@@ -64,9 +64,6 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
 
     Arguments are those of `bbrgym.envs.options.Options` and `VectorOptions`, by name.
 
-    Attributes:
-        autoreset_mode: what follows the end of an episode.
-
     One step of three of them:
 
         >>> import gymnasium, bbrgym
@@ -76,6 +73,9 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
         >>> observations.shape[0], rewards.shape
         (3, (3,))
         >>> envs.close()
+
+    Attributes:
+        autoreset_mode: what follows the end of an episode.
     """
 
     _batch: TuneBatch
