@@ -134,7 +134,8 @@ def take_plain_types(options: Any) -> None:
     Raises:
         ConfigError: a value has another type than it is declared with.
     """
-    for name, (kind, allowed, may_be_none) in _declared(type(options)).items():
+    declared_in: Any = type(options)  # mypy holds no class of a dataclass hashable
+    for name, (kind, allowed, may_be_none) in _declared(declared_in).items():
         value = getattr(options, name)
         if isinstance(value, gymnasium.Space):  # some are mappings or sequences too
             continue
@@ -146,7 +147,7 @@ def take_plain_types(options: Any) -> None:
 
 
 @functools.cache
-def _declared(options: type[Any]) -> dict[str, tuple[type | None, str, bool]]:
+def _declared(options: Any) -> dict[str, tuple[type | None, str, bool]]:
     """Return of each field its kind, None if it is no plain one, what is allowed, and whether it may be None."""
     hints, found = get_type_hints(options), {}
     for field in dataclasses.fields(options):

@@ -110,7 +110,9 @@ def test_seeds_are_whole_numbers_of_any_type(make, seed):
                 env.reset(seed=wrong)
 
 
-@pytest.mark.parametrize("scene", [crowd(3), Crowds(), drawn, "wan_mix"], ids=str)
+@pytest.mark.parametrize(
+    "scene", [crowd(3), Crowds(), drawn, "wan_mix"], ids=["given", "object", "function", "distribution"]
+)
 def test_infos_of_numbers_are_flat_and_always_of_the_same_names(closed, scene):
     env = closed(make_tune(world="twin", scenario=scene, numeric_infos=True, max_learners=8))
     found, shapes = set(), set()
