@@ -171,7 +171,7 @@ def zoo() -> None:
 
 
 def pettingzoo_tests() -> None:
-    """`parallel_api_test`, `parallel_seed_test`, `max_cycles`-free `api_test` of `parallel_to_aec`"""
+    """`parallel_api_test`, `parallel_seed_test`; `api_test` by `parallel_to_aec`"""
     from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test
     from pettingzoo.utils import parallel_to_aec
 
