@@ -227,7 +227,7 @@ Path::Act(const Moment& moment)
         m_measurement.WarmedUp(*this);
         return;
     case Moment::Kind::CHANGE:
-        m_bottleneck.Change(m_scenario->link.changes[moment.index], m_now_ns);
+        m_bottleneck.Change(m_scenario->link.changes[moment.index], m_now_ns, m_measurement);
         return;
     case Moment::Kind::START:
         m_measurement.FlowStarted(moment.index, *this);

@@ -64,6 +64,7 @@ class Path : public MeasuredWorld
     // MeasuredWorld
     int64_t NowNs() const override { return m_now_ns; }
     double CapacityBytes() const override { return m_bottleneck.CapacityBytes(m_now_ns); }
+    PartlySent InTransmission() const override { return m_bottleneck.InTransmission(m_now_ns); }
     double QueueByteNs() const override { return m_bottleneck.QueueByteNs(m_now_ns); }
     SenderState Sender(std::size_t flow) const override { return m_host.ReadSender(flow); }
     Punctuality Lateness() const override { return m_host.ReadLateness(); }

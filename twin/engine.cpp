@@ -195,7 +195,19 @@ Engine::PrepareScript()
     std::rotate(m_script.begin(), m_script.end() - 1, m_script.end());
     std::ranges::stable_sort(m_script, {}, time_ns);
     m_script_at = 0;
-    PutMoment(time_ns(m_script[0]), SCRIPT);
+    m_script_number = Order(MOMENTS, SCRIPT) >> Event::SOURCE_BITS;
+    m_last_numbers[m_takes_turns ? std::size_t{MOMENTS} : 0] += m_script.size();
+    PutNextOfScript();
+}
+
+/** In the order of events that were all scheduled at the start: before others of their time. */
+void
+Engine::PutNextOfScript()
+{
+    const auto& changes = m_scenario->link.changes;
+    const std::size_t index = m_script[m_script_at];
+    const int64_t time_ns = index < changes.size() ? changes[index].at_ns : m_scenario->warmup_ns;
+    m_moments.AddSeldom({time_ns, (m_script_number + m_script_at) << Event::SOURCE_BITS | SCRIPT});
 }
 
 void
@@ -207,14 +219,13 @@ Engine::RunScript()
     {
         m_measurement.WarmedUp(*this);
     }
-    else
+    else if (m_bottleneck.Change(changes[index], m_now_ns, m_measurement))
     {
-        m_bottleneck.Change(changes[index], m_now_ns);
+        NumberService();
     }
     if (m_script_at < m_script.size())
     {
-        const std::size_t next = m_script[m_script_at];
-        PutMoment(next < changes.size() ? changes[next].at_ns : m_scenario->warmup_ns, SCRIPT);
+        PutNextOfScript();
     }
 }
 

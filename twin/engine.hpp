@@ -106,6 +106,7 @@ class Engine : public MeasuredWorld
     // MeasuredWorld
     int64_t NowNs() const override { return m_now_ns; }
     double CapacityBytes() const override { return m_bottleneck.CapacityBytes(m_now_ns); }
+    PartlySent InTransmission() const override { return m_bottleneck.InTransmission(m_now_ns); }
     double QueueByteNs() const override { return m_bottleneck.QueueByteNs(m_now_ns); }
     SenderState Sender(std::size_t flow) const override;
 
@@ -214,6 +215,7 @@ class Engine : public MeasuredWorld
     void HandleSender(uint32_t source);
     void HandleReceiver(const Event& event);
     void RunScript();
+    void PutNextOfScript();
 
     // The network.
     [[gnu::always_inline]] void Emit(FlowState& flow, uint64_t serial, EcnBits ecn = {});
@@ -292,6 +294,7 @@ class Engine : public MeasuredWorld
 
     std::vector<std::size_t> m_script; ///< indices of the link's changes, then one more for the end of the warm-up
     std::size_t m_script_at = 0;
+    uint64_t m_script_number = 0; ///< of its first moment's order
 
     uint64_t m_buffer_pkts = 0;
     double m_useful_window_pkts = 0;

@@ -5,8 +5,12 @@
 //   Arrive -> policer -> queue -> [ server ] -> departure counted -> lost at random? -> delay -> far end
 //
 // The server drains the queue at the link's rate or at the opportunities of a trace. The packet in transmission is not
-// in the queue. When the rate changes, the packet in transmission finishes at its old rate. In a trace each opportunity
-// carries its number of bytes from the queue, across packet boundaries; one that finds the queue empty is lost.
+// in the queue. When the rate changes, the rest of the packet in transmission takes the new rate; at rate 0, an outage,
+// nothing moves. In a trace each opportunity carries its number of bytes from the queue, across packet boundaries; one
+// that finds the queue empty is lost.
+//
+// Events are in whole nanoseconds, transmissions are not: one that ends within a nanosecond departs at its end, and the
+// next one has begun before by what was left of it.
 //
 // The host keeps the clock: it calls Serve at NextServiceNs, and carries what is delivered to the far end.
 #ifndef BBRGYM_WORLD_BOTTLENECK_HPP
@@ -51,11 +55,13 @@ class Bottleneck
     template <class Deliver>
     void Serve(int64_t now_ns, Measurement& measurement, Deliver&& deliver);
 
-    /** Applies a change of the link. */
-    void Change(const LinkChange& change, int64_t now_ns);
+    /** Applies a change of the link. True: NextServiceNs is another now. */
+    bool Change(const LinkChange& change, int64_t now_ns, Measurement& measurement);
 
     /** Bytes the link could have carried until now. */
     double CapacityBytes(int64_t now_ns) const;
+    /** The part of the packet in transmission that has left until now. */
+    PartlySent InTransmission(int64_t now_ns) const;
     /** Integral over time of the queued bytes until now, in byte nanoseconds. */
     double QueueByteNs(int64_t now_ns) const;
 
@@ -91,8 +97,15 @@ class Bottleneck
         }
     };
 
+    // Durations of transmissions are counted in 2^-20 ns: 65 KB at 1 kbit/s fit, and the link of 400 Gbit/s errs by 10^-6.
+    static constexpr int UNIT_BITS = 20;
+    static constexpr int64_t UNITS_OF_NS = int64_t{1} << UNIT_BITS;
+
     /** Rounded up, so that the link never carries more than its capacity. */
-    static double ServiceNs(uint32_t bytes, double rate_bps) { return std::ceil(bytes * 8e9 / rate_bps); }
+    static int64_t UnitsOf(double bits, double rate_bps)
+    {
+        return static_cast<int64_t>(std::ceil(bits * 1e9 * static_cast<double>(UNITS_OF_NS) / rate_bps));
+    }
 
     // With the log of packets.
     [[gnu::noinline, gnu::cold]] void Log(PacketEvent event, const Packet& packet, int64_t now_ns, Measurement& measurement) const;
@@ -103,6 +116,9 @@ class Bottleneck
     [[gnu::always_inline]] void NoteQueueLength(int64_t now_ns);
     [[gnu::always_inline]] bool TakeNext(int64_t now_ns, Measurement& measurement);
     [[gnu::always_inline]] void StartAtRate(int64_t now_ns, Measurement& measurement);
+    void DepartAfter(int64_t units, int64_t now_ns);
+    bool SetRate(double rate_bps, int64_t now_ns, Measurement& measurement);
+    double BitsLeft(int64_t now_ns) const;
     template <class Deliver>
     [[gnu::always_inline]] void Depart(int64_t now_ns, Measurement& measurement, Deliver& deliver);
     void AwaitOpportunity(int64_t now_ns);
@@ -111,8 +127,10 @@ class Bottleneck
     std::optional<TokenBucket> m_policer;
     std::optional<LossModel> m_loss; ///< always there after Reset
     LinkDelay m_delay;
-    double m_rate_bps = 0;
-    double m_full_service_ns = 0; ///< of a full packet
+    double m_rate_bps = 0;          ///< 0: an outage, or a trace
+    int64_t m_full_units = 0;       ///< duration of a full packet's transmission
+    int64_t m_ahead_units = 0;      ///< by which the transmission ends before NextServiceNs, below a nanosecond
+    double m_held_bits = 0;         ///< left of the packet in transmission during an outage
     uint32_t m_packet_bytes = 0;
     std::optional<Opportunities> m_trace;
     Packet m_in_service{};
@@ -144,12 +162,12 @@ Bottleneck<Packet>::Reset(const Link& link, std::size_t flows, uint32_t packet_b
     m_packet_bytes = packet_bytes;
     if (link.trace)
     {
-        m_trace.emplace(link.trace->times_ns, link.trace->period_ns, link.trace->opportunity_bytes);
+        m_trace.emplace(link.trace->times_ns, link.trace->period_ns, link.trace->opportunity_bytes, link.trace->counts);
     }
     else
     {
         m_rate_bps = link.rate_bps;
-        m_full_service_ns = ServiceNs(packet_bytes, link.rate_bps);
+        m_full_units = UnitsOf(packet_bytes * 8.0, link.rate_bps);
     }
 }
 
@@ -172,10 +190,11 @@ Bottleneck<Packet>::Arrive(const Packet& packet, int64_t now_ns, Measurement& me
     {
         m_queue.Put(packet, now_ns, Report{measurement});
     }
-    if (m_next_service_ns != NEVER_NS)
+    if (m_next_service_ns != NEVER_NS || m_is_serving)
     {
         return false;
     }
+    m_ahead_units = 0;
     m_trace ? AwaitOpportunity(now_ns) : StartAtRate(now_ns, measurement);
     return m_next_service_ns != NEVER_NS;
 }
@@ -207,16 +226,9 @@ Bottleneck<Packet>::Serve(int64_t now_ns, Measurement& measurement, Deliver&& de
 }
 
 template <class Packet>
-void
-Bottleneck<Packet>::Change(const LinkChange& change, int64_t now_ns)
+bool
+Bottleneck<Packet>::Change(const LinkChange& change, int64_t now_ns, Measurement& measurement)
 {
-    if (change.rate_bps)
-    {
-        m_capacity_bytes = CapacityBytes(now_ns);
-        m_rate_since_ns = now_ns;
-        m_rate_bps = *change.rate_bps;
-        m_full_service_ns = ServiceNs(m_packet_bytes, m_rate_bps);
-    }
     if (change.delay_ns)
     {
         m_delay.Set(*change.delay_ns);
@@ -225,6 +237,68 @@ Bottleneck<Packet>::Change(const LinkChange& change, int64_t now_ns)
     {
         m_loss->SetRate(*change.loss_rate);
     }
+    return change.rate_bps && *change.rate_bps != m_rate_bps && SetRate(*change.rate_bps, now_ns, measurement);
+}
+
+/** The rest of the packet in transmission takes the new rate. */
+template <class Packet>
+bool
+Bottleneck<Packet>::SetRate(double rate_bps, int64_t now_ns, Measurement& measurement)
+{
+    const double bits_left = BitsLeft(now_ns);
+    m_capacity_bytes = CapacityBytes(now_ns);
+    m_rate_since_ns = now_ns;
+    m_rate_bps = rate_bps;
+    m_full_units = rate_bps > 0 ? UnitsOf(m_packet_bytes * 8.0, rate_bps) : 0;
+    m_ahead_units = 0;
+    if (m_next_service_ns == now_ns)
+    {
+        return false; // it is over
+    }
+    const int64_t before_ns = std::exchange(m_next_service_ns, NEVER_NS);
+    if (m_is_serving && rate_bps > 0)
+    {
+        DepartAfter(UnitsOf(bits_left, rate_bps), now_ns);
+    }
+    else if (m_is_serving)
+    {
+        m_held_bits = bits_left;
+    }
+    else
+    {
+        StartAtRate(now_ns, measurement);
+    }
+    return m_next_service_ns != before_ns;
+}
+
+/** Of the packet in transmission at a rate; below 0 the next one has begun already. */
+template <class Packet>
+double
+Bottleneck<Packet>::BitsLeft(int64_t now_ns) const
+{
+    if (m_next_service_ns == NEVER_NS)
+    {
+        return m_held_bits;
+    }
+    const int64_t units = (m_next_service_ns - now_ns) * UNITS_OF_NS - m_ahead_units;
+    return static_cast<double>(units) / static_cast<double>(UNITS_OF_NS) * m_rate_bps / 1e9;
+}
+
+template <class Packet>
+PartlySent
+Bottleneck<Packet>::InTransmission(int64_t now_ns) const
+{
+    if (!m_is_serving)
+    {
+        return {};
+    }
+    const uint32_t bytes = m_in_service.Bytes(m_packet_bytes);
+    if (m_trace)
+    {
+        return {m_in_service.Flow(), static_cast<double>(bytes - m_bytes_left)};
+    }
+    const double bits_left = BitsLeft(now_ns);
+    return {m_in_service.Flow(), bytes - (m_queue.Size() > 0 ? bits_left : std::max(bits_left, 0.0)) / 8};
 }
 
 template <class Packet>
@@ -233,7 +307,8 @@ Bottleneck<Packet>::CapacityBytes(int64_t now_ns) const
 {
     if (m_trace)
     {
-        return static_cast<double>(m_trace->BytesUntil(now_ns));
+        const uint64_t due_bytes = m_next_service_ns <= now_ns ? m_opportunity_bytes : 0; // which is carried hereafter
+        return static_cast<double>(m_trace->BytesUntil(now_ns) - due_bytes);
     }
     return m_capacity_bytes + m_rate_bps * static_cast<double>(now_ns - m_rate_since_ns) / 8e9;
 }
@@ -324,12 +399,20 @@ template <class Packet>
 inline void
 Bottleneck<Packet>::StartAtRate(int64_t now_ns, Measurement& measurement)
 {
-    if (TakeNext(now_ns, measurement))
+    if (m_rate_bps > 0 && TakeNext(now_ns, measurement))
     {
         const uint32_t bytes = m_in_service.Bytes(m_packet_bytes);
-        const double service_ns = bytes == m_packet_bytes ? m_full_service_ns : ServiceNs(bytes, m_rate_bps);
-        m_next_service_ns = now_ns + static_cast<int64_t>(service_ns);
+        DepartAfter((bytes == m_packet_bytes ? m_full_units : UnitsOf(bytes * 8.0, m_rate_bps)) - m_ahead_units, now_ns);
     }
+}
+
+template <class Packet>
+inline void
+Bottleneck<Packet>::DepartAfter(int64_t units, int64_t now_ns)
+{
+    const int64_t whole_ns = (units + UNITS_OF_NS - 1) >> UNIT_BITS;
+    m_ahead_units = whole_ns * UNITS_OF_NS - units;
+    m_next_service_ns = now_ns + whole_ns;
 }
 
 template <class Packet>

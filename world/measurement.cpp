@@ -35,6 +35,21 @@ Real(uint64_t count)
     return static_cast<double>(count);
 }
 
+/** Bytes of a period, those of packets in transmission at its ends included as far as they left within it. */
+template <class Totals>
+double
+Carried(const Totals& period)
+{
+    return Real(period.departed_bytes) + period.partly_sent_bytes;
+}
+
+/** At most 1: sums of real numbers err in the last digits. */
+double
+Utilisation(double carried_bytes, double capacity_bytes, double if_nothing)
+{
+    return std::min(Ratio(carried_bytes, capacity_bytes, if_nothing), 1.0);
+}
+
 /** The time of a transfer alone on the link as it is at the beginning: handshake, way there, all packets at its rate. */
 double
 IdealSeconds(const Scenario& scenario, const Flow& flow, uint64_t pkts)
@@ -53,6 +68,7 @@ Measurement::FlowTotals::operator-(const FlowTotals& earlier) const
             dropped_pkts - earlier.dropped_pkts,
             ecn_marked_pkts - earlier.ecn_marked_pkts,
             departed_bytes - earlier.departed_bytes,
+            partly_sent_bytes - earlier.partly_sent_bytes,
             goodput_bytes - earlier.goodput_bytes,
             in_order_pkts - earlier.in_order_pkts,
             waited_ns - earlier.waited_ns,
@@ -73,6 +89,7 @@ Measurement::LinkTotals::operator-(const LinkTotals& earlier) const
             queue_byte_ns - earlier.queue_byte_ns,
             fair_share_bytes - earlier.fair_share_bytes,
             departed_bytes - earlier.departed_bytes,
+            partly_sent_bytes - earlier.partly_sent_bytes,
             goodput_bytes - earlier.goodput_bytes,
             queue_dropped_pkts - earlier.queue_dropped_pkts,
             random_lost_pkts - earlier.random_lost_pkts,
@@ -247,6 +264,8 @@ Measurement::FlowTotals
 Measurement::TotalsNow(std::size_t flow, const MeasuredWorld& world) const
 {
     FlowTotals totals = m_flows[flow].totals;
+    const PartlySent in_transmission = world.InTransmission();
+    totals.partly_sent_bytes = in_transmission.flow == flow ? in_transmission.bytes : 0;
     const SenderState sender = world.Sender(flow);
     totals.marked_lost_pkts = sender.marked_lost_pkts;
     totals.delivered_pkts = sender.delivered_pkts;
@@ -263,6 +282,7 @@ Measurement::LinkNow(const MeasuredWorld& world) const
     LinkTotals totals = m_link;
     totals.time_ns = world.NowNs();
     totals.capacity_bytes = world.CapacityBytes();
+    totals.partly_sent_bytes = world.InTransmission().bytes;
     totals.queue_byte_ns = world.QueueByteNs();
     if (m_active_flows > 0)
     {
@@ -321,7 +341,7 @@ Measurement::IntervalOf(std::size_t flow, double seconds, double fair_share_mbps
     FlowStats stats;
     stats.active = IsActiveInInterval(flow, world);
     stats.goodput_mbps = Mbps(Real(interval.goodput_bytes), seconds);
-    stats.throughput_mbps = Mbps(Real(interval.departed_bytes), seconds);
+    stats.throughput_mbps = Mbps(Carried(interval), seconds);
     stats.fair_share_mbps = fair_share_mbps;
     stats.delivery_rate_mbps = Mbps(Real(interval.delivered_pkts) * m_mss_bytes, seconds);
     stats.bw_mbps = Mbps(sender.bw_Bps, 1);
@@ -363,7 +383,7 @@ Measurement::IntervalOfLink(const LinkTotals& interval, double active_flows) con
     const bool has_wait = m_interval_wait.Count() > 0;
     LinkStats stats;
     stats.rate_mbps = Mbps(interval.capacity_bytes, seconds);
-    stats.utilisation = Ratio(Real(interval.departed_bytes), interval.capacity_bytes, 0);
+    stats.utilisation = Utilisation(Carried(interval), interval.capacity_bytes, 0);
     stats.queue_mean_bytes = Ratio(interval.queue_byte_ns, static_cast<double>(interval.time_ns), 0);
     stats.queue_delay_mean_ms = has_wait ? m_interval_wait.MeanMs() : 0;
     stats.queue_delay_p95_ms = has_wait ? m_interval_wait.PercentileMs(95) : 0;
@@ -416,7 +436,7 @@ Measurement::SummaryOf(std::size_t flow, const MeasuredWorld& world) const
     summary.start_s = Seconds(record.link_at_open.time_ns);
     summary.stop_s = summary.start_s + seconds;
     summary.goodput_mbps = Mbps(Real(totals.goodput_bytes), seconds);
-    summary.throughput_mbps = Mbps(Real(totals.departed_bytes), seconds);
+    summary.throughput_mbps = Mbps(Carried(totals), seconds);
     summary.fair_share_mbps = Mbps(link.fair_share_bytes, seconds);
     summary.share = Ratio(Real(totals.goodput_bytes), Real(link.goodput_bytes), NOTHING);
     summary.sent_pkts = sent_pkts;
@@ -459,7 +479,7 @@ Measurement::SummaryOfLink(double jain, const MeasuredWorld& world) const
     const LinkTotals totals = LinkNow(world) - m_link_at_warm;
     const bool has_wait = m_window_wait.Count() > 0;
     LinkSummary summary;
-    summary.utilisation = Ratio(Real(totals.departed_bytes), totals.capacity_bytes, NOTHING);
+    summary.utilisation = Utilisation(Carried(totals), totals.capacity_bytes, NOTHING);
     summary.queue_delay_mean_ms = has_wait ? m_window_wait.MeanMs() : NOTHING;
     summary.queue_delay_p95_ms = has_wait ? m_window_wait.PercentileMs(95) : NOTHING;
     summary.jain = jain;

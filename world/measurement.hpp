@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 namespace bbrgym
@@ -45,6 +46,13 @@ struct Punctuality
     double late_share = 0; ///< of the packets, by more than 1 ms
 };
 
+/** The bytes of a packet in transmission that have left: the rest departs later. */
+struct PartlySent
+{
+    std::optional<std::size_t> flow; ///< nothing: known for the link alone
+    double bytes = 0;
+};
+
 /** The queries of a measurement to its world. */
 class MeasuredWorld
 {
@@ -53,6 +61,7 @@ class MeasuredWorld
     virtual int64_t NowNs() const = 0;
     /** Bytes the bottleneck could have carried until now. */
     virtual double CapacityBytes() const = 0;
+    virtual PartlySent InTransmission() const = 0;
     /** Integral of the queued bytes over time until now. */
     virtual double QueueByteNs() const = 0;
     virtual SenderState Sender(std::size_t flow) const = 0;
@@ -110,7 +119,8 @@ class Measurement
         uint64_t retransmitted_pkts = 0;
         uint64_t dropped_pkts = 0;
         uint64_t ecn_marked_pkts = 0;
-        uint64_t departed_bytes = 0;
+        uint64_t departed_bytes = 0;    ///< of whole packets
+        double partly_sent_bytes = 0;   ///< beside them
         uint64_t goodput_bytes = 0;
         uint64_t in_order_pkts = 0; ///< arrivals that advanced the next expected sequence number
         uint64_t waited_ns = 0;
@@ -131,7 +141,8 @@ class Measurement
         double capacity_bytes = 0;
         double queue_byte_ns = 0;
         double fair_share_bytes = 0; ///< integral of payload capacity / active flows
-        uint64_t departed_bytes = 0;
+        uint64_t departed_bytes = 0;  ///< of whole packets
+        double partly_sent_bytes = 0; ///< beside them
         uint64_t goodput_bytes = 0;
         uint64_t queue_dropped_pkts = 0;
         uint64_t random_lost_pkts = 0;

@@ -6,6 +6,7 @@
 #define BBRGYM_WORLD_OPPORTUNITIES_HPP
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -17,27 +18,28 @@ class Opportunities
   public:
     Opportunities() = default;
 
-    /** `times_ns` ascending within [0, period_ns], repeats allowed. */
-    Opportunities(const std::vector<int64_t>& times_ns, int64_t period_ns, uint64_t bytes_each)
+    /** `times_ns` ascending within [0, period_ns], repeats allowed; `counts`: opportunities at each, empty: one. */
+    Opportunities(const std::vector<int64_t>& times_ns,
+                  int64_t period_ns,
+                  uint64_t bytes_each,
+                  const std::vector<uint64_t>& counts = {})
         : m_period_ns(period_ns)
     {
         // Time 0 of a round is the end of the round before, so rounds are kept as (0, period].
-        std::vector<int64_t> sorted;
-        for (const int64_t time_ns : times_ns)
+        uint64_t bytes_at_zero = 0;
+        for (std::size_t i = 0; i < times_ns.size(); ++i)
         {
-            sorted.push_back(time_ns == 0 ? period_ns : time_ns);
-        }
-        std::sort(sorted.begin(), sorted.end());
-        uint64_t total = 0;
-        for (const int64_t time_ns : sorted)
-        {
-            total += bytes_each;
-            if (m_times_ns.empty() || m_times_ns.back() != time_ns)
+            const uint64_t bytes = bytes_each * (counts.empty() ? 1 : counts[i]);
+            if (times_ns[i] == 0)
             {
-                m_times_ns.push_back(time_ns);
-                m_bytes_until.push_back(0);
+                bytes_at_zero += bytes;
+                continue;
             }
-            m_bytes_until.back() = total;
+            Add(times_ns[i], bytes);
+        }
+        if (bytes_at_zero > 0)
+        {
+            Add(m_period_ns, bytes_at_zero);
         }
     }
 
@@ -71,6 +73,18 @@ class Opportunities
     }
 
   private:
+    /** Call in the order of time. */
+    void Add(int64_t time_ns, uint64_t bytes)
+    {
+        const uint64_t before = m_bytes_until.empty() ? 0 : m_bytes_until.back();
+        if (m_times_ns.empty() || m_times_ns.back() != time_ns)
+        {
+            m_times_ns.push_back(time_ns);
+            m_bytes_until.push_back(before);
+        }
+        m_bytes_until.back() = before + bytes;
+    }
+
     int64_t m_period_ns = 1;
     std::vector<int64_t> m_times_ns;     ///< distinct, ascending, within (0, period]
     std::vector<uint64_t> m_bytes_until; ///< of a round, up to and with that time

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -142,11 +143,16 @@ TraceRateBps(std::size_t opportunities, uint64_t opportunity_bytes, int64_t peri
 
 struct Trace
 {
-    std::vector<int64_t> times_ns; ///< ascending within [0, period_ns]
+    std::vector<int64_t> times_ns; ///< ascending within [0, period_ns], repeats allowed
+    std::vector<uint64_t> counts;  ///< opportunities at each; empty: one
     int64_t period_ns = 0;
     uint64_t opportunity_bytes = 0;
 
-    double MeanRateBps() const { return TraceRateBps(times_ns.size(), opportunity_bytes, period_ns); }
+    double MeanRateBps() const
+    {
+        const uint64_t count = counts.empty() ? times_ns.size() : std::accumulate(counts.begin(), counts.end(), uint64_t{0});
+        return TraceRateBps(count, opportunity_bytes, period_ns);
+    }
 };
 
 /** A time as every world counts it: the nearest nanosecond. Times that are equal or in order stay so. */
@@ -156,7 +162,7 @@ inline int64_t NanosecondsOfS(double time_s) { return std::llround(time_s * 1e9)
 struct LinkChange
 {
     int64_t at_ns = 0;
-    std::optional<double> rate_bps;
+    std::optional<double> rate_bps; ///< 0: an outage
     std::optional<int64_t> delay_ns;
     std::optional<double> loss_rate;
 };

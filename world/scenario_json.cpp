@@ -23,11 +23,11 @@ Nanoseconds(double time, const Bound& bound)
     return bound.unit == "ms" ? NanosecondsOfMs(time) : NanosecondsOfS(time);
 }
 
-/** One JSON object of which every key must be asked for, and nothing else may be there. */
+/** One JSON object with every known key, perhaps an optional one, and nothing else. */
 class Object
 {
   public:
-    Object(const Json& json, std::string path, const std::set<std::string>& known)
+    Object(const Json& json, std::string path, const std::set<std::string>& known, const std::string& optional = "")
         : m_json(json),
           m_path(std::move(path))
     {
@@ -37,7 +37,7 @@ class Object
         }
         for (const auto& [key, value] : json.items())
         {
-            if (!known.contains(key))
+            if (!known.contains(key) && key != optional)
             {
                 throw ScenarioError(Path(key), "unknown field, allowed are " + List(known));
             }
@@ -53,6 +53,7 @@ class Object
 
     const Json& operator[](const char* key) const { return m_json.at(key); }
 
+    bool Has(const char* key) const { return m_json.contains(key); }
     bool IsNull(const char* key) const { return m_json.at(key).is_null(); }
 
     std::string Path(const std::string& key) const { return m_path.empty() ? key : m_path + "." + key; }
@@ -326,7 +327,7 @@ ParseLoss(const Json& json)
 Trace
 ParseTrace(const Json& json)
 {
-    const Object object(json, "link.trace", {"times_ms", "period_ms", "opportunity_bytes"});
+    const Object object(json, "link.trace", {"times_ms", "period_ms", "opportunity_bytes"}, "counts");
     Trace trace;
     trace.period_ns = object.TimeNs("period_ms", bounds::trace_period_ms);
     trace.opportunity_bytes = object.Count("opportunity_bytes", bounds::bytes);
@@ -348,6 +349,21 @@ ParseTrace(const Json& json)
                                     ", expected a number, not below the one before and at most period_ms");
         }
         trace.times_ns.push_back(time_ns);
+    }
+    if (!object.Has("counts"))
+    {
+        return trace;
+    }
+    const Bound bound{"counts", 1, std::max(1.0, std::floor(bounds::bytes.high / static_cast<double>(trace.opportunity_bytes))), "count"};
+    for (const double count : object.Numbers("counts", bound))
+    {
+        trace.counts.push_back(static_cast<uint64_t>(count));
+    }
+    if (trace.counts.size() != trace.times_ns.size())
+    {
+        throw ScenarioError("link.trace.counts",
+                            "has " + std::to_string(trace.counts.size()) + " entries, expected one for each of " +
+                                std::to_string(trace.times_ns.size()) + " times_ms");
     }
     return trace;
 }
@@ -373,7 +389,7 @@ ParseChanges(const Json& json, const Link& link)
             {
                 throw ScenarioError(path + ".rate_mbps", "the link follows a trace, expected null");
             }
-            change.rate_bps = object.RateBps("rate_mbps");
+            change.rate_bps = object["rate_mbps"] == 0 ? 0 : object.RateBps("rate_mbps"); // 0: an outage
         }
         if (!object.IsNull("delay_ms"))
         {

@@ -61,13 +61,23 @@ BottleneckDevice::BottleneckDevice(const bbrgym::Scenario& scenario,
 void
 BottleneckDevice::Change(const bbrgym::LinkChange& change)
 {
-    m_bottleneck.Change(change, NowNs());
+    if (m_bottleneck.Change(change, NowNs(), m_measurement))
+    {
+        m_service.Cancel();
+        ScheduleService();
+    }
 }
 
 double
 BottleneckDevice::CapacityBytes() const
 {
     return m_bottleneck.CapacityBytes(NowNs());
+}
+
+bbrgym::PartlySent
+BottleneckDevice::InTransmission() const
+{
+    return m_bottleneck.InTransmission(NowNs());
 }
 
 double
@@ -106,7 +116,7 @@ BottleneckDevice::ScheduleService()
     const int64_t next_ns = m_bottleneck.NextServiceNs();
     if (next_ns != bbrgym::NEVER_NS)
     {
-        Simulator::Schedule(NanoSeconds(next_ns - NowNs()), &BottleneckDevice::Serve, this);
+        m_service = Simulator::Schedule(NanoSeconds(next_ns - NowNs()), &BottleneckDevice::Serve, this);
     }
 }
 
@@ -128,6 +138,7 @@ BottleneckDevice::Serve()
 void
 BottleneckDevice::DoDispose()
 {
+    m_service.Cancel();
     m_bottleneck = {};
     m_to = nullptr;
     LinkDevice::DoDispose();

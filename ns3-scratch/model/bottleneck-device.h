@@ -52,6 +52,7 @@ class BottleneckDevice : public LinkDevice
     void Change(const bbrgym::LinkChange& change);
 
     double CapacityBytes() const;
+    bbrgym::PartlySent InTransmission() const;
     double QueueByteNs() const;
 
     bool Send(Ptr<Packet> packet, const Address& destination, uint16_t protocol) override;
@@ -67,6 +68,7 @@ class BottleneckDevice : public LinkDevice
     bbrgym::Measurement& m_measurement;
     uint16_t m_first_port;
     Ptr<LinkDevice> m_to;
+    EventId m_service;
 };
 
 } // namespace ns3

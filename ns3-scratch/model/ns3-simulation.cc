@@ -96,6 +96,7 @@ class Ns3Simulation::Network : public MeasuredWorld
     // MeasuredWorld
     int64_t NowNs() const override { return Simulator::Now().GetNanoSeconds(); }
     double CapacityBytes() const override { return m_bottleneck->CapacityBytes(); }
+    PartlySent InTransmission() const override { return m_bottleneck->InTransmission(); }
     double QueueByteNs() const override { return m_bottleneck->QueueByteNs(); }
     SenderState Sender(std::size_t flow) const override { return m_senders.Of(flow).State(); }
 

@@ -96,6 +96,11 @@ class MeasuredQueue : public MeasuredWorld
     // MeasuredWorld
     int64_t NowNs() const override { return Simulator::Now().GetNanoSeconds(); }
     double CapacityBytes() const override { return m_rate_bps * static_cast<double>(NowNs()) / 8e9; }
+    /** What the queue gave the device and it has not sent yet. */
+    PartlySent InTransmission() const override
+    {
+        return {std::nullopt, -m_rate_bps * std::max(m_sends_until_ns - static_cast<double>(NowNs()), 0.0) / 8e9};
+    }
     double QueueByteNs() const override
     {
         return m_queue_byte_ns + static_cast<double>(m_queued_bytes) * static_cast<double>(NowNs() - m_queued_since_ns);
@@ -112,6 +117,7 @@ class MeasuredQueue : public MeasuredWorld
 
     void NoteDequeue(Ptr<const QueueDiscItem> item)
     {
+        m_sends_until_ns = std::max(m_sends_until_ns, static_cast<double>(NowNs())) + item->GetSize() * 8e9 / m_rate_bps;
         if (const auto flow = FlowOfItem(item))
         {
             m_measurement.TransmissionBegan(*flow, NowNs() - item->GetTimeStamp().GetNanoSeconds());
@@ -141,6 +147,7 @@ class MeasuredQueue : public MeasuredWorld
     uint32_t m_queued_bytes = 0;
     int64_t m_queued_since_ns = 0;
     double m_queue_byte_ns = 0; ///< until m_queued_since_ns
+    double m_sends_until_ns = 0; ///< the device
 };
 
 // ---- the network ----------------------------------------------------------------------------------------

@@ -22,8 +22,7 @@ def cbr(rate_mbps: float, **changes):
 @pytest.mark.parametrize("cc", ["reno", "cubic", "bbr", "ns3-cubic"])
 def test_a_lone_flow_fills_the_link_and_no_more(run, cc):
     summary = run(scenario(flow(cc=cc), duration_s=20, warmup_s=5))
-    a_packet = PACKET_BYTES * 8 / (15 * 10e6)  # counted when it has left, though begun before the window
-    assert 0.97 < summary.link("utilisation") <= 1 + a_packet
+    assert 0.97 < summary.link("utilisation") <= 1
     assert summary.flow("goodput_mbps") == pytest.approx(summary.flow("throughput_mbps") * PAYLOAD_RATIO, rel=0.01)
     assert summary.link("capacity_mbps") == pytest.approx(10)
     assert summary.flow("fair_share_mbps") == pytest.approx(10 * PAYLOAD_RATIO)
@@ -51,7 +50,7 @@ def test_a_rate_change_is_followed_and_its_capacity_exact(simulate):
     for _ in range(10):
         simulation.advance(1.0)
         rates.append(simulation.link("rate_mbps"))
-        assert simulation.flow("throughput_mbps") <= rates[-1] + 0.02
+        assert simulation.flow("throughput_mbps") <= rates[-1] * (1 + 1e-9)
     assert rates == pytest.approx([10] * 4 + [0.25 * 10 + 0.75 * 5, 5] + [20] * 4)
     assert simulation.flow("throughput_mbps") > 15
 

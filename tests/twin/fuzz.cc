@@ -22,6 +22,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace bbrgym;
@@ -254,7 +255,7 @@ class Laws
         total.delivered_pkts += stats.delivered_pkts;
         total.readable_pkts += std::round(readable);
         total.dropped_pkts += stats.dropped_pkts;
-        total.departed_bytes += std::round(stats.throughput_mbps * bytes_of_mbps);
+        total.departed_bytes += stats.throughput_mbps * bytes_of_mbps;
         total.is_established |= stats.cwnd_pkts > 0;
     }
 
@@ -312,7 +313,7 @@ class Laws
             Require(total.lost_pkts <= total.sent_pkts, "no more is lost than was sent", flow, total.lost_pkts, total.sent_pkts);
         }
         const double bytes = (real(census.arrived_pkts) + real(census.dropped_pkts)) * m_packet_bytes;
-        Require(real(census.arrived_pkts) * m_packet_bytes <= total.departed_bytes, "what arrived has departed", flow, bytes, total.departed_bytes);
+        Require(real(census.arrived_pkts) * m_packet_bytes <= total.departed_bytes * (1 + 1e-9) + 1e-3, "what arrived has departed", flow, bytes, total.departed_bytes);
         m_queued_pkts += census.queued_pkts;
     }
 
@@ -377,7 +378,7 @@ class Laws
         return queue.size_bytes ? *queue.size_bytes : *queue.size_packets * m_packet_bytes;
     }
 
-    /** The link carries no more than it can; a packet in transmission keeps its rate when a slower one begins. */
+    /** The link carries no more than it can, in every interval. */
     void Link(const Engine& engine, const LinkStats& stats)
     {
         double values[std::size(LINK_STAT_FIELDS)];
@@ -391,13 +392,13 @@ class Laws
         {
             departed_bytes += flow.departed_bytes;
         }
-        const auto slowed = std::ranges::count_if(m_scenario.link.changes, [this](const LinkChange& change) {
-            return change.rate_bps && change.at_ns <= m_now_ns;
-        });
-        const double capacity_bytes = engine.CapacityBytes() + static_cast<double>(slowed) * m_packet_bytes;
+        const double capacity_bytes = engine.CapacityBytes();
         Require(departed_bytes <= capacity_bytes * (1 + 1e-9) + 1e-3, "no more departs than the link can carry", 0, departed_bytes, capacity_bytes);
-        Require(engine.CapacityBytes() >= m_capacity_bytes, "capacity only grows");
-        m_capacity_bytes = engine.CapacityBytes();
+        const double departed = departed_bytes - std::exchange(m_departed_bytes, departed_bytes);
+        const double capacity = capacity_bytes - std::exchange(m_capacity_bytes, capacity_bytes);
+        Require(capacity >= 0, "capacity only grows");
+        Require(departed <= capacity + 1e-9 * capacity_bytes + 1e-3, "no more departs in an interval than it can carry", 0, departed, capacity);
+        Require(stats.utilisation <= 1, "a link is used at most in full", 0, stats.utilisation, 1);
     }
 
     /** Work is in proportion to packets, writes and timers. */
@@ -461,6 +462,7 @@ class Laws
         const auto* link_row = rows.data() + m_flows.size() * std::size(FLOW_SUMMARY_FIELDS);
         LinkSummary link;
         std::memcpy(static_cast<void*>(&link), link_row, sizeof(link));
+        Require(std::isnan(link.utilisation) || (link.utilisation >= 0 && link.utilisation <= 1), "a link is used at most in full");
         Require(std::isnan(link.jain) || (link.jain > 0 && link.jain <= 1 + 1e-12), "Jain's index is above 0, at most 1");
         Require(std::isnan(link.capacity_mbps) != is_warm || m_now_ns == m_scenario.warmup_ns, "the link is measured after warm-up");
     }
@@ -472,6 +474,7 @@ class Laws
     int64_t m_step_ns = 0;
     uint64_t m_queued_pkts = 0;
     double m_capacity_bytes = 0;
+    double m_departed_bytes = 0;
 };
 
 // ---- one scenario -----------------------------------------------------------------------------------------

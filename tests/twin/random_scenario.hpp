@@ -324,7 +324,7 @@ DrawScenario(uint64_t seed, double max_packets)
         change.at_ns = std::max(change.at_ns, link.changes.empty() ? 0 : link.changes.back().at_ns);
         if (!link.trace && draw.Chance(0.6))
         {
-            change.rate_bps = std::max(rate_bps * draw.Log(0.03, 1), 1e3);
+            change.rate_bps = draw.Chance(0.15) ? 0 : std::max(rate_bps * draw.Log(0.03, 1), 1e3);
         }
         if (draw.Chance(0.5))
         {

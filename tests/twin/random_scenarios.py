@@ -210,7 +210,7 @@ def _changes(draw: _Draw, duration_s: float, rate_mbps: float | None, has_states
     for at_s in sorted(duration_s * draw.random() for _ in range(draw.choice([0, 0, 0, 1, 3, 6]))):
         change = {}
         if rate_mbps and draw.chance(0.6):
-            change["rate_mbps"] = max(rate_mbps * draw.log(0.05, 1.5), 0.05)
+            change["rate_mbps"] = 0.0 if draw.chance(0.15) else max(rate_mbps * draw.log(0.05, 1.5), 0.05)
         if draw.chance(0.5):
             change["delay_ms"] = draw.log(0.1, 100)
         if not has_states and draw.chance(0.4):

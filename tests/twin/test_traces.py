@@ -100,6 +100,15 @@ CHANGES = [
     {"at_s": 5.0, "delay_ms": 2.0},
     {"at_s": 6.0, "loss_rate": 0.02},
 ]
+OUTAGES = [
+    {"at_s": 1.0001, "rate_mbps": 0.0},
+    {"at_s": 1.5, "rate_mbps": 7.3},
+    {"at_s": 2.0, "rate_mbps": 0.0},
+    {"at_s": 2.0, "delay_ms": 5.0},
+    {"at_s": 4.5, "rate_mbps": 20.0},
+    {"at_s": 6.0003, "rate_mbps": 0.001},
+    {"at_s": 6.3, "rate_mbps": 20.0},
+]
 
 LADDER = {
     "two flows": like_ns3(*two()),
@@ -158,6 +167,9 @@ RANDOM = {
         *two(cc="cubic"),
         loss={"kind": "gilbert_elliott", "good_to_bad": 0.001, "bad_to_good": 0.02, "loss_bad": 0.7, "clock": "time"},
     ),
+    "outages": like_ns3(*two(cc="cubic"), changes=OUTAGES),
+    "outages, paced": like_ns3(*two(), changes=OUTAGES),
+    "100 Gbit/s": like_ns3(*two(cc="cubic"), rate_mbps=100e3, duration_s=0.2, queue={"size_packets": 50}),
     "loss changes": like_ns3(*two(), changes=CHANGES),
     "random on and off": like_ns3(flow("a", app={**ON_OFF, "random": True}), flow("b", cc="cubic")),
     "cellular": like_ns3(

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// The parts of the link that all worlds share, fed with random packets: policer, queues, marks, late packets, gate of
-// the ACKs. usage: link_laws SEED; prints the first broken law and ends with 1.
+// The parts of the link that all worlds share, fed with random packets: policer, queues, marks, server, late packets,
+// gate of the ACKs. usage: link_laws SEED; prints the first broken law and ends with 1.
 #include "ack_gate.hpp"
+#include "bottleneck.hpp"
 #include "link_delay.hpp"
 #include "policer.hpp"
 #include "program.hpp"
@@ -37,6 +38,7 @@ struct TestPacket
     bool IsData() const { return true; }
     bool IsEcnCapable() const { return is_capable; }
     bool Mark() { return !std::exchange(is_marked, true); }
+    void Describe(PacketRecord&, uint32_t) const {}
 };
 
 struct Counts
@@ -325,6 +327,172 @@ CheckThresholds(Random& random)
     }
 }
 
+/** The bottleneck with a clock: packets arrive at given times, and what it shows is kept at each event. */
+class Server
+{
+  public:
+    struct Shown
+    {
+        int64_t time_ns;
+        double carried_bytes;
+        double capacity_bytes;
+    };
+
+    Server(const Link& link, uint64_t seed)
+    {
+        Scenario scenario;
+        scenario.mss_bytes = FULL_BYTES - HEADER_BYTES;
+        scenario.flows.resize(1);
+        m_measurement.Reset(scenario);
+        m_bottleneck.Reset(link, 1, FULL_BYTES, seed);
+    }
+
+    void RunUntil(int64_t end_ns)
+    {
+        while (m_bottleneck.NextServiceNs() <= end_ns)
+        {
+            const int64_t now_ns = m_bottleneck.NextServiceNs();
+            Show(now_ns);
+            m_bottleneck.Serve(now_ns, m_measurement, [&](const TestPacket& packet, LinkDelay::Arrival) {
+                departures_ns.push_back(now_ns);
+                m_delivered_bytes += packet.bytes;
+            });
+            Show(now_ns);
+        }
+        Show(end_ns);
+    }
+
+    void Arrive(uint32_t bytes, int64_t now_ns)
+    {
+        TestPacket packet = {.queued_ns = now_ns};
+        packet.bytes = bytes;
+        m_bottleneck.Arrive(packet, now_ns, m_measurement);
+    }
+
+    void Change(double rate_bps, int64_t now_ns)
+    {
+        m_bottleneck.Change({.rate_bps = rate_bps}, now_ns, m_measurement);
+        Show(now_ns);
+    }
+
+    void Show(int64_t now_ns)
+    {
+        const double carried_bytes = static_cast<double>(m_delivered_bytes) + m_bottleneck.InTransmission(now_ns).bytes;
+        shown.push_back({now_ns, carried_bytes, m_bottleneck.CapacityBytes(now_ns)});
+    }
+
+    std::vector<int64_t> departures_ns;
+    std::vector<Shown> shown;
+
+  private:
+    Measurement m_measurement;
+    Bottleneck<TestPacket> m_bottleneck;
+    uint64_t m_delivered_bytes = 0;
+};
+
+Link
+PlainLink(double rate_bps)
+{
+    Queue queue;
+    queue.size_packets = 60'000;
+    Link link = LinkWith(queue);
+    link.rate_bps = rate_bps;
+    return link;
+}
+
+/** Packets back to back leave at the link's rate to the nanosecond, however fast it is. */
+void
+CheckBackToBack(Random& random)
+{
+    constexpr int PACKETS = 20'000;
+    for (const double rate_bps : {400e9, 100e9, 7e6, std::pow(10, 6 + 5.6 * random.Uniform())})
+    {
+        Server server(PlainLink(rate_bps), 1);
+        for (int i = 0; i < PACKETS; ++i)
+        {
+            server.Arrive(FULL_BYTES, 0);
+        }
+        server.RunUntil(static_cast<int64_t>(PACKETS * FULL_BYTES * 8e9 / rate_bps) + 2);
+        Require(server.departures_ns.size() == PACKETS, "all packets leave in their time");
+        for (int i = 0; i < PACKETS; ++i)
+        {
+            const double exact_ns = (i + 1.0) * FULL_BYTES * 8e9 / rate_bps;
+            const auto at_ns = static_cast<double>(server.departures_ns[static_cast<std::size_t>(i)]);
+            Require(at_ns > exact_ns - 0.1 && at_ns < exact_ns + 1.1, "a packet leaves at its end, rounded up");
+        }
+    }
+}
+
+/** The rest of a packet takes the new rate; in an outage nothing moves. */
+void
+CheckChangesOfRate()
+{
+    Server server(PlainLink(12e6), 1); // a packet a millisecond
+    server.Arrive(FULL_BYTES, 0);
+    server.Arrive(FULL_BYTES, 0);
+    server.Change(0, 250'000);
+    server.Arrive(FULL_BYTES, 500'000'000);
+    server.RunUntil(1'000'000'000);
+    Require(server.departures_ns.empty(), "nothing leaves during an outage");
+    server.Change(120e6, 1'000'000'000);
+    server.RunUntil(2'000'000'000);
+    Require(server.departures_ns == std::vector<int64_t>{1'000'075'000, 1'000'175'000, 1'000'275'000},
+            "three quarters of the packet and the others take the new rate");
+    server.Change(0, 2'000'000'000);
+    server.Arrive(FULL_BYTES, 2'100'000'000);
+    server.RunUntil(3'000'000'000);
+    server.Change(12e6, 3'000'000'000);
+    server.RunUntil(4'000'000'000);
+    Require(server.departures_ns.back() == 3'001'000'000, "what arrives during an outage begins at its end");
+}
+
+/** Between any two moments the link carries no more than its capacity; with a packet waiting, no less. */
+void
+CheckCapacity(Random& random, bool has_trace)
+{
+    const double rate_bps = std::pow(10, 5 + 6.6 * random.Uniform());
+    const double packet_ns = FULL_BYTES * 8e9 / rate_bps;
+    Link link = PlainLink(rate_bps);
+    if (has_trace)
+    {
+        link.trace.emplace();
+        link.trace->period_ns = static_cast<int64_t>(20 * packet_ns);
+        link.trace->opportunity_bytes = static_cast<uint64_t>(1 + Below(random, 4000));
+        for (int i = 0; i < 10; ++i)
+        {
+            link.trace->times_ns.push_back(Below(random, link.trace->period_ns + 1));
+        }
+        std::ranges::sort(link.trace->times_ns);
+    }
+    Server server(link, 1);
+    int64_t now_ns = 0;
+    for (int i = 0; i < 600; ++i)
+    {
+        const auto wait_ns = static_cast<double>(Below(random, static_cast<int64_t>(4 * packet_ns) + 2));
+        now_ns += static_cast<int64_t>(wait_ns);
+        server.RunUntil(now_ns);
+        if (!has_trace && random.Chance(0.3))
+        {
+            server.Change(random.Chance(0.3) ? 0 : rate_bps * (0.2 + 2 * random.Uniform()), now_ns);
+        }
+        for (int64_t left = Below(random, 4); left > 0; --left)
+        {
+            server.Arrive(static_cast<uint32_t>(40 + Below(random, 1461)), now_ns);
+        }
+        server.Show(now_ns);
+    }
+    for (std::size_t i = 0; i < server.shown.size(); ++i)
+    {
+        for (std::size_t j = i + 1; j < server.shown.size(); j += 1 + (j - i) / 8)
+        {
+            const double carried = server.shown[j].carried_bytes - server.shown[i].carried_bytes;
+            const double capacity = server.shown[j].capacity_bytes - server.shown[i].capacity_bytes;
+            Require(carried >= -1e-6 * FULL_BYTES, "what has left does not come back");
+            Require(carried <= capacity + 1e-6 * FULL_BYTES, "no more leaves than the link can carry");
+        }
+    }
+}
+
 /** Late packets have their share; without reordering the order is kept, with it only late ones are overtaken. */
 void
 CheckJitter(Random& random, uint64_t seed)
@@ -459,6 +627,12 @@ main(int argc, char** argv)
     CheckGaps(Red::Gaps::NS3, seed);
     CheckGaps(Red::Gaps::LINUX, seed);
     CheckThresholds(random);
+    CheckBackToBack(random);
+    CheckChangesOfRate();
+    for (int i = 0; i < 20; ++i)
+    {
+        CheckCapacity(random, i % 2 == 0);
+    }
     CheckJitter(random, seed);
     CheckGate(random);
     CheckClockOfCoDel();

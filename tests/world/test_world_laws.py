@@ -9,7 +9,7 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-SOURCES = {"world_laws": [], "link_laws": ["codel", "red", "scenario", "stack"]}
+SOURCES = {"world_laws": [], "link_laws": ["codel", "measurement", "red", "scenario", "stack"]}
 
 
 @pytest.fixture(scope="module", params=list(SOURCES))
