@@ -56,6 +56,23 @@ class ScenarioError(ConfigError):
         return ScenarioError, (self.path, self.problem, self.scenario)
 
 
+class ScenarioWarning(UserWarning):
+    """A scenario runs, but not as it reads.
+
+    Example:
+        >>> import warnings
+        >>> import gymnasium
+        >>> import bbrgym
+        >>> rival = {"name": "rival", "cc": "cubic", "rtt_ms": 40}
+        >>> link = {"rate_mbps": 10, "queue": {"size_bdp": 2}}
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     env = gymnasium.make("bbrgym/Tune-v0", scenario={"duration_s": 5, "link": link, "flows": [rival]})
+        >>> caught[0].category.__name__
+        'ScenarioWarning'
+    """
+
+
 def nearest(name: str, known: Iterable[str], see: str = "bbrgym list") -> str:
     """Suggest known names in place of an unknown one.
 
