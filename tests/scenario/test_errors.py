@@ -73,6 +73,22 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ),
     ("link.policer", {"rate_mbps": 5.0}, "link.policer.burst_bytes: is missing"),
     ("link.policer", {"rate_mbps": 0, "burst_bytes": 3000}, "link.policer.rate_mbps: is 0, expected a number >= 0.001"),
+    (
+        "link.policer",
+        {"rate_mbps": 5.0, "burst_bytes": 1487},
+        "link.policer.burst_bytes: is 1487, expected at least one packet of 1488 bytes",
+    ),
+    (
+        "link.changes",
+        [{"at_s": 1.0, "rate_mbps": 5e-4}],
+        "link.changes[0].rate_mbps: is 0.0005, expected a number >= 0.001, or 0 for an outage",
+    ),
+    ("link.rate_mbps", 0, "link.rate_mbps: is 0, expected a number >= 0.001"),
+    (
+        "link.changes",
+        [{"at_s": 0, "rate_mbps": 0}, {"at_s": 20.0, "rate_mbps": 5}],
+        "link.changes: leave the rate at 0 from start to end, expected a rate at some time",
+    ),
     ("link.jitter", {"share": 1.5, "delay_ms": 3.0}, "link.jitter.share: is 1.5, expected a number <= 1"),
     ("link.jitter", {"share": 0.5}, "link.jitter.delay_ms: is missing"),
     ("link.acks", {"kind": "slot"}, "link.acks.kind: is 'slot', expected one of 'at_once', 'slots', 'bursts'"),
@@ -147,6 +163,13 @@ def test_a_mistake_is_one_clear_sentence(path: str, value: Any, says: str) -> No
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
+
+
+def test_a_hop_s_queue_holds_a_packet() -> None:
+    fields = with_mistake("link.last_hop", {"kind": "lte", "queue_packets": 5})
+    says = r"link.last_hop.queue_packets: is 5, which holds 7500 bytes, expected at least one packet of 9000 bytes"
+    with pytest.raises(bbrgym.ScenarioError, match=says):
+        bbrgym.load_scenario({**fields, "mss_bytes": 8960})
 
 
 def test_absurd_memory_is_refused() -> None:

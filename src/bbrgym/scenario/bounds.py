@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 import bbrgym._cc as _cc
-from bbrgym.schema import Float, Whole
+from bbrgym.schema import FieldProblem, Float, Whole
 
 
 class Bound(NamedTuple):
@@ -31,7 +31,15 @@ def within(name: str) -> Any:
     return Field(ge=low, le=high)
 
 
+def _rate_or_outage(rate_mbps: float) -> float:
+    low = BOUNDS["rate_mbps"].low
+    if rate_mbps != 0 and rate_mbps < low:
+        raise FieldProblem("", f"is {rate_mbps}, expected a number >= {low:g}, or 0 for an outage")
+    return rate_mbps
+
+
 Rate = Annotated[Float, within("rate_mbps")]
+RateOrOutage = Annotated[Float, Field(ge=0, le=BOUNDS["rate_mbps"].high), AfterValidator(_rate_or_outage)]
 Probability = Annotated[Float, within("probability")]
 Seconds = Annotated[Float, within("time_s")]
 BurstSeconds = Annotated[Float, within("burst_s")]

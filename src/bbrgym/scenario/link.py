@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+import numpy as np
+from pydantic import AfterValidator, Field, PlainSerializer, model_validator
 
 import bbrgym._cc as _cc
-from bbrgym.scenario.bounds import BOUNDS, AckHold, Bytes, Delay, Probability, Rate, Seconds, within
+from bbrgym.scenario.bounds import BOUNDS, AckHold, Bytes, Delay, Probability, Rate, RateOrOutage, Seconds, within
 from bbrgym.scenario.queue import Policer, Queue
-from bbrgym.schema import FieldProblem, Float, List, Model, NotNegative, Whole
+from bbrgym.scenario.traces import AscendingTimes
+from bbrgym.schema import Count, FieldProblem, Float, List, Model, NotNegative, Whole
 
 
 class Jitter(Model):
@@ -105,11 +107,13 @@ class Trace(Model):
 
     Attributes:
         times_ms: ascending, repeats allowed.
+        counts: opportunities at each of these times. Default: one.
         period_ms: time after which the trace repeats.
-        opportunity_bytes: IP bytes carried at each time.
+        opportunity_bytes: IP bytes carried by each opportunity.
     """
 
-    times_ms: List[NotNegative]
+    times_ms: Annotated[List[NotNegative], AfterValidator(AscendingTimes.of), PlainSerializer(list)]
+    counts: List[Count] = ()
     period_ms: Annotated[Float, within("trace_period_ms")]
     opportunity_bytes: Bytes = 1500
 
@@ -117,6 +121,12 @@ class Trace(Model):
     def _check(self) -> Trace:
         if not self.times_ms:
             raise FieldProblem("times_ms", "is empty, expected at least one time")
+        if self.counts and len(self.counts) != len(self.times_ms):
+            times = len(self.times_ms)
+            raise FieldProblem("counts", f"has {len(self.counts)} entries, expected one for each of {times} times_ms")
+        most = max(self.counts, default=1) * self.opportunity_bytes
+        if most > BOUNDS["bytes"].high:
+            raise FieldProblem("counts", f"carries {most} bytes at a time, expected at most {BOUNDS['bytes'].high:.0f}")
         earlier = 0.0
         for index, time_ms in enumerate(self.times_ms):
             if not earlier <= time_ms <= self.period_ms:
@@ -130,7 +140,20 @@ class Trace(Model):
     @property
     def mean_rate_mbps(self) -> float:
         """Mean of the rate, in Mbit/s of IP bytes."""
-        return _cc.trace_rate_mbps(len(self.times_ms), self.opportunity_bytes, self.period_ms)
+        opportunities = sum(self.counts) if self.counts else len(self.times_ms)
+        return _cc.trace_rate_mbps(opportunities, self.opportunity_bytes, self.period_ms)
+
+    def compact(self) -> dict[str, Any]:
+        """Return the fields in plain values, repeated times once beside their ``counts`` where that is shorter."""
+        fields = {"period_ms": self.period_ms, "opportunity_bytes": self.opportunity_bytes}
+        times_ms = np.asarray(self.times_ms, np.float64)
+        if self.counts:
+            return {"times_ms": times_ms.tolist(), "counts": list(self.counts), **fields}
+        firsts = np.flatnonzero(np.diff(times_ms, prepend=-1.0))
+        if 2 * len(firsts) > len(times_ms):
+            return {"times_ms": times_ms.tolist(), **fields}
+        counts = np.diff(firsts, append=len(times_ms))
+        return {"times_ms": times_ms[firsts].tolist(), "counts": counts.tolist(), **fields}
 
 
 class Change(Model):
@@ -138,13 +161,14 @@ class Change(Model):
 
     Attributes:
         at_s: time of the change, in ascending order.
-        rate_mbps: new rate, of a link without a trace.
+        rate_mbps: new rate, of a link without a trace; 0: an outage until the next one. The rest of the packet in
+            transmission takes the new rate.
         delay_ms: new one-way delay.
         loss_rate: new rate of Bernoulli loss, also if the link had none before.
     """
 
     at_s: Seconds
-    rate_mbps: Rate | None = None
+    rate_mbps: RateOrOutage | None = None
     delay_ms: Delay | None = None
     loss_rate: Probability | None = None
 
@@ -154,6 +178,9 @@ class Change(Model):
             raise FieldProblem("", "changes nothing, expected rate_mbps, delay_ms or loss_rate")
         return self
 
+
+#: The hop's queue counts in bytes, a packet as so many.
+LTE_QUEUED_BYTES = 1500
 
 HopDistance = Annotated[Float, within("hop_distance_m")]
 HopQueue = Annotated[Whole, within("queue_packets")]
@@ -217,7 +244,8 @@ class Link(Model):
 
     Attributes:
         rate_mbps: capacity in Mbit/s of IP bytes; in its place a trace may be given.
-        trace_path: file in Mahimahi's format, or ``bbrgym:NAME`` for a shipped one.
+        trace_path: file in Mahimahi's format or with a time and a rate in each line (`bbrgym.scenario.traces`), or
+            ``bbrgym:NAME`` for a shipped one.
         trace: the trace itself.
         delay_ms: one-way propagation delay of the link, a part of every flow's ``rtt_ms``.
         policer: in front of the queue. Default: none.

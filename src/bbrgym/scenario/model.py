@@ -17,7 +17,7 @@ from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.bounds import BOUNDS, Name, Seconds, is_before, within
 from bbrgym.scenario.checks import ScenarioCheck
 from bbrgym.scenario.flow import App, Flow, ShortFlow
-from bbrgym.scenario.link import Link, Trace
+from bbrgym.scenario.link import LTE_QUEUED_BYTES, Link, LteHop, Trace
 from bbrgym.scenario.queue import CoDel, Queue
 from bbrgym.scenario.stack import SenderStack
 from bbrgym.scenario.traces import read_trace
@@ -95,7 +95,9 @@ class Scenario(Model):
 
     def resolved_json(self) -> str:
         """Return the resolved form as JSON; the same scenario gives the same text."""
-        plain = self.resolved().model_dump(mode="json")
+        resolved = self.resolved()
+        plain = resolved.model_dump(mode="json", exclude={"link": {"trace"}})
+        plain["link"]["trace"] = None if resolved.link.trace is None else resolved.link.trace.compact()
         del plain["link"]["trace_path"], plain["link"]["queue"]["size_bdp"], plain["link"]["queue"]["bdp_rtt_ms"]
         del plain["stack"], plain["checks"]
         for flow in plain["flows"]:
@@ -115,6 +117,7 @@ def _resolve(scenario: Scenario) -> Scenario:
             f"in flight, expected at most {BOUNDS['bytes'].high:.0f}",
         )
     link = link.model_copy(update={"queue": _resolve_queue(scenario, rate_mbps, rtt_ms)})
+    _refuse_what_carries_nothing(link, scenario.mss_bytes + HEADER_BYTES, scenario.duration_s)
     warmup_s = scenario.warmup_s
     if warmup_s is None:
         warmup_s = min(scenario.duration_s / 4, MAX_WARMUP_DEFAULT_S)
@@ -129,8 +132,40 @@ def _trace(link: Link) -> Trace | None:
     except ConfigError as error:
         raise FieldProblem("link.trace_path", str(error)) from error
     return Trace.model_construct(
-        times_ms=read.times_ms, period_ms=float(read.period_ms), opportunity_bytes=read.opportunity_bytes
+        times_ms=read.times_ms, counts=(), period_ms=float(read.period_ms), opportunity_bytes=read.opportunity_bytes
     )
+
+
+def _refuse_what_carries_nothing(link: Link, packet_bytes: int, duration_s: float) -> None:
+    """Refuse a link through which no full packet can pass."""
+    if link.policer is not None and link.policer.burst_bytes < packet_bytes:
+        raise FieldProblem(
+            "link.policer.burst_bytes",
+            f"is {link.policer.burst_bytes}, expected at least one packet of {packet_bytes} bytes",
+        )
+    if isinstance(link.last_hop, LteHop) and link.last_hop.queue_packets * LTE_QUEUED_BYTES < packet_bytes:
+        raise FieldProblem(
+            "link.last_hop.queue_packets",
+            f"is {link.last_hop.queue_packets}, which holds {link.last_hop.queue_packets * LTE_QUEUED_BYTES} bytes, "
+            f"expected at least one packet of {packet_bytes} bytes",
+        )
+    if link.trace is not None:
+        first_ms = next((time_ms for time_ms in link.trace.times_ms if time_ms > 0), link.trace.period_ms)
+        if first_ms > duration_s * 1e3:
+            raise FieldProblem(
+                "link.trace",
+                f"carries nothing before {first_ms / 1e3:g} s, expected a time up to duration_s = {duration_s}",
+            )
+    elif not _has_rate(link, duration_s):
+        raise FieldProblem("link.changes", "leave the rate at 0 from start to end, expected a rate at some time")
+
+
+def _has_rate(link: Link, duration_s: float) -> bool:
+    """Return whether the rate is above 0 at some time."""
+    steps = [(0.0, link.rate_mbps), *((change.at_s, change.rate_mbps) for change in link.changes)]
+    steps = [(at_s, rate_mbps) for at_s, rate_mbps in steps if rate_mbps is not None and is_before(at_s, duration_s)]
+    ends_s = [*(at_s for at_s, _ in steps[1:]), duration_s]
+    return any(rate and is_before(at_s, end_s) for (at_s, rate), end_s in zip(steps, ends_s, strict=True))
 
 
 def _bdp_bytes(rate_mbps: float, rtt_ms: float) -> float:

@@ -122,7 +122,7 @@ class Policer(Model):
 
     Attributes:
         rate_mbps: sustained rate, in Mbit/s of IP bytes.
-        burst_bytes: IP bytes that may pass at once; the bucket begins full.
+        burst_bytes: IP bytes that may pass at once, at least a full packet; the bucket begins full.
     """
 
     rate_mbps: Rate
