@@ -80,11 +80,6 @@ arguments."""
 PRIVILEGED = """\
 With `critic=True`, and in `TuneMultiEnv.state()`: features of the link in the last interval, then those of the learner
 flows, as `view` says."""
-UTILISATION = """\
-The world's `utilisation` may exceed 1 in a short interval. A packet counts whole in the interval in which it departs,
-also the part of it that was transmitted before: a packet of 1500 bytes takes 12 ms on 1 Mbit/s, so an interval of 20 ms
-has one departure or two, and a utilisation of 0.6 or 1.2. Over a longer time the mean approaches the true one. The
-feature is limited to 1."""
 TERMS_AND_WEIGHTS = """\
 A weighted sum of terms. `reward` names a preset of `conf/reward/` or gives weights by term; a term of weight 0 is
 shown in `reward_terms` but not rewarded. Means are over the active learner flows; without one all terms but `change`
@@ -284,7 +279,6 @@ def observations() -> Iterable[str]:
     yield PRIVILEGED
     yield features_table(LINK_FEATURES)
     yield features_table(FLOW_FEATURES, first=len(LINK_FEATURES))
-    yield UTILISATION
 
 
 def features_table(features: Sequence[Feature], sources: dict[str, str] | None = None, first: int = 0) -> str:

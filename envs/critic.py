@@ -2,9 +2,6 @@
 """Privileged observation, for a critic that is trained beside the controller: features of the link and of each flow.
 
 No sender knows these features, so no policy may use them.
-
-Utilisation counts a packet whole in the interval in which it departs, also the part transmitted before. An interval
-that is not long against the transmission time of a packet can so have a utilisation above 1; the feature is 1 then.
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ from bbrgym.worlds import Table
 
 LINK_FEATURES = (
     Feature("rate", "rate_mbps", "Mbit/s", "log", 0.01, 10_000, None, "capacity of the bottleneck"),
-    Feature("utilisation", "utilisation", "ratio", "linear", 0, 1, None, "IP bytes of departed packets / capacity"),
+    Feature("utilisation", "utilisation", "ratio", "linear", 0, 1, None, "IP bytes that left / capacity"),
     Feature("queue", "queue_mean_bytes", "bytes", "log", 100, 1e9, None, "mean length of the queue"),
     Feature("queue_delay", "queue_delay_mean_ms", "ms", "log", 0.1, 10_000, None, "mean delay in the queue"),
     Feature("queue_delay_p95", "queue_delay_p95_ms", "ms", "log", 0.1, 10_000, None, "95th percentile of that delay"),
