@@ -100,11 +100,12 @@ def variants_page() -> str:
         "## Variants",
         variants_table(all_variants()),
         "The goodput of BBR-ACD, as published, does not fall steadily with random loss. At 20 Mbit/s, 50 ms and a "
-        "queue of 2 BDP it has 11.0 Mbit/s at 2 % and 15.9 at 5 % (means of six seeds of 60 s; BBR: 18.6 and 17.7). The cut "
-        "acts only in the first round of a recovery (figure 7). `bbrgym trace` shows 4.9 recoveries a second at 2 %, "
-        "most of them cut to 4 packets, so the window is 8 packets or fewer for 42 % of the time. At 5 % the next loss "
-        "comes before a recovery ends: 1.1 recoveries a second, which last for 96 % of the time, so cuts are few. "
-        "The authors' class cuts until each recovery ends (`acd_verdict=1`) and has 8.4 and 5.8 Mbit/s.",
+        "queue of 2 BDP it has 11.0 Mbit/s at 2 % and 15.9 at 5 % (means of six seeds of 60 s; BBR: 18.6 and "
+        "17.7). The cut acts only in the first round of a recovery (figure 7). `bbrgym trace` shows 4.9 recoveries"
+        " a second at 2 %, most of them cut to 4 packets, so the window is 8 packets or fewer for 42 % of the "
+        "time. At 5 % the next loss comes before a recovery ends: 1.1 recoveries a second, which last for 96 % of "
+        "the time, so cuts are few. The authors' class cuts until each recovery ends (`acd_verdict=1`) and has 8.4"
+        " and 5.8 Mbit/s.",
         "## Tunables",
         "Values in natural units: `us` are microseconds, a `ratio` is a plain number, `mode` and `switch` are whole. "
         "The preset of `bbr-pg-inv` differs from the defaults in `pg_gain_exponent`, which is -1, that of `bbr2` in "

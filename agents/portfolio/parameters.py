@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bbrgym.scenario.bounds import BOUNDS
 from bbrgym.scenario.families import buffer_bdp
 from bbrgym.scenario.link import Bernoulli, GilbertElliott
 from bbrgym.scenario.model import Scenario
@@ -41,7 +42,10 @@ def _parameters(scenario: Scenario) -> list[float]:
     rtts_ms = [flow.rtt_ms for flow in resolved.flows if flow.role == "learner"]
     others_ms = [flow.rtt_ms for flow in resolved.flows if flow.role != "learner"]
     changes = [change for change in resolved.link.changes if change.rate_mbps is not None][:_CHANGES]
-    told = [(change.at_s / scenario.duration_s, math.log(change.rate_mbps or rate_mbps)) for change in changes]
+    lowest_mbps = BOUNDS["rate_mbps"].low  # of an outage
+    told = [
+        (change.at_s / scenario.duration_s, math.log(max(change.rate_mbps or 0.0, lowest_mbps))) for change in changes
+    ]
     told += [(1.0, told[-1][1] if told else math.log(rate_mbps))] * (_CHANGES - len(told))
     return [
         math.log(rate_mbps),

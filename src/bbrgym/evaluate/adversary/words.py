@@ -25,7 +25,8 @@ def in_words(scenario: Scenario) -> str:
     loss = getattr(link.loss, "rate", None)
     parts.append("no random loss" if loss is None else f"{100 * loss:.2g} % random loss")
     if link.changes:
-        steps = [f"{change.rate_mbps:.3g} at {change.at_s:.3g} s" for change in link.changes if change.rate_mbps]
+        changes = [change for change in link.changes if change.rate_mbps is not None]
+        steps = [f"{change.rate_mbps:.3g} at {change.at_s:.3g} s" for change in changes]
         if steps:
             parts.append(f"then Mbit/s {', '.join(steps)}")
     return f"{'; '.join(parts)}. {_flows(scenario)}"
