@@ -12,8 +12,8 @@ def short_scenario():
         "duration_s": 3.0,
         "link": {"rate_mbps": 8.0, "queue": {"size_bdp": 0.5}, "loss": {"kind": "bernoulli", "rate": 0.005}},
         "flows": [
-            {"name": "near", "cc": "bbr", "rtt_ms": 20.0},
+            {"name": "near", "cc": "bbr", "role": "learner", "rtt_ms": 20.0},
             {"name": "competitor", "cc": "cubic", "rtt_ms": 40.0, "role": "background"},
-            {"name": "far", "cc": "bbr", "rtt_ms": 60.0, "start_s": 0.5, "stop_s": 2.5},
+            {"name": "far", "cc": "bbr", "role": "learner", "rtt_ms": 60.0, "start_s": 0.5, "stop_s": 2.5},
         ],
     }

@@ -7,8 +7,8 @@ import numpy as np
 def scenario(duration_s=1.0, others=1, rate_mbps=8.0, **link):
     """Two learners, and competitors before, between and behind them."""
     flows = [{"name": f"other-{i}", "cc": "cubic", "rtt_ms": 30.0, "role": "background"} for i in range(others)]
-    flows.insert(others // 2, {"name": "near", "cc": "bbr", "rtt_ms": 20.0})
-    flows.insert(others - others // 3, {"name": "far", "cc": "bbr", "rtt_ms": 60.0, "start_s": 0.05})
+    flows.insert(others // 2, {"name": "near", "cc": "bbr", "role": "learner", "rtt_ms": 20.0})
+    flows.insert(others - others // 3, {"name": "far", "cc": "bbr", "role": "learner", "rtt_ms": 60.0, "start_s": 0.05})
     return {
         "name": f"with-{others}",
         "duration_s": duration_s,
@@ -19,7 +19,9 @@ def scenario(duration_s=1.0, others=1, rate_mbps=8.0, **link):
 
 def crowd(learners, duration_s=0.5):
     """Some learners, a competitor among them."""
-    flows = [{"name": f"learner-{i}", "cc": "bbr", "rtt_ms": 20.0 + 15.0 * i} for i in range(learners)]
+    flows = [
+        {"name": f"learner-{i}", "cc": "bbr", "role": "learner", "rtt_ms": 20.0 + 15.0 * i} for i in range(learners)
+    ]
     flows.insert(learners // 2, {"name": "other", "cc": "cubic", "rtt_ms": 30.0, "role": "background"})
     if learners > 2:
         flows[-1] |= {"start_s": 0.15, "stop_s": 0.35}

@@ -250,7 +250,11 @@ def loss_in_words(case: FoundNetwork, entrant: str, reference: str, replay: str 
 
 
 def _fields(network: Scenario) -> dict[str, Any]:
-    return network.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    fields = network.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    for kept, flow in zip(fields["flows"], network.flows, strict=True):
+        if "cc" in kept:
+            kept["role"] = flow.role  # a learner's too, beside its cc
+    return fields
 
 
 def _distance(one: NetworkTrial, other: NetworkTrial) -> float:
