@@ -165,11 +165,15 @@ def test_a_mistake_is_one_clear_sentence(path: str, value: Any, says: str) -> No
     assert len(str(caught.value)) < 400
 
 
-def test_a_hop_s_queue_holds_a_packet() -> None:
+def test_a_hop_holds_a_packet() -> None:
     fields = with_mistake("link.last_hop", {"kind": "lte", "queue_packets": 5})
     says = r"link.last_hop.queue_packets: is 5, which holds 7500 bytes, expected at least one packet of 9000 bytes"
     with pytest.raises(bbrgym.ScenarioError, match=says):
         bbrgym.load_scenario({**fields, "mss_bytes": 8960})
+    fields = with_mistake("link.last_hop", {"kind": "wifi"})
+    says = r"mss_bytes: is 2257, expected at most 2256 with a wifi last_hop"
+    with pytest.raises(bbrgym.ScenarioError, match=says):
+        bbrgym.load_scenario({**fields, "mss_bytes": 2257})
 
 
 def test_absurd_memory_is_refused() -> None:

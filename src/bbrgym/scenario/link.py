@@ -182,6 +182,9 @@ class Change(Model):
 #: The hop's queue counts in bytes, a packet as so many.
 LTE_QUEUED_BYTES = 1500
 
+#: The largest MSDU of IEEE 802.11, 2304 bytes, less the LLC header.
+WIFI_PACKET_BYTES = 2296
+
 HopDistance = Annotated[Float, within("hop_distance_m")]
 HopQueue = Annotated[Whole, within("queue_packets")]
 

@@ -17,7 +17,7 @@ from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.bounds import BOUNDS, Name, Seconds, is_before, within
 from bbrgym.scenario.checks import ScenarioCheck
 from bbrgym.scenario.flow import App, Flow, ShortFlow
-from bbrgym.scenario.link import LTE_QUEUED_BYTES, Link, LteHop, Trace
+from bbrgym.scenario.link import LTE_QUEUED_BYTES, WIFI_PACKET_BYTES, Link, LteHop, Trace, WifiHop
 from bbrgym.scenario.queue import CoDel, Queue
 from bbrgym.scenario.stack import SenderStack
 from bbrgym.scenario.traces import read_trace
@@ -142,6 +142,12 @@ def _refuse_what_carries_nothing(link: Link, packet_bytes: int, duration_s: floa
         raise FieldProblem(
             "link.policer.burst_bytes",
             f"is {link.policer.burst_bytes}, expected at least one packet of {packet_bytes} bytes",
+        )
+    if isinstance(link.last_hop, WifiHop) and packet_bytes > WIFI_PACKET_BYTES:
+        raise FieldProblem(
+            "mss_bytes",
+            f"is {packet_bytes - HEADER_BYTES}, expected at most {WIFI_PACKET_BYTES - HEADER_BYTES} with a wifi "
+            f"last_hop, whose frames hold packets of {WIFI_PACKET_BYTES} bytes",
         )
     if isinstance(link.last_hop, LteHop) and link.last_hop.queue_packets * LTE_QUEUED_BYTES < packet_bytes:
         raise FieldProblem(
