@@ -56,7 +56,7 @@ class Bottleneck
     void Serve(int64_t now_ns, Measurement& measurement, Deliver&& deliver);
 
     /** Applies a change of the link. True: NextServiceNs is another now. */
-    bool Change(const LinkChange& change, int64_t now_ns, Measurement& measurement);
+    [[gnu::noinline, gnu::cold]] bool Change(const LinkChange& change, int64_t now_ns, Measurement& measurement);
 
     /** Bytes the link could have carried until now. */
     double CapacityBytes(int64_t now_ns) const;
@@ -102,7 +102,7 @@ class Bottleneck
     static constexpr int64_t UNITS_OF_NS = int64_t{1} << UNIT_BITS;
 
     /** Rounded up, so that the link never carries more than its capacity. */
-    static int64_t UnitsOf(double bits, double rate_bps)
+    [[gnu::noinline]] static int64_t UnitsOf(double bits, double rate_bps)
     {
         return static_cast<int64_t>(std::ceil(bits * 1e9 * static_cast<double>(UNITS_OF_NS) / rate_bps));
     }
@@ -116,8 +116,9 @@ class Bottleneck
     [[gnu::always_inline]] void NoteQueueLength(int64_t now_ns);
     [[gnu::always_inline]] bool TakeNext(int64_t now_ns, Measurement& measurement);
     [[gnu::always_inline]] void StartAtRate(int64_t now_ns, Measurement& measurement);
-    void DepartAfter(int64_t units, int64_t now_ns);
-    bool SetRate(double rate_bps, int64_t now_ns, Measurement& measurement);
+    [[gnu::noinline]] void StartIdle(int64_t now_ns, Measurement& measurement);
+    [[gnu::always_inline]] void DepartAfter(int64_t units, int64_t now_ns);
+    [[gnu::noinline, gnu::cold]] bool SetRate(double rate_bps, int64_t now_ns, Measurement& measurement);
     double BitsLeft(int64_t now_ns) const;
     template <class Deliver>
     [[gnu::always_inline]] void Depart(int64_t now_ns, Measurement& measurement, Deliver& deliver);
@@ -194,8 +195,7 @@ Bottleneck<Packet>::Arrive(const Packet& packet, int64_t now_ns, Measurement& me
     {
         return false;
     }
-    m_ahead_units = 0;
-    m_trace ? AwaitOpportunity(now_ns) : StartAtRate(now_ns, measurement);
+    m_trace ? AwaitOpportunity(now_ns) : StartIdle(now_ns, measurement);
     return m_next_service_ns != NEVER_NS;
 }
 
@@ -266,7 +266,7 @@ Bottleneck<Packet>::SetRate(double rate_bps, int64_t now_ns, Measurement& measur
     }
     else
     {
-        StartAtRate(now_ns, measurement);
+        StartIdle(now_ns, measurement);
     }
     return m_next_service_ns != before_ns;
 }
@@ -404,6 +404,15 @@ Bottleneck<Packet>::StartAtRate(int64_t now_ns, Measurement& measurement)
         const uint32_t bytes = m_in_service.Bytes(m_packet_bytes);
         DepartAfter((bytes == m_packet_bytes ? m_full_units : UnitsOf(bytes * 8.0, m_rate_bps)) - m_ahead_units, now_ns);
     }
+}
+
+/** Of a server that was idle. */
+template <class Packet>
+void
+Bottleneck<Packet>::StartIdle(int64_t now_ns, Measurement& measurement)
+{
+    m_ahead_units = 0;
+    StartAtRate(now_ns, measurement);
 }
 
 template <class Packet>
