@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psutil
 import pytest
 import zmq
-from waiting import wait_until
+from owners import nothing_left
 
 from bbrgym.errors import ConfigError
 from bbrgym.ns3gym import messages as pb
@@ -305,7 +305,7 @@ def test_only_this_machine_reaches_an_agent(agent: AgentSocket) -> None:
     assert not any(port == agent.port and ip != "127.0.0.1" for ip, port in listening)
 
 
-def test_a_closed_end_leaves_nothing(elsewhere: ThreadPoolExecutor) -> None:
+def test_a_closed_end_leaves_nothing() -> None:
     def meet() -> None:
         with AgentSocket(timeout_s=120.0) as agent, SimulationSocket(agent.port, timeout_s=120.0) as simulation:
             ack = elsewhere.submit(simulation.introduce, INIT)
@@ -313,16 +313,11 @@ def test_a_closed_end_leaves_nothing(elsewhere: ThreadPoolExecutor) -> None:
             agent.acknowledge()
             ack.result(120.0)
 
-    meet()
-    before = _held()
-    for _ in range(20):
+    with ThreadPoolExecutor(1) as elsewhere:
         meet()
-    wait_until(lambda: _held() == before)  # the kernel takes a thread off its list after it was joined
-
-
-def _held() -> tuple[int, int]:
-    process = psutil.Process()
-    return process.num_fds(), process.num_threads()
+        with nothing_left():
+            for _ in range(20):
+                meet()
 
 
 def test_an_end_that_is_not_closed_does_not_hold_up_the_process() -> None:

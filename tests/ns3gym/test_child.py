@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from owners import another_owner, open_fds, tell
+from owners import another_owner, nothing_left, tell
 from trees import Tree, guardians
 from waiting import wait_until
 
@@ -147,22 +147,20 @@ def end_first(child):
 
 @pytest.mark.parametrize("way", [end, close, end_first], ids=["end", "close", "its first process is killed"])
 def test_the_whole_tree_ends(tree, way):
-    fds = open_fds()
-    child = Child(tree.words)
-    wait_until(tree.has_grown)
-    way(child)
-    assert tree.is_gone()
-    assert guardians() == []
-    del child
-    assert open_fds() == fds
+    with nothing_left():
+        child = Child(tree.words)
+        wait_until(tree.has_grown)
+        way(child)
+        assert tree.is_gone()
+        assert guardians() == []
+        del child
 
 
 def test_the_tree_of_a_forgotten_child_ends(tree):
-    fds = open_fds()
-    Child(tree.words).wait(0.0)
-    gc.collect()
-    assert tree.is_gone()
-    assert open_fds() == fds
+    with nothing_left():
+        Child(tree.words).wait(0.0)
+        gc.collect()
+        assert tree.is_gone()
 
 
 def test_what_a_command_leaves_behind_ends_with_it(tree):
@@ -196,12 +194,10 @@ def test_a_stopped_tree_ends_too(tree):
 
 
 def test_many_leave_nothing_behind():
-    gc.collect()
-    fds = open_fds()
-    for _ in range(20):
-        Child(["sleep", "600"]).close()
-        ending_of("true")
-    assert open_fds() == fds
+    with nothing_left():
+        for _ in range(20):
+            Child(["sleep", "600"]).close()
+            ending_of("true")
     assert guardians() == []
 
 

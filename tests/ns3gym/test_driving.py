@@ -21,7 +21,7 @@ import psutil
 import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
-from owners import another_owner, free_port, open_fds, tell
+from owners import another_owner, free_port, nothing_left, tell
 from trees import guardians, marked
 from waiting import meanwhile, wait_until
 
@@ -550,14 +550,11 @@ def test_nothing_is_left_of_a_forgotten_one(make):
 
 
 def test_nothing_is_left_of_one_that_could_not_be_made():
-    gc.collect()
-    fds, threads = open_fds(), threading.active_count()
-    for _ in range(3):
-        with pytest.raises(PeerGone):
-            gymnasium.make("bbrgym/Ns3Gym-v0", command=[sys.executable, ACTOR], arguments={"deed": "early"})
-    gc.collect()
-    assert open_fds() == fds
-    assert threading.active_count() == threads
+    with nothing_left():
+        for _ in range(3):
+            with pytest.raises(PeerGone):
+                gymnasium.make("bbrgym/Ns3Gym-v0", command=[sys.executable, ACTOR], arguments={"deed": "early"})
+        gc.collect()
     assert guardians() == []
 
 

@@ -12,6 +12,7 @@ import pytest
 import zmq
 from build_tree import program
 from gymnasium import spaces
+from owners import children
 from program_runs import drive
 from waiting import wait_until
 
@@ -217,7 +218,7 @@ def test_it_waits_for_an_agent_as_long_as_it_was_told(opengym, path):
 
 def test_it_waits_for_an_answer_as_long_as_it_was_told(opengym, path):
     def think_till_it_has_ended(state):
-        [simulation] = (one for one in psutil.Process().children() if one.name() == "bbrgym-opengym")
+        [simulation] = children(lambda child: child.name() == "bbrgym-opengym")
         wait_until(lambda: simulation.status() == psutil.STATUS_ZOMBIE)
         return Driver(unset())(state)
 

@@ -4,13 +4,28 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+import psutil
+from waiting import wait_until
+
+#: Children that this process had before the test that runs: others forgot them, and they may end at any time.
+_earlier: set[psutil.Process] = set()
+
+_CAPABILITIES = "+dac_override,+dac_read_search"
+#: Before a command: another user than root, who has no limit of threads, with the right to read root's Python.
+SOMEBODY = (
+    ["setpriv", "--reuid=54321", f"--inh-caps={_CAPABILITIES}", f"--ambient-caps={_CAPABILITIES}"]
+    if os.geteuid() == 0
+    else []
+)
 
 
 @contextlib.contextmanager
@@ -44,9 +59,53 @@ def tell(owner: Any, line: str = "") -> None:
     owner.stdin.flush()
 
 
-def open_fds() -> int:
-    """Return the number of this process's descriptors."""
-    return len(list(Path("/proc/self/fd").iterdir()))
+@contextlib.contextmanager
+def only_own_children() -> Iterator[None]:
+    """Let `children` leave out those that this process has now."""
+    gc.collect()
+    _earlier.update(psutil.Process().children(recursive=True))
+    try:
+        yield
+    finally:
+        _earlier.clear()
+
+
+def children(
+    is_one: Callable[[psutil.Process], bool], owner_pid: int | None = None, *, recursive: bool = False
+) -> list[psutil.Process]:
+    """Return the living children of a process that are of a kind: of this one, without those of earlier tests."""
+    found = []
+    for child in psutil.Process(owner_pid).children(recursive=recursive):
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+            if child not in _earlier and is_one(child):
+                found.append(child)
+    return found
+
+
+@contextlib.contextmanager
+def nothing_left() -> Iterator[None]:
+    """Check that this process holds no descriptor, thread or named memory that it did not hold before.
+
+    It may hold less: what earlier tests forgot can go at any time. The kernel takes a thread off its list a while after
+    it was joined. What a library opens once and keeps must be open before.
+    """
+    gc.collect()
+    files, threads, memory = open_files(), thread_ids(), named_memory()
+    yield
+    assert open_files() - files == set()
+    assert named_memory() - memory == set()
+    wait_until(lambda: thread_ids() <= threads)
+
+
+def thread_ids() -> set[str]:
+    """Return the numbers of this process's threads."""
+    return {task.name for task in Path("/proc/self/task").iterdir()}
+
+
+def named_memory(pid: int | str = "self") -> set[str]:
+    """Return what a process has mapped of /dev/shm: memory with a name may outlive it."""
+    lines = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8").splitlines()
+    return {line.split(maxsplit=5)[5] for line in lines if "/dev/shm/" in line}
 
 
 def open_files() -> set[tuple[str, str]]:

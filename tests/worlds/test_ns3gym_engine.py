@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import psutil
 import pytest
 from build_tree import program
-from owners import free_port
+from owners import children, free_port
 
 import bbrgym
 from bbrgym.cli.main import main
@@ -250,7 +249,7 @@ def test_tunables_are_checked_before_they_are_sent(options: dict[str, Any]) -> N
 def test_a_program_that_dies_is_one_error(options: dict[str, Any]) -> None:
     with served(options, ALONE) as world:
         world.advance(0.1)
-        (victim,) = (one for one in psutil.Process().children(recursive=True) if "bbrgym-opengym" in one.name())
+        [victim] = children(lambda child: "bbrgym-opengym" in child.name(), recursive=True)
         victim.send_signal(signal.SIGABRT)
         with pytest.raises(bbrgym.WorldError, match=r"at 0\.1 s: the simulation .*: it was killed by SIGABRT"):
             world.advance(0.1)

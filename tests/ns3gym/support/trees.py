@@ -5,6 +5,7 @@ import sys
 import uuid
 
 import psutil
+from owners import children
 
 #: A Python that starts another one, in a session of its own and lost by its parent, and waits as that does.
 BRANCH = """
@@ -55,12 +56,5 @@ def is_guardian(words):
 
 
 def guardians(owner_pid=None):
-    """The living guardians that a process started, this one unless given."""
-    found = []
-    for child in psutil.Process(owner_pid).children():
-        try:
-            if is_guardian(child.cmdline()):
-                found.append(child)
-        except (psutil.NoSuchProcess, psutil.ZombieProcess):
-            continue
-    return found
+    """The living guardians that a process started, this one unless given; see `owners.children`."""
+    return children(lambda child: is_guardian(child.cmdline()), owner_pid)

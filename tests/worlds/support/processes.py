@@ -3,19 +3,12 @@
 
 import select
 
-import psutil
+from owners import children
 
 
 def workers(owner_pid=None):
-    """The living workers of a process, this one unless given."""
-    return [child for child in psutil.Process(owner_pid).children() if _is_worker(child)]
-
-
-def _is_worker(process):
-    try:
-        return "bbrgym.worlds.worker" in process.cmdline()
-    except psutil.NoSuchProcess:
-        return False
+    """The living workers of a process, this one unless given; see `owners.children`."""
+    return children(lambda child: "bbrgym.worlds.worker" in child.cmdline(), owner_pid)
 
 
 def is_computing(process):
