@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import compilers
+import machine_needs
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -77,6 +78,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the tests of the longest files first."""
     rank = {_TESTS / name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.path, len(rank)))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    """Say last, in one line, what to install for the tests that were skipped."""
+    yield
+    reports = terminalreporter.stats.get("skipped", [])
+    if reports:
+        terminalreporter.write_line(machine_needs.advice(str(report.longrepr) for report in reports))
 
 
 def pytest_collection_finish() -> None:

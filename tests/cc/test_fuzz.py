@@ -6,6 +6,7 @@ from pathlib import Path
 
 import compilers
 import pytest
+from machine_needs import missing, reason_without
 
 HERE = Path(__file__).resolve().parent
 CC = HERE.parents[1] / "cc"
@@ -25,7 +26,7 @@ def fuzzer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     elif compilers.works(*CLANG):
         compiler = list(CLANG)
     else:
-        pytest.skip("clang or its sanitizers' runtime (compiler-rt) is not installed")
+        pytest.skip(reason_without(*missing("clang"), "libclang-rt-dev"))
     program = tmp_path_factory.mktemp("fuzz") / "fuzz_cc"
     compiled = subprocess.run(
         [*compiler, "-std=c11", "-O1", "-g1", f"-I{CC}", str(HERE / "fuzz_cc.c"), "-o", str(program)],

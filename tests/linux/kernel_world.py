@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from machine_needs import missing, reason_without
 
 import bbrgym
 import bbrgym._bpf as _bpf
@@ -20,7 +21,14 @@ _WHY = "; ".join(f"{check.name}: {check.remedy}" for check in _MISSING)
 
 _WHY_NO_BPF = _bpf.why_not()
 
-needs_bpf = pytest.mark.skipif(bool(_WHY_NO_BPF), reason=f"no congestion control in BPF here: {_WHY_NO_BPF}")
+
+def why_no_bpf() -> str:
+    """Return the reason of a skip where there is no congestion control in BPF."""
+    packages = [*missing("libbpf1"), *([] if _bpf.compiler() else ["clang"])]
+    return reason_without(*packages) if packages else f"no congestion control in BPF here: {_WHY_NO_BPF}"
+
+
+needs_bpf = pytest.mark.skipif(bool(_WHY_NO_BPF), reason=why_no_bpf())
 needs_kernel = pytest.mark.skipif(bool(_MISSING), reason=f"world linux cannot run on this machine: {_WHY}")
 
 ANY_LATENESS = {"max_late_share": 1.0}

@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kernel_world import why_no_bpf
+from machine_needs import missing, needs, reason_without
+from owners import open_files
 
 from bbrgym import _bpf
 
@@ -41,19 +44,22 @@ LACKS = ("was built without", "libbpf is missing", "Operation not permitted", "P
 def machine() -> None:
     """Skips where the build or the machine lacks what it needs; loud, because then nothing of it is tested."""
     if any(lack in why_not() for lack in LACKS):
-        pytest.skip(f"no congestion control in BPF here: {why_not()}")
+        pytest.skip(why_no_bpf())
     assert not why_not()
 
 
-def inheritable_fds() -> set[int]:
-    """Descriptors that a program started by this process would have too."""
-    fds = [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]
-    return {fd for fd in fds if Path(f"/proc/self/fd/{fd}").exists() and os.get_inheritable(fd)}
+def inheritable_files() -> set[tuple[str, str]]:
+    """Descriptors that a program started by this process would have too, with what each is."""
+    return {
+        (fd, file) for fd, file in open_files() if Path(f"/proc/self/fd/{fd}").exists() and os.get_inheritable(int(fd))
+    }
 
 
 @functools.cache
 def transfer(variant: str, *more: str) -> dict[str, Any]:
     """A transfer in a network namespace of its own."""
+    if missing("iproute2"):
+        pytest.skip(reason_without("iproute2"))
     command = ["unshare", "--net", sys.executable, str(HERE / "bpf_transfer.py"), variant, str(SECONDS), *more]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
@@ -61,15 +67,19 @@ def transfer(variant: str, *more: str) -> dict[str, Any]:
     return result
 
 
-@pytest.mark.skipif(not CLANGS, reason="no clang is installed: cc/ was not compiled for BPF")
-@pytest.mark.skipif(not Path("/usr/include/bpf/libbpf.h").exists(), reason="libbpf's headers are not installed")
-@pytest.mark.parametrize("clang", CLANGS)
+@needs("clang")
+@pytest.mark.parametrize("clang", CLANGS or ["clang"])
 def test_it_compiles_for_bpf_without_a_warning(clang: str, tmp_path: Path) -> None:
     source = ROOT / "linux" / "bpf" / "bbrgym.bpf.c"
-    includes = [f"-I{ROOT / 'cc'}", f"-I{source.parent}", "-idirafter", "/usr/include", "-Wno-unused-parameter"]
+    includes = [f"-I{ROOT / 'cc'}", f"-I{source.parent}", "-Wno-unused-parameter"]
     command = [clang, *FLAGS, *includes, "-c", str(source), "-o", str(tmp_path / "object.o")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_package_carries_it_where_it_can_be_compiled() -> None:
+    assert _bpf.compiler().startswith("clang version ") or not CLANGS
+    assert ("was built without" in why_not()) == (not _bpf.compiler())
 
 
 @pytest.mark.usefixtures("machine")
@@ -83,9 +93,9 @@ def test_it_is_registered_as_long_as_its_object_lives() -> None:
 
 @pytest.mark.usefixtures("machine")
 def test_no_program_that_its_owner_starts_keeps_it() -> None:
-    before = inheritable_fds()
+    before = inheritable_files()
     control = _bpf.CongestionControl("bbq")
-    assert inheritable_fds() == before, control.name
+    assert inheritable_files() <= before, control.name
 
 
 @pytest.mark.usefixtures("machine")

