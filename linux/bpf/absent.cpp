@@ -23,6 +23,12 @@ CongestionControl::WhyNot()
     return WHY_NOT;
 }
 
+std::string
+CongestionControl::Compiler()
+{
+    return "";
+}
+
 CongestionControl::CongestionControl(const bpf_flow_settings&, std::size_t, bool, const std::string&) { throw CongestionControlError(WHY_NOT); }
 CongestionControl::~CongestionControl() = default;
 

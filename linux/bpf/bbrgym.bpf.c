@@ -125,7 +125,7 @@ static __always_inline uint32_t in_flight_pkts(const struct tcp_sock *tp)
 /* Linux tcp_is_cwnd_limited */
 static __always_inline bool is_cwnd_limited(const struct tcp_sock *tp)
 {
-    if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
+    if (READ_BITS(tp, is_cwnd_limited))
         return true;
     return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
@@ -237,7 +237,7 @@ static __always_inline void note_timeout(struct sock *sk) {}
 
 /* The connection is established, or it took this congestion control later on. */
 SEC("struct_ops/init")
-void BPF_PROG(init, struct sock *sk)
+void BPF_HOOK(init, struct sock *sk)
 {
     struct tcp_sock *tp = (struct tcp_sock *)sk;
     struct bpf_event event = {.kind = BPF_EVENT_START};
@@ -285,7 +285,7 @@ static __always_inline void fill_sample(struct cc_sample *sample, const struct t
     sample->prior_in_flight_pkts = rs->prior_in_flight;
     sample->in_flight_pkts = in_flight_pkts(tp);
     sample->departure_wait_us = departure_wait_us(tp);
-    sample->ca_state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
+    sample->ca_state = READ_BITS(&tp->inet_conn, icsk_ca_state);
     sample->is_app_limited = rs->is_app_limited;
     sample->is_ack_delayed = rs->is_ack_delayed;
     sample->is_reordering = tp->reordering > TCP_REORDERING_PKTS;
@@ -293,7 +293,7 @@ static __always_inline void fill_sample(struct cc_sample *sample, const struct t
 }
 
 SEC("struct_ops/cong_control")
-void BPF_PROG(cong_control, struct sock *sk, uint32_t ack, int flag, const struct rate_sample *rs)
+void BPF_HOOK(cong_control, struct sock *sk, uint32_t ack, int flag, const struct rate_sample *rs)
 {
     struct tcp_sock *tp = (struct tcp_sock *)sk;
     struct bpf_event event = {.kind = BPF_EVENT_ACK};
@@ -319,7 +319,7 @@ void BPF_PROG(cong_control, struct sock *sk, uint32_t ack, int flag, const struc
 
 /* An episode of loss begins, of which set_state tells the kind next. BBR answers with no threshold of its own. */
 SEC("struct_ops/ssthresh")
-uint32_t BPF_PROG(ssthresh, struct sock *sk)
+uint32_t BPF_HOOK(ssthresh, struct sock *sk)
 {
     struct bpf_flow *flow = bpf_sk_storage_get(&flow_of, sk, 0, 0);
 
@@ -329,7 +329,7 @@ uint32_t BPF_PROG(ssthresh, struct sock *sk)
 }
 
 SEC("struct_ops/set_state")
-void BPF_PROG(set_state, struct sock *sk, uint8_t new_state)
+void BPF_HOOK(set_state, struct sock *sk, uint8_t new_state)
 {
     struct tcp_sock *tp = (struct tcp_sock *)sk;
     struct bpf_event event = {};
@@ -356,7 +356,7 @@ void BPF_PROG(set_state, struct sock *sk, uint8_t new_state)
 }
 
 SEC("struct_ops/cwnd_event")
-void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event kind)
+void BPF_HOOK(cwnd_event, struct sock *sk, enum tcp_ca_event kind)
 {
     struct tcp_sock *tp = (struct tcp_sock *)sk;
     struct bpf_event event = {.kind = BPF_EVENT_RESTART};
@@ -372,7 +372,7 @@ void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event kind)
 }
 
 SEC("struct_ops/undo_cwnd")
-uint32_t BPF_PROG(undo_cwnd, struct sock *sk)
+uint32_t BPF_HOOK(undo_cwnd, struct sock *sk)
 {
     struct bpf_event event = {.kind = BPF_EVENT_UNDO};
     struct place at;
@@ -386,13 +386,13 @@ uint32_t BPF_PROG(undo_cwnd, struct sock *sk)
 
 /* Linux bbr_min_tso_segs; above that rate the kernel's own answer without this hook, tcp_min_tso_segs, is the same. */
 SEC("struct_ops/min_tso_segs")
-uint32_t BPF_PROG(min_tso_segs, struct sock *sk)
+uint32_t BPF_HOOK(min_tso_segs, struct sock *sk)
 {
     return sk->sk_pacing_rate < BBR_MIN_TSO_RATE_Bps ? 1 : 2;
 }
 
 SEC("struct_ops/sndbuf_expand")
-uint32_t BPF_PROG(sndbuf_expand, struct sock *sk)
+uint32_t BPF_HOOK(sndbuf_expand, struct sock *sk)
 {
     return SNDBUF_WINDOWS;
 }

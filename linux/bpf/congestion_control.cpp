@@ -11,6 +11,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string_view>
@@ -105,8 +106,13 @@ ObjectOf(const std::string& file)
     {
         return {bbrgym_bpf_object, bbrgym_bpf_object_end};
     }
-    std::ifstream stream(file, std::ios::binary);
-    if (!stream)
+    std::error_code error;
+    std::ifstream stream;
+    if (std::filesystem::is_regular_file(file, error)) // a FIFO would wait for a writer
+    {
+        stream.open(file, std::ios::binary);
+    }
+    if (!stream.is_open())
     {
         throw CongestionControlError("policy: cannot read the BPF object '" + file + "'");
     }
@@ -179,9 +185,12 @@ class CongestionControl::Loaded
     std::string PolicyVariant() const
     {
         std::size_t bytes = 0;
-        return Policies() == nullptr
-                   ? ""
-                   : static_cast<const char*>(Libbpf::Get().bpf_map__initial_value(Map(".rodata.policy"), &bytes));
+        if (Policies() == nullptr)
+        {
+            return "";
+        }
+        const auto* variant = static_cast<const char*>(Libbpf::Get().bpf_map__initial_value(Map(".rodata.policy"), &bytes));
+        return variant == nullptr ? "" : std::string(variant, strnlen(variant, bytes));
     }
 
     std::vector<bpf_record> TakeRecords()
@@ -204,13 +213,14 @@ class CongestionControl::Loaded
     void Open(const std::string& object)
     {
         const std::string bytes = ObjectNamed(ObjectOf(object), m_name);
-        LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "bbrgym");
+        const bpf_object_open_opts options{.sz = sizeof(options), .object_name = "bbrgym"};
         m_object.reset(Libbpf::Get().bpf_object__open_mem(bytes.data(), bytes.size(), &options));
         if (!m_object)
         {
             Fail("opening the BPF object", errno);
         }
-        if (Libbpf::Get().bpf_map__value_size(Map("settings_of")) != sizeof(bpf_flow_settings))
+        const bool has_whole_policy = Policies() == nullptr || Libbpf::Get().bpf_map__value_size(Policies()) > 2 * sizeof(uint64_t);
+        if (Libbpf::Get().bpf_map__value_size(Map("settings_of")) != sizeof(bpf_flow_settings) || !has_whole_policy)
         {
             throw CongestionControlError("the BPF object '" + object + "' is of another version of bbrgym: compile it again");
         }
@@ -290,6 +300,12 @@ CongestionControl::WhyNot()
     {
         return error.what();
     }
+}
+
+std::string
+CongestionControl::Compiler()
+{
+    return BBRGYM_BPF_COMPILER;
 }
 
 CongestionControl::CongestionControl(const bpf_flow_settings& defaults,

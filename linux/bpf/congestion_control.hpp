@@ -60,6 +60,9 @@ class CongestionControl
     /** Why this build or this machine cannot have it, in a sentence; empty: it can. Loads and registers one to find out. */
     static std::string WhyNot();
 
+    /** The compiler of the program without a policy, which the package carries; empty: it was built without one. */
+    static std::string Compiler();
+
     /**
      * Loads and registers it. `defaults` are the settings of a socket that is given none. `records`: how many records of
      * events may wait to be taken, of the flows whose settings ask for them. `is_slow`: below BBR_MIN_TSO_RATE_Bps

@@ -7,22 +7,7 @@
 #define BBRGYM_LINUX_BPF_KERNEL_H
 
 #include "flow.h"
-
-typedef uint8_t __u8;
-typedef uint16_t __u16, __be16;
-typedef uint32_t __u32, __be32, __wsum;
-typedef uint64_t __u64;
-typedef int32_t __s32;
-typedef int64_t __s64;
-
-/* The kernel's ABI, include/uapi/linux/bpf.h. */
-enum { BPF_MAP_TYPE_SK_STORAGE = 24, BPF_MAP_TYPE_RINGBUF = 27 };
-enum { BPF_F_NO_PREALLOC = 1, BPF_SK_STORAGE_GET_F_CREATE = 1 };
-
-#include <bpf/bpf_helpers.h>
-
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_tracing.h>
+#include "helpers.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 

@@ -30,7 +30,7 @@ Find()
         return found;
     };
     Libbpf functions{};
-#define BBRGYM_FIND(name) functions.name = reinterpret_cast<decltype(functions.name)>(function(#name));
+#define BBRGYM_FIND(name, ...) functions.name = reinterpret_cast<decltype(functions.name)>(function(#name));
     BBRGYM_LIBBPF_FUNCTIONS(BBRGYM_FIND)
 #undef BBRGYM_FIND
     return functions;

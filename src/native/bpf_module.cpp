@@ -117,6 +117,8 @@ PYBIND11_MODULE(_bpf, module)
     py::register_exception<CongestionControlError>(module, "CongestionControlError", PyExc_RuntimeError);
     module.def("why_not", &CongestionControl::WhyNot, "Why this build or machine cannot have it; empty: it can.");
 
+    module.def("compiler", &CongestionControl::Compiler, "Which compiled the program that the package carries; empty: it has none.");
+
     py::class_<Replay>(module, "Replay", "Holds the native cc/ against the events that the kernel went through.")
         .def(py::init())
         .def("result", &Replay::Result, "Events by kind, records lost, and events after which the states differ.");

@@ -138,8 +138,8 @@ def _bpf_control() -> Check:
         "our congestion controls in BPF",
         not problem,
         False,
-        problem or "the kernel takes them",
-        "run as root, with a package that was built where clang and libbpf are",
+        problem or f"the kernel takes those that the package carries, compiled by {_bpf.compiler()}",
+        "run as root, with libbpf, and with a package that was built where clang or ziglang is",
         "the kernel's own congestion controls",
     )
 
@@ -152,7 +152,7 @@ def _clang() -> Check:
         False,
         path or "not in the PATH",
         "install clang, 14 or later",
-        "the kernel's own congestion controls",
+        "everything but policies, which are compiled for BPF",
     )
 
 
