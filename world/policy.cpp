@@ -3,9 +3,13 @@
 
 #include "fields.hpp"
 #include "params.hpp"
+#include "shared_object.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
 
 #include <algorithm>
-#include <dlfcn.h>
+#include <cstring>
 #include <filesystem>
 
 namespace bbrgym
@@ -40,63 +44,173 @@ namespace
 {
 
 constexpr uint32_t FORMAT = 2;
+// Far above what an export has, and so small that no product of them overflows.
+constexpr uint64_t MAX_INTERVAL_US = 10'000'000'000;
+constexpr uint64_t MAX_HOLD = 100'000;
+constexpr uint64_t MAX_STATE_BYTES = 1 << 26;
+constexpr uint64_t MAX_FLOWS = 1 << 16;
+constexpr int64_t MAX_PER_UNIT = 1'000'000'000'000;
 
-std::size_t
-FieldOf(const std::string& path, const char* name)
+/** The table that a shared object exports, looked at before anything of it is used or called. */
+class EntryCheck
 {
-    const auto found = std::ranges::find_if(FLOW_STAT_FIELDS, [name](const Field& field) { return std::string(field.name) == name; });
-    if (found == std::end(FLOW_STAT_FIELDS))
+  public:
+    EntryCheck(const std::string& path, std::vector<Elf64_Phdr> segments, const void* symbol)
+        : m_path(path),
+          m_segments(std::move(segments))
     {
-        throw std::invalid_argument("policy: " + path + " observes " + name + ", which no world measures: export it again");
+        Dl_info info{};
+        link_map* object = nullptr;
+        const Elf64_Sym* row = nullptr;
+        if (symbol == nullptr || dladdr1(symbol, &info, reinterpret_cast<void**>(&object), RTLD_DL_LINKMAP) == 0 ||
+            dladdr1(symbol, &info, reinterpret_cast<void**>(const_cast<Elf64_Sym**>(&row)), RTLD_DL_SYMENT) == 0 || row == nullptr)
+        {
+            RefuseFormat();
+        }
+        m_base = object->l_addr;
+        m_entry = static_cast<const PolicyEntry*>(symbol);
+        if (row->st_size < sizeof(PolicyEntry) || !IsMapped(symbol, sizeof(PolicyEntry), PF_R) || m_entry->format != FORMAT)
+        {
+            RefuseFormat();
+        }
     }
-    return static_cast<std::size_t>(found - std::begin(FLOW_STAT_FIELDS));
-}
 
-std::size_t
-TunableOf(const std::string& path, const char* name)
-{
-    const auto found = FindTunable(name);
-    if (!found)
+    const PolicyEntry* Checked() const
     {
-        throw std::invalid_argument("policy: " + path + " sets " + name + ", which is no tunable: export it again");
+        const PolicyEntry& entry = *m_entry;
+        Require("interval_us", entry.interval_us, 1, MAX_INTERVAL_US);
+        Require("hold", entry.hold, 1, MAX_HOLD);
+        Require("state_bytes", entry.state_bytes, 1, MAX_STATE_BYTES);
+        Require("is_per_flow", entry.is_per_flow, 0, 1);
+        Require("flows", entry.flows, 1, MAX_FLOWS);
+        Require("field_count", entry.field_count, 1, std::size(FLOW_STAT_FIELDS));
+        Require("tunable_count", entry.tunable_count, 1, Tunables().size());
+        const std::string variant = Text("variant", entry.variant);
+        if (!FindVariant(variant))
+        {
+            Refuse("variant is '" + variant + "', which is none");
+        }
+        if (!IsMapped(reinterpret_cast<const void*>(entry.begin), 1, PF_X) || !IsMapped(reinterpret_cast<const void*>(entry.decide), 1, PF_X))
+        {
+            Refuse("begin or decide is no function of it");
+        }
+        return m_entry;
     }
-    return static_cast<std::size_t>(*found);
-}
+
+    std::size_t FieldOf(const PolicyColumn& column) const
+    {
+        const std::string name = Text("the name of a field", column.name);
+        const auto found = std::ranges::find_if(FLOW_STAT_FIELDS, [&name](const Field& field) { return field.name == name; });
+        if (found == std::end(FLOW_STAT_FIELDS))
+        {
+            Refuse("observes '" + name + "', which no world measures");
+        }
+        return static_cast<std::size_t>(found - std::begin(FLOW_STAT_FIELDS));
+    }
+
+    std::size_t TunableOf(const PolicyColumn& column) const
+    {
+        const std::string name = Text("the name of a tunable", column.name);
+        const auto found = FindTunable(name);
+        if (!found || !VariantHasTunable(*FindVariant(m_entry->variant), *found))
+        {
+            Refuse("sets '" + name + "', which is no tunable of " + m_entry->variant);
+        }
+        return static_cast<std::size_t>(*found);
+    }
+
+    std::span<const PolicyColumn> Columns(const char* what, const PolicyColumn* columns, uint32_t count) const
+    {
+        if (!IsMapped(columns, count * sizeof(PolicyColumn), PF_R))
+        {
+            Refuse(std::string(what) + " are not in it");
+        }
+        for (const PolicyColumn& column : std::span(columns, count))
+        {
+            Require("per_unit", static_cast<uint64_t>(column.per_unit), 1, MAX_PER_UNIT);
+        }
+        return {columns, count};
+    }
+
+  private:
+    /** Whether memory is the object's own, to be used so. */
+    bool IsMapped(const void* begin, std::size_t bytes, Elf64_Word use) const
+    {
+        const auto address = reinterpret_cast<uintptr_t>(begin) - m_base;
+        return std::ranges::any_of(m_segments, [address, bytes, use](const Elf64_Phdr& segment) {
+            return (segment.p_flags & use) == use && address >= segment.p_vaddr && bytes <= segment.p_memsz &&
+                   address - segment.p_vaddr <= segment.p_memsz - bytes;
+        });
+    }
+
+    std::string Text(const char* what, const char* text) const
+    {
+        constexpr std::size_t longest = 64;
+        std::size_t length = 0;
+        while (length < longest && IsMapped(text + length, 1, PF_R) && text[length] != '\0')
+        {
+            ++length;
+        }
+        if (length == 0 || length == longest || !IsMapped(text + length, 1, PF_R))
+        {
+            Refuse(std::string(what) + " is missing");
+        }
+        return {text, length};
+    }
+
+    void Require(const char* what, uint64_t value, uint64_t low, uint64_t high) const
+    {
+        if (value < low || value > high)
+        {
+            Refuse(std::string(what) + " is " + std::to_string(value) + ", allowed are " + std::to_string(low) + " to " + std::to_string(high));
+        }
+    }
+
+    [[noreturn]] void RefuseFormat() const
+    {
+        throw std::invalid_argument("policy: " + m_path + " is no policy of format " + std::to_string(FORMAT) +
+                                    ", expected what `bbrgym export --format c` wrote, compiled with BBRGYM_POLICY_ENTRY");
+    }
+
+    [[noreturn]] void Refuse(const std::string& why) const
+    {
+        throw std::invalid_argument("policy: " + m_path + ": " + why + ": export it again");
+    }
+
+    const std::string& m_path;
+    std::vector<Elf64_Phdr> m_segments;
+    Elf64_Addr m_base = 0;
+    const PolicyEntry* m_entry = nullptr;
+};
 
 } // namespace
 
 // ---- the shared object ----------------------------------------------------------------------------------
 
 Policy::Policy(const std::string& path)
-    : m_library(dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL))
 {
+    std::vector<Elf64_Phdr> segments = SegmentsOf(path);
+    m_library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (m_library == nullptr)
+    {
+        throw std::invalid_argument(std::string("policy: cannot be loaded: ") + dlerror());
+    }
     try
     {
-        if (m_library == nullptr)
+        const EntryCheck check(path, std::move(segments), dlsym(m_library, "bbrgym_policy"));
+        m_entry = check.Checked();
+        for (const PolicyColumn& column : check.Columns("fields", m_entry->fields, m_entry->field_count))
         {
-            throw std::invalid_argument(std::string("policy: cannot be loaded: ") + dlerror());
+            m_fields.push_back({check.FieldOf(column), static_cast<double>(column.per_unit)});
         }
-        m_entry = static_cast<const PolicyEntry*>(dlsym(m_library, "bbrgym_policy"));
-        if (m_entry == nullptr || m_entry->format != FORMAT)
+        for (const PolicyColumn& column : check.Columns("tunables", m_entry->tunables, m_entry->tunable_count))
         {
-            throw std::invalid_argument("policy: " + path + " is no policy of format " + std::to_string(FORMAT) +
-                                        ", expected what `bbrgym export --format c` wrote, compiled with BBRGYM_POLICY_ENTRY");
-        }
-        for (const PolicyColumn& column : std::span(m_entry->fields, m_entry->field_count))
-        {
-            m_fields.push_back({FieldOf(path, column.name), static_cast<double>(column.per_unit)});
-        }
-        for (const PolicyColumn& column : std::span(m_entry->tunables, m_entry->tunable_count))
-        {
-            m_tunables.push_back({TunableOf(path, column.name), static_cast<double>(column.per_unit)});
+            m_tunables.push_back({check.TunableOf(column), static_cast<double>(column.per_unit)});
         }
     }
     catch (...)
     {
-        if (m_library != nullptr)
-        {
-            dlclose(m_library);
-        }
+        dlclose(m_library);
         throw;
     }
 }
@@ -212,7 +326,7 @@ PolicyRun::EndOf(double duration_s, int64_t now_ns, int64_t end_ns) const
     {
         throw std::invalid_argument("advance: the duration is " + std::to_string(duration_s) +
                                     " s, allowed with this policy are multiples of its interval, " +
-                                    std::to_string(static_cast<double>(m_policy->IntervalNs()) / 1e9) + " s");
+                                    std::to_string(static_cast<double>(m_policy->IntervalNs()) / 1e9) + " s (interval_s of an evaluation, env.control_interval_s of an environment)");
     }
     return until_ns;
 }

@@ -31,7 +31,7 @@ struct PolicyEntry;
 class Policy
 {
   public:
-    /** std::invalid_argument: it cannot be loaded, or is no policy of this version. */
+    /** std::invalid_argument: the file is no shared object, or what it exports is no policy of this version. */
     explicit Policy(const std::string& path);
     ~Policy();
     Policy(const Policy&) = delete;
@@ -48,7 +48,7 @@ class Policy
         double per_unit;   ///< whole units in one of the table's
     };
 
-    void* m_library;
+    void* m_library = nullptr;
     const PolicyEntry* m_entry = nullptr;
     std::vector<Column> m_fields;
     std::vector<Column> m_tunables;

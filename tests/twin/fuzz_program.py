@@ -15,7 +15,7 @@ SOURCES = [
     *(ROOT / "tcp" / f"{name}.cpp" for name in ("receiver", "scoreboard")),
     *(
         ROOT / "world" / f"{name}.cpp"
-        for name in ("codel", "measurement", "policy", "red", "scenario", "stack", "tunable_table")
+        for name in ("codel", "measurement", "policy", "red", "scenario", "shared_object", "stack", "tunable_table")
     ),
 ]
 

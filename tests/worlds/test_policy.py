@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +173,12 @@ def test_the_program_runs_it_without_python(policy: tuple[IntegerPolicy, Path]) 
 def test_what_is_no_policy_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises((bbrgym.ConfigError, bbrgym.WorldError), match=r"policy: cannot be loaded: .*nowhere\.so"):
         open_world(name, tmp_path / "nowhere.so")
+    os.mkfifo(tmp_path / "fifo.so")
+    for path in (tmp_path / "fifo.so", tmp_path, Path("/dev/zero")):
+        with pytest.raises(
+            (bbrgym.ConfigError, bbrgym.WorldError), match=r"it is not a regular file, expected a shared"
+        ):
+            open_world(name, path)
     empty = tmp_path / "empty.so"
     command = [compilers.compiler(compilers.C), "-shared", "-x", "c", "-", "-o", str(empty)]
     subprocess.run(command, input=b"int nothing;", check=True, timeout=compilers.PATIENCE_S)
@@ -189,3 +198,112 @@ def test_more_flows_than_it_observes_are_refused(tmp_path: Path) -> None:
     path = shared_object(random_policy(options), tmp_path / "one.so")
     with pytest.raises(ValueError, match="observes up to 1 learner flows, scenario 'tuned' has 2"):
         open_world("twin", path)
+
+
+LOADS = """
+import sys
+from bbrgym import _twin
+for line in sys.stdin:
+    try:
+        _twin.Vector(1, 1, 60.0, policy=line.rstrip())
+        print("loaded")
+    except ValueError as error:
+        print(error)
+"""
+
+
+def loaded(paths: list[Path]) -> list[str]:
+    """Return what a process says that loads files as policies; none may end it."""
+    given = "".join(f"{path}\n" for path in paths)
+    command = [sys.executable, "-c", LOADS]
+    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, f"{done.returncode} at {paths[len(done.stdout.splitlines())]}: {done.stderr}"
+    return done.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return shared_object(random_policy(options_of(variant="bbq")), tmp_path_factory.mktemp("whole") / "policy.so")
+
+
+def test_a_policy_that_was_cut_off_or_whose_end_is_zeros_is_refused(whole: Path, tmp_path: Path) -> None:
+    content, paths = whole.read_bytes(), []
+    sizes = {*range(130), *np.linspace(130, len(content) - 1, 150, dtype=int).tolist()}
+    for size in sorted(sizes):
+        for name, end in (("cut", b""), ("zeros", bytes(len(content) - size))):
+            if content[:size] + end != content:
+                paths.append(tmp_path / f"{name}-{size}.so")
+                paths[-1].write_bytes(content[:size] + end)
+    for path, said in zip(paths, loaded(paths), strict=True):
+        is_refused = said.startswith("policy: cannot be loaded: ")
+        # Nothing of the last kilobyte is loaded: symbols' names and the headers of what is for the debugger.
+        assert is_refused or (path.name.startswith("zeros") and int(path.stem[6:]) > len(content) - 1000), (path, said)
+
+
+def test_a_policy_with_other_headers_is_refused_or_loaded(whole: Path, tmp_path: Path) -> None:
+    """Each byte of the ELF header and of the segments' is changed, in one bit and in all."""
+    content, paths = whole.read_bytes(), []
+    for place in range(64 + 56 * content[56]):
+        for mask in (0x01, 0x80, 0xFF):
+            changed = bytearray(content)
+            changed[place] ^= mask
+            paths.append(tmp_path / f"{place}-{mask}.so")
+            paths[-1].write_bytes(changed)
+    said = loaded(paths)
+    assert all(one == "loaded" or one.startswith("policy: ") for one in said)
+
+
+#: Of the right name and format, and too short to be read further.
+SMALL = "const int bbrgym_policy = 2; const struct bbrgym_policy other = {"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        (".interval_us = POLICY_INTERVAL_US", ".interval_us = 0", r"interval_us is 0, allowed are 1 to"),
+        (".interval_us = POLICY_INTERVAL_US", ".interval_us = ~0ull", r"interval_us is 18446744073709551615, allowed"),
+        (".hold = POLICY_HOLD", ".hold = 0", r"hold is 0, allowed are 1 to"),
+        (".state_bytes = sizeof(struct policy_state)", ".state_bytes = 1ull << 50", r"state_bytes is 1125\d+, allowed"),
+        (".flows = POLICY_FLOWS", ".flows = 0", r"flows is 0, allowed are 1 to"),
+        (".field_count = POLICY_FIELD_COUNT", ".field_count = 1u << 31", r"field_count is 2147483648, allowed"),
+        (".tunable_count = POLICY_TUNABLE_COUNT", ".tunable_count = 0", r"tunable_count is 0, allowed"),
+        (".variant = POLICY_VARIANT", ".variant = 0", r"variant is missing"),
+        (".variant = POLICY_VARIANT", '.variant = "bbr9"', r"variant is 'bbr9', which is none"),
+        (".variant = POLICY_VARIANT", ".variant = (const char *)-1", r"variant is missing"),
+        (".variant = POLICY_VARIANT", '.variant = "cubic"', r"which is no tunable of cubic"),
+        (".fields = policy_field_columns", ".fields = 0", r"fields are not in it"),
+        (
+            ".tunables = policy_tunable_columns",
+            ".tunables = (const void *)8",
+            r"tunables are not in it",
+        ),
+        (".begin = policy_entry_begin", ".begin = 0", r"begin or decide is no function of it"),
+        (".decide = policy_entry_decide", ".decide = 0", r"begin or decide is no function of it"),
+        ("{source, per_unit},", "{source, 0},", r"per_unit is 0, allowed are 1 to"),
+        ("{ #name, per_unit},", "{ 0, per_unit},", r"the name of a tunable is missing"),
+        ("{source, per_unit},", '{"weather", per_unit},', r"observes 'weather', which no world measures"),
+        ("const struct bbrgym_policy bbrgym_policy = {", SMALL, r"is no policy of format 2"),
+    ],
+)
+def test_a_table_that_cannot_be_is_refused_before_any_call(
+    before: str, after: str, problem: str, whole: Path, tmp_path: Path
+) -> None:
+    header = whole.with_suffix(".h").read_text()
+    assert before in header
+    header = header.replace(before, after)
+    if after == SMALL:
+        header = header.replace("extern const struct bbrgym_policy bbrgym_policy;", "")
+    source, path = tmp_path / "policy.c", tmp_path / "policy.so"
+    source.write_text(header)
+    command = [compilers.compiler(compilers.C), "-shared", "-fPIC", "-w", "-DBBRGYM_POLICY_ENTRY", str(source)]
+    subprocess.run([*command, "-o", str(path)], check=True, timeout=compilers.PATIENCE_S)
+    [said] = loaded([path])
+    assert re.search(problem, said), said
+
+
+def test_an_evaluation_s_interval_that_does_not_fit_is_one_sentence(whole: Path, tmp_path: Path) -> None:
+    words = ["evaluate", "world=twin", f"world.twin.options.policy={whole}", "interval_s=0.3", "variants=[bbq]"]
+    command = [sys.executable, "-m", "bbrgym", *words, "scenario=steady", "scenario.duration_s=2", "output_dir=out"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert re.match(r"bbrgym: advance: the duration is 0\.3\d* s, .* interval, 0\.5\d* s \(interval_s of", done.stderr)

@@ -182,8 +182,8 @@ class VectorWorld:
             mask: [N], the worlds that run. Default: all.
 
         Raises:
-            ConfigError: seconds is not a finite number above 0.
-            ValueError: a tunable is out of its range; its world has not run, the others have.
+            ConfigError: seconds is not a finite number above 0, or no multiple of a policy's interval.
+            ConfigError: a tunable is out of its range; its world has not run, the others have.
             WorldError: a simulation broke. The other worlds have run.
             LateRunError: worlds in real time were late, and none broke: these are done, and their last interval is
                 measured.
@@ -360,14 +360,16 @@ class VectorWorld:
         """Act on a world's engine and its place there.
 
         Raises:
-            ValueError: the engine refused it.
+            ConfigError: the engine refused it.
             WorldError: the run broke.
         """
         number, place = divmod(index, self._per_engine)
         try:
             return act(self._engine(number), place)
-        except (MissingExtraError, ValueError):
+        except (ConfigError, MissingExtraError):
             raise
+        except ValueError as error:  # of the engine, or of its worker
+            raise ConfigError(str(error)) from error
         except BaseException as error:  # also Ctrl-C: nobody knows where the engine is now
             self._break(number, [index])
             if isinstance(error, Exception):
@@ -378,8 +380,8 @@ class VectorWorld:
         """Advance the worlds of an engine."""
         try:
             self._engines[number].advance(seconds, mask)
-        except ValueError:
-            raise
+        except ValueError as error:  # of the engine, or of its worker
+            raise ConfigError(str(error)) from error
         except BaseException as error:
             chosen = [number * self._per_engine + place for place in np.flatnonzero(mask).tolist()]
             self._break(number, chosen)
