@@ -72,6 +72,27 @@ def test_a_value_does_nothing_to_a_shell(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "cat <<EOF\n{word}\nEOF\n",
+        "cat <<-'EOF'\n{arguments}\nEOF\n",
+        "cat <<EOF\nwhat comes last is in it",
+        "true `echo {word}`",
+        "true $((1 + {word}))",
+        "eval echo {word}",
+        "true # {word}",
+    ],
+)
+@pytest.mark.parametrize("attack", ["$(touch PWN)", "a`touch PWN`", "a\ntouch PWN\n", "'; touch PWN; '"])
+def test_a_value_that_a_shell_would_run_where_quotes_do_not_hold_is_refused(text, attack, tmp_path):
+    with pytest.raises(ConfigError, match=r"^arguments: .* cannot be quoted for a shell whose command has '"):
+        words_of(text, shell=True, word=attack)
+    words = words_of(text, shell=True, word="runs/a_1.5:x,y")
+    subprocess.run(words, capture_output=True, check=False, timeout=20, cwd=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
     "text", ['sh -c "it {port} {arguments}"', "echo '{port}'", "echo \\{port}", 'echo "a" "{seed}"']
 )
 def test_no_placeholder_stands_within_a_shell_s_quotes(text):

@@ -11,6 +11,8 @@ argument; within a longer word the arguments are quoted, for a program that spli
 does.
 
 With ``shell=True`` a text is run by ``/bin/sh -c``. Values are quoted then, and no placeholder may stand within quotes.
+Where a shell takes quotes for text or reads a part twice (here-documents, backquotes, arithmetic, comments, ``eval``),
+no value that needs quotes is taken.
 """
 
 from __future__ import annotations
@@ -31,6 +33,9 @@ from bbrgym.schema import shown
 Value: TypeAlias = str | int | float | bool
 """The value of an argument."""
 
+#: Within these single quotes do not hold: a shell expands what they enclose, or ends the part at a character of it.
+_UNQUOTABLE = re.compile(r"<<|`|\(\(|\$\[|#|\beval\b")
+_NEEDS_NO_QUOTES = re.compile(r"[\w./:=,+@%-]*", re.ASCII)
 _PLACEHOLDER = re.compile(r"(?<!\$)\{(\w+)\}")  # ${name} is the shell's
 _ALL = "arguments"
 _SET_BY_RUN = ("port", "seed", "openGymPort", "simSeed", _ALL)
@@ -71,7 +76,7 @@ class CommandLine:
             arguments: as `checked` returns them.
 
         Raises:
-            ConfigError: an argument has no place in the command.
+            ConfigError: an argument has no place in the command, or a shell cannot be given its value there.
         """
         others = [f"--{name}={_text(value)}" for name, value in arguments.items() if name not in self._placeholders]
         if "port" not in self._placeholders:
@@ -83,12 +88,27 @@ class CommandLine:
             last = []
         values = {"port": str(port), "seed": str(seed), **{name: _text(value) for name, value in arguments.items()}}
         if self._is_shell:
+            self._refuse_unquotable([*values.values(), *others])
             values = {name: shlex.quote(value) for name, value in values.items()}
         values[_ALL] = shlex.join(others)
         if self._is_shell:
             return ["/bin/sh", "-c", " ".join([_filled(self._words[0], values), *map(shlex.quote, last)])]
         spread = (others if word == f"{{{_ALL}}}" else [_filled(word, values)] for word in self._words)
         return [*itertools.chain.from_iterable(spread), *last]
+
+    def _refuse_unquotable(self, texts: Sequence[str]) -> None:
+        """Check that a shell takes texts for what they are.
+
+        Raises:
+            ConfigError: one needs quotes, and the command has a part in which quotes do not hold.
+        """
+        part = _UNQUOTABLE.search(self._words[0])
+        for text in texts:
+            if part is not None and not _NEEDS_NO_QUOTES.fullmatch(text):
+                raise ConfigError(
+                    f"arguments: {shown(text)} cannot be quoted for a shell whose command has {part[0]!r}, expected "
+                    "letters, digits and . / : = , + @ % _ - alone, or a command without it"
+                )
 
 
 def checked(arguments: Mapping[str, Value]) -> dict[str, Value]:
