@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "applications.hpp"
 
+#include "thread_start.hpp"
+
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -72,7 +74,7 @@ Applications::Applications(std::shared_ptr<const Scenario> scenario, uint64_t se
         m_writers.push_back({.times = WriteTimes(spec, m_scenario->mss_bytes, seed), .next_ns = spec.start_ns});
         Watch(m_network.listeners[flow].Get(), EPOLLIN, What(LISTENER, flow));
     }
-    m_thread = std::thread([this] {
+    m_thread = StartThread("the applications' thread", [this] {
         m_is_fifo = MakeFifo(FifoPriority::APPLICATIONS);
         try
         {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "emulator.hpp"
 
+#include "thread_start.hpp"
+
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
@@ -58,7 +60,7 @@ Emulator::First()
 void
 Emulator::Start()
 {
-    m_thread = std::thread([this] {
+    m_thread = StartThread("the emulator's thread", [this] {
         m_is_fifo = MakeFifo(FifoPriority::EMULATOR);
         try
         {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "real_time.hpp"
 
+#include "thread_start.hpp"
+
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -53,7 +55,7 @@ MemoryLock::~MemoryLock()
 }
 
 CoreKeeper::CoreKeeper()
-    : m_thread([this] {
+    : m_thread(StartThread("the thread that keeps a core awake", [this] {
           const sched_param lowest{.sched_priority = 0};
           if (pthread_setschedparam(pthread_self(), SCHED_IDLE, &lowest) != 0)
           {
@@ -65,7 +67,7 @@ CoreKeeper::CoreKeeper()
               __builtin_ia32_pause();
 #endif
           }
-      })
+      }))
 {
 }
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "thread_pool.hpp"
 
+#include "thread_start.hpp"
+
 #include <pthread.h>
 #include <sched.h>
 
 #include <chrono>
+#include <string>
 
 namespace bbrgym
 {
@@ -18,13 +21,29 @@ constexpr std::chrono::milliseconds WAIT_PERIOD{10};
 
 ThreadPool::ThreadPool(std::size_t threads)
 {
-    for (std::size_t i = 1; i < threads; ++i)
+    m_helpers.reserve(threads);
+    try
     {
-        m_helpers.emplace_back([this] { Serve(); });
+        for (std::size_t i = 1; i < threads; ++i)
+        {
+            const std::string what = "thread " + std::to_string(i + 1) + " of " + std::to_string(threads) + " (threads sets how many)";
+            m_helpers.push_back(StartThread(what, [this] { Serve(); }));
+        }
+    }
+    catch (...)
+    {
+        End(); // a thread that is not joined would end the process
+        throw;
     }
 }
 
 ThreadPool::~ThreadPool()
+{
+    End();
+}
+
+void
+ThreadPool::End()
 {
     {
         const std::lock_guard lock(m_mutex);

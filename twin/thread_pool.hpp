@@ -19,7 +19,7 @@ namespace bbrgym
 class ThreadPool
 {
   public:
-    /** `threads` in all, the caller's included; at least 1. */
+    /** `threads` in all, the caller's included; at least 1. std::runtime_error: the system refuses one; none is left. */
     explicit ThreadPool(std::size_t threads);
     ~ThreadPool();
     ThreadPool(const ThreadPool&) = delete;
@@ -35,6 +35,7 @@ class ThreadPool
                  const std::function<void()>& while_waiting);
 
   private:
+    void End();
     void Serve();
     void TakePart();
     void LeaveCoreToCaller();

@@ -3,13 +3,15 @@
 
 import math
 import os
-from pathlib import Path
+import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from native_simulation import FLOW_STATS, FLOW_SUMMARY, LINK_STATS, LINK_SUMMARY, TUNABLES, arrays_for
+from owners import SOMEBODY, nothing_left
 from twin_harness import Simulation, flow, resolved_json, scenario
-from waiting import wait_until
 
 import bbrgym
 from bbrgym import _twin
@@ -304,6 +306,38 @@ def test_a_closed_vector_says_so(make):
             use(0)
 
 
+FEW_THREADS = """
+import resource
+from bbrgym import _twin, make_world
+from bbrgym.worlds import make_vector_world
+resource.setrlimit(resource.RLIMIT_NPROC, (5, 5))
+for _ in range(3):
+    try:
+        _twin.Vector(50, 50, 60.0)
+    except RuntimeError as error:
+        print(error)
+try:
+    make_vector_world("twin", 50, ["steady"] * 50, threads=50)
+except Exception as error:
+    print(type(error).__name__, error)
+with make_world("twin", "steady") as world:
+    world.advance(0.5)
+"""
+
+
+def test_threads_that_the_system_refuses_are_an_error_and_none_is_left():
+    done = subprocess.run(
+        [*SOMEBODY, sys.executable, "-c", FEW_THREADS], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    text = r"cannot start thread \d+ of 50 \(threads sets how many\): Resource temporarily unavailable"
+    *each, of_world = done.stdout.splitlines()
+    assert len(each) == 3
+    assert all(re.fullmatch(text, one) for one in each)
+    assert len(set(each)) == 1, "the threads of the others are gone"
+    assert re.fullmatch(rf"WorldError scenario 'steady', seed \d+, at 0 s: RuntimeError: {text}", of_world)
+
+
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # Python 3.12
 def test_a_fork_has_no_threads_and_says_so(make):
     vector = make(threads=3)
@@ -322,14 +356,9 @@ def test_a_fork_has_no_threads_and_says_so(make):
     assert vector.now_s.tolist() == [0.4] * 6
 
 
-def threads_of_this_process():
-    return len(list(Path("/proc/self/task").iterdir()))
-
-
 def test_threads_end_with_the_vector(make):
-    before = threads_of_this_process()
-    for _ in range(20):
-        vector = make(threads=4)
-        vector.advance(0.01)
-        vector.native.close()
-    wait_until(lambda: threads_of_this_process() == before)  # the kernel takes a thread off after it was joined
+    with nothing_left():
+        for _ in range(20):
+            vector = make(threads=4)
+            vector.advance(0.01)
+            vector.native.close()
