@@ -22,7 +22,6 @@ from bbrgym.errors import ConfigError
 from bbrgym.evaluate.adversary.adversary_settings import Adversary, parse_adversary
 from bbrgym.evaluate.adversary.hunt import AdversaryFolder, HuntProgress, hunt, loss_in_words
 from bbrgym.evaluate.adversary.words import in_words
-from bbrgym.interrupts import sigterm_interrupts
 from bbrgym.scenario.distribution import is_distribution, load_distribution
 
 _DESCRIPTION = """\
@@ -58,7 +57,7 @@ def run(options: argparse.Namespace) -> None:
     advice = advice_on_interrupt(folder, "adversary", *again)
     columns = (TextColumn("{task.fields[stage]}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[loss]}"))
     bar = progress_bar(*columns, TimeElapsedColumn(), fields_of=_fields_of)
-    with advice, folder.opened(resume=resume), bar as show, sigterm_interrupts():
+    with advice, folder.opened(resume=resume), bar as show:
         cases = hunt(distribution, settings, folder, show)
     for case in cases:
         lines = loss_in_words(case, settings.agent or settings.variant, settings.reference, settings.replay)

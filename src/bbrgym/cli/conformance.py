@@ -21,7 +21,6 @@ from bbrgym.conformance.conformance_run import (
 )
 from bbrgym.conformance.findings import failures
 from bbrgym.errors import SweepError
-from bbrgym.interrupts import sigterm_interrupts
 from bbrgym.report.conformance_report import conformance_tables, write_conformance_docs, write_conformance_report
 
 _DESCRIPTION = """\
@@ -56,7 +55,7 @@ def run(options: argparse.Namespace) -> None:
     folder = ConformanceFolder(path or new_run_dir("conformance"))
     command = shlex.join(["bbrgym", "conformance", *options.overrides])
     columns = (MofNCompleteColumn(), TextColumn("runs"), BarColumn(), TextColumn("{task.fields[failed]}"))
-    with sigterm_interrupts(), folder.opened(resume=False):
+    with folder.opened(resume=False):
         with progress_bar(*columns, TimeElapsedColumn(), fields_of=_fields) as show:
             findings = run_conformance(asked, folder, show)
         write_conformance_report(folder.path, findings)

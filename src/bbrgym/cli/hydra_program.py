@@ -25,6 +25,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 from pydantic import BaseModel
 
+from bbrgym.cli.polars_threads import start_polars
 from bbrgym.compose import Loader, parse_override, plain_values, search_path_of
 from bbrgym.errors import ConfigError, MissingExtraError
 from bbrgym.option_types import plain_types, type_text
@@ -131,6 +132,7 @@ def run_command(command: Command, options: argparse.Namespace) -> None:
         elif options.multirun:
             from bbrgym.cli.many_runs import multirun  # with reports, which no single run needs
 
+            start_polars()
             multirun(command.name, name, hydra, options)
         else:
             _run(command, hydra, name, options)
@@ -174,6 +176,7 @@ def _run(command: Command, hydra: Hydra, name: str, options: argparse.Namespace)
         own.launch = None if chosen == "basic" else _launch_of(command, name, hydra, options)
         try:
             own.config = plain_values(config, options.overrides)
+            start_polars()
             command.run(own)
         except Exception as error:  # noqa: BLE001 - Hydra would print it
             errors.append(error)

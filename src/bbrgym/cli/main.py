@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The command ``bbrgym``.
 
-Exit codes: 0 done, 1 a run broke or the machine has no room for it, 2 the request is wrong, 130 interrupted.
+Exit codes: 0 done, 1 a run broke or the machine has no room for it, 2 the request is wrong, 130 interrupted by Ctrl-C
+or SIGTERM.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import bbrgym
 from bbrgym import drawing
 from bbrgym.cli.terminal import error_console
 from bbrgym.errors import ConfigError, MissingExtraError, SweepError, TrainingError, one_line
+from bbrgym.interrupts import interruptible
 from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.worlds import WorldError
 
@@ -41,6 +43,7 @@ _MODULES = {"list": "listing", "report": "report_multirun"}  # of another name t
 _PROGRAMS = ("evaluate", "reproduce", "trace", "conformance", "train", "serve", "adversary")  # of Hydra's
 _KEEPING = ("evaluate", "reproduce", "train", "adversary")
 _INTERRUPTED = 130
+_NO_THREAD = "can't start new thread"  # Python's RuntimeError
 
 
 def program() -> NoReturn:
@@ -66,7 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = _parsed(given)
         drawing.are_left_out()  # what it is must be known before anything runs
         is_keeping = options.command in _KEEPING
-        (options.run_command if "run_command" in options else options.run)(options)
+        with interruptible():
+            (options.run_command if "run_command" in options else options.run)(options)
         sys.stdout.flush()
     except (ConfigError, MissingExtraError) as error:
         errors.print(f"bbrgym: {error}")
@@ -74,7 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ProtocolError, SweepError, TrainingError, WorldError) as error:
         errors.print(f"bbrgym: {error}")
         return 1
-    except (OSError, MemoryError) as error:
+    except (OSError, MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and str(error) != _NO_THREAD:
+            raise
         kept = "; what is finished is kept" if is_keeping else ""
         errors.print(f"bbrgym: {_shortage(error)}{kept}")
         _discard_output()
@@ -98,8 +104,10 @@ def _parsed(given: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def _shortage(error: OSError | MemoryError) -> str:
-    """Return a sentence on a file, a descriptor or memory that the system refuses."""
+def _shortage(error: OSError | MemoryError | RuntimeError) -> str:
+    """Return a sentence on a file, a descriptor, memory or a thread that the system refuses."""
+    if isinstance(error, RuntimeError):
+        return "a thread cannot be started: ulimit -u sets how many a user may have, ulimit -v the memory for them"
     if isinstance(error, MemoryError):
         return f"out of memory{f': {one_line(error)}' if str(error) else ''}"
     file = f": {str(error.filename)!r}" if error.filename is not None else ""

@@ -21,7 +21,6 @@ from omegaconf import DictConfig, OmegaConf
 from bbrgym.cli.terminal import print_results, print_run_folder, refuse_unfinished
 from bbrgym.compose import composing, override_of, parse_override
 from bbrgym.errors import ConfigError, MissingExtraError, SweepError, one_line
-from bbrgym.interrupts import sigterm_interrupts
 from bbrgym.report.multirun import MultirunFolder, report_multirun
 from bbrgym.report.multirun_results import STATUS, UNFINISHED, MultirunResults, best_of, tables_of
 from bbrgym.sweeps.jobs import Job
@@ -38,7 +37,7 @@ def multirun(command: str, name: str, hydra: Hydra, options: argparse.Namespace)
         ScenarioError, ConfigError: the request is wrong.
         MissingExtraError: the sweeper needs a package that is not installed.
         SweepError: jobs are not done, the launcher gave up, or the search's database cannot be used.
-        KeyboardInterrupt: also on SIGTERM.
+        KeyboardInterrupt: says what goes on.
     """
     overrides = list(options.overrides)
     _refuse_wrong(overrides)
@@ -46,7 +45,7 @@ def multirun(command: str, name: str, hydra: Hydra, options: argparse.Namespace)
     folder = Path(str(config.hydra.sweep.dir)).absolute()
     again = [command, *_flags(options), "-m", *_without_folder(overrides)]
     again = [*again, override_of("hydra.sweep.dir", str(config.hydra.sweep.dir))]
-    with sigterm_interrupts(), _launching(again, overrides):
+    with _launching(again, overrides):
         context = _prepared(hydra, config, folder)
         job = Job(command, tuple(_flags(options)), str(Path.cwd()), _owner_pid(config))
         sweeper = Plugins.instance().instantiate_sweeper(config=config, hydra_context=context, task_function=job)

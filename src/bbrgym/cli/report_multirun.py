@@ -7,6 +7,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from bbrgym.cli.polars_threads import start_polars
 from bbrgym.cli.terminal import add_command
 
 _DESCRIPTION = """\
@@ -29,5 +30,6 @@ def run(options: argparse.Namespace) -> None:
     from bbrgym.cli.many_runs import show
     from bbrgym.report.multirun import report_multirun
 
+    start_polars()
     folder = Path(options.folder)
     show(folder, report_multirun(folder))

@@ -21,7 +21,6 @@ from bbrgym.cli.terminal import (
     take_run_dir,
 )
 from bbrgym.compose import override_of, parse_override
-from bbrgym.interrupts import sigterm_interrupts
 from bbrgym.papers.launched_experiments import launch_experiments
 from bbrgym.papers.reproduction import prepare_reproduction
 from bbrgym.papers.reproduction_folder import ReproductionFolder
@@ -66,7 +65,6 @@ def run(options: argparse.Namespace) -> None:
     command = shlex.join(["bbrgym", "reproduce", *options.overrides])
     given_up: dict[str, str] = {}
     with (
-        sigterm_interrupts(),
         advice_on_interrupt(folder, "reproduce", override_of("resume", str(folder.path))),
         folder.opened(resume=resume),
     ):

@@ -14,7 +14,6 @@ from bbrgym.cli.hydra_program import add_composed_command
 from bbrgym.cli.terminal import error_console
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.errors import ConfigError, MissingExtraError
-from bbrgym.interrupts import sigterm_interrupts
 from bbrgym.schema import Count, Float, Model, Whole, validated
 
 _DESCRIPTION = """\
@@ -51,7 +50,7 @@ def run(options: argparse.Namespace) -> None:
     """Serve episodes, and print a line for each on standard error.
 
     Raises:
-        As `serve`; KeyboardInterrupt also on SIGTERM.
+        As `serve`.
     """
     on_line, config = error_console().print, dict(options.config)
     try:
@@ -74,7 +73,7 @@ def run(options: argparse.Namespace) -> None:
         f"{training.source.name} on {training.world_name}, {training.variant}: "
         f"connecting to the agent at {service.host}:{service.port}"
     )
-    with sigterm_interrupts(), closing(TuneEnv(**vars(training.options(training.world_name)))) as env:
+    with closing(TuneEnv(**vars(training.options(training.world_name)))) as env:
         serve(env, **service.model_dump(), on_episode=tell)
 
 

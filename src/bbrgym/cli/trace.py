@@ -18,7 +18,6 @@ from bbrgym.cli.scenario import draw_of, scenario_of
 from bbrgym.cli.terminal import new_run_dir, print_results, print_run_folder, progress_bar
 from bbrgym.compose import parse_override
 from bbrgym.errors import ConfigError
-from bbrgym.interrupts import sigterm_interrupts
 from bbrgym.run_folder import RunFolder
 from bbrgym.scenario.files import with_variant
 from bbrgym.scenario.model import Scenario
@@ -85,7 +84,7 @@ def run(options: argparse.Namespace) -> None:
     folder = TraceFolder(new_run_dir(f"trace-{scenario.name}") if given_dir is None else Path(str(given_dir)))
     columns = (TextColumn("{task.fields[time]}"), BarColumn(), TaskProgressColumn())
     bar = progress_bar(*columns, fields_of=lambda now_s: _fields_of(now_s, scenario.duration_s))
-    with folder.opened(resume=False), bar as show, sigterm_interrupts():
+    with folder.opened(resume=False), bar as show:
         result = write_trace(
             scenario,
             folder.path,

@@ -23,7 +23,6 @@ from bbrgym.cli.terminal import (
 )
 from bbrgym.compose import override_of, parse_override
 from bbrgym.errors import ConfigError
-from bbrgym.interrupts import sigterm_interrupts
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -59,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
     """Train, and print the outcome.
 
     Raises:
-        As `train`; KeyboardInterrupt also on SIGTERM.
+        As `train`; KeyboardInterrupt says what goes on.
     """
     from bbrgym.agents.training.folder import TrainingFolder
     from bbrgym.agents.training.train_agent import resume_training, train  # imports more than other commands need
@@ -76,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
     advice = advice_on_interrupt(TrainingFolder(folder), "train", override_of("resume", str(folder)))
     steps = TextColumn("{task.completed:.0f}/{task.total:.0f} steps")
     columns = (steps, BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[now]}"), TimeRemainingColumn())
-    with ExitStack() as bar, advice, sigterm_interrupts():
+    with ExitStack() as bar, advice:
         show = bar.enter_context(progress_bar(*columns, fields_of=_fields_of))
 
         def tell(summary: Mapping[str, Any]) -> None:
