@@ -16,6 +16,7 @@ from bbrgym.envs.episode_spec import ScenarioSampler
 from bbrgym.envs.episodes import RESET_FIRST, Episodes
 from bbrgym.envs.seeding import Generators
 from bbrgym.envs.tune_properties import TuneProperties
+from bbrgym.errors import MissingExtraError
 from bbrgym.scenario.files import Source
 from bbrgym.scenario.model import Scenario
 
@@ -23,9 +24,7 @@ try:
     from stable_baselines3.common.monitor import Monitor as Monitor
     from stable_baselines3.common.vec_env import VecEnv
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "bbrgym.envs.tune_vec_env needs Stable-Baselines3: pip install 'bbrgym[train]'", name=error.name
-    ) from error
+    raise MissingExtraError("bbrgym.envs.tune_vec_env", "train", error) from error
 
 Indices: TypeAlias = int | Iterable[int] | None
 Wrapper: TypeAlias = type[gymnasium.Wrapper[Any, Any, Any, Any]]

@@ -20,15 +20,13 @@ from bbrgym.envs.flow_batch import FlowBatch, MultiOptions
 from bbrgym.envs.options import arguments_of
 from bbrgym.envs.seeding import Generators
 from bbrgym.envs.tune_properties import TuneProperties
-from bbrgym.errors import ConfigError, nearest
+from bbrgym.errors import ConfigError, MissingExtraError, nearest
 from bbrgym.worlds import Flags, Table
 
 try:
     from pettingzoo import ParallelEnv
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "bbrgym.envs.multi needs PettingZoo: pip install 'bbrgym[multi]'", name=error.name
-    ) from error
+    raise MissingExtraError("bbrgym.envs.multi", "multi", error) from error
 
 Observations: TypeAlias = dict[str, Observation]
 Infos: TypeAlias = dict[str, dict[str, Any]]

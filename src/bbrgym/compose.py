@@ -54,7 +54,11 @@ _FILES = ("scenario", "agent", "logger", "rollouts")  # groups that take a file 
 _ALSO = {"agent": "; fixed, oracle and random need no training: bbrgym evaluate takes them"}
 _LOGGER = "logger"  # of which several may be chosen too, each under its own name
 _FILE_CONFIG = "file-of-the-command-line"
+DIRNAME = "hydra.job.override_dirname"
+"""Option with the name of a job, what differs between jobs."""
+
 _HYDRA = "1.3"  # whose defaults hold
+_REFERENCE = re.compile(r"\$\{\s*([A-Za-z_][\w.\[\]]*)\s*\}")
 _MAX_NAME = 120  # characters of a job's name: file systems allow 255 bytes, and endings follow
 _DIGEST = 8
 
@@ -68,12 +72,14 @@ class _Request:
         for_hydra: those that Hydra applies.
         values: of options that Hydra would take for a group of the same name that another command has.
         in_scenario: fields of the scenario.
+        dirname: of ``hydra.job.override_dirname``, which Hydra would replace; None if it is not given.
     """
 
     given: list[str]
     for_hydra: list[str]
     values: list[Override]
     in_scenario: list[Override]
+    dirname: str | None
 
 
 class _UsersFiles(FileConfigSource):
@@ -127,9 +133,12 @@ class Loader(ConfigLoaderImpl):
             if config_name is None:
                 return super().load_configuration(None, overrides, run_mode, from_shell, validate_sweep_overrides)
             asked = self._request(config_name, overrides, run_mode)
-            config = super().load_configuration(
-                config_name, asked.for_hydra, run_mode, from_shell, validate_sweep_overrides
-            )
+            try:
+                config = super().load_configuration(
+                    config_name, asked.for_hydra, run_mode, from_shell, validate_sweep_overrides
+                )
+            except KeyError as error:  # Hydra reads os.environ
+                raise ConfigError(f"hydra.job.env_copy: {error} is not a variable of the environment") from error
             with read_write(config), open_dict(config):
                 for override in asked.in_scenario:
                     _set(config, override.key_or_group, override.value())
@@ -139,6 +148,9 @@ class Loader(ConfigLoaderImpl):
                 if isinstance(scenario, DictConfig) and "name" not in scenario and choice not in (None, _FILE_CONFIG):
                     scenario.name = choice
                 config.hydra.overrides.task = asked.given
+                _keep_references(config.hydra.job.env_set)
+                if asked.dirname is not None:
+                    config.hydra.job.override_dirname = asked.dirname
             give_types(config, self._models)
             return config
 
@@ -151,21 +163,23 @@ class Loader(ConfigLoaderImpl):
 
     def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
         """Return the configuration of a job of a multirun, whose folder is named after what differs between jobs."""
-        asked = [parse_override(text) for text in master_config.hydra.overrides.task]
-        of_all = {one.get_key_element() for one in asked if not one.is_sweep_override()}
-        own = [one for one in map(parse_override, sweep_overrides) if not one.is_hydra_override()]
+        texts: Any = OmegaConf.to_container(master_config.hydra.overrides.task, resolve=False)
+        asked, own = ([parse_override(text) for text in some] for some in (texts, sweep_overrides))
+        style = master_config.hydra.job.config.override_dirname
+        left_out = {one.get_key_element() for one in asked if not one.is_sweep_override()} | {*style.exclude_keys}
         differing = {
             one.get_key_element(): str(one.get_value_element_as_str())
             for one in own
-            if one.get_key_element() not in of_all
+            if not one.is_hydra_override() and one.get_key_element() not in left_out
         }
-        name = job_name(differing) or str(master_config.hydra.job.name)
+        name = job_name(differing, style.kv_sep, style.item_sep)
         try:
             config = super().load_sweep_config(master_config, sweep_overrides)
         except ConfigError as error:
-            raise ConfigError(f"job {name}: {error}") from error
-        with open_dict(config.hydra):
-            config.hydra.job.override_dirname = name
+            raise ConfigError(f"job {name}: {error}" if name else str(error)) from error
+        if not any(one.key_or_group == DIRNAME for one in own):
+            with open_dict(config.hydra):
+                config.hydra.job.override_dirname = name or "${hydra.job.name}"
         return config
 
     def groups(self, config_name: str) -> dict[str, list[str]]:
@@ -211,9 +225,9 @@ class Loader(ConfigLoaderImpl):
         applied = [*of_hydra, *(one for one in prepared if one not in values and one not in in_scenario)]
         has_file = any(one.value() == _FILE_CONFIG for one in single)  # stored after the repository was made
         self._read = None if has_file else repository
-        return _Request(
-            [str(one.input_line) for one in own], [str(one.input_line) for one in applied], values, in_scenario
-        )
+        dirname = next((str(one.value()) for one in of_hydra if one.key_or_group == DIRNAME), None)
+        given, for_hydra = ([str(one.input_line) for one in some] for some in (own, applied))
+        return _Request(given, for_hydra, values, in_scenario, dirname)
 
 
 def search_path_of(config_dir: str | None = None, config_path: str | None = None) -> ConfigSearchPath:
@@ -260,10 +274,17 @@ def plain_values(config: DictConfig, overrides: Sequence[str] = ()) -> dict[str,
     return {str(key): value for key, value in plain.items()}
 
 
-def job_name(parameters: Mapping[str, str]) -> str:
-    """Return a name such as ``agent-ppo_seed-1``; if it is too long or leaves characters out, a digest follows."""
-    whole = "_".join(f"{key}-{value}" for key, value in parameters.items())
-    plain = re.sub(r"[^\w.+-]+", "-", whole, flags=re.ASCII).strip("-.")
+def job_name(parameters: Mapping[str, str], kv_sep: str = "-", item_sep: str = "_") -> str:
+    """Return a name such as ``agent-ppo_seed-1``; if it is too long or leaves characters out, a digest follows.
+
+    Args:
+        parameters: values by option.
+        kv_sep: what separates an option from its value.
+        item_sep: what separates an option from the next one.
+    """
+    whole = item_sep.join(f"{key}{kv_sep}{value}" for key, value in parameters.items())
+    allowed = re.escape(kv_sep + item_sep)
+    plain = re.sub(rf"[^\w.+{allowed}-]+", "-", whole, flags=re.ASCII).strip("-.")
     if plain == whole and len(plain) <= _MAX_NAME:
         return plain
     digest = hashlib.sha256(repr(sorted(parameters.items())).encode()).hexdigest()[:_DIGEST]
@@ -376,6 +397,14 @@ def _is_in_scenario(override: Override) -> bool:
     """Return whether an override gives one field of the scenario a value."""
     is_value = override.type is not OverrideType.DEL and not override.is_sweep_override()
     return is_value and override.key_or_group.startswith("scenario.")
+
+
+def _keep_references(variables: DictConfig) -> None:
+    """Make references to the whole configuration hold in the copy of ``hydra.job.env_set`` that Hydra resolves."""
+    texts: Any = OmegaConf.to_container(variables, resolve=False)
+    for name, text in texts.items():
+        if isinstance(text, str):
+            variables[name] = _REFERENCE.sub(r"${hydra:'..\1'}", text)
 
 
 def _set(config: DictConfig, key: str, value: Any) -> None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 
 _ALIKE = 0.6  # likeness from which a name is suggested
+_PACKAGES = {"google": "protobuf", "sklearn": "scikit-learn", "zmq": "pyzmq"}  # of modules with another name
 _MOST_NAMES = 12  # of which all are listed
 
 
@@ -117,7 +118,10 @@ class MissingExtraError(ModuleNotFoundError):
     """
 
     def __init__(self, what: str, extra: str, error: ModuleNotFoundError) -> None:
-        super().__init__(f"{what} needs {error.name}: pip install 'bbrgym[{extra}]'", name=error.name)
+        module = str(error.name).partition(".")[0]
+        package = _PACKAGES.get(module, module.replace("_", "-"))
+        advice = f"pip install {package}, or in a checkout of bbrgym pip install '.[{extra}]'"
+        super().__init__(f"{what} needs {package}: {advice}", name=error.name)
 
 
 class SweepError(RuntimeError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``hydra/sweeper=optuna``: a sweeper of Hydra's on today's Optuna, which the published plugin does not take.
+"""``hydra/sweeper=bbrgym_optuna``: a sweeper of Hydra's on today's Optuna, which the published plugin does not take.
 
 Hydra finds plugins in this namespace alone. Optuna is imported when a search begins.
 """
@@ -56,7 +56,7 @@ class OptunaSweeperConf:
     params: dict[str, str] = field(default_factory=dict)
 
 
-ConfigStore.instance().store(group="hydra/sweeper", name="optuna", node=OptunaSweeperConf, provider="bbrgym")
+ConfigStore.instance().store(group="hydra/sweeper", name="bbrgym_optuna", node=OptunaSweeperConf, provider="bbrgym")
 
 
 class OptunaSweeper(Sweeper):  # type: ignore[misc] # Hydra has no types here

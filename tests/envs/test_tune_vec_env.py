@@ -103,4 +103,7 @@ def test_ppo_learns_on_it_and_repeats(make):
 def test_without_stable_baselines3_it_says_what_to_install():
     code = "import sys; sys.modules['stable_baselines3'] = None; import bbrgym; import bbrgym.envs.tune_vec_env"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "bbrgym.envs.tune_vec_env needs Stable-Baselines3: pip install 'bbrgym[train]'" in done.stderr
+    assert (
+        "bbrgym.envs.tune_vec_env needs stable-baselines3: pip install stable-baselines3, or in a checkout of bbrgym "
+        in done.stderr
+    )

@@ -33,7 +33,7 @@ MIX: dict[str, Any] = {
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Run folders of two trainings of a second."""
-    pytest.importorskip("stable_baselines3", reason="NO TRAINED AGENT is evaluated here; pip install 'bbrgym[train]'")
+    pytest.importorskip("stable_baselines3", reason="NO TRAINED AGENT is evaluated here; pip install '.[train]'")
     from bbrgym.agents.training.train_agent import train
 
     folders = [tmp_path_factory.mktemp("trained") / str(seed) for seed in (1, 2)]

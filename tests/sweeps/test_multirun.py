@@ -200,16 +200,19 @@ def test_a_job_gets_its_group_of_wandb_and_its_threads(tmp_path: Path) -> None:
         (["agent=ppo,pppo"], "job agent-pppo: agent: is 'pppo'; did you mean ppo"),
         (["total_step=3", "seed=1,2"], "total_step: is no option; did you mean total_steps"),
         (["agent.learning_rate=interval(1e-4,1e-3)"], "BasicSweeper does not support sweep type : INTERVAL_SWEEP"),
-        (["hydra/sweeper=optuna"], "hydra.sweeper: nothing is left to search"),
+        (["hydra/sweeper=bbrgym_optuna"], "hydra.sweeper: nothing is left to search"),
         (
-            ["hydra/sweeper=optuna", "+hydra.sweeper.params.a=3"],
+            ["hydra/sweeper=bbrgym_optuna", "+hydra.sweeper.params.a=3"],
             "hydra.sweeper.params: a is '3', expected choice, range",
         ),
-        (["hydra/sweeper=optuna", "seed=interval(2,1)"], "hydra.sweeper.params: seed is interval(2,1)"),
-        (["hydra/sweeper=optuna", "hydra.sweeper.batch=0"], "hydra.sweeper.batch: is 0, expected a number >= 1"),
-        (["hydra/sweeper=optuna", "hydra.sweeper.direction=up"], "minimize, maximize"),
-        (["hydra/sweeper=optuna", "hydra.sweeper.n_trial=3"], "n_trial"),
-        (["hydra/sweeper=optuna", "total_step=interval(2,9)"], "total_step: is no option; did you mean total_steps"),
+        (["hydra/sweeper=bbrgym_optuna", "seed=interval(2,1)"], "hydra.sweeper.params: seed is interval(2,1)"),
+        (["hydra/sweeper=bbrgym_optuna", "hydra.sweeper.batch=0"], "hydra.sweeper.batch: is 0, expected a number >= 1"),
+        (["hydra/sweeper=bbrgym_optuna", "hydra.sweeper.direction=up"], "minimize, maximize"),
+        (["hydra/sweeper=bbrgym_optuna", "hydra.sweeper.n_trial=3"], "n_trial"),
+        (
+            ["hydra/sweeper=bbrgym_optuna", "total_step=interval(2,9)"],
+            "total_step: is no option; did you mean total_steps",
+        ),
         (["hydra/launcher=jobllib"], "hydra/launcher"),
     ],
 )
@@ -226,32 +229,16 @@ def test_a_wrong_option_is_one_clear_line_and_makes_nothing(
 
 
 @pytest.mark.parametrize(
-    ("options", "library", "says"),
+    ("options", "library", "extra"),
     [
-        (
-            ["hydra/launcher=joblib"],
-            "hydra_plugins.hydra_joblib_launcher",
-            "hydra/launcher=joblib needs hydra_joblib_launcher: pip install 'bbrgym[train]'",
-        ),
-        (
-            ["hydra/launcher=submitit_slurm"],
-            "hydra_plugins.hydra_submitit_launcher",
-            "hydra/launcher=submitit_slurm needs hydra_submitit_launcher: pip install 'bbrgym[slurm]'",
-        ),
-        (
-            ["hydra/launcher=ray"],
-            "hydra_plugins.hydra_ray_launcher",
-            "hydra/launcher=ray needs hydra_ray_launcher: pip install 'bbrgym[ray-launcher]'",
-        ),
-        (
-            ["hydra/sweeper=optuna", "seed=interval(1,9)"],
-            "optuna",
-            "hydra/sweeper=optuna needs optuna: pip install 'bbrgym[train]'",
-        ),
+        (["hydra/launcher=joblib"], "hydra_plugins.hydra_joblib_launcher", "train"),
+        (["hydra/launcher=submitit_slurm"], "hydra_plugins.hydra_submitit_launcher", "slurm"),
+        (["hydra/launcher=ray"], "hydra_plugins.hydra_ray_launcher", "ray-launcher"),
+        (["hydra/sweeper=bbrgym_optuna", "seed=interval(1,9)"], "optuna", "train"),
     ],
 )
 def test_without_a_library_it_says_so_and_runs_nothing(
-    options: list[str], library: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    options: list[str], library: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr("bbrgym.cli.hydra_program.find_spec", lambda name: None if name == library else find(name))
@@ -262,5 +249,7 @@ def test_without_a_library_it_says_so_and_runs_nothing(
         monkeypatch.setitem(sys.modules, library, None)
     done = multirun(*options, scenario(tmp_path), *GRID, f"hydra.sweep.dir={tmp_path / 'out'}")
     assert done.returncode == 2
+    package = library.removeprefix("hydra_plugins.").replace("_", "-")
+    says = f"{options[0]} needs {package}: pip install {package}, or in a checkout of bbrgym pip install '.[{extra}]'"
     assert done.stderr.splitlines()[-1].startswith(f"bbrgym: {says}")
     assert not list(tmp_path.rglob("job.*"))

@@ -23,7 +23,7 @@ from bbrgym.sweeps.study import Study, distributions, without_password
 
 pytestmark = pytest.mark.usefixtures("undrawn_file")
 
-optuna = pytest.importorskip("optuna", reason="NO OPTUNA: what searches; pip install 'bbrgym[train]'")
+optuna = pytest.importorskip("optuna", reason="NO OPTUNA: what searches; pip install '.[train]'")
 
 PRESETS = sorted((Path(__file__).parents[2] / "conf" / "experiment").glob("search_*.yaml"))
 PARAMS = {
@@ -217,7 +217,7 @@ def test_a_range_that_cannot_be_is_named(params: dict[str, str], says: str) -> N
 # ---- with jobs ----------------------------------------------------------------------------------------
 
 SEARCH = [
-    "hydra/sweeper=optuna",
+    "hydra/sweeper=bbrgym_optuna",
     "hydra.sweeper.n_trials=2",
     "hydra.sweeper.batch=1",
     "hydra.sweeper.n_startup_trials=1",

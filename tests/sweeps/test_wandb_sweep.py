@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-pytest.importorskip("wandb", reason="NO WANDB: conf/wandb_sweep/ is not tested here; pip install 'bbrgym[wandb]'")
+pytest.importorskip("wandb", reason="NO WANDB: conf/wandb_sweep/ is not tested here; pip install '.[wandb]'")
 
 from small import GRID, scenario
 from wandb.apis.public.sweeps import _validate_config_and_fill_distribution

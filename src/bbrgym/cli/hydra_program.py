@@ -26,13 +26,14 @@ from omegaconf import DictConfig
 from pydantic import BaseModel
 
 from bbrgym.cli.polars_threads import start_polars
-from bbrgym.compose import Loader, parse_override, plain_values, search_path_of
+from bbrgym.compose import Loader, composing, parse_override, plain_values, search_path_of
 from bbrgym.errors import ConfigError, MissingExtraError
 from bbrgym.option_types import plain_types, type_text
 from bbrgym.untrusted_files import MAX_YAML_BYTES, read_text
 
 _STEPS = "total_steps="
 _MORE = re.compile(r"(?<=[=,])\+\d[\d._eE+]*(?=,|$)")  # so many more: Hydra's grammar would drop the sign
+_MODE = "hydra.mode"
 _HERE = "."  # hydra.run.dir where it is not given: the command chooses its run folder
 _VERBOSE = ("hydra.verbose", "hydra.job_logging", "hydra.hydra_logging", "hydra/job_logging", "hydra/hydra_logging")
 _EXTRAS = {"joblib": ("joblib", "train"), "submitit": ("submitit", "slurm"), "ray": ("ray", "ray-launcher")}
@@ -114,6 +115,8 @@ def run_command(command: Command, options: argparse.Namespace) -> None:
     name = options.config_name or command.name
     options.overrides = [_MORE.sub(r"'\g<0>'", text) if text.startswith(_STEPS) else text for text in options.overrides]
     overrides = list(options.overrides)
+    if RunMode.MULTIRUN.name in [one.value() for one in map(parse_override, overrides) if one.key_or_group == _MODE]:
+        options.multirun = True
     loader = Loader(search_path_of(options.config_dir, options.config_path), command.models())
     before = HydraConfig.instance().cfg
     hydra = Hydra(command.name, loader)
@@ -171,18 +174,22 @@ def _run(command: Command, hydra: Hydra, name: str, options: argparse.Namespace)
 
     def task(config: DictConfig) -> None:
         own = argparse.Namespace(**vars(options))
-        given, chosen = str(HydraConfig.get().run.dir), HydraConfig.get().runtime.choices["hydra/launcher"]
-        own.run_dir = None if given == _HERE else Path(given)
-        own.launch = None if chosen == "basic" else _launch_of(command, name, hydra, options)
+        about: Any = HydraConfig.get()
+        run_dir = str(about.runtime.output_dir if about.job.chdir else about.run.dir)
+        is_basic = about.runtime.choices["hydra/launcher"] == "basic"
+        own.launch = None if is_basic else _launch_of(command, name, hydra, options)
         try:
             own.config = plain_values(config, options.overrides)
+            is_given = about.run.dir != _HERE and run_dir != own.config.get("output_dir")  # a job has the same in both
+            own.run_dir = Path(run_dir) if is_given else None
             start_polars()
             command.run(own)
         except Exception as error:  # noqa: BLE001 - Hydra would print it
             errors.append(error)
 
     is_logged = any(parse_override(text).key_or_group.startswith(_VERBOSE) for text in options.overrides)
-    hydra.run(name, task, list(options.overrides), with_log_configuration=is_logged)
+    with composing(options.overrides):
+        hydra.run(name, task, list(options.overrides), with_log_configuration=is_logged)
     if errors:
         raise errors[0]
 

@@ -6,17 +6,20 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from hydra._internal.callbacks import Callbacks
 from hydra._internal.hydra import Hydra
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
 from hydra.types import HydraContext, RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, read_write
 
 from bbrgym.cli.terminal import print_results, print_run_folder, refuse_unfinished
 from bbrgym.compose import composing, override_of, parse_override
@@ -27,6 +30,7 @@ from bbrgym.sweeps.jobs import Job
 from bbrgym.sweeps.study import without_password
 
 _OF_JOBS = ("output_dir", "resume")  # the multirun sets these for each job
+_SLASHES = re.compile(r"/(?![^{}]*\})")  # outside references such as ${now:%Y/%m}
 _HERE = ("BasicLauncher", "JoblibLauncher", "LocalLauncher")  # whose jobs are processes of this machine
 
 
@@ -41,16 +45,17 @@ def multirun(command: str, name: str, hydra: Hydra, options: argparse.Namespace)
     """
     overrides = list(options.overrides)
     _refuse_wrong(overrides)
-    config = hydra.compose_config(name, overrides, RunMode.MULTIRUN)
-    folder = Path(str(config.hydra.sweep.dir)).absolute()
-    again = [command, *_flags(options), "-m", *_without_folder(overrides)]
-    again = [*again, override_of("hydra.sweep.dir", str(config.hydra.sweep.dir))]
+    with composing(overrides):
+        config = hydra.compose_config(name, overrides, RunMode.MULTIRUN)
+        HydraConfig.instance().set_config(config)  # which references such as ${hydra:runtime.cwd} read
+        shared = _shared_folder(config, overrides)
+    folder = Path(shared["hydra.sweep.dir"]).absolute()
+    others = [text for text in overrides if parse_override(text).key_or_group not in shared]
+    again = [command, *_flags(options), "-m", *others, *_overrides(shared)]
     with _launching(again, overrides):
-        context = _prepared(hydra, config, folder)
         job = Job(command, tuple(_flags(options)), str(Path.cwd()), _owner_pid(config))
-        sweeper = Plugins.instance().instantiate_sweeper(config=config, hydra_context=context, task_function=job)
-        arguments: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
-        returned = sweeper.sweep(arguments=arguments)
+        given = [*others, *_overrides({**shared, "hydra.sweep.dir": str(folder)})]
+        returned = hydra.multirun(name, job, given, with_log_configuration=False)
     results = report_multirun(folder, without_password(shlex.join(["bbrgym", *again])))
     show(folder, results)
     refuse_failures(folder, results, again, _names(returned, folder))
@@ -79,10 +84,11 @@ def launch(
         SweepError: the launcher gave up.
     """
     own = [text for text in options.overrides if parse_override(text).is_hydra_override()]
-    config = hydra.compose_config(name, own, RunMode.MULTIRUN)
+    own.append(override_of("hydra.sweep.dir", str(folder)))
     with _launching([command, *options.overrides], own):
+        config = hydra.compose_config(name, own, RunMode.MULTIRUN)
         launcher = Plugins.instance().instantiate_launcher(
-            hydra_context=_prepared(hydra, config, folder),
+            hydra_context=HydraContext(config_loader=hydra.config_loader, callbacks=Callbacks(config)),
             task_function=Job(command, tuple(_flags(options)), str(Path.cwd()), _owner_pid(config)),
             config=config,
         )
@@ -94,17 +100,6 @@ def launch(
 def _owner_pid(config: DictConfig) -> int | None:
     """Return this process, with which jobs on this machine end; None: a cluster's go on without it."""
     return os.getpid() if str(config.hydra.launcher._target_).endswith(_HERE) else None
-
-
-def _prepared(hydra: Hydra, config: DictConfig, folder: Path) -> HydraContext:
-    """Give a multirun its folder, and return the context of its launcher."""
-    OmegaConf.update(config, "hydra.sweep.dir", str(folder))
-    # Launchers compose each job's configuration anew, from these.
-    config.hydra.overrides.hydra = [
-        *(text for text in config.hydra.overrides.hydra if not text.startswith("hydra.sweep.dir=")),
-        override_of("hydra.sweep.dir", str(folder)),
-    ]
-    return HydraContext(config_loader=hydra.config_loader, callbacks=Callbacks(config))
 
 
 @contextmanager
@@ -151,8 +146,33 @@ def _flags(options: argparse.Namespace) -> list[str]:
     return [part for flag, value in flags.items() if value is not None for part in (flag, value)]
 
 
-def _without_folder(overrides: Sequence[str]) -> list[str]:
-    return [text for text in overrides if parse_override(text).key_or_group != "hydra.sweep.dir"]
+def _overrides(values: Mapping[str, str]) -> list[str]:
+    """Return the overrides that give options these texts, whose references stay references."""
+    return [f"{key}={value}" if "${" in value else override_of(key, value) for key, value in values.items()]
+
+
+def _shared_folder(config: DictConfig, overrides: Sequence[str]) -> dict[str, str]:
+    """Return the folder of a multirun, as ``hydra.sweep.dir``; and what of it differs between jobs, in their names.
+
+    Raises:
+        ConfigError: nothing of it is the same for all jobs.
+    """
+    own: Any = OmegaConf.to_container(config.hydra.sweep, resolve=False)
+    swept = [one.key_or_group for one in map(parse_override, overrides) if one.is_sweep_override()]
+    of_jobs = re.compile(rf"\$\{{({'|'.join(map(re.escape, [*swept, 'hydra.job', 'hydra:job']))})\b")
+    parts = _SLASHES.split(str(own["dir"]))
+    shared = [*takewhile(lambda part: not of_jobs.search(part), parts)]
+    if not any(shared):
+        raise ConfigError(
+            f"hydra.sweep.dir: is {own['dir']!r}, another one for each job; expected a folder of all, and "
+            "hydra.sweep.subdir for what differs"
+        )
+    if shared == parts:
+        return {"hydra.sweep.dir": str(config.hydra.sweep.dir)}
+    with read_write(config.hydra):
+        config.hydra.sweep.dir = "/".join(shared)
+    subdir = "/".join([*parts[len(shared) :], str(own["subdir"])])
+    return {"hydra.sweep.dir": str(config.hydra.sweep.dir), "hydra.sweep.subdir": subdir}
 
 
 def _refuse_wrong(overrides: Sequence[str]) -> None:

@@ -21,7 +21,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from bbrgym.atomic_files import open_to_append, write_text
-from bbrgym.compose import key_of, override_of
+from bbrgym.compose import key_of, override_of, parse_override
 from bbrgym.errors import ConfigError
 from bbrgym.report.multirun import LOG, STATE, MultirunFolder, metric_of
 from bbrgym.sweeps.pruning import Watch, watched
@@ -39,6 +39,8 @@ from bbrgym.sweeps.pruning import Watch, watched
 TIMEOUT = "BBRGYM_JOB_TIMEOUT_S"  # environment variable: wall time after which a job is ended
 _TIMEOUT_S = 604_800.0  # where it is not set
 _THREADS = {"evaluate": "jobs", "reproduce": "jobs", "train": "threads"}  # option of each command for its cores
+_FOR_JOBS = ("hydra.job.", "hydra.searchpath", "hydra.verbose", "hydra.job_logging", "hydra/job_logging")
+_SET = ("job.num", "job.id", "job.override_dirname", "sweep.dir", "sweep.subdir")
 _GRACE_S = 30.0  # for a job to close its files and worlds after SIGTERM
 _OTHERS_S = 20.0  # for the end of another process in the folder, such as one whose multirun was killed
 _WATCH_S = 1.0  # between two looks at whether a job is to be pruned or its multirun has ended
@@ -68,19 +70,25 @@ class Job:
             SweepError: the database of the search, whose pruner watches the job, cannot be used.
         """
         hydra: Any = HydraConfig.get()
-        folder, overrides = Path(hydra.runtime.output_dir), tuple(hydra.overrides.task)
+        texts: Any = OmegaConf.to_container(hydra.overrides, resolve=False)  # the job itself resolves references
+        folder, overrides = Path(hydra.runtime.output_dir), tuple(texts["task"])
+        if not folder.name or Path(hydra.sweep.dir).absolute() not in folder.parents:
+            raise ConfigError(
+                f"hydra.sweep.subdir: is {str(hydra.sweep.subdir)!r}, expected a folder for each job in hydra.sweep.dir"
+            )
         MultirunFolder(folder).wait_until_free(_OTHERS_S)
         state = MultirunFolder(folder.parent).read_state(folder.name)
         if state.get("status") not in ("done", "pruned"):
-            arguments = [self.command, *self.flags, *overrides, *self._given(hydra, folder, overrides)]
+            given = [*_about(hydra, texts["hydra"]), *self._given(hydra, folder, overrides)]
+            arguments = [self.command, *self.flags, *overrides, *given]
             with watched(hydra, folder) as is_hopeless:
-                state = self._run(arguments, folder, is_hopeless)
+                state = self._run(arguments, folder, _environment(hydra), is_hopeless)
             state["overrides"] = list(overrides)
             write_text(folder / STATE, json.dumps(state, indent=2) + "\n")
         elif tuple(state["overrides"]) != overrides:
             raise ConfigError(
                 f"hydra.sweep.dir: {str(folder)!r} holds a job with {' '.join(state['overrides'])}, expected the same "
-                f"options, not {' '.join(overrides)}"
+                f"options, not {' '.join(overrides)}, or another hydra.sweep.dir or subdir"
             )
         is_whole = state["status"] in ("done", "pruned")
         return metric_of(folder, self.command, hydra.sweeper.get("metric")) if is_whole else None
@@ -94,12 +102,17 @@ class Job:
         logger = options.get("logger", "")
         if "wandb" in logger:
             where = "logger.wandb" if "[" in logger else "logger"
-            own = {f"{where}.group": Path(str(hydra.sweep.dir)).name, f"{where}.run_name": folder.name}
-            yield from (override_of(key, value) for key, value in own.items() if key not in options)
+            name = os.path.relpath(folder, str(hydra.sweep.dir))
+            own = {"group": ("WANDB_RUN_GROUP", Path(str(hydra.sweep.dir)).name), "run_name": ("WANDB_NAME", name)}
+            for key, (variable, value) in own.items():
+                if f"{where}.{key}" not in options and not os.environ.get(variable):
+                    yield override_of(f"{where}.{key}", value)
         yield override_of("output_dir", str(folder))
         yield "resume=true"
 
-    def _run(self, arguments: Sequence[str], folder: Path, is_hopeless: Watch) -> dict[str, Any]:
+    def _run(
+        self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], is_hopeless: Watch
+    ) -> dict[str, Any]:
         """Run the job's process to its end, which is described by the mapping returned.
 
         Raises:
@@ -116,6 +129,7 @@ class Job:
                 stdout=log,
                 stderr=log,
                 cwd=self.cwd,
+                env=environment,
                 start_new_session=True,  # Ctrl-C in a terminal is for the multirun, which passes it on
             )
             try:
@@ -131,6 +145,21 @@ class Job:
         wall_s = round(time.monotonic() - began_s, 3)
         end = {"status": status, "exit_code": process.returncode, "wall_s": wall_s}
         return {"name": folder.name, "command": self.command, **end, "reason": reason}
+
+
+def _about(hydra: DictConfig, given: Sequence[str]) -> Iterator[str]:
+    """Yield Hydra's own options for a job's process: those given that concern it, and what the launcher has set."""
+    yield from (text for text in given if parse_override(text).key_or_group.startswith(_FOR_JOBS))
+    for key in _SET:
+        value = OmegaConf.select(hydra, key, throw_on_missing=False)
+        if value is not None:
+            yield f"hydra.{key}={value}" if key == "job.num" else override_of(f"hydra.{key}", str(value))
+    yield override_of("hydra.run.dir", str(hydra.runtime.output_dir))
+
+
+def _environment(hydra: DictConfig) -> dict[str, str]:
+    """Return the environment of a job's process; a run of W&B named for all jobs would be one for all."""
+    return {name: one for name, one in os.environ.items() if name != "WANDB_RUN_ID" or name in hydra.job.env_set}
 
 
 def _cores_of(launcher: DictConfig) -> int:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 
-from bbrgym.compose import job_name, override_of, parse_override
+from bbrgym.compose import DIRNAME, job_name, override_of, parse_override
 from bbrgym.errors import ConfigError
 from bbrgym.report.multirun import REQUEST, SEARCH, MultirunFolder
 from bbrgym.sweeps.study import SHARED, Study, Trial, without_password
@@ -48,7 +48,7 @@ def search(sweeper: Sweeper, arguments: Sequence[str]) -> list[Sequence[Any]]:
     config: Any = sweeper.config
     launcher: Any = sweeper.launcher
     settings, options = settings_of(config, [parse_override(text) for text in arguments])
-    combinations = BasicSweeper.split_arguments(options, None)[0]
+    combinations = _combinations(options)
     if settings["pruner"] is not None and len(combinations) > 1:
         raise ConfigError("hydra.sweeper.pruner: is given with several jobs for each trial, expected one, or null")
     if settings[SHARED] and settings["storage"] is None:
@@ -72,15 +72,32 @@ def search(sweeper: Sweeper, arguments: Sequence[str]) -> list[Sequence[Any]]:
                 ]
                 sweeper.validate_batch_is_legal(jobs)
                 returned.append(launcher.launch(jobs, initial_job_idx=sum(map(len, returned))))
-                values = iter([one.return_value for one in returned[-1]])
-                for trial in batch:
-                    scores = [next(values) for _ in combinations]
-                    value = None if None in scores else sum(scores) / len(scores)
-                    is_pruned = folder.read_state(trial.name).get("status") == "pruned"
-                    study.tell(trial, value, is_pruned=is_pruned)
+                values = [one.return_value for one in returned[-1]]
+                size = len(combinations)
+                for first, trial in zip(range(0, len(values), size), batch, strict=True):
+                    scores = values[first : first + size]
+                    value = None if None in scores else sum(scores) / size
+                    study.tell(trial, value, is_pruned=_status(returned[-1][first]) == "pruned")
             best = OmegaConf.create({"name": "optuna", "best": study.best()})
         folder.write_text("optimization_results.yaml", OmegaConf.to_yaml(best))
     return returned
+
+
+def _combinations(options: Sequence[Override]) -> list[list[str]]:
+    """Return the overrides of each combination of the options' values."""
+    choices = [
+        [f"{one.get_key_element()}={value}" for value in one.sweep_string_iterator()]
+        if one.is_sweep_override()
+        else [f"{one.get_key_element()}={one.get_value_element_as_str()}"]
+        for one in options
+    ]
+    return [list(one) for one in product(*choices)]
+
+
+def _status(job: Any) -> str | None:
+    """Return how a job has ended, given what the launcher returned of it."""
+    folder = Path(job.hydra_cfg.hydra.runtime.output_dir)
+    return MultirunFolder(folder.parent).read_state(folder.name).get("status")
 
 
 def settings_of(config: DictConfig, given: Sequence[Override]) -> tuple[dict[str, Any], list[Override]]:
@@ -118,5 +135,5 @@ def _name(options: Sequence[Override], combination: Sequence[str]) -> str:
 def _of_trial(trial: Trial, name: str) -> Iterator[str]:
     """Yield the overrides of a trial's job, and Hydra's own that name it."""
     yield from (f"{key}={value}" for key, value in trial.parameters.items())
-    yield override_of("hydra.sweep.subdir", "_".join(filter(None, (trial.name, name))))
+    yield override_of(DIRNAME, "_".join(filter(None, (trial.name, name))))
     yield f"++hydra.job.env_set.{TRIAL}='{trial.number}'"

@@ -211,7 +211,7 @@ def distributions(params: Mapping[str, str]) -> dict[str, Any]:
         try:
             distribution = _distribution(parse_override(f"{key}={text}"))
         except ModuleNotFoundError as error:
-            raise MissingExtraError("hydra/sweeper=optuna", "train", error) from error
+            raise MissingExtraError("hydra/sweeper=bbrgym_optuna", "train", error) from error
         except ValueError as error:
             raise ConfigError(f"hydra.sweeper.params: {key} is {text}: {one_line(error)}") from error
         if distribution is None:

@@ -231,7 +231,7 @@ TREES = {"fit": {"model": "trees", "trees": 4, "leaf_draws": 1, "folds": 2}}
 
 
 def test_an_agent_of_trees_acts_and_is_exported(tmp_path: Path) -> None:
-    pytest.importorskip("sklearn", reason="NO SCIKIT-LEARN: agent.fit.model=trees; pip install 'bbrgym[trees]'")
+    pytest.importorskip("sklearn", reason="NO SCIKIT-LEARN: agent.fit.model=trees; pip install '.[trees]'")
     folder = run(tmp_path / "run", **small(TREES))
     agent, _ = load_agent(folder)
     assert isinstance(agent, PortfolioAgent)

@@ -18,7 +18,7 @@ TREES = FitSettings(model="trees", trees=20, leaf_draws=3, split_share=0.5, fold
 @pytest.fixture(params=[FIT, TREES], ids=lambda fit: fit.model)
 def fit(request):
     if request.param.model == "trees":
-        pytest.importorskip("sklearn", reason="NO SCIKIT-LEARN: agent.fit.model=trees; pip install 'bbrgym[trees]'")
+        pytest.importorskip("sklearn", reason="NO SCIKIT-LEARN: agent.fit.model=trees; pip install '.[trees]'")
     return request.param
 
 
@@ -79,7 +79,7 @@ def test_a_state_is_the_whole_selector(fit):
 
 
 def test_trees_predict_what_scikit_learn_s_own_do():
-    ensemble = pytest.importorskip("sklearn.ensemble", reason="NO SCIKIT-LEARN: pip install 'bbrgym[trees]'")
+    ensemble = pytest.importorskip("sklearn.ensemble", reason="NO SCIKIT-LEARN: pip install '.[trees]'")
     known, new = examples(), examples(seed=2)
     forest = ensemble.ExtraTreesRegressor(20, min_samples_leaf=3, max_features=0.5, random_state=1)
     forest.fit(known.features.numpy(), known.targets(TREES.clip), sample_weight=known.weights)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("ray", reason="NO RAY: rollouts=ray is not tested here; pip install 'bbrgym[ray]'")
+pytest.importorskip("ray", reason="NO RAY: rollouts=ray is not tested here; pip install '.[ray]'")
 
 from ray.cluster_utils import Cluster
 from small_portfolio import files, small
