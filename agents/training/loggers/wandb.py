@@ -2,7 +2,8 @@
 """Weights & Biases logger; needs the extra `wandb`.
 
 It never prompts: without a login the run is kept offline, in the run folder, and `wandb sync
-RUN_DIR/wandb/offline-run-*` uploads it later.
+RUN_DIR/wandb/offline-run-*` uploads it later. A run that the process has begun with `wandb.init()`, as functions of
+`wandb.agent` do, is logged into, and left open.
 """
 
 from __future__ import annotations
@@ -34,18 +35,19 @@ _INIT_TIMEOUT_S = 30.0  # if the server has not answered by then, the run is kep
 _FIGURE_DPI = 120
 _ID_FILE = "wandb-run-id"
 _MAX_ID_BYTES = 1024
+_PROJECT = "bbrgym"
 _CODE = (".py", ".yaml", ".jinja")
 
 
 class WandbSettings(LoggerSettings):
-    """Settings of the W&B logger.
+    """Settings of the W&B logger. Where one is not given, W&B's environment variable counts, such as WANDB_PROJECT.
 
     Attributes:
-        project, entity: project of the run, and its owner. Default of the owner: W&B's.
+        project, entity: project of the run, and its owner. Default: bbrgym, and W&B's.
         group: name that repetitions of the run share. Default: the run's own.
         run_name: name of the run. Default: the run's own.
         job_type: type of the run. Default: the command's name.
-        tags, notes: tags and notes of the run.
+        tags, notes: tags and notes of the run. Default: none.
         mode: online, offline or disabled. Default: the value of WANDB_MODE, else online if there is a login, else
             offline.
         git: whether the run has the commit and the changes of the checkout.
@@ -53,7 +55,7 @@ class WandbSettings(LoggerSettings):
         console: whether the run has what the process prints.
     """
 
-    project: str = "bbrgym"
+    project: str | None = None
     entity: str | None = None
     group: str | None = None
     run_name: str | None = None
@@ -64,6 +66,11 @@ class WandbSettings(LoggerSettings):
     git: bool = True
     code: bool = True
     console: bool = True
+
+    def is_for(self, begun: Any) -> bool:
+        """Return whether a run of W&B that has begun is the one that the settings ask for."""
+        asked = {name: getattr(self, name) for name in ("project", "entity", "group", "job_type")}
+        return all(value in (None, getattr(begun, name)) for name, value in asked.items())
 
     def start(self, run: LoggedRun) -> WandbLogger:
         """Return a logger for a run.
@@ -79,7 +86,7 @@ class WandbSettings(LoggerSettings):
 
 
 class WandbLogger(Logger):
-    """Logs to a run of W&B.
+    """Logs to the run of W&B that has begun, or to one of its own.
 
     Args:
         wandb: the module.
@@ -88,18 +95,37 @@ class WandbLogger(Logger):
     """
 
     def __init__(self, wandb: ModuleType, settings: WandbSettings, run: LoggedRun) -> None:
-        self._wandb = wandb
-        mode = settings.mode or os.environ.get("WANDB_MODE") or ("online" if has_login() else "offline")
+        self._wandb, self._names = wandb, {"step"}
+        self._is_own = wandb.run is None or not settings.is_for(wandb.run)
+        if self._is_own:
+            self._begin(settings, run)
+        else:
+            self._join(wandb.run, settings, run)
+        if settings.code and not self._run.disabled:
+            self._log_code()
+
+    def _begin(self, settings: WandbSettings, run: LoggedRun) -> None:
+        """Begin a run."""
+        mode = settings.mode or _from_environment("MODE") or ("online" if has_login() else "offline")
         try:
             self._run = self._started(settings, run, mode)
-        except wandb.errors.Error as error:
+        except self._wandb.errors.Error as error:
             if mode != "online":
                 raise
             logging.getLogger(__name__).warning("W&B cannot be reached, the run is kept offline: %s", error)
             self._run = self._started(settings, run, "offline")
-        self._run.define_metric("*", step_metric="step")  # a resumed run repeats steps
-        if settings.code and mode != "disabled":
-            self._log_code()
+
+    def _join(self, begun: Any, settings: WandbSettings, run: LoggedRun) -> None:
+        """Log into a run that has begun."""
+        self._run = begun
+        begun.config.update(run.about(), allow_val_change=True)
+        if settings.run_name is not None:
+            begun.name = settings.run_name
+        if settings.notes is not None:
+            begun.notes = settings.notes
+        if settings.tags:
+            begun.tags = (*(begun.tags or ()), *settings.tags)
+        write_text(run.folder / _ID_FILE, begun.id)
 
     def _started(self, settings: WandbSettings, run: LoggedRun, mode: str) -> Any:
         how = self._wandb.Settings(
@@ -110,18 +136,21 @@ class WandbLogger(Logger):
             init_timeout=_INIT_TIMEOUT_S,
             **_git_settings(run) if settings.git else {},
         )
+        given = _from_environment
         return self._wandb.init(
-            project=settings.project,
-            entity=settings.entity,
-            group=settings.group or run.group,
-            name=settings.run_name or run.name,
-            job_type=settings.job_type or run.command,
-            tags=list(settings.tags),
-            notes=settings.notes,
+            # W&B itself reads the environment once in a process.
+            project=settings.project or given("PROJECT") or _PROJECT,
+            entity=settings.entity or given("ENTITY"),
+            group=settings.group or given("RUN_GROUP") or run.group,
+            name=settings.run_name or given("NAME") or run.name,
+            job_type=settings.job_type or given("JOB_TYPE") or run.command,
+            tags=list(settings.tags) or [tag.strip() for tag in (given("TAGS") or "").split(",") if tag.strip()],
+            notes=settings.notes or given("NOTES"),
             config=run.about(),
             id=_run_id(run),
-            resume="allow" if mode == "online" else None,
-            dir=str(run.folder.resolve()),  # W&B's service may have another working directory
+            resume=given("RESUME") or ("allow" if mode == "online" else None),
+            # W&B's service may have another working directory.
+            dir=given("DIR") or str(run.folder.resolve()),
             mode=mode,
             reinit="create_new",
             settings=how,
@@ -137,22 +166,28 @@ class WandbLogger(Logger):
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
         """Log numbers by name; see `Logger`."""
-        self._run.log({"step": step, **values})
+        self._log(step, values)
 
     def figure(self, step: int, name: str, figure: Figure) -> None:
         """Log a figure; see `Logger`."""
         drawn = io.BytesIO()
         figure.savefig(drawn, format="png", dpi=_FIGURE_DPI)
-        self._run.log({"step": step, name: self._wandb.Image(Image.open(drawn))})
+        self._log(step, {name: self._wandb.Image(Image.open(drawn))})
 
     def picture(self, step: int, name: str, path: Path) -> None:
         """Log a picture; see `Logger`."""
-        self._run.log({"step": step, name: self._wandb.Image(str(path))})
+        self._log(step, {name: self._wandb.Image(str(path))})
 
     def table(self, step: int, name: str, table: pl.DataFrame) -> None:
         """Log a table; see `Logger`."""
         rows = [list(row) for row in table.iter_rows()]
-        self._run.log({"step": step, name: self._wandb.Table(columns=table.columns, data=rows)})
+        self._log(step, {name: self._wandb.Table(columns=table.columns, data=rows)})
+
+    def _log(self, step: int, values: Mapping[str, Any]) -> None:
+        for name in values.keys() - self._names:
+            self._run.define_metric(name, step_metric="step")  # a resumed run repeats steps
+        self._names.update(values)
+        self._run.log({"step": step, **values})
 
     def checkpoint(self, name: str, path: Path, about: Mapping[str, Any]) -> None:
         """Log an artifact of type model, whose file stays in place until it is uploaded; see `Logger`."""
@@ -165,8 +200,9 @@ class WandbLogger(Logger):
         self._run.summary.update(dict(outcome))
 
     def finish(self, exit_code: int) -> None:
-        """End the run; see `Logger`."""
-        self._run.finish(exit_code=exit_code)
+        """End the run, if it is the logger's own; see `Logger`."""
+        if self._is_own:
+            self._run.finish(exit_code=exit_code)
 
 
 def _git_settings(run: LoggedRun) -> dict[str, Any]:
@@ -187,10 +223,16 @@ def has_login() -> bool:
         return False
 
 
+def _from_environment(name: str) -> str | None:
+    """Return the value of a variable of W&B's; None if it is not set, or empty."""
+    return os.environ.get(f"WANDB_{name}") or None
+
+
 def _run_id(run: LoggedRun) -> str:
-    """Return the id kept in the run folder, so that a resumed run is the same run; `wandb sweep` gives its own."""
+    """Return the id of the environment, else that kept in the run folder, so that a resumed run is the same run."""
     folder = RunFolder(run.folder)
-    if not folder.holds(_ID_FILE):
-        given = os.environ.get("WANDB_RUN_ID") if os.environ.get("WANDB_SWEEP_ID") else None
-        folder.write_text(_ID_FILE, given or uuid.uuid4().hex[:8])
+    if given := _from_environment("RUN_ID"):
+        folder.write_text(_ID_FILE, given)
+    elif not folder.holds(_ID_FILE):
+        folder.write_text(_ID_FILE, uuid.uuid4().hex[:8])
     return folder.read_text(_ID_FILE, _MAX_ID_BYTES)

@@ -14,6 +14,7 @@ pytest.importorskip("wandb", reason="what is tested")
 pytest.importorskip("tensorboard", reason="what is tested")
 
 import polars as pl
+import wandb
 from offline import finished_runs, records
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tiny import SHORT, asked, curve, interrupt, run
@@ -156,6 +157,56 @@ def test_a_resumed_training_is_the_same_run(tmp_path: Path) -> None:
     assert (first["exit"], second["exit"]) == (1, 0)
     steps = sorted({row["step"] for one in (first, second) for row in one["history"] if "validation/score" in row})
     assert steps == curve(tmp_path).drop_nulls("validation/score")["step"].to_list()
+
+
+ENVIRONMENT = {
+    "WANDB_PROJECT": "theirs",
+    "WANDB_RUN_GROUP": "a group",
+    "WANDB_NAME": "a name",
+    "WANDB_TAGS": "three,four",
+    "WANDB_JOB_TYPE": "a job",
+    "WANDB_NOTES": "a note",
+    "WANDB_RUN_ID": "abc123",
+}
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_environment_counts_unless_the_options_say_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    own = {"project": "mine", "group": "ours", "run_name": "first", "tags": ["one"], "job_type": "work", "notes": "no"}
+    found = []
+    for name, options in (("theirs", {}), ("own", own)):
+        folder = run(tmp_path / name, logger={"name": "wandb", "mode": "offline", **options}, total_steps=32)
+        (file,) = finished_runs(folder)
+        one = everything(file)["run"]
+        found.append((one.project, one.run_group, one.display_name, list(one.tags), one.job_type, one.notes))
+        assert one.run_id == "abc123"
+    assert found[0] == ("theirs", "a group", "a name", ["three", "four"], "a job", "a note")
+    assert found[1] == ("mine", "ours", "first", ["one"], "work", "no")
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_run_that_has_begun_is_logged_into_and_left_open(tmp_path: Path) -> None:
+    with wandb.init(project="theirs", mode="offline", dir=str(tmp_path), config={"mine": 1}) as begun:
+        begun.log({"loss": 3.0})
+        folder = run(tmp_path / "run", logger={"name": "wandb", "tags": ["one"]}, total_steps=32)
+        assert wandb.run is begun
+        begun.log({"loss": 2.0})
+        apart = run(tmp_path / "apart", logger={"name": "wandb", "mode": "offline", "project": "mine"}, total_steps=32)
+        assert wandb.run is begun
+    (file,) = finished_runs(tmp_path)
+    kept = everything(file)
+    assert (kept["config"]["mine"], kept["config"]["total_steps"]) == (1, 32)
+    assert [row["loss"] for row in kept["history"] if "loss" in row] == [3.0, 2.0]
+    rows = [(row["step"], row["validation/score"]) for row in kept["history"] if "validation/score" in row]
+    assert rows == curve(folder).drop_nulls("validation/score").select("step", "validation/score").rows()
+    assert (kept["exit"], list(kept["run"].tags)) == (0, ["one"])
+    assert not (folder / "wandb").exists()
+    (file,) = finished_runs(apart)
+    assert everything(file)["run"].project == "mine"
 
 
 @pytest.mark.usefixtures("undrawn")
