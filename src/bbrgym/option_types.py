@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Types of a command's options, as a structured config of OmegaConf made from the validated models."""
+"""Types of a command's options, as OmegaConf's, made from the validated models."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, make_dataclass
-from typing import Annotated, Any, Optional, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
-from omegaconf import MISSING, DictConfig, OmegaConf, open_dict, read_write
+from omegaconf import BooleanNode, DictConfig, FloatNode, IntegerNode, OmegaConf, StringNode, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import BaseModel
 
@@ -15,6 +14,7 @@ from bbrgym.errors import ConfigError
 from bbrgym.schema import shown
 
 _NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+_NODES: Any = {int: IntegerNode, float: FloatNode, bool: BooleanNode, str: StringNode}
 
 
 def plain_types(models: Sequence[type[BaseModel]]) -> dict[str, tuple[type, bool]]:
@@ -35,14 +35,12 @@ def type_text(kind: type, may_be_null: bool) -> str:
 
 
 def give_types(config: DictConfig, models: Sequence[type[BaseModel]]) -> None:
-    """Make the options that are plain fields of models those of a structured config.
+    """Give the options that are plain fields of models their types.
 
     Raises:
         ConfigError: a value has another type.
     """
     types = {name: found for name, found in plain_types(models).items() if name in config}
-    fields = [(name, Optional[kind] if null else kind, field(default=MISSING)) for name, (kind, null) in types.items()]  # noqa: UP045 - OmegaConf reads it
-    typed = OmegaConf.structured(make_dataclass("Options", fields))
     for name, (kind, null) in types.items():
         if OmegaConf.is_interpolation(config, name) or OmegaConf.is_missing(config, name):
             continue
@@ -51,11 +49,11 @@ def give_types(config: DictConfig, models: Sequence[type[BaseModel]]) -> None:
             continue  # so many more; the command knows than what
         whole = int(value) if kind is int and isinstance(value, float) and value.is_integer() else value
         try:
-            typed[name] = whole
+            node = _NODES[kind](whole, is_optional=null)
         except OmegaConfBaseException as error:
             raise ConfigError(f"{name}: is {shown(value)}, expected {type_text(kind, null)}") from error
         with read_write(config), open_dict(config):
-            config._set_item_impl(name, typed._get_node(name))
+            config[name] = node
 
 
 def _bare(kind: Any) -> Any:

@@ -134,6 +134,18 @@ def test_hydra_run_dir_is_the_run_folder(here: Callable[..., Said], tmp_path: Pa
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+@pytest.mark.parametrize("chdir", ["false", "true"])
+def test_references_of_hydra_are_to_the_options_given(chdir: str, here: Callable[..., Said], tmp_path: Path) -> None:
+    own = ["hydra.run.dir='${scenario.name}/${hydra:job.name}'", "+hydra.job.env_set.OF_JOB=${seeds[0]}", "seeds=[3]"]
+    told = "+hydra.callbacks.told={_target_: told.Told, path: ${hydra:runtime.cwd}/told}"
+    code, _, errors = here("evaluate", *SHORT, *own, told, f"hydra.job.chdir={chdir}")
+    assert code == 0, errors
+    assert (tmp_path / "steady" / "evaluate" / "summary.parquet").exists()
+    assert not list((tmp_path / "steady" / "evaluate").rglob("evaluate"))
+    lines = (tmp_path / "told").read_text().splitlines()
+    assert lines == ["run_start", "job_start 3", "job_end COMPLETED", "run_end"]
+
+
 def test_options_have_types_in_the_composed_configuration() -> None:
     config = Loader(models=[TrainingSettings]).load_configuration("train", ["total_steps=2e3"], RunMode.RUN)
     assert isinstance(config._get_node("total_steps"), IntegerNode)
@@ -157,6 +169,9 @@ def test_options_have_types_in_the_composed_configuration() -> None:
         (["--shell-completion", "install=cmd"], "--shell-completion: No completion plugin for 'cmd' found"),
         (["hydra.run.dir=x", "output_dir=y"], "output_dir: is 'y' with hydra.run.dir, expected one of them"),
         (["hydra/launcher=none"], "hydra/launcher=none"),
+        (["hydra.run.dir=${nope}"], "Interpolation key 'nope' not found"),
+        (["+hydra.callbacks.x._target_=nope.Nope"], "Error locating target 'nope.Nope'"),
+        (["hydra.job.env_copy=[NOPE]"], "hydra.job.env_copy: 'NOPE' is not a variable of the environment"),
     ],
 )
 def test_a_wrong_flag_or_type_is_one_clear_line(

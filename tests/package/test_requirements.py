@@ -5,7 +5,12 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
+from importlib.metadata import version
+from inspect import signature
 from pathlib import Path
+
+from bbrgym.compose import Loader
 
 ROOT = Path(__file__).resolve().parents[2]
 PIN = re.compile(r"(?P<name>[\w.-]+)==[\w.+]+")
@@ -45,9 +50,40 @@ def test_build_requirements_are_pinned_too() -> None:
     assert required - set(pins()) == set()
 
 
+HYDRA = "hydra-core>=1.3,<1.4"
+#: Parts of Hydra 1.3 that are private, which another minor version may move or change.
+PRIVATE = {
+    "callbacks": {"Callbacks"},
+    "config_loader_impl": {"ConfigLoaderImpl"},
+    "config_repository": {"CachingConfigRepository", "IConfigRepository"},
+    "hydra": {"Hydra"},
+    "utils": {"create_config_search_path", "get_args_parser"},
+}
+
+
 def test_lower_bounds_only() -> None:
+    """But for Hydra, as long as private parts of it are used."""
     for requirement in project()["project"]["dependencies"]:
-        assert re.fullmatch(r"[\w-]+>=[\d.]+", requirement), requirement
+        assert requirement == HYDRA or re.fullmatch(r"[\w-]+>=[\d.]+", requirement), requirement
+
+
+def test_private_parts_of_hydra_are_few_and_those_of_its_bounded_version() -> None:
+    found: dict[str, set[str]] = {}
+    for folder in ("src", "agents", "envs"):
+        for path in (ROOT / folder).rglob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            for module, names in re.findall(r"^ *from hydra\._internal\.([\w.]+) import (.+)$", text, re.MULTILINE):
+                found.setdefault(module, set()).update(re.findall(r"\w+", names))
+            assert "import hydra._internal" not in text
+            assert not re.search(r"\bomegaconf\._|\._get_node|\._set_item_impl|\._metadata\b", text), path
+    assert found == PRIVATE
+    assert HYDRA in project()["project"]["dependencies"]
+    assert version("hydra-core").startswith("1.3.")
+    for module, names in PRIVATE.items():
+        assert names <= set(vars(import_module(f"hydra._internal.{module}")))
+    for method in ("load_configuration", "compute_defaults_list", "load_sweep_config"):
+        theirs, ours = (list(signature(getattr(one, method)).parameters) for one in (Loader.__bases__[0], Loader))
+        assert ours == theirs
 
 
 def test_the_base_install_is_what_worlds_environments_and_evaluations_need(tmp_path: Path) -> None:

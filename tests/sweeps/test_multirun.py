@@ -128,6 +128,36 @@ def test_evaluations_can_be_run_so_too(tmp_path: Path) -> None:
         assert score == pytest.approx(runs["score"].mean(), rel=1e-12)
 
 
+@pytest.mark.usefixtures("undrawn")
+def test_references_of_hydra_are_resolved_for_each_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those in the folder, in the environment and in the callbacks; a job's own process knows them too."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own" / "reward").mkdir(parents=True)
+    (tmp_path / "own" / "reward" / "mine.yaml").write_text("throughput: 2.0\n")
+    options = [
+        *("scenario=steady,lossy", "scenario.duration_s=1", "world=twin", "variants=[bbr]", "seeds=[${hydra:job.num}]"),
+        *("hydra.sweep.dir=${hydra:runtime.cwd}/out/${scenario.name}", "hydra.sweep.subdir=${hydra.job.name}"),
+        *("hydra.job.name=job-${hydra.job.num}", "+hydra.job.env_set.OF_JOB=${scenario.name}-${hydra.job.num}"),
+        "+hydra.callbacks.told={_target_: told.Told, path: ${hydra:runtime.cwd}/told}",
+        *("hydra.searchpath=[own]", "hydra.job.chdir=true"),
+    ]
+    done = multirun(*options, command="evaluate")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "told").read_text().splitlines() == [
+        "multirun_start",
+        *("job_start steady-0", "job_end COMPLETED", "job_start lossy-1", "job_end COMPLETED"),
+        "multirun_end",
+    ]
+    for number, name in enumerate(("steady", "lossy")):
+        runs = pl.read_parquet(tmp_path / "out" / name / f"job-{number}" / "summary.parquet")
+        assert runs.select("scenario", "seed").unique().rows() == [(name, number)]
+    assert set(summary(tmp_path / "out")["job"]) == {"steady/job-0", "lossy/job-1"}
+    assert multirun(*options, command="evaluate").returncode == 0  # what is done stays done
+    done = multirun("scenario=steady", "hydra.sweep.subdir=.", f"hydra.sweep.dir={tmp_path}/out", command="evaluate")
+    assert done.returncode == 2
+    assert "hydra.sweep.subdir: is '.', expected a folder for each job in hydra.sweep.dir" in done.stderr
+
+
 # ---- which jobs there are -----------------------------------------------------------------------------
 
 
@@ -135,7 +165,8 @@ def names(*overrides: str) -> list[str]:
     """Return the names of the jobs that Hydra's sweeper makes of some options."""
     JobRuntime.instance().set("name", "train")
     config = Loader().load_configuration("train", list(overrides), RunMode.MULTIRUN)
-    (jobs,) = BasicSweeper.split_arguments([parse_override(one) for one in overrides], None)
+    own = [one for one in map(parse_override, overrides) if not one.is_hydra_override()]
+    (jobs,) = BasicSweeper.split_arguments(own, None)
     return [Loader().load_sweep_config(config, job).hydra.job.override_dirname for job in jobs]
 
 
@@ -143,6 +174,14 @@ def test_every_combination_is_a_job_with_a_name_of_its_own() -> None:
     expected = [f"agent-{agent}_seed-{seed}" for agent in ("ppo", "sac") for seed in (1, 2, 3)]
     assert names("agent=ppo,sac", "variant=bbq", "seed=range(1,4)") == expected
     assert names("agent=ppo,sac", "variant=bbq", "seed=range(2,3)") == [expected[1], expected[4]]  # a slice of it
+
+
+def test_the_name_of_a_job_is_as_hydra_s_options_say() -> None:
+    style = "hydra.job.config.override_dirname"
+    assert names("agent=ppo,sac", "seed=1,2", f"{style}.exclude_keys=[seed]") == ["agent-ppo"] * 2 + ["agent-sac"] * 2
+    own = [f"{style}.kv_sep='='", f"{style}.item_sep=','"]
+    assert names("agent=ppo,sac", "seed=1,2", *own)[-1] == "agent=sac,seed=2"
+    assert names("seed=1", "hydra.job.name=${variant}") == ["bbr-mix"]
 
 
 def test_without_several_values_there_is_one_job() -> None:
@@ -214,6 +253,11 @@ def test_a_job_gets_its_group_of_wandb_and_its_threads(tmp_path: Path) -> None:
             "total_step: is no option; did you mean total_steps",
         ),
         (["hydra/launcher=jobllib"], "hydra/launcher"),
+        (["hydra/sweeper=optuna"], "hydra/sweeper"),  # that of the published plugin
+        (["hydra.sweep.dir=${nope}"], "Interpolation key 'nope' not found"),
+        (["hydra.sweep.subdir=${nope}"], "Interpolation key 'nope' not found"),
+        (["hydra.sweep.dir=${seed}/x", "seed=1,2"], "hydra.sweep.dir: is '${seed}/x', another one for each job"),
+        (["+hydra.callbacks.x._target_=nope.Nope"], "Error locating target 'nope.Nope'"),
     ],
 )
 def test_a_wrong_option_is_one_clear_line_and_makes_nothing(

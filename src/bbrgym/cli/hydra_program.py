@@ -22,7 +22,7 @@ from hydra._internal.hydra import Hydra
 from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from pydantic import BaseModel
 
 from bbrgym.cli.polars_threads import start_polars
@@ -48,6 +48,17 @@ _FLAGS = """\
   -cn, --config-name NAME   another primary file than {name}, of such a folder
   -sc, --shell-completion   install=bash, fish or zsh prints the shell's command for completion, uninstall=..
 """
+
+
+class _Hydra(Hydra):  # type: ignore[misc] # Hydra has no types here
+    """Hydra, whose callbacks and folders may refer to its own options, such as ``${hydra:runtime.cwd}``."""
+
+    def compose_config(self, *args: Any, **kwargs: Any) -> DictConfig:
+        """Return a configuration, now the current one; see Hydra's class."""
+        config: DictConfig = super().compose_config(*args, **kwargs)
+        HydraConfig.instance().set_config(config)
+        OmegaConf.set_readonly(config.hydra, None)
+        return config
 
 
 @dataclass(frozen=True)
@@ -119,7 +130,7 @@ def run_command(command: Command, options: argparse.Namespace) -> None:
         options.multirun = True
     loader = Loader(search_path_of(options.config_dir, options.config_path), command.models())
     before = HydraConfig.instance().cfg
-    hydra = Hydra(command.name, loader)
+    hydra = _Hydra(command.name, loader)
     try:
         if options.help:
             sys.stdout.write(_help(command, name, loader, hydra, overrides))

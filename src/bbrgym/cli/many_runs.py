@@ -16,10 +16,9 @@ from typing import Any
 
 from hydra._internal.callbacks import Callbacks
 from hydra._internal.hydra import Hydra
-from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
 from hydra.types import HydraContext, RunMode
-from omegaconf import DictConfig, OmegaConf, read_write
+from omegaconf import DictConfig, OmegaConf
 
 from bbrgym.cli.terminal import print_results, print_run_folder, refuse_unfinished
 from bbrgym.compose import composing, override_of, parse_override
@@ -47,7 +46,6 @@ def multirun(command: str, name: str, hydra: Hydra, options: argparse.Namespace)
     _refuse_wrong(overrides)
     with composing(overrides):
         config = hydra.compose_config(name, overrides, RunMode.MULTIRUN)
-        HydraConfig.instance().set_config(config)  # which references such as ${hydra:runtime.cwd} read
         shared = _shared_folder(config, overrides)
     folder = Path(shared["hydra.sweep.dir"]).absolute()
     others = [text for text in overrides if parse_override(text).key_or_group not in shared]
@@ -169,8 +167,7 @@ def _shared_folder(config: DictConfig, overrides: Sequence[str]) -> dict[str, st
         )
     if shared == parts:
         return {"hydra.sweep.dir": str(config.hydra.sweep.dir)}
-    with read_write(config.hydra):
-        config.hydra.sweep.dir = "/".join(shared)
+    config.hydra.sweep.dir = "/".join(shared)
     subdir = "/".join([*parts[len(shared) :], str(own["subdir"])])
     return {"hydra.sweep.dir": str(config.hydra.sweep.dir), "hydra.sweep.subdir": subdir}
 
