@@ -210,19 +210,20 @@ def test_other_values_have_other_names(values: list[str]) -> None:
     assert one != two
 
 
-def test_a_job_gets_its_group_of_wandb_and_its_threads(tmp_path: Path) -> None:
+def test_a_job_gets_its_group_of_wandb_and_its_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = Loader().load_configuration("train", ["logger=wandb", "seed=3"], RunMode.RUN)
     config.hydra.sweep.dir = str(tmp_path / "mine")
     HydraConfig.instance().set_config(config)
     try:
-        given = Job("train", (), ".")._given(
-            HydraConfig.get(), tmp_path / "mine" / "seed-3", ("logger=wandb", "seed=3")
-        )
-        options = list(given)
+        own = (HydraConfig.get(), tmp_path / "mine" / "seed-3", ("logger=wandb", "seed=3"))
+        options = list(Job("train", (), ".")._given(*own))
+        monkeypatch.setenv("WANDB_RUN_GROUP", "theirs")
+        grouped = list(Job("train", (), ".")._given(*own))
     finally:
         HydraConfig.instance().cfg = None
     assert {"logger.group=mine", "logger.run_name=seed-3", "resume=true"} <= set(options)
     assert options[0].startswith("threads=")
+    assert grouped == [one for one in options if one != "logger.group=mine"]
 
 
 # ---- what cannot be -----------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ _FLAGS = """\
 """
 
 
-class _Hydra(Hydra):  # type: ignore[misc] # Hydra has no types here
+class _Hydra(Hydra):
     """Hydra, whose callbacks and folders may refer to its own options, such as ``${hydra:runtime.cwd}``."""
 
     def compose_config(self, *args: Any, **kwargs: Any) -> DictConfig:
