@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import takewhile
+from itertools import starmap, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +49,11 @@ def multirun(command: str, name: str, hydra: Hydra, options: argparse.Namespace)
         shared = _shared_folder(config, overrides)
     folder = Path(shared["hydra.sweep.dir"]).absolute()
     others = [text for text in overrides if parse_override(text).key_or_group not in shared]
-    again = [command, *_flags(options), "-m", *others, *_overrides(shared)]
+    again = [command, *_flags(options), "-m", *others, *starmap(override_of, shared.items())]
     with _launching(again, overrides):
         job = Job(command, tuple(_flags(options)), str(Path.cwd()), _owner_pid(config))
-        given = [*others, *_overrides({**shared, "hydra.sweep.dir": str(folder)})]
+        own = {**shared, "hydra.sweep.dir": str(folder)}
+        given = [*others, *starmap(override_of, own.items())]
         returned = hydra.multirun(name, job, given, with_log_configuration=False)
     results = report_multirun(folder, without_password(shlex.join(["bbrgym", *again])))
     show(folder, results)
@@ -142,11 +143,6 @@ def _flags(options: argparse.Namespace) -> list[str]:
     flags = {flag: folder and str(Path(folder).absolute()) for flag, folder in folders.items()}
     flags["--config-name"] = options.config_name
     return [part for flag, value in flags.items() if value is not None for part in (flag, value)]
-
-
-def _overrides(values: Mapping[str, str]) -> list[str]:
-    """Return the overrides that give options these texts, whose references stay references."""
-    return [f"{key}={value}" if "${" in value else override_of(key, value) for key, value in values.items()]
 
 
 def _shared_folder(config: DictConfig, overrides: Sequence[str]) -> dict[str, str]:
