@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""RACK's reordering window: by events alone (reordering_facts.cc), and on a path of 50 ms that reorders (sender_facts.cc)."""
+"""RACK's reordering window: by events alone (reordering_facts.cc), and on a path of 50 ms (sender_facts.cc)."""
 
 from __future__ import annotations
 

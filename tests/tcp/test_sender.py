@@ -102,7 +102,7 @@ def test_without_undo_everything_is_sent_again(facts: Facts) -> None:
 
 
 def test_a_loss_in_the_spike_is_found_without_a_second_timeout(facts: Facts) -> None:
-    """What left in one burst with a SACKed segment counts as lost too: RACK's newest is the timeout's retransmission."""
+    """What left in one burst with a SACKed segment counts as lost: RACK's newest is the timeout's retransmission."""
     seen = facts("delay_spike_with_loss")
     assert (seen["timeouts"], seen["dropped"], seen["reductions"], seen["undos"]) == (1, 1, 2, 1)
     assert seen["retransmitted"] == seen["dropped"] + seen["duplicates"]

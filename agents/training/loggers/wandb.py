@@ -125,7 +125,7 @@ class WandbLogger(Logger):
             begun.notes = settings.notes
         if settings.tags:
             begun.tags = (*(begun.tags or ()), *settings.tags)
-        write_text(run.folder / _ID_FILE, begun.id)
+        RunFolder(run.folder).write_text(_ID_FILE, begun.id)
 
     def _started(self, settings: WandbSettings, run: LoggedRun, mode: str) -> Any:
         how = self._wandb.Settings(
