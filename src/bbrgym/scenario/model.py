@@ -9,7 +9,7 @@ packets (payload + 40 bytes) on the link and of payload in an application.
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import PrivateAttr, model_validator
 
@@ -132,7 +132,10 @@ def _trace(link: Link) -> Trace | None:
     except ConfigError as error:
         raise FieldProblem("link.trace_path", str(error)) from error
     return Trace.model_construct(
-        times_ms=read.times_ms, counts=(), period_ms=float(read.period_ms), opportunity_bytes=read.opportunity_bytes
+        times_ms=cast("tuple[float, ...]", read.times_ms),  # which the field's validator makes of a list as well
+        counts=(),
+        period_ms=float(read.period_ms),
+        opportunity_bytes=read.opportunity_bytes,
     )
 
 
