@@ -45,20 +45,9 @@ TcpReceiver::Reset(const SocketFacts& facts, uint32_t mss_bytes)
 }
 
 TcpReceiver::Arrival
-TcpReceiver::Take(uint64_t serial, int64_t now_ns, EcnBits ecn, int64_t sent_ms)
+TcpReceiver::Take(uint64_t serial, int64_t now_ns, EcnBits ecn)
 {
     const bool is_duplicate = serial < m_next || (serial > m_next && Has(serial));
-    if (m_has_timestamps && sent_ms != NO_TIMESTAMP) [[unlikely]]
-    {
-        if (IsTooOld(sent_ms))
-        {
-            return serial < m_next ? TakeDuplicate(serial, now_ns) : Arrival{0, true, true}; // PAWS
-        }
-        if (serial <= m_acked_until && sent_ms >= m_recent_ms)
-        {
-            m_recent_ms = sent_ms;
-        }
-    }
     bool reports_now = false;
     if (m_echo.IsOn()) [[unlikely]]
     {
@@ -103,6 +92,24 @@ TcpReceiver::Take(uint64_t serial, int64_t now_ns, EcnBits ecn, int64_t sent_ms)
     }
     m_deadline_ns = std::min(m_deadline_ns, now_ns + (m_ato_ns == m_delayed_ack_ns ? m_ato_ns : DelayNs()));
     return {readable_pkts, false};
+}
+
+bool
+TcpReceiver::RefusesOld(uint64_t serial, int64_t sent_ms, int64_t now_ns)
+{
+    if (m_recent_ms - sent_ms > PAWS_WINDOW_MS)
+    {
+        if (serial < m_next)
+        {
+            TakeDuplicate(serial, now_ns);
+        }
+        return true;
+    }
+    if (serial <= m_acked_until && sent_ms >= m_recent_ms)
+    {
+        m_recent_ms = sent_ms;
+    }
+    return false;
 }
 
 /** Old data is answered at once; of data beyond a gap a report takes in its neighbours' (tcp_dsack_extend). */

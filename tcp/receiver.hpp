@@ -36,7 +36,6 @@ class TcpReceiver
     {
         uint32_t readable_pkts; ///< newly in order
         bool answer_at_once;
-        bool is_refused = false; ///< too old by its timestamp: as if it had not come
     };
 
     /** Clears the connection but keeps the memory. */
@@ -44,8 +43,12 @@ class TcpReceiver
 
     /** Whether an ACK has to leave before a segment is taken: it tells of the marks until then (ecn_precise). */
     bool AnswersBefore(EcnBits ecn) const { return m_echo.IsOn() && m_unanswered_pkts > 0 && m_echo.Changes(ecn); }
-    /** A segment arrives; `sent_ms`: its timestamp. */
-    Arrival Take(uint64_t serial, int64_t now_ns, EcnBits ecn = {}, int64_t sent_ms = NO_TIMESTAMP);
+    Arrival Take(uint64_t serial, int64_t now_ns, EcnBits ecn = {});
+    /**
+     * Call before Take if the stack has timestamps; `sent_ms`: of the segment. True: it is refused for its age (PAWS), and
+     * answered at once; it is not to be taken.
+     */
+    bool RefusesOld(uint64_t serial, int64_t sent_ms, int64_t now_ns);
 
     /** The time at which an ACK is due though nothing arrives; NEVER_NS: none is. */
     int64_t DelayedAckDeadlineNs() const { return std::min(m_deadline_ns, m_compressed_until_ns); }
@@ -88,7 +91,6 @@ class TcpReceiver
         return m_echo.Acknowledge() && !hides;
     }
 
-    bool IsTooOld(int64_t sent_ms) const { return m_recent_ms - sent_ms > PAWS_WINDOW_MS; }
     Arrival TakeDuplicate(uint64_t serial, int64_t now_ns);
     bool Has(uint64_t serial) const;
     void Put(uint64_t serial);

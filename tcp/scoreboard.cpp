@@ -88,13 +88,12 @@ Scoreboard::LostTogether(uint64_t serial, uint32_t limit) const
 }
 
 AckOutcome
-Scoreboard::Acknowledge(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, SerialRange duplicate, int64_t echo_ms)
+Scoreboard::Acknowledge(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, SerialRange duplicate)
 {
     AckOutcome outcome;
     const uint64_t delivered_before = m_delivered_pkts;
     m_has_newest = false;
     m_rack_rtt_serial = 0;
-    m_echo_ms = echo_ms;
     m_sacked_until_before = m_sacked_until;
 
     const bool has_duplicate = duplicate.begin < duplicate.end;

@@ -143,13 +143,12 @@ class Scoreboard
 
     /**
      * Processes an acknowledgement of everything below `una` and of the blocks. `duplicate` was reported to have come
-     * twice: what was sent without need counts as delivered too (Linux tcp_check_dsack). `echo_ms`: of a timestamp.
+     * twice: what was sent without need counts as delivered too (Linux tcp_check_dsack).
      */
-    AckOutcome Acknowledge(uint64_t una,
-                           std::span<const SerialRange> blocks,
-                           int64_t now_ns,
-                           SerialRange duplicate = {},
-                           int64_t echo_ms = NO_TIMESTAMP);
+    AckOutcome Acknowledge(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, SerialRange duplicate = {});
+    /** Call before Acknowledge if the stack has timestamps: the one that the ACK echoes. */
+    void TakeTimestamp(int64_t echo_ms) { m_echo_ms = echo_ms; }
+    int64_t EchoMs() const { return m_echo_ms; } ///< of the ACK being processed
     /**
      * Marks the segments that are lost by now; returns the number of packets. Nothing unless a delivery or ExamineAgain
      * came since it was called last.

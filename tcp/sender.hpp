@@ -85,15 +85,10 @@ class TcpSender
                const SocketFacts& facts,
                int64_t now_ns);
 
-    /**
-     * Processes an ACK of everything below `una` and of the blocks, the first of which may be a D-SACK; `echo_ms` is the
-     * timestamp it echoes. Returns its sample.
-     */
-    const cc_sample& OnAck(uint64_t una,
-                           std::span<const SerialRange> blocks,
-                           int64_t now_ns,
-                           bool has_echo = false,
-                           int64_t echo_ms = NO_TIMESTAMP);
+    /** Processes an ACK of everything below `una` and of the blocks, the first of which may be a D-SACK. Returns its sample. */
+    const cc_sample& OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, bool has_echo = false);
+    /** Call before OnAck if the stack has timestamps: the one that the ACK echoes. */
+    void TakeTimestamp(int64_t echo_ms) { m_board.TakeTimestamp(echo_ms); }
     /** Call at TimerDeadlineNs. True: a probe is due, to be reported with NoteProbe. */
     bool OnTimer(int64_t now_ns);
 
@@ -248,7 +243,6 @@ class TcpSender
     bool m_probe_app_limited = false; ///< its segment was, when it first left
     bool m_is_acking_probe = false;   ///< the ACK being processed, but it may be the original that arrived
     bool m_has_echo = false;          ///< the ACK being processed, of a mark
-    int64_t m_echo_ms = NO_TIMESTAMP; ///< the ACK being processed, of a timestamp
     bool m_wants_flights = false;     ///< the controller does
 
     RateReduction m_reduction;
@@ -320,7 +314,7 @@ TcpSender<Controller>::Reset(std::size_t segments)
 
 template <class Controller>
 const cc_sample&
-TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, bool has_echo, int64_t echo_ms)
+TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, bool has_echo)
 {
     const uint32_t prior_in_flight = m_board.InFlight();
     const uint64_t prior_una = m_board.Una();
@@ -330,9 +324,8 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
     const cc_ca_state prior_state = m_ca_state;
     const SerialRange duplicate = TakeDuplicateReport(blocks, una);
     const bool reports_duplicate = duplicate.begin < duplicate.end;
-    m_echo_ms = m_facts.timestamps ? echo_ms : NO_TIMESTAMP;
-    AckOutcome outcome = m_board.Acknowledge(una, blocks, now_ns, duplicate, m_echo_ms);
-    if (m_echo_ms != NO_TIMESTAMP && outcome.UnaAdvanced() && outcome.oldest_rtt_ns < 0) [[unlikely]]
+    AckOutcome outcome = m_board.Acknowledge(una, blocks, now_ns, duplicate);
+    if (m_facts.timestamps && outcome.UnaAdvanced() && outcome.oldest_rtt_ns < 0) [[unlikely]]
     {
         TakeEchoedRtt(outcome, now_ns);
     }
@@ -464,7 +457,7 @@ void
 TcpSender<Controller>::TakeEchoedRtt(AckOutcome& outcome, int64_t now_ns)
 {
     constexpr int64_t MS_NS = 1'000'000;
-    outcome.rtt_ns = std::max<int64_t>(TimestampMs(now_ns) - m_echo_ms, 1) * MS_NS;
+    outcome.rtt_ns = std::max<int64_t>(TimestampMs(now_ns) - m_board.EchoMs(), 1) * MS_NS;
     outcome.oldest_rtt_ns = outcome.rtt_ns;
     m_board.NoteRtt(outcome.rtt_ns, now_ns);
 }
@@ -510,7 +503,7 @@ TcpSender<Controller>::ProcessLoss(const AckOutcome& outcome, bool reports_dupli
     const bool may_prove = m_frto || (m_facts.timeout_undo == timeout_undo_choice::any_original && m_undo.IsOn());
     const bool original_arrived = may_prove && outcome.first_original < m_recovery_point;
     m_frto_new_ns = NEVER_NS;
-    if (original_arrived || (outcome.UnaAdvanced() && m_undo.IsProven(m_echo_ms)))
+    if (original_arrived || (outcome.UnaAdvanced() && m_undo.IsProven(m_board.EchoMs())))
     {
         UndoLoss();
         return;
@@ -881,7 +874,7 @@ template <class Controller>
 void
 TcpSender<Controller>::TryUndoRecovery()
 {
-    if (m_undo.IsProven(m_echo_ms))
+    if (m_undo.IsProven(m_board.EchoMs()))
     {
         Undo();
     }
@@ -900,7 +893,7 @@ template <class Controller>
 bool
 TcpSender<Controller>::TryUndoPartial(uint64_t prior_una)
 {
-    if (!m_undo.WasDelayed(m_echo_ms))
+    if (!m_undo.WasDelayed(m_board.EchoMs()))
     {
         return false;
     }

@@ -446,9 +446,10 @@ Engine::ReachQueue(FlowState& flow, Event arrival, const Event& bound)
     do
     {
         Begin(arrival);
-        const PacketInPipe packet = flow.access.front();
+        const PacketName name = flow.access.front().name;
+        const auto timestamp = static_cast<uint16_t>(flow.access.front().timestamp);
         flow.access.pop_front();
-        if (m_bottleneck.Arrive({packet.timestamp, m_now_ns, packet.name}, m_now_ns, m_measurement))
+        if (m_bottleneck.Arrive({timestamp, m_now_ns, name}, m_now_ns, m_measurement))
         {
             NumberService();
         }
@@ -483,9 +484,10 @@ Engine::PutOnLink(const QueuedPacket& packet, LinkDelay::Arrival arrival)
 void
 Engine::TakeFromLink()
 {
-    const PacketInPipe packet = m_link.front();
+    const PacketName packet = m_link.front().name;
+    const auto timestamp = static_cast<uint16_t>(m_link.front().timestamp);
     m_link.pop_front();
-    ReachReceiver(packet.name, packet.timestamp);
+    ReachReceiver(packet, timestamp);
 }
 
 void
@@ -518,12 +520,16 @@ Engine::ReachReceiver(PacketName packet, uint16_t timestamp)
         }
     }
     ++flow.arrived_pkts;
+    if (flow.has_timestamps && flow.receiver.RefusesOld(packet.Serial(), UnpackTimestampMs(timestamp, m_now_ns), m_now_ns)) [[unlikely]]
+    {
+        SendAck(flow);
+        return;
+    }
     if (flow.receiver.AnswersBefore(packet.Ecn())) [[unlikely]]
     {
         SendAck(flow);
     }
-    const int64_t sent_ms = flow.has_timestamps ? UnpackTimestampMs(timestamp, m_now_ns) : NO_TIMESTAMP;
-    const TcpReceiver::Arrival arrival = flow.receiver.Take(packet.Serial(), m_now_ns, packet.Ecn(), sent_ms);
+    const TcpReceiver::Arrival arrival = flow.receiver.Take(packet.Serial(), m_now_ns, packet.Ecn());
     if (arrival.readable_pkts > 0)
     {
         const uint64_t readable_bytes = uint64_t{arrival.readable_pkts} * m_scenario->mss_bytes;
@@ -764,8 +770,11 @@ void
 Engine::TakeAck(FlowState& flow, const AckInPipe& ack, std::span<const SerialRange> blocks, uint64_t window_pkts)
 {
     flow.window_pkts = window_pkts;
-    const int64_t echo_ms = flow.has_timestamps ? UnpackTimestampMs(ack.timestamp, m_now_ns) : NO_TIMESTAMP;
-    const cc_sample& sample = flow.sender.OnAck(ack.una, blocks, m_now_ns, ack.has_echo, echo_ms);
+    if (flow.has_timestamps) [[unlikely]]
+    {
+        flow.sender.TakeTimestamp(UnpackTimestampMs(ack.timestamp, m_now_ns));
+    }
+    const cc_sample& sample = flow.sender.OnAck(ack.una, blocks, m_now_ns, ack.has_echo);
     if (sample.rtt_us >= 0)
     {
         m_measurement.RttSample(flow.index, sample.rtt_us * 1000);

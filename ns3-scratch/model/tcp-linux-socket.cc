@@ -245,7 +245,11 @@ TcpLinuxSocket::TakeAck(const TcpHeader& header, int64_t echo_ms)
     std::array<bbrgym::SerialRange, bbrgym::MAX_SACK_BLOCKS> blocks;
     const std::size_t count = ReadSack(header, blocks);
     const bool has_echo = (header.GetFlags() & TcpHeader::ECE) != 0;
-    const cc_sample& sample = m_sender.OnAck(una, std::span(blocks.data(), count), NowNs(), has_echo, echo_ms);
+    if (m_facts.timestamps)
+    {
+        m_sender.TakeTimestamp(echo_ms);
+    }
+    const cc_sample& sample = m_sender.OnAck(una, std::span(blocks.data(), count), NowNs(), has_echo);
 
     m_payloads.erase(m_payloads.begin(), m_payloads.begin() + static_cast<std::ptrdiff_t>(removed));
     m_una = ack;
@@ -585,7 +589,13 @@ TcpLinuxSocket::TakePacket(Ptr<Packet> packet, Ipv4Header ip, uint16_t port, Ptr
     m_end.ecn = {.is_capable = ip.GetEcn() != Ipv4Header::ECN_NotECT,
                  .is_marked = ip.GetEcn() == Ipv4Header::ECN_CE,
                  .has_reduced = (header.GetFlags() & TcpHeader::CWR) != 0};
-    m_end.sent_ms = TimestampTag::Of(packet);
+    const int64_t sent_ms = TimestampTag::Of(packet);
+    if (sent_ms != bbrgym::NO_TIMESTAMP && payload_bytes > 0 &&
+        m_end.receiver.RefusesOld(ReceiverSerial(header.GetSequenceNumber()), sent_ms, NowNs()))
+    {
+        SendAck();
+        return;
+    }
     if (m_connected && m_state == ESTABLISHED && payload_bytes > 0 &&
         header.GetSequenceNumber() + payload_bytes <= m_tcb->m_rxBuffer->NextRxSequence())
     {
@@ -605,10 +615,7 @@ TcpLinuxSocket::ReceivedData(Ptr<Packet> packet, const TcpHeader& header)
         return;
     }
     const auto arrival = TakeData(header.GetSequenceNumber());
-    if (!arrival.is_refused)
-    {
-        m_tcb->m_rxBuffer->Add(packet, header);
-    }
+    m_tcb->m_rxBuffer->Add(packet, header);
     if (arrival.readable_pkts > 0)
     {
         NotifyDataRecv();
@@ -632,13 +639,20 @@ TcpLinuxSocket::ReceivedData(Ptr<Packet> packet, const TcpHeader& header)
 bbrgym::TcpReceiver::Arrival
 TcpLinuxSocket::TakeData(SequenceNumber32 seq)
 {
-    const int32_t ahead_bytes = seq - m_tcb->m_rxBuffer->NextRxSequence();
-    const int64_t ahead = ahead_bytes / static_cast<int32_t>(m_end.mss_bytes);
     if (m_end.receiver.AnswersBefore(m_end.ecn))
     {
         SendAck();
     }
-    return m_end.receiver.Take(m_end.receiver.Next() + static_cast<uint64_t>(ahead), NowNs(), m_end.ecn, m_end.sent_ms);
+    return m_end.receiver.Take(ReceiverSerial(seq), NowNs(), m_end.ecn);
+}
+
+/** The serial number of a segment that arrives. */
+uint64_t
+TcpLinuxSocket::ReceiverSerial(SequenceNumber32 seq) const
+{
+    const int32_t ahead_bytes = seq - m_tcb->m_rxBuffer->NextRxSequence();
+    const int64_t ahead = ahead_bytes / static_cast<int32_t>(m_end.mss_bytes);
+    return m_end.receiver.Next() + static_cast<uint64_t>(ahead);
 }
 
 void

@@ -144,6 +144,7 @@ class TcpLinuxSocket : public TcpSocketBase
 
     void TakePacket(Ptr<Packet> packet, Ipv4Header ip, uint16_t port, Ptr<Ipv4Interface> interface);
     bbrgym::TcpReceiver::Arrival TakeData(SequenceNumber32 seq);
+    uint64_t ReceiverSerial(SequenceNumber32 seq) const;
     void SendAck();
     void SendDelayedAck();
 
@@ -176,7 +177,6 @@ class TcpLinuxSocket : public TcpSocketBase
         bbrgym::TcpReceiver receiver;
         uint32_t mss_bytes = 0;
         bbrgym::EcnBits ecn; ///< of the packet that is being taken
-        int64_t sent_ms = bbrgym::NO_TIMESTAMP; ///< its timestamp
         int64_t ack_event_ns = 0; ///< of m_delAckEvent
     };
 

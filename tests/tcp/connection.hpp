@@ -190,7 +190,11 @@ class Connection
         {
             const Ack ack = m_acks.begin()->second;
             m_acks.erase(m_acks.begin());
-            on_ack(sender.OnAck(ack.una, std::span(ack.blocks.data(), ack.count), now_ns, false, ack.echo_ms));
+            if (m_settings.facts.timestamps)
+            {
+                sender.TakeTimestamp(ack.echo_ms);
+            }
+            on_ack(sender.OnAck(ack.una, std::span(ack.blocks.data(), ack.count), now_ns));
             TrySend();
         }
         else if (next_ns == delayed_ns)
@@ -264,9 +268,13 @@ class Connection
     void Arrive(const Departure& packet)
     {
         duplicate_pkts += ++m_arrivals[packet.serial] > 1;
-        const auto arrival = receiver.Take(packet.serial, now_ns, {}, bbrgym::TimestampMs(packet.at_ns));
-        refused_pkts += arrival.is_refused;
-        if (arrival.answer_at_once)
+        const int64_t sent_ms = bbrgym::TimestampMs(packet.at_ns);
+        if (m_settings.facts.timestamps && receiver.RefusesOld(packet.serial, sent_ms, now_ns))
+        {
+            ++refused_pkts;
+            Answer();
+        }
+        else if (receiver.Take(packet.serial, now_ns).answer_at_once)
         {
             Answer();
         }
