@@ -110,7 +110,8 @@ def test_an_agent_is_evaluated_beside_the_kernels_own(beside):
 
 def test_an_evaluation_keeps_the_lateness_of_its_runs():
     worlds = {"linux": {"options": ANY_LATENESS}, "ns3": {}}
-    rows = bbrgym.evaluate(scenario({"cc": "bbr"}, {"cc": "cubic"}, duration_s=1.0), ["cubic"], world=worlds)
+    flows = [{"cc": cc, "role": "learner"} for cc in ("bbr", "cubic")]
+    rows = bbrgym.evaluate(scenario(*flows, duration_s=1.0), ["cubic"], world=worlds)
     lateness = rows.select("late_p50_us", "late_p99_us", "late_p999_us", "late_share", "late_repeats")
     of_kernel, of_ns3 = (lateness.filter(rows["world"] == world) for world in worlds)
     assert len(of_kernel) == len(of_ns3) == 2
