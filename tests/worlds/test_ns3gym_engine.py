@@ -298,5 +298,5 @@ def test_without_its_extra_it_says_what_to_install(options: dict[str, Any], monk
     for name in [name for name in sys.modules if name.startswith(("bbrgym.ns3gym", "bbrgym.worlds.ns3gym", "zmq"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "zmq", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'bbrgym\[ns3gym\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[ns3gym\]'"):
         served(options)

@@ -245,7 +245,7 @@ def test_an_agent_of_trees_acts_and_is_exported(tmp_path: Path) -> None:
 def test_without_scikit_learn_no_stage_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
-    with pytest.raises(MissingExtraError, match=r"agent\.fit\.model=trees needs .*'bbrgym\[trees\]'"):
+    with pytest.raises(MissingExtraError, match=r"agent\.fit\.model=trees needs .*'\.\[trees\]'"):
         run(tmp_path / "run", **small(TREES))
     assert not list((tmp_path / "run").rglob("search-*"))
 
