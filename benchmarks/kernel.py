@@ -106,9 +106,8 @@ CAUSES: tuple[tuple[str, str], ...] = (
     (r"^cubic-(100|steps) retransmit rate", "one packet of the whole run"),
     (
         r"^(cubic|reno)-late-\d+ (mean|p95) queueing delay",
-        "a rare state: a flow that sees reordering before its first loss, or whose first recoveries are undone, fills the "
-        "link and its queue. A few of 30 seeds of the twin do, which makes their mean; none of six runs of the kernel "
-        "did in these scenarios, though in cubic-late-5 it does",
+        "a rare state, in which the flow fills the link and its queue: a few of 30 seeds of the twin have it, and make "
+        "their mean; of six runs of the kernel none had it in these scenarios",
     ),
     (
         r"^bbr-outage-5 retransmit rate",
