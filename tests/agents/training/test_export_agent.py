@@ -117,7 +117,8 @@ def test_a_file_says_what_it_is(tmp_path: Path) -> None:
     model = onnx.load(export(tmp_path / "run", "onnx"))
     extra = {"bbrgym.json": ""}
     torch.jit.load(str(export(tmp_path / "run", "torchscript")), _extra_files=extra)
-    (entry,) = model.metadata_props
+    entry, checksum = model.metadata_props
+    assert checksum.key == "bbrgym sha256"
     assert (entry.key, json.loads(entry.value)) == ("bbrgym", json.loads(extra["bbrgym.json"]))
     about = json.loads(entry.value)
     assert (about["agent"], about["variant"], about["environment"]["control_interval_s"]) == ("ppo", "bbq", 0.5)
