@@ -105,7 +105,7 @@ def test_what_is_no_agent_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     }.items():
         with pytest.raises(ConfigError, match=says):
             results(path)
-    with pytest.raises(ConfigError, match=r"agent: is <class .*Low'>; allowed are"):
+    with pytest.raises(ConfigError, match=r"agent: is '.*Low'; allowed are"):
         results(Low)
     assert main(["evaluate", "agent=no_such_module_of_mine:act", f"output_dir={tmp_path / 'out'}"]) == 2
     assert capsys.readouterr().err.startswith("bbrgym: agent: is 'no_such_module_of_mine:act'")
