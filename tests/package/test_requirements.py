@@ -55,7 +55,8 @@ HYDRA = "hydra-core>=1.3,<1.4"
 PRIVATE = {
     "callbacks": {"Callbacks"},
     "config_loader_impl": {"ConfigLoaderImpl"},
-    "config_repository": {"CachingConfigRepository", "IConfigRepository"},
+    "config_repository": {"CachingConfigRepository", "ConfigRepository", "IConfigRepository"},
+    "core_plugins.file_config_source": {"FileConfigSource"},
     "hydra": {"Hydra"},
     "utils": {"create_config_search_path", "get_args_parser"},
 }
