@@ -57,6 +57,7 @@ BY_ITSELF = {
     "cli.main": {"_discard_output open"},
     # Files of the package, and of the machine.
     "cli.hydra_program": {"_file (resources.files('bbrgym') / 'conf' / f'{name}.yaml').read_text"},
+    "cli.polars_threads": {"_no_stderr os.open", "used_bytes Path('/proc/self/statm').read_text"},
     "cli.listing": {"choices_table (resources.files('bbrgym') / 'conf' / group / f'{name}.yaml').read_text"},
     "ns3gym.messages": {"_pool (resources.files('bbrgym.ns3gym') / 'messages.binpb').read_bytes"},
     "papers.catalogue": {"notes_of path.read_text"},
@@ -218,7 +219,12 @@ READERS = [
         "s.yaml",
         lambda at: bbrgym.load_distribution({"mix": [str(at / "s.yaml")]}),
     ),
-    Reader("trace", ("scenario.traces _read_text",), "t.down", lambda at: read_trace(str(at / "t.down"))),
+    Reader(
+        "trace",
+        ("scenario.traces read_trace", "scenario.traces _chunks_of_lines", "scenario.traces _read_rates"),
+        "t.down",
+        lambda at: read_trace(str(at / "t.down")),
+    ),
     Reader("experiment", ("papers.catalogue _read",), "e.yaml", lambda at: load_experiment(str(at / "e.yaml"))),
     Reader("authors' numbers", ("papers.catalogue _rows",), "numbers.csv", _reference),
     Reader("library", ("envs.library _read",), "l.yaml", lambda at: load_library(at / "l.yaml")),
