@@ -198,8 +198,8 @@ def mix_files(folder: Path, names: Callable[[int], list[int]]) -> Path:
 @pytest.mark.parametrize(
     ("names", "says"),
     [
-        (lambda number: [number], "0.yaml', which is or holds this mix"),
-        (lambda number: [(number + 1) % 10], "0.yaml', which is or holds this mix"),
+        (lambda number: [number], ", which is or holds this mix"),
+        (lambda number: [(number + 1) % 10], ", which is or holds this mix"),
         (lambda number: [other for other in range(10) if other != number], "which is or holds this mix"),
         (lambda number: [number + 1] * 9 if number < 9 else [], f"has more than {MAX_PARTS} parts"),
     ],
