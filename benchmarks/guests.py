@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How other libraries get on with the environments: their released versions, in virtual environments of their own.
+"""Run released versions of other libraries with the environments, each set in a virtual environment.
 
 python benchmarks/guests.py [--venvs FOLDER] [--only WORDS] [--write docs/vectors.md]
 
