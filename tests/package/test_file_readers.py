@@ -6,7 +6,6 @@ Two lists are kept complete by a scan of the package: the readers, which are the
 """
 
 import ast
-import os
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from special_files import put_special_file
 
 import bbrgym
 from bbrgym.agents.training.folder import TrainingFolder
@@ -411,12 +411,6 @@ def put(kind: str, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if kind in TEXTS:
         path.write_bytes(TEXTS[kind])
-    elif kind == "zero":
-        path.symlink_to("/dev/zero")
-    elif kind == "fifo":
-        os.mkfifo(path)
-    elif kind == "folder":
-        path.mkdir()
     elif kind == "link":
         other = path.parent / "other"
         other.write_text(f"{SECRET}\n")
@@ -424,6 +418,8 @@ def put(kind: str, path: Path) -> None:
     elif kind == "huge":
         with path.open("wb") as file:
             file.truncate(HUGE_BYTES)
+    else:
+        put_special_file(kind, path)
 
 
 @pytest.fixture(autouse=True)

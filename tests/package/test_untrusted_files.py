@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A stranger's files cost little to refuse, and nothing of this machine or of them leaks."""
 
-import os
 import resource
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from special_files import put_special_file
 
 import bbrgym
 from bbrgym.errors import nearest
@@ -68,12 +68,7 @@ def test_an_interpolation_is_refused_and_not_resolved(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("name", ["zero", "fifo", "folder", "nothing"])
 def test_only_regular_files_are_read(name: str, tmp_path: Path) -> None:
     path = tmp_path / f"{name}.yaml"
-    if name == "zero":
-        path.symlink_to("/dev/zero")
-    elif name == "fifo":
-        os.mkfifo(path)
-    elif name == "folder":
-        path.mkdir()
+    put_special_file(name, path)
     assert "cannot read" in refusal(path)
     with pytest.raises(bbrgym.ConfigError, match="cannot read"):
         read_trace(str(path))

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from special_files import put_special_file
 
 pytest.importorskip("torch", reason="what is loaded")
 
@@ -114,14 +115,10 @@ def test_a_finished_training_with_a_broken_checkpoint_is_not_resumed(
     path.rename(run.parent / "kept")
     if kind == "empty":
         path.touch()
-    elif kind == "zero":
-        path.symlink_to("/dev/zero")
-    elif kind == "fifo":
-        os.mkfifo(path)
-    elif kind == "folder":
-        path.mkdir()
     elif kind == "link":
         path.symlink_to(run.parent / "kept")
+    else:
+        put_special_file(kind, path)
     assert main(["train", f"resume={run}"]) == 2
     said = capsys.readouterr().err
     assert said.startswith("bbrgym: ")
