@@ -17,9 +17,9 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from bbrgym.agents.training.about import KEY
-from bbrgym.checksum import check_checksum, check_onnx_checksum, has_checksum
 from bbrgym.envs.options import Options
 from bbrgym.errors import ConfigError, MissingExtraError
+from bbrgym.runs.checksum import check_checksum, check_onnx_checksum, has_checksum
 from bbrgym.tunables import VARIANTS
 from bbrgym.untrusted_files import opened, read_bytes
 

@@ -23,9 +23,9 @@ from bbrgym.agents.base import Agent
 from bbrgym.agents.training.about import KEY
 from bbrgym.agents.training.checkpoints import finite_or_refuse, save_state
 from bbrgym.agents.training.loop import TrainingRun
-from bbrgym.checksum import add_checksum
 from bbrgym.envs.flow_vec_env import FlowVecEnv
 from bbrgym.errors import TrainingError
+from bbrgym.runs.checksum import add_checksum
 
 _MAY_BE_NAN = ("train/explained_variance",)  # where all returns are equal
 

@@ -30,11 +30,11 @@ from rich.console import Console
 from rich.status import Status
 
 import bbrgym
-from bbrgym.atomic_files import write_atomically
 from bbrgym.evaluate.evaluation import EvaluationProgress
 from bbrgym.evaluate.records import EvaluationFolder
 from bbrgym.evaluate.world_gap import METRICS, Difference, differences
 from bbrgym.report.markdown import markdown_table
+from bbrgym.runs.atomic_files import write_atomically
 from bbrgym.scenario.files import read_scenario
 from bbrgym.worlds import registered_worlds
 

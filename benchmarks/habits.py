@@ -23,7 +23,7 @@ import yaml
 from report import measured_on
 
 import bbrgym
-from bbrgym.atomic_files import write_text
+from bbrgym.runs.atomic_files import write_text
 
 ROOT = Path(__file__).resolve().parents[1]
 HABITS = Path(__file__).with_suffix(".yaml")

@@ -41,7 +41,7 @@ import kernel_learned
 import numpy as np
 
 import bbrgym
-from bbrgym.atomic_files import write_text
+from bbrgym.runs.atomic_files import write_text
 from bbrgym.worlds import LateRunError
 from bbrgym.worlds.score import score_of_run
 from bbrgym.worlds.specs import MAX_LATE_SHARE

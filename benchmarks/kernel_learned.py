@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 import bbrgym
-from bbrgym.atomic_files import write_text
+from bbrgym.runs.atomic_files import write_text
 from bbrgym.scenario.distribution import load_distribution, split_seeds
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import LateRunError

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import bbrgym
-from bbrgym.atomic_files import write_text
+from bbrgym.runs.atomic_files import write_text
 from bbrgym.worlds import registered_worlds
 from bbrgym.worlds.engine import engine_class
 

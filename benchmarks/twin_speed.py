@@ -35,8 +35,8 @@ from rich.console import Console
 from rich.progress import track
 
 import bbrgym
-from bbrgym.atomic_files import write_atomically
 from bbrgym.report.markdown import markdown_table
+from bbrgym.runs.atomic_files import write_atomically
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import World, make_vector_world, make_world, registered_worlds
 from bbrgym.worlds.engine import engine_class

@@ -23,8 +23,8 @@ from pydantic import BaseModel
 import bbrgym
 from bbrgym.ns3gym import command
 from bbrgym.papers.catalogue import select_experiments
+from bbrgym.papers.report import papers_page
 from bbrgym.report.markdown import markdown_table
-from bbrgym.report.papers_report import papers_page
 from bbrgym.scenario import checks, distribution, flow, link, model, queue, stack
 from bbrgym.tunables import BASES, SWITCHES, Variant
 from bbrgym.worlds import registered_worlds

@@ -14,7 +14,6 @@ from gymnasium import spaces
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from numpy.typing import NDArray
 
-from bbrgym.drawing import check_drawing
 from bbrgym.envs.action import ActionMapping
 from bbrgym.envs.critic import CriticObservation
 from bbrgym.envs.episode_spec import EpisodeSource, EpisodeSpec, episode_sources, names_and_learners
@@ -30,7 +29,7 @@ from bbrgym.envs.reward import Reward
 from bbrgym.envs.scaling import Coordinates, TunableScaling
 from bbrgym.envs.smoothing import ExponentialMeans
 from bbrgym.envs.terms import StepTerms, TermInputs
-from bbrgym.errors import ConfigError
+from bbrgym.errors import ConfigError, check_matplotlib
 from bbrgym.worlds import (
     TUNABLE_COLUMNS,
     Flags,
@@ -253,7 +252,7 @@ class Episodes(ABC):
         """Return an RGB image [720, 960, 3] of an episode so far; None without a render mode."""
         if self._options.render_mode is None:
             return None
-        check_drawing("render()")
+        check_matplotlib("render()")
         history = self._histories[index]
         if history is None:
             raise ResetNeeded(RESET_FIRST)

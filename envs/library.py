@@ -24,10 +24,10 @@ import numpy as np
 import yaml
 from pydantic import Field, model_validator
 
-from bbrgym.atomic_files import write_text
 from bbrgym.envs.discrete import MAX_COMBINATIONS
 from bbrgym.envs.scaling import NOT_BELOW
 from bbrgym.errors import ConfigError, nearest
+from bbrgym.runs.atomic_files import write_text
 from bbrgym.scenario.flow import check_tunables
 from bbrgym.schema import FieldProblem, Float, Model, shown, validated
 from bbrgym.tunables import TUNABLES, VARIANTS

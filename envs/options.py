@@ -15,14 +15,13 @@ from typing import Any, Concatenate, ParamSpec, SupportsIndex, TypeVar, Union, g
 import gymnasium
 from gymnasium.utils import EzPickle
 
-from bbrgym.drawing import check_drawing
 from bbrgym.envs.action import ActionKind
 from bbrgym.envs.episode_spec import ScenarioSampler, check_max_learners
 from bbrgym.envs.features import View
 from bbrgym.envs.library import LibrarySource
 from bbrgym.envs.observation import FeatureList
 from bbrgym.envs.reward import RewardSource
-from bbrgym.errors import ArgumentError, ConfigError, MissingExtraError, nearest
+from bbrgym.errors import ArgumentError, ConfigError, MissingExtraError, check_matplotlib, nearest
 from bbrgym.scenario.files import Source
 from bbrgym.schema import argument, plain
 from bbrgym.worlds import DEFAULT_TIMEOUT_S, REFERENCE_WORLD, Isolation
@@ -114,7 +113,7 @@ class Options:
             raise ConfigError(f"render_mode: {self.render_mode!r}, allowed are None and 'rgb_array'")
         if self.render_mode is not None:
             try:
-                check_drawing(f"render_mode={self.render_mode!r}")
+                check_matplotlib(f"render_mode={self.render_mode!r}")
             except MissingExtraError as error:  # others ask for it as a matter of course, and may never render
                 gymnasium.logger.warn(f"{error}; render() will fail")
 

@@ -15,8 +15,8 @@ from torch import nn
 
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.loop import TrainingRun, state_of
-from bbrgym.checksum import add_checksum, check_checksum
 from bbrgym.errors import ConfigError, one_line
+from bbrgym.runs.checksum import add_checksum, check_checksum
 from bbrgym.untrusted_files import MAX_TABLE_BYTES, FileError, opened
 
 SUFFIX = ".pt"

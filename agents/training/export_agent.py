@@ -34,9 +34,9 @@ from bbrgym.agents.training.about import KEY, about_agent
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.policy_header import policy_header
 from bbrgym.agents.training.quantise import quantise
-from bbrgym.atomic_files import write_atomically
-from bbrgym.checksum import add_checksum, with_onnx_checksum
 from bbrgym.errors import ConfigError, MissingExtraError, nearest
+from bbrgym.runs.atomic_files import write_atomically
+from bbrgym.runs.checksum import add_checksum, with_onnx_checksum
 from bbrgym.schema import shown
 from bbrgym.worlds import FAST_WORLD
 

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from bbrgym.checksum import check_checksum
 from bbrgym.errors import ConfigError
-from bbrgym.run_folder import RunFolder
+from bbrgym.runs.checksum import check_checksum
+from bbrgym.runs.run_folder import RunFolder
 from bbrgym.untrusted_files import MAX_TABLE_BYTES, opened
 
 if TYPE_CHECKING:

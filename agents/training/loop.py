@@ -29,11 +29,11 @@ from bbrgym.agents.base import Agent
 from bbrgym.agents.training.curriculum import Curriculum
 from bbrgym.agents.training.episode_draws import DrawsByCost, DrawSettings
 from bbrgym.agents.training.folder import METRICS, SUMMARY, VALIDATION, TrainingFolder
-from bbrgym.agents.training.loggers.logger import Logger
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.agents.training.validation import Validation
 from bbrgym.agents.training.vec_env import Rollouts
 from bbrgym.errors import ConfigError, TrainingError
+from bbrgym.loggers.logger import Logger
 from bbrgym.scenario.distribution import Distribution, split_seeds
 
 _PROGRESS_S = 0.2  # seconds between two reports of progress

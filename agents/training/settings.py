@@ -15,11 +15,11 @@ from pydantic import Field, model_validator
 
 from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.episode_draws import DrawSettings
-from bbrgym.agents.training.loggers.logger import completed_loggers
 from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.library import load_library
 from bbrgym.envs.options import Options
 from bbrgym.errors import ConfigError, nearest
+from bbrgym.loggers.logger import completed_loggers
 from bbrgym.scenario.distribution import Distribution, is_distribution, load_distribution
 from bbrgym.scenario.files import load_scenario, read_scenario
 from bbrgym.scenario.model import Scenario

@@ -15,13 +15,13 @@ from bbrgym.agents.training.continuation import OPTION, ContinuedFolder, check_c
 from bbrgym.agents.training.curve import draw_curve
 from bbrgym.agents.training.episode_draws import DrawSettings
 from bbrgym.agents.training.folder import SUMMARY, TrainingFolder
-from bbrgym.agents.training.loggers.logger import LoggedRun, Logger, LoggerSettings, logged, logger_of
 from bbrgym.agents.training.loop import TrainingProgress, TrainingRun
 from bbrgym.agents.training.settings import TrainingSettings, parse_training
 from bbrgym.agents.training.trainer import LACKS_MEMORY, Trainer, trainer_of
 from bbrgym.agents.training.vec_env import LocalRollouts, Rollouts
-from bbrgym.drawing import reason_not_to_draw
 from bbrgym.errors import ConfigError, one_line
+from bbrgym.loggers.logger import LoggedRun, Logger, LoggerSettings, logged, logger_of
+from bbrgym.runs.drawing import reason_not_to_draw
 from bbrgym.schema import plain, shown
 from bbrgym.targets import build, class_of, shipped, shipped_names
 from bbrgym.worlds import refuse_found_programs

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import Field
 
+from bbrgym.agents.ray_session import ray_session
 from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.options import Options
 from bbrgym.errors import ConfigError, TrainingError
-from bbrgym.ray_session import ray_session
 from bbrgym.schema import Float, Whole
 from bbrgym.targets import Target
 

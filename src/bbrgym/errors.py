@@ -124,5 +124,20 @@ class MissingExtraError(ModuleNotFoundError):
         super().__init__(f"{what} needs {package}: {advice}", name=error.name)
 
 
+def check_matplotlib(what: str) -> None:
+    """Check that Matplotlib is installed.
+
+    Args:
+        what: feature that draws, e.g. ``render_mode='rgb_array'``.
+
+    Raises:
+        MissingExtraError: it is not.
+    """
+    try:
+        import matplotlib  # noqa: F401 - large, and only drawing needs it
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(what, "figures", error) from error
+
+
 class SweepError(RuntimeError):
     """Jobs of a sweep, or runs of a reproduction, failed."""

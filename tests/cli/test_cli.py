@@ -18,8 +18,8 @@ from omegaconf import OmegaConf
 from waiting import wait_until
 
 import bbrgym
+from bbrgym.cli.composition import compose_config
 from bbrgym.cli.main import main
-from bbrgym.compose import compose_config
 
 SHORT = ["scenario=steady", "scenario.duration_s=1", "variants=[bbr]"]
 

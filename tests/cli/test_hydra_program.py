@@ -13,8 +13,8 @@ from hydra.types import RunMode
 from omegaconf import IntegerNode, OmegaConf
 
 from bbrgym.agents.training.settings import TrainingSettings
+from bbrgym.cli.composition import compose_config, config_loader
 from bbrgym.cli.main import main
-from bbrgym.compose import Loader, compose_config
 
 Said = tuple[int, str, str]
 SHORT = ["scenario=steady", "scenario.duration_s=1", "variants=[bbr]", "world=twin"]
@@ -147,7 +147,7 @@ def test_references_of_hydra_are_to_the_options_given(chdir: str, here: Callable
 
 
 def test_options_have_types_in_the_composed_configuration() -> None:
-    config = Loader(models=[TrainingSettings]).load_configuration("train", ["total_steps=2e3"], RunMode.RUN)
+    config = config_loader(models=[TrainingSettings]).load_configuration("train", ["total_steps=2e3"], RunMode.RUN)
     assert isinstance(config._get_node("total_steps"), IntegerNode)
     assert OmegaConf.to_container(config)["total_steps"] == 2000  # type: ignore[call-overload, index]
 

@@ -17,8 +17,8 @@ from bbrgym.conformance.ack_history import UP, AckHistory
 from bbrgym.conformance.case_run import CaseRun, run_case
 from bbrgym.conformance.changing_path_cases import GROWS
 from bbrgym.conformance.draft_cases import DRAFT_CASES
+from bbrgym.conformance.report import conformance_page
 from bbrgym.conformance.setup import CaseSetup, Find, Sender
-from bbrgym.report.conformance_report import conformance_page
 
 Here = Callable[..., tuple[int, str, str]]
 

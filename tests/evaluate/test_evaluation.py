@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 
 import bbrgym
 from bbrgym import worlds
-from bbrgym.compose import compose_config
+from bbrgym.cli.composition import compose_config
 from bbrgym.evaluate import evaluation
 from bbrgym.evaluate.entrants import preset
 from bbrgym.evaluate.evaluation_settings import Evaluation, parse_settings

@@ -18,20 +18,21 @@ from special_files import put_special_file
 
 import bbrgym
 from bbrgym.agents.training.folder import TrainingFolder
-from bbrgym.agents.training.loggers.csv_files import CsvSettings
-from bbrgym.agents.training.loggers.logger import LoggedRun
 from bbrgym.agents.training.settings import parse_training
 from bbrgym.cli import hydra_program
-from bbrgym.compose import Loader, compose_config, search_path_of
+from bbrgym.cli.composition import compose_config, config_loader
+from bbrgym.config.loader import search_path_of
 from bbrgym.envs.library import load_library
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate import entrant_list
 from bbrgym.evaluate.records import EvaluationFolder
+from bbrgym.loggers.csv_files import CsvSettings
+from bbrgym.loggers.logger import LoggedRun
+from bbrgym.papers import report as papers_report
 from bbrgym.papers.catalogue import load_experiment, reference_numbers
-from bbrgym.report import papers_report
-from bbrgym.report.multirun import MultirunFolder, report_multirun
-from bbrgym.run_folder import RunFolder
+from bbrgym.runs.run_folder import RunFolder
 from bbrgym.scenario.traces import read_trace
+from bbrgym.sweeps.multirun import MultirunFolder, report_multirun
 
 PACKAGE = Path(bbrgym.__file__).parent
 SECRET = "hunter2-of-a-stranger"
@@ -50,7 +51,7 @@ OPENS = {
 BY_ITSELF = {
     "untrusted_files": {"opened os.open", "opened os.fdopen"},
     # Files that are written.
-    "atomic_files": {"write_atomically os.open", "open_to_append os.open", "open_to_append os.fdopen"}
+    "runs.atomic_files": {"write_atomically os.open", "open_to_append os.open", "open_to_append os.fdopen"}
     | {"_flush_to_disk os.open"},
     "trace.tracing": {"_write_all.write partial.open"},
     "agents.sb3_legs": {"zipped zipfile.ZipFile"},
@@ -64,22 +65,21 @@ BY_ITSELF = {
     "report.page": {"_template (resources.files('bbrgym') / 'report' / 'templates' / name).read_text"},
     "targets": {"shipped yaml.safe_load", "shipped file.read_text"},
     "agents.training.policy_header": {"policy_header Path(__file__).with_name('policy.h.jinja').read_text"},
-    "provenance": {"_commit (_PACKAGE / _BUILT_FROM).read_text", "_cpu Path('/proc/cpuinfo').read_text"},
+    "runs.provenance": {"_commit (_PACKAGE / _BUILT_FROM).read_text", "_cpu Path('/proc/cpuinfo').read_text"},
     "ns3gym.guardian": {"_parent open", "_prctl ctypes.CDLL"},
     "worlds.linux_machine": {"_controls _CONTROLS.read_text", "_scheduling _RT_RUNTIME.read_text"}
     | {"_has_capability Path('/proc/self/status').read_text"},
-    "agents.training.loggers.wandb": {"has_login netrc.netrc", "WandbLogger.figure Image.open"}
-    | {"_run_id folder.read_text"},
+    "loggers.wandb": {"has_login netrc.netrc", "WandbLogger.figure Image.open"} | {"_run_id folder.read_text"},
     # Texts and files in memory, what `opened` has opened, methods of RunFolder, shared memory.
     "evaluate.evaluation": {"config_of yaml.safe_load"},
     "report.flow_figures": {"_mss_bytes yaml.safe_load"},
-    "report.papers_report": {"_read_numbers pl.read_csv"},
-    "run_folder": {"RunFolder.opened self.open", "RunFolder._own os.open", "RunFolder.copy_file.copy partial.open"}
+    "papers.report": {"_read_numbers pl.read_csv"},
+    "runs.run_folder": {"RunFolder.opened self.open", "RunFolder._own os.open", "RunFolder.copy_file.copy partial.open"}
     | {"RunFolder.read_csv pl.read_csv"},
     "evaluate.adversary.hunt": {"read_cases kept.read_csv"},
     "evaluate.records": {"EvaluationFolder.read_timing self.read_csv"},
-    "report.multirun": {"MultirunFolder.request self.read_text"},
-    "agents.training.loggers.csv_files": {"_read folder.read_text"},
+    "sweeps.multirun": {"MultirunFolder.request self.read_text"},
+    "loggers.csv_files": {"_read folder.read_text"},
     "agents.model_files": {"OnnxModel.__init__ onnxruntime.InferenceSession", "Sb3Policy.__init__ load_from_zip_file"}
     | {"_about_in zipfile.ZipFile", "load_model zipfile.is_zipfile"},
     "agents.training.checkpoints": {"_save path.open", "restore_state torch.load"},
@@ -89,7 +89,7 @@ BY_ITSELF = {
     "worlds.worker_engine": {"WorkerEngine._ask self._mailbox.read_text"},
     "sweeps.search": {"search folder.open"},
     # A picture that this process has just drawn, and a study whose file `refuse_irregular` has seen.
-    "agents.training.loggers.tensorboard": {"TensorboardLogger.picture Image.open"},
+    "loggers.tensorboard": {"TensorboardLogger.picture Image.open"},
     "sweeps.study": {"Study._opened self._optuna.storages.RDBStorage"},
     "sweeps.pruning": {"watched optuna.storages.RDBStorage"},
 }
@@ -178,11 +178,11 @@ class Reader:
 
 
 def _compose(folder: Path, *overrides: str) -> Any:
-    return Loader(search_path_of(str(folder / "conf"))).load_configuration("train", [*overrides], _RUN)
+    return config_loader(search_path_of(str(folder / "conf"))).load_configuration("train", [*overrides], _RUN)
 
 
 def _help(folder: Path) -> str:
-    return hydra_program._file(Loader(search_path_of(config_path=str(folder / "conf"))), "train")
+    return hydra_program._file(config_loader(search_path_of(config_path=str(folder / "conf"))), "train")
 
 
 def _reference(folder: Path) -> Any:
@@ -230,13 +230,13 @@ READERS = [
     Reader("library", ("envs.library _read",), "l.yaml", lambda at: load_library(at / "l.yaml")),
     Reader(
         "options",
-        ("compose _read_options",),
+        ("config.loader _read_options",),
         "o.yaml",
         lambda at: parse_training(compose_config("train", [f"agent={at / 'o.yaml'}"])),
     ),
     Reader(
         "options of Hydra's",
-        ("compose _UsersFiles.load_config",),
+        ("config.loader _UsersFiles.load_config",),
         "conf/agent/o.yaml",
         lambda at: _compose(at, "agent=o"),
         takes=("empty", "secret keys"),
@@ -244,7 +244,7 @@ READERS = [
     Reader("help", ("cli.hydra_program _file",), "conf/train.yaml", _help, takes_text=True, may_be_missing=True),
     Reader(
         "study",
-        ("run_folder RunFolder.refuse_irregular",),
+        ("runs.run_folder RunFolder.refuse_irregular",),
         "study.db",
         lambda at: RunFolder(at).refuse_irregular("study.db"),
         is_of_run_folder=True,
@@ -253,21 +253,21 @@ READERS = [
     ),
     Reader(
         "resumed training",
-        ("run_folder RunFolder.read_config",),
+        ("runs.run_folder RunFolder.read_config",),
         "config.yaml",
         bbrgym.resume_training,
         is_of_run_folder=True,
     ),
     Reader(
         "trained agent",
-        ("run_folder RunFolder.read_config",),
+        ("runs.run_folder RunFolder.read_config",),
         "config.yaml",
         bbrgym.load_agent,
         is_of_run_folder=True,
     ),
     Reader(
-        "provenance",
-        ("run_folder RunFolder.read_provenance",),
+        "runs.provenance",
+        ("runs.run_folder RunFolder.read_provenance",),
         "provenance.json",
         lambda at: RunFolder(at).read_provenance(),
         may_be_missing=True,
@@ -275,7 +275,7 @@ READERS = [
     ),
     Reader(
         "state of a job",
-        ("run_folder RunFolder.read_json",),
+        ("runs.run_folder RunFolder.read_json",),
         "job/job.json",
         lambda at: MultirunFolder(at).read_state("job"),
         may_be_missing=True,
@@ -283,7 +283,7 @@ READERS = [
     ),
     Reader(
         "text",
-        ("run_folder RunFolder.read_text",),
+        ("runs.run_folder RunFolder.read_text",),
         "multirun.yaml",
         lambda at: MultirunFolder(at).request(),
         may_be_missing=True,
@@ -292,21 +292,21 @@ READERS = [
     ),
     Reader(
         "table",
-        ("run_folder RunFolder._read_table",),
+        ("runs.run_folder RunFolder._read_table",),
         "t.parquet",
         lambda at: RunFolder(at).read_table("t.parquet"),
         is_of_run_folder=True,
     ),
     Reader(
         "timing",
-        ("run_folder RunFolder._read_table",),
+        ("runs.run_folder RunFolder._read_table",),
         "timing.csv",
         lambda at: EvaluationFolder(at).read_timing(),
         is_of_run_folder=True,
     ),
     Reader(
         "curve",
-        ("run_folder RunFolder.read_text",),
+        ("runs.run_folder RunFolder.read_text",),
         "csv/metrics.csv",
         _resumed_csv,
         is_of_run_folder=True,
@@ -314,7 +314,7 @@ READERS = [
     ),
     Reader(
         "taken over",
-        ("run_folder RunFolder.copy_file",),
+        ("runs.run_folder RunFolder.copy_file",),
         "metrics.parquet",
         _copied,
         may_be_missing=True,
@@ -323,7 +323,7 @@ READERS = [
     ),
     Reader(
         "owner",
-        ("run_folder RunFolder.owner",),
+        ("runs.run_folder RunFolder.owner",),
         ".lock",
         lambda at: RunFolder(at).owner(),
         may_be_missing=True,
@@ -332,7 +332,7 @@ READERS = [
     ),
     Reader(
         "last line",
-        ("report.multirun MultirunFolder.last_line",),
+        ("sweeps.multirun MultirunFolder.last_line",),
         "job/job.log",
         lambda at: MultirunFolder(at).last_line("job"),
         is_of_run_folder=True,
@@ -340,7 +340,7 @@ READERS = [
     ),
     Reader(
         "log",
-        ("report.multirun_report _tail",),
+        ("sweeps.report _tail",),
         "job/job.log",
         report_multirun,
         is_of_run_folder=True,
@@ -350,7 +350,7 @@ READERS = [
     ),
     Reader(
         "measured numbers",
-        ("report.papers_report _read_numbers",),
+        ("papers.report _read_numbers",),
         "papers.csv",
         lambda at: papers_report._read_numbers(at / "papers.csv"),
     ),

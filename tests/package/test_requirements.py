@@ -10,7 +10,7 @@ from importlib.metadata import version
 from inspect import signature
 from pathlib import Path
 
-from bbrgym.compose import Loader
+from bbrgym.config.loader import Loader
 
 ROOT = Path(__file__).resolve().parents[2]
 PIN = re.compile(r"(?P<name>[\w.-]+)==[\w.+]+")

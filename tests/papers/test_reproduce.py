@@ -23,10 +23,10 @@ from bbrgym.papers.cases import with_stack
 from bbrgym.papers.catalogue import experiment_names, load_experiment
 from bbrgym.papers.experiment import Number, Quantity
 from bbrgym.papers.measurements import estimate
+from bbrgym.papers.report import papers_page
 from bbrgym.papers.reproduction import prepare_reproduction
 from bbrgym.papers.request import parse_reproduction
 from bbrgym.papers.results import NumberResult
-from bbrgym.report.papers_report import papers_page
 
 ROOT = Path(__file__).resolve().parents[2]
 Here = Callable[..., tuple[int, str, str]]

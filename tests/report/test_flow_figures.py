@@ -15,11 +15,11 @@ from bbrgym.envs.observation import FEATURES
 from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.evaluate.records import with_entrants
 from bbrgym.evaluate.results import Results
-from bbrgym.phases import PHASES, phase_of
 from bbrgym.report.figure_spec import Axis, Bands, FigureSpec, Line, Panel, Ticks
 from bbrgym.report.flow_figures import MAX_FLOWS, MAX_SPANS, flow_figures, loss_ticks, phase_bands
 from bbrgym.report.matplotlib_renderer import draw
 from bbrgym.report.plotly_renderer import render_figure
+from bbrgym.worlds.phases import PHASES, phase_of
 
 INTERVAL_S = 0.1
 CODES = [code for phase in PHASES for code in range(phase.first, phase.last + 1)]

@@ -13,13 +13,12 @@ from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import JobRuntime
 from hydra.types import RunMode
-from hypothesis import given
-from hypothesis import strategies as st
 from small import GRID, NO_LEVELS, multirun, scenario, states, summary
 
 from bbrgym.agents.loading import load_agent
+from bbrgym.cli.composition import config_loader
 from bbrgym.cli.main import main
-from bbrgym.compose import Loader, job_name, parse_override
+from bbrgym.config.overrides import parse_override
 from bbrgym.sweeps.jobs import Job
 
 
@@ -164,10 +163,10 @@ def test_references_of_hydra_are_resolved_for_each_job(tmp_path: Path, monkeypat
 def names(*overrides: str) -> list[str]:
     """Return the names of the jobs that Hydra's sweeper makes of some options."""
     JobRuntime.instance().set("name", "train")
-    config = Loader().load_configuration("train", list(overrides), RunMode.MULTIRUN)
+    config = config_loader().load_configuration("train", list(overrides), RunMode.MULTIRUN)
     own = [one for one in map(parse_override, overrides) if not one.is_hydra_override()]
     (jobs,) = BasicSweeper.split_arguments(own, None)
-    return [Loader().load_sweep_config(config, job).hydra.job.override_dirname for job in jobs]
+    return [config_loader().load_sweep_config(config, job).hydra.job.override_dirname for job in jobs]
 
 
 def test_every_combination_is_a_job_with_a_name_of_its_own() -> None:
@@ -197,21 +196,8 @@ def test_a_list_is_one_value_and_choices_are_several() -> None:
     ]
 
 
-@given(st.dictionaries(st.from_regex(r"[a-z]{1,8}", fullmatch=True), st.text(min_size=1, max_size=300), min_size=1))
-def test_names_are_file_names_of_bounded_length_and_always_the_same(parameters: dict[str, str]) -> None:
-    name = job_name(parameters)
-    assert re.fullmatch(r"[\w.+-]{1,140}", name, re.ASCII)
-    assert name == job_name(dict(parameters))
-
-
-@given(st.lists(st.text(min_size=1), min_size=2, max_size=2, unique=True))
-def test_other_values_have_other_names(values: list[str]) -> None:
-    one, two = (job_name({"option": value}) for value in values)
-    assert one != two
-
-
 def test_a_job_gets_its_group_of_wandb_and_its_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = Loader().load_configuration("train", ["logger=wandb", "seed=3"], RunMode.RUN)
+    config = config_loader().load_configuration("train", ["logger=wandb", "seed=3"], RunMode.RUN)
     config.hydra.sweep.dir = str(tmp_path / "mine")
     HydraConfig.instance().set_config(config)
     try:

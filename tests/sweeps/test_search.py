@@ -13,10 +13,11 @@ from omegaconf import OmegaConf
 from small import NO_LEVELS, multirun, running_below, scenario, start, states, step_of, summary
 from waiting import wait_until
 
-from bbrgym.compose import Loader, compose_config, parse_override
+from bbrgym.cli.composition import compose_config, config_loader
+from bbrgym.config.overrides import parse_override
 from bbrgym.errors import ConfigError, SweepError
-from bbrgym.report.multirun import MultirunFolder
 from bbrgym.sweeps.jobs import TIMEOUT, job_limit_s
+from bbrgym.sweeps.multirun import MultirunFolder
 from bbrgym.sweeps.pruning import watched
 from bbrgym.sweeps.search import TRIAL, settings_of
 from bbrgym.sweeps.study import Study, distributions, without_password
@@ -163,7 +164,7 @@ def test_processes_share_the_trials_of_a_study(tmp_path: Path) -> None:
 
 def settings(*overrides: str) -> tuple[dict[str, Any], list[str]]:
     """Return the settings of a command line, and the options that are not searched."""
-    config = Loader().load_configuration("train", list(overrides), RunMode.MULTIRUN)
+    config = config_loader().load_configuration("train", list(overrides), RunMode.MULTIRUN)
     own = [one for one in map(parse_override, overrides) if not one.is_hydra_override()]
     found, options = settings_of(config, own)
     return found, [str(one.input_line) for one in options]

@@ -16,7 +16,7 @@ from small import GRID, scenario
 from wandb.apis.public.sweeps import _validate_config_and_fill_distribution
 from wandb.sdk.launch.sweeps.utils import create_sweep_command, create_sweep_command_args
 
-from bbrgym.compose import compose_config
+from bbrgym.cli.composition import compose_config
 
 FILES = sorted((Path(__file__).parents[2] / "conf" / "wandb_sweep").glob("*.yaml"))
 

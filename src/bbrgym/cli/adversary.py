@@ -17,7 +17,7 @@ from bbrgym.cli.terminal import (
     progress_bar,
     take_run_dir,
 )
-from bbrgym.compose import key_of, override_of
+from bbrgym.config.overrides import key_of, override_of
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.adversary.adversary_settings import Adversary, parse_adversary
 from bbrgym.evaluate.adversary.hunt import AdversaryFolder, HuntProgress, hunt, loss_in_words

@@ -20,8 +20,8 @@ from bbrgym.conformance.conformance_run import (
     run_conformance,
 )
 from bbrgym.conformance.findings import failures
+from bbrgym.conformance.report import conformance_tables, write_conformance_docs, write_conformance_report
 from bbrgym.errors import SweepError
-from bbrgym.report.conformance_report import conformance_tables, write_conformance_docs, write_conformance_report
 
 _DESCRIPTION = """\
 Runs the test cases of draft-ietf-ccwg-bbr-06 as scenarios at several RTTs and rates, and checks the sender's state

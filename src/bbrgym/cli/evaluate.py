@@ -9,7 +9,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from bbrgym.agents.training.loggers.logger import Logger, completed_loggers, logged, logger_of
 from bbrgym.cli.hydra_program import add_composed_command
 from bbrgym.cli.scenario import scenario_of
 from bbrgym.cli.terminal import (
@@ -19,13 +18,14 @@ from bbrgym.cli.terminal import (
     print_run_folder,
     runs_bar,
 )
-from bbrgym.compose import override_of, parse_override
+from bbrgym.config.overrides import override_of, parse_override
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.evaluation import config_of, prepare_evaluation
 from bbrgym.evaluate.evaluation_settings import Evaluation, parse_settings
 from bbrgym.evaluate.logged_results import log_results
 from bbrgym.evaluate.records import EvaluationFolder
 from bbrgym.evaluate.resume import resumed_config
+from bbrgym.loggers.logger import Logger, completed_loggers, logged, logger_of
 from bbrgym.report.output_settings import OUTPUT_OPTIONS, taken_output_settings
 from bbrgym.report.report import write_report
 from bbrgym.report.tables import speed_table, tables_of_results

@@ -25,10 +25,12 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from pydantic import BaseModel
 
+from bbrgym.cli.composition import config_loader
 from bbrgym.cli.polars_threads import start_polars
-from bbrgym.compose import Loader, composing, parse_override, plain_values, search_path_of
+from bbrgym.config.loader import Loader, plain_values, search_path_of
+from bbrgym.config.option_types import plain_types, type_text
+from bbrgym.config.overrides import composing, parse_override
 from bbrgym.errors import ConfigError, MissingExtraError
-from bbrgym.option_types import plain_types, type_text
 from bbrgym.untrusted_files import MAX_YAML_BYTES, read_text
 
 _STEPS = "total_steps="
@@ -128,7 +130,7 @@ def run_command(command: Command, options: argparse.Namespace) -> None:
     overrides = list(options.overrides)
     if RunMode.MULTIRUN.name in [one.value() for one in map(parse_override, overrides) if one.key_or_group == _MODE]:
         options.multirun = True
-    loader = Loader(search_path_of(options.config_dir, options.config_path), command.models())
+    loader = config_loader(search_path_of(options.config_dir, options.config_path), command.models())
     before = HydraConfig.instance().cfg
     hydra = _Hydra(command.name, loader)
     try:

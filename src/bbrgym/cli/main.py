@@ -17,11 +17,11 @@ from collections.abc import Collection, Sequence
 from typing import NoReturn
 
 import bbrgym
-from bbrgym import drawing
+from bbrgym.cli.interrupts import interruptible
 from bbrgym.cli.terminal import error_console
 from bbrgym.errors import ConfigError, MissingExtraError, SweepError, TrainingError, one_line
-from bbrgym.interrupts import interruptible
 from bbrgym.ns3gym.errors import ProtocolError
+from bbrgym.runs import drawing
 from bbrgym.worlds import WorldError
 
 #: What each command is for; its module is imported when it is asked for.

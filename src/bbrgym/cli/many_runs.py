@@ -21,11 +21,11 @@ from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from bbrgym.cli.terminal import print_results, print_run_folder, refuse_unfinished
-from bbrgym.compose import composing, override_of, parse_override
+from bbrgym.config.overrides import composing, override_of, parse_override
 from bbrgym.errors import ConfigError, MissingExtraError, SweepError, one_line
-from bbrgym.report.multirun import MultirunFolder, report_multirun
-from bbrgym.report.multirun_results import STATUS, UNFINISHED, MultirunResults, best_of, tables_of
 from bbrgym.sweeps.jobs import Job
+from bbrgym.sweeps.multirun import MultirunFolder, report_multirun
+from bbrgym.sweeps.results import STATUS, UNFINISHED, MultirunResults, best_of, tables_of
 from bbrgym.sweeps.study import without_password
 
 _OF_JOBS = ("output_dir", "resume")  # the multirun sets these for each job

@@ -28,7 +28,7 @@ def add(commands: Any, purpose: str) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write the report and print its tables."""
     from bbrgym.cli.many_runs import show
-    from bbrgym.report.multirun import report_multirun
+    from bbrgym.sweeps.multirun import report_multirun
 
     start_polars()
     folder = Path(options.folder)

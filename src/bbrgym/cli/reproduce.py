@@ -20,13 +20,13 @@ from bbrgym.cli.terminal import (
     runs_bar,
     take_run_dir,
 )
-from bbrgym.compose import override_of, parse_override
+from bbrgym.config.overrides import override_of, parse_override
 from bbrgym.papers.launched_experiments import launch_experiments
+from bbrgym.papers.report import effort_text, papers_tables, write_papers_docs, write_papers_report
 from bbrgym.papers.reproduction import prepare_reproduction
 from bbrgym.papers.reproduction_folder import ReproductionFolder
 from bbrgym.papers.request import Reproduction, parse_reproduction
 from bbrgym.papers.results import ReproducedExperiment
-from bbrgym.report.papers_report import effort_text, papers_tables, write_papers_docs, write_papers_report
 from bbrgym.worlds import refuse_found_programs
 
 _DESCRIPTION = """\

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from bbrgym.cli.composition import compose_config
 from bbrgym.cli.terminal import add_command
-from bbrgym.compose import compose_config
 from bbrgym.errors import ConfigError
 from bbrgym.scenario.distribution import Distribution, is_distribution, load_distribution, split_seeds
 from bbrgym.scenario.files import parse_scenario

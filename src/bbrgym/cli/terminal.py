@@ -15,12 +15,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from bbrgym.drawing import reason_not_to_draw
 from bbrgym.errors import ConfigError, SweepError
+from bbrgym.runs.drawing import reason_not_to_draw
 
 if TYPE_CHECKING:
     from bbrgym.evaluate.runner import EvaluationProgress
-    from bbrgym.run_folder import RunFolder
+    from bbrgym.runs.run_folder import RunFolder
 
 _WIDTH = 240  # columns of output that goes to a file or pipe: enough for any table
 

@@ -16,9 +16,9 @@ from rich.table import Table
 from bbrgym.cli.hydra_program import add_composed_command
 from bbrgym.cli.scenario import draw_of, scenario_of
 from bbrgym.cli.terminal import new_run_dir, print_results, print_run_folder, progress_bar
-from bbrgym.compose import parse_override
+from bbrgym.config.overrides import parse_override
 from bbrgym.errors import ConfigError
-from bbrgym.run_folder import RunFolder
+from bbrgym.runs.run_folder import RunFolder
 from bbrgym.scenario.files import with_variant
 from bbrgym.scenario.model import Scenario
 from bbrgym.schema import Float, Model, Whole, validated

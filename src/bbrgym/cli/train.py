@@ -21,7 +21,7 @@ from bbrgym.cli.terminal import (
     progress_bar,
     take_run_dir,
 )
-from bbrgym.compose import override_of, parse_override
+from bbrgym.config.overrides import override_of, parse_override
 from bbrgym.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from bbrgym.conformance.setup import Sender
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.evaluate.evaluation_settings import MAX_JOBS, world_settings
 from bbrgym.processes import end_with_parent
-from bbrgym.run_folder import RunFolder
+from bbrgym.runs.run_folder import RunFolder
 from bbrgym.schema import List, Model, Whole, plain, shown, validated
 from bbrgym.worlds import FAST_WORLD, WorldSettings, registered_worlds, world_spec
 

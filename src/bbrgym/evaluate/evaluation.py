@@ -13,13 +13,6 @@ from typing import Any, TypedDict, Unpack
 import polars as pl
 import yaml
 
-from bbrgym.agents.training.loggers.logger import (
-    LoggedRun,
-    NoLoggerSettings,
-    completed_loggers,
-    logged,
-    logger_of,
-)
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.check_results import check_runs, with_checks_passed
 from bbrgym.evaluate.entrant_list import entrants_of
@@ -31,6 +24,13 @@ from bbrgym.evaluate.records import FIXED, EvaluationFolder
 from bbrgym.evaluate.results import Results
 from bbrgym.evaluate.resume import refuse_another
 from bbrgym.evaluate.runner import EvaluationJob, EvaluationProgress, run_all
+from bbrgym.loggers.logger import (
+    LoggedRun,
+    NoLoggerSettings,
+    completed_loggers,
+    logged,
+    logger_of,
+)
 from bbrgym.scenario.distribution import Distribution, Split, is_distribution, load_distribution, split_seeds
 from bbrgym.scenario.files import Source, load_scenario
 from bbrgym.scenario.model import Scenario

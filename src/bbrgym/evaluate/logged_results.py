@@ -7,9 +7,9 @@ import math
 
 import polars as pl
 
-from bbrgym.agents.training.loggers.logger import Logger
 from bbrgym.evaluate.records import per_run
 from bbrgym.evaluate.results import Results
+from bbrgym.loggers.logger import Logger
 
 _NAMES = {"score": "score", "goodput": "goodput_mbps", "queue_delay_ms": "queue_delay_ms"}
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from bbrgym.errors import ConfigError
-from bbrgym.run_folder import RunFolder
+from bbrgym.runs.run_folder import RunFolder
 
 #: Columns of a run's summary, in this order. Rates are means over the flow's measured window, start_s to stop_s. Of
 #: scenarios with checks, summary.parquet has ``checks_passed`` behind them. The lateness of a run in real time, and how

@@ -10,7 +10,7 @@ from bbrgym.errors import ConfigError
 from bbrgym.evaluate.entrant_list import refuse_found_code
 from bbrgym.evaluate.evaluation_settings import parse_settings
 from bbrgym.evaluate.records import EvaluationFolder
-from bbrgym.run_folder import RunFolder
+from bbrgym.runs.run_folder import RunFolder
 from bbrgym.schema import shortened, shown
 from bbrgym.worlds import refuse_found_programs
 

@@ -25,9 +25,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from bbrgym.atomic_files import open_to_append
 from bbrgym.errors import ConfigError
 from bbrgym.processes import light_command
+from bbrgym.runs.atomic_files import open_to_append
 
 _KILL_TIMEOUT_S = 10.0
 _NO_LOG = "-1"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bbrgym.compose import override_of
+from bbrgym.config.overrides import override_of
 from bbrgym.errors import ConfigError
 from bbrgym.papers.reproduction import PreparedReproduction
 from bbrgym.papers.reproduction_folder import ReproductionFolder

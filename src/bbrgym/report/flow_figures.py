@@ -14,11 +14,11 @@ import yaml
 
 from bbrgym.evaluate.records import TUNABLE_PREFIX, flow_groups, with_entrants, worlds_of
 from bbrgym.evaluate.results import Results
-from bbrgym.phases import phase_of
 from bbrgym.report.figure_spec import Axis, Bands, Dash, FigureSpec, Line, Panel, Series, Ticks, colour
 from bbrgym.report.tunable_figures import varying_tunables, with_unit
 from bbrgym.scenario.files import load_scenario
 from bbrgym.tunables import VARIANTS
+from bbrgym.worlds.phases import phase_of
 
 MAX_FLOWS = 4  # of an entrant with figures on the page,
 MAX_FIGURES = 24  # and all flows' figures there, unless there are more entrants

@@ -17,7 +17,6 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from bbrgym.atomic_files import write_atomically
 from bbrgym.evaluate.statistics import Estimate
 from bbrgym.report.figure_spec import (
     TICK_HEIGHT,
@@ -33,6 +32,7 @@ from bbrgym.report.figure_spec import (
     Ticks,
 )
 from bbrgym.report.output_settings import FigureSettings
+from bbrgym.runs.atomic_files import write_atomically
 
 _DPI = 130
 _LEGEND_COLUMNS = 4  # at most

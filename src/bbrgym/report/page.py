@@ -24,9 +24,9 @@ from markupsafe import Markup
 from rich.table import Table
 from rich.text import Text
 
-from bbrgym.atomic_files import write_text
 from bbrgym.report.figure_spec import FigureSpec
 from bbrgym.report.plotly_renderer import render_figure
+from bbrgym.runs.atomic_files import write_text
 from bbrgym.version import __version__
 
 _DIGITS = 6  # of a number in a figure: enough for any screen

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from rich.table import Table
 
-from bbrgym.atomic_files import write_text
-from bbrgym.drawing import reason_not_to_draw
 from bbrgym.report.output_settings import OutputSettings
 from bbrgym.report.page import Page, write_page
 from bbrgym.report.tables import plain_text
-from bbrgym.run_folder import RunFolder
+from bbrgym.runs.atomic_files import write_text
+from bbrgym.runs.drawing import reason_not_to_draw
+from bbrgym.runs.run_folder import RunFolder
 
 
 def write_report_files(folder: Path, tables: Iterable[Table], page: Page, output: OutputSettings | None = None) -> None:

@@ -7,7 +7,7 @@ import random
 import sys
 from pathlib import Path
 
-from bbrgym.atomic_files import write_text
+from bbrgym.runs.atomic_files import write_text
 from bbrgym.scenario.traces import OPPORTUNITY_BYTES
 
 _SEED = 20170613

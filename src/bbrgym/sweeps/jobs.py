@@ -30,10 +30,10 @@ from typing import Any
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from bbrgym.atomic_files import open_to_append, write_text
-from bbrgym.compose import key_of, override_of, parse_override
+from bbrgym.config.overrides import key_of, override_of, parse_override
 from bbrgym.errors import ConfigError
-from bbrgym.report.multirun import LOG, STATE, MultirunFolder, metric_of
+from bbrgym.runs.atomic_files import open_to_append, write_text
+from bbrgym.sweeps.multirun import LOG, STATE, MultirunFolder, metric_of
 from bbrgym.sweeps.pruning import Watch, watched
 
 TIMEOUT = "BBRGYM_JOB_TIMEOUT_S"  # environment variable: wall time after which a job is ended

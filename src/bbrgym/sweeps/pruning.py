@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from bbrgym.report.multirun import MultirunFolder
+from bbrgym.sweeps.multirun import MultirunFolder
 from bbrgym.sweeps.search import TRIAL, database_of
 from bbrgym.sweeps.study import database_errors, where
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 
-from bbrgym.compose import DIRNAME, job_name, override_of, parse_override
+from bbrgym.config.overrides import DIRNAME, job_name, override_of, parse_override
 from bbrgym.errors import ConfigError
-from bbrgym.report.multirun import REQUEST, SEARCH, MultirunFolder
+from bbrgym.sweeps.multirun import REQUEST, SEARCH, MultirunFolder
 from bbrgym.sweeps.study import SHARED, Study, Trial, without_password
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, Override, RangeSweep
 
-from bbrgym.compose import parse_override
+from bbrgym.config.overrides import parse_override
 from bbrgym.errors import ConfigError, MissingExtraError, SweepError, one_line
 from bbrgym.schema import shown
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from bbrgym.phases import phase_of
 from bbrgym.trace.protobuf import block, real, text, whole
 from bbrgym.trace.rows import (
     ACK_ARRIVED,
@@ -31,6 +30,7 @@ from bbrgym.trace.rows import (
     UNPACED_Bps,
 )
 from bbrgym.worlds import PACKET_EVENTS
+from bbrgym.worlds.phases import phase_of
 
 # Numbers of fields, of perfetto/protos/perfetto/trace: Trace, TracePacket, TrackDescriptor, TrackEvent and their parts.
 _PACKET = 1

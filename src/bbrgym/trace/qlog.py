@@ -11,7 +11,6 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from bbrgym.phases import phase_of
 from bbrgym.trace.rows import (
     ACK_ARRIVED,
     LOSS_STATES,
@@ -30,6 +29,7 @@ from bbrgym.trace.rows import (
 from bbrgym.trace.transmissions import Transmissions
 from bbrgym.version import __version__
 from bbrgym.worlds import PACKET_EVENTS
+from bbrgym.worlds.phases import phase_of
 
 _HEADER_BYTES = 40  # IPv4 and TCP without options
 _SEPARATOR = "\x1e"

@@ -15,8 +15,8 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 
-from bbrgym.atomic_files import write_atomically
 from bbrgym.errors import ConfigError, nearest
+from bbrgym.runs.atomic_files import write_atomically
 from bbrgym.scenario.files import Source, load_scenario
 from bbrgym.trace.csv_rows import CsvWriter
 from bbrgym.trace.pcapng import PcapngWriter

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bbrgym.atomic_files import write_text
 from bbrgym.errors import ConfigError
+from bbrgym.runs.atomic_files import write_text
 from bbrgym.scenario.model import Scenario
 from bbrgym.scenario.traces import OPPORTUNITY_BYTES
 from bbrgym.worlds.vector_world import check_seed

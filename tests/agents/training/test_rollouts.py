@@ -20,13 +20,13 @@ from small_portfolio import files, small
 from tiny import LIBRARY, SCENARIO, asked, interrupt, run, weights
 from waiting import wait_until
 
+from bbrgym.agents.ray_session import ray_session
 from bbrgym.agents.training.train_agent import resume_training
 from bbrgym.agents.training.vec_env import RayRollouts
-from bbrgym.atomic_files import write_text
 from bbrgym.envs.ray_vec_env import RayVecEnv
 from bbrgym.envs.tune_vec_env import TuneVecEnv
 from bbrgym.errors import ConfigError, TrainingError
-from bbrgym.ray_session import ray_session
+from bbrgym.runs.atomic_files import write_text
 
 pytestmark = pytest.mark.usefixtures("undrawn_file")
 

@@ -26,7 +26,7 @@ from bbrgym.evaluate.adversary.network_search import NetworkTrial, scores_in, se
 from bbrgym.evaluate.adversary.places import Places
 from bbrgym.evaluate.adversary.words import in_words
 from bbrgym.evaluate.resume import refuse_differences
-from bbrgym.run_folder import RunFolder
+from bbrgym.runs.run_folder import RunFolder
 from bbrgym.scenario.distribution import Distribution
 from bbrgym.scenario.files import MIX, load_scenario
 from bbrgym.scenario.model import Scenario

@@ -16,9 +16,9 @@ from typing import Any
 
 import polars as pl
 
-from bbrgym.agents.training.loggers.logger import LoggedRun, Logger, LoggerSettings
 from bbrgym.errors import ConfigError
-from bbrgym.run_folder import RunFolder
+from bbrgym.loggers.logger import LoggedRun, Logger, LoggerSettings
+from bbrgym.runs.run_folder import RunFolder
 from bbrgym.untrusted_files import MAX_TABLE_BYTES
 
 _FOLDER = "csv"

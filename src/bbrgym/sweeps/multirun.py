@@ -16,12 +16,12 @@ from typing import Any
 
 import polars as pl
 
-from bbrgym.compose import key_of, parse_override
+from bbrgym.config.overrides import key_of, parse_override
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.records import SUMMARY_SCHEMA, per_run
-from bbrgym.report.multirun_report import write_multirun_report
-from bbrgym.report.multirun_results import CURVE_SCHEMA, STATUS, UNFINISHED, MultirunResults
-from bbrgym.run_folder import RunFolder
+from bbrgym.runs.run_folder import RunFolder
+from bbrgym.sweeps.report import write_multirun_report
+from bbrgym.sweeps.results import CURVE_SCHEMA, STATUS, UNFINISHED, MultirunResults
 from bbrgym.untrusted_files import read_end
 
 LOG, STATE, REQUEST, SEARCH = "job.log", "job.json", "multirun.yaml", "search.json"

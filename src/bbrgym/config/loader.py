@@ -10,12 +10,9 @@ another ``kind``, replaces the former value; Hydra would merge mappings.
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -29,22 +26,16 @@ from hydra.core.config_search_path import ConfigSearchPath, SearchPathQuery
 from hydra.core.config_store import ConfigStore
 from hydra.core.default_element import GroupDefault
 from hydra.core.object_type import ObjectType
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType
-from hydra.core.utils import setup_globals
-from hydra.errors import HydraException
 from hydra.plugins.config_source import ConfigResult
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
-from omegaconf.errors import OmegaConfBaseException
 from pydantic import BaseModel
 
-from bbrgym.errors import ConfigError, MissingExtraError, nearest, one_line
-from bbrgym.option_types import give_types
-from bbrgym.scenario.distribution import is_range
-from bbrgym.scenario.files import is_scenario_file, read_scenario
+from bbrgym.config.option_types import give_types
+from bbrgym.config.overrides import DIRNAME, composing, job_name, parse_override
+from bbrgym.errors import ConfigError, nearest
 from bbrgym.untrusted_files import check_yaml, read_yaml
-from bbrgym.worlds import registered_worlds
 
 # The validated models check the fields under these.
 _OPEN = ("scenario", "tunables", "env", "action", "reward", "agent", "logger")
@@ -54,13 +45,25 @@ _FILES = ("scenario", "agent", "logger", "rollouts")  # groups that take a file 
 _ALSO = {"agent": "; fixed, oracle and random need no training: bbrgym evaluate takes them"}
 _LOGGER = "logger"  # of which several may be chosen too, each under its own name
 _FILE_CONFIG = "file-of-the-command-line"
-DIRNAME = "hydra.job.override_dirname"
-"""Option with the name of a job, what differs between jobs."""
-
 _HYDRA = "1.3"  # whose defaults hold
 _REFERENCE = re.compile(r"\$\{\s*([A-Za-z_][\w.\[\]]*)\s*\}")
-_MAX_NAME = 120  # characters of a job's name: file systems allow 255 bytes, and endings follow
-_DIGEST = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Products:
+    """Parts of the package that a configuration names, beside the files of conf/.
+
+    Attributes:
+        is_file: returns whether a choice is the path of a file rather than a name.
+        read_scenario: returns the fields of a scenario's file, or of the mix of several.
+        is_range: returns whether a value of a scenario is a range, from which runs draw.
+        world_settings: returns the default settings of each registered world.
+    """
+
+    is_file: Callable[[str], bool]
+    read_scenario: Callable[[Any], dict[str, Any]]
+    is_range: Callable[[Any], bool]
+    world_settings: Callable[[], Mapping[str, dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -104,14 +107,21 @@ class Loader(ConfigLoaderImpl):
     """Hydra's loader of configurations, with the additions above.
 
     Args:
+        products: parts of the package that configurations name.
         search_path: of Hydra's. Default: the shipped files alone.
         models: whose plain fields say the types of the options of the same names.
     """
 
-    def __init__(self, search_path: ConfigSearchPath | None = None, models: Sequence[type[BaseModel]] = ()) -> None:
+    def __init__(
+        self,
+        products: Products,
+        search_path: ConfigSearchPath | None = None,
+        models: Sequence[type[BaseModel]] = (),
+    ) -> None:
         version.setbase(_HYDRA)
         super().__init__(search_path if search_path is not None else search_path_of())
         self.repository = _Repository(self.config_search_path)
+        self._products = products
         self._models = tuple(models)
         self._read: CachingConfigRepository | None = None  # what a request has read of conf/, for Hydra's own reading
 
@@ -141,7 +151,7 @@ class Loader(ConfigLoaderImpl):
                 raise ConfigError(f"hydra.job.env_copy: {error} is not a variable of the environment") from error
             with read_write(config), open_dict(config):
                 for override in asked.in_scenario:
-                    _set(config, override.key_or_group, override.value())
+                    _set(config, override.key_or_group, override.value(), self._products.is_range)
                 for override in asked.values:
                     config[override.key_or_group] = override.value()
                 scenario, choice = config.get("scenario"), config.hydra.runtime.choices.get("scenario")
@@ -188,9 +198,9 @@ class Loader(ConfigLoaderImpl):
         Raises:
             ConfigError: there is no such configuration.
         """
-        _store_worlds()
+        self._store_worlds()
         repository = CachingConfigRepository(self.repository)
-        return {group: _choices(repository, group) for group in _Tree(repository, config_name).groups}
+        return {group: _choices(repository, group) for group in _Tree(repository, config_name, self._products).groups}
 
     def _parse_overrides_and_create_caching_repo(
         self, config_name: str | None, overrides: list[str]
@@ -201,18 +211,18 @@ class Loader(ConfigLoaderImpl):
         return [parse_override(text) for text in overrides], read
 
     def _request(self, config_name: str, overrides: Sequence[str], run_mode: RunMode) -> _Request:
-        _store_worlds()
+        self._store_worlds()
         parsed = [parse_override(text) for text in overrides]
         repository = CachingConfigRepository(self.repository)
         self._process_config_searchpath(config_name, parsed, repository)
-        tree = _Tree(repository, config_name)
+        tree = _Tree(repository, config_name, self._products)
         of_hydra = [one for one in parsed if one.is_hydra_override()]
         own = [one for one in parsed if not one.is_hydra_override()]
         several = [one for one in own if one.is_sweep_override()]
         if run_mode is RunMode.RUN and several:
             raise ConfigError(_of_several(several[0]))
         is_open = tuple(f"{key}." for key in _OPEN if key in tree.groups or key in tree.nested)
-        prepared = [_prepare(one, repository, tree.groups, is_open) for one in own]
+        prepared = [_prepare(one, repository, tree.groups, is_open, self._products) for one in own]
         known = tree.keys(prepared)
         for override in prepared:
             if not override.key_or_group.startswith(is_open):
@@ -228,6 +238,11 @@ class Loader(ConfigLoaderImpl):
         dirname = next((str(one.value()) for one in of_hydra if one.key_or_group == DIRNAME), None)
         given, for_hydra = ([str(one.input_line) for one in some] for some in (own, applied))
         return _Request(given, for_hydra, values, in_scenario, dirname)
+
+    def _store_worlds(self) -> None:
+        """Store the choices of the group ``world``: the registered worlds with their default settings."""
+        for name, settings in self._products.world_settings().items():
+            ConfigStore.instance().store(group=_WORLDS, name=name, node=settings, package=f"{_WORLDS}.{name}")
 
 
 def search_path_of(config_dir: str | None = None, config_path: str | None = None) -> ConfigSearchPath:
@@ -250,18 +265,6 @@ def search_path_of(config_dir: str | None = None, config_path: str | None = None
     return path
 
 
-def compose_config(name: str, overrides: Sequence[str]) -> dict[str, Any]:
-    """Return the configuration ``conf/<name>.yaml`` with overrides applied, as plain values.
-
-    Raises:
-        ConfigError: names the override or key that is wrong.
-        ScenarioError: the scenario cannot be read.
-    """
-    setup_globals()
-    config = Loader().load_configuration(name, list(overrides), RunMode.RUN)
-    return plain_values(config, overrides)
-
-
 def plain_values(config: DictConfig, overrides: Sequence[str] = ()) -> dict[str, Any]:
     """Return a composed configuration as plain values, without Hydra's own.
 
@@ -272,35 +275,6 @@ def plain_values(config: DictConfig, overrides: Sequence[str] = ()) -> dict[str,
         own = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
         plain: Any = OmegaConf.to_container(own, resolve=True, throw_on_missing=True)
     return {str(key): value for key, value in plain.items()}
-
-
-def job_name(parameters: Mapping[str, str], kv_sep: str = "-", item_sep: str = "_") -> str:
-    """Return a name such as ``agent-ppo_seed-1``; if it is too long or leaves characters out, a digest follows.
-
-    Args:
-        parameters: values by option.
-        kv_sep: what separates an option from its value.
-        item_sep: what separates an option from the next one.
-    """
-    whole = item_sep.join(f"{key}{kv_sep}{value}" for key, value in parameters.items())
-    allowed = re.escape(kv_sep + item_sep)
-    plain = re.sub(rf"[^\w.+{allowed}-]+", "-", whole, flags=re.ASCII).strip("-.")
-    if plain == whole and len(plain) <= _MAX_NAME:
-        return plain
-    digest = hashlib.sha256(repr(sorted(parameters.items())).encode()).hexdigest()[:_DIGEST]
-    return f"{plain[:_MAX_NAME]}-{digest}"
-
-
-@contextmanager
-def composing(overrides: Sequence[str]) -> Iterator[None]:
-    """Turn the errors of Hydra and OmegaConf into a ConfigError."""
-    try:
-        yield
-    except (ConfigError, MissingExtraError):
-        raise
-    except (HydraException, OmegaConfBaseException, ValueError, TypeError) as error:
-        reason = _one_line(error) + (f" ({_one_line(error.__cause__)})" if error.__cause__ else "")
-        raise ConfigError(f"cannot compose {' '.join(overrides)}: {reason.strip()}") from error
 
 
 def _of_several(override: Override) -> str:
@@ -317,8 +291,9 @@ class _Tree:
         nested: keys that hold mappings.
     """
 
-    def __init__(self, repository: IConfigRepository, name: str) -> None:
+    def __init__(self, repository: IConfigRepository, name: str, products: Products) -> None:
         self._repository = repository
+        self._products = products
         self.groups: dict[str, Any] = {}
         self._keys: list[str] = []
         self.nested: set[str] = set()
@@ -332,11 +307,11 @@ class _Tree:
             keys.append(group)
             choice = chosen.get(group, default)
             for option in choice if isinstance(choice, list) else [choice]:
-                keys += _keys_of_option(group, str(option), self._repository)
+                keys += _keys_of_option(group, str(option), self._repository, self._products)
         for override in overrides:
             if override.is_sweep_override() and override.key_or_group in self.groups:
                 for option in override.sweep_string_iterator():
-                    keys += _keys_of_option(override.key_or_group, option, self._repository)
+                    keys += _keys_of_option(override.key_or_group, option, self._repository, self._products)
         return keys
 
     def _add(self, name: str) -> None:
@@ -359,40 +334,6 @@ class _Tree:
                 self._keys += [f"{key}.{field!s}" for field in value]
 
 
-def parse_override(text: str) -> Override:
-    """Parse an override of a command line.
-
-    Raises:
-        ConfigError: it is no override.
-    """
-    try:
-        return _parser().parse_override(text)
-    except HydraException as error:
-        raise ConfigError(f"{text!r} is no override like scenario.link.rate_mbps=50: {_one_line(error)}") from error
-
-
-@cache
-def _parser() -> OverridesParser:
-    return OverridesParser.create()
-
-
-def key_of(text: str) -> str:
-    """Return the key that an override gives a value, as written: with ``+`` or ``~``."""
-    return parse_override(text).get_key_element()
-
-
-def override_of(key: str, value: str) -> str:
-    """Return the override that gives an option a text, quoted if it would mean something else."""
-    plain = f"{key}={value}"
-    try:
-        if _parser().parse_override(plain).value() == value:
-            return plain
-    except HydraException:
-        pass  # the grammar has no such value without quotes
-    quoted = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"{key}='{quoted}'"
-
-
 def _is_in_scenario(override: Override) -> bool:
     """Return whether an override gives one field of the scenario a value."""
     is_value = override.type is not OverrideType.DEL and not override.is_sweep_override()
@@ -407,7 +348,7 @@ def _keep_references(variables: DictConfig) -> None:
             variables[name] = _REFERENCE.sub(r"${hydra:'..\1'}", text)
 
 
-def _set(config: DictConfig, key: str, value: Any) -> None:
+def _set(config: DictConfig, key: str, value: Any, is_range: Callable[[Any], bool]) -> None:
     """Merge a mapping into a mapping of the same kind; any other value, or a range, replaces the former one."""
     before = OmegaConf.select(config, key)
     is_merged = isinstance(before, DictConfig) and isinstance(value, Mapping)
@@ -419,7 +360,11 @@ def _set(config: DictConfig, key: str, value: Any) -> None:
 
 
 def _prepare(
-    override: Override, repository: IConfigRepository, groups: Mapping[str, Any], is_open: tuple[str, ...]
+    override: Override,
+    repository: IConfigRepository,
+    groups: Mapping[str, Any],
+    is_open: tuple[str, ...],
+    products: Products,
 ) -> Override:
     key = override.key_or_group
     if override.type is not OverrideType.CHANGE:
@@ -427,7 +372,7 @@ def _prepare(
     if key.startswith(is_open):
         return parse_override(f"++{override.input_line}")
     if key in groups and not override.is_sweep_override():
-        return parse_override(_group_override(key, override.value(), repository, groups[key]))
+        return parse_override(_group_override(key, override.value(), repository, groups[key], products))
     return override
 
 
@@ -436,14 +381,14 @@ def _choices(repository: IConfigRepository, group: str) -> list[str]:
     return sorted(set(repository.get_group_options(group, ObjectType.CONFIG)) - {_FILE_CONFIG})
 
 
-def _group_override(group: str, choice: Any, repository: IConfigRepository, default: Any) -> str:
+def _group_override(group: str, choice: Any, repository: IConfigRepository, default: Any, products: Products) -> str:
     """Return the override of a group; a file is first stored as a configuration of Hydra's."""
     options = _choices(repository, group)
     if group == "scenario" and isinstance(choice, list):
-        ConfigStore.instance().store(group=group, name=_FILE_CONFIG, node=read_scenario(choice))
+        ConfigStore.instance().store(group=group, name=_FILE_CONFIG, node=products.read_scenario(choice))
         return f"{group}={_FILE_CONFIG}"
-    if group in _FILES and isinstance(choice, str) and choice not in options and is_scenario_file(choice):
-        node = read_scenario(choice) if group == "scenario" else _read_options(group, choice)
+    if group in _FILES and isinstance(choice, str) and choice not in options and products.is_file(choice):
+        node = products.read_scenario(choice) if group == "scenario" else _read_options(group, choice)
         ConfigStore.instance().store(group=group, name=_FILE_CONFIG, node=node)
         return f"{group}={_FILE_CONFIG}"
     if choice is None and default is None:
@@ -487,17 +432,9 @@ def _read_options(group: str, path: str) -> dict[str, Any]:
     return options
 
 
-def _store_worlds() -> None:
-    """Store the choices of the group ``world``: the registered worlds with their default settings."""
-    for name, spec in registered_worlds().items():
-        ConfigStore.instance().store(
-            group=_WORLDS, name=name, node=spec.default_settings(), package=f"{_WORLDS}.{name}"
-        )
-
-
-def _keys_of_option(group: str, option: str, repository: IConfigRepository) -> list[str]:
-    if group == _WORLDS and option in registered_worlds():
-        settings = registered_worlds()[option].default_settings()
+def _keys_of_option(group: str, option: str, repository: IConfigRepository, products: Products) -> list[str]:
+    settings = products.world_settings().get(option) if group == _WORLDS else None
+    if settings is not None:
         own = [f"world.{option}.options.{name}" for name in settings.get("options", {})]
         return [*(f"world.{option}.{name}" for name in settings), *own]
     loaded = repository.load_config(f"{group}/{option}")
@@ -513,7 +450,3 @@ def _refuse_unknown(override: Override, known: list[str]) -> None:
     if key not in known:
         options = [name for name in known if not name.startswith("scenario.")]
         raise ConfigError(f"{key}: is no option; {nearest(key, options, '--help')}")
-
-
-def _one_line(error: BaseException) -> str:
-    return one_line(error).split(" See https://")[0]

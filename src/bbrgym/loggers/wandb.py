@@ -23,9 +23,9 @@ from urllib.parse import urlsplit
 import polars as pl
 from PIL import Image
 
-from bbrgym.agents.training.loggers.logger import LoggedRun, Logger, LoggerSettings
 from bbrgym.errors import MissingExtraError
-from bbrgym.run_folder import RunFolder
+from bbrgym.loggers.logger import LoggedRun, Logger, LoggerSettings
+from bbrgym.runs.run_folder import RunFolder
 from bbrgym.schema import List
 
 if TYPE_CHECKING:

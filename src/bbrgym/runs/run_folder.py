@@ -29,9 +29,9 @@ from typing import Any, BinaryIO, ClassVar, TypeVar
 import polars as pl
 import yaml
 
-from bbrgym.atomic_files import PARTIALS, make_folder, write_atomically
 from bbrgym.errors import ConfigError
-from bbrgym.provenance import provenance
+from bbrgym.runs.atomic_files import PARTIALS, make_folder, write_atomically
+from bbrgym.runs.provenance import provenance
 from bbrgym.untrusted_files import (
     MAX_TABLE_BYTES,
     MAX_TEXT_BYTES,

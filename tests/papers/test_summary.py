@@ -7,7 +7,7 @@ import polars as pl
 
 from bbrgym.papers.experiment import CsvNumbers, Experiment, ParameterSweep
 from bbrgym.papers.numbers_table import SHARE_COLUMNS, numbers_table
-from bbrgym.report.papers_summary import summary_of
+from bbrgym.papers.summary import summary_of
 
 FILE = CsvNumbers(file="a.csv", variant="v", metric="jain", unit="ratio", value="y", at="x")
 

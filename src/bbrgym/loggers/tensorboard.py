@@ -12,8 +12,8 @@ import polars as pl
 import yaml
 from PIL import Image
 
-from bbrgym.agents.training.loggers.logger import LoggedRun, Logger, LoggerSettings
 from bbrgym.errors import MissingExtraError
+from bbrgym.loggers.logger import LoggedRun, Logger, LoggerSettings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,28 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Check that figures can be drawn: Matplotlib draws them, which the extra ``figures`` installs."""
+"""Whether a run folder gets figures/: Matplotlib draws them, which the extra ``figures`` installs."""
 
 from __future__ import annotations
 
 import os
 
-from bbrgym.errors import ConfigError, MissingExtraError
+from bbrgym.errors import ConfigError, MissingExtraError, check_matplotlib
 
 FIGURES = "BBRGYM_FIGURES"  # environment variable: none leaves figures/ out, all (the default) does not
-
-
-def check_drawing(what: str) -> None:
-    """Check that Matplotlib is installed.
-
-    Args:
-        what: feature that draws, e.g. ``render_mode='rgb_array'``.
-
-    Raises:
-        MissingExtraError: it is not.
-    """
-    try:
-        import matplotlib  # noqa: F401 - large, and only drawing needs it
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(what, "figures", error) from error
 
 
 def are_left_out() -> bool:
@@ -46,7 +31,7 @@ def reason_not_to_draw() -> str | None:
     if are_left_out():
         return f"no figures/: {FIGURES} is none"
     try:
-        check_drawing("figures/*.png")
+        check_matplotlib("figures/*.png")
     except MissingExtraError as error:
         return str(error)
     return None

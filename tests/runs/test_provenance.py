@@ -14,9 +14,9 @@ import pytest
 from repository import ROOT, tracked
 
 import bbrgym
-from bbrgym import provenance
 from bbrgym.cli.main import main
-from bbrgym.run_folder import RunFolder
+from bbrgym.runs import provenance
+from bbrgym.runs.run_folder import RunFolder
 
 SHORT = ["scenario=steady", "scenario.duration_s=1", "world=twin", "variants=[bbr]"]
 

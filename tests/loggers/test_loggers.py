@@ -20,12 +20,12 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tiny import SHORT, asked, curve, interrupt, run
 
 import bbrgym
-from bbrgym.agents.training.loggers.logger import LoggedRun, Logger, SeveralLoggers, logged
-from bbrgym.agents.training.loggers.tensorboard import TensorboardSettings
-from bbrgym.agents.training.loggers.wandb import has_login
 from bbrgym.agents.training.train_agent import resume_training
 from bbrgym.cli.main import main
 from bbrgym.errors import TrainingError
+from bbrgym.loggers.logger import LoggedRun, Logger, SeveralLoggers, logged
+from bbrgym.loggers.tensorboard import TensorboardSettings
+from bbrgym.loggers.wandb import has_login
 
 WANDB = {"name": "wandb", "mode": "offline", "tags": ["one", "two"]}
 BROKEN = {**asked()["agent"], "learning_rate": 1e30, "max_grad_norm": 1e30}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from bbrgym.report.figure_spec import NEUTRAL, Axis, FigureSpec, Line, Panel, colour
-from bbrgym.report.multirun_results import SEED, MultirunResults
+from bbrgym.sweeps.results import SEED, MultirunResults
 
 MAX_CURVES = 14  # settings with a curve of their own, the best ones
 _COLUMNS = 3

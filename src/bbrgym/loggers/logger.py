@@ -35,7 +35,7 @@ class LoggedRun:
         config: all settings.
         folder: run folder; loggers write their files in it.
         step: step from which the run continues; 0 at its beginning.
-        provenance: where the results come from, see `bbrgym.provenance`. Default: unknown.
+        provenance: where the results come from, see `bbrgym.runs.provenance`. Default: unknown.
     """
 
     command: str

@@ -12,17 +12,14 @@ from pathlib import Path
 import polars as pl
 from rich.table import Table
 
-from bbrgym.atomic_files import write_text
 from bbrgym.errors import ConfigError
 from bbrgym.papers.catalogue import PAPERS, notes_of, select_experiments
 from bbrgym.papers.experiment import Experiment
+from bbrgym.papers.figures import experiment_figures
 from bbrgym.papers.numbers_table import numbers_table
 from bbrgym.papers.results import ReproducedExperiment
-from bbrgym.report.markdown import markdown_table
-from bbrgym.report.page import Item, Page, Section
-from bbrgym.report.papers_figures import experiment_figures
-from bbrgym.report.papers_summary import heading_of, summary_of
-from bbrgym.report.papers_tables import (
+from bbrgym.papers.summary import heading_of, summary_of
+from bbrgym.papers.tables import (
     CLAIMS,
     DISTRIBUTIONS,
     NUMBERS,
@@ -36,7 +33,10 @@ from bbrgym.report.papers_tables import (
     table_of,
     verdict_of_rows,
 )
+from bbrgym.report.markdown import markdown_table
+from bbrgym.report.page import Item, Page, Section
 from bbrgym.report.report_files import write_report_files
+from bbrgym.runs.atomic_files import write_text
 from bbrgym.untrusted_files import MAX_TEXT_BYTES, read_text
 
 

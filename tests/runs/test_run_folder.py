@@ -12,11 +12,11 @@ import polars as pl
 import pytest
 
 from bbrgym.agents.training.folder import TrainingFolder
-from bbrgym.atomic_files import write_atomically, write_text
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.records import EvaluationFolder
-from bbrgym.report.multirun import MultirunFolder
-from bbrgym.run_folder import RunFolder
+from bbrgym.runs.atomic_files import write_atomically, write_text
+from bbrgym.runs.run_folder import RunFolder
+from bbrgym.sweeps.multirun import MultirunFolder
 
 FOLDERS = [EvaluationFolder, TrainingFolder, MultirunFolder]
 

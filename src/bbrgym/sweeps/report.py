@@ -7,11 +7,11 @@ import datetime
 from collections.abc import Mapping
 from pathlib import Path
 
-from bbrgym.report.multirun_figures import figures_of
-from bbrgym.report.multirun_results import MultirunResults, jobs_table, settings_table, tables_of
 from bbrgym.report.page import Code, Page, Section
 from bbrgym.report.report_files import write_report_files
-from bbrgym.run_folder import RunFolder
+from bbrgym.runs.run_folder import RunFolder
+from bbrgym.sweeps.figures import figures_of
+from bbrgym.sweeps.results import MultirunResults, jobs_table, settings_table, tables_of
 from bbrgym.untrusted_files import read_end
 
 _LOG_LINES = 30  # of each failed job, its last ones

@@ -11,13 +11,13 @@ from typing import Any
 import polars as pl
 from rich.table import Table
 
-from bbrgym.atomic_files import write_text
 from bbrgym.conformance.draft_case import DraftCase
 from bbrgym.conformance.draft_cases import DRAFT_CASES
 from bbrgym.conformance.findings import OUTCOMES, counts
 from bbrgym.conformance.setup import DRAFT_CONSTANTS, DRAFT_FACTS
 from bbrgym.report.markdown import markdown_table
 from bbrgym.report.tables import new_table, plain_text
+from bbrgym.runs.atomic_files import write_text
 
 _SENDER = ("world", "cc", "reading")
 _COUNTS = ("world", "sender", *OUTCOMES, "cases passed or explained")

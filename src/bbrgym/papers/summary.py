@@ -10,7 +10,7 @@ import polars as pl
 
 from bbrgym.papers.distributions import FACTORS
 from bbrgym.papers.experiment import Experiment
-from bbrgym.report.papers_tables import outside, positive, shares_of_single_seeds, verdict_of_rows
+from bbrgym.papers.tables import outside, positive, shares_of_single_seeds, verdict_of_rows
 
 AIMS: Mapping[float, float] = {1.25: 0.8, 1.6: 0.95}
 """Parts of the numbers in the authors' files that are to be within a factor."""

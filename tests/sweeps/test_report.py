@@ -5,9 +5,9 @@ from pathlib import Path
 
 import polars as pl
 
-from bbrgym.report.multirun_report import write_multirun_report
-from bbrgym.report.multirun_results import CURVE_SCHEMA, MultirunResults
-from bbrgym.run_folder import RunFolder
+from bbrgym.runs.run_folder import RunFolder
+from bbrgym.sweeps.report import write_multirun_report
+from bbrgym.sweeps.results import CURVE_SCHEMA, MultirunResults
 
 
 def test_the_figures_of_a_multirun_draw(tmp_path: Path, browse) -> None:

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Overrides of a command line in Hydra's grammar, and the names of the jobs that they make."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from omegaconf.errors import OmegaConfBaseException
+
+from bbrgym.errors import ConfigError, MissingExtraError, one_line
+
+DIRNAME = "hydra.job.override_dirname"
+"""Option with the name of a job, what differs between jobs."""
+
+_MAX_NAME = 120  # characters of a job's name: file systems allow 255 bytes, and endings follow
+_DIGEST = 8
+
+
+def parse_override(text: str) -> Override:
+    """Parse an override of a command line.
+
+    Raises:
+        ConfigError: it is no override.
+    """
+    try:
+        return _parser().parse_override(text)
+    except HydraException as error:
+        raise ConfigError(f"{text!r} is no override like scenario.link.rate_mbps=50: {hydra_reason(error)}") from error
+
+
+@cache
+def _parser() -> OverridesParser:
+    return OverridesParser.create()
+
+
+def key_of(text: str) -> str:
+    """Return the key that an override gives a value, as written: with ``+`` or ``~``."""
+    return parse_override(text).get_key_element()
+
+
+def override_of(key: str, value: str) -> str:
+    """Return the override that gives an option a text, quoted if it would mean something else."""
+    plain = f"{key}={value}"
+    try:
+        if _parser().parse_override(plain).value() == value:
+            return plain
+    except HydraException:
+        pass  # the grammar has no such value without quotes
+    quoted = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"{key}='{quoted}'"
+
+
+def job_name(parameters: Mapping[str, str], kv_sep: str = "-", item_sep: str = "_") -> str:
+    """Return a name such as ``agent-ppo_seed-1``; if it is too long or leaves characters out, a digest follows.
+
+    Args:
+        parameters: values by option.
+        kv_sep: what separates an option from its value.
+        item_sep: what separates an option from the next one.
+    """
+    whole = item_sep.join(f"{key}{kv_sep}{value}" for key, value in parameters.items())
+    allowed = re.escape(kv_sep + item_sep)
+    plain = re.sub(rf"[^\w.+{allowed}-]+", "-", whole, flags=re.ASCII).strip("-.")
+    if plain == whole and len(plain) <= _MAX_NAME:
+        return plain
+    digest = hashlib.sha256(repr(sorted(parameters.items())).encode()).hexdigest()[:_DIGEST]
+    return f"{plain[:_MAX_NAME]}-{digest}"
+
+
+@contextmanager
+def composing(overrides: Sequence[str]) -> Iterator[None]:
+    """Turn the errors of Hydra and OmegaConf into a ConfigError."""
+    try:
+        yield
+    except (ConfigError, MissingExtraError):
+        raise
+    except (HydraException, OmegaConfBaseException, ValueError, TypeError) as error:
+        reason = hydra_reason(error) + (f" ({hydra_reason(error.__cause__)})" if error.__cause__ else "")
+        raise ConfigError(f"cannot compose {' '.join(overrides)}: {reason.strip()}") from error
+
+
+def hydra_reason(error: BaseException) -> str:
+    """Return the message of an error on one line, without Hydra's links to its pages."""
+    return one_line(error).split(" See https://")[0]
