@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# Writes the commit that is built into bbrgym/built_from.json, for wheels; bbrgym.provenance reads it. A checkout tells it by
+# Writes the commit that is built into bbrgym/built_from.json, for wheels; bbrgym.runs.provenance reads it. A checkout tells it by
 # git, an sdist of `make wheels` by a file of the same name.
 set(bbrgym_commit "unknown")
 set(bbrgym_is_dirty "null")

@@ -31,7 +31,7 @@ def test_an_option_gets_the_text_that_it_is_given(value: str) -> None:
     assert parse_override(override).value() == value
 
 
-@pytest.mark.parametrize("text", ["rate", "=5", "a=[1", "a={b"])
+@pytest.mark.parametrize("text", ["rate", "a=[1", "a={b"])
 def test_what_is_not_an_override_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="is no override like"):
         parse_override(text)

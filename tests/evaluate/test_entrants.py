@@ -12,8 +12,8 @@ import pytest
 import bbrgym
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.evaluate import evaluation
+from bbrgym.evaluate.agent_entrants import Learned
 from bbrgym.evaluate.entrant_list import entrants_of
-from bbrgym.evaluate.entrants import Learned
 from bbrgym.evaluate.evaluation_settings import parse_settings
 from bbrgym.evaluate.records import SUMMARY_SCHEMA, TUNABLE_PREFIX
 from bbrgym.scenario.distribution import load_distribution, split_seeds

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 import bbrgym
-from bbrgym.evaluate.entrants import Learned, Random, preset
+from bbrgym.evaluate.agent_entrants import Learned, Random
+from bbrgym.evaluate.entrants import preset
 from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.evaluate.ranking import ALL, Ranking, find_reference
 from bbrgym.evaluate.records import SUMMARY_SCHEMA

@@ -14,8 +14,8 @@ from bbrgym.agents.base import Constant
 from bbrgym.agents.oracle import presets
 from bbrgym.agents.trials import Trials
 from bbrgym.envs.scaling import TunableScaling
+from bbrgym.evaluate.agent_entrants import Searched
 from bbrgym.evaluate.entrant_list import entrants_of
-from bbrgym.evaluate.entrants import Searched
 from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.evaluate.evaluation_settings import parse_settings
 from bbrgym.evaluate.references import InRunOracle, Oracle

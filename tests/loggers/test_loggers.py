@@ -128,7 +128,7 @@ def test_a_run_carries_commit_code_console_and_provenance(at_a_console: tuple[Pa
         assert kept["run"].git.commit == origin["commit"]
     (sources,) = (artifact for artifact in kept["artifacts"] if artifact.type == "code")
     names = {entry.path for entry in sources.manifest.contents}
-    assert {"bbrgym/run_folder.py", "bbrgym/agents/sb3.py", "bbrgym/conf/train.yaml"} <= names
+    assert {"bbrgym/runs/run_folder.py", "bbrgym/agents/sb3.py", "bbrgym/conf/train.yaml"} <= names
     assert "printed after 32 steps\n" in (file.parent / "files" / "output.log").read_text()
 
 

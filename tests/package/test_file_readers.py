@@ -24,7 +24,7 @@ from bbrgym.cli.composition import compose_config, config_loader
 from bbrgym.config.loader import search_path_of
 from bbrgym.envs.library import load_library
 from bbrgym.errors import ConfigError
-from bbrgym.evaluate import entrant_list
+from bbrgym.evaluate import agent_option
 from bbrgym.evaluate.records import EvaluationFolder
 from bbrgym.loggers.csv_files import CsvSettings
 from bbrgym.loggers.logger import LoggedRun
@@ -356,17 +356,17 @@ READERS = [
     ),
     Reader(
         "digest of an agent",
-        ("evaluate.entrant_list _digest",),
+        ("evaluate.agent_option _digest",),
         "config.yaml",
-        lambda at: entrant_list._digest(at),
+        lambda at: agent_option._digest(at),
         is_of_run_folder=True,
         takes_text=True,
     ),
     Reader(
         "model",
-        ("evaluate.entrant_list _model",),
+        ("evaluate.agent_option _model",),
         "m.onnx",
-        lambda at: entrant_list._entrants(at / "m.onnx", SimpleNamespace(trust=False, variant="bbr")),
+        lambda at: agent_option._entrants(at / "m.onnx", SimpleNamespace(trust=False, variant="bbr")),
     ),
 ]
 

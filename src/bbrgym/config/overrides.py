@@ -19,6 +19,7 @@ from bbrgym.errors import ConfigError, MissingExtraError, one_line
 DIRNAME = "hydra.job.override_dirname"
 """Option with the name of a job, what differs between jobs."""
 
+_BEFORE_A_QUOTE = re.compile(r"(\\+)(?='|$)")  # the backslashes that Hydra's grammar halves within quotes
 _MAX_NAME = 120  # characters of a job's name: file systems allow 255 bytes, and endings follow
 _DIGEST = 8
 
@@ -53,7 +54,7 @@ def override_of(key: str, value: str) -> str:
             return plain
     except HydraException:
         pass  # the grammar has no such value without quotes
-    quoted = value.replace("\\", "\\\\").replace("'", "\\'")
+    quoted = _BEFORE_A_QUOTE.sub(r"\1\1", value).replace("'", "\\'")
     return f"{key}='{quoted}'"
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from bbrgym.agents.rollout import make_rollout
-from bbrgym.evaluate.entrants import Learned
+from bbrgym.evaluate.agent_entrants import Learned
 from bbrgym.scenario.files import parse_scenario
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import FAST_WORLD, TUNABLE_COLUMNS, Table

@@ -23,7 +23,8 @@ from bbrgym.agents.oracle import other_seeds, search_each
 from bbrgym.agents.rollout import MakeTuner, options_for
 from bbrgym.agents.trials import Trials
 from bbrgym.envs.options import Options
-from bbrgym.evaluate.entrants import Conditions, Entrant, FixedRun, Kind, Run, Tuned
+from bbrgym.evaluate.agent_entrants import Tuned
+from bbrgym.evaluate.entrants import Conditions, Entrant, FixedRun, Kind, Run
 from bbrgym.scenario.files import with_variant
 from bbrgym.scenario.model import Scenario
 from bbrgym.tunables import VARIANTS

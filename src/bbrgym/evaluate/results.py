@@ -9,8 +9,7 @@ from functools import cached_property
 
 import polars as pl
 
-from bbrgym.evaluate.entrants import Entrant, Learned
-from bbrgym.evaluate.policy_map import policy_map
+from bbrgym.evaluate.entrants import Entrant
 from bbrgym.evaluate.ranking import Ranking
 from bbrgym.evaluate.records import worlds_of
 from bbrgym.scenario.model import Scenario
@@ -54,6 +53,11 @@ class Results:
     @cached_property
     def policy_maps(self) -> dict[str, pl.DataFrame]:
         """Policy maps of trained agents by label, of several training runs the first one's; see `policy_map`."""
+        if all(one.kind != "learned" for one in self.entrants):
+            return {}
+        from bbrgym.evaluate.agent_entrants import Learned  # with environments, which presets do not need
+        from bbrgym.evaluate.policy_map import policy_map
+
         first: dict[str, Learned] = {}
         for one in self.entrants:
             if isinstance(one, Learned) and one.kind == "learned":

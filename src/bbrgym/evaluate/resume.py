@@ -7,9 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from bbrgym.errors import ConfigError
-from bbrgym.evaluate.entrant_list import refuse_found_code
 from bbrgym.evaluate.evaluation_settings import parse_settings
-from bbrgym.evaluate.records import EvaluationFolder
+from bbrgym.evaluate.records import FIXED, EvaluationFolder
 from bbrgym.runs.run_folder import RunFolder
 from bbrgym.schema import shortened, shown
 from bbrgym.worlds import refuse_found_programs
@@ -86,7 +85,9 @@ def _refuse_found(resumed: Mapping[str, Any], given: Collection[str], folder: Ev
     settings = parse_settings({name: value for name, value in resumed.items() if name not in ("scenario", "agent")})
     if "world" not in given:
         refuse_found_programs(settings.world)
-    if "agent" not in given:
+    if "agent" not in given and resumed.get("agent") != FIXED:
+        from bbrgym.evaluate.agent_option import refuse_found_code  # with agents, which presets do not need
+
         refuse_found_code(resumed.get("agent"))
     if settings.trust and "trust" not in given:
         raise ConfigError(

@@ -19,7 +19,7 @@ from typing import Any
 
 from bbrgym.version import __version__
 
-_PACKAGE = Path(__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parents[1]
 _BUILT_FROM = "built_from.json"
 _UNKNOWN = "unknown"
 _PATIENCE_S = 10.0  # for git; a checkout on a slow disk then has an unknown commit

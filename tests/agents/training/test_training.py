@@ -23,7 +23,7 @@ from bbrgym.envs.observation import FEATURE_LISTS
 from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.errors import TrainingError
-from bbrgym.evaluate.entrants import Learned
+from bbrgym.evaluate.agent_entrants import Learned
 from bbrgym.scenario.distribution import split_seeds
 
 

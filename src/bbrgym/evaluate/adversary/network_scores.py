@@ -9,8 +9,9 @@ import numpy as np
 
 from bbrgym.agents.rollout import make_rollout
 from bbrgym.errors import ConfigError
+from bbrgym.evaluate.agent_entrants import Learned
 from bbrgym.evaluate.entrant_list import entrants_of
-from bbrgym.evaluate.entrants import Entrant, Learned, Preset, preset
+from bbrgym.evaluate.entrants import Entrant, Preset, preset
 from bbrgym.evaluate.evaluation_settings import parse_settings
 from bbrgym.scenario.model import Scenario
 from bbrgym.tunables import VARIANTS

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Entrants whose tunables an agent sets in an environment, every control interval."""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bbrgym.agents.base import Agent, Tuner
+from bbrgym.agents.rollout import MakeTuner, batch_of, make_rollout, options_for
+from bbrgym.envs.options import Options
+from bbrgym.envs.scaling import Coordinates
+from bbrgym.envs.tune_batch import TuneBatch
+from bbrgym.errors import ConfigError
+from bbrgym.evaluate.entrants import Conditions, Entrant, Kind, Run
+from bbrgym.scenario.files import with_variant
+from bbrgym.scenario.model import Scenario
+from bbrgym.worlds import REFERENCE_WORLD, Flags, VectorWorld, registered_worlds
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned(Entrant):
+    """A variant whose tunables are set every interval.
+
+    Attributes:
+        arguments: of the tuner's environment, except its variant, scenario and world.
+    """
+
+    arguments: Mapping[str, Any]
+
+    def options(self, **where: Any) -> Options:
+        """Return the options of the tuner's environment; ``where`` gives the world, the scenario and so on."""
+        return Options(**{**self.arguments, "variant": self.variant, **where})
+
+    def prepared(self, scenario: Scenario) -> Scenario:
+        prepared = with_variant(scenario, self.variant)
+        batch_of(1, self.options(scenario=prepared, world=_able_world(prepared)))  # ConfigError: it cannot tune it
+        return prepared
+
+    def start(self, conditions: Conditions) -> Run:
+        options = self.options(
+            world=conditions.world,
+            scenario=conditions.scenario,
+            isolation=conditions.how.isolation,
+            timeout_s=conditions.how.timeout_s,
+            world_options=conditions.how.options,
+            threads=1,
+        )
+        return TunedRun(self.agent, options, conditions.seed, self.make_tuner(conditions))
+
+    @abstractmethod
+    def make_tuner(self, conditions: Conditions) -> MakeTuner:
+        """Return the function that makes the tuner of a run."""
+
+    def identity(self) -> str:
+        return repr(sorted(self.arguments.items()))
+
+
+def _able_world(scenario: Scenario) -> str:
+    """Return a world that has the scenario's congestion controls, the reference if it or none does."""
+    controls = {flow.cc for flow in scenario.flows}
+    able = [name for name, spec in registered_worlds().items() if all(map(spec.has_controller, controls))]
+    return REFERENCE_WORLD if REFERENCE_WORLD in able or not able else able[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Learned(Tuned):
+    """A trained agent.
+
+    Attributes:
+        controller: the agent.
+        digest: of the files that it was loaded from.
+    """
+
+    controller: Agent
+    digest: str
+    _one_at_a_time: threading.Lock = field(default_factory=threading.Lock, kw_only=True)
+
+    kind: ClassVar[Kind] = "learned"
+
+    def options(self, **where: Any) -> Options:
+        return options_for(self.controller, **{**self.arguments, "variant": self.variant, **where})
+
+    def make_tuner(self, conditions: Conditions) -> MakeTuner:  # noqa: ARG002 - the same in all conditions
+        return lambda seeds: _OneAtATime(self.controller.tuner(seeds), self._one_at_a_time)
+
+    def identity(self) -> str:
+        return f"{self.digest} {super().identity()}"
+
+
+class _OneAtATime:
+    """A tuner that waits for those of other runs, since a policy may keep intermediate values in itself."""
+
+    def __init__(self, tuner: Tuner, lock: threading.Lock) -> None:
+        self._tuner = tuner
+        self._lock = lock
+
+    def act(self, observations: Any, begun: Flags) -> Coordinates:
+        with self._lock:
+            return self._tuner.act(observations, begun)
+
+
+@dataclass(frozen=True, eq=False)
+class Searched(Learned):
+    """Fixed tunables that a search found.
+
+    Attributes:
+        setting: values by tunable.
+    """
+
+    setting: Mapping[str, float]
+
+    kind = "fixed"
+
+
+@dataclass(frozen=True, eq=False)
+class Random(Tuned):
+    """A variant whose tunables are drawn anew every interval, anywhere in their ranges."""
+
+    kind = "random"
+
+    def make_tuner(self, conditions: Conditions) -> MakeTuner:
+        options = self.options(scenario=conditions.scenario, world=conditions.world)
+        return lambda seeds: _RandomTuner(options, *seeds)
+
+
+class _RandomTuner:
+    """Draws actions from a stream of the run's seed."""
+
+    def __init__(self, options: Options, seed: int) -> None:
+        self._space = TuneBatch(1, options).action.space
+        self._seed = int(np.random.SeedSequence([seed, *b"agent.random"]).generate_state(1)[0])
+
+    def act(self, observations: Any, begun: Flags) -> Coordinates:  # noqa: ARG002 - observations do not matter
+        if begun.any():
+            self._space.seed(self._seed)
+        return np.asarray(self._space.sample())[None]
+
+
+class TunedRun(Run):
+    """A run in an environment, with a tuner that acts in it."""
+
+    def __init__(self, agent: str, options: Options, seed: int, make_tuner: MakeTuner) -> None:
+        self._agent = agent
+        self._run = make_rollout(options, [seed])
+        self._make_tuner = make_tuner
+        self.tunables = self._run.tunables
+        try:
+            self.restart()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def worlds(self) -> VectorWorld:
+        return self._run.worlds
+
+    def restart(self) -> None:
+        self._run.begin(self._make_tuner)
+
+    def advance(self) -> None:
+        try:
+            self._run.advance()
+        except ConfigError as error:  # of several agents, the one whose action or model does not fit
+            raise ConfigError(f"agent {self._agent}: {error}") from error
+
+    def close(self) -> None:
+        self._run.close()

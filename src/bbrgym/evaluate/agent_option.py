@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Entrants from the option `agent` of an evaluation.
+
+    fixed                     no agent beside the presets of the variants
+    oracle                    the best fixed tunables of each draw, found by searches in the fast world: on other runs
+                              of the draw and, as another entrant (`oracle-in-run`), on the run itself
+    random                    tunables drawn anew every interval
+    RUN_DIR                   run folder of `bbrgym train`: a trained agent, or the fixed tunables that a search found
+    MODULE:NAME               a function from an observation to an action, or an object with ``predict``; in Python also
+                              the function or object itself. It sets the tunables of ``variant`` every 0.5 s
+    FILE.onnx, FILE.zip       a model: exported by `bbrgym export` or anybody else's; saved by Stable-Baselines3, which
+                              needs ``trust`` since loading it runs what is pickled in it
+    REFERENCE:RUN_DIR         a reference of a portfolio: library-best, library-oracle or knowing; see
+                              `bbrgym.evaluate.references`
+
+The option is one of these, a list of them, or a mapping from names to one or a list of them. Several training runs of
+one agent (in a list: of the same name and variant; in a mapping: under one name) are a group.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import re
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bbrgym.agents.base import Called, Constant, LibraryAgent
+from bbrgym.agents.loading import load_agent
+from bbrgym.agents.model_files import SUFFIXES, load_model
+from bbrgym.envs.options import Options
+from bbrgym.envs.scaling import TunableScaling
+from bbrgym.envs.tune_batch import TuneBatch
+from bbrgym.errors import ConfigError, nearest
+from bbrgym.evaluate.agent_entrants import Learned, Random, Searched
+from bbrgym.evaluate.entrants import Entrant
+from bbrgym.evaluate.evaluation_settings import Evaluation
+from bbrgym.evaluate.records import FIXED, label_of
+from bbrgym.evaluate.references import InRunOracle, Knowing, LibraryOracle, Oracle
+from bbrgym.schema import shown
+from bbrgym.targets import refuse_foreign
+from bbrgym.untrusted_files import add_to_digest
+
+_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # of an object in a module
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+def agent_entrants_of(agent: Any, settings: Evaluation) -> list[Entrant]:
+    """Return the entrants of the option, in its order.
+
+    Args:
+        agent: the option, see above; an `Entrant` can stand in the place of a name.
+        settings: of the evaluation.
+
+    Raises:
+        ConfigError: ``agent`` is something else.
+    """
+    entrants = [
+        entrant if name is None else entrant.named(name)
+        for name, entries in _named(agent)
+        for entrant in _of_entries(entries, settings)
+    ]
+    return _with_searched_first(entrants)
+
+
+def _named(agent: Any) -> list[tuple[str | None, Any]]:
+    """Return each name with its value; None for the name where the option gives none."""
+    if not isinstance(agent, Mapping):
+        return [(None, agent)]
+    for name in agent:
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or name == FIXED:
+            raise ConfigError(
+                f"agent: {shown(name)} is no name of an agent, expected letters, digits, '_.-', not {FIXED!r}"
+            )
+    return list(agent.items())
+
+
+def _of_entries(entries: Any, settings: Evaluation) -> list[Entrant]:
+    several = entries if isinstance(entries, list | tuple) else [entries]
+    return [entrant for entry in several if entry != FIXED for entrant in _entrants(entry, settings)]
+
+
+def _entrants(entry: Any, settings: Evaluation) -> list[Entrant]:
+    if isinstance(entry, Entrant):
+        return [entry]
+    if not isinstance(entry, type) and (hasattr(entry, "predict") or callable(entry)):
+        return [_called(getattr(entry, "__name__", type(entry).__name__), entry, settings)]
+    if isinstance(entry, str) and entry in _BUILT_IN:
+        return _BUILT_IN[entry](settings)
+    if isinstance(entry, str | Path) and Path(entry).is_dir():
+        return [trained(Path(entry))]
+    if isinstance(entry, str | Path) and Path(entry).suffix in SUFFIXES and Path(entry).is_file():
+        return [_model(Path(entry), settings)]
+    before, _, after = str(entry).partition(":")
+    if before in _OF_RUNS and Path(after).is_dir():
+        return [_reference(before, Path(after), settings)]
+    if isinstance(entry, str) and _PATH.fullmatch(entry):
+        return [_called(after, _imported(entry), settings)]
+    if isinstance(entry, str | Path) and (Path(entry).suffix in SUFFIXES or len(Path(entry).parts) > 1):
+        raise ConfigError(f"agent: is {shown(str(entry))}, but there is no such run folder or model's file")
+    raise ConfigError(
+        f"agent: is {shown(entry)}; {nearest(str(entry), (FIXED, *_BUILT_IN))}, a run folder, a model's file, or a "
+        f"function as my_module:act"
+    )
+
+
+def refuse_found_code(agent: Any) -> None:
+    """Check that agents which were only found, such as those in a run folder, are no code of one's own.
+
+    Raises:
+        ConfigError: names the one whose module would be imported.
+    """
+    for _, entries in _named(agent):
+        for entry in entries if isinstance(entries, list | tuple) else [entries]:
+            before, _, after = str(entry).partition(":")
+            if _PATH.fullmatch(str(entry)) and not (before in _OF_RUNS and Path(after).is_dir()):
+                refuse_foreign(f"agent: is {entry!r}, code", before)
+
+
+def _imported(path: str) -> Any:
+    """Return the object that a path such as ``my_module:act`` names; importing the module runs its code.
+
+    Raises:
+        ConfigError: there is no such module or object, or it is no agent.
+    """
+    module_name, _, name = path.partition(":")
+    try:
+        found = getattr(importlib.import_module(module_name), name)
+    except (ModuleNotFoundError, AttributeError) as error:
+        raise ConfigError(
+            f"agent: is {path!r}: {error}; a module of one's own lies in a folder of PYTHONPATH"
+        ) from error
+    if isinstance(found, type) or not (hasattr(found, "predict") or callable(found)):
+        raise ConfigError(f"agent: is {path!r}, expected a function, or an object with predict")
+    return found
+
+
+def _called(name: str, act: Any, settings: Evaluation) -> Entrant:
+    name = name if _NAME.fullmatch(name) else "called"
+    digest = uuid.uuid4().hex  # what code does is in no file that could be compared
+    return Learned(name, settings.variant, label_of(name, settings.variant), {}, Called(name, act), digest)
+
+
+def _model(path: Path, settings: Evaluation) -> Entrant:
+    """Return the entrant of a model's file; what `bbrgym export` wrote knows its variant and environment."""
+    model = load_model(path, is_trusted=settings.trust)
+    about = getattr(model, "about", {})
+    if about.get("acts_for") == "each learner flow":
+        raise ConfigError(f"agent: {str(path)!r} acts for each flow by itself; take its run folder")
+    variant = about.get("variant", settings.variant)
+    name = path.stem if _NAME.fullmatch(path.stem) else "model"
+    digest = hashlib.sha256()
+    add_to_digest(digest, path)
+    return Learned(
+        name, variant, label_of(name, variant), about.get("environment", {}), Called(name, model), digest.hexdigest()
+    )
+
+
+def _random(settings: Evaluation) -> list[Entrant]:
+    arguments = {"control_interval_s": settings.interval_s}
+    return [Random("random", settings.variant, label_of("random", settings.variant), arguments)]
+
+
+def _oracle(settings: Evaluation) -> list[Entrant]:
+    variant, budget, delta = settings.variant, settings.oracle_budget, settings.score_delta
+    honest = Oracle("oracle", variant, label_of("oracle", variant), budget, delta, settings.oracle_runs)
+    in_run = InRunOracle("oracle", variant, label_of("oracle", variant), budget, delta).named("oracle")
+    return [honest, in_run]
+
+
+_BUILT_IN: Mapping[str, Callable[[Evaluation], list[Entrant]]] = {"oracle": _oracle, "random": _random}
+
+
+# ---- references of a run ------------------------------------------------------------------------------
+
+
+def _library_best(name: str, run: Learned, agent: LibraryAgent, settings: Evaluation) -> Entrant:  # noqa: ARG001
+    label = label_of(name, run.variant)
+    setting = TunableScaling(run.variant, run.arguments.get("tunables")).to_values(agent.library[0])
+    constant = Constant(name, agent.library[0], is_per_flow=agent.is_per_flow)
+    arguments = {key: value for key, value in run.arguments.items() if key != "stack"}
+    return Searched(name, run.variant, label, arguments, constant, run.digest, setting)
+
+
+def _library_oracle(name: str, run: Learned, agent: LibraryAgent, settings: Evaluation) -> Entrant:
+    label = label_of(name, run.variant)
+    scaling = TunableScaling(run.variant, run.arguments.get("tunables"))
+    library = [scaling.to_values(setting) for setting in agent.library]
+    return LibraryOracle(name, run.variant, label, len(library), settings.score_delta, settings.oracle_runs, library)
+
+
+def _knowing(name: str, run: Learned, agent: LibraryAgent, settings: Evaluation) -> Entrant:  # noqa: ARG001
+    return Knowing(name, run.variant, label_of(name, run.variant), run.arguments, agent, run.digest)
+
+
+_OF_RUNS: Mapping[str, Callable[[str, Learned, LibraryAgent, Evaluation], Entrant]] = {
+    "library-best": _library_best,
+    "library-oracle": _library_oracle,
+    "knowing": _knowing,
+}
+
+
+def _reference(name: str, run_dir: Path, settings: Evaluation) -> Entrant:
+    run = trained(run_dir)
+    if not isinstance(run.controller, LibraryAgent):
+        raise ConfigError(
+            f"agent: is {shown(f'{name}:{run_dir}')}, whose run holds agent {run.agent}, expected a portfolio"
+        )
+    return _OF_RUNS[name](name, run, run.controller, settings)
+
+
+def trained(run_dir: Path) -> Learned:
+    """Return the entrant of a run folder of `bbrgym train`: the agent of its best checkpoint.
+
+    Raises:
+        ConfigError: the folder is none, or has no checkpoint.
+    """
+    agent, arguments = load_agent(run_dir)
+    arguments = dict(arguments)
+    variant = arguments.pop("variant")
+    if agent.is_per_flow:
+        arguments.pop("max_learners")  # it observes one flow, however many others there are
+    elif arguments.get("view") != "pooled":  # its network has a place for each flow of its training, and no more
+        arguments["max_learners"] = TuneBatch(1, Options(**{**arguments, "variant": variant})).max_learners
+    arguments.pop("scenario", None)
+    label, digest = label_of(agent.name, variant), _digest(run_dir)
+    if isinstance(agent, Constant):
+        setting = TunableScaling(variant, arguments.get("tunables")).to_values(agent.action)
+        return Searched(agent.name, variant, label, arguments, agent, digest, setting)
+    return Learned(agent.name, variant, label, arguments, agent, digest)
+
+
+def _digest(run_dir: Path) -> str:
+    """Return a digest of the files that an agent's behaviour depends on."""
+    digest = hashlib.sha256()
+    for path in [run_dir / "config.yaml", *sorted((run_dir / "checkpoints").glob("best*"))]:
+        digest.update(path.name.encode())
+        add_to_digest(digest, path, below=run_dir)
+    return digest.hexdigest()
+
+
+def _with_searched_first(entrants: Sequence[Entrant]) -> list[Entrant]:
+    """Let the oracle try first what searches found, so that it is at least as good on every run in the fast world."""
+    found = [one for one in entrants if isinstance(one, Searched)]
+    return [
+        replace(one, first=[other.setting for other in found if other.variant == one.variant])
+        if isinstance(one, Oracle) and not one.first
+        else one
+        for one in entrants
+    ]
