@@ -31,8 +31,8 @@ class Agent(Protocol):
 
     Attributes:
         name: name in records.
-        is_per_flow: true if it sets the tunables of each learner flow separately, as an agent of `TuneMultiEnv`; false
-            if it sets those of all learner flows of an episode together, as in `TuneEnv`.
+        is_per_flow: true if it sets the tunables of each tuned flow separately, as an agent of `TuneMultiEnv`; false
+            if it sets those of all tuned flows of an episode together, as in `TuneEnv`.
     """
 
     name: str

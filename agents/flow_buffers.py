@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Buffers of Stable-Baselines3 for `FlowVecEnv`, which keep only the steps in which a flow ran.
 
-A `FlowVecEnv` has a row for each learner flow that an episode can have. The row idles before the flow starts, after it
+A `FlowVecEnv` has a row for each tuned flow that an episode can have. The row idles before the flow starts, after it
 stops, and in episodes with fewer flows; the buffers leave these steps out.
 """
 
@@ -62,7 +62,7 @@ class FlowRolloutBuffer(RolloutBuffer):
             self.generator_ready = True
         count = len(self.values)
         if count == 0:
-            raise TrainingError(f"no learner flow ran in {self.buffer_size} steps; a larger agent.n_steps may help")
+            raise TrainingError(f"no tuned flow ran in {self.buffer_size} steps; a larger agent.n_steps may help")
         order = np.random.permutation(count)  # noqa: NPY002 - from the stream that Stable-Baselines3 draws it from
         for indices in np.array_split(order, math.ceil(count / (batch_size or count))):
             yield self._get_samples(indices)
@@ -121,5 +121,5 @@ class FlowReplayBuffer(ReplayBuffer):
             TrainingError: no flow has run yet.
         """
         if self.size() == 0:
-            raise TrainingError("no learner flow has run yet; a larger agent.learning_starts may help")
+            raise TrainingError("no tuned flow has run yet; a larger agent.learning_starts may help")
         return super().sample(batch_size, env)

@@ -18,7 +18,7 @@ from bbrgym.worlds import Flags
 
 
 class NetworkAgent:
-    """Agent that acts by a network, for all learner flows of an episode.
+    """Agent that acts by a network, for all tuned flows of an episode.
 
     Args:
         name: name in records.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Rollouts: an agent acts in episodes side by side, with a tuner for each episode or for each learner flow in it."""
+"""Rollouts: an agent acts in episodes side by side, with a tuner for each episode or for each tuned flow in it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def options_for(agent: Agent, **arguments: Any) -> Options:
 
 
 def batch_of(num_envs: int, options: Options) -> TuneBatch | FlowBatch:
-    """Return environments with one controller each, or, for `FlowOptions`, with one for each learner flow.
+    """Return environments with one controller each, or, for `FlowOptions`, with one for each tuned flow.
 
     Raises:
         ConfigError: an option cannot be used.
@@ -151,7 +151,7 @@ class _FlowRollout(Rollout):
 
     def begin(self, make_tuner: MakeTuner) -> None:
         self._make_tuner = make_tuner
-        self._tuners: dict[tuple[int, int], Tuner] = {}  # by episode and learner
+        self._tuners: dict[tuple[int, int], Tuner] = {}  # by episode and tuned flow
         self.restart(range(len(self._seeds)))
 
     def restart(self, indices: Sequence[int]) -> None:
@@ -170,17 +170,17 @@ class _FlowRollout(Rollout):
     def _actions(self) -> NDArray[Any]:
         """Return the actions of the flows that act, of new tuners where these have joined."""
         actions: NDArray[Any] = np.stack(
-            [np.stack([self._batch.action.default] * self._batch.max_learners)] * len(self._seeds)
+            [np.stack([self._batch.action.default] * self._batch.max_tuned)] * len(self._seeds)
         )
-        for episode, learner in np.argwhere(self._batch.will_act).tolist():
-            has_joined = (episode, learner) not in self._tuners
+        for episode, tuned_flow in np.argwhere(self._batch.will_act).tolist():
+            has_joined = (episode, tuned_flow) not in self._tuners
             if has_joined:
-                self._tuners[episode, learner] = self._make_tuner([flow_seed(self._seeds[episode], learner)])
-            observation = self._observations[episode, learner][None]
-            actions[episode, learner] = self._tuners[episode, learner].act(observation, np.array([has_joined]))[0]
+                self._tuners[episode, tuned_flow] = self._make_tuner([flow_seed(self._seeds[episode], tuned_flow)])
+            observation = self._observations[episode, tuned_flow][None]
+            actions[episode, tuned_flow] = self._tuners[episode, tuned_flow].act(observation, np.array([has_joined]))[0]
         return actions
 
 
-def flow_seed(seed: int, learner: int) -> int:
-    """Return the seed of a flow's own tuner, from the episode's seed and the flow's number among the learner flows."""
-    return int(np.random.SeedSequence([seed, learner, *b"flow"]).generate_state(1, np.uint64)[0])
+def flow_seed(seed: int, tuned_flow: int) -> int:
+    """Return the seed of a flow's own tuner, from the episode's seed and the flow's number among the tuned flows."""
+    return int(np.random.SeedSequence([seed, tuned_flow, *b"flow"]).generate_state(1, np.uint64)[0])

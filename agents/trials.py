@@ -34,7 +34,7 @@ class Trials:
     In real time they run one after the other, and one that was late is repeated.
 
     Args:
-        scenarios: to run; their learner flows get the variant.
+        scenarios: to run; their tuned flows get the variant.
         seeds: of the runs, one per scenario.
         variant: name of the variant whose tunables are set.
         tunables: names of the tunables to set. Default: all of the variant.
@@ -66,8 +66,8 @@ class Trials:
         self._columns = [TUNABLE_COLUMNS[name] for name in self.action.names]
         self._delta = delta
         self._scenarios = [with_variant(scenario, variant) for scenario in scenarios]
-        self._learners = [
-            [index for index, flow in enumerate(scenario.resolved().flows) if flow.role == "learner"]
+        self._tuned = [
+            [index for index, flow in enumerate(scenario.resolved().flows) if flow.role == "tuned"]
             for scenario in self._scenarios
         ]
         self._is_real_time = world_spec(world).is_real_time
@@ -102,7 +102,7 @@ class Trials:
     def _begin(self, indices: Iterable[int], values: Table) -> None:
         for index in indices:
             self._worlds.reset(index)
-            self._worlds.tunables[np.ix_([index], self._learners[index], self._columns)] = values[index]
+            self._worlds.tunables[np.ix_([index], self._tuned[index], self._columns)] = values[index]
 
     def _run_in_time(self, index: int, values: Table) -> None:
         is_its = np.arange(len(self)) == index

@@ -23,7 +23,7 @@ LINK_FEATURES = (
     Feature("queue_delay_p95", "queue_delay_p95_ms", "ms", "log", 0.1, 10_000, None, "95th percentile of that delay"),
     Feature("queue_dropped", "queue_dropped_pkts", "pkts", "log", 0.5, 50_000, None, "packets dropped by the queue"),
     Feature("random_lost", "random_lost_pkts", "pkts", "log", 0.5, 50_000, None, "packets lost at random"),
-    Feature("active_flows", "active_flows", "count", "log", 0.5, 512, None, "active flows, learners or not"),
+    Feature("active_flows", "active_flows", "count", "log", 0.5, 512, None, "active flows, tuned flows or not"),
 )
 """Features of the link; fields of the world's link_stats."""
 
@@ -36,19 +36,19 @@ FLOW_FEATURES = (
     Feature("flow_queue_delay", "queue_delay_mean_ms", "ms", "log", 0.1, 10_000, None, "mean delay in the queue"),
     Feature("dropped", "dropped_pkts", "ratio", "linear", 0, 1, "sent_pkts", "dropped / sent packets"),
 )
-"""Features of each learner flow; fields of the world's flow_stats, and its base RTT."""
+"""Features of each tuned flow; fields of the world's flow_stats, and its base RTT."""
 
 BASE_RTT = "base_rtt_ms"
 """Name of the field that follows the measurements of a flow: its `rtt_ms` in the scenario."""
 
 
 class CriticObservation:
-    """Privileged observation space: features of the link, then of the learner flows, of the last interval.
+    """Privileged observation space: features of the link, then of the tuned flows, of the last interval.
 
     Many environments are observed at once; each gets what it would get alone, bit for bit.
 
     Args:
-        flows: largest number of learner flows.
+        flows: largest number of tuned flows.
         view: `each` or `pooled`, see `FlowFeatures`.
 
     Attributes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Scenarios of episodes: given or drawn, with the variant and the indices of the learner flows."""
+"""Scenarios of episodes: given or drawn, with the variant and the indices of the tuned flows."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from bbrgym.worlds import Table, check_world_has, world_spec
 ScenarioSampler: TypeAlias = Callable[[int], Source]
 """Draws the scenario of an episode from the episode's seed; the same seed must give the same scenario.
 
-An attribute `max_learners` may give the largest number of learner flows of a draw.
+An attribute `max_tuned` may give the largest number of tuned flows of a draw.
 """
 
 Times = NDArray[np.int64]
 
-_PROBE_SEED = 0  # of the draw that tells the number of learner flows
+_PROBE_SEED = 0  # of the draw that tells the number of tuned flows
 
 
 def to_ns(seconds: Sequence[float] | Table) -> Times:
@@ -40,19 +40,19 @@ class EpisodeSpec:
     """A scenario prepared for an environment.
 
     Attributes:
-        scenario: the scenario, with the variant in its learner flows.
-        learners: indices of the learner flows among all flows, [learners].
-        names: names of the learner flows.
-        hosts: number of the host of each learner flow, [learners]; equal for flows of one host.
-        base_rtt_ms: two-way propagation delay of each learner flow, [learners].
-        start_ns, stop_ns: start and stop time of each learner flow, [learners].
+        scenario: the scenario, with the variant in its tuned flows.
+        tuned flows: indices of the tuned flows among all flows, [tuned flows].
+        names: names of the tuned flows.
+        hosts: number of the host of each tuned flow, [tuned flows]; equal for flows of one host.
+        base_rtt_ms: two-way propagation delay of each tuned flow, [tuned flows].
+        start_ns, stop_ns: start and stop time of each tuned flow, [tuned flows].
         flows: number of all flows.
-        start: values and coordinates of the tunables that each learner flow starts with, [learners, tunables] both;
+        start: values and coordinates of the tunables that each tuned flow starts with, [tuned flows, tunables] both;
             None before the first episode.
     """
 
     scenario: Scenario
-    learners: NDArray[np.intp]
+    tuned: NDArray[np.intp]
     names: tuple[str, ...]
     hosts: NDArray[np.intp]
     base_rtt_ms: Table
@@ -63,24 +63,24 @@ class EpisodeSpec:
 
     @classmethod
     def of(cls, source: Source, variant: str) -> EpisodeSpec:
-        """Load a scenario and put a variant in its learner flows.
+        """Load a scenario and put a variant in its tuned flows.
 
         Raises:
-            ScenarioError, ConfigError: the scenario cannot be read, or has no learner flow.
+            ScenarioError, ConfigError: the scenario cannot be read, or has no tuned flow.
         """
         scenario = with_variant(load_scenario(source), variant)
         flows = scenario.resolved().flows
-        learners = {index: flow for index, flow in enumerate(flows) if flow.role == "learner"}
-        if not learners:
-            raise ConfigError(f"scenario {scenario.name!r} has no flow with role learner: nothing would be controlled")
-        stops_s = [scenario.duration_s if flow.stop_s is None else flow.stop_s for flow in learners.values()]
+        tuned = {index: flow for index, flow in enumerate(flows) if flow.role == "tuned"}
+        if not tuned:
+            raise ConfigError(f"scenario {scenario.name!r} has no flow with role tuned: nothing would be controlled")
+        stops_s = [scenario.duration_s if flow.stop_s is None else flow.stop_s for flow in tuned.values()]
         return cls(
             scenario,
-            learners=np.array(list(learners), np.intp),
-            names=tuple(flow.name for flow in learners.values()),
-            hosts=_host_numbers([flow.host for flow in learners.values()]),
-            base_rtt_ms=np.array([flow.rtt_ms for flow in learners.values()]),
-            start_ns=to_ns([flow.start_s for flow in learners.values()]),
+            tuned=np.array(list(tuned), np.intp),
+            names=tuple(flow.name for flow in tuned.values()),
+            hosts=_host_numbers([flow.host for flow in tuned.values()]),
+            base_rtt_ms=np.array([flow.rtt_ms for flow in tuned.values()]),
+            start_ns=to_ns([flow.start_s for flow in tuned.values()]),
             stop_ns=to_ns(stops_s),
             flows=len(flows),
         )
@@ -118,8 +118,8 @@ def episode_sources(
     return sources if len(sources) == num_envs else sources * num_envs
 
 
-def names_and_learners(sources: Sequence[EpisodeSource], variant: str) -> list[tuple[str, int]]:
-    """Return the name and the largest number of learner flows of each source.
+def names_and_tuned(sources: Sequence[EpisodeSource], variant: str) -> list[tuple[str, int]]:
+    """Return the name and the largest number of tuned flows of each source.
 
     A source that draws scenarios and does not tell that number counts with its draw of seed 0.
 
@@ -129,23 +129,23 @@ def names_and_learners(sources: Sequence[EpisodeSource], variant: str) -> list[t
     found: dict[int, tuple[str, int]] = {}
     for source in sources:
         if id(source) not in found:
-            most = getattr(source, "max_learners", None)
+            most = getattr(source, "max_tuned", None)
             if most is None:
                 spec = EpisodeSpec.of(source(_PROBE_SEED), variant) if callable(source) else source
-                found[id(source)] = (spec.scenario.name, len(spec.learners))
+                found[id(source)] = (spec.scenario.name, len(spec.tuned))
             else:
-                found[id(source)] = (str(getattr(source, "name", source)), check_max_learners(most))
+                found[id(source)] = (str(getattr(source, "name", source)), check_max_tuned(most))
     return [found[id(source)] for source in sources]
 
 
-def check_max_learners(max_learners: Any) -> int:
-    """Return a largest number of learner flows, if a scenario can have as many flows.
+def check_max_tuned(max_tuned: Any) -> int:
+    """Return a largest number of tuned flows, if a scenario can have as many flows.
 
     Raises:
         ConfigError: it is no whole number in that range.
     """
     most = int(BOUNDS["flows"].high)
-    is_whole = isinstance(max_learners, int | np.integer) and not isinstance(max_learners, bool)
-    if not is_whole or not 1 <= max_learners <= most:
-        raise ConfigError(f"max_learners: {max_learners!r}, allowed are whole numbers from 1 to {most}")
-    return int(max_learners)
+    is_whole = isinstance(max_tuned, int | np.integer) and not isinstance(max_tuned, bool)
+    if not is_whole or not 1 <= max_tuned <= most:
+        raise ConfigError(f"max_tuned: {max_tuned!r}, allowed are whole numbers from 1 to {most}")
+    return int(max_tuned)

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from bbrgym.envs.action import ActionMapping
 from bbrgym.envs.critic import CriticObservation
-from bbrgym.envs.episode_spec import EpisodeSource, EpisodeSpec, episode_sources, names_and_learners
+from bbrgym.envs.episode_spec import EpisodeSource, EpisodeSpec, episode_sources, names_and_tuned
 from bbrgym.envs.features import Observation
 from bbrgym.envs.infos import numbers_of
-from bbrgym.envs.learners import Learners
 from bbrgym.envs.library import load_library
 from bbrgym.envs.memory import FlowMemory
 from bbrgym.envs.observation import SenderObservation, Stack
@@ -29,6 +28,7 @@ from bbrgym.envs.reward import Reward
 from bbrgym.envs.scaling import Coordinates, TunableScaling
 from bbrgym.envs.smoothing import ExponentialMeans
 from bbrgym.envs.terms import StepTerms, TermInputs
+from bbrgym.envs.tuned_flows import TunedFlows
 from bbrgym.errors import ConfigError, check_matplotlib
 from bbrgym.worlds import (
     TUNABLE_COLUMNS,
@@ -70,15 +70,15 @@ class EpisodeSnapshot:
 class Episodes(ABC):
     """N episodes side by side.
 
-    A derived class says who acts: one controller for each episode (`TuneBatch`), or one for each learner flow
+    A derived class says who acts: one controller for each episode (`TuneBatch`), or one for each tuned flow
     (`FlowBatch`). Every computation is one over all episodes, and gives each of them what it would get alone, bit for
     bit.
 
     Args:
         num_envs: N.
         options: arguments of all environments.
-        has_equal_capacity: whether all environments can have equally many learner flows; or, unless
-            `options.max_learners` is given, each as many as its own scenarios need.
+        has_equal_capacity: whether all environments can have equally many tuned flows; or, unless
+            `options.max_tuned` is given, each as many as its own scenarios need.
 
     Attributes:
         num_envs: N.
@@ -87,8 +87,8 @@ class Episodes(ABC):
         observation: mapping from measurements to observations of the senders.
         observation_space: space of an environment's observations, or of an agent's in it.
         critic: mapping from measurements to the privileged observation.
-        max_learners: largest number of learner flows in an environment.
-        learner_capacity: the same for each environment, [N].
+        max_tuned: largest number of tuned flows in an environment.
+        tuned_capacity: the same for each environment, [N].
         worlds: simulations, from the first reset on.
         refuses_late: whether an episode in real time that was late raises an error at its end, as its score needs; or
             it ends like any other and the log says so, since its steps have been learnt from. Default: no.
@@ -119,15 +119,15 @@ class Episodes(ABC):
             library=library,
         )
         self._sources = episode_sources(options.scenario, num_envs, options.variant, options.world)
-        needs = names_and_learners(self._sources, options.variant)
-        self.max_learners = options.max_learners or max(learners for _, learners in needs)
-        is_equal = has_equal_capacity or options.max_learners is not None
-        self.learner_capacity = [self.max_learners if is_equal else learners for _, learners in needs]
-        for index, (name, learners) in enumerate(needs):
-            self._check_capacity(index, name, learners)
-        self.critic = CriticObservation(self.max_learners, "pooled" if options.view == "pooled" else "each")
+        needs = names_and_tuned(self._sources, options.variant)
+        self.max_tuned = options.max_tuned or max(tuned for _, tuned in needs)
+        is_equal = has_equal_capacity or options.max_tuned is not None
+        self.tuned_capacity = [self.max_tuned if is_equal else tuned for _, tuned in needs]
+        for index, (name, tuned) in enumerate(needs):
+            self._check_capacity(index, name, tuned)
+        self.critic = CriticObservation(self.max_tuned, "pooled" if options.view == "pooled" else "each")
         self._reward = Reward(options.reward)
-        self._learners = Learners(num_envs, self.max_learners, [TUNABLE_COLUMNS[name] for name in self.scaling.names])
+        self._tuned = TunedFlows(num_envs, self.max_tuned, [TUNABLE_COLUMNS[name] for name in self.scaling.names])
         self._smoothing = (
             None
             if options.reward_horizon_s is None
@@ -135,7 +135,7 @@ class Episodes(ABC):
                 VectorWorld.flow_fields,
                 options.reward_horizon_s,
                 options.control_interval_s,
-                (self.max_learners, num_envs),
+                (self.max_tuned, num_envs),
             )
         )
         self.worlds: VectorWorld | None = None
@@ -144,7 +144,7 @@ class Episodes(ABC):
         self._seeds = np.zeros(num_envs, np.int64)
         self._names = np.full(num_envs, None, object)
         self._specs: list[EpisodeSpec | None] = [None] * num_envs
-        self._located_in: Table | None = None  # the worlds' array in which the learner flows have been located
+        self._located_in: Table | None = None  # the worlds' array in which the tuned flows have been located
         self._histories: list[History | None] = [None] * num_envs
         self._intervals_left = 0  # of the action that is held
         self._acts: Flags = np.zeros(num_envs, np.bool_)  # environments in which it is held
@@ -161,14 +161,14 @@ class Episodes(ABC):
         """Take the options of a reset: `scenario`, as for `TuneEnv`, for the next episodes of some environments.
 
         Raises:
-            ConfigError: another option, or a scenario with too many learner flows; nothing has changed then.
+            ConfigError: another option, or a scenario with too many tuned flows; nothing has changed then.
         """
         unknown = set(options) - {"scenario"}
         if unknown:
             raise ConfigError(f"reset options: {sorted(unknown)}, allowed is scenario")
         if "scenario" in options:
             sources = episode_sources(options["scenario"], self.num_envs, self._options.variant, self._options.world)
-            needs = names_and_learners(sources, self._options.variant)
+            needs = names_and_tuned(sources, self._options.variant)
             for index in indices:
                 self._check_capacity(index, *needs[index])
             for index in indices:
@@ -237,15 +237,15 @@ class Episodes(ABC):
 
     def observe_privileged(self) -> Observation:
         """Return the privileged observation of each environment, [N, numbers], the caller's own."""
-        worlds, learners = self._open_worlds(), self._learners
-        flows = learners.stats(worlds)
+        worlds, tuned = self._open_worlds(), self._tuned
+        flows = tuned.stats(worlds)
         return self.critic.view(
             worlds.link_fields,
             worlds.link_stats,
             worlds.flow_fields,
             flows,
-            learners.base_rtt_ms,
-            learners.presence(),
+            tuned.base_rtt_ms,
+            tuned.presence(),
         )
 
     def render(self, index: int) -> NDArray[np.uint8] | None:
@@ -297,7 +297,7 @@ class Episodes(ABC):
         if self._specs[index] is not snapshot.spec:
             self._specs[index] = snapshot.spec
             self._names[index] = snapshot.spec.scenario.name
-            self._learners.assign(index, snapshot.spec, worlds)
+            self._tuned.assign(index, snapshot.spec, worlds)
         self._locate()
         self._seeds[index] = snapshot.world.seed
         self._is_running[index] = snapshot.is_running
@@ -382,10 +382,10 @@ class Episodes(ABC):
         self._is_running[indices] = True
 
     def _locate(self) -> None:
-        """Find the learner flows again if the worlds' arrays have been laid out anew."""
+        """Find the tuned flows again if the worlds' arrays have been laid out anew."""
         worlds = self._open_worlds()
         if self._located_in is not worlds.tunables:
-            self._learners.locate(worlds)
+            self._tuned.locate(worlds)
             self._located_in = worlds.tunables
 
     def _arrays(self) -> list[NDArray[Any]]:
@@ -403,7 +403,7 @@ class Episodes(ABC):
             "features": tuple(feature.name for feature in self.observation.features),
             "stack": options.stack,
             "view": options.view,
-            "max_learners": self.max_learners,
+            "max_tuned": self.max_tuned,
             "control_interval_s": options.control_interval_s,
             "hold_intervals": options.hold_intervals,
             "reward_horizon_s": options.reward_horizon_s,
@@ -413,15 +413,15 @@ class Episodes(ABC):
         """Prepare an environment for the scenario of a new episode.
 
         Returns:
-            Values and coordinates of the tunables that its learner flows start with: [learners, tunables] both.
+            Values and coordinates of the tunables that its tuned flows start with: [tuned flows, tunables] both.
         """
         worlds = self._open_worlds()
         if self._specs[index] is not spec:
             self._specs[index] = spec
             self._names[index] = spec.scenario.name
-            self._learners.assign(index, spec, worlds)
+            self._tuned.assign(index, spec, worlds)
         if spec.start is None:
-            values = self._learners.values(worlds, index, spec)
+            values = self._tuned.values(worlds, index, spec)
             spec.start = (values, self.scaling.coordinates(values))
         return spec.start
 
@@ -488,7 +488,7 @@ class Episodes(ABC):
             self.observation.remembered,
             VectorWorld.flow_fields,
             self._options.control_interval_s,
-            (self.max_learners, self.num_envs),
+            (self.max_tuned, self.num_envs),
         )
 
     def _rewarded_stats(self, stats: Table, begun: Sequence[int] = ()) -> Table:
@@ -498,7 +498,7 @@ class Episodes(ABC):
             stats: measurements of the interval, [fields, L * N].
             begun: environments whose episode has just begun.
         """
-        by_flow = stats.reshape(len(stats), self._learners.count, self.num_envs)
+        by_flow = stats.reshape(len(stats), self._tuned.count, self.num_envs)
         if self._smoothing is not None:
             by_flow = self._smoothing.update(by_flow)
             self._smoothing.reset(begun)
@@ -531,14 +531,14 @@ class Episodes(ABC):
     def _spec_of(self, index: int, seed: int) -> EpisodeSpec:
         source: EpisodeSource = self._sources[index]
         spec = source if isinstance(source, EpisodeSpec) else EpisodeSpec.of(source(seed), self._options.variant)
-        self._check_capacity(index, spec.scenario.name, len(spec.learners))
+        self._check_capacity(index, spec.scenario.name, len(spec.tuned))
         return spec
 
-    def _check_capacity(self, index: int, name: str, learners: int) -> None:
-        if learners > self.learner_capacity[index]:
+    def _check_capacity(self, index: int, name: str, tuned: int) -> None:
+        if tuned > self.tuned_capacity[index]:
             raise ConfigError(
-                f"scenario {name!r} has up to {learners} flows with role learner, this environment was made for "
-                f"at most {self.learner_capacity[index]}: make one with max_learners={learners}"
+                f"scenario {name!r} has up to {tuned} flows with role tuned, this environment was made for "
+                f"at most {self.tuned_capacity[index]}: make one with max_tuned={tuned}"
             )
 
     def _start_worlds(self, indices: Sequence[int], specs: Sequence[EpisodeSpec], seeds: Sequence[int]) -> None:

@@ -143,19 +143,19 @@ class Normaliser:
 
 
 class FlowFeatures:
-    """Features of the learner flows of N environments, side by side or pooled.
+    """Features of the tuned flows of N environments, side by side or pooled.
 
     ::
 
         each:      features of flow 0, features of flow 1, ...; 0 for absent flows
-        pooled:    mean, minimum and maximum of each feature over the active learner flows (0 without one),
+        pooled:    mean, minimum and maximum of each feature over the active tuned flows (0 without one),
                    fraction of `flows` that is active
 
     Pooled features depend neither on the order of the flows nor, but for the last number, on `flows`.
 
     Args:
         features: features of each flow.
-        flows: largest number of learner flows.
+        flows: largest number of tuned flows.
         view: `each` or `pooled`.
 
     Attributes:
@@ -190,7 +190,7 @@ class FlowFeatures:
         Args:
             view: array to write to, [N, width].
             fields: names of the measurements.
-            flows: measurements, [fields, flows * N]: those of the first learner flow of all environments, then of the
+            flows: measurements, [fields, flows * N]: those of the first tuned flow of all environments, then of the
                 second one, and so on; 0 for absent flows.
             is_present: flows that are not absent, [flows, N]. Default: all.
         """
@@ -206,11 +206,11 @@ class FlowFeatures:
 
 
 class HostFeatures:
-    """Features of a learner flow, and those of the learner flows of its host, pooled; of all learner flows at once.
+    """Features of a tuned flow, and those of the tuned flows of its host, pooled; of all tuned flows at once.
 
     ::
 
-        own features, mean, minimum and maximum of each feature over the active learner flows of the host (0 without
+        own features, mean, minimum and maximum of each feature over the active tuned flows of the host (0 without
         one), 1 / number of these flows (0 without one)
 
     Only flows of the host count, so the numbers depend neither on the number nor on the order of the others.

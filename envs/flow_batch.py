@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""N episodes with a controller for each learner flow: the computation of `TuneMultiEnv` (N = 1) and `FlowVecEnv`.
+"""N episodes with a controller for each tuned flow: the computation of `TuneMultiEnv` (N = 1) and `FlowVecEnv`.
 
 A flow acts in every step in which it runs, even for a part: from the one in which it starts to the one in which it
 stops. Until its first action its tunables are the variant's own, or those that the scenario sets.
@@ -34,10 +34,10 @@ FlowView: TypeAlias = Literal["each", "host"]
 
 @dataclass(frozen=True, kw_only=True)
 class FlowOptions(Options):
-    """Arguments of the environments with a controller for each learner flow, beside those of all environments.
+    """Arguments of the environments with a controller for each tuned flow, beside those of all environments.
 
     Attributes:
-        reward_scope: `team`: each flow gets the reward that one controller of all learner flows would get, from the
+        reward_scope: `team`: each flow gets the reward that one controller of all tuned flows would get, from the
             mean over the active ones. `own`: each flow gets the same terms of its own measurements.
     """
 
@@ -73,15 +73,15 @@ class MultiOptions(FlowOptions):
 
 
 class FlowBatch(Episodes):
-    """N episodes with a controller for each of their L learner flows.
+    """N episodes with a controller for each of their L tuned flows.
 
     A step is `simulate` (or `act`, and `hold` while it `is_holding`), then in any order `observe`, `reward_terms` and
-    the attributes below. An episode ends with its scenario, or earlier when its last learner flow has stopped.
+    the attributes below. An episode ends with its scenario, or earlier when its last tuned flow has stopped.
 
     Args:
         num_envs: N.
         options: arguments of all environments.
-        runs_to_the_end: whether episodes go on to the end of the scenario even if no learner flow is left.
+        runs_to_the_end: whether episodes go on to the end of the scenario even if no tuned flow is left.
 
     The other attributes are those of `Episodes`; an environment has the capacity that its own scenarios need.
 
@@ -94,12 +94,12 @@ class FlowBatch(Episodes):
     def __init__(self, num_envs: int, options: FlowOptions, *, runs_to_the_end: bool = False) -> None:
         super().__init__(num_envs, options, has_equal_capacity=False)
         self._runs_to_the_end = runs_to_the_end
-        tunables, flows = len(self.scaling.names), (num_envs, self.max_learners)
+        tunables, flows = len(self.scaling.names), (num_envs, self.max_tuned)
         self._is_own = options.reward_scope == "own"
         self.observation = SenderObservation(1, tunables, options.features, options.stack, options.view)
         self.observation_space = self.observation.space
         self._memory = self._new_memory()
-        self._stack = Stack(num_envs * self.max_learners, self.observation)
+        self._stack = Stack(num_envs * self.max_tuned, self.observation)
         self._coordinates = np.zeros((*flows, tunables), np.float32)
         self._values = np.zeros((*flows, tunables))
         self._step_ns = int(to_ns([options.control_interval_s * options.hold_intervals])[0])
@@ -114,8 +114,8 @@ class FlowBatch(Episodes):
         """
         self._begin(indices, seeds)
         self._look_ahead()
-        rows = np.array(indices)[:, None] * self.max_learners + np.arange(self.max_learners)
-        view = self._view(self._learners.stats(self._open_worlds(), indices), indices)
+        rows = np.array(indices)[:, None] * self.max_tuned + np.arange(self.max_tuned)
+        view = self._view(self._tuned.stats(self._open_worlds(), indices), indices)
         self._stack.begin(rows.ravel().tolist(), view)
         return self.observe()
 
@@ -164,11 +164,9 @@ class FlowBatch(Episodes):
 
     def reward_terms(self) -> dict[str, Table]:
         """Return the reward terms of the last step by name, [N, L] each; 0 of flows that did not act."""
-        learners = self.max_learners
+        tuned = self.max_tuned
         by_flow = {
-            name: values.reshape(learners, self.num_envs).T
-            if self._is_own
-            else np.repeat(values[:, None], learners, axis=1)
+            name: values.reshape(tuned, self.num_envs).T if self._is_own else np.repeat(values[:, None], tuned, axis=1)
             for name, values in self._terms_of_step().items()
         }
         return {name: np.where(self.has_acted, values, 0.0) for name, values in by_flow.items()}
@@ -194,32 +192,32 @@ class FlowBatch(Episodes):
         return bool(self._is_running[index]) and not self.will_act[index].any()
 
     def flow_names(self, index: int) -> tuple[str, ...]:
-        """Return the names of the learner flows of an environment's episode, in order."""
+        """Return the names of the tuned flows of an environment's episode, in order."""
         spec = self._specs[index]
         return () if spec is None else spec.names
 
     def given_flow_names(self, index: int) -> tuple[str, ...] | None:
-        """Return the names of the learner flows in an environment's next episode; None if its scenario is drawn."""
+        """Return the names of the tuned flows in an environment's next episode; None if its scenario is drawn."""
         source = self._sources[index]
         return source.names if isinstance(source, EpisodeSpec) else None
 
-    def info_of_flow(self, index: int, learner: int | None, terms: dict[str, Table] | None = None) -> dict[str, Any]:
-        """Return the privileged state of an environment, with a learner flow's name and current tunables.
+    def info_of_flow(self, index: int, tuned_flow: int | None, terms: dict[str, Table] | None = None) -> dict[str, Any]:
+        """Return the privileged state of an environment, with a tuned flow's name and current tunables.
 
         Args:
             index: which environment.
-            learner: which of its learner flows; None for one that the episode does not have.
+            tuned_flow: which of its tuned flows; None for one that the episode does not have.
             terms: reward terms to be added.
         """
         info = self._state_of(index)
-        if learner is None:
+        if tuned_flow is None:
             preset = VARIANTS[self.scaling.variant].preset
             info |= {"tunables": {name: preset[name] for name in self.scaling.names}, "flow": None}
         else:
-            tunables = dict(zip(self.scaling.names, self._values[index, learner].tolist(), strict=True))
-            info |= {"tunables": tunables, "flow": self.flow_names(index)[learner]}
+            tunables = dict(zip(self.scaling.names, self._values[index, tuned_flow].tolist(), strict=True))
+            info |= {"tunables": tunables, "flow": self.flow_names(index)[tuned_flow]}
         if terms is not None:
-            rewarded = {name: 0.0 if learner is None else float(terms[name][index, learner]) for name in terms}
+            rewarded = {name: 0.0 if tuned_flow is None else float(terms[name][index, tuned_flow]) for name in terms}
             info["reward_terms"] = rewarded
         return self.as_asked(info)
 
@@ -233,15 +231,15 @@ class FlowBatch(Episodes):
         acts = self.will_act[:, :, None]
         self._values = np.where(acts, values, self._values)
         self._coordinates = np.where(acts, coordinates, self._coordinates)
-        self._learners.set_each(self._open_worlds(), self._values)
+        self._tuned.set_each(self._open_worlds(), self._values)
 
     def _look_ahead(self) -> None:
         """Find the flows that act in the next step, and end the episodes that have none left."""
         now_ns = to_ns(self._open_worlds().now_s)
-        is_to_stop = self._learners.stop_ns > now_ns
+        is_to_stop = self._tuned.stop_ns > now_ns
         if not self._runs_to_the_end:
             self._is_running &= is_to_stop.any(axis=0)
-        acts = is_to_stop & (self._learners.start_ns < now_ns + self._step_ns) & self._is_running
+        acts = is_to_stop & (self._tuned.start_ns < now_ns + self._step_ns) & self._is_running
         self.will_act = np.ascontiguousarray(acts.T)
 
     def _end_step(self) -> None:
@@ -262,7 +260,7 @@ class FlowBatch(Episodes):
         Args:
             change: distance that each coordinate of each flow has moved, [N, L, tunables].
         """
-        stats = self._learners.stats(self._open_worlds())
+        stats = self._tuned.stats(self._open_worlds())
         self._inputs = self._inputs_of_flows(stats, change) if self._is_own else self._inputs_of_team(stats, change)
         self._memory.add(stats)
         self._stack.add(self._view(stats))
@@ -272,19 +270,19 @@ class FlowBatch(Episodes):
         acted = self.has_acted.T[:, :, None]
         total = sum_rows(change.transpose(1, 0, 2) * acted)
         return TermInputs(
-            learners=FieldRows(self._rewarded_stats(stats)),
+            tuned=FieldRows(self._rewarded_stats(stats)),
             flows=FieldRows(self._open_worlds().flow_stats.T),
-            base_rtt_ms=self._learners.base_rtt_ms,
+            base_rtt_ms=self._tuned.base_rtt_ms,
             change=(total / np.maximum(sum_rows(acted), 1.0)).astype(np.float32),
         )
 
     def _inputs_of_flows(self, stats: Table, change: Coordinates) -> TermInputs:
-        """Return the same of L * N environments with one learner flow each: all first flows, all second ones, ..."""
+        """Return the same of L * N environments with one tuned flow each: all first flows, all second ones, ..."""
         by_flow = self._rewarded_stats(stats)
         return TermInputs(
-            learners=FieldRows(by_flow.reshape(len(by_flow), 1, -1)),
-            flows=FieldRows(self._open_worlds().flow_stats.T, repeats=self.max_learners),
-            base_rtt_ms=self._learners.base_rtt_ms.reshape(1, -1),
+            tuned=FieldRows(by_flow.reshape(len(by_flow), 1, -1)),
+            flows=FieldRows(self._open_worlds().flow_stats.T, repeats=self.max_tuned),
+            base_rtt_ms=self._tuned.base_rtt_ms.reshape(1, -1),
             change=change.transpose(1, 0, 2).reshape(-1, change.shape[2]),
         )
 
@@ -292,14 +290,14 @@ class FlowBatch(Episodes):
         """Return one interval's numbers of each flow of some environments: [environments * L, width].
 
         Args:
-            stats: measurements of the learner flows, [fields, L * environments].
+            stats: measurements of the tuned flows, [fields, L * environments].
             indices: these environments. Default: all.
         """
         coordinates = self._coordinates if indices is None else self._coordinates[indices]
-        envs, learners, tunables = coordinates.shape
+        envs, tuned, tunables = coordinates.shape
         flows = self._memory.extend(stats, indices)
-        flows = flows.reshape(-1, learners, envs).transpose(0, 2, 1).reshape(len(flows), -1)
-        hosts = self._learners.hosts.T if indices is None else self._learners.hosts.T[indices]
+        flows = flows.reshape(-1, tuned, envs).transpose(0, 2, 1).reshape(len(flows), -1)
+        hosts = self._tuned.hosts.T if indices is None else self._tuned.hosts.T[indices]
         return self.observation.view(self._memory.fields, flows, coordinates.reshape(-1, tunables), hosts=hosts)
 
     def _adopt(self, index: int, spec: EpisodeSpec) -> tuple[Table, Coordinates]:
@@ -308,7 +306,7 @@ class FlowBatch(Episodes):
         return values, coordinates
 
     def _arrays(self) -> list[NDArray[Any]]:
-        stacks = self._stack.array().reshape(self.num_envs, self.max_learners, self.observation.stack, -1)
+        stacks = self._stack.array().reshape(self.num_envs, self.max_tuned, self.observation.stack, -1)
         return [*super()._arrays(), stacks, self._coordinates, self._values, self.has_acted, self.will_act]
 
     def _coordinates_of(self, index: int) -> dict[str, float]:

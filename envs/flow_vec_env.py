@@ -25,29 +25,29 @@ class FlowSubEnv(SubEnv):
     """Row of a `FlowVecEnv`.
 
     Attributes:
-        world, learner: the world of the row, and which of its learner flows.
+        world, tuned flow: the world of the row, and which of its tuned flows.
     """
 
     _batch: FlowBatch
 
     def __init__(
-        self, batch: FlowBatch, generators: Generators, world: int, learner: int, render_mode: str | None
+        self, batch: FlowBatch, generators: Generators, world: int, tuned_flow: int, render_mode: str | None
     ) -> None:
         super().__init__(batch, generators, world, render_mode)
         self.world = world
-        self.learner = learner
+        self.tuned_flow = tuned_flow
 
     @property
     def flow(self) -> str | None:
         """Name of the flow; None if it is absent."""
         names = self._batch.flow_names(self.world)
-        return names[self.learner] if self.learner < len(names) else None
+        return names[self.tuned_flow] if self.tuned_flow < len(names) else None
 
     def info(self) -> dict[str, Any]:
         """Return the info of an agent of `TuneMultiEnv` without `reward_terms`; that of the world if it is absent."""
         if self.flow is None:
             return super().info()
-        return self._batch.info_of_flow(self.world, self.learner)
+        return self._batch.info_of_flow(self.world, self.tuned_flow)
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,10 @@ class FlowVecOptions(FlowOptions):
 
 
 class FlowVecEnv(BatchVecEnv):
-    """Worlds side by side, with a row for each learner flow: one policy acts for all of them.
+    """Worlds side by side, with a row for each tuned flow: one policy acts for all of them.
 
     A row is an agent of `TuneMultiEnv`: its observation, action and reward equal, bit for bit, those of worlds run one
-    by one. Each world has a row for each learner flow that its scenarios can have, in the order of the worlds; world i
+    by one. Each world has a row for each tuned flow that its scenarios can have, in the order of the worlds; world i
     is seeded as environment i of a `TuneVecEnv`.
 
     **Idle rows.** A row is idle in the steps in which its flow does not run: before it starts, after it stops, or
@@ -85,11 +85,11 @@ class FlowVecEnv(BatchVecEnv):
     of return 0. Other infos hold `absent`: whether the row was idle.
 
     Arguments are those of `bbrgym.envs.options.Options`, `bbrgym.envs.flow_batch.FlowOptions` and `FlowVecOptions`, by
-    name. `max_learners` is that of each world. Default: the number that its own scenario can have.
+    name. `max_tuned` is that of each world. Default: the number that its own scenario can have.
 
     Attributes:
         num_worlds: number of worlds.
-        world_of_row, learner_of_row: the world of each row, and which of its learner flows: [rows].
+        world_of_row, tuned_of_row: the world of each row, and which of its tuned flows: [rows].
         row_will_act: rows whose flows run in the next step, [rows].
         row_is_active: rows whose flows ran in the last step, [rows].
     """
@@ -101,17 +101,17 @@ class FlowVecEnv(BatchVecEnv):
         self.num_worlds = options.num_worlds
         batch, generators = FlowBatch(self.num_worlds, options), Generators(self.num_worlds)
         self._full_infos = options.full_infos
-        self.world_of_row = np.repeat(np.arange(self.num_worlds), batch.learner_capacity)
-        self.learner_of_row = np.concatenate([np.arange(learners) for learners in batch.learner_capacity])
-        self._places = self.world_of_row * batch.max_learners + self.learner_of_row  # in [worlds, learners]
+        self.world_of_row = np.repeat(np.arange(self.num_worlds), batch.tuned_capacity)
+        self.tuned_of_row = np.concatenate([np.arange(tuned) for tuned in batch.tuned_capacity])
+        self._places = self.world_of_row * batch.max_tuned + self.tuned_of_row  # in [worlds, tuned flows]
         rows = len(self._places)
         self.row_will_act: Flags = np.zeros(rows, np.bool_)
         self.row_is_active: Flags = np.zeros(rows, np.bool_)
         self._returns = np.zeros(rows)
         self._lengths = np.zeros(rows, np.int64)
         envs = [
-            FlowSubEnv(batch, generators, world, learner, options.render_mode)
-            for world, learner in zip(self.world_of_row.tolist(), self.learner_of_row.tolist(), strict=True)
+            FlowSubEnv(batch, generators, world, tuned_flow, options.render_mode)
+            for world, tuned_flow in zip(self.world_of_row.tolist(), self.tuned_of_row.tolist(), strict=True)
         ]
         super().__init__(batch, generators, envs)
 
@@ -151,13 +151,13 @@ class FlowVecEnv(BatchVecEnv):
     # ---- details -----------------------------------------------------------------------------------------------
 
     def _of_worlds(self, rows: ActType) -> ActType:
-        """Put actions of rows at the places of their flows: [rows, ...] -> [worlds, learners, ...]."""
-        worlds = np.zeros((self.num_worlds * self._batch.max_learners, *rows.shape[1:]), rows.dtype)
+        """Put actions of rows at the places of their flows: [rows, ...] -> [worlds, tuned flows, ...]."""
+        worlds = np.zeros((self.num_worlds * self._batch.max_tuned, *rows.shape[1:]), rows.dtype)
         worlds[self._places] = rows
-        return worlds.reshape(self.num_worlds, self._batch.max_learners, *rows.shape[1:])
+        return worlds.reshape(self.num_worlds, self._batch.max_tuned, *rows.shape[1:])
 
     def _of_rows(self, worlds: NDArray[Any]) -> NDArray[Any]:
-        """Take the values of rows from those of worlds: [worlds, learners, ...] -> [rows, ...]."""
+        """Take the values of rows from those of worlds: [worlds, tuned flows, ...] -> [rows, ...]."""
         rows: NDArray[Any] = worlds.reshape(-1, *worlds.shape[2:])[self._places]
         return rows
 
@@ -175,10 +175,10 @@ class FlowVecEnv(BatchVecEnv):
         ]
         has_left = self._of_rows(self._batch.has_left)
         for row in np.flatnonzero(self.row_is_active if self._full_infos else has_left).tolist():
-            infos[row] |= self._batch.info_of_flow(int(self.world_of_row[row]), int(self.learner_of_row[row]), terms)
+            infos[row] |= self._batch.info_of_flow(int(self.world_of_row[row]), int(self.tuned_of_row[row]), terms)
         for row in np.flatnonzero(done).tolist():
             if has_left[row]:
-                last = observations[self.world_of_row[row], self.learner_of_row[row]]
+                last = observations[self.world_of_row[row], self.tuned_of_row[row]]
                 infos[row] |= {"TimeLimit.truncated": True, "terminal_observation": last.copy()}
                 infos[row]["episode"] = {"r": float(self._returns[row]), "l": int(self._lengths[row])}
             else:

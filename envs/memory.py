@@ -62,13 +62,13 @@ class Remembered:
 
 
 class FlowMemory:
-    """Memory of the learner flows of N environments, each as if it were alone, bit for bit.
+    """Memory of the tuned flows of N environments, each as if it were alone, bit for bit.
 
     Args:
         remembered: numbers to compute; may be none.
         fields: names of the measurements.
         interval_s: time between two measurements.
-        shape: [L, N], learner flows of an environment and environments.
+        shape: [L, N], tuned flows of an environment and environments.
 
     Attributes:
         fields: names of the measurements, then of the numbers.
@@ -105,7 +105,7 @@ class FlowMemory:
         """Add an interval.
 
         Args:
-            stats: measurements of the learner flows, 0 where absent, [fields, L * N].
+            stats: measurements of the tuned flows, 0 where absent, [fields, L * N].
             begun: environments whose episode has just begun: there was no interval.
         """
         if not len(self._of):
@@ -134,7 +134,7 @@ class FlowMemory:
         """Return measurements with the numbers behind them: [`self.fields`, L * environments].
 
         Args:
-            stats: measurements of some environments' learner flows, [fields, L * environments].
+            stats: measurements of some environments' tuned flows, [fields, L * environments].
             indices: these environments. Default: all.
         """
         if not len(self._of):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""bbrgym/TuneMulti-v0: one controller for the tunables of each learner flow; needs the extra `multi`."""
+"""bbrgym/TuneMulti-v0: one controller for the tunables of each tuned flow; needs the extra `multi`."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ Infos: TypeAlias = dict[str, dict[str, Any]]
 
 
 class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # type: ignore[misc] # PettingZoo has no types
-    """Set the tunables of each learner flow on its own, while all of them share a link.
+    """Set the tunables of each tuned flow on its own, while all of them share a link.
 
     ## Description
-    `bbrgym/TuneMulti-v0` is `bbrgym/Tune-v0` (see `TuneEnv`) with one agent for each flow with the role `learner`: each
+    `bbrgym/TuneMulti-v0` is `bbrgym/Tune-v0` (see `TuneEnv`) with one agent for each flow with the role `tuned`: each
     agent observes what its own sender knows, and sets its own tunables. It is made by
     `bbrgym.envs.multi.parallel_env(...)`.
 
     ## Agents
-    `possible_agents` are the names of the learner flows; or `learner-0`, `learner-1`, ... where scenarios are drawn,
+    `possible_agents` are the names of the tuned flows; or `tuned-0`, `tuned-1`, ... where scenarios are drawn,
     since each draw has its own flows. An agent acts in the intervals in which its flow runs, even for a part: it joins
     `agents` before the interval in which its flow starts, is `truncated` after the one in which it stops, and does not
-    come back in that episode. Intervals in which no learner flow runs are skipped.
+    come back in that episode. Intervals in which no tuned flow runs are skipped.
 
     Many wrappers need all agents all the time. With `absent_agents="idle"` all possible agents are there from the
     beginning to the end of the scenario, none of its intervals is skipped, and infos say by `active` whether an agent's
@@ -58,7 +58,7 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
     tunables; the oldest of `stack` intervals first. The first observation stands for the intervals before it joined.
 
     `view="host"`: `4 * features + 1` numbers in place of the features: its own; mean, minimum and maximum of each
-    feature over the active learner flows of its host; 1 / number of these flows. The scenario's `host` says which
+    feature over the active tuned flows of its host; 1 / number of these flows. The scenario's `host` says which
     flows share one.
 
     `state()` is the privileged observation, as the critic of `TuneEnv` has it; of the space `state_space`.
@@ -66,17 +66,17 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
     ## Rewards
     The sum of terms of `TuneEnv`. `reward_scope`:
 
-    * `team`: all agents get the same reward, that of `TuneEnv`: the mean over all active learner flows (`change` is the
+    * `team`: all agents get the same reward, that of `TuneEnv`: the mean over all active tuned flows (`change` is the
       mean over those that acted).
     * `own`: each agent gets the same terms of its own flow alone; `fairness` is always that of all flows.
 
     ## Starting State
     As of `TuneEnv`; an agent that joins starts with the variant's own tunables (or those that the scenario sets).
-    `reset(options={"scenario": ...})` changes the scenario, to one whose learner flows are among the possible agents.
+    `reset(options={"scenario": ...})` changes the scenario, to one whose tuned flows are among the possible agents.
     Other options are ignored, as PettingZoo expects.
 
     ## Episode End
-    All agents are `truncated` at the end of the scenario; the episode ends earlier when the last learner flow has
+    All agents are `truncated` at the end of the scenario; the episode ends earlier when the last tuned flow has
     stopped. Never `terminated`.
 
     ## Info
@@ -98,7 +98,7 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
     ## Arguments
     Those of `TuneEnv`, and:
 
-    * `reward_scope="team"`: `team`: each flow gets the reward that one controller of all learner flows would get, from
+    * `reward_scope="team"`: `team`: each flow gets the reward that one controller of all tuned flows would get, from
       the mean over the active ones. `own`: each flow gets the same terms of its own measurements.
     * `absent_agents="leave"`: agents whose flow does not run: `leave` (they are not among `agents`) or `idle` (they
       are, with observations and rewards of 0; their actions are ignored).
@@ -123,9 +123,9 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
         self._generators = Generators(1)
         names = self._batch.given_flow_names(0)
         self._has_flow_names = names is not None
-        self._learner_of: dict[str, int] = {}  # index of each agent's flow among the learner flows of this episode
+        self._tuned_of: dict[str, int] = {}  # index of each agent's flow among the tuned flows of this episode
         self.render_mode = options.render_mode
-        self.possible_agents = list(names or (f"learner-{index}" for index in range(self._batch.max_learners)))
+        self.possible_agents = list(names or (f"tuned-{index}" for index in range(self._batch.max_tuned)))
         self.agents: list[str] = []
         self.state_space = self._batch.critic.space
         observation_space, action_space = self._batch.observation.space, self._batch.action.space
@@ -144,7 +144,7 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
         self.agents = []
         self._batch.set_options(_scenario_of(options or {}), [0])
         observations = self._batch.reset([0], self._generators.draw_seeds([0], [seed]))
-        self._learner_of = self._assign_agents()
+        self._tuned_of = self._assign_agents()
         if self._keeps_absent:
             self.agents = list(self.possible_agents)
             return self._observe_all(), self._infos(self.agents)
@@ -210,19 +210,19 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
     # ---- details -----------------------------------------------------------------------------------------------
 
     def _assign_agents(self) -> dict[str, int]:
-        """Return the index of each agent's flow among the learner flows of the episode that has begun."""
+        """Return the index of each agent's flow among the tuned flows of the episode that has begun."""
         flows = self._batch.flow_names(0)
         agents = flows if self._has_flow_names else self.possible_agents[: len(flows)]
         for agent in agents:
             if agent not in self.possible_agents:
                 raise ConfigError(
-                    f"scenario: learner flow {agent!r}: {nearest(agent, self.possible_agents, 'possible_agents')}"
+                    f"scenario: tuned flow {agent!r}: {nearest(agent, self.possible_agents, 'possible_agents')}"
                 )
         return {agent: index for index, agent in enumerate(agents)}
 
     def _agents_where(self, flags: Flags) -> list[str]:
         """Return the agents whose flag is set, of [1, L]."""
-        return [agent for agent, index in self._learner_of.items() if flags[0, index]]
+        return [agent for agent, index in self._tuned_of.items() if flags[0, index]]
 
     def _skip_idle(self, observations: Observation) -> Observation:
         """Run until an agent acts or the episode ends; return the newest observations."""
@@ -236,7 +236,7 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
     ) -> tuple[Observations, dict[str, float], dict[str, bool], dict[str, bool], Infos]:
         """Return what a step of all possible agents returns."""
         agents, has_ended = self.agents, bool(self._batch.has_ended[0])
-        present = list(self._learner_of)
+        present = list(self._tuned_of)
         rewards = dict.fromkeys(agents, 0.0) | self._by_agent(present, self._batch.reward(terms).tolist())
         truncated = dict.fromkeys(agents, has_ended)
         self.agents = [] if has_ended else agents
@@ -256,25 +256,25 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
         if set(actions) != set(acting):
             raise ConfigError(f"actions: of {sorted(actions)}, allowed is one of each agent there is: {acting}")
         mapping = self._batch.action
-        array = np.stack([mapping.default] * self._batch.max_learners)
+        array = np.stack([mapping.default] * self._batch.max_tuned)
         for agent, action in actions.items():
             checked = mapping.array(action)
             mapping.check(checked)
-            if agent in self._learner_of:
-                array[self._learner_of[agent]] = checked
+            if agent in self._tuned_of:
+                array[self._tuned_of[agent]] = checked
         return array[None]
 
     def _by_agent(self, agents: Sequence[str], values: Any) -> dict[str, Any]:
         """Return the value of each agent, of [1, L, ...]."""
-        return {agent: values[0][self._learner_of[agent]] for agent in agents}
+        return {agent: values[0][self._tuned_of[agent]] for agent in agents}
 
     def _infos(self, agents: Sequence[str], terms: dict[str, Table] | None = None) -> Infos:
         """Return the info of each agent, with its reward terms if there are any."""
         if not self._keeps_absent:
-            return {agent: self._batch.info_of_flow(0, self._learner_of[agent], terms) for agent in agents}
+            return {agent: self._batch.info_of_flow(0, self._tuned_of[agent], terms) for agent in agents}
         active = self._agents_where(self._batch.will_act)
         return {
-            agent: {**self._batch.info_of_flow(0, self._learner_of.get(agent), terms), "active": agent in active}
+            agent: {**self._batch.info_of_flow(0, self._tuned_of.get(agent), terms), "active": agent in active}
             for agent in agents
         }
 

@@ -143,7 +143,7 @@ def feature_names(features: Any) -> tuple[str, ...]:
 
 
 class SenderObservation:
-    """Observation space: features of the learner flows, then the current tunables, of the last `stack` intervals.
+    """Observation space: features of the tuned flows, then the current tunables, of the last `stack` intervals.
 
     ::
 
@@ -154,7 +154,7 @@ class SenderObservation:
     it would get alone, bit for bit.
 
     Args:
-        flows: largest number of learner flows.
+        flows: largest number of tuned flows.
         tunables: number of controlled tunables.
         features: names from `FEATURES`, in the order of the observation; or the name of a list of them, `instant` or
             `memory`.

@@ -16,7 +16,7 @@ import gymnasium
 from gymnasium.utils import EzPickle
 
 from bbrgym.envs.action import ActionKind
-from bbrgym.envs.episode_spec import ScenarioSampler, check_max_learners
+from bbrgym.envs.episode_spec import ScenarioSampler, check_max_tuned
 from bbrgym.envs.features import View
 from bbrgym.envs.library import LibrarySource
 from bbrgym.envs.observation import FeatureList
@@ -36,10 +36,10 @@ class Options:
         scenario: a name, a path, a mapping or a Scenario; or one of these of a distribution
             (`bbrgym.scenario.distribution`); or a function that draws one of these from the seed of an episode, called
             once at each reset (and with seed 0 when the environment is made, unless it has an attribute
-            `max_learners`); or a list of these, one for each environment.
-        max_learners: largest number of learner flows in an episode; an episode with more is a `ConfigError`. Default:
-            that of the scenario; of a function its attribute `max_learners`, or the number in its draw of seed 0.
-        variant: variant that the learner flows run.
+            `max_tuned`); or a list of these, one for each environment.
+        max_tuned: largest number of tuned flows in an episode; an episode with more is a `ConfigError`. Default:
+            that of the scenario; of a function its attribute `max_tuned`, or the number in its draw of seed 0.
+        variant: variant that the tuned flows run.
         tunables: names of the controlled tunables. Default: all of the variant; those of the library, if there is one.
         control_interval_s: simulated seconds between two measurements; of a step, unless actions are held.
         action_kind: `absolute` (an action is the coordinates of the tunables), `relative` (it moves them) or `library`
@@ -54,8 +54,8 @@ class Options:
         features: names of the features of the observation; or `instant` (all of the last interval alone) or `memory`
             (these, and all with a memory of the episode).
         stack: number of intervals in an observation.
-        view: `each` (a block of numbers for each learner flow) or `pooled` (over all of them); where each learner flow
-            has an agent, `each` (its own numbers) or `host` (these, and pooled ones of its host's learner flows).
+        view: `each` (a block of numbers for each tuned flow) or `pooled` (over all of them); where each tuned flow
+            has an agent, `each` (its own numbers) or `host` (these, and pooled ones of its host's tuned flows).
         critic: whether the observation is a dictionary of `actor` and `critic`, the privileged observation.
         reward: name of a preset; or weights by term, and optionally `alpha`. A term of weight 0 is shown but not
             rewarded.
@@ -74,7 +74,7 @@ class Options:
 
     world: str = REFERENCE_WORLD
     scenario: Source | ScenarioSampler | Sequence[Source | ScenarioSampler] = "steady"
-    max_learners: int | None = None
+    max_tuned: int | None = None
     variant: str = "bbq"
     tunables: Sequence[str] | None = None
     control_interval_s: float = 0.1
@@ -101,8 +101,8 @@ class Options:
 
     def __post_init__(self) -> None:
         take_plain_types(self)
-        if self.max_learners is not None:
-            check_max_learners(self.max_learners)
+        if self.max_tuned is not None:
+            check_max_tuned(self.max_tuned)
         if not 0.0 < self.control_interval_s < math.inf:
             raise ConfigError(f"control_interval_s: {self.control_interval_s}, allowed is a finite number above 0")
         if self.hold_intervals < 1:

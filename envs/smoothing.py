@@ -17,7 +17,7 @@ from bbrgym.worlds import Table
 
 
 class ExponentialMeans:
-    """Exponential means of the goodput, fair share and RTT of each learner flow since its episode began.
+    """Exponential means of the goodput, fair share and RTT of each tuned flow since its episode began.
 
     An interval t seconds ago has the weight exp(-t / horizon), and 0 if the flow was not active in it; the weight of an
     RTT is multiplied by its number of samples.
@@ -42,16 +42,16 @@ class ExponentialMeans:
         """Forget the former intervals of environments whose episode begins."""
         self._sums[:, :, indices] = self._totals[:, :, indices] = 0.0
 
-    def update(self, learners: Table) -> Table:
+    def update(self, tuned: Table) -> Table:
         """Add an interval and return its measurements with the means in place: [fields, L, N] both."""
-        weights = learners[self._weights] * (learners[self._active] > 0.0)
+        weights = tuned[self._weights] * (tuned[self._active] > 0.0)
         self._sums *= self._keep
-        self._sums += learners[self._averaged] * weights
+        self._sums += tuned[self._averaged] * weights
         self._totals *= self._keep
         self._totals += weights
-        averaged = learners.copy()
+        averaged = tuned.copy()
         averaged[self._averaged] = np.divide(
-            self._sums, self._totals, out=learners[self._averaged], where=self._totals > 0.0
+            self._sums, self._totals, out=tuned[self._averaged], where=self._totals > 0.0
         )
         return averaged
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reward terms: each a mean over the active learner flows of an interval, in a fixed range."""
+"""Reward terms: each a mean over the active tuned flows of an interval, in a fixed range."""
 
 from __future__ import annotations
 
@@ -43,35 +43,35 @@ class FieldRows(Mapping[str, Table]):
 
 @dataclass(frozen=True)
 class TermInputs:
-    """Inputs of the terms: one interval of N environments with L learner flows and at most F flows each.
+    """Inputs of the terms: one interval of N environments with L tuned flows and at most F flows each.
 
     Attributes:
-        learners: measurements of the learner flows by field, [L, N].
+        tuned flows: measurements of the tuned flows by field, [L, N].
         flows: measurements of all flows by field, [F, N]; NaN where an environment has no such flow.
-        base_rtt_ms: two-way propagation delay of the learner flows, [L, N].
+        base_rtt_ms: two-way propagation delay of the tuned flows, [L, N].
         change: distance that the coordinate of each tunable has moved, [N, tunables].
     """
 
-    learners: Mapping[str, Table]
+    tuned: Mapping[str, Table]
     flows: Mapping[str, Table]
     base_rtt_ms: Table
     change: Coordinates
 
     @cached_property
     def is_active(self) -> NDArray[np.bool_]:
-        """Learner flows that count: [L, N]."""
-        return self.learners["active"] > 0.0
+        """Tuned flows that count: [L, N]."""
+        return self.tuned["active"] > 0.0
 
     @cached_property
     def active_count(self) -> Table:
-        """Number of learner flows that count, at least 1: [N]."""
+        """Number of tuned flows that count, at least 1: [N]."""
         count: Table = np.maximum(sum_rows(self.is_active), 1.0)
         return count
 
     @cached_property
     def shares(self) -> Table:
         """Goodput / fair share, at most 64; 1 where the link carries nothing: [L, N]."""
-        goodput_mbps, fair_share_mbps = self.learners["goodput_mbps"], self.learners["fair_share_mbps"]
+        goodput_mbps, fair_share_mbps = self.tuned["goodput_mbps"], self.tuned["fair_share_mbps"]
         shares = np.divide(goodput_mbps, fair_share_mbps, out=np.ones_like(goodput_mbps), where=fair_share_mbps > 0.0)
         return np.minimum(shares, _MOST, out=shares)
 
@@ -84,16 +84,16 @@ class TermInputs:
     @cached_property
     def stretch(self) -> Table:
         """Mean RTT / base RTT, at least 1; 1 before the first RTT sample: [L, N]."""
-        stretch: Table = np.maximum(self.learners["rtt_mean_ms"] / self.base_rtt_ms, 1.0)
+        stretch: Table = np.maximum(self.tuned["rtt_mean_ms"] / self.base_rtt_ms, 1.0)
         return stretch
 
     def of_sent(self, field: str) -> Table:
         """Return packets of a field / packets sent, at most 1: [L, N]."""
-        ratios: Table = self.learners[field] / np.maximum(self.learners["sent_pkts"], 1.0)
+        ratios: Table = self.tuned[field] / np.maximum(self.tuned["sent_pkts"], 1.0)
         return np.minimum(ratios, 1.0, out=ratios)
 
     def mean(self, values: Table) -> Table:
-        """Return the mean over the active learner flows, 0 if there is none: [L, N] -> [N].
+        """Return the mean over the active tuned flows, 0 if there is none: [L, N] -> [N].
 
         The division comes last, so that rounding does not lead out of the range of the values.
         """
@@ -140,7 +140,7 @@ def retransmission(inputs: TermInputs) -> Table:
 
 
 def fairness(inputs: TermInputs) -> Table:
-    """Return Jain's index of the goodput of all active flows, learners or not, minus 1."""
+    """Return Jain's index of the goodput of all active flows, tuned flows or not, minus 1."""
     is_active = inputs.flows["active"] > 0.0
     goodput_mbps = np.where(is_active, inputs.flows["goodput_mbps"], 0.0)
     total, squares = sum_rows(goodput_mbps), sum_rows(goodput_mbps * goodput_mbps)
@@ -162,7 +162,7 @@ class Term:
 
     Attributes:
         compute: function of the inputs, to [N].
-        formula: the formula in words; means are over the active learner flows.
+        formula: the formula in words; means are over the active tuned flows.
         unit: unit of its values.
         low: smallest value.
         high: largest value.
@@ -190,13 +190,13 @@ TERMS: Mapping[str, Term] = {
     ),
     "loss": Term(loss, "-mean of dropped / sent packets, each at most 1", "ratio", -1.0, 0.0),
     "retransmission": Term(retransmission, "-mean of retransmitted / sent packets, each at most 1", "ratio", -1.0, 0.0),
-    "fairness": Term(fairness, "Jain's index of the active flows' goodput, learners or not, - 1", "ratio", -1.0, 0.0),
+    "fairness": Term(fairness, "Jain's index of the active flows' goodput, tuned or not, - 1", "ratio", -1.0, 0.0),
     "change": Term(change, "-mean of |coordinate - coordinate before| / 2 over the tunables", "ratio", -1.0, 0.0),
 }
 """Terms by name.
 
 Fair share is the world's `fair_share_mbps`; where it is 0, the ratio of goodput to it counts as 1. Before its first RTT
-sample a flow counts as at its base RTT. Without an active learner flow all terms but `change` are 0.
+sample a flow counts as at its base RTT. Without an active tuned flow all terms but `change` are 0.
 """
 
 

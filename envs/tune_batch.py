@@ -23,7 +23,7 @@ from bbrgym.worlds import Flags, Table
 
 
 class TuneBatch(Episodes):
-    """N episodes, each with a controller that sets the tunables of all its learner flows.
+    """N episodes, each with a controller that sets the tunables of all its tuned flows.
 
     A step is `simulate` (or `act`, and `hold` while it `is_holding`), then in any order `observe`, `reward_terms`,
     `has_ended` and `info`. Its attributes are those of `Episodes`.
@@ -40,7 +40,7 @@ class TuneBatch(Episodes):
                 "view: 'host', allowed are each and pooled: one controller acts for the flows of all hosts"
             )
         tunables = len(self.scaling.names)
-        self.observation = SenderObservation(self.max_learners, tunables, options.features, options.stack, options.view)
+        self.observation = SenderObservation(self.max_tuned, tunables, options.features, options.stack, options.view)
         self.observation_space = (
             spaces.Dict(actor=self.observation.space, critic=self.critic.space)
             if options.critic
@@ -59,7 +59,7 @@ class TuneBatch(Episodes):
             ConfigError, ScenarioError, ClosedEnvironmentError, WorldError: see `Episodes`.
         """
         self._begin(indices, seeds)
-        stats = self._learners.stats(self._open_worlds(), indices)
+        stats = self._tuned.stats(self._open_worlds(), indices)
         self._stack.begin(indices, self._view(stats, indices))
         return self.observe()
 
@@ -100,7 +100,7 @@ class TuneBatch(Episodes):
                 actions = actions.copy()
                 actions[begin] = self.action.default
             self._values, self._coordinates = self.action.apply(actions, self._coordinates)
-            self._learners.set_all(self._open_worlds(), self._values)
+            self._tuned.set_all(self._open_worlds(), self._values)
             self._advance(runs)
         if len(begin):
             self._begin(begin, seeds)
@@ -165,11 +165,11 @@ class TuneBatch(Episodes):
             begun: environments whose episode has just begun.
         """
         worlds = self._open_worlds()
-        stats = self._learners.stats(worlds)
+        stats = self._tuned.stats(worlds)
         self._inputs = TermInputs(
-            learners=FieldRows(self._rewarded_stats(stats, begun)),
+            tuned=FieldRows(self._rewarded_stats(stats, begun)),
             flows=FieldRows(worlds.flow_stats.T),
-            base_rtt_ms=self._learners.base_rtt_ms,
+            base_rtt_ms=self._tuned.base_rtt_ms,
             change=change,
         )
         self._memory.add(stats, begun)
@@ -182,11 +182,11 @@ class TuneBatch(Episodes):
         """Return one interval's numbers of some environments, [environments, width].
 
         Args:
-            stats: measurements of their learner flows, [fields, L * environments].
+            stats: measurements of their tuned flows, [fields, L * environments].
             indices: these environments. Default: all.
         """
         coordinates = self._coordinates if indices is None else self._coordinates[indices]
-        flows, is_present = self._memory.extend(stats, indices), self._learners.presence(indices)
+        flows, is_present = self._memory.extend(stats, indices), self._tuned.presence(indices)
         return self.observation.view(self._memory.fields, flows, coordinates, is_present)
 
     def _adopt(self, index: int, spec: EpisodeSpec) -> tuple[Table, Coordinates]:

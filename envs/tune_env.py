@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""bbrgym/Tune-v0: one controller for the tunables of all learner flows."""
+"""bbrgym/Tune-v0: one controller for the tunables of all tuned flows."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     """Set the tunables of a BBR variant while its flows run.
 
     ## Description
-    Flows share a bottleneck; those with the role `learner` run the chosen variant. Each step sets the tunables of the
-    learner flows, all to the same values, runs the network for a control interval and rewards the performance in it.
-    The number of learner flows may differ from episode to episode, up to `max_learners`.
+    Flows share a bottleneck; those with the role `tuned` run the chosen variant. Each step sets the tunables of the
+    tuned flows, all to the same values, runs the network for a control interval and rewards the performance in it.
+    The number of tuned flows may differ from episode to episode, up to `max_tuned`.
 
     ## Action Space
     Each tunable has a coordinate in [-1, 1], which runs through its range on a linear or logarithmic scale as the table
@@ -42,17 +42,17 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     * `hold_intervals` holds an action for several control intervals, which make a step then.
 
     ## Observation Space
-    `Box(0, 1, (stack * (numbers + tunables),), float32)`: features that the senders of the learner flows know, then the
+    `Box(0, 1, (stack * (numbers + tunables),), float32)`: features that the senders of the tuned flows know, then the
     current tunables; the oldest of `stack` intervals first. `env.unwrapped.observation_names` names them.
 
-    * view `each`: `max_learners * features` numbers, one flow after the other. An episode with fewer learner flows
+    * view `each`: `max_tuned * features` numbers, one flow after the other. An episode with fewer tuned flows
       leaves the last blocks at 0.
-    * view `pooled`: `3 * features + 1` numbers: mean, minimum and maximum of each feature over the active learner
-      flows, and the fraction of `max_learners` that is active. So observations have the same form for any number of
+    * view `pooled`: `3 * features + 1` numbers: mean, minimum and maximum of each feature over the active tuned flow
+      flows, and the fraction of `max_tuned` that is active. So observations have the same form for any number of
       flows, in any order.
 
     `critic=True` makes the space `Dict(actor=..., critic=...)`: the critic gets privileged features of the link and of
-    the learner flows in the last interval (`bbrgym.envs.critic`), `each` or `pooled` too, for training only.
+    the tuned flows in the last interval (`bbrgym.envs.critic`), `each` or `pooled` too, for training only.
 
     `features="memory"` adds those with a memory of the episode to the features of the last interval (`"instant"`, the
     default): running extremes, means, totals and trends of each flow (`bbrgym.envs.memory`).
@@ -112,7 +112,7 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     ## Starting State
     Time 0 of the scenario, the variant's own tunables (or those that the scenario sets), nothing sent. The first
     `reset(seed=s)` runs the network with seed s; a reset without seed draws the next one from it.
-    `reset(options={"scenario": ...})` changes the scenario, to one with at most `max_learners` learner flows.
+    `reset(options={"scenario": ...})` changes the scenario, to one with at most `max_tuned` tuned flows.
 
     ## Episode End
     `truncated` at the end of the scenario. Never `terminated`.
@@ -141,11 +141,11 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     * `world="ns3"`: name of the world, see `bbrgym.worlds.registered_worlds`.
     * `scenario="steady"`: a name, a path, a mapping or a Scenario; or one of these of a distribution
       (`bbrgym.scenario.distribution`); or a function that draws one of these from the seed of an episode, called once
-      at each reset (and with seed 0 when the environment is made, unless it has an attribute `max_learners`); or a list
+      at each reset (and with seed 0 when the environment is made, unless it has an attribute `max_tuned`); or a list
       of these, one for each environment.
-    * `max_learners=None`: largest number of learner flows in an episode; an episode with more is a `ConfigError`.
-      Default: that of the scenario; of a function its attribute `max_learners`, or the number in its draw of seed 0.
-    * `variant="bbq"`: variant that the learner flows run.
+    * `max_tuned=None`: largest number of tuned flows in an episode; an episode with more is a `ConfigError`.
+      Default: that of the scenario; of a function its attribute `max_tuned`, or the number in its draw of seed 0.
+    * `variant="bbq"`: variant that the tuned flows run.
     * `tunables=None`: names of the controlled tunables. Default: all of the variant; those of the library, if there is
       one.
     * `control_interval_s=0.1`: simulated seconds between two measurements; of a step, unless actions are held.
@@ -162,8 +162,8 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     * `features="instant"`: names of the features of the observation; or `instant` (all of the last interval alone) or
       `memory` (these, and all with a memory of the episode).
     * `stack=1`: number of intervals in an observation.
-    * `view="each"`: `each` (a block of numbers for each learner flow) or `pooled` (over all of them); where each
-      learner flow has an agent, `each` (its own numbers) or `host` (these, and pooled ones of its host's learner
+    * `view="each"`: `each` (a block of numbers for each tuned flow) or `pooled` (over all of them); where each
+      tuned flow has an agent, `each` (its own numbers) or `host` (these, and pooled ones of its host's tuned flow
       flows).
     * `critic=False`: whether the observation is a dictionary of `actor` and `critic`, the privileged observation.
     * `reward="proportional"`: name of a preset; or weights by term, and optionally `alpha`. A term of weight 0 is shown

@@ -59,9 +59,9 @@ class TuneProperties(FromArguments):
         return np.array(self._batch.action.default)
 
     @property
-    def max_learners(self) -> int:
-        """Largest number of learner flows in an episode."""
-        return self._batch.max_learners
+    def max_tuned(self) -> int:
+        """Largest number of tuned flows in an episode."""
+        return self._batch.max_tuned
 
     def holds_a_run(self) -> bool:
         """Return whether it has been reset or closed."""

@@ -56,7 +56,7 @@ Controllers::Controllers(std::shared_ptr<const Scenario> scenario,
     {
         const std::string variant = m_bpf ? m_bpf->PolicyVariant() : "a variant of BBR";
         throw std::invalid_argument("policy: sets tunables of " + (variant.empty() ? "no variant" : variant) +
-                                    ", expected a flow with role learner and that cc in scenario '" + m_scenario->name + "'");
+                                    ", expected a flow with role tuned and that cc in scenario '" + m_scenario->name + "'");
     }
 }
 
@@ -78,7 +78,7 @@ Controllers::Attach(std::size_t flow, int variant, uint64_t seed)
         {
             m_bpf = std::make_unique<CongestionControl>(settings, WAITING_RECORDS, IsSlow(*m_scenario), m_policy);
         }
-        settings.has_policy = spec.role == Role::LEARNER && spec.cc == m_bpf->PolicyVariant();
+        settings.has_policy = spec.role == Role::TUNED && spec.cc == m_bpf->PolicyVariant();
         m_bpf->Attach(m_network.senders[flow].Get(), settings);
     }
     catch (const CongestionControlError& error)

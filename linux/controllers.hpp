@@ -25,7 +25,7 @@ class Controllers
 {
   public:
     /**
-     * Gives each sender its own, and the learner flows of its variant the policy in the BPF object `policy` (empty: none);
+     * Gives each sender its own, and the tuned flows of its variant the policy in the BPF object `policy` (empty: none);
      * `network` must outlive it. ScenarioError: this machine cannot run one of them. std::invalid_argument: no flow is of
      * the policy's variant.
      */

@@ -4,7 +4,7 @@
 //
 // Runs the scenario of FILE.json (all fields resolved, as the package writes it; - is the standard input) to
 // its end and prints the summary, as text or as JSON. A policy (`bbrgym export --format c`, compiled) sets the tunables of
-// its learner flows. A bad scenario is one line on the error output, exit 2.
+// its tuned flows. A bad scenario is one line on the error output, exit 2.
 #include "ns3-simulation.h"
 
 #include "fields.hpp"

@@ -37,7 +37,7 @@ class TwinVector
 
     TwinVector(std::size_t worlds, std::size_t threads);
 
-    /** Lets a policy set the tunables of learner flows in the runs to come. std::invalid_argument: it cannot be loaded. */
+    /** Lets a policy set the tunables of tuned flows in the runs to come. std::invalid_argument: it cannot be loaded. */
     void UsePolicy(const std::string& path) { m_policy = std::make_shared<const Policy>(path); }
 
     /** Uses these arrays from now on; their rows must hold what the former arrays held. */

@@ -236,19 +236,19 @@ PolicyRun::PolicyRun(std::shared_ptr<const Policy> policy, const Scenario& scena
     for (std::size_t flow = 0; flow < scenario.flows.size(); ++flow)
     {
         const Flow& spec = scenario.flows[flow];
-        if (spec.role == Role::LEARNER && spec.cc == entry.variant)
+        if (spec.role == Role::TUNED && spec.cc == entry.variant)
         {
             controlled.push_back({flow, spec.start_ns, spec.stop_ns});
         }
     }
     if (controlled.empty())
     {
-        throw std::invalid_argument("policy: sets tunables of " + std::string(entry.variant) + ", expected a flow with role learner and cc " +
+        throw std::invalid_argument("policy: sets tunables of " + std::string(entry.variant) + ", expected a flow with role tuned and cc " +
                                     entry.variant + " in scenario '" + scenario.name + "'");
     }
     if (entry.is_per_flow == 0 && controlled.size() > entry.flows)
     {
-        throw std::invalid_argument("policy: observes up to " + std::to_string(entry.flows) + " learner flows, scenario '" + scenario.name +
+        throw std::invalid_argument("policy: observes up to " + std::to_string(entry.flows) + " tuned_flow flows, scenario '" + scenario.name +
                                     "' has " + std::to_string(controlled.size()));
     }
     if (entry.is_per_flow == 0)

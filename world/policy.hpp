@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // A policy in integer arithmetic (`bbrgym export --format c`), compiled as a shared object, that sets the tunables of a
-// world's learner flows in place of whoever drives the world.
+// world's tuned flows in place of whoever drives the world.
 //
 //   run time   |--- interval ---|--- interval ---|---
 //              ^ decides        ^ decides        ^ decides, from the rows of the interval before
@@ -58,7 +58,7 @@ class Policy
 class PolicyRun
 {
   public:
-    /** std::invalid_argument: no flow with role learner runs the policy's variant, or more do than it can observe. */
+    /** std::invalid_argument: no flow with role tuned runs the policy's variant, or more do than it can observe. */
     PolicyRun(std::shared_ptr<const Policy> policy, const Scenario& scenario);
 
     /** Decides the tunables of the interval that begins now, and writes them into the table. */

@@ -237,7 +237,7 @@ struct Transfer
 /** Whose tunables are set and whose score counts; no world treats the flows differently. */
 enum class Role
 {
-    LEARNER,
+    TUNED,
     FIXED,
     BACKGROUND
 };

@@ -548,13 +548,13 @@ ParseApp(const Json& json, const std::string& path, uint32_t mss_bytes)
 Role
 ParseRole(const Object& object)
 {
-    const std::set<std::string> roles = {"learner", "fixed", "background"};
+    const std::set<std::string> roles = {"tuned", "fixed", "background"};
     const std::string role = object.Text("role");
     if (!roles.contains(role))
     {
         throw ScenarioError(object.Path("role"), "is " + object["role"].dump() + ", expected one of " + Object::List(roles));
     }
-    return role == "learner" ? Role::LEARNER : role == "fixed" ? Role::FIXED : Role::BACKGROUND;
+    return role == "tuned" ? Role::TUNED : role == "fixed" ? Role::FIXED : Role::BACKGROUND;
 }
 
 /** The value of a fact as the table counts it: 0 or 1 of a flag, the index of a choice, a number, of a size either. */

@@ -78,7 +78,7 @@ class Assembly:
     ) -> None:
         options = settings.options(settings.world_name)
         batch = batch_of(1, options)
-        flows = 1 if isinstance(batch, FlowBatch) else batch.max_learners
+        flows = 1 if isinstance(batch, FlowBatch) else batch.max_tuned
         settings.refuse_all_but_whole_settings()
         self.scaling = batch.scaling
         self.probe = _probe_setting(batch.scaling, probe)

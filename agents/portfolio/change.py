@@ -37,7 +37,7 @@ class ChangeDetector:
 
     Args:
         settings: of the detection.
-        flows: largest number of learner flows; their features are the first numbers of an observation.
+        flows: largest number of tuned flows; their features are the first numbers of an observation.
         interval_s: time between two observations.
 
     Attributes:

@@ -20,7 +20,7 @@ PARAMETERS = (
     "rate",
     "buffer",
     "loss",
-    "learners",
+    "tuned",
     "others",
     "shortest RTT",
     "mean RTT",
@@ -39,8 +39,8 @@ def true_parameters(scenarios: Sequence[Scenario]) -> Table:
 def _parameters(scenario: Scenario) -> list[float]:
     resolved = scenario.resolved()
     rate_mbps = resolved.link.mean_rate_mbps
-    rtts_ms = [flow.rtt_ms for flow in resolved.flows if flow.role == "learner"]
-    others_ms = [flow.rtt_ms for flow in resolved.flows if flow.role != "learner"]
+    rtts_ms = [flow.rtt_ms for flow in resolved.flows if flow.role == "tuned"]
+    others_ms = [flow.rtt_ms for flow in resolved.flows if flow.role != "tuned"]
     changes = [change for change in resolved.link.changes if change.rate_mbps is not None][:_CHANGES]
     lowest_mbps = BOUNDS["rate_mbps"].low  # of an outage
     told = [

@@ -45,10 +45,10 @@ def probe_begins(conditions: TrainingConditions, scenario: Scenario, intervals: 
     """
     if not isinstance(conditions.options, FlowOptions):
         return {0: 0}
-    learners = [flow for flow in scenario.resolved().flows if flow.role == "learner"]
+    tuned = [flow for flow in scenario.resolved().flows if flow.role == "tuned"]
     (interval_ns,) = to_ns([conditions.options.control_interval_s])
-    begins = to_ns([flow.start_s for flow in learners]) // interval_ns
-    stops = [scenario.duration_s if flow.stop_s is None else flow.stop_s for flow in learners]
+    begins = to_ns([flow.start_s for flow in tuned]) // interval_ns
+    stops = [scenario.duration_s if flow.stop_s is None else flow.stop_s for flow in tuned]
     last = np.minimum(to_ns(stops) // interval_ns, conditions.intervals(scenario))
     return {place: int(begins[place]) for place in np.flatnonzero(begins + intervals < last).tolist()}
 
@@ -139,7 +139,7 @@ class ProbePart:
         seeds = [draw.run_seed(self.run) for draw in self.draws]
         batch.reset(range(len(self.draws)), seeds)
         lengths = np.array(self._lengths)
-        controllers = batch.max_learners if isinstance(batch, FlowBatch) else 1
+        controllers = batch.max_tuned if isinstance(batch, FlowBatch) else 1
         actions = np.tile(self.probe, (len(self.draws), controllers, 1))
         views: list[Observation] = []
         moments = dict[int, Snapshot]()
@@ -172,10 +172,8 @@ class ProbePart:
         for number, values in enumerate(batch.scaling.values(self.library)):
             for index, moment in enumerate(moments):
                 worlds.restore(index, moment)
-                learners = [
-                    flow for flow, each in enumerate(moment.scenario.resolved().flows) if each.role == "learner"
-                ]
-                worlds.tunables[np.ix_([index], learners, columns)] = values
+                tuned = [flow for flow, each in enumerate(moment.scenario.resolved().flows) if each.role == "tuned"]
+                worlds.tunables[np.ix_([index], tuned, columns)] = values
             worlds.run_to_end()
             for index in range(len(moments)):
                 scores[index, number] = score_of_world(worlds, index, delta=self.conditions.delta)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Features over the probe, made by hand from what the senders of all learner flows saw.
+"""Features over the probe, made by hand from what the senders of all tuned flows saw.
 
 The observation is that of every flow with the memory features. Rates, RTTs and windows are taken back to logarithms, so
 that differences are ratios.
@@ -44,7 +44,7 @@ class ProbeFeatures(nn.Module):
 
     Args:
         intervals: of the probe.
-        flows: largest number of learner flows; their features are the first numbers of an observation.
+        flows: largest number of tuned flows; their features are the first numbers of an observation.
     """
 
     def __init__(self, intervals: int, flows: int) -> None:

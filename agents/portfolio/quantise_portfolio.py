@@ -37,7 +37,7 @@ def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch | FlowBatch, opti
         ConfigError: it has no form in integers.
     """
     plan, routine = ObservationPlan(batch, options), agent.routine
-    flows = 1 if agent.is_per_flow else batch.max_learners
+    flows = 1 if agent.is_per_flow else batch.max_tuned
     is_input = np.zeros((routine.intervals, routine.width), np.bool_)
     is_input[:, : flows * len(batch.observation.features)] = True
     if len(agent.looks) > 1:

@@ -28,7 +28,7 @@ def about_agent(agent: Agent, checkpoint: str, trained: TrainingSettings | Mappi
     batch = batch_of(1, options_for(agent, **{**arguments, "world": FAST_WORLD}))
     return {
         "agent": agent.name,
-        "acts_for": "each learner flow" if agent.is_per_flow else "all learner flows",
+        "acts_for": "each tuned flow" if agent.is_per_flow else "all tuned flows",
         "checkpoint": checkpoint,
         "variant": arguments["variant"],
         "tunables": list(batch.scaling.names),

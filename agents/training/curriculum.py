@@ -73,8 +73,8 @@ class Curriculum:
         total = float(gaps.sum())
         if total == 0.0:
             return others
-        name, learners = self._source.name, self._source.max_learners
-        return FavouredDraws(name, learners, others, tuple(self._networks), gaps / total, self._share)
+        name, tuned = self._source.name, self._source.max_tuned
+        return FavouredDraws(name, tuned, others, tuple(self._networks), gaps / total, self._share)
 
     def close(self) -> None:
         """End the worlds."""

@@ -66,9 +66,9 @@ class DrawsByCost:
         return self.source.name
 
     @property
-    def max_learners(self) -> int:
-        """Return the largest number of learner flows of a draw."""
-        return self.source.max_learners
+    def max_tuned(self) -> int:
+        """Return the largest number of tuned flows of a draw."""
+        return self.source.max_tuned
 
     def __call__(self, seed: int) -> Scenario:
         """Return the scenario of an episode's seed."""
@@ -81,7 +81,7 @@ class FavouredDraws:
 
     Attributes:
         name: of the distribution.
-        max_learners: largest number of learner flows of a draw.
+        max_tuned: largest number of tuned flows of a draw.
         others: draws the scenarios of the other episodes.
         networks: the given ones.
         chances: of each of them, [networks]; they add up to 1.
@@ -89,7 +89,7 @@ class FavouredDraws:
     """
 
     name: str
-    max_learners: int
+    max_tuned: int
     others: DrawScenario
     networks: tuple[Scenario, ...]
     chances: Table

@@ -139,7 +139,7 @@ class IntegerPolicy:
         agent: name of the agent.
         variant: variant whose tunables it sets.
         interval_us: time between two decisions.
-        is_per_flow: whether each flow has a controller of its own; else one sets the tunables of all learner flows.
+        is_per_flow: whether each flow has a controller of its own; else one sets the tunables of all tuned flows.
         flows: largest number of flows that a controller observes.
         is_pooled: whether it observes statistics over its flows.
         stack: number of intervals that it observes.

@@ -127,7 +127,7 @@ class ObservationPlan:
             variant=self._batch.scaling.variant,
             interval_us=self._interval_us,
             is_per_flow=is_per_flow,
-            flows=1 if is_per_flow else self._batch.max_learners,
+            flows=1 if is_per_flow else self._batch.max_tuned,
             is_pooled=self._is_pooled,
             stack=observation.stack,
             hold=self._options.hold_intervals,

@@ -45,7 +45,7 @@ _OWN = (
 )
 
 _ENVS = {"tune": Options, "multi": FlowOptions}
-"""Options of environments by the names in conf/env: a controller for all learner flows, or one for each."""
+"""Options of environments by the names in conf/env: a controller for all tuned flows, or one for each."""
 
 DEFAULT_NUM_ENVS = 128
 
@@ -203,7 +203,7 @@ class TrainingSettings(Model):
 
     @property
     def is_per_flow(self) -> bool:
-        """Return whether each learner flow has a controller of its own."""
+        """Return whether each tuned flow has a controller of its own."""
         return _ENVS[self.env["name"]] is FlowOptions
 
     @property
@@ -347,8 +347,8 @@ def parse_training(config: Mapping[str, Any]) -> TrainingSettings:
     batch = batch_of(1, settings.options(settings.world_name))
     features = [feature.name for feature in batch.observation.features]  # a list's name may mean others one day
     # The agent of one flow works with any number of them.
-    learners = {} if settings.is_per_flow else {"max_learners": batch.max_learners}
-    env = {**settings.env, "features": features, **learners}
+    tuned = {} if settings.is_per_flow else {"max_tuned": batch.max_tuned}
+    env = {**settings.env, "features": features, **tuned}
     return settings.model_copy(update={"env": env, "num_envs": settings.envs_side_by_side})
 
 

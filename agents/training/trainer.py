@@ -28,7 +28,7 @@ class Trainer(Target):
 
     Attributes:
         is_distributed: whether it takes its environments from `TrainingRun.rollouts`, which may run them elsewhere.
-        is_shared: whether the learner flows of an episode can share one policy of it, as env=multi needs.
+        is_shared: whether the tuned flows of an episode can share one policy of it, as env=multi needs.
         draws_episodes: whether the draws of its episodes are as the settings say; or its own affair.
         is_continuable: whether a finished training can go on with more steps.
         changeable: hyperparameters that may be others from then on.

@@ -39,7 +39,7 @@ class Rollouts(Target):
         """Return a context in which the environments are open.
 
         Args:
-            options: of the environments; `FlowOptions` for a controller of each learner flow.
+            options: of the environments; `FlowOptions` for a controller of each tuned flow.
             num_envs: number of environments.
 
         Raises:

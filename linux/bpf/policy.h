@@ -16,7 +16,7 @@
 #include BBRGYM_POLICY
 
 #if POLICY_FLOWS > 1
-#error "the policy acts for all learner flows, of which a socket knows one: train with env=multi, or with one learner flow"
+#error "the policy acts for all tuned flows, of which a socket knows one: train with env=multi, or with one tuned flow"
 #endif
 
 #define RTT_STEPS_LOG2 5

@@ -5,7 +5,7 @@
 //   flow:      log2(goodput / fair share) - DELTA * log2(mean RTT / base RTT)
 //   interval:  mean over the flows that count
 //
-// Learner flows count; if there is none, all but background ones; if there is none of these, all.
+// Tuned flows count; if there is none, all but background ones; if there is none of these, all.
 #ifndef BBRGYM_SCORE_H
 #define BBRGYM_SCORE_H
 

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from bbrgym import envs
-from bbrgym.errors import ConfigError, ScenarioError, ScenarioWarning
+from bbrgym.errors import ConfigError, ScenarioError
 from bbrgym.scenario.distribution import Distribution, load_distribution
 from bbrgym.scenario.files import distribution_names, load_scenario, scenario_names
 from bbrgym.scenario.model import Scenario
@@ -27,7 +27,6 @@ __all__ = [
     "Distribution",
     "Scenario",
     "ScenarioError",
-    "ScenarioWarning",
     "World",
     "WorldError",
     "__version__",

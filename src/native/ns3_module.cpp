@@ -32,7 +32,7 @@ class Ns3Vector : public VectorOfOne<Ns3Simulation>
     {
     }
 
-    /** Lets a policy set the tunables of learner flows in the runs to come. std::invalid_argument: it cannot be loaded. */
+    /** Lets a policy set the tunables of tuned flows in the runs to come. std::invalid_argument: it cannot be loaded. */
     void UsePolicy(const std::string& path) { m_policy = std::make_shared<const Policy>(path); }
 
   private:

@@ -157,8 +157,8 @@ def test_nothing_to_learn_from_is_said(envs: FlowVecEnv) -> None:
     rollout = FlowRolloutBuffer(3, envs.observation_space, envs.action_space, device="cpu", n_envs=1, env=envs)
     replay = FlowReplayBuffer(3, envs.observation_space, envs.action_space, device="cpu", env=envs)
     collected(envs, rollout)
-    with pytest.raises(TrainingError, match=r"no learner flow ran in 3 steps; a larger agent\.n_steps"):
+    with pytest.raises(TrainingError, match=r"no tuned flow ran in 3 steps; a larger agent\.n_steps"):
         next(rollout.get(2))
-    with pytest.raises(TrainingError, match=r"no learner flow has run yet; a larger agent\.learning_starts"):
+    with pytest.raises(TrainingError, match=r"no tuned flow has run yet; a larger agent\.learning_starts"):
         replay.sample(2)
     envs.close()

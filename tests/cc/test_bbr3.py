@@ -191,7 +191,7 @@ def test_losses_while_cruising_set_lower_bounds_and_a_probe_lifts_them() -> None
     state = rounds(path, 2, lost_pkts=0, sample_pkts=5)
     assert state["inflight_lo_pkts"] == cwnd * 180 // 256
     assert state["bw_lo_Bps"] < state["max_bw_Bps"]
-    assert state["bw_Bps"] == state["max_bw_Bps"], "what a learner sees is the maximum"
+    assert state["bw_Bps"] == state["max_bw_Bps"], "what a tuned flow sees is the maximum"
     state = path.until(REFILL)
     assert state["inflight_lo_pkts"] == UNSET
 

@@ -6,14 +6,14 @@ import bbrgym.envs  # noqa: F401 - registers the environments
 
 @pytest.fixture
 def short_scenario():
-    """Two learners and a competitor for 3 s on a lossy link with a small queue."""
+    """Two tuned flows and a competitor for 3 s on a lossy link with a small queue."""
     return {
         "name": "short",
         "duration_s": 3.0,
         "link": {"rate_mbps": 8.0, "queue": {"size_bdp": 0.5}, "loss": {"kind": "bernoulli", "rate": 0.005}},
         "flows": [
-            {"name": "near", "cc": "bbr", "role": "learner", "rtt_ms": 20.0},
+            {"name": "near", "cc": "bbr", "role": "tuned", "rtt_ms": 20.0},
             {"name": "competitor", "cc": "cubic", "rtt_ms": 40.0, "role": "background"},
-            {"name": "far", "cc": "bbr", "role": "learner", "rtt_ms": 60.0, "start_s": 0.5, "stop_s": 2.5},
+            {"name": "far", "cc": "bbr", "role": "tuned", "rtt_ms": 60.0, "start_s": 0.5, "stop_s": 2.5},
         ],
     }

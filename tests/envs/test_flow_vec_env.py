@@ -67,11 +67,11 @@ def test_its_rows_are_the_agents_of_worlds_run_one_by_one(make, options):
     scenarios = [coming_and_going(), Crowds(), crowd(3, 0.6), drawn, "steady"]
     envs = make(5, scenario=scenarios, **options)
     assert envs.world_of_row.tolist() == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 3, 3, 4]
-    assert envs.learner_of_row.tolist() == [0, 1, 2, 0, 1, 2, 3, 0, 1, 2, 0, 1, 0]
+    assert envs.tuned_of_row.tolist() == [0, 1, 2, 0, 1, 2, 3, 0, 1, 2, 0, 1, 0]
     worlds = [World(7 + i, scenario=each, **options) for i, each in enumerate(scenarios)]
     agents = [
         worlds[world].env.possible_agents[slot]
-        for world, slot in zip(envs.world_of_row, envs.learner_of_row, strict=True)
+        for world, slot in zip(envs.world_of_row, envs.tuned_of_row, strict=True)
     ]
     assert envs.observation_space == worlds[0].env.observation_space(agents[0])
     assert envs.action_space == worlds[0].env.action_space(agents[0])
@@ -141,11 +141,11 @@ def test_full_infos_are_of_all_that_acted(make):
 def test_rows_are_as_many_as_a_worlds_scenarios_need(make):
     assert make(3).num_envs == 9
     assert make(2, scenario=[crowd(1), Crowds()]).num_envs == 5
-    assert make(2, scenario=[crowd(1), crowd(2)], max_learners=4).num_envs == 8
+    assert make(2, scenario=[crowd(1), crowd(2)], max_tuned=4).num_envs == 8
     envs = make(2, scenario=[crowd(1), crowd(3)])
     envs.set_attr("scenario", crowd(1), 1)
     envs.reset()
-    with pytest.raises(bbrgym.ConfigError, match=r"'crowd-of-2' has up to 2 .* at most 1: .*max_learners=2"):
+    with pytest.raises(bbrgym.ConfigError, match=r"'crowd-of-2' has up to 2 .* at most 1: .*max_tuned=2"):
         envs.set_attr("scenario", crowd(2), 0)
     envs.step(np.zeros((4, *envs.action_space.shape), np.float32))
 
@@ -156,13 +156,13 @@ def test_attributes_and_methods_of_rows(make):
     envs.reset()
     flows = envs.get_attr("flow")
     assert [info.get("flow") for info in envs.reset_infos] == flows
-    assert {None, "learner-0"} < set(flows)
+    assert {None, "tuned-0"} < set(flows)
     assert envs.get_attr("world") == envs.world_of_row.tolist()
-    assert envs.get_attr("learner") == envs.learner_of_row.tolist()
+    assert envs.get_attr("tuned") == envs.tuned_of_row.tolist()
     envs.set_attr("scenario", crowd(2), indices=[4])
     envs.reset()
-    assert envs.get_attr("flow")[4:] == ["learner-0", "learner-1", None, None]
-    assert envs.env_method("info", indices=4)[0]["flow"] == "learner-0"
+    assert envs.get_attr("flow")[4:] == ["tuned-0", "tuned-1", None, None]
+    assert envs.env_method("info", indices=4)[0]["flow"] == "tuned-0"
     assert envs.render().shape == (2 * 720, 960, 3)
     assert envs.env_is_wrapped(Monitor) == [True] * 8
     assert envs.env_is_wrapped(VecNormalize, 0) == [False]

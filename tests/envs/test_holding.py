@@ -63,7 +63,7 @@ def test_a_relative_action_moves_once_a_step() -> None:
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
 def test_many_hold_as_each_alone_though_they_end_within_a_step(mode: AutoresetMode) -> None:
-    options = {**COMMON, "hold_intervals": 4, "features": "memory", "reward_horizon_s": 0.4, "max_learners": 3}
+    options = {**COMMON, "hold_intervals": 4, "features": "memory", "reward_horizon_s": 0.4, "max_tuned": 3}
     scenarios = [scenario(0.9), coming_and_going(0.7), scenario(0.5, others=0)]
     many = gymnasium.make_vec(
         "bbrgym/Tune-v0", num_envs=3, scenario=scenarios, autoreset_mode=mode, **options
@@ -119,7 +119,7 @@ def test_flows_of_many_worlds_hold_as_those_of_each_alone() -> None:
 
     def played(scenario: Any, seeds: list[int]) -> list[Any]:
         options = FlowOptions(
-            **COMMON, scenario=scenario, max_learners=3, hold_intervals=3, features="memory", view="host"
+            **COMMON, scenario=scenario, max_tuned=3, hold_intervals=3, features="memory", view="host"
         )
         batch = FlowBatch(len(seeds), options, runs_to_the_end=True)
         batch.reset(range(len(seeds)), seeds)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The view of a host: a flow's own numbers, and those of the learner flows that its host sends."""
+"""The view of a host: a flow's own numbers, and those of the tuned flows that its host sends."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ ACTIVE = FIELDS.index("active")
 
 
 def on_hosts(*hosts: str | None, duration_s: float = 1.0) -> dict[str, Any]:
-    """A learner of each of these hosts, and a competitor on the first one."""
+    """A tuned flow of each of these hosts, and a competitor on the first one."""
     flows: list[dict[str, Any]] = [
         {"name": f"flow-{i}", "rtt_ms": 20.0 + 10.0 * i, "start_s": 0.1 * i, "host": host}
         for i, host in enumerate(hosts)
@@ -90,7 +90,7 @@ def test_many_worlds_observe_as_each_alone_bit_for_bit(features: str) -> None:
 
     def played(scenario: Any, seeds: list[int]) -> list[Any]:
         options = FlowOptions(
-            world="twin", scenario=scenario, view="host", features=features, max_learners=4, control_interval_s=0.1
+            world="twin", scenario=scenario, view="host", features=features, max_tuned=4, control_interval_s=0.1
         )
         batch = FlowBatch(len(seeds), options, runs_to_the_end=True)
         seen = [batch.reset(range(len(seeds)), seeds)]

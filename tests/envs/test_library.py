@@ -181,7 +181,7 @@ def test_many_choose_as_each_alone_and_each_flow_for_itself() -> None:
     flows = FlowBatch(1, FlowOptions(scenario=scenario(), **options))
     flows.reset([0], [1])
     flows.simulate(np.array([[0, 2]]))
-    own = [flows.info_of_flow(0, learner)["tunables"] for learner in range(2)]
+    own = [flows.info_of_flow(0, tuned_flow)["tunables"] for tuned_flow in range(2)]
     assert [one["bbr_up_gain"] for one in own] == [1.25, 1.1]
     for env in (many, flows, *ones):
         env.close()

@@ -140,13 +140,12 @@ def test_an_unknown_kind_is_refused():
 def test_a_vector_observes_as_each_alone_bit_for_bit(view):
     options = {"world": "twin", "features": "memory", "view": view, "variant": "bbr-mix", "critic": view == "each"}
     scenarios = [scenario(0.7), coming_and_going(), scenario(0.5, others=3)]
-    max_learners = 3
+    max_tuned = 3
     ours = gymnasium.make_vec(
-        "bbrgym/Tune-v0", num_envs=3, scenario=scenarios, max_learners=max_learners, **options
+        "bbrgym/Tune-v0", num_envs=3, scenario=scenarios, max_tuned=max_tuned, **options
     ).unwrapped
     theirs = [
-        gymnasium.make("bbrgym/Tune-v0", scenario=each, max_learners=max_learners, **options).unwrapped
-        for each in scenarios
+        gymnasium.make("bbrgym/Tune-v0", scenario=each, max_tuned=max_tuned, **options).unwrapped for each in scenarios
     ]
     observations, _ = ours.reset(seed=3)
     singles = [env.reset(seed=3 + i)[0] for i, env in enumerate(theirs)]
@@ -197,7 +196,7 @@ def test_the_twins_memory_is_that_of_ns3():
 def test_instant_features_are_those_with_a_memory_without_the_rest():
     seen = {}
     for features in ("instant", "memory"):
-        env = gymnasium.make("bbrgym/Tune-v0", world="twin", features=features, scenario=one_learner()).unwrapped
+        env = gymnasium.make("bbrgym/Tune-v0", world="twin", features=features, scenario=one_tuned_flow()).unwrapped
         env.reset(seed=2)
         seen[features] = [env.step(env.default_action)[0] for _ in range(4)]
         env.close()
@@ -206,8 +205,8 @@ def test_instant_features_are_those_with_a_memory_without_the_rest():
         assert instant[:count].tobytes() == memory[:count].tobytes()
 
 
-def one_learner():
-    """A learner alone."""
+def one_tuned_flow():
+    """A tuned flow alone."""
     return {
         "name": "one",
         "duration_s": 0.5,
@@ -248,7 +247,7 @@ def test_a_restored_episode_goes_on_bit_for_bit(options):
 
 
 def test_a_vector_takes_snapshots_of_a_single_environment():
-    options = {"world": "twin", "features": "memory", "variant": "bbr-mix", "max_learners": 4}
+    options = {"world": "twin", "features": "memory", "variant": "bbr-mix", "max_tuned": 4}
     one = gymnasium.make("bbrgym/Tune-v0", scenario=Crowds(), **options).unwrapped
     many = gymnasium.make_vec("bbrgym/Tune-v0", num_envs=3, scenario=Crowds(), **options).unwrapped
     one.reset(seed=8)
@@ -273,7 +272,7 @@ def test_flows_with_a_controller_each_are_restored_too():
     options = FlowOptions(world="twin", features="memory", scenario=coming_and_going())
     batch = FlowBatch(2, options, runs_to_the_end=True)
     batch.reset([0, 1], [1, 2])
-    actions = np.stack([np.stack([batch.action.default] * batch.max_learners)] * 2)
+    actions = np.stack([np.stack([batch.action.default] * batch.max_tuned)] * 2)
     for _ in range(4):
         batch.simulate(actions)
     snapshot = batch.save(0)

@@ -73,7 +73,7 @@ def test_a_seed_repeats_everything(make):
 
 def test_the_spaces(make):
     env = make(variant="bbr-pg", tunables=["pg_tinterval_us"], features=["active", "lost"], stack=2)
-    assert env.possible_agents == ["learner-0", "learner-1", "learner-2", "learner-3"]
+    assert env.possible_agents == ["tuned-0", "tuned-1", "tuned-2", "tuned-3"]
     for agent in env.possible_agents:
         assert env.observation_space(agent).shape == (2 * (2 + 1),)
         assert env.action_space(agent).shape == (1,)
@@ -230,12 +230,12 @@ def test_a_flow_that_has_not_started_keeps_its_own_setting(make):
     env = make(scenario=late, tunables=["bbq_alpha_us"], features=["active"])
     env.reset(seed=1)
     column = bbrgym.worlds.TUNABLE_COLUMNS["bbq_alpha_us"]
-    assert env.agents == ["learner-0", "learner-1"]
+    assert env.agents == ["tuned-0", "tuned-1"]
     observations, *_, infos = env.step(dict.fromkeys(env.agents, np.ones(1, np.float32)))
     assert env._batch.worlds.tunables[0, -1, column] == 1234.0
-    assert infos["learner-2"]["tunables"] == {"bbq_alpha_us": 1234.0}
-    assert observations["learner-2"][-1] == pytest.approx(np.log(1234 / 500) / np.log(100))
-    assert observations["learner-1"].tolist() == [1.0, 1.0]
+    assert infos["tuned-2"]["tunables"] == {"bbq_alpha_us": 1234.0}
+    assert observations["tuned-2"][-1] == pytest.approx(np.log(1234 / 500) / np.log(100))
+    assert observations["tuned-1"].tolist() == [1.0, 1.0]
 
 
 def test_what_an_agent_sees_first_stands_for_what_was_before(make):
@@ -243,16 +243,16 @@ def test_what_an_agent_sees_first_stands_for_what_was_before(make):
     first, _ = env.reset(seed=1)
     second, *_ = env.step(sampled(env))
     third, *_ = env.step(sampled(env))
-    for seen in (first["learner-0"], second["learner-2"]):
+    for seen in (first["tuned-0"], second["tuned-2"]):
         old, older, oldest = np.split(seen, 3)
         assert old.tobytes() == older.tobytes() == oldest.tobytes()
-    intervals = np.split(third["learner-2"], 3)
+    intervals = np.split(third["tuned-2"], 3)
     assert intervals[0].tobytes() == intervals[1].tobytes() != intervals[2].tobytes()
 
 
 def test_drawn_scenarios_fill_the_first_agents(make):
-    env = make(scenario=Crowds(), max_learners=5)
-    assert env.possible_agents == [f"learner-{slot}" for slot in range(5)]
+    env = make(scenario=Crowds(), max_tuned=5)
+    assert env.possible_agents == [f"tuned-{slot}" for slot in range(5)]
     seen = set()
     for seed in range(12):
         _, infos = env.reset(seed=seed)
@@ -261,7 +261,7 @@ def test_drawn_scenarios_fill_the_first_agents(make):
             *_, infos = env.step(sampled(env))
             agents |= set(env.agents)
             assert all(info["flow"] == agent for agent, info in infos.items())
-        assert agents == {f"learner-{slot}" for slot in range(len(agents))}
+        assert agents == {f"tuned-{slot}" for slot in range(len(agents))}
         seen.add(len(agents))
     assert seen == {1, 2, 3, 4}
 
@@ -269,9 +269,9 @@ def test_drawn_scenarios_fill_the_first_agents(make):
 def test_options_change_the_scenario(make):
     env = make(scenario=crowd(3))
     _, infos = env.reset(seed=1, options={"scenario": crowd(2), "whatever": 1})
-    assert infos["learner-0"]["scenario"] == "crowd-of-2"
-    assert env.agents == ["learner-0", "learner-1"]
-    with pytest.raises(bbrgym.ConfigError, match="scenario: learner flow 'near': allowed are learner-0, learner-1"):
+    assert infos["tuned-0"]["scenario"] == "crowd-of-2"
+    assert env.agents == ["tuned-0", "tuned-1"]
+    with pytest.raises(bbrgym.ConfigError, match="scenario: tuned flow 'near': allowed are tuned-0, tuned-1"):
         env.reset(options={"scenario": scenario()})
     with pytest.raises(gymnasium.error.ResetNeeded):
         env.step({})

@@ -47,7 +47,7 @@ TYPES = {
         "features": np.array(["active", "bw"]),
         "reward": {"throughput": np.float64(2.0)},
         "numeric_infos": np.bool_(True),
-        "max_learners": np.array(3),
+        "max_tuned": np.array(3),
         "variant": np.str_("bbq"),
     },
     "omegaconf": dict(
@@ -60,7 +60,7 @@ TYPES = {
                 "one": "bw",
                 "reward": {"throughput": 2.0},
                 "numeric_infos": True,
-                "max_learners": 3,
+                "max_tuned": 3,
                 "scenario": crowd(2),
             }
         )
@@ -72,7 +72,7 @@ TYPES["omegaconf"].pop("one")
 @pytest.mark.parametrize("types", TYPES)
 def test_types_of_others_count_as_pythons(make, types):
     plain = {"tunables": ["bbq_beta"], "stack": 2, "features": ["active", "bw"], "reward": {"throughput": 2.0}}
-    ours, theirs = make(**plain, numeric_infos=True, max_learners=3), make(**TYPES[types])
+    ours, theirs = make(**plain, numeric_infos=True, max_tuned=3), make(**TYPES[types])
     assert ours._batch._options == theirs._batch._options
 
 
@@ -114,7 +114,7 @@ def test_seeds_are_whole_numbers_of_any_type(make, seed):
     "scene", [crowd(3), Crowds(), drawn, "wan_mix"], ids=["given", "object", "function", "distribution"]
 )
 def test_infos_of_numbers_are_flat_and_always_of_the_same_names(closed, scene):
-    env = closed(make_tune(world="twin", scenario=scene, numeric_infos=True, max_learners=8))
+    env = closed(make_tune(world="twin", scenario=scene, numeric_infos=True, max_tuned=8))
     found, shapes = set(), set()
     for seed in range(3):
         _, info = env.reset(seed=seed)

@@ -18,16 +18,16 @@ PRESETS = ["alpha_fair", "goodput", "power", "proportional"]
 def intervals(goodput, rtt=10.0, capacity=8.0, base_ms=10.0):
     """What a single flow got in each of many intervals, as many environments' at once."""
     goodput = np.array(goodput, float)
-    learners = dict.fromkeys([field.name for field in FLOW_FIELDS], np.zeros_like(goodput)) | {
+    tuned = dict.fromkeys([field.name for field in FLOW_FIELDS], np.zeros_like(goodput)) | {
         "active": np.ones_like(goodput),
         "goodput_mbps": goodput,
         "fair_share_mbps": np.full_like(goodput, capacity),
         "rtt_mean_ms": np.broadcast_to(np.array(rtt, float), goodput.shape),
         "sent_pkts": np.ones_like(goodput),
     }
-    learners = {name: values[None] for name, values in learners.items()}
+    tuned = {name: values[None] for name, values in tuned.items()}
     moved = np.zeros((len(goodput), 1), np.float32)
-    return TermInputs(learners, learners, np.full((1, len(goodput)), base_ms), moved)
+    return TermInputs(tuned, tuned, np.full((1, len(goodput)), base_ms), moved)
 
 
 def mean_reward(reward, *args, **kwargs):
@@ -127,7 +127,7 @@ def test_on_a_steady_link_the_default_is_the_score(variant):
     rtt_ms = np.array([scenario.flows[0].rtt_ms])
 
     def score(delta):
-        return run_score(flow_scores(*columns, rtt_ms, mss_bytes=scenario.mss_bytes, delta=delta), ["learner"])
+        return run_score(flow_scores(*columns, rtt_ms, mss_bytes=scenario.mss_bytes, delta=delta), ["tuned"])
 
     throughput, delay = (np.mean([each[name] for each in terms]) for name in ("throughput", "delay"))
     assert -0.04 < throughput - score(0.0) < 0.0

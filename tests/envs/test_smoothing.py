@@ -82,4 +82,4 @@ def test_many_environments_average_each_for_itself():
     together = np.array([envs.step(actions)[1] for _ in range(20)]).T
     envs.close()
     for scenario, gained in zip(scenarios, together, strict=True):
-        assert gained.tolist() == rewards(3.0, scenario, 20, max_learners=envs.unwrapped.max_learners).tolist()
+        assert gained.tolist() == rewards(3.0, scenario, 20, max_tuned=envs.unwrapped.max_tuned).tolist()

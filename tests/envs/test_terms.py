@@ -17,7 +17,7 @@ def interval(
     rtt=None,
     base=None,
     active=None,
-    learners=None,
+    tuned=None,
     change=(0.0,),
     capacity=8.0,
     sent=100.0,
@@ -36,12 +36,12 @@ def interval(
         "sent_pkts": np.full(flows, sent),
     }
     stats = {name: np.array(values, float)[:, None] for name, values in stats.items()}
-    learners = list(range(flows) if learners is None else learners)
+    tuned = list(range(flows) if tuned is None else tuned)
     base = np.full(flows, 10.0) if base is None else np.array(base, float)
     return TermInputs(
-        learners={name: values[learners] for name, values in stats.items()},
+        tuned={name: values[tuned] for name, values in stats.items()},
         flows=stats,
-        base_rtt_ms=base[learners, None],
+        base_rtt_ms=base[tuned, None],
         change=np.array([change], np.float32),
     )
 
@@ -58,8 +58,8 @@ def test_throughput():
     assert term("throughput", [8.0]) == 0.0
     assert term("throughput", [4.0, 4.0]) == 0.0
     assert term("throughput", [2.0, 8.0]) == 0.0  # a half and twice the share
-    assert term("throughput", [2.0, 8.0], learners=[0]) == -1.0
-    assert term("throughput", [2.0, 0.0], learners=[0], active=[1, 0]) == -2.0
+    assert term("throughput", [2.0, 8.0], tuned=[0]) == -1.0
+    assert term("throughput", [2.0, 0.0], tuned=[0], active=[1, 0]) == -2.0
     assert term("throughput", [0.0]) == -6.0
     assert term("throughput", [8.0], capacity=0.0) == 0.0
     assert term("throughput", [8.0], capacity=0.1) == 6.0
@@ -143,8 +143,8 @@ def test_change():
     assert term("change", [1.0], change=[2.0, 0.0]) == -0.5
 
 
-def test_without_an_active_learner_nothing_is_paid_but_the_change():
-    terms = terms_of([5.0, 5.0], active=[0, 1], learners=[0], change=[2.0])
+def test_without_an_active_tuned_flow_nothing_is_paid_but_the_change():
+    terms = terms_of([5.0, 5.0], active=[0, 1], tuned=[0], change=[2.0])
     assert terms == {name: -1.0 if name == "change" else 0.0 for name in TERMS}
 
 
@@ -174,16 +174,16 @@ def padded(table, flows):
 
 
 @pytest.mark.parametrize("n", [2, 9, 700])
-@pytest.mark.parametrize(("learners", "tunables"), [(1, 1), (2, 9), (5, 31), (17, 5), (40, 2)])
+@pytest.mark.parametrize(("tuned", "tunables"), [(1, 1), (2, 9), (5, 31), (17, 5), (40, 2)])
 @pytest.mark.parametrize("absent", [0, 20])
-def test_each_of_many_is_paid_as_if_it_were_alone(n, learners, tunables, absent):
+def test_each_of_many_is_paid_as_if_it_were_alone(n, tuned, tunables, absent):
     """Beside others, and where others have more flows."""
     rng = np.random.default_rng(n)
-    flows = {name: np.exp(rng.normal(0, 3, (learners + 1, n))) for name in FIELDS}
-    flows["active"] = rng.integers(0, 2, (learners + 1, n)).astype(float)
+    flows = {name: np.exp(rng.normal(0, 3, (tuned + 1, n))) for name in FIELDS}
+    flows["active"] = rng.integers(0, 2, (tuned + 1, n)).astype(float)
     whole = {
-        "learners": {name: np.ascontiguousarray(values[1:]) for name, values in flows.items()},
-        "base_rtt_ms": rng.uniform(1, 9, (learners, n)),
+        "tuned": {name: np.ascontiguousarray(values[1:]) for name, values in flows.items()},
+        "base_rtt_ms": rng.uniform(1, 9, (tuned, n)),
         "change": rng.uniform(0, 2, (n, tunables)).astype(np.float32),
     }
     reward = Reward({**dict.fromkeys(TERMS, 1.0 / 3.0), "alpha": 2.0})

@@ -58,7 +58,7 @@ def as_bytes(seen):
         {"tunables": ["bbq_beta", "bbq_alpha_us"], "levels": 5, "flat": True},
         {"render_mode": "rgb_array", "isolation": "none"},
         {"scenario": Crowds(), "world": "twin"},
-        {"scenario": Crowds(), "world": "twin", "view": "pooled", "max_learners": 6},
+        {"scenario": Crowds(), "world": "twin", "view": "pooled", "max_tuned": 6},
     ],
     ids=str,
 )
@@ -124,7 +124,7 @@ def test_the_default_action_changes_nothing(make, short_scenario):
         assert world.flow_stats().tobytes() == last["flow_stats"].tobytes()
 
 
-def test_the_action_sets_every_learner_and_no_other(make):
+def test_the_action_sets_every_tuned_flow_and_no_other(make):
     env = make(variant="bbq", tunables=["bbr_cwnd_gain", "bbq_alpha_us"])
     env.reset(seed=1)
     *_, info = env.step(np.array([1.0, -1.0], np.float32))
@@ -180,17 +180,17 @@ def test_options_change_the_scenario(make, short_scenario):
     _, info = env.reset(seed=1, options={"scenario": faster})
     assert info["scenario"] == "faster"
     assert env.reset(seed=1)[1]["scenario"] == "faster"
-    crowded = {**short_scenario, "flows": [{"name": "learner", "count": 3, "rtt_ms": 20.0}]}
-    with pytest.raises(bbrgym.ConfigError, match=r"'short' has up to 3 .* at most 2: make one with max_learners=3"):
+    crowded = {**short_scenario, "flows": [{"name": "tuned", "count": 3, "rtt_ms": 20.0}]}
+    with pytest.raises(bbrgym.ConfigError, match=r"'short' has up to 3 .* at most 2: make one with max_tuned=3"):
         env.reset(options={"scenario": crowded})
     with pytest.raises(bbrgym.ConfigError, match=r"reset options: \['scenrio'\], allowed is scenario"):
         env.reset(options={"scenrio": "steady"})
     assert env.reset(seed=1)[1]["scenario"] == "faster"
 
 
-def test_absent_learners_are_not_seen_and_leave_the_rest_as_it_is(make):
+def test_absent_tuned_flows_are_not_seen_and_leave_the_rest_as_it_is(make):
     options = {"world": "twin", "scenario": crowd(2), "variant": "bbr-mix"}
-    fitting, roomy = make(**options), make(**options, max_learners=5)
+    fitting, roomy = make(**options), make(**options, max_tuned=5)
     features, tunables = len(FEATURE_LISTS["instant"]), len(fitting.unwrapped.tunables)
     fitting.action_space.seed(1)
     actions = [fitting.action_space.sample() for _ in range(5)]
@@ -210,8 +210,8 @@ def test_absent_learners_are_not_seen_and_leave_the_rest_as_it_is(make):
             assert info["reward_terms"] == roomy_info["reward_terms"]
 
 
-def test_absent_learners_tunables_are_nobodys(make):
-    env = make(world="twin", scenario=crowd(1), max_learners=3, tunables=["bbr_cwnd_gain"])
+def test_absent_tuned_flows_tunables_are_nobodys(make):
+    env = make(world="twin", scenario=crowd(1), max_tuned=3, tunables=["bbr_cwnd_gain"])
     env.reset(seed=1)
     env.step(np.ones(1, np.float32))
     worlds = env.unwrapped._batch.worlds
@@ -220,7 +220,7 @@ def test_absent_learners_tunables_are_nobodys(make):
 
 
 def test_pooled_is_what_each_shows_put_together(make):
-    options = {"world": "twin", "scenario": crowd(4), "max_learners": 5}
+    options = {"world": "twin", "scenario": crowd(4), "max_tuned": 5}
     each, pooled = make(**options), make(**options, view="pooled")
     features = len(FEATURE_LISTS["instant"])
     assert pooled.observation_space.shape == (3 * features + 1 + len(pooled.unwrapped.tunables),)
@@ -352,8 +352,8 @@ def test_a_world_that_is_not_there(make):
         make(world="ns4").reset()
 
 
-def test_a_scenario_without_learners(make, short_scenario):
+def test_a_scenario_without_tuned_flows(make, short_scenario):
     for flow in short_scenario["flows"]:
         flow["role"] = "fixed"
-    with pytest.raises(bbrgym.ConfigError, match=r"'short' has no flow with role learner"):
+    with pytest.raises(bbrgym.ConfigError, match=r"'short' has no flow with role tuned"):
         make(scenario=short_scenario)

@@ -40,9 +40,9 @@ def wrong(actions, change):
 
 
 def test_they_have_the_same_properties(make):
-    env = make(max_learners=3)
+    env = make(max_tuned=3)
     assert env.tunables == ("bbq_beta", "bbq_alpha_us")
-    assert env.max_learners == 3
+    assert env.max_tuned == 3
     assert env.default_action.shape == (2,)
     assert (env.flow_fields, env.link_fields) == (VectorWorld.flow_fields, VectorWorld.link_fields)
 

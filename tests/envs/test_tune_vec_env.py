@@ -31,7 +31,7 @@ def make(closed):
 def test_it_is_sb3s_own_vector_of_single_environments(make, full_infos, critic, third):
     scenarios = [scenario(0.5), scenario(0.8, others=3), third]
     ours = make(3, scenario=scenarios, stack=2, critic=critic, full_infos=full_infos)
-    options = {"world": "twin", "stack": 2, "critic": critic, "max_learners": 2 if third is drawn else 4}
+    options = {"world": "twin", "stack": 2, "critic": critic, "max_tuned": 2 if third is drawn else 4}
     theirs = DummyVecEnv(
         [lambda each=each: gymnasium.make("bbrgym/Tune-v0", scenario=each, **options) for each in scenarios]
     )

@@ -58,9 +58,9 @@ class OneByOne:
 
 
 class Boundless(Crowds):
-    """Scenarios that may have more learner flows than a scenario can."""
+    """Scenarios that may have more tuned flows than a scenario can."""
 
-    max_learners = 10**7
+    max_tuned = 10**7
 
 
 def info_at(infos, index):
@@ -366,14 +366,14 @@ def test_a_wrong_action_is_refused_but_not_one_that_is_left_aside(make, bad):
         ({"num_envs": 0}, "num_envs: 0, allowed are numbers from 1"),
         ({"scenario": [scenario()]}, "scenario: 1 for 2 environments, allowed are one or one for each"),
         (
-            {"scenario": [scenario(), "steady"], "max_learners": 1},
-            r"'with-1' has up to 2 .* at most 1: .*max_learners=2",
+            {"scenario": [scenario(), "steady"], "max_tuned": 1},
+            r"'with-1' has up to 2 .* at most 1: .*max_tuned=2",
         ),
-        ({"scenario": [Crowds(), scenario()], "max_learners": 3}, r"Crowds .* has up to 4 flows .* at most 3"),
-        ({"max_learners": 0}, "max_learners: 0, allowed are whole numbers from 1"),
-        ({"max_learners": 2.0}, "max_learners: 2.0, allowed are whole numbers from 1"),
-        ({"max_learners": 10**7}, "max_learners: 10000000, allowed are whole numbers from 1 to 1000"),
-        ({"scenario": Boundless()}, "max_learners: 10000000, allowed are whole numbers from 1 to 1000"),
+        ({"scenario": [Crowds(), scenario()], "max_tuned": 3}, r"Crowds .* has up to 4 flows .* at most 3"),
+        ({"max_tuned": 0}, "max_tuned: 0, allowed are whole numbers from 1"),
+        ({"max_tuned": 2.0}, "max_tuned: 2.0, allowed are whole numbers from 1"),
+        ({"max_tuned": 10**7}, "max_tuned: 10000000, allowed are whole numbers from 1 to 1000"),
+        ({"scenario": Boundless()}, "max_tuned: 10000000, allowed are whole numbers from 1 to 1000"),
         ({"autoreset_mode": "Never"}, "autoreset_mode: 'Never', allowed are NextStep, SameStep, Disabled"),
     ],
 )
@@ -405,8 +405,8 @@ def test_wrong_arguments_of_the_worlds(make, options, text):
         ({"options": {"scenrio": "steady"}}, r"reset options: \['scenrio'\], allowed is scenario"),
         (
             {"options": {"scenario": crowd(3)}},
-            "'crowd-of-3' has up to 3 flows with role learner, this environment was made for at most 2: "
-            "make one with max_learners=3",
+            "'crowd-of-3' has up to 3 flows with role tuned, this environment was made for at most 2: "
+            "make one with max_tuned=3",
         ),
         ({"options": {"scenario": ["steady"]}}, "scenario: 1 for 2 environments"),
     ],
@@ -420,29 +420,29 @@ def test_wrong_resets(make, arguments, text):
     envs.step(envs.default_actions)
 
 
-def test_a_drawn_scenario_with_more_learners_is_refused(make):
+def test_a_drawn_scenario_with_more_tuned_flows_is_refused(make):
     envs = make(1, scenario=lambda seed: scenario() if seed == 3 else "steady")
-    with pytest.raises(bbrgym.ConfigError, match=r"'with-1' has up to 2 flows with role learner, .* at most 1"):
+    with pytest.raises(bbrgym.ConfigError, match=r"'with-1' has up to 2 flows with role tuned, .* at most 1"):
         envs.reset(seed=3)
 
 
-def test_room_is_made_for_the_most_learners_of_any(make):
+def test_room_is_made_for_the_most_tuned_flows_of_any(make):
     def rooms(*scenarios, **options):
-        return make(len(scenarios), scenario=scenarios, **options).unwrapped.max_learners
+        return make(len(scenarios), scenario=scenarios, **options).unwrapped.max_tuned
 
     assert rooms("steady", scenario(), crowd(3)) == 3
     assert rooms("steady", Crowds(), crowd(3)) == 4
     assert rooms("steady", lambda seed: crowd(5)) == 5
-    assert rooms("steady", crowd(3), max_learners=7) == 7
+    assert rooms("steady", crowd(3), max_tuned=7) == 7
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("view", ["each", "pooled"])
-def test_a_vector_step_is_that_of_each_whatever_the_number_of_learners(make, mode, view):
+def test_a_vector_step_is_that_of_each_whatever_the_number_of_tuned_flows(make, mode, view):
     scenarios = [Crowds(), crowd(3, 0.6), scenario(0.4, others=3), Crowds(), drawn]
     options = {"view": view, "stack": 2, "variant": "bbr-mix", "reward": {"throughput": 1.0, "change": 0.1}}
     envs = make(5, scenario=scenarios, autoreset_mode=mode, **options)
-    singles = OneByOne(scenarios, mode, world="twin", max_learners=4, **options)
+    singles = OneByOne(scenarios, mode, world="twin", max_tuned=4, **options)
     assert envs.single_observation_space == singles.envs[0].observation_space
     assert assert_equal_to_one_by_one(envs, singles, 25) >= 15
     singles.close()

@@ -28,7 +28,7 @@ DISTRIBUTION: dict[str, Any] = {
         "queue": {"size_packets": {"integer": [5, 200]}},
         "loss": {"choice": [{"kind": "none"}, {"kind": "bernoulli", "rate": {"uniform": [0.001, 0.05]}}]},
     },
-    "flows": [{"name": "flow", "number": {"integer": [1, 3]}, "role": "learner", "rtt_ms": {"uniform": [10, 80]}}],
+    "flows": [{"name": "flow", "number": {"integer": [1, 3]}, "role": "tuned", "rtt_ms": {"uniform": [10, 80]}}],
 }
 SMALL: dict[str, Any] = {
     "variant": "bbq",
@@ -129,7 +129,7 @@ def test_found_networks_join_a_distribution(whole: tuple[Path, list[FoundNetwork
     assert {name.partition("-")[0] for name in names} == {"small", "against"}
     assert 15 < sum(name.startswith("against") for name in names) < 45
     assert {*names} >= {case.network.name for case in cases}
-    assert (mix.max_learners, mix.max_flows) == (3, 3)
+    assert (mix.max_tuned, mix.max_flows) == (3, 3)
     assert [mix(seed).name for seed in range(60)] == names
     assert read_scenario(["wan_mix", "lossy_mix"])["mix"][1]["name"] == "lossy_mix"
 

@@ -246,9 +246,9 @@ def test_wrong_settings_are_one_clear_error(settings: dict[str, Any], says: str)
     assert "\n" not in str(caught.value)
 
 
-def test_an_agent_needs_a_learner_flow_and_room_for_all_of_them() -> None:
+def test_an_agent_needs_a_tuned_flow_flow_and_room_for_all_of_them() -> None:
     nobody = {**SHORT, "flows": [{"name": "a", "role": "fixed", "rtt_ms": 20.0}]}
-    with pytest.raises(bbrgym.ConfigError, match="no flow with role learner: nothing would be controlled"):
+    with pytest.raises(bbrgym.ConfigError, match="no flow with role tuned: nothing would be controlled"):
         evaluate("random", nobody)
-    with pytest.raises(bbrgym.ConfigError, match="'short' has up to 2 flows with role learner"):
-        evaluate(scripted(ACTION, max_learners=1))
+    with pytest.raises(bbrgym.ConfigError, match="'short' has up to 2 flows with role tuned"):
+        evaluate(scripted(ACTION, max_tuned=1))

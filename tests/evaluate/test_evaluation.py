@@ -38,7 +38,7 @@ SHORT: dict[str, Any] = {
     "warmup_s": 1.0,
     "link": {"rate_mbps": 10.0, "queue": {"size_bdp": 1.0}, "loss": {"kind": "bernoulli", "rate": 0.005}},
     "flows": [
-        {"name": "learner", "rtt_ms": 20.0, "role": "learner"},
+        {"name": "tuned", "rtt_ms": 20.0, "role": "tuned"},
         {"name": "other", "cc": "cubic", "rtt_ms": 30.0, "role": "background", "stop_s": 2.5},
     ],
 }
@@ -52,7 +52,7 @@ def test_the_summary_has_the_agreed_columns_and_rows() -> None:
         (variant, seed, *flow)
         for variant in ("bbr", "ns3-bbr")
         for seed in (1, 2)
-        for flow in (("learner", variant, "learner"), ("other", "cubic", "background"))
+        for flow in (("tuned", variant, "tuned"), ("other", "cubic", "background"))
     ]
     assert set(summary["scenario"]) == {"short"}
     assert set(summary["world"]) == {"ns3"}
@@ -61,22 +61,22 @@ def test_the_summary_has_the_agreed_columns_and_rows() -> None:
 
 def test_the_summary_s_values_hang_together() -> None:
     summary = bbrgym.evaluate(SHORT, ["bbr"], seeds=[1])
-    learner, other = summary.rows(named=True)
-    assert (learner["start_s"], learner["stop_s"], other["stop_s"]) == (1.0, 3.0, 2.5)
-    assert 0.0 < learner["goodput_mbps"] < learner["throughput_mbps"] * 1.01 < 10.1
-    assert learner["rtt_ms"] <= learner["rtt_mean_ms"] <= learner["rtt_p95_ms"] * 1.01
-    assert 0.5 < learner["utilisation"] <= 1.0
-    assert 0.5 <= learner["jain"] <= 1.0
-    assert learner["loss_rate"] > 0
-    assert learner["score"] == other["score"]  # the run's
+    tuned_flow, other = summary.rows(named=True)
+    assert (tuned_flow["start_s"], tuned_flow["stop_s"], other["stop_s"]) == (1.0, 3.0, 2.5)
+    assert 0.0 < tuned_flow["goodput_mbps"] < tuned_flow["throughput_mbps"] * 1.01 < 10.1
+    assert tuned_flow["rtt_ms"] <= tuned_flow["rtt_mean_ms"] <= tuned_flow["rtt_p95_ms"] * 1.01
+    assert 0.5 < tuned_flow["utilisation"] <= 1.0
+    assert 0.5 <= tuned_flow["jain"] <= 1.0
+    assert tuned_flow["loss_rate"] > 0
+    assert tuned_flow["score"] == other["score"]  # the run's
 
 
 def test_the_time_series_agrees_with_the_summary(tmp_path: Path) -> None:
     summary = bbrgym.evaluate(SHORT, ["bbr"], seeds=[1], output_dir=tmp_path / "run", interval_s=0.25)
     series = pl.read_parquet(tmp_path / "run" / "timeseries.parquet")
     assert series.columns[:7] == ["scenario", "world", "variant", "agent", "seed", "time_s", "flow"]
-    assert series.filter(pl.col("flow") == "learner")["time_s"].to_list() == pytest.approx(np.arange(1, 13) * 0.25)
-    measured = series.filter((pl.col("flow") == "learner") & (pl.col("time_s") > 1.0))
+    assert series.filter(pl.col("flow") == "tuned")["time_s"].to_list() == pytest.approx(np.arange(1, 13) * 0.25)
+    measured = series.filter((pl.col("flow") == "tuned") & (pl.col("time_s") > 1.0))
     assert measured["goodput_mbps"].mean() == pytest.approx(summary["goodput_mbps"][0])
     assert measured["link_utilisation"].mean() == pytest.approx(summary["utilisation"][0], rel=1e-3)
 
@@ -115,7 +115,7 @@ def test_neither_jobs_nor_isolation_nor_repetition_change_a_byte(tmp_path: Path)
 
 def test_another_seed_is_another_run() -> None:
     summary = bbrgym.evaluate(SHORT, ["bbr"], seeds=[1, 2])
-    goodput = summary.filter(pl.col("flow") == "learner")["goodput_mbps"]
+    goodput = summary.filter(pl.col("flow") == "tuned")["goodput_mbps"]
     assert goodput[0] != goodput[1]
 
 
@@ -236,9 +236,9 @@ def test_a_wrong_question_is_one_clear_error(settings: dict[str, Any], says: str
     assert "\n" not in str(caught.value)
 
 
-def test_several_variants_need_a_learner() -> None:
+def test_several_variants_need_a_tuned_flow() -> None:
     scenario = {**SHORT, "flows": [{"name": "a", "role": "fixed", "rtt_ms": 20.0}]}
-    with pytest.raises(bbrgym.ConfigError, match="no flow of role learner"):
+    with pytest.raises(bbrgym.ConfigError, match="no flow of role tuned"):
         bbrgym.evaluate(scenario, ["bbr", "bbq"])
     assert len(bbrgym.evaluate(scenario, ["bbr"])) == 1
 

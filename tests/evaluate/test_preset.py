@@ -11,7 +11,7 @@ SCENARIO = bbrgym.load_scenario(
         "duration_s": 5.0,
         "link": {"rate_mbps": 10.0, "queue": {"size_bdp": 1.0}},
         "flows": [
-            {"name": "l", "cc": "bbq", "role": "learner", "rtt_ms": 20.0, "tunables": {"bbq_beta": 0.1}},
+            {"name": "l", "cc": "bbq", "role": "tuned", "rtt_ms": 20.0, "tunables": {"bbq_beta": 0.1}},
             {"name": "f", "cc": "bbr", "role": "fixed", "rtt_ms": 20.0},
             {"name": "b", "cc": "cubic", "role": "background", "rtt_ms": 20.0},
         ],
@@ -20,12 +20,12 @@ SCENARIO = bbrgym.load_scenario(
 
 
 @pytest.mark.parametrize("variant", bbrgym.VARIANTS)
-def test_learners_alone_get_the_variant(variant: str) -> None:
+def test_tuned_flows_alone_get_the_variant(variant: str) -> None:
     flows = preset(variant).prepared(SCENARIO).flows
     assert [flow.cc for flow in flows] == [variant, "bbr", "cubic"]
 
 
-def test_a_learner_s_own_tunables_stay_with_their_variant() -> None:
+def test_a_tuned_flow_s_own_tunables_stay_with_their_variant() -> None:
     assert preset("bbq").prepared(SCENARIO).flows[0].tunables == {"bbq_beta": 0.1}
     assert preset("bbr").prepared(SCENARIO).flows[0].tunables == {}
 

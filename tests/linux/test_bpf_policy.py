@@ -88,8 +88,8 @@ def test_a_policy_compiles_for_bpf_without_a_warning(kind: str, program: Program
 
 @needs_clang
 def test_a_policy_for_all_flows_is_refused(tmp_path: Path) -> None:
-    policy = random_policy(options_of(is_per_flow=False, view="pooled", max_learners=2))
-    with pytest.raises(AssertionError, match="the policy acts for all learner flows, of which a socket knows one"):
+    policy = random_policy(options_of(is_per_flow=False, view="pooled", max_tuned=2))
+    with pytest.raises(AssertionError, match="the policy acts for all tuned flows, of which a socket knows one"):
         compiled(policy, tmp_path)
 
 
@@ -220,19 +220,19 @@ def test_without_a_policy_there_is_none() -> None:
 @needs_kernel
 def test_a_world_shows_what_the_policy_sets(program: Program) -> None:
     target = program("bbr-mix")
-    flows = [{"cc": "bbr-mix", "role": "learner"}, {"cc": "bbr-mix", "role": "fixed"}]
+    flows = [{"cc": "bbr-mix", "role": "tuned"}, {"cc": "bbr-mix", "role": "fixed"}]
     options = {**ANY_LATENESS, "policy": str(target)}
     with bbrgym.make_world("linux", scenario(*flows, duration_s=3.0), options=options) as world:
         preset = world.tunables().copy()
         world.advance(3.0)
-        learner, fixed = world.tunables()
+        tuned, fixed = world.tunables()
     tunables, own = bbrgym.tunables.TUNABLES, bbrgym.tunables.VARIANTS["bbr-mix"].preset
     is_own = np.array([name in own for name in tunables])
-    assert ((learner != preset[0]) & is_own).sum() > 10
+    assert ((tuned != preset[0]) & is_own).sum() > 10
     assert all(
-        one.low <= value <= one.high for one, value in zip(tunables.values(), learner, strict=True) if one.name in own
+        one.low <= value <= one.high for one, value in zip(tunables.values(), tuned, strict=True) if one.name in own
     )
-    assert np.isnan(learner[~is_own]).all()
+    assert np.isnan(tuned[~is_own]).all()
     assert fixed.tobytes() == preset[1].tobytes()
 
 
@@ -241,7 +241,7 @@ def test_a_world_shows_what_the_policy_sets(program: Program) -> None:
 @needs_kernel
 def test_a_scenario_without_its_variant_is_refused(program: Program) -> None:
     options = {**ANY_LATENESS, "policy": str(program("bbq"))}
-    with pytest.raises(ValueError, match="policy: sets tunables of bbq, expected a flow with role learner and that cc"):
+    with pytest.raises(ValueError, match="policy: sets tunables of bbq, expected a flow with role tuned and that cc"):
         bbrgym.make_world("linux", scenario({"cc": "bbr"}), options=options)
 
 

@@ -95,7 +95,7 @@ def test_the_acks_of_ours_are_traced():
 @needs_bpf
 @pytest.mark.parametrize("beside", ["cubic", "kernel-cubic"])
 def test_an_agent_is_evaluated_beside_the_kernels_own(beside):
-    flows = ({"cc": "bbr", "role": "learner"}, {"cc": beside, "role": "background"})
+    flows = ({"cc": "bbr", "role": "tuned"}, {"cc": beside, "role": "background"})
     rows = bbrgym.evaluate(
         scenario(*flows, duration_s=1.0) | {"warmup_s": 0.0},
         ["kernel-bbr"],
@@ -110,7 +110,7 @@ def test_an_agent_is_evaluated_beside_the_kernels_own(beside):
 
 def test_an_evaluation_keeps_the_lateness_of_its_runs():
     worlds = {"linux": {"options": ANY_LATENESS}, "ns3": {}}
-    flows = [{"cc": cc, "role": "learner"} for cc in ("bbr", "cubic")]
+    flows = [{"cc": cc, "role": "tuned"} for cc in ("bbr", "cubic")]
     rows = bbrgym.evaluate(scenario(*flows, duration_s=1.0), ["cubic"], world=worlds)
     lateness = rows.select("late_p50_us", "late_p99_us", "late_p999_us", "late_share", "late_repeats")
     of_kernel, of_ns3 = (lateness.filter(rows["world"] == world) for world in worlds)

@@ -29,7 +29,7 @@ def trace(world: str, link: dict[str, Any], flow: dict[str, Any]) -> np.ndarray:
         {
             "name": "one",
             "link": {"rate_mbps": 10.0, "delay_ms": 1.0, **link},
-            "flows": [{"name": "a", "rtt_ms": 40.0, "role": "learner", **flow}],
+            "flows": [{"name": "a", "rtt_ms": 40.0, "role": "tuned", **flow}],
             "duration_s": 6.0,
         }
     )

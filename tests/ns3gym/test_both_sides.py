@@ -85,8 +85,8 @@ def short_scenario():
         "duration_s": 1.0,
         "link": {"rate_mbps": 8.0, "queue": {"size_bdp": 0.5}, "loss": {"kind": "bernoulli", "rate": 0.005}},
         "flows": [
-            {"name": "near", "cc": "bbr", "role": "learner", "rtt_ms": 20.0},
-            {"name": "far", "cc": "bbr", "role": "learner", "rtt_ms": 60.0, "start_s": 0.3},
+            {"name": "near", "cc": "bbr", "role": "tuned", "rtt_ms": 20.0},
+            {"name": "far", "cc": "bbr", "role": "tuned", "rtt_ms": 60.0, "start_s": 0.3},
         ],
     }
 

@@ -29,8 +29,8 @@ SCENARIO = {
     "warmup_s": 0.5,
     "link": {"rate_mbps": 8, "queue": {"size_bdp": 1.5}, "loss": {"kind": "bernoulli", "rate": 0.003}},
     "flows": [
-        {"name": "mix", "cc": "bbr-mix", "rtt_ms": 20.2, "role": "learner", "stop_s": 1.7},
-        {"name": "late", "cc": "bbq", "rtt_ms": 45, "start_s": 0.45, "role": "learner"},
+        {"name": "mix", "cc": "bbr-mix", "rtt_ms": 20.2, "role": "tuned", "stop_s": 1.7},
+        {"name": "late", "cc": "bbq", "rtt_ms": 45, "start_s": 0.45, "role": "tuned"},
         {"name": "rival", "cc": "cubic", "rtt_ms": 33.3, "role": "fixed"},
         {"name": "stock", "cc": "ns3-linux-reno", "rtt_ms": 25, "role": "background"},
     ],

@@ -48,8 +48,8 @@ def test_every_seed_draws_a_scenario_and_always_the_same(name, seed):
     distribution = load_distribution(name)
     scenario = distribution(seed)
     assert scenario.resolved_json() == load_distribution(name)(seed).resolved_json()
-    learners = [flow for flow in scenario.resolved().flows if flow.role == "learner"]
-    assert 1 <= len(learners) <= distribution.max_learners
+    tuned = [flow for flow in scenario.resolved().flows if flow.role == "tuned"]
+    assert 1 <= len(tuned) <= distribution.max_tuned
     assert len(scenario.resolved().flows) <= distribution.max_flows
     assert scenario.name == f"{name}-{seed}"
 

@@ -3,7 +3,6 @@
 
 import copy
 import json
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -120,23 +119,21 @@ def test_a_config_of_omegaconf_is_a_mapping_too() -> None:
     assert bbrgym.load_scenario(OmegaConf.create(SIMPLE)).resolved_json() == load().resolved_json()
 
 
-@pytest.mark.parametrize("role", [None, "learner", "fixed", "background"])
+@pytest.mark.parametrize("role", [None, "tuned", "fixed", "background"])
 @pytest.mark.parametrize("cc", [None, "bbr", "cubic"])
-def test_a_cc_that_is_replaced_without_a_role_is_told(cc: str | None, role: str | None) -> None:
+def test_a_flow_that_names_its_cc_keeps_it_unless_its_role_says_otherwise(cc: str | None, role: str | None) -> None:
     named = {"name": "a", "cc": cc, "role": role, "rtt_ms": 20.0}
-    scenario = load(flows=[{field: value for field, value in named.items() if value is not None}])
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        changed = with_variant(with_variant(with_variant(scenario, "bbq"), "bbr-acd"), "bbr")
-    assert changed.flows[0].cc == (cc or "bbr" if role in ("fixed", "background") else "bbr")
-    told = [f"flow 'a' has cc {cc} and no role" in str(one.message) for one in caught]
-    assert told == ([True] if cc is not None and role is None else [])
-    assert all(one.category is bbrgym.ScenarioWarning and "`role: fixed`" in str(one.message) for one in caught)
+    fields = {field: value for field, value in named.items() if value is not None}
+    scenario = load(flows=[fields])
+    expected = role or ("fixed" if cc else "tuned")
+    assert scenario.flows[0].role == expected
+    assert load(**scenario.model_dump(exclude_none=True)) == scenario
+    assert with_variant(scenario, "bbq").flows[0].cc == ("bbq" if expected == "tuned" else cc or "bbr")
 
 
-def test_a_variant_and_its_tunables_go_to_the_learners() -> None:
+def test_a_variant_and_its_tunables_go_to_the_tuned_flows() -> None:
     flows = [
-        {"name": "l", "cc": "bbr", "role": "learner", "rtt_ms": 40.0, "tunables": {"bbr_up_gain": 1.1}},
+        {"name": "l", "cc": "bbr", "role": "tuned", "rtt_ms": 40.0, "tunables": {"bbr_up_gain": 1.1}},
         {"name": "b", "cc": "cubic", "rtt_ms": 20.0, "role": "background"},
     ]
     changed = with_variant(load(flows=flows), "bbq", {"bbq_beta": 0.1}).flows

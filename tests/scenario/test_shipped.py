@@ -83,7 +83,7 @@ def test_deep_buffer_is_bp_3() -> None:
     assert scenario.link.rate_mbps == 10.0
     assert scenario.link.queue.size_bytes == 8 * 50_000  # 10 Mbit/s times 40 ms
     assert [(flow.cc, flow.role, flow.rtt_ms) for flow in scenario.flows] == [
-        ("bbr", "learner", 40.0),
+        ("bbr", "tuned", 40.0),
         ("cubic", "background", 40.0),
     ]
 

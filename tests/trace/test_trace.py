@@ -62,7 +62,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 def scenario_of(case: str, flows: int = 1, duration_s: float = 3.0) -> Scenario:
     link, flow = CASES[case]
-    one = {"role": "learner", "rtt_ms": 40.0, **flow}
+    one = {"role": "tuned", "rtt_ms": 40.0, **flow}
     return bbrgym.load_scenario(
         {
             "name": case,

@@ -28,21 +28,21 @@ SCENARIO: dict[str, Any] = {
     "warmup_s": 1.0,
     "link": {"rate_mbps": 8.0, "queue": {"size_packets": 40}, "loss": {"kind": "bernoulli", "rate": 0.002}},
     "flows": [
-        {"name": "early", "cc": "bbr-mix", "role": "learner", "rtt_ms": 20.0, "stop_s": 4.3},
-        {"name": "late", "cc": "bbr-mix", "role": "learner", "rtt_ms": 50.0, "start_s": 1.7},
+        {"name": "early", "cc": "bbr-mix", "role": "tuned", "rtt_ms": 20.0, "stop_s": 4.3},
+        {"name": "late", "cc": "bbr-mix", "role": "tuned", "rtt_ms": 50.0, "start_s": 1.7},
         {"name": "other", "cc": "bbr-mix", "role": "fixed", "rtt_ms": 30.0},
         {"name": "rival", "cc": "cubic", "role": "background", "rtt_ms": 30.0},
     ],
 }
-LEARNERS = (0, 1)
+TUNED = (0, 1)
 TIMES_S = {0: (0.0, 4.3), 1: (1.7, 6.0)}
 INTERVAL_S = 0.5
 KINDS: dict[str, dict[str, Any]] = {
     "per flow": {"variant": "bbr-mix", "stack": 3},
-    "pooled": {"variant": "bbr-mix", "is_per_flow": False, "view": "pooled", "max_learners": 3, "stack": 2},
+    "pooled": {"variant": "bbr-mix", "is_per_flow": False, "view": "pooled", "max_tuned": 3, "stack": 2},
     "memory": {"variant": "bbr-mix", "features": "memory"},
     "held": {"variant": "bbr-mix", "features": "memory", "hold_intervals": 3},
-    "each": {"variant": "bbr-mix", "is_per_flow": False, "max_learners": 3, "action_kind": "relative"},
+    "each": {"variant": "bbr-mix", "is_per_flow": False, "max_tuned": 3, "action_kind": "relative"},
 }
 
 
@@ -70,7 +70,7 @@ class Steps:
         self._intervals = 0
 
     def advance(self) -> None:
-        for flows in [(flow,) for flow in LEARNERS] if self.policy.is_per_flow else [LEARNERS]:
+        for flows in [(flow,) for flow in TUNED] if self.policy.is_per_flow else [TUNED]:
             start_s, stop_s = TIMES_S[flows[0]]
             step_s = self.policy.hold * INTERVAL_S
             begins = self._intervals % self.policy.hold == 0 and start_s < self.world.now_s + step_s
@@ -110,7 +110,7 @@ def test_a_world_with_a_policy_equals_steps_of_python(name: str, policy: tuple[I
             assert state_of(alone) == state_of(stepped)
             seen.add(alone.tunables()[0].tobytes())
         assert len(seen) > (1 if made.probe is not None else 5 // made.hold), "it decides"
-        assert not (alone.tunables()[2:3] == alone.tunables()[:1]).all(), "only learners are tuned"
+        assert not (alone.tunables()[2:3] == alone.tunables()[:1]).all(), "only tuned flows are tuned"
 
 
 def test_both_worlds_are_equal(policy: tuple[IntegerPolicy, Path]) -> None:
@@ -189,14 +189,14 @@ def test_what_is_no_policy_is_refused(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["twin", "ns3"])
 def test_a_scenario_without_its_variant_is_refused(name: str, policy: tuple[IntegerPolicy, Path]) -> None:
     flows = [{**flow, "cc": "bbq"} for flow in SCENARIO["flows"]]
-    with pytest.raises(ValueError, match="sets tunables of bbr-mix, expected a flow with role learner and cc bbr-mix"):
+    with pytest.raises(ValueError, match="sets tunables of bbr-mix, expected a flow with role tuned and cc bbr-mix"):
         open_world(name, policy[1], {**SCENARIO, "flows": flows})
 
 
 def test_more_flows_than_it_observes_are_refused(tmp_path: Path) -> None:
-    options = options_of(variant="bbr-mix", is_per_flow=False, max_learners=1)
+    options = options_of(variant="bbr-mix", is_per_flow=False, max_tuned=1)
     path = shared_object(random_policy(options), tmp_path / "one.so")
-    with pytest.raises(ValueError, match="observes up to 1 learner flows, scenario 'tuned' has 2"):
+    with pytest.raises(ValueError, match="observes up to 1 tuned flows, scenario 'tuned' has 2"):
         open_world("twin", path)
 
 

@@ -45,11 +45,11 @@ def test_a_flow_without_a_window_has_none() -> None:
     assert math.isnan(score(NAN, NAN, NAN, 40.0, window_s=NAN))
 
 
-def test_learners_count_else_fixed_else_all() -> None:
+def test_tuned_flows_count_else_fixed_else_all() -> None:
     scores = np.array([1.0, 2.0, 4.0])
-    assert run_score(scores, ["learner", "fixed", "background"]) == 1.0
+    assert run_score(scores, ["tuned", "fixed", "background"]) == 1.0
     assert run_score(scores, ["fixed", "fixed", "background"]) == 1.5
     assert run_score(scores, ["background"] * 3) == pytest.approx(7 / 3)
-    assert run_score(np.array([NAN, 2.0, 4.0]), ["learner", "learner", "background"]) == 2.0
-    assert run_score(np.array([NAN, 2.0]), ["learner", "fixed"]) == 2.0
-    assert math.isnan(run_score(np.array([NAN]), ["learner"]))
+    assert run_score(np.array([NAN, 2.0, 4.0]), ["tuned", "tuned", "background"]) == 2.0
+    assert run_score(np.array([NAN, 2.0]), ["tuned", "fixed"]) == 2.0
+    assert math.isnan(run_score(np.array([NAN]), ["tuned"]))

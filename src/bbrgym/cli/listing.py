@@ -83,12 +83,12 @@ def scenarios_table() -> Table:
 
 
 def distributions_table() -> Table:
-    """Return a row per shipped distribution: its most flows and learner flows, and its duration."""
-    table = _table("Scenario distributions", "name", "flows", "learner flows", "duration")
+    """Return a row per shipped distribution: its most flows and tuned flows, and its duration."""
+    table = _table("Scenario distributions", "name", "flows", "tuned flows", "duration")
     for name in distribution_names():
         distribution = load_distribution(name)
         duration = f"{distribution.fields['duration_s']} s"
-        table.add_row(name, f"up to {distribution.max_flows}", f"up to {distribution.max_learners}", duration)
+        table.add_row(name, f"up to {distribution.max_flows}", f"up to {distribution.max_tuned}", duration)
     return table
 
 

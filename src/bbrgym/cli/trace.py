@@ -42,8 +42,8 @@ class TraceSettings(Model):
     """Options of a trace.
 
     Attributes:
-        variant: of the learner flows. None: as the scenario says.
-        tunables: of the learner flows.
+        variant: of the tuned flows. None: as the scenario says.
+        tunables: of the tuned flows.
         seed: of the run.
         split: of a distribution.
         world: settings of the world, by its name.

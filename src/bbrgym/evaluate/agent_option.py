@@ -148,7 +148,7 @@ def _model(path: Path, settings: Evaluation) -> Entrant:
     """Return the entrant of a model's file; what `bbrgym export` wrote knows its variant and environment."""
     model = load_model(path, is_trusted=settings.trust)
     about = getattr(model, "about", {})
-    if about.get("acts_for") == "each learner flow":
+    if about.get("acts_for") == "each tuned flow":
         raise ConfigError(f"agent: {str(path)!r} acts for each flow by itself; take its run folder")
     variant = about.get("variant", settings.variant)
     name = path.stem if _NAME.fullmatch(path.stem) else "model"
@@ -222,9 +222,9 @@ def trained(run_dir: Path) -> Learned:
     arguments = dict(arguments)
     variant = arguments.pop("variant")
     if agent.is_per_flow:
-        arguments.pop("max_learners")  # it observes one flow, however many others there are
+        arguments.pop("max_tuned")  # it observes one flow, however many others there are
     elif arguments.get("view") != "pooled":  # its network has a place for each flow of its training, and no more
-        arguments["max_learners"] = TuneBatch(1, Options(**{**arguments, "variant": variant})).max_learners
+        arguments["max_tuned"] = TuneBatch(1, Options(**{**arguments, "variant": variant})).max_tuned
     arguments.pop("scenario", None)
     label, digest = label_of(agent.name, variant), _digest(run_dir)
     if isinstance(agent, Constant):

@@ -23,7 +23,7 @@ class Conditions:
     """Conditions of a run.
 
     Attributes:
-        scenario: as written or drawn; the entrant gives its learner flows the variant.
+        scenario: as written or drawn; the entrant gives its tuned flows the variant.
         world: name of the world.
         seed: of the run.
         how: settings of the world.
@@ -45,7 +45,7 @@ class Entrant(ABC):
 
     Attributes:
         agent: name of the agent in the records.
-        variant: name of the learner flows' variant.
+        variant: name of the tuned flows' variant.
         group: name that the training runs of one agent share; they are ranked one by one and pooled.
     """
 

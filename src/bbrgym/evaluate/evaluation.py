@@ -92,7 +92,7 @@ def evaluate(
     """Compare variants and agents on a scenario, or on draws from a distribution.
 
     Args:
-        scenario: as :func:`bbrgym.load_scenario` or :func:`bbrgym.load_distribution` takes it; its learner flows get
+        scenario: as :func:`bbrgym.load_scenario` or :func:`bbrgym.load_distribution` takes it; its tuned flows get
             the variants.
         variants: names of the variants that take part with preset tunables, see ``bbrgym.VARIANTS``; a single name may
             stand for a list of one.
@@ -332,7 +332,7 @@ def plan(entrants: Sequence[Entrant], draws: Sequence[Draw], settings: Evaluatio
     """
     find_reference(settings.reference, entrants)
     if len(entrants) > 1:
-        _refuse_without_learners(draws, entrants)
+        _refuse_without_tuned_flows(draws, entrants)
     for world, how in settings.world.items():
         world_spec(world).given_options(how.options)
     prepared = [(entrant, draw, entrant.prepared(draw.scenario)) for entrant in entrants for draw in draws]
@@ -355,10 +355,10 @@ def plan(entrants: Sequence[Entrant], draws: Sequence[Draw], settings: Evaluatio
     ]
 
 
-def _refuse_without_learners(draws: Sequence[Draw], entrants: Sequence[Entrant]) -> None:
+def _refuse_without_tuned_flows(draws: Sequence[Draw], entrants: Sequence[Entrant]) -> None:
     for draw in draws:
-        if not any(flow.role == "learner" for flow in draw.scenario.flows):
+        if not any(flow.role == "tuned" for flow in draw.scenario.flows):
             raise ConfigError(
                 f"variants: {[entrant.label for entrant in entrants]} given, but scenario "
-                f"{draw.scenario.name} has no flow of role learner to take them, expected one variant or such a flow"
+                f"{draw.scenario.name} has no flow of role tuned to take them, expected one variant or such a flow"
             )

@@ -22,7 +22,7 @@ class Evaluation(Model):
 
     Attributes:
         world: settings by the name of the world. With several, the others are compared with the first.
-        variants: congestion controls of the learner flows, with preset tunables, one after the other.
+        variants: congestion controls of the tuned flows, with preset tunables, one after the other.
         tunables: in natural units, for those of the variants that have them.
         variant: the one whose tunables ``oracle`` and ``random`` set.
         oracle_budget: settings that ``oracle`` tries on each draw, and on each run itself.

@@ -26,7 +26,7 @@ class VariantSettings(Model):
     """An entrant of an experiment.
 
     Attributes:
-        cc: congestion control of the learner flows. Default: the variant's name in the experiment.
+        cc: congestion control of the tuned flows. Default: the variant's name in the experiment.
         tunables: that differ from the preset.
         set: fields of the scenario that differ, by path, e.g. ``link.queue.size_bdp``.
         behind_radio: fields that differ in worlds with a radio, see `BehindRadio`, by path; after the experiment's own.
@@ -331,7 +331,7 @@ class Experiment(Model):
         figure: the paper's own name of it, e.g. ``figure 13``.
         title: what it shows.
         notes: settings that the paper leaves open, and our readings of them.
-        scenario: fields of a scenario; learner flows take the variants.
+        scenario: fields of a scenario; tuned flows take the variants.
         variants: a list of names, or settings by name.
         readings: the variants are readings of a set-up that the paper leaves open, each with all of the numbers and
             claims: the experiment has the verdict of the best one, which is named.

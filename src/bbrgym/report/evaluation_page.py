@@ -15,7 +15,7 @@ from bbrgym.scenario.families import FAMILIES
 
 _SCORE = (
     "The score of a flow is log2(goodput / fair share) - 0.5 log2(mean RTT / base RTT), unless score_delta gives the "
-    "RTT another weight; a run's score is the mean over its learner flows. 0 is a fair share without a queue."
+    "RTT another weight; a run's score is the mean over its tuned flows. 0 is a fair share without a queue."
 )
 
 _CHECKS = (
@@ -29,7 +29,7 @@ _TRANSFERS = (
 )
 
 _FLOWS = (
-    f"At most {flow_figures.MAX_FLOWS} flows of each entrant; of draws the first learner flow on the first one. A "
+    f"At most {flow_figures.MAX_FLOWS} flows of each entrant; of draws the first tuned flow on the first one. A "
     "click on a title shows its figure. Shaded is the phase of the congestion control."
 )
 

@@ -112,7 +112,7 @@ _MEANS = ("goodput", "RTT", "queue")  # panels of means over the intervals; the 
 def flow_figures(results: Results) -> Iterator[FigureSpec]:
     """Specify the figures of the page: of a scenario those of each run, of draws those of the first.
 
-    Of draws each entrant of the ranking's main ones has one figure, its first learner flow's; of a scenario each has
+    Of draws each entrant of the ranking's main ones has one figure, its first tuned flow's; of a scenario each has
     those of up to `MAX_FLOWS` flows, fewer where there would be more than `MAX_FIGURES`. A flow that never ran
     has none.
     """
@@ -141,7 +141,7 @@ def flow_figures(results: Results) -> Iterator[FigureSpec]:
 
 
 def shown_flows(summary: pl.DataFrame, rows: pl.DataFrame, number: int) -> list[str]:
-    """Return the flows of an entrant that have figures: learners first, one of each group before a second.
+    """Return the flows of an entrant that have figures: tuned flows first, one of each group before a second.
 
     Args:
         summary: rows of summary.parquet.
@@ -149,9 +149,9 @@ def shown_flows(summary: pl.DataFrame, rows: pl.DataFrame, number: int) -> list[
         number: of flows, at most.
     """
     names = rows["flow"].unique(maintain_order=True).to_list()
-    learners = set(summary.filter(pl.col("role") == "learner")["flow"])
+    tuned = set(summary.filter(pl.col("role") == "tuned")["flow"])
     rank = {name: number for group in flow_groups(names).values() for number, name in enumerate(group)}
-    ordered = sorted(names, key=lambda name: (rank[name], name not in learners, names.index(name)))
+    ordered = sorted(names, key=lambda name: (rank[name], name not in tuned, names.index(name)))
     return sorted(ordered[:number], key=names.index)
 
 

@@ -34,7 +34,7 @@ def scenario_spreads(results: Results) -> Iterator[FigureSpec]:
         means = f"means of {interval_s:.3g} s" if isinstance(interval_s, float) else "means"
         yield _distribution_figure(
             f"distributions{suffix}",
-            f"{results.title}{where}: RTT and goodput share of the learner flows",
+            f"{results.title}{where}: RTT and goodput share of the tuned flows",
             rows,
             (f"RTT (ms), {means}", "rtt_mean_ms", "rtt_samples"),
             (f"share of the goodput, {means}", "share", "weight"),
@@ -60,18 +60,18 @@ def draw_spreads(results: Results, ranking: Ranking, suffix: str) -> Iterator[Fi
         suffix: part of the files' names that tells worlds apart.
     """
     summary = with_entrants(results.summary.filter(pl.col("world") == ranking.world))
-    learners = summary.filter(pl.col("role") == "learner") if "learner" in summary["role"] else summary
-    flows = learners.with_columns(
+    tuned = summary.filter(pl.col("role") == "tuned") if "tuned" in summary["role"] else summary
+    flows = tuned.with_columns(
         stretch=pl.col("rtt_mean_ms") / pl.col("rtt_ms"),
         weight=pl.lit(1.0),
     )
     yield _distribution_figure(
         f"distributions{suffix}",
-        f"{results.title} on {ranking.world}: RTT and goodput share of the learner flows",
+        f"{results.title} on {ranking.world}: RTT and goodput share of the tuned flows",
         flows,
         ("mean RTT of a flow / base RTT", "stretch", "weight"),
         ("share of a flow in the goodput", "share", "weight"),
-        "A step for each learner flow of each draw.",
+        "A step for each tuned flow of each draw.",
     )
     runs = flows.group_by("entrant", "seed", maintain_order=True).agg(
         pl.col("stretch").mean().alias("x"), (100 * pl.col("utilisation").first()).alias("y")
@@ -80,17 +80,17 @@ def draw_spreads(results: Results, ranking: Ranking, suffix: str) -> Iterator[Fi
         f"delay{suffix}",
         f"{results.title} on {ranking.world}: utilisation and RTT",
         runs,
-        Axis("mean RTT / base RTT of the learner flows", scale="log", is_reversed=True),
+        Axis("mean RTT / base RTT of the tuned flows", scale="log", is_reversed=True),
         Axis("utilisation (%)"),
         "draw",
     )
 
 
 def _measured_rows(results: Results) -> pl.DataFrame:
-    """Return the learner flows' rows of the time series after the warm-up, with their share of the goodput."""
+    """Return the tuned flows' rows of the time series after the warm-up, with their share of the goodput."""
     summary = results.summary
-    learners = summary.filter(pl.col("role") == "learner") if "learner" in summary["role"] else summary
-    windows = learners.select("world", "variant", "agent", "seed", "flow", "start_s", "stop_s")
+    tuned = summary.filter(pl.col("role") == "tuned") if "tuned" in summary["role"] else summary
+    windows = tuned.select("world", "variant", "agent", "seed", "flow", "start_s", "stop_s")
     keys = ("world", "variant", "agent", "seed")
     total = pl.col("goodput_mbps").sum().over(*keys, "time_s")
     shares = with_entrants(results.timeseries).with_columns(share=pl.col("goodput_mbps") / total, weight=pl.lit(1.0))

@@ -41,7 +41,7 @@ def draw_figures(results: Results, ranking: Ranking, suffix: str) -> Iterator[Fi
             f"{results.draws[seed].name}: {_described(results, seed)}",
             rows.filter(pl.col("seed") == seed),
             ranking.main,
-            _learners(summary.filter(pl.col("seed") == seed)),
+            _tuned(summary.filter(pl.col("seed") == seed)),
         )
 
 
@@ -62,18 +62,16 @@ def agent_figures(results: Results) -> Iterator[FigureSpec]:
             f"{results.title} on {world}, seed {seed}",
             rows.filter((pl.col("world") == world) & (pl.col("seed") == seed)),
             [*presets[:1], *agents],
-            _learners(results.summary),
+            _tuned(results.summary),
         )
 
 
-def _over_time(
-    name: str, title: str, rows: pl.DataFrame, entrants: Sequence[str], learners: Sequence[str]
-) -> FigureSpec:
+def _over_time(name: str, title: str, rows: pl.DataFrame, entrants: Sequence[str], tuned: Sequence[str]) -> FigureSpec:
     """Specify panels of goodput, queueing delay and the tunables that vary most, a line per entrant each."""
-    shown = rows.filter(pl.col("entrant").is_in(entrants) & pl.col("flow").is_in(learners) & (pl.col("active") > 0))
+    shown = rows.filter(pl.col("entrant").is_in(entrants) & pl.col("flow").is_in(tuned) & (pl.col("active") > 0))
     tunables = [TUNABLE_PREFIX + name for name in varying_tunables(shown)]
     titles = {
-        "goodput_mbps": "goodput of the learner flows, mean (Mbit/s)",
+        "goodput_mbps": "goodput of the tuned flows, mean (Mbit/s)",
         "link_queue_delay_mean_ms": "queueing delay (ms)",
         **{column: with_unit(column.removeprefix(TUNABLE_PREFIX)) for column in tunables},
     }
@@ -120,10 +118,10 @@ def _bin_s(rows: pl.DataFrame) -> float:
     return last_s / _POINTS if isinstance(last_s, float) else 1.0
 
 
-def _learners(summary: pl.DataFrame) -> list[str]:
-    """Return the names of the learner flows; of all flows where there are none."""
-    learners = summary.filter(pl.col("role") == "learner")
-    names: list[str] = (learners if len(learners) else summary)["flow"].unique(maintain_order=True).to_list()
+def _tuned(summary: pl.DataFrame) -> list[str]:
+    """Return the names of the tuned flows; of all flows where there are none."""
+    tuned = summary.filter(pl.col("role") == "tuned")
+    names: list[str] = (tuned if len(tuned) else summary)["flow"].unique(maintain_order=True).to_list()
     return names
 
 

@@ -44,6 +44,7 @@ from bbrgym.scenario.files import (
     parse_scenario,
     read_scenario,
 )
+from bbrgym.scenario.flow import role_of
 from bbrgym.scenario.model import Scenario
 from bbrgym.schema import is_number, plain, shown
 
@@ -87,7 +88,7 @@ class Distribution:
     Attributes:
         name: of the distribution; a draw is named ``name-seed``.
         fields: as written.
-        max_learners: largest number of learner flows of a draw.
+        max_tuned: largest number of tuned flows of a draw.
         max_flows: largest number of flows of a draw.
 
     Raises:
@@ -127,9 +128,7 @@ class Distribution:
         self.max_flows = sum(self._most(index, flow) for index, flow in enumerate(flows))
         if self.max_flows > BOUNDS["flows"].high:
             raise self._problem("flows", f"are up to {self.max_flows}, expected at most {BOUNDS['flows'].high:.0f}")
-        self.max_learners = sum(
-            self._most(index, flow) for index, flow in enumerate(flows) if flow.get("role", "learner") == "learner"
-        )
+        self.max_tuned = sum(self._most(index, flow) for index, flow in enumerate(flows) if role_of(flow) == "tuned")
         self(SPLITS["train"][0])  # reports errors when the distribution is loaded, as far as one draw shows them
 
     def __call__(self, seed: int) -> Scenario:
@@ -171,7 +170,7 @@ class Distribution:
         return parse_scenario({"name": name, **fields})
 
     def __repr__(self) -> str:
-        return f"<Distribution {self.name}, up to {self.max_learners} learner flows of {self.max_flows}>"
+        return f"<Distribution {self.name}, up to {self.max_tuned} tuned flows of {self.max_flows}>"
 
     def _most(self, index: int, flow: Mapping[str, Any]) -> int:
         """Return the largest number of flows that an entry stands for."""
@@ -213,7 +212,7 @@ class Distribution:
                 raise self._problem(MIX, f"has more than {MAX_PARTS} parts, those of mixes in it included")
         self._parts = tuple(part for part, _ in parts)
         self._weights: Sequence[float] = [weight for _, weight in parts]
-        self.max_learners = max(_learners_of(part) for part in self._parts)
+        self.max_tuned = max(_tuned_of(part) for part in self._parts)
         self.max_flows = max(
             part.max_flows if isinstance(part, Distribution) else len(part.resolved().flows) for part in self._parts
         )
@@ -327,10 +326,10 @@ def _index(part: float, shares: Sequence[float]) -> int:
     return index
 
 
-def _learners_of(part: Scenario | Distribution) -> int:
+def _tuned_of(part: Scenario | Distribution) -> int:
     if isinstance(part, Distribution):
-        return part.max_learners
-    return sum(flow.role == "learner" for flow in part.resolved().flows)
+        return part.max_tuned
+    return sum(flow.role == "tuned" for flow in part.resolved().flows)
 
 
 @dataclass(frozen=True)

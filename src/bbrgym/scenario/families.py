@@ -54,8 +54,8 @@ def _is_alone(resolved: Scenario) -> bool:
     return len(resolved.flows) == 1
 
 
-def _has_several_learners(resolved: Scenario) -> bool:
-    return sum(flow.role == "learner" for flow in resolved.flows) > 1
+def _has_several_tuned(resolved: Scenario) -> bool:
+    return sum(flow.role == "tuned" for flow in resolved.flows) > 1
 
 
 def _has_cubic(resolved: Scenario) -> bool:
@@ -63,7 +63,7 @@ def _has_cubic(resolved: Scenario) -> bool:
 
 
 def _is_cubic(flow: Flow) -> bool:
-    return flow.role != "learner" and flow.cc == "cubic"
+    return flow.role != "tuned" and flow.cc == "cubic"
 
 
 def _is_lossy(resolved: Scenario) -> bool:
@@ -82,8 +82,8 @@ def _has_uneven_rtts(resolved: Scenario) -> bool:
 #: Families in the order of tables.
 FAMILIES: Mapping[str, Family] = {
     "alone": Family("one flow", _is_alone),
-    "several": Family("more than one learner flow", _has_several_learners),
-    "with CUBIC": Family("a flow of CUBIC beside the learners", _has_cubic),
+    "several": Family("more than one tuned flow", _has_several_tuned),
+    "with CUBIC": Family("a flow of CUBIC beside the tuned flows", _has_cubic),
     "lossy": Family("random loss", _is_lossy),
     "capacity steps": Family("the link's rate changes", _changes_capacity),
     "shallow": Family("a queue below 1 BDP of the longest RTT", lambda scenario: buffer_bdp(scenario) < SHALLOW_BDP),

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
@@ -13,8 +12,7 @@ from typing import Any, TypeAlias, TypeGuard
 
 from pydantic import ValidationError
 
-from bbrgym.errors import ConfigError, ScenarioError, ScenarioWarning, nearest
-from bbrgym.scenario.flow import Flow
+from bbrgym.errors import ConfigError, ScenarioError, nearest
 from bbrgym.scenario.model import Scenario
 from bbrgym.scenario.traces import SHIPPED_PREFIX
 from bbrgym.schema import first_problem, plain, shown
@@ -141,32 +139,21 @@ def is_sequence(sources: Any) -> TypeGuard[Sequence[Any]]:
 
 
 def with_variant(scenario: Scenario, variant: str, tunables: Mapping[str, float] | None = None) -> Scenario:
-    """Return the scenario with ``variant`` and the given tunables in every learner flow.
+    """Return the scenario with ``variant`` and the given tunables in every tuned flow.
 
-    A learner flow keeps its own tunables if its variant stays the same. A flow that names another ``cc`` and no role is
-    replaced with a ScenarioWarning.
+    A tuned flow keeps its own tunables if its variant stays the same.
 
     Raises:
         ScenarioError: no such variant, or a tunable that it does not have or that is out of its range.
     """
-    if not tunables and all(flow.cc == variant for flow in scenario.flows if flow.role == "learner"):
+    if not tunables and all(flow.cc == variant for flow in scenario.flows if flow.role == "tuned"):
         return scenario
-    for flow in scenario.flows:
-        if flow.cc != variant and "cc" in flow.model_fields_set and "role" not in flow.model_fields_set:
-            warnings.warn(_replaced(flow), ScenarioWarning, stacklevel=1)  # one place, so that each is shown once
     fields = scenario.model_dump()
     for flow in fields["flows"]:
-        if flow["role"] == "learner":
+        if flow["role"] == "tuned":
             kept = flow["tunables"] if flow["cc"] == variant else {}
             flow.update(cc=variant, tunables={**kept, **(tunables or {})})
     return parse_scenario(fields)
-
-
-def _replaced(flow: Flow) -> str:
-    return (
-        f"flow {flow.name!r} has cc {flow.cc} and no role, so it is a learner and runs the variant in place of "
-        f"{flow.cc}: write `role: fixed` to keep {flow.cc}, or `role: learner` to replace it without this warning"
-    )
 
 
 def _folder() -> Path:

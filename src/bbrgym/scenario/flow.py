@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
@@ -86,14 +86,23 @@ class ShortFlow(Model):
 App = Annotated[Bulk | Cbr | OnOff | ShortFlow, Field(discriminator="kind")]
 
 
+Role: TypeAlias = Literal["tuned", "fixed", "background"]
+
+
+def role_of(fields: Mapping[str, Any]) -> Any:
+    """Return the role in a flow's fields; without one, a flow that names its congestion control keeps it."""
+    return fields.get("role", "fixed" if "cc" in fields else "tuned")
+
+
 class Flow(Model):
     """One TCP connection, or ``count`` equal ones, named ``name-0``, ``name-1``, ...
 
     Attributes:
         name: unique in the scenario.
         count: number of connections.
-        cc: congestion control; the evaluated variant replaces that of a learner.
-        role: ``learner``: under test; ``fixed``: keeps its ``cc``; ``background``: the same, and never scored.
+        cc: congestion control; the evaluated variant replaces that of a tuned flow.
+        role: ``tuned``: under test; ``fixed``: keeps its ``cc``; ``background``: the same, and never scored. Default:
+            ``fixed`` for a flow that names its ``cc``, ``tuned`` for another.
         host: name of the host that sends it; controllers may share what the flows of a host measure (``view: host`` of
             an environment). The network does not depend on it. Default: a host of its own, for each of the ``count``.
         rtt_ms: round-trip propagation delay, the link's included.
@@ -108,7 +117,7 @@ class Flow(Model):
     name: Name
     count: Annotated[Whole, within("flows")] = 1
     cc: str = "bbr"
-    role: Literal["learner", "fixed", "background"] = "learner"
+    role: Role = "tuned"
     host: Name | None = None
     rtt_ms: RoundTrip
     start_s: Seconds = 0.0
@@ -116,6 +125,13 @@ class Flow(Model):
     app: App = Bulk()
     stack: SenderStack = SenderStack()
     tunables: dict[str, Float] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_role(cls, fields: Any) -> Any:
+        if isinstance(fields, Mapping) and "role" not in fields:
+            return {**fields, "role": role_of(fields)}
+        return fields
 
     @model_validator(mode="after")
     def _check(self) -> Flow:

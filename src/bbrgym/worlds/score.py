@@ -5,7 +5,7 @@
     run:   mean over the flows that count
 
 A flow with its fair share and an empty queue scores 0; half the goodput or, at delta = 0.5, four times the RTT
-cost 1. Learner flows count; without any, all flows but background ones; without these, all. A flow without a
+cost 1. Tuned flows count; without any, all flows but background ones; without these, all. A flow without a
 measured window (it stopped before the end of the warm-up) never counts.
 """
 
@@ -49,7 +49,7 @@ def flow_scores(
 
 def run_score(scores: Array, roles: list[str]) -> float:
     """Return the mean score of the flows that count; NaN if there is none."""
-    for counting in ({"learner"}, {"learner", "fixed"}, {"learner", "fixed", "background"}):
+    for counting in ({"tuned"}, {"tuned", "fixed"}, {"tuned", "fixed", "background"}):
         counted = scores[[role in counting for role in roles] & ~np.isnan(scores)]
         if len(counted) > 0:
             return float(np.mean(counted))

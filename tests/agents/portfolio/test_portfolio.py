@@ -323,8 +323,8 @@ def test_one_of_each_flow_probes_from_the_start_of_its_flow(view: str, tmp_path:
             **read_scenario("rtt_fairness"),
             "duration_s": 4.0,
             "flows": [
-                {"name": "early", "rtt_ms": 10, "role": "learner"},
-                {"name": "late", "rtt_ms": 50, "role": "learner", "start_s": 1.2},
+                {"name": "early", "rtt_ms": 10, "role": "tuned"},
+                {"name": "late", "rtt_ms": 50, "role": "tuned", "start_s": 1.2},
             ],
         }
     )
@@ -352,8 +352,8 @@ def test_one_of_each_flow_probes_from_the_start_of_its_flow(view: str, tmp_path:
 
 
 def test_a_fixed_setting_is_the_same_for_each_flow_and_for_all() -> None:
-    flows = [{"name": "early", "rtt_ms": 10, "role": "learner"}]
-    flows += [{"name": "late", "rtt_ms": 50, "role": "learner", "start_s": 1.2}]
+    flows = [{"name": "early", "rtt_ms": 10, "role": "tuned"}]
+    flows += [{"name": "late", "rtt_ms": 50, "role": "tuned", "start_s": 1.2}]
     scenario = load_scenario({**read_scenario("rtt_fairness"), "duration_s": 4.0, "flows": flows})
     action = np.full(TunableScaling("bbq").space.shape, 0.25, np.float32)
     scores = []

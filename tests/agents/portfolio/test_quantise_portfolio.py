@@ -95,7 +95,7 @@ def test_it_decides_as_the_agent_does_and_the_c_as_its_model(parts: Any, tmp_pat
         actions = tuner.act(observations, begun)
         begun = np.zeros(8, np.bool_)
         for index, controller in enumerate(controllers):
-            stats = worlds.flow_stats[index][batch._specs[index].learners]
+            stats = worlds.flow_stats[index][batch._specs[index].tuned]
             before, parts_before = int(controller.chosen[0]), controller.parts[0]
             controller.decide(whole(policy, stats[:, columns])[None])
             probes_again |= bool(before >= 0 > controller.chosen[0])
@@ -143,21 +143,21 @@ def test_one_of_each_flow_decides_as_its_agent_does(tmp_path: Path) -> None:
     observations, tuners, choices = batch.reset(range(8), list(range(8))), {}, []
     columns = [batch.worlds.flow_fields.index(field.source) for field in policy.fields]
     while not batch.has_ended.all():
-        actions = np.tile(batch.action.default, (8, batch.max_learners, 1))
-        for env, learner in np.argwhere(batch.will_act).tolist():
-            joins = (env, learner) not in tuners
+        actions = np.tile(batch.action.default, (8, batch.max_tuned, 1))
+        for env, tuned_flow in np.argwhere(batch.will_act).tolist():
+            joins = (env, tuned_flow) not in tuners
             if joins:
-                tuners[env, learner] = (agent.tuner([0]), IntegerController(policy, first_tunables(policy)))
-            tuner, controller = tuners[env, learner]
-            actions[env, learner] = tuner.act(observations[env, learner][None], np.array([joins]))[0]
-            stats = batch.worlds.flow_stats[env][batch._specs[env].learners[learner]]
+                tuners[env, tuned_flow] = (agent.tuner([0]), IntegerController(policy, first_tunables(policy)))
+            tuner, controller = tuners[env, tuned_flow]
+            actions[env, tuned_flow] = tuner.act(observations[env, tuned_flow][None], np.array([joins]))[0]
+            stats = batch.worlds.flow_stats[env][batch._specs[env].tuned[tuned_flow]]
             was = int(controller.chosen[0])
             controller.decide(whole(policy, stats[None, columns])[None])
-            is_held = actions[env, learner].tolist() != agent.routine.setting.tolist()
+            is_held = actions[env, tuned_flow].tolist() != agent.routine.setting.tolist()
             assert (controller.chosen[0] >= 0) == is_held
             if was < 0 <= controller.chosen[0]:
                 choices.append(
-                    int(np.abs(agent.library - actions[env, learner]).max(axis=1).argmin()) == controller.chosen[0]
+                    int(np.abs(agent.library - actions[env, tuned_flow]).max(axis=1).argmin()) == controller.chosen[0]
                 )
         batch.act(actions)
         observations = batch.observe()

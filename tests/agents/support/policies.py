@@ -71,7 +71,7 @@ def random_portfolio(
     is_per_flow: bool = False,
 ) -> IntegerPolicy:
     """A portfolio of random settings and weights, or trees, in integers."""
-    options = options_of(is_per_flow=is_per_flow, variant=variant, features="memory", max_learners=flows)
+    options = options_of(is_per_flow=is_per_flow, variant=variant, features="memory", max_tuned=flows)
     batch = batch_of(1, options)
     generator = torch.Generator().manual_seed(7)
     library = np.random.default_rng(7).uniform(-1, 1, (4, len(batch.scaling.names))).astype(np.float32)

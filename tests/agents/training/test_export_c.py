@@ -34,11 +34,11 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "one bound": ({"variant": "bbr-pg", "tunables": ["pg_trand_high_us", "pg_tinterval_us"]}, {}),
     "relative": ({"action_kind": "relative", "max_change": 0.05, "stack": 2}, {}),
     "levels": (FLAT, {}),
-    "pooled": ({"is_per_flow": False, "view": "pooled", "max_learners": 3, "stack": 2}, {}),
-    "each": ({"is_per_flow": False, "max_learners": 2, "tunables": ["bbr_up_gain"]}, {}),
+    "pooled": ({"is_per_flow": False, "view": "pooled", "max_tuned": 3, "stack": 2}, {}),
+    "each": ({"is_per_flow": False, "max_tuned": 2, "tunables": ["bbr_up_gain"]}, {}),
     "few features": ({"features": ["bw", "srtt"]}, {}),
     "memory": ({"features": "memory"}, {}),
-    "memory of all flows": ({"is_per_flow": False, "view": "pooled", "max_learners": 3, "features": "memory"}, {}),
+    "memory of all flows": ({"is_per_flow": False, "view": "pooled", "max_tuned": 3, "features": "memory"}, {}),
     "held": ({"features": "memory", "stack": 2, "hold_intervals": 3}, {}),
     "saturating": ({"stack": 2}, {"scale": 900.0, "activation": nn.ReLU}),
 }
@@ -216,7 +216,7 @@ def compare(agent: Any, options: Any, num_envs: int, steps: int) -> None:
         for index, controller in enumerate(controllers):
             spec = batch._specs[index]
             assert spec is not None
-            fields = whole(policy, worlds.flow_stats[index][spec.learners][:, columns])
+            fields = whole(policy, worlds.flow_stats[index][spec.tuned][:, columns])
             current = batch._coordinates[index : index + 1]
             controller.parts = parts_at(current)
             values = controller.decide(fields[None])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One policy for all learner flows: trained, resumed, validated, evaluated and exported like any other."""
+"""One policy for all tuned flows: trained, resumed, validated, evaluated and exported like any other."""
 
 import json
 from pathlib import Path
@@ -135,7 +135,7 @@ def test_what_does_not_fit_is_said(settings: dict[str, Any], says: str, tmp_path
 
 
 def test_a_constant_action_of_each_flow_is_the_preset_with_the_values_it_means() -> None:
-    """Also where the learner flows leave long before the end."""
+    """Also where the tuned flows leave long before the end."""
     distribution, seeds = bbrgym.load_distribution(SCENARIO), split_seeds("validation", 4)
     action = TunableScaling("bbq")
     agent = Constant("mine", np.full(action.space.shape, 0.25, np.float32))
@@ -218,7 +218,7 @@ def test_it_takes_part_beside_others(world: str, sampling: Path, tmp_path: Path)
 def test_an_exported_policy_is_a_function_of_one_flow_s_observation(trained: Path) -> None:
     extra = {"bbrgym.json": ""}
     function = torch.jit.load(str(export(trained, "torchscript")), _extra_files=extra)
-    assert json.loads(extra["bbrgym.json"])["acts_for"] == "each learner flow"
+    assert json.loads(extra["bbrgym.json"])["acts_for"] == "each tuned flow"
     agent, arguments = load_agent(trained)
     assert agent.is_per_flow
     env = parallel_env(**{**arguments, "world": "twin"})

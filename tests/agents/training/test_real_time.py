@@ -25,7 +25,7 @@ SCENARIO = {
     "name": "kernel",
     "duration_s": 4.0,
     "link": {"rate_mbps": 20.0, "queue": {"size_bdp": 1.0}},
-    "flows": [{"name": "learner", "cc": "bbr", "role": "learner", "rtt_ms": 20.0}],
+    "flows": [{"name": "tuned", "cc": "bbr", "role": "tuned", "rtt_ms": 20.0}],
 }
 
 

@@ -184,7 +184,7 @@ def test_the_command_trains_and_says_what_came_out(tmp_path: Path, capsys: pytes
     assert f"run folder: {folder}" in out
     assert curve(folder).filter(pl.col("step") == 8)["validation/score"].null_count() == 0
     agent, arguments = load_agent(folder)
-    assert (agent.name, arguments["variant"], arguments["max_learners"]) == ("ppo", "bbq", 1)
+    assert (agent.name, arguments["variant"], arguments["max_tuned"]) == ("ppo", "bbq", 1)
 
 
 @pytest.mark.parametrize("env", [["env=tune"], ["env=multi"], ["env=multi", "env.view=host"]])

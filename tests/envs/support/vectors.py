@@ -5,10 +5,10 @@ import numpy as np
 
 
 def scenario(duration_s=1.0, others=1, rate_mbps=8.0, **link):
-    """Two learners, and competitors before, between and behind them."""
+    """Two tuned flows, and competitors before, between and behind them."""
     flows = [{"name": f"other-{i}", "cc": "cubic", "rtt_ms": 30.0, "role": "background"} for i in range(others)]
-    flows.insert(others // 2, {"name": "near", "cc": "bbr", "role": "learner", "rtt_ms": 20.0})
-    flows.insert(others - others // 3, {"name": "far", "cc": "bbr", "role": "learner", "rtt_ms": 60.0, "start_s": 0.05})
+    flows.insert(others // 2, {"name": "near", "cc": "bbr", "role": "tuned", "rtt_ms": 20.0})
+    flows.insert(others - others // 3, {"name": "far", "cc": "bbr", "role": "tuned", "rtt_ms": 60.0, "start_s": 0.05})
     return {
         "name": f"with-{others}",
         "duration_s": duration_s,
@@ -17,16 +17,14 @@ def scenario(duration_s=1.0, others=1, rate_mbps=8.0, **link):
     }
 
 
-def crowd(learners, duration_s=0.5):
-    """Some learners, a competitor among them."""
-    flows = [
-        {"name": f"learner-{i}", "cc": "bbr", "role": "learner", "rtt_ms": 20.0 + 15.0 * i} for i in range(learners)
-    ]
-    flows.insert(learners // 2, {"name": "other", "cc": "cubic", "rtt_ms": 30.0, "role": "background"})
-    if learners > 2:
+def crowd(tuned, duration_s=0.5):
+    """Some tuned flows, a competitor among them."""
+    flows = [{"name": f"tuned-{i}", "cc": "bbr", "role": "tuned", "rtt_ms": 20.0 + 15.0 * i} for i in range(tuned)]
+    flows.insert(tuned // 2, {"name": "other", "cc": "cubic", "rtt_ms": 30.0, "role": "background"})
+    if tuned > 2:
         flows[-1] |= {"start_s": 0.15, "stop_s": 0.35}
     return {
-        "name": f"crowd-of-{learners}",
+        "name": f"crowd-of-{tuned}",
         "duration_s": duration_s,
         "link": {"rate_mbps": 8.0, "queue": {"size_bdp": 0.5}},
         "flows": flows,
@@ -47,16 +45,16 @@ def coming_and_going(duration_s=1.0):
 
 
 class Crowds:
-    """Another number of learners for each seed."""
+    """Another number of tuned flows for each seed."""
 
-    max_learners = 4
+    max_tuned = 4
 
     def __repr__(self):
         return "Crowds of 1 to 4"
 
     def __call__(self, seed):
         rng = np.random.default_rng(seed)
-        return crowd(int(rng.integers(1, self.max_learners + 1)), float(rng.choice([0.3, 0.5])))
+        return crowd(int(rng.integers(1, self.max_tuned + 1)), float(rng.choice([0.3, 0.5])))
 
 
 def drawn(seed):

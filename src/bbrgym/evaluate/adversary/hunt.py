@@ -253,7 +253,7 @@ def _fields(network: Scenario) -> dict[str, Any]:
     fields = network.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     for kept, flow in zip(fields["flows"], network.flows, strict=True):
         if "cc" in kept:
-            kept["role"] = flow.role  # a learner's too, beside its cc
+            kept["role"] = flow.role  # a tuned flow's too, beside its cc
     return fields
 
 

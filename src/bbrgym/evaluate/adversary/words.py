@@ -35,11 +35,11 @@ def in_words(scenario: Scenario) -> str:
 def _flows(scenario: Scenario) -> str:
     flows = scenario.resolved().flows
     groups = []
-    for is_learner, name in ((True, "tuned"), (False, "other")):
-        chosen = [flow for flow in flows if (flow.role == "learner") == is_learner]
+    for is_tuned, name in ((True, "tuned"), (False, "other")):
+        chosen = [flow for flow in flows if (flow.role == "tuned") == is_tuned]
         if not chosen:
             continue
         rtts = ", ".join(f"{flow.rtt_ms:.3g}" for flow in sorted(chosen, key=lambda flow: flow.rtt_ms))
-        kinds = "" if is_learner else f" ({', '.join(sorted({flow.cc for flow in chosen}))})"
+        kinds = "" if is_tuned else f" ({', '.join(sorted({flow.cc for flow in chosen}))})"
         groups.append(f"{len(chosen)} {name} flow{'s' if len(chosen) > 1 else ''}{kinds} with RTT {rtts} ms")
     return f"{'; '.join(groups)}."

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Learner flows of many environments as arrays of one shape, whatever their number in each scenario."""
+"""Tuned flows of many environments as arrays of one shape, whatever their number in each scenario."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from bbrgym.envs.episode_spec import EpisodeSpec, Times
 from bbrgym.worlds import Flags, Table, VectorWorld
 
 
-class Learners:
-    """Places for L learner flows in each of N environments.
+class TunedFlows:
+    """Places for L tuned flows in each of N environments.
 
-    A scenario's learner flows fill the first places; the other places are absent.
+    A scenario's tuned flows fill the first places; the other places are absent.
 
     Args:
         num_envs: N.
@@ -45,9 +45,9 @@ class Learners:
         self._cells = np.zeros((num_envs, count, len(columns)), np.intp)  # of their tunables in the flattened tunables
 
     def assign(self, index: int, spec: EpisodeSpec, worlds: VectorWorld) -> None:
-        """Take the learner flows of another scenario into an environment."""
-        learners = len(spec.learners)
-        self.is_present[:, index] = np.arange(self.count) < learners
+        """Take the tuned flows of another scenario into an environment."""
+        tuned = len(spec.tuned)
+        self.is_present[:, index] = np.arange(self.count) < tuned
         self.is_full = bool(self.is_present.all())
         for array, values, absent in (
             (self.hosts, spec.hosts, -1),
@@ -55,20 +55,20 @@ class Learners:
             (self.start_ns, spec.start_ns, 0),
             (self.stop_ns, spec.stop_ns, 0),
         ):
-            array[:learners, index] = values
-            array[learners:, index] = absent
-        self._flows[index, :learners] = spec.learners
-        self._flows[index, learners:] = spec.learners[0]
+            array[:tuned, index] = values
+            array[tuned:, index] = absent
+        self._flows[index, :tuned] = spec.tuned
+        self._flows[index, tuned:] = spec.tuned[0]
         self.locate(worlds, slice(index, index + 1))
 
     def locate(self, worlds: VectorWorld, envs: slice = slice(None)) -> None:
-        """Find the learner flows of some environments in the worlds' arrays, after these have been laid out."""
+        """Find the tuned flows of some environments in the worlds' arrays, after these have been laid out."""
         rows = self._flows[envs] + worlds.flow_capacity * np.arange(len(self._flows))[envs, None]
         self._rows[:, envs] = rows.T
         self._cells[envs] = (rows * len(worlds.tunable_names))[:, :, None] + self._columns
 
     def stats(self, worlds: VectorWorld, indices: Sequence[int] | None = None) -> Table:
-        """Return the measurements of the learner flows, 0 where absent: [fields, L * environments].
+        """Return the measurements of the tuned flows, 0 where absent: [fields, L * environments].
 
         The first flows of all environments come first, then all second flows, and so on.
 
@@ -95,17 +95,17 @@ class Learners:
         return self.is_present if indices is None else self.is_present[:, indices]
 
     def values(self, worlds: VectorWorld, index: int, spec: EpisodeSpec) -> Table:
-        """Return the current values of the tunables of an environment's learner flows, [learners, tunables]."""
-        values: Table = worlds.tunables[index, spec.learners][:, self._columns]
+        """Return the current values of the tunables of an environment's tuned flows, [tuned flows, tunables]."""
+        values: Table = worlds.tunables[index, spec.tuned][:, self._columns]
         return values
 
     def set_all(self, worlds: VectorWorld, values: Table) -> None:
-        """Set the tunables of the learner flows, the same in all flows of an environment: [N, tunables]."""
+        """Set the tunables of the tuned flows, the same in all flows of an environment: [N, tunables]."""
         every = np.repeat(values, self.count, axis=0) if self.count > 1 else values
         worlds.tunables.reshape(-1)[self._cells.reshape(-1)] = every.reshape(-1)
 
     def set_each(self, worlds: VectorWorld, values: Table) -> None:
-        """Set the tunables of each learner flow: [N, L, tunables]; values of absent flows are ignored."""
+        """Set the tunables of each tuned flow: [N, L, tunables]; values of absent flows are ignored."""
         if not self.is_full:
             values = np.where(self.is_present.T[:, :, None], values, values[:, :1])  # their cells are the first flow's
         worlds.tunables.reshape(-1)[self._cells.reshape(-1)] = values.reshape(-1)
