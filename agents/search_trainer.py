@@ -62,7 +62,7 @@ class SearchTrainer(Trainer):
             run.settings.variant,
             run.settings.action.get("tunables"),
             world=run.settings.world_name,
-            how=run.settings.world[run.settings.world_name],
+            world_settings=run.settings.world[run.settings.world_name],
             threads=run.settings.threads,
             delta=run.settings.validation.score_delta,
         ) as trials:

@@ -39,7 +39,7 @@ class Trials:
         variant: name of the variant whose tunables are set.
         tunables: names of the tunables to set. Default: all of the variant.
         world: name of the world.
-        how: settings of the world. Default: its own.
+        world_settings: settings of the world. Default: its own.
         threads: threads of the worlds. Default: one per core of this process.
         delta: weight of the RTT in the score.
 
@@ -58,7 +58,7 @@ class Trials:
         tunables: Sequence[str] | None = None,
         *,
         world: str = FAST_WORLD,
-        how: WorldSettings | None = None,
+        world_settings: WorldSettings | None = None,
         threads: int | None = None,
         delta: float = DEFAULT_DELTA,
     ) -> None:
@@ -72,7 +72,12 @@ class Trials:
         ]
         self._is_real_time = world_spec(world).is_real_time
         self._worlds = make_vector_world(
-            world, len(scenarios), self._scenarios, list(seeds), threads=threads, **dict(how or WorldSettings())
+            world,
+            len(scenarios),
+            self._scenarios,
+            list(seeds),
+            threads=threads,
+            **dict(world_settings or WorldSettings()),
         )
 
     def __len__(self) -> int:

@@ -18,8 +18,8 @@ import numpy as np
 from report import measured_on, replace_section
 
 import bbrgym
-from bbrgym.evaluate.adversary.hunt import FIRST_SEED_B, AdversaryFolder, read_cases
 from bbrgym.evaluate.adversary.network_search import scores_in
+from bbrgym.evaluate.adversary.search import FIRST_SEED_B, AdversaryFolder, read_cases
 from bbrgym.report.figure_spec import Axis, FigureSpec, Line, Panel, colour
 from bbrgym.report.matplotlib_renderer import draw
 from bbrgym.scenario.files import load_scenario, with_variant
@@ -55,7 +55,7 @@ def main() -> None:
         for case in cases.iter_rows(named=True):
             replayed = case["loss_replayed"]
             rows.append(
-                f"| {case['words']} | {case['loss_a']:.2f} | {case['loss_b']:.2f} ({case['least_b']:.2f}) | "
+                f"| {case['description']} | {case['loss_a']:.2f} | {case['loss_b']:.2f} ({case['least_b']:.2f}) | "
                 f"{'' if replayed is None else f'{replayed:.2f}'} |"
             )
         parts.append("\n".join(rows) + "\n")

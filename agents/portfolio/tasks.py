@@ -19,12 +19,12 @@ class TrainingConditions:
 
     Attributes:
         options: of the agent's environment.
-        how: settings of the world.
+        world_settings: settings of the world.
         delta: weight of the RTT in the score.
     """
 
     options: Options
-    how: WorldSettings
+    world_settings: WorldSettings
     delta: float
 
     def intervals(self, scenario: Scenario) -> int:
@@ -47,7 +47,7 @@ class TrainingConditions:
             self.options.variant,
             self.options.tunables,
             world=self.options.world,
-            how=self.how,
+            world_settings=self.world_settings,
             threads=threads,
             delta=self.delta,
         )

@@ -93,7 +93,7 @@ def _best_scores(
         settings.variant,
         library.tunables,
         world=world,
-        how=settings.world.get(world),
+        world_settings=settings.world.get(world),
         threads=settings.threads,
         delta=settings.validation.score_delta,
     ) as trials:

@@ -228,12 +228,12 @@ class TrainingSettings(Model):
         Raises:
             ConfigError: an option cannot be used.
         """
-        how = self.world.get(world, WorldSettings())
+        world_settings = self.world.get(world, WorldSettings())
         return _ENVS[self.env["name"]](
             **{**self.env_arguments(), "world": world, "threads": self.threads, "flow_capacity": self._flow_capacity},
-            isolation=how.isolation,
-            timeout_s=how.timeout_s,
-            world_options=how.options,
+            isolation=world_settings.isolation,
+            timeout_s=world_settings.timeout_s,
+            world_options=world_settings.options,
         )
 
     def validation_options(self) -> Options:

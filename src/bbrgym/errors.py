@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import difflib
+import re
+from collections.abc import Iterable
+
 _ALIKE = 0.6  # likeness from which a name is suggested
 _PACKAGES = {"google": "protobuf", "sklearn": "scikit-learn", "zmq": "pyzmq"}  # of modules with another name
 _MOST_NAMES = 12  # of which all are listed
@@ -51,6 +55,36 @@ class ScenarioError(ConfigError):
 
     def __reduce__(self) -> tuple[type[ScenarioError], tuple[str, str, str]]:
         return ScenarioError, (self.path, self.problem, self.scenario)
+
+
+def nearest(name: str, known: Iterable[str], see: str = "bbrgym list") -> str:
+    """Suggest known names in place of an unknown one.
+
+    Args:
+        name: unknown.
+        known: all names; of more than a dozen only the three nearest are shown.
+        see: command or page that shows all of them.
+    """
+    names = list(known)
+    close = [one for one in sorted(names, key=lambda one: -_likeness(name, one)) if _likeness(name, one) >= _ALIKE]
+    if len(names) <= _MOST_NAMES:
+        return f"{f'did you mean {close[0]}? ' if close else ''}allowed are {', '.join(names)}"
+    *others, last = close[:3] or [""]
+    hint = f"did you mean {', '.join(others)}{' or ' if others else ''}{last}? " if last else ""
+    return f"{hint}{see} shows all {len(names)}"
+
+
+def _likeness(name: str, known: str) -> float:
+    """Return how likely ``known`` was meant, 0 to 1: by spelling, as the beginning of it or by its initials."""
+    one, two = name.lower(), known.lower()
+    if len(one) > 1 and (two.startswith(one) or one == "".join(part[:1] for part in re.split(r"[._-]", two))):
+        return 0.9
+    return difflib.SequenceMatcher(None, one, two).ratio()
+
+
+def one_line(error: BaseException) -> str:
+    """Return an error's text with its line breaks and runs of spaces made single spaces."""
+    return " ".join(str(error).split())
 
 
 class TrainingError(RuntimeError):

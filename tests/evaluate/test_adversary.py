@@ -13,9 +13,9 @@ import pytest
 import bbrgym
 from bbrgym.cli.main import main
 from bbrgym.evaluate.adversary.adversary_settings import Steps, parse_adversary
-from bbrgym.evaluate.adversary.hunt import AdversaryFolder, FoundNetwork, hunt, read_cases
-from bbrgym.evaluate.adversary.places import Places
-from bbrgym.evaluate.adversary.words import in_words
+from bbrgym.evaluate.adversary.describe import describe_network
+from bbrgym.evaluate.adversary.search import AdversaryFolder, FoundNetwork, read_cases, search_adversary
+from bbrgym.evaluate.adversary.search_space import SearchSpace
 from bbrgym.scenario.distribution import is_distribution, load_distribution
 from bbrgym.scenario.files import load_scenario, read_scenario
 
@@ -42,10 +42,12 @@ SMALL: dict[str, Any] = {
 }
 
 
-def hunted(path: Path, *, resume: bool = False, on_progress: Any = None, **changed: Any) -> list[FoundNetwork]:
+def searched(path: Path, *, resume: bool = False, on_progress: Any = None, **changed: Any) -> list[FoundNetwork]:
     folder = AdversaryFolder(path)
     with folder.opened(resume=resume):
-        return hunt(load_distribution(DISTRIBUTION), parse_adversary({**SMALL, **changed}), folder, on_progress)
+        return search_adversary(
+            load_distribution(DISTRIBUTION), parse_adversary({**SMALL, **changed}), folder, on_progress
+        )
 
 
 def files(path: Path) -> dict[str, bytes]:
@@ -54,8 +56,8 @@ def files(path: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[FoundNetwork]]:
-    path = tmp_path_factory.mktemp("hunt") / "run"
-    return path, hunted(path)
+    path = tmp_path_factory.mktemp("search") / "run"
+    return path, searched(path)
 
 
 def test_it_keeps_networks_on_which_the_entrant_loses_on_other_seeds_too(
@@ -89,9 +91,9 @@ def test_a_kept_network_is_a_scenario_with_the_losses_that_its_file_tells(
 
 
 def test_the_same_search_gives_the_same_bytes(whole: tuple[Path, list[FoundNetwork]], tmp_path: Path) -> None:
-    hunted(tmp_path / "again")
+    searched(tmp_path / "again")
     assert files(tmp_path / "again") == files(whole[0])
-    hunted(tmp_path / "other", seed=2)
+    searched(tmp_path / "other", seed=2)
     assert files(tmp_path / "other") != files(whole[0])
 
 
@@ -103,20 +105,20 @@ def test_an_interrupted_search_goes_on_to_the_same_bytes(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        hunted(tmp_path / "run", on_progress=interrupt)
+        searched(tmp_path / "run", on_progress=interrupt)
     assert (tmp_path / "run" / "trials.parquet").exists()
     assert not (tmp_path / "run" / "cases.csv").exists()
     seen: list[int] = []
-    hunted(tmp_path / "run", resume=True, on_progress=lambda progress: seen.append(progress.done))
+    searched(tmp_path / "run", resume=True, on_progress=lambda progress: seen.append(progress.done))
     assert files(tmp_path / "run") == files(whole[0])
     with pytest.raises(bbrgym.ConfigError, match="budget: is 25, was"):
-        hunted(tmp_path / "run", resume=True, budget=25)
+        searched(tmp_path / "run", resume=True, budget=25)
 
 
 def test_the_search_proposes_worse_networks_than_chance(tmp_path: Path) -> None:
     """Over four searches, by three standard errors: each begins with 32 networks drawn at random."""
     for seed in range(1, 5):
-        hunted(tmp_path / str(seed), seed=seed, random_share=0.4, budget=80)
+        searched(tmp_path / str(seed), seed=seed, random_share=0.4, budget=80)
     losses = np.stack([pl.read_parquet(path)["loss"].to_numpy() for path in tmp_path.glob("*/trials.parquet")])
     drawn, proposed = losses[:, :32], losses[:, 32:]
     assert proposed.mean() > drawn.mean() + 3 * drawn.std() / drawn.size**0.5
@@ -158,8 +160,8 @@ def test_a_wrong_mix_is_refused(changed: dict[str, Any], says: str) -> None:
 
 
 def test_the_capacity_may_go_in_steps() -> None:
-    places = Places(load_distribution(DISTRIBUTION), Steps(count=3, ratio=4.0))
-    low, middle, high = (places.network("one", lambda _, x=x: x) for x in (0.0, 0.5, 0.999))
+    space = SearchSpace(load_distribution(DISTRIBUTION), Steps(count=3, ratio=4.0))
+    low, middle, high = (space.network("one", lambda _, x=x: x) for x in (0.0, 0.5, 0.999))
     for network, factor in ((low, 0.25), (middle, 1.0), (high, 4.0)):
         rates = [change.rate_mbps / network.link.rate_mbps for change in network.link.changes]
         np.testing.assert_allclose(rates, factor, rtol=0.01)
@@ -183,7 +185,7 @@ def test_a_network_in_words() -> None:
             ],
         }
     )
-    assert in_words(scenario) == (
+    assert describe_network(scenario) == (
         "8 Mbit/s; a queue of 50 ms (1 BDP of the longest RTT); 1 % random loss; then Mbit/s 2 at 4 s. "
         "2 tuned flows with RTT 25, 25 ms; 1 other flow (cubic) with RTT 50 ms."
     )

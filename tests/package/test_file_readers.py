@@ -76,7 +76,7 @@ BY_ITSELF = {
     "papers.report": {"_read_numbers pl.read_csv"},
     "runs.run_folder": {"RunFolder.opened self.open", "RunFolder._own os.open", "RunFolder.copy_file.copy partial.open"}
     | {"RunFolder.read_csv pl.read_csv"},
-    "evaluate.adversary.hunt": {"read_cases kept.read_csv"},
+    "evaluate.adversary.search": {"read_cases kept.read_csv"},
     "evaluate.records": {"EvaluationFolder.read_timing self.read_csv"},
     "sweeps.multirun": {"MultirunFolder.request self.read_text"},
     "loggers.csv_files": {"_read folder.read_text"},

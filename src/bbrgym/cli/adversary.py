@@ -20,8 +20,8 @@ from bbrgym.cli.terminal import (
 from bbrgym.config.overrides import key_of, override_of
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.adversary.adversary_settings import Adversary, parse_adversary
-from bbrgym.evaluate.adversary.hunt import AdversaryFolder, HuntProgress, hunt, loss_in_words
-from bbrgym.evaluate.adversary.words import in_words
+from bbrgym.evaluate.adversary.describe import describe_network
+from bbrgym.evaluate.adversary.search import AdversaryFolder, SearchProgress, describe_loss, search_adversary
 from bbrgym.scenario.distribution import is_distribution, load_distribution
 
 _DESCRIPTION = """\
@@ -58,16 +58,16 @@ def run(options: argparse.Namespace) -> None:
     columns = (TextColumn("{task.fields[stage]}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[loss]}"))
     bar = progress_bar(*columns, TimeElapsedColumn(), fields_of=_fields_of)
     with advice, folder.opened(resume=resume), bar as show:
-        cases = hunt(distribution, settings, folder, show)
+        cases = search_adversary(distribution, settings, folder, show)
     for case in cases:
-        lines = loss_in_words(case, settings.agent or settings.variant, settings.reference, settings.replay)
-        print_results(f"{case.network.name}: {in_words(case.network)}", *(f"  {line}" for line in lines))
+        lines = describe_loss(case, settings.agent or settings.variant, settings.reference, settings.replay)
+        print_results(f"{case.network.name}: {describe_network(case.network)}", *(f"  {line}" for line in lines))
     if not cases:
         print_results("no network was found on which the entrant loses")
     print_run_folder(folder.path, has_page=False)
 
 
-def _fields_of(progress: HuntProgress) -> dict[str, Any]:
+def _fields_of(progress: SearchProgress) -> dict[str, Any]:
     """Return the values of the progress bar."""
     return {
         "total": progress.total,

@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> None:
     settings = validated(TraceSettings, {name: config[name] for name in TraceSettings.model_fields})
     scenario = draw_of(source, draw, settings.split)
     scenario = _with_variant(scenario, settings)
-    world, how = next(iter(settings.world.items()))
+    world, world_settings = next(iter(settings.world.items()))
     given_dir = output_dir if options.run_dir is None else options.run_dir
     folder = TraceFolder(new_run_dir(f"trace-{scenario.name}") if given_dir is None else Path(str(given_dir)))
     columns = (TextColumn("{task.fields[time]}"), BarColumn(), TaskProgressColumn())
@@ -91,8 +91,8 @@ def run(options: argparse.Namespace) -> None:
             formats=formats,
             world=world,
             seed=settings.seed,
-            timeout_s=how.timeout_s,
-            options=how.options,
+            timeout_s=world_settings.timeout_s,
+            options=world_settings.options,
             on_progress=show,
         )
         folder.write_config({**config, "scenario": scenario.model_dump(mode="json")})

@@ -19,7 +19,7 @@ from bbrgym.conformance.draft_cases import select_cases
 from bbrgym.conformance.findings import SCHEMA, Finding
 from bbrgym.conformance.setup import Sender
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.evaluate.evaluation_settings import MAX_JOBS, world_settings
+from bbrgym.evaluate.evaluation_settings import MAX_JOBS, parse_world_settings
 from bbrgym.processes import end_with_parent
 from bbrgym.runs.run_folder import RunFolder
 from bbrgym.schema import List, Model, Whole, plain, shown, validated
@@ -88,7 +88,7 @@ def parse_conformance(fields: Mapping[str, Any]) -> Conformance:
         fields[name] = () if value is None else [value] if isinstance(value, str) else value
         if not fields[name]:
             del fields[name]
-    fields["world"] = world_settings(fields.get("world", FAST_WORLD))
+    fields["world"] = parse_world_settings(fields.get("world", FAST_WORLD))
     asked = validated(Conformance, fields)
     for option, values, allowed in (("cc", asked.cc, CONTROLS), ("reading", asked.reading, READINGS)):
         for value in values:

@@ -46,9 +46,9 @@ class Tuned(Entrant):
         options = self.options(
             world=conditions.world,
             scenario=conditions.scenario,
-            isolation=conditions.how.isolation,
-            timeout_s=conditions.how.timeout_s,
-            world_options=conditions.how.options,
+            isolation=conditions.world_settings.isolation,
+            timeout_s=conditions.world_settings.timeout_s,
+            world_options=conditions.world_settings.options,
             threads=1,
         )
         return TunedRun(self.agent, options, conditions.seed, self.make_tuner(conditions))

@@ -26,7 +26,7 @@ class Conditions:
         scenario: as written or drawn; the entrant gives its tuned flows the variant.
         world: name of the world.
         seed: of the run.
-        how: settings of the world.
+        world_settings: settings of the world.
         interval_s: time between two measurements, for an entrant without a control interval.
         check: called between the parts of a long search; raises an exception to stop it. Default: never stops.
     """
@@ -34,7 +34,7 @@ class Conditions:
     scenario: Scenario
     world: str
     seed: int
-    how: WorldSettings
+    world_settings: WorldSettings
     interval_s: float
     check: Callable[[], None] = lambda: None
 
@@ -161,9 +161,9 @@ class FixedRun(Run):
             [scenario],
             [conditions.seed],
             threads=1,
-            isolation=conditions.how.isolation,
-            timeout_s=conditions.how.timeout_s,
-            options=conditions.how.options,
+            isolation=conditions.world_settings.isolation,
+            timeout_s=conditions.world_settings.timeout_s,
+            options=conditions.world_settings.options,
         )
 
     @property

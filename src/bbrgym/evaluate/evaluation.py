@@ -333,8 +333,8 @@ def plan(entrants: Sequence[Entrant], draws: Sequence[Draw], settings: Evaluatio
     find_reference(settings.reference, entrants)
     if len(entrants) > 1:
         _refuse_without_tuned_flows(draws, entrants)
-    for world, how in settings.world.items():
-        world_spec(world).given_options(how.options)
+    for world, world_settings in settings.world.items():
+        world_spec(world).given_options(world_settings.options)
     prepared = [(entrant, draw, entrant.prepared(draw.scenario)) for entrant in entrants for draw in draws]
     for world in settings.world:
         for _, _, scenario in prepared:
@@ -348,9 +348,9 @@ def plan(entrants: Sequence[Entrant], draws: Sequence[Draw], settings: Evaluatio
             interval_s=settings.interval_s,
             score_delta=settings.score_delta,
             keeps_series=draw.keeps_series,
-            how=how,
+            world_settings=world_settings,
         )
-        for world, how in settings.world.items()
+        for world, world_settings in settings.world.items()
         for entrant, draw, scenario in prepared
     ]
 

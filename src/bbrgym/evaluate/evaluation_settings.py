@@ -115,11 +115,11 @@ def parse_settings(fields: Mapping[str, Any]) -> Evaluation:
     for name in ("variants", "seeds"):
         if isinstance(fields.get(name), str | int):
             fields[name] = [fields[name]]
-    fields["world"] = world_settings(fields.get("world", REFERENCE_WORLD))
+    fields["world"] = parse_world_settings(fields.get("world", REFERENCE_WORLD))
     return validated(Evaluation, fields)
 
 
-def world_settings(world: Any) -> Any:
+def parse_world_settings(world: Any) -> Any:
     """Return settings by world for a world's name or a list of them; anything else unchanged."""
     world = plain(world)
     names = [world] if isinstance(world, str) else world

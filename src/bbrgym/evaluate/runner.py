@@ -36,7 +36,7 @@ _POLL_S = 0.2  # between two looks at progress and Ctrl-C
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationJob(Conditions):
-    """A run of an entrant: all that its records depend on, save the isolation and the timeout of `how`.
+    """A run of an entrant: all that its records depend on, save the isolation and the timeout of `world_settings`.
 
     Attributes:
         entrant: that takes part; the scenario is prepared for it.
@@ -58,7 +58,7 @@ class EvaluationJob(Conditions):
             self.entrant.identity(),
             self.seed,
             self.world,
-            *([self.how.options] if self.how.options else []),
+            *([self.world_settings.options] if self.world_settings.options else []),
             self.interval_s,
             self.score_delta,
             self.keeps_series,

@@ -95,7 +95,7 @@ def _cases(
                 interval_s=experiment.interval_s,
                 score_delta=_SCORE_DELTA,
                 keeps_series=True,
-                how=settings,
+                world_settings=settings,
             )
             cases.append(Case(name, at, job))
     return cases

@@ -62,7 +62,7 @@ def _overrides(source: str, asked: Reproduction) -> list[str]:
     return [
         override_of("experiment", source),
         f"world=[{','.join(asked.world)}]",
-        *(f"world.{world}.timeout_s={how.timeout_s}" for world, how in asked.world.items()),
+        *(f"world.{world}.timeout_s={world_settings.timeout_s}" for world, world_settings in asked.world.items()),
         *([] if asked.seeds is None else [f"seeds={asked.seeds}"]),
         *([] if asked.stack is None else [f"stack={asked.stack_text}"]),
         *([] if asked.recordings is None else [override_of("recordings", asked.recordings)]),

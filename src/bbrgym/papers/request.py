@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from bbrgym.evaluate.evaluation_settings import MAX_JOBS, world_settings
+from bbrgym.evaluate.evaluation_settings import MAX_JOBS, parse_world_settings
 from bbrgym.scenario.stack import SenderStack
 from bbrgym.schema import List, Model, PathText, Whole, plain, validated
 from bbrgym.worlds import FAST_WORLD, WorldSettings, runs_at_once, world_spec
@@ -64,7 +64,7 @@ def parse_reproduction(fields: Mapping[str, Any]) -> Reproduction:
     fields = dict(plain(fields))
     names = fields.get("experiment") or ()
     fields["experiment"] = (names,) if isinstance(names, str | os.PathLike) else names
-    fields["world"] = world_settings(fields.get("world", FAST_WORLD))
+    fields["world"] = parse_world_settings(fields.get("world", FAST_WORLD))
     asked = validated(Reproduction, fields)
     for name in asked.world:
         world_spec(name)

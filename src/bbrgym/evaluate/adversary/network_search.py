@@ -17,7 +17,7 @@ import polars as pl
 
 from bbrgym.errors import ConfigError, MissingExtraError
 from bbrgym.evaluate.adversary.adversary_settings import Adversary
-from bbrgym.evaluate.adversary.places import Places
+from bbrgym.evaluate.adversary.search_space import SearchSpace
 from bbrgym.scenario.model import Scenario
 from bbrgym.schema import shown
 
@@ -61,12 +61,12 @@ Scores = Callable[[Sequence[Scenario]], list[tuple[float, float]]]
 
 
 def search(
-    places: Places, settings: Adversary, scores: Scores, known: Sequence[tuple[float, float]] = ()
+    space: SearchSpace, settings: Adversary, scores: Scores, known: Sequence[tuple[float, float]] = ()
 ) -> Iterator[list[NetworkTrial]]:
     """Yield the trials of each batch.
 
     Args:
-        places: networks to search.
+        space: networks to search.
         settings: of the search.
         scores: runs both on some networks.
         known: scores of the first networks, from an interrupted search; these are not run again.
@@ -87,7 +87,7 @@ def search(
     while done < settings.budget:
         size = min(settings.batch, settings.budget - done)
         asked = [study.ask() for _ in range(size)]
-        networks = [places.network(f"found-{one.number}", _numbers_of(one)) for one in asked]
+        networks = [space.network(f"found-{one.number}", _numbers_of(one)) for one in asked]
         found = [*known[done : done + size]]
         found += scores(networks[len(found) :]) if len(found) < size else []
         trials = []

@@ -17,7 +17,7 @@ from bbrgym.scenario.model import Scenario
 _SIGNIFICANT_DIGITS = 4
 
 
-class Places:
+class SearchSpace:
     """Networks of a distribution, perhaps with a capacity in steps.
 
     Args:

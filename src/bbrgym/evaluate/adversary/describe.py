@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Networks in words."""
+"""Descriptions of networks in sentences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MILLISECONDS = 1000.0
 _BITS_PER_BYTE = 8
 
 
-def in_words(scenario: Scenario) -> str:
+def describe_network(scenario: Scenario) -> str:
     """Return a sentence on a network: its link, its queue, its losses, its changes and its flows."""
     resolved = scenario.resolved()
     link = resolved.link

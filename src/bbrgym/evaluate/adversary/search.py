@@ -21,10 +21,10 @@ import yaml
 
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.adversary.adversary_settings import Adversary
+from bbrgym.evaluate.adversary.describe import describe_network
 from bbrgym.evaluate.adversary.network_scores import NetworkScores, entrant_named
 from bbrgym.evaluate.adversary.network_search import NetworkTrial, scores_in, search, table_of
-from bbrgym.evaluate.adversary.places import Places
-from bbrgym.evaluate.adversary.words import in_words
+from bbrgym.evaluate.adversary.search_space import SearchSpace
 from bbrgym.evaluate.resume import refuse_differences
 from bbrgym.runs.run_folder import RunFolder
 from bbrgym.scenario.distribution import Distribution
@@ -66,7 +66,7 @@ class FoundNetwork:
 
 
 @dataclass(frozen=True)
-class HuntProgress:
+class SearchProgress:
     """Progress of a search.
 
     Attributes:
@@ -82,11 +82,11 @@ class HuntProgress:
     stage: str
 
 
-def hunt(
+def search_adversary(
     distribution: Distribution,
     settings: Adversary,
     folder: AdversaryFolder,
-    on_progress: Callable[[HuntProgress], None] | None = None,
+    on_progress: Callable[[SearchProgress], None] | None = None,
 ) -> list[FoundNetwork]:
     """Search, and leave the files in the folder.
 
@@ -105,20 +105,20 @@ def hunt(
         WorldError: a simulation failed; finished trials are kept.
         OSError: a file cannot be written.
     """
-    run = _Hunt(distribution, settings, folder, on_progress)
+    run = _AdversarySearch(distribution, settings, folder, on_progress)
     return run()
 
 
-class _Hunt:
+class _AdversarySearch:
     def __init__(
         self,
         distribution: Distribution,
         settings: Adversary,
         folder: AdversaryFolder,
-        on_progress: Callable[[HuntProgress], None] | None,
+        on_progress: Callable[[SearchProgress], None] | None,
     ) -> None:
         self._settings, self._folder, self._on_progress = settings, folder, on_progress
-        self._places = Places(distribution, settings.steps)
+        self._space = SearchSpace(distribution, settings.steps)
         named = settings.agent or settings.variant
         self._entrant = entrant_named("agent" if settings.agent else "variant", named)
         self._reference = entrant_named("reference", settings.reference)
@@ -139,7 +139,7 @@ class _Hunt:
         known = scores_in(self._folder.read_table(TRIALS)) if is_kept else []
         seeds = range(FIRST_SEED_A, FIRST_SEED_A + self._settings.seeds)
         trials: list[NetworkTrial] = []
-        for batch in search(self._places, self._settings, lambda networks: self._scores(networks, seeds), known):
+        for batch in search(self._space, self._settings, lambda networks: self._scores(networks, seeds), known):
             trials += batch
             if len(trials) > len(known):
                 self._folder.write_table(TRIALS, table_of(trials))
@@ -212,12 +212,12 @@ class _Hunt:
 
     def _text(self, case: FoundNetwork) -> str:
         labels = self._entrant.label, self._reference.label
-        lines = [in_words(case.network), *loss_in_words(case, *labels, self._settings.replay)]
+        lines = [describe_network(case.network), *describe_loss(case, *labels, self._settings.replay)]
         return "".join(f"# {line}\n" for line in lines) + yaml.safe_dump(_fields(case.network), sort_keys=False)
 
     def _report(self, done: int, loss: float, stage: str) -> None:
         if self._on_progress is not None:
-            self._on_progress(HuntProgress(done, self._settings.budget, loss, stage))
+            self._on_progress(SearchProgress(done, self._settings.budget, loss, stage))
 
 
 def table_of_cases(cases: Sequence[FoundNetwork]) -> pl.DataFrame:
@@ -231,13 +231,13 @@ def table_of_cases(cases: Sequence[FoundNetwork]) -> pl.DataFrame:
             "entrant_b": [case.entrant for case in cases],
             "reference_b": [case.reference for case in cases],
             "loss_replayed": [float(case.replayed.mean()) if len(case.replayed) else None for case in cases],
-            "words": [in_words(case.network) for case in cases],
+            "description": [describe_network(case.network) for case in cases],
         },
-        schema_overrides={"loss_replayed": pl.Float64, "network": pl.String, "words": pl.String},
+        schema_overrides={"loss_replayed": pl.Float64, "network": pl.String, "description": pl.String},
     )
 
 
-def loss_in_words(case: FoundNetwork, entrant: str, reference: str, replay: str | None) -> list[str]:
+def describe_loss(case: FoundNetwork, entrant: str, reference: str, replay: str | None) -> list[str]:
     """Return sentences on the scores of both."""
     losses = case.losses
     lines = [
