@@ -21,7 +21,7 @@ from bbrgym.envs.features import Observation
 from bbrgym.envs.infos import numbers_of
 from bbrgym.envs.library import load_library
 from bbrgym.envs.memory import FlowMemory
-from bbrgym.envs.observation import SenderObservation, Stack
+from bbrgym.envs.observation import FrameStack, SenderObservation
 from bbrgym.envs.options import Options
 from bbrgym.envs.render import History
 from bbrgym.envs.reward import Reward
@@ -97,7 +97,7 @@ class Episodes(ABC):
     refuses_late = False
     observation: SenderObservation
     observation_space: spaces.Space[Any]
-    _stack: Stack
+    _stack: FrameStack
     _memory: FlowMemory
     _inputs: TermInputs  # of the last interval's rewards, once there was one
 
@@ -401,7 +401,7 @@ class Episodes(ABC):
             "variant": self.scaling.variant,
             "tunables": self.scaling.names,
             "features": tuple(feature.name for feature in self.observation.features),
-            "stack": options.stack,
+            "frame_stack": options.frame_stack,
             "view": options.view,
             "max_tuned": self.max_tuned,
             "control_interval_s": options.control_interval_s,

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from bbrgym.envs.action import ActType
 from bbrgym.envs.episode_spec import EpisodeSpec, to_ns
 from bbrgym.envs.episodes import Episodes
-from bbrgym.envs.features import Observation
-from bbrgym.envs.observation import SenderObservation, Stack
+from bbrgym.envs.features import Observation, View
+from bbrgym.envs.observation import FrameStack, SenderObservation
 from bbrgym.envs.options import Options
 from bbrgym.envs.row_sums import sum_rows
 from bbrgym.envs.scaling import Coordinates
@@ -41,6 +41,7 @@ class FlowOptions(Options):
             mean over the active ones. `own`: each flow gets the same terms of its own measurements.
     """
 
+    view: View = "each"  # an agent of a flow sees no other flow, unless it is one of its host
     reward_scope: RewardScope = "team"
 
     def __post_init__(self) -> None:
@@ -96,10 +97,10 @@ class FlowBatch(Episodes):
         self._runs_to_the_end = runs_to_the_end
         tunables, flows = len(self.scaling.names), (num_envs, self.max_tuned)
         self._is_own = options.reward_scope == "own"
-        self.observation = SenderObservation(1, tunables, options.features, options.stack, options.view)
+        self.observation = SenderObservation(1, tunables, options.features, options.frame_stack, options.view)
         self.observation_space = self.observation.space
         self._memory = self._new_memory()
-        self._stack = Stack(num_envs * self.max_tuned, self.observation)
+        self._frames = FrameStack(num_envs * self.max_tuned, self.observation)
         self._coordinates = np.zeros((*flows, tunables), np.float32)
         self._values = np.zeros((*flows, tunables))
         self._step_ns = int(to_ns([options.control_interval_s * options.hold_intervals])[0])
@@ -116,7 +117,7 @@ class FlowBatch(Episodes):
         self._look_ahead()
         rows = np.array(indices)[:, None] * self.max_tuned + np.arange(self.max_tuned)
         view = self._view(self._tuned.stats(self._open_worlds(), indices), indices)
-        self._stack.begin(rows.ravel().tolist(), view)
+        self._frames.begin(rows.ravel().tolist(), view)
         return self.observe()
 
     def simulate(self, actions: ActType) -> None:
@@ -160,7 +161,7 @@ class FlowBatch(Episodes):
 
     def observe(self) -> Observation:
         """Return the observations of all flows, [N, L, numbers]; meaningless where a flow neither acted nor will."""
-        return self._stack.observations().reshape(*self.will_act.shape, -1)
+        return self._frames.observations().reshape(*self.will_act.shape, -1)
 
     def reward_terms(self) -> dict[str, Table]:
         """Return the reward terms of the last step by name, [N, L] each; 0 of flows that did not act."""
@@ -249,7 +250,7 @@ class FlowBatch(Episodes):
         self._look_ahead()
         joined = np.flatnonzero(self.has_joined)
         if len(joined):
-            self._stack.begin(joined.tolist(), self._stack.array()[joined, -1])
+            self._frames.begin(joined.tolist(), self._frames.array()[joined, -1])
 
     def _measure_held(self) -> None:
         self._measure(np.zeros_like(self._coordinates))
@@ -263,7 +264,7 @@ class FlowBatch(Episodes):
         stats = self._tuned.stats(self._open_worlds())
         self._inputs = self._inputs_of_flows(stats, change) if self._is_own else self._inputs_of_team(stats, change)
         self._memory.add(stats)
-        self._stack.add(self._view(stats))
+        self._frames.add(self._view(stats))
 
     def _inputs_of_team(self, stats: Table, change: Coordinates) -> TermInputs:
         """Return what the terms of N environments are computed from; the change is the mean over flows that acted."""
@@ -306,7 +307,7 @@ class FlowBatch(Episodes):
         return values, coordinates
 
     def _arrays(self) -> list[NDArray[Any]]:
-        stacks = self._stack.array().reshape(self.num_envs, self.max_tuned, self.observation.stack, -1)
+        stacks = self._frames.array().reshape(self.num_envs, self.max_tuned, self.observation.frame_stack, -1)
         return [*super()._arrays(), stacks, self._coordinates, self._values, self.has_acted, self.will_act]
 
     def _coordinates_of(self, index: int) -> dict[str, float]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""bbrgym/TuneMulti-v0: one controller for the tunables of each tuned flow; needs the extra `multi`."""
+"""bbrgym/TuneMulti-v1: one controller for the tunables of each tuned flow; needs the extra `multi`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
     """Set the tunables of each tuned flow on its own, while all of them share a link.
 
     ## Description
-    `bbrgym/TuneMulti-v0` is `bbrgym/Tune-v0` (see `TuneEnv`) with one agent for each flow with the role `tuned`: each
+    `bbrgym/TuneMulti-v1` is `bbrgym/Tune-v1` (see `TuneEnv`) with one agent for each flow with the role `tuned`: each
     agent observes what its own sender knows, and sets its own tunables. It is made by
     `bbrgym.envs.multi.parallel_env(...)`.
 
@@ -54,8 +54,9 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
     For each agent that of `TuneEnv`. Every agent in `agents` acts, and no other.
 
     ## Observation Space
-    For each agent `Box(0, 1, (stack * (features + tunables),), float32)`: its own features, then its own current
-    tunables; the oldest of `stack` intervals first. The first observation stands for the intervals before it joined.
+    For each agent `Box(0, 1, (frame_stack * (features + tunables),), float32)`: its own features, then its own current
+    tunables; the oldest of `frame_stack` intervals first. The first observation stands for the intervals before it
+    joined.
 
     `view="host"`: `4 * features + 1` numbers in place of the features: its own; mean, minimum and maximum of each
     feature over the active tuned flows of its host; 1 / number of these flows. The scenario's `host` says which
@@ -96,7 +97,7 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
         >>> env.close()
 
     ## Arguments
-    Those of `TuneEnv`, and:
+    Those of `TuneEnv`, `view="each"` by default, and:
 
     * `reward_scope="team"`: `team`: each flow gets the reward that one controller of all tuned flows would get, from
       the mean over the active ones. `own`: each flow gets the same terms of its own measurements.
@@ -104,11 +105,12 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
       are, with observations and rewards of 0; their actions are ignored).
 
     ## Version History
+    * v1: arguments default to those of training.
     * v0: first version.
     """
 
     metadata = {  # noqa: RUF012 - as of PettingZoo
-        "name": "bbrgym/TuneMulti-v0",
+        "name": "bbrgym/TuneMulti-v1",
         "render_modes": ["rgb_array"],
         "render_fps": 10,
         "is_parallelizable": True,

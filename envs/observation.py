@@ -143,7 +143,7 @@ def feature_names(features: Any) -> tuple[str, ...]:
 
 
 class SenderObservation:
-    """Observation space: features of the tuned flows, then the current tunables, of the last `stack` intervals.
+    """Observation space: features of the tuned flows, then the current tunables, of the last `frame_stack` intervals.
 
     ::
 
@@ -158,16 +158,16 @@ class SenderObservation:
         tunables: number of controlled tunables.
         features: names from `FEATURES`, in the order of the observation; or the name of a list of them, `instant` or
             `memory`.
-        stack: number of intervals.
+        frame_stack: number of intervals.
         view: `each` or `pooled`, see `FlowFeatures`; or, of one flow, `host`, see `HostFeatures`.
 
     Attributes:
         features: the chosen features.
         remembered: what they remember of the episode; a `FlowMemory` computes it.
-        stack: number of intervals.
+        frame_stack: number of intervals.
         width: number of numbers of an interval: flows * features + tunables (`each`), 3 * features + 1 + tunables
             (`pooled`), or 4 * features + 1 + tunables (`host`).
-        space: Box(0, 1, (stack * width,), float32).
+        space: Box(0, 1, (frame_stack * width,), float32).
 
     Raises:
         ConfigError: an argument is not allowed.
@@ -178,20 +178,20 @@ class SenderObservation:
         flows: int,
         tunables: int,
         features: Sequence[str] | FeatureList = "instant",
-        stack: int = 1,
+        frame_stack: int = 1,
         view: View = "each",
     ) -> None:
-        if not isinstance(stack, int) or isinstance(stack, bool) or stack < 1:
-            raise ConfigError(f"stack: {stack!r}, allowed is a whole number of intervals from 1")
+        if not isinstance(frame_stack, int) or isinstance(frame_stack, bool) or frame_stack < 1:
+            raise ConfigError(f"frame_stack: {frame_stack!r}, allowed is a whole number of intervals from 1")
         known = {feature.name: feature for feature in FEATURES}
         self.features = tuple(known[name] for name in feature_names(features))
         self.remembered = tuple(dict.fromkeys(each for feature in self.features for each in feature.remembered))
-        self.stack = stack
+        self.frame_stack = frame_stack
         self._flow_features = (
             HostFeatures(self.features) if view == "host" else FlowFeatures(self.features, flows, view)
         )
         self.width = self._flow_features.width + tunables
-        self.space = spaces.Box(0.0, 1.0, (stack * self.width,), np.float32)
+        self.space = spaces.Box(0.0, 1.0, (frame_stack * self.width,), np.float32)
 
     def names(self, tunables: Sequence[str]) -> tuple[str, ...]:
         """Return the names of the numbers of an observation; those of the k-th interval before the last end in ``@-k``.
@@ -200,7 +200,7 @@ class SenderObservation:
             tunables: names of the controlled tunables.
         """
         of_interval = (*self._flow_features.names, *tunables)
-        back = range(self.stack - 1, -1, -1)
+        back = range(self.frame_stack - 1, -1, -1)
         return tuple(f"{name}@-{number}" if number else name for number in back for name in of_interval)
 
     def view(
@@ -230,7 +230,7 @@ class SenderObservation:
         return view
 
 
-class Stack:
+class FrameStack:
     """Last intervals of N environments, of which their observations consist.
 
     Args:
@@ -239,7 +239,7 @@ class Stack:
     """
 
     def __init__(self, num_envs: int, observation: SenderObservation) -> None:
-        self._views = np.zeros((num_envs, observation.stack, observation.width), np.float32)
+        self._views = np.zeros((num_envs, observation.frame_stack, observation.width), np.float32)
 
     def begin(self, indices: Sequence[int], view: Observation) -> None:
         """Begin episodes in some environments: the view, [indices, width], stands for all intervals before it."""
@@ -251,10 +251,10 @@ class Stack:
         self._views[:, -1] = view
 
     def observations(self) -> Observation:
-        """Return the observations of all environments, [N, stack * width], the caller's own."""
+        """Return the observations of all environments, [N, frame_stack * width], the caller's own."""
         observations: Observation = self._views.reshape(len(self._views), -1).copy()
         return observations
 
     def array(self) -> Observation:
-        """Return the intervals themselves, [N, stack, width]."""
+        """Return the intervals themselves, [N, frame_stack, width]."""
         return self._views

@@ -24,7 +24,7 @@ from bbrgym.envs.reward import RewardSource
 from bbrgym.errors import ArgumentError, ConfigError, MissingExtraError, check_matplotlib, nearest
 from bbrgym.scenario.files import Source
 from bbrgym.schema import argument, plain
-from bbrgym.worlds import DEFAULT_TIMEOUT_S, REFERENCE_WORLD, Isolation
+from bbrgym.worlds import DEFAULT_TIMEOUT_S, FAST_WORLD, Isolation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,13 +53,13 @@ class Options:
         library: settings that actions of kind `library` choose from: a file or its contents (`bbrgym.envs.library`).
         features: names of the features of the observation; or `instant` (all of the last interval alone) or `memory`
             (these, and all with a memory of the episode).
-        stack: number of intervals in an observation.
+        frame_stack: number of intervals in an observation.
         view: `each` (a block of numbers for each tuned flow) or `pooled` (over all of them); where each tuned flow
             has an agent, `each` (its own numbers) or `host` (these, and pooled ones of its host's tuned flows).
         critic: whether the observation is a dictionary of `actor` and `critic`, the privileged observation.
         reward: name of a preset; or weights by term, and optionally `alpha`. A term of weight 0 is shown but not
             rewarded.
-        reward_horizon_s: time constant of the exponential means of goodput and RTT that are rewarded. Default: the last
+        reward_horizon_s: time constant of the exponential means of goodput and RTT that are rewarded. None: the last
             interval alone.
         isolation: `process` (a worker process for each world) or `none`, see `bbrgym.make_world`. Default: that of the
             world.
@@ -72,12 +72,12 @@ class Options:
         threads: number of threads in which environments run. Default: the number of cores of this process.
     """
 
-    world: str = REFERENCE_WORLD
-    scenario: Source | ScenarioSampler | Sequence[Source | ScenarioSampler] = "steady"
+    world: str = FAST_WORLD
+    scenario: Source | ScenarioSampler | Sequence[Source | ScenarioSampler] = "wan_mix"
     max_tuned: int | None = None
-    variant: str = "bbq"
+    variant: str = "bbr-mix"
     tunables: Sequence[str] | None = None
-    control_interval_s: float = 0.1
+    control_interval_s: float = 0.5
     action_kind: ActionKind = "absolute"
     step_size: float = 0.1
     max_change: float | None = None
@@ -86,11 +86,11 @@ class Options:
     hold_intervals: int = 1
     library: LibrarySource | None = None
     features: Sequence[str] | FeatureList = "instant"
-    stack: int = 1
-    view: View = "each"
+    frame_stack: int = 3
+    view: View = "pooled"
     critic: bool = False
     reward: RewardSource = "proportional"
-    reward_horizon_s: float | None = None
+    reward_horizon_s: float | None = 5.0
     isolation: Isolation | None = None
     timeout_s: float = DEFAULT_TIMEOUT_S
     world_options: Mapping[str, Any] | None = None

@@ -14,7 +14,7 @@ from bbrgym.envs.action import ActType
 from bbrgym.envs.episode_spec import EpisodeSpec
 from bbrgym.envs.episodes import Episodes
 from bbrgym.envs.features import Observation, ObsType
-from bbrgym.envs.observation import SenderObservation, Stack
+from bbrgym.envs.observation import FrameStack, SenderObservation
 from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import Coordinates
 from bbrgym.envs.terms import FieldRows, TermInputs
@@ -40,14 +40,16 @@ class TuneBatch(Episodes):
                 "view: 'host', allowed are each and pooled: one controller acts for the flows of all hosts"
             )
         tunables = len(self.scaling.names)
-        self.observation = SenderObservation(self.max_tuned, tunables, options.features, options.stack, options.view)
+        self.observation = SenderObservation(
+            self.max_tuned, tunables, options.features, options.frame_stack, options.view
+        )
         self.observation_space = (
             spaces.Dict(actor=self.observation.space, critic=self.critic.space)
             if options.critic
             else self.observation.space
         )
         self._memory = self._new_memory()
-        self._stack = Stack(num_envs, self.observation)
+        self._frames = FrameStack(num_envs, self.observation)
         self._coordinates = np.zeros((num_envs, tunables), np.float32)
         self._values = np.zeros((num_envs, tunables))
         self._has_begun: Flags | None = None  # in the last step, instead of running
@@ -60,7 +62,7 @@ class TuneBatch(Episodes):
         """
         self._begin(indices, seeds)
         stats = self._tuned.stats(self._open_worlds(), indices)
-        self._stack.begin(indices, self._view(stats, indices))
+        self._frames.begin(indices, self._view(stats, indices))
         return self.observe()
 
     def simulate(self, actions: ActType, begin: Sequence[int] = (), seeds: Sequence[int] = ()) -> None:
@@ -111,7 +113,7 @@ class TuneBatch(Episodes):
 
     def observe(self) -> ObsType:
         """Return the observations, [N, numbers], or those of the actor and the critic; the caller's own."""
-        actor = self._stack.observations()
+        actor = self._frames.observations()
         return {"actor": actor, "critic": self.observe_privileged()} if self._options.critic else actor
 
     def reward_terms(self) -> dict[str, Table]:
@@ -174,9 +176,9 @@ class TuneBatch(Episodes):
         )
         self._memory.add(stats, begun)
         view = self._view(stats)
-        self._stack.add(view)
+        self._frames.add(view)
         if len(begun):
-            self._stack.begin(begun, view[begun])
+            self._frames.begin(begun, view[begun])
 
     def _view(self, stats: Table, indices: Sequence[int] | None = None) -> Observation:
         """Return one interval's numbers of some environments, [environments, width].
@@ -195,7 +197,7 @@ class TuneBatch(Episodes):
         return values, coordinates
 
     def _arrays(self) -> list[NDArray[Any]]:
-        return [*super()._arrays(), self._stack.array(), self._coordinates, self._values]
+        return [*super()._arrays(), self._frames.array(), self._coordinates, self._values]
 
     def _coordinates_of(self, index: int) -> dict[str, float]:
         return dict(zip(self.scaling.names, self._coordinates[index].tolist(), strict=True))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""bbrgym/Tune-v0: one controller for the tunables of all tuned flows."""
+"""bbrgym/Tune-v1: one controller for the tunables of all tuned flows."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     * `hold_intervals` holds an action for several control intervals, which make a step then.
 
     ## Observation Space
-    `Box(0, 1, (stack * (numbers + tunables),), float32)`: features that the senders of the tuned flows know, then the
-    current tunables; the oldest of `stack` intervals first. `env.unwrapped.observation_names` names them.
+    `Box(0, 1, (frame_stack * (numbers + tunables),), float32)`: features that the senders of the tuned flows know, then
+    the current tunables; the oldest of `frame_stack` intervals first. `env.unwrapped.observation_names` names them.
 
     * view `each`: `max_tuned * features` numbers, one flow after the other. An episode with fewer tuned flows
       leaves the last blocks at 0.
-    * view `pooled`: `3 * features + 1` numbers: mean, minimum and maximum of each feature over the active tuned flow
+    * view `pooled`: `3 * features + 1` numbers: mean, minimum and maximum of each feature over the active tuned
       flows, and the fraction of `max_tuned` that is active. So observations have the same form for any number of
       flows, in any order.
 
@@ -130,25 +130,25 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
 
     ## Example
         >>> import gymnasium, bbrgym
-        >>> env = gymnasium.make("bbrgym/Tune-v0", world="twin", scenario="rtt_fairness", variant="bbq")
+        >>> env = gymnasium.make("bbrgym/Tune-v1", world="twin", scenario="rtt_fairness", variant="bbq")
         >>> observation, info = env.reset(seed=1)
         >>> observation, reward, terminated, truncated, info = env.step(env.unwrapped.default_action)
         >>> observation.shape == env.observation_space.shape, info["now_s"]
-        (True, 0.1)
+        (True, 0.5)
         >>> env.close()
 
     ## Arguments
-    * `world="ns3"`: name of the world, see `bbrgym.worlds.registered_worlds`.
-    * `scenario="steady"`: a name, a path, a mapping or a Scenario; or one of these of a distribution
+    * `world="twin"`: name of the world, see `bbrgym.worlds.registered_worlds`.
+    * `scenario="wan_mix"`: a name, a path, a mapping or a Scenario; or one of these of a distribution
       (`bbrgym.scenario.distribution`); or a function that draws one of these from the seed of an episode, called once
       at each reset (and with seed 0 when the environment is made, unless it has an attribute `max_tuned`); or a list
       of these, one for each environment.
     * `max_tuned=None`: largest number of tuned flows in an episode; an episode with more is a `ConfigError`.
       Default: that of the scenario; of a function its attribute `max_tuned`, or the number in its draw of seed 0.
-    * `variant="bbq"`: variant that the tuned flows run.
+    * `variant="bbr-mix"`: variant that the tuned flows run.
     * `tunables=None`: names of the controlled tunables. Default: all of the variant; those of the library, if there is
       one.
-    * `control_interval_s=0.1`: simulated seconds between two measurements; of a step, unless actions are held.
+    * `control_interval_s=0.5`: simulated seconds between two measurements; of a step, unless actions are held.
     * `action_kind="absolute"`: `absolute` (an action is the coordinates of the tunables), `relative` (it moves them) or
       `library` (it chooses one of some settings).
     * `step_size=0.1`: distance by which a relative action of 1 moves a coordinate, which runs from -1 to 1.
@@ -161,14 +161,14 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
       (`bbrgym.envs.library`).
     * `features="instant"`: names of the features of the observation; or `instant` (all of the last interval alone) or
       `memory` (these, and all with a memory of the episode).
-    * `stack=1`: number of intervals in an observation.
-    * `view="each"`: `each` (a block of numbers for each tuned flow) or `pooled` (over all of them); where each
-      tuned flow has an agent, `each` (its own numbers) or `host` (these, and pooled ones of its host's tuned flow
+    * `frame_stack=3`: number of intervals in an observation.
+    * `view="pooled"`: `each` (a block of numbers for each tuned flow) or `pooled` (over all of them); where each
+      tuned flow has an agent, `each` (its own numbers) or `host` (these, and pooled ones of its host's tuned
       flows).
     * `critic=False`: whether the observation is a dictionary of `actor` and `critic`, the privileged observation.
     * `reward="proportional"`: name of a preset; or weights by term, and optionally `alpha`. A term of weight 0 is shown
       but not rewarded.
-    * `reward_horizon_s=None`: time constant of the exponential means of goodput and RTT that are rewarded. Default: the
+    * `reward_horizon_s=5.0`: time constant of the exponential means of goodput and RTT that are rewarded. None: the
       last interval alone.
     * `isolation=None`: `process` (a worker process for each world) or `none`, see `bbrgym.make_world`. Default: that of
       the world.
@@ -182,6 +182,7 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     * `threads=None`: number of threads in which environments run. Default: the number of cores of this process.
 
     ## Version History
+    * v1: arguments default to those of training; `frame_stack` was `stack`, `max_tuned` was `max_learners`.
     * v0: first version.
     """
 

@@ -26,7 +26,7 @@ from bbrgym.agents.training.trainer import Trainer
 from bbrgym.envs.observation import FEATURE_LISTS
 from bbrgym.schema import Float, Whole
 
-OBSERVATION = {"features": [*FEATURE_LISTS[OBSERVED]], "stack": 1}
+OBSERVATION = {"features": [*FEATURE_LISTS[OBSERVED]], "frame_stack": 1}
 """Arguments of the environment, in place of the user's."""
 
 StageShare = Annotated[Float, Field(gt=0, lt=1)]

@@ -59,7 +59,9 @@ def continued_config(given: Mapping[str, Any]) -> dict[str, Any]:
     settings, step = ContinuedFolder(folder).finished()
     config = settings.plain()
     if "observation" in given:
-        config["env"] = {name: value for name, value in config["env"].items() if name not in ("features", "stack")}
+        config["env"] = {
+            name: value for name, value in config["env"].items() if name not in ("features", "frame_stack")
+        }
     for name, value in given.items():
         config[name] = _merged(config.get(name), value)
     config["total_steps"] = _total(given.get("total_steps"), step, folder)

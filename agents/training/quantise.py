@@ -129,7 +129,7 @@ class ObservationPlan:
             is_per_flow=is_per_flow,
             flows=1 if is_per_flow else self._batch.max_tuned,
             is_pooled=self._is_pooled,
-            stack=observation.stack,
+            stack=observation.frame_stack,
             hold=self._options.hold_intervals,
             fields=tuple(_field(name) for name in self._names),
             memory=tuple(self._remembered(one) for one in memory),

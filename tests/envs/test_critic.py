@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-import gymnasium
 import numpy as np
+import plain_envs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,7 +71,7 @@ def test_any_stats_are_in_bounds(link, flows, view):
 
 def test_the_actor_sees_what_it_sees_without_a_critic(short_scenario):
     alone, beside = (
-        gymnasium.make("bbrgym/Tune-v0", world="twin", scenario=short_scenario, stack=2, critic=critic)
+        plain_envs.make("bbrgym/Tune-v1", world="twin", scenario=short_scenario, stack=2, critic=critic)
         for critic in (False, True)
     )
     assert beside.observation_space["actor"] == alone.observation_space
@@ -95,7 +95,7 @@ def test_the_actor_sees_what_it_sees_without_a_critic(short_scenario):
 def test_an_interval_as_short_as_a_packet_is_used_fully_and_no_more():
     packets_take_12_ms = {"rate_mbps": 1.0, "queue": {"size_bdp": 4.0}}
     scenario = {"duration_s": 3.0, "link": packets_take_12_ms, "flows": [{"name": "tuned", "rtt_ms": 40.0}]}
-    env = gymnasium.make("bbrgym/Tune-v0", world="twin", scenario=scenario, critic=True, control_interval_s=0.02)
+    env = plain_envs.make("bbrgym/Tune-v1", world="twin", scenario=scenario, critic=True, control_interval_s=0.02)
     observation, _ = env.reset(seed=1)
     raw, features, truncated = [], [], False
     while not truncated:

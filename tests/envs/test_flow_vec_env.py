@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import numpy as np
 import pytest
+from plain_envs import PLAIN
 from vectors import Crowds, assert_same, coming_and_going, crowd, drawn, scenario
 
 import bbrgym
@@ -30,7 +31,7 @@ class World:
     """One world of agents, run by itself and reset when it has none left."""
 
     def __init__(self, seed, **options):
-        self.env = parallel_env(world="twin", **options)
+        self.env = parallel_env(**{**PLAIN, "world": "twin", **options})
         self.returns, self.lengths = {}, {}
         self.seen, self.infos = self.env.reset(seed=seed)
         self._begin()

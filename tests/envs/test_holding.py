@@ -3,8 +3,8 @@
 
 from typing import Any
 
-import gymnasium
 import numpy as np
+import plain_envs
 import pytest
 from gymnasium.vector import AutoresetMode
 from vectors import assert_same, coming_and_going, crowd, scenario
@@ -20,7 +20,7 @@ COMMON: dict[str, Any] = {"world": "twin", "variant": "bbr-mix", "control_interv
 
 def one(**options: Any) -> Any:
     """A single environment."""
-    return gymnasium.make("bbrgym/Tune-v0", **{**COMMON, "scenario": scenario(0.9), **options}).unwrapped
+    return plain_envs.make("bbrgym/Tune-v1", **{**COMMON, "scenario": scenario(0.9), **options}).unwrapped
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_a_relative_action_moves_once_a_step() -> None:
 def test_many_hold_as_each_alone_though_they_end_within_a_step(mode: AutoresetMode) -> None:
     options = {**COMMON, "hold_intervals": 4, "features": "memory", "reward_horizon_s": 0.4, "max_tuned": 3}
     scenarios = [scenario(0.9), coming_and_going(0.7), scenario(0.5, others=0)]
-    many = gymnasium.make_vec(
-        "bbrgym/Tune-v0", num_envs=3, scenario=scenarios, autoreset_mode=mode, **options
+    many = plain_envs.make_vec(
+        "bbrgym/Tune-v1", num_envs=3, scenario=scenarios, autoreset_mode=mode, **options
     ).unwrapped
     ones = [one(**{**options, "scenario": each}) for each in scenarios]
     many.reset(seed=6)

@@ -3,8 +3,8 @@
 
 from typing import Any
 
-import gymnasium
 import numpy as np
+import plain_envs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -140,7 +140,7 @@ def test_one_controller_has_no_host() -> None:
         with pytest.raises(
             bbrgym.ConfigError, match="view: 'host', allowed are each and pooled: one controller acts for"
         ):
-            gymnasium.make("bbrgym/Tune-v0", world="twin", scenario=scenario, view="host")
+            plain_envs.make("bbrgym/Tune-v1", world="twin", scenario=scenario, view="host")
 
 
 def test_its_width() -> None:

@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
+import plain_envs
 import pytest
 from gymnasium import spaces
 from vectors import scenario
@@ -116,8 +116,8 @@ def test_the_default_action_is_the_setting_nearest_to_the_preset() -> None:
 
 @pytest.mark.parametrize("action", [3, -1, 0.0, [0, 1], None])
 def test_an_action_outside_the_library_is_refused(action: Any) -> None:
-    env = gymnasium.make(
-        "bbrgym/Tune-v0", world="twin", scenario=scenario(), variant="bbr-mix", action_kind="library", library=FIELDS
+    env = plain_envs.make(
+        "bbrgym/Tune-v1", world="twin", scenario=scenario(), variant="bbr-mix", action_kind="library", library=FIELDS
     ).unwrapped
     env.reset(seed=1)
     with pytest.raises(bbrgym.ConfigError, match=r"action: .*, allowed are whole numbers from 0 to 2"):
@@ -140,7 +140,7 @@ def test_an_action_outside_the_library_is_refused(action: Any) -> None:
 def test_options_that_do_not_fit(options: dict[str, Any], says: str) -> None:
     asked = {"variant": "bbr-mix", "action_kind": "library", "library": FIELDS, **options}
     with pytest.raises(bbrgym.ConfigError, match=says):
-        gymnasium.make("bbrgym/Tune-v0", world="twin", scenario=scenario(), **asked)
+        plain_envs.make("bbrgym/Tune-v1", world="twin", scenario=scenario(), **asked)
 
 
 def test_a_setting_of_a_library_is_what_the_same_values_are_as_coordinates() -> None:
@@ -151,8 +151,8 @@ def test_a_setting_of_a_library_is_what_the_same_values_are_as_coordinates() -> 
         "tunables": ["use_probe_cap", "bbr_cwnd_gain"],
     }
     fields = with_settings(a={"use_probe_cap": 1, "bbr_cwnd_gain": 1.5}, b={"bbr_cwnd_gain": 2.5})
-    chosen = gymnasium.make("bbrgym/Tune-v0", **common, action_kind="library", library=fields).unwrapped
-    given = gymnasium.make("bbrgym/Tune-v0", **common).unwrapped
+    chosen = plain_envs.make("bbrgym/Tune-v1", **common, action_kind="library", library=fields).unwrapped
+    given = plain_envs.make("bbrgym/Tune-v1", **common).unwrapped
     scaling = TunableScaling("bbr-mix", common["tunables"])
     for env in (chosen, given):
         env.reset(seed=3)
@@ -167,8 +167,8 @@ def test_a_setting_of_a_library_is_what_the_same_values_are_as_coordinates() -> 
 
 def test_many_choose_as_each_alone_and_each_flow_for_itself() -> None:
     options = {"world": "twin", "variant": "bbr-mix", "action_kind": "library", "library": FIELDS}
-    many = gymnasium.make_vec("bbrgym/Tune-v0", num_envs=2, scenario=scenario(), **options).unwrapped
-    ones = [gymnasium.make("bbrgym/Tune-v0", scenario=scenario(), **options).unwrapped for _ in range(2)]
+    many = plain_envs.make_vec("bbrgym/Tune-v1", num_envs=2, scenario=scenario(), **options).unwrapped
+    ones = [plain_envs.make("bbrgym/Tune-v1", scenario=scenario(), **options).unwrapped for _ in range(2)]
     many.reset(seed=5)
     for index, one in enumerate(ones):
         one.reset(seed=5 + index)

@@ -3,6 +3,7 @@
 
 import gymnasium
 import numpy as np
+import plain_envs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -141,11 +142,11 @@ def test_a_vector_observes_as_each_alone_bit_for_bit(view):
     options = {"world": "twin", "features": "memory", "view": view, "variant": "bbr-mix", "critic": view == "each"}
     scenarios = [scenario(0.7), coming_and_going(), scenario(0.5, others=3)]
     max_tuned = 3
-    ours = gymnasium.make_vec(
-        "bbrgym/Tune-v0", num_envs=3, scenario=scenarios, max_tuned=max_tuned, **options
+    ours = plain_envs.make_vec(
+        "bbrgym/Tune-v1", num_envs=3, scenario=scenarios, max_tuned=max_tuned, **options
     ).unwrapped
     theirs = [
-        gymnasium.make("bbrgym/Tune-v0", scenario=each, max_tuned=max_tuned, **options).unwrapped for each in scenarios
+        plain_envs.make("bbrgym/Tune-v1", scenario=each, max_tuned=max_tuned, **options).unwrapped for each in scenarios
     ]
     observations, _ = ours.reset(seed=3)
     singles = [env.reset(seed=3 + i)[0] for i, env in enumerate(theirs)]
@@ -168,7 +169,7 @@ def test_a_vector_observes_as_each_alone_bit_for_bit(view):
 
 @pytest.mark.parametrize("world", ["twin", "ns3"])
 def test_a_new_episode_begins_without_a_memory_in_every_world(world):
-    env = gymnasium.make("bbrgym/Tune-v0", world=world, features="memory", scenario=scenario(0.6)).unwrapped
+    env = plain_envs.make("bbrgym/Tune-v1", world=world, features="memory", scenario=scenario(0.6)).unwrapped
     first, _ = env.reset(seed=1)
     begin = first.copy()
     remembered = slice(len(FEATURE_LISTS["instant"]), len(FEATURE_LISTS["memory"]))
@@ -184,8 +185,8 @@ def test_a_new_episode_begins_without_a_memory_in_every_world(world):
 def test_the_twins_memory_is_that_of_ns3():
     seen = {}
     for world in ("twin", "ns3"):
-        env = gymnasium.make(
-            "bbrgym/Tune-v0", world=world, features="memory", scenario=scenario(0.6), variant="bbr-mix"
+        env = plain_envs.make(
+            "bbrgym/Tune-v1", world=world, features="memory", scenario=scenario(0.6), variant="bbr-mix"
         ).unwrapped
         env.reset(seed=1)
         seen[world] = np.array([env.step(env.default_action)[0] for _ in range(5)])
@@ -196,7 +197,7 @@ def test_the_twins_memory_is_that_of_ns3():
 def test_instant_features_are_those_with_a_memory_without_the_rest():
     seen = {}
     for features in ("instant", "memory"):
-        env = gymnasium.make("bbrgym/Tune-v0", world="twin", features=features, scenario=one_tuned_flow()).unwrapped
+        env = plain_envs.make("bbrgym/Tune-v1", world="twin", features=features, scenario=one_tuned_flow()).unwrapped
         env.reset(seed=2)
         seen[features] = [env.step(env.default_action)[0] for _ in range(4)]
         env.close()
@@ -226,7 +227,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("options", SHAPES, ids=str)
 def test_a_restored_episode_goes_on_bit_for_bit(options):
-    env = gymnasium.make("bbrgym/Tune-v0", world="twin", scenario=coming_and_going(), **options).unwrapped
+    env = plain_envs.make("bbrgym/Tune-v1", world="twin", scenario=coming_and_going(), **options).unwrapped
     env.reset(seed=4)
     env.action_space.seed(4)
     actions = [env.action_space.sample() for _ in range(10)]
@@ -248,8 +249,8 @@ def test_a_restored_episode_goes_on_bit_for_bit(options):
 
 def test_a_vector_takes_snapshots_of_a_single_environment():
     options = {"world": "twin", "features": "memory", "variant": "bbr-mix", "max_tuned": 4}
-    one = gymnasium.make("bbrgym/Tune-v0", scenario=Crowds(), **options).unwrapped
-    many = gymnasium.make_vec("bbrgym/Tune-v0", num_envs=3, scenario=Crowds(), **options).unwrapped
+    one = plain_envs.make("bbrgym/Tune-v1", scenario=Crowds(), **options).unwrapped
+    many = plain_envs.make_vec("bbrgym/Tune-v1", num_envs=3, scenario=Crowds(), **options).unwrapped
     one.reset(seed=8)
     many.reset(seed=1)
     for _ in range(2):
@@ -287,7 +288,7 @@ def test_flows_with_a_controller_each_are_restored_too():
 
 def test_a_snapshot_of_another_environment_is_refused():
     one, other = (
-        gymnasium.make("bbrgym/Tune-v0", world="twin", scenario=scenario(), **options).unwrapped
+        plain_envs.make("bbrgym/Tune-v1", world="twin", scenario=scenario(), **options).unwrapped
         for options in ({"features": "memory"}, {"features": "instant"})
     )
     with pytest.raises(gymnasium.error.ResetNeeded):
@@ -302,7 +303,7 @@ def test_a_snapshot_of_another_environment_is_refused():
 
 
 def test_a_world_that_cannot_be_saved_says_so():
-    env = gymnasium.make("bbrgym/Tune-v0", world="ns3", scenario=scenario(0.3), features="memory").unwrapped
+    env = plain_envs.make("bbrgym/Tune-v1", world="ns3", scenario=scenario(0.3), features="memory").unwrapped
     env.reset(seed=1)
     with pytest.raises(bbrgym.ConfigError, match=r"save: .* cannot; allowed are worlds in this process"):
         env.save()

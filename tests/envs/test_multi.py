@@ -5,9 +5,11 @@ import warnings
 
 import gymnasium
 import numpy as np
+import plain_envs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_envs import PLAIN
 from vectors import Crowds, coming_and_going, crowd, scenario
 
 import bbrgym
@@ -23,7 +25,7 @@ from bbrgym.envs.multi import parallel_env
 @pytest.fixture
 def make(closed):
     """Makes environments in the twin."""
-    return lambda **options: closed(parallel_env(**{"world": "twin", "scenario": crowd(4), **options}))
+    return lambda **options: closed(parallel_env(**{**PLAIN, "world": "twin", "scenario": crowd(4), **options}))
 
 
 def sampled(env):
@@ -111,7 +113,7 @@ def test_whenever_flows_run_their_agents_act_and_no_others(times, control_interv
     ]
     link = {"rate_mbps": 8.0, "queue": {"size_bdp": 1.0}}
     network = {"name": "any", "duration_s": 0.6, "link": link, "flows": flows}
-    env = parallel_env(world="twin", scenario=network, control_interval_s=control_interval_s)
+    env = parallel_env(**{**PLAIN, "world": "twin", "scenario": network, "control_interval_s": control_interval_s})
     have_acted = set()
     for acted, *_, infos in play(env):
         is_active = infos[acted[0]]["flow_stats"][:, env.flow_fields.index("active")] > 0
@@ -153,7 +155,7 @@ def test_agents_that_act_alike_are_one_controller(make, reward):
     del staying["flows"][-1]["stop_s"]  # what is sent after it is beyond an agent's reach, but not beyond the one's
     options = {"scenario": staying, "variant": "bbr-mix", "reward": reward}
     many = make(**options)
-    one = gymnasium.make("bbrgym/Tune-v0", world="twin", **options)
+    one = plain_envs.make("bbrgym/Tune-v1", world="twin", **options)
     features, tunables = len(FEATURE_LISTS["instant"]), len(many.tunables)
     one.action_space.seed(1)
     one.reset(seed=3)
@@ -308,7 +310,7 @@ def test_a_picture_shows_each_flows_setting(make):
 
 def test_the_state_is_what_a_critic_sees(make):
     env = make(scenario=scenario())
-    one = gymnasium.make("bbrgym/Tune-v0", world="twin", scenario=scenario(), critic=True)
+    one = plain_envs.make("bbrgym/Tune-v1", world="twin", scenario=scenario(), critic=True)
     seen, _ = one.reset(seed=1)
     env.reset(seed=1)
     for _ in range(4):

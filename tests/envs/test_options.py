@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Arguments of environments: of which types, which are refused and how, and where they are made elsewhere."""
 
+import dataclasses
 import subprocess
 import sys
 
-import gymnasium
 import numpy as np
+import plain_envs
 import pytest
 from kinds import KINDS, make_tune
 from omegaconf import OmegaConf
 from vectors import Crowds, crowd, drawn
 
 import bbrgym
+from bbrgym.agents.training.settings import parse_training
+from bbrgym.cli.composition import compose_config
 from bbrgym.envs.ns3gym_env import Ns3GymEnv
+from bbrgym.envs.observation import FEATURE_LISTS
+from bbrgym.envs.options import Options
 
 BASE = {"world": "twin", "scenario": crowd(2), "tunables": ["bbq_beta", "bbq_alpha_us"]}
 
@@ -128,7 +133,7 @@ def test_infos_of_numbers_are_flat_and_always_of_the_same_names(closed, scene):
     assert len(shapes) == 1 or callable(scene), "a function does not tell how many flows it draws"
 
 
-@pytest.mark.parametrize("make_text", ['make("bbrgym:bbrgym/Tune-v0"', 'make_vec("bbrgym:bbrgym/Tune-v0", 2'])
+@pytest.mark.parametrize("make_text", ['make("bbrgym:bbrgym/Tune-v1"', 'make_vec("bbrgym:bbrgym/Tune-v1", 2'])
 def test_a_process_that_has_not_imported_the_package_makes_it(make_text):
     code = f"import gymnasium; env = gymnasium.{make_text}, world='twin'); env.reset(seed=1); print('made')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
@@ -137,4 +142,15 @@ def test_a_process_that_has_not_imported_the_package_makes_it(make_text):
 
 def test_gymnasium_says_what_it_refuses():
     with pytest.raises(TypeError, match="got an unexpected keyword argument 'frameskip'"):
-        gymnasium.make("bbrgym/Tune-v0", frameskip=1)
+        plain_envs.make("bbrgym/Tune-v1", frameskip=1)
+
+
+def test_an_environment_is_by_default_the_one_that_train_uses():
+    settings = parse_training(compose_config("train", []))
+    trained, made = settings.options(settings.world_name), Options()
+    own = ("scenario", "features", "max_tuned", "flow_capacity")  # resolved in a training's settings
+    for field in dataclasses.fields(Options):
+        if field.name not in own:
+            assert getattr(trained, field.name) == getattr(made, field.name), field.name
+    assert settings.source.fields == bbrgym.load_distribution(made.scenario).fields
+    assert [*trained.features] == [*FEATURE_LISTS[made.features]]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-import gymnasium
 import numpy as np
+import plain_envs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -112,7 +112,7 @@ def test_the_mean_power_is_above_the_mean_of_its_logarithm(pairs):
 @pytest.mark.parametrize("variant", ["bbr", "bbq"])
 def test_on_a_steady_link_the_default_is_the_score(variant):
     """Within what docs/environments.md says."""
-    env = gymnasium.make("bbrgym/Tune-v0", world="twin", scenario="steady", variant=variant).unwrapped
+    env = plain_envs.make("bbrgym/Tune-v1", world="twin", scenario="steady", variant=variant).unwrapped
     scenario = bbrgym.load_scenario("steady").resolved()
     terms, truncated = [], False
     _, info = env.reset(seed=1)

@@ -3,8 +3,8 @@
 
 import math
 
-import gymnasium
 import numpy as np
+import plain_envs
 import pytest
 
 import bbrgym
@@ -39,8 +39,8 @@ def test_what_was_before_a_flow_or_a_run_does_not_count():
 
 
 def rewards(horizon_s, scenario="congested", steps=40, **others):
-    env = gymnasium.make(
-        "bbrgym/Tune-v0", world="twin", scenario=scenario, variant="bbr", reward_horizon_s=horizon_s, **others
+    env = plain_envs.make(
+        "bbrgym/Tune-v1", world="twin", scenario=scenario, variant="bbr", reward_horizon_s=horizon_s, **others
     )
     env.reset(seed=1)
     gained = [env.step(env.unwrapped.default_action)[1] for _ in range(steps)]
@@ -69,13 +69,13 @@ def test_the_longer_the_horizon_the_nearer_the_mean_reward_is_to_the_score():
 @pytest.mark.parametrize("horizon_s", [0.0, -1.0, math.inf, math.nan])
 def test_a_horizon_that_is_none_is_refused(horizon_s):
     with pytest.raises(bbrgym.ConfigError, match="reward_horizon_s"):
-        gymnasium.make("bbrgym/Tune-v0", world="twin", scenario="steady", reward_horizon_s=horizon_s)
+        plain_envs.make("bbrgym/Tune-v1", world="twin", scenario="steady", reward_horizon_s=horizon_s)
 
 
 def test_many_environments_average_each_for_itself():
     scenarios = ["congested", "steady"]
-    envs = gymnasium.make_vec(
-        "bbrgym/Tune-v0", num_envs=2, world="twin", scenario=scenarios, variant="bbr", reward_horizon_s=3.0
+    envs = plain_envs.make_vec(
+        "bbrgym/Tune-v1", num_envs=2, world="twin", scenario=scenarios, variant="bbr", reward_horizon_s=3.0
     )
     envs.reset(seed=[1, 1])
     actions = envs.unwrapped.default_actions

@@ -6,6 +6,7 @@ import warnings
 
 import gymnasium
 import numpy as np
+import plain_envs
 import psutil
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -24,8 +25,8 @@ from stable_baselines3.common.env_checker import check_env as check_env_sb3
 
 @pytest.fixture
 def make(short_scenario, closed):
-    """Makes bbrgym/Tune-v0 on the short scenario."""
-    return lambda **options: closed(gymnasium.make("bbrgym/Tune-v0", **{"scenario": short_scenario, **options}))
+    """Makes bbrgym/Tune-v1 on the short scenario."""
+    return lambda **options: closed(plain_envs.make("bbrgym/Tune-v1", **{"scenario": short_scenario, **options}))
 
 
 def play(env, seed, actions=None):
@@ -307,8 +308,8 @@ def test_other_processes_make_it_too(method):
 
 
 def test_a_vector_of_them(make):
-    envs = gymnasium.make_vec(
-        "bbrgym/Tune-v0", num_envs=2, vectorization_mode="async", vector_kwargs={"context": "spawn"}, scenario="steady"
+    envs = plain_envs.make_vec(
+        "bbrgym/Tune-v1", num_envs=2, vectorization_mode="async", vector_kwargs={"context": "spawn"}, scenario="steady"
     )
     observations, _ = envs.reset(seed=[3, 4])
     assert observations.shape == (2, *envs.single_observation_space.shape)

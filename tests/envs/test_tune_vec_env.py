@@ -2,8 +2,8 @@
 import subprocess
 import sys
 
-import gymnasium
 import numpy as np
+import plain_envs
 import pytest
 from vectors import Crowds, assert_same, drawn, scenario
 
@@ -33,7 +33,7 @@ def test_it_is_sb3s_own_vector_of_single_environments(make, full_infos, critic, 
     ours = make(3, scenario=scenarios, stack=2, critic=critic, full_infos=full_infos)
     options = {"world": "twin", "stack": 2, "critic": critic, "max_tuned": 2 if third is drawn else 4}
     theirs = DummyVecEnv(
-        [lambda each=each: gymnasium.make("bbrgym/Tune-v0", scenario=each, **options) for each in scenarios]
+        [lambda each=each: plain_envs.make("bbrgym/Tune-v1", scenario=each, **options) for each in scenarios]
     )
     assert ours.observation_space == theirs.observation_space
     assert ours.action_space == theirs.action_space

@@ -3,6 +3,7 @@ import warnings
 
 import gymnasium
 import numpy as np
+import plain_envs
 import psutil
 import pytest
 from gymnasium.vector import AutoresetMode
@@ -17,10 +18,10 @@ MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]
 
 @pytest.fixture
 def make(closed):
-    """Makes vectors of bbrgym/Tune-v0."""
+    """Makes vectors of bbrgym/Tune-v1."""
 
     def make_one(num_envs=3, **options):
-        return closed(gymnasium.make_vec("bbrgym/Tune-v0", num_envs=num_envs, **{"world": "twin", **options}))
+        return closed(plain_envs.make_vec("bbrgym/Tune-v1", num_envs=num_envs, **{"world": "twin", **options}))
 
     return make_one
 
@@ -29,7 +30,7 @@ class OneByOne:
     """N single environments, reset by the rules of an autoreset mode."""
 
     def __init__(self, scenarios, mode, **options):
-        self.envs = [gymnasium.make("bbrgym/Tune-v0", scenario=each, **options).unwrapped for each in scenarios]
+        self.envs = [plain_envs.make("bbrgym/Tune-v1", scenario=each, **options).unwrapped for each in scenarios]
         self.is_at_once = mode is AutoresetMode.SAME_STEP
         self.ended = [False] * len(self.envs)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from build_tree import built, needs_build
+from plain_envs import PLAIN
 
 import bbrgym
 from bbrgym.envs.tune_env import TuneEnv
@@ -128,7 +129,9 @@ def test_the_same_seed_gives_the_same_bytes_and_tunables_act(run: Any) -> None:
 def test_environments_run_on_the_example(two_bottlenecks: str) -> None:
     scenario = bbrgym.load_scenario(str(EXAMPLE))
     options = {"command": [two_bottlenecks]}
-    env = TuneEnv(world="ns3gym", scenario=scenario, variant="bbq", control_interval_s=1.0, world_options=options)
+    env = TuneEnv(
+        **{**PLAIN, "world": "ns3gym", "scenario": scenario, "control_interval_s": 1.0, "world_options": options}
+    )
     try:
         observation, _ = env.reset(seed=1)
         assert env.observation_space.contains(observation)

@@ -14,6 +14,7 @@ import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 from owners import free_port
+from plain_envs import PLAIN
 
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.ns3gym.serving import as_json, serve
@@ -59,12 +60,12 @@ def test_it_is_the_world_itself_bit_for_bit(short_scenario, world, options):
         "isolation": "process" if world == "ns3" else None,
         **options,
     }
-    with closing(TuneEnv(**options)) as env:
+    with closing(TuneEnv(**{**PLAIN, **options})) as env:
         env.action_space.seed(3)
         actions = [env.action_space.sample() for _ in range(7)]
         itself = episodes(env, 5, actions)
     port = free_port()
-    with ThreadPoolExecutor() as elsewhere, closing(TuneEnv(**options)) as env:
+    with ThreadPoolExecutor() as elsewhere, closing(TuneEnv(**{**PLAIN, **options})) as env:
         service = elsewhere.submit(serve, env, port, episodes=EPISODES, seed=5)
         with closing(gymnasium.make("bbrgym/Ns3Gym-v0", port=port).unwrapped) as driven:
             if isinstance(driven.action_space, spaces.Tuple):  # what the protocol has for MultiDiscrete

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import gymnasium
+import plain_envs
 import pytest
 from driving import in_process, over_the_protocol
 
@@ -41,7 +41,7 @@ def test_it_serves_what_training_sees(agent: AgentSocket) -> None:
         "view": "pooled",
         "reward_horizon_s": 5.0,
     }
-    with gymnasium.make("bbrgym/Tune-v0", **arguments) as env:
+    with plain_envs.make("bbrgym/Tune-v1", **arguments) as env:
         env.action_space.seed(1)
         actions = [env.action_space.sample() for _ in range(6)]
         # As ns3-gym starts its simulations.

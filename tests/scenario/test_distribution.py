@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import gymnasium
+import plain_envs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,7 +128,7 @@ RECORDED = (89.3625, 8023463, [167.569, 150.396, 98.5771, 121.549])
 def test_splits_are_disjoint_and_resets_draw_from_train():
     ranges = sorted(SPLITS.values(), key=lambda seeds: seeds.start)
     assert all(one.stop <= other.start for one, other in itertools.pairwise(ranges))
-    env = gymnasium.make("bbrgym/Tune-v0", world="twin", scenario="rtt_pairs", variant="bbq")
+    env = plain_envs.make("bbrgym/Tune-v1", world="twin", scenario="rtt_pairs", variant="bbq")
     _, info = env.reset(seed=5)
     assert info["scenario"] == "rtt_pairs-5"
     for _ in range(5):

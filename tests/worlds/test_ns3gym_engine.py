@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 from build_tree import program
 from owners import children, free_port
+from plain_envs import PLAIN
 
 import bbrgym
 from bbrgym.cli.main import main
@@ -119,8 +120,8 @@ def episode(env: TuneEnv, actions: list[Any]) -> list[Any]:
 
 def test_an_environment_s_episodes_are_the_ns3_world_s(options: dict[str, Any]) -> None:
     arguments: dict[str, Any] = {"scenario": SCENARIO, "variant": "bbr-mix", "stack": 2}
-    there = TuneEnv(world="ns3", **arguments)
-    here = TuneEnv(world="ns3gym", world_options=options, **arguments)
+    there = TuneEnv(**{**PLAIN, **arguments})
+    here = TuneEnv(**{**PLAIN, **arguments, "world": "ns3gym", "world_options": options})
     there.action_space.seed(1)
     actions = [there.action_space.sample() for _ in range(5)]
     try:

@@ -22,7 +22,7 @@ do, and serves one episode after the other. Options may also be written --option
 
 examples:
   bbrgym serve scenario=rtt_fairness variant=bbq world=twin port=5555
-  bbrgym serve scenario=wan_mix variant=bbr-mix episodes=1000 timeout_s=600 env.stack=1 reward=goodput
+  bbrgym serve scenario=wan_mix variant=bbr-mix episodes=1000 timeout_s=600 env.frame_stack=1 reward=goodput
   bbrgym serve scenario=steady --openGymPort=5555 --simSeed=3
 """
 
