@@ -6,7 +6,6 @@ import json
 import struct
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -224,53 +223,6 @@ def qlog_events(path: Path) -> list[dict[str, Any]]:
     return events
 
 
-def fields_of(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Yield the fields of a Protocol Buffers message: numbers and values."""
-    at = 0
-
-    def varint() -> int:
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-
-    while at < len(data):
-        key = varint()
-        if key & 7 == 0:
-            yield key >> 3, varint()
-        elif key & 7 == 1:
-            yield key >> 3, struct.unpack_from("<d", data, at)[0]
-            at += 8
-        else:
-            assert key & 7 == 2
-            size = varint()
-            yield key >> 3, data[at : at + size]
-            at += size
-
-
-def perfetto_events(path: Path) -> list[dict[int, Any]]:
-    """Return the events of tracks; each is one of a track that the trace describes, in the order of time."""
-    tracks, events, last = set(), [], 0
-    for number, content in fields_of(path.read_bytes()):
-        packet = dict(fields_of(content))
-        assert number == 1
-        assert packet[10] == 1
-        if 60 in packet:
-            tracks.add(dict(fields_of(packet[60]))[1])
-            continue
-        event = dict(fields_of(packet[11]))
-        assert event[11] in tracks
-        assert packet[8] >= last
-        last = packet[8]
-        events.append({**event, 0: last})
-    return events
-
-
 def captured(path: Path) -> list[tuple[int, bytes, int]]:
     """Return the packets of a pcapng file: time, captured bytes and length."""
     data, at, found = path.read_bytes(), 0, []
@@ -300,7 +252,7 @@ def traced(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def test_the_formats_agree(traced: tuple[Any, Path]) -> None:
     result, folder = traced
-    assert {path.name for path in folder.iterdir()} == {"trace.sqlog", "trace.pftrace", "trace.pcapng", "trace.csv"}
+    assert {path.name for path in folder.iterdir()} == {"trace.sqlog", "trace.pcapng", "trace.csv"}
     expected = {flow.name: (flow.sent_pkts, flow.retransmitted_pkts, flow.lost_pkts) for flow in result.flows}
     assert all(again > 5 for _, again, _ in expected.values())
 
@@ -322,26 +274,12 @@ def test_the_formats_agree(traced: tuple[Any, Path]) -> None:
         assert sum(row["event"] == "marked_lost" for row in own) == lost
         assert sum(row["event"] == "decision" for row in own) == found[name]["transport:packet_received"]
 
-    names = Counter(event.get(23, b"").decode() for event in perfetto_events(result.files["perfetto"]))
     total = [sum(column) for column in zip(*expected.values(), strict=True)]
-    assert [names["sent"] + names["sent again"], names["sent again"], names["marked lost"]] == total
-    assert names["ACK"] == sum(one["transport:packet_received"] for one in found.values())
 
     packets = captured(result.files["pcapng"])
     assert sum(length > 100 for _, _, length in packets) == total[0]
     sequences = Counter((packet[12:16], packet[24:28]) for _, packet, length in packets if length > 100)
     assert sum(count - 1 for count in sequences.values()) == total[1]
-
-
-def test_a_slice_of_a_phase_ends_where_the_next_begins(traced: tuple[Any, Path]) -> None:
-    depth: Counter[int] = Counter()
-    phases = set()
-    for event in perfetto_events(traced[0].files["perfetto"]):
-        depth[event[11]] += {1: 1, 2: -1}.get(event[9], 0)
-        assert depth[event[11]] in (0, 1)
-        phases |= {event[23].decode()} if event[9] == 1 else set()
-    assert set(depth.values()) == {0}
-    assert {"STARTUP", "DRAIN", "PROBE_BW cruise", "recovery"} <= phases
 
 
 def test_an_ack_of_a_qlog_names_transmissions_once(traced: tuple[Any, Path]) -> None:
@@ -444,7 +382,7 @@ def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
     [
         ("qlogs", r"format: is 'qlogs'; did you mean qlog\?"),
         (["csv", "csv"], r"format: is \['csv', 'csv'\], expected each once"),
-        ([], r"format: is \[\], expected one of qlog, perfetto, pcapng, csv, or a list of them"),
+        ([], r"format: is \[\], expected one of qlog, pcapng, csv, or a list of them"),
     ],
 )
 def test_a_wrong_format(tmp_path: Path, formats: Any, says: str) -> None:

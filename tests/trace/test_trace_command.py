@@ -30,7 +30,7 @@ def test_it_writes_a_run_folder_and_shows_the_counts(tmp_path: Path, capsys: pyt
     [
         (["format=qlgo"], "format: is 'qlgo'; did you mean qlog?"),
         (["format=[csv,csv]"], "format: is ['csv', 'csv'], expected each once"),
-        (["format=3"], "format: is 3, expected one of qlog, perfetto, pcapng, csv, or a list of them"),
+        (["format=3"], "format: is 3, expected one of qlog, pcapng, csv, or a list of them"),
         (["variant=bbrr"], "did you mean bbr"),
         (["variant=null", "tunables.bbq_alpha_us=1000"], "tunables: are {'bbq_alpha_us': 1000.0} with variant=null"),
         (["tunables.bbq_alpha_us=1000"], "bbq_alpha_us"),

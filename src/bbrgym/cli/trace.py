@@ -33,7 +33,7 @@ A list of formats writes several files of the same run. The files get their name
 
 examples:
   bbrgym trace scenario=steady variant=bbr3
-  bbrgym trace scenario=rtt_fairness scenario.duration_s=10 world=ns3 'format=[qlog,perfetto,pcapng,csv]'
+  bbrgym trace scenario=rtt_fairness scenario.duration_s=10 world=ns3 'format=[qlog,pcapng,csv]'
   bbrgym trace scenario=mine.yaml variant=null format=pcapng output_dir=runs/look
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Traces of a run: every packet and every ACK's decision, as qlog, Perfetto trace, pcapng or CSV."""
+"""Traces of a run: every packet and every ACK's decision, as qlog, pcapng or CSV."""
 
 from __future__ import annotations
 

@@ -20,7 +20,6 @@ from bbrgym.runs.atomic_files import write_atomically
 from bbrgym.scenario.files import Source, load_scenario
 from bbrgym.trace.csv_rows import CsvWriter
 from bbrgym.trace.pcapng import PcapngWriter
-from bbrgym.trace.perfetto import PerfettoWriter
 from bbrgym.trace.qlog import QlogWriter
 from bbrgym.trace.rows import RETRANSMISSION, SENT, Rows, TracedRun
 from bbrgym.worlds import DEFAULT_TIMEOUT_S, FAST_WORLD, World, make_world, registered_worlds, world_spec
@@ -57,7 +56,6 @@ class Format(NamedTuple):
 
 FORMATS = {
     "qlog": Format(".sqlog", QlogWriter, "qlog events as JSON text sequences, for qvis"),
-    "perfetto": Format(".pftrace", PerfettoWriter, "Perfetto's protobuf trace, for ui.perfetto.dev"),
     "pcapng": Format(".pcapng", PcapngWriter, "a capture at the senders, for Wireshark, tshark and tcptrace"),
     "csv": Format(".csv", CsvWriter, "the raw rows"),
 }
