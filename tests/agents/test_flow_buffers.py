@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from plain_envs import PLAIN
 
 pytest.importorskip("stable_baselines3", reason="what is tested is made for it")
 
@@ -31,7 +32,7 @@ def coming_and_going(duration_s: float) -> dict[str, Any]:
 @pytest.fixture
 def envs() -> Iterator[FlowVecEnv]:
     scenarios = [coming_and_going(1.0), "steady", coming_and_going(0.7)]
-    made = FlowVecEnv(3, scenario=scenarios, world="twin", variant="bbq", tunables=["bbr_up_gain"])
+    made = FlowVecEnv(3, **{**PLAIN, "scenario": scenarios, "world": "twin", "tunables": ["bbr_up_gain"]})
     made.seed(1)
     yield made
     made.close()
@@ -153,7 +154,7 @@ def test_what_is_replayed_are_the_last_steps_of_flows(envs: FlowVecEnv) -> None:
 def test_nothing_to_learn_from_is_said(envs: FlowVecEnv) -> None:
     late = coming_and_going(1.0)
     late["flows"] = late["flows"][2:]
-    envs = FlowVecEnv(1, scenario=late, world="twin", variant="bbq")
+    envs = FlowVecEnv(1, **{**PLAIN, "scenario": late, "world": "twin"})
     rollout = FlowRolloutBuffer(3, envs.observation_space, envs.action_space, device="cpu", n_envs=1, env=envs)
     replay = FlowReplayBuffer(3, envs.observation_space, envs.action_space, device="cpu", env=envs)
     collected(envs, rollout)

@@ -103,7 +103,7 @@ def test_an_interrupted_training_leaves_the_same_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("critic", [False, True])
 def test_an_evaluation_takes_the_zip_with_the_run_s_environment(critic: bool, tmp_path: Path) -> None:
-    folder = run(tmp_path / "run", scenario="steady", total_steps=64, env={"stack": 2, "critic": critic})
+    folder = run(tmp_path / "run", scenario="steady", total_steps=64, env={"frame_stack": 2, "critic": critic})
     agents = [str(folder), str(folder / "model.zip")]
     with pytest.raises(bbrgym.ConfigError, match=r"model.zip' holds pickles.* trust=true if you trust it"):
         bbrgym.evaluate("steady", ["bbq"], world="twin", agent=agents)
@@ -114,7 +114,7 @@ def test_an_evaluation_takes_the_zip_with_the_run_s_environment(critic: bool, tm
 
 
 def test_a_model_of_other_observations_is_one_clear_error(tmp_path: Path) -> None:
-    folder = run(tmp_path / "run", scenario="steady", env={"stack": 2}, **BRIEF)
+    folder = run(tmp_path / "run", scenario="steady", env={"frame_stack": 2}, **BRIEF)
     with ZipFile(folder / "model.zip") as made, ZipFile(tmp_path / "plain.zip", "w") as plain:
         for name in set(made.namelist()) - {"bbrgym.json"}:
             plain.writestr(name, made.read(name))

@@ -71,7 +71,7 @@ def test_any_stats_are_in_bounds(link, flows, view):
 
 def test_the_actor_sees_what_it_sees_without_a_critic(short_scenario):
     alone, beside = (
-        plain_envs.make("bbrgym/Tune-v1", world="twin", scenario=short_scenario, stack=2, critic=critic)
+        plain_envs.make("bbrgym/Tune-v1", world="twin", scenario=short_scenario, frame_stack=2, critic=critic)
         for critic in (False, True)
     )
     assert beside.observation_space["actor"] == alone.observation_space

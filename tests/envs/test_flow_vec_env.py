@@ -22,7 +22,7 @@ def make(closed):
     """Makes vectors in the twin."""
 
     def make_one(num_worlds=3, **options):
-        return closed(FlowVecEnv(num_worlds, **{"world": "twin", "scenario": crowd(3), **options}))
+        return closed(FlowVecEnv(num_worlds, **{**PLAIN, "world": "twin", "scenario": crowd(3), **options}))
 
     return make_one
 
@@ -59,7 +59,7 @@ class World:
     "options",
     [
         {},
-        {"stack": 3, "reward_scope": "own", "variant": "bbr-mix", "action_kind": "relative"},
+        {"frame_stack": 3, "reward_scope": "own", "variant": "bbr-mix", "action_kind": "relative"},
         {"tunables": ["bbq_beta", "bbq_latch"], "levels": 3, "flat": True, "max_change": 0.5},
     ],
     ids=str,
@@ -159,7 +159,7 @@ def test_attributes_and_methods_of_rows(make):
     assert [info.get("flow") for info in envs.reset_infos] == flows
     assert {None, "tuned-0"} < set(flows)
     assert envs.get_attr("world") == envs.world_of_row.tolist()
-    assert envs.get_attr("tuned") == envs.tuned_of_row.tolist()
+    assert envs.get_attr("tuned_flow") == envs.tuned_of_row.tolist()
     envs.set_attr("scenario", crowd(2), indices=[4])
     envs.reset()
     assert envs.get_attr("flow")[4:] == ["tuned-0", "tuned-1", None, None]

@@ -26,7 +26,7 @@ def one(**options: Any) -> Any:
 @pytest.mark.parametrize(
     "options",
     [
-        {"features": "memory", "stack": 2},
+        {"features": "memory", "frame_stack": 2},
         {"view": "pooled", "reward_horizon_s": 0.4, "reward": {"throughput": 1.0, "delay": 0.5, "change": 0.1}},
         {
             "action_kind": "library",

@@ -8,6 +8,7 @@ import plain_envs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_envs import PLAIN
 
 import bbrgym
 from bbrgym.envs.features import FlowFeatures, HostFeatures
@@ -89,9 +90,8 @@ def test_many_worlds_observe_as_each_alone_bit_for_bit(features: str) -> None:
     scenarios = [on_hosts("a", "b", "a"), on_hosts(None, None), on_hosts("a", "a", "b", "b", duration_s=0.6)]
 
     def played(scenario: Any, seeds: list[int]) -> list[Any]:
-        options = FlowOptions(
-            world="twin", scenario=scenario, view="host", features=features, max_tuned=4, control_interval_s=0.1
-        )
+        changed = {"world": "twin", "scenario": scenario, "view": "host", "features": features, "max_tuned": 4}
+        options = FlowOptions(**{**PLAIN, **changed})
         batch = FlowBatch(len(seeds), options, runs_to_the_end=True)
         seen = [batch.reset(range(len(seeds)), seeds)]
         actions = np.stack([np.stack([batch.action.default] * 4)] * len(seeds))
@@ -111,7 +111,8 @@ def test_many_worlds_observe_as_each_alone_bit_for_bit(features: str) -> None:
 def test_a_host_of_the_scenario_decides_who_shares() -> None:
     scenario = on_hosts("a", "b", "a", None)
     scenario["flows"][-1] |= {"count": 2}
-    options = FlowOptions(world="twin", scenario=scenario, view="host", features=["active"], tunables=["bbq_beta"])
+    changed = {"world": "twin", "scenario": scenario, "view": "host", "features": ["active"], "tunables": ["bbq_beta"]}
+    options = FlowOptions(**{**PLAIN, **changed})
     batch = FlowBatch(1, options)
     batch.reset([0], [1])
     for _ in range(5):

@@ -219,7 +219,7 @@ def one_tuned_flow():
 # ---- snapshots -----------------------------------------------------------------------------------------
 
 SHAPES = [
-    {"features": "memory", "stack": 2},
+    {"features": "memory", "frame_stack": 2},
     {"features": "memory", "view": "pooled", "reward_horizon_s": 0.5, "critic": True},
     {"action_kind": "relative", "max_change": 0.3, "variant": "bbr-mix"},
 ]
@@ -270,7 +270,7 @@ def test_a_vector_takes_snapshots_of_a_single_environment():
 
 
 def test_flows_with_a_controller_each_are_restored_too():
-    options = FlowOptions(world="twin", features="memory", scenario=coming_and_going())
+    options = FlowOptions(**{**plain_envs.PLAIN, "world": "twin", "features": "memory", "scenario": coming_and_going()})
     batch = FlowBatch(2, options, runs_to_the_end=True)
     batch.reset([0, 1], [1, 2])
     actions = np.stack([np.stack([batch.action.default] * batch.max_tuned)] * 2)

@@ -48,7 +48,7 @@ FLAT = {"tunables": ["bbq_beta", "bbq_latch"], "levels": 3, "flat": True}
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"scenario": coming_and_going()}, {"stack": 3, "reward_scope": "own"}, FLAT], ids=str
+    "options", [{}, {"scenario": coming_and_going()}, {"frame_stack": 3, "reward_scope": "own"}, FLAT], ids=str
 )
 @pytest.mark.parametrize("world", ["twin", "ns3"])
 def test_pettingzoos_test_has_no_complaint(make, options, world):
@@ -74,7 +74,7 @@ def test_a_seed_repeats_everything(make):
 
 
 def test_the_spaces(make):
-    env = make(variant="bbr-pg", tunables=["pg_tinterval_us"], features=["active", "lost"], stack=2)
+    env = make(variant="bbr-pg", tunables=["pg_tinterval_us"], features=["active", "lost"], frame_stack=2)
     assert env.possible_agents == ["tuned-0", "tuned-1", "tuned-2", "tuned-3"]
     for agent in env.possible_agents:
         assert env.observation_space(agent).shape == (2 * (2 + 1),)
@@ -241,7 +241,7 @@ def test_a_flow_that_has_not_started_keeps_its_own_setting(make):
 
 
 def test_what_an_agent_sees_first_stands_for_what_was_before(make):
-    env = make(scenario=crowd(3), stack=3)
+    env = make(scenario=crowd(3), frame_stack=3)
     first, _ = env.reset(seed=1)
     second, *_ = env.step(sampled(env))
     third, *_ = env.step(sampled(env))
@@ -321,7 +321,7 @@ def test_the_state_is_what_a_critic_sees(make):
     one.close()
 
 
-@pytest.mark.parametrize("options", [{}, {"reward_scope": "own", "stack": 2}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"reward_scope": "own", "frame_stack": 2}], ids=str)
 @pytest.mark.parametrize("scene", [coming_and_going(), crowd(3), scenario()], ids=lambda scene: scene["name"])
 def test_agents_that_idle_see_and_get_what_those_that_leave_do(make, scene, options):
     """While their flows run; but for the last observation of one that leaves before the end."""

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 
 import bbrgym
 from bbrgym.envs.features import Feature
-from bbrgym.envs.observation import FEATURE_LISTS, FEATURES, SenderObservation, Stack
+from bbrgym.envs.observation import FEATURE_LISTS, FEATURES, FrameStack, SenderObservation
 from bbrgym.worlds.fields import FLOW_FIELDS
 
 FIELDS = {name: (unit, visibility) for name, unit, visibility, _ in FLOW_FIELDS}
@@ -86,8 +86,8 @@ def test_what_is_not_known_is_0():
     st.sampled_from(["each", "pooled"]),
 )
 def test_any_stats_give_an_observation_in_bounds(stats, stack, view):
-    observation = SenderObservation(3, 2, stack=stack, view=view)
-    seen = Stack(1, observation)
+    observation = SenderObservation(3, 2, frame_stack=stack, view=view)
+    seen = FrameStack(1, observation)
     seen.add(observation.view(NAMES, np.ascontiguousarray(stats.T), np.array([[-1.0, 1.0]], np.float32)))
     assert observation.space.contains(seen.observations()[0])
 
@@ -139,7 +139,7 @@ def test_pooled_are_mean_smallest_and_largest_of_the_active_ones():
 
 
 def test_the_newest_interval_is_last():
-    stack = Stack(2, SenderObservation(1, 0, ["cwnd", "lost"], stack=3))
+    stack = FrameStack(2, SenderObservation(1, 0, ["cwnd", "lost"], frame_stack=3))
 
     def both(number):
         return np.array([[number, 0.5], [number + 1, 0.5]], np.float32)
@@ -163,8 +163,8 @@ def test_the_newest_interval_is_last():
         ({"features": 3}, "features: 3, allowed are instant and memory, or a list of names"),
         ({"features": ["queue_delay_mean_ms"]}, "features: 'queue_delay_mean_ms'"),
         ({"features": ["cwnd", "cwnd"]}, "without repetition"),
-        ({"stack": 0}, "stack: 0, allowed is a whole number of intervals from 1"),
-        ({"stack": 1.5}, "stack: 1.5"),
+        ({"frame_stack": 0}, "frame_stack: 0, allowed is a whole number of intervals from 1"),
+        ({"frame_stack": 1.5}, "frame_stack: 1.5"),
         ({"view": "one"}, "view: 'one', allowed are each and pooled"),
     ],
 )

@@ -13,11 +13,12 @@ from omegaconf import OmegaConf
 from vectors import Crowds, crowd, drawn
 
 import bbrgym
-from bbrgym.agents.training.settings import parse_training
+from bbrgym.agents.training.settings import TrainingSettings, parse_training
 from bbrgym.cli.composition import compose_config
 from bbrgym.envs.ns3gym_env import Ns3GymEnv
 from bbrgym.envs.observation import FEATURE_LISTS
 from bbrgym.envs.options import Options
+from bbrgym.envs.reward import Reward
 
 BASE = {"world": "twin", "scenario": crowd(2), "tunables": ["bbq_beta", "bbq_alpha_us"]}
 
@@ -48,7 +49,7 @@ TYPES = {
     "numpy": {
         "tunables": np.array(["bbq_beta"]),
         "control_interval_s": np.float64(0.1),
-        "stack": np.int64(2),
+        "frame_stack": np.int64(2),
         "features": np.array(["active", "bw"]),
         "reward": {"throughput": np.float64(2.0)},
         "numeric_infos": np.bool_(True),
@@ -60,7 +61,7 @@ TYPES = {
             {
                 "tunables": ["bbq_beta"],
                 "control_interval_s": 0.1,
-                "stack": 2,
+                "frame_stack": 2,
                 "features": ["active", "${one}"],
                 "one": "bw",
                 "reward": {"throughput": 2.0},
@@ -76,7 +77,7 @@ TYPES["omegaconf"].pop("one")
 
 @pytest.mark.parametrize("types", TYPES)
 def test_types_of_others_count_as_pythons(make, types):
-    plain = {"tunables": ["bbq_beta"], "stack": 2, "features": ["active", "bw"], "reward": {"throughput": 2.0}}
+    plain = {"tunables": ["bbq_beta"], "frame_stack": 2, "features": ["active", "bw"], "reward": {"throughput": 2.0}}
     ours, theirs = make(**plain, numeric_infos=True, max_tuned=3), make(**TYPES[types])
     assert ours._batch._options == theirs._batch._options
 
@@ -91,7 +92,7 @@ def test_types_of_others_count_as_pythons(make, types):
         ("control_interval_s", float("nan"), "is a finite number above 0"),
         ("control_interval_s", "0.1", "is a number"),
         ("reward_horizon_s", float("inf"), "is a finite number above 0, or None"),
-        ("stack", True, "are whole numbers from 1"),
+        ("frame_stack", True, "are whole numbers from 1"),
         ("levels", "3", "are whole numbers from 1"),
         ("threads", 1.5, "are whole numbers from 1"),
         ("flat", 1, "are True and False"),
@@ -146,11 +147,13 @@ def test_gymnasium_says_what_it_refuses():
 
 
 def test_an_environment_is_by_default_the_one_that_train_uses():
-    settings = parse_training(compose_config("train", []))
+    config = compose_config("train", [])
+    settings = parse_training({name: config[name] for name in TrainingSettings.model_fields if name in config})
     trained, made = settings.options(settings.world_name), Options()
-    own = ("scenario", "features", "max_tuned", "flow_capacity")  # resolved in a training's settings
+    own = ("scenario", "features", "max_tuned", "flow_capacity", "reward")  # resolved in a training's settings
     for field in dataclasses.fields(Options):
         if field.name not in own:
             assert getattr(trained, field.name) == getattr(made, field.name), field.name
+    assert Reward(trained.reward).weights == Reward(made.reward).weights
     assert settings.source.fields == bbrgym.load_distribution(made.scenario).fields
     assert [*trained.features] == [*FEATURE_LISTS[made.features]]

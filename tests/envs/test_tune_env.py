@@ -51,11 +51,11 @@ def as_bytes(seen):
     "options",
     [
         {},
-        {"variant": "bbr-mix", "stack": 4},
+        {"variant": "bbr-mix", "frame_stack": 4},
         {"variant": "bbr-pg", "tunables": ["pg_trand_high_us"], "features": ["rtt_mean", "lost"]},
         {"variant": "bbr-mix", "action_kind": "relative", "max_change": 0.05},
         {"levels": 5, "reward": "goodput"},
-        {"critic": True, "stack": 2, "view": "pooled"},
+        {"critic": True, "frame_stack": 2, "view": "pooled"},
         {"tunables": ["bbq_beta", "bbq_alpha_us"], "levels": 5, "flat": True},
         {"render_mode": "rgb_array", "isolation": "none"},
         {"scenario": Crowds(), "world": "twin"},
@@ -72,7 +72,7 @@ def test_checkers_have_no_complaint(make, checker, options):
 
 @pytest.mark.parametrize("variant", [name for name, variant in bbrgym.VARIANTS.items() if variant.preset])
 def test_observations_are_in_bounds_whatever_is_done(make, variant):
-    env = make(variant=variant, stack=2, control_interval_s=0.05)
+    env = make(variant=variant, frame_stack=2, control_interval_s=0.05)
     env.action_space.seed(1)
     for observation, reward, _ in play(env, 1, env.action_space):
         assert env.observation_space.contains(observation)
@@ -80,7 +80,7 @@ def test_observations_are_in_bounds_whatever_is_done(make, variant):
 
 
 def test_the_shapes(make):
-    env = make(variant="bbq", stack=2)
+    env = make(variant="bbq", frame_stack=2)
     tunables = len(bbrgym.VARIANTS["bbq"].preset)
     assert env.action_space.shape == (tunables,)
     assert env.observation_space.shape == (2 * (2 * len(FEATURE_LISTS["instant"]) + tunables),)
@@ -343,9 +343,9 @@ def test_a_constructor_shows_the_arguments_that_are_declared_once(kind):
     shown = inspect.signature(kind).parameters
     for field in dataclasses.fields(Options):
         assert shown[field.name].default == field.default
-    text = rf"{kind.__name__}.__init__\(\) got an unexpected keyword argument 'stac'; did you mean stack"
+    text = rf"{kind.__name__}.__init__\(\) got an unexpected keyword argument 'frame_stac'; did you mean frame_stack"
     with pytest.raises(bbrgym.ConfigError, match=text):
-        kind(stac=1)
+        kind(frame_stac=1)
 
 
 def test_a_world_that_is_not_there(make):

@@ -60,7 +60,7 @@ def test_a_copy_would_share_the_worlds_and_is_refused(make, duplicate, is_closed
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
 def test_before_the_first_reset_a_copy_is_another_one_of_the_same_arguments(make, duplicate, closed):
-    env = make(stack=2)
+    env = make(frame_stack=2)
     again = closed(duplicate(env))
     assert type(again) is type(env)
     assert getattr(again, "spec", None) == getattr(env, "spec", None)

@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import plain_envs
 import pytest
+from plain_envs import PLAIN
 from vectors import Crowds, assert_same, drawn, scenario
 
 pytest.importorskip("stable_baselines3", reason="what is tested is made for it")
@@ -21,7 +22,7 @@ def make(closed):
     """Makes vectors in the twin."""
 
     def make_one(num_envs=3, **options):
-        return closed(TuneVecEnv(num_envs, **{"world": "twin", "scenario": scenario(0.5), **options}))
+        return closed(TuneVecEnv(num_envs, **{**PLAIN, "world": "twin", "scenario": scenario(0.5), **options}))
 
     return make_one
 
@@ -30,8 +31,8 @@ def make(closed):
 @pytest.mark.parametrize("third", [drawn, Crowds()], ids=["drawn", "crowds"])
 def test_it_is_sb3s_own_vector_of_single_environments(make, full_infos, critic, third):
     scenarios = [scenario(0.5), scenario(0.8, others=3), third]
-    ours = make(3, scenario=scenarios, stack=2, critic=critic, full_infos=full_infos)
-    options = {"world": "twin", "stack": 2, "critic": critic, "max_tuned": 2 if third is drawn else 4}
+    ours = make(3, scenario=scenarios, frame_stack=2, critic=critic, full_infos=full_infos)
+    options = {"world": "twin", "frame_stack": 2, "critic": critic, "max_tuned": 2 if third is drawn else 4}
     theirs = DummyVecEnv(
         [lambda each=each: plain_envs.make("bbrgym/Tune-v1", scenario=each, **options) for each in scenarios]
     )

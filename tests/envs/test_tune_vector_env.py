@@ -123,10 +123,10 @@ def assert_equal_to_one_by_one(envs, singles, steps, seed=5):
     "options",
     [
         {},
-        {"variant": "bbr-mix", "stack": 3},
+        {"variant": "bbr-mix", "frame_stack": 3},
         {"variant": "bbr-pg", "reward": {"fairness": 1.0, "loss": 0.3}},
         {"action_kind": "relative", "reward": "alpha_fair"},
-        {"critic": True, "stack": 2},
+        {"critic": True, "frame_stack": 2},
         {"variant": "bbr-mix", "max_change": 0.2, "levels": 4},
         {
             "tunables": ["bbq_beta", "bbq_latch"],
@@ -441,7 +441,7 @@ def test_room_is_made_for_the_most_tuned_flows_of_any(make):
 @pytest.mark.parametrize("view", ["each", "pooled"])
 def test_a_vector_step_is_that_of_each_whatever_the_number_of_tuned_flows(make, mode, view):
     scenarios = [Crowds(), crowd(3, 0.6), scenario(0.4, others=3), Crowds(), drawn]
-    options = {"view": view, "stack": 2, "variant": "bbr-mix", "reward": {"throughput": 1.0, "change": 0.1}}
+    options = {"view": view, "frame_stack": 2, "variant": "bbr-mix", "reward": {"throughput": 1.0, "change": 0.1}}
     envs = make(5, scenario=scenarios, autoreset_mode=mode, **options)
     singles = OneByOne(scenarios, mode, world="twin", max_tuned=4, **options)
     assert envs.single_observation_space == singles.envs[0].observation_space

@@ -58,7 +58,7 @@ def test_a_function_of_other_observations_is_one_clear_error(tmp_path: Path) -> 
     file.write_bytes(
         helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
     )
-    with pytest.raises(ConfigError, match=r"agent narrow: '.*narrow.onnx' acts on 5 numbers, expected 30, those of"):
+    with pytest.raises(ConfigError, match=r"agent narrow: '.*narrow.onnx' acts on 5 numbers, expected 225, those of"):
         scores(file)
 
 

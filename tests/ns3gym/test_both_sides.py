@@ -46,7 +46,7 @@ def as_bytes(observation):
     "options",
     [
         {},
-        {"critic": True, "stack": 2},
+        {"critic": True, "frame_stack": 2},
         {"tunables": ["bbq_beta", "bbr_cwnd_gain"], "levels": 5, "flat": True},
         {"levels": 5},
     ],

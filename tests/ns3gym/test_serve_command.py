@@ -29,7 +29,7 @@ def served(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_it_serves_what_training_sees(agent: AgentSocket) -> None:
-    how = ["variant=bbr-acd", "action=relative", "env.stack=2", "reward=goodput", "episodes=2", "timeout_s=30"]
+    how = ["variant=bbr-acd", "action=relative", "env.frame_stack=2", "reward=goodput", "episodes=2", "timeout_s=30"]
     arguments = {
         "world": "twin",
         "scenario": {**bbrgym.load_scenario("steady").model_dump(exclude_none=True), "duration_s": 3.0},
@@ -37,7 +37,7 @@ def test_it_serves_what_training_sees(agent: AgentSocket) -> None:
         "action_kind": "relative",
         "reward": "goodput",
         "control_interval_s": 0.5,
-        "stack": 2,
+        "frame_stack": 2,
         "view": "pooled",
         "reward_horizon_s": 5.0,
     }

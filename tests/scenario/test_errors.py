@@ -131,7 +131,7 @@ MISTAKES: list[tuple[str, Any, str]] = [
         "bbr1",
         f"flows[0].cc: is 'bbr1'; did you mean bbr, bbr3 or bbr2? bbrgym list shows all {len(bbrgym.VARIANTS)}",
     ),
-    ("flows.0.role", "lerner", "flows[0].role: is 'lerner', expected one of 'tuned flow', 'fixed' or 'background'"),
+    ("flows.0.role", "lerner", "flows[0].role: is 'lerner', expected one of 'tuned', 'fixed' or 'background'"),
     ("flows.0.start_s", 20.0, "flows[0].start_s: is 20.0, expected less than duration_s = 20.0"),
     ("flows.0.stop_s", 0.0, "flows[0].stop_s: is 0.0, expected more than start_s = 0.0"),
     ("flows.0.app", {"kind": "cbr"}, "flows[0].app.rate_mbps: is missing"),

@@ -119,7 +119,7 @@ def episode(env: TuneEnv, actions: list[Any]) -> list[Any]:
 
 
 def test_an_environment_s_episodes_are_the_ns3_world_s(options: dict[str, Any]) -> None:
-    arguments: dict[str, Any] = {"scenario": SCENARIO, "variant": "bbr-mix", "stack": 2}
+    arguments: dict[str, Any] = {"scenario": SCENARIO, "variant": "bbr-mix", "frame_stack": 2}
     there = TuneEnv(**{**PLAIN, **arguments})
     here = TuneEnv(**{**PLAIN, **arguments, "world": "ns3gym", "world_options": options})
     there.action_space.seed(1)

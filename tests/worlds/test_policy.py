@@ -38,8 +38,8 @@ TUNED = (0, 1)
 TIMES_S = {0: (0.0, 4.3), 1: (1.7, 6.0)}
 INTERVAL_S = 0.5
 KINDS: dict[str, dict[str, Any]] = {
-    "per flow": {"variant": "bbr-mix", "stack": 3},
-    "pooled": {"variant": "bbr-mix", "is_per_flow": False, "view": "pooled", "max_tuned": 3, "stack": 2},
+    "per flow": {"variant": "bbr-mix", "frame_stack": 3},
+    "pooled": {"variant": "bbr-mix", "is_per_flow": False, "view": "pooled", "max_tuned": 3, "frame_stack": 2},
     "memory": {"variant": "bbr-mix", "features": "memory"},
     "held": {"variant": "bbr-mix", "features": "memory", "hold_intervals": 3},
     "each": {"variant": "bbr-mix", "is_per_flow": False, "max_tuned": 3, "action_kind": "relative"},

@@ -190,7 +190,7 @@ def test_a_damaged_part_is_named(whole: Path, tmp_path: Path) -> None:
 def test_it_probes_then_holds_a_setting_of_its_library(whole: Path) -> None:
     agent, arguments = load_agent(whole)
     assert isinstance(agent, PortfolioAgent)
-    assert (arguments["view"], arguments["stack"]) == ("each", 1)
+    assert (arguments["view"], arguments["frame_stack"]) == ("each", 1)
     assert tuple(arguments["features"]) == FEATURE_LISTS["memory"]
     tuner = agent.tuner([1, 2])
     generator = np.random.default_rng(1)

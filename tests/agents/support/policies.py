@@ -10,6 +10,7 @@ from typing import Any
 import compilers
 import numpy as np
 import torch
+from plain_envs import PLAIN
 from torch import nn
 
 from bbrgym.agents.networks import Network, head_of
@@ -36,7 +37,7 @@ FLAT = {"levels": 3, "flat": True, "tunables": ["bbr_up_gain", "bbq_alpha_us"]}
 
 def options_of(*, is_per_flow: bool = True, **arguments: Any) -> Options:
     """Arguments of a small environment in the twin."""
-    given = {"world": "twin", "variant": "bbq", "control_interval_s": 0.5, "threads": 1, **arguments}
+    given = {**PLAIN, "world": "twin", "control_interval_s": 0.5, "threads": 1, **arguments}
     return FlowOptions(**given) if is_per_flow else Options(**given)
 
 

@@ -132,7 +132,7 @@ def test_the_command_goes_on_with_the_options_of_the_run(tmp_path: Path, capsys:
         ),
         (["total_steps=+64", "agent.hidden=[8]"], "agent.hidden: is [8], was [64] in"),
         (["total_steps=+64", "observation=memory"], "observation: is given with continue_from"),
-        (["total_steps=+64", "env.stack=2"], "env.stack: is 2, was 3 in"),
+        (["total_steps=+64", "env.frame_stack=2"], "env.frame_stack: is 2, was 3 in"),
         (["total_steps=+64", "scenario.duration_s=3"], "scenario.duration_s: is 3, was 2.0 in"),
         (["total_steps=+64", "num_envs=2"], "num_envs: is 2, was 4 in"),
         (["total_steps=+64", "experiment=wan_ppo"], "experiment: is given with continue_from"),

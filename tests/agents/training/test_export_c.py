@@ -29,18 +29,18 @@ from bbrgym.envs.tune_batch import TuneBatch
 pytestmark = pytest.mark.usefixtures("undrawn_file")
 
 KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "per flow": ({"stack": 3}, {}),
+    "per flow": ({"frame_stack": 3}, {}),
     "all tunables": ({"variant": "bbr-mix"}, {"activation": nn.ReLU}),
     "one bound": ({"variant": "bbr-pg", "tunables": ["pg_trand_high_us", "pg_tinterval_us"]}, {}),
-    "relative": ({"action_kind": "relative", "max_change": 0.05, "stack": 2}, {}),
+    "relative": ({"action_kind": "relative", "max_change": 0.05, "frame_stack": 2}, {}),
     "levels": (FLAT, {}),
-    "pooled": ({"is_per_flow": False, "view": "pooled", "max_tuned": 3, "stack": 2}, {}),
+    "pooled": ({"is_per_flow": False, "view": "pooled", "max_tuned": 3, "frame_stack": 2}, {}),
     "each": ({"is_per_flow": False, "max_tuned": 2, "tunables": ["bbr_up_gain"]}, {}),
     "few features": ({"features": ["bw", "srtt"]}, {}),
     "memory": ({"features": "memory"}, {}),
     "memory of all flows": ({"is_per_flow": False, "view": "pooled", "max_tuned": 3, "features": "memory"}, {}),
-    "held": ({"features": "memory", "stack": 2, "hold_intervals": 3}, {}),
-    "saturating": ({"stack": 2}, {"scale": 900.0, "activation": nn.ReLU}),
+    "held": ({"features": "memory", "frame_stack": 2, "hold_intervals": 3}, {}),
+    "saturating": ({"frame_stack": 2}, {"scale": 900.0, "activation": nn.ReLU}),
 }
 
 TOLERANCE = Q16 // 1000
@@ -179,7 +179,7 @@ def grain_of(tunable: IntegerTunable, values: np.ndarray) -> Any:
 
 AGENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "pooled": ("ppo", {}),
-    "each": ("ppo", {"env": {"view": "each", "stack": 1}}),
+    "each": ("ppo", {"env": {"view": "each", "frame_stack": 1}}),
     "relative": ("ppo", {"action": {"kind": "relative", "max_change": 0.05}}),
     "levels": ("ppo", {"action": FLAT}),
     "torch": ("torch_ppo", {"variant": "bbr-mix"}),

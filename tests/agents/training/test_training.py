@@ -141,7 +141,7 @@ def test_nan_stops_the_training_and_keeps_the_last_good_checkpoint(tmp_path: Pat
         ({"env": {"tunables": ["x"]}}, "env.tunables: is called action.tunables here"),
         ({"env": {"stak": 2}}, "env.stak: is no argument of the environments; did you mean stack"),
         ({"env": {"world": "ns3"}}, "env.world: is no argument of the environments"),
-        ({"env": {"stack": 0}}, "stack: 0, allowed is"),
+        ({"env": {"frame_stack": 0}}, "frame_stack: 0, allowed is"),
         ({"variant": "bqb"}, "variant 'bqb': did you mean bb"),
         ({"world": "moon"}, "world: is 'moon'; allowed are ns3, twin"),
         ({"validation": {"world": "moon"}}, "validation.world: is 'moon'; allowed are ns3, twin"),
@@ -194,7 +194,7 @@ def test_an_agent_records_the_features_that_it_was_trained_with(env: list[str], 
     assert main(["train", *SHORT, *small, *env, "observation=memory", f"output_dir={folder}"]) == 0
     agent, arguments = load_agent(folder)
     assert tuple(arguments["features"]) == FEATURE_LISTS["memory"]
-    assert (arguments["stack"], arguments["control_interval_s"]) == (1, 0.5)
+    assert (arguments["frame_stack"], arguments["control_interval_s"]) == (1, 0.5)
     rows = bbrgym.evaluate("steady", [], agent=Learned("ppo", "bbq", "ppo bbq", arguments, agent, ""), world="twin")
     assert np.isfinite(rows["score"].to_numpy()).all()
 
@@ -215,9 +215,9 @@ def test_an_agent_keeps_the_library_that_it_chooses_from(agent: str, tmp_path: P
 
 def test_an_observation_is_completed_by_its_file_and_a_former_default_still_read() -> None:
     memory = parse_training(asked(observation="memory"))
-    assert (tuple(memory.env["features"]), memory.env["stack"]) == (FEATURE_LISTS["memory"], 1)
-    instant = parse_training(asked(env={"name": "tune", "features": None, "stack": 2}))
-    assert (tuple(instant.env["features"]), instant.env["stack"]) == (FEATURE_LISTS["instant"], 2)
+    assert (tuple(memory.env["features"]), memory.env["frame_stack"]) == (FEATURE_LISTS["memory"], 1)
+    instant = parse_training(asked(env={"name": "tune", "features": None, "frame_stack": 2}))
+    assert (tuple(instant.env["features"]), instant.env["frame_stack"]) == (FEATURE_LISTS["instant"], 2)
     assert parse_training(memory.plain()) == memory
 
 
