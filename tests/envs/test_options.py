@@ -150,7 +150,7 @@ def test_an_environment_is_by_default_the_one_that_train_uses():
     config = compose_config("train", [])
     settings = parse_training({name: config[name] for name in TrainingSettings.model_fields if name in config})
     trained, made = settings.options(settings.world_name), Options()
-    own = ("scenario", "features", "max_tuned", "flow_capacity", "reward")  # resolved in a training's settings
+    own = ("scenario", "features", "max_tuned", "flow_capacity", "reward", "isolation", "world_options")  # resolved
     for field in dataclasses.fields(Options):
         if field.name not in own:
             assert getattr(trained, field.name) == getattr(made, field.name), field.name
