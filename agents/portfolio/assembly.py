@@ -11,7 +11,6 @@ from torch import Tensor
 
 from bbrgym.agents.portfolio.change import ChangeDetector, ChangeSettings
 from bbrgym.agents.portfolio.fit import restored
-from bbrgym.agents.portfolio.guard import Guard
 from bbrgym.agents.portfolio.parameters import PARAMETERS
 from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork, ProbeRoutine
 from bbrgym.agents.portfolio.probe_features import AgainFeatures, HostProbeFeatures, ProbeFeatures
@@ -35,15 +34,12 @@ class Found(TypedDict):
         selector: state of the selector by the probe's features.
         knowing: state of the selector by the true parameters.
         again: state of the selector that looks again; missing without one.
-        guard, again_guard: numbers of the guards of both; missing without one.
     """
 
     library: Tensor
     selector: Mapping[str, Tensor]
     knowing: Mapping[str, Tensor]
     again: NotRequired[Mapping[str, Tensor]]
-    guard: NotRequired[Mapping[str, Tensor]]
-    again_guard: NotRequired[Mapping[str, Tensor]]
 
 
 class Assembly:
@@ -95,9 +91,9 @@ class Assembly:
     def agent(self, found: Found) -> PortfolioAgent:
         """Return the agent with what the stages have found."""
         library = found["library"]
-        looks = [self.look(self.features, library, found["selector"], found.get("guard"))]
+        looks = [self.look(self.features, library, found["selector"])]
         if "again" in found:
-            looks.append(self.look(self.again_features, library, found["again"], found.get("again_guard")))
+            looks.append(self.look(self.again_features, library, found["again"]))
         knowing = restored(found["knowing"], len(PARAMETERS), len(library), self._fit)
         routine = ProbeRoutine(self.probe, self.intervals, self.width, self._detector)
         return PortfolioAgent(self._name, looks, routine, knowing, is_per_flow=self._is_per_flow)
@@ -107,7 +103,6 @@ class Assembly:
         features: ProbeFeatures | HostProbeFeatures | AgainFeatures,
         library: Tensor,
         selector: Mapping[str, Tensor],
-        guard: Mapping[str, Tensor] | None = None,
     ) -> PortfolioNetwork:
         """Return a network that chooses from a library.
 
@@ -115,13 +110,9 @@ class Assembly:
             features: from what was observed.
             library: settings, [settings, tunables].
             selector: its state, by these features.
-            guard: its numbers; None without one.
         """
-        chooses, guards = restored(selector, len(features.names), len(library), self._fit), None
-        if guard is not None:
-            guards = Guard(len(features.names))
-            guards.load_state_dict(guard)
-        return PortfolioNetwork(features, chooses, library.numpy(), self.intervals, self.width, guards).eval()
+        chooses = restored(selector, len(features.names), len(library), self._fit)
+        return PortfolioNetwork(features, chooses, library.numpy(), self.intervals, self.width).eval()
 
     @staticmethod
     def _make_detector(

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from bbrgym.agents.network_agents import alone
 from bbrgym.agents.portfolio.change import ChangeDetector
-from bbrgym.agents.portfolio.guard import Guard
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.probe import newest
 from bbrgym.agents.portfolio.selector import Selector
@@ -35,10 +34,9 @@ class PortfolioNetwork(nn.Module):
         library: the settings, [settings, tunables].
         intervals: of the probe.
         width: numbers of an interval's observation.
-        guard: tells where the library's first setting is taken instead; None: nowhere.
 
     Attributes:
-        features, selector, guard: as given.
+        features, selector: as given.
     """
 
     inputs = ("history",)
@@ -51,22 +49,17 @@ class PortfolioNetwork(nn.Module):
         library: Coordinates,
         intervals: int,
         width: int,
-        guard: Guard | None = None,
     ) -> None:
         super().__init__()
         self.features = features
         self.selector = selector
-        self.guard = guard
         self.library: Tensor
         self.register_buffer("library", torch.from_numpy(library.copy()))
         self._shape = (intervals, width)
 
     def forward(self, history: Tensor) -> Tensor:
         features = self.features(history.reshape(-1, *self._shape))
-        choices = self.selector(features).argmax(-1)
-        if self.guard is not None:
-            choices = torch.where(self.guard(features) > 0, 0, choices)
-        return self.library[choices]
+        return self.library[self.selector(features).argmax(-1)]
 
     def first_inputs(self, count: int, width: int) -> tuple[Tensor, ...]:  # noqa: ARG002 - its own width counts
         """Return zeros as inputs for ``count`` environments."""

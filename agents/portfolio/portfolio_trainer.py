@@ -13,7 +13,6 @@ from pydantic import Field
 
 from bbrgym.agents.portfolio.assembly import Assembly, Found
 from bbrgym.agents.portfolio.change import ChangeSettings
-from bbrgym.agents.portfolio.guard import GuardSettings
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.probe_features import OBSERVED
 from bbrgym.agents.portfolio.selector import FitSettings
@@ -49,7 +48,6 @@ class PortfolioTrainer(Trainer):
             setting that are tunables to set, see `bbrgym.agents.portfolio.assembly.DRAINING`.
         by_cost: whether draws are sampled by cost, see `bbrgym.agents.training.draws`.
         change: settings of the change detection. Default: none, a setting is held to the end.
-        guard: settings of the guard. Default: none, the selector is heard everywhere.
         fit: settings of the fit.
     """
 
@@ -69,7 +67,6 @@ class PortfolioTrainer(Trainer):
     probe: dict[str, Float] | None = None
     by_cost: bool = True
     change: ChangeSettings | None = None
-    guard: GuardSettings | None = None
     fit: FitSettings = Field(default_factory=FitSettings)
 
     def adapted(self, settings: TrainingSettings) -> TrainingSettings:
@@ -90,7 +87,6 @@ class PortfolioTrainer(Trainer):
             again_share=self.again_share,
             by_cost=self.by_cost,
             fit=self.fit,
-            guard=self.guard,
         )
         Stages(settings, self._assembly(run.settings), run).run()
 

@@ -62,32 +62,30 @@ def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch | FlowBatch, opti
 def given_to(looks: Sequence[PortfolioNetwork]) -> Callable[[Tensor], Tensor]:
     """Return the function from what was observed, [N, intervals, numbers], to what the looks' selectors are given.
 
-    That is [N, features] of the first look, with a guard one more number, what it says, then the same of the second.
+    That is [N, features] of the first look, then the same of the second.
     """
-    return lambda history: torch.cat([one for look in looks for one in _given_to(look, history)], dim=1)
+    return lambda history: torch.cat([_given_to(look, history) for look in looks], dim=1)
 
 
-def _given_to(look: PortfolioNetwork, history: Tensor) -> Iterator[Tensor]:
-    """Yield what a selector is given, [N, features], and what the guard says, [N, 1]."""
+def _given_to(look: PortfolioNetwork, history: Tensor) -> Tensor:
+    """Return what a selector is given, [N, features]."""
     features, selector = look.features(history), look.selector
-    yield selector.scaled(features) if isinstance(selector, NetworkSelector) else features
-    if look.guard is not None:
-        yield look.guard(features)[:, None]
+    return selector.scaled(features) if isinstance(selector, NetworkSelector) else features
 
 
 def _looks(looks: Sequence[PortfolioNetwork], example: Tensor) -> Iterator[Look]:
     """Yield the looks, by the numbers that they are given of a program's results."""
     first = 0
     for look in looks:
-        selector, is_guarded = look.selector, look.guard is not None
+        selector = look.selector
         count = look.features(example).shape[1]
         if isinstance(selector, TreeSelector):
-            yield Look(first, count, quantise_trees(selector), is_guarded)
+            yield Look(first, count, quantise_trees(selector))
         elif isinstance(selector, NetworkSelector):
-            yield Look(first, count, tuple(_layers(selector)), is_guarded)
+            yield Look(first, count, tuple(_layers(selector)))
         else:
             raise ConfigError(f"agent: has a selector {type(selector).__name__}, which has no form in integers")
-        first += count + is_guarded
+        first += count
 
 
 def _layers(selector: NetworkSelector) -> Iterator[IntegerLayer]:

@@ -28,7 +28,6 @@ from bbrgym.agents.portfolio.cross import CrossPart, scores_of
 from bbrgym.agents.portfolio.cross_validation import confusion, cross_validate
 from bbrgym.agents.portfolio.fit import check_fit, fitted, held_out_choices
 from bbrgym.agents.portfolio.greedy_library import coverage
-from bbrgym.agents.portfolio.guard import GuardSettings, fitted_guard, guarded
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.parts import Parts, parts_of
 from bbrgym.agents.portfolio.probe import ProbePart, examples_of, probe_begins, probe_length
@@ -64,7 +63,6 @@ class StageSettings:
     refine_turns: int
     by_cost: bool
     fit: FitSettings
-    guard: GuardSettings | None
 
 
 class Stages:
@@ -120,8 +118,6 @@ class Stages:
             "selector": selector.state_dict(),
             "knowing": knowing.state_dict(),
         }
-        if self._settings.guard is not None:
-            found["guard"] = fitted_guard(examples.features, self._settings.guard).state_dict()
         if self._plan.again:
             self._look_again(found)
         self._checkpoint(found)
@@ -254,7 +250,7 @@ class Stages:
         run, assembly, fit = self._run, self._assembly, self._settings.fit
         run.stage = "again"
         library = found["library"]
-        first = assembly.look(assembly.features, library, found["selector"], found.get("guard"))
+        first = assembly.look(assembly.features, library, found["selector"])
         parts = [
             ProbePart(self._conditions, draws, assembly.probe, assembly.intervals, library.numpy(), first)
             for draws in parts_of(self._plan.again)
@@ -271,8 +267,6 @@ class Stages:
         gains = examples.scores[probes, choices] - examples.scores[probes, held]
         self._record({"fit/again_gain": float(np.average(gains, weights=examples.weights))})
         found["again"] = selector.state_dict()
-        if self._settings.guard is not None:
-            found["again_guard"] = fitted_guard(examples.features, self._settings.guard).state_dict()
 
     def _selector(self, examples: Examples) -> Selector:
         """Return the selector, fitted on all draws, after its cross-validation."""
@@ -298,9 +292,6 @@ class Stages:
                 "fit/gain": validated.score - validated.fixed_score,
             }
         )
-        if self._settings.guard is not None:
-            price = guarded(examples, validated.choices, fit.folds, seed, self._settings.guard)
-            self._record({"fit/guarded_share": price.share, "fit/guard_price": price.price})
         run.log_table(self._step, "confusion", table)
         run.log_table(self._step, "importance", importance)
         return selector

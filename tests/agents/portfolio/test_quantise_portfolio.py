@@ -42,7 +42,6 @@ AGENT: dict[str, Any] = {
     "probe": {"bbr_cwnd_gain": 1.24},
     "fit": {"hidden": [8, 6], "members": 3, "epochs": 3, "folds": 2},
     "change": {"ratio": 1.5, "window_s": 0.4},
-    "guard": {"share": 0.3},
 }
 AGAIN: dict[str, Any] = {"again_share": 0.2, "probe_s": 1.5}
 KINDS: dict[str, dict[str, Any]] = {
@@ -173,7 +172,7 @@ def by_the_same_inputs(agent: PortfolioAgent, policy: IntegerPolicy, inputs: np.
     assert isinstance(selector, TreeSelector), "networks have no tie that is that near"
     results = policy.probe.program.run(inputs[None])
     given = torch.from_numpy(results[:, place.first : place.first + place.count] / ONE).float()
-    return 0 if place.is_guarded and results[0, place.first + place.count] > 0 else int(selector.choices(given)[0])
+    return int(selector.choices(given)[0])
 
 
 def choices_of_both(policy: IntegerPolicy, fields: np.ndarray, flows: np.ndarray, folder: Path) -> list[int]:
