@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NotRequired, TypedDict
 
 import numpy as np
 from torch import Tensor
 
-from bbrgym.agents.portfolio.change import ChangeDetector, ChangeSettings
 from bbrgym.agents.portfolio.fit import restored
 from bbrgym.agents.portfolio.parameters import PARAMETERS
 from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork, ProbeRoutine
@@ -49,7 +48,6 @@ class Assembly:
         settings: of the training.
         probe_s: length of the probe.
         probe: values of tunables during the probe, the others keep the variant's own; None: `DRAINING`.
-        change: settings of the change detection; None without one.
         fit: settings of the selector.
 
     Attributes:
@@ -69,7 +67,6 @@ class Assembly:
         settings: TrainingSettings,
         probe_s: float,
         probe: Mapping[str, float] | None,
-        change: ChangeSettings | None,
         fit: FitSettings,
     ) -> None:
         options = settings.options(settings.world_name)
@@ -86,7 +83,6 @@ class Assembly:
         self.again_features = AgainFeatures(self.features, batch.scaling.names)
         self._name, self._is_per_flow = settings.label, isinstance(batch, FlowBatch)
         self._fit = fit
-        self._detector = self._make_detector(change, flows, options.control_interval_s)
 
     def agent(self, found: Found) -> PortfolioAgent:
         """Return the agent with what the stages have found."""
@@ -95,7 +91,7 @@ class Assembly:
         if "again" in found:
             looks.append(self.look(self.again_features, library, found["again"]))
         knowing = restored(found["knowing"], len(PARAMETERS), len(library), self._fit)
-        routine = ProbeRoutine(self.probe, self.intervals, self.width, self._detector)
+        routine = ProbeRoutine(self.probe, self.intervals, self.width)
         return PortfolioAgent(self._name, looks, routine, knowing, is_per_flow=self._is_per_flow)
 
     def look(
@@ -113,14 +109,6 @@ class Assembly:
         """
         chooses = restored(selector, len(features.names), len(library), self._fit)
         return PortfolioNetwork(features, chooses, library.numpy(), self.intervals, self.width).eval()
-
-    @staticmethod
-    def _make_detector(
-        change: ChangeSettings | None, flows: int, interval_s: float
-    ) -> Callable[[], ChangeDetector] | None:
-        if change is None:
-            return None
-        return lambda: ChangeDetector(change, flows, interval_s)
 
 
 def _probe_setting(scaling: TunableScaling, probe: Mapping[str, float] | None) -> Coordinates:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The agent: it probes, chooses a setting of the library, and holds it until it looks again, or the path changes."""
+"""The agent: it probes, chooses a setting of the library, and holds it until it looks again."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bbrgym.agents.network_agents import alone
-from bbrgym.agents.portfolio.change import ChangeDetector
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.probe import newest
 from bbrgym.agents.portfolio.selector import Selector
@@ -97,13 +96,11 @@ class ProbeRoutine:
         setting: during the probe, [tunables].
         intervals: control intervals of the probe.
         width: numbers of an interval's observation.
-        detector: makes the change detector of an environment; None: a setting is held to the end.
     """
 
     setting: Coordinates
     intervals: int
     width: int
-    detector: Callable[[], ChangeDetector] | None = None
 
 
 class PortfolioAgent:
@@ -159,7 +156,7 @@ class PortfolioAgent:
     def told(self, scenario: Scenario) -> PortfolioTuner:
         """Return a tuner of one environment that probes too, then chooses by the true parameters of its scenario."""
         setting = self.library[self.knows(scenario)]
-        return PortfolioTuner([_Episode(replace(self.routine, detector=None), [lambda _: setting])])
+        return PortfolioTuner([_Episode(self.routine, [lambda _: setting])])
 
 
 class PortfolioTuner:
@@ -175,12 +172,11 @@ class PortfolioTuner:
 
 
 class _Episode:
-    """The agent in one environment: what it observed since it last chose, or the path changed; and what it holds."""
+    """The agent in one environment: what it observed since it last chose, and what it holds."""
 
     def __init__(self, routine: ProbeRoutine, looks: Sequence[Callable[[Sequence[Observation]], Coordinates]]) -> None:
         self._routine = routine
         self._looks = looks
-        self._detector = None if routine.detector is None else routine.detector()
         self._probe_anew()
 
     def _probe_anew(self) -> None:
@@ -191,7 +187,7 @@ class _Episode:
     def act(self, observation: Observation, is_first: bool) -> Coordinates:
         """Return the action after an interval, or at the beginning."""
         view = newest(observation[None], self._routine.width)[0].copy()
-        if is_first or (self._choices and self._detector is not None and self._detector.has_changed(view)):
+        if is_first:
             self._probe_anew()
         elif self._choices == 0 or len(self._looks) > 1:
             self._history.append(view)
@@ -203,5 +199,3 @@ class _Episode:
         self._held = self._looks[min(self._choices, len(self._looks) - 1)](self._history)
         self._history = []
         self._choices += 1
-        if self._detector is not None:
-            self._detector.reset()

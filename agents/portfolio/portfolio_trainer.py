@@ -12,7 +12,6 @@ from typing import Annotated, ClassVar, cast
 from pydantic import Field
 
 from bbrgym.agents.portfolio.assembly import Assembly, Found
-from bbrgym.agents.portfolio.change import ChangeSettings
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.probe_features import OBSERVED
 from bbrgym.agents.portfolio.selector import FitSettings
@@ -47,7 +46,6 @@ class PortfolioTrainer(Trainer):
         probe: values of tunables during the probe; the others keep the variant's own. Default: those of a draining
             setting that are tunables to set, see `bbrgym.agents.portfolio.assembly.DRAINING`.
         by_cost: whether draws are sampled by cost, see `bbrgym.agents.training.draws`.
-        change: settings of the change detection. Default: none, a setting is held to the end.
         fit: settings of the fit.
     """
 
@@ -66,7 +64,6 @@ class PortfolioTrainer(Trainer):
     probe_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0
     probe: dict[str, Float] | None = None
     by_cost: bool = True
-    change: ChangeSettings | None = None
     fit: FitSettings = Field(default_factory=FitSettings)
 
     def adapted(self, settings: TrainingSettings) -> TrainingSettings:
@@ -98,4 +95,4 @@ class PortfolioTrainer(Trainer):
         return made[0]
 
     def _assembly(self, settings: TrainingSettings) -> Assembly:
-        return Assembly(settings, self.probe_s, self.probe, self.change, self.fit)
+        return Assembly(settings, self.probe_s, self.probe, self.fit)

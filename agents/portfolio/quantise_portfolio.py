@@ -18,7 +18,7 @@ from bbrgym.agents.training.integer_layer import Activation, IntegerLayer
 from bbrgym.agents.training.integer_policy import Choice, IntegerPolicy
 from bbrgym.agents.training.integer_probe import Look, Probe
 from bbrgym.agents.training.quantise import ObservationPlan, layer, whole_settings
-from bbrgym.agents.training.scalar_program import ONE, traced
+from bbrgym.agents.training.scalar_program import traced
 from bbrgym.envs.flow_batch import FlowBatch
 from bbrgym.envs.options import Options
 from bbrgym.envs.tune_batch import TuneBatch
@@ -43,18 +43,14 @@ def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch | FlowBatch, opti
     if len(agent.looks) > 1:
         is_input[-1, -len(plan.tunables) :] = True
     example = torch.full((1, *is_input.shape), 0.5)
-    scaling, detector = batch.scaling, None if routine.detector is None else routine.detector()
     settings = np.concatenate([routine.setting[None], agent.library])
-    values, parts = whole_settings(*scaling.snap(settings), plan.tunables)
+    values, parts = whole_settings(*batch.scaling.snap(settings), plan.tunables)
     probe = Probe(
         intervals=routine.intervals,
         values=values[0],
         parts=parts[0],
         program=traced(given_to(agent.looks), example, is_input),
         looks=tuple(_looks(agent.looks, example)),
-        watched=-1 if detector is None else detector.watched,
-        window=1 if detector is None else detector.window,
-        threshold=0 if detector is None else round(detector.threshold * detector.window * ONE),
     )
     return plan.policy(agent.name, (), Choice(values[1:], parts[1:]), probe)
 

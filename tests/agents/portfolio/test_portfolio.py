@@ -158,7 +158,6 @@ def test_without_a_probe_it_drains_by_the_tunables_that_there_are(whole: Path, t
             "total_steps: stage search has 600 of them, which are 0 draws, expected",
         ),
         ({"fit": {"folds": 1}}, {}, "agent.fit.folds: is 1, expected a number >= 2"),
-        ({"change": {"ratio": 1.0}}, {}, "agent.change.ratio: is 1"),
     ],
 )
 def test_what_cannot_be_trained_is_refused(
