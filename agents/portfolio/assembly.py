@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NotRequired, TypedDict
 
-import numpy as np
 from torch import Tensor
 
 from bbrgym.agents.portfolio.fit import restored
@@ -18,7 +17,6 @@ from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.envs.flow_batch import FlowBatch
 from bbrgym.envs.scaling import Coordinates, TunableScaling
-from bbrgym.errors import ConfigError, nearest
 from bbrgym.tunables import VARIANTS
 
 DRAINING: Mapping[str, float] = {"bbr_cwnd_gain": 1.24, "use_probe_cap": 1, "use_forced_drain": 1}
@@ -47,7 +45,6 @@ class Assembly:
     Args:
         settings: of the training.
         probe_s: length of the probe.
-        probe: values of tunables during the probe, the others keep the variant's own; None: `DRAINING`.
         fit: settings of the selector.
 
     Attributes:
@@ -66,7 +63,6 @@ class Assembly:
         self,
         settings: TrainingSettings,
         probe_s: float,
-        probe: Mapping[str, float] | None,
         fit: FitSettings,
     ) -> None:
         options = settings.options(settings.world_name)
@@ -74,7 +70,7 @@ class Assembly:
         flows = 1 if isinstance(batch, FlowBatch) else batch.max_tuned
         settings.refuse_all_but_whole_settings()
         self.scaling = batch.scaling
-        self.probe = _probe_setting(batch.scaling, probe)
+        self.probe = _probe_setting(batch.scaling)
         self.intervals = max(1, round(probe_s / options.control_interval_s))
         self.width = batch.observation.width
         self.features: ProbeFeatures | HostProbeFeatures = (
@@ -111,17 +107,7 @@ class Assembly:
         return PortfolioNetwork(features, chooses, library.numpy(), self.intervals, self.width).eval()
 
 
-def _probe_setting(scaling: TunableScaling, probe: Mapping[str, float] | None) -> Coordinates:
-    if probe is None:
-        probe = {name: value for name, value in DRAINING.items() if name in scaling.names}
-    for name in probe:
-        if name not in scaling.names:
-            raise ConfigError(f"agent.probe.{name}: is none of the tunables to set; {nearest(name, scaling.names)}")
-    setting = scaling.from_values({**VARIANTS[scaling.variant].preset, **probe})
-    reached = scaling.to_values(setting)
-    for name, value in probe.items():
-        if not np.isclose(reached[name], value, rtol=1e-4, atol=1e-6):
-            raise ConfigError(
-                f"agent.probe.{name}: is {value:g}, out of its range: the nearest value is {reached[name]:g}"
-            )
-    return setting
+def _probe_setting(scaling: TunableScaling) -> Coordinates:
+    """Return the part of `DRAINING` that there are tunables for; the others keep the variant's own values."""
+    draining = {name: value for name, value in DRAINING.items() if name in scaling.names}
+    return scaling.from_values({**VARIANTS[scaling.variant].preset, **draining})

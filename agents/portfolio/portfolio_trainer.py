@@ -43,8 +43,6 @@ class PortfolioTrainer(Trainer):
         again_share: share of the steps for stage again, to choose anew every ``probe_s``; 0: it holds its first choice.
         refine_turns: generations of children that it tries.
         probe_s: length of the probe.
-        probe: values of tunables during the probe; the others keep the variant's own. Default: those of a draining
-            setting that are tunables to set, see `bbrgym.agents.portfolio.assembly.DRAINING`.
         by_cost: whether draws are sampled by cost, see `bbrgym.agents.training.draws`.
         fit: settings of the fit.
     """
@@ -62,7 +60,6 @@ class PortfolioTrainer(Trainer):
     again_share: Annotated[Float, Field(ge=0, lt=1)] = 0.0
     refine_turns: Annotated[Whole, Field(ge=0, le=1000)] = 8
     probe_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0
-    probe: dict[str, Float] | None = None
     by_cost: bool = True
     fit: FitSettings = Field(default_factory=FitSettings)
 
@@ -95,4 +92,4 @@ class PortfolioTrainer(Trainer):
         return made[0]
 
     def _assembly(self, settings: TrainingSettings) -> Assembly:
-        return Assembly(settings, self.probe_s, self.probe, self.fit)
+        return Assembly(settings, self.probe_s, self.fit)

@@ -38,7 +38,6 @@ AGENT: dict[str, Any] = {
     "search_trials": 6,
     "search_runs": 1,
     "probe_s": 1.0,
-    "probe": {"bbr_cwnd_gain": 1.24},
     "fit": {"hidden": [8, 6], "members": 3, "epochs": 3, "folds": 2},
 }
 AGAIN: dict[str, Any] = {"again_share": 0.2, "probe_s": 1.5}

@@ -16,7 +16,6 @@ SMALL: dict[str, Any] = {
     "search_trials": 6,
     "search_runs": 1,
     "probe_s": 1.0,
-    "probe": {"bbr_cwnd_gain": 1.24},
     "fit": {"hidden": [8], "members": 2, "epochs": 3, "folds": 2},
 }
 
