@@ -8,11 +8,9 @@ from typing import NotRequired, TypedDict
 
 from torch import Tensor
 
-from bbrgym.agents.portfolio.fit import restored
-from bbrgym.agents.portfolio.parameters import PARAMETERS
 from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork, ProbeRoutine
 from bbrgym.agents.portfolio.probe_features import AgainFeatures, HostProbeFeatures, ProbeFeatures
-from bbrgym.agents.portfolio.selector import FitSettings
+from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.envs.flow_batch import FlowBatch
@@ -45,7 +43,6 @@ class Assembly:
     Args:
         settings: of the training.
         probe_s: length of the probe.
-        fit: settings of the selector.
 
     Attributes:
         scaling: of the tunables that the agent sets.
@@ -59,12 +56,7 @@ class Assembly:
         ConfigError: a setting does not fit the agent.
     """
 
-    def __init__(
-        self,
-        settings: TrainingSettings,
-        probe_s: float,
-        fit: FitSettings,
-    ) -> None:
+    def __init__(self, settings: TrainingSettings, probe_s: float) -> None:
         options = settings.options(settings.world_name)
         batch = batch_of(1, options)
         flows = 1 if isinstance(batch, FlowBatch) else batch.max_tuned
@@ -78,7 +70,6 @@ class Assembly:
         )
         self.again_features = AgainFeatures(self.features, batch.scaling.names)
         self._name, self._is_per_flow = settings.label, isinstance(batch, FlowBatch)
-        self._fit = fit
 
     def agent(self, found: Found) -> PortfolioAgent:
         """Return the agent with what the stages have found."""
@@ -86,7 +77,7 @@ class Assembly:
         looks = [self.look(self.features, library, found["selector"])]
         if "again" in found:
             looks.append(self.look(self.again_features, library, found["again"]))
-        knowing = restored(found["knowing"], len(PARAMETERS), len(library), self._fit)
+        knowing = TreeSelector(found["knowing"])
         routine = ProbeRoutine(self.probe, self.intervals, self.width)
         return PortfolioAgent(self._name, looks, routine, knowing, is_per_flow=self._is_per_flow)
 
@@ -103,8 +94,7 @@ class Assembly:
             library: settings, [settings, tunables].
             selector: its state, by these features.
         """
-        chooses = restored(selector, len(features.names), len(library), self._fit)
-        return PortfolioNetwork(features, chooses, library.numpy(), self.intervals, self.width).eval()
+        return PortfolioNetwork(features, TreeSelector(selector), library.numpy(), self.intervals, self.width).eval()
 
 
 def _probe_setting(scaling: TunableScaling) -> Coordinates:

@@ -10,8 +10,9 @@ import numpy.typing as npt
 import polars as pl
 import torch
 
+from bbrgym.agents.portfolio.examples import Examples, FitSettings
 from bbrgym.agents.portfolio.fit import held_out
-from bbrgym.agents.portfolio.selector import Examples, FitSettings, Selector
+from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.worlds import Table
 
 Indices = npt.NDArray[np.intp]
@@ -61,7 +62,7 @@ def cross_validate(examples: Examples, fit: FitSettings, seed: int) -> CrossVali
     )
 
 
-def _losses(selector: Selector, own: Examples, choices: Indices, seed: int) -> Table:
+def _losses(selector: TreeSelector, own: Examples, choices: Indices, seed: int) -> Table:
     """Return what each draw loses if a feature has another draw's value: [draws, features]."""
     draws = np.arange(len(own))
     order = torch.from_numpy(np.random.default_rng(seed).permutation(len(own)))

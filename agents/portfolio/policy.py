@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from bbrgym.agents.network_agents import alone
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.probe import newest
-from bbrgym.agents.portfolio.selector import Selector
+from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.envs.features import Observation
 from bbrgym.envs.scaling import Coordinates
 from bbrgym.scenario.model import Scenario
@@ -44,7 +44,7 @@ class PortfolioNetwork(nn.Module):
     def __init__(
         self,
         features: nn.Module,
-        selector: Selector,
+        selector: TreeSelector,
         library: Coordinates,
         intervals: int,
         width: int,
@@ -123,7 +123,7 @@ class PortfolioAgent:
         name: str,
         looks: Sequence[PortfolioNetwork],
         routine: ProbeRoutine,
-        knowing: Selector,
+        knowing: TreeSelector,
         *,
         is_per_flow: bool,
     ) -> None:

@@ -12,9 +12,9 @@ from typing import Annotated, ClassVar, cast
 from pydantic import Field
 
 from bbrgym.agents.portfolio.assembly import Assembly, Found
+from bbrgym.agents.portfolio.examples import FitSettings
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.probe_features import OBSERVED
-from bbrgym.agents.portfolio.selector import FitSettings
 from bbrgym.agents.portfolio.stages import Stages, StageSettings
 from bbrgym.agents.training.checkpoints import restore_state
 from bbrgym.agents.training.folder import TrainingFolder
@@ -92,4 +92,4 @@ class PortfolioTrainer(Trainer):
         return made[0]
 
     def _assembly(self, settings: TrainingSettings) -> Assembly:
-        return Assembly(settings, self.probe_s, self.fit)
+        return Assembly(settings, self.probe_s)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bbrgym.agents.network_agents import alone
-from bbrgym.agents.portfolio.selector import Examples
+from bbrgym.agents.portfolio.examples import Examples
 from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.draws import TrainingDraw

@@ -3,26 +3,21 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from bbrgym.agents.portfolio.network_selector import NetworkSelector
 from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork
 from bbrgym.agents.portfolio.quantise_trees import quantise_trees
-from bbrgym.agents.portfolio.tree_selector import TreeSelector
-from bbrgym.agents.training.integer_layer import Activation, IntegerLayer
 from bbrgym.agents.training.integer_policy import Choice, IntegerPolicy
 from bbrgym.agents.training.integer_probe import Look, Probe
-from bbrgym.agents.training.quantise import ObservationPlan, layer, whole_settings
+from bbrgym.agents.training.quantise import ObservationPlan, whole_settings
 from bbrgym.agents.training.scalar_program import traced
 from bbrgym.envs.flow_batch import FlowBatch
 from bbrgym.envs.options import Options
 from bbrgym.envs.tune_batch import TuneBatch
-from bbrgym.errors import ConfigError
 
 
 def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch | FlowBatch, options: Options) -> IntegerPolicy:
@@ -60,46 +55,13 @@ def given_to(looks: Sequence[PortfolioNetwork]) -> Callable[[Tensor], Tensor]:
 
     That is [N, features] of the first look, then the same of the second.
     """
-    return lambda history: torch.cat([_given_to(look, history) for look in looks], dim=1)
-
-
-def _given_to(look: PortfolioNetwork, history: Tensor) -> Tensor:
-    """Return what a selector is given, [N, features]."""
-    features, selector = look.features(history), look.selector
-    return selector.scaled(features) if isinstance(selector, NetworkSelector) else features
+    return lambda history: torch.cat([look.features(history) for look in looks], dim=1)
 
 
 def _looks(looks: Sequence[PortfolioNetwork], example: Tensor) -> Iterator[Look]:
     """Yield the looks, by the numbers that they are given of a program's results."""
     first = 0
     for look in looks:
-        selector = look.selector
         count = look.features(example).shape[1]
-        if isinstance(selector, TreeSelector):
-            yield Look(first, count, quantise_trees(selector))
-        elif isinstance(selector, NetworkSelector):
-            yield Look(first, count, tuple(_layers(selector)))
-        else:
-            raise ConfigError(f"agent: has a selector {type(selector).__name__}, which has no form in integers")
+        yield Look(first, count, quantise_trees(look.selector))
         first += count
-
-
-def _layers(selector: NetworkSelector) -> Iterator[IntegerLayer]:
-    """Yield the layers of all networks side by side; the last one takes their mean."""
-    members = [[one for one in member.children() if not isinstance(one, nn.Dropout)] for member in selector.members]
-    for one in itertools.chain(*members):
-        if not isinstance(one, nn.Linear | nn.ReLU):
-            raise ConfigError(
-                f"network: has a layer {type(one).__name__}, allowed with format c are Linear and ReLU in a selector"
-            )
-    depth = len([one for one in members[0] if isinstance(one, nn.Linear)])
-    of_all = zip(*([one for one in member if isinstance(one, nn.Linear)] for member in members), strict=True)
-    for place, linears in enumerate(of_all):
-        activation: Activation = "none" if place == depth - 1 else "relu"
-        weights, biases = [one.weight for one in linears], [one.bias for one in linears]
-        if place == depth - 1:
-            count = len(linears)
-            weight = torch.cat(weights, dim=1) if place else torch.stack(weights).sum(0)
-            yield layer(weight / count, torch.stack(biases).sum(0) / count, activation)
-        else:
-            yield layer(torch.cat(weights), torch.cat(biases), activation, 1 if place == 0 else len(linears))

@@ -26,6 +26,7 @@ from bbrgym.agents.oracle import presets
 from bbrgym.agents.portfolio.assembly import Assembly, Found
 from bbrgym.agents.portfolio.cross import CrossPart, scores_of
 from bbrgym.agents.portfolio.cross_validation import confusion, cross_validate
+from bbrgym.agents.portfolio.examples import Examples, FitSettings
 from bbrgym.agents.portfolio.fit import check_fit, fitted, held_out_choices
 from bbrgym.agents.portfolio.greedy_library import coverage
 from bbrgym.agents.portfolio.parameters import true_parameters
@@ -34,9 +35,9 @@ from bbrgym.agents.portfolio.probe import ProbePart, examples_of, probe_begins, 
 from bbrgym.agents.portfolio.probe_features import settings_held
 from bbrgym.agents.portfolio.refine import Candidates, children
 from bbrgym.agents.portfolio.search_stage import SearchPart, settings_of
-from bbrgym.agents.portfolio.selector import Examples, FitSettings, Selector
 from bbrgym.agents.portfolio.stage_plan import StagePlan, affordable
 from bbrgym.agents.portfolio.tasks import TrainingConditions
+from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.agents.training.checkpoints import finite_or_refuse, has_state, restore_state, save_state
 from bbrgym.agents.training.draws import TrainingDraw, training_draws
 from bbrgym.agents.training.loop import TrainingRun
@@ -89,7 +90,7 @@ class Stages:
                 f"agent.refine_share {settings.refine_share:g} and agent.again_share {settings.again_share:g}, "
                 "expected a sum below 1, which leaves the rest for the probe"
             )
-        check_fit(settings.fit)
+        check_fit()
         self._settings = settings
         self._assembly = assembly
         self._run = run
@@ -268,7 +269,7 @@ class Stages:
         self._record({"fit/again_gain": float(np.average(gains, weights=examples.weights))})
         found["again"] = selector.state_dict()
 
-    def _selector(self, examples: Examples) -> Selector:
+    def _selector(self, examples: Examples) -> TreeSelector:
         """Return the selector, fitted on all draws, after its cross-validation."""
         run, fit = self._run, self._settings.fit
         run.stage = "fit"
@@ -296,7 +297,7 @@ class Stages:
         run.log_table(self._step, "importance", importance)
         return selector
 
-    def _knowing(self, examples: Examples) -> Selector:
+    def _knowing(self, examples: Examples) -> TreeSelector:
         """Return the selector by true parameters, fitted in the same way."""
         run, fit = self._run, self._settings.fit
         parameters = torch.from_numpy(true_parameters([draw.scenario for draw in self._plan.probe])).float()

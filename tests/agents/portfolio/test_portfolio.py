@@ -26,7 +26,6 @@ from bbrgym.agents.portfolio.assembly import DRAINING, Assembly
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.probe import histories
 from bbrgym.agents.portfolio.probe_features import settings_held
-from bbrgym.agents.portfolio.selector import FitSettings
 from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.rollout import make_rollout, options_for
 from bbrgym.agents.training import loop
@@ -135,7 +134,7 @@ def test_a_finished_training_is_not_run_again(whole: Path) -> None:
 @pytest.mark.parametrize("tunables", [None, ["bbq_alpha_us"]])
 def test_it_drains_by_the_tunables_that_there_are(tunables: list[str] | None) -> None:
     settings = parse_training(small(action={"tunables": tunables}))
-    assembly = Assembly(settings, 1.0, FitSettings())
+    assembly = Assembly(settings, 1.0)
     draining = {name: value for name, value in DRAINING.items() if tunables is None or name in tunables}
     own = bbrgym.VARIANTS["bbq"].preset
     for name, value in assembly.scaling.to_values(assembly.probe).items():
@@ -224,32 +223,19 @@ def test_the_exported_network_chooses_as_the_agent_does(whole: Path, tmp_path: P
     agent, _ = load_agent(whole)
     assert isinstance(agent, PortfolioAgent)
     exported = torch.jit.load(export(whole, "torchscript", output=tmp_path / "agent.pt"))
-    history = np.random.default_rng(3).random((5, 2, agent.routine.width), np.float32)
-    chosen = exported(torch.from_numpy(history.reshape(5, -1))).numpy()
+    history = np.random.default_rng(3).random((20, 2, agent.routine.width), np.float32)
+    chosen = exported(torch.from_numpy(history.reshape(20, -1))).numpy()
+    assert len(np.unique(chosen, axis=0)) > 1
     for row, setting in zip(history, chosen, strict=True):
         assert (agent.choose(list(row)) == setting).all()
 
 
-TREES = {"fit": {"model": "trees", "trees": 4, "leaf_draws": 1, "folds": 2}}
-
-
-def test_an_agent_of_trees_acts_and_is_exported(tmp_path: Path) -> None:
-    pytest.importorskip("sklearn", reason="NO SCIKIT-LEARN: agent.fit.model=trees; pip install '.[trees]'")
-    folder = run(tmp_path / "run", **small(TREES))
-    agent, _ = load_agent(folder)
-    assert isinstance(agent, PortfolioAgent)
-    history = np.random.default_rng(3).random((20, 2, agent.routine.width), np.float32)
-    chosen = [agent.choose(list(row)) for row in history]
-    assert len(np.unique(chosen, axis=0)) > 1
-    exported = torch.jit.load(export(folder, "torchscript"))
-    assert (exported(torch.from_numpy(history.reshape(20, -1))).numpy() == chosen).all()
-
-
 def test_without_scikit_learn_no_stage_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_for = small()
     monkeypatch.setitem(sys.modules, "sklearn", None)
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
-    with pytest.raises(MissingExtraError, match=r"agent\.fit\.model=trees needs .*'\.\[trees\]'"):
-        run(tmp_path / "run", **small(TREES))
+    with pytest.raises(MissingExtraError, match=r"agent=portfolio needs .*'\.\[trees\]'"):
+        run(tmp_path / "run", **asked_for)
     assert not list((tmp_path / "run").rglob("search-*"))
 
 

@@ -18,7 +18,6 @@ import bbrgym
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.quantise_portfolio import quantise_portfolio
-from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.agents.rollout import batch_of, options_for
 from bbrgym.agents.training.export_agent import export
 from bbrgym.agents.training.integer_policy import IntegerController, IntegerPolicy
@@ -38,15 +37,10 @@ AGENT: dict[str, Any] = {
     "search_trials": 6,
     "search_runs": 1,
     "probe_s": 1.0,
-    "fit": {"hidden": [8, 6], "members": 3, "epochs": 3, "folds": 2},
+    "fit": {"trees": 7, "leaf_draws": 1, "folds": 2},
 }
 AGAIN: dict[str, Any] = {"again_share": 0.2, "probe_s": 1.5}
-KINDS: dict[str, dict[str, Any]] = {
-    "networks": {},
-    "networks that look again": AGAIN,
-    "trees": {"fit": {"model": "trees", "trees": 7, "leaf_draws": 1, "folds": 2}},
-    "trees that look again": {**AGAIN, "fit": {"model": "trees", "trees": 7, "leaf_draws": 1, "folds": 2}},
-}
+KINDS: dict[str, dict[str, Any]] = {"one look": {}, "two looks": AGAIN}
 LONG = {
     **SCENARIO,
     "duration_s": 6.0,
@@ -56,8 +50,7 @@ LONG = {
 
 @pytest.fixture(scope="module", params=KINDS)
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if "trees" in request.param:
-        pytest.importorskip("sklearn", reason="NO SCIKIT-LEARN: agent.fit.model=trees; pip install '.[trees]'")
+    pytest.importorskip("sklearn", reason="NO SCIKIT-LEARN: agent=portfolio; pip install '.[trees]'")
     folder = tmp_path_factory.mktemp("portfolio") / "run"
     train(output_dir=folder, **asked({**AGENT, **KINDS[request.param]}, total_steps=9000, scenario=LONG))
     return folder
@@ -164,7 +157,6 @@ def by_the_same_inputs(agent: PortfolioAgent, policy: IntegerPolicy, inputs: np.
     assert policy.probe is not None
     look = min(held + 1, 1, len(agent.looks) - 1)
     place, selector = policy.probe.looks[look], agent.looks[look].selector
-    assert isinstance(selector, TreeSelector), "networks have no tie that is that near"
     results = policy.probe.program.run(inputs[None])
     given = torch.from_numpy(results[:, place.first : place.first + place.count] / ONE).float()
     return int(selector.choices(given)[0])
@@ -193,9 +185,8 @@ def test_the_c_equals_the_model_whatever_is_measured(parts: Any, tmp_path: Path)
     choices_of_both(policy, fields, flows, tmp_path)
 
 
-@pytest.mark.parametrize("has_trees", [False, True], ids=["networks", "trees"])
-def test_a_later_look_may_choose_another_setting_in_the_c_too(has_trees: bool, tmp_path: Path) -> None:
-    policy = random_portfolio(flows=2, intervals=3, has_trees=has_trees, looks=2)
+def test_a_later_look_may_choose_another_setting_in_the_c_too(tmp_path: Path) -> None:
+    policy = random_portfolio(flows=2, intervals=3, looks=2)
     generator = np.random.default_rng(3)
     fields = np.exp2(generator.uniform(-1, 42, (20, 2, len(policy.fields)))).astype(np.int64)
     flows = generator.integers(1, 3, len(fields))
