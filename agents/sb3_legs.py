@@ -70,7 +70,7 @@ class LegsCallback(BaseCallback):
         self._run.refuse_nan(step, self._measured())
         if self._run.leg_is_over(step):
             self._checkpoint()
-            _restart(self.model, self._run, step, self._make_agent())
+            _restart(self.model, self._run, step)
         elif self._run.row_is_due(step):
             self._record()
 
@@ -116,9 +116,9 @@ def _may_be_nan(name: str) -> bool:
     return name in _MAY_BE_NAN or not name.startswith(("train/", "rollout/"))
 
 
-def _restart(model: BaseAlgorithm, run: TrainingRun, step: int, agent: Agent) -> None:
+def _restart(model: BaseAlgorithm, run: TrainingRun, step: int) -> None:
     """Begin a leg: seed all random numbers and reset all environments."""
-    options, seeds = run.reset_options(step, agent), run.next_leg(step)
+    options, seeds = run.reset_options(), run.next_leg(step)
     set_random_seed(seeds.torch)
     model.action_space.seed(seeds.torch)
     env = model.get_env()

@@ -139,8 +139,7 @@ class Collector:
 
     def restart(self, step: int) -> None:
         """Begin a leg: seed all random numbers and reset all environments."""
-        options = self._run.reset_options(step, _agent(self._run.settings, self._model))
-        seeds = self._run.next_leg(step)
+        options, seeds = self._run.reset_options(), self._run.next_leg(step)
         self.generator.manual_seed(seeds.torch)
         self._observations, _ = self._envs.reset(seed=seeds.envs, options=options)
 

@@ -26,8 +26,7 @@ import numpy as np
 import polars as pl
 
 from bbrgym.agents.base import Agent
-from bbrgym.agents.training.curriculum import Curriculum
-from bbrgym.agents.training.episode_draws import DrawsByCost, DrawSettings
+from bbrgym.agents.training.draws import DrawsByCost
 from bbrgym.agents.training.folder import METRICS, SUMMARY, VALIDATION, TrainingFolder
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.agents.training.validation import Validation
@@ -155,7 +154,6 @@ class TrainingRun:
         self._validation = Validation(
             settings.validation_options(), settings.source, self._validation_seeds, settings.validation.score_delta
         )
-        self._curriculum: Curriculum | None = None  # once it was needed
         self._rows: list[dict[str, Any]] = []
         self._scores = pl.DataFrame(schema=VALIDATION_SCHEMA)
         self._leg = -1
@@ -169,10 +167,8 @@ class TrainingRun:
         self.stage = ""
 
     def close(self) -> None:
-        """End the worlds of the validation and of the curriculum."""
+        """End the worlds of the validation."""
         self._validation.close()
-        if self._curriculum is not None:
-            self._curriculum.close()
 
     # ---- legs --------------------------------------------------------------------------------------------------
 
@@ -200,28 +196,12 @@ class TrainingRun:
         self._since_row = _SinceLastRow()
         return LegSeeds(self.settings.leg_stream("torch", self._leg), self.settings.leg_stream("envs", self._leg))
 
-    def reset_options(self, step: int, agent: Agent) -> dict[str, Any]:
-        """Return the options with which the environments are reset at the beginning of a leg: what their episodes are.
-
-        Args:
-            step: steps taken since the training's beginning.
-            agent: the agent as it is now, which a curriculum compares with a library from the second leg on.
-
-        Raises:
-            ConfigError: the library of the curriculum cannot be used.
-            WorldError: a simulation failed.
-        """
-        asked, source = self.settings.draws, self.settings.source
-        if asked == DrawSettings() or not isinstance(source, Distribution):
-            return {}
-        plain = DrawsByCost(source) if asked.by_cost else source
-        if asked.curriculum is None or step == 0:
-            return {"scenario": plain}
-        if self._curriculum is None:
-            self._curriculum = Curriculum(asked.curriculum, self.settings, source)
-        gaps = self._curriculum.gaps(agent)
-        self._add(step, {"curriculum/gap": float(gaps.mean())})
-        return {"scenario": self._curriculum.draws(gaps, plain)}
+    def reset_options(self) -> dict[str, Any]:
+        """Return the options with which the environments are reset at the beginning of a leg."""
+        source = self.settings.source
+        if self.settings.draws.by_cost and isinstance(source, Distribution):
+            return {"scenario": DrawsByCost(source)}
+        return {}
 
     # ---- steps and measurements --------------------------------------------------------------------------------
 

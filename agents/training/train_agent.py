@@ -13,7 +13,7 @@ import polars as pl
 
 from bbrgym.agents.training.continuation import OPTION, ContinuedFolder, check_continued, continued_config
 from bbrgym.agents.training.curve import draw_curve
-from bbrgym.agents.training.episode_draws import DrawSettings
+from bbrgym.agents.training.draws import DrawSettings
 from bbrgym.agents.training.folder import SUMMARY, TrainingFolder
 from bbrgym.agents.training.loop import TrainingProgress, TrainingRun
 from bbrgym.agents.training.settings import TrainingSettings, parse_training

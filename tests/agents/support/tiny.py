@@ -43,10 +43,6 @@ LEARNABLE: dict[str, Any] = {
     "checkpoint_steps": 6000,
     "validation": {"draws": 1},
 }
-LIBRARY: dict[str, Any] = {
-    "variant": "bbq",
-    "settings": {"small": {"bbr_cwnd_gain": 1.2}, "preset": {}, "large": {"bbr_cwnd_gain": 2.5}},
-}
 #: Options of a command that trains no longer.
 SHORT = ("scenario=steady", "scenario.duration_s=1", "variant=bbq", "num_envs=2", "validation.draws=2", "threads=1")
 FLAT = {"levels": 3, "flat": True, "tunables": ["bbr_up_gain", "bbq_alpha_us"]}
