@@ -9,12 +9,11 @@ from typing import NotRequired, TypedDict
 from torch import Tensor
 
 from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork, ProbeRoutine
-from bbrgym.agents.portfolio.probe_features import AgainFeatures, HostProbeFeatures, ProbeFeatures
+from bbrgym.agents.portfolio.probe_features import AgainFeatures, ProbeFeatures
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
-from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.settings import TrainingSettings
-from bbrgym.envs.flow_batch import FlowBatch
 from bbrgym.envs.scaling import Coordinates, TunableScaling
+from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.tunables import VARIANTS
 
 DRAINING: Mapping[str, float] = {"bbr_cwnd_gain": 1.24, "use_probe_cap": 1, "use_forced_drain": 1}
@@ -58,18 +57,15 @@ class Assembly:
 
     def __init__(self, settings: TrainingSettings, probe_s: float) -> None:
         options = settings.options(settings.world_name)
-        batch = batch_of(1, options)
-        flows = 1 if isinstance(batch, FlowBatch) else batch.max_tuned
+        batch = TuneBatch(1, options)
         settings.refuse_all_but_whole_settings()
         self.scaling = batch.scaling
         self.probe = _probe_setting(batch.scaling)
         self.intervals = max(1, round(probe_s / options.control_interval_s))
         self.width = batch.observation.width
-        self.features: ProbeFeatures | HostProbeFeatures = (
-            HostProbeFeatures(self.intervals) if options.view == "host" else ProbeFeatures(self.intervals, flows)
-        )
+        self.features = ProbeFeatures(self.intervals, batch.max_tuned)
         self.again_features = AgainFeatures(self.features, batch.scaling.names)
-        self._name, self._is_per_flow = settings.label, isinstance(batch, FlowBatch)
+        self._name = settings.agent_name
 
     def agent(self, found: Found) -> PortfolioAgent:
         """Return the agent with what the stages have found."""
@@ -79,11 +75,11 @@ class Assembly:
             looks.append(self.look(self.again_features, library, found["again"]))
         knowing = TreeSelector(found["knowing"])
         routine = ProbeRoutine(self.probe, self.intervals, self.width)
-        return PortfolioAgent(self._name, looks, routine, knowing, is_per_flow=self._is_per_flow)
+        return PortfolioAgent(self._name, looks, routine, knowing)
 
     def look(
         self,
-        features: ProbeFeatures | HostProbeFeatures | AgainFeatures,
+        features: ProbeFeatures | AgainFeatures,
         library: Tensor,
         selector: Mapping[str, Tensor],
     ) -> PortfolioNetwork:

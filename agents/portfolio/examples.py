@@ -36,39 +36,31 @@ class FitSettings(Model):
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Probes to fit on: one of each draw, or one of each of its flows.
+    """Probes to fit on, one of each draw.
 
     Attributes:
-        features: of the probes, [probes, features].
-        scores: of the library's settings, [probes, settings].
-        weights: of the probes, [probes].
-        draws: number of each probe's draw, [probes].
+        features: of the probes, [draws, features].
+        scores: of the library's settings, [draws, settings].
+        weights: of the draws, [draws].
     """
 
     features: Tensor
     scores: Table
     weights: Table
-    draws: npt.NDArray[np.intp]
 
     def __len__(self) -> int:
         return len(self.scores)
 
     def of(self, chosen: Flags) -> Examples:
-        """Return some of the probes."""
+        """Return some of the draws."""
         kept = torch.from_numpy(chosen)
-        return Examples(self.features[kept], self.scores[chosen], self.weights[chosen], self.draws[chosen])
+        return Examples(self.features[kept], self.scores[chosen], self.weights[chosen])
 
     def folds(self, count: int, seed: int) -> npt.NDArray[np.intp]:
-        """Return the fold of each probe in a cross-validation, [probes]; that of all probes of a draw is the same."""
-        numbers, places = np.unique(self.draws, return_inverse=True)
-        return fold_of(len(numbers), count, seed)[places]
+        """Return the fold of each draw in a cross-validation, [draws]."""
+        return np.random.default_rng(seed).permutation(len(self)) % count
 
     def targets(self, clip: float) -> Table:
-        """Return what a fit predicts: each score less the mean over the library, clipped, [probes, settings]."""
+        """Return what a fit predicts: each score less the mean over the library, clipped, [draws, settings]."""
         targets: Table = (self.scores - self.scores.mean(axis=1, keepdims=True)).clip(-clip, clip)
         return targets
-
-
-def fold_of(draws: int, folds: int, seed: int) -> npt.NDArray[np.intp]:
-    """Return the fold of each draw in a cross-validation, [draws]."""
-    return np.random.default_rng(seed).permutation(draws) % folds

@@ -64,7 +64,7 @@ def _forest_class() -> Any:
 
 
 def held_out(examples: Examples, fit: FitSettings, seed: int) -> Iterator[tuple[Flags, TreeSelector]]:
-    """Yield, for each fold, the probes in it and a selector fitted on all others."""
+    """Yield, for each fold, the draws in it and a selector fitted on all others."""
     folds = examples.folds(fit.folds, seed)
     for fold in range(folds.max() + 1):
         is_held_out = folds == fold
@@ -72,7 +72,7 @@ def held_out(examples: Examples, fit: FitSettings, seed: int) -> Iterator[tuple[
 
 
 def held_out_choices(examples: Examples, fit: FitSettings, seed: int) -> NDArray[np.intp]:
-    """Return the setting chosen after each probe by the selector that was fitted without its draw, [probes]."""
+    """Return the setting chosen for each draw by the selector that was fitted without it, [draws]."""
     choices = np.zeros(len(examples), np.intp)
     for is_held_out, selector in held_out(examples, fit, seed):
         choices[is_held_out] = selector.choices(examples.features[torch.from_numpy(is_held_out)])

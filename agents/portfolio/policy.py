@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from bbrgym.agents.network_agents import alone
 from bbrgym.agents.portfolio.parameters import true_parameters
-from bbrgym.agents.portfolio.probe import newest
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.envs.features import Observation
 from bbrgym.envs.scaling import Coordinates
@@ -111,25 +110,19 @@ class PortfolioAgent:
         looks: networks that choose: after the probe, and, if there are two, again whenever as much time has passed.
         routine: of the probe.
         knowing: predicts the settings' scores from the true parameters of a network.
-        is_per_flow: as of any `Agent`.
 
     Attributes:
         library: settings to choose from, [settings, tunables]; the first is the best fixed one.
-        looks, routine, is_per_flow: as given.
+        looks, routine: as given.
     """
 
+    is_per_flow = False
+
     def __init__(
-        self,
-        name: str,
-        looks: Sequence[PortfolioNetwork],
-        routine: ProbeRoutine,
-        knowing: TreeSelector,
-        *,
-        is_per_flow: bool,
+        self, name: str, looks: Sequence[PortfolioNetwork], routine: ProbeRoutine, knowing: TreeSelector
     ) -> None:
         self.name = name
         self.routine = routine
-        self.is_per_flow = is_per_flow
         self.looks = tuple(look.eval() for look in looks)
         self.library: Coordinates = self.looks[0].library.numpy()
         self._knowing = knowing.eval()
@@ -186,11 +179,10 @@ class _Episode:
 
     def act(self, observation: Observation, is_first: bool) -> Coordinates:
         """Return the action after an interval, or at the beginning."""
-        view = newest(observation[None], self._routine.width)[0].copy()
         if is_first:
             self._probe_anew()
         elif self._choices == 0 or len(self._looks) > 1:
-            self._history.append(view)
+            self._history.append(observation.copy())
             if len(self._history) == self._routine.intervals:
                 self._choose()
         return self._held

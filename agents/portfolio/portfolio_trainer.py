@@ -24,7 +24,7 @@ from bbrgym.agents.training.trainer import Trainer
 from bbrgym.envs.observation import FEATURE_LISTS
 from bbrgym.schema import Float, Whole
 
-OBSERVATION = {"features": [*FEATURE_LISTS[OBSERVED]], "stack": 1}
+OBSERVATION = {"features": [*FEATURE_LISTS[OBSERVED]], "stack": 1, "view": "each"}
 """Arguments of the environment, in place of the user's."""
 
 StageShare = Annotated[Float, Field(gt=0, lt=1)]
@@ -48,7 +48,6 @@ class PortfolioTrainer(Trainer):
     """
 
     is_distributed: ClassVar[bool] = True
-    is_shared: ClassVar[bool] = True
     is_continuable: ClassVar[bool] = False  # its stages divide the steps
 
     library_size: Annotated[Whole, Field(ge=1, le=1000)] = 8
@@ -65,8 +64,7 @@ class PortfolioTrainer(Trainer):
 
     def adapted(self, settings: TrainingSettings) -> TrainingSettings:
         """Return the settings with the observation that its features are made from; see `Trainer`."""
-        view = {} if settings.is_per_flow else {"view": "each"}
-        return settings.model_copy(update={"env": {**settings.env, **OBSERVATION, **view}})
+        return settings.model_copy(update={"env": {**settings.env, **OBSERVATION}})
 
     def train(self, run: TrainingRun) -> None:
         """Run the stages that are missing; see `Trainer`."""

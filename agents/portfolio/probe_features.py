@@ -160,31 +160,6 @@ class ProbeFeatures(nn.Module):
         }
 
 
-class HostProbeFeatures(nn.Module):
-    """Function from what one flow and its host observed in a probe to its features: [N, intervals, numbers] -> same.
-
-    They are those of the flow, and those of the means, minima and maxima over the flows of its host, each as of a flow
-    (`bbrgym.envs.features.HostFeatures`), and how many these are.
-
-    Args:
-        intervals: of the probe.
-    """
-
-    _BLOCKS = ("own", "mean", "min", "max")
-
-    def __init__(self, intervals: int) -> None:
-        super().__init__()
-        self._of_block = ProbeFeatures(intervals, 1)
-        own = [f"{block}: {name}" for block in self._BLOCKS for name in self._of_block.names]
-        self.names = (*own, "1 / active flows")
-
-    def forward(self, history: Tensor) -> Tensor:
-        width = len(_NAMES)
-        blocks = [history[..., place * width : (place + 1) * width] for place in range(len(self._BLOCKS))]
-        share = history[:, -1, len(blocks) * width, None]
-        return torch.cat([*(self._of_block(block) for block in blocks), share], dim=1)
-
-
 class AgainFeatures(nn.Module):
     """Features of a time in which a setting was held: those of a probe, and the setting.
 
@@ -193,7 +168,7 @@ class AgainFeatures(nn.Module):
         tunables: names of the setting's values; their coordinates are the last numbers of an observation.
     """
 
-    def __init__(self, probe: ProbeFeatures | HostProbeFeatures, tunables: Sequence[str]) -> None:
+    def __init__(self, probe: ProbeFeatures, tunables: Sequence[str]) -> None:
         super().__init__()
         self._probe = probe
         self._tunables = len(tunables)

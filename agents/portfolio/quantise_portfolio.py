@@ -15,12 +15,11 @@ from bbrgym.agents.training.integer_policy import Choice, IntegerPolicy
 from bbrgym.agents.training.integer_probe import Look, Probe
 from bbrgym.agents.training.quantise import ObservationPlan, whole_settings
 from bbrgym.agents.training.scalar_program import traced
-from bbrgym.envs.flow_batch import FlowBatch
 from bbrgym.envs.options import Options
 from bbrgym.envs.tune_batch import TuneBatch
 
 
-def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch | FlowBatch, options: Options) -> IntegerPolicy:
+def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch, options: Options) -> IntegerPolicy:
     """Return the agent in integer arithmetic.
 
     Args:
@@ -32,9 +31,8 @@ def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch | FlowBatch, opti
         ConfigError: it has no form in integers.
     """
     plan, routine = ObservationPlan(batch, options), agent.routine
-    flows = 1 if agent.is_per_flow else batch.max_tuned
     is_input = np.zeros((routine.intervals, routine.width), np.bool_)
-    is_input[:, : flows * len(batch.observation.features)] = True
+    is_input[:, : batch.max_tuned * len(batch.observation.features)] = True
     if len(agent.looks) > 1:
         is_input[-1, -len(plan.tunables) :] = True
     example = torch.full((1, *is_input.shape), 0.5)

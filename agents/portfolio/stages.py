@@ -31,7 +31,7 @@ from bbrgym.agents.portfolio.fit import check_fit, fitted, held_out_choices
 from bbrgym.agents.portfolio.greedy_library import coverage
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.parts import Parts, parts_of
-from bbrgym.agents.portfolio.probe import ProbePart, examples_of, probe_begins, probe_length
+from bbrgym.agents.portfolio.probe import ProbePart, examples_of
 from bbrgym.agents.portfolio.probe_features import settings_held
 from bbrgym.agents.portfolio.refine import Candidates, children
 from bbrgym.agents.portfolio.search_stage import SearchPart, settings_of
@@ -144,8 +144,7 @@ class Stages:
 
         def tried_after(draw: TrainingDraw, watched: int) -> int:
             self._refuse_short(draw, watched)
-            length = probe_length(probe_begins(self._conditions, draw.scenario, watched), watched)
-            return length + size * (intervals(draw.scenario) - length)
+            return watched + size * (intervals(draw.scenario) - watched)
 
         again_steps, least = int(settings.again_share * total), 2 * settings.fit.folds
         left = total - search_steps - cross_steps - refine_steps - again_steps
@@ -237,14 +236,7 @@ class Stages:
         """Return the examples of a stage's table."""
         assembly = self._assembly
         with torch_threads(1):
-            examples = examples_of(table, features, assembly.intervals, assembly.width)
-        draws = len(np.unique(examples.draws))
-        if draws < 2:
-            raise ConfigError(
-                f"agent.probe_s: are {assembly.intervals} control intervals, for which flows of {draws} draws last, "
-                "expected at least 2"
-            )
-        return examples
+            return examples_of(table, features, assembly.intervals, assembly.width)
 
     def _look_again(self, found: Found) -> None:
         """Add what looks again to what was found."""
@@ -263,9 +255,9 @@ class Stages:
             choices = held_out_choices(examples, fit, seed)
             selector = fitted(examples, fit, seed)
         finite_or_refuse(selector, run, self._step)
-        probes = np.arange(len(examples))
+        every = np.arange(len(examples))
         held = settings_held(examples.features, library)
-        gains = examples.scores[probes, choices] - examples.scores[probes, held]
+        gains = examples.scores[every, choices] - examples.scores[every, held]
         self._record({"fit/again_gain": float(np.average(gains, weights=examples.weights))})
         found["again"] = selector.state_dict()
 
@@ -301,7 +293,7 @@ class Stages:
         """Return the selector by true parameters, fitted in the same way."""
         run, fit = self._run, self._settings.fit
         parameters = torch.from_numpy(true_parameters([draw.scenario for draw in self._plan.probe])).float()
-        told = replace(examples, features=parameters[torch.from_numpy(examples.draws)])
+        told = replace(examples, features=parameters)
         seed = run.settings.stream("fit", 0)
         with torch_threads(run.settings.torch_threads):
             validated = cross_validate(told, fit, seed)

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Trainings of the portfolio, each of some seconds."""
 
-import argparse
-import importlib
 import json
 import shutil
 import signal
 import subprocess
 import sys
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,24 +23,18 @@ from bbrgym.agents.portfolio.assembly import DRAINING, Assembly
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.probe import histories
 from bbrgym.agents.portfolio.probe_features import settings_held
-from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.rollout import make_rollout, options_for
 from bbrgym.agents.training import loop
-from bbrgym.agents.training.draws import training_draws
 from bbrgym.agents.training.export_agent import export
 from bbrgym.agents.training.settings import parse_training
 from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.envs.library import load_library
 from bbrgym.envs.observation import FEATURE_LISTS
-from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.errors import MissingExtraError
 from bbrgym.evaluate.evaluation import run_evaluation
-from bbrgym.scenario.distribution import load_distribution
 from bbrgym.scenario.files import load_scenario, read_scenario
-from bbrgym.worlds import WorldSettings
-from bbrgym.worlds.score import score_of_run
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
@@ -172,12 +163,6 @@ def test_what_cannot_be_trained_is_refused(
     assert not (tmp_path / "run").exists()
 
 
-def test_flows_too_short_for_a_probe_are_refused(tmp_path: Path) -> None:
-    late = {**SCENARIO, "flows": [{**flow, "start_s": 1.6} for flow in SCENARIO["flows"]]}
-    with pytest.raises(bbrgym.ConfigError, match=r"for which flows of 0 draws last, expected at least 2"):
-        train(output_dir=tmp_path / "run", **small(env="multi", scenario=late))
-
-
 def test_a_damaged_part_is_named(whole: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(whole, tmp_path / "run"))
     (folder / "checkpoints" / "last.pt").unlink()
@@ -267,7 +252,7 @@ def test_a_second_look_is_fitted_on_what_the_first_one_holds(looking_again: Path
     agent, _ = load_agent(looking_again)
     assert isinstance(agent, PortfolioAgent)
     parts = sorted((looking_again / "states").glob("again-*.parquet"))
-    history, _ = histories(pl.concat(map(pl.read_parquet, parts)), 1, agent.routine.width)
+    history = histories(pl.concat(map(pl.read_parquet, parts)), 1, agent.routine.width)
     features = agent.looks[1].features(history)
     held = settings_held(features, torch.from_numpy(agent.library))
     coordinates = history[:, -1, -agent.library.shape[1] :].numpy() * 2.0 - 1.0
@@ -294,50 +279,6 @@ def test_two_looks_are_exported_as_one_network(looking_again: Path, tmp_path: Pa
     chosen = exported(torch.from_numpy(history[:, 0]), torch.from_numpy(looks[:, None].astype(np.float32))).numpy()
     for row, look, setting in zip(history, looks.tolist(), chosen, strict=True):
         assert (agent.choose(list(row), look=look) == setting).all()
-
-
-@pytest.mark.parametrize("view", ["each", "host"])
-def test_one_of_each_flow_probes_from_the_start_of_its_flow(view: str, tmp_path: Path) -> None:
-    folder = run(tmp_path / "run", **small(env={"name": "multi", "view": view}))
-    assert files(run(tmp_path / "again", **small(env={"name": "multi", "view": view}, threads=2))) == files(folder)
-    if view == "host":
-        with pytest.raises(bbrgym.ConfigError, match=r"view: 'host' needs the measurements of other flows"):
-            export(folder, "c")
-    agent, arguments = load_agent(folder)
-    assert isinstance(agent, PortfolioAgent)
-    assert agent.is_per_flow
-    assert arguments["view"] == view
-    scenario = load_scenario(
-        {
-            **read_scenario("rtt_fairness"),
-            "duration_s": 4.0,
-            "flows": [
-                {"name": "early", "rtt_ms": 10, "role": "tuned"},
-                {"name": "late", "rtt_ms": 50, "role": "tuned", "start_s": 1.2},
-            ],
-        }
-    )
-    rollout = make_rollout(options_for(agent, **{**arguments, "world": "twin", "scenario": [scenario]}), [3])
-    held: dict[int, list[Any]] = {}
-
-    def watched(seeds: Any) -> Any:
-        return Watched(agent.tuner(seeds), held.setdefault(len(held), []))
-
-    rollout.begin(watched)
-    while not rollout.advance().all():
-        pass
-    rollout.close()
-    for actions, intervals in zip(held.values(), (8, 6), strict=True):
-        assert len(actions) == intervals
-        assert all((action[0] == agent.routine.setting).all() for action in actions[:2])
-        assert any((actions[2][0] == setting).all() for setting in agent.library)
-        assert all((action == actions[2]).all() for action in actions[2:])
-    references = ("knowing", "library-best", "library-oracle")
-    agents = [str(folder), *(f"{name}:{folder}" for name in references)]
-    outcome = run_evaluation(SCENARIO, {"variants": ["bbq"], "world": "twin", "draws": 2}, agent=agents)
-    assert sorted(outcome.rankings[0].scores.names) == sorted(
-        ["bbq", "portfolio-multi bbq", *(f"{name} bbq" for name in references)]
-    )
 
 
 def test_a_fixed_setting_is_the_same_for_each_flow_and_for_all() -> None:
@@ -379,87 +320,3 @@ def test_only_a_portfolio_has_references(tmp_path: Path) -> None:
         bbrgym.evaluate(SCENARIO, [], agent=f"knowing:{folder}", world="twin", draws=1)
     with pytest.raises(bbrgym.ConfigError, match="there is no such run folder or model's file"):
         bbrgym.evaluate(SCENARIO, [], agent=f"knowing:{tmp_path / 'none'}", world="twin", draws=1)
-
-
-# ---- the map -------------------------------------------------------------------------------------------------
-
-
-class Watched:
-    """A tuner that keeps its actions."""
-
-    def __init__(self, tuner: Any, actions: list[Any]) -> None:
-        self.tuner, self.actions = tuner, actions
-
-    def act(self, observations: Any, begun: Any) -> Any:
-        self.actions.append(self.tuner.act(observations, begun))
-        return self.actions[-1]
-
-
-def test_its_map_shows_what_it_holds_on_each_network(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[3] / "benchmarks")
-    portfolio_map = importlib.import_module("portfolio_map")
-    agent, arguments = load_agent(whole)
-    assert isinstance(agent, PortfolioAgent)
-    library = load_library(whole / "library.yaml")
-    scenarios, seeds = [load_distribution(SCENARIO)(seed) for seed in (3, 4, 5)], [3, 4, 5]
-    chosen = portfolio_map.choices(whole, library, scenarios, seeds)
-    for scenario, seed, number in zip(scenarios, seeds, chosen.tolist(), strict=True):
-        rollout = make_rollout(Options(**{**arguments, "world": "twin", "scenario": [scenario]}), [seed])
-        held: list[Any] = []
-
-        def watched(seeds: Any, held: list[Any] = held) -> Any:
-            return Watched(agent.tuner(seeds), held)
-
-        rollout.begin(watched)
-        while not rollout.advance().all():
-            pass
-        rollout.close()
-        assert (held[-1][0] == agent.library[number]).all()
-    names, families, shares = portfolio_map.shares_of(chosen, scenarios, len(agent.library))
-    assert families[0] == "all"
-    assert np.allclose(np.sum(shares, axis=0), 1.0)
-    assert shares[0][0] == max(np.bincount(chosen)) / 3 == max(row[0] for row in shares)
-    assert names[0] == str(np.bincount(chosen).argmax() + 1)
-
-
-# ---- the gap -------------------------------------------------------------------------------------------------
-
-
-def test_its_gap_is_told_step_by_step(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[3] / "benchmarks")
-    portfolio_gap = importlib.import_module("portfolio_gap")
-    agent, arguments = load_agent(whole)
-    assert isinstance(agent, PortfolioAgent)
-    draws = list(islice(training_draws(load_distribution(SCENARIO), 5), 3))
-    conditions = TrainingConditions(Options(**{**arguments, "world": "twin"}), WorldSettings(), 0.5)
-    rows = portfolio_gap.rows_of(agent, draws, conditions)
-    held, other, after, other_after, told, chosen, fixed = rows.values()
-    assert (held >= np.maximum(other, fixed)).all()  # luck never costs
-    assert (after >= np.max([other_after, told, chosen], axis=0)).all()
-    options = Options(**{**arguments, "world": "twin", "scenario": [draw.scenario for draw in draws]})
-    rollout = make_rollout(options, [draw.run_seed(0) for draw in draws])
-    rollout.begin(agent.tuner)
-    while not rollout.advance().all():
-        pass
-    worlds = rollout.worlds
-    own = [
-        score_of_run(draw.scenario, worlds.flow_summary_fields, worlds.summary(index)[0])
-        for index, draw in enumerate(draws)
-    ]
-    rollout.close()
-    assert np.allclose(chosen, own)  # it is what the agent does
-
-
-# ---- trainings beside each other -----------------------------------------------------------------------------
-
-
-def test_a_training_is_compared_with_its_own_librarys_references(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[3] / "benchmarks")
-    portfolio_seeds = importlib.import_module("portfolio_seeds")
-    found = portfolio_seeds.gains(whole, argparse.Namespace(scenario=SCENARIO, draws=2, first_draw=1, world="twin"))
-    agents = [str(whole), *(f"{name}:{whole}" for name in portfolio_seeds.REFERENCES)]
-    settings = {"variants": [], "world": "twin", "split": "test", "draws": 2, "first_draw": 1, "interval_s": 0.5}
-    scores = run_evaluation(SCENARIO, settings, agent=agents).rankings[0].scores
-    for name in ("portfolio", "knowing", "library-oracle"):
-        assert (found[name] == scores[f"{name} bbq"] - scores["library-best bbq"]).all()
-    assert not found[portfolio_seeds.FIXED].any()

@@ -24,7 +24,6 @@ from bbrgym.agents.training.integer_policy import IntegerController, IntegerPoli
 from bbrgym.agents.training.policy_header import policy_header
 from bbrgym.agents.training.scalar_program import MOST, ONE, traced
 from bbrgym.agents.training.train_agent import train
-from bbrgym.envs.flow_batch import FlowBatch
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.scenario.distribution import load_distribution
 from bbrgym.scenario.files import with_variant
@@ -112,44 +111,6 @@ def test_it_decides_as_the_agent_does_and_the_c_as_its_model(parts: Any, tmp_pat
     by_c, _ = run(program(policy, tmp_path), policy, first_tunables(policy), np.stack(rows), np.array(counts))
     alone = IntegerController(policy, first_tunables(policy))
     np.testing.assert_array_equal(by_c, [alone.decide(row[None, : counts[0]])[0] for row in rows])
-
-
-def test_one_of_each_flow_decides_as_its_agent_does(tmp_path: Path) -> None:
-    """Each flow's controller begins with its flow, and knows nothing of the others."""
-    late = {"choice": [0.0, 0.9, 1.6]}
-    flows = [{**flow, "number": 2, "start_s": late} for flow in LONG["flows"]]
-    asked_for = asked(AGENT, total_steps=9000, scenario={**LONG, "flows": flows}, env="multi")
-    train(output_dir=tmp_path / "run", **asked_for)
-    agent, arguments = load_agent(tmp_path / "run")
-    assert isinstance(agent, PortfolioAgent)
-    options = options_for(agent, **{**arguments, "world": "twin"})
-    batch = batch_of(8, options)
-    assert isinstance(batch, FlowBatch)
-    policy = quantise_portfolio(agent, batch, options)
-    assert policy.is_per_flow
-    observations, tuners, choices = batch.reset(range(8), list(range(8))), {}, []
-    columns = [batch.worlds.flow_fields.index(field.source) for field in policy.fields]
-    while not batch.has_ended.all():
-        actions = np.tile(batch.action.default, (8, batch.max_tuned, 1))
-        for env, tuned_flow in np.argwhere(batch.will_act).tolist():
-            joins = (env, tuned_flow) not in tuners
-            if joins:
-                tuners[env, tuned_flow] = (agent.tuner([0]), IntegerController(policy, first_tunables(policy)))
-            tuner, controller = tuners[env, tuned_flow]
-            actions[env, tuned_flow] = tuner.act(observations[env, tuned_flow][None], np.array([joins]))[0]
-            stats = batch.worlds.flow_stats[env][batch._specs[env].tuned[tuned_flow]]
-            was = int(controller.chosen[0])
-            controller.decide(whole(policy, stats[None, columns])[None])
-            is_held = actions[env, tuned_flow].tolist() != agent.routine.setting.tolist()
-            assert (controller.chosen[0] >= 0) == is_held
-            if was < 0 <= controller.chosen[0]:
-                choices.append(
-                    int(np.abs(agent.library - actions[env, tuned_flow]).max(axis=1).argmin()) == controller.chosen[0]
-                )
-        batch.act(actions)
-        observations = batch.observe()
-    assert len(choices) == len(tuners) == 16
-    assert np.mean(choices) > 0.9  # but for ties within the rounding
 
 
 def by_the_same_inputs(agent: PortfolioAgent, policy: IntegerPolicy, inputs: np.ndarray, held: int) -> int:

@@ -24,6 +24,7 @@ from bbrgym.agents.training.policy_header import policy_header
 from bbrgym.agents.training.quantise import quantise, units_of
 from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.options import Options
+from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.tunables import TUNABLES, VARIANTS
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -65,11 +66,10 @@ def random_portfolio(
     intervals: int = 2,
     variant: str = "bbr-mix",
     looks: int = 1,
-    is_per_flow: bool = False,
 ) -> IntegerPolicy:
     """A portfolio of random settings and trees, in integers."""
-    options = options_of(is_per_flow=is_per_flow, variant=variant, features="memory", max_tuned=flows)
-    batch = batch_of(1, options)
+    options = options_of(is_per_flow=False, variant=variant, features="memory", max_tuned=flows)
+    batch = TuneBatch(1, options)
     generator = torch.Generator().manual_seed(7)
     library = np.random.default_rng(7).uniform(-1, 1, (4, len(batch.scaling.names))).astype(np.float32)
     settled = batch.scaling.snap(library)[1]
@@ -80,7 +80,7 @@ def random_portfolio(
         selector = random_trees(len(features.names), 4, generator)
         networks.append(PortfolioNetwork(features, selector, settled, intervals, width))
     routine = ProbeRoutine(batch.scaling.default, intervals, width)
-    agent = PortfolioAgent("random", networks, routine, networks[0].selector, is_per_flow=is_per_flow)
+    agent = PortfolioAgent("random", networks, routine, networks[0].selector)
     return quantise_portfolio(agent, batch, options)
 
 

@@ -109,11 +109,9 @@ def test_what_is_loaded_scores_what_was_validated_here_and_in_an_evaluation(trai
     assert rows.unique("seed", maintain_order=True)["score"].to_list() == best["score"].to_list()
 
 
-@pytest.mark.parametrize("name", ["recurrent_ppo", "torch_ppo", "grid", "optuna"])
+@pytest.mark.parametrize("name", ["recurrent_ppo", "torch_ppo", "grid", "optuna", "portfolio"])
 def test_agents_that_cannot_share_a_policy_are_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(
-        bbrgym.ConfigError, match=rf"agent\.name: is '{name}', expected one of dqn, portfolio, ppo, sac, tqc with"
-    ):
+    with pytest.raises(bbrgym.ConfigError, match=rf"agent\.name: is '{name}', expected one of dqn, ppo, sac, tqc with"):
         train(output_dir=tmp_path / "run", **asked_for_flows({"name": name}))
 
 
