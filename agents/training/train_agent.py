@@ -248,7 +248,11 @@ def _parts_of(settings: TrainingSettings, trusted: Collection[str]) -> _Parts:
     )
     name = settings.agent_name
     if settings.is_per_flow and not parts.trainer.is_shared:
-        able = [one for one in shipped_names("agent") if class_of("agent", shipped("agent", one), Trainer).is_shared]
+        able = [
+            one
+            for one in shipped_names("agent")
+            if class_of("agent", shipped("agent", one), Trainer, extra="train").is_shared
+        ]
         raise ConfigError(f"agent.name: is {name!r}, expected one of {', '.join(able)} with env=multi")
     if not isinstance(parts.rollouts, LocalRollouts) and not parts.trainer.is_distributed:
         raise ConfigError(f"rollouts.name: is {parts.rollouts.name!r}, expected local with agent={name}")

@@ -249,6 +249,15 @@ def test_other_algorithms_train_and_act_by_their_own_policy(target: str, tmp_pat
     assert isinstance(policy.network(), PolicyNetwork) == (target in ("stable_baselines3.TD3", "sb3_contrib.QRDQN"))
 
 
+@pytest.mark.parametrize("target", OTHERS)
+def test_flows_share_a_policy_of_other_algorithms_too(target: str, tmp_path: Path) -> None:
+    action = ACTIONS["dqn"] if target.endswith("DQN") else {}
+    agent = {"_target_": target, "name": "other", **OTHERS[target]}
+    folder = run(tmp_path / "run", agent, action=action, env={"name": "multi"}, total_steps=160)
+    assert load_agent(folder)[0].is_per_flow
+    assert curve(folder)["rollout/episodes"].sum() > 0
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -128,7 +128,7 @@ def test_the_command_goes_on_with_the_options_of_the_run(tmp_path: Path, capsys:
         (["total_steps=+64", "variant=bbr"], "variant: is 'bbr', was 'bbq' in"),
         (
             ["total_steps=+64", "agent=sac"],
-            "agent._target_: is 'bbrgym.agents.sb3.Sac', was 'bbrgym.agents.sb3.Ppo' in",
+            "agent._target_: is 'stable_baselines3.SAC', was 'stable_baselines3.PPO' in",
         ),
         (["total_steps=+64", "agent.hidden=[8]"], "agent.hidden: is [8], was [64] in"),
         (["total_steps=+64", "observation=memory"], "observation: is given with continue_from"),
