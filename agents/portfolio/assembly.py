@@ -8,8 +8,8 @@ from typing import NotRequired, TypedDict
 
 from torch import Tensor
 
-from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork, ProbeRoutine
-from bbrgym.agents.portfolio.probe_features import AgainFeatures, ProbeFeatures
+from bbrgym.agents.portfolio.identification_features import AgainFeatures, IdentificationFeatures
+from bbrgym.agents.portfolio.policy import IdentificationRoutine, PortfolioAgent, PortfolioNetwork
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.envs.scaling import Coordinates, TunableScaling
@@ -25,7 +25,7 @@ class Found(TypedDict):
 
     Attributes:
         library: settings, [settings, tunables].
-        selector: state of the selector by the probe's features.
+        selector: state of the selector by the features of the identification.
         knowing: state of the selector by the true parameters.
         again: state of the selector that looks again; missing without one.
     """
@@ -41,29 +41,29 @@ class Assembly:
 
     Args:
         settings: of the training.
-        probe_s: length of the probe.
+        identification_s: length of the identification.
 
     Attributes:
         scaling: of the tunables that the agent sets.
-        probe: setting of the probe, [tunables].
-        intervals: control intervals of the probe.
+        identification_setting: setting during the identification, [tunables].
+        intervals: control intervals of the identification.
         width: numbers of an interval's observation.
-        features: from the observations of a probe.
+        features: from the observations of an identification.
         again_features: from those of a time in which a setting was held.
 
     Raises:
         ConfigError: a setting does not fit the agent.
     """
 
-    def __init__(self, settings: TrainingSettings, probe_s: float) -> None:
+    def __init__(self, settings: TrainingSettings, identification_s: float) -> None:
         options = settings.options(settings.world_name)
         batch = TuneBatch(1, options)
         settings.refuse_all_but_whole_settings()
         self.scaling = batch.scaling
-        self.probe = _probe_setting(batch.scaling)
-        self.intervals = max(1, round(probe_s / options.control_interval_s))
+        self.identification_setting = _identification_setting(batch.scaling)
+        self.intervals = max(1, round(identification_s / options.control_interval_s))
         self.width = batch.observation.width
-        self.features = ProbeFeatures(self.intervals, batch.max_tuned)
+        self.features = IdentificationFeatures(self.intervals, batch.max_tuned)
         self.again_features = AgainFeatures(self.features, batch.scaling.names)
         self._name = settings.agent_name
 
@@ -74,12 +74,12 @@ class Assembly:
         if "again" in found:
             looks.append(self.look(self.again_features, library, found["again"]))
         knowing = TreeSelector(found["knowing"])
-        routine = ProbeRoutine(self.probe, self.intervals, self.width)
+        routine = IdentificationRoutine(self.identification_setting, self.intervals, self.width)
         return PortfolioAgent(self._name, looks, routine, knowing)
 
     def look(
         self,
-        features: ProbeFeatures | AgainFeatures,
+        features: IdentificationFeatures | AgainFeatures,
         library: Tensor,
         selector: Mapping[str, Tensor],
     ) -> PortfolioNetwork:
@@ -93,7 +93,7 @@ class Assembly:
         return PortfolioNetwork(features, TreeSelector(selector), library.numpy(), self.intervals, self.width).eval()
 
 
-def _probe_setting(scaling: TunableScaling) -> Coordinates:
+def _identification_setting(scaling: TunableScaling) -> Coordinates:
     """Return the part of `DRAINING` that there are tunables for; the others keep the variant's own values."""
     draining = {name: value for name, value in DRAINING.items() if name in scaling.names}
     return scaling.from_values({**VARIANTS[scaling.variant].preset, **draining})

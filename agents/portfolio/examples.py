@@ -36,10 +36,10 @@ class FitSettings(Model):
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Probes to fit on, one of each draw.
+    """Examples to fit on, one of each draw.
 
     Attributes:
-        features: of the probes, [draws, features].
+        features: of the identifications, [draws, features].
         scores: of the library's settings, [draws, settings].
         weights: of the draws, [draws].
     """

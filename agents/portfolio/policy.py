@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The agent: it probes, chooses a setting of the library, and holds it until it looks again."""
+"""The agent: it identifies the path, chooses a setting of the library, and holds it until it looks again."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from bbrgym.worlds import Flags
 
 
 class PortfolioNetwork(nn.Module):
-    """Function from the observations of a probe, [N, intervals * numbers], to the chosen settings, [N, tunables].
+    """Chooses settings by an identification's observations: [N, intervals * numbers] -> [N, tunables].
 
     Args:
-        features: of the probe.
+        features: of the identification.
         selector: predicts the settings' scores.
         library: the settings, [settings, tunables].
-        intervals: of the probe.
+        intervals: of the identification.
         width: numbers of an interval's observation.
 
     Attributes:
@@ -65,10 +65,10 @@ class PortfolioNetwork(nn.Module):
 
 
 class TwoLooks(nn.Module):
-    """Two networks: one chooses after a probe, the other one after a time in which a choice was held.
+    """Two networks: one chooses after the identification, the other one after a time in which a choice was held.
 
     Args:
-        first: chooses after the probe.
+        first: chooses after the identification.
         again: chooses after what was chosen before.
     """
 
@@ -88,12 +88,12 @@ class TwoLooks(nn.Module):
 
 
 @dataclass(frozen=True)
-class ProbeRoutine:
-    """Routine of an agent's probes.
+class IdentificationRoutine:
+    """Routine of an agent's identification.
 
     Attributes:
-        setting: during the probe, [tunables].
-        intervals: control intervals of the probe.
+        setting: during the identification, [tunables].
+        intervals: control intervals of the identification.
         width: numbers of an interval's observation.
     """
 
@@ -103,12 +103,12 @@ class ProbeRoutine:
 
 
 class PortfolioAgent:
-    """Agent that probes, then holds the setting that its network chooses.
+    """Agent that identifies the path, then holds the setting that its network chooses.
 
     Args:
         name: name in records.
-        looks: networks that choose: after the probe, and, if there are two, again whenever as much time has passed.
-        routine: of the probe.
+        looks: networks that choose: after the identification, and, if there are two, whenever as much time has passed.
+        routine: of the identification.
         knowing: predicts the settings' scores from the true parameters of a network.
 
     Attributes:
@@ -119,7 +119,7 @@ class PortfolioAgent:
     is_per_flow = False
 
     def __init__(
-        self, name: str, looks: Sequence[PortfolioNetwork], routine: ProbeRoutine, knowing: TreeSelector
+        self, name: str, looks: Sequence[PortfolioNetwork], routine: IdentificationRoutine, knowing: TreeSelector
     ) -> None:
         self.name = name
         self.routine = routine
@@ -137,7 +137,7 @@ class PortfolioAgent:
         return PortfolioTuner([_Episode(self.routine, looks) for _ in seeds])
 
     def choose(self, history: Sequence[Observation], look: int = 0) -> Coordinates:
-        """Return the setting for what was observed in a probe, [tunables]; or, with look 1, after the first choice."""
+        """Return the setting for an identification's observations, [tunables]; with look 1, after the first choice."""
         chosen: Coordinates = alone(self.looks[look], np.concatenate(history)[None])[0][0]
         return chosen
 
@@ -147,7 +147,7 @@ class PortfolioAgent:
         return int(alone(self._knowing, parameters)[0][0].argmax())
 
     def told(self, scenario: Scenario) -> PortfolioTuner:
-        """Return a tuner of one environment that probes too, then chooses by the true parameters of its scenario."""
+        """Return a tuner of one environment that identifies, then chooses by the true parameters of its scenario."""
         setting = self.library[self.knows(scenario)]
         return PortfolioTuner([_Episode(self.routine, [lambda _: setting])])
 
@@ -167,12 +167,14 @@ class PortfolioTuner:
 class _Episode:
     """The agent in one environment: what it observed since it last chose, and what it holds."""
 
-    def __init__(self, routine: ProbeRoutine, looks: Sequence[Callable[[Sequence[Observation]], Coordinates]]) -> None:
+    def __init__(
+        self, routine: IdentificationRoutine, looks: Sequence[Callable[[Sequence[Observation]], Coordinates]]
+    ) -> None:
         self._routine = routine
         self._looks = looks
-        self._probe_anew()
+        self._restart()
 
-    def _probe_anew(self) -> None:
+    def _restart(self) -> None:
         self._history: list[Observation] = []
         self._held = self._routine.setting
         self._choices = 0
@@ -180,7 +182,7 @@ class _Episode:
     def act(self, observation: Observation, is_first: bool) -> Coordinates:
         """Return the action after an interval, or at the beginning."""
         if is_first:
-            self._probe_anew()
+            self._restart()
         elif self._choices == 0 or len(self._looks) > 1:
             self._history.append(observation.copy())
             if len(self._history) == self._routine.intervals:

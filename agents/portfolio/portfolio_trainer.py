@@ -13,8 +13,8 @@ from pydantic import Field
 
 from bbrgym.agents.portfolio.assembly import Assembly, Found
 from bbrgym.agents.portfolio.examples import FitSettings
+from bbrgym.agents.portfolio.identification_features import OBSERVED
 from bbrgym.agents.portfolio.policy import PortfolioAgent
-from bbrgym.agents.portfolio.probe_features import OBSERVED
 from bbrgym.agents.portfolio.stages import Stages, StageSettings
 from bbrgym.agents.training.checkpoints import restore_state
 from bbrgym.agents.training.folder import TrainingFolder
@@ -40,9 +40,10 @@ class PortfolioTrainer(Trainer):
         search_runs: runs of each of these.
         cross_share: share of the steps for stage cross.
         refine_share: share of the steps for stage refine.
-        again_share: share of the steps for stage again, to choose anew every ``probe_s``; 0: it holds its first choice.
+        again_share: share of the steps for stage again, to choose again every ``identification_s``; 0: the first choice
+            is held.
         refine_turns: generations of children that it tries.
-        probe_s: length of the probe.
+        identification_s: length of the identification.
         by_cost: whether draws are sampled by cost, see `bbrgym.agents.training.draws`.
         fit: settings of the fit.
     """
@@ -58,7 +59,7 @@ class PortfolioTrainer(Trainer):
     refine_share: StageShare = 0.2
     again_share: Annotated[Float, Field(ge=0, lt=1)] = 0.0
     refine_turns: Annotated[Whole, Field(ge=0, le=1000)] = 8
-    probe_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0
+    identification_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0
     by_cost: bool = True
     fit: FitSettings = Field(default_factory=FitSettings)
 
@@ -90,4 +91,4 @@ class PortfolioTrainer(Trainer):
         return made[0]
 
     def _assembly(self, settings: TrainingSettings) -> Assembly:
-        return Assembly(settings, self.probe_s)
+        return Assembly(settings, self.identification_s)

@@ -15,13 +15,13 @@ class StagePlan:
     """Draws of each stage; no two stages share one.
 
     Attributes:
-        search, cross, refine, probe, again: draws of the stages.
+        search, cross, refine, identification, again: draws of the stages.
     """
 
     search: tuple[TrainingDraw, ...]
     cross: tuple[TrainingDraw, ...]
     refine: tuple[TrainingDraw, ...]
-    probe: tuple[TrainingDraw, ...]
+    identification: tuple[TrainingDraw, ...]
     again: tuple[TrainingDraw, ...]
 
 

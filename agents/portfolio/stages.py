@@ -29,10 +29,10 @@ from bbrgym.agents.portfolio.cross_validation import confusion, cross_validate
 from bbrgym.agents.portfolio.examples import Examples, FitSettings
 from bbrgym.agents.portfolio.fit import check_fit, fitted, held_out_choices
 from bbrgym.agents.portfolio.greedy_library import coverage
+from bbrgym.agents.portfolio.identification import IdentificationPart, examples_of
+from bbrgym.agents.portfolio.identification_features import settings_held
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.parts import Parts, parts_of
-from bbrgym.agents.portfolio.probe import ProbePart, examples_of
-from bbrgym.agents.portfolio.probe_features import settings_held
 from bbrgym.agents.portfolio.refine import Candidates, children
 from bbrgym.agents.portfolio.search_stage import SearchPart, settings_of
 from bbrgym.agents.portfolio.stage_plan import StagePlan, affordable
@@ -88,7 +88,7 @@ class Stages:
             raise ConfigError(
                 f"agent.cross_share: is {settings.cross_share:g} beside agent.search_share {settings.search_share:g}, "
                 f"agent.refine_share {settings.refine_share:g} and agent.again_share {settings.again_share:g}, "
-                "expected a sum below 1, which leaves the rest for the probe"
+                "expected a sum below 1, which leaves the rest for the identification"
             )
         check_fit()
         self._settings = settings
@@ -138,7 +138,7 @@ class Stages:
         search = affordable("search", draws, search_steps, lambda draw: of_search * intervals(draw.scenario), least=1)
         candidates = len(self._presets) + len(search)
         cross = affordable("cross", draws, cross_steps, lambda draw: candidates * intervals(draw.scenario), least=1)
-        size, probe = min(settings.library_size, candidates), self._assembly.intervals
+        size, identification = min(settings.library_size, candidates), self._assembly.intervals
         tried = min(_KEPT * settings.library_size, candidates) + settings.refine_turns * size
         refine = affordable("refine", draws, refine_steps, lambda draw: tried * intervals(draw.scenario), least=1)
 
@@ -148,19 +148,23 @@ class Stages:
 
         again_steps, least = int(settings.again_share * total), 2 * settings.fit.folds
         left = total - search_steps - cross_steps - refine_steps - again_steps
-        probed = affordable("probe", draws, left, lambda draw: tried_after(draw, probe), least=least)
+        identified = affordable(
+            "identification", draws, left, lambda draw: tried_after(draw, identification), least=least
+        )
         again: tuple[TrainingDraw, ...] = ()
         if settings.again_share:
-            again = affordable("again", draws, again_steps, lambda draw: tried_after(draw, 2 * probe), least=least)
-        return StagePlan(search, cross, refine, probed, again)
+            again = affordable(
+                "again", draws, again_steps, lambda draw: tried_after(draw, 2 * identification), least=least
+            )
+        return StagePlan(search, cross, refine, identified, again)
 
     def _refuse_short(self, draw: TrainingDraw, watched: int) -> None:
         run = self._conditions.intervals(draw.scenario)
         if run <= watched:
             with_again = ", twice because of agent.again_share" if self._settings.again_share else ""
             raise ConfigError(
-                f"agent.probe_s: are {self._assembly.intervals} control intervals{with_again}, expected less than a "
-                f"run's {run}, of {draw.scenario.name}"
+                f"agent.identification_s: are {self._assembly.intervals} control intervals{with_again}, expected less "
+                f"than a run's {run}, of {draw.scenario.name}"
             )
 
     # ---- stages ------------------------------------------------------------------------------------------------
@@ -222,14 +226,14 @@ class Stages:
         return library
 
     def _examples(self, library: Coordinates) -> Examples:
-        """Return the probed draws."""
+        """Return the examples of the draws of stage identification."""
         run, assembly = self._run, self._assembly
-        run.stage = "probe"
+        run.stage = "identification"
         parts = [
-            ProbePart(self._conditions, draws, assembly.probe, assembly.intervals, library)
-            for draws in parts_of(self._plan.probe)
+            IdentificationPart(self._conditions, draws, assembly.identification_setting, assembly.intervals, library)
+            for draws in parts_of(self._plan.identification)
         ]
-        table = self._parts.tables("probe", parts)
+        table = self._parts.tables("identification", parts)
         return self._watched(table, assembly.features)
 
     def _watched(self, table: pl.DataFrame, features: nn.Module) -> Examples:
@@ -245,7 +249,9 @@ class Stages:
         library = found["library"]
         first = assembly.look(assembly.features, library, found["selector"])
         parts = [
-            ProbePart(self._conditions, draws, assembly.probe, assembly.intervals, library.numpy(), first)
+            IdentificationPart(
+                self._conditions, draws, assembly.identification_setting, assembly.intervals, library.numpy(), first
+            )
             for draws in parts_of(self._plan.again)
         ]
         table = self._parts.tables("again", parts)
@@ -292,7 +298,7 @@ class Stages:
     def _knowing(self, examples: Examples) -> TreeSelector:
         """Return the selector by true parameters, fitted in the same way."""
         run, fit = self._run, self._settings.fit
-        parameters = torch.from_numpy(true_parameters([draw.scenario for draw in self._plan.probe])).float()
+        parameters = torch.from_numpy(true_parameters([draw.scenario for draw in self._plan.identification])).float()
         told = replace(examples, features=parameters)
         seed = run.settings.stream("fit", 0)
         with torch_threads(run.settings.torch_threads):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Selector: from the features of a probe to the score of each setting of the library, by trees that are tables."""
+"""Selector: trees, kept as tables, from an identification's features to the score of each setting of the library."""
 
 from __future__ import annotations
 

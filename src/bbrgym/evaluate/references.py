@@ -117,7 +117,7 @@ class LibraryOracle(Oracle):
 
 @dataclass(frozen=True, eq=False)
 class Knowing(Tuned):
-    """A portfolio whose selector is told the true parameters of the network, after the same probe.
+    """A portfolio whose selector is told the true parameters of the network, after the same identification.
 
     Attributes:
         controller: the portfolio.

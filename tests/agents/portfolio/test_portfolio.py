@@ -20,9 +20,9 @@ import bbrgym
 from bbrgym.agents.base import Constant
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.portfolio.assembly import DRAINING, Assembly
+from bbrgym.agents.portfolio.identification import histories
+from bbrgym.agents.portfolio.identification_features import settings_held
 from bbrgym.agents.portfolio.policy import PortfolioAgent
-from bbrgym.agents.portfolio.probe import histories
-from bbrgym.agents.portfolio.probe_features import settings_held
 from bbrgym.agents.rollout import make_rollout, options_for
 from bbrgym.agents.training import loop
 from bbrgym.agents.training.export_agent import export
@@ -41,7 +41,7 @@ pytestmark = [
     pytest.mark.usefixtures("undrawn_file"),
 ]
 
-STAGES = {"search": 0, "cross": 700, "refine": 1500, "probe": 2100, "late in probe": 2800}
+STAGES = {"search": 0, "cross": 700, "refine": 1500, "identification": 2100, "late in identification": 2800}
 """Steps in the middle of each stage."""
 
 KILLED_AT = """
@@ -128,7 +128,7 @@ def test_it_drains_by_the_tunables_that_there_are(tunables: list[str] | None) ->
     assembly = Assembly(settings, 1.0)
     draining = {name: value for name, value in DRAINING.items() if tunables is None or name in tunables}
     own = bbrgym.VARIANTS["bbq"].preset
-    for name, value in assembly.scaling.to_values(assembly.probe).items():
+    for name, value in assembly.scaling.to_values(assembly.identification_setting).items():
         assert value == pytest.approx(draining.get(name, own[name]), rel=1e-4)
 
 
@@ -143,9 +143,13 @@ def test_it_drains_by_the_tunables_that_there_are(tunables: list[str] | None) ->
         (
             {"again_share": 0.2},
             {},
-            "agent.probe_s: are 2 control intervals, twice because of agent.again_share",
+            "agent.identification_s: are 2 control intervals, twice because of agent.again_share",
         ),
-        ({"probe_s": 2.0}, {}, "agent.probe_s: are 4 control intervals, expected less than a run's 4"),
+        (
+            {"identification_s": 2.0},
+            {},
+            "agent.identification_s: are 4 control intervals, expected less than a run's 4",
+        ),
         (
             {"search_trials": 400},
             {},
@@ -174,7 +178,7 @@ def test_a_damaged_part_is_named(whole: Path, tmp_path: Path) -> None:
 # ---- the agent -----------------------------------------------------------------------------------------------
 
 
-def test_it_probes_then_holds_a_setting_of_its_library(whole: Path) -> None:
+def test_it_identifies_the_path_then_holds_a_setting_of_its_library(whole: Path) -> None:
     agent, arguments = load_agent(whole)
     assert isinstance(agent, PortfolioAgent)
     assert (arguments["view"], arguments["stack"]) == ("each", 1)
@@ -191,7 +195,7 @@ def test_it_probes_then_holds_a_setting_of_its_library(whole: Path) -> None:
         assert all(any((row == setting).all() for setting in agent.library) for row in actions[turn])
     again = tuner.act(generator.random((2, width), np.float32), np.array([False, True]))
     assert (again[0] == actions[2][0]).all()
-    assert (again[1] == agent.routine.setting).all()  # a new episode begins with a probe
+    assert (again[1] == agent.routine.setting).all()  # a new episode begins with an identification
 
 
 def test_its_library_is_a_file_for_actions(whole: Path) -> None:
@@ -224,7 +228,7 @@ def test_without_scikit_learn_no_stage_begins(tmp_path: Path, monkeypatch: pytes
     assert not list((tmp_path / "run").rglob("search-*"))
 
 
-AGAIN = {"again_share": 0.2, "probe_s": 0.5}
+AGAIN = {"again_share": 0.2, "identification_s": 0.5}
 
 
 @pytest.fixture(scope="module")
@@ -232,7 +236,7 @@ def looking_again(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run(tmp_path_factory.mktemp("again") / "run", **small(AGAIN))
 
 
-def test_it_looks_again_whenever_a_probes_time_has_passed(looking_again: Path) -> None:
+def test_it_looks_again_whenever_the_time_of_an_identification_has_passed(looking_again: Path) -> None:
     agent, _ = load_agent(looking_again)
     assert isinstance(agent, PortfolioAgent)
     assert len(agent.looks) == 2

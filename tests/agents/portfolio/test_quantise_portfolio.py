@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A portfolio in integer arithmetic probes, chooses and holds as the agent does, and as the C does to the bit."""
+"""A portfolio in integers identifies the path, chooses and holds as the agent does, and as the C does to the bit."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ AGENT: dict[str, Any] = {
     "library_size": 4,
     "search_trials": 6,
     "search_runs": 1,
-    "probe_s": 1.0,
+    "identification_s": 1.0,
     "fit": {"trees": 7, "leaf_draws": 1, "folds": 2},
 }
-AGAIN: dict[str, Any] = {"again_share": 0.2, "probe_s": 1.5}
+AGAIN: dict[str, Any] = {"again_share": 0.2, "identification_s": 1.5}
 KINDS: dict[str, dict[str, Any]] = {"one look": {}, "two looks": AGAIN}
 LONG = {
     **SCENARIO,
@@ -106,7 +106,7 @@ def test_it_decides_as_the_agent_does_and_the_c_as_its_model(parts: Any, tmp_pat
                 rows.append(np.pad(whole(policy, stats[:, columns]), ((0, policy.flows - len(stats)), (0, 0))))
         batch.simulate(actions)
         observations = batch.observe()
-    assert kinds == {True, False}, "it probes and holds"
+    assert kinds == {True, False}, "it identifies and holds"
     assert differing <= choices // 8
     by_c, _ = run(program(policy, tmp_path), policy, first_tunables(policy), np.stack(rows), np.array(counts))
     alone = IntegerController(policy, first_tunables(policy))

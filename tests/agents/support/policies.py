@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 from bbrgym.agents.networks import Network, head_of
-from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork, ProbeRoutine
-from bbrgym.agents.portfolio.probe_features import AgainFeatures, ProbeFeatures
+from bbrgym.agents.portfolio.identification_features import AgainFeatures, IdentificationFeatures
+from bbrgym.agents.portfolio.policy import IdentificationRoutine, PortfolioAgent, PortfolioNetwork
 from bbrgym.agents.portfolio.quantise_portfolio import quantise_portfolio
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.agents.rollout import batch_of
@@ -74,12 +74,12 @@ def random_portfolio(
     library = np.random.default_rng(7).uniform(-1, 1, (4, len(batch.scaling.names))).astype(np.float32)
     settled = batch.scaling.snap(library)[1]
     width = batch.observation.width
-    probe = ProbeFeatures(intervals, flows)
+    identification = IdentificationFeatures(intervals, flows)
     networks = []
-    for features in (probe, AgainFeatures(probe, batch.scaling.names))[:looks]:
+    for features in (identification, AgainFeatures(identification, batch.scaling.names))[:looks]:
         selector = random_trees(len(features.names), 4, generator)
         networks.append(PortfolioNetwork(features, selector, settled, intervals, width))
-    routine = ProbeRoutine(batch.scaling.default, intervals, width)
+    routine = IdentificationRoutine(batch.scaling.default, intervals, width)
     agent = PortfolioAgent("random", networks, routine, networks[0].selector)
     return quantise_portfolio(agent, batch, options)
 

@@ -16,7 +16,7 @@ SMALL: dict[str, Any] = {
     "refine_turns": 2,
     "search_trials": 6,
     "search_runs": 1,
-    "probe_s": 1.0,
+    "identification_s": 1.0,
     "fit": {"trees": 4, "leaf_draws": 1, "folds": 2},
 }
 

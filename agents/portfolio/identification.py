@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Stages `probe` and `again`: draws probed as the agent will, then every setting of the library from that moment on.
+"""Stages `identification` and `again`: the path identified as by the agent, then every setting from that moment on.
 
-In stage `again` that moment is a probe's time later, when the agent has held the setting that it chose first. The world
+In stage `again` that moment is as much time later, when the agent has held the setting that it chose first. The world
 is saved at that moment and restored for each setting, so what leads to it is simulated once.
 """
 
@@ -30,22 +30,22 @@ from bbrgym.worlds.score import score_of_world
 
 
 @dataclass(frozen=True, eq=False)
-class ProbePart:
-    """Probes some draws, and tries every setting of a library after it, or after the setting chosen then.
+class IdentificationPart:
+    """Identifies the paths of some draws, and tries every setting of a library then, or after the setting chosen then.
 
     Attributes:
         conditions: of the simulations.
         draws: to run.
-        probe: setting during the probe, [tunables].
-        intervals: control intervals of the probe.
+        setting: during the identification, [tunables].
+        intervals: control intervals of the identification.
         library: settings to try, [settings, tunables].
-        first: network that chooses after the probe, for stage `again`; None: every setting is tried then.
+        first: network that chooses after the identification, for stage `again`; None: every setting is tried then.
         run: number of the run of each draw, see `TrainingDraw.run_seed`.
     """
 
     conditions: TrainingConditions
     draws: tuple[TrainingDraw, ...]
-    probe: Coordinates
+    setting: Coordinates
     intervals: int
     library: Coordinates
     first: nn.Module | None = None
@@ -69,7 +69,7 @@ class ProbePart:
         )
         batch = TuneBatch(len(self.draws), options)
         try:
-            history, moments = self._probed(batch)
+            history, moments = self._identified(batch)
             scores = self._scores(batch, moments)
         finally:
             batch.close()
@@ -88,7 +88,7 @@ class ProbePart:
         """Control intervals until every setting is tried."""
         return self.intervals if self.first is None else 2 * self.intervals
 
-    def _probed(self, batch: TuneBatch) -> tuple[NDArray[np.float32], list[Snapshot]]:
+    def _identified(self, batch: TuneBatch) -> tuple[NDArray[np.float32], list[Snapshot]]:
         """Run until every setting is tried.
 
         Returns:
@@ -96,7 +96,7 @@ class ProbePart:
         """
         every = range(len(self.draws))
         batch.reset(every, [draw.run_seed(self.run) for draw in self.draws])
-        actions = np.tile(self.probe, (len(self.draws), 1))
+        actions = np.tile(self.setting, (len(self.draws), 1))
         views: list[Observation] = []
         for done in range(self._watched):
             if self.first is not None and done == self.intervals:
@@ -108,7 +108,7 @@ class ProbePart:
 
     @staticmethod
     def _first_choices(first: nn.Module, views: Sequence[Observation]) -> Coordinates:
-        """Return the settings chosen after the probe, [draws, tunables], one draw at a time as the agent chooses."""
+        """Return the settings chosen after the identification, [draws, tunables], each alone as by the agent."""
         chosen: list[Coordinates] = [alone(first, row[None])[0][0] for row in np.concatenate(views, axis=1)]
         return np.stack(chosen)
 
@@ -130,28 +130,28 @@ class ProbePart:
 
 def _worlds_of(batch: TuneBatch) -> VectorWorld:
     if batch.worlds is None:
-        raise ValueError("the probe has not run")
+        raise ValueError("the identification has not run")
     return batch.worlds
 
 
 def histories(table: pl.DataFrame, intervals: int, width: int) -> Tensor:
-    """Return what was observed in the probes of a table of `ProbePart`, [draws, intervals, numbers].
+    """Return what was observed in a table of `IdentificationPart`, [draws, intervals, numbers].
 
     Args:
         table: of the stage.
-        intervals: of a probe.
+        intervals: of an identification.
         width: numbers of an interval's observation.
     """
     return torch.from_numpy(np.array(table["history"].to_list(), np.float32).reshape(-1, intervals, width))
 
 
 def examples_of(table: pl.DataFrame, features: nn.Module, intervals: int, width: int) -> Examples:
-    """Return the probes of a table of `ProbePart`.
+    """Return the examples of a table of `IdentificationPart`.
 
     Args:
         table: of the stage.
         features: from histories to features.
-        intervals: of a probe.
+        intervals: of an identification.
         width: numbers of an interval's observation.
     """
     with torch.no_grad():
