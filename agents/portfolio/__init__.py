@@ -8,6 +8,6 @@ A training has these stages, each with a share of the steps:
     refine           the best of these on more draws, and children of the settings that cover these best, turn by turn
     library          the K settings that cover these draws best together
     identification   more draws: the path identified as the agent will, then each setting of the library tried
-    again            more draws: the first choice held, then each setting tried, if it shall look again
+    reselect         more draws: the first choice held, then each setting tried, if it shall choose again
     fit              trees from the observations of the identification to the score of each setting of the library
 """

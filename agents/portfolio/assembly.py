@@ -8,7 +8,7 @@ from typing import NotRequired, TypedDict
 
 from torch import Tensor
 
-from bbrgym.agents.portfolio.identification_features import AgainFeatures, IdentificationFeatures
+from bbrgym.agents.portfolio.identification_features import IdentificationFeatures, ReselectFeatures
 from bbrgym.agents.portfolio.policy import IdentificationRoutine, PortfolioAgent, PortfolioNetwork
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.agents.training.settings import TrainingSettings
@@ -27,13 +27,13 @@ class Found(TypedDict):
         library: settings, [settings, tunables].
         selector: state of the selector by the features of the identification.
         knowing: state of the selector by the true parameters.
-        again: state of the selector that looks again; missing without one.
+        reselect: state of the selector that chooses again; missing without one.
     """
 
     library: Tensor
     selector: Mapping[str, Tensor]
     knowing: Mapping[str, Tensor]
-    again: NotRequired[Mapping[str, Tensor]]
+    reselect: NotRequired[Mapping[str, Tensor]]
 
 
 class Assembly:
@@ -49,7 +49,7 @@ class Assembly:
         intervals: control intervals of the identification.
         width: numbers of an interval's observation.
         features: from the observations of an identification.
-        again_features: from those of a time in which a setting was held.
+        reselect_features: from those of a time in which a setting was held.
 
     Raises:
         ConfigError: a setting does not fit the agent.
@@ -64,22 +64,22 @@ class Assembly:
         self.intervals = max(1, round(identification_s / options.control_interval_s))
         self.width = batch.observation.width
         self.features = IdentificationFeatures(self.intervals, batch.max_tuned)
-        self.again_features = AgainFeatures(self.features, batch.scaling.names)
+        self.reselect_features = ReselectFeatures(self.features, batch.scaling.names)
         self._name = settings.agent_name
 
     def agent(self, found: Found) -> PortfolioAgent:
         """Return the agent with what the stages have found."""
         library = found["library"]
-        looks = [self.look(self.features, library, found["selector"])]
-        if "again" in found:
-            looks.append(self.look(self.again_features, library, found["again"]))
+        networks = [self.network(self.features, library, found["selector"])]
+        if "reselect" in found:
+            networks.append(self.network(self.reselect_features, library, found["reselect"]))
         knowing = TreeSelector(found["knowing"])
         routine = IdentificationRoutine(self.identification_setting, self.intervals, self.width)
-        return PortfolioAgent(self._name, looks, routine, knowing)
+        return PortfolioAgent(self._name, networks, routine, knowing)
 
-    def look(
+    def network(
         self,
-        features: IdentificationFeatures | AgainFeatures,
+        features: IdentificationFeatures | ReselectFeatures,
         library: Tensor,
         selector: Mapping[str, Tensor],
     ) -> PortfolioNetwork:

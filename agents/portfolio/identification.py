@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Stages `identification` and `again`: the path identified as by the agent, then every setting from that moment on.
+"""Stages `identification` and `reselect`: the path identified as by the agent, then every setting from that moment on.
 
-In stage `again` that moment is as much time later, when the agent has held the setting that it chose first. The world
-is saved at that moment and restored for each setting, so what leads to it is simulated once.
+In stage `reselect` that moment is as much time later, when the agent has held the setting that it chose first. The
+world is saved at that moment and restored for each setting, so what leads to it is simulated once.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class IdentificationPart:
         setting: during the identification, [tunables].
         intervals: control intervals of the identification.
         library: settings to try, [settings, tunables].
-        first: network that chooses after the identification, for stage `again`; None: every setting is tried then.
+        first: network that chooses after the identification, for stage `reselect`; None: every setting is tried then.
         run: number of the run of each draw, see `TrainingDraw.run_seed`.
     """
 

@@ -160,7 +160,7 @@ class IdentificationFeatures(nn.Module):
         }
 
 
-class AgainFeatures(nn.Module):
+class ReselectFeatures(nn.Module):
     """Features of a time in which a setting was held: those of an identification, and the setting.
 
     Args:
@@ -179,7 +179,7 @@ class AgainFeatures(nn.Module):
 
 
 def settings_held(features: Tensor, library: Tensor) -> NDArray[np.intp]:
-    """Return the number of the setting that was held, of `AgainFeatures`, [N].
+    """Return the number of the setting that was held, of `ReselectFeatures`, [N].
 
     Args:
         features: [N, features].

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The agent: it identifies the path, chooses a setting of the library, and holds it until it looks again."""
+"""The agent: it identifies the path, chooses a setting of the library, and holds it until it chooses again."""
 
 from __future__ import annotations
 
@@ -64,23 +64,23 @@ class PortfolioNetwork(nn.Module):
         return (torch.zeros(count, math.prod(self._shape)),)
 
 
-class TwoLooks(nn.Module):
+class ReselectingNetwork(nn.Module):
     """Two networks: one chooses after the identification, the other one after a time in which a choice was held.
 
     Args:
         first: chooses after the identification.
-        again: chooses after what was chosen before.
+        again: chooses after what was chosen before, where input ``reselect`` is 1.
     """
 
-    inputs = ("history", "again")
+    inputs = ("history", "reselect")
     outputs = ("actions",)
 
     def __init__(self, first: PortfolioNetwork, again: PortfolioNetwork) -> None:
         super().__init__()
         self.first, self.again = first, again
 
-    def forward(self, history: Tensor, again: Tensor) -> Tensor:
-        return torch.where(again[:, :1] > 0, self.again(history), self.first(history))
+    def forward(self, history: Tensor, reselect: Tensor) -> Tensor:
+        return torch.where(reselect[:, :1] > 0, self.again(history), self.first(history))
 
     def first_inputs(self, count: int, width: int) -> tuple[Tensor, ...]:
         """Return zeros as inputs for ``count`` environments."""
@@ -107,38 +107,38 @@ class PortfolioAgent:
 
     Args:
         name: name in records.
-        looks: networks that choose: after the identification, and, if there are two, whenever as much time has passed.
+        networks: choose after the identification, and, if there are two, whenever as much time has passed.
         routine: of the identification.
         knowing: predicts the settings' scores from the true parameters of a network.
 
     Attributes:
         library: settings to choose from, [settings, tunables]; the first is the best fixed one.
-        looks, routine: as given.
+        networks, routine: as given.
     """
 
     is_per_flow = False
 
     def __init__(
-        self, name: str, looks: Sequence[PortfolioNetwork], routine: IdentificationRoutine, knowing: TreeSelector
+        self, name: str, networks: Sequence[PortfolioNetwork], routine: IdentificationRoutine, knowing: TreeSelector
     ) -> None:
         self.name = name
         self.routine = routine
-        self.looks = tuple(look.eval() for look in looks)
-        self.library: Coordinates = self.looks[0].library.numpy()
+        self.networks = tuple(network.eval() for network in networks)
+        self.library: Coordinates = self.networks[0].library.numpy()
         self._knowing = knowing.eval()
 
-    def network(self) -> PortfolioNetwork | TwoLooks:
+    def network(self) -> PortfolioNetwork | ReselectingNetwork:
         """Return the network that chooses and is exported."""
-        return self.looks[0] if len(self.looks) == 1 else TwoLooks(*self.looks).eval()
+        return self.networks[0] if len(self.networks) == 1 else ReselectingNetwork(*self.networks).eval()
 
     def tuner(self, seeds: Sequence[int]) -> PortfolioTuner:
         """Return a new tuner; see `Agent`."""
-        looks = [partial(self.choose, look=look) for look in range(len(self.looks))]
-        return PortfolioTuner([_Episode(self.routine, looks) for _ in seeds])
+        choosers = [partial(self.choose, turn=turn) for turn in range(len(self.networks))]
+        return PortfolioTuner([_Episode(self.routine, choosers) for _ in seeds])
 
-    def choose(self, history: Sequence[Observation], look: int = 0) -> Coordinates:
-        """Return the setting for an identification's observations, [tunables]; with look 1, after the first choice."""
-        chosen: Coordinates = alone(self.looks[look], np.concatenate(history)[None])[0][0]
+    def choose(self, history: Sequence[Observation], turn: int = 0) -> Coordinates:
+        """Return the setting for an identification's observations, [tunables]; in turn 1, after the first choice."""
+        chosen: Coordinates = alone(self.networks[turn], np.concatenate(history)[None])[0][0]
         return chosen
 
     def knows(self, scenario: Scenario) -> int:
@@ -168,10 +168,10 @@ class _Episode:
     """The agent in one environment: what it observed since it last chose, and what it holds."""
 
     def __init__(
-        self, routine: IdentificationRoutine, looks: Sequence[Callable[[Sequence[Observation]], Coordinates]]
+        self, routine: IdentificationRoutine, choosers: Sequence[Callable[[Sequence[Observation]], Coordinates]]
     ) -> None:
         self._routine = routine
-        self._looks = looks
+        self._choosers = choosers
         self._restart()
 
     def _restart(self) -> None:
@@ -183,13 +183,13 @@ class _Episode:
         """Return the action after an interval, or at the beginning."""
         if is_first:
             self._restart()
-        elif self._choices == 0 or len(self._looks) > 1:
+        elif self._choices == 0 or len(self._choosers) > 1:
             self._history.append(observation.copy())
             if len(self._history) == self._routine.intervals:
                 self._choose()
         return self._held
 
     def _choose(self) -> None:
-        self._held = self._looks[min(self._choices, len(self._looks) - 1)](self._history)
+        self._held = self._choosers[min(self._choices, len(self._choosers) - 1)](self._history)
         self._history = []
         self._choices += 1

@@ -40,8 +40,8 @@ class PortfolioTrainer(Trainer):
         search_runs: runs of each of these.
         cross_share: share of the steps for stage cross.
         refine_share: share of the steps for stage refine.
-        again_share: share of the steps for stage again, to choose again every ``identification_s``; 0: the first choice
-            is held.
+        reselect_share: share of the steps for stage reselect, to choose again every ``identification_s``; 0: the first
+            choice is held.
         refine_turns: generations of children that it tries.
         identification_s: length of the identification.
         by_cost: whether draws are sampled by cost, see `bbrgym.agents.training.draws`.
@@ -57,7 +57,7 @@ class PortfolioTrainer(Trainer):
     search_runs: Annotated[Whole, Field(ge=1, le=1000)] = 2
     cross_share: StageShare = 0.2125
     refine_share: StageShare = 0.2
-    again_share: Annotated[Float, Field(ge=0, lt=1)] = 0.0
+    reselect_share: Annotated[Float, Field(ge=0, lt=1)] = 0.0
     refine_turns: Annotated[Whole, Field(ge=0, le=1000)] = 8
     identification_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0
     by_cost: bool = True
@@ -77,7 +77,7 @@ class PortfolioTrainer(Trainer):
             cross_share=self.cross_share,
             refine_share=self.refine_share,
             refine_turns=self.refine_turns,
-            again_share=self.again_share,
+            reselect_share=self.reselect_share,
             by_cost=self.by_cost,
             fit=self.fit,
         )

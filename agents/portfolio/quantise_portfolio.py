@@ -33,7 +33,7 @@ def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch, options: Options
     plan, routine = ObservationPlan(batch, options), agent.routine
     is_input = np.zeros((routine.intervals, routine.width), np.bool_)
     is_input[:, : batch.max_tuned * len(batch.observation.features)] = True
-    if len(agent.looks) > 1:
+    if len(agent.networks) > 1:
         is_input[-1, -len(plan.tunables) :] = True
     example = torch.full((1, *is_input.shape), 0.5)
     settings = np.concatenate([routine.setting[None], agent.library])
@@ -42,8 +42,8 @@ def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch, options: Options
         intervals=routine.intervals,
         values=values[0],
         parts=parts[0],
-        program=traced(given_to(agent.looks), example, is_input),
-        looks=tuple(_looks(agent.looks, example)),
+        program=traced(given_to(agent.networks), example, is_input),
+        looks=tuple(_looks(agent.networks, example)),
     )
     return plan.policy(agent.name, (), Choice(values[1:], parts[1:]), probe)
 

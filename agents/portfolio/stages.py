@@ -60,7 +60,7 @@ class StageSettings:
     search_runs: int
     cross_share: float
     refine_share: float
-    again_share: float
+    reselect_share: float
     refine_turns: int
     by_cost: bool
     fit: FitSettings
@@ -84,10 +84,10 @@ class Stages:
         if not registered_worlds()[training.world_name].can_save:
             able = [name for name, spec in registered_worlds().items() if spec.can_save]
             raise ConfigError(f"world: is {training.world_name}, expected one that can be saved: {', '.join(able)}")
-        if settings.search_share + settings.cross_share + settings.refine_share + settings.again_share >= 1:
+        if settings.search_share + settings.cross_share + settings.refine_share + settings.reselect_share >= 1:
             raise ConfigError(
                 f"agent.cross_share: is {settings.cross_share:g} beside agent.search_share {settings.search_share:g}, "
-                f"agent.refine_share {settings.refine_share:g} and agent.again_share {settings.again_share:g}, "
+                f"agent.refine_share {settings.refine_share:g} and agent.reselect_share {settings.reselect_share:g}, "
                 "expected a sum below 1, which leaves the rest for the identification"
             )
         check_fit()
@@ -119,8 +119,8 @@ class Stages:
             "selector": selector.state_dict(),
             "knowing": knowing.state_dict(),
         }
-        if self._plan.again:
-            self._look_again(found)
+        if self._plan.reselect:
+            self._fit_reselection(found)
         self._checkpoint(found)
 
     # ---- plan --------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class Stages:
         draws = training_draws(
             self._run.settings.source, self._run.settings.stream("draws", 0), by_cost=settings.by_cost
         )
-        self._refuse_short(next(draws), self._assembly.intervals * (2 if settings.again_share else 1))
+        self._refuse_short(next(draws), self._assembly.intervals * (2 if settings.reselect_share else 1))
         shares = (settings.search_share, settings.cross_share, settings.refine_share)
         search_steps, cross_steps, refine_steps = (int(share * total) for share in shares)
         intervals = self._conditions.intervals
@@ -146,25 +146,25 @@ class Stages:
             self._refuse_short(draw, watched)
             return watched + size * (intervals(draw.scenario) - watched)
 
-        again_steps, least = int(settings.again_share * total), 2 * settings.fit.folds
-        left = total - search_steps - cross_steps - refine_steps - again_steps
+        reselect_steps, least = int(settings.reselect_share * total), 2 * settings.fit.folds
+        left = total - search_steps - cross_steps - refine_steps - reselect_steps
         identified = affordable(
             "identification", draws, left, lambda draw: tried_after(draw, identification), least=least
         )
-        again: tuple[TrainingDraw, ...] = ()
-        if settings.again_share:
-            again = affordable(
-                "again", draws, again_steps, lambda draw: tried_after(draw, 2 * identification), least=least
+        reselect: tuple[TrainingDraw, ...] = ()
+        if settings.reselect_share:
+            reselect = affordable(
+                "reselect", draws, reselect_steps, lambda draw: tried_after(draw, 2 * identification), least=least
             )
-        return StagePlan(search, cross, refine, identified, again)
+        return StagePlan(search, cross, refine, identified, reselect)
 
     def _refuse_short(self, draw: TrainingDraw, watched: int) -> None:
         run = self._conditions.intervals(draw.scenario)
         if run <= watched:
-            with_again = ", twice because of agent.again_share" if self._settings.again_share else ""
+            with_reselection = ", twice because of agent.reselect_share" if self._settings.reselect_share else ""
             raise ConfigError(
-                f"agent.identification_s: are {self._assembly.intervals} control intervals{with_again}, expected less "
-                f"than a run's {run}, of {draw.scenario.name}"
+                f"agent.identification_s: are {self._assembly.intervals} control intervals{with_reselection}, expected "
+                f"less than a run's {run}, of {draw.scenario.name}"
             )
 
     # ---- stages ------------------------------------------------------------------------------------------------
@@ -242,21 +242,21 @@ class Stages:
         with torch_threads(1):
             return examples_of(table, features, assembly.intervals, assembly.width)
 
-    def _look_again(self, found: Found) -> None:
-        """Add what looks again to what was found."""
+    def _fit_reselection(self, found: Found) -> None:
+        """Add what chooses again to what was found."""
         run, assembly, fit = self._run, self._assembly, self._settings.fit
-        run.stage = "again"
+        run.stage = "reselect"
         library = found["library"]
-        first = assembly.look(assembly.features, library, found["selector"])
+        first = assembly.network(assembly.features, library, found["selector"])
         parts = [
             IdentificationPart(
                 self._conditions, draws, assembly.identification_setting, assembly.intervals, library.numpy(), first
             )
-            for draws in parts_of(self._plan.again)
+            for draws in parts_of(self._plan.reselect)
         ]
-        table = self._parts.tables("again", parts)
+        table = self._parts.tables("reselect", parts)
         seed = run.settings.stream("fit", 1)
-        examples = self._watched(table, assembly.again_features)
+        examples = self._watched(table, assembly.reselect_features)
         with torch_threads(run.settings.torch_threads):
             choices = held_out_choices(examples, fit, seed)
             selector = fitted(examples, fit, seed)
@@ -264,8 +264,8 @@ class Stages:
         every = np.arange(len(examples))
         held = settings_held(examples.features, library)
         gains = examples.scores[every, choices] - examples.scores[every, held]
-        self._record({"fit/again_gain": float(np.average(gains, weights=examples.weights))})
-        found["again"] = selector.state_dict()
+        self._record({"fit/reselect_gain": float(np.average(gains, weights=examples.weights))})
+        found["reselect"] = selector.state_dict()
 
     def _selector(self, examples: Examples) -> TreeSelector:
         """Return the selector, fitted on all draws, after its cross-validation."""

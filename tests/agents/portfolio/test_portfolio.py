@@ -139,11 +139,11 @@ def test_it_drains_by_the_tunables_that_there_are(tunables: list[str] | None) ->
         ({}, {"action": "relative"}, "expected absolute ones without levels, max_change and hold_intervals"),
         ({}, {"action": {"hold_intervals": 2}}, "'hold_intervals': 2}, expected absolute ones"),
         ({"search_share": 0.7, "cross_share": 0.3}, {}, "agent.cross_share: is 0.3 beside agent.search_share 0.7,"),
-        ({"again_share": 0.9}, {}, "agent.refine_share 0.15 and agent.again_share 0.9, expected a sum below 1"),
+        ({"reselect_share": 0.9}, {}, "agent.refine_share 0.15 and agent.reselect_share 0.9, expected a sum below 1"),
         (
-            {"again_share": 0.2},
+            {"reselect_share": 0.2},
             {},
-            "agent.identification_s: are 2 control intervals, twice because of agent.again_share",
+            "agent.identification_s: are 2 control intervals, twice because of agent.reselect_share",
         ),
         (
             {"identification_s": 2.0},
@@ -228,61 +228,61 @@ def test_without_scikit_learn_no_stage_begins(tmp_path: Path, monkeypatch: pytes
     assert not list((tmp_path / "run").rglob("search-*"))
 
 
-AGAIN = {"again_share": 0.2, "identification_s": 0.5}
+RESELECT = {"reselect_share": 0.2, "identification_s": 0.5}
 
 
 @pytest.fixture(scope="module")
-def looking_again(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return run(tmp_path_factory.mktemp("again") / "run", **small(AGAIN))
+def reselecting(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run(tmp_path_factory.mktemp("reselect") / "run", **small(RESELECT))
 
 
-def test_it_looks_again_whenever_the_time_of_an_identification_has_passed(looking_again: Path) -> None:
-    agent, _ = load_agent(looking_again)
+def test_it_chooses_again_whenever_the_time_of_an_identification_has_passed(reselecting: Path) -> None:
+    agent, _ = load_agent(reselecting)
     assert isinstance(agent, PortfolioAgent)
-    assert len(agent.looks) == 2
+    assert len(agent.networks) == 2
     generator = np.random.default_rng(4)
     views = generator.random((4, agent.routine.width), np.float32)
     tuner = agent.tuner([1])
     actions = [tuner.act(view[None], np.array([turn == 0]))[0] for turn, view in enumerate(views)]
     assert (actions[0] == agent.routine.setting).all()
     assert (actions[1] == agent.choose([views[1]])).all()
-    assert (actions[2] == agent.choose([views[2]], look=1)).all()
-    assert (actions[3] == agent.choose([views[3]], look=1)).all()
+    assert (actions[2] == agent.choose([views[2]], turn=1)).all()
+    assert (actions[3] == agent.choose([views[3]], turn=1)).all()
 
 
-def test_a_second_look_is_fitted_on_what_the_first_one_holds(looking_again: Path) -> None:
-    curve = pl.read_parquet(looking_again / "metrics.parquet")
-    assert {"fit/gain", "fit/again_gain"} <= set(curve.columns)
-    agent, _ = load_agent(looking_again)
+def test_a_second_choice_is_fitted_on_what_the_first_one_holds(reselecting: Path) -> None:
+    curve = pl.read_parquet(reselecting / "metrics.parquet")
+    assert {"fit/gain", "fit/reselect_gain"} <= set(curve.columns)
+    agent, _ = load_agent(reselecting)
     assert isinstance(agent, PortfolioAgent)
-    parts = sorted((looking_again / "states").glob("again-*.parquet"))
+    parts = sorted((reselecting / "states").glob("reselect-*.parquet"))
     history = histories(pl.concat(map(pl.read_parquet, parts)), 1, agent.routine.width)
-    features = agent.looks[1].features(history)
+    features = agent.networks[1].features(history)
     held = settings_held(features, torch.from_numpy(agent.library))
     coordinates = history[:, -1, -agent.library.shape[1] :].numpy() * 2.0 - 1.0
     assert np.allclose(coordinates, agent.library[held], atol=1e-6)
 
 
-def test_a_second_look_ends_in_the_same_bytes_when_interrupted(looking_again: Path, tmp_path: Path) -> None:
-    again = files(run(tmp_path / "again", **small(AGAIN, threads=2)))
-    assert again == files(looking_again)
-    folder = Path(shutil.copytree(looking_again, tmp_path / "cut"))
+def test_a_second_choice_ends_in_the_same_bytes_when_interrupted(reselecting: Path, tmp_path: Path) -> None:
+    again = files(run(tmp_path / "again", **small(RESELECT, threads=2)))
+    assert again == files(reselecting)
+    folder = Path(shutil.copytree(reselecting, tmp_path / "cut"))
     (folder / "summary.json").unlink()
-    for path in [*(folder / "checkpoints").iterdir(), folder / "states" / "again-00000.parquet"]:
+    for path in [*(folder / "checkpoints").iterdir(), folder / "states" / "reselect-00000.parquet"]:
         path.unlink()
     resume_training(folder)
     assert files(folder) == again
 
 
-def test_two_looks_are_exported_as_one_network(looking_again: Path, tmp_path: Path) -> None:
-    agent, _ = load_agent(looking_again)
+def test_two_choices_are_exported_as_one_network(reselecting: Path, tmp_path: Path) -> None:
+    agent, _ = load_agent(reselecting)
     assert isinstance(agent, PortfolioAgent)
-    exported = torch.jit.load(export(looking_again, "torchscript", output=tmp_path / "agent.pt"))
+    exported = torch.jit.load(export(reselecting, "torchscript", output=tmp_path / "agent.pt"))
     history = np.random.default_rng(3).random((6, 1, agent.routine.width), np.float32)
-    looks = np.arange(6) % 2
-    chosen = exported(torch.from_numpy(history[:, 0]), torch.from_numpy(looks[:, None].astype(np.float32))).numpy()
-    for row, look, setting in zip(history, looks.tolist(), chosen, strict=True):
-        assert (agent.choose(list(row), look=look) == setting).all()
+    turns = np.arange(6) % 2
+    chosen = exported(torch.from_numpy(history[:, 0]), torch.from_numpy(turns[:, None].astype(np.float32))).numpy()
+    for row, turn, setting in zip(history, turns.tolist(), chosen, strict=True):
+        assert (agent.choose(list(row), turn=turn) == setting).all()
 
 
 def test_a_fixed_setting_is_the_same_for_each_flow_and_for_all() -> None:

@@ -38,8 +38,8 @@ AGENT: dict[str, Any] = {
     "identification_s": 1.0,
     "fit": {"trees": 7, "leaf_draws": 1, "folds": 2},
 }
-AGAIN: dict[str, Any] = {"again_share": 0.2, "identification_s": 1.5}
-KINDS: dict[str, dict[str, Any]] = {"one look": {}, "two looks": AGAIN}
+RESELECT: dict[str, Any] = {"reselect_share": 0.2, "identification_s": 1.5}
+KINDS: dict[str, dict[str, Any]] = {"one choice": {}, "reselecting": RESELECT}
 LONG = {
     **SCENARIO,
     "duration_s": 6.0,
@@ -116,8 +116,8 @@ def test_it_decides_as_the_agent_does_and_the_c_as_its_model(parts: Any, tmp_pat
 def by_the_same_inputs(agent: PortfolioAgent, policy: IntegerPolicy, inputs: np.ndarray, held: int) -> int:
     """What the agent's own trees choose by the policy's features, of which one is on the other side of a threshold."""
     assert policy.probe is not None
-    look = min(held + 1, 1, len(agent.looks) - 1)
-    place, selector = policy.probe.looks[look], agent.looks[look].selector
+    look = min(held + 1, 1, len(agent.networks) - 1)
+    place, selector = policy.probe.looks[look], agent.networks[look].selector
     results = policy.probe.program.run(inputs[None])
     given = torch.from_numpy(results[:, place.first : place.first + place.count] / ONE).float()
     return int(selector.choices(given)[0])

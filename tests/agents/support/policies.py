@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from bbrgym.agents.networks import Network, head_of
-from bbrgym.agents.portfolio.identification_features import AgainFeatures, IdentificationFeatures
+from bbrgym.agents.portfolio.identification_features import IdentificationFeatures, ReselectFeatures
 from bbrgym.agents.portfolio.policy import IdentificationRoutine, PortfolioAgent, PortfolioNetwork
 from bbrgym.agents.portfolio.quantise_portfolio import quantise_portfolio
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
@@ -76,7 +76,7 @@ def random_portfolio(
     width = batch.observation.width
     identification = IdentificationFeatures(intervals, flows)
     networks = []
-    for features in (identification, AgainFeatures(identification, batch.scaling.names))[:looks]:
+    for features in (identification, ReselectFeatures(identification, batch.scaling.names))[:looks]:
         selector = random_trees(len(features.names), 4, generator)
         networks.append(PortfolioNetwork(features, selector, settled, intervals, width))
     routine = IdentificationRoutine(batch.scaling.default, intervals, width)
