@@ -16,12 +16,12 @@ from bbrgym.worlds import Flags
 class Tuner(Protocol):
     """An agent at work in N environments side by side; it may remember what it observed."""
 
-    def act(self, observations: Any, begun: Flags) -> NDArray[Any]:
+    def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:
         """Return the actions, [N, ...].
 
         Args:
             observations: of the environments, [N, ...].
-            begun: environments whose episode has just begun, [N]; what is remembered of their earlier episodes must
+            episode_starts: environments whose episode starts, [N]; what is remembered of their earlier episodes must
                 not influence the action.
         """
 
@@ -74,9 +74,9 @@ class Constant:
         """Return the agent itself, which remembers nothing."""
         return self
 
-    def act(self, observations: Any, begun: Flags) -> NDArray[Any]:  # noqa: ARG002 - it observes nothing
+    def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:  # noqa: ARG002 - it observes nothing
         """Return the action for each environment, [N, tunables]."""
-        return np.tile(self.action, (len(begun), 1))
+        return np.tile(self.action, (len(episode_starts), 1))
 
 
 class Called:
@@ -98,7 +98,7 @@ class Called:
         """Return the agent itself: it is called for each environment, one after the other."""
         return self
 
-    def act(self, observations: Any, begun: Flags) -> NDArray[Any]:
+    def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:
         """Return the action for each environment, [N, ...]."""
-        actions = [self._act(observations[number]) for number in range(len(begun))]
+        actions = [self._act(observations[number]) for number in range(len(episode_starts))]
         return np.stack([np.asarray(one[0] if isinstance(one, tuple) else one) for one in actions])

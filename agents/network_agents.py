@@ -53,7 +53,7 @@ class NetworkTuner:
     def __init__(self, network: Network) -> None:
         self._network = network
 
-    def act(self, observations: Any, begun: Flags) -> NDArray[Any]:  # noqa: ARG002 - it remembers nothing
+    def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:  # noqa: ARG002 - it remembers nothing
         """Return the actions; see `Tuner`."""
         return np.concatenate([alone(self._network, observation)[0] for observation in _rows(observations)])
 
@@ -66,9 +66,9 @@ class SamplingTuner:
         self._seeds = seeds
         self._generators = [self._generator(seed) for seed in seeds]
 
-    def act(self, observations: Any, begun: Flags) -> NDArray[Any]:
+    def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:
         """Return the actions; see `Tuner`."""
-        for index in np.flatnonzero(begun).tolist():
+        for index in np.flatnonzero(episode_starts).tolist():
             self._generators[index] = self._generator(self._seeds[index])
         drawn = [generator.standard_normal((1, self._network.tunables), np.float32) for generator in self._generators]
         rows = zip(_rows(observations), drawn, strict=True)
@@ -87,12 +87,12 @@ class RecurrentTuner:
         _, _, *memory = network.first_inputs(1, 1)
         self._memories = [[part.numpy() for part in memory]] * count
 
-    def act(self, observations: Any, begun: Flags) -> NDArray[Any]:
+    def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:
         """Return the actions; see `Tuner`."""
         actions = []
-        has_begun = begun.astype(np.float32)
+        starts = episode_starts.astype(np.float32)
         for index, observation in enumerate(_rows(observations)):
-            flag = has_begun[index : index + 1]
+            flag = starts[index : index + 1]
             action, *self._memories[index] = alone(self._network, observation, flag, *self._memories[index])
             actions.append(action)
         return np.concatenate(actions)

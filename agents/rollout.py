@@ -125,19 +125,19 @@ class _EpisodeRollout(Rollout):
 
     def begin(self, make_tuner: MakeTuner) -> None:
         self._tuner = make_tuner(self._seeds)
-        self._begun = np.zeros(len(self._seeds), np.bool_)
+        self._episode_starts = np.zeros(len(self._seeds), np.bool_)
         self.restart(range(len(self._seeds)))
 
     def restart(self, indices: Sequence[int]) -> None:
         self._observations = self._batch.reset(indices, self._seeds_of(indices))
-        self._begun[indices] = True
+        self._episode_starts[indices] = True
 
     def advance(self) -> Flags:
         if self._batch.is_holding:
             self._batch.hold()
         else:
-            self._batch.act(self._tuner.act(self._observations, self._begun))
-            self._begun = np.zeros_like(self._begun)
+            self._batch.act(self._tuner.act(self._observations, self._episode_starts))
+            self._episode_starts = np.zeros_like(self._episode_starts)
         self._observations = self._batch.observe()
         return self._batch.has_ended
 

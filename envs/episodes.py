@@ -491,17 +491,17 @@ class Episodes(ABC):
             (self.max_tuned, self.num_envs),
         )
 
-    def _rewarded_stats(self, stats: Table, begun: Sequence[int] = ()) -> Table:
+    def _rewarded_stats(self, stats: Table, starting: Sequence[int] = ()) -> Table:
         """Return the measurements that rewards are computed from, smoothed if asked for: [fields, L, N].
 
         Args:
             stats: measurements of the interval, [fields, L * N].
-            begun: environments whose episode has just begun.
+            starting: environments whose episode starts.
         """
         by_flow = stats.reshape(len(stats), self._tuned.count, self.num_envs)
         if self._smoothing is not None:
             by_flow = self._smoothing.update(by_flow)
-            self._smoothing.reset(begun)
+            self._smoothing.reset(starting)
         return by_flow
 
     @abstractmethod

@@ -50,7 +50,7 @@ class TuneBatch(Episodes):
         self._stack = Stack(num_envs, self.observation)
         self._coordinates = np.zeros((num_envs, tunables), np.float32)
         self._values = np.zeros((num_envs, tunables))
-        self._has_begun: Flags | None = None  # in the last step, instead of running
+        self._episode_starts: Flags | None = None  # in the last step, instead of running
 
     def reset(self, indices: Sequence[int], seeds: Sequence[int]) -> ObsType:
         """Begin episodes in some environments and return the observations of all.
@@ -105,7 +105,7 @@ class TuneBatch(Episodes):
         if len(begin):
             self._begin(begin, seeds)
         self._measure(np.abs(self._coordinates - former), begin)
-        self._has_begun = None if runs is None else ~runs
+        self._episode_starts = None if runs is None else ~runs
         self._begin_step(runs)
         self._record(runs)
 
@@ -117,9 +117,9 @@ class TuneBatch(Episodes):
     def reward_terms(self) -> dict[str, Table]:
         """Return the reward terms of the last step by name, [N] each; 0 where an episode began instead."""
         terms = self._terms_of_step()
-        if self._has_begun is not None:
+        if self._episode_starts is not None:
             for values in terms.values():
-                np.copyto(values, 0.0, where=self._has_begun)
+                np.copyto(values, 0.0, where=self._episode_starts)
         return terms
 
     def reward(self, terms: dict[str, Table]) -> Table:
@@ -157,26 +157,26 @@ class TuneBatch(Episodes):
     def _measure_held(self) -> None:
         self._measure(np.zeros_like(self._coordinates))
 
-    def _measure(self, change: Coordinates, begun: Sequence[int] = ()) -> None:
+    def _measure(self, change: Coordinates, starting: Sequence[int] = ()) -> None:
         """Take the last interval into the rewards' inputs and the observations.
 
         Args:
             change: distance that each coordinate has moved, [N, tunables].
-            begun: environments whose episode has just begun.
+            starting: environments whose episode starts.
         """
         worlds = self._open_worlds()
         stats = self._tuned.stats(worlds)
         self._inputs = TermInputs(
-            tuned=FieldRows(self._rewarded_stats(stats, begun)),
+            tuned=FieldRows(self._rewarded_stats(stats, starting)),
             flows=FieldRows(worlds.flow_stats.T),
             base_rtt_ms=self._tuned.base_rtt_ms,
             change=change,
         )
-        self._memory.add(stats, begun)
+        self._memory.add(stats, starting)
         view = self._view(stats)
         self._stack.add(view)
-        if len(begun):
-            self._stack.begin(begun, view[begun])
+        if len(starting):
+            self._stack.begin(starting, view[starting])
 
     def _view(self, stats: Table, indices: Sequence[int] | None = None) -> Observation:
         """Return one interval's numbers of some environments, [environments, width].

@@ -158,9 +158,9 @@ class PortfolioTuner:
     def __init__(self, episodes: Sequence[_Episode]) -> None:
         self._episodes = episodes
 
-    def act(self, observations: Any, begun: Flags) -> NDArray[Any]:
+    def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:
         """Return the actions; see `Tuner`."""
-        rows = zip(self._episodes, observations, begun, strict=True)
+        rows = zip(self._episodes, observations, episode_starts, strict=True)
         return np.stack([episode.act(observation, bool(is_first)) for episode, observation, is_first in rows])
 
 

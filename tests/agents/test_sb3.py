@@ -54,11 +54,11 @@ def test_it_does_the_same_in_whatever_company(agent: str, tmp_path: Path) -> Non
     rng = np.random.default_rng(1)
     tuners, alone = loaded.tuner(range(7)), [loaded.tuner([index]) for index in range(7)]
     for step in range(4):
-        seen, begun = rng.random((7, width), np.float32), np.full(7, step == 0)
-        together = tuners.act(seen, begun)
+        seen, episode_starts = rng.random((7, width), np.float32), np.full(7, step == 0)
+        together = tuners.act(seen, episode_starts)
         for index in range(7):
             one = slice(index, index + 1)
-            assert np.array_equal(alone[index].act(seen[one], begun[one]), together[one])
+            assert np.array_equal(alone[index].act(seen[one], episode_starts[one]), together[one])
 
 
 @pytest.mark.parametrize("agent", ["ppo", "recurrent_ppo", "sac", "tqc"])
@@ -135,11 +135,11 @@ def test_a_sampling_agent_draws_from_streams_of_the_runs_seeds(tmp_path: Path) -
     batch = TuneBatch(1, Options(**{**arguments, "world": "twin"}))
     seen = batch.reset([0], [1])
     batch.close()
-    begun, goes_on = np.ones(2, np.bool_), np.zeros(2, np.bool_)
+    episode_starts, goes_on = np.ones(2, np.bool_), np.zeros(2, np.bool_)
     together, alone = agent.tuner([5, 6]), agent.tuner([6])
     both = np.repeat(seen, 2, axis=0)
-    drawn = np.array([together.act(both, begun if step == 0 else goes_on) for step in range(400)])
-    single = np.array([alone.act(seen, (begun if step == 0 else goes_on)[:1]) for step in range(400)])
+    drawn = np.array([together.act(both, episode_starts if step == 0 else goes_on) for step in range(400)])
+    single = np.array([alone.act(seen, (episode_starts if step == 0 else goes_on)[:1]) for step in range(400)])
     assert np.array_equal(single[:, 0], drawn[:, 1])
     assert not np.allclose(drawn[:, 0], drawn[:, 1])
     mean = np.clip(batch.action.default, -0.95, 0.95)
@@ -147,7 +147,7 @@ def test_a_sampling_agent_draws_from_streams_of_the_runs_seeds(tmp_path: Path) -
     assert inner.any()
     assert (np.abs(drawn[:, 0].mean(axis=0) - mean)[inner] < 0.1).all()
     assert (np.abs(drawn[:, 0].std(axis=0) - 0.3)[inner] < 0.05).all()
-    again = np.array([together.act(both, begun if step == 0 else goes_on) for step in range(3)])
+    again = np.array([together.act(both, episode_starts if step == 0 else goes_on) for step in range(3)])
     assert np.array_equal(again, drawn[:3])
 
 

@@ -143,9 +143,9 @@ def test_a_rollout_shows_every_interval_and_asks_at_the_beginning_of_a_step() ->
     class Counting(Constant):
         asked = 0
 
-        def act(self, observations: Any, begun: Any) -> Any:
+        def act(self, observations: Any, episode_starts: Any) -> Any:
             type(self).asked += 1
-            return super().act(observations, begun)
+            return super().act(observations, episode_starts)
 
     options = Options(**COMMON, scenario=scenario(0.9), hold_intervals=3, tunables=["bbr_cwnd_gain"])
     agent = Counting("counting", np.zeros(1, np.float32))

@@ -100,9 +100,9 @@ class _OneAtATime:
         self._tuner = tuner
         self._lock = lock
 
-    def act(self, observations: Any, begun: Flags) -> Coordinates:
+    def act(self, observations: Any, episode_starts: Flags) -> Coordinates:
         with self._lock:
-            return self._tuner.act(observations, begun)
+            return self._tuner.act(observations, episode_starts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +136,8 @@ class _RandomTuner:
         self._space = TuneBatch(1, options).action.space
         self._seed = int(np.random.SeedSequence([seed, *b"agent.random"]).generate_state(1)[0])
 
-    def act(self, observations: Any, begun: Flags) -> Coordinates:  # noqa: ARG002 - observations do not matter
-        if begun.any():
+    def act(self, observations: Any, episode_starts: Flags) -> Coordinates:  # noqa: ARG002 - observations do not matter
+        if episode_starts.any():
             self._space.seed(self._seed)
         return np.asarray(self._space.sample())[None]
 

@@ -186,8 +186,7 @@ def test_it_identifies_the_path_then_holds_a_setting_of_its_library(whole: Path)
     tuner = agent.tuner([1, 2])
     generator = np.random.default_rng(1)
     width = agent.routine.width
-    begun, going = np.array([True, True]), np.array([False, False])
-    actions = [tuner.act(generator.random((2, width), np.float32), begun if turn == 0 else going) for turn in range(6)]
+    actions = [tuner.act(generator.random((2, width), np.float32), np.full(2, turn == 0)) for turn in range(6)]
     for turn in range(2):
         assert (actions[turn] == agent.routine.setting).all()
     for turn in range(2, 6):

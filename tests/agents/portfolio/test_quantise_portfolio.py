@@ -77,11 +77,11 @@ def test_it_decides_as_the_agent_does_and_the_c_as_its_model(parts: Any, tmp_pat
     worlds = batch.worlds
     columns = [worlds.flow_fields.index(field.source) for field in policy.fields]
     controllers = [IntegerController(policy, first_tunables(policy)) for _ in range(8)]
-    begun, rows, counts = np.ones(8, np.bool_), [], []
+    episode_starts, rows, counts = np.ones(8, np.bool_), [], []
     kinds, choices, differing = set(), 0, 0
     while not batch.has_ended.all():
-        actions = tuner.act(observations, begun)
-        begun = np.zeros(8, np.bool_)
+        actions = tuner.act(observations, episode_starts)
+        episode_starts = np.zeros(8, np.bool_)
         for index, controller in enumerate(controllers):
             stats = worlds.flow_stats[index][batch._specs[index].tuned]
             before, parts_before = int(controller.chosen[0]), controller.parts[0]

@@ -157,10 +157,10 @@ def by_hand(run_dir: Path, scenario: Any, seed: int) -> dict[str, list[dict[str,
     while env.agents:
         actions = {}
         for name in env.agents:
-            begun = name not in tuners
-            if begun:
+            episode_starts = name not in tuners
+            if episode_starts:
                 tuners[name] = agent.tuner([flow_seed(seed, slots[name])])
-            actions[name] = tuners[name].act(seen[name][None], np.array([begun]))[0]
+            actions[name] = tuners[name].act(seen[name][None], np.array([episode_starts]))[0]
         seen, _, _, _, infos = env.step(actions)
         for name in actions:
             settings[name].append(infos[name]["tunables"])
