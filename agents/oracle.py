@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Oracle: the best fixed setting for each scenario, found by a search on some runs of it.
 
-No tuner can know it beforehand, so it is the upper reference for fixed settings; a tuner that adapts may exceed it. It
-is honest if the runs on which it was found are others than that on which it is scored: the best of many settings on one
-run owes a part of its score to that run's random numbers.
+No policy can know it beforehand, so it is the upper reference for fixed settings; a policy that adapts may exceed it.
+It is honest if the runs on which it was found are others than that on which it is scored: the best of many settings on
+one run owes a part of its score to that run's random numbers.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor
 from torch import nn
 
-from bbrgym.agents.base import Tuner
-from bbrgym.agents.network_agents import tuner_of
+from bbrgym.agents.base import Policy
+from bbrgym.agents.network_agents import policy_of
 from bbrgym.agents.networks import (
     Network,
     PolicyNetwork,
@@ -42,9 +42,9 @@ class PolicyAgent:
         self._is_sampling = is_sampling
         self._network = self.network()
 
-    def tuner(self, seeds: Sequence[int]) -> Tuner:
-        """Return a new tuner; see `Agent`."""
-        return tuner_of(self._network, seeds)
+    def make_policy(self, seeds: Sequence[int]) -> Policy:
+        """Return a new policy; see `Agent`."""
+        return policy_of(self._network, seeds)
 
     def network(self) -> Network | SamplingNetwork | RecurrentNetwork:
         """Return the network that acts and is exported."""

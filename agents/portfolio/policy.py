@@ -131,10 +131,10 @@ class PortfolioAgent:
         """Return the network that chooses and is exported."""
         return self.networks[0] if len(self.networks) == 1 else ReselectingNetwork(*self.networks).eval()
 
-    def tuner(self, seeds: Sequence[int]) -> PortfolioTuner:
-        """Return a new tuner; see `Agent`."""
+    def make_policy(self, seeds: Sequence[int]) -> PortfolioPolicy:
+        """Return a new policy; see `Agent`."""
         choosers = [partial(self.choose, turn=turn) for turn in range(len(self.networks))]
-        return PortfolioTuner([_Episode(self.routine, choosers) for _ in seeds])
+        return PortfolioPolicy([_Episode(self.routine, choosers) for _ in seeds])
 
     def choose(self, history: Sequence[Observation], turn: int = 0) -> Coordinates:
         """Return the setting for an identification's observations, [tunables]; in turn 1, after the first choice."""
@@ -146,20 +146,20 @@ class PortfolioAgent:
         parameters = true_parameters([scenario]).astype(np.float32)
         return int(alone(self._knowing, parameters)[0][0].argmax())
 
-    def told(self, scenario: Scenario) -> PortfolioTuner:
-        """Return a tuner of one environment that identifies, then chooses by the true parameters of its scenario."""
+    def told(self, scenario: Scenario) -> PortfolioPolicy:
+        """Return a policy of one environment that identifies, then chooses by the true parameters of its scenario."""
         setting = self.library[self.knows(scenario)]
-        return PortfolioTuner([_Episode(self.routine, [lambda _: setting])])
+        return PortfolioPolicy([_Episode(self.routine, [lambda _: setting])])
 
 
-class PortfolioTuner:
+class PortfolioPolicy:
     """The agent in environments side by side."""
 
     def __init__(self, episodes: Sequence[_Episode]) -> None:
         self._episodes = episodes
 
     def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:
-        """Return the actions; see `Tuner`."""
+        """Return the actions; see `Policy`."""
         rows = zip(self._episodes, observations, episode_starts, strict=True)
         return np.stack([episode.act(observation, bool(is_first)) for episode, observation, is_first in rows])
 

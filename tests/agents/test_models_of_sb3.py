@@ -55,7 +55,7 @@ def acted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, Any]
         (width,) = TuneBatch(1, Options(**{**arguments, "world": "twin"})).observation_space.shape
         seen = np.random.default_rng(1).random((5, width), np.float32)
         asked_of[agent] = (str(folder / agent / "model.zip"), algorithm, seen.tolist())
-        taken[agent] = loaded.tuner(range(5)).act(seen, np.ones(5, np.bool_))
+        taken[agent] = loaded.make_policy(range(5)).act(seen, np.ones(5, np.bool_))
     done = subprocess.run(
         [sys.executable, "-c", LOADING],
         input=json.dumps(asked_of),
@@ -85,7 +85,7 @@ def test_the_zip_of_a_policy_for_all_flows_needs_no_environments(tmp_path: Path)
     model = PPO.load(tmp_path / "run" / "model.zip")
     agent, _ = load_agent(tmp_path / "run")
     seen = np.random.default_rng(1).random((3, *model.observation_space.shape), np.float32)
-    taken = agent.tuner(range(3)).act(seen, np.ones(3, np.bool_))
+    taken = agent.make_policy(range(3)).act(seen, np.ones(3, np.bool_))
     np.testing.assert_allclose(model.predict(seen, deterministic=True)[0], taken, atol=1e-6)
     assert model.rollout_buffer_class is RolloutBuffer
 
@@ -163,7 +163,7 @@ def test_features_of_one_s_own_are_made_where_the_agent_acts(tmp_path: Path, mon
     agent, _ = load_agent(folder)
     policy: Any = agent
     seen = np.random.default_rng(1).random((2, *policy.policy.observation_space.shape), np.float32)
-    taken = agent.tuner([1, 2]).act(seen, np.ones(2, np.bool_))
+    taken = agent.make_policy([1, 2]).act(seen, np.ones(2, np.bool_))
     np.testing.assert_allclose(taken, policy.policy.predict(seen, deterministic=True)[0], atol=1e-6)
     monkeypatch.delenv("BBRGYM_TRUSTED_MODULES")
     del sys.modules["my_squeezed"]
@@ -244,7 +244,7 @@ def test_other_algorithms_train_and_act_by_their_own_policy(target: str, tmp_pat
     agent, _ = load_agent(folder)
     policy: Any = agent
     seen = np.random.default_rng(1).random((4, *policy.policy.observation_space.shape), np.float32)
-    taken = agent.tuner(range(4)).act(seen, np.ones(4, np.bool_))
+    taken = agent.make_policy(range(4)).act(seen, np.ones(4, np.bool_))
     np.testing.assert_allclose(taken, policy.policy.predict(seen, deterministic=True)[0], atol=1e-6)
     assert isinstance(policy.network(), PolicyNetwork) == (target in ("stable_baselines3.TD3", "sb3_contrib.QRDQN"))
 

@@ -48,7 +48,7 @@ class Script:
         self.name = "script"
         self._actions = np.array(actions, np.float32)
 
-    def tuner(self, seeds: Any) -> "Script":
+    def make_policy(self, seeds: Any) -> "Script":
         return Script(*self._actions)
 
     def act(self, observations: Any, episode_starts: Any) -> Any:
@@ -135,7 +135,7 @@ class Forgetful:
     name = "forgetful"
     is_per_flow = False
 
-    def tuner(self, seeds: Any) -> "Forgetful":
+    def make_policy(self, seeds: Any) -> "Forgetful":
         return self
 
     def act(self, observations: Any, episode_starts: Any) -> Any:

@@ -20,7 +20,7 @@ import numpy as np
 
 from bbrgym.agents.base import LibraryAgent
 from bbrgym.agents.oracle import other_seeds, search_each
-from bbrgym.agents.rollout import MakeTuner, options_for
+from bbrgym.agents.rollout import MakePolicy, options_for
 from bbrgym.agents.trials import Trials
 from bbrgym.envs.options import Options
 from bbrgym.evaluate.agent_entrants import Tuned
@@ -132,7 +132,7 @@ class Knowing(Tuned):
     def options(self, **where: Any) -> Options:
         return options_for(self.controller, **{**self.arguments, "variant": self.variant, **where})
 
-    def make_tuner(self, conditions: Conditions) -> MakeTuner:
+    def policy_maker(self, conditions: Conditions) -> MakePolicy:
         return lambda _: self.controller.told(conditions.scenario)
 
     def identity(self) -> str:

@@ -183,16 +183,16 @@ def test_it_identifies_the_path_then_holds_a_setting_of_its_library(whole: Path)
     assert isinstance(agent, PortfolioAgent)
     assert (arguments["view"], arguments["stack"]) == ("each", 1)
     assert tuple(arguments["features"]) == FEATURE_LISTS["memory"]
-    tuner = agent.tuner([1, 2])
+    policy = agent.make_policy([1, 2])
     generator = np.random.default_rng(1)
     width = agent.routine.width
-    actions = [tuner.act(generator.random((2, width), np.float32), np.full(2, turn == 0)) for turn in range(6)]
+    actions = [policy.act(generator.random((2, width), np.float32), np.full(2, turn == 0)) for turn in range(6)]
     for turn in range(2):
         assert (actions[turn] == agent.routine.setting).all()
     for turn in range(2, 6):
         assert (actions[turn] == actions[2]).all()
         assert all(any((row == setting).all() for setting in agent.library) for row in actions[turn])
-    again = tuner.act(generator.random((2, width), np.float32), np.array([False, True]))
+    again = policy.act(generator.random((2, width), np.float32), np.array([False, True]))
     assert (again[0] == actions[2][0]).all()
     assert (again[1] == agent.routine.setting).all()  # a new episode begins with an identification
 
@@ -241,8 +241,8 @@ def test_it_chooses_again_whenever_the_time_of_an_identification_has_passed(rese
     assert len(agent.networks) == 2
     generator = np.random.default_rng(4)
     views = generator.random((4, agent.routine.width), np.float32)
-    tuner = agent.tuner([1])
-    actions = [tuner.act(view[None], np.array([turn == 0]))[0] for turn, view in enumerate(views)]
+    policy = agent.make_policy([1])
+    actions = [policy.act(view[None], np.array([turn == 0]))[0] for turn, view in enumerate(views)]
     assert (actions[0] == agent.routine.setting).all()
     assert (actions[1] == agent.choose([views[1]])).all()
     assert (actions[2] == agent.choose([views[2]], turn=1)).all()
@@ -294,7 +294,7 @@ def test_a_fixed_setting_is_the_same_for_each_flow_and_for_all() -> None:
         agent = Constant("constant", action, is_per_flow=is_per_flow)
         options = options_for(agent, variant="bbq", scenario=[scenario], world="twin", view="each")
         rollout = make_rollout(options, [1])
-        scores.append(rollout.scores(agent.tuner).tolist())
+        scores.append(rollout.scores(agent.make_policy).tolist())
         rollout.close()
     assert scores[0] == scores[1]
     assert np.isfinite(scores).all()

@@ -73,14 +73,14 @@ def test_it_decides_as_the_agent_does_and_the_c_as_its_model(parts: Any, tmp_pat
     agent, policy, batch = parts
     assert isinstance(batch, TuneBatch)
     observations = batch.reset(range(8), list(range(8)))
-    tuner = agent.tuner(range(8))
+    of_agent = agent.make_policy(range(8))
     worlds = batch.worlds
     columns = [worlds.flow_fields.index(field.source) for field in policy.fields]
     controllers = [IntegerController(policy, first_tunables(policy)) for _ in range(8)]
     episode_starts, rows, counts = np.ones(8, np.bool_), [], []
     kinds, choices, differing = set(), 0, 0
     while not batch.has_ended.all():
-        actions = tuner.act(observations, episode_starts)
+        actions = of_agent.act(observations, episode_starts)
         episode_starts = np.zeros(8, np.bool_)
         for index, controller in enumerate(controllers):
             stats = worlds.flow_stats[index][batch._specs[index].tuned]

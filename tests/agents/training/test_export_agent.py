@@ -88,13 +88,13 @@ def test_exported_actions_are_the_agent_s(format_: str, runs: Any, trained: Path
 def assert_same_actions(function: Any, agent: Any, arguments: dict[str, Any], count: int) -> None:
     """Over two runs of every environment; continuous actions up to the rounding of sums in another order."""
     batch = TuneBatch(count, Options(**{**arguments, "world": "twin"}))
-    tuner, seeds = agent.tuner(range(count)), list(range(count))
+    policy, seeds = agent.make_policy(range(count)), list(range(count))
     observations, episode_starts = batch.reset(range(count), seeds), np.ones(count, np.bool_)
     noise = Noise(seeds, len(batch.scaling.names))
     memory = np.full((2, 1, count, 8), 7.0, np.float32)  # whatever was there before a run
     for _ in range(9):
-        expected = tuner.act(observations, episode_starts)
-        if getattr(tuner, "_generators", None):
+        expected = policy.act(observations, episode_starts)
+        if getattr(policy, "_generators", None):
             (actions,) = function(observations, noise.of(episode_starts))
         elif agent.name == "recurrent_ppo":
             actions, *memory = function(observations, episode_starts.astype(np.float32), *memory)

@@ -210,7 +210,7 @@ def compare(agent: Any, options: Any, num_envs: int, steps: int) -> None:
     columns = [worlds.flow_fields.index(field.source) for field in policy.fields]
     controllers = [IntegerController(policy, first_tunables(policy)) for _ in range(num_envs)]
     for _ in range(steps):
-        actions = agent.tuner(range(num_envs)).act(observations, np.ones(num_envs, np.bool_))
+        actions = agent.make_policy(range(num_envs)).act(observations, np.ones(num_envs, np.bool_))
         with torch.no_grad():
             outputs = network.layers(torch.from_numpy(observations)).numpy()
         for index, controller in enumerate(controllers):

@@ -153,14 +153,14 @@ def by_hand(run_dir: Path, scenario: Any, seed: int) -> dict[str, list[dict[str,
     env = parallel_env(**{**arguments, "scenario": scenario, "world": "twin"})
     slots = {name: slot for slot, name in enumerate(env.possible_agents)}
     seen, _ = env.reset(seed=seed)
-    tuners, settings = {}, {name: [] for name in slots}
+    policies, settings = {}, {name: [] for name in slots}
     while env.agents:
         actions = {}
         for name in env.agents:
-            episode_starts = name not in tuners
+            episode_starts = name not in policies
             if episode_starts:
-                tuners[name] = agent.tuner([flow_seed(seed, slots[name])])
-            actions[name] = tuners[name].act(seen[name][None], np.array([episode_starts]))[0]
+                policies[name] = agent.make_policy([flow_seed(seed, slots[name])])
+            actions[name] = policies[name].act(seen[name][None], np.array([episode_starts]))[0]
         seen, _, _, _, infos = env.step(actions)
         for name in actions:
             settings[name].append(infos[name]["tunables"])
@@ -222,7 +222,7 @@ def test_an_exported_policy_is_a_function_of_one_flow_s_observation(trained: Pat
     env = parallel_env(**{**arguments, "world": "twin"})
     seen, _ = env.reset(seed=3)
     for name, observation in seen.items():
-        expected = agent.tuner([1]).act(observation[None], np.ones(1, np.bool_))
+        expected = agent.make_policy([1]).act(observation[None], np.ones(1, np.bool_))
         with torch.no_grad():
             actions = function(torch.from_numpy(observation[None])).numpy()
         np.testing.assert_allclose(actions, expected, atol=1e-5)
