@@ -42,7 +42,7 @@ from bbrgym.agents.layers import Layers, refuse_large, refuse_large_arguments
 from bbrgym.agents.networks import torch_threads
 from bbrgym.agents.policy_agent import PolicyAgent
 from bbrgym.agents.rollout import batch_of
-from bbrgym.agents.sb3_legs import LegsCallback, restore
+from bbrgym.agents.sb3_segments import SegmentCallback, restore
 from bbrgym.agents.training.about import about_agent
 from bbrgym.agents.training.checkpoints import has_state, restore_state
 from bbrgym.agents.training.folder import TrainingFolder
@@ -172,18 +172,18 @@ class Sb3Trainer(Trainer):
         self.check_steps(run.settings, model)
         if has_state(run.folder, "last"):
             run.resume(restore_state(run.folder, "last", lambda state: restore(model, state)))
-        model.set_logger(Logger(None, []))  # LegsCallback takes the algorithm's measurements from it
+        model.set_logger(Logger(None, []))  # SegmentCallback takes the algorithm's measurements from it
         about = about_agent(self.agent(run.settings, _on_cpu(model.policy)), "best", run.settings)
-        legs = LegsCallback(run, model, env, about, lambda: self.agent(run.settings, _on_cpu(model.policy)))
+        segments = SegmentCallback(run, model, env, about, lambda: self.agent(run.settings, _on_cpu(model.policy)))
         try:
-            steps = run.settings.total_steps * legs.rows - model.num_timesteps
-            callbacks = CallbackList([legs, *map(_as_callback, _several(run.callback))])
+            steps = run.settings.total_steps * segments.rows - model.num_timesteps
+            callbacks = CallbackList([segments, *map(_as_callback, _several(run.callback))])
             model.learn(steps, callbacks, log_interval=_NEVER, reset_num_timesteps=False)
         except ValueError as error:
             if _OF_DISTRIBUTIONS not in str(error):
                 raise
-            raise run.broken("an output of the policy", legs.step) from error
-        legs.end()
+            raise run.broken("an output of the policy", segments.step) from error
+        segments.end()
 
     def check_steps(self, settings: TrainingSettings, model: Any) -> None:
         """Check that the steps suffice for an update.

@@ -280,9 +280,9 @@ class TrainingSettings(Model):
         drawn = np.random.SeedSequence([self.seed, entropy, number]).generate_state(1, np.uint64)[0]
         return int(drawn) % (2**31 - 2**16)
 
-    def leg_stream(self, name: str, leg: int) -> int:
-        """Return the seed of a leg's stream; those of a continued training are not drawn again."""
-        return self.stream(name if self.continue_from is None else f"{name} after {self.continue_from.step}", leg)
+    def segment_stream(self, name: str, segment: int) -> int:
+        """Return the seed of a segment's stream; those of a continued training are not drawn again."""
+        return self.stream(name if self.continue_from is None else f"{name} after {self.continue_from.step}", segment)
 
     def plain(self) -> dict[str, Any]:
         """Return the settings as config.yaml holds them; `parse_training` gives the same settings from it."""

@@ -71,7 +71,7 @@ def test_it_works_twice_and_says_from_where(first: Path, tmp_path: Path) -> None
 
 
 def test_the_same_request_gives_the_same_bits_and_draws_other_episodes(first: Path, tmp_path: Path) -> None:
-    """The leg of the last checkpoint had steps 300 to 320; the one that goes on there must not repeat them."""
+    """The segment of the last checkpoint had steps 300 to 320; the one that goes on there must not repeat them."""
     one, two = tmp_path / "one", tmp_path / "two"
     train(output_dir=one, continue_from=first, total_steps="+64")
     train(output_dir=two, continue_from=first, total_steps="+64")
