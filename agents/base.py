@@ -52,7 +52,7 @@ class LibraryAgent(Agent, Protocol):
 
     library: NDArray[np.float32]
 
-    def told(self, scenario: Scenario) -> Policy:
+    def privileged_policy(self, scenario: Scenario) -> Policy:
         """Return a policy of one environment that chooses by the true parameters of its scenario."""
 
 

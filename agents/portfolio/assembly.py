@@ -26,13 +26,13 @@ class Found(TypedDict):
     Attributes:
         library: settings, [settings, tunables].
         selector: state of the selector by the features of the identification.
-        knowing: state of the selector by the true parameters.
+        privileged: state of the selector by the true parameters.
         reselect: state of the selector that chooses again; missing without one.
     """
 
     library: Tensor
     selector: Mapping[str, Tensor]
-    knowing: Mapping[str, Tensor]
+    privileged: Mapping[str, Tensor]
     reselect: NotRequired[Mapping[str, Tensor]]
 
 
@@ -73,9 +73,9 @@ class Assembly:
         networks = [self.network(self.features, library, found["selector"])]
         if "reselect" in found:
             networks.append(self.network(self.reselect_features, library, found["reselect"]))
-        knowing = TreeSelector(found["knowing"])
+        privileged = TreeSelector(found["privileged"])
         routine = IdentificationRoutine(self.identification_setting, self.intervals, self.width)
-        return PortfolioAgent(self._name, networks, routine, knowing)
+        return PortfolioAgent(self._name, networks, routine, privileged)
 
     def network(
         self,

@@ -109,7 +109,7 @@ class PortfolioAgent:
         name: name in records.
         networks: choose after the identification, and, if there are two, whenever as much time has passed.
         routine: of the identification.
-        knowing: predicts the settings' scores from the true parameters of a network.
+        privileged: predicts the settings' scores from the true parameters of a network.
 
     Attributes:
         library: settings to choose from, [settings, tunables]; the first is the best fixed one.
@@ -119,13 +119,13 @@ class PortfolioAgent:
     is_per_flow = False
 
     def __init__(
-        self, name: str, networks: Sequence[PortfolioNetwork], routine: IdentificationRoutine, knowing: TreeSelector
+        self, name: str, networks: Sequence[PortfolioNetwork], routine: IdentificationRoutine, privileged: TreeSelector
     ) -> None:
         self.name = name
         self.routine = routine
         self.networks = tuple(network.eval() for network in networks)
         self.library: Coordinates = self.networks[0].library.numpy()
-        self._knowing = knowing.eval()
+        self._privileged = privileged.eval()
 
     def network(self) -> PortfolioNetwork | ReselectingNetwork:
         """Return the network that chooses and is exported."""
@@ -141,14 +141,14 @@ class PortfolioAgent:
         chosen: Coordinates = alone(self.networks[turn], np.concatenate(history)[None])[0][0]
         return chosen
 
-    def knows(self, scenario: Scenario) -> int:
+    def privileged_choice(self, scenario: Scenario) -> int:
         """Return the number of the setting chosen by the true parameters of a scenario."""
         parameters = true_parameters([scenario]).astype(np.float32)
-        return int(alone(self._knowing, parameters)[0][0].argmax())
+        return int(alone(self._privileged, parameters)[0][0].argmax())
 
-    def told(self, scenario: Scenario) -> PortfolioPolicy:
+    def privileged_policy(self, scenario: Scenario) -> PortfolioPolicy:
         """Return a policy of one environment that identifies, then chooses by the true parameters of its scenario."""
-        setting = self.library[self.knows(scenario)]
+        setting = self.library[self.privileged_choice(scenario)]
         return PortfolioPolicy([_Episode(self.routine, [lambda _: setting])])
 
 

@@ -113,11 +113,11 @@ class Stages:
             return
         library = self._library(self._refined(self._crossed(self._candidates())))
         examples = self._examples(library)
-        selector, knowing = self._selector(examples), self._knowing(examples)
+        selector, privileged = self._selector(examples), self._privileged(examples)
         found: Found = {
             "library": torch.from_numpy(library),
             "selector": selector.state_dict(),
-            "knowing": knowing.state_dict(),
+            "privileged": privileged.state_dict(),
         }
         if self._plan.reselect:
             self._fit_reselection(found)
@@ -295,17 +295,17 @@ class Stages:
         run.log_table(self._step, "importance", importance)
         return selector
 
-    def _knowing(self, examples: Examples) -> TreeSelector:
+    def _privileged(self, examples: Examples) -> TreeSelector:
         """Return the selector by true parameters, fitted in the same way."""
         run, fit = self._run, self._settings.fit
         parameters = torch.from_numpy(true_parameters([draw.scenario for draw in self._plan.identification])).float()
-        told = replace(examples, features=parameters)
+        privileged = replace(examples, features=parameters)
         seed = run.settings.stream("fit", 0)
         with torch_threads(run.settings.torch_threads):
-            validated = cross_validate(told, fit, seed)
-            selector = fitted(told, fit, seed)
+            validated = cross_validate(privileged, fit, seed)
+            selector = fitted(privileged, fit, seed)
         finite_or_refuse(selector, run, self._step)
-        self._record({"fit/knowing_gain": validated.score - validated.fixed_score})
+        self._record({"fit/privileged_gain": validated.score - validated.fixed_score})
         return selector
 
     # ---- details -----------------------------------------------------------------------------------------------

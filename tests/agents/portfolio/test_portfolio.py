@@ -76,7 +76,7 @@ def test_all_steps_are_used_and_every_stage_leaves_its_table(whole: Path) -> Non
     summary = json.loads((whole / "summary.json").read_text())
     assert 3800 < summary["step"] <= 4000
     curve = pl.read_parquet(whole / "metrics.parquet")
-    measured = {"search/score", "library/best_fixed", "library/coverage", "fit/gain", "fit/knowing_gain"}
+    measured = {"search/score", "library/best_fixed", "library/coverage", "fit/gain", "fit/privileged_gain"}
     assert measured <= set(curve.columns)
     assert pl.read_parquet(whole / "coverage.parquet")["score"].is_sorted()
     assert abs(pl.read_parquet(whole / "confusion.parquet")["share"].sum() - 1.0) < 1e-9
@@ -304,11 +304,11 @@ def test_a_fixed_setting_is_the_same_for_each_flow_and_for_all() -> None:
 
 
 def test_it_is_evaluated_beside_its_references(whole: Path) -> None:
-    agents = [str(whole), *(f"{name}:{whole}" for name in ("library-best", "library-oracle", "knowing")), "oracle"]
+    agents = [str(whole), *(f"{name}:{whole}" for name in ("library-best", "library-oracle", "privileged")), "oracle"]
     settings = {"variants": ["bbq"], "variant": "bbq", "world": "twin", "draws": 3, "oracle_budget": 3}
     outcome = run_evaluation(SCENARIO, {**settings, "split": "train", "jobs": 2}, agent=agents)
     (ranking,) = outcome.rankings
-    names = ["bbq", "portfolio bbq", "library-best bbq", "library-oracle bbq", "knowing bbq"]
+    names = ["bbq", "portfolio bbq", "library-best bbq", "library-oracle bbq", "privileged bbq"]
     assert ranking.scores.names == [*names, "oracle bbq", "oracle-in-run bbq"]
     assert ranking.oracle == "oracle bbq"
     assert ranking.best_fixed in ("bbq", "library-best bbq")
@@ -320,6 +320,6 @@ def test_it_is_evaluated_beside_its_references(whole: Path) -> None:
 def test_only_a_portfolio_has_references(tmp_path: Path) -> None:
     folder = run(tmp_path / "run", {"name": "grid", "draws": 1, "levels": 2}, action={"tunables": ["bbr_up_gain"]})
     with pytest.raises(bbrgym.ConfigError, match="whose run holds agent grid, expected a portfolio"):
-        bbrgym.evaluate(SCENARIO, [], agent=f"knowing:{folder}", world="twin", draws=1)
+        bbrgym.evaluate(SCENARIO, [], agent=f"privileged:{folder}", world="twin", draws=1)
     with pytest.raises(bbrgym.ConfigError, match="there is no such run folder or model's file"):
-        bbrgym.evaluate(SCENARIO, [], agent=f"knowing:{tmp_path / 'none'}", world="twin", draws=1)
+        bbrgym.evaluate(SCENARIO, [], agent=f"privileged:{tmp_path / 'none'}", world="twin", draws=1)
