@@ -12,7 +12,7 @@ from bbrgym.agents.portfolio.identification_features import IdentificationFeatur
 from bbrgym.agents.portfolio.policy import IdentificationRoutine, PortfolioAgent, PortfolioNetwork
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.agents.training.settings import TrainingSettings
-from bbrgym.envs.scaling import Coordinates, TunableScaling
+from bbrgym.envs.scaling import NormalisedAction, TunableScaling
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.tunables import VARIANTS
 
@@ -93,7 +93,7 @@ class Assembly:
         return PortfolioNetwork(features, TreeSelector(selector), library.numpy(), self.intervals, self.width).eval()
 
 
-def _identification_setting(scaling: TunableScaling) -> Coordinates:
+def _identification_setting(scaling: TunableScaling) -> NormalisedAction:
     """Return the part of `DRAINING` that there are tunables for; the others keep the variant's own values."""
     draining = {name: value for name, value in DRAINING.items() if name in scaling.names}
     return scaling.from_values({**VARIANTS[scaling.variant].preset, **draining})

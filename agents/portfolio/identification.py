@@ -22,7 +22,7 @@ from bbrgym.agents.portfolio.examples import Examples
 from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.training.draws import TrainingDraw
 from bbrgym.envs.features import Observation
-from bbrgym.envs.scaling import Coordinates
+from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.scenario.files import with_variant
 from bbrgym.worlds import TUNABLE_COLUMNS, Snapshot, Table, VectorWorld
@@ -45,9 +45,9 @@ class IdentificationPart:
 
     conditions: TrainingConditions
     draws: tuple[TrainingDraw, ...]
-    setting: Coordinates
+    setting: NormalisedAction
     intervals: int
-    library: Coordinates
+    library: NormalisedAction
     first: nn.Module | None = None
     run: int = 0
 
@@ -107,9 +107,9 @@ class IdentificationPart:
         return np.stack(views[-self.intervals :], axis=1), [worlds.save(index) for index in every]
 
     @staticmethod
-    def _first_choices(first: nn.Module, views: Sequence[Observation]) -> Coordinates:
+    def _first_choices(first: nn.Module, views: Sequence[Observation]) -> NormalisedAction:
         """Return the settings chosen after the identification, [draws, tunables], each alone as by the agent."""
-        chosen: list[Coordinates] = [alone(first, row[None])[0][0] for row in np.concatenate(views, axis=1)]
+        chosen: list[NormalisedAction] = [alone(first, row[None])[0][0] for row in np.concatenate(views, axis=1)]
         return np.stack(chosen)
 
     def _scores(self, batch: TuneBatch, moments: Sequence[Snapshot]) -> Table:

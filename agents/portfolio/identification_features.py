@@ -165,7 +165,7 @@ class ReselectFeatures(nn.Module):
 
     Args:
         identification: from the observations of an identification to its features.
-        tunables: names of the setting's values; their coordinates are the last numbers of an observation.
+        tunables: names of the setting's tunables, which are the last numbers of an observation.
     """
 
     def __init__(self, identification: IdentificationFeatures, tunables: Sequence[str]) -> None:
@@ -183,7 +183,7 @@ def settings_held(features: Tensor, library: Tensor) -> NDArray[np.intp]:
 
     Args:
         features: [N, features].
-        library: settings, coordinates from -1 to 1, [settings, tunables].
+        library: normalised settings, [settings, tunables].
     """
     held = features[:, None, -library.shape[1] :] * 2.0 - 1.0
     nearest: NDArray[np.intp] = (held - library).abs().sum(2).argmin(1).numpy()

@@ -18,7 +18,7 @@ from bbrgym.agents.network_agents import alone
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.envs.features import Observation
-from bbrgym.envs.scaling import Coordinates
+from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import Flags
 
@@ -44,7 +44,7 @@ class PortfolioNetwork(nn.Module):
         self,
         features: nn.Module,
         selector: TreeSelector,
-        library: Coordinates,
+        library: NormalisedAction,
         intervals: int,
         width: int,
     ) -> None:
@@ -97,7 +97,7 @@ class IdentificationRoutine:
         width: numbers of an interval's observation.
     """
 
-    setting: Coordinates
+    setting: NormalisedAction
     intervals: int
     width: int
 
@@ -124,7 +124,7 @@ class PortfolioAgent:
         self.name = name
         self.routine = routine
         self.networks = tuple(network.eval() for network in networks)
-        self.library: Coordinates = self.networks[0].library.numpy()
+        self.library: NormalisedAction = self.networks[0].library.numpy()
         self._privileged = privileged.eval()
 
     def network(self) -> PortfolioNetwork | ReselectingNetwork:
@@ -136,9 +136,9 @@ class PortfolioAgent:
         choosers = [partial(self.choose, turn=turn) for turn in range(len(self.networks))]
         return PortfolioPolicy([_Episode(self.routine, choosers) for _ in seeds])
 
-    def choose(self, history: Sequence[Observation], turn: int = 0) -> Coordinates:
+    def choose(self, history: Sequence[Observation], turn: int = 0) -> NormalisedAction:
         """Return the setting for an identification's observations, [tunables]; in turn 1, after the first choice."""
-        chosen: Coordinates = alone(self.networks[turn], np.concatenate(history)[None])[0][0]
+        chosen: NormalisedAction = alone(self.networks[turn], np.concatenate(history)[None])[0][0]
         return chosen
 
     def privileged_choice(self, scenario: Scenario) -> int:
@@ -168,7 +168,7 @@ class _Episode:
     """The agent in one environment: what it observed since it last chose, and what it holds."""
 
     def __init__(
-        self, routine: IdentificationRoutine, choosers: Sequence[Callable[[Sequence[Observation]], Coordinates]]
+        self, routine: IdentificationRoutine, choosers: Sequence[Callable[[Sequence[Observation]], NormalisedAction]]
     ) -> None:
         self._routine = routine
         self._choosers = choosers
@@ -179,7 +179,7 @@ class _Episode:
         self._held = self._routine.setting
         self._choices = 0
 
-    def act(self, observation: Observation, is_first: bool) -> Coordinates:
+    def act(self, observation: Observation, is_first: bool) -> NormalisedAction:
         """Return the action after an interval, or at the beginning."""
         if is_first:
             self._restart()

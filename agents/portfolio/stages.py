@@ -42,7 +42,7 @@ from bbrgym.agents.training.checkpoints import finite_or_refuse, has_state, rest
 from bbrgym.agents.training.draws import TrainingDraw, training_draws
 from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.envs.library import Library, write_library
-from bbrgym.envs.scaling import Coordinates
+from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.errors import ConfigError
 from bbrgym.worlds import registered_worlds
 
@@ -169,7 +169,7 @@ class Stages:
 
     # ---- stages ------------------------------------------------------------------------------------------------
 
-    def _candidates(self) -> Coordinates:
+    def _candidates(self) -> NormalisedAction:
         """Return the presets and the best setting of each draw, [candidates, tunables]."""
         run, settings = self._run, self._settings
         seed = run.settings.stream("search", 0)
@@ -182,7 +182,7 @@ class Stages:
         self._record({"search/score": _mean(found["score"].to_numpy(), self._plan.search)})
         return np.concatenate([np.array(self._presets, np.float32), settings_of(found)])
 
-    def _crossed(self, settings: Coordinates) -> Candidates:
+    def _crossed(self, settings: NormalisedAction) -> Candidates:
         """Return the best of these settings."""
         self._run.stage = "cross"
         return self._scored("cross", self._plan.cross, settings).best(_KEPT * self._settings.library_size)
@@ -202,18 +202,18 @@ class Stages:
             self._record({"refine/coverage": float(coverage(library.scores, library.weights)[-1])})
         return library
 
-    def _scored(self, stage: str, of_stage: tuple[TrainingDraw, ...], settings: Coordinates) -> Candidates:
+    def _scored(self, stage: str, of_stage: tuple[TrainingDraw, ...], settings: NormalisedAction) -> Candidates:
         """Return settings with their scores on the draws of a stage."""
         parts = [CrossPart(self._conditions, draws, settings) for draws in parts_of(of_stage)]
         table = self._parts.tables(stage, parts)
         return Candidates(settings, scores_of(table), table["weight"].to_numpy())
 
-    def _library(self, chosen: Candidates) -> Coordinates:
+    def _library(self, chosen: Candidates) -> NormalisedAction:
         """Return the library, [settings, tunables]: the best fixed setting first."""
         run = self._run
         covered = coverage(chosen.scores, chosen.weights)
         curve = pl.DataFrame({"settings": np.arange(1, len(covered) + 1), "score": covered})
-        library: Coordinates = self._assembly.scaling.snap(chosen.settings)[1]
+        library: NormalisedAction = self._assembly.scaling.snap(chosen.settings)[1]
         rows = [self._assembly.scaling.to_values(setting) for setting in library]
         settings = {f"setting-{number}": values for number, values in enumerate(rows, start=1)}
         origin = f"agent {run.settings.agent_name} on {run.settings.source.name}, seed {run.settings.seed}"
@@ -225,7 +225,7 @@ class Stages:
         run.log_table(self._step, "coverage", curve)
         return library
 
-    def _examples(self, library: Coordinates) -> Examples:
+    def _examples(self, library: NormalisedAction) -> Examples:
         """Return the examples of the draws of stage identification."""
         run, assembly = self._run, self._assembly
         run.stage = "identification"

@@ -14,7 +14,7 @@ import numpy as np
 from bbrgym.agents.base import Agent, Policy
 from bbrgym.agents.rollout import MakePolicy, batch_of, make_rollout, options_for
 from bbrgym.envs.options import Options
-from bbrgym.envs.scaling import Coordinates
+from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.entrants import Conditions, Entrant, Kind, Run
@@ -100,7 +100,7 @@ class _OneAtATime:
         self._policy = policy
         self._lock = lock
 
-    def act(self, observations: Any, episode_starts: Flags) -> Coordinates:
+    def act(self, observations: Any, episode_starts: Flags) -> NormalisedAction:
         with self._lock:
             return self._policy.act(observations, episode_starts)
 
@@ -136,7 +136,7 @@ class _RandomPolicy:
         self._space = TuneBatch(1, options).action.space
         self._seed = int(np.random.SeedSequence([seed, *b"agent.random"]).generate_state(1)[0])
 
-    def act(self, observations: Any, episode_starts: Flags) -> Coordinates:  # noqa: ARG002 - observations do not matter
+    def act(self, observations: Any, episode_starts: Flags) -> NormalisedAction:  # noqa: ARG002 - observations do not matter
         if episode_starts.any():
             self._space.seed(self._seed)
         return np.asarray(self._space.sample())[None]

@@ -258,8 +258,8 @@ def test_a_second_choice_is_fitted_on_what_the_first_one_holds(reselecting: Path
     history = histories(pl.concat(map(pl.read_parquet, parts)), 1, agent.routine.width)
     features = agent.networks[1].features(history)
     held = settings_held(features, torch.from_numpy(agent.library))
-    coordinates = history[:, -1, -agent.library.shape[1] :].numpy() * 2.0 - 1.0
-    assert np.allclose(coordinates, agent.library[held], atol=1e-6)
+    normalised = history[:, -1, -agent.library.shape[1] :].numpy() * 2.0 - 1.0
+    assert np.allclose(normalised, agent.library[held], atol=1e-6)
 
 
 def test_a_second_choice_ends_in_the_same_bytes_when_interrupted(reselecting: Path, tmp_path: Path) -> None:
