@@ -13,12 +13,13 @@ All scores are of runs from the first packet to the last, as `bbrgym.worlds.scor
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from dataclasses import replace
+from typing import Annotated, Any, cast
 
 import numpy as np
 import polars as pl
 import torch
+from pydantic import Field
 from torch import nn
 
 from bbrgym.agents.networks import torch_threads
@@ -44,26 +45,45 @@ from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.envs.library import Library, write_library
 from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.errors import ConfigError
+from bbrgym.schema import Float, Model, Whole
 from bbrgym.worlds import registered_worlds
 
 LIBRARY = "library.yaml"
 _KEPT = 3  # candidates that stage cross leaves, for each setting of the library
 
 
-@dataclass(frozen=True)
-class StageSettings:
-    """Hyperparameters of the stages; see `bbrgym.agents.portfolio.portfolio_trainer.PortfolioTrainer`."""
+StageShare = Annotated[Float, Field(gt=0, lt=1)]
 
-    library_size: int
-    search_share: float
-    search_trials: int
-    search_runs: int
-    cross_share: float
-    refine_share: float
-    reselect_share: float
-    refine_turns: int
-    by_cost: bool
-    fit: FitSettings
+
+class StageSettings(Model):
+    """Hyperparameters of the stages.
+
+    Attributes:
+        library_size: largest number of settings of the library.
+        search_share: share of the steps for stage search.
+        search_trials: settings tried on each of its draws.
+        search_runs: runs of each of these.
+        cross_share: share of the steps for stage cross.
+        refine_share: share of the steps for stage refine.
+        refine_turns: generations of children that it tries.
+        reselect_share: share of the steps for stage reselect, to choose again every ``identification_s``; 0: the first
+            choice is held.
+        identification_s: length of the identification.
+        by_cost: whether draws are sampled by cost, see `bbrgym.agents.training.draws`.
+        fit: settings of the fit.
+    """
+
+    library_size: Annotated[Whole, Field(ge=1, le=1000)] = 8
+    search_share: StageShare = 0.25
+    search_trials: Annotated[Whole, Field(ge=1, le=100_000)] = 40
+    search_runs: Annotated[Whole, Field(ge=1, le=1000)] = 2
+    cross_share: StageShare = 0.2125
+    refine_share: StageShare = 0.2
+    refine_turns: Annotated[Whole, Field(ge=0, le=1000)] = 8
+    reselect_share: Annotated[Float, Field(ge=0, lt=1)] = 0.0
+    identification_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0
+    by_cost: bool = True
+    fit: FitSettings = Field(default_factory=FitSettings)
 
 
 class Stages:
