@@ -52,7 +52,7 @@ class Network(nn.Module):
         return (torch.zeros(count, width),)
 
 
-class PolicyNetwork(Network):
+class Sb3Network(Network):
     """Any policy of Stable-Baselines3 as a network, by its own likeliest action."""
 
     def forward(self, observations: Tensor) -> Tensor:

@@ -40,8 +40,8 @@ from bbrgym.agents.first_action import searched_action, start_at
 from bbrgym.agents.flow_buffers import FlowReplayBuffer, FlowRolloutBuffer
 from bbrgym.agents.layers import Layers, refuse_large, refuse_large_arguments
 from bbrgym.agents.networks import torch_threads
-from bbrgym.agents.policy_agent import PolicyAgent
 from bbrgym.agents.rollout import batch_of
+from bbrgym.agents.sb3_agent import Sb3Agent
 from bbrgym.agents.sb3_segments import SegmentCallback, restore
 from bbrgym.agents.training.about import about_agent
 from bbrgym.agents.training.checkpoints import has_state, restore_state
@@ -151,7 +151,7 @@ class Sb3Trainer(Trainer):
                     f"callback: is {shown(callback)}, expected a callback of Stable-Baselines3, a function, or a list"
                 )
 
-    def load(self, folder: TrainingFolder, settings: TrainingSettings, checkpoint: str) -> PolicyAgent:
+    def load(self, folder: TrainingFolder, settings: TrainingSettings, checkpoint: str) -> Sb3Agent:
         """Return the agent of a checkpoint; see `Trainer`."""
         batch = batch_of(1, settings.options(settings.world_name))
         keywords = self._keywords()
@@ -162,9 +162,9 @@ class Sb3Trainer(Trainer):
         restore_state(folder, checkpoint, lambda state: policy.load_state_dict(state["policy"]))
         return self.agent(settings, policy)
 
-    def agent(self, settings: TrainingSettings, policy: BasePolicy) -> PolicyAgent:
+    def agent(self, settings: TrainingSettings, policy: BasePolicy) -> Sb3Agent:
         """Return a policy as an agent."""
-        return PolicyAgent(settings.label, policy, is_per_flow=settings.is_per_flow)
+        return Sb3Agent(settings.label, policy, is_per_flow=settings.is_per_flow)
 
     def _train(self, run: TrainingRun, env: VecEnv) -> None:
         set_random_seed(run.settings.stream("weights", 0))
@@ -344,11 +344,11 @@ class OnPolicyTrainer(Sb3Trainer):
         """Check that the steps suffice for one rollout."""
         settings.refuse_less_than_a_rollout(model.n_steps)
 
-    def agent(self, settings: TrainingSettings, policy: BasePolicy) -> PolicyAgent:
+    def agent(self, settings: TrainingSettings, policy: BasePolicy) -> Sb3Agent:
         """Return a policy as an agent; see `Sb3Trainer`."""
         acts = self.acts or ("mean" if settings.action.get("hold_intervals", 1) > 1 else "sample")
         is_sampling = acts == "sample" and isinstance(policy.action_space, spaces.Box)
-        return PolicyAgent(settings.label, policy, is_sampling=is_sampling, is_per_flow=settings.is_per_flow)
+        return Sb3Agent(settings.label, policy, is_sampling=is_sampling, is_per_flow=settings.is_per_flow)
 
 
 # ---- algorithms that learn from remembered steps ------------------------------------------------------

@@ -17,7 +17,7 @@ from tiny import ACTIONS, AGENTS, SHORT, asked, curve, interrupt, run, weights
 
 import bbrgym
 from bbrgym.agents.loading import load_agent
-from bbrgym.agents.networks import PolicyNetwork
+from bbrgym.agents.networks import Sb3Network
 from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.cli.main import main
 from bbrgym.envs.options import Options
@@ -246,7 +246,7 @@ def test_other_algorithms_train_and_act_by_their_own_policy(target: str, tmp_pat
     seen = np.random.default_rng(1).random((4, *policy.policy.observation_space.shape), np.float32)
     taken = agent.make_policy(range(4)).act(seen, np.ones(4, np.bool_))
     np.testing.assert_allclose(taken, policy.policy.predict(seen, deterministic=True)[0], atol=1e-6)
-    assert isinstance(policy.network(), PolicyNetwork) == (target in ("stable_baselines3.TD3", "sb3_contrib.QRDQN"))
+    assert isinstance(policy.network(), Sb3Network) == (target in ("stable_baselines3.TD3", "sb3_contrib.QRDQN"))
 
 
 @pytest.mark.parametrize("target", OTHERS)
