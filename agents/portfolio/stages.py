@@ -39,7 +39,7 @@ from bbrgym.agents.portfolio.search_stage import SearchPart, settings_of
 from bbrgym.agents.portfolio.stage_plan import StagePlan, affordable
 from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
-from bbrgym.agents.training.checkpoints import finite_or_refuse, has_state, restore_state, save_state
+from bbrgym.agents.training.checkpoints import has_state, restore_state, save_state
 from bbrgym.agents.training.draws import TrainingDraw, training_draws
 from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.envs.library import Library, write_library
@@ -280,7 +280,6 @@ class Stages:
         with torch_threads(run.settings.torch_threads):
             choices = held_out_choices(examples, fit, seed)
             selector = fitted(examples, fit, seed)
-        finite_or_refuse(selector, run, self._step)
         every = np.arange(len(examples))
         held = settings_held(examples.features, library)
         gains = examples.scores[every, choices] - examples.scores[every, held]
@@ -295,7 +294,6 @@ class Stages:
         with torch_threads(run.settings.torch_threads):
             validated = cross_validate(examples, fit, seed)
             selector = fitted(examples, fit, seed)
-        finite_or_refuse(selector, run, self._step)
         names = list(self._assembly.features.names)
         importance = pl.DataFrame({"feature": names, "loss": validated.importance}).sort(
             "loss", descending=True, maintain_order=True
@@ -324,7 +322,6 @@ class Stages:
         with torch_threads(run.settings.torch_threads):
             validated = cross_validate(privileged, fit, seed)
             selector = fitted(privileged, fit, seed)
-        finite_or_refuse(selector, run, self._step)
         self._record({"fit/privileged_gain": validated.score - validated.fixed_score})
         return selector
 
