@@ -13,21 +13,21 @@ from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import Flags
 
 
-class Tuner(Protocol):
-    """An agent at work in N environments side by side; it may remember what it observed."""
+class Policy(Protocol):
+    """Sets tunables in N environments side by side; it may remember what it observed."""
 
-    def act(self, observations: Any, begun: Flags) -> NDArray[Any]:
+    def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:
         """Return the actions, [N, ...].
 
         Args:
             observations: of the environments, [N, ...].
-            begun: environments whose episode has just begun, [N]; what is remembered of their earlier episodes must
+            episode_starts: environments whose episode starts, [N]; what is remembered of their earlier episodes must
                 not influence the action.
         """
 
 
 class Agent(Protocol):
-    """A policy that sets the tunables of a variant.
+    """Makes policies that set the tunables of a variant.
 
     Attributes:
         name: name in records.
@@ -38,8 +38,8 @@ class Agent(Protocol):
     name: str
     is_per_flow: bool
 
-    def tuner(self, seeds: Sequence[int]) -> Tuner:
-        """Return a new tuner for one environment per seed; its random numbers come from streams of these seeds."""
+    def make_policy(self, seeds: Sequence[int]) -> Policy:
+        """Return a new policy for one environment per seed; its random numbers come from streams of these seeds."""
 
 
 @runtime_checkable
@@ -52,8 +52,8 @@ class LibraryAgent(Agent, Protocol):
 
     library: NDArray[np.float32]
 
-    def told(self, scenario: Scenario) -> Tuner:
-        """Return a tuner of one environment that chooses by the true parameters of its scenario."""
+    def privileged_policy(self, scenario: Scenario) -> Policy:
+        """Return a policy of one environment that chooses by the true parameters of its scenario."""
 
 
 class Constant:
@@ -70,13 +70,13 @@ class Constant:
         self.action = action
         self.is_per_flow = is_per_flow
 
-    def tuner(self, seeds: Sequence[int]) -> Constant:  # noqa: ARG002 - it draws nothing
+    def make_policy(self, seeds: Sequence[int]) -> Constant:  # noqa: ARG002 - it draws nothing
         """Return the agent itself, which remembers nothing."""
         return self
 
-    def act(self, observations: Any, begun: Flags) -> NDArray[Any]:  # noqa: ARG002 - it observes nothing
+    def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:  # noqa: ARG002 - it observes nothing
         """Return the action for each environment, [N, tunables]."""
-        return np.tile(self.action, (len(begun), 1))
+        return np.tile(self.action, (len(episode_starts), 1))
 
 
 class Called:
@@ -94,11 +94,11 @@ class Called:
         self.name = name
         self._act: Callable[[Any], Any] = act.predict if hasattr(act, "predict") else act
 
-    def tuner(self, seeds: Sequence[int]) -> Called:  # noqa: ARG002 - what it draws is its own
+    def make_policy(self, seeds: Sequence[int]) -> Called:  # noqa: ARG002 - what it draws is its own
         """Return the agent itself: it is called for each environment, one after the other."""
         return self
 
-    def act(self, observations: Any, begun: Flags) -> NDArray[Any]:
+    def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:
         """Return the action for each environment, [N, ...]."""
-        actions = [self._act(observations[number]) for number in range(len(begun))]
+        actions = [self._act(observations[number]) for number in range(len(episode_starts))]
         return np.stack([np.asarray(one[0] if isinstance(one, tuple) else one) for one in actions])

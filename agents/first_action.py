@@ -20,7 +20,7 @@ from bbrgym.envs.scaling import TunableScaling
 from bbrgym.errors import ConfigError
 from bbrgym.schema import shown
 
-_NEAR_END = 0.95  # largest coordinate of a first action: atanh is infinite at 1
+_NEAR_END = 0.95  # largest number of a first action: atanh is infinite at 1
 _SMALL = 0.01  # factor of the drawn weights, so that the first action hardly depends on the observation
 
 
@@ -29,7 +29,7 @@ def start_at(model: BaseAlgorithm, action: NDArray[Any]) -> None:
 
     Args:
         model: new.
-        action: [tunables], coordinates or levels.
+        action: [tunables], normalised or levels.
 
     Raises:
         ConfigError: the model values actions, and has no mean of them.

@@ -21,18 +21,17 @@ Layers = Annotated[List[Width], Field(max_length=64)]
 """Widths of the layers of a network."""
 
 
-def refuse_large(path: str, widths: Sequence[int], copies: int = 1) -> None:
+def refuse_large(path: str, widths: Sequence[int]) -> None:
     """Check the number of weights between layers.
 
     Args:
         path: of the field.
         widths: of the layers.
-        copies: networks of these layers.
 
     Raises:
         FieldProblem: they are more than any training here takes.
     """
-    weights = copies * sum(before * after for before, after in itertools.pairwise(widths))
+    weights = sum(before * after for before, after in itertools.pairwise(widths))
     if weights > MAX_WEIGHTS:
         raise FieldProblem(
             path, f"is {shown(list(widths))}, which has {weights:.3g} weights, expected at most {MAX_WEIGHTS:.3g}"

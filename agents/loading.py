@@ -30,10 +30,10 @@ def load_agent(run_dir: str | Path, checkpoint: str = "best") -> tuple[Agent, di
     Example:
         >>> import bbrgym, gymnasium, numpy
         >>> agent, arguments = bbrgym.load_agent("runs/grid")
-        >>> tuner = agent.tuner([1])  # for one environment
+        >>> policy = agent.make_policy([1])  # for one environment
         >>> envs = gymnasium.make_vec("bbrgym/Tune-v1", num_envs=1, world="twin", **arguments)
         >>> observations, infos = envs.reset(seed=1)
-        >>> tuner.act(observations, numpy.array([True])).shape  # [environments, tunables]
+        >>> policy.act(observations, numpy.array([True])).shape  # [environments, tunables]
         (1, 1)
         >>> envs.close()
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Agents and tuners that act by a network."""
+"""Agents and policies that act by a network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from bbrgym.agents.base import Tuner
+from bbrgym.agents.base import Policy
 from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork, torch_threads
 from bbrgym.worlds import Flags
 
@@ -31,34 +31,34 @@ class NetworkAgent:
         self.name = name
         self._network = network
 
-    def tuner(self, seeds: Sequence[int]) -> Tuner:
-        """Return a new tuner; see `Agent`."""
-        return tuner_of(self._network, seeds)
+    def make_policy(self, seeds: Sequence[int]) -> Policy:
+        """Return a new policy; see `Agent`."""
+        return policy_of(self._network, seeds)
 
     def network(self) -> Network:
         """Return the network that acts and is exported."""
         return self._network
 
 
-def tuner_of(network: Network | SamplingNetwork | RecurrentNetwork, seeds: Sequence[int]) -> Tuner:
-    """Return a tuner that acts by a network, in one environment per seed."""
+def policy_of(network: Network | SamplingNetwork | RecurrentNetwork, seeds: Sequence[int]) -> Policy:
+    """Return a policy that acts by a network, in one environment per seed."""
     if isinstance(network, SamplingNetwork):
-        return SamplingTuner(network, seeds)
-    return RecurrentTuner(network, len(seeds)) if isinstance(network, RecurrentNetwork) else NetworkTuner(network)
+        return SamplingPolicy(network, seeds)
+    return RecurrentPolicy(network, len(seeds)) if isinstance(network, RecurrentNetwork) else LikeliestPolicy(network)
 
 
-class NetworkTuner:
+class LikeliestPolicy:
     """Takes the likeliest action."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
 
-    def act(self, observations: Any, begun: Flags) -> NDArray[Any]:  # noqa: ARG002 - it remembers nothing
-        """Return the actions; see `Tuner`."""
+    def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:  # noqa: ARG002 - it remembers nothing
+        """Return the actions; see `Policy`."""
         return np.concatenate([alone(self._network, observation)[0] for observation in _rows(observations)])
 
 
-class SamplingTuner:
+class SamplingPolicy:
     """Draws actions as in training: where variety is rewarded, the mean action alone is another, worse policy."""
 
     def __init__(self, network: SamplingNetwork, seeds: Sequence[int]) -> None:
@@ -66,9 +66,9 @@ class SamplingTuner:
         self._seeds = seeds
         self._generators = [self._generator(seed) for seed in seeds]
 
-    def act(self, observations: Any, begun: Flags) -> NDArray[Any]:
-        """Return the actions; see `Tuner`."""
-        for index in np.flatnonzero(begun).tolist():
+    def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:
+        """Return the actions; see `Policy`."""
+        for index in np.flatnonzero(episode_starts).tolist():
             self._generators[index] = self._generator(self._seeds[index])
         drawn = [generator.standard_normal((1, self._network.tunables), np.float32) for generator in self._generators]
         rows = zip(_rows(observations), drawn, strict=True)
@@ -79,7 +79,7 @@ class SamplingTuner:
         return np.random.default_rng([seed, *b"agent.actions"])
 
 
-class RecurrentTuner:
+class RecurrentPolicy:
     """Takes the likeliest action, and remembers."""
 
     def __init__(self, network: RecurrentNetwork, count: int) -> None:
@@ -87,12 +87,12 @@ class RecurrentTuner:
         _, _, *memory = network.first_inputs(1, 1)
         self._memories = [[part.numpy() for part in memory]] * count
 
-    def act(self, observations: Any, begun: Flags) -> NDArray[Any]:
-        """Return the actions; see `Tuner`."""
+    def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:
+        """Return the actions; see `Policy`."""
         actions = []
-        has_begun = begun.astype(np.float32)
+        starts = episode_starts.astype(np.float32)
         for index, observation in enumerate(_rows(observations)):
-            flag = has_begun[index : index + 1]
+            flag = starts[index : index + 1]
             action, *self._memories[index] = alone(self._network, observation, flag, *self._memories[index])
             actions.append(action)
         return np.concatenate(actions)

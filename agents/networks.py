@@ -52,7 +52,7 @@ class Network(nn.Module):
         return (torch.zeros(count, width),)
 
 
-class PolicyNetwork(Network):
+class Sb3Network(Network):
     """Any policy of Stable-Baselines3 as a network, by its own likeliest action."""
 
     def forward(self, observations: Tensor) -> Tensor:
@@ -110,7 +110,7 @@ class StateDependentNetwork(SamplingNetwork):
 
 
 class RecurrentNetwork(nn.Module):
-    """Recurrent policy: observations [N, numbers], begun [N], memory -> actions, memory.
+    """Recurrent policy: observations [N, numbers], episode_starts [N], memory -> actions, memory.
 
     Begun is 1 where an episode begins, else 0. Memory is two arrays [layers, N, width]; their values do not matter
     where an episode begins.
@@ -121,7 +121,7 @@ class RecurrentNetwork(nn.Module):
         head: from that to actions.
     """
 
-    inputs = ("observations", "begun", "hidden", "cell")
+    inputs = ("observations", "episode_starts", "hidden", "cell")
     outputs = ("actions", "next_hidden", "next_cell")
 
     def __init__(self, memory: nn.LSTM, layers: nn.Module, head: Head) -> None:
@@ -132,9 +132,9 @@ class RecurrentNetwork(nn.Module):
         self._head = head
 
     def forward(
-        self, observations: Tensor, begun: Tensor, hidden: Tensor, cell: Tensor
+        self, observations: Tensor, episode_starts: Tensor, hidden: Tensor, cell: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        kept = (1.0 - begun).unsqueeze(-1)
+        kept = (1.0 - episode_starts).unsqueeze(-1)
         latent, hiddens, cells = observations, [], []
         for index, layer in enumerate(self._cells):
             latent, remembered = layer(latent, hidden[index] * kept, cell[index] * kept)

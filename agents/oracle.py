@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Oracle: the best fixed setting for each scenario, found by a search on some runs of it.
 
-No tuner can know it beforehand, so it is the upper reference for fixed settings; a tuner that adapts may exceed it. It
-is honest if the runs on which it was found are others than that on which it is scored: the best of many settings on one
-run owes a part of its score to that run's random numbers.
+No policy can know it beforehand, so it is the upper reference for fixed settings; a policy that adapts may exceed it.
+It is honest if the runs on which it was found are others than that on which it is scored: the best of many settings on
+one run owes a part of its score to that run's random numbers.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from bbrgym.agents.trials import Trials
-from bbrgym.envs.scaling import Coordinates, TunableScaling
+from bbrgym.envs.scaling import NormalisedAction, TunableScaling
 from bbrgym.tunables import VARIANTS, Variant
 from bbrgym.worlds import Table
 
-_REDRAWN = 0.5  # share of the coordinates that are drawn anew; the others keep the default
+_REDRAWN = 0.5  # share of the tunables that are drawn again; the others keep the default
 _EXPLORING = 0.5  # share of the budget that explores the whole space
-_MUTATED = 0.25  # share of the coordinates that a mutation changes
-_STEP = 0.3  # standard deviation of a mutation; coordinates range from -1 to 1
+_MUTATED = 0.25  # share of the tunables that a mutation changes
+_STEP = 0.3  # standard deviation of a mutation; normalised tunables range from -1 to 1
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class BestSettings:
         scores: their scores, [scenarios].
     """
 
-    actions: Coordinates
+    actions: NormalisedAction
     scores: Table
 
-    def or_better(self, actions: Coordinates, scores: Table) -> BestSettings:
+    def or_better(self, actions: NormalisedAction, scores: Table) -> BestSettings:
         """Return the better setting of each scenario; of equals the earlier one.
 
         Args:
@@ -54,7 +54,7 @@ def search_each(
     *,
     seed: int = 0,
     runs: int = 1,
-    also: Sequence[Coordinates] = (),
+    also: Sequence[NormalisedAction] = (),
     on_tried: Callable[[int], None] | None = None,
 ) -> BestSettings:
     """Search the best setting of each scenario: try presets, then random settings, then mutations of the best (1+1).
@@ -98,7 +98,7 @@ def other_seeds(seed: int, count: int) -> list[int]:
     ]
 
 
-def presets(action: TunableScaling) -> list[Coordinates]:
+def presets(action: TunableScaling) -> list[NormalisedAction]:
     """Return the presets of all variants that are points of the action space, each [tunables], its own first."""
     own = VARIANTS[action.variant]
     points = [own.preset, *(_in_terms_of(own, variant) for variant in VARIANTS.values())]
@@ -117,17 +117,17 @@ def _in_terms_of(own: Variant, other: Variant) -> dict[str, float]:
     return {**other.preset, **other.switches}
 
 
-def _anywhere(generator: np.random.Generator, action: TunableScaling) -> Coordinates:
-    """Return the default with some coordinates drawn anew: in many dimensions a setting drawn whole rarely is good."""
+def _anywhere(generator: np.random.Generator, action: TunableScaling) -> NormalisedAction:
+    """Return the default with some tunables drawn: in many dimensions a setting drawn whole rarely is good."""
     return np.where(generator.random(action.default.shape) < _REDRAWN, _uniform(generator, action), action.default)
 
 
-def _uniform(generator: np.random.Generator, action: TunableScaling) -> Coordinates:
+def _uniform(generator: np.random.Generator, action: TunableScaling) -> NormalisedAction:
     return generator.uniform(-1.0, 1.0, action.default.shape).astype(np.float32)
 
 
-def mutated(generator: np.random.Generator, parent: Coordinates) -> Coordinates:
-    """Return a setting with a step away from another one in some of the coordinates."""
+def mutated(generator: np.random.Generator, parent: NormalisedAction) -> NormalisedAction:
+    """Return a setting with a step away from another one in some of the tunables."""
     step = generator.normal(0.0, _STEP, parent.shape) * (generator.random(parent.shape) < _MUTATED)
-    moved: Coordinates = np.clip(parent + step, -1.0, 1.0).astype(np.float32)
+    moved: NormalisedAction = np.clip(parent + step, -1.0, 1.0).astype(np.float32)
     return moved

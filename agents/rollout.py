@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Rollouts: an agent acts in episodes side by side, with a tuner for each episode or for each tuned flow in it."""
+"""Rollouts: an agent acts in episodes side by side, with a policy for each episode or for each tuned flow in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bbrgym.agents.base import Agent, Tuner
+from bbrgym.agents.base import Agent, Policy
 from bbrgym.envs.episodes import Episodes
 from bbrgym.envs.flow_batch import FlowBatch, FlowOptions
 from bbrgym.envs.options import Options
@@ -18,8 +18,8 @@ from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.worlds import Flags, Table, VectorWorld
 from bbrgym.worlds.score import DEFAULT_DELTA, score_of_world
 
-MakeTuner: TypeAlias = Callable[[Sequence[int]], Tuner]
-"""Function such as `Agent.tuner`."""
+MakePolicy: TypeAlias = Callable[[Sequence[int]], Policy]
+"""Function such as `Agent.make_policy`."""
 
 
 def options_for(agent: Agent, **arguments: Any) -> Options:
@@ -73,8 +73,8 @@ class Rollout(ABC):
         return self._episodes.worlds
 
     @abstractmethod
-    def begin(self, make_tuner: MakeTuner) -> None:
-        """Begin all episodes, with new tuners."""
+    def begin(self, make_policy: MakePolicy) -> None:
+        """Begin all episodes, with new policies."""
 
     @abstractmethod
     def restart(self, indices: Sequence[int]) -> None:
@@ -88,18 +88,18 @@ class Rollout(ABC):
             WorldError: a simulation failed.
         """
 
-    def scores(self, make_tuner: MakeTuner, *, delta: float = DEFAULT_DELTA) -> Table:
-        """Run all episodes with new tuners to their ends and return their scores, [N]; NaN where nothing was measured.
+    def scores(self, make_policy: MakePolicy, *, delta: float = DEFAULT_DELTA) -> Table:
+        """Run all episodes with new policies to their ends; return their scores, [N], NaN where nothing was measured.
 
         Args:
-            make_tuner: as for `begin`.
+            make_policy: as for `begin`.
             delta: weight of the RTT in the score.
 
         Raises:
             WorldError: a simulation failed.
         """
         scores, has_ended = np.full(len(self._seeds), np.nan), np.zeros(len(self._seeds), np.bool_)
-        self.begin(make_tuner)
+        self.begin(make_policy)
         while True:
             ended = self.advance()
             for index in np.flatnonzero(ended & ~has_ended).tolist():
@@ -123,41 +123,41 @@ class _EpisodeRollout(Rollout):
         super().__init__(batch, seeds)
         self._batch = batch
 
-    def begin(self, make_tuner: MakeTuner) -> None:
-        self._tuner = make_tuner(self._seeds)
-        self._begun = np.zeros(len(self._seeds), np.bool_)
+    def begin(self, make_policy: MakePolicy) -> None:
+        self._policy = make_policy(self._seeds)
+        self._episode_starts = np.zeros(len(self._seeds), np.bool_)
         self.restart(range(len(self._seeds)))
 
     def restart(self, indices: Sequence[int]) -> None:
         self._observations = self._batch.reset(indices, self._seeds_of(indices))
-        self._begun[indices] = True
+        self._episode_starts[indices] = True
 
     def advance(self) -> Flags:
         if self._batch.is_holding:
             self._batch.hold()
         else:
-            self._batch.act(self._tuner.act(self._observations, self._begun))
-            self._begun = np.zeros_like(self._begun)
+            self._batch.act(self._policy.act(self._observations, self._episode_starts))
+            self._episode_starts = np.zeros_like(self._episode_starts)
         self._observations = self._batch.observe()
         return self._batch.has_ended
 
 
 class _FlowRollout(Rollout):
-    """Makes a flow's tuner when the flow first acts; the tuner acts alone and observes no other flow."""
+    """Makes a flow's policy when the flow first acts; the policy acts alone and observes no other flow."""
 
     def __init__(self, batch: FlowBatch, seeds: Sequence[int]) -> None:
         super().__init__(batch, seeds)
         self._batch = batch
 
-    def begin(self, make_tuner: MakeTuner) -> None:
-        self._make_tuner = make_tuner
-        self._tuners: dict[tuple[int, int], Tuner] = {}  # by episode and tuned flow
+    def begin(self, make_policy: MakePolicy) -> None:
+        self._make_policy = make_policy
+        self._policies: dict[tuple[int, int], Policy] = {}  # by episode and tuned flow
         self.restart(range(len(self._seeds)))
 
     def restart(self, indices: Sequence[int]) -> None:
         self._observations = self._batch.reset(indices, self._seeds_of(indices))
         restarted = set(indices)
-        self._tuners = {place: tuner for place, tuner in self._tuners.items() if place[0] not in restarted}
+        self._policies = {place: policy for place, policy in self._policies.items() if place[0] not in restarted}
 
     def advance(self) -> Flags:
         if self._batch.is_holding:
@@ -168,19 +168,19 @@ class _FlowRollout(Rollout):
         return self._batch.has_ended
 
     def _actions(self) -> NDArray[Any]:
-        """Return the actions of the flows that act, of new tuners where these have joined."""
+        """Return the actions of the flows that act, of new policies where these have joined."""
         actions: NDArray[Any] = np.stack(
             [np.stack([self._batch.action.default] * self._batch.max_tuned)] * len(self._seeds)
         )
         for episode, tuned_flow in np.argwhere(self._batch.will_act).tolist():
-            has_joined = (episode, tuned_flow) not in self._tuners
+            has_joined = (episode, tuned_flow) not in self._policies
             if has_joined:
-                self._tuners[episode, tuned_flow] = self._make_tuner([flow_seed(self._seeds[episode], tuned_flow)])
-            observation = self._observations[episode, tuned_flow][None]
-            actions[episode, tuned_flow] = self._tuners[episode, tuned_flow].act(observation, np.array([has_joined]))[0]
+                self._policies[episode, tuned_flow] = self._make_policy([flow_seed(self._seeds[episode], tuned_flow)])
+            policy, observation = self._policies[episode, tuned_flow], self._observations[episode, tuned_flow][None]
+            actions[episode, tuned_flow] = policy.act(observation, np.array([has_joined]))[0]
         return actions
 
 
 def flow_seed(seed: int, tuned_flow: int) -> int:
-    """Return the seed of a flow's own tuner, from the episode's seed and the flow's number among the tuned flows."""
+    """Return the seed of a flow's own policy, from the episode's seed and the flow's number among the tuned flows."""
     return int(np.random.SeedSequence([seed, tuned_flow, *b"flow"]).generate_state(1, np.uint64)[0])

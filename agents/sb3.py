@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Trainers of Stable-Baselines3's and sb3-contrib's algorithms; need the extra `train`.
+"""Trainers of algorithms of Stable-Baselines3, of sb3-contrib, and of any class derived from theirs; need `train`.
+
+An agent's file names the algorithm itself by `_target_`:
+
+    _target_: stable_baselines3.PPO     # or sb3_contrib.TQC, my_module.MyPPO, ...
+    name: mine
+    learning_rate: 1.0e-3               # any argument of the algorithm, and the fields of its trainer
 
 A trainer's fields are hyperparameters of ours, and those of the algorithm's own arguments whose range is checked here.
-All other arguments of the algorithm may be given by their own names too. Another algorithm is a class of a few lines,
-see `Ppo`, or needs none: see `bbrgym.agents.own_algorithm`.
 """
 
 from __future__ import annotations
@@ -19,11 +23,12 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 import torch
 from gymnasium import spaces
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
-from sb3_contrib import TQC, RecurrentPPO
-from stable_baselines3 import DQN, PPO, SAC
+from stable_baselines3 import PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList, ConvertCallback
 from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.utils import LinearSchedule, set_random_seed
@@ -35,9 +40,9 @@ from bbrgym.agents.first_action import searched_action, start_at
 from bbrgym.agents.flow_buffers import FlowReplayBuffer, FlowRolloutBuffer
 from bbrgym.agents.layers import Layers, refuse_large, refuse_large_arguments
 from bbrgym.agents.networks import torch_threads
-from bbrgym.agents.policy_agent import PolicyAgent
 from bbrgym.agents.rollout import batch_of
-from bbrgym.agents.sb3_legs import LegsCallback, restore
+from bbrgym.agents.sb3_agent import Sb3Agent
+from bbrgym.agents.sb3_segments import SegmentCallback, restore
 from bbrgym.agents.training.about import about_agent
 from bbrgym.agents.training.checkpoints import has_state, restore_state
 from bbrgym.agents.training.folder import TrainingFolder
@@ -68,9 +73,10 @@ def _name_of_activation(value: Any) -> Any:
 
 
 class Sb3Trainer(Trainer):
-    """Base of the trainers of Stable-Baselines3's algorithms.
+    """Base of the trainers of algorithms derived from those of Stable-Baselines3; see `trainer_class`.
 
     Attributes:
+        policy: the algorithm's own name of the policy's class. Default: MlpPolicy, or the first of another name.
         hidden: widths of the networks' layers.
         activation: function between the layers.
         start_at: run folder of a search, whose setting becomes the first mean action. Default: none.
@@ -85,10 +91,10 @@ class Sb3Trainer(Trainer):
     model_config = ConfigDict(extra="allow")
 
     is_distributed: ClassVar[bool] = True
-    is_shared: ClassVar[bool] = True
     draws_episodes: ClassVar[bool] = True
     changeable: ClassVar[tuple[str, ...]] = ("batch_size", "device", "gamma", "learning_rate", "learning_rate_end")
 
+    policy: str | None = None
     hidden: Layers = (64, 64)
     activation: Annotated[Literal["tanh", "relu", "elu", "silu"], BeforeValidator(_name_of_activation)] = "tanh"
     start_at: PathText | None = None
@@ -104,10 +110,6 @@ class Sb3Trainer(Trainer):
     @abstractmethod
     def algorithm(cls) -> type[BaseAlgorithm]:
         """Return the class of the algorithm."""
-
-    def policy_name(self) -> str:
-        """Return the algorithm's own name of the policy's class."""
-        return "MlpPolicy"
 
     @abstractmethod
     def flow_buffer(self, env: FlowVecEnv) -> dict[str, Any]:
@@ -149,7 +151,7 @@ class Sb3Trainer(Trainer):
                     f"callback: is {shown(callback)}, expected a callback of Stable-Baselines3, a function, or a list"
                 )
 
-    def load(self, folder: TrainingFolder, settings: TrainingSettings, checkpoint: str) -> PolicyAgent:
+    def load(self, folder: TrainingFolder, settings: TrainingSettings, checkpoint: str) -> Sb3Agent:
         """Return the agent of a checkpoint; see `Trainer`."""
         batch = batch_of(1, settings.options(settings.world_name))
         keywords = self._keywords()
@@ -160,9 +162,9 @@ class Sb3Trainer(Trainer):
         restore_state(folder, checkpoint, lambda state: policy.load_state_dict(state["policy"]))
         return self.agent(settings, policy)
 
-    def agent(self, settings: TrainingSettings, policy: BasePolicy) -> PolicyAgent:
+    def agent(self, settings: TrainingSettings, policy: BasePolicy) -> Sb3Agent:
         """Return a policy as an agent."""
-        return PolicyAgent(settings.label, policy, is_per_flow=settings.is_per_flow)
+        return Sb3Agent(settings.label, policy, is_per_flow=settings.is_per_flow)
 
     def _train(self, run: TrainingRun, env: VecEnv) -> None:
         set_random_seed(run.settings.stream("weights", 0))
@@ -170,18 +172,18 @@ class Sb3Trainer(Trainer):
         self.check_steps(run.settings, model)
         if has_state(run.folder, "last"):
             run.resume(restore_state(run.folder, "last", lambda state: restore(model, state)))
-        model.set_logger(Logger(None, []))  # LegsCallback takes the algorithm's measurements from it
+        model.set_logger(Logger(None, []))  # SegmentCallback takes the algorithm's measurements from it
         about = about_agent(self.agent(run.settings, _on_cpu(model.policy)), "best", run.settings)
-        legs = LegsCallback(run, model, env, about, lambda: self.agent(run.settings, _on_cpu(model.policy)))
+        segments = SegmentCallback(run, model, env, about, lambda: self.agent(run.settings, _on_cpu(model.policy)))
         try:
-            steps = run.settings.total_steps * legs.rows - model.num_timesteps
-            callbacks = CallbackList([legs, *map(_as_callback, _several(run.callback))])
+            steps = run.settings.total_steps * segments.rows - model.num_timesteps
+            callbacks = CallbackList([segments, *map(_as_callback, _several(run.callback))])
             model.learn(steps, callbacks, log_interval=_NEVER, reset_num_timesteps=False)
         except ValueError as error:
             if _OF_DISTRIBUTIONS not in str(error):
                 raise
-            raise run.broken("an output of the policy", legs.step) from error
-        legs.end()
+            raise run.broken("an output of the policy", segments.step) from error
+        segments.end()
 
     def check_steps(self, settings: TrainingSettings, model: Any) -> None:
         """Check that the steps suffice for an update.
@@ -228,7 +230,8 @@ class Sb3Trainer(Trainer):
 
     def _policy_class(self, space: spaces.Space[Any]) -> type[BasePolicy]:
         if not isinstance(space, spaces.Dict):
-            aliases, name = self.algorithm().policy_aliases, self.policy_name()
+            aliases = self.algorithm().policy_aliases
+            name = self.policy or ("MlpPolicy" if "MlpPolicy" in aliases else next(iter(aliases), "MlpPolicy"))
             if name not in aliases:
                 raise ConfigError(f"agent.policy: is {shown(name)}; {nearest(name, aliases, 'policy_aliases')}")
             return aliases[name]
@@ -294,10 +297,12 @@ def _arguments_of(algorithm: type[BaseAlgorithm]) -> list[str]:
 
 
 class OnPolicyTrainer(Sb3Trainer):
-    """Base of the trainers that learn from rollouts of the current policy.
+    """Base of the trainers of algorithms that learn from rollouts of the current policy.
 
     Attributes:
         initial_std: standard deviation of the first actions. Default: 1.
+        acts: how the trained policy acts: ``mean``, or ``sample``, as in training, where actions are continuous and the
+            policy has no memory. None: the mean if actions are held for several control intervals, else samples.
         n_steps, n_epochs, gae_lambda, clip_range, max_grad_norm: arguments of the algorithm. Default: its own.
     """
 
@@ -307,6 +312,7 @@ class OnPolicyTrainer(Sb3Trainer):
     )
 
     initial_std: Positive | None = None
+    acts: Literal["mean", "sample"] | None = "mean"
     n_steps: Count | None = None
     n_epochs: Count | None = None
     gae_lambda: Share | None = None
@@ -317,6 +323,18 @@ class OnPolicyTrainer(Sb3Trainer):
         """Return the rollout buffer of flows; see `Sb3Trainer`."""
         return {"rollout_buffer_class": FlowRolloutBuffer, "rollout_buffer_kwargs": {"env": env}}
 
+    def make_model(self, env: VecEnv) -> BaseAlgorithm:
+        """Return a new model; see `Sb3Trainer`.
+
+        RecurrentPPO normalises the advantages of each minibatch, which one step alone turns into NaN: its minibatches
+        are made smaller until no single step is left over.
+        """
+        model: Any = super().make_model(env)
+        if hasattr(model.policy, "lstm_actor"):
+            steps = model.n_steps * env.num_envs
+            model.batch_size = next(size for size in range(model.batch_size, 0, -1) if steps % size != 1)
+        return cast(BaseAlgorithm, model)
+
     def policy_keywords(self) -> dict[str, Any]:
         """Return the arguments of the policy class."""
         own = {} if self.initial_std is None else {"log_std_init": math.log(self.initial_std)}
@@ -326,68 +344,18 @@ class OnPolicyTrainer(Sb3Trainer):
         """Check that the steps suffice for one rollout."""
         settings.refuse_less_than_a_rollout(model.n_steps)
 
-
-class Ppo(OnPolicyTrainer):
-    """Proximal policy optimisation.
-
-    Attributes:
-        acts: how the trained policy acts: ``mean``, or ``sample``, as in training, where actions are continuous.
-            Default: the mean if actions are held for several control intervals, else samples.
-    """
-
-    acts: Literal["mean", "sample"] | None = None
-
-    @classmethod
-    def algorithm(cls) -> type[BaseAlgorithm]:
-        """Return PPO."""
-        return PPO
-
-    def agent(self, settings: TrainingSettings, policy: BasePolicy) -> PolicyAgent:
-        """Return a policy as an agent."""
+    def agent(self, settings: TrainingSettings, policy: BasePolicy) -> Sb3Agent:
+        """Return a policy as an agent; see `Sb3Trainer`."""
         acts = self.acts or ("mean" if settings.action.get("hold_intervals", 1) > 1 else "sample")
         is_sampling = acts == "sample" and isinstance(policy.action_space, spaces.Box)
-        return PolicyAgent(settings.label, policy, is_sampling=is_sampling, is_per_flow=settings.is_per_flow)
-
-
-class RecurrentPpo(OnPolicyTrainer):
-    """Proximal policy optimisation with a memory (LSTM).
-
-    Attributes:
-        lstm: width of the memories. Default: the algorithm's own.
-    """
-
-    is_shared: ClassVar[bool] = False
-
-    lstm: Annotated[Whole, Field(ge=1, le=4096)] | None = None
-
-    @classmethod
-    def algorithm(cls) -> type[BaseAlgorithm]:
-        """Return RecurrentPPO."""
-        return RecurrentPPO
-
-    def policy_name(self) -> str:
-        """Return the name of the policy with a memory."""
-        return "MlpLstmPolicy"
-
-    def policy_keywords(self) -> dict[str, Any]:
-        """Return the arguments of the policy class."""
-        own = {} if self.lstm is None else {"lstm_hidden_size": self.lstm}
-        return super().policy_keywords() | own
-
-    def make_model(self, env: VecEnv) -> BaseAlgorithm:
-        """Return a new model, whose last minibatch is no single step: its advantage cannot be normalised."""
-        model = super().make_model(env)
-        recurrent = cast(Any, model)
-        steps = recurrent.n_steps * env.num_envs
-        recurrent.batch_size = next(size for size in range(recurrent.batch_size, 0, -1) if steps % size != 1)
-        return model
+        return Sb3Agent(settings.label, policy, is_sampling=is_sampling, is_per_flow=settings.is_per_flow)
 
 
 # ---- algorithms that learn from remembered steps ------------------------------------------------------
 
 
 class OffPolicyTrainer(Sb3Trainer):
-    """Base of the trainers that learn from remembered steps.
+    """Base of the trainers of algorithms that learn from remembered steps.
 
     Attributes:
         buffer_size, learning_starts, tau: arguments of the algorithm. Default: its own.
@@ -407,28 +375,27 @@ class OffPolicyTrainer(Sb3Trainer):
         return {"replay_buffer_class": FlowReplayBuffer, "replay_buffer_kwargs": {"env": env}}
 
 
-class Sac(OffPolicyTrainer):
-    """Soft actor-critic."""
+def trainer_class(algorithm: type[BaseAlgorithm]) -> type[Sb3Trainer]:
+    """Return the trainer of an algorithm.
 
-    @classmethod
-    def algorithm(cls) -> type[BaseAlgorithm]:
-        """Return SAC."""
-        return SAC
+    The flows of an episode can share its policy if the algorithm takes the class of its buffer as an argument.
 
-
-class Tqc(OffPolicyTrainer):
-    """Truncated quantile critics."""
-
-    @classmethod
-    def algorithm(cls) -> type[BaseAlgorithm]:
-        """Return TQC."""
-        return TQC
-
-
-class Dqn(OffPolicyTrainer):
-    """Deep Q-learning."""
-
-    @classmethod
-    def algorithm(cls) -> type[BaseAlgorithm]:
-        """Return DQN."""
-        return DQN
+    Raises:
+        ConfigError: its class is derived neither from OnPolicyAlgorithm nor from OffPolicyAlgorithm.
+    """
+    bases: dict[type[BaseAlgorithm], tuple[type[Sb3Trainer], str]] = {
+        OnPolicyAlgorithm: (OnPolicyTrainer, "rollout_buffer_class"),
+        OffPolicyAlgorithm: (OffPolicyTrainer, "replay_buffer_class"),
+    }
+    for one, (base, buffer_argument) in bases.items():
+        if issubclass(algorithm, one):
+            members = {
+                "algorithm": classmethod(lambda _: algorithm),
+                "is_shared": buffer_argument in _arguments_of(algorithm),
+                "__module__": __name__,
+            }
+            return type(algorithm.__name__, (base,), members)
+    raise ConfigError(
+        f"agent._target_: is '{algorithm.__module__}.{algorithm.__qualname__}', expected an algorithm derived from "
+        f"OnPolicyAlgorithm or OffPolicyAlgorithm of Stable-Baselines3"
+    )

@@ -141,7 +141,7 @@ class _TrialLog:
             return []
         kept = _read(self._run.folder, "last")
         self._run.resume(kept.about)
-        self._run.next_leg(self._run.state.step)
+        self._run.next_segment(self._run.state.step)
         return list(kept.scores)
 
     def add(self, tried: TrialResult) -> None:
@@ -154,9 +154,9 @@ class _TrialLog:
         rewards = np.full(self._steps, tried.score)
         self._run.stepped(self._step, tried.action, rewards, np.zeros(0))
         self._run.record(self._step, {"search/score": tried.score, "search/best": self._best.score})
-        if self._run.leg_is_over(self._step):
+        if self._run.segment_is_over(self._step):
             self._checkpoint()
-            self._run.next_leg(self._step)
+            self._run.next_segment(self._step)
 
     def end(self) -> None:
         """Write the last checkpoint."""

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from bbrgym.agents.trials import Trials
-from bbrgym.envs.scaling import Coordinates, TunableScaling
+from bbrgym.envs.scaling import NormalisedAction, TunableScaling
 from bbrgym.errors import ConfigError, MissingExtraError
 
 MAX_GRID = 100_000
@@ -29,14 +29,14 @@ class TrialResult:
         score: mean score over the scenarios.
     """
 
-    action: Coordinates
+    action: NormalisedAction
     score: float
 
 
 class Proposer(Protocol):
     """Proposes settings to try; the same scores reported lead to the same proposals."""
 
-    def ask(self) -> Coordinates | None:
+    def ask(self) -> NormalisedAction | None:
         """Return the next setting, [tunables], or None if there is none left."""
 
     def tell(self, score: float) -> None:
@@ -80,11 +80,11 @@ def search(
 
 
 class GridProposer:
-    """Proposes every combination of evenly spaced coordinates; switches and modes take all their values.
+    """Proposes every combination of evenly spaced levels; switches and modes take all their values.
 
     Args:
         action: action space.
-        levels: number of values of a coordinate, at least 2.
+        levels: number of values of a tunable, at least 2.
 
     Attributes:
         size: number of settings.
@@ -105,11 +105,11 @@ class GridProposer:
                 f"most {MAX_GRID}: choose fewer of action.tunables"
             )
         self.size = combinations + 1
-        self._settings: Iterator[Coordinates] = itertools.chain(
+        self._settings: Iterator[NormalisedAction] = itertools.chain(
             [action.default], (np.array(setting, np.float32) for setting in itertools.product(*axes))
         )
 
-    def ask(self) -> Coordinates | None:
+    def ask(self) -> NormalisedAction | None:
         """Return the next setting, [tunables], or None after the last."""
         return next(self._settings, None)
 
@@ -117,11 +117,11 @@ class GridProposer:
         """Ignore the score: the order of a grid is fixed."""
 
 
-def _settled(action: TunableScaling, index: int, values: Coordinates) -> Coordinates:
-    """Return values of one coordinate as the action space settles them: whole numbers at the middle of their part."""
+def _settled(action: TunableScaling, index: int, values: NormalisedAction) -> NormalisedAction:
+    """Return values of one normalised tunable as the action space settles them: whole numbers in the middle."""
     actions = np.tile(action.default, (len(values), 1))
     actions[:, index] = values
-    settled: Coordinates = action.snap(actions)[1][:, index]
+    settled: NormalisedAction = action.snap(actions)[1][:, index]
     return settled
 
 
@@ -148,7 +148,7 @@ class TpeProposer:
         self._study = optuna.create_study(direction="maximize", sampler=sampler)
         self._study.enqueue_trial(dict(zip(action.names, action.default.tolist(), strict=True)))
 
-    def ask(self) -> Coordinates | None:
+    def ask(self) -> NormalisedAction | None:
         """Return the next setting, [tunables]; there is always one."""
         self._trial = self._study.ask(dict.fromkeys(self._names, self._range))
         return np.array([self._trial.params[name] for name in self._names], np.float32)

@@ -138,9 +138,8 @@ class Collector:
         self.generator = torch.Generator()
 
     def restart(self, step: int) -> None:
-        """Begin a leg: seed all random numbers and reset all environments."""
-        options = self._run.reset_options(step, _agent(self._run.settings, self._model))
-        seeds = self._run.next_leg(step)
+        """Begin a segment: seed all random numbers and reset all environments."""
+        options, seeds = self._run.reset_options(), self._run.next_segment(step)
         self.generator.manual_seed(seeds.torch)
         self._observations, _ = self._envs.reset(seed=seeds.envs, options=options)
 
@@ -302,7 +301,7 @@ class TorchPpo(Trainer):
             step = run.state.step
         collector = Collector(envs, model, self, run)
         while step < settings.total_steps:
-            if run.leg_is_over(step):
+            if run.segment_is_over(step):
                 finite_or_refuse(model, run, step)
                 run.checkpoint(step, _agent(settings, model), save)
                 collector.restart(step)

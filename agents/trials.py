@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from bbrgym.envs.scaling import Coordinates, TunableScaling
+from bbrgym.envs.scaling import NormalisedAction, TunableScaling
 from bbrgym.scenario.files import with_variant
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import (
@@ -84,7 +84,7 @@ class Trials:
         """Return the number of scenarios."""
         return len(self._scenarios)
 
-    def scores(self, settings: Coordinates) -> Table:
+    def scores(self, settings: NormalisedAction) -> Table:
         """Return the score of each run with its setting from the first packet to the last, [scenarios].
 
         Args:

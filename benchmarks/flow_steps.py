@@ -20,7 +20,7 @@ from report import Bystanders, command, measured_on, replace_section
 from vector_steps import PARTS, Clock
 
 from bbrgym.envs.flow_vec_env import FlowVecEnv
-from bbrgym.envs.scaling import Coordinates
+from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.envs.tune_vec_env import TuneVecEnv
 
 
@@ -74,7 +74,7 @@ class Counted:
         self._envs = envs
         self.acted = 0
 
-    def step(self, actions: Coordinates) -> None:
+    def step(self, actions: NormalisedAction) -> None:
         self._envs.step(actions)
         self.acted += int(self._envs.row_is_active.sum()) if isinstance(self._envs, FlowVecEnv) else len(actions)
 

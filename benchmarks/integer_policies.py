@@ -125,7 +125,7 @@ class Record:
                     controllers[place] = (IntegerController(self.policy, values), [])
                     self.sequences.append((values, controllers[place][1]))
                 controllers[place][1].append(fields)
-                current = batch._coordinates[place]
+                current = batch._normalised[place]
                 self._compare(controllers[place][0], fields, current, observation, batch, actions[place])
             batch.simulate(actions)
             observations = batch.observe()
@@ -150,10 +150,10 @@ class Record:
         self.no_tie += sum(self._is_no_tie(index, float(action[index])) for index in np.flatnonzero(differs))
         self.decisions += 1
 
-    def _is_no_tie(self, index: int, coordinate: float) -> bool:
+    def _is_no_tie(self, index: int, value: float) -> bool:
         tunable = self.policy.tunables[index]
         count = tunable.high - tunable.low + 1
-        place = (coordinate + 1.0) / 2.0 * count
+        place = (value + 1.0) / 2.0 * count
         return abs(place - round(place)) / count > TOLERANCE / Q16
 
     def equals_c(self, folder: Path) -> bool:
@@ -173,8 +173,8 @@ class Record:
         return True
 
 
-def _parts(coordinates: Any) -> Any:
-    return np.rint((coordinates.astype(np.float64) + 1.0) * (Q16 / 2)).astype(np.int64)
+def _parts(normalised: Any) -> Any:
+    return np.rint((normalised.astype(np.float64) + 1.0) * (Q16 / 2)).astype(np.int64)
 
 
 def cost_native(header: Path) -> float:

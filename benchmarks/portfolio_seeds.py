@@ -21,7 +21,7 @@ from report import Bystanders, command, measured_on, replace_section
 from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.evaluate.statistics import Estimate, Scores
 
-REFERENCES = ("library-best", "knowing", "library-oracle")
+REFERENCES = ("library-best", "privileged", "library-oracle")
 FIXED = "the best fixed setting"
 ALL = "all of them"
 
@@ -77,7 +77,7 @@ def gains(run: Path, asked: argparse.Namespace) -> Scores:
 
 def row_of(name: str, scores: Scores) -> str:
     """Return the table's row of a training, or of all."""
-    above = " | ".join(signed(scores.difference(one, FIXED)) for one in ("portfolio", "knowing", "library-oracle"))
+    above = " | ".join(signed(scores.difference(one, FIXED)) for one in ("portfolio", "privileged", "library-oracle"))
     share = scores.gap_closed("portfolio", FIXED, "library-oracle")
     return f"| {name} | {above} | {100 * share.value:.1f} [{100 * share.low:.0f}, {100 * share.high:.0f}] |"
 

@@ -4,7 +4,7 @@
 usage: python benchmarks/transport.py [--steps 20000] [--resets 200] [--write docs/performance.md]
 
 In this process, in a worker, and served over ns3-gym's protocol from another process to `bbrgym/Ns3Gym-v0` here. The
-one flow starts at the scenario's end, and each step is 1 ms long; the environments have the spaces of `bbrgym/Tune-v0`.
+one flow starts at the scenario's end, and each step is 1 ms long; the environments have the spaces of `bbrgym/Tune-v1`.
 One that does nothing at all shows the protocol's own cost, of which ZeroMQ's is shown alone.
 `--write` replaces the section there.
 """
@@ -39,7 +39,7 @@ AIMS = {  # us of a step, ms of a reset
     "world in this process": (5.0, None),
     "world in a worker": (60.0, None),
     "served, does nothing": (200.0, None),
-    "served, bbrgym/Tune-v0": (200.0, 20.0),
+    "served, bbrgym/Tune-v1": (200.0, 20.0),
 }
 
 
@@ -135,7 +135,7 @@ def world(name: str, isolation: str) -> Callable[[int, int], Any]:
 
 
 def tune_env(steps: int) -> gymnasium.Env[Any, Any]:
-    return gymnasium.make("bbrgym/Tune-v0", scenario=scenario(steps), world="twin", control_interval_s=STEP_S)
+    return gymnasium.make("bbrgym/Tune-v1", scenario=scenario(steps), world="twin", control_interval_s=STEP_S)
 
 
 class Idle(gymnasium.Env[Any, Any]):
@@ -185,7 +185,7 @@ def served(make: Callable[[int], gymnasium.Env[Any, Any]]) -> Callable[[int, int
 
 @contextmanager
 def bare(_: int, __: int) -> Iterator[Way]:
-    """ZeroMQ alone, with messages as long as those of `bbrgym/Tune-v0`; without resets."""
+    """ZeroMQ alone, with messages as long as those of `bbrgym/Tune-v1`; without resets."""
     with zmq.Context() as context, context.socket(zmq.REP) as socket:
         port = socket.bind_to_random_port("tcp://127.0.0.1")
         process = multiprocessing.get_context("spawn").Process(target=ask, args=(port,), daemon=True)
@@ -231,10 +231,10 @@ WAYS = {
     "world in this process, ns-3": world("ns3", "none"),
     "world in a worker": world("twin", "process"),
     "world in a worker, ns-3": world("ns3", "process"),
-    "bbrgym/Tune-v0 in this process": local(tune_env),
+    "bbrgym/Tune-v1 in this process": local(tune_env),
     "ZeroMQ alone": bare,
     "served, does nothing": served(Idle),
-    "served, bbrgym/Tune-v0": served(tune_env),
+    "served, bbrgym/Tune-v1": served(tune_env),
 }
 
 

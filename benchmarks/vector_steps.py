@@ -4,7 +4,7 @@
 usage: python benchmarks/vector_steps.py [--envs 256] [--flows 1] [--steps 300] [--rounds 5] [--variant bbq]
            [--write docs/vectors.md]
 
-`gymnasium.make_vec("bbrgym/Tune-v0", world="twin")` on a link of 10 Mbit/s, RTT 40 ms, 1 BDP, in steps of 100 ms, with
+`gymnasium.make_vec("bbrgym/Tune-v1", world="twin")` on a link of 10 Mbit/s, RTT 40 ms, 1 BDP, in steps of 100 ms, with
 random actions and episodes of 15 to 45 s. Printed are, for one thread and for as many as there are cores, the median
 over rounds (one thread and many in turn) of steps a second, and where the time of a vector step goes. Engine: the call
 in which the worlds run, in C++. Python: all else.
@@ -98,7 +98,7 @@ def make(asked: argparse.Namespace, threads: int) -> gymnasium.vector.VectorEnv[
         for duration_s in np.linspace(*EPISODE_S, asked.envs)
     ]
     envs = gymnasium.make_vec(
-        "bbrgym/Tune-v0",
+        "bbrgym/Tune-v1",
         asked.envs,
         world="twin",
         scenario=scenarios,

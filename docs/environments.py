@@ -39,7 +39,7 @@ import gymnasium
 import bbrgym
 
 env = gymnasium.make(
-    "bbrgym/Tune-v0",
+    "bbrgym/Tune-v1",
     world="twin",
     scenario="rtt_fairness",
     variant="bbq",
@@ -55,7 +55,7 @@ env.close()
 """
 
 INTRODUCTION = """\
-One controller for all learner flows (`bbrgym/Tune-v0`), or one for each of them (`bbrgym/TuneMulti-v0`); both also with
+One controller for all learner flows (`bbrgym/Tune-v1`), or one for each of them (`bbrgym/TuneMulti-v1`); both also with
 many environments in one step. All have the same [arguments](#arguments), [actions](#actions),
 [features](#observations) and [rewards](#rewards). Simulations for ns3-gym are driven by
 [`bbrgym/Ns3Gym-v0`](ns3gym.md)."""
@@ -121,19 +121,19 @@ def environments_page() -> str:
         "Environments",
         INTRODUCTION,
         f"```python\n{EXAMPLE.strip()}\n```",
-        "## bbrgym/Tune-v0",
-        '`gymnasium.make("bbrgym/Tune-v0", ...)`',
+        "## bbrgym/Tune-v1",
+        '`gymnasium.make("bbrgym/Tune-v1", ...)`',
         without_tables(tune.docstring("TuneEnv")),
-        "## bbrgym/Tune-v0, many environments in one step",
+        "## bbrgym/Tune-v1, many environments in one step",
         "See [vectors.md](vectors.md) too.",
         "### For Gymnasium",
         vector.docstring("TuneVectorEnv"),
         "### For Stable-Baselines3",
         vec.docstring("TuneVecEnv"),
-        "## bbrgym/TuneMulti-v0",
+        "## bbrgym/TuneMulti-v1",
         "`bbrgym.envs.multi.parallel_env(...)`",
         without_tables(multi.docstring("TuneMultiEnv")),
-        "## bbrgym/TuneMulti-v0, many environments in one step",
+        "## bbrgym/TuneMulti-v1, many environments in one step",
         flow_vec.docstring("FlowVecEnv"),
         "## Arguments",
         KEYWORDS,
@@ -362,7 +362,7 @@ def relation(name: str, presets: Sequence[str]) -> list[str]:
     """Return a row: the parts of the score beside mean rewards, of a run of bbr with its preset."""
     scenario = bbrgym.load_scenario(name)
     terms = {**dict.fromkeys(TERMS, 0.0), "alpha": Reward("alpha_fair").alpha}
-    env = gymnasium.make("bbrgym/Tune-v0", world="twin", scenario=name, variant="bbr", reward=terms).unwrapped
+    env = gymnasium.make("bbrgym/Tune-v1", world="twin", scenario=name, variant="bbr", reward=terms).unwrapped
     _, info = env.reset(seed=1)
     seen, truncated, warmup_s = [], False, scenario.resolved().warmup_s
     while not truncated:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Action spaces, and the current tunables that actions lead to.
 
-Each tunable has a coordinate in [-1, 1] (`bbrgym.envs.scaling`). An action says of each
+A normalised action has a number in [-1, 1] per tunable (`bbrgym.envs.scaling`). An action says of each
 
-    absolute   the new coordinate
+    absolute   the new number
     relative   the distance to move: -1 is `step_size` down, 1 is `step_size` up, 0 stays
 
-and in one step none moves farther than `max_change`. Coordinates stay in [-1, 1] whatever the action. Whole numbers
+and in one step none moves farther than `max_change`. The numbers stay in [-1, 1] whatever the action. Whole numbers
 move by whole numbers: as many as `step_size` and `max_change` allow, but at least one.
 
 Actions are continuous, or discrete with `levels` numbered from 0 (`bbrgym.envs.discrete`):
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from bbrgym.envs.discrete import DiscreteLevels, Levels
 from bbrgym.envs.library import Library
-from bbrgym.envs.scaling import Coordinates, TunableScaling, is_real
+from bbrgym.envs.scaling import NormalisedAction, TunableScaling, is_real
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.schema import shown
 from bbrgym.worlds import Table
@@ -38,9 +38,9 @@ from bbrgym.worlds import Table
 ActionKind: TypeAlias = Literal["absolute", "relative", "library"]
 
 ActType: TypeAlias = NDArray[Any]
-"""Action of an agent: coordinates, float32; or levels, int64."""
+"""Action of an agent: normalised, float32; or levels, int64."""
 
-_RANGE = 2.0  # from one end of a coordinate to the other
+_RANGE = 2.0  # from one end of a tunable's range to the other
 
 
 class ActionMapping:
@@ -49,19 +49,19 @@ class ActionMapping:
     Many actions are mapped at once; each gives what it would give alone, bit for bit.
 
     Args:
-        scaling: the tunables and their coordinates.
+        scaling: mapping between normalised actions and tunables.
         kind: `absolute`, `relative` or `library`.
         levels: number of discrete levels of each tunable. Default: continuous actions.
         flat: whether one number stands for the levels of all tunables, as value-based tuned flows need it.
-        step_size: distance by which a relative action of 1 moves a coordinate.
-        max_change: largest distance that a coordinate moves in a step. Default: no limit.
+        step_size: distance by which a relative action of 1 moves a normalised tunable.
+        max_change: largest distance that a normalised tunable moves in a step. Default: no limit.
         library: settings to choose from, of the same tunables or of some of them; for kind `library`.
 
     Attributes:
         space: Box(-1, 1, (tunables,), float32), MultiDiscrete or Discrete.
         default: the variant's own values, of discrete actions and settings the nearest to them; relative: stay.
-        step: distance by which a relative action of 1 moves each coordinate, [tunables]; None of others.
-        limit: largest distance that each coordinate moves in a step, [tunables]; None without a limit.
+        step: distance by which a relative action of 1 moves each normalised tunable, [tunables]; None of others.
+        limit: largest distance that each normalised tunable moves in a step, [tunables]; None without a limit.
 
     Raises:
         ConfigError: an argument is not allowed.
@@ -80,7 +80,7 @@ class ActionMapping:
     ) -> None:
         if kind not in get_args(ActionKind):
             raise ConfigError(f"action_kind: {kind!r}: {nearest(str(kind), get_args(ActionKind))}")
-        self._settings: tuple[Table, Coordinates] | None = None
+        self._settings: tuple[Table, NormalisedAction] | None = None
         if (kind == "library") != (library is not None):
             raise ConfigError(
                 f"library: {shown(library)} with action_kind {kind!r}, allowed is one with 'library' alone"
@@ -116,20 +116,20 @@ class ActionMapping:
             raise self.error(actions)
         return array
 
-    def apply(self, actions: ActType, current: Coordinates) -> tuple[Table, Coordinates]:
-        """Return the tunables that actions lead to: values in natural units, and coordinates as of TunableScaling.snap.
+    def apply(self, actions: ActType, current: NormalisedAction) -> tuple[Table, NormalisedAction]:
+        """Return the tunables that actions lead to: values in natural units, and normalised as by TunableScaling.snap.
 
         Args:
             actions: [..., tunables]; [...] if flat.
-            current: coordinates of the current tunables, [..., tunables].
+            current: normalised action of the current tunables, [..., tunables].
 
         Raises:
             ConfigError: an action is outside the space.
         """
         if self._settings is not None:
             self.check(actions)
-            values, coordinates = self._settings
-            return values[actions], coordinates[actions]
+            values, normalised = self._settings
+            return values[actions], normalised[actions]
         return self._scaling.snap(self._targets(actions, current))
 
     def check(self, actions: ActType) -> None:
@@ -162,30 +162,30 @@ class ActionMapping:
                     f"tunables: {list(scaling.names)}, expected those of the library too, such as {name!r}"
                 )
         values = library.values(scaling.names)
-        coordinates = scaling.coordinates(values)
-        self._settings = (values, coordinates)
+        normalised = scaling.normalised(values)
+        self._settings = (values, normalised)
         self._scaling = scaling
         self._levels = DiscreteLevels(np.array([len(values)]), np.array([True]), flat=True)
         self.step = self.limit = None
         self.space = self._levels.space
-        self.default = np.asarray(np.abs(coordinates - scaling.default).mean(axis=1).argmin(), np.int64)
+        self.default = np.asarray(np.abs(normalised - scaling.default).mean(axis=1).argmin(), np.int64)
 
-    def _targets(self, actions: ActType, current: Coordinates) -> Coordinates:
-        """Return the coordinates that actions lead to, those of whole numbers anywhere in their part."""
+    def _targets(self, actions: ActType, current: NormalisedAction) -> NormalisedAction:
+        """Return the normalised actions that actions lead to, those of whole numbers anywhere in their part."""
         if self._levels is None and self.step is None and self.limit is None:
             return actions
         self.check(actions)
-        targets = actions if self._levels is None else self._levels.coordinates(actions)
+        targets = actions if self._levels is None else self._levels.normalised(actions)
         if self.step is not None:
             targets = current + self.step * targets
         if self.limit is not None:
             targets = np.clip(targets, current - self.limit, current + self.limit)
-        reached: Coordinates = np.clip(targets, -1.0, 1.0).astype(np.float32)
+        reached: NormalisedAction = np.clip(targets, -1.0, 1.0).astype(np.float32)
         return reached
 
 
 def _distances(name: str, distance: float, value_counts: Levels) -> NDArray[np.float64]:
-    """Return a distance for each coordinate; of a whole number it is rounded to the distance between values."""
+    """Return a distance for each tunable; of a whole number it is rounded to the distance between values."""
     if isinstance(distance, bool) or not isinstance(distance, int | float) or not 0.0 < distance <= _RANGE:
         raise ConfigError(f"{name}: {distance!r}, allowed are numbers above 0, up to {_RANGE:g}")
     between_values = _RANGE / np.maximum(value_counts, 1)

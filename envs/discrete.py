@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Discrete levels of coordinates in [-1, 1]: a whole number from 0 for each coordinate, or one for all of them."""
+"""Discrete levels of normalised actions: a whole number from 0 for each tunable, or one for all of them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ MAX_COMBINATIONS = 4096  # of flat levels; of more, each would be tried too seld
 
 
 class DiscreteLevels:
-    """Levels of several coordinates; the methods work on the last axis.
+    """Levels of several tunables; the methods work on the last axis.
 
     Args:
-        counts: number of levels of each coordinate, at least 2: [coordinates].
-        has_ends: whether the levels of a coordinate go evenly from -1 to 1; else they are the middles of equal parts
-            of [-1, 1]: [coordinates].
-        flat: whether one number stands for all levels, the last coordinate's changing fastest.
+        counts: number of levels of each tunable, at least 2: [tunables].
+        has_ends: whether the levels of a tunable go evenly from -1 to 1; else they are the middles of equal parts of
+            [-1, 1]: [tunables].
+        flat: whether one number stands for all levels, the last tunable's changing fastest.
 
     Attributes:
         space: MultiDiscrete(counts), or Discrete(their product) if flat.
@@ -48,19 +48,19 @@ class DiscreteLevels:
         self._first = np.where(has_ends, 0.0, 0.5)
         self._last = np.where(has_ends, counts - 1.0, counts)
 
-    def coordinates(self, levels: Levels) -> NDArray[np.float64]:
-        """Return the coordinates of levels: [..., coordinates].
+    def normalised(self, levels: Levels) -> NDArray[np.float64]:
+        """Return the normalised actions of levels: [..., tunables].
 
         Args:
-            levels: [..., coordinates]; [...] if flat.
+            levels: [..., tunables]; [...] if flat.
         """
         each = np.stack(np.unravel_index(levels, self._counts), axis=-1) if self._flat else levels
-        coordinates: NDArray[np.float64] = 2.0 * ((each + self._first) / self._last) - 1.0
-        return coordinates
+        normalised: NDArray[np.float64] = 2.0 * ((each + self._first) / self._last) - 1.0
+        return normalised
 
-    def nearest(self, coordinates: NDArray[np.floating]) -> Levels:
-        """Return the levels nearest to coordinates: [..., coordinates], or [...] if flat."""
-        found = np.rint((coordinates + 1.0) / 2.0 * self._last - self._first)
+    def nearest(self, normalised: NDArray[np.floating]) -> Levels:
+        """Return the levels nearest to normalised actions: [..., tunables], or [...] if flat."""
+        found = np.rint((normalised + 1.0) / 2.0 * self._last - self._first)
         levels: Levels = np.minimum(np.maximum(found, 0.0), np.array(self._counts) - 1.0).astype(np.int64)
         if not self._flat:
             return levels
@@ -76,10 +76,10 @@ class DiscreteLevels:
         return ConfigError(f"action: {shown_array(action)}, allowed are {allowed}")
 
     def check(self, levels: Levels) -> None:
-        """Refuse all but levels, [..., coordinates]; [...] if flat.
+        """Refuse all but levels, [..., tunables]; [...] if flat.
 
         Raises:
-            ConfigError: another number of coordinates, or not whole numbers below the counts.
+            ConfigError: another number of tunables, or not whole numbers below the counts.
         """
         given, shape = np.asarray(levels), self.space.shape or ()
         most = math.prod(self._counts) if self._flat else np.array(self._counts)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bbrgym.envs.scaling import Coordinates
+from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.errors import ConfigError
 from bbrgym.scenario.bounds import BOUNDS
 from bbrgym.scenario.distribution import is_distribution, load_distribution
@@ -47,8 +47,8 @@ class EpisodeSpec:
         base_rtt_ms: two-way propagation delay of each tuned flow, [tuned flows].
         start_ns, stop_ns: start and stop time of each tuned flow, [tuned flows].
         flows: number of all flows.
-        start: values and coordinates of the tunables that each tuned flow starts with, [tuned flows, tunables] both;
-            None before the first episode.
+        start: values of the tunables that each tuned flow starts with, and their normalised action, [tuned flows,
+            tunables] both; None before the first episode.
     """
 
     scenario: Scenario
@@ -59,7 +59,7 @@ class EpisodeSpec:
     start_ns: Times
     stop_ns: Times
     flows: int
-    start: tuple[Table, Coordinates] | None = None
+    start: tuple[Table, NormalisedAction] | None = None
 
     @classmethod
     def of(cls, source: Source, variant: str) -> EpisodeSpec:

@@ -25,7 +25,7 @@ from bbrgym.envs.observation import FrameStack, SenderObservation
 from bbrgym.envs.options import Options
 from bbrgym.envs.render import History
 from bbrgym.envs.reward import Reward
-from bbrgym.envs.scaling import Coordinates, TunableScaling
+from bbrgym.envs.scaling import NormalisedAction, TunableScaling
 from bbrgym.envs.smoothing import ExponentialMeans
 from bbrgym.envs.terms import StepTerms, TermInputs
 from bbrgym.envs.tuned_flows import TunedFlows
@@ -82,7 +82,7 @@ class Episodes(ABC):
 
     Attributes:
         num_envs: N.
-        scaling: mapping between tunables and their coordinates.
+        scaling: mapping between normalised actions and tunables.
         action: mapping from actions to tunables.
         observation: mapping from measurements to observations of the senders.
         observation_space: space of an environment's observations, or of an agent's in it.
@@ -409,11 +409,12 @@ class Episodes(ABC):
             "reward_horizon_s": options.reward_horizon_s,
         }
 
-    def _adopt(self, index: int, spec: EpisodeSpec) -> tuple[Table, Coordinates]:
+    def _adopt(self, index: int, spec: EpisodeSpec) -> tuple[Table, NormalisedAction]:
         """Prepare an environment for the scenario of a new episode.
 
         Returns:
-            Values and coordinates of the tunables that its tuned flows start with: [tuned flows, tunables] both.
+            Values of the tunables that its tuned flows start with, and their normalised action, [tuned flows, tunables]
+            both.
         """
         worlds = self._open_worlds()
         if self._specs[index] is not spec:
@@ -422,7 +423,7 @@ class Episodes(ABC):
             self._tuned.assign(index, spec, worlds)
         if spec.start is None:
             values = self._tuned.values(worlds, index, spec)
-            spec.start = (values, self.scaling.coordinates(values))
+            spec.start = (values, self.scaling.normalised(values))
         return spec.start
 
     def _advance(self, mask: Flags | None = None) -> None:
@@ -491,22 +492,22 @@ class Episodes(ABC):
             (self.max_tuned, self.num_envs),
         )
 
-    def _rewarded_stats(self, stats: Table, begun: Sequence[int] = ()) -> Table:
+    def _rewarded_stats(self, stats: Table, starting: Sequence[int] = ()) -> Table:
         """Return the measurements that rewards are computed from, smoothed if asked for: [fields, L, N].
 
         Args:
             stats: measurements of the interval, [fields, L * N].
-            begun: environments whose episode has just begun.
+            starting: environments whose episode starts.
         """
         by_flow = stats.reshape(len(stats), self._tuned.count, self.num_envs)
         if self._smoothing is not None:
             by_flow = self._smoothing.update(by_flow)
-            self._smoothing.reset(begun)
+            self._smoothing.reset(starting)
         return by_flow
 
     @abstractmethod
-    def _coordinates_of(self, index: int) -> Mapping[str, float]:
-        """Return the coordinates of the current tunables of an environment, by the names that a picture shows."""
+    def _normalised_of(self, index: int) -> Mapping[str, float]:
+        """Return the normalised current tunables of an environment, by the names that a picture shows."""
 
     def _record(self, mask: Flags | None = None) -> None:
         """Keep the last interval for pictures, if these are asked for.
@@ -523,8 +524,8 @@ class Episodes(ABC):
                 stats = worlds.flow_stats[index, : len(worlds.flow_names(index))]
                 flows = dict(zip(worlds.flow_fields, stats.T, strict=True))
                 link = dict(zip(worlds.link_fields, worlds.link_stats[index].tolist(), strict=True))
-                coordinates = np.array(list(self._coordinates_of(index).values()))
-                history.add(float(worlds.now_s[index]), flows, link, (coordinates + 1.0) / 2.0)
+                normalised = np.array(list(self._normalised_of(index).values()))
+                history.add(float(worlds.now_s[index]), flows, link, (normalised + 1.0) / 2.0)
 
     # ---- details -----------------------------------------------------------------------------------------------
 
@@ -574,4 +575,4 @@ class Episodes(ABC):
         worlds = self._open_worlds()
         scenario = worlds.scenarios[index]
         title = f"{scenario.name}, {self._options.variant}, seed {self._seeds[index]}"
-        return History(title, scenario.duration_s, worlds.flow_names(index), list(self._coordinates_of(index)))
+        return History(title, scenario.duration_s, worlds.flow_names(index), list(self._normalised_of(index)))

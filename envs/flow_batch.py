@@ -21,7 +21,7 @@ from bbrgym.envs.features import Observation, View
 from bbrgym.envs.observation import FrameStack, SenderObservation
 from bbrgym.envs.options import Options
 from bbrgym.envs.row_sums import sum_rows
-from bbrgym.envs.scaling import Coordinates
+from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.envs.terms import FieldRows, TermInputs
 from bbrgym.errors import ConfigError
 from bbrgym.tunables import VARIANTS
@@ -101,7 +101,7 @@ class FlowBatch(Episodes):
         self.observation_space = self.observation.space
         self._memory = self._new_memory()
         self._frames = FrameStack(num_envs * self.max_tuned, self.observation)
-        self._coordinates = np.zeros((*flows, tunables), np.float32)
+        self._normalised = np.zeros((*flows, tunables), np.float32)
         self._values = np.zeros((*flows, tunables))
         self._step_ns = int(to_ns([options.control_interval_s * options.hold_intervals])[0])
         self.has_acted: Flags = np.zeros(flows, np.bool_)
@@ -146,10 +146,10 @@ class FlowBatch(Episodes):
         """
         actions = self.action.array(actions, self.will_act.shape)
         self.check_running()
-        self.has_acted, former = self.will_act, self._coordinates
+        self.has_acted, former = self.will_act, self._normalised
         self._apply(actions)
         self._advance()
-        self._measure(np.abs(self._coordinates - former))
+        self._measure(np.abs(self._normalised - former))
         self._begin_step(None)
         self._end_step()
         self._record()
@@ -228,10 +228,10 @@ class FlowBatch(Episodes):
         """Set the tunables of the flows that act."""
         actions = actions.copy()
         actions[~self.will_act] = self.action.default
-        values, coordinates = self.action.apply(actions, self._coordinates)
+        values, normalised = self.action.apply(actions, self._normalised)
         acts = self.will_act[:, :, None]
         self._values = np.where(acts, values, self._values)
-        self._coordinates = np.where(acts, coordinates, self._coordinates)
+        self._normalised = np.where(acts, normalised, self._normalised)
         self._tuned.set_each(self._open_worlds(), self._values)
 
     def _look_ahead(self) -> None:
@@ -253,20 +253,20 @@ class FlowBatch(Episodes):
             self._frames.begin(joined.tolist(), self._frames.array()[joined, -1])
 
     def _measure_held(self) -> None:
-        self._measure(np.zeros_like(self._coordinates))
+        self._measure(np.zeros_like(self._normalised))
 
-    def _measure(self, change: Coordinates) -> None:
+    def _measure(self, change: NormalisedAction) -> None:
         """Take the last interval into the rewards' inputs and the observations.
 
         Args:
-            change: distance that each coordinate of each flow has moved, [N, L, tunables].
+            change: distance that each normalised tunable of each flow has moved, [N, L, tunables].
         """
         stats = self._tuned.stats(self._open_worlds())
         self._inputs = self._inputs_of_flows(stats, change) if self._is_own else self._inputs_of_team(stats, change)
         self._memory.add(stats)
         self._frames.add(self._view(stats))
 
-    def _inputs_of_team(self, stats: Table, change: Coordinates) -> TermInputs:
+    def _inputs_of_team(self, stats: Table, change: NormalisedAction) -> TermInputs:
         """Return what the terms of N environments are computed from; the change is the mean over flows that acted."""
         acted = self.has_acted.T[:, :, None]
         total = sum_rows(change.transpose(1, 0, 2) * acted)
@@ -277,7 +277,7 @@ class FlowBatch(Episodes):
             change=(total / np.maximum(sum_rows(acted), 1.0)).astype(np.float32),
         )
 
-    def _inputs_of_flows(self, stats: Table, change: Coordinates) -> TermInputs:
+    def _inputs_of_flows(self, stats: Table, change: NormalisedAction) -> TermInputs:
         """Return the same of L * N environments with one tuned flow each: all first flows, all second ones, ..."""
         by_flow = self._rewarded_stats(stats)
         return TermInputs(
@@ -294,25 +294,25 @@ class FlowBatch(Episodes):
             stats: measurements of the tuned flows, [fields, L * environments].
             indices: these environments. Default: all.
         """
-        coordinates = self._coordinates if indices is None else self._coordinates[indices]
-        envs, tuned, tunables = coordinates.shape
+        normalised = self._normalised if indices is None else self._normalised[indices]
+        envs, tuned, tunables = normalised.shape
         flows = self._memory.extend(stats, indices)
         flows = flows.reshape(-1, tuned, envs).transpose(0, 2, 1).reshape(len(flows), -1)
         hosts = self._tuned.hosts.T if indices is None else self._tuned.hosts.T[indices]
-        return self.observation.view(self._memory.fields, flows, coordinates.reshape(-1, tunables), hosts=hosts)
+        return self.observation.view(self._memory.fields, flows, normalised.reshape(-1, tunables), hosts=hosts)
 
-    def _adopt(self, index: int, spec: EpisodeSpec) -> tuple[Table, Coordinates]:
-        values, coordinates = super()._adopt(index, spec)
-        self._values[index, : len(values)], self._coordinates[index, : len(values)] = values, coordinates
-        return values, coordinates
+    def _adopt(self, index: int, spec: EpisodeSpec) -> tuple[Table, NormalisedAction]:
+        values, normalised = super()._adopt(index, spec)
+        self._values[index, : len(values)], self._normalised[index, : len(values)] = values, normalised
+        return values, normalised
 
     def _arrays(self) -> list[NDArray[Any]]:
         stacks = self._frames.array().reshape(self.num_envs, self.max_tuned, self.observation.frame_stack, -1)
-        return [*super()._arrays(), stacks, self._coordinates, self._values, self.has_acted, self.will_act]
+        return [*super()._arrays(), stacks, self._normalised, self._values, self.has_acted, self.will_act]
 
-    def _coordinates_of(self, index: int) -> dict[str, float]:
+    def _normalised_of(self, index: int) -> dict[str, float]:
         return {
-            f"{flow} {name}": coordinate
-            for flow, coordinates in zip(self.flow_names(index), self._coordinates[index].tolist(), strict=False)
-            for name, coordinate in zip(self.scaling.names, coordinates, strict=True)
+            f"{flow} {name}": value
+            for flow, normalised in zip(self.flow_names(index), self._normalised[index].tolist(), strict=False)
+            for name, value in zip(self.scaling.names, normalised, strict=True)
         }

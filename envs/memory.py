@@ -101,12 +101,12 @@ class FlowMemory:
         self._values[self._min, :, indices] = np.inf
         self._weights[:, :, indices] = 0.0
 
-    def add(self, stats: Table, begun: Sequence[int] = ()) -> None:
+    def add(self, stats: Table, starting: Sequence[int] = ()) -> None:
         """Add an interval.
 
         Args:
             stats: measurements of the tuned flows, 0 where absent, [fields, L * N].
-            begun: environments whose episode has just begun: there was no interval.
+            starting: environments whose episode starts: there was no interval.
         """
         if not len(self._of):
             return
@@ -128,7 +128,7 @@ class FlowMemory:
         self._weights += is_known[self._means]
         added = slice(self._means.start, self._sums.stop)
         np.add(values[added], x[added], out=values[added], where=is_known[added])
-        self.reset(begun)
+        self.reset(starting)
 
     def extend(self, stats: Table, indices: Sequence[int] | None = None) -> Table:
         """Return measurements with the numbers behind them: [`self.fields`, L * environments].

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from bbrgym.envs.features import Feature, FlowFeatures, HostFeatures, Observation, View
 from bbrgym.envs.memory import Remembered
-from bbrgym.envs.scaling import Coordinates
+from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.schema import shown
 from bbrgym.worlds import Table
@@ -148,7 +148,7 @@ class SenderObservation:
     ::
 
         oldest interval ... newest interval
-        interval:  numbers of `FlowFeatures`, coordinates of the controlled tunables mapped from [-1, 1] to [0, 1]
+        interval:  numbers of `FlowFeatures`, normalised controlled tunables, mapped from [-1, 1] to [0, 1]
 
     The state at the reset stands for the intervals before it. Many environments are observed at once; each gets what
     it would get alone, bit for bit.
@@ -207,7 +207,7 @@ class SenderObservation:
         self,
         fields: Sequence[str],
         flows: Table,
-        coordinates: Coordinates,
+        normalised: NormalisedAction,
         is_present: NDArray[np.bool_] | None = None,
         hosts: NDArray[np.intp] | None = None,
     ) -> Observation:
@@ -216,17 +216,17 @@ class SenderObservation:
         Args:
             fields: names of the measurements, and of what is remembered of them.
             flows: measurements, [fields, flows * N], as `FlowFeatures.write` takes them.
-            coordinates: coordinates of the current tunables, [N, tunables].
+            normalised: normalised current tunables, [N, tunables].
             is_present: flows that are not absent, [flows, N]. Default: all.
             hosts: for view `host`, as `HostFeatures.write` takes them.
         """
-        view = np.empty((len(coordinates), self.width), np.float32)
+        view = np.empty((len(normalised), self.width), np.float32)
         numbers = view[:, : self._flow_features.width]
         if isinstance(self._flow_features, FlowFeatures):
             self._flow_features.write(numbers, fields, flows, is_present)
         elif hosts is not None:
             self._flow_features.write(numbers, fields, flows, hosts)
-        view[:, self._flow_features.width :] = (coordinates + 1.0) / 2.0
+        view[:, self._flow_features.width :] = (normalised + 1.0) / 2.0
         return view
 
 

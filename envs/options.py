@@ -42,10 +42,10 @@ class Options:
         variant: variant that the tuned flows run.
         tunables: names of the controlled tunables. Default: all of the variant; those of the library, if there is one.
         control_interval_s: simulated seconds between two measurements; of a step, unless actions are held.
-        action_kind: `absolute` (an action is the coordinates of the tunables), `relative` (it moves them) or `library`
-            (it chooses one of some settings).
-        step_size: distance by which a relative action of 1 moves a coordinate, which runs from -1 to 1.
-        max_change: largest distance that a coordinate moves in a step. Default: no limit.
+        action_kind: `absolute` (a normalised action sets the tunables), `relative` (it moves them) or `library` (it
+            chooses one of some settings).
+        step_size: distance by which a relative action of 1 moves a normalised tunable, which runs from -1 to 1.
+        max_change: largest distance that a normalised tunable moves in a step. Default: no limit.
         levels: number of levels of discrete actions. Default: continuous actions.
         flat: whether one number stands for the levels of all tunables.
         hold_intervals: number of control intervals of a step, for which its action is held; features are of each of

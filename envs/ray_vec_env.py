@@ -48,10 +48,11 @@ class VecEnvActor:
     def step(self, actions: ActType) -> _Rows:
         """Step; return infos only of ended episodes, each with the first info of its next episode."""
         observations, rewards, ended, infos = self._env.step(actions)
-        begun = {
-            index: {**infos[index], "begun": self._env.reset_infos[index]} for index in np.flatnonzero(ended).tolist()
+        infos_of_ended = {
+            index: {**infos[index], "reset_info": self._env.reset_infos[index]}
+            for index in np.flatnonzero(ended).tolist()
         }
-        return observations, rewards, ended, begun
+        return observations, rewards, ended, infos_of_ended
 
     def get_attr(self, name: str, indices: list[int]) -> list[Any]:
         """See `VecEnv`."""
@@ -141,9 +142,9 @@ class RayVecEnv(VecEnv):
         """Return the rows of all actors."""
         steps: list[_Rows] = self._answers(self._steps, self._timeout_s, "step")
         infos: list[dict[str, Any]] = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
-        for begin, (_, _, _, begun) in zip(self._begins, steps, strict=True):
-            for index, info in begun.items():
-                self.reset_infos[begin + index] = info.pop("begun")
+        for begin, (_, _, _, infos_of_ended) in zip(self._begins, steps, strict=True):
+            for index, info in infos_of_ended.items():
+                self.reset_infos[begin + index] = info.pop("reset_info")
                 infos[begin + index] = copy.deepcopy(info)
         observations = _joined([step[0] for step in steps])
         return observations, np.concatenate([s[1] for s in steps]), np.concatenate([s[2] for s in steps]), infos

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Scaling of tunables: coordinates in [-1, 1] to values in natural units, and back.
+"""Scaling of tunables: normalised actions in [-1, 1] to values in natural units, and back.
 
-A coordinate runs through the range of its tunable, on the linear or logarithmic scale of the table of tunables. Where
-only whole numbers are allowed (counts, modes, switches), each of them has an equal part of [-1, 1]: a switch is on
-above 0.
+A normalised action has a number per tunable, which runs through the tunable's range on the linear or logarithmic scale
+of the table of tunables. Where only whole numbers are allowed (counts, modes, switches), each of them has an equal part
+of [-1, 1]: a switch is on above 0.
 
 A tunable that must not be below another one (`NOT_BELOW`) runs through the part of its range that the other one leaves.
-So all coordinates in [-1, 1] are legal.
+So all normalised actions in [-1, 1] are legal.
 
-The methods work on the last axis: an array of coordinates gives what each row gives alone, bit for bit.
+The methods work on the last axis: an array of normalised actions gives what each row gives alone, bit for bit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from bbrgym.schema import argument, shown_array
 from bbrgym.tunables import TUNABLES, VARIANTS, Tunable
 from bbrgym.worlds import Table
 
-Coordinates = NDArray[np.float32]
+NormalisedAction = NDArray[np.float32]
+"""Normalised actions, [..., tunables]: a number in [-1, 1] per tunable."""
 
 NOT_BELOW = {"pg_trand_high_us": "pg_trand_low_us"}
 """Tunables by those that must not be below them."""
@@ -38,13 +39,13 @@ class TunableScaling:
 
     Args:
         variant: name of the variant.
-        tunables: names of the tunables, in the order of the coordinates. Default: all of the variant's.
+        tunables: names of the tunables, in the order of a normalised action. Default: all of the variant's.
 
     Attributes:
         variant: name of the variant.
-        names: names of the tunables, in the order of the coordinates.
+        names: names of the tunables, in the order of a normalised action.
         space: Box(-1, 1, (tunables,), float32).
-        default: coordinates of the variant's own values, [tunables].
+        default: normalised action that sets the variant's own values, [tunables].
         value_counts: number of values of each tunable that takes whole numbers only, 0 of the others: [tunables].
 
     Raises:
@@ -70,50 +71,50 @@ class TunableScaling:
         tables = [TUNABLES[name] for name in self.names]
         self.value_counts = np.array([round(t.high - t.low) + 1 if t.unit in WHOLE_NUMBERS else 0 for t in tables])
 
-    def to_values(self, coordinates: Coordinates) -> dict[str, float]:
+    def to_values(self, normalised: NormalisedAction) -> dict[str, float]:
         """Return the values of the tunables, in natural units, by name.
 
         Args:
-            coordinates: [tunables].
+            normalised: [tunables].
 
         Raises:
             ConfigError: another shape, or not numbers in [-1, 1].
         """
-        if np.shape(coordinates) != self.space.shape:
-            raise self.error(coordinates)
-        return dict(zip(self.names, self.values(coordinates).tolist(), strict=True))
+        if np.shape(normalised) != self.space.shape:
+            raise self.error(normalised)
+        return dict(zip(self.names, self.values(normalised).tolist(), strict=True))
 
-    def from_values(self, values: Mapping[str, float]) -> Coordinates:
-        """Return the coordinates of values by name, to float32: [tunables]; values of other tunables are ignored."""
-        return self.coordinates(np.array([values[name] for name in self.names]))
+    def from_values(self, values: Mapping[str, float]) -> NormalisedAction:
+        """Return the normalised action of values by name, to float32, [tunables]; other tunables are ignored."""
+        return self.normalised(np.array([values[name] for name in self.names]))
 
-    def values(self, coordinates: Coordinates) -> Table:
-        """Return the values at coordinates: [..., tunables] both.
+    def values(self, normalised: NormalisedAction) -> Table:
+        """Return the values that normalised actions set: [..., tunables] both.
 
         Raises:
             ConfigError: another number of tunables, or not numbers in [-1, 1].
         """
-        return self.snap(coordinates)[0]
+        return self.snap(normalised)[0]
 
-    def snap(self, coordinates: Coordinates) -> tuple[Table, Coordinates]:
-        """Return the values at coordinates, and the coordinates, of whole numbers in the middle of their part.
+    def snap(self, normalised: NormalisedAction) -> tuple[Table, NormalisedAction]:
+        """Return the values that normalised actions set, and the actions, of whole numbers in the middle of their part.
 
         Args:
-            coordinates: [..., tunables].
+            normalised: [..., tunables].
 
         Raises:
             ConfigError: another number of tunables, or not numbers in [-1, 1].
         """
-        self.check(coordinates)
-        shape = np.shape(coordinates)
-        part = np.asarray(coordinates, np.float64).reshape(-1, shape[-1]).T.take(self._order, axis=0)
+        self.check(normalised)
+        shape = np.shape(normalised)
+        part = np.asarray(normalised, np.float64).reshape(-1, shape[-1]).T.take(self._order, axis=0)
         part += 1.0
         part *= 0.5
         values = self._span * part
         values += self._low
         log, whole = self._log, self._whole
         values[log] = np.power(self._ratio, part[log]) * self._low[log]
-        snapped = np.array(coordinates, np.float32)
+        snapped = np.array(normalised, np.float32)
         if len(self._count):
             nth = np.maximum(np.ceil(part[whole] * self._count) - 1.0, 0.0)
             values[whole] = self._low[whole] + nth
@@ -127,8 +128,8 @@ class TunableScaling:
         np.copyto(values, self._high, where=part >= 1.0)  # the end exactly, whatever the rounding
         return np.ascontiguousarray(values.take(self._as_asked, axis=0).T).reshape(shape), snapped
 
-    def coordinates(self, values: Table) -> Coordinates:
-        """Return the coordinates of values, to float32: [..., tunables] both."""
+    def normalised(self, values: Table) -> NormalisedAction:
+        """Return the normalised actions that set values, to float32: [..., tunables] both."""
         x = values.reshape(-1, values.shape[-1]).T.take(self._order, axis=0)
         log, whole = self._log, self._whole
         part = (x - self._low) / self._span
@@ -140,20 +141,20 @@ class TunableScaling:
             above, span = (np.log(x[i] / low), np.log(high / low)) if is_log else (x[i] - low, high - low)
             part[i] = above / np.where(span > 0.0, span, 1.0)
         np.minimum(np.maximum(part, 0.0, out=part), 1.0, out=part)
-        coordinates: Coordinates = (
+        normalised: NormalisedAction = (
             (2.0 * part.take(self._as_asked, axis=0).T - 1.0).astype(np.float32, order="C").reshape(values.shape)
         )
-        return coordinates
+        return normalised
 
-    def check(self, coordinates: Coordinates) -> None:
-        """Refuse all but coordinates, [..., tunables].
+    def check(self, normalised: NormalisedAction) -> None:
+        """Refuse all but normalised actions, [..., tunables].
 
         Raises:
             ConfigError: another number of tunables, or not numbers in [-1, 1].
         """
-        is_shape = np.shape(coordinates)[-1:] == self.space.shape
-        if not is_shape or not is_real(coordinates) or not (np.abs(coordinates) <= 1.0).all():
-            raise self.error(coordinates)
+        is_shape = np.shape(normalised)[-1:] == self.space.shape
+        if not is_shape or not is_real(normalised) or not (np.abs(normalised) <= 1.0).all():
+            raise self.error(normalised)
 
     def _least(self, i: int, values: Table) -> Table:
         """Return the least value of an upper bound: its lower bound, or the preset of that if it is not controlled."""

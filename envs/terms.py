@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bbrgym.envs.row_sums import sum_rows
-from bbrgym.envs.scaling import Coordinates
+from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.worlds import Table, VectorWorld
 
 _MOST = 64.0  # largest ratio that counts; under a logarithm the smallest is its inverse
@@ -49,13 +49,13 @@ class TermInputs:
         tuned flows: measurements of the tuned flows by field, [L, N].
         flows: measurements of all flows by field, [F, N]; NaN where an environment has no such flow.
         base_rtt_ms: two-way propagation delay of the tuned flows, [L, N].
-        change: distance that the coordinate of each tunable has moved, [N, tunables].
+        change: distance that each normalised tunable has moved, [N, tunables].
     """
 
     tuned: Mapping[str, Table]
     flows: Mapping[str, Table]
     base_rtt_ms: Table
-    change: Coordinates
+    change: NormalisedAction
 
     @cached_property
     def is_active(self) -> NDArray[np.bool_]:
@@ -150,7 +150,7 @@ def fairness(inputs: TermInputs) -> Table:
 
 
 def change(inputs: TermInputs) -> Table:
-    """Return minus half the mean distance that the coordinates of the tunables have moved."""
+    """Return minus half the mean distance that the normalised tunables have moved."""
     distance = inputs.change.astype(np.float64)  # else numpy converts and sums part by part
     mean: Table = np.add.reduce(distance, axis=-1) / distance.shape[-1]
     return 0.0 - mean / 2.0
@@ -191,7 +191,7 @@ TERMS: Mapping[str, Term] = {
     "loss": Term(loss, "-mean of dropped / sent packets, each at most 1", "ratio", -1.0, 0.0),
     "retransmission": Term(retransmission, "-mean of retransmitted / sent packets, each at most 1", "ratio", -1.0, 0.0),
     "fairness": Term(fairness, "Jain's index of the active flows' goodput, tuned or not, - 1", "ratio", -1.0, 0.0),
-    "change": Term(change, "-mean of |coordinate - coordinate before| / 2 over the tunables", "ratio", -1.0, 0.0),
+    "change": Term(change, "-mean of |normalised - normalised before| / 2 over the tunables", "ratio", -1.0, 0.0),
 }
 """Terms by name.
 

@@ -16,7 +16,7 @@ from bbrgym.envs.episodes import Episodes
 from bbrgym.envs.features import Observation, ObsType
 from bbrgym.envs.observation import FrameStack, SenderObservation
 from bbrgym.envs.options import Options
-from bbrgym.envs.scaling import Coordinates
+from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.envs.terms import FieldRows, TermInputs
 from bbrgym.errors import ConfigError
 from bbrgym.worlds import Flags, Table
@@ -50,9 +50,9 @@ class TuneBatch(Episodes):
         )
         self._memory = self._new_memory()
         self._frames = FrameStack(num_envs, self.observation)
-        self._coordinates = np.zeros((num_envs, tunables), np.float32)
+        self._normalised = np.zeros((num_envs, tunables), np.float32)
         self._values = np.zeros((num_envs, tunables))
-        self._has_begun: Flags | None = None  # in the last step, instead of running
+        self._episode_starts: Flags | None = None  # in the last step, instead of running
 
     def reset(self, indices: Sequence[int], seeds: Sequence[int]) -> ObsType:
         """Begin episodes in some environments and return the observations of all.
@@ -96,18 +96,18 @@ class TuneBatch(Episodes):
         actions = self.action.array(actions, (self.num_envs,))
         runs = self._all_but(begin)
         self.check_running(runs)
-        former = self._coordinates
+        former = self._normalised
         if len(begin) < self.num_envs:
             if len(begin):
                 actions = actions.copy()
                 actions[begin] = self.action.default
-            self._values, self._coordinates = self.action.apply(actions, self._coordinates)
+            self._values, self._normalised = self.action.apply(actions, self._normalised)
             self._tuned.set_all(self._open_worlds(), self._values)
             self._advance(runs)
         if len(begin):
             self._begin(begin, seeds)
-        self._measure(np.abs(self._coordinates - former), begin)
-        self._has_begun = None if runs is None else ~runs
+        self._measure(np.abs(self._normalised - former), begin)
+        self._episode_starts = None if runs is None else ~runs
         self._begin_step(runs)
         self._record(runs)
 
@@ -119,9 +119,9 @@ class TuneBatch(Episodes):
     def reward_terms(self) -> dict[str, Table]:
         """Return the reward terms of the last step by name, [N] each; 0 where an episode began instead."""
         terms = self._terms_of_step()
-        if self._has_begun is not None:
+        if self._episode_starts is not None:
             for values in terms.values():
-                np.copyto(values, 0.0, where=self._has_begun)
+                np.copyto(values, 0.0, where=self._episode_starts)
         return terms
 
     def reward(self, terms: dict[str, Table]) -> Table:
@@ -157,28 +157,28 @@ class TuneBatch(Episodes):
         return mask
 
     def _measure_held(self) -> None:
-        self._measure(np.zeros_like(self._coordinates))
+        self._measure(np.zeros_like(self._normalised))
 
-    def _measure(self, change: Coordinates, begun: Sequence[int] = ()) -> None:
+    def _measure(self, change: NormalisedAction, starting: Sequence[int] = ()) -> None:
         """Take the last interval into the rewards' inputs and the observations.
 
         Args:
-            change: distance that each coordinate has moved, [N, tunables].
-            begun: environments whose episode has just begun.
+            change: distance that each normalised tunable has moved, [N, tunables].
+            starting: environments whose episode starts.
         """
         worlds = self._open_worlds()
         stats = self._tuned.stats(worlds)
         self._inputs = TermInputs(
-            tuned=FieldRows(self._rewarded_stats(stats, begun)),
+            tuned=FieldRows(self._rewarded_stats(stats, starting)),
             flows=FieldRows(worlds.flow_stats.T),
             base_rtt_ms=self._tuned.base_rtt_ms,
             change=change,
         )
-        self._memory.add(stats, begun)
+        self._memory.add(stats, starting)
         view = self._view(stats)
         self._frames.add(view)
-        if len(begun):
-            self._frames.begin(begun, view[begun])
+        if len(starting):
+            self._frames.begin(starting, view[starting])
 
     def _view(self, stats: Table, indices: Sequence[int] | None = None) -> Observation:
         """Return one interval's numbers of some environments, [environments, width].
@@ -187,17 +187,17 @@ class TuneBatch(Episodes):
             stats: measurements of their tuned flows, [fields, L * environments].
             indices: these environments. Default: all.
         """
-        coordinates = self._coordinates if indices is None else self._coordinates[indices]
+        normalised = self._normalised if indices is None else self._normalised[indices]
         flows, is_present = self._memory.extend(stats, indices), self._tuned.presence(indices)
-        return self.observation.view(self._memory.fields, flows, coordinates, is_present)
+        return self.observation.view(self._memory.fields, flows, normalised, is_present)
 
-    def _adopt(self, index: int, spec: EpisodeSpec) -> tuple[Table, Coordinates]:
-        values, coordinates = super()._adopt(index, spec)
-        self._values[index], self._coordinates[index] = values[0], coordinates[0]
-        return values, coordinates
+    def _adopt(self, index: int, spec: EpisodeSpec) -> tuple[Table, NormalisedAction]:
+        values, normalised = super()._adopt(index, spec)
+        self._values[index], self._normalised[index] = values[0], normalised[0]
+        return values, normalised
 
     def _arrays(self) -> list[NDArray[Any]]:
-        return [*super()._arrays(), self._frames.array(), self._coordinates, self._values]
+        return [*super()._arrays(), self._frames.array(), self._normalised, self._values]
 
-    def _coordinates_of(self, index: int) -> dict[str, float]:
-        return dict(zip(self.scaling.names, self._coordinates[index].tolist(), strict=True))
+    def _normalised_of(self, index: int) -> dict[str, float]:
+        return dict(zip(self.scaling.names, self._normalised[index].tolist(), strict=True))

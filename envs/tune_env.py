@@ -28,17 +28,17 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     The number of tuned flows may differ from episode to episode, up to `max_tuned`.
 
     ## Action Space
-    Each tunable has a coordinate in [-1, 1], which runs through its range on a linear or logarithmic scale as the table
-    of tunables says. `env.unwrapped.action_names` names the coordinates.
+    A normalised action has a number in [-1, 1] per tunable, which runs through the tunable's range on a linear or
+    logarithmic scale, as the table of tunables says. `env.unwrapped.action_names` names the numbers.
 
-    * `Box(-1, 1, (tunables,), float32)`, the default. `action_kind="absolute"`: the action is the new coordinates. 0 is
+    * `Box(-1, 1, (tunables,), float32)`, the default. `action_kind="absolute"`: the action sets the tunables. 0 is
       not the variant's own value: that is `env.unwrapped.default_action`. `"relative"`: the action moves the current
-      coordinates by up to `step_size`; 0 stays, and is the default action.
+      tunables, normalised, by up to `step_size`; 0 stays, and is the default action.
     * `MultiDiscrete` with `levels`: absolute, evenly from one end of the range to the other, and one level for each
       value of a whole number; relative, an odd number evenly from down to up, of which the middle stays, and down, stay
       and up for a whole number. With `flat=True` one number stands for all levels: `Discrete`, as DQN needs it.
     * `Discrete(settings)` with `action_kind="library"`: the number of a setting of `library`.
-    * `max_change` limits the distance that a coordinate moves in a step, whatever the action.
+    * `max_change` limits the distance that a normalised tunable moves in a step, whatever the action.
     * `hold_intervals` holds an action for several control intervals, which make a step then.
 
     ## Observation Space
@@ -148,11 +148,11 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     * `variant="bbr-mix"`: variant that the tuned flows run.
     * `tunables=None`: names of the controlled tunables. Default: all of the variant; those of the library, if there is
       one.
-    * `control_interval_s=0.5`: simulated seconds between two measurements; of a step, unless actions are held.
-    * `action_kind="absolute"`: `absolute` (an action is the coordinates of the tunables), `relative` (it moves them) or
+    * `control_interval_s=0.1`: simulated seconds between two measurements; of a step, unless actions are held.
+    * `action_kind="absolute"`: `absolute` (a normalised action sets the tunables), `relative` (it moves them) or
       `library` (it chooses one of some settings).
-    * `step_size=0.1`: distance by which a relative action of 1 moves a coordinate, which runs from -1 to 1.
-    * `max_change=None`: largest distance that a coordinate moves in a step. Default: no limit.
+    * `step_size=0.1`: distance by which a relative action of 1 moves a normalised tunable, which runs from -1 to 1.
+    * `max_change=None`: largest distance that a normalised tunable moves in a step. Default: no limit.
     * `levels=None`: number of levels of discrete actions. Default: continuous actions.
     * `flat=False`: whether one number stands for the levels of all tunables.
     * `hold_intervals=1`: number of control intervals of a step, for which its action is held; features are of each of

@@ -28,14 +28,14 @@ class TuneProperties(FromArguments):
 
     @property
     def tunables(self) -> tuple[str, ...]:
-        """Names of the controlled tunables, the coordinates of an action."""
+        """Names of the controlled tunables, in the order of a normalised action."""
         return self._batch.scaling.names
 
     @property
     def observation_names(self) -> tuple[str, ...]:
         """Names of the numbers of an observation, all from 0 to 1; see `bbrgym.envs.features`.
 
-        Of flow k of several a feature is ``FEATURE[k]``; the coordinates of the current tunables have their names. Of a
+        Of flow k of several a feature is ``FEATURE[k]``; the normalised current tunables have their own names. Of a
         stack those of the k-th interval before the last one end in ``@-k``. Of observations for actor and critic they
         are the actor's.
 
@@ -50,7 +50,7 @@ class TuneProperties(FromArguments):
 
     @property
     def action_names(self) -> tuple[str, ...]:
-        """Names of the coordinates of an action: the tunables; ``setting`` where one number chooses all of them."""
+        """Names of the numbers of an action: the tunables; ``setting`` where one number chooses all of them."""
         return self.tunables if np.shape(self._batch.action.default) else ("setting",)
 
     @property

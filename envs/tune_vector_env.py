@@ -138,8 +138,8 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
             ResetNeeded, ClosedEnvironmentError: an episode has ended, or the environment is closed.
             WorldError: a world broke.
         """
-        batch, begun = self._batch, self._needs_reset
-        begin = np.flatnonzero(begun).tolist() if self.autoreset_mode is AutoresetMode.NEXT_STEP else []
+        batch, episode_starts = self._batch, self._needs_reset
+        begin = np.flatnonzero(episode_starts).tolist() if self.autoreset_mode is AutoresetMode.NEXT_STEP else []
         batch.simulate(actions, begin, self._generators.draw_seeds(begin, [None] * len(begin)))
         if self._max_episode_steps is not None:
             batch.end_after(self._max_episode_steps)
@@ -150,7 +150,7 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
         if self.autoreset_mode is AutoresetMode.SAME_STEP:
             observations, infos = self._infos_and_resets(observations, terms, truncated)
         else:
-            infos = self._infos(terms, begun)
+            infos = self._infos(terms, episode_starts)
             self._needs_reset = truncated.copy() if truncated.any() else self._nowhere
         return observations, rewards, self._nowhere.copy(), truncated, infos
 
@@ -203,13 +203,13 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
             info["reward_terms"] = dict(terms)
         return self._batch.as_asked(info, np.zeros(self.num_envs))
 
-    def _infos(self, terms: dict[str, Table], begun: Flags) -> dict[str, Any]:
+    def _infos(self, terms: dict[str, Table], episode_starts: Flags) -> dict[str, Any]:
         """Return the infos of a step; without reward terms where an episode began instead."""
         if self._has_numeric_infos:
             return _where(self._everywhere, self._info(terms), is_blank=True)
         infos = _where(self._everywhere, self._batch.info(), is_blank=True)
-        if not begun.all():
-            ran = self._everywhere if begun is self._nowhere else ~begun
+        if not episode_starts.all():
+            ran = self._everywhere if episode_starts is self._nowhere else ~episode_starts
             infos |= _where(ran, {"reward_terms": terms}, is_blank=True)
         return infos
 

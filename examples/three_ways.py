@@ -85,9 +85,9 @@ def with_pytorch(steps: int) -> float:
     envs = TuneVectorEnv(num_envs=16, **{**arguments, "world": "twin"})
     seeds = list(range(16))
     observations, _ = envs.reset(seed=seeds)
-    tuner, begun, rewards = trained.tuner(seeds), np.ones(16, bool), []
-    while not rewards or not begun.any():
-        observations, reward, _, begun, _ = envs.step(tuner.act(observations, begun))
+    policy, episode_starts, rewards = trained.make_policy(seeds), np.ones(16, bool), []
+    while not rewards or not episode_starts.any():
+        observations, reward, _, episode_starts, _ = envs.step(policy.act(observations, episode_starts))
         rewards.append(reward.mean())
     envs.close()
     return float(np.mean(rewards))

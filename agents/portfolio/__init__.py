@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Agent `portfolio`: probes a network for some seconds, then holds the setting of a small library that fits it best.
+"""Agent `portfolio`: identifies the path for some seconds, then holds the setting of a small library that fits it best.
 
 A training has these stages, each with a share of the steps:
 
-    search   the best setting of each of some draws
-    cross    the score of every setting found on other draws
-    refine   the best of these on more draws, and children of the settings that cover these best, turn by turn
-    library  the K settings that cover these draws best together
-    probe    draws probed as the agent will, then each setting of the library tried from the same moment on
-    again    more draws, the first choice held, then each setting tried, if it shall look again
-    fit      a network from the probe's observations to the score of each setting of the library
+    search           the best setting of each of some draws
+    cross            the score of every setting found on other draws
+    refine           the best of these on more draws, and children of the settings that cover these best, turn by turn
+    library          the K settings that cover these draws best together
+    identification   more draws: the path identified as the agent will, then each setting of the library tried
+    reselect         more draws: the first choice held, then each setting tried, if it shall choose again
+    fit              trees from the observations of the identification to the score of each setting of the library
 """

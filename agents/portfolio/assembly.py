@@ -3,24 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NotRequired, TypedDict
 
-import numpy as np
 from torch import Tensor
 
-from bbrgym.agents.portfolio.change import ChangeDetector, ChangeSettings
-from bbrgym.agents.portfolio.fit import restored
-from bbrgym.agents.portfolio.guard import Guard
-from bbrgym.agents.portfolio.parameters import PARAMETERS
-from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork, ProbeRoutine
-from bbrgym.agents.portfolio.probe_features import AgainFeatures, HostProbeFeatures, ProbeFeatures
-from bbrgym.agents.portfolio.selector import FitSettings
-from bbrgym.agents.rollout import batch_of
+from bbrgym.agents.portfolio.identification_features import IdentificationFeatures, ReselectFeatures
+from bbrgym.agents.portfolio.policy import IdentificationRoutine, PortfolioAgent, PortfolioNetwork
+from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.agents.training.settings import TrainingSettings
-from bbrgym.envs.flow_batch import FlowBatch
-from bbrgym.envs.scaling import Coordinates, TunableScaling
-from bbrgym.errors import ConfigError, nearest
+from bbrgym.envs.scaling import NormalisedAction, TunableScaling
+from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.tunables import VARIANTS
 
 DRAINING: Mapping[str, float] = {"bbr_cwnd_gain": 1.24, "use_probe_cap": 1, "use_forced_drain": 1}
@@ -32,18 +25,15 @@ class Found(TypedDict):
 
     Attributes:
         library: settings, [settings, tunables].
-        selector: state of the selector by the probe's features.
-        knowing: state of the selector by the true parameters.
-        again: state of the selector that looks again; missing without one.
-        guard, again_guard: numbers of the guards of both; missing without one.
+        selector: state of the selector by the features of the identification.
+        privileged: state of the selector by the true parameters.
+        reselect: state of the selector that chooses again; missing without one.
     """
 
     library: Tensor
     selector: Mapping[str, Tensor]
-    knowing: Mapping[str, Tensor]
-    again: NotRequired[Mapping[str, Tensor]]
-    guard: NotRequired[Mapping[str, Tensor]]
-    again_guard: NotRequired[Mapping[str, Tensor]]
+    privileged: Mapping[str, Tensor]
+    reselect: NotRequired[Mapping[str, Tensor]]
 
 
 class Assembly:
@@ -51,63 +41,47 @@ class Assembly:
 
     Args:
         settings: of the training.
-        probe_s: length of the probe.
-        probe: values of tunables during the probe, the others keep the variant's own; None: `DRAINING`.
-        change: settings of the change detection; None without one.
-        fit: settings of the selector.
+        identification_s: length of the identification.
 
     Attributes:
         scaling: of the tunables that the agent sets.
-        probe: setting of the probe, [tunables].
-        intervals: control intervals of the probe.
+        identification_setting: setting during the identification, [tunables].
+        intervals: control intervals of the identification.
         width: numbers of an interval's observation.
-        features: from the observations of a probe.
-        again_features: from those of a time in which a setting was held.
+        features: from the observations of an identification.
+        reselect_features: from those of a time in which a setting was held.
 
     Raises:
         ConfigError: a setting does not fit the agent.
     """
 
-    def __init__(
-        self,
-        settings: TrainingSettings,
-        probe_s: float,
-        probe: Mapping[str, float] | None,
-        change: ChangeSettings | None,
-        fit: FitSettings,
-    ) -> None:
+    def __init__(self, settings: TrainingSettings, identification_s: float) -> None:
         options = settings.options(settings.world_name)
-        batch = batch_of(1, options)
-        flows = 1 if isinstance(batch, FlowBatch) else batch.max_tuned
+        batch = TuneBatch(1, options)
         settings.refuse_all_but_whole_settings()
         self.scaling = batch.scaling
-        self.probe = _probe_setting(batch.scaling, probe)
-        self.intervals = max(1, round(probe_s / options.control_interval_s))
+        self.identification_setting = _identification_setting(batch.scaling)
+        self.intervals = max(1, round(identification_s / options.control_interval_s))
         self.width = batch.observation.width
-        self.features: ProbeFeatures | HostProbeFeatures = (
-            HostProbeFeatures(self.intervals) if options.view == "host" else ProbeFeatures(self.intervals, flows)
-        )
-        self.again_features = AgainFeatures(self.features, batch.scaling.names)
-        self._name, self._is_per_flow = settings.label, isinstance(batch, FlowBatch)
-        self._fit = fit
-        self._detector = self._make_detector(change, flows, options.control_interval_s)
+        self.features = IdentificationFeatures(self.intervals, batch.max_tuned)
+        self.reselect_features = ReselectFeatures(self.features, batch.scaling.names)
+        self._name = settings.agent_name
 
     def agent(self, found: Found) -> PortfolioAgent:
         """Return the agent with what the stages have found."""
         library = found["library"]
-        looks = [self.look(self.features, library, found["selector"], found.get("guard"))]
-        if "again" in found:
-            looks.append(self.look(self.again_features, library, found["again"], found.get("again_guard")))
-        knowing = restored(found["knowing"], len(PARAMETERS), len(library), self._fit)
-        routine = ProbeRoutine(self.probe, self.intervals, self.width, self._detector)
-        return PortfolioAgent(self._name, looks, routine, knowing, is_per_flow=self._is_per_flow)
+        networks = [self.network(self.features, library, found["selector"])]
+        if "reselect" in found:
+            networks.append(self.network(self.reselect_features, library, found["reselect"]))
+        privileged = TreeSelector(found["privileged"])
+        routine = IdentificationRoutine(self.identification_setting, self.intervals, self.width)
+        return PortfolioAgent(self._name, networks, routine, privileged)
 
-    def look(
+    def network(
         self,
-        features: ProbeFeatures | HostProbeFeatures | AgainFeatures,
+        features: IdentificationFeatures | ReselectFeatures,
         library: Tensor,
         selector: Mapping[str, Tensor],
-        guard: Mapping[str, Tensor] | None = None,
     ) -> PortfolioNetwork:
         """Return a network that chooses from a library.
 
@@ -115,34 +89,11 @@ class Assembly:
             features: from what was observed.
             library: settings, [settings, tunables].
             selector: its state, by these features.
-            guard: its numbers; None without one.
         """
-        chooses, guards = restored(selector, len(features.names), len(library), self._fit), None
-        if guard is not None:
-            guards = Guard(len(features.names))
-            guards.load_state_dict(guard)
-        return PortfolioNetwork(features, chooses, library.numpy(), self.intervals, self.width, guards).eval()
-
-    @staticmethod
-    def _make_detector(
-        change: ChangeSettings | None, flows: int, interval_s: float
-    ) -> Callable[[], ChangeDetector] | None:
-        if change is None:
-            return None
-        return lambda: ChangeDetector(change, flows, interval_s)
+        return PortfolioNetwork(features, TreeSelector(selector), library.numpy(), self.intervals, self.width).eval()
 
 
-def _probe_setting(scaling: TunableScaling, probe: Mapping[str, float] | None) -> Coordinates:
-    if probe is None:
-        probe = {name: value for name, value in DRAINING.items() if name in scaling.names}
-    for name in probe:
-        if name not in scaling.names:
-            raise ConfigError(f"agent.probe.{name}: is none of the tunables to set; {nearest(name, scaling.names)}")
-    setting = scaling.from_values({**VARIANTS[scaling.variant].preset, **probe})
-    reached = scaling.to_values(setting)
-    for name, value in probe.items():
-        if not np.isclose(reached[name], value, rtol=1e-4, atol=1e-6):
-            raise ConfigError(
-                f"agent.probe.{name}: is {value:g}, out of its range: the nearest value is {reached[name]:g}"
-            )
-    return setting
+def _identification_setting(scaling: TunableScaling) -> NormalisedAction:
+    """Return the part of `DRAINING` that there are tunables for; the others keep the variant's own values."""
+    draining = {name: value for name, value in DRAINING.items() if name in scaling.names}
+    return scaling.from_values({**VARIANTS[scaling.variant].preset, **draining})

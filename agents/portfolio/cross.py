@@ -10,7 +10,7 @@ import polars as pl
 
 from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.training.draws import TrainingDraw
-from bbrgym.envs.scaling import Coordinates
+from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.worlds import Table
 
 
@@ -26,7 +26,7 @@ class CrossPart:
 
     conditions: TrainingConditions
     draws: tuple[TrainingDraw, ...]
-    settings: Coordinates
+    settings: NormalisedAction
 
     @property
     def steps(self) -> int:

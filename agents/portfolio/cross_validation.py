@@ -10,8 +10,9 @@ import numpy.typing as npt
 import polars as pl
 import torch
 
+from bbrgym.agents.portfolio.examples import Examples, FitSettings
 from bbrgym.agents.portfolio.fit import held_out
-from bbrgym.agents.portfolio.selector import Examples, FitSettings, Selector
+from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.worlds import Table
 
 Indices = npt.NDArray[np.intp]
@@ -22,11 +23,11 @@ class CrossValidation:
     """Outcome of the cross-validation.
 
     Attributes:
-        choices: setting chosen after each probe by the selector that was fitted without its draw, [probes].
+        choices: setting chosen for each draw by the selector that was fitted without it, [draws].
         score: mean score of these choices.
         fixed_score: mean score of the one setting that is best on the other folds.
         best_score: mean score of each draw's best setting, of the same runs: an upper bound that nobody reaches.
-        gains: score of the choice minus that of the fixed setting, [probes].
+        gains: score of the choice minus that of the fixed setting, [draws].
         importance: loss of mean score where a feature is shuffled among the held-out draws, [features].
     """
 
@@ -40,7 +41,7 @@ class CrossValidation:
 
 def cross_validate(examples: Examples, fit: FitSettings, seed: int) -> CrossValidation:
     """Fit on all folds but one, and choose for the draws of that one; each in turn."""
-    probes = np.arange(len(examples))
+    every = np.arange(len(examples))
     choices, fixed = np.zeros(len(examples), np.intp), np.zeros(len(examples), np.intp)
     losses = np.zeros((len(examples), examples.features.shape[1]))
     for is_held_out, selector in held_out(examples, fit, seed):
@@ -50,7 +51,7 @@ def cross_validate(examples: Examples, fit: FitSettings, seed: int) -> CrossVali
         choices[is_held_out] = selector.choices(own.features)
         losses[is_held_out] = _losses(selector, own, choices[is_held_out], seed)
     weights = examples.weights / examples.weights.sum()
-    chosen, constant = examples.scores[probes, choices], examples.scores[probes, fixed]
+    chosen, constant = examples.scores[every, choices], examples.scores[every, fixed]
     return CrossValidation(
         choices,
         float(weights @ chosen),
@@ -61,7 +62,7 @@ def cross_validate(examples: Examples, fit: FitSettings, seed: int) -> CrossVali
     )
 
 
-def _losses(selector: Selector, own: Examples, choices: Indices, seed: int) -> Table:
+def _losses(selector: TreeSelector, own: Examples, choices: Indices, seed: int) -> Table:
     """Return what each draw loses if a feature has another draw's value: [draws, features]."""
     draws = np.arange(len(own))
     order = torch.from_numpy(np.random.default_rng(seed).permutation(len(own)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""True parameters of a network, which no sender knows: what a selector that is told them is worth bounds the others."""
+"""True parameters of a network, which no sender observes: a selector that has them bounds the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bbrgym.scenario.link import Bernoulli, GilbertElliott
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import Table
 
-_CHANGES = 2  # of the capacity that are told
+_CHANGES = 2  # of the capacity that count
 
 PARAMETERS = (
     "rate",
@@ -43,10 +43,10 @@ def _parameters(scenario: Scenario) -> list[float]:
     others_ms = [flow.rtt_ms for flow in resolved.flows if flow.role != "tuned"]
     changes = [change for change in resolved.link.changes if change.rate_mbps is not None][:_CHANGES]
     lowest_mbps = BOUNDS["rate_mbps"].low  # of an outage
-    told = [
+    changed = [
         (change.at_s / scenario.duration_s, math.log(max(change.rate_mbps or 0.0, lowest_mbps))) for change in changes
     ]
-    told += [(1.0, told[-1][1] if told else math.log(rate_mbps))] * (_CHANGES - len(told))
+    changed += [(1.0, changed[-1][1] if changed else math.log(rate_mbps))] * (_CHANGES - len(changed))
     return [
         math.log(rate_mbps),
         math.log(buffer_bdp(scenario)),
@@ -57,7 +57,7 @@ def _parameters(scenario: Scenario) -> list[float]:
         float(np.mean(np.log(rtts_ms))),
         math.log(max(rtts_ms)),
         float(np.mean(np.log(others_ms))) if others_ms else 0.0,
-        *(number for change in told for number in change),
+        *(number for change in changed for number in change),
     ]
 
 

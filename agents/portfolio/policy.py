@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The agent: it probes, chooses a setting of the library, and holds it until it looks again, or the path changes."""
+"""The agent: it identifies the path, chooses a setting of the library, and holds it until it chooses again."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,30 +15,26 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bbrgym.agents.network_agents import alone
-from bbrgym.agents.portfolio.change import ChangeDetector
-from bbrgym.agents.portfolio.guard import Guard
 from bbrgym.agents.portfolio.parameters import true_parameters
-from bbrgym.agents.portfolio.probe import newest
-from bbrgym.agents.portfolio.selector import Selector
+from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.envs.features import Observation
-from bbrgym.envs.scaling import Coordinates
+from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import Flags
 
 
 class PortfolioNetwork(nn.Module):
-    """Function from the observations of a probe, [N, intervals * numbers], to the chosen settings, [N, tunables].
+    """Chooses settings by an identification's observations: [N, intervals * numbers] -> [N, tunables].
 
     Args:
-        features: of the probe.
+        features: of the identification.
         selector: predicts the settings' scores.
         library: the settings, [settings, tunables].
-        intervals: of the probe.
+        intervals: of the identification.
         width: numbers of an interval's observation.
-        guard: tells where the library's first setting is taken instead; None: nowhere.
 
     Attributes:
-        features, selector, guard: as given.
+        features, selector: as given.
     """
 
     inputs = ("history",)
@@ -47,49 +43,44 @@ class PortfolioNetwork(nn.Module):
     def __init__(
         self,
         features: nn.Module,
-        selector: Selector,
-        library: Coordinates,
+        selector: TreeSelector,
+        library: NormalisedAction,
         intervals: int,
         width: int,
-        guard: Guard | None = None,
     ) -> None:
         super().__init__()
         self.features = features
         self.selector = selector
-        self.guard = guard
         self.library: Tensor
         self.register_buffer("library", torch.from_numpy(library.copy()))
         self._shape = (intervals, width)
 
     def forward(self, history: Tensor) -> Tensor:
         features = self.features(history.reshape(-1, *self._shape))
-        choices = self.selector(features).argmax(-1)
-        if self.guard is not None:
-            choices = torch.where(self.guard(features) > 0, 0, choices)
-        return self.library[choices]
+        return self.library[self.selector(features).argmax(-1)]
 
     def first_inputs(self, count: int, width: int) -> tuple[Tensor, ...]:  # noqa: ARG002 - its own width counts
         """Return zeros as inputs for ``count`` environments."""
         return (torch.zeros(count, math.prod(self._shape)),)
 
 
-class TwoLooks(nn.Module):
-    """Two networks: one chooses after a probe, the other one after a time in which a choice was held.
+class ReselectingNetwork(nn.Module):
+    """Two networks: one chooses after the identification, the other one after a time in which a choice was held.
 
     Args:
-        first: chooses after the probe.
-        again: chooses after what was chosen before.
+        first: chooses after the identification.
+        again: chooses after what was chosen before, where input ``reselect`` is 1.
     """
 
-    inputs = ("history", "again")
+    inputs = ("history", "reselect")
     outputs = ("actions",)
 
     def __init__(self, first: PortfolioNetwork, again: PortfolioNetwork) -> None:
         super().__init__()
         self.first, self.again = first, again
 
-    def forward(self, history: Tensor, again: Tensor) -> Tensor:
-        return torch.where(again[:, :1] > 0, self.again(history), self.first(history))
+    def forward(self, history: Tensor, reselect: Tensor) -> Tensor:
+        return torch.where(reselect[:, :1] > 0, self.again(history), self.first(history))
 
     def first_inputs(self, count: int, width: int) -> tuple[Tensor, ...]:
         """Return zeros as inputs for ``count`` environments."""
@@ -97,118 +88,108 @@ class TwoLooks(nn.Module):
 
 
 @dataclass(frozen=True)
-class ProbeRoutine:
-    """Routine of an agent's probes.
+class IdentificationRoutine:
+    """Routine of an agent's identification.
 
     Attributes:
-        setting: during the probe, [tunables].
-        intervals: control intervals of the probe.
+        setting: during the identification, [tunables].
+        intervals: control intervals of the identification.
         width: numbers of an interval's observation.
-        detector: makes the change detector of an environment; None: a setting is held to the end.
     """
 
-    setting: Coordinates
+    setting: NormalisedAction
     intervals: int
     width: int
-    detector: Callable[[], ChangeDetector] | None = None
 
 
 class PortfolioAgent:
-    """Agent that probes, then holds the setting that its network chooses.
+    """Agent that identifies the path, then holds the setting that its network chooses.
 
     Args:
         name: name in records.
-        looks: networks that choose: after the probe, and, if there are two, again whenever as much time has passed.
-        routine: of the probe.
-        knowing: predicts the settings' scores from the true parameters of a network.
-        is_per_flow: as of any `Agent`.
+        networks: choose after the identification, and, if there are two, whenever as much time has passed.
+        routine: of the identification.
+        privileged: predicts the settings' scores from the true parameters of a network.
 
     Attributes:
         library: settings to choose from, [settings, tunables]; the first is the best fixed one.
-        looks, routine, is_per_flow: as given.
+        networks, routine: as given.
     """
 
+    is_per_flow = False
+
     def __init__(
-        self,
-        name: str,
-        looks: Sequence[PortfolioNetwork],
-        routine: ProbeRoutine,
-        knowing: Selector,
-        *,
-        is_per_flow: bool,
+        self, name: str, networks: Sequence[PortfolioNetwork], routine: IdentificationRoutine, privileged: TreeSelector
     ) -> None:
         self.name = name
         self.routine = routine
-        self.is_per_flow = is_per_flow
-        self.looks = tuple(look.eval() for look in looks)
-        self.library: Coordinates = self.looks[0].library.numpy()
-        self._knowing = knowing.eval()
+        self.networks = tuple(network.eval() for network in networks)
+        self.library: NormalisedAction = self.networks[0].library.numpy()
+        self._privileged = privileged.eval()
 
-    def network(self) -> PortfolioNetwork | TwoLooks:
+    def network(self) -> PortfolioNetwork | ReselectingNetwork:
         """Return the network that chooses and is exported."""
-        return self.looks[0] if len(self.looks) == 1 else TwoLooks(*self.looks).eval()
+        return self.networks[0] if len(self.networks) == 1 else ReselectingNetwork(*self.networks).eval()
 
-    def tuner(self, seeds: Sequence[int]) -> PortfolioTuner:
-        """Return a new tuner; see `Agent`."""
-        looks = [partial(self.choose, look=look) for look in range(len(self.looks))]
-        return PortfolioTuner([_Episode(self.routine, looks) for _ in seeds])
+    def make_policy(self, seeds: Sequence[int]) -> PortfolioPolicy:
+        """Return a new policy; see `Agent`."""
+        choosers = [partial(self.choose, turn=turn) for turn in range(len(self.networks))]
+        return PortfolioPolicy([_Episode(self.routine, choosers) for _ in seeds])
 
-    def choose(self, history: Sequence[Observation], look: int = 0) -> Coordinates:
-        """Return the setting for what was observed in a probe, [tunables]; or, with look 1, after the first choice."""
-        chosen: Coordinates = alone(self.looks[look], np.concatenate(history)[None])[0][0]
+    def choose(self, history: Sequence[Observation], turn: int = 0) -> NormalisedAction:
+        """Return the setting for an identification's observations, [tunables]; in turn 1, after the first choice."""
+        chosen: NormalisedAction = alone(self.networks[turn], np.concatenate(history)[None])[0][0]
         return chosen
 
-    def knows(self, scenario: Scenario) -> int:
+    def privileged_choice(self, scenario: Scenario) -> int:
         """Return the number of the setting chosen by the true parameters of a scenario."""
         parameters = true_parameters([scenario]).astype(np.float32)
-        return int(alone(self._knowing, parameters)[0][0].argmax())
+        return int(alone(self._privileged, parameters)[0][0].argmax())
 
-    def told(self, scenario: Scenario) -> PortfolioTuner:
-        """Return a tuner of one environment that probes too, then chooses by the true parameters of its scenario."""
-        setting = self.library[self.knows(scenario)]
-        return PortfolioTuner([_Episode(replace(self.routine, detector=None), [lambda _: setting])])
+    def privileged_policy(self, scenario: Scenario) -> PortfolioPolicy:
+        """Return a policy of one environment that identifies, then chooses by the true parameters of its scenario."""
+        setting = self.library[self.privileged_choice(scenario)]
+        return PortfolioPolicy([_Episode(self.routine, [lambda _: setting])])
 
 
-class PortfolioTuner:
+class PortfolioPolicy:
     """The agent in environments side by side."""
 
     def __init__(self, episodes: Sequence[_Episode]) -> None:
         self._episodes = episodes
 
-    def act(self, observations: Any, begun: Flags) -> NDArray[Any]:
-        """Return the actions; see `Tuner`."""
-        rows = zip(self._episodes, observations, begun, strict=True)
+    def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:
+        """Return the actions; see `Policy`."""
+        rows = zip(self._episodes, observations, episode_starts, strict=True)
         return np.stack([episode.act(observation, bool(is_first)) for episode, observation, is_first in rows])
 
 
 class _Episode:
-    """The agent in one environment: what it observed since it last chose, or the path changed; and what it holds."""
+    """The agent in one environment: what it observed since it last chose, and what it holds."""
 
-    def __init__(self, routine: ProbeRoutine, looks: Sequence[Callable[[Sequence[Observation]], Coordinates]]) -> None:
+    def __init__(
+        self, routine: IdentificationRoutine, choosers: Sequence[Callable[[Sequence[Observation]], NormalisedAction]]
+    ) -> None:
         self._routine = routine
-        self._looks = looks
-        self._detector = None if routine.detector is None else routine.detector()
-        self._probe_anew()
+        self._choosers = choosers
+        self._restart()
 
-    def _probe_anew(self) -> None:
+    def _restart(self) -> None:
         self._history: list[Observation] = []
         self._held = self._routine.setting
         self._choices = 0
 
-    def act(self, observation: Observation, is_first: bool) -> Coordinates:
+    def act(self, observation: Observation, is_first: bool) -> NormalisedAction:
         """Return the action after an interval, or at the beginning."""
-        view = newest(observation[None], self._routine.width)[0].copy()
-        if is_first or (self._choices and self._detector is not None and self._detector.has_changed(view)):
-            self._probe_anew()
-        elif self._choices == 0 or len(self._looks) > 1:
-            self._history.append(view)
+        if is_first:
+            self._restart()
+        elif self._choices == 0 or len(self._choosers) > 1:
+            self._history.append(observation.copy())
             if len(self._history) == self._routine.intervals:
                 self._choose()
         return self._held
 
     def _choose(self) -> None:
-        self._held = self._looks[min(self._choices, len(self._looks) - 1)](self._history)
+        self._held = self._choosers[min(self._choices, len(self._choosers) - 1)](self._history)
         self._history = []
         self._choices += 1
-        if self._detector is not None:
-            self._detector.reset()

@@ -7,16 +7,11 @@ agent that learns by trial. All draws are of the training split; the validation 
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, cast
-
-from pydantic import Field
+from typing import ClassVar, cast
 
 from bbrgym.agents.portfolio.assembly import Assembly, Found
-from bbrgym.agents.portfolio.change import ChangeSettings
-from bbrgym.agents.portfolio.guard import GuardSettings
+from bbrgym.agents.portfolio.identification_features import OBSERVED
 from bbrgym.agents.portfolio.policy import PortfolioAgent
-from bbrgym.agents.portfolio.probe_features import OBSERVED
-from bbrgym.agents.portfolio.selector import FitSettings
 from bbrgym.agents.portfolio.stages import Stages, StageSettings
 from bbrgym.agents.training.checkpoints import restore_state
 from bbrgym.agents.training.folder import TrainingFolder
@@ -24,75 +19,24 @@ from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.agents.training.trainer import Trainer
 from bbrgym.envs.observation import FEATURE_LISTS
-from bbrgym.schema import Float, Whole
 
-OBSERVATION = {"features": [*FEATURE_LISTS[OBSERVED]], "frame_stack": 1}
+OBSERVATION = {"features": [*FEATURE_LISTS[OBSERVED]], "frame_stack": 1, "view": "each"}
 """Arguments of the environment, in place of the user's."""
 
-StageShare = Annotated[Float, Field(gt=0, lt=1)]
 
-
-class PortfolioTrainer(Trainer):
-    """Trains and loads portfolio agents.
-
-    Attributes:
-        library_size: largest number of settings of the library.
-        search_share: share of the steps for stage search.
-        search_trials: settings tried on each of its draws.
-        search_runs: runs of each of these.
-        cross_share: share of the steps for stage cross.
-        refine_share: share of the steps for stage refine.
-        again_share: share of the steps for stage again, to choose anew every ``probe_s``; 0: it holds its first choice.
-        refine_turns: generations of children that it tries.
-        probe_s: length of the probe.
-        probe: values of tunables during the probe; the others keep the variant's own. Default: those of a draining
-            setting that are tunables to set, see `bbrgym.agents.portfolio.assembly.DRAINING`.
-        by_cost: whether draws are sampled by cost, see `bbrgym.agents.training.draws`.
-        change: settings of the change detection. Default: none, a setting is held to the end.
-        guard: settings of the guard. Default: none, the selector is heard everywhere.
-        fit: settings of the fit.
-    """
+class PortfolioTrainer(StageSettings, Trainer):
+    """Trains and loads portfolio agents; its fields are those of `StageSettings`."""
 
     is_distributed: ClassVar[bool] = True
-    is_shared: ClassVar[bool] = True
     is_continuable: ClassVar[bool] = False  # its stages divide the steps
-
-    library_size: Annotated[Whole, Field(ge=1, le=1000)] = 8
-    search_share: StageShare = 0.25
-    search_trials: Annotated[Whole, Field(ge=1, le=100_000)] = 40
-    search_runs: Annotated[Whole, Field(ge=1, le=1000)] = 2
-    cross_share: StageShare = 0.2125
-    refine_share: StageShare = 0.2
-    again_share: Annotated[Float, Field(ge=0, lt=1)] = 0.0
-    refine_turns: Annotated[Whole, Field(ge=0, le=1000)] = 8
-    probe_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0
-    probe: dict[str, Float] | None = None
-    by_cost: bool = True
-    change: ChangeSettings | None = None
-    guard: GuardSettings | None = None
-    fit: FitSettings = Field(default_factory=FitSettings)
 
     def adapted(self, settings: TrainingSettings) -> TrainingSettings:
         """Return the settings with the observation that its features are made from; see `Trainer`."""
-        view = {} if settings.is_per_flow else {"view": "each"}
-        return settings.model_copy(update={"env": {**settings.env, **OBSERVATION, **view}})
+        return settings.model_copy(update={"env": {**settings.env, **OBSERVATION}})
 
     def train(self, run: TrainingRun) -> None:
         """Run the stages that are missing; see `Trainer`."""
-        settings = StageSettings(
-            library_size=self.library_size,
-            search_share=self.search_share,
-            search_trials=self.search_trials,
-            search_runs=self.search_runs,
-            cross_share=self.cross_share,
-            refine_share=self.refine_share,
-            refine_turns=self.refine_turns,
-            again_share=self.again_share,
-            by_cost=self.by_cost,
-            fit=self.fit,
-            guard=self.guard,
-        )
-        Stages(settings, self._assembly(run.settings), run).run()
+        Stages(self, self._assembly(run.settings), run).run()
 
     def load(self, folder: TrainingFolder, settings: TrainingSettings, checkpoint: str) -> PortfolioAgent:
         """Return the agent of a checkpoint; see `Trainer`."""
@@ -102,4 +46,4 @@ class PortfolioTrainer(Trainer):
         return made[0]
 
     def _assembly(self, settings: TrainingSettings) -> Assembly:
-        return Assembly(settings, self.probe_s, self.probe, self.change, self.fit)
+        return Assembly(settings, self.identification_s)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Stage `refine`: the best candidates tried on more draws, then children of the library, turn by turn, beside them.
 
-A setting of stage search fits one draw, by chance in most of its coordinates. A child is such a setting of the library
-with some coordinates of another one, and steps away from it; it enters the library if it covers the draws better.
+A setting of stage search fits one draw, by chance in most of its tunables. A child is such a setting of the library
+with some tunables of another one, and steps away from it; it enters the library if it covers the draws better.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 
 from bbrgym.agents.oracle import mutated
 from bbrgym.agents.portfolio.greedy_library import greedy
-from bbrgym.envs.scaling import Coordinates
+from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.worlds import Table
 
-_CROSSED = 0.25  # share of the coordinates that a child has of its second parent
+_CROSSED = 0.25  # share of the tunables that a child has of its second parent
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class Candidates:
         weights: of the draws, [draws].
     """
 
-    settings: Coordinates
+    settings: NormalisedAction
     scores: Table
     weights: Table
 
@@ -44,7 +44,7 @@ class Candidates:
         return Candidates(settings, np.concatenate([self.scores, others.scores], axis=1), self.weights)
 
 
-def children(library: Coordinates, generator: np.random.Generator) -> Coordinates:
+def children(library: NormalisedAction, generator: np.random.Generator) -> NormalisedAction:
     """Return a child of each setting of a library, [settings, tunables]."""
     others = library[generator.integers(len(library), size=len(library))]
     crossed = np.where(generator.random(library.shape) < _CROSSED, others, library)

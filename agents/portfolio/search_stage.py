@@ -11,9 +11,9 @@ import polars as pl
 from bbrgym.agents.oracle import search_each
 from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.training.draws import TrainingDraw
-from bbrgym.envs.scaling import Coordinates
+from bbrgym.envs.scaling import NormalisedAction
 
-_COORDINATE = "at_"  # before the names of tunables in columns
+_COLUMN_PREFIX = "at_"  # before the names of tunables in columns
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class SearchPart:
         return self.runs * self.trials * sum(self.conditions.intervals(draw.scenario) for draw in self.draws)
 
     def __call__(self, threads: int | None) -> pl.DataFrame:
-        """Search; return a row per draw: the score of its setting, and the setting's coordinates."""
+        """Search; return a row per draw: the score of its setting, and the normalised setting."""
         with self.conditions.trials(self.draws, self.runs, 0, threads) as trials:
             seeds = [draw.seed for draw in self.draws]
             best = search_each(trials, seeds, self.trials, seed=self.seed, runs=self.runs)
@@ -49,13 +49,13 @@ class SearchPart:
             {
                 "draw": seeds,
                 "score": best.scores,
-                **{_COORDINATE + name: coordinates for name, coordinates in columns.items()},
+                **{_COLUMN_PREFIX + name: normalised for name, normalised in columns.items()},
             }
         )
 
 
-def settings_of(found: pl.DataFrame) -> Coordinates:
+def settings_of(found: pl.DataFrame) -> NormalisedAction:
     """Return the settings of the stage's table, [draws, tunables]."""
-    columns = [name for name in found.columns if name.startswith(_COORDINATE)]
-    settings: Coordinates = found.select(columns).to_numpy().astype(np.float32)
+    columns = [name for name in found.columns if name.startswith(_COLUMN_PREFIX)]
+    settings: NormalisedAction = found.select(columns).to_numpy().astype(np.float32)
     return settings

@@ -15,14 +15,14 @@ class StagePlan:
     """Draws of each stage; no two stages share one.
 
     Attributes:
-        search, cross, refine, probe, again: draws of the stages.
+        search, cross, refine, identification, reselect: draws of the stages.
     """
 
     search: tuple[TrainingDraw, ...]
     cross: tuple[TrainingDraw, ...]
     refine: tuple[TrainingDraw, ...]
-    probe: tuple[TrainingDraw, ...]
-    again: tuple[TrainingDraw, ...]
+    identification: tuple[TrainingDraw, ...]
+    reselect: tuple[TrainingDraw, ...]
 
 
 def affordable(
@@ -51,6 +51,6 @@ def affordable(
         raise ConfigError(
             f"total_steps: stage {stage} has {steps} of them, which are {len(taken)} draws, expected at least {least} "
             f"draws: about {least * (used // (len(taken) + 1))} steps; choose more, or other ones of "
-            f"agent.search_share, agent.cross_share, agent.refine_share and agent.again_share"
+            f"agent.search_share, agent.cross_share, agent.refine_share and agent.reselect_share"
         )
     return tuple(taken)

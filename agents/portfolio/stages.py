@@ -13,12 +13,13 @@ All scores are of runs from the first packet to the last, as `bbrgym.worlds.scor
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from dataclasses import replace
+from typing import Annotated, Any, cast
 
 import numpy as np
 import polars as pl
 import torch
+from pydantic import Field
 from torch import nn
 
 from bbrgym.agents.networks import torch_threads
@@ -26,45 +27,63 @@ from bbrgym.agents.oracle import presets
 from bbrgym.agents.portfolio.assembly import Assembly, Found
 from bbrgym.agents.portfolio.cross import CrossPart, scores_of
 from bbrgym.agents.portfolio.cross_validation import confusion, cross_validate
+from bbrgym.agents.portfolio.examples import Examples, FitSettings
 from bbrgym.agents.portfolio.fit import check_fit, fitted, held_out_choices
 from bbrgym.agents.portfolio.greedy_library import coverage
-from bbrgym.agents.portfolio.guard import GuardSettings, fitted_guard, guarded
+from bbrgym.agents.portfolio.identification import IdentificationPart, examples_of
+from bbrgym.agents.portfolio.identification_features import settings_held
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.parts import Parts, parts_of
-from bbrgym.agents.portfolio.probe import ProbePart, examples_of, probe_begins, probe_length
-from bbrgym.agents.portfolio.probe_features import settings_held
 from bbrgym.agents.portfolio.refine import Candidates, children
 from bbrgym.agents.portfolio.search_stage import SearchPart, settings_of
-from bbrgym.agents.portfolio.selector import Examples, FitSettings, Selector
 from bbrgym.agents.portfolio.stage_plan import StagePlan, affordable
 from bbrgym.agents.portfolio.tasks import TrainingConditions
-from bbrgym.agents.training.checkpoints import finite_or_refuse, has_state, restore_state, save_state
+from bbrgym.agents.portfolio.tree_selector import TreeSelector
+from bbrgym.agents.training.checkpoints import has_state, restore_state, save_state
 from bbrgym.agents.training.draws import TrainingDraw, training_draws
 from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.envs.library import Library, write_library
-from bbrgym.envs.scaling import Coordinates
+from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.errors import ConfigError
+from bbrgym.schema import Float, Model, Whole
 from bbrgym.worlds import registered_worlds
 
 LIBRARY = "library.yaml"
 _KEPT = 3  # candidates that stage cross leaves, for each setting of the library
 
 
-@dataclass(frozen=True)
-class StageSettings:
-    """Hyperparameters of the stages; see `bbrgym.agents.portfolio.portfolio_trainer.PortfolioTrainer`."""
+StageShare = Annotated[Float, Field(gt=0, lt=1)]
 
-    library_size: int
-    search_share: float
-    search_trials: int
-    search_runs: int
-    cross_share: float
-    refine_share: float
-    again_share: float
-    refine_turns: int
-    by_cost: bool
-    fit: FitSettings
-    guard: GuardSettings | None
+
+class StageSettings(Model):
+    """Hyperparameters of the stages.
+
+    Attributes:
+        library_size: largest number of settings of the library.
+        search_share: share of the steps for stage search.
+        search_trials: settings tried on each of its draws.
+        search_runs: runs of each of these.
+        cross_share: share of the steps for stage cross.
+        refine_share: share of the steps for stage refine.
+        refine_turns: generations of children that it tries.
+        reselect_share: share of the steps for stage reselect, to choose again every ``identification_s``; 0: the first
+            choice is held.
+        identification_s: length of the identification.
+        by_cost: whether draws are sampled by cost, see `bbrgym.agents.training.draws`.
+        fit: settings of the fit.
+    """
+
+    library_size: Annotated[Whole, Field(ge=1, le=1000)] = 8
+    search_share: StageShare = 0.25
+    search_trials: Annotated[Whole, Field(ge=1, le=100_000)] = 40
+    search_runs: Annotated[Whole, Field(ge=1, le=1000)] = 2
+    cross_share: StageShare = 0.2125
+    refine_share: StageShare = 0.2
+    refine_turns: Annotated[Whole, Field(ge=0, le=1000)] = 8
+    reselect_share: Annotated[Float, Field(ge=0, lt=1)] = 0.0
+    identification_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0
+    by_cost: bool = True
+    fit: FitSettings = Field(default_factory=FitSettings)
 
 
 class Stages:
@@ -85,13 +104,13 @@ class Stages:
         if not registered_worlds()[training.world_name].can_save:
             able = [name for name, spec in registered_worlds().items() if spec.can_save]
             raise ConfigError(f"world: is {training.world_name}, expected one that can be saved: {', '.join(able)}")
-        if settings.search_share + settings.cross_share + settings.refine_share + settings.again_share >= 1:
+        if settings.search_share + settings.cross_share + settings.refine_share + settings.reselect_share >= 1:
             raise ConfigError(
                 f"agent.cross_share: is {settings.cross_share:g} beside agent.search_share {settings.search_share:g}, "
-                f"agent.refine_share {settings.refine_share:g} and agent.again_share {settings.again_share:g}, "
-                "expected a sum below 1, which leaves the rest for the probe"
+                f"agent.refine_share {settings.refine_share:g} and agent.reselect_share {settings.reselect_share:g}, "
+                "expected a sum below 1, which leaves the rest for the identification"
             )
-        check_fit(settings.fit)
+        check_fit()
         self._settings = settings
         self._assembly = assembly
         self._run = run
@@ -114,16 +133,14 @@ class Stages:
             return
         library = self._library(self._refined(self._crossed(self._candidates())))
         examples = self._examples(library)
-        selector, knowing = self._selector(examples), self._knowing(examples)
+        selector, privileged = self._selector(examples), self._privileged(examples)
         found: Found = {
             "library": torch.from_numpy(library),
             "selector": selector.state_dict(),
-            "knowing": knowing.state_dict(),
+            "privileged": privileged.state_dict(),
         }
-        if self._settings.guard is not None:
-            found["guard"] = fitted_guard(examples.features, self._settings.guard).state_dict()
-        if self._plan.again:
-            self._look_again(found)
+        if self._plan.reselect:
+            self._fit_reselection(found)
         self._checkpoint(found)
 
     # ---- plan --------------------------------------------------------------------------------------------------
@@ -133,7 +150,7 @@ class Stages:
         draws = training_draws(
             self._run.settings.source, self._run.settings.stream("draws", 0), by_cost=settings.by_cost
         )
-        self._refuse_short(next(draws), self._assembly.intervals * (2 if settings.again_share else 1))
+        self._refuse_short(next(draws), self._assembly.intervals * (2 if settings.reselect_share else 1))
         shares = (settings.search_share, settings.cross_share, settings.refine_share)
         search_steps, cross_steps, refine_steps = (int(share * total) for share in shares)
         intervals = self._conditions.intervals
@@ -141,35 +158,38 @@ class Stages:
         search = affordable("search", draws, search_steps, lambda draw: of_search * intervals(draw.scenario), least=1)
         candidates = len(self._presets) + len(search)
         cross = affordable("cross", draws, cross_steps, lambda draw: candidates * intervals(draw.scenario), least=1)
-        size, probe = min(settings.library_size, candidates), self._assembly.intervals
+        size, identification = min(settings.library_size, candidates), self._assembly.intervals
         tried = min(_KEPT * settings.library_size, candidates) + settings.refine_turns * size
         refine = affordable("refine", draws, refine_steps, lambda draw: tried * intervals(draw.scenario), least=1)
 
         def tried_after(draw: TrainingDraw, watched: int) -> int:
             self._refuse_short(draw, watched)
-            length = probe_length(probe_begins(self._conditions, draw.scenario, watched), watched)
-            return length + size * (intervals(draw.scenario) - length)
+            return watched + size * (intervals(draw.scenario) - watched)
 
-        again_steps, least = int(settings.again_share * total), 2 * settings.fit.folds
-        left = total - search_steps - cross_steps - refine_steps - again_steps
-        probed = affordable("probe", draws, left, lambda draw: tried_after(draw, probe), least=least)
-        again: tuple[TrainingDraw, ...] = ()
-        if settings.again_share:
-            again = affordable("again", draws, again_steps, lambda draw: tried_after(draw, 2 * probe), least=least)
-        return StagePlan(search, cross, refine, probed, again)
+        reselect_steps, least = int(settings.reselect_share * total), 2 * settings.fit.folds
+        left = total - search_steps - cross_steps - refine_steps - reselect_steps
+        identified = affordable(
+            "identification", draws, left, lambda draw: tried_after(draw, identification), least=least
+        )
+        reselect: tuple[TrainingDraw, ...] = ()
+        if settings.reselect_share:
+            reselect = affordable(
+                "reselect", draws, reselect_steps, lambda draw: tried_after(draw, 2 * identification), least=least
+            )
+        return StagePlan(search, cross, refine, identified, reselect)
 
     def _refuse_short(self, draw: TrainingDraw, watched: int) -> None:
         run = self._conditions.intervals(draw.scenario)
         if run <= watched:
-            with_again = ", twice because of agent.again_share" if self._settings.again_share else ""
+            with_reselection = ", twice because of agent.reselect_share" if self._settings.reselect_share else ""
             raise ConfigError(
-                f"agent.probe_s: are {self._assembly.intervals} control intervals{with_again}, expected less than a "
-                f"run's {run}, of {draw.scenario.name}"
+                f"agent.identification_s: are {self._assembly.intervals} control intervals{with_reselection}, expected "
+                f"less than a run's {run}, of {draw.scenario.name}"
             )
 
     # ---- stages ------------------------------------------------------------------------------------------------
 
-    def _candidates(self) -> Coordinates:
+    def _candidates(self) -> NormalisedAction:
         """Return the presets and the best setting of each draw, [candidates, tunables]."""
         run, settings = self._run, self._settings
         seed = run.settings.stream("search", 0)
@@ -182,7 +202,7 @@ class Stages:
         self._record({"search/score": _mean(found["score"].to_numpy(), self._plan.search)})
         return np.concatenate([np.array(self._presets, np.float32), settings_of(found)])
 
-    def _crossed(self, settings: Coordinates) -> Candidates:
+    def _crossed(self, settings: NormalisedAction) -> Candidates:
         """Return the best of these settings."""
         self._run.stage = "cross"
         return self._scored("cross", self._plan.cross, settings).best(_KEPT * self._settings.library_size)
@@ -202,18 +222,18 @@ class Stages:
             self._record({"refine/coverage": float(coverage(library.scores, library.weights)[-1])})
         return library
 
-    def _scored(self, stage: str, of_stage: tuple[TrainingDraw, ...], settings: Coordinates) -> Candidates:
+    def _scored(self, stage: str, of_stage: tuple[TrainingDraw, ...], settings: NormalisedAction) -> Candidates:
         """Return settings with their scores on the draws of a stage."""
         parts = [CrossPart(self._conditions, draws, settings) for draws in parts_of(of_stage)]
         table = self._parts.tables(stage, parts)
         return Candidates(settings, scores_of(table), table["weight"].to_numpy())
 
-    def _library(self, chosen: Candidates) -> Coordinates:
+    def _library(self, chosen: Candidates) -> NormalisedAction:
         """Return the library, [settings, tunables]: the best fixed setting first."""
         run = self._run
         covered = coverage(chosen.scores, chosen.weights)
         curve = pl.DataFrame({"settings": np.arange(1, len(covered) + 1), "score": covered})
-        library: Coordinates = self._assembly.scaling.snap(chosen.settings)[1]
+        library: NormalisedAction = self._assembly.scaling.snap(chosen.settings)[1]
         rows = [self._assembly.scaling.to_values(setting) for setting in library]
         settings = {f"setting-{number}": values for number, values in enumerate(rows, start=1)}
         origin = f"agent {run.settings.agent_name} on {run.settings.source.name}, seed {run.settings.seed}"
@@ -225,56 +245,48 @@ class Stages:
         run.log_table(self._step, "coverage", curve)
         return library
 
-    def _examples(self, library: Coordinates) -> Examples:
-        """Return the probed draws."""
+    def _examples(self, library: NormalisedAction) -> Examples:
+        """Return the examples of the draws of stage identification."""
         run, assembly = self._run, self._assembly
-        run.stage = "probe"
+        run.stage = "identification"
         parts = [
-            ProbePart(self._conditions, draws, assembly.probe, assembly.intervals, library)
-            for draws in parts_of(self._plan.probe)
+            IdentificationPart(self._conditions, draws, assembly.identification_setting, assembly.intervals, library)
+            for draws in parts_of(self._plan.identification)
         ]
-        table = self._parts.tables("probe", parts)
+        table = self._parts.tables("identification", parts)
         return self._watched(table, assembly.features)
 
     def _watched(self, table: pl.DataFrame, features: nn.Module) -> Examples:
         """Return the examples of a stage's table."""
         assembly = self._assembly
         with torch_threads(1):
-            examples = examples_of(table, features, assembly.intervals, assembly.width)
-        draws = len(np.unique(examples.draws))
-        if draws < 2:
-            raise ConfigError(
-                f"agent.probe_s: are {assembly.intervals} control intervals, for which flows of {draws} draws last, "
-                "expected at least 2"
-            )
-        return examples
+            return examples_of(table, features, assembly.intervals, assembly.width)
 
-    def _look_again(self, found: Found) -> None:
-        """Add what looks again to what was found."""
+    def _fit_reselection(self, found: Found) -> None:
+        """Add what chooses again to what was found."""
         run, assembly, fit = self._run, self._assembly, self._settings.fit
-        run.stage = "again"
+        run.stage = "reselect"
         library = found["library"]
-        first = assembly.look(assembly.features, library, found["selector"], found.get("guard"))
+        first = assembly.network(assembly.features, library, found["selector"])
         parts = [
-            ProbePart(self._conditions, draws, assembly.probe, assembly.intervals, library.numpy(), first)
-            for draws in parts_of(self._plan.again)
+            IdentificationPart(
+                self._conditions, draws, assembly.identification_setting, assembly.intervals, library.numpy(), first
+            )
+            for draws in parts_of(self._plan.reselect)
         ]
-        table = self._parts.tables("again", parts)
+        table = self._parts.tables("reselect", parts)
         seed = run.settings.stream("fit", 1)
-        examples = self._watched(table, assembly.again_features)
+        examples = self._watched(table, assembly.reselect_features)
         with torch_threads(run.settings.torch_threads):
             choices = held_out_choices(examples, fit, seed)
             selector = fitted(examples, fit, seed)
-        finite_or_refuse(selector, run, self._step)
-        probes = np.arange(len(examples))
+        every = np.arange(len(examples))
         held = settings_held(examples.features, library)
-        gains = examples.scores[probes, choices] - examples.scores[probes, held]
-        self._record({"fit/again_gain": float(np.average(gains, weights=examples.weights))})
-        found["again"] = selector.state_dict()
-        if self._settings.guard is not None:
-            found["again_guard"] = fitted_guard(examples.features, self._settings.guard).state_dict()
+        gains = examples.scores[every, choices] - examples.scores[every, held]
+        self._record({"fit/reselect_gain": float(np.average(gains, weights=examples.weights))})
+        found["reselect"] = selector.state_dict()
 
-    def _selector(self, examples: Examples) -> Selector:
+    def _selector(self, examples: Examples) -> TreeSelector:
         """Return the selector, fitted on all draws, after its cross-validation."""
         run, fit = self._run, self._settings.fit
         run.stage = "fit"
@@ -282,7 +294,6 @@ class Stages:
         with torch_threads(run.settings.torch_threads):
             validated = cross_validate(examples, fit, seed)
             selector = fitted(examples, fit, seed)
-        finite_or_refuse(selector, run, self._step)
         names = list(self._assembly.features.names)
         importance = pl.DataFrame({"feature": names, "loss": validated.importance}).sort(
             "loss", descending=True, maintain_order=True
@@ -298,24 +309,20 @@ class Stages:
                 "fit/gain": validated.score - validated.fixed_score,
             }
         )
-        if self._settings.guard is not None:
-            price = guarded(examples, validated.choices, fit.folds, seed, self._settings.guard)
-            self._record({"fit/guarded_share": price.share, "fit/guard_price": price.price})
         run.log_table(self._step, "confusion", table)
         run.log_table(self._step, "importance", importance)
         return selector
 
-    def _knowing(self, examples: Examples) -> Selector:
+    def _privileged(self, examples: Examples) -> TreeSelector:
         """Return the selector by true parameters, fitted in the same way."""
         run, fit = self._run, self._settings.fit
-        parameters = torch.from_numpy(true_parameters([draw.scenario for draw in self._plan.probe])).float()
-        told = replace(examples, features=parameters[torch.from_numpy(examples.draws)])
+        parameters = torch.from_numpy(true_parameters([draw.scenario for draw in self._plan.identification])).float()
+        privileged = replace(examples, features=parameters)
         seed = run.settings.stream("fit", 0)
         with torch_threads(run.settings.torch_threads):
-            validated = cross_validate(told, fit, seed)
-            selector = fitted(told, fit, seed)
-        finite_or_refuse(selector, run, self._step)
-        self._record({"fit/knowing_gain": validated.score - validated.fixed_score})
+            validated = cross_validate(privileged, fit, seed)
+            selector = fitted(privileged, fit, seed)
+        self._record({"fit/privileged_gain": validated.score - validated.fixed_score})
         return selector
 
     # ---- details -----------------------------------------------------------------------------------------------

@@ -14,12 +14,23 @@ import numpy as np
 
 from bbrgym.scenario.distribution import SPLITS, Distribution
 from bbrgym.scenario.model import Scenario
+from bbrgym.schema import Model
 
 CHEAP_MBPS = 30.0
 """Rate up to which every draw is kept."""
 
 EXPONENT = 0.8
 """How fast the probability falls with the rate; packets, and so the cost, rise almost in proportion to it."""
+
+
+class DrawSettings(Model):
+    """Settings of the draws of a training's episodes.
+
+    Attributes:
+        by_cost: whether fewer are of fast networks.
+    """
+
+    by_cost: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,6 +73,31 @@ def training_draws(source: Scenario | Distribution, seed: int, *, by_cost: bool 
         kept = _probability(scenario) if by_cost else 1.0
         if part < kept:
             yield TrainingDraw(scenario, drawn, 1.0 / kept)
+
+
+@dataclass(frozen=True)
+class DrawsByCost:
+    """Draws by cost of the scenarios of episodes, each from its episode's seed.
+
+    Attributes:
+        source: the distribution.
+    """
+
+    source: Distribution
+
+    @property
+    def name(self) -> str:
+        """Return the name of the distribution."""
+        return self.source.name
+
+    @property
+    def max_tuned(self) -> int:
+        """Return the largest number of tuned flows of a draw."""
+        return self.source.max_tuned
+
+    def __call__(self, seed: int) -> Scenario:
+        """Return the scenario of an episode's seed."""
+        return next(training_draws(self.source, seed)).scenario
 
 
 def _probability(scenario: Scenario) -> float:

@@ -34,6 +34,7 @@ from bbrgym.agents.training.about import KEY, about_agent
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.policy_header import policy_header
 from bbrgym.agents.training.quantise import quantise
+from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError, MissingExtraError, nearest
 from bbrgym.runs.atomic_files import write_atomically
 from bbrgym.runs.checksum import add_checksum, with_onnx_checksum
@@ -82,7 +83,7 @@ def export(
     folder = TrainingFolder(Path(run_dir))
     write = partial(write_atomically, path) if output is not None else partial(folder.write_file, name)
     if format == "c":
-        if isinstance(agent, PortfolioAgent):
+        if isinstance(agent, PortfolioAgent) and isinstance(batch, TuneBatch):
             policy = quantise_portfolio(agent, batch, options)
         else:
             policy = quantise(network, batch, options, agent.name)

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Loop of a training, which all trainers share.
 
-A training is a chain of legs, each from one checkpoint to the next. Every leg seeds all random numbers anew, from the
-training's seed and the leg's number: episodes, exploration, the order of minibatches. So a checkpoint need not hold the
-state of simulations and generators, and an interrupted training that repeats its last leg gives the same curve and the
-same weights to the last bit.
+A training is a chain of segments, each from one checkpoint to the next. Every segment seeds all random numbers again,
+from the training's seed and the segment's number: episodes, exploration, the order of minibatches. So a checkpoint need
+not hold the state of simulations and generators, and an interrupted training that repeats its last segment gives the
+same curve and the same weights to the last bit.
 
     trainer:  if the folder has a last checkpoint: restore it, `run.resume`
               while steps are left:
-                  if `run.leg_is_over`:  `run.checkpoint`, `run.next_leg`, seed everything and reset the environments
-                                         with `run.reset_options`
+                  if `run.segment_is_over`:  `run.checkpoint`, `run.next_segment`, seed everything, and reset the
+                                             environments with `run.reset_options`
                   take some steps, each reported by `run.stepped`; report measurements by `run.record`
               `run.checkpoint`
 """
@@ -26,8 +26,7 @@ import numpy as np
 import polars as pl
 
 from bbrgym.agents.base import Agent
-from bbrgym.agents.training.curriculum import Curriculum
-from bbrgym.agents.training.episode_draws import DrawsByCost, DrawSettings
+from bbrgym.agents.training.draws import DrawsByCost
 from bbrgym.agents.training.folder import METRICS, SUMMARY, VALIDATION, TrainingFolder
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.agents.training.validation import Validation
@@ -66,8 +65,8 @@ class TrainingProgress:
 
 
 @dataclass(frozen=True)
-class LegSeeds:
-    """Seeds of all random numbers of a leg.
+class SegmentSeeds:
+    """Seeds of all random numbers of a segment.
 
     Attributes:
         torch: seed of networks, exploration and minibatches.
@@ -155,10 +154,9 @@ class TrainingRun:
         self._validation = Validation(
             settings.validation_options(), settings.source, self._validation_seeds, settings.validation.score_delta
         )
-        self._curriculum: Curriculum | None = None  # once it was needed
         self._rows: list[dict[str, Any]] = []
         self._scores = pl.DataFrame(schema=VALIDATION_SCHEMA)
-        self._leg = -1
+        self._segment = -1
         self._since_row = _SinceLastRow()
         self._recorded_step = _NEVER
         self._started_s = time.perf_counter()
@@ -169,12 +167,10 @@ class TrainingRun:
         self.stage = ""
 
     def close(self) -> None:
-        """End the worlds of the validation and of the curriculum."""
+        """End the worlds of the validation."""
         self._validation.close()
-        if self._curriculum is not None:
-            self._curriculum.close()
 
-    # ---- legs --------------------------------------------------------------------------------------------------
+    # ---- segments ----------------------------------------------------------------------------------------------
 
     def resume(self, state: Mapping[str, Any]) -> None:
         """Continue after the checkpoint of which `state` is what `checkpoint` gave to `save`.
@@ -190,38 +186,23 @@ class TrainingRun:
         self._started_s = time.perf_counter() - self.state.wall_s
         self._shown = (time.perf_counter(), self.state.step)
 
-    def leg_is_over(self, step: int) -> bool:
-        """Return whether a checkpoint and the next leg are due; true at the beginning."""
-        return step // self.settings.checkpoint_steps > self._leg
+    def segment_is_over(self, step: int) -> bool:
+        """Return whether a checkpoint and the next segment are due; true at the beginning."""
+        return step // self.settings.checkpoint_steps > self._segment
 
-    def next_leg(self, step: int) -> LegSeeds:
-        """Begin the next leg."""
-        self._leg = step // self.settings.checkpoint_steps
+    def next_segment(self, step: int) -> SegmentSeeds:
+        """Begin the next segment."""
+        self._segment = step // self.settings.checkpoint_steps
         self._since_row = _SinceLastRow()
-        return LegSeeds(self.settings.leg_stream("torch", self._leg), self.settings.leg_stream("envs", self._leg))
+        stream = self.settings.segment_stream
+        return SegmentSeeds(torch=stream("torch", self._segment), envs=stream("envs", self._segment))
 
-    def reset_options(self, step: int, agent: Agent) -> dict[str, Any]:
-        """Return the options with which the environments are reset at the beginning of a leg: what their episodes are.
-
-        Args:
-            step: steps taken since the training's beginning.
-            agent: the agent as it is now, which a curriculum compares with a library from the second leg on.
-
-        Raises:
-            ConfigError: the library of the curriculum cannot be used.
-            WorldError: a simulation failed.
-        """
-        asked, source = self.settings.draws, self.settings.source
-        if asked == DrawSettings() or not isinstance(source, Distribution):
-            return {}
-        plain = DrawsByCost(source) if asked.by_cost else source
-        if asked.curriculum is None or step == 0:
-            return {"scenario": plain}
-        if self._curriculum is None:
-            self._curriculum = Curriculum(asked.curriculum, self.settings, source)
-        gaps = self._curriculum.gaps(agent)
-        self._add(step, {"curriculum/gap": float(gaps.mean())})
-        return {"scenario": self._curriculum.draws(gaps, plain)}
+    def reset_options(self) -> dict[str, Any]:
+        """Return the options with which the environments are reset at the beginning of a segment."""
+        source = self.settings.source
+        if self.settings.draws.by_cost and isinstance(source, Distribution):
+            return {"scenario": DrawsByCost(source)}
+        return {}
 
     # ---- steps and measurements --------------------------------------------------------------------------------
 
@@ -252,9 +233,9 @@ class TrainingRun:
             self._show(step)
 
     def row_is_due(self, step: int) -> bool:
-        """Return whether `record` is due: after `log_steps` steps, and at the end of a leg and of the training."""
+        """Return whether `record` is due: after `log_steps` steps, and at the end of a segment and of the training."""
         rows = step // self.settings.log_steps - self._recorded_step // self.settings.log_steps
-        return rows > 0 or self.leg_is_over(step) or step >= self.settings.total_steps
+        return rows > 0 or self.segment_is_over(step) or step >= self.settings.total_steps
 
     def record(self, step: int, metrics: Mapping[str, float]) -> None:
         """Add a row to the curve: metrics of the trainer, and the mean reward since the last row.
@@ -299,7 +280,7 @@ class TrainingRun:
             WorldError: a simulation of the validation failed.
             OSError: a file cannot be written; the checkpoint before is whole.
         """
-        if self.state.best_step >= 0 and step == self.state.step:  # just resumed, or the training ends with a leg
+        if self.state.best_step >= 0 and step == self.state.step:  # just resumed, or the training ends with a segment
             self.folder.write_json(SUMMARY, self.summary())
             return
         began_s = time.perf_counter()

@@ -33,7 +33,7 @@ from bbrgym.envs.features import Feature
 from bbrgym.envs.flow_batch import FlowBatch
 from bbrgym.envs.memory import EWMA_S, MEASURED, Remembered
 from bbrgym.envs.options import Options
-from bbrgym.envs.scaling import NOT_BELOW, WHOLE_NUMBERS, Coordinates, TunableScaling
+from bbrgym.envs.scaling import NOT_BELOW, WHOLE_NUMBERS, NormalisedAction, TunableScaling
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError
 from bbrgym.tunables import TUNABLES, VARIANTS, Tunable
@@ -288,15 +288,15 @@ def _head(
         count = int(action.space.n)
         return Choice(*whole_settings(*action.apply(np.arange(count), np.tile(scaling.default, (count, 1))), tunables))
     raise ConfigError(
-        f"action space: {action.space}, allowed with format c are coordinates, and one number for absolute levels or "
-        "settings"
+        f"action space: {action.space}, allowed with format c are normalised actions, and one number for absolute "
+        "levels or settings"
     )
 
 
 def whole_settings(
-    values: Table, coordinates: Coordinates, tunables: tuple[IntegerTunable, ...]
+    values: Table, normalised: NormalisedAction, tunables: tuple[IntegerTunable, ...]
 ) -> tuple[Integers, Integers]:
     """Return settings in whole units, and their parts: [..., tunables] all."""
     whole = np.rint(values * [units_of(TUNABLES[one.name]) for one in tunables]).astype(np.int64)
-    parts = np.rint((coordinates.astype(np.float64) + 1.0) * (Q16 / 2)).astype(np.int64)
+    parts = np.rint((normalised.astype(np.float64) + 1.0) * (Q16 / 2)).astype(np.int64)
     return np.clip(whole, [one.low for one in tunables], [one.high for one in tunables]), parts

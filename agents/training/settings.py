@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from bbrgym.agents.rollout import batch_of
-from bbrgym.agents.training.episode_draws import DrawSettings
+from bbrgym.agents.training.draws import DrawSettings
 from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.library import load_library
 from bbrgym.envs.options import Options
@@ -158,25 +158,9 @@ class TrainingSettings(Model):
                 raise FieldProblem(f"env.{name}", f"is called {places[name]} here")
             if name not in ("name", *known):
                 raise FieldProblem(f"env.{name}", f"is no argument of the environments; {nearest(name, known, _SEE)}")
-        self._check_draws()
+        if self.draws.by_cost and not is_distribution(self.scenario):
+            raise FieldProblem("draws.by_cost", "is True, expected false: one scenario is not drawn")
         return self
-
-    def _check_draws(self) -> None:
-        if self.draws == DrawSettings():
-            return
-        if not is_distribution(self.scenario):
-            name = "by_cost" if self.draws.by_cost else "curriculum"
-            raise FieldProblem(
-                f"draws.{name}", f"is {shown(getattr(self.draws, name))}, expected none: one scenario is not drawn"
-            )
-        asked = self.draws.curriculum
-        if asked is None:
-            return
-        if asked.library is None and self.action.get("library") is None:
-            raise FieldProblem(
-                "draws.curriculum.library", "is null, expected a library's file, or action=library with one"
-            )
-        load_library(asked.library or self.action["library"], self.variant)  # refuses that of another variant
 
     # ---- derived values ----------------------------------------------------------------------------------------
 
@@ -296,9 +280,9 @@ class TrainingSettings(Model):
         drawn = np.random.SeedSequence([self.seed, entropy, number]).generate_state(1, np.uint64)[0]
         return int(drawn) % (2**31 - 2**16)
 
-    def leg_stream(self, name: str, leg: int) -> int:
-        """Return the seed of a leg's stream; those of a continued training are not drawn again."""
-        return self.stream(name if self.continue_from is None else f"{name} after {self.continue_from.step}", leg)
+    def segment_stream(self, name: str, segment: int) -> int:
+        """Return the seed of a segment's stream; those of a continued training are not drawn again."""
+        return self.stream(name if self.continue_from is None else f"{name} after {self.continue_from.step}", segment)
 
     def plain(self) -> dict[str, Any]:
         """Return the settings as config.yaml holds them; `parse_training` gives the same settings from it."""
@@ -337,9 +321,6 @@ def parse_training(config: Mapping[str, Any]) -> TrainingSettings:
     )
     action = asked.get("action", "absolute")
     asked["action"] = _with_library(shipped("action", action) if isinstance(action, str) else action)
-    draws = asked.get("draws")
-    if isinstance(draws, Mapping):
-        asked["draws"] = {**draws, "curriculum": _with_library(draws.get("curriculum"))}
     asked["logger"] = completed_loggers(asked.get("logger", "none"))
     asked["rollouts"] = with_shipped("rollouts", asked.get("rollouts", "local"))
     settings = validated(TrainingSettings, asked)

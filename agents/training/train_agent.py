@@ -13,7 +13,7 @@ import polars as pl
 
 from bbrgym.agents.training.continuation import OPTION, ContinuedFolder, check_continued, continued_config
 from bbrgym.agents.training.curve import draw_curve
-from bbrgym.agents.training.episode_draws import DrawSettings
+from bbrgym.agents.training.draws import DrawSettings
 from bbrgym.agents.training.folder import SUMMARY, TrainingFolder
 from bbrgym.agents.training.loop import TrainingProgress, TrainingRun
 from bbrgym.agents.training.settings import TrainingSettings, parse_training
@@ -248,7 +248,11 @@ def _parts_of(settings: TrainingSettings, trusted: Collection[str]) -> _Parts:
     )
     name = settings.agent_name
     if settings.is_per_flow and not parts.trainer.is_shared:
-        able = [one for one in shipped_names("agent") if class_of("agent", shipped("agent", one), Trainer).is_shared]
+        able = [
+            one
+            for one in shipped_names("agent")
+            if class_of("agent", shipped("agent", one), Trainer, extra="train").is_shared
+        ]
         raise ConfigError(f"agent.name: is {name!r}, expected one of {', '.join(able)} with env=multi")
     if not isinstance(parts.rollouts, LocalRollouts) and not parts.trainer.is_distributed:
         raise ConfigError(f"rollouts.name: is {parts.rollouts.name!r}, expected local with agent={name}")

@@ -35,7 +35,7 @@ class Trainer(Target):
     """
 
     adapters: ClassVar[Mapping[str, str]] = {
-        "stable_baselines3.common.base_class.BaseAlgorithm": "bbrgym.agents.own_algorithm.trainer_class"
+        "stable_baselines3.common.base_class.BaseAlgorithm": "bbrgym.agents.sb3.trainer_class"
     }
 
     is_distributed: ClassVar[bool] = False

@@ -41,7 +41,7 @@ class Validation:
         Raises:
             WorldError: a simulation failed.
         """
-        return self._rollout.scores(agent.tuner, delta=self._delta)
+        return self._rollout.scores(agent.make_policy, delta=self._delta)
 
     def close(self) -> None:
         """End the worlds."""

@@ -58,7 +58,7 @@ def build(
         group: name of the options in error messages, e.g. ``agent``.
         options: `_target_` and fields of the class.
         base: class that it must be derived from.
-        extra: extra of bbrgym with the packages that this package's modules of the group import.
+        extra: extra of bbrgym with the packages that train, and that this package's modules of the group import.
         is_trusted: whether the options are the user's own, not just found.
 
     Raises:
@@ -114,6 +114,8 @@ def _module(where: str, group: str, options: Mapping[str, Any], name: str, extra
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         missing = error.name or ""
+        if extra is not None and missing in _KNOWN:
+            raise MissingExtraError(f"{group}={options.get('name', name)}", extra, error) from error
         if name == missing or name.startswith(f"{missing}."):
             raise ConfigError(
                 f"{where}: no module {missing} is found; a module of one's own must be installed, or lie in a folder "

@@ -17,7 +17,7 @@ from tiny import ACTIONS, AGENTS, SHORT, asked, curve, interrupt, run, weights
 
 import bbrgym
 from bbrgym.agents.loading import load_agent
-from bbrgym.agents.networks import PolicyNetwork
+from bbrgym.agents.networks import Sb3Network
 from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.cli.main import main
 from bbrgym.envs.options import Options
@@ -55,7 +55,7 @@ def acted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, Any]
         (width,) = TuneBatch(1, Options(**{**arguments, "world": "twin"})).observation_space.shape
         seen = np.random.default_rng(1).random((5, width), np.float32)
         asked_of[agent] = (str(folder / agent / "model.zip"), algorithm, seen.tolist())
-        taken[agent] = loaded.tuner(range(5)).act(seen, np.ones(5, np.bool_))
+        taken[agent] = loaded.make_policy(range(5)).act(seen, np.ones(5, np.bool_))
     done = subprocess.run(
         [sys.executable, "-c", LOADING],
         input=json.dumps(asked_of),
@@ -85,7 +85,7 @@ def test_the_zip_of_a_policy_for_all_flows_needs_no_environments(tmp_path: Path)
     model = PPO.load(tmp_path / "run" / "model.zip")
     agent, _ = load_agent(tmp_path / "run")
     seen = np.random.default_rng(1).random((3, *model.observation_space.shape), np.float32)
-    taken = agent.tuner(range(3)).act(seen, np.ones(3, np.bool_))
+    taken = agent.make_policy(range(3)).act(seen, np.ones(3, np.bool_))
     np.testing.assert_allclose(model.predict(seen, deterministic=True)[0], taken, atol=1e-6)
     assert model.rollout_buffer_class is RolloutBuffer
 
@@ -163,7 +163,7 @@ def test_features_of_one_s_own_are_made_where_the_agent_acts(tmp_path: Path, mon
     agent, _ = load_agent(folder)
     policy: Any = agent
     seen = np.random.default_rng(1).random((2, *policy.policy.observation_space.shape), np.float32)
-    taken = agent.tuner([1, 2]).act(seen, np.ones(2, np.bool_))
+    taken = agent.make_policy([1, 2]).act(seen, np.ones(2, np.bool_))
     np.testing.assert_allclose(taken, policy.policy.predict(seen, deterministic=True)[0], atol=1e-6)
     monkeypatch.delenv("BBRGYM_TRUSTED_MODULES")
     del sys.modules["my_squeezed"]
@@ -244,9 +244,18 @@ def test_other_algorithms_train_and_act_by_their_own_policy(target: str, tmp_pat
     agent, _ = load_agent(folder)
     policy: Any = agent
     seen = np.random.default_rng(1).random((4, *policy.policy.observation_space.shape), np.float32)
-    taken = agent.tuner(range(4)).act(seen, np.ones(4, np.bool_))
+    taken = agent.make_policy(range(4)).act(seen, np.ones(4, np.bool_))
     np.testing.assert_allclose(taken, policy.policy.predict(seen, deterministic=True)[0], atol=1e-6)
-    assert isinstance(policy.network(), PolicyNetwork) == (target in ("stable_baselines3.TD3", "sb3_contrib.QRDQN"))
+    assert isinstance(policy.network(), Sb3Network) == (target in ("stable_baselines3.TD3", "sb3_contrib.QRDQN"))
+
+
+@pytest.mark.parametrize("target", OTHERS)
+def test_flows_share_a_policy_of_other_algorithms_too(target: str, tmp_path: Path) -> None:
+    action = ACTIONS["dqn"] if target.endswith("DQN") else {}
+    agent = {"_target_": target, "name": "other", **OTHERS[target]}
+    folder = run(tmp_path / "run", agent, action=action, env={"name": "multi"}, total_steps=160)
+    assert load_agent(folder)[0].is_per_flow
+    assert curve(folder)["rollout/episodes"].sum() > 0
 
 
 @pytest.mark.parametrize(

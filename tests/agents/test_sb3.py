@@ -29,7 +29,7 @@ def first_action(folder: Path) -> tuple[Any, Any]:
     """What a loaded agent does first, and the default."""
     agent, arguments = load_agent(folder, "last")
     batch = TuneBatch(1, Options(**{**arguments, "world": "twin"}))
-    action = agent.tuner([1]).act(batch.reset([0], [1]), np.ones(1, np.bool_))[0]
+    action = agent.make_policy([1]).act(batch.reset([0], [1]), np.ones(1, np.bool_))[0]
     batch.close()
     return action, batch.action.default
 
@@ -52,13 +52,13 @@ def test_it_does_the_same_in_whatever_company(agent: str, tmp_path: Path) -> Non
     loaded, arguments = load_agent(tmp_path / "run")
     (width,) = TuneBatch(1, Options(**{**arguments, "world": "twin"})).observation_space.shape
     rng = np.random.default_rng(1)
-    tuners, alone = loaded.tuner(range(7)), [loaded.tuner([index]) for index in range(7)]
+    policies, alone = loaded.make_policy(range(7)), [loaded.make_policy([index]) for index in range(7)]
     for step in range(4):
-        seen, begun = rng.random((7, width), np.float32), np.full(7, step == 0)
-        together = tuners.act(seen, begun)
+        seen, episode_starts = rng.random((7, width), np.float32), np.full(7, step == 0)
+        together = policies.act(seen, episode_starts)
         for index in range(7):
             one = slice(index, index + 1)
-            assert np.array_equal(alone[index].act(seen[one], begun[one]), together[one])
+            assert np.array_equal(alone[index].act(seen[one], episode_starts[one]), together[one])
 
 
 @pytest.mark.parametrize("agent", ["ppo", "recurrent_ppo", "sac", "tqc"])
@@ -88,7 +88,7 @@ def test_the_critic_sees_more_and_the_actor_does_not(tmp_path: Path) -> None:
     both = batch.reset([0], [1])
     actions = [agent.policy.predict({**both, "critic": x * both["critic"]}, deterministic=True)[0] for x in (1, 0)]
     assert np.array_equal(actions[0], actions[1])
-    assert np.array_equal(actions[0][0], agent.tuner([1]).act(both["actor"], np.ones(1, np.bool_))[0])
+    assert np.array_equal(actions[0][0], agent.make_policy([1]).act(both["actor"], np.ones(1, np.bool_))[0])
     batch.close()
 
 
@@ -135,11 +135,11 @@ def test_a_sampling_agent_draws_from_streams_of_the_runs_seeds(tmp_path: Path) -
     batch = TuneBatch(1, Options(**{**arguments, "world": "twin"}))
     seen = batch.reset([0], [1])
     batch.close()
-    begun, goes_on = np.ones(2, np.bool_), np.zeros(2, np.bool_)
-    together, alone = agent.tuner([5, 6]), agent.tuner([6])
+    episode_starts, goes_on = np.ones(2, np.bool_), np.zeros(2, np.bool_)
+    together, alone = agent.make_policy([5, 6]), agent.make_policy([6])
     both = np.repeat(seen, 2, axis=0)
-    drawn = np.array([together.act(both, begun if step == 0 else goes_on) for step in range(400)])
-    single = np.array([alone.act(seen, (begun if step == 0 else goes_on)[:1]) for step in range(400)])
+    drawn = np.array([together.act(both, episode_starts if step == 0 else goes_on) for step in range(400)])
+    single = np.array([alone.act(seen, (episode_starts if step == 0 else goes_on)[:1]) for step in range(400)])
     assert np.array_equal(single[:, 0], drawn[:, 1])
     assert not np.allclose(drawn[:, 0], drawn[:, 1])
     mean = np.clip(batch.action.default, -0.95, 0.95)
@@ -147,7 +147,7 @@ def test_a_sampling_agent_draws_from_streams_of_the_runs_seeds(tmp_path: Path) -
     assert inner.any()
     assert (np.abs(drawn[:, 0].mean(axis=0) - mean)[inner] < 0.1).all()
     assert (np.abs(drawn[:, 0].std(axis=0) - 0.3)[inner] < 0.05).all()
-    again = np.array([together.act(both, begun if step == 0 else goes_on) for step in range(3)])
+    again = np.array([together.act(both, episode_starts if step == 0 else goes_on) for step in range(3)])
     assert np.array_equal(again, drawn[:3])
 
 
@@ -161,8 +161,8 @@ def test_noise_that_depends_on_what_is_seen(agent: str, tmp_path: Path) -> None:
     batch = TuneBatch(1, Options(**{**arguments, "world": "twin"}))
     seen = batch.reset([0], [1])
     batch.close()
-    tuner = loaded.tuner([1])
-    drawn = np.array([tuner.act(seen, np.array([step == 0]))[0] for step in range(400)])
+    policy = loaded.make_policy([1])
+    drawn = np.array([policy.act(seen, np.array([step == 0]))[0] for step in range(400)])
     expected, _ = loaded.policy.predict(seen, deterministic=True)
     if agent == "sac":
         np.testing.assert_allclose(drawn, np.repeat(expected, 400, axis=0), atol=1e-5)
@@ -180,7 +180,7 @@ def test_training_starts_where_a_search_ended(tmp_path: Path) -> None:
     hyperparameters = {"name": "ppo", **AGENTS["ppo"], "start_at": str(tmp_path / "search"), "start_at_default": False}
     run(tmp_path / "run", hyperparameters, **BRIEF)
     action, _ = first_action(tmp_path / "run")
-    expected = found.tuner([1]).act(None, np.ones(1, np.bool_))[0]
+    expected = found.make_policy([1]).act(None, np.ones(1, np.bool_))[0]
     np.testing.assert_allclose(action, expected, atol=0.1)
     assert not np.allclose(expected, 0.0, atol=0.1)  # where it would have started
     with pytest.raises(bbrgym.ConfigError, match=r"agent\.start_at: .* expected \['bbq_alpha_us'\]"):

@@ -50,7 +50,7 @@ def test_presets_in_bbr_mix_score_as_their_variants_do(scenarios, trials):
             bbrgym.evaluate(scenario, [variant], seeds=[seed], world="twin")["score"][0]
             for scenario, seed in zip(scenarios, SEEDS, strict=True)
         ]
-        # The coordinates are float32, so tunables differ from the presets in the eighth digit.
+        # The normalised values are float32, so tunables differ from the presets in the eighth digit.
         np.testing.assert_allclose(trials.scores(setting), evaluated, atol=2e-2)
 
 

@@ -97,7 +97,7 @@ def test_it_starts_with_the_variants_own_setting(tmp_path: Path) -> None:
     run(tmp_path / "run", {"name": "torch_ppo", "n_steps": 1, "learning_rate": 1e-12}, total_steps=4)
     agent, arguments = load_agent(tmp_path / "run")
     batch = TuneBatch(1, Options(**{**arguments, "world": "twin"}))
-    action = agent.tuner([1]).act(batch.reset([0], [1]), np.ones(1, np.bool_))
+    action = agent.make_policy([1]).act(batch.reset([0], [1]), np.ones(1, np.bool_))
     batch.close()
     np.testing.assert_allclose(action[0], batch.action.default, atol=0.1)
 

@@ -11,7 +11,7 @@ from bbrgym.envs.scaling import NOT_BELOW, TunableScaling
 from bbrgym.tunables import TUNABLES, VARIANTS
 
 TUNED = [name for name, variant in VARIANTS.items() if variant.preset]
-FLOAT32 = 1e-6  # what a coordinate may be off by
+FLOAT32 = 1e-6  # what a normalised value may be off by
 
 
 @st.composite
@@ -31,11 +31,11 @@ def controls(draw, kinds=("absolute", "relative")):
 
 def started(tunables, n=1):
     """Settings that N environments start with."""
-    return np.tile(tunables.coordinates(tunables.values(tunables.default)), (n, 1))
+    return np.tile(tunables.normalised(tunables.values(tunables.default)), (n, 1))
 
 
 def played(control, tunables, seed, n=3, steps=12):
-    """What random actions lead to from the variant's own setting: values and coordinates before and after each step."""
+    """What random actions lead to from the variant's own setting: values and normalised ones before and after."""
     rng = np.random.default_rng(seed)
     settings = started(tunables, n)
     values = tunables.values(settings)

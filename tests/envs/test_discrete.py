@@ -11,7 +11,7 @@ from bbrgym.envs.discrete import MAX_COMBINATIONS, DiscreteLevels
 
 @st.composite
 def grids(draw, most=40):
-    """A grid's counts, and which coordinates have ends."""
+    """A grid's counts, and which tunables have ends."""
     size = draw(st.integers(1, 5))
     counts = draw(st.lists(st.integers(2, most), min_size=size, max_size=size))
     has_ends = draw(st.lists(st.booleans(), min_size=size, max_size=size))
@@ -26,27 +26,27 @@ def every_level(count, has_ends):
 @pytest.mark.parametrize("count", [2, 3, 7, 10, 64])
 def test_with_ends_levels_are_even_from_end_to_end(count):
     grid, levels = every_level(count, has_ends=True)
-    coordinates = grid.coordinates(levels)[:, 0]
-    assert (coordinates[0], coordinates[-1]) == (-1.0, 1.0)
-    assert np.diff(coordinates) == pytest.approx(2.0 / (count - 1))
-    assert count % 2 == 0 or coordinates[count // 2] == 0.0
+    normalised = grid.normalised(levels)[:, 0]
+    assert (normalised[0], normalised[-1]) == (-1.0, 1.0)
+    assert np.diff(normalised) == pytest.approx(2.0 / (count - 1))
+    assert count % 2 == 0 or normalised[count // 2] == 0.0
 
 
 @pytest.mark.parametrize("count", [2, 3, 7, 10, 64])
 def test_without_ends_levels_are_middles_of_equal_parts(count):
     grid, levels = every_level(count, has_ends=False)
     edges = np.linspace(-1, 1, count + 1)
-    assert grid.coordinates(levels)[:, 0] == pytest.approx((edges[:-1] + edges[1:]) / 2)
+    assert grid.normalised(levels)[:, 0] == pytest.approx((edges[:-1] + edges[1:]) / 2)
 
 
 @given(grids(), st.integers(0, 2**32))
-def test_a_levels_coordinates_are_nearest_to_it(counts_and_ends, seed):
+def test_a_levels_action_is_nearest_to_it(counts_and_ends, seed):
     grid = DiscreteLevels(*counts_and_ends)
     levels = np.random.default_rng(seed).integers(0, counts_and_ends[0], (20, len(counts_and_ends[0])))
-    coordinates = grid.coordinates(levels)
-    assert (np.abs(coordinates) <= 1.0).all()
-    assert (grid.nearest(coordinates) == levels).all()
-    assert (grid.nearest(coordinates.astype(np.float32)) == levels).all()
+    normalised = grid.normalised(levels)
+    assert (np.abs(normalised) <= 1.0).all()
+    assert (grid.nearest(normalised) == levels).all()
+    assert (grid.nearest(normalised.astype(np.float32)) == levels).all()
 
 
 @given(grids(), st.data())
@@ -59,7 +59,7 @@ def test_no_other_level_is_nearer(counts_and_ends, data):
     for i, count in enumerate(counts):
         others = np.tile(found, (count, 1))
         others[:, i] = np.arange(count)
-        distances = np.abs(grid.coordinates(others)[:, i] - wanted[i])
+        distances = np.abs(grid.normalised(others)[:, i] - wanted[i])
         assert distances[found[i]] <= distances.min() + 1e-12
 
 
@@ -69,17 +69,17 @@ def test_a_flat_number_stands_for_one_combination(counts_and_ends, seed):
     flat, grid = DiscreteLevels(counts, has_ends, flat=True), DiscreteLevels(counts, has_ends)
     assert flat.space == spaces.Discrete(int(np.prod(counts)))
     every = np.arange(flat.space.n)
-    coordinates = flat.coordinates(every)
-    assert len({row.tobytes() for row in coordinates}) == flat.space.n
-    assert (flat.nearest(coordinates) == every).all()
+    normalised = flat.normalised(every)
+    assert len({row.tobytes() for row in normalised}) == flat.space.n
+    assert (flat.nearest(normalised) == every).all()
     levels = np.random.default_rng(seed).integers(0, counts)
-    number = flat.nearest(grid.coordinates(levels))
-    assert flat.coordinates(number).tobytes() == grid.coordinates(levels).tobytes()
+    number = flat.nearest(grid.normalised(levels))
+    assert flat.normalised(number).tobytes() == grid.normalised(levels).tobytes()
 
 
 def test_the_last_ones_level_changes_fastest():
     flat = DiscreteLevels(np.array([2, 3]), np.array([True, True]), flat=True)
-    assert flat.coordinates(np.arange(6)).tolist() == [[-1, -1], [-1, 0], [-1, 1], [1, -1], [1, 0], [1, 1]]
+    assert flat.normalised(np.arange(6)).tolist() == [[-1, -1], [-1, 0], [-1, 1], [1, -1], [1, 0], [1, 1]]
 
 
 def test_each_of_many_means_what_it_means_alone():
@@ -88,10 +88,10 @@ def test_each_of_many_means_what_it_means_alone():
         grid = DiscreteLevels(counts, np.array([True, False, True]), flat=flat)
         shape = (4, 5) if flat else (4, 5, 3)
         levels = np.random.default_rng(1).integers(0, grid.space.n if flat else counts, shape)
-        together = grid.coordinates(levels)
+        together = grid.normalised(levels)
         assert together.shape == (4, 5, 3)
         for at in np.ndindex(4, 5):
-            assert grid.coordinates(levels[at]).tobytes() == together[at].tobytes()
+            assert grid.normalised(levels[at]).tobytes() == together[at].tobytes()
 
 
 def test_what_there_is_most_of():

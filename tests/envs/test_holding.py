@@ -143,9 +143,9 @@ def test_a_rollout_shows_every_interval_and_asks_at_the_beginning_of_a_step() ->
     class Counting(Constant):
         asked = 0
 
-        def act(self, observations: Any, begun: Any) -> Any:
+        def act(self, observations: Any, episode_starts: Any) -> Any:
             type(self).asked += 1
-            return super().act(observations, begun)
+            return super().act(observations, episode_starts)
 
     options = Options(**COMMON, scenario=scenario(0.9), hold_intervals=3, tunables=["bbr_cwnd_gain"])
     agent = Counting("counting", np.zeros(1, np.float32))
@@ -153,7 +153,7 @@ def test_a_rollout_shows_every_interval_and_asks_at_the_beginning_of_a_step() ->
         rollout = make_rollout(options, episodes)
         for _ in range(2):  # the second time it begins behind an episode that has ended
             Counting.asked, times = 0, []
-            rollout.begin(agent.tuner)
+            rollout.begin(agent.make_policy)
             while not rollout.worlds.done.all():
                 rollout.advance()
                 times.append(round(float(rollout.worlds.now_s[0]), 6))
@@ -167,7 +167,7 @@ def test_an_episode_that_ends_within_a_step_is_followed_by_an_action() -> None:
     rollout = make_rollout(options, [1])
     seen = []
     for _ in range(2):
-        rollout.begin(Constant("constant", np.full(1, 0.5, np.float32)).tuner)
+        rollout.begin(Constant("constant", np.full(1, 0.5, np.float32)).make_policy)
         while not rollout.worlds.done.all():
             rollout.advance()
         seen.append(rollout.worlds.flow_stats.tobytes())

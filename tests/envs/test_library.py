@@ -102,9 +102,9 @@ def test_an_action_gives_the_values_of_its_setting_exactly() -> None:
     actions, library = mapping(), load_library(FIELDS)
     assert actions.space == spaces.Discrete(3)
     current = np.zeros((4, 3), np.float32)
-    values, coordinates = actions.apply(np.array([2, 0, 1, 0]), current)
+    values, normalised = actions.apply(np.array([2, 0, 1, 0]), current)
     assert values.tolist() == library.values(library.tunables)[[2, 0, 1, 0]].tolist()
-    assert np.allclose(TunableScaling("bbr-mix", library.tunables).values(coordinates), values, rtol=1e-6)
+    assert np.allclose(TunableScaling("bbr-mix", library.tunables).values(normalised), values, rtol=1e-6)
     values[:] = 0.0
     assert actions.apply(np.array([0]), current)[0].tolist() == library.values(library.tunables)[:1].tolist()
 
@@ -143,7 +143,7 @@ def test_options_that_do_not_fit(options: dict[str, Any], says: str) -> None:
         plain_envs.make("bbrgym/Tune-v1", world="twin", scenario=scenario(), **asked)
 
 
-def test_a_setting_of_a_library_is_what_the_same_values_are_as_coordinates() -> None:
+def test_a_setting_of_a_library_is_what_the_same_values_are_as_an_action() -> None:
     common = {
         "world": "twin",
         "scenario": scenario(),
@@ -158,7 +158,7 @@ def test_a_setting_of_a_library_is_what_the_same_values_are_as_coordinates() -> 
         env.reset(seed=3)
     for number in (0, 0, 1, 0, 1):
         values = load_library(fields).values(common["tunables"])[number]
-        one, other = chosen.step(number), given.step(scaling.coordinates(values))
+        one, other = chosen.step(number), given.step(scaling.normalised(values))
         assert one[0] == pytest.approx(other[0], abs=1e-4)
         assert one[4]["tunables"] == dict(zip(common["tunables"], values.tolist(), strict=True))
     chosen.close()

@@ -125,7 +125,7 @@ def test_a_reset_forgets_an_environment_and_no_other():
     memory.reset([0])
     assert memory.extend(stats_of({}, {}))[:, 0].tobytes() == fresh[:, 0].tobytes()
     assert memory.extend(stats)[:, 1].tobytes() == kept.tobytes()
-    memory.add(stats, begun=[1])
+    memory.add(stats, starting=[1])
     assert not memory.extend(stats_of({}, {}))[:, 1].any(), "what is measured at the beginning is no interval"
 
 

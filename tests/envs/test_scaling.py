@@ -19,8 +19,8 @@ WHOLE = ("count", "mode", "switch")
 def action_of_a_variant(draw):
     """A variant's action space and an action from it."""
     mapping = TunableScaling(draw(st.sampled_from(TUNED)))
-    coordinates = st.floats(-1.0, 1.0, width=32)
-    return mapping, draw(hnp.arrays(np.float32, mapping.space.shape, elements=coordinates))
+    normalised = st.floats(-1.0, 1.0, width=32)
+    return mapping, draw(hnp.arrays(np.float32, mapping.space.shape, elements=normalised))
 
 
 def test_every_tuned_variant_is_one_of_ours():
@@ -61,13 +61,13 @@ def test_a_setting_gives_an_action_that_gives_it_again(space_and_action):
 
 
 def _is_squeezed(name, values):
-    """Whether little of its range is left, so that a coordinate cannot be told from its value."""
+    """Whether little of its range is left, so that a normalised value cannot be told from its value."""
     lower = NOT_BELOW.get(name)
     return lower is not None and values[lower] > 0.99 * TUNABLES[name].high
 
 
 @given(action_of_a_variant(), st.data())
-def test_a_larger_coordinate_is_no_smaller_a_value(space_and_action, data):
+def test_a_larger_action_sets_no_smaller_value(space_and_action, data):
     mapping, action = space_and_action
     index = data.draw(st.integers(0, len(mapping.names) - 1))
     higher = action.copy()
@@ -82,13 +82,13 @@ def test_each_of_many_means_what_it_means_alone(variant, n):
     mapping = TunableScaling(variant)
     actions = np.random.default_rng(n).uniform(-1, 1, (n, len(mapping.names))).astype(np.float32)
     values, settings = mapping.snap(actions)
-    again = mapping.coordinates(values)
+    again = mapping.normalised(values)
     assert again == pytest.approx(settings, abs=1e-5)
     for i in range(min(n, 50)):
         one, setting = mapping.snap(actions[i : i + 1])
         assert one.tobytes() == values[i].tobytes() == mapping.values(actions[i]).tobytes()
         assert setting.tobytes() == settings[i].tobytes()
-        assert mapping.coordinates(one).tobytes() == again[i].tobytes()
+        assert mapping.normalised(one).tobytes() == again[i].tobytes()
 
 
 @pytest.mark.parametrize("variant", TUNED)
@@ -105,8 +105,8 @@ def test_the_middle_is_the_mean_or_the_geometric_mean():
 
 def test_a_switch_is_on_above_0():
     mapping = TunableScaling("bbr-mix", ["use_probe_cap"])
-    coordinates = np.array([-1.0, -0.01, 0.0, 0.01, 1.0], np.float32)
-    assert [mapping.to_values(c[None])["use_probe_cap"] for c in coordinates] == [0, 0, 0, 1, 1]
+    normalised = np.array([-1.0, -0.01, 0.0, 0.01, 1.0], np.float32)
+    assert [mapping.to_values(c[None])["use_probe_cap"] for c in normalised] == [0, 0, 0, 1, 1]
 
 
 def test_whole_numbers_have_equal_parts():
@@ -117,10 +117,10 @@ def test_whole_numbers_have_equal_parts():
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(["pg_trand_low_us", "pg_trand_high_us"])))
-@given(coordinates=st.tuples(st.floats(-1, 1), st.floats(-1, 1)))
-def test_trand_is_ordered_whatever_the_order_of_the_names(order, coordinates):
+@given(normalised=st.tuples(st.floats(-1, 1), st.floats(-1, 1)))
+def test_trand_is_ordered_whatever_the_order_of_the_names(order, normalised):
     mapping = TunableScaling("bbr-pg", order)
-    by_name = dict(zip(["pg_trand_low_us", "pg_trand_high_us"], coordinates, strict=True))
+    by_name = dict(zip(["pg_trand_low_us", "pg_trand_high_us"], normalised, strict=True))
     values = mapping.to_values(np.array([by_name[name] for name in order], np.float32))
     assert values["pg_trand_low_us"] <= values["pg_trand_high_us"]
     assert values == TunableScaling("bbr-pg", order[::-1]).to_values(

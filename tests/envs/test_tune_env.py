@@ -142,8 +142,8 @@ def test_a_relative_action_moves_the_setting_that_is_seen(make):
     for action in (1.0, 0.5, -1.0, 0.0):
         observation, *_, info = env.step(np.array([action], np.float32))
         seen.append((observation[-1], info["tunables"]["bbr_cwnd_gain"]))
-    assert [coordinate for coordinate, _ in seen] == pytest.approx([1 / 3, 7 / 12, 17 / 24, 11 / 24, 11 / 24])
-    assert [gain for _, gain in seen] == pytest.approx([1.0 + 3.0 * coordinate for coordinate, _ in seen])
+    assert [value for value, _ in seen] == pytest.approx([1 / 3, 7 / 12, 17 / 24, 11 / 24, 11 / 24])
+    assert [gain for _, gain in seen] == pytest.approx([1.0 + 3.0 * value for value, _ in seen])
     assert info["reward_terms"]["change"] == 0.0
 
 

@@ -48,13 +48,13 @@ class Script:
         self.name = "script"
         self._actions = np.array(actions, np.float32)
 
-    def tuner(self, seeds: Any) -> "Script":
+    def make_policy(self, seeds: Any) -> "Script":
         return Script(*self._actions)
 
-    def act(self, observations: Any, begun: Any) -> Any:
-        assert len(observations) == len(begun)
-        self._at = 0 if begun.all() else min(self._at + 1, len(self._actions) - 1)
-        return np.tile(self._actions[self._at], (len(begun), 1))
+    def act(self, observations: Any, episode_starts: Any) -> Any:
+        assert len(observations) == len(episode_starts)
+        self._at = 0 if episode_starts.all() else min(self._at + 1, len(self._actions) - 1)
+        return np.tile(self._actions[self._at], (len(episode_starts), 1))
 
 
 def scripted(*actions: Any, digest: str = "1", **arguments: Any) -> Learned:
@@ -135,11 +135,11 @@ class Forgetful:
     name = "forgetful"
     is_per_flow = False
 
-    def tuner(self, seeds: Any) -> "Forgetful":
+    def make_policy(self, seeds: Any) -> "Forgetful":
         return self
 
-    def act(self, observations: Any, begun: Any) -> Any:
-        self.action = np.full((len(begun), 2), np.clip(observations.mean(), -1, 1), np.float32)
+    def act(self, observations: Any, episode_starts: Any) -> Any:
+        self.action = np.full((len(episode_starts), 2), np.clip(observations.mean(), -1, 1), np.float32)
         time.sleep(1e-4)  # others run now, if they can
         return self.action
 

@@ -39,7 +39,7 @@ class Oracle(Random):
 class Nobody:
     name = "nobody"
 
-    def tuner(self, seeds: Any) -> Any:
+    def make_policy(self, seeds: Any) -> Any:
         raise AssertionError("rankings run nothing")
 
 

@@ -113,9 +113,8 @@ def test_the_kernel_decides_as_python_does(transfer: tuple[IntegerPolicy, Any]) 
 
 @needs_clang
 @needs_bpf
-@pytest.mark.parametrize("has_trees", [False, True], ids=["networks", "trees"])
-def test_a_portfolio_probes_and_chooses_in_the_kernel(has_trees: bool, tmp_path: Path) -> None:
-    policy = random_portfolio(has_trees=has_trees)
+def test_a_portfolio_probes_and_chooses_in_the_kernel(tmp_path: Path) -> None:
+    policy = random_portfolio()
     assert policy.probe is not None
     assert isinstance(policy.head, Choice)
     result = transferred(policy, compiled(policy, tmp_path))
@@ -131,9 +130,8 @@ def test_a_portfolio_probes_and_chooses_in_the_kernel(has_trees: bool, tmp_path:
 
 @needs_clang
 @needs_bpf
-@pytest.mark.parametrize("has_trees", [False, True], ids=["networks", "trees"])
-def test_a_portfolio_looks_again_in_the_kernel(has_trees: bool, tmp_path: Path) -> None:
-    policy = random_portfolio(has_trees=has_trees, looks=2)
+def test_a_portfolio_looks_again_in_the_kernel(tmp_path: Path) -> None:
+    policy = random_portfolio(looks=2)
     assert isinstance(policy.head, Choice)
     result = transferred(policy, compiled(policy, tmp_path))
     decisions, _, raw = result["policy"]

@@ -54,7 +54,7 @@ BY_ITSELF = {
     "runs.atomic_files": {"write_atomically os.open", "open_to_append os.open", "open_to_append os.fdopen"}
     | {"_flush_to_disk os.open"},
     "trace.tracing": {"_write_all.write partial.open"},
-    "agents.sb3_legs": {"zipped zipfile.ZipFile"},
+    "agents.sb3_segments": {"zipped zipfile.ZipFile"},
     "cli.main": {"_discard_output open"},
     # Files of the package, and of the machine.
     "cli.hydra_program": {"_file (resources.files('bbrgym') / 'conf' / f'{name}.yaml').read_text"},

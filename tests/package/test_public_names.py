@@ -124,8 +124,8 @@ def test_numbers_of_observations_have_names(options: dict[str, Any], first: str)
         names = tune.observation_names
         assert len(set(names)) == len(names) == len(observation)
         assert (names[0], names[-1]) == (first.replace("FEATURE", FEATURES[0].name), tune.tunables[-1])
-        coordinates = observation[[names.index(name) for name in tune.tunables]]
-        assert coordinates == pytest.approx((tune.default_action + 1) / 2)
+        normalised = observation[[names.index(name) for name in tune.tunables]]
+        assert normalised == pytest.approx((tune.default_action + 1) / 2)
         if not options:
             assert observation[names.index("startup[0]")] == 1.0
         assert tune.action_names == tune.tunables

@@ -78,3 +78,10 @@ def test_a_package_that_is_missing_is_named_with_the_extra_that_has_it(
     expected = r"agent=mine needs no-such-package: pip install no-such-package, .* pip install '\.\[train\]'"
     with pytest.raises(MissingExtraError, match=expected):
         build("agent", {"_target_": "needy_targets.Mine", "name": "mine"}, Target, extra="train")
+
+
+def test_so_is_a_package_whose_classes_train(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sb3_contrib", None)
+    expected = r"agent=tqc needs sb3-contrib: pip install sb3-contrib, .* pip install '\.\[train\]'"
+    with pytest.raises(MissingExtraError, match=expected):
+        build("agent", {"_target_": "sb3_contrib.TQC", "name": "tqc"}, Target, extra="train")

@@ -47,7 +47,6 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 PORTFOLIOS: dict[str, dict[str, Any]] = {
-    "portfolio of each flow": {"is_per_flow": True, "looks": 2},
     "portfolio of all flows": {"flows": 3, "looks": 2},
 }
 

@@ -13,7 +13,7 @@ Writes the network of a trained agent to one file, ONNX or TorchScript, whose ac
 header in integer arithmetic, for worlds without Python and for the kernel.
 
 example:
-  bbrgym export runs/mine --format onnx --output tuner.onnx
+  bbrgym export runs/mine --format onnx --output policy.onnx
 """
 
 

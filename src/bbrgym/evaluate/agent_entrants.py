@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bbrgym.agents.base import Agent, Tuner
-from bbrgym.agents.rollout import MakeTuner, batch_of, make_rollout, options_for
+from bbrgym.agents.base import Agent, Policy
+from bbrgym.agents.rollout import MakePolicy, batch_of, make_rollout, options_for
 from bbrgym.envs.options import Options
-from bbrgym.envs.scaling import Coordinates
+from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.entrants import Conditions, Entrant, Kind, Run
@@ -28,13 +28,13 @@ class Tuned(Entrant):
     """A variant whose tunables are set every interval.
 
     Attributes:
-        arguments: of the tuner's environment, except its variant, scenario and world.
+        arguments: of the policy's environment, except its variant, scenario and world.
     """
 
     arguments: Mapping[str, Any]
 
     def options(self, **where: Any) -> Options:
-        """Return the options of the tuner's environment; ``where`` gives the world, the scenario and so on."""
+        """Return the options of the policy's environment; ``where`` gives the world, the scenario and so on."""
         return Options(**{**self.arguments, "variant": self.variant, **where})
 
     def prepared(self, scenario: Scenario) -> Scenario:
@@ -51,11 +51,11 @@ class Tuned(Entrant):
             world_options=conditions.world_settings.options,
             threads=1,
         )
-        return TunedRun(self.agent, options, conditions.seed, self.make_tuner(conditions))
+        return TunedRun(self.agent, options, conditions.seed, self.policy_maker(conditions))
 
     @abstractmethod
-    def make_tuner(self, conditions: Conditions) -> MakeTuner:
-        """Return the function that makes the tuner of a run."""
+    def policy_maker(self, conditions: Conditions) -> MakePolicy:
+        """Return the function that makes the policy of a run."""
 
     def identity(self) -> str:
         return repr(sorted(self.arguments.items()))
@@ -86,23 +86,23 @@ class Learned(Tuned):
     def options(self, **where: Any) -> Options:
         return options_for(self.controller, **{**self.arguments, "variant": self.variant, **where})
 
-    def make_tuner(self, conditions: Conditions) -> MakeTuner:  # noqa: ARG002 - the same in all conditions
-        return lambda seeds: _OneAtATime(self.controller.tuner(seeds), self._one_at_a_time)
+    def policy_maker(self, conditions: Conditions) -> MakePolicy:  # noqa: ARG002 - the same in all conditions
+        return lambda seeds: _OneAtATime(self.controller.make_policy(seeds), self._one_at_a_time)
 
     def identity(self) -> str:
         return f"{self.digest} {super().identity()}"
 
 
 class _OneAtATime:
-    """A tuner that waits for those of other runs, since a policy may keep intermediate values in itself."""
+    """A policy that waits for those of other runs, since a policy may keep intermediate values in itself."""
 
-    def __init__(self, tuner: Tuner, lock: threading.Lock) -> None:
-        self._tuner = tuner
+    def __init__(self, policy: Policy, lock: threading.Lock) -> None:
+        self._policy = policy
         self._lock = lock
 
-    def act(self, observations: Any, begun: Flags) -> Coordinates:
+    def act(self, observations: Any, episode_starts: Flags) -> NormalisedAction:
         with self._lock:
-            return self._tuner.act(observations, begun)
+            return self._policy.act(observations, episode_starts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,31 +124,31 @@ class Random(Tuned):
 
     kind = "random"
 
-    def make_tuner(self, conditions: Conditions) -> MakeTuner:
+    def policy_maker(self, conditions: Conditions) -> MakePolicy:
         options = self.options(scenario=conditions.scenario, world=conditions.world)
-        return lambda seeds: _RandomTuner(options, *seeds)
+        return lambda seeds: _RandomPolicy(options, *seeds)
 
 
-class _RandomTuner:
+class _RandomPolicy:
     """Draws actions from a stream of the run's seed."""
 
     def __init__(self, options: Options, seed: int) -> None:
         self._space = TuneBatch(1, options).action.space
         self._seed = int(np.random.SeedSequence([seed, *b"agent.random"]).generate_state(1)[0])
 
-    def act(self, observations: Any, begun: Flags) -> Coordinates:  # noqa: ARG002 - observations do not matter
-        if begun.any():
+    def act(self, observations: Any, episode_starts: Flags) -> NormalisedAction:  # noqa: ARG002 - observations do not matter
+        if episode_starts.any():
             self._space.seed(self._seed)
         return np.asarray(self._space.sample())[None]
 
 
 class TunedRun(Run):
-    """A run in an environment, with a tuner that acts in it."""
+    """A run in an environment, with a policy that acts in it."""
 
-    def __init__(self, agent: str, options: Options, seed: int, make_tuner: MakeTuner) -> None:
+    def __init__(self, agent: str, options: Options, seed: int, make_policy: MakePolicy) -> None:
         self._agent = agent
         self._run = make_rollout(options, [seed])
-        self._make_tuner = make_tuner
+        self._make_policy = make_policy
         self.tunables = self._run.tunables
         try:
             self.restart()
@@ -161,7 +161,7 @@ class TunedRun(Run):
         return self._run.worlds
 
     def restart(self) -> None:
-        self._run.begin(self._make_tuner)
+        self._run.begin(self._make_policy)
 
     def advance(self) -> None:
         try:

@@ -10,7 +10,7 @@
                               the function or object itself. It sets the tunables of ``variant`` every 0.5 s
     FILE.onnx, FILE.zip       a model: exported by `bbrgym export` or anybody else's; saved by Stable-Baselines3, which
                               needs ``trust`` since loading it runs what is pickled in it
-    REFERENCE:RUN_DIR         a reference of a portfolio: library-best, library-oracle or knowing; see
+    REFERENCE:RUN_DIR         a reference of a portfolio: library-best, library-oracle or privileged; see
                               `bbrgym.evaluate.references`
 
 The option is one of these, a list of them, or a mapping from names to one or a list of them. Several training runs of
@@ -39,7 +39,7 @@ from bbrgym.evaluate.agent_entrants import Learned, Random, Searched
 from bbrgym.evaluate.entrants import Entrant
 from bbrgym.evaluate.evaluation_settings import Evaluation
 from bbrgym.evaluate.records import FIXED, label_of
-from bbrgym.evaluate.references import InRunOracle, Knowing, LibraryOracle, Oracle
+from bbrgym.evaluate.references import InRunOracle, LibraryOracle, Oracle, Privileged
 from bbrgym.schema import shown
 from bbrgym.targets import refuse_foreign
 from bbrgym.untrusted_files import add_to_digest
@@ -192,14 +192,14 @@ def _library_oracle(name: str, run: Learned, agent: LibraryAgent, settings: Eval
     return LibraryOracle(name, run.variant, label, len(library), settings.score_delta, settings.oracle_runs, library)
 
 
-def _knowing(name: str, run: Learned, agent: LibraryAgent, settings: Evaluation) -> Entrant:  # noqa: ARG001
-    return Knowing(name, run.variant, label_of(name, run.variant), run.arguments, agent, run.digest)
+def _privileged(name: str, run: Learned, agent: LibraryAgent, settings: Evaluation) -> Entrant:  # noqa: ARG001
+    return Privileged(name, run.variant, label_of(name, run.variant), run.arguments, agent, run.digest)
 
 
 _OF_RUNS: Mapping[str, Callable[[str, Learned, LibraryAgent, Evaluation], Entrant]] = {
     "library-best": _library_best,
     "library-oracle": _library_oracle,
-    "knowing": _knowing,
+    "privileged": _privileged,
 }
 
 

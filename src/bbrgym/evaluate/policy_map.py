@@ -70,7 +70,7 @@ def _mean_tunables(entrant: Learned, scenarios: Sequence[Scenario]) -> tuple[Seq
     columns = [TUNABLE_COLUMNS[name] for name in rollout.tunables]
     total, intervals = np.zeros((len(scenarios), len(columns))), 0
     try:
-        rollout.begin(entrant.controller.tuner)
+        rollout.begin(entrant.controller.make_policy)
         has_ended = np.zeros(len(scenarios), np.bool_)
         while not has_ended.all():
             has_ended = rollout.advance()

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""References of an evaluation: what could be reached by one who knew what no agent knows.
+"""References of an evaluation: what could be reached by one who knew what no agent observes.
 
     oracle                the best setting of each draw, chosen on other runs of it and scored on this one
     oracle-in-run         the best setting of each run, chosen on that very run: a part of its lead is luck
     library-oracle:RUN    like oracle, but chosen among the settings of a portfolio's library
     library-best:RUN      the first setting of the library: the best fixed one on its training draws
-    knowing:RUN           the portfolio, with a selector that is told the true parameters of the network
+    privileged:RUN        the portfolio, with a selector that has the true parameters of the network
 
 All choices are made in the fast world. The runs that choose have the scenario of the draw and other random numbers.
 """
@@ -20,7 +20,7 @@ import numpy as np
 
 from bbrgym.agents.base import LibraryAgent
 from bbrgym.agents.oracle import other_seeds, search_each
-from bbrgym.agents.rollout import MakeTuner, options_for
+from bbrgym.agents.rollout import MakePolicy, options_for
 from bbrgym.agents.trials import Trials
 from bbrgym.envs.options import Options
 from bbrgym.evaluate.agent_entrants import Tuned
@@ -116,8 +116,8 @@ class LibraryOracle(Oracle):
 
 
 @dataclass(frozen=True, eq=False)
-class Knowing(Tuned):
-    """A portfolio whose selector is told the true parameters of the network, after the same probe.
+class Privileged(Tuned):
+    """A portfolio whose selector has the true parameters of the network, after the same identification.
 
     Attributes:
         controller: the portfolio.
@@ -132,8 +132,8 @@ class Knowing(Tuned):
     def options(self, **where: Any) -> Options:
         return options_for(self.controller, **{**self.arguments, "variant": self.variant, **where})
 
-    def make_tuner(self, conditions: Conditions) -> MakeTuner:
-        return lambda _: self.controller.told(conditions.scenario)
+    def policy_maker(self, conditions: Conditions) -> MakePolicy:
+        return lambda _: self.controller.privileged_policy(conditions.scenario)
 
     def identity(self) -> str:
         return f"{self.digest} {super().identity()}"

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A portfolio in integer arithmetic probes, chooses and holds as the agent does, and as the C does to the bit."""
+"""A portfolio in integers identifies the path, chooses and holds as the agent does, and as the C does to the bit."""
 
 from __future__ import annotations
 
-import itertools
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -19,14 +18,12 @@ import bbrgym
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.quantise_portfolio import quantise_portfolio
-from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.agents.rollout import batch_of, options_for
 from bbrgym.agents.training.export_agent import export
 from bbrgym.agents.training.integer_policy import IntegerController, IntegerPolicy
 from bbrgym.agents.training.policy_header import policy_header
 from bbrgym.agents.training.scalar_program import MOST, ONE, traced
 from bbrgym.agents.training.train_agent import train
-from bbrgym.envs.flow_batch import FlowBatch
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.scenario.distribution import load_distribution
 from bbrgym.scenario.files import with_variant
@@ -38,19 +35,11 @@ AGENT: dict[str, Any] = {
     "library_size": 4,
     "search_trials": 6,
     "search_runs": 1,
-    "probe_s": 1.0,
-    "probe": {"bbr_cwnd_gain": 1.24},
-    "fit": {"hidden": [8, 6], "members": 3, "epochs": 3, "folds": 2},
-    "change": {"ratio": 1.5, "window_s": 0.4},
-    "guard": {"share": 0.3},
+    "identification_s": 1.0,
+    "fit": {"trees": 7, "leaf_draws": 1, "folds": 2},
 }
-AGAIN: dict[str, Any] = {"again_share": 0.2, "probe_s": 1.5}
-KINDS: dict[str, dict[str, Any]] = {
-    "networks": {},
-    "networks that look again": AGAIN,
-    "trees": {"fit": {"model": "trees", "trees": 7, "leaf_draws": 1, "folds": 2}},
-    "trees that look again": {**AGAIN, "fit": {"model": "trees", "trees": 7, "leaf_draws": 1, "folds": 2}},
-}
+RESELECT: dict[str, Any] = {"reselect_share": 0.2, "identification_s": 1.5}
+KINDS: dict[str, dict[str, Any]] = {"one choice": {}, "reselecting": RESELECT}
 LONG = {
     **SCENARIO,
     "duration_s": 6.0,
@@ -60,8 +49,7 @@ LONG = {
 
 @pytest.fixture(scope="module", params=KINDS)
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if "trees" in request.param:
-        pytest.importorskip("sklearn", reason="NO SCIKIT-LEARN: agent.fit.model=trees; pip install '.[trees]'")
+    pytest.importorskip("sklearn", reason="NO SCIKIT-LEARN: agent=portfolio; pip install '.[trees]'")
     folder = tmp_path_factory.mktemp("portfolio") / "run"
     train(output_dir=folder, **asked({**AGENT, **KINDS[request.param]}, total_steps=9000, scenario=LONG))
     return folder
@@ -85,20 +73,19 @@ def test_it_decides_as_the_agent_does_and_the_c_as_its_model(parts: Any, tmp_pat
     agent, policy, batch = parts
     assert isinstance(batch, TuneBatch)
     observations = batch.reset(range(8), list(range(8)))
-    tuner = agent.tuner(range(8))
+    of_agent = agent.make_policy(range(8))
     worlds = batch.worlds
     columns = [worlds.flow_fields.index(field.source) for field in policy.fields]
     controllers = [IntegerController(policy, first_tunables(policy)) for _ in range(8)]
-    begun, rows, counts = np.ones(8, np.bool_), [], []
-    kinds, probes_again, choices, differing = set(), False, 0, 0
+    episode_starts, rows, counts = np.ones(8, np.bool_), [], []
+    kinds, choices, differing = set(), 0, 0
     while not batch.has_ended.all():
-        actions = tuner.act(observations, begun)
-        begun = np.zeros(8, np.bool_)
+        actions = of_agent.act(observations, episode_starts)
+        episode_starts = np.zeros(8, np.bool_)
         for index, controller in enumerate(controllers):
             stats = worlds.flow_stats[index][batch._specs[index].tuned]
             before, parts_before = int(controller.chosen[0]), controller.parts[0]
             controller.decide(whole(policy, stats[:, columns])[None])
-            probes_again |= bool(before >= 0 > controller.chosen[0])
             held = actions[index].tolist() != agent.routine.setting.tolist()
             kinds.add(held)
             assert (controller.chosen[0] >= 0) == held
@@ -119,61 +106,21 @@ def test_it_decides_as_the_agent_does_and_the_c_as_its_model(parts: Any, tmp_pat
                 rows.append(np.pad(whole(policy, stats[:, columns]), ((0, policy.flows - len(stats)), (0, 0))))
         batch.simulate(actions)
         observations = batch.observe()
-    assert kinds == {True, False}, "it probes and holds"
-    assert probes_again, "the path changes"
+    assert kinds == {True, False}, "it identifies and holds"
     assert differing <= choices // 8
     by_c, _ = run(program(policy, tmp_path), policy, first_tunables(policy), np.stack(rows), np.array(counts))
     alone = IntegerController(policy, first_tunables(policy))
     np.testing.assert_array_equal(by_c, [alone.decide(row[None, : counts[0]])[0] for row in rows])
 
 
-def test_one_of_each_flow_decides_as_its_agent_does(tmp_path: Path) -> None:
-    """Each flow's controller begins with its flow, and knows nothing of the others."""
-    late = {"choice": [0.0, 0.9, 1.6]}
-    flows = [{**flow, "number": 2, "start_s": late} for flow in LONG["flows"]]
-    asked_for = asked({**AGENT, "change": None}, total_steps=9000, scenario={**LONG, "flows": flows}, env="multi")
-    train(output_dir=tmp_path / "run", **asked_for)
-    agent, arguments = load_agent(tmp_path / "run")
-    assert isinstance(agent, PortfolioAgent)
-    options = options_for(agent, **{**arguments, "world": "twin"})
-    batch = batch_of(8, options)
-    assert isinstance(batch, FlowBatch)
-    policy = quantise_portfolio(agent, batch, options)
-    assert policy.is_per_flow
-    observations, tuners, choices = batch.reset(range(8), list(range(8))), {}, []
-    columns = [batch.worlds.flow_fields.index(field.source) for field in policy.fields]
-    while not batch.has_ended.all():
-        actions = np.tile(batch.action.default, (8, batch.max_tuned, 1))
-        for env, tuned_flow in np.argwhere(batch.will_act).tolist():
-            joins = (env, tuned_flow) not in tuners
-            if joins:
-                tuners[env, tuned_flow] = (agent.tuner([0]), IntegerController(policy, first_tunables(policy)))
-            tuner, controller = tuners[env, tuned_flow]
-            actions[env, tuned_flow] = tuner.act(observations[env, tuned_flow][None], np.array([joins]))[0]
-            stats = batch.worlds.flow_stats[env][batch._specs[env].tuned[tuned_flow]]
-            was = int(controller.chosen[0])
-            controller.decide(whole(policy, stats[None, columns])[None])
-            is_held = actions[env, tuned_flow].tolist() != agent.routine.setting.tolist()
-            assert (controller.chosen[0] >= 0) == is_held
-            if was < 0 <= controller.chosen[0]:
-                choices.append(
-                    int(np.abs(agent.library - actions[env, tuned_flow]).max(axis=1).argmin()) == controller.chosen[0]
-                )
-        batch.act(actions)
-        observations = batch.observe()
-    assert len(choices) == len(tuners) == 16
-    assert np.mean(choices) > 0.9  # but for ties within the rounding
-
-
 def by_the_same_inputs(agent: PortfolioAgent, policy: IntegerPolicy, inputs: np.ndarray, held: int) -> int:
     """What the agent's own trees choose by the policy's features, of which one is on the other side of a threshold."""
     assert policy.probe is not None
-    look = min(held + 1, 1, len(agent.looks) - 1)
-    place, selector = policy.probe.looks[look], agent.looks[look].selector
-    assert isinstance(selector, TreeSelector), "networks have no tie that is that near"
+    look = min(held + 1, 1, len(agent.networks) - 1)
+    place, selector = policy.probe.looks[look], agent.networks[look].selector
     results = policy.probe.program.run(inputs[None])
     given = torch.from_numpy(results[:, place.first : place.first + place.count] / ONE).float()
-    return 0 if place.is_guarded and results[0, place.first + place.count] > 0 else int(selector.choices(given)[0])
+    return int(selector.choices(given)[0])
 
 
 def choices_of_both(policy: IntegerPolicy, fields: np.ndarray, flows: np.ndarray, folder: Path) -> list[int]:
@@ -196,13 +143,11 @@ def test_the_c_equals_the_model_whatever_is_measured(parts: Any, tmp_path: Path)
     fields[:, :, names.index("active")] = generator.random(shape[:2]) < 0.9
     fields[:, :, names.index("phase")] = generator.integers(0, 18, shape[:2])
     flows = generator.integers(1, policy.flows + 1, len(fields))
-    chosen = choices_of_both(policy, fields, flows, tmp_path)
-    assert any(before >= 0 > after for before, after in itertools.pairwise(chosen)), "it probes again"
+    choices_of_both(policy, fields, flows, tmp_path)
 
 
-@pytest.mark.parametrize("has_trees", [False, True], ids=["networks", "trees"])
-def test_a_later_look_may_choose_another_setting_in_the_c_too(has_trees: bool, tmp_path: Path) -> None:
-    policy = random_portfolio(flows=2, intervals=3, has_trees=has_trees, looks=2)
+def test_a_later_look_may_choose_another_setting_in_the_c_too(tmp_path: Path) -> None:
+    policy = random_portfolio(flows=2, intervals=3, looks=2)
     generator = np.random.default_rng(3)
     fields = np.exp2(generator.uniform(-1, 42, (20, 2, len(policy.fields)))).astype(np.int64)
     flows = generator.integers(1, 3, len(fields))

@@ -14,11 +14,9 @@ from plain_envs import PLAIN
 from torch import nn
 
 from bbrgym.agents.networks import Network, head_of
-from bbrgym.agents.portfolio.network_selector import NetworkSelector
-from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork, ProbeRoutine
-from bbrgym.agents.portfolio.probe_features import AgainFeatures, ProbeFeatures
+from bbrgym.agents.portfolio.identification_features import IdentificationFeatures, ReselectFeatures
+from bbrgym.agents.portfolio.policy import IdentificationRoutine, PortfolioAgent, PortfolioNetwork
 from bbrgym.agents.portfolio.quantise_portfolio import quantise_portfolio
-from bbrgym.agents.portfolio.selector import FitSettings
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.integer_policy import IntegerPolicy
@@ -27,6 +25,7 @@ from bbrgym.agents.training.policy_header import policy_header
 from bbrgym.agents.training.quantise import quantise, units_of
 from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.options import Options
+from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.tunables import TUNABLES, VARIANTS
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -67,33 +66,23 @@ def random_portfolio(
     flows: int = 1,
     intervals: int = 2,
     variant: str = "bbr-mix",
-    has_trees: bool = False,
     looks: int = 1,
-    is_per_flow: bool = False,
 ) -> IntegerPolicy:
-    """A portfolio of random settings and weights, or trees, in integers."""
-    options = options_of(is_per_flow=is_per_flow, variant=variant, features="memory", max_tuned=flows)
-    batch = batch_of(1, options)
+    """A portfolio of random settings and trees, in integers."""
+    options = options_of(is_per_flow=False, variant=variant, features="memory", max_tuned=flows)
+    batch = TuneBatch(1, options)
     generator = torch.Generator().manual_seed(7)
     library = np.random.default_rng(7).uniform(-1, 1, (4, len(batch.scaling.names))).astype(np.float32)
     settled = batch.scaling.snap(library)[1]
     width = batch.observation.width
-    probe = ProbeFeatures(intervals, flows)
+    identification = IdentificationFeatures(intervals, flows)
     networks = []
-    for features in (probe, AgainFeatures(probe, batch.scaling.names))[:looks]:
-        count = len(features.names)
-        selector = random_trees(count, 4, generator) if has_trees else _random_selector(count, 4, generator)
+    for features in (identification, ReselectFeatures(identification, batch.scaling.names))[:looks]:
+        selector = random_trees(len(features.names), 4, generator)
         networks.append(PortfolioNetwork(features, selector, settled, intervals, width))
-    routine = ProbeRoutine(batch.scaling.default, intervals, width)
-    agent = PortfolioAgent("random", networks, routine, networks[0].selector, is_per_flow=is_per_flow)
+    routine = IdentificationRoutine(batch.scaling.default, intervals, width)
+    agent = PortfolioAgent("random", networks, routine, networks[0].selector)
     return quantise_portfolio(agent, batch, options)
-
-
-def _random_selector(features: int, settings: int, generator: torch.Generator) -> NetworkSelector:
-    selector = NetworkSelector(features, settings, FitSettings(hidden=(8, 6), members=3))
-    for tensor in selector.parameters():
-        nn.init.normal_(tensor, std=0.5, generator=generator)
-    return selector
 
 
 def random_trees(

@@ -4,6 +4,7 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tiny import asked, weights
 
 SMALL: dict[str, Any] = {
@@ -15,13 +16,13 @@ SMALL: dict[str, Any] = {
     "refine_turns": 2,
     "search_trials": 6,
     "search_runs": 1,
-    "probe_s": 1.0,
-    "probe": {"bbr_cwnd_gain": 1.24},
-    "fit": {"hidden": [8], "members": 2, "epochs": 3, "folds": 2},
+    "identification_s": 1.0,
+    "fit": {"trees": 4, "leaf_draws": 1, "folds": 2},
 }
 
 
 def small(changed: Any = None, **others: Any) -> dict[str, Any]:
+    pytest.importorskip("sklearn", reason="NO SCIKIT-LEARN: agent=portfolio; pip install '.[trees]'")
     return asked({**SMALL, **(changed or {})}, total_steps=4000, **others)
 
 

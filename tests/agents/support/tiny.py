@@ -17,10 +17,17 @@ SCENARIO: dict[str, Any] = {
     "link": {"rate_mbps": {"value": "rate_mbps"}, "queue": {"size_packets": {"integer": [5, 30]}}},
     "flows": [{"name": "flow", "number": {"integer": [1, 2]}, "rtt_ms": {"uniform": [10, 50]}}],
 }
+LSTM = {"policy_kwargs": {"lstm_hidden_size": 8}}
 OFF_POLICY = {"learning_starts": 40, "batch_size": 16, "buffer_size": 200, "gradient_steps": 1, "hidden": [8]}
 AGENTS: dict[str, dict[str, Any]] = {
     "ppo": {"n_steps": 8, "batch_size": 32, "n_epochs": 2, "hidden": [64], "start_at_default": True, "acts": "mean"},
-    "recurrent_ppo": {"n_steps": 8, "batch_size": 32, "n_epochs": 2, "hidden": [8], "lstm": 8},
+    "recurrent_ppo": {
+        "n_steps": 8,
+        "batch_size": 32,
+        "n_epochs": 2,
+        "hidden": [8],
+        "policy_kwargs": {"lstm_hidden_size": 8},
+    },
     "torch_ppo": {"n_steps": 8, "batch_size": 12, "n_epochs": 2},
     "sac": OFF_POLICY,
     "tqc": OFF_POLICY,
@@ -42,10 +49,6 @@ LEARNABLE: dict[str, Any] = {
     "total_steps": 6000,
     "checkpoint_steps": 6000,
     "validation": {"draws": 1},
-}
-LIBRARY: dict[str, Any] = {
-    "variant": "bbq",
-    "settings": {"small": {"bbr_cwnd_gain": 1.2}, "preset": {}, "large": {"bbr_cwnd_gain": 2.5}},
 }
 #: Options of a command that trains no longer.
 SHORT = ("scenario=steady", "scenario.duration_s=1", "variant=bbq", "num_envs=2", "validation.draws=2", "threads=1")

@@ -71,7 +71,7 @@ def test_it_works_twice_and_says_from_where(first: Path, tmp_path: Path) -> None
 
 
 def test_the_same_request_gives_the_same_bits_and_draws_other_episodes(first: Path, tmp_path: Path) -> None:
-    """The leg of the last checkpoint had steps 300 to 320; the one that goes on there must not repeat them."""
+    """The segment of the last checkpoint had steps 300 to 320; the one that goes on there must not repeat them."""
     one, two = tmp_path / "one", tmp_path / "two"
     train(output_dir=one, continue_from=first, total_steps="+64")
     train(output_dir=two, continue_from=first, total_steps="+64")
@@ -128,7 +128,7 @@ def test_the_command_goes_on_with_the_options_of_the_run(tmp_path: Path, capsys:
         (["total_steps=+64", "variant=bbr"], "variant: is 'bbr', was 'bbq' in"),
         (
             ["total_steps=+64", "agent=sac"],
-            "agent._target_: is 'bbrgym.agents.sb3.Sac', was 'bbrgym.agents.sb3.Ppo' in",
+            "agent._target_: is 'stable_baselines3.SAC', was 'stable_baselines3.PPO' in",
         ),
         (["total_steps=+64", "agent.hidden=[8]"], "agent.hidden: is [8], was [64] in"),
         (["total_steps=+64", "observation=memory"], "observation: is given with continue_from"),

@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Draws sampled by cost."""
+"""Draws by cost: of a stage's simulations, and of a training's episodes."""
 
 import itertools
 
 import numpy as np
+import polars as pl
 import pytest
+from tiny import SCENARIO, asked, curve, interrupt, run, weights
 
 import bbrgym
-from bbrgym.agents.training.draws import CHEAP_MBPS, training_draws
+from bbrgym.agents.training.draws import CHEAP_MBPS, DrawsByCost, training_draws
+from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.scenario.distribution import SPLITS
 
+pytestmark = pytest.mark.usefixtures("undrawn_file")
+
+FAST = {**SCENARIO, "variables": {"rate_mbps": {"log_uniform": [1, 400]}}, "duration_s": 0.5}
 MIX = {
     "name": "mix",
     "variables": {"rate_mbps": {"log_uniform": [1, 200]}},
@@ -49,3 +55,52 @@ def test_a_plain_scenario_is_every_draw():
     draws = list(itertools.islice(training_draws(scenario, 1, by_cost=False), 3))
     assert all(draw.scenario is scenario for draw in draws)
     assert len({draw.seed for draw in draws}) == 3
+
+
+# ---- the episodes of a training ------------------------------------------------------------------------------
+
+
+def test_draws_by_cost_are_of_slower_networks_and_repeat():
+    source = bbrgym.load_distribution(FAST)
+    draw = DrawsByCost(source)
+    rates = np.log([draw(seed).link.rate_mbps for seed in range(1000)])
+    assert np.mean(rates) < np.mean(np.log([source(seed).link.rate_mbps for seed in range(1000)])) - 0.2
+    assert draw(7) == draw(7) != draw(8)
+    assert np.exp(rates.max()) > CHEAP_MBPS  # fast ones are rare, not left out
+
+
+@pytest.mark.parametrize("agent", ["ppo", "torch_ppo", "dqn"])
+def test_an_interrupted_training_goes_on_with_the_same_draws(agent, tmp_path):
+    draws = {"by_cost": True}
+    whole = run(tmp_path / "whole", agent, draws=draws)
+    broken = interrupt(tmp_path / "broken", 230, asked(agent, draws=draws))
+    resume_training(broken)
+    assert curve(broken).equals(curve(whole))
+    assert weights(broken) == weights(whole)
+
+
+def test_the_draws_are_what_the_training_learns_from(tmp_path):
+    """All else being equal, other draws lead to other weights."""
+    plain = run(tmp_path / "plain", scenario=FAST, total_steps=160)
+    by_cost = run(tmp_path / "by_cost", scenario=FAST, total_steps=160, draws={"by_cost": True})
+    assert weights(plain) != weights(by_cost)
+    first, other = (curve(one).filter(pl.col("step") == 32)["rollout/reward"].to_list() for one in (plain, by_cost))
+    assert first != other
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"draws": {"by_cots": True}}, "draws.by_cots: is no field; did you mean by_cost"),
+        ({"draws": {"by_cost": True}, "scenario": "steady"}, "draws.by_cost: is True, expected false: one scenario"),
+        (
+            {"draws": {"by_cost": True}, "agent": {"name": "grid", "levels": 2}, "action": {"tunables": ["bbq_beta"]}},
+            "draws: is {'by_cost': True}, expected the default with agent=grid",
+        ),
+    ],
+)
+def test_a_wrong_option_is_one_clear_error(settings, says, tmp_path):
+    with pytest.raises(bbrgym.ConfigError, match=says) as caught:
+        train(output_dir=tmp_path / "run", **asked(**settings))
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()

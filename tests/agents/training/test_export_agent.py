@@ -71,8 +71,8 @@ class Noise:
         self._seeds, self._tunables = seeds, tunables
         self._generators = [None] * len(seeds)
 
-    def of(self, begun: Any) -> Any:
-        for index in np.flatnonzero(begun):
+    def of(self, episode_starts: Any) -> Any:
+        for index in np.flatnonzero(episode_starts):
             self._generators[index] = np.random.default_rng([self._seeds[index], *b"agent.actions"])
         return np.array([one.standard_normal(self._tunables, np.float32) for one in self._generators])
 
@@ -88,16 +88,16 @@ def test_exported_actions_are_the_agent_s(format_: str, runs: Any, trained: Path
 def assert_same_actions(function: Any, agent: Any, arguments: dict[str, Any], count: int) -> None:
     """Over two runs of every environment; continuous actions up to the rounding of sums in another order."""
     batch = TuneBatch(count, Options(**{**arguments, "world": "twin"}))
-    tuner, seeds = agent.tuner(range(count)), list(range(count))
-    observations, begun = batch.reset(range(count), seeds), np.ones(count, np.bool_)
+    policy, seeds = agent.make_policy(range(count)), list(range(count))
+    observations, episode_starts = batch.reset(range(count), seeds), np.ones(count, np.bool_)
     noise = Noise(seeds, len(batch.scaling.names))
     memory = np.full((2, 1, count, 8), 7.0, np.float32)  # whatever was there before a run
     for _ in range(9):
-        expected = tuner.act(observations, begun)
-        if getattr(tuner, "_generators", None):
-            (actions,) = function(observations, noise.of(begun))
+        expected = policy.act(observations, episode_starts)
+        if getattr(policy, "_generators", None):
+            (actions,) = function(observations, noise.of(episode_starts))
         elif agent.name == "recurrent_ppo":
-            actions, *memory = function(observations, begun.astype(np.float32), *memory)
+            actions, *memory = function(observations, episode_starts.astype(np.float32), *memory)
         else:
             (actions,) = function(observations)
         assert actions.shape == expected.shape
@@ -106,9 +106,9 @@ def assert_same_actions(function: Any, agent: Any, arguments: dict[str, Any], co
         else:
             assert np.array_equal(actions, expected)
         batch.simulate(expected)
-        observations, begun = batch.observe(), batch.has_ended
-        if begun.any():
-            observations = batch.reset(np.flatnonzero(begun).tolist(), [9] * int(begun.sum()))
+        observations, episode_starts = batch.observe(), batch.has_ended
+        if episode_starts.any():
+            observations = batch.reset(np.flatnonzero(episode_starts).tolist(), [9] * int(episode_starts.sum()))
     batch.close()
 
 

@@ -156,9 +156,9 @@ def test_tunables_rise_with_their_part_from_end_to_end(kind: str) -> None:
 def test_values_and_parts_are_the_environment_s(kind: str) -> None:
     options = options_of(**KINDS[kind][0])
     policy, scaling = policy_of(kind), batch_of(1, options).scaling
-    coordinates = np.random.default_rng(1).uniform(-1, 1, (500, len(policy.tunables))).astype(np.float32)
-    expected, middles = scaling.snap(coordinates)
-    values, parts = policy.snap(np.rint((coordinates.astype(np.float64) + 1.0) * (Q16 / 2)).astype(np.int64))
+    normalised = np.random.default_rng(1).uniform(-1, 1, (500, len(policy.tunables))).astype(np.float32)
+    expected, middles = scaling.snap(normalised)
+    values, parts = policy.snap(np.rint((normalised.astype(np.float64) + 1.0) * (Q16 / 2)).astype(np.int64))
     again, _ = policy.snap(policy.parts_of(values))
     for index, tunable in enumerate(policy.tunables):
         wanted = expected[:, index] * (Q16 if tunable.unit == "ratio" else 1)
@@ -199,7 +199,7 @@ def test_decisions_are_the_agent_s(kind: str, tmp_path: Path) -> None:
 
 
 def compare(agent: Any, options: Any, num_envs: int, steps: int) -> None:
-    """In runs in which the agent acts; the model is given the coordinates that the environment has."""
+    """In runs in which the agent acts; the model is given the normalised tunables that the environment has."""
     batch = batch_of(num_envs, options)
     assert isinstance(batch, TuneBatch)
     network = agent.network()
@@ -210,14 +210,14 @@ def compare(agent: Any, options: Any, num_envs: int, steps: int) -> None:
     columns = [worlds.flow_fields.index(field.source) for field in policy.fields]
     controllers = [IntegerController(policy, first_tunables(policy)) for _ in range(num_envs)]
     for _ in range(steps):
-        actions = agent.tuner(range(num_envs)).act(observations, np.ones(num_envs, np.bool_))
+        actions = agent.make_policy(range(num_envs)).act(observations, np.ones(num_envs, np.bool_))
         with torch.no_grad():
             outputs = network.layers(torch.from_numpy(observations)).numpy()
         for index, controller in enumerate(controllers):
             spec = batch._specs[index]
             assert spec is not None
             fields = whole(policy, worlds.flow_stats[index][spec.tuned][:, columns])
-            current = batch._coordinates[index : index + 1]
+            current = batch._normalised[index : index + 1]
             controller.parts = parts_at(current)
             values = controller.decide(fields[None])
             expected, reached = batch.action.apply(actions[index : index + 1], current)
@@ -234,8 +234,8 @@ def compare(agent: Any, options: Any, num_envs: int, steps: int) -> None:
     batch.close()
 
 
-def parts_at(coordinates: Any) -> np.ndarray:
-    return np.rint((coordinates.astype(np.float64) + 1.0) * (Q16 / 2)).astype(np.int64)
+def parts_at(normalised: Any) -> np.ndarray:
+    return np.rint((normalised.astype(np.float64) + 1.0) * (Q16 / 2)).astype(np.int64)
 
 
 def whole(policy: IntegerPolicy, fields: np.ndarray) -> np.ndarray:
@@ -256,8 +256,12 @@ def whole(policy: IntegerPolicy, fields: np.ndarray) -> np.ndarray:
             {"env": {"name": "multi", "view": "host"}},
             "view: 'host' needs the measurements of other flows, allowed",
         ),
-        ("ppo", {"action": {"levels": 3}}, "allowed with format c are coordinates, and one number"),
-        ("ppo", {"action": {**FLAT, "kind": "relative"}}, "allowed with format c are coordinates, and one number"),
+        ("ppo", {"action": {"levels": 3}}, "allowed with format c are normalised actions, and"),
+        (
+            "ppo",
+            {"action": {**FLAT, "kind": "relative"}},
+            "allowed with format c are normalised actions, and",
+        ),
     ],
 )
 def test_what_has_no_form_in_integers_is_said(agent: Any, others: Any, says: str, tmp_path: Path) -> None:

@@ -296,8 +296,7 @@ def test_a_network_of_no_machines_size_is_refused(name: str, agent: dict[str, An
     [
         {"name": "ppo", "policy_kwargs": {"net_arch": [1e9]}},
         {"name": "ppo", "policy_kwargs": {"net_arch": {"pi": [60_000, 60_000]}}},
-        {"name": "recurrent_ppo", "lstm": 100_000},
-        {"name": "portfolio", "fit": {"hidden": [4096] * 8, "members": 100}},
+        {"name": "recurrent_ppo", "policy_kwargs": {"lstm_hidden_size": 100_000}},
     ],
 )
 def test_so_is_one_in_other_options(agent: dict[str, Any]) -> None:

@@ -109,11 +109,9 @@ def test_what_is_loaded_scores_what_was_validated_here_and_in_an_evaluation(trai
     assert rows.unique("seed", maintain_order=True)["score"].to_list() == best["score"].to_list()
 
 
-@pytest.mark.parametrize("name", ["recurrent_ppo", "torch_ppo", "grid", "optuna"])
+@pytest.mark.parametrize("name", ["recurrent_ppo", "torch_ppo", "grid", "optuna", "portfolio"])
 def test_agents_that_cannot_share_a_policy_are_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(
-        bbrgym.ConfigError, match=rf"agent\.name: is '{name}', expected one of dqn, portfolio, ppo, sac, tqc with"
-    ):
+    with pytest.raises(bbrgym.ConfigError, match=rf"agent\.name: is '{name}', expected one of dqn, ppo, sac, tqc with"):
         train(output_dir=tmp_path / "run", **asked_for_flows({"name": name}))
 
 
@@ -155,14 +153,14 @@ def by_hand(run_dir: Path, scenario: Any, seed: int) -> dict[str, list[dict[str,
     env = parallel_env(**{**arguments, "scenario": scenario, "world": "twin"})
     slots = {name: slot for slot, name in enumerate(env.possible_agents)}
     seen, _ = env.reset(seed=seed)
-    tuners, settings = {}, {name: [] for name in slots}
+    policies, settings = {}, {name: [] for name in slots}
     while env.agents:
         actions = {}
         for name in env.agents:
-            begun = name not in tuners
-            if begun:
-                tuners[name] = agent.tuner([flow_seed(seed, slots[name])])
-            actions[name] = tuners[name].act(seen[name][None], np.array([begun]))[0]
+            episode_starts = name not in policies
+            if episode_starts:
+                policies[name] = agent.make_policy([flow_seed(seed, slots[name])])
+            actions[name] = policies[name].act(seen[name][None], np.array([episode_starts]))[0]
         seen, _, _, _, infos = env.step(actions)
         for name in actions:
             settings[name].append(infos[name]["tunables"])
@@ -224,7 +222,7 @@ def test_an_exported_policy_is_a_function_of_one_flow_s_observation(trained: Pat
     env = parallel_env(**{**arguments, "world": "twin"})
     seen, _ = env.reset(seed=3)
     for name, observation in seen.items():
-        expected = agent.tuner([1]).act(observation[None], np.ones(1, np.bool_))
+        expected = agent.make_policy([1]).act(observation[None], np.ones(1, np.bool_))
         with torch.no_grad():
             actions = function(torch.from_numpy(observation[None])).numpy()
         np.testing.assert_allclose(actions, expected, atol=1e-5)

@@ -29,7 +29,7 @@ from bbrgym.schema import Float
 
 
 class Level(Trainer):
-    """Sets every tunable to the same coordinate."""
+    """Sets every tunable to the same normalised value."""
 
     level: Float = 0.0
 

@@ -17,7 +17,7 @@ pytest.importorskip("ray", reason="NO RAY: rollouts=ray is not tested here; pip 
 
 from ray.cluster_utils import Cluster
 from small_portfolio import files, small
-from tiny import LIBRARY, SCENARIO, asked, interrupt, run, weights
+from tiny import SCENARIO, asked, interrupt, run, weights
 from waiting import wait_until
 
 from bbrgym.agents.ray_session import ray_session
@@ -138,7 +138,7 @@ def test_a_cluster_that_is_too_small_is_a_clear_error(connected: Any) -> None:
 
 
 def test_a_training_equals_a_local_one_also_resumed(cluster: str, connected: Any, tmp_path: Path) -> None:
-    draws = {"by_cost": True, "curriculum": {"library": LIBRARY, "pool": 6}}
+    draws = {"by_cost": True}
     local = run(tmp_path / "local", draws=draws)
     far = interrupt(tmp_path / "far", 230, asked(rollouts=ray_rollouts(cluster), draws=draws))
     resume_training(far)

@@ -129,8 +129,8 @@ def test_nan_stops_the_training_and_keeps_the_last_good_checkpoint(tmp_path: Pat
         ({"agent": {"name": "ppo", "n_steps": 1}, "num_envs": 1}, "agent: ppo cannot be made: .*greater than 1"),
         ({"total_steps": 31}, "total_steps: is 31, expected at least 32: one rollout takes agent.n_steps = 8 steps"),
         (
-            {"agent": {"_target_": "bbrgym.agents.sb3.Popo", "name": "ppo"}},
-            "module bbrgym.agents.sb3 has no class Popo",
+            {"agent": {"_target_": "stable_baselines3.POPO", "name": "ppo"}},
+            "module stable_baselines3 has no class POPO",
         ),
         (
             {"agent": {"_target_": "bbrgym.agents.base.Constant", "name": "ppo"}},

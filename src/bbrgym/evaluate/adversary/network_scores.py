@@ -85,6 +85,6 @@ class NetworkScores:
         options = entrant.options(world=self._world, scenario=list(scenarios), threads=self._threads)
         rollout = make_rollout(options, seeds)
         try:
-            return rollout.scores(entrant.controller.tuner, delta=self._delta)
+            return rollout.scores(entrant.controller.make_policy, delta=self._delta)
         finally:
             rollout.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Training of a model of Stable-Baselines3 in legs: see `bbrgym.agents.training.loop`."""
+"""Training of a model of Stable-Baselines3 in segments: see `bbrgym.agents.training.loop`."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from bbrgym.runs.checksum import add_checksum
 _MAY_BE_NAN = ("train/explained_variance",)  # where all returns are equal
 
 
-class LegsCallback(BaseCallback):
-    """Begins the legs of a training, writes checkpoints, records measurements and stops at NaN.
+class SegmentCallback(BaseCallback):
+    """Begins the segments of a training, writes checkpoints, records measurements and stops at NaN.
 
     Args:
         run: the training.
@@ -68,9 +68,9 @@ class LegsCallback(BaseCallback):
     def _on_rollout_start(self) -> None:
         step = self.step
         self._run.refuse_nan(step, self._measured())
-        if self._run.leg_is_over(step):
+        if self._run.segment_is_over(step):
             self._checkpoint()
-            _restart(self.model, self._run, step, self._make_agent())
+            _restart(self.model, self._run, step)
         elif self._run.row_is_due(step):
             self._record()
 
@@ -116,9 +116,9 @@ def _may_be_nan(name: str) -> bool:
     return name in _MAY_BE_NAN or not name.startswith(("train/", "rollout/"))
 
 
-def _restart(model: BaseAlgorithm, run: TrainingRun, step: int, agent: Agent) -> None:
-    """Begin a leg: seed all random numbers and reset all environments."""
-    options, seeds = run.reset_options(step, agent), run.next_leg(step)
+def _restart(model: BaseAlgorithm, run: TrainingRun, step: int) -> None:
+    """Begin a segment: seed all random numbers and reset all environments."""
+    options, seeds = run.reset_options(), run.next_segment(step)
     set_random_seed(seeds.torch)
     model.action_space.seed(seeds.torch)
     env = model.get_env()
@@ -134,7 +134,7 @@ def _restart(model: BaseAlgorithm, run: TrainingRun, step: int, agent: Agent) ->
 
 # ---- the state of a model -----------------------------------------------------------------------------
 
-# The next leg depends on these, beside networks and optimisers.
+# The next segment depends on these, beside networks and optimisers.
 _COUNTERS = ("num_timesteps", "_n_updates", "_n_calls", "exploration_rate", "_current_progress_remaining")
 _OF_TRAINING = ("_last_obs", "_last_original_obs", "_last_episode_starts", "_last_lstm_states", "ep_info_buffer")
 _OF_FLOWS = ("rollout_buffer_class", "rollout_buffer_kwargs", "replay_buffer_class", "replay_buffer_kwargs")
@@ -143,7 +143,7 @@ _REPLAYED = ("observations", "next_observations", "actions", "rewards", "dones",
 
 
 def _state(model: BaseAlgorithm) -> dict[str, Any]:
-    """Return all that the next leg depends on, as tensors and plain numbers."""
+    """Return all that the next segment depends on, as tensors and plain numbers."""
     parts, tensors = model._get_torch_save_params()
     state = {
         **{name: _attribute(model, name).state_dict() for name in parts},

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Features over the probe, made by hand from what the senders of all tuned flows saw.
+"""Features of the identification, made by hand from what the senders of all tuned flows saw.
 
 The observation is that of every flow with the memory features. Rates, RTTs and windows are taken back to logarithms, so
 that differences are ratios.
 
-    of each flow     statistics over the probe of its emptiest, mean and fullest queue against its smallest RTT ever, of
+    of each flow     statistics over time of its emptiest, mean and fullest queue against its smallest RTT ever, of
                      its delivery rate, bandwidth estimate and window, and of ratios of these; its losses; its memory at
                      the end; its mean over the flows counts
     of all together  total delivery against its own peak and against the largest rate any flow ever had: what is missing
@@ -39,11 +39,11 @@ _LEAST_MBPS = 0.01
 _MOST_QUEUE = 6.0  # largest logarithm of RTT / smallest RTT
 
 
-class ProbeFeatures(nn.Module):
-    """Function from the observations of a probe to its features: [N, intervals, numbers] -> [N, features].
+class IdentificationFeatures(nn.Module):
+    """Function from the observations of an identification to its features: [N, intervals, numbers] -> [N, features].
 
     Args:
-        intervals: of the probe.
+        intervals: of the identification.
         flows: largest number of tuned flows; their features are the first numbers of an observation.
     """
 
@@ -160,55 +160,30 @@ class ProbeFeatures(nn.Module):
         }
 
 
-class HostProbeFeatures(nn.Module):
-    """Function from what one flow and its host observed in a probe to its features: [N, intervals, numbers] -> same.
-
-    They are those of the flow, and those of the means, minima and maxima over the flows of its host, each as of a flow
-    (`bbrgym.envs.features.HostFeatures`), and how many these are.
+class ReselectFeatures(nn.Module):
+    """Features of a time in which a setting was held: those of an identification, and the setting.
 
     Args:
-        intervals: of the probe.
+        identification: from the observations of an identification to its features.
+        tunables: names of the setting's tunables, which are the last numbers of an observation.
     """
 
-    _BLOCKS = ("own", "mean", "min", "max")
-
-    def __init__(self, intervals: int) -> None:
+    def __init__(self, identification: IdentificationFeatures, tunables: Sequence[str]) -> None:
         super().__init__()
-        self._of_block = ProbeFeatures(intervals, 1)
-        own = [f"{block}: {name}" for block in self._BLOCKS for name in self._of_block.names]
-        self.names = (*own, "1 / active flows")
-
-    def forward(self, history: Tensor) -> Tensor:
-        width = len(_NAMES)
-        blocks = [history[..., place * width : (place + 1) * width] for place in range(len(self._BLOCKS))]
-        share = history[:, -1, len(blocks) * width, None]
-        return torch.cat([*(self._of_block(block) for block in blocks), share], dim=1)
-
-
-class AgainFeatures(nn.Module):
-    """Features of a time in which a setting was held: those of a probe, and the setting.
-
-    Args:
-        probe: from the observations of a probe to its features.
-        tunables: names of the setting's values; their coordinates are the last numbers of an observation.
-    """
-
-    def __init__(self, probe: ProbeFeatures | HostProbeFeatures, tunables: Sequence[str]) -> None:
-        super().__init__()
-        self._probe = probe
+        self._identification = identification
         self._tunables = len(tunables)
-        self.names = (*probe.names, *(f"held {name}" for name in tunables))
+        self.names = (*identification.names, *(f"held {name}" for name in tunables))
 
     def forward(self, history: Tensor) -> Tensor:
-        return torch.cat([self._probe(history), history[:, -1, -self._tunables :]], dim=1)
+        return torch.cat([self._identification(history), history[:, -1, -self._tunables :]], dim=1)
 
 
 def settings_held(features: Tensor, library: Tensor) -> NDArray[np.intp]:
-    """Return the number of the setting that was held, of `AgainFeatures`, [N].
+    """Return the number of the setting that was held, of `ReselectFeatures`, [N].
 
     Args:
         features: [N, features].
-        library: settings, coordinates from -1 to 1, [settings, tunables].
+        library: normalised settings, [settings, tunables].
     """
     held = features[:, None, -library.shape[1] :] * 2.0 - 1.0
     nearest: NDArray[np.intp] = (held - library).abs().sum(2).argmin(1).numpy()

@@ -11,20 +11,20 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor
 from torch import nn
 
-from bbrgym.agents.base import Tuner
-from bbrgym.agents.network_agents import tuner_of
+from bbrgym.agents.base import Policy
+from bbrgym.agents.network_agents import policy_of
 from bbrgym.agents.networks import (
     Network,
-    PolicyNetwork,
     RecurrentNetwork,
     SamplingNetwork,
+    Sb3Network,
     StateDependentNetwork,
     clipped,
     head_of,
 )
 
 
-class PolicyAgent:
+class Sb3Agent:
     """Agent that acts by a policy of Stable-Baselines3, on the sender's observation only.
 
     Args:
@@ -42,9 +42,9 @@ class PolicyAgent:
         self._is_sampling = is_sampling
         self._network = self.network()
 
-    def tuner(self, seeds: Sequence[int]) -> Tuner:
-        """Return a new tuner; see `Agent`."""
-        return tuner_of(self._network, seeds)
+    def make_policy(self, seeds: Sequence[int]) -> Policy:
+        """Return a new policy; see `Agent`."""
+        return policy_of(self._network, seeds)
 
     def network(self) -> Network | SamplingNetwork | RecurrentNetwork:
         """Return the network that acts and is exported."""
@@ -58,7 +58,7 @@ class PolicyAgent:
         if hasattr(getattr(policy, "actor", None), "latent_pi"):
             return Network(_layers(policy.actor, policy.actor.latent_pi, policy.actor.mu), torch.tanh)
         if not hasattr(policy, "mlp_extractor"):  # one of somebody's own, or of an algorithm with other networks
-            return PolicyNetwork(policy, clipped if head is clipped and not policy.squash_output else nn.Identity())
+            return Sb3Network(policy, clipped if head is clipped and not policy.squash_output else nn.Identity())
         latent = _layers(policy, policy.mlp_extractor.policy_net)
         if self._is_sampling and policy.use_sde:
             std = policy.action_dist.get_std(policy.log_std)
