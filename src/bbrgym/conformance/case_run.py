@@ -13,9 +13,10 @@ import numpy as np
 import polars as pl
 
 from bbrgym.conformance.ack_history import AckHistory
-from bbrgym.conformance.draft_case import DraftCase, DraftStatement
+from bbrgym.conformance.draft_case import DraftCase
 from bbrgym.conformance.draft_cases import DRAFT_CASES
 from bbrgym.conformance.findings import Finding
+from bbrgym.conformance.judgement import DraftStatement, judged, never
 from bbrgym.conformance.setup import FLOW, CaseSetup, Condition, Find, Sender
 from bbrgym.errors import ConfigError, one_line
 from bbrgym.scenario.files import load_scenario
@@ -130,7 +131,7 @@ def _found(run: CaseRun) -> Finding:
         history = _observe(run, setup, stage.find)
         row = stage.find(history, setup)
         if row is None:
-            return _judged(run, history, [_never(stage.name, history)])
+            return _judged(run, history, [never(stage.name, history)])
         setup = setup.copy()
         stage.apply(setup, history, row)
         setup.moments_s.append(history.time_s(row))
@@ -138,13 +139,8 @@ def _found(run: CaseRun) -> Finding:
     end = case.end(history, setup)
     history = history if end is None else history.ending_at(end)
     if not len(history):
-        return _judged(run, history, [_never("an ACK", history)])
-    return _judged(run, history, list(case.check(history, setup)))
-
-
-def _never(what: str, history: AckHistory) -> DraftStatement:
-    last_s = history.time_s(len(history) - 1) if len(history) else 0.0
-    return DraftStatement(what, f"not within {last_s:.3g} s", last_s)
+        return _judged(run, history, [never("an ACK", history)])
+    return _judged(run, history, judged(case.check, history, setup))
 
 
 def _observe(run: CaseRun, setup: CaseSetup, find: Find) -> AckHistory:
@@ -190,7 +186,8 @@ def _judged(run: CaseRun, history: AckHistory, statements: list[DraftStatement])
     shown = min(unexplained or failed, key=lambda one: one.failed_s or 0.0, default=None)
     trace = _csv(history, None if shown is None else shown.failed_s)
     if shown is None:
-        return Finding("passed", measured=_measured(statements), trace=trace)
+        measured = "; ".join(one.measured for one in statements if one.measured)
+        return Finding("passed", measured=measured, trace=trace)
     return Finding(
         "failed" if unexplained else "explained",
         failed_s=shown.failed_s,
@@ -199,10 +196,6 @@ def _judged(run: CaseRun, history: AckHistory, statements: list[DraftStatement])
         reason="" if unexplained else " ".join(dict.fromkeys(reasons.values())),
         trace=trace,
     )
-
-
-def _measured(statements: list[DraftStatement]) -> str:
-    return "; ".join(one.measured for one in statements if one.measured)
 
 
 def _csv(history: AckHistory, failed_s: float | None) -> str:
@@ -217,13 +210,11 @@ def _csv(history: AckHistory, failed_s: float | None) -> str:
     for event in events:
         keep.update(range(max(0, event - _AROUND), min(size, event + _AROUND)))
     chosen = history.rows[sorted(keep)]
-    columns = {name: _plain(chosen[name]) for name in chosen.dtype.names}
-    return pl.DataFrame(columns).write_csv()
-
-
-def _plain(column: Any) -> Any:
-    """Return a column with -1 for a rate that is not bounded."""
-    return np.ascontiguousarray(column).view(np.int64) if column.dtype == np.uint64 else np.ascontiguousarray(column)
+    columns = {name: np.ascontiguousarray(chosen[name]) for name in chosen.dtype.names}
+    is_rate = {name: column.dtype == np.uint64 for name, column in columns.items()}  # -1: it is not bounded
+    return pl.DataFrame(
+        {name: column.view(np.int64) if is_rate[name] else column for name, column in columns.items()}
+    ).write_csv()
 
 
 def runs_of(
