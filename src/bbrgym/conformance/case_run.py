@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -74,22 +73,9 @@ class CaseRun:
 
     def row(self, finding: Finding) -> dict[str, Any]:
         """Return the row of findings.parquet."""
-        return {
-            "number": self.of.number,
-            "case": self.case,
-            "world": self.world,
-            "cc": self.sender.cc,
-            "reading": self.sender.reading,
-            "rtt_ms": self.path.rtt_ms,
-            "rate_mbps": self.path.rate_mbps,
-            "variation": self.path.variation,
-            "outcome": finding.outcome,
-            "failed_s": finding.failed_s,
-            "statement": finding.statement,
-            "measured": finding.measured,
-            "reason": finding.reason,
-            "trace": f"traces/{self.key}.csv" if finding.trace else "",
-        }
+        path = {"rtt_ms": self.path.rtt_ms, "rate_mbps": self.path.rate_mbps, "variation": self.path.variation}
+        about = {"number": self.of.number, "case": self.case, "world": self.world, **asdict(self.sender), **path}
+        return {**about, **asdict(finding), "trace": f"traces/{self.key}.csv" if finding.trace else ""}
 
 
 def not_applicable(run: CaseRun) -> str:
@@ -215,24 +201,3 @@ def _csv(history: AckHistory, failed_s: float | None) -> str:
     return pl.DataFrame(
         {name: column.view(np.int64) if is_rate[name] else column for name, column in columns.items()}
     ).write_csv()
-
-
-def runs_of(
-    cases: list[DraftCase],
-    senders: list[Sender],
-    worlds: Mapping[str, tuple[float, Mapping[str, Any]]],
-    seed: int,
-) -> list[CaseRun]:
-    """Return the runs of cases: each condition with each sender in each world.
-
-    Args:
-        cases: to run.
-        senders: under test.
-        worlds: timeout and options by name.
-        seed: of all runs.
-    """
-    return [
-        CaseRun(case.name, condition, sender, world, options, timeout_s, seed)
-        for (world, (timeout_s, options)), case, sender in itertools.product(worlds.items(), cases, senders)
-        for condition in range(len(case.conditions))
-    ]
