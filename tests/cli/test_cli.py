@@ -96,26 +96,6 @@ def test_figures_can_be_left_out(here: Here, tmp_path: Path, monkeypatch: pytest
     assert not (tmp_path / "other").exists()
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_any_field_of_the_scenario_can_be_overridden(here: Here, tmp_path: Path) -> None:
-    overrides = [
-        *("scenario.link.rate_mbps=50", "scenario.link.loss={kind: bernoulli, rate: 0.01}", "scenario.mss_bytes=1000"),
-        *("scenario.flows.0.rtt_ms=20", "scenario.flows.0.app={kind: cbr, rate_mbps: 2}", "scenario.warmup_s=0.5"),
-        "scenario.link.changes=[{at_s: 0.5, rate_mbps: 5}]",
-    ]
-    done = here("evaluate", *SHORT, *overrides, "tunables.bbr_up_gain=1.1", "output_dir=out")
-    assert done.returncode == 0, done.stderr
-    config = OmegaConf.to_container(OmegaConf.load(tmp_path / "out" / "config.yaml"))
-    assert isinstance(config, dict)
-    scenario = config["scenario"]
-    assert scenario["link"]["rate_mbps"] == 50
-    assert scenario["link"]["loss"] == {"kind": "bernoulli", "rate": 0.01}
-    assert (scenario["mss_bytes"], scenario["duration_s"], scenario["warmup_s"]) == (1000, 1, 0.5)
-    assert (scenario["flows"][0]["rtt_ms"], scenario["flows"][0]["app"]["kind"]) == (20, "cbr")
-    assert scenario["link"]["changes"] == [{"at_s": 0.5, "rate_mbps": 5}]
-    assert config["tunables"] == {"bbr_up_gain": 1.1}
-
-
 @pytest.mark.parametrize(
     ("scenario", "override", "path", "value"),
     [
@@ -152,18 +132,6 @@ def test_a_range_is_one_value_and_other_mappings_are_merged(
     composed = OmegaConf.create(compose_config(command, [f"scenario={scenario}", f"scenario.{override}"]))
     seen = OmegaConf.select(composed, f"scenario.{path}")
     assert (OmegaConf.to_container(seen) if OmegaConf.is_config(seen) else seen) == value
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_a_scenario_can_be_a_file(here: Here, tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(
-        "duration_s: 9\nlink: {rate_mbps: 5, queue: {size_packets: 20}}\nflows: [{name: a, rtt_ms: 30}]\n"
-    )
-    overrides = ["scenario=mine.yaml", "scenario.duration_s=1", "scenario.flows.0.rtt_ms=10", "variants=reno"]
-    done = here("evaluate", *overrides, "output_dir=out")
-    assert done.returncode == 0, done.stderr
-    summary = pl.read_parquet(tmp_path / "out" / "summary.parquet")
-    assert summary.select("scenario", "cc", "rtt_ms").rows() == [("mine", "reno", 10.0)]
 
 
 @pytest.mark.parametrize(
@@ -215,47 +183,6 @@ def test_a_wrong_override_is_one_clear_line(
     assert says in shown.err
     assert shown.err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("override", "agent"),
-    [
-        ("agent=random", "random"),
-        ("agent=runs/mine", "runs/mine"),
-        ("agent=[runs/a,'runs/b c',oracle]", ["runs/a", "runs/b c", "oracle"]),
-        ("agent={small: [runs/a, runs/b], large: runs/c}", {"small": ["runs/a", "runs/b"], "large": "runs/c"}),
-    ],
-)
-def test_agents_are_named_one_by_one_or_together(override: str, agent: object) -> None:
-    assert compose_config("evaluate", [override])["agent"] == agent
-
-
-@pytest.mark.parametrize(
-    ("overrides", "worlds"),
-    [
-        ([], ["ns3"]),
-        (["world=ns3"], ["ns3"]),
-        (["world=twin"], ["twin"]),
-        (["world=[twin]"], ["twin"]),
-        (["world=[ns3,twin]"], ["ns3", "twin"]),
-        (["world=[twin,ns3]"], ["twin", "ns3"]),
-    ],
-)
-def test_a_world_or_a_list_of_worlds_can_be_chosen(overrides: list[str], worlds: list[str]) -> None:
-    config = compose_config("evaluate", overrides)
-    assert list(config["world"]) == worlds
-    for world in worlds:
-        override = f"world.{world}.timeout_s=7"
-        assert compose_config("evaluate", [*overrides, override])["world"][world]["timeout_s"] == 7
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_a_folder_in_use_needs_resume(here: Here) -> None:
-    assert here("evaluate", *SHORT, "output_dir=out").returncode == 0
-    again = here("evaluate", *SHORT, "output_dir=out")
-    assert again.returncode == 2
-    assert "resume=true" in again.stderr
-    assert here("evaluate", *SHORT, "output_dir=out", "resume=true").returncode == 0
 
 
 def test_a_resumed_evaluation_is_the_folder_s_own(
@@ -468,12 +395,6 @@ def test_a_wrong_recording_is_one_clear_line(
     assert says in shown.err
     assert shown.err.count("\n") == 1
     assert not list(tmp_path.iterdir())
-
-
-def test_scenario_names_a_mistake(here: Here) -> None:
-    done = here("scenario", "steady", "scenario.flows.0.cc=bbr9")
-    assert done.returncode == 2
-    assert "flows[0].cc: is 'bbr9'" in done.stderr
 
 
 def test_list_shows_everything_there_is(here: Here) -> None:

@@ -14,7 +14,7 @@ import bbrgym
 from bbrgym.cli.main import main
 from bbrgym.evaluate.adversary.adversary_settings import Steps, parse_adversary
 from bbrgym.evaluate.adversary.describe import describe_network
-from bbrgym.evaluate.adversary.search import AdversaryFolder, FoundNetwork, read_cases, search_adversary
+from bbrgym.evaluate.adversary.search import AdversaryFolder, FoundNetwork, search_adversary
 from bbrgym.evaluate.adversary.search_space import SearchSpace
 from bbrgym.scenario.distribution import is_distribution, load_distribution
 from bbrgym.scenario.files import load_scenario, read_scenario
@@ -68,7 +68,7 @@ def test_it_keeps_networks_on_which_the_entrant_loses_on_other_seeds_too(
     losses = [case.losses.mean() for case in cases]
     assert losses == sorted(losses, reverse=True)
     assert min(losses) > 0
-    table = read_cases(path)
+    table = pl.read_csv(path / "cases.csv")
     assert table["network"].to_list() == ["against-bbq-1", "against-bbq-2"][: len(cases)]
 
 

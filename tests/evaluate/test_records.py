@@ -7,27 +7,20 @@ import polars as pl
 import pytest
 
 import bbrgym
-from bbrgym.evaluate.records import EvaluationFolder, RunRecord
+from bbrgym.evaluate.records import JOB_COLUMNS, SUMMARY_SCHEMA, TIMING_SCHEMA, EvaluationFolder, RunRecord
 
-RECORD = RunRecord(pl.DataFrame({"a": [1, 2]}), pl.DataFrame({"b": [1.5, None, 3.0]}), pl.DataFrame({"wall_s": [0.25]}))
+SERIES = pl.DataFrame({name: [1] for name in JOB_COLUMNS["timeseries"]})
+RECORD = RunRecord(pl.DataFrame(schema=SUMMARY_SCHEMA), SERIES, pl.DataFrame(schema=TIMING_SCHEMA))
 
 
-def test_a_job_comes_back_as_it_was_stored(tmp_path: Path) -> None:
+def test_a_job_comes_back_as_it_was_stored_and_a_damaged_one_is_named(tmp_path: Path) -> None:
     folder = EvaluationFolder(tmp_path / "run")
     folder.open(resume=False)
     assert not folder.has_job("key")
     folder.store_job("key", RECORD)
     assert folder.has_job("key")
     loaded = folder.load_job("key")
-    assert loaded.summary.equals(RECORD.summary)
-    assert loaded.timeseries.equals(RECORD.timeseries)
-    assert loaded.timing.equals(RECORD.timing)
-
-
-def test_a_damaged_job_is_named(tmp_path: Path) -> None:
-    folder = EvaluationFolder(tmp_path)
-    folder.open(resume=False)
-    folder.store_job("key", RECORD)
-    (tmp_path / "jobs" / "key.summary.parquet").write_text("not Parquet")
+    assert all(getattr(loaded, part).equals(getattr(RECORD, part)) for part in JOB_COLUMNS)
+    (tmp_path / "run" / "jobs" / "key.summary.parquet").write_text("not Parquet")
     with pytest.raises(bbrgym.ConfigError, match="cannot read run key"):
         folder.load_job("key")

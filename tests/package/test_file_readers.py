@@ -25,7 +25,7 @@ from bbrgym.config.loader import search_path_of
 from bbrgym.envs.library import load_library
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate import agent_option
-from bbrgym.evaluate.records import EvaluationFolder
+from bbrgym.evaluate.records import TIMING_SCHEMA
 from bbrgym.loggers.csv_files import CsvSettings
 from bbrgym.loggers.logger import LoggedRun
 from bbrgym.papers import report as papers_report
@@ -59,7 +59,7 @@ BY_ITSELF = {
     # Files of the package, and of the machine.
     "cli.hydra_program": {"_file (resources.files('bbrgym') / 'conf' / f'{name}.yaml').read_text"},
     "cli.polars_threads": {"_no_stderr os.open", "used_bytes Path('/proc/self/statm').read_text"},
-    "cli.listing": {"choices_table (resources.files('bbrgym') / 'conf' / group / f'{name}.yaml').read_text"},
+    "cli.listing": {"_choices (resources.files('bbrgym') / 'conf' / group / f'{name}.yaml').read_text"},
     "ns3gym.messages": {"_pool (resources.files('bbrgym.ns3gym') / 'messages.binpb').read_bytes"},
     "papers.catalogue": {"notes_of path.read_text"},
     "report.page": {"_template (resources.files('bbrgym') / 'report' / 'templates' / name).read_text"},
@@ -76,8 +76,6 @@ BY_ITSELF = {
     "papers.report": {"_read_numbers pl.read_csv"},
     "runs.run_folder": {"RunFolder.opened self.open", "RunFolder._own os.open", "RunFolder.copy_file.copy partial.open"}
     | {"RunFolder.read_csv pl.read_csv"},
-    "evaluate.adversary.search": {"read_cases kept.read_csv"},
-    "evaluate.records": {"EvaluationFolder.read_timing self.read_csv"},
     "sweeps.multirun": {"MultirunFolder.request self.read_text"},
     "loggers.csv_files": {"_read folder.read_text"},
     "agents.model_files": {"OnnxModel.__init__ onnxruntime.InferenceSession", "Sb3Policy.__init__ load_from_zip_file"}
@@ -301,7 +299,7 @@ READERS = [
         "timing",
         ("runs.run_folder RunFolder._read_table",),
         "timing.csv",
-        lambda at: EvaluationFolder(at).read_timing(),
+        lambda at: RunFolder(at).read_csv("timing.csv", TIMING_SCHEMA),
         is_of_run_folder=True,
     ),
     Reader(

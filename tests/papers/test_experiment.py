@@ -19,7 +19,6 @@ from bbrgym.papers.catalogue import (
     select_experiments,
 )
 from bbrgym.papers.experiment import Quantity
-from bbrgym.papers.metrics import METRICS
 from bbrgym.papers.reproduction import prepare_reproduction
 from bbrgym.papers.request import parse_reproduction
 from bbrgym.worlds.fields import FLOW_FIELDS, LINK_FIELDS
@@ -49,10 +48,6 @@ def test_what_holds_for_many_experiments_of_a_paper_is_told_once() -> None:
     assert notes_of("bbq").startswith("Not stated: when the long flow joins (5 s here, ")
     assert not any("when the long flow joins" in one.notes for one in select_experiments("bbq", []))
     assert notes_of("mine") == ""
-
-
-def test_all_metrics_say_what_they_are() -> None:
-    assert all(metric.unit and metric.meaning for metric in METRICS.values())
 
 
 def load(tmp_path: Path, **fields: Any) -> Any:
@@ -197,10 +192,6 @@ def test_numbers_of_the_authors_complete_those_of_the_experiment(tmp_path: Path)
         reference_numbers(experiment, tmp_path / "nowhere")
 
 
-def test_an_unknown_name_is_refused_with_the_nearest() -> None:
-    with pytest.raises(ConfigError, match="experiment: is 'bbq/fig31'; did you mean bbq/fig"):
-        load_experiment("bbq/fig31")
-    with pytest.raises(ConfigError, match="paper: is 'bbr'; "):
-        select_experiments("bbr", [])
+def test_a_paper_beside_experiments_is_refused() -> None:
     with pytest.raises(ConfigError, match="paper: is 'bbq' beside experiment"):
         select_experiments("bbq", ["bbq/fig13"])

@@ -6,7 +6,7 @@ import math
 import polars as pl
 import pytest
 
-from bbrgym.evaluate.records import SUMMARY_SCHEMA, TIMING_SCHEMA, RunRecord
+from bbrgym.evaluate.records import SUMMARY_SCHEMA
 from bbrgym.papers.metrics import METRICS, MeasuredRun, jain, measure
 
 
@@ -45,8 +45,7 @@ def record(series: dict[str, list[tuple[float, float]]], step_s: float = 1.0, ra
         }
         for flow, values in series.items()
     ]
-    timing = pl.DataFrame(schema=TIMING_SCHEMA)
-    return MeasuredRun(RunRecord(pl.DataFrame(flows, schema=SUMMARY_SCHEMA), pl.DataFrame(rows), timing), 1250)
+    return MeasuredRun(pl.DataFrame(flows, schema=SUMMARY_SCHEMA), pl.DataFrame(rows), 1250)
 
 
 TWO = record({"a-0": [(4, 100), (6, 100)], "a-1": [(2, 50), (2, 50)], "b": [(1, 10), (1, 30)]})

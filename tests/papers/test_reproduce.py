@@ -20,13 +20,11 @@ from waiting import PATIENCE_S, wait_until
 from bbrgym.cli.main import main
 from bbrgym.evaluate.statistics import Estimate
 from bbrgym.papers.cases import with_stack
-from bbrgym.papers.catalogue import experiment_names, load_experiment
-from bbrgym.papers.experiment import Number, Quantity
+from bbrgym.papers.catalogue import load_experiment
 from bbrgym.papers.measurements import estimate
 from bbrgym.papers.report import papers_page
 from bbrgym.papers.reproduction import prepare_reproduction
 from bbrgym.papers.request import parse_reproduction
-from bbrgym.papers.results import NumberResult
 
 ROOT = Path(__file__).resolve().parents[2]
 Here = Callable[..., tuple[int, str, str]]
@@ -127,14 +125,6 @@ def test_a_distribution_is_shown_without_a_published_number(here: Here, experime
         ["| small", "goodput_mbps", "40", "", "20"],
         ["| small", "goodput_mbps", "80", "", "20"],
     ]
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_the_same_request_gives_the_same_numbers(here: Here, experiment_file: Path, tmp_path: Path) -> None:
-    for folder in ("one", "two"):
-        assert here(f"experiment={experiment_file}", f"output_dir={folder}", "jobs=2")[0] == 0
-    for name in ("numbers.parquet", "measurements.parquet"):
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -320,19 +310,6 @@ def test_intervals_are_students_for_few_seeds_and_by_bootstrap_for_many() -> Non
     few, many = estimate([1.0, 2.0, 3.0]), estimate(np.arange(1.0, 21.0))
     assert (few.low, few.high) == pytest.approx((2 - 2.484, 2 + 2.484), abs=0.001)
     assert 7.5 < many.low < many.value == 10.5 < many.high < 13.5
-
-
-def test_the_percentile_is_where_the_published_value_lies() -> None:
-    quantity = Quantity(variant="bbr", metric="jain")
-    number = Number(quantity=quantity, value=0.95, unit="ratio", source="text")
-    values = np.array([0.5, 0.6, 0.95, 0.99, np.nan])
-    result = NumberResult(number, "twin", estimate(values), values, "no")
-    assert result.percentile == 62.5
-    assert result.ratio == pytest.approx(0.76 / 0.95)
-
-
-def test_the_names_in_the_docs_are_those_of_the_files() -> None:
-    assert len(set(experiment_names())) == len(experiment_names())
 
 
 def test_a_resumed_folder_runs_no_program_that_is_not_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from bbrgym.cli.hydra_program import add_composed_command
 from bbrgym.cli.terminal import (
     advice_on_interrupt,
     new_run_dir,
@@ -24,7 +23,7 @@ from bbrgym.evaluate.adversary.describe import describe_network
 from bbrgym.evaluate.adversary.search import AdversaryFolder, SearchProgress, describe_loss, search_adversary
 from bbrgym.scenario.distribution import is_distribution, load_distribution
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Searches a distribution, in the twin, for networks where an entrant (a variant, or agent=RUN) loses most against a
 reference; scores the worst ones again with other seeds, runs them in world replay, and keeps them as scenario files.
 resume=true goes on with the search that output_dir holds.
@@ -37,16 +36,13 @@ examples:
   bbrgym train 'scenario=[wan_mix,runs/against-bbq/found.yaml]'
 """
 
-
-def add(commands: Any, purpose: str) -> None:
-    """Add the command."""
-    add_composed_command(commands, "adversary", purpose, _DESCRIPTION, run, lambda: [Adversary])
+MODELS = (Adversary,)
 
 
 def run(options: argparse.Namespace) -> None:
     """Search, and print the kept networks."""
     config = dict(options.config)
-    given, resume = take_run_dir(config, "output_dir", options.run_dir)
+    given, resume = take_run_dir(config, options.run_dir)
     source = config.pop("scenario")
     if not is_distribution(source):
         raise ConfigError(f"scenario: is {source.get('name', source)!r}, a single network, expected a distribution")

@@ -10,8 +10,7 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
-from bbrgym.cli.hydra_program import add_composed_command
-from bbrgym.cli.terminal import new_run_dir, print_results, print_run_folder, progress_bar, take_run_dir
+from bbrgym.cli.terminal import new_run_dir, print_results, print_run_folder, progress_bar, take_output_dir
 from bbrgym.conformance.conformance_run import (
     Conformance,
     ConformanceFolder,
@@ -23,7 +22,7 @@ from bbrgym.conformance.findings import failures
 from bbrgym.conformance.report import conformance_tables, write_conformance_docs, write_conformance_report
 from bbrgym.errors import SweepError
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Runs the test cases of draft-ietf-ccwg-bbr-06 as scenarios at several RTTs and rates, and checks the sender's state
 ACK by ACK: phase, bounds, bandwidth, rounds. Prints for each case and condition whether it passed, or the first moment
 at which a statement failed; writes a run folder with the table and a trace of each run. bbr3 is run as google/bbr
@@ -36,10 +35,7 @@ examples:
   bbrgym conformance 'world=[twin,ns3]' 'cc=[bbr3,bbr2,bbr]' output_dir=runs/conformance
 """
 
-
-def add(commands: Any, purpose: str) -> None:
-    """Add the command."""
-    add_composed_command(commands, "conformance", purpose, _DESCRIPTION, run, lambda: [Conformance])
+MODELS = (Conformance,)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -48,8 +44,8 @@ def run(options: argparse.Namespace) -> None:
     Raises:
         SweepError: a statement failed without a known reason, or a run broke.
     """
-    config = {**options.config, "resume": False}
-    path, _ = take_run_dir(config, "output_dir", options.run_dir)
+    config = dict(options.config)
+    path = take_output_dir(config, options.run_dir)
     docs = config.pop("docs")
     asked = parse_conformance(config)
     folder = ConformanceFolder(path or new_run_dir("conformance"))

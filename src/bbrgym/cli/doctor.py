@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from rich.table import Table
 
-from bbrgym.cli.terminal import print_results
+from bbrgym.cli.terminal import named_table, print_results
 from bbrgym.errors import ConfigError
 
 _WORLDS = ("linux",)  # the others need nothing of the machine
@@ -18,9 +17,7 @@ def machine_table() -> tuple[Table, list[str]]:
     """Return a row for each thing that the world linux uses, and the names of those that it needs and lacks."""
     from bbrgym.worlds.linux_machine import examine
 
-    table = Table(title="World linux on this machine", title_justify="left")
-    for heading in ("what", "there", "found", "remedy", "still works"):
-        table.add_column(heading, overflow="fold")
+    table = named_table("World linux on this machine", "what", "there", "found", "remedy", "still works")
     checks = examine()
     for check in checks:
         missing = () if check.is_there else (check.remedy, check.without)
@@ -28,11 +25,9 @@ def machine_table() -> tuple[Table, list[str]]:
     return table, [check.name for check in checks if check.is_needed and not check.is_there]
 
 
-def add(commands: Any, purpose: str) -> None:
-    """Add the command."""
-    parser = commands.add_parser("doctor", help=purpose)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.add_argument("world", choices=_WORLDS, help="the world")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -7,9 +7,7 @@ import argparse
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
-from bbrgym.cli.hydra_program import add_composed_command
 from bbrgym.cli.scenario import scenario_of
 from bbrgym.cli.terminal import (
     advice_on_interrupt,
@@ -17,6 +15,7 @@ from bbrgym.cli.terminal import (
     print_results,
     print_run_folder,
     runs_bar,
+    take_output_dir,
 )
 from bbrgym.config.overrides import override_of, parse_override
 from bbrgym.errors import ConfigError
@@ -30,7 +29,7 @@ from bbrgym.report.output_settings import OUTPUT_OPTIONS, taken_output_settings
 from bbrgym.report.report import write_report
 from bbrgym.report.tables import speed_table, tables_of_results
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Runs every variant, and the agents beside them, with every seed on a scenario, or on draws of a distribution; writes a
 run folder and shows the tables. With several worlds it also shows how far apart they are, and how fast. resume=true
 goes on with the evaluation that output_dir holds; options that differ from that evaluation's are refused.
@@ -44,24 +43,19 @@ examples:
   bbrgym evaluate output_dir=runs/mine resume=true
 """
 
-
-def add(commands: Any, purpose: str) -> None:
-    """Add the command."""
-    add_composed_command(commands, "evaluate", purpose, _DESCRIPTION, run, lambda: [Evaluation])
+MODELS = (Evaluation,)
 
 
 def run(options: argparse.Namespace) -> None:
     """Evaluate, write the run folder with its report, and print the tables."""
     config = dict(options.config)
-    resume, output_dir, output = config.pop("resume"), config.pop("output_dir"), taken_output_settings(config)
+    resume, output = config.pop("resume"), taken_output_settings(config)
+    path = take_output_dir(config, options.run_dir)
     if not isinstance(resume, bool):
         raise ConfigError(f"resume: is {resume!r}, expected true or false")
     logger = logger_of(completed_loggers(config.pop("logger")), is_trusted=True)
     scenario, agent = scenario_of(config.pop("scenario")), config.pop("agent")
-    if output_dir is not None and options.run_dir is not None:
-        raise ConfigError(f"output_dir: is {output_dir!r} with hydra.run.dir, expected one of them")
-    given_dir = output_dir if options.run_dir is None else options.run_dir
-    folder = EvaluationFolder(new_run_dir(scenario.name) if given_dir is None else Path(str(given_dir)))
+    folder = EvaluationFolder(path or new_run_dir(scenario.name))
     if resume and folder.has_config():
         keys = [parse_override(text).key_or_group for text in options.overrides]
         own = ("output_dir", "resume", "logger", "hydra", *OUTPUT_OPTIONS)

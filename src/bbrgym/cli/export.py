@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from bbrgym.cli.terminal import add_command, print_results
+from bbrgym.cli.terminal import print_results
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Writes the network of a trained agent to one file, ONNX or TorchScript, whose actions are those of the agent; or as a C
 header in integer arithmetic, for worlds without Python and for the kernel.
 
@@ -17,13 +16,12 @@ example:
 """
 
 
-def add(commands: Any, purpose: str) -> None:
-    """Add the command."""
-    command = add_command(commands, "export", purpose, _DESCRIPTION, run)
-    command.add_argument("run_dir", metavar="RUN_DIR", help="run folder of bbrgym train")
-    command.add_argument("--format", default="onnx", help="onnx, torchscript or c (default: onnx)")
-    command.add_argument("--checkpoint", default="best", help="best or last (default: best)")
-    command.add_argument("--output", metavar="FILE", help="default: in RUN_DIR/exported")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("run_dir", metavar="RUN_DIR", help="run folder of bbrgym train")
+    parser.add_argument("--format", default="onnx", help="onnx, torchscript or c (default: onnx)")
+    parser.add_argument("--checkpoint", default="best", help="best or last (default: best)")
+    parser.add_argument("--output", metavar="FILE", help="default: in RUN_DIR/exported")
 
 
 def run(options: argparse.Namespace) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Commands that are programs of Hydra: its flags, its search path and its structured configs, with our errors.
 
-A command is its file in conf/ and a function that takes the composed options: see `add_composed_command`.
+A command is its file in conf/ and a module with a function that takes the composed options: see `add_program`.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from hydra._internal.hydra import Hydra
@@ -79,41 +79,25 @@ class Command:
     name: str
     description: str
     run: Callable[[argparse.Namespace], None]
-    models: Callable[[], Sequence[type[BaseModel]]] = tuple
+    models: Sequence[type[BaseModel]]
 
 
-def add_composed_command(
-    commands: Any,
-    name: str,
-    purpose: str,
-    description: str,
-    run: Callable[[argparse.Namespace], None],
-    models: Callable[[], Sequence[type[BaseModel]]] = tuple,
-    other_flags: Callable[[str], str] | None = None,
-) -> argparse.ArgumentParser:
+def add_program(commands: Any, name: str, purpose: str, module: ModuleType) -> None:
     """Add a command that is a program of Hydra's, with the options of ``conf/<name>.yaml``.
 
     Args:
         commands: of the parser.
         name: of the command and its file.
         purpose: in one line.
-        description: with examples.
-        run: runs it, with the composed options as `config` and the folder of hydra.run.dir, or None, as `run_dir`.
-        models: returns the validated models whose plain fields say the types of options. Default: none.
-        other_flags: returns the override that stands for a flag which is none of Hydra's. Default: they are refused.
+        module: the command's, which has DESCRIPTION, MODELS, `run` (see `Command`) and, if flags that are not Hydra's
+            are overrides, `override`, which returns one for a flag.
     """
+    command = Command(name, module.DESCRIPTION, module.run, module.MODELS)
     parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=purpose, add_help=False, allow_abbrev=False, parents=[flags()]
+        name, help=purpose, add_help=False, allow_abbrev=False, parents=[get_args_parser()]
     )
-    program = Command(name, description, run, models)
-    parser.set_defaults(run_command=lambda options: run_command(program, options), other_flags=other_flags)
-    return parser
-
-
-def flags() -> argparse.ArgumentParser:
-    """Return a parser of Hydra's flags and of overrides."""
-    parser: argparse.ArgumentParser = get_args_parser()
-    return parser
+    override = getattr(module, "override", None)
+    parser.set_defaults(run_command=lambda options: run_command(command, options), other_flags=override)
 
 
 def run_command(command: Command, options: argparse.Namespace) -> None:
@@ -130,7 +114,7 @@ def run_command(command: Command, options: argparse.Namespace) -> None:
     overrides = list(options.overrides)
     if RunMode.MULTIRUN.name in [one.value() for one in map(parse_override, overrides) if one.key_or_group == _MODE]:
         options.multirun = True
-    loader = config_loader(search_path_of(options.config_dir, options.config_path), command.models())
+    loader = config_loader(search_path_of(options.config_dir, options.config_path), command.models)
     before = HydraConfig.instance().cfg
     hydra = _Hydra(command.name, loader)
     try:
@@ -138,7 +122,7 @@ def run_command(command: Command, options: argparse.Namespace) -> None:
             sys.stdout.write(_help(command, name, loader, hydra, overrides))
             raise SystemExit(0)
         if options.hydra_help:
-            hydra.hydra_help(config_name=name, args_parser=flags(), args=options)
+            hydra.hydra_help(config_name=name, args_parser=get_args_parser(), args=options)
         elif options.shell_completion:
             _complete(hydra, name, overrides)
         elif options.cfg is not None:
@@ -190,7 +174,7 @@ def _run(command: Command, hydra: Hydra, name: str, options: argparse.Namespace)
         about: Any = HydraConfig.get()
         run_dir = str(about.runtime.output_dir if about.job.chdir else about.run.dir)
         is_basic = about.runtime.choices["hydra/launcher"] == "basic"
-        own.launch = None if is_basic else _launch_of(command, name, hydra, options)
+        own.launch = None if is_basic else partial(_launch, command.name, name, hydra, options)
         try:
             own.config = plain_values(config, options.overrides)
             is_given = about.run.dir != _HERE and run_dir != own.config.get("output_dir")  # a job has the same in both
@@ -207,26 +191,20 @@ def _run(command: Command, hydra: Hydra, name: str, options: argparse.Namespace)
         raise errors[0]
 
 
-def _launch_of(command: Command, name: str, hydra: Hydra, options: argparse.Namespace) -> Callable[..., None]:
-    from bbrgym.cli.many_runs import launch
+def _launch(*arguments: Any) -> None:
+    from bbrgym.cli.many_runs import launch  # with reports, which no single run needs
 
-    return partial(launch, command.name, name, hydra, options)
+    launch(*arguments)
 
 
 def _complete(hydra: Hydra, name: str, overrides: list[str]) -> None:
     """Print what a shell needs, or the candidates that it asks for."""
-    with _as_config_error("--shell-completion"):
-        hydra.shell_completion(config_name=name, overrides=overrides)
-
-
-@contextmanager
-def _as_config_error(flag: str) -> Iterator[None]:
     try:
-        yield
+        hydra.shell_completion(config_name=name, overrides=overrides)
     except ConfigError:
         raise
     except ValueError as error:
-        raise ConfigError(f"{flag}: {' '.join(str(error).split())}") from error
+        raise ConfigError(f"--shell-completion: {' '.join(str(error).split())}") from error
 
 
 # ---- help ---------------------------------------------------------------------------------------------
@@ -237,7 +215,7 @@ def _help(command: Command, name: str, loader: Loader, hydra: Hydra, overrides: 
     config = hydra.compose_config(name, list(overrides), RunMode.RUN)
     chosen = config.hydra.runtime.choices
     groups = loader.groups(name)
-    types = {option: type_text(*kind) for option, kind in plain_types(command.models()).items() if option in config}
+    types = {option: type_text(*kind) for option, kind in plain_types(command.models).items() if option in config}
     sections = [
         f"usage: bbrgym {command.name} [flags] [OPTION=VALUE ...]\n",
         command.description,

@@ -132,8 +132,18 @@ def _parser(asked: Collection[str] = _COMMANDS) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"bbrgym {bbrgym.__version__}")
     commands = parser.add_subparsers(required=True, dest="command", metavar="COMMAND")
     for name, purpose in _COMMANDS.items():
-        if name in asked:
-            importlib.import_module(f"bbrgym.cli.{_MODULES.get(name, name)}").add(commands, purpose)
-        else:
+        if name not in asked:
             commands.add_parser(name, help=purpose)
+            continue
+        module = importlib.import_module(f"bbrgym.cli.{_MODULES.get(name, name)}")
+        if name in _PROGRAMS:
+            importlib.import_module("bbrgym.cli.hydra_program").add_program(commands, name, purpose, module)
+            continue
+        text = getattr(module, "DESCRIPTION", None)
+        command = commands.add_parser(
+            name, help=purpose, description=text, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        command.set_defaults(run=module.run)
+        if hasattr(module, "add_arguments"):
+            module.add_arguments(command)
     return parser

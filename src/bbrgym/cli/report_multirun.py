@@ -5,24 +5,21 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from bbrgym.cli.polars_threads import start_polars
-from bbrgym.cli.terminal import add_command
 
-_DESCRIPTION = """\
-Writes the tables, figures and page of a multirun (bbrgym train -m, bbrgym evaluate -m) anew, from the folders of the
-jobs that have ended so far, and prints the tables.
+DESCRIPTION = """\
+Writes the tables, figures and page of a multirun (bbrgym train -m, bbrgym evaluate -m) again, from the folders of
+the jobs that have ended so far, and prints the tables.
 
 example:
   bbrgym report runs/multirun
 """
 
 
-def add(commands: Any, purpose: str) -> None:
-    """Add the command."""
-    command = add_command(commands, "report", purpose, _DESCRIPTION, run)
-    command.add_argument("folder", metavar="DIR", help="folder of a multirun, hydra.sweep.dir")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("folder", metavar="DIR", help="folder of a multirun, hydra.sweep.dir")
 
 
 def run(options: argparse.Namespace) -> None:

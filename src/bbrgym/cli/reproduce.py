@@ -8,9 +8,7 @@ import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from bbrgym.cli.hydra_program import add_composed_command
 from bbrgym.cli.terminal import (
     advice_on_interrupt,
     new_run_dir,
@@ -23,13 +21,12 @@ from bbrgym.cli.terminal import (
 from bbrgym.config.overrides import override_of, parse_override
 from bbrgym.papers.launched_experiments import launch_experiments
 from bbrgym.papers.report import effort_text, papers_tables, write_papers_docs, write_papers_report
-from bbrgym.papers.reproduction import prepare_reproduction
-from bbrgym.papers.reproduction_folder import ReproductionFolder
+from bbrgym.papers.reproduction import ReproductionFolder, prepare_reproduction
 from bbrgym.papers.request import Reproduction, parse_reproduction
 from bbrgym.papers.results import ReproducedExperiment
 from bbrgym.worlds import refuse_found_programs
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Runs experiments of the papers, conf/experiment/<paper>/<figure or table>.yaml, and prints each published number beside
 what is measured: the mean over seeds with its 95 % interval, the ratio and a verdict (agrees: within the published
 spread or 10 %; shape: order and trend hold; no). Writes a run folder with each figure redrawn over the published
@@ -46,16 +43,13 @@ examples:
   bbrgym reproduce resume=runs/rebbr
 """
 
-
-def add(commands: Any, purpose: str) -> None:
-    """Add the command."""
-    add_composed_command(commands, "reproduce", purpose, _DESCRIPTION, run, lambda: [Reproduction])
+MODELS = (Reproduction,)
 
 
 def run(options: argparse.Namespace) -> None:
     """Run the experiments, write the run folder with its report, and print the tables."""
     config = dict(options.config)
-    path, resume = take_run_dir(config, "output_dir", options.run_dir)
+    path, resume = take_run_dir(config, options.run_dir)
     docs = config.pop("docs")
     folder = ReproductionFolder(path or new_run_dir("reproduce"))
     asked = parse_reproduction(config)

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from bbrgym.cli.composition import compose_config
-from bbrgym.cli.terminal import add_command
 from bbrgym.errors import ConfigError
 from bbrgym.scenario.distribution import Distribution, is_distribution, load_distribution, split_seeds
 from bbrgym.scenario.files import parse_scenario
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds.last_hop import record_last_hop
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Prints a scenario in its resolved form, the JSON that every world and the standalone program read. Of a distribution it
 prints a draw: the one with the number draw=, counted from 0, of the split split= (default: train).
 
@@ -30,16 +29,11 @@ examples:
 """
 
 
-def add(commands: Any, purpose: str) -> None:
-    """Add the command."""
-    command = add_command(commands, "scenario", purpose, _DESCRIPTION, run)
-    command.add_argument("scenario", metavar="NAME", help="a shipped scenario or a file")
-    command.add_argument(
-        "overrides",
-        nargs="*",
-        metavar="OPTION=VALUE",
-        help="scenario.FIELD=VALUE, draw=, split=, record=, seconds=, seed=",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("scenario", metavar="NAME", help="a shipped scenario or a file")
+    options = "scenario.FIELD=VALUE, draw=, split=, record=, seconds=, seed="
+    parser.add_argument("overrides", nargs="*", metavar="OPTION=VALUE", help=options)
 
 
 def run(options: argparse.Namespace) -> None:

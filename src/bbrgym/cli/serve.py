@@ -5,18 +5,17 @@ from __future__ import annotations
 
 import argparse
 from contextlib import closing
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from bbrgym.agents.training.settings import TrainingSettings, parse_training
-from bbrgym.cli.hydra_program import add_composed_command
 from bbrgym.cli.terminal import error_console
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.errors import ConfigError, MissingExtraError
 from bbrgym.schema import Count, Float, Model, Whole, validated
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Lets an agent of ns3-gym's, or bbrgym/Ns3Gym-v0, drive a world: connects to the agent's port as ns3-gym's simulations
 do, and serves one episode after the other. Options may also be written --option=value, as ns3-gym's scripts do.
 
@@ -40,10 +39,7 @@ class Service(Model):
     timeout_s: Annotated[Float, Field(gt=0, le=86_400)]
 
 
-def add(commands: Any, purpose: str) -> None:
-    """Add the command."""
-    models = (Service, TrainingSettings)
-    add_composed_command(commands, "serve", purpose, _DESCRIPTION, run, lambda: models, other_flags=_override)
+MODELS = (Service, TrainingSettings)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -77,7 +73,7 @@ def run(options: argparse.Namespace) -> None:
         serve(env, **service.model_dump(), on_episode=tell)
 
 
-def _override(argument: str) -> str:
+def override(argument: str) -> str:
     """Return an argument as ns3-gym's scripts pass it, ``--option=value``, as an override."""
     name, is_option, value = argument.partition("=")
     return f"{_NS3_GYMS.get(name.removeprefix('--'), name.removeprefix('--'))}={value}" if is_option else argument

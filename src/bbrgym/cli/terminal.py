@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Parts that the commands share: their options, and how they print."""
+"""Parts that the commands share: their run folders, and how they print."""
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,17 +22,6 @@ if TYPE_CHECKING:
     from bbrgym.runs.run_folder import RunFolder
 
 _WIDTH = 240  # columns of output that goes to a file or pipe: enough for any table
-
-
-def add_command(
-    commands: Any, name: str, purpose: str, description: str, run: Callable[[argparse.Namespace], None]
-) -> argparse.ArgumentParser:
-    """Add a command with a description and examples."""
-    command: argparse.ArgumentParser = commands.add_parser(
-        name, help=purpose, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    command.set_defaults(run=run)
-    return command
 
 
 @contextmanager
@@ -57,34 +45,38 @@ def new_run_dir(name: str) -> Path:
     return Path("runs") / f"{name}-{datetime.datetime.now().astimezone():%Y%m%d-%H%M%S}"
 
 
-def take_run_dir(config: dict[str, Any], option: str, run_dir: Path | None = None) -> tuple[Path | None, bool]:
-    """Take the options on the run folder out of a command's configuration.
+def take_output_dir(config: dict[str, Any], run_dir: Path | None = None) -> Path | None:
+    """Take the option output_dir out of a command's configuration; None for a new folder.
 
     Args:
-        config: with ``resume`` and ``option``.
-        option: that names the folder; resume=DIR does too.
-        run_dir: what hydra.run.dir names, in place of the option. Default: nothing.
-
-    Returns:
-        The folder, None for a new one, and whether to resume what it holds.
+        config: of the command.
+        run_dir: folder that hydra.run.dir names, in place of the option. Default: none.
 
     Raises:
-        ConfigError: the options contradict each other.
+        ConfigError: both are given.
     """
-    given, resume = config.pop(option), config.pop("resume")
-    if run_dir is not None:
-        if given is not None:
-            raise ConfigError(f"{option}: is {given!r} with hydra.run.dir, expected one of them")
-        given = run_dir
+    given = config.pop("output_dir")
+    if given is not None and run_dir is not None:
+        raise ConfigError(f"output_dir: is {given!r} with hydra.run.dir, expected one of them")
+    return run_dir if given is None else Path(str(given))
+
+
+def take_run_dir(config: dict[str, Any], run_dir: Path | None = None) -> tuple[Path | None, bool]:
+    """Take the run folder out of a command's configuration, None for a new one, and whether to resume what it holds.
+
+    Args, Raises:
+        See `take_output_dir`; resume=DIR names the folder too.
+    """
+    given, resume = take_output_dir(config, run_dir), config.pop("resume")
     if isinstance(resume, str):
         if given is not None:
-            raise ConfigError(f"resume: is {resume!r} with {option}, expected true, or resume=DIR alone")
+            raise ConfigError(f"resume: is {resume!r} with output_dir, expected true, or resume=DIR alone")
         return Path(resume), True
     if not isinstance(resume, bool):
         raise ConfigError(f"resume: is {resume!r}, expected true, false or a run folder")
     if resume and given is None:
-        raise ConfigError(f"resume: is true without {option}, expected both, or resume=DIR")
-    return None if given is None else Path(str(given)), resume
+        raise ConfigError("resume: is true without output_dir, expected both, or resume=DIR")
+    return given, resume
 
 
 @contextmanager
@@ -113,17 +105,14 @@ def progress_bar(
 
 def runs_bar() -> AbstractContextManager[Callable[[EvaluationProgress], None]]:
     """Return `progress_bar` for the runs of an evaluation."""
+
+    def fields_of(progress: EvaluationProgress) -> dict[str, Any]:
+        runs = f"{progress.done_runs}/{progress.total_runs} runs"
+        time = f"{progress.done_s:.0f} of {progress.total_s:.0f} simulated s"
+        return {"total": progress.total_s, "completed": progress.done_s, "runs": runs, "time": time}
+
     columns = (TextColumn("{task.fields[runs]}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[time]}"))
-    return progress_bar(*columns, TimeRemainingColumn(), fields_of=_fields_of_runs)
-
-
-def _fields_of_runs(progress: EvaluationProgress) -> dict[str, Any]:
-    return {
-        "total": progress.total_s,
-        "completed": progress.done_s,
-        "runs": f"{progress.done_runs}/{progress.total_runs} runs",
-        "time": f"{progress.done_s:.0f} of {progress.total_s:.0f} simulated s",
-    }
+    return progress_bar(*columns, TimeRemainingColumn(), fields_of=fields_of)
 
 
 def refuse_unfinished(unfinished: Sequence[str], what: str, resume: Sequence[str]) -> None:
@@ -141,6 +130,14 @@ def refuse_unfinished(unfinished: Sequence[str], what: str, resume: Sequence[str
         again = f"{shlex.join(['bbrgym', *resume])} tries them again"
         lines = [f"{len(unfinished)} {what} are not done; {again}", *(f"  {line}" for line in unfinished)]
         raise SweepError("\n".join(lines))
+
+
+def named_table(title: str, *headings: str) -> Table:
+    """Return an empty table whose cells fold where they are too long."""
+    table = Table(title=title, title_justify="left")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
 
 
 def print_results(*results: Table | str) -> None:

@@ -6,16 +6,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import astuple
-from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn
 from rich.table import Table
 
-from bbrgym.cli.hydra_program import add_composed_command
 from bbrgym.cli.scenario import draw_of, scenario_of
-from bbrgym.cli.terminal import new_run_dir, print_results, print_run_folder, progress_bar
+from bbrgym.cli.terminal import new_run_dir, print_results, print_run_folder, progress_bar, take_output_dir
 from bbrgym.config.overrides import parse_override
 from bbrgym.errors import ConfigError
 from bbrgym.runs.run_folder import RunFolder
@@ -25,7 +23,7 @@ from bbrgym.schema import Float, Model, Whole, validated
 from bbrgym.trace.tracing import FORMATS, TracedFlowCounts, checked_formats, write_trace
 from bbrgym.worlds import WorldSettings
 
-_DESCRIPTION = f"""\
+DESCRIPTION = f"""\
 Runs a scenario once and writes every packet and every ACK's decision of the run:
 {"".join(f"{chr(10)}  format={name:9} trace{one.suffix:8} {one.meaning}" for name, one in FORMATS.items())}
 
@@ -62,9 +60,7 @@ class TraceFolder(RunFolder):
     command: ClassVar[str] = "trace"
 
 
-def add(commands: Any, purpose: str) -> None:
-    """Add the command."""
-    add_composed_command(commands, "trace", purpose, _DESCRIPTION, run, lambda: [TraceSettings])
+MODELS = (TraceSettings,)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -73,15 +69,11 @@ def run(options: argparse.Namespace) -> None:
     _refuse_isolation(options.overrides)
     formats = checked_formats(config["format"])
     source = scenario_of(config["scenario"])
-    output_dir, draw = config["output_dir"], config["draw"]
-    if output_dir is not None and options.run_dir is not None:
-        raise ConfigError(f"output_dir: is {output_dir!r} with hydra.run.dir, expected one of them")
+    path = take_output_dir(dict(config), options.run_dir)
     settings = validated(TraceSettings, {name: config[name] for name in TraceSettings.model_fields})
-    scenario = draw_of(source, draw, settings.split)
-    scenario = _with_variant(scenario, settings)
+    scenario = _with_variant(draw_of(source, config["draw"], settings.split), settings)
     world, world_settings = next(iter(settings.world.items()))
-    given_dir = output_dir if options.run_dir is None else options.run_dir
-    folder = TraceFolder(new_run_dir(f"trace-{scenario.name}") if given_dir is None else Path(str(given_dir)))
+    folder = TraceFolder(path or new_run_dir(f"trace-{scenario.name}"))
     columns = (TextColumn("{task.fields[time]}"), BarColumn(), TaskProgressColumn())
     bar = progress_bar(*columns, fields_of=lambda now_s: _fields_of(now_s, scenario.duration_s))
     with folder.opened(resume=False), bar as show:

@@ -8,11 +8,11 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from bbrgym.cli.hydra_program import add_composed_command
+from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.cli.terminal import (
     advice_on_interrupt,
     new_run_dir,
@@ -24,11 +24,8 @@ from bbrgym.cli.terminal import (
 from bbrgym.config.overrides import override_of, parse_override
 from bbrgym.errors import ConfigError
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
 _CONTINUE = "continue_from"
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Trains an agent to set a variant's tunables; writes a run folder with checkpoints. resume=RUN_DIR goes on after an
 interruption, to the same weights as without one; continue_from=RUN_DIR continues a finished training with more steps.
 `bbrgym evaluate agent=RUN_DIR` compares it.
@@ -43,15 +40,7 @@ examples:
 """
 
 
-def add(commands: Any, purpose: str) -> None:
-    """Add the command."""
-    add_composed_command(commands, "train", purpose, _DESCRIPTION, run, _models)
-
-
-def _models() -> Sequence[type[BaseModel]]:
-    from bbrgym.agents.training.settings import TrainingSettings
-
-    return [TrainingSettings]
+MODELS = (TrainingSettings,)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -69,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
         raise ConfigError(
             f"resume: is {config['resume']!r}, a run folder with its own options; expected no other option"
         )
-    given, resume = take_run_dir(config, "output_dir", options.run_dir)
+    given, resume = take_run_dir(config, options.run_dir)
     is_continuing = config.get(_CONTINUE) is not None
     folder = given or new_run_dir(f"{Path(config[_CONTINUE]).name}-more" if is_continuing else _name_of(config))
     advice = advice_on_interrupt(TrainingFolder(folder), "train", override_of("resume", str(folder)))

@@ -11,12 +11,8 @@ import numpy.typing as npt
 Mask = npt.NDArray[np.bool_]
 
 STARTUP, DRAIN, PROBE_RTT, UP, DOWN, CRUISE, REFILL = 0, 1, 2, 8, 9, 10, 11
-
-RECOVERY, LOSS = 3, 4
-"""Codes of the trace's ``ca_state``."""
-
-NO_RATE = 2**64 - 1
-"""A rate of the trace that is not bounded."""
+RECOVERY, LOSS = 3, 4  # of the trace's ca_state
+NO_RATE = 2**64 - 1  # a rate of the trace that is not bounded
 
 
 class AckHistory:
@@ -35,9 +31,22 @@ class AckHistory:
     def __getitem__(self, column: str) -> Any:
         return self.rows[column]
 
+    def at(self, column: str, row: int) -> int:
+        """Return the value of a column in a row."""
+        return int(self.rows[column][row])
+
     def time_s(self, row: int) -> float:
         """Return the time of a row in seconds."""
         return float(self.rows["time_us"][row]) / 1e6
+
+    @property
+    def end_s(self) -> float:
+        """Time of the last row in seconds, 0 without one."""
+        return self.time_s(-1) if len(self) else 0.0
+
+    def rounds(self, row: int, end: int) -> int:
+        """Return the rounds between two rows."""
+        return int(self.rows["round_count"][end] - self.rows["round_count"][row])
 
     def ending_at(self, row: int) -> AckHistory:
         """Return the rows up to one, which is the last."""
@@ -58,6 +67,15 @@ class AckHistory:
         found = np.flatnonzero(mask[after:])
         return after + int(found[0]) if len(found) else None
 
+    def first_after(self, seconds: float) -> int | None:
+        """Return the first row after a time; None if there is none."""
+        return self.first(self.rows["time_us"] > seconds * 1e6)
+
+    def rounds_later(self, row: int | None, rounds: int) -> int | None:
+        """Return the first row more than some rounds after one; None if there is none, or no row to count from."""
+        counts = self.rows["round_count"]
+        return None if row is None else self.first(counts > counts[row] + rounds)
+
     def entries(self, *phases: int) -> list[int]:
         """Return the rows with which a stay in one of these phases begins, but for the run's first."""
         inside = self.is_in(*phases)
@@ -68,9 +86,17 @@ class AckHistory:
         """Return the first of `entries` from a row on; None if there is none."""
         return next((row for row in self.entries(*phases) if row >= after), None)
 
-    def end_of(self, row: int) -> int | None:
-        """Return the first row that has another phase than this one's; None if none has."""
-        return self.first(self.rows["phase"] != self.rows["phase"][row], row)
+    def end_of(self, row: int | None) -> int | None:
+        """Return the first row that has another phase than this one's; None if none has, or there is no row."""
+        return None if row is None else self.first(self.rows["phase"] != self.rows["phase"][row], row)
+
+    def left_startup(self) -> int | None:
+        """Return the row with which STARTUP ends, but for stays in PROBE_RTT between."""
+        return self.first(~self.is_in(STARTUP, PROBE_RTT))
+
+    def wanted_pkts(self, row: int) -> int:
+        """Return Inflight(1.0) as an ACK's decisions see it, with bursts of the pacing rate before the ACK or after."""
+        return int(self.rows["target_pkts"][max(0, row - 1) : row + 1].max())
 
     def round_starts(self) -> Mask:
         """Return the rows with which a round begins."""

@@ -3,19 +3,19 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from bbrgym.conformance.ack_history import AckHistory
-from bbrgym.conformance.draft_case import DraftCase, DraftStatement
+from bbrgym.conformance.draft_case import DraftCase
 from bbrgym.conformance.draft_cases import DRAFT_CASES
 from bbrgym.conformance.findings import Finding
+from bbrgym.conformance.judgement import DraftStatement, judged, never
 from bbrgym.conformance.setup import FLOW, CaseSetup, Condition, Find, Sender
 from bbrgym.errors import ConfigError, one_line
 from bbrgym.scenario.files import load_scenario
@@ -73,22 +73,9 @@ class CaseRun:
 
     def row(self, finding: Finding) -> dict[str, Any]:
         """Return the row of findings.parquet."""
-        return {
-            "number": self.of.number,
-            "case": self.case,
-            "world": self.world,
-            "cc": self.sender.cc,
-            "reading": self.sender.reading,
-            "rtt_ms": self.path.rtt_ms,
-            "rate_mbps": self.path.rate_mbps,
-            "variation": self.path.variation,
-            "outcome": finding.outcome,
-            "failed_s": finding.failed_s,
-            "statement": finding.statement,
-            "measured": finding.measured,
-            "reason": finding.reason,
-            "trace": f"traces/{self.key}.csv" if finding.trace else "",
-        }
+        path = {"rtt_ms": self.path.rtt_ms, "rate_mbps": self.path.rate_mbps, "variation": self.path.variation}
+        about = {"number": self.of.number, "case": self.case, "world": self.world, **asdict(self.sender), **path}
+        return {**about, **asdict(finding), "trace": f"traces/{self.key}.csv" if finding.trace else ""}
 
 
 def not_applicable(run: CaseRun) -> str:
@@ -130,7 +117,7 @@ def _found(run: CaseRun) -> Finding:
         history = _observe(run, setup, stage.find)
         row = stage.find(history, setup)
         if row is None:
-            return _judged(run, history, [_never(stage.name, history)])
+            return _judged(run, history, [never(stage.name, history)])
         setup = setup.copy()
         stage.apply(setup, history, row)
         setup.moments_s.append(history.time_s(row))
@@ -138,13 +125,8 @@ def _found(run: CaseRun) -> Finding:
     end = case.end(history, setup)
     history = history if end is None else history.ending_at(end)
     if not len(history):
-        return _judged(run, history, [_never("an ACK", history)])
-    return _judged(run, history, list(case.check(history, setup)))
-
-
-def _never(what: str, history: AckHistory) -> DraftStatement:
-    last_s = history.time_s(len(history) - 1) if len(history) else 0.0
-    return DraftStatement(what, f"not within {last_s:.3g} s", last_s)
+        return _judged(run, history, [never("an ACK", history)])
+    return _judged(run, history, judged(case.check, history, setup))
 
 
 def _observe(run: CaseRun, setup: CaseSetup, find: Find) -> AckHistory:
@@ -190,7 +172,8 @@ def _judged(run: CaseRun, history: AckHistory, statements: list[DraftStatement])
     shown = min(unexplained or failed, key=lambda one: one.failed_s or 0.0, default=None)
     trace = _csv(history, None if shown is None else shown.failed_s)
     if shown is None:
-        return Finding("passed", measured=_measured(statements), trace=trace)
+        measured = "; ".join(one.measured for one in statements if one.measured)
+        return Finding("passed", measured=measured, trace=trace)
     return Finding(
         "failed" if unexplained else "explained",
         failed_s=shown.failed_s,
@@ -199,10 +182,6 @@ def _judged(run: CaseRun, history: AckHistory, statements: list[DraftStatement])
         reason="" if unexplained else " ".join(dict.fromkeys(reasons.values())),
         trace=trace,
     )
-
-
-def _measured(statements: list[DraftStatement]) -> str:
-    return "; ".join(one.measured for one in statements if one.measured)
 
 
 def _csv(history: AckHistory, failed_s: float | None) -> str:
@@ -217,31 +196,8 @@ def _csv(history: AckHistory, failed_s: float | None) -> str:
     for event in events:
         keep.update(range(max(0, event - _AROUND), min(size, event + _AROUND)))
     chosen = history.rows[sorted(keep)]
-    columns = {name: _plain(chosen[name]) for name in chosen.dtype.names}
-    return pl.DataFrame(columns).write_csv()
-
-
-def _plain(column: Any) -> Any:
-    """Return a column with -1 for a rate that is not bounded."""
-    return np.ascontiguousarray(column).view(np.int64) if column.dtype == np.uint64 else np.ascontiguousarray(column)
-
-
-def runs_of(
-    cases: list[DraftCase],
-    senders: list[Sender],
-    worlds: Mapping[str, tuple[float, Mapping[str, Any]]],
-    seed: int,
-) -> list[CaseRun]:
-    """Return the runs of cases: each condition with each sender in each world.
-
-    Args:
-        cases: to run.
-        senders: under test.
-        worlds: timeout and options by name.
-        seed: of all runs.
-    """
-    return [
-        CaseRun(case.name, condition, sender, world, options, timeout_s, seed)
-        for (world, (timeout_s, options)), case, sender in itertools.product(worlds.items(), cases, senders)
-        for condition in range(len(case.conditions))
-    ]
+    columns = {name: np.ascontiguousarray(chosen[name]) for name in chosen.dtype.names}
+    is_rate = {name: column.dtype == np.uint64 for name, column in columns.items()}  # -1: it is not bounded
+    return pl.DataFrame(
+        {name: column.view(np.int64) if is_rate[name] else column for name, column in columns.items()}
+    ).write_csv()

@@ -4,34 +4,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 from bbrgym.conformance.ack_history import CRUISE, DOWN, NO_RATE, UP, AckHistory
-from bbrgym.conformance.bounded_up_cases import lose_in_startup, startup_ends, stop_losing
-from bbrgym.conformance.draft_case import DraftCase, DraftStatement, Known, statement
-from bbrgym.conformance.moments import end_s, moment_is_there
-from bbrgym.conformance.paths import is_long
-from bbrgym.conformance.reasons import INTERRUPTED
-from bbrgym.conformance.setup import CaseSetup, Condition, Stage
+from bbrgym.conformance.draft_case import DraftCase, Known, interrupted
+from bbrgym.conformance.judgement import Judgement
+from bbrgym.conformance.setup import CaseSetup, Condition, Stage, is_long, rate_becomes
+from bbrgym.conformance.up_cases import LOSES_UNTIL_STARTUP_ENDS, lose_in_startup
 
 
 def _cruise_begins(history: AckHistory, setup: CaseSetup) -> int | None:
     return history.entry(CRUISE) if setup.sender.cc != "bbr" else history.first(history.in_probe_bw())
 
 
-def _ten_times(setup: CaseSetup, history: AckHistory, row: int) -> None:
-    setup.change(history.time_s(row), rate_mbps=10 * setup.condition.rate_mbps)
+# ---- the rate rises -----------------------------------------------------------------------------------
 
-
-def _tenth(setup: CaseSetup, history: AckHistory, row: int) -> None:
-    setup.change(history.time_s(row), rate_mbps=setup.condition.rate_mbps / 10)
+IN_ROUNDS = "in 4 log2(BDP) rounds of UP"
+FINDS = "90 % of the new rate are found"
+DOUBLES = "the step by which inflight_longterm grows doubles with each round of UP that it holds back, three times"
+GROWS = "at each ACK of UP inflight_longterm grows by this step for each window of packets"
+_DOUBLINGS = 3
 
 
 def _found_more(history: AckHistory, setup: CaseSetup) -> int | None:
     if not setup.moments_s:
         return None
-    row = history.first(history.mbps("bw_Bps") >= 0.9 * 10 * setup.condition.payload_mbps)
-    return None if row is None else history.first(history["round_count"] > history["round_count"][row])
+    return history.rounds_later(history.first(history.mbps("bw_Bps") >= 0.9 * 10 * setup.condition.payload_mbps), 0)
 
 
 def _growth_in_up(history: AckHistory, row: int, end: int, forgets: bool) -> tuple[int, int | None]:
@@ -64,66 +61,36 @@ def _growth_in_up(history: AckHistory, row: int, end: int, forgets: bool) -> tup
     return doublings, None
 
 
-IN_ROUNDS = "in 4 log2(BDP) rounds of UP"
-FINDS = "90 % of the new rate are found"
-DOUBLES = "the step by which inflight_longterm grows doubles with each round of UP that it holds back, three times"
-GROWS = "at each ACK of UP inflight_longterm grows by this step for each window of packets"
-_DOUBLINGS = 3
-
-
-def _check_more(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
-    changed_s, full = setup.moments_s[-1], 10 * setup.condition.payload_mbps
-    after = history.first(history["time_us"] > changed_s * 1e6)
+def _check_more(run: Judgement) -> None:
+    history, cc, changed_s = run.history, run.setup.sender.cc, run.setup.moments_s[-1]
+    full = 10 * run.setup.condition.payload_mbps
+    after = history.first_after(changed_s)
     found = history.first(history.mbps("bw_Bps") >= 0.9 * full)
     if after is None:
-        yield moment_is_there("the rate rises", after, history)
+        run.needs("the rate rises", after)
         return
-    ups = history.is_in(UP)
-    rounds = int((history.round_starts() & ups)[after : found if found is not None else None].sum())
-    best = float(history.mbps("bw_Bps")[after:].max())
-    most = 4 * math.ceil(math.log2(10 * setup.condition.bdp_pkts))
-    if setup.sender.cc == "bbr":
-        rounds = int(history.round_starts()[after : found if found is not None else None].sum())
+    best, end = float(history.mbps("bw_Bps")[after:].max()), -1 if found is None else found
+    delay = "" if found is None else f", {history.time_s(found) - changed_s:.3g} s later"
+    run.states(FINDS, found is not None, f"max_bw {best:.4g} of {full:.4g} Mbit/s{delay}")
+    if cc == "bbr":
+        rounds = int(history.round_starts()[after:found].sum())
         most = 8 * math.ceil(math.log(10, 1.25)) + 16
-    yield statement(
-        FINDS,
-        found is not None,
-        f"max_bw {best:.4g} of {full:.4g} Mbit/s"
-        + ("" if found is None else f", {history.time_s(found) - changed_s:.3g} s later"),
-        end_s(history),
-    )
-    yield statement(
-        IN_ROUNDS if setup.sender.cc != "bbr" else "in the cycles that a gain of 1.25 takes",
-        rounds <= most,
-        f"{rounds} rounds of {most}",
-        end_s(history) if found is None else history.time_s(found),
-    )
-    if setup.sender.cc == "bbr":
+        run.states("in the cycles that a gain of 1.25 takes", rounds <= most, f"{rounds} rounds of {most}", end)
         return
+    rounds = int((history.round_starts() & history.is_in(UP))[after:found].sum())
+    most = 4 * math.ceil(math.log2(10 * run.setup.condition.bdp_pkts))
+    run.states(IN_ROUNDS, rounds <= most, f"{rounds} rounds of {most}", end)
     probes = [(at, history.end_of(at) or len(history) - 1) for at in history.entries(UP) if at >= after]
-    bounded = [(at, end) for at, end in probes if int(history["inflight_hi_pkts"][at]) >= 0]
-    ended_s = history.time_s(bounded[0][1]) if bounded else end_s(history)
-    grown = [_growth_in_up(history, at, end, setup.sender.cc == "bbr2") for at, end in bounded]
+    bounded = [(at, end) for at, end in probes if history.at("inflight_hi_pkts", at) >= 0]
+    ended = bounded[0][1] if bounded else -1
+    grown = [_growth_in_up(history, at, end, cc == "bbr2") for at, end in bounded]
     doublings = max((times for times, _ in grown), default=0)
-    yield statement(DOUBLES, doublings >= _DOUBLINGS, f"doublings in one UP: {doublings}", ended_s)
+    run.states(DOUBLES, doublings >= _DOUBLINGS, f"doublings in one UP: {doublings}", ended)
     other = next((row for _, row in grown if row is not None), None)
     acks = sum(end - at for at, end in bounded)
-    yield statement(
-        GROWS,
-        other is None,
-        f"in {acks} ACKs" if other is None else f"{int(history['inflight_hi_pkts'][other])} packets",
-        ended_s if other is None else history.time_s(other),
-    )
+    measured = f"in {acks} ACKs" if other is None else f"{history.at('inflight_hi_pkts', other)} packets"
+    run.states(GROWS, other is None, measured, ended if other is None else other)
 
-
-_GROWING = (
-    Condition(1.0, 1000.0),
-    Condition(10.0, 100.0),
-    Condition(40.0, 10.0),
-    Condition(100.0, 10.0),
-    Condition(200.0, 1.0),
-    Condition(1000.0, 1.0),
-)
 
 _SHORT_UP = (
     "BBRv2's UP ends when 1.25 BDP are in flight, after a round or two, and the step begins at one packet again in the "
@@ -144,16 +111,19 @@ MORE = DraftCase(
         "Random loss until STARTUP is over, which sets inflight_longterm; the rate rises tenfold when CRUISE begins, "
         "and the queue holds four of the new BDP."
     ),
-    conditions=_GROWING,
+    conditions=(
+        *(Condition(1.0, 1000.0), Condition(10.0, 100.0), Condition(40.0, 10.0)),
+        *(Condition(100.0, 10.0), Condition(200.0, 1.0), Condition(1000.0, 1.0)),
+    ),
     begin=lose_in_startup,
     stages=(
-        Stage("STARTUP ends", startup_ends, stop_losing),
-        Stage("CRUISE begins", _cruise_begins, _ten_times),
+        LOSES_UNTIL_STARTUP_ENDS,
+        Stage("CRUISE begins", _cruise_begins, rate_becomes(lambda one: 10 * one.rate_mbps)),
     ),
     end=_found_more,
     check=_check_more,
     known=(
-        *(Known(text, INTERRUPTED, applies=is_long) for text in (DOUBLES, FINDS, IN_ROUNDS)),
+        *interrupted(DOUBLES, FINDS, IN_ROUNDS),
         *(Known(text, _SHORT_UP, controls=("bbr2",)) for text in (DOUBLES, IN_ROUNDS)),
         Known(FINDS, _LONG_BURSTS, controls=("bbr2",), applies=lambda one: one.rate_mbps >= 1000),
     ),
@@ -161,27 +131,50 @@ MORE = DraftCase(
     lasts=lambda condition: 40.0 + 200 * condition.turn_s,
 )
 
+# ---- the rate falls -----------------------------------------------------------------------------------
+
 _FILTER_CYCLES = 2
+LOSES = "losses lower bw_shortterm"
+FORGETS = "max_bw is the new rate, within 5 %, once its window has passed"
+WINDOW_PASSES = "the window of max_bw passes"
 
 
 def _adapted(history: AckHistory, setup: CaseSetup) -> int | None:
     """Return the row after which the filter of max_bw has forgotten the old rate: two cycles."""
-    if not setup.moments_s:
-        return None
-    after = history.first(history["time_us"] > setup.moments_s[-1] * 1e6)
+    after = history.first_after(setup.moments_s[-1]) if setup.moments_s else None
     if after is None:
         return None
     if setup.sender.cc == "bbr":
-        return history.first(history["round_count"] > history["round_count"][after] + 12)
+        return history.rounds_later(after, 12)
     downs = [row for row in history.entries(DOWN) if row > after and history["phase"][row - 1] == UP]
-    if len(downs) <= _FILTER_CYCLES:
-        return None
-    return history.first(history["round_count"] > history["round_count"][downs[_FILTER_CYCLES]] + 1)
+    return history.rounds_later(downs[_FILTER_CYCLES], 1) if len(downs) > _FILTER_CYCLES else None
 
 
-LOSES = "losses lower bw_shortterm"
-FORGETS = "max_bw is the new rate, within 5 %, once its window has passed"
-WINDOW_PASSES = "the window of max_bw passes"
+def _states_losses(run: Judgement, changed_s: float) -> None:
+    history = run.history
+    after = history["time_us"] > changed_s * 1e6
+    lost = history.first(after & (history["lost_pkts"] > 0))
+    low = history.first(after & (history["bw_lo_Bps"] != NO_RATE))
+    lost_s = history.end_s if lost is None else history.time_s(lost)
+    measured = "nothing was lost" if lost is None else "no bound was set"
+    if low is not None and lost is not None:
+        measured = f"{history.time_s(low) - lost_s:.3g} s after the first loss"
+    run.states(LOSES, low is not None and lost is not None, measured, at_s=lost_s)
+    if low is None:
+        return
+    least, bw = history.mbps("bw_lo_Bps")[low:].min(), float(history.mbps("bw_Bps")[low])
+    is_low = bool(least <= 1.001 * ((1 - run.setup.sender.constant("beta")) * bw))
+    text = "and falls to Beta times max_bw at least, before the next probe"
+    run.states(text, is_low, f"down to {least:.4g} of {bw:.4g} Mbit/s")
+
+
+def _check_less(run: Judgement) -> None:
+    if run.setup.sender.cc != "bbr":
+        _states_losses(run, run.setup.moments_s[-1])
+    row = run.needs(WINDOW_PASSES, _adapted(run.history, run.setup))
+    bw, rate = float(run.history.mbps("bw_Bps")[row]), run.setup.condition.payload_mbps / 10
+    run.states(FORGETS, abs(bw / rate - 1) <= 0.05, f"max_bw {bw:.4g} of {rate:.4g} Mbit/s", row)
+
 
 _NO_CYCLE = (
     "The window is two cycles of probing, and it advances only when a round ends in PROBE_BW after UP, not "
@@ -189,57 +182,16 @@ _NO_CYCLE = (
     "PROBE_RTT, due every five seconds, ends each cycle before, and the samples after it count as application-limited."
 )
 
-
-def _check_less(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
-    changed_s, rate = setup.moments_s[-1], setup.condition.payload_mbps / 10
-    if setup.sender.cc != "bbr":
-        after = history["time_us"] > changed_s * 1e6
-        lost = history.first(after & (history["lost_pkts"] > 0))
-        low = history.first(after & (history["bw_lo_Bps"] != NO_RATE))
-        lost_s = end_s(history) if lost is None else history.time_s(lost)
-        yield statement(
-            LOSES,
-            low is not None and lost is not None,
-            "nothing was lost"
-            if lost is None
-            else "no bound was set"
-            if low is None
-            else f"{history.time_s(low) - lost_s:.3g} s after the first loss",
-            lost_s,
-        )
-        if low is not None:
-            lows = history.mbps("bw_lo_Bps")[low:]
-            most = (1 - setup.sender.constant("beta")) * float(history.mbps("bw_Bps")[low])
-            yield statement(
-                "and falls to Beta times max_bw at least, before the next probe",
-                bool(lows.min() <= 1.001 * most),
-                f"down to {lows.min():.4g} of {float(history.mbps('bw_Bps')[low]):.4g} Mbit/s",
-                end_s(history),
-            )
-    row = _adapted(history, setup)
-    yield moment_is_there(WINDOW_PASSES, row, history)
-    if row is None:
-        return
-    bw = float(history.mbps("bw_Bps")[row])
-    yield statement(FORGETS, abs(bw / rate - 1) <= 0.05, f"max_bw {bw:.4g} of {rate:.4g} Mbit/s", history.time_s(row))
-
-
-_SHRINKING = (
-    Condition(1.0, 10_000.0),
-    Condition(10.0, 1000.0),
-    Condition(40.0, 100.0),
-    Condition(100.0, 100.0),
-    Condition(200.0, 10.0),
-    Condition(1000.0, 10.0),
-)
-
 LESS = DraftCase(
     number=16,
     name="bandwidth-down",
     title="Decreasing Bandwidth 10x and Ensuring Max Bandwidth Adapts Down",
     how="A bulk flow behind a queue of one BDP; the rate falls to a tenth when CRUISE begins.",
-    conditions=_SHRINKING,
-    stages=(Stage("CRUISE begins", _cruise_begins, _tenth),),
+    conditions=(
+        *(Condition(1.0, 10_000.0), Condition(10.0, 1000.0), Condition(40.0, 100.0)),
+        *(Condition(100.0, 100.0), Condition(200.0, 10.0), Condition(1000.0, 10.0)),
+    ),
+    stages=(Stage("CRUISE begins", _cruise_begins, rate_becomes(lambda one: one.rate_mbps / 10)),),
     end=_adapted,
     check=_check_less,
     known=(
@@ -250,8 +202,7 @@ LESS = DraftCase(
             applies=is_long,
             controls=("bbr2",),
         ),
-        Known(FORGETS, _NO_CYCLE, applies=is_long),
-        Known(WINDOW_PASSES, _NO_CYCLE, applies=is_long),
+        *(Known(text, _NO_CYCLE, applies=is_long) for text in (FORGETS, WINDOW_PASSES)),
     ),
     queue_bdp=1.0,
     least_queue_pkts=8,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import Annotated, Any
 import polars as pl
 from pydantic import Field
 
-from bbrgym.conformance.case_run import CaseRun, not_applicable, run_case, runs_of
+from bbrgym.conformance.case_run import CaseRun, not_applicable, run_case
 from bbrgym.conformance.draft_cases import select_cases
 from bbrgym.conformance.findings import SCHEMA, Finding
 from bbrgym.conformance.setup import Sender
@@ -105,11 +106,13 @@ def parse_conformance(fields: Mapping[str, Any]) -> Conformance:
 def conformance_runs(asked: Conformance) -> list[CaseRun]:
     """Return all runs of a request."""
     senders = [Sender(cc, reading) for cc in asked.cc for reading in (asked.reading if cc == "bbr3" else ("code",))]
-    worlds = {
-        name: (settings.timeout_s, world_spec(name).given_options(settings.options))
+    return [
+        CaseRun(case.name, condition, sender, name, options, settings.timeout_s, asked.seed)
         for name, settings in asked.world.items()
-    }
-    return runs_of(select_cases(asked.case), senders, worlds, asked.seed)
+        for options in [world_spec(name).given_options(settings.options)]
+        for case, sender in itertools.product(select_cases(asked.case), senders)
+        for condition in range(len(case.conditions))
+    ]
 
 
 def run_conformance(

@@ -6,31 +6,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bbrgym.conformance.ack_history import AckHistory
-from bbrgym.conformance.setup import CaseSetup, Condition, Find, Sender, Stage
+from bbrgym.conformance.judgement import INTERRUPTS, Check, DraftStatement
+from bbrgym.conformance.setup import CaseSetup, Condition, Find, Sender, Stage, is_long
 
-
-@dataclass(frozen=True)
-class DraftStatement:
-    """A condition that has to hold, and what was measured.
-
-    Attributes:
-        text: that has to hold.
-        measured: in a few words.
-        failed_s: first moment at which it does not hold. Default: it holds.
-    """
-
-    text: str
-    measured: str
-    failed_s: float | None = None
-
-
-Check = Callable[[AckHistory, CaseSetup], Iterator[DraftStatement]]
-
-
-def statement(text: str, holds: bool, measured: str, at_s: float) -> DraftStatement:
-    """Return a statement that holds, or fails at a time."""
-    return DraftStatement(text, measured, None if holds else at_s)
+RENEWED = (
+    "In BBRv2 an RTT equal to the smallest renews its age, so that a flow which sees no queue does not enter PROBE_RTT."
+)
+INTERRUPTED = (
+    "PROBE_RTT is due five seconds after the last smaller RTT in every state. With a round trip of a second those are "
+    "five rounds, fewer than STARTUP or a probe takes; with 0.2 s what the queue adds may suffice."
+)
+SHORT_PATH = (
+    "On a short path the bursts that Inflight(1.0) provides for are larger than what was in flight, so that the ACK "
+    "that begins the phase ends it."
+)
+V1_CYCLES = {"bbr": "BBR v1 has no such phase: it cycles through eight gains"}
 
 
 @dataclass(frozen=True)
@@ -57,6 +47,12 @@ class Known:
         return self.text == failed.text and is_for and self.applies(condition)
 
 
+def interrupted(*texts: str, applies: Callable[[Condition], bool] = is_long) -> Iterator[Known]:
+    """Yield for each statement that PROBE_RTT may come between. Default: the statement that it does not."""
+    for text in texts or (INTERRUPTS,):
+        yield Known(text, INTERRUPTED, applies=applies)
+
+
 @dataclass(frozen=True)
 class DraftCase:
     """A test case of the draft.
@@ -69,7 +65,7 @@ class DraftCase:
         conditions: that it is run in.
         stages: changes at moments of the run.
         end: the row after which nothing is checked; None while it has not come.
-        check: yields the statements.
+        check: states what has to hold.
         begin: prepares the scenario. Default: a bulk flow and a queue that holds all.
         lasts: returns the longest simulated time of a run. Default: as long as a few probes take.
         queue_bdp: capacity of the queue in BDP; it holds `least_queue_pkts` at least.
@@ -104,7 +100,4 @@ class DraftCase:
 
     def explanation(self, failed: DraftStatement, sender: Sender, condition: Condition) -> str:
         """Return why a statement that failed cannot hold; empty if nothing says so."""
-        for one in self.known:
-            if one.explains(failed, sender, condition):
-                return one.reason
-        return ""
+        return next((one.reason for one in self.known if one.explains(failed, sender, condition)), "")

@@ -6,48 +6,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from bbrgym.conformance import (
-    aggregation_cases,
-    bounded_up_cases,
-    changing_path_cases,
-    down_cases,
-    drain_cases,
-    policer_cases,
-    probe_rtt_cases,
-    refill_cases,
-    small_path_cases,
-    startup_cases,
-    undo_cases,
-    up_cases,
-)
+from bbrgym.conformance import changing_path_cases as changing
+from bbrgym.conformance import down_cases as down
+from bbrgym.conformance import path_cases as path
+from bbrgym.conformance import probe_rtt_cases as probe_rtt
+from bbrgym.conformance import refill_cases as refill
+from bbrgym.conformance import startup_cases as startup
+from bbrgym.conformance import undo_cases as undo
+from bbrgym.conformance import up_cases as up
 from bbrgym.conformance.draft_case import DraftCase
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.schema import shown
 
 _ALL = (
-    startup_cases.STARTUP_PLATEAU,
-    startup_cases.STARTUP_LOSS,
-    drain_cases.DRAIN_INFLIGHT,
-    drain_cases.DRAIN_TIME,
-    up_cases.UP_PLATEAU,
-    up_cases.UP_LOSS,
-    up_cases.STARTUP_LIMITED,
-    up_cases.UP_LIMITED,
-    down_cases.DOWN_INFLIGHT,
-    down_cases.DOWN_TIME,
-    probe_rtt_cases.ENTER_PROBE_RTT,
-    probe_rtt_cases.SKIP_PROBE_RTT,
-    aggregation_cases.STARTUP_AGGREGATION,
-    aggregation_cases.CRUISE_AGGREGATION,
-    small_path_cases.SMALL_BDP,
-    changing_path_cases.MORE,
-    changing_path_cases.LESS,
-    policer_cases.POLICER,
-    undo_cases.SPURIOUS_RECOVERY,
-    undo_cases.SPURIOUS_TIMEOUT,
-    probe_rtt_cases.PROBE_RTT_IN_STARTUP,
-    bounded_up_cases.UP_BOUNDED_LOSS,
-    refill_cases.REFILL_LIMITED,
+    *(startup.STARTUP_PLATEAU, startup.STARTUP_LOSS, startup.DRAIN_INFLIGHT, startup.DRAIN_TIME),
+    *(up.UP_PLATEAU, up.UP_LOSS, up.STARTUP_LIMITED, up.UP_LIMITED),
+    *(down.DOWN_INFLIGHT, down.DOWN_TIME),
+    *(probe_rtt.ENTER_PROBE_RTT, probe_rtt.SKIP_PROBE_RTT),
+    *(path.STARTUP_AGGREGATION, path.CRUISE_AGGREGATION, path.SMALL_BDP),
+    *(changing.MORE, changing.LESS, path.POLICER),
+    *(undo.SPURIOUS_RECOVERY, undo.SPURIOUS_TIMEOUT),
+    *(probe_rtt.PROBE_RTT_IN_STARTUP, up.UP_BOUNDED_LOSS, refill.REFILL_LIMITED),
 )
 
 #: All cases by name, in the draft's order.

@@ -18,19 +18,12 @@ OUTCOMES: tuple[Outcome, ...] = ("passed", "explained", "failed", "not applicabl
 SCHEMA = pl.Schema(
     {
         "number": pl.Int64,
-        "case": pl.String,
-        "world": pl.String,
-        "cc": pl.String,
-        "reading": pl.String,
-        "rtt_ms": pl.Float64,
-        "rate_mbps": pl.Float64,
+        **dict.fromkeys(("case", "world", "cc", "reading"), pl.String),
+        **dict.fromkeys(("rtt_ms", "rate_mbps"), pl.Float64),
         "variation": pl.String,
         "outcome": pl.String,
         "failed_s": pl.Float64,
-        "statement": pl.String,
-        "measured": pl.String,
-        "reason": pl.String,
-        "trace": pl.String,
+        **dict.fromkeys(("statement", "measured", "reason", "trace"), pl.String),
     }
 )
 

@@ -3,53 +3,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from bbrgym.conformance.ack_history import PROBE_RTT, STARTUP, AckHistory
-from bbrgym.conformance.draft_case import DraftCase, DraftStatement, Known, statement
-from bbrgym.conformance.moments import PROBE_RTT_BEGINS, end_s, moment_is_there
-from bbrgym.conformance.paths import PATHS
-from bbrgym.conformance.reasons import RENEWED
-from bbrgym.conformance.setup import MSS_BYTES, CaseSetup, Stage, ahead, limited, silent_from
-from bbrgym.conformance.tolerances import FLOOR_PKTS
+from bbrgym.conformance.draft_case import RENEWED, DraftCase, Known
+from bbrgym.conformance.judgement import FLOOR_PKTS, Judgement
+from bbrgym.conformance.setup import MSS_BYTES, CaseSetup, Stage, ahead, limited, paths, silent_from
+
+PROBE_RTT_BEGINS = "PROBE_RTT begins"
+
+# ---- in STARTUP ---------------------------------------------------------------------------------------
 
 
 def _back_in_startup(history: AckHistory, _: CaseSetup) -> int | None:
-    row = history.entry(PROBE_RTT)
-    end = None if row is None else history.end_of(row)
-    if end is None:
-        return None
-    return history.first(history["round_count"] > history["round_count"][end] + 5)
+    return history.rounds_later(history.end_of(history.entry(PROBE_RTT)), 5)
 
 
-def _check_probe_rtt_in_startup(history: AckHistory, _: CaseSetup) -> Iterator[DraftStatement]:
-    row = history.first(history.is_in(PROBE_RTT))
-    yield moment_is_there(PROBE_RTT_BEGINS, row, history)
-    if row is None:
-        return
-    before = history["phase"][:row]
-    yield statement("it begins in STARTUP", bool((before == STARTUP).all()), "", history.time_s(row))
-    end = history.end_of(row)
-    yield moment_is_there("PROBE_RTT ends", end, history)
-    if end is None:
-        return
-    phase, reached = int(history["phase"][end]), int(history["full_bw_reached"][end])
-    yield statement(
-        "STARTUP follows, full_bw_reached being false",
-        phase == STARTUP and reached == 0,
-        f"phase {phase}, PROBE_RTT lasted {history.time_s(end) - history.time_s(row):.3g} s",
-        history.time_s(end),
-    )
+def _check_probe_rtt_in_startup(run: Judgement) -> None:
+    history = run.history
+    row = run.needs(PROBE_RTT_BEGINS, history.first(history.is_in(PROBE_RTT)))
+    run.states("it begins in STARTUP", bool((history["phase"][:row] == STARTUP).all()), "", row)
+    end = run.needs("PROBE_RTT ends", history.end_of(row))
+    phase, reached = history.at("phase", end), history.at("full_bw_reached", end)
+    measured = f"phase {phase}, PROBE_RTT lasted {history.time_s(end) - history.time_s(row):.3g} s"
+    run.states("STARTUP follows, full_bw_reached being false", phase == STARTUP and reached == 0, measured, end)
     left = history.first(~history.is_in(STARTUP), end)
-    rounds = int(history["round_count"][-1 if left is None else left] - history["round_count"][end])
-    yield statement(
-        "STARTUP goes on for a round at least",
-        rounds >= 1,
-        "" if left is None else f"for {rounds} rounds, the application's backlog being sent",
-        end_s(history) if left is None else history.time_s(left),
-    )
+    last = -1 if left is None else left
+    rounds = history.rounds(end, last)
+    measured = "" if left is None else f"for {rounds} rounds, the application's backlog being sent"
+    run.states("STARTUP goes on for a round at least", rounds >= 1, measured, last)
 
 
 PROBE_RTT_IN_STARTUP = DraftCase(
@@ -57,7 +39,7 @@ PROBE_RTT_IN_STARTUP = DraftCase(
     name="probe-rtt-startup",
     title="Entering and Exiting PROBE_RTT During STARTUP",
     how="An application writes 0.3 of what the bottleneck carries, which keeps the sender in STARTUP.",
-    conditions=tuple(one for one in PATHS if one.rate_mbps <= 1000),
+    conditions=paths(most_mbps=1000),
     begin=limited,
     end=_back_in_startup,
     check=_check_probe_rtt_in_startup,
@@ -65,7 +47,10 @@ PROBE_RTT_IN_STARTUP = DraftCase(
     lasts=lambda condition: 14.0 + 40 * condition.turn_s,
 )
 
+# ---- after PROBE_BW -----------------------------------------------------------------------------------
+
 _PROBE_RTT_S = 0.2
+CWND_GAIN = "the window is ProbeRTTCwndGain (0.5) times the BDP, four packets at least"
 
 
 def _late_probe_rtt(history: AckHistory) -> int | None:
@@ -75,75 +60,38 @@ def _late_probe_rtt(history: AckHistory) -> int | None:
 
 
 def _resumed(history: AckHistory, _: CaseSetup) -> int | None:
-    row = _late_probe_rtt(history)
-    end = None if row is None else history.end_of(row)
-    return None if end is None else history.first(history["round_count"] > history["round_count"][end] + 3)
+    return history.rounds_later(history.end_of(_late_probe_rtt(history)), 3)
 
 
-CWND_GAIN = "the window is ProbeRTTCwndGain (0.5) times the BDP, four packets at least"
-
-
-def _check_probe_rtt(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
-    row = _late_probe_rtt(history)
-    yield moment_is_there(PROBE_RTT_BEGINS, row, history)
-    if row is None:
-        return
-    at_s = history.time_s(row)
-    if setup.sender.cc != "bbr":
-        idle_s = at_s - float(history["probe_rtt_min_stamp_us"][row - 1]) / 1e6
-        interval_s = setup.sender.probe_rtt_interval_s
-        yield statement(
-            "it begins once ProbeRTTInterval has passed since probe_rtt_min_delay was measured",
-            interval_s < idle_s <= interval_s + 2 * setup.condition.turn_s + _queue_s(history, row),
-            f"{idle_s:.4g} s",
-            at_s,
-        )
-    end = history.end_of(row)
-    yield moment_is_there("PROBE_RTT ends", end, history)
-    if end is None:
-        return
-    part = 0.0 if setup.sender.cc == "bbr" else setup.sender.constant("probe_rtt_gain")
+def _check_probe_rtt(run: Judgement) -> None:
+    history, sender, turn_s = run.history, run.setup.sender, run.setup.condition.turn_s
+    row = run.needs(PROBE_RTT_BEGINS, _late_probe_rtt(history))
+    if sender.cc != "bbr":
+        idle_s = history.time_s(row) - float(history["probe_rtt_min_stamp_us"][row - 1]) / 1e6
+        interval_s, rtts_us = sender.probe_rtt_interval_s, history["rtt_us"][:row]
+        queue_s = float(rtts_us[rtts_us >= 0][-1]) / 1e6  # round trip of the last sample before
+        is_due = interval_s < idle_s <= interval_s + 2 * turn_s + queue_s
+        text = "it begins once ProbeRTTInterval has passed since probe_rtt_min_delay was measured"
+        run.states(text, is_due, f"{idle_s:.4g} s", row)
+    end = run.needs("PROBE_RTT ends", history.end_of(row))
+    part = 0.0 if sender.cc == "bbr" else sender.constant("probe_rtt_gain")
+    windows = history["cwnd_pkts"][row:end]
     bdp = history["bw_Bps"][row:end] * history["min_rtt_us"][row:end] / (1e6 * MSS_BYTES)
-    most = np.maximum(FLOOR_PKTS, np.ceil(part * bdp + 1e-6) + 1)
-    above = history.first(history["cwnd_pkts"][row:end] > most)
+    above = history.first(windows > np.maximum(FLOOR_PKTS, np.ceil(part * bdp + 1e-6) + 1))
     text = CWND_GAIN if part else "the window is four packets"
-    yield statement(
-        text,
-        above is None,
-        f"cwnd {int(history['cwnd_pkts'][end - 1])}, BDP {float(bdp[-1]):.1f} packets",
-        at_s if above is None else history.time_s(row + above),
-    )
-    down = history.first(history["in_flight_pkts"][row:end] <= history["cwnd_pkts"][row:end])
-    stay_s = history.time_s(end) - history.time_s(row + (down or 0))
-    rounds = int(history["round_count"][end] - history["round_count"][row + (down or 0)])
-    yield statement(
-        "it lasts for ProbeRTTDuration and a round from when no more than the window is in flight",
-        down is not None and stay_s > _PROBE_RTT_S and rounds >= 1,
-        f"{stay_s:.4g} s, {rounds} rounds",
-        history.time_s(end),
-    )
-    late_s = stay_s - max(_PROBE_RTT_S, setup.condition.turn_s)
-    yield statement(
-        "and not for two rounds more",
-        late_s <= 2 * setup.condition.turn_s + 0.05,
-        f"{late_s:.3g} s longer",
-        history.time_s(end),
-    )
-    phase = int(history["phase"][end])
-    yield statement("PROBE_BW follows", phase >= 8, f"phase {phase}", history.time_s(end))
+    run.states(text, above is None, f"cwnd {int(windows[-1])}, BDP {float(bdp[-1]):.1f} packets", row + (above or 0))
+    down = history.first(history["in_flight_pkts"][row:end] <= windows)
+    since = row + (down or 0)
+    stay_s, rounds = history.time_s(end) - history.time_s(since), history.rounds(since, end)
+    text = "it lasts for ProbeRTTDuration and a round from when no more than the window is in flight"
+    is_whole = down is not None and stay_s > _PROBE_RTT_S and rounds >= 1
+    run.states(text, is_whole, f"{stay_s:.4g} s, {rounds} rounds", end)
+    late_s = stay_s - max(_PROBE_RTT_S, turn_s)
+    run.states("and not for two rounds more", late_s <= 2 * turn_s + 0.05, f"{late_s:.3g} s longer", end)
+    run.goes_to_probe_bw(end)
     out = int(history["in_flight_pkts"][end:].max())
-    yield statement(
-        "sending resumes",
-        out > min(int(history["cwnd_pkts"][end - 1]), 0.8 * setup.condition.bdp_pkts),
-        f"up to {out} packets in flight",
-        end_s(history),
-    )
-
-
-def _queue_s(history: AckHistory, row: int) -> float:
-    """Return the round trip of the last RTT sample before a row."""
-    samples = history["rtt_us"][:row]
-    return float(samples[samples >= 0][-1]) / 1e6
+    is_full = out > min(history.at("cwnd_pkts", end - 1), 0.8 * run.setup.condition.bdp_pkts)
+    run.states("sending resumes", is_full, f"up to {out} packets in flight")
 
 
 ENTER_PROBE_RTT = DraftCase(
@@ -151,12 +99,14 @@ ENTER_PROBE_RTT = DraftCase(
     name="probe-rtt",
     title="Entering and Exiting PROBE_RTT",
     how="A bulk flow and a queue of four BDP, until three rounds after the first PROBE_RTT that ends PROBE_BW.",
-    conditions=tuple(one for one in PATHS if one.rate_mbps <= 1000),
+    conditions=paths(most_mbps=1000),
     end=_resumed,
     check=_check_probe_rtt,
     known=(Known(PROBE_RTT_BEGINS, RENEWED, controls=("bbr2",)),),
     lasts=lambda condition: 25.0 + 60 * condition.turn_s,
 )
+
+# ---- skipped after a pause ----------------------------------------------------------------------------
 
 _IDLE_S = 6.0
 
@@ -171,47 +121,32 @@ def _pause(setup: CaseSetup, history: AckHistory, row: int) -> None:
     silent_from(setup, history, row, history.time_s(row) + idle_s + 2 * setup.condition.turn_s)
 
 
-def _after_pause(history: AckHistory, setup: CaseSetup) -> int | None:
-    row = _resumption(history, setup)
-    return None if row is None else history.first(history["round_count"] > history["round_count"][row] + 5)
-
-
 def _resumption(history: AckHistory, setup: CaseSetup) -> int | None:
     """Return the first ACK after the application's pause."""
-    if setup.resumed_s is None:
-        return None
-    return history.first(history["time_us"] > setup.resumed_s * 1e6)
+    return None if setup.resumed_s is None else history.first_after(setup.resumed_s)
 
 
-def _check_idle(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
-    row = _resumption(history, setup)
-    yield moment_is_there("an ACK follows the pause", row, history)
-    if row is None:
-        return
+def _after_pause(history: AckHistory, setup: CaseSetup) -> int | None:
+    return history.rounds_later(_resumption(history, setup), 5)
+
+
+def _check_idle(run: Judgement) -> None:
+    history, interval_s = run.history, run.setup.sender.probe_rtt_interval_s
+    row = run.needs("an ACK follows the pause", _resumption(history, run.setup))
     at_s = history.time_s(row)
-    idle_s = at_s - history.time_s(row - 1)
-    yield statement(
-        "nothing is in flight in the pause, which exceeds ProbeRTTInterval",
-        int(history["in_flight_pkts"][row - 1]) == 0 and idle_s > setup.sender.probe_rtt_interval_s,
-        f"{int(history['in_flight_pkts'][row - 1])} in flight for {idle_s:.3g} s",
-        at_s,
-    )
-    if setup.sender.cc != "bbr":
+    idle_s, out = at_s - history.time_s(row - 1), history.at("in_flight_pkts", row - 1)
+    text = "nothing is in flight in the pause, which exceeds ProbeRTTInterval"
+    run.states(text, out == 0 and idle_s > interval_s, f"{out} in flight for {idle_s:.3g} s", row)
+    if run.setup.sender.cc != "bbr":
         stamp_s = float(history["probe_rtt_min_stamp_us"][row]) / 1e6
-        yield statement(
-            "the interval was over, and the first ACK begins a new one",
-            abs(stamp_s - at_s) < 1e-3 or stamp_s > at_s - setup.sender.probe_rtt_interval_s,
-            f"probe_rtt_min_delay measured {at_s - stamp_s:.3g} s before",
-            at_s,
-        )
-    soon = history["time_us"] < (at_s + setup.sender.probe_rtt_interval_s) * 1e6
+        is_new = abs(stamp_s - at_s) < 1e-3 or stamp_s > at_s - interval_s
+        measured = f"probe_rtt_min_delay measured {at_s - stamp_s:.3g} s before"
+        run.states("the interval was over, and the first ACK begins a new one", is_new, measured, row)
+    soon = history["time_us"] < (at_s + interval_s) * 1e6
     found = history.first(history.is_in(PROBE_RTT) & soon, row)
-    yield statement(
-        "PROBE_RTT is skipped",
-        found is None and int(history["phase"][row]) != PROBE_RTT,
-        f"for {min(end_s(history) - at_s, setup.sender.probe_rtt_interval_s):.3g} s",
-        at_s if found is None else history.time_s(found),
-    )
+    is_skipped = found is None and history.at("phase", row) != PROBE_RTT
+    measured = f"for {min(history.end_s - at_s, interval_s):.3g} s"
+    run.states("PROBE_RTT is skipped", is_skipped, measured, row if found is None else found)
 
 
 SKIP_PROBE_RTT = DraftCase(
@@ -219,7 +154,7 @@ SKIP_PROBE_RTT = DraftCase(
     name="probe-rtt-idle",
     title="Skipping PROBE_RTT Due to Application-Limited Sending",
     how="The application stops when PROBE_BW begins and goes on after six seconds (v1: eleven) and two round trips.",
-    conditions=tuple(one for one in PATHS if one.bdp_pkts >= 20),
+    conditions=paths(least_pkts=20),
     begin=ahead,
     stages=(Stage("PROBE_BW begins", _is_cruising, _pause),),
     end=_after_pause,

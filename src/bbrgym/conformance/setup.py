@@ -9,6 +9,7 @@ see `Stage`.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -62,11 +63,6 @@ class Sender:
         return self.reading == "draft"
 
     @property
-    def facts(self) -> Mapping[str, Any]:
-        """Facts of its stack."""
-        return DRAFT_FACTS if self.is_draft else {}
-
-    @property
     def tunables(self) -> Mapping[str, float]:
         """Tunables that differ from the preset."""
         return DRAFT_CONSTANTS if self.is_draft else {}
@@ -115,6 +111,11 @@ class Condition:
         return self.rate_mbps * MSS_BYTES / (MSS_BYTES + HEADER_BYTES)
 
     @property
+    def varied_rate_mbps(self) -> float:
+        """Rate of the bottleneck after a variation by ``amount`` percent."""
+        return (1 + self.amount / 100) * self.rate_mbps
+
+    @property
     def packet_s(self) -> float:
         """Time that the bottleneck takes for a packet."""
         return (MSS_BYTES + HEADER_BYTES) * 8e-6 / self.rate_mbps
@@ -128,6 +129,31 @@ class Condition:
     def turn_s(self) -> float:
         """Least time of a round: of the path, or of the four packets that a window has at least."""
         return max(self.rtt_ms * 1e-3, 4 * self.packet_s)
+
+
+#: The paths that most cases are tried on: from 1 ms to 1 s and from 64 kbit/s to 10 Gbit/s.
+PATHS = tuple(
+    Condition(rtt_ms, rate_mbps)
+    for rtt_ms, rate_mbps in (
+        *((1.0, 10_000.0), (1.0, 100.0), (10.0, 1000.0), (40.0, 10.0)),
+        *((100.0, 100.0), (200.0, 1.0), (1000.0, 10.0), (1000.0, 0.064)),
+    )
+)
+
+
+def paths(*, least_pkts: float = 0.0, most_mbps: float = math.inf) -> tuple[Condition, ...]:
+    """Return those of `PATHS` that hold some packets at least, up to a rate."""
+    return tuple(one for one in PATHS if one.bdp_pkts >= least_pkts and one.rate_mbps <= most_mbps)
+
+
+def varied(*variations: tuple[str, float]) -> tuple[Condition, ...]:
+    """Return `PATHS` with each variation."""
+    return tuple(Condition(one.rtt_ms, one.rate_mbps, text, amount) for text, amount in variations for one in PATHS)
+
+
+def is_long(condition: Condition) -> bool:
+    """Return whether PROBE_RTT comes between on such a path."""
+    return condition.turn_s >= 0.2
 
 
 @dataclass
@@ -168,7 +194,7 @@ class CaseSetup:
             "name": FLOW,
             "cc": self.sender.cc,
             "rtt_ms": self.condition.rtt_ms,
-            "stack": dict(self.sender.facts),
+            "stack": dict(DRAFT_FACTS) if self.sender.is_draft else {},
             "tunables": dict(self.sender.tunables),
         }
         if self.app is not None:
@@ -192,6 +218,9 @@ class CaseSetup:
 Find = Callable[[AckHistory, CaseSetup], int | None]
 """Returns the row of a moment, None while it has not come."""
 
+Apply = Callable[[CaseSetup, AckHistory, int], None]
+"""Changes the scenario, given the history before and the row of the moment."""
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -200,12 +229,27 @@ class Stage:
     Attributes:
         name: of the moment, as in "UP begins".
         find: its row.
-        apply: changes the scenario; takes it, the history before and the row.
+        apply: changes the scenario.
     """
 
     name: str
     find: Find
-    apply: Callable[[CaseSetup, AckHistory, int], None]
+    apply: Apply
+
+
+def rate_becomes(rate_mbps: Callable[[Condition], float]) -> Apply:
+    """Return the change of the bottleneck's rate to another one."""
+    return lambda setup, history, row: setup.change(history.time_s(row), rate_mbps=rate_mbps(setup.condition))
+
+
+def loses(rate: Callable[[Condition], float]) -> Apply:
+    """Return the change of the random loss to another rate."""
+    return lambda setup, history, row: setup.change(history.time_s(row), loss_rate=rate(setup.condition))
+
+
+def loss_for_gaps(pkts: float) -> float:
+    """Return the rate of loss that leaves twelve gaps in so many packets, a tenth at least."""
+    return min(0.3, max(0.1, 12 / pkts))
 
 
 # ---- applications -------------------------------------------------------------------------------------
@@ -235,9 +279,8 @@ def silent_from(setup: CaseSetup, history: AckHistory, row: int, until_s: float)
     setup.resumed_s = until_s
 
 
-def outgrown(setup: CaseSetup, history: AckHistory, row: int) -> None:
-    """Double the bottleneck's rate at a row, so that an application which is `ahead` writes half of what it carries."""
-    setup.change(history.time_s(row), rate_mbps=2 * setup.condition.rate_mbps)
+#: Doubles the bottleneck's rate, so that an application which is `ahead` writes half of what it carries.
+outgrown = rate_becomes(lambda condition: 2 * condition.rate_mbps)
 
 
 def limited(setup: CaseSetup) -> None:

@@ -1,30 +1,49 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The draft's cases of what ends STARTUP."""
+"""The draft's cases of what ends STARTUP and DRAIN."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import numpy as np
 
 from bbrgym.conformance.ack_history import DRAIN, RECOVERY, STARTUP, AckHistory
-from bbrgym.conformance.draft_case import DraftCase, DraftStatement, Known, statement
-from bbrgym.conformance.moments import left_startup, moment_is_there, wanted_pkts
-from bbrgym.conformance.paths import PATHS
-from bbrgym.conformance.setup import MSS_BYTES, CaseSetup, Stage, limited
-from bbrgym.conformance.tolerances import BANDWIDTH_TOLERANCE, PLATEAU_ROUNDS
+from bbrgym.conformance.draft_case import SHORT_PATH, DraftCase, Known, interrupted
+from bbrgym.conformance.judgement import (
+    BANDWIDTH_TOLERANCE,
+    GAIN_TOLERANCE,
+    MARGIN,
+    PLATEAU_ROUNDS,
+    Judgement,
+    Stay,
+)
+from bbrgym.conformance.setup import (
+    MSS_BYTES,
+    PATHS,
+    CaseSetup,
+    Stage,
+    limited,
+    loses,
+    loss_for_gaps,
+    paths,
+    rate_becomes,
+    varied,
+)
+
+# ---- a plateau ends STARTUP ---------------------------------------------------------------------------
 
 _GROWTH = 1.25
-DRAINS = "STARTUP goes over to DRAIN"
 BANDWIDTH_IS_FOUND = "max_bw is within 2 % of the bottleneck's rate"
 
 
-def _drains(history: AckHistory, row: int) -> DraftStatement:
-    """Return the statement that DRAIN follows; the ACK that begins it may end it, if little is in flight."""
-    phase = int(history["phase"][row])
-    is_over = phase >= 8 and history["in_flight_pkts"][row] <= wanted_pkts(history, row)
+def _left_startup(history: AckHistory, _: CaseSetup) -> int | None:
+    return history.left_startup()
+
+
+def _states_drain(run: Judgement, row: int) -> None:
+    """State that DRAIN follows; the ACK that begins it may end it, if little is in flight."""
+    phase = run.history.at("phase", row)
+    is_over = phase >= 8 and bool(run.history["in_flight_pkts"][row] <= run.history.wanted_pkts(row))
     measured = f"phase {phase}" + (", DRAIN ended with the same ACK" if is_over else "")
-    return statement(DRAINS, phase == DRAIN or bool(is_over), measured, history.time_s(row))
+    run.states("STARTUP goes over to DRAIN", phase == DRAIN or is_over, measured, row)
 
 
 def _plateau_row(history: AckHistory, *, at_round_starts_only: bool) -> int | None:
@@ -43,45 +62,32 @@ def _plateau_row(history: AckHistory, *, at_round_starts_only: bool) -> int | No
     return None
 
 
-def _check_plateau(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
-    row = left_startup(history, setup)
-    yield moment_is_there("STARTUP ends", row, history)
-    if row is None:
-        return
-    yield _drains(history, row)
-    bw_mbps, rate_mbps = history.mbps("bw_Bps")[row], setup.condition.payload_mbps
-    off = bw_mbps / rate_mbps - 1
-    yield statement(
-        BANDWIDTH_IS_FOUND, abs(off) <= BANDWIDTH_TOLERANCE, f"max_bw {100 * off:+.2f} %", history.time_s(row)
-    )
-    count, reached = int(history["full_bw_count"][row]), int(history["full_bw_reached"][row])
-    now = int(history["full_bw_now"][row])
-    is_full = count == PLATEAU_ROUNDS and reached == 1 and (now == 1 or setup.sender.cc != "bbr3")
+def _check_plateau(run: Judgement) -> None:
+    history, sender = run.history, run.setup.sender
+    row = run.needs("STARTUP ends", history.left_startup())
+    _states_drain(run, row)
+    off = history.mbps("bw_Bps")[row] / run.setup.condition.payload_mbps - 1
+    run.states(BANDWIDTH_IS_FOUND, abs(off) <= BANDWIDTH_TOLERANCE, f"max_bw {100 * off:+.2f} %", row)
+    count, reached, now = (history.at(name, row) for name in ("full_bw_count", "full_bw_reached", "full_bw_now"))
+    is_full = count == PLATEAU_ROUNDS and reached == 1 and (now == 1 or sender.cc != "bbr3")
     is_early = bool((history["full_bw_reached"][:row] == 1).any())
-    yield statement(
-        "full_bw_count is 3 when full_bw_now and full_bw_reached become true",
-        is_full and not is_early,
-        f"count {count}",
-        history.time_s(row),
-    )
-    if setup.sender.cc != "bbr3":
+    text = "full_bw_count is 3 when full_bw_now and full_bw_reached become true"
+    run.states(text, is_full and not is_early, f"count {count}", row)
+    if sender.cc != "bbr3":
         return
-    found = _plateau_row(history.ending_at(row), at_round_starts_only=setup.sender.is_draft)
-    yield statement(
-        "the samples have grown by less than a quarter in three rounds at this ACK",
-        found == row,
-        f"STARTUP took {int(history['round_count'][row])} rounds",
-        history.time_s(row if found is None else found),
-    )
+    found = _plateau_row(history.ending_at(row), at_round_starts_only=sender.is_draft)
+    text = "the samples have grown by less than a quarter in three rounds at this ACK"
+    rounds = history.at("round_count", row)
+    run.states(text, found == row, f"STARTUP took {rounds} rounds", row if found is None else found)
 
 
 STARTUP_PLATEAU = DraftCase(
     number=1,
     name="startup-plateau",
     title="Exiting STARTUP on Bandwidth Plateau",
-    how="A bulk flow and a queue of four BDP. The plateau is judged anew from the delivery-rate samples.",
+    how="A bulk flow and a queue of four BDP. The plateau is judged again from the delivery-rate samples.",
     conditions=PATHS,
-    end=left_startup,
+    end=_left_startup,
     check=_check_plateau,
     known=(
         Known(
@@ -94,8 +100,11 @@ STARTUP_PLATEAU = DraftCase(
     ),
 )
 
+# ---- loss ends STARTUP --------------------------------------------------------------------------------
+
 _LIMITED_ROUNDS = 4  # of an application that limits STARTUP, before the loss
 _LOSSY_ROUNDS = 20  # that the loss may take to end STARTUP
+SETS_NOW = "the loss sets full_bw_now and full_bw_reached"
 
 
 def _is_limited(history: AckHistory, setup: CaseSetup) -> int | None:
@@ -105,59 +114,35 @@ def _is_limited(history: AckHistory, setup: CaseSetup) -> int | None:
     return history.first(limits & (history["time_us"] > begun_us + _LIMITED_ROUNDS * 1e6 * setup.condition.turn_s))
 
 
-def _lose_packets(setup: CaseSetup, history: AckHistory, row: int) -> None:
-    """Lose enough for twelve gaps in a round, a tenth of the packets at least."""
-    round_pkts = setup.condition.bdp_pkts / 3
-    setup.change(history.time_s(row), loss_rate=min(0.3, max(0.1, 12 / round_pkts)))
-
-
 def _lossy_end(history: AckHistory, setup: CaseSetup) -> int | None:
     if not setup.moments_s:
         return None
-    begun = history.first(history["time_us"] > setup.moments_s[-1] * 1e6)
-    ended = left_startup(history, setup)
-    if ended is not None or begun is None:
-        return ended
-    return history.first(history["round_count"] > history["round_count"][begun] + _LOSSY_ROUNDS)
+    begun, ended = history.first_after(setup.moments_s[-1]), history.left_startup()
+    return ended if ended is not None else history.rounds_later(begun, _LOSSY_ROUNDS)
 
 
-SETS_NOW = "the loss sets full_bw_now and full_bw_reached"
-
-
-def _check_startup_loss(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
-    lossy_s = setup.moments_s[-1]
-    row = left_startup(history, setup)
+def _check_startup_loss(run: Judgement) -> None:
+    history, lossy_s = run.history, run.setup.moments_s[-1]
+    row = history.left_startup()
     is_after = row is not None and history.time_s(row) > lossy_s
-    yield statement(
-        "STARTUP lasts until packets are lost",
-        row is None or is_after,
-        f"loss from {lossy_s:.3g} s",
-        lossy_s if row is None else history.time_s(row),
-    )
-    yield moment_is_there("STARTUP ends by loss", row, history)
-    if row is None or not is_after:
+    ended_s = lossy_s if row is None else history.time_s(row)
+    text = "STARTUP lasts until packets are lost"
+    run.states(text, row is None or is_after, f"loss from {lossy_s:.3g} s", at_s=ended_s)
+    row = run.needs("STARTUP ends by loss", row)
+    if not is_after:
         return
-    yield _drains(history, row)
-    ahead_us = (lossy_s - _LIMITED_ROUNDS / 2 * setup.condition.turn_s) * 1e6
+    _states_drain(run, row)
+    ahead_us = (lossy_s - _LIMITED_ROUNDS / 2 * run.setup.condition.turn_s) * 1e6
     ahead = (history["time_us"] > ahead_us) & (history["time_us"] <= lossy_s * 1e6)
-    limited_share = float(history["is_app_limited"][ahead].mean())
-    yield statement(
-        "the samples before the loss are application-limited",
-        limited_share > 0.9,
-        f"{100 * limited_share:.0f} % of the ACKs",
-        lossy_s,
-    )
-    lost, out = int(history["lost_since_pkts"][row]), int(history["tx_in_flight_pkts"][row])
-    yield statement(
-        "the loss of a round trip exceeds LossThresh, in recovery",
-        lost > setup.sender.constant("loss_thresh") * out and int(history["ca_state"][row]) == RECOVERY,
-        f"{lost} of {out} packets lost",
-        history.time_s(row),
-    )
-    flags = int(history["full_bw_now"][row]), int(history["full_bw_reached"][row])
-    yield statement(
-        SETS_NOW, flags == (1, 1), f"full_bw_now {flags[0]}, full_bw_reached {flags[1]}", history.time_s(row)
-    )
+    share = float(history["is_app_limited"][ahead].mean())
+    text = "the samples before the loss are application-limited"
+    run.states(text, share > 0.9, f"{100 * share:.0f} % of the ACKs", at_s=lossy_s)
+    lost, out = history.at("lost_since_pkts", row), history.at("tx_in_flight_pkts", row)
+    is_much = lost > run.setup.sender.constant("loss_thresh") * out
+    text = "the loss of a round trip exceeds LossThresh, in recovery"
+    run.states(text, is_much and history.at("ca_state", row) == RECOVERY, f"{lost} of {out} packets lost", row)
+    now, reached = history.at("full_bw_now", row), history.at("full_bw_reached", row)
+    run.states(SETS_NOW, (now, reached) == (1, 1), f"full_bw_now {now}, full_bw_reached {reached}", row)
 
 
 STARTUP_LOSS = DraftCase(
@@ -168,9 +153,9 @@ STARTUP_LOSS = DraftCase(
         "An application writes 0.3 of what the bottleneck carries; four round trips later packets are lost at "
         "random, a tenth or enough for twelve gaps in a round."
     ),
-    conditions=tuple(one for one in PATHS if one.bdp_pkts >= 80),
+    conditions=paths(least_pkts=80),
     begin=limited,
-    stages=(Stage("the application limits STARTUP", _is_limited, _lose_packets),),
+    stages=(Stage("the application limits STARTUP", _is_limited, loses(lambda one: loss_for_gaps(one.bdp_pkts / 3))),),
     end=_lossy_end,
     check=_check_startup_loss,
     not_for={"bbr": "BBR v1 leaves STARTUP by a plateau only"},
@@ -180,5 +165,105 @@ STARTUP_LOSS = DraftCase(
             "The draft's section on leaving Startup by loss sets full_bw_reached only, as google/bbr does; full_bw_now "
             "belongs to the plateau's detector, and nothing reads it before the next UP resets it.",
         ),
+    ),
+)
+
+# ---- what is in flight ends DRAIN ---------------------------------------------------------------------
+
+GAIN_OF_DRAFT = "the pacing gain of DRAIN is 0.5"
+BY_INFLIGHT = "DRAIN ends at the first ACK with no more than Inflight(1.0) in flight"
+
+
+def _drain_is_over(history: AckHistory, _: CaseSetup) -> int | None:
+    row = history.left_startup()  # with which DRAIN begins; one ACK may end it as well
+    return None if row is None else history.first(~history.is_in(DRAIN), row)
+
+
+def _needs_drain(run: Judgement) -> Stay:
+    """State that DRAIN begins and ends, and PROBE_BW follows; return its rows."""
+    row, end = run.history.left_startup(), _drain_is_over(run.history, run.setup)
+    stay = run.needs_stay("DRAIN begins and ends", None if row is None or end is None else (row, end))
+    run.goes_to_probe_bw(stay[1])
+    return stay
+
+
+def _states_gain(run: Judgement, row: int, end: int) -> None:
+    history, own = run.history, run.setup.sender.drain_gain
+    gains = history["pacing_Bps"][row:end] / (MARGIN * history["bw_Bps"][row:end].astype(float))
+    worst = int(abs(gains / own - 1).argmax())
+    is_own = abs(gains[worst] / own - 1) <= GAIN_TOLERANCE
+    run.states("the pacing gain is DRAIN's", is_own, f"gain {gains[worst]:.4f}", row + worst)
+    run.states(GAIN_OF_DRAFT, abs(own - 0.5) < 1e-9, f"its own is {own:.4f}", row)
+
+
+def _check_drain(run: Judgement) -> None:
+    history = run.history
+    row, end = _needs_drain(run)
+    if end > row:
+        _states_gain(run, row, end)
+    is_now = run.setup.sender.is_draft  # what the sender's rules count: in flight now, or when the next packet departs
+    out = history["in_flight_pkts"] if is_now else history.departing_pkts("in_flight_pkts", MSS_BYTES)
+    target, wanted = history["target_pkts"], history.wanted_pkts(end)
+    early = next((at for at in range(row, end) if out[at] <= min(target[at - 1], target[at])), None)
+    measured = f"{float(out[end]):.0f} in flight, {wanted} wanted, after {history.rounds(row, end)} rounds"
+    run.states(BY_INFLIGHT, early is None and bool(out[end] <= wanted), measured, end if early is None else early)
+
+
+DRAIN_INFLIGHT = DraftCase(
+    number=3,
+    name="drain-inflight",
+    title="Exiting DRAIN Based on Inflight",
+    how="A bulk flow and a queue of four BDP, until DRAIN is over.",
+    conditions=PATHS,
+    end=_drain_is_over,
+    check=_check_drain,
+    known=(
+        Known(GAIN_OF_DRAFT, "google/bbr paces with 88/256 in DRAIN, BBRv1 and v2 with 1/2.89.", ("code",)),
+        *interrupted(),
+    ),
+)
+
+# ---- time ends DRAIN ----------------------------------------------------------------------------------
+
+_DRAIN_ROUNDS = 3
+BY_TIME = "DRAIN ends after more than three rounds with more than Inflight(1.0) in flight"
+
+
+def _check_drain_time(run: Judgement) -> None:
+    row, end = _needs_drain(run)
+    rounds, out, wanted = (
+        run.history.rounds(row, end),
+        run.history.at("in_flight_pkts", end),
+        run.history.wanted_pkts(end),
+    )
+    text = "DRAIN lasts no longer than to the fourth round after its own"
+    run.states(text, rounds <= _DRAIN_ROUNDS + 1, f"{rounds} rounds", end)
+    measured = f"after {rounds} rounds, {out} in flight, {wanted} wanted"
+    run.states(BY_TIME, rounds == _DRAIN_ROUNDS + 1 and out > wanted, measured, end)
+
+
+DRAIN_TIME = DraftCase(
+    number=4,
+    name="drain-time",
+    title="Exiting DRAIN Based on Time",
+    how="As drain-inflight; the rate falls by a tenth, as the draft says, or by 70 % when DRAIN begins.",
+    conditions=varied(("-10 %", -10.0), ("-70 %", -70.0)),
+    stages=(Stage("DRAIN begins", _left_startup, rate_becomes(lambda one: one.varied_rate_mbps)),),
+    end=_drain_is_over,
+    check=_check_drain_time,
+    not_for={
+        "bbr": "BBR v1 leaves DRAIN by what is in flight only",
+        "bbr2": "BBRv2 leaves DRAIN by what is in flight only",
+        "bbr3/code": "google/bbr leaves DRAIN by what is in flight only; the draft's rule is bbr3_drain_rounds",
+    },
+    known=(
+        Known(
+            BY_TIME,
+            "A fall by a tenth does not suffice: with a pacing gain of 0.5 against 0.9 of the rate what STARTUP left, "
+            "a BDP beside the target, is drained within three rounds, which the queue lengthens.",
+            applies=lambda one: one.amount == -10.0,
+        ),
+        Known(BY_TIME, SHORT_PATH, applies=lambda one: one.amount != -10.0 and one.bdp_pkts < 20),
+        *interrupted(),
     ),
 )

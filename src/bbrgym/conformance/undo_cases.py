@@ -3,19 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from bbrgym.conformance.ack_history import LOSS, NO_RATE, PROBE_RTT, RECOVERY, REFILL, STARTUP, UP, AckHistory
-from bbrgym.conformance.draft_case import DraftCase, DraftStatement, Known, statement
-from bbrgym.conformance.moments import end_s, moment_is_there
-from bbrgym.conformance.paths import PATHS
-from bbrgym.conformance.setup import CaseSetup, Stage
-from bbrgym.conformance.tolerances import PLATEAU_ROUNDS
+from bbrgym.conformance.draft_case import DraftCase, Known
+from bbrgym.conformance.judgement import PLATEAU_ROUNDS, Judgement
+from bbrgym.conformance.setup import CaseSetup, Stage, paths
 
-_NO_BOUNDS = "BBR v1 has no bounds to save"
+_NO_BOUNDS = {"bbr": "BBR v1 has no bounds to save"}
+_AGAIN = {STARTUP: (STARTUP,), UP: (REFILL, UP)}  # states through which one is returned to
 
 SAVES = "the bounds before the episode are saved when it begins"
 RESTORES = "after the episode the bounds are at least those before it"
@@ -88,66 +86,44 @@ def _ended_state(history: AckHistory, episode: _LossEpisode) -> int | None:
     return None if by_plateau else phase
 
 
-def _check_episodes(history: AckHistory, _: CaseSetup, episodes: list[_LossEpisode]) -> Iterator[DraftStatement]:
-    yield statement(
-        "spurious recoveries take place and end",
-        len(episodes) > 0,
-        f"{len(episodes)} recoveries",
-        end_s(history),
-    )
+def _check_episodes(run: Judgement, episodes: list[_LossEpisode]) -> None:
+    history = run.history
+    run.states("spurious recoveries take place and end", len(episodes) > 0, f"{len(episodes)} recoveries")
     if not episodes:
         return
-    unsaved = next(
-        (one for one in episodes if _bounds(history, one.first, "undo_") != _bounds(history, one.before)), None
-    )
-    shown = episodes[0] if unsaved is None else unsaved
-    yield statement(
-        SAVES,
-        unsaved is None,
-        f"bw, inflight_shortterm, inflight_longterm: {_shown(_bounds(history, shown.before))} before, "
-        f"{_shown(_bounds(history, shown.first, 'undo_'))} saved",
-        history.time_s(shown.first),
-    )
-    lower = next((one for one in episodes if _restored(history, one) is None), None)
-    shown = episodes[0] if lower is None else lower
-    yield statement(
-        RESTORES,
-        lower is None,
-        f"{_shown(_bounds(history, shown.before))} before, {_shown(_bounds(history, shown.undone))} after",
-        history.time_s(shown.undone),
-    )
+    unsaved = [one for one in episodes if _bounds(history, one.first, "undo_") != _bounds(history, one.before)]
+    shown = (unsaved or episodes)[0]
+    before, saved = _shown(_bounds(history, shown.before)), _shown(_bounds(history, shown.first, "undo_"))
+    measured = f"bw, inflight_shortterm, inflight_longterm: {before} before, {saved} saved"
+    run.states(SAVES, not unsaved, measured, shown.first)
+    lower = [one for one in episodes if not _is_restored(history, one)]
+    shown = (lower or episodes)[0]
+    before, after = _shown(_bounds(history, shown.before)), _shown(_bounds(history, shown.undone))
+    run.states(RESTORES, not lower, f"{before} before, {after} after", shown.undone)
     ended = [(one, state) for one in episodes if (state := _ended_state(history, one)) is not None]
     gone = next((one for one, state in ended if not _has_returned(history, one, state)), None)
-    yield statement(
-        RETURNS,
-        gone is None,
-        f"{len(ended)} recoveries ended STARTUP or UP",
-        end_s(history) if gone is None else history.time_s(gone.end),
-    )
-
-
-_AGAIN = {STARTUP: (STARTUP,), UP: (REFILL, UP)}
+    measured = f"{len(ended)} recoveries ended STARTUP or UP"
+    run.states(RETURNS, gone is None, measured, -1 if gone is None else gone.end)
 
 
 def _has_returned(history: AckHistory, episode: _LossEpisode, state: int) -> bool:
     return bool(history.is_in(*_AGAIN[state])[episode.end : episode.undone + 1].any())
 
 
-def _restored(history: AckHistory, episode: _LossEpisode) -> int | None:
-    """Return the row from which on the bounds are at least those before an episode; None if none is."""
+def _is_restored(history: AckHistory, episode: _LossEpisode) -> bool:
+    """Return whether in any row the bounds are at least those before an episode."""
     least = _bounds(history, episode.before)
-    for row in range(episode.end, episode.undone + 1):
-        if all(now >= before for now, before in zip(_bounds(history, row), least, strict=True)):
-            return row
-    return None
+    return any(
+        all(now >= before for now, before in zip(_bounds(history, row), least, strict=True))
+        for row in range(episode.end, episode.undone + 1)
+    )
 
 
 def _spurious_episodes(history: AckHistory) -> list[_LossEpisode]:
     return [one for one in _episodes(history) if one.is_spurious]
 
 
-# ---- fast recovery ----------------------------------------------------------------------------------------
-
+# ---- fast recovery ------------------------------------------------------------------------------------
 
 _LATE_OF_ROUND = 0.2  # packets: the transport learns that a recovery was spurious in the rounds after it
 _RECOVERIES = 6
@@ -164,8 +140,8 @@ def _many_recoveries(history: AckHistory, _: CaseSetup) -> int | None:
     return episodes[_RECOVERIES - 1].undone if len(episodes) >= _RECOVERIES else None
 
 
-def _check_recovery(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
-    yield from _check_episodes(history, setup, _spurious_episodes(history))
+def _check_recovery(run: Judgement) -> None:
+    _check_episodes(run, _spurious_episodes(run.history))
 
 
 _CODE_SAVES = (
@@ -188,15 +164,15 @@ SPURIOUS_RECOVERY = DraftCase(
         "A bulk flow and late packets that others overtake; nothing is lost. The first six recoveries that the "
         "transport undoes."
     ),
-    conditions=tuple(one for one in PATHS if one.bdp_pkts >= 20 and one.rate_mbps <= 1000),
+    conditions=paths(least_pkts=20, most_mbps=1000),
     begin=_reorder,
     end=_many_recoveries,
     check=_check_recovery,
-    not_for={"bbr": _NO_BOUNDS},
+    not_for=_NO_BOUNDS,
     known=tuple(Known(text, _CODE_SAVES, ("code",)) for text in (SAVES, RETURNS)),
 )
 
-# ---- timeouts ---------------------------------------------------------------------------------------------
+# ---- timeouts -----------------------------------------------------------------------------------------
 
 
 def _a_round_after_up(history: AckHistory, _: CaseSetup) -> int | None:
@@ -218,23 +194,20 @@ def _hold_back(setup: CaseSetup, history: AckHistory, row: int) -> None:
     setup.change(at_s + held_ms / 2000, delay_ms=base_ms)
 
 
-def _timed_out(history: AckHistory, _: CaseSetup) -> int | None:
-    lost = [one for one in _timeouts(history) if one.end < len(history) - 1]
-    if not lost:
-        return None
-    return history.first(history["round_count"] > history["round_count"][lost[0].end] + 2)
-
-
 def _timeouts(history: AckHistory) -> list[_LossEpisode]:
     return [one for one in _spurious_episodes(history) if (history["ca_state"][one.first : one.end] == LOSS).any()]
 
 
-def _check_timeout(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
-    episodes = _timeouts(history)
+def _timed_out(history: AckHistory, _: CaseSetup) -> int | None:
+    ended = [one.end for one in _timeouts(history) if one.end < len(history) - 1]
+    return history.rounds_later(ended[0], 2) if ended else None
+
+
+def _check_timeout(run: Judgement) -> None:
+    episodes = _timeouts(run.history)
     if not episodes:
-        yield moment_is_there("a timeout takes place", None, history)
-        return
-    yield from _check_episodes(history, setup, episodes[:1])
+        run.needs("a timeout takes place", None)
+    _check_episodes(run, episodes[:1])
 
 
 SPURIOUS_TIMEOUT = DraftCase(
@@ -245,11 +218,11 @@ SPURIOUS_TIMEOUT = DraftCase(
         "All packets are held back for a second and 3.5 round trips (4.65 s at most) from one round after UP began, "
         "and arrive in their order: reordering alone causes no timeout where RACK is used."
     ),
-    conditions=tuple(one for one in PATHS if one.bdp_pkts >= 20 and one.rate_mbps <= 1000),
+    conditions=paths(least_pkts=20, most_mbps=1000),
     stages=(Stage("UP began a round ago", _a_round_after_up, _hold_back),),
     end=_timed_out,
     check=_check_timeout,
-    not_for={"bbr": _NO_BOUNDS},
+    not_for=_NO_BOUNDS,
     known=tuple(
         Known(text, reason, (reading,))
         for reading, reason in (("code", _CODE_SAVES), ("draft", _DRAFT_SAVES_AGAIN))

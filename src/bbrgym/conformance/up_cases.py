@@ -1,48 +1,54 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The draft's cases of what ends UP, and of a sender that its application limits."""
+"""The draft's cases of what ends UP, of a sender that its application limits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+
+import numpy as np
 
 from bbrgym.conformance.ack_history import DOWN, PROBE_RTT, STARTUP, UP, AckHistory
-from bbrgym.conformance.draft_case import DraftCase, DraftStatement, Known, statement
-from bbrgym.conformance.moments import (
-    INTERRUPTS,
-    Stay,
-    end_s,
-    goes_down,
-    moment_is_there,
-    of_stay,
-    up_begins,
-    up_is_over,
-    whole_stay,
+from bbrgym.conformance.draft_case import V1_CYCLES, DraftCase, Known, interrupted
+from bbrgym.conformance.judgement import PLATEAU_ROUNDS, Judgement, Stay, whole_stay
+from bbrgym.conformance.setup import (
+    PATHS,
+    CaseSetup,
+    Stage,
+    ahead,
+    limited,
+    loses,
+    loss_for_gaps,
+    outgrown,
+    paths,
 )
-from bbrgym.conformance.paths import MANY_PKTS, PATHS, is_long
-from bbrgym.conformance.reasons import INTERRUPTED, V1_CYCLES
-from bbrgym.conformance.setup import CaseSetup, Stage, ahead, limited, outgrown
-from bbrgym.conformance.tolerances import PLATEAU_ROUNDS
+
+LOSES_A_TENTH = loses(lambda condition: loss_for_gaps(condition.bdp_pkts))
 
 
-def _first_up(history: AckHistory, _: CaseSetup) -> Stay | None:
-    return whole_stay(history, history.entries(UP))
+def up_begins(history: AckHistory, _: CaseSetup) -> int | None:
+    """Return the row with which the first UP begins."""
+    return history.entry(UP)
 
 
-@of_stay("UP begins and ends", _first_up)
-def _check_up_plateau(history: AckHistory, _: CaseSetup, row: int, end: int) -> Iterator[DraftStatement]:
+# ---- a plateau ends UP --------------------------------------------------------------------------------
+
+
+def _up_is_over(history: AckHistory, _: CaseSetup) -> int | None:
+    found = whole_stay(history, history.entries(UP))
+    return None if found is None else found[1]
+
+
+def _check_up_plateau(run: Judgement) -> None:
+    history = run.history
+    row, end = run.needs_stay("UP begins and ends", whole_stay(history, history.entries(UP)))
     lost = int(history["lost_pkts"][row : end + 1].sum())
-    yield statement("nothing is lost in UP", lost == 0, f"{lost} packets", history.time_s(end))
-    count, now = int(history["full_bw_count"][end]), int(history["full_bw_now"][end])
-    early = history.first(history["full_bw_now"][row:end] == 1)
-    rounds = int(history["round_count"][end] - history["round_count"][row])
-    yield statement(
-        "UP ends when full_bw_count reaches 3 and full_bw_now becomes true",
-        count == PLATEAU_ROUNDS and now == 1 and early is None and rounds >= PLATEAU_ROUNDS,
-        f"count {count} after {rounds} rounds",
-        history.time_s(end),
-    )
-    phase = int(history["phase"][end])
-    yield statement("DOWN follows", phase == DOWN, f"phase {phase}", history.time_s(end))
+    run.states("nothing is lost in UP", lost == 0, f"{lost} packets", end)
+    count, rounds = history.at("full_bw_count", end), history.rounds(row, end)
+    is_full = count == PLATEAU_ROUNDS and history.at("full_bw_now", end) == 1
+    is_in_time = history.first(history["full_bw_now"][row:end] == 1) is None and rounds >= PLATEAU_ROUNDS
+    text = "UP ends when full_bw_count reaches 3 and full_bw_now becomes true"
+    run.states(text, is_full and is_in_time, f"count {count} after {rounds} rounds", end)
+    run.goes_to("DOWN follows", DOWN, end)
 
 
 UP_PLATEAU = DraftCase(
@@ -51,11 +57,15 @@ UP_PLATEAU = DraftCase(
     title="Exiting PROBE_UP on Bandwidth Plateau",
     how="A bulk flow and a queue of four BDP, until the first UP is over that PROBE_RTT does not end.",
     conditions=PATHS,
-    end=up_is_over,
+    end=_up_is_over,
     check=_check_up_plateau,
-    not_for={"bbr": V1_CYCLES, "bbr2": "BBRv2's UP ends when 1.25 BDP are in flight"},
-    known=(Known(INTERRUPTS, INTERRUPTED, applies=is_long),),
+    not_for={**V1_CYCLES, "bbr2": "BBRv2's UP ends when 1.25 BDP are in flight"},
+    known=tuple(interrupted()),
 )
+
+# ---- loss ends an UP that the application limits ------------------------------------------------------
+
+UPDATES_HI = "inflight_longterm is updated, though the samples are application-limited"
 
 
 def _up_is_limited(history: AckHistory, setup: CaseSetup) -> int | None:
@@ -66,16 +76,9 @@ def _up_is_limited(history: AckHistory, setup: CaseSetup) -> int | None:
     return history.first((history["is_app_limited"] == 1) & history.is_in(UP), row)
 
 
-def _lose_from_now(setup: CaseSetup, history: AckHistory, row: int) -> None:
-    setup.change(history.time_s(row), loss_rate=min(0.3, max(0.1, 12 / setup.condition.bdp_pkts)))
-
-
-UPDATES_HI = "inflight_longterm is updated, though the samples are application-limited"
-
-
 def _limited_up(history: AckHistory, setup: CaseSetup) -> Stay | None:
     """Return begin and end of the UP that the application limited."""
-    if len(setup.moments_s) < 2 or end_s(history) <= setup.moments_s[-1]:
+    if len(setup.moments_s) < 2 or history.end_s <= setup.moments_s[-1]:
         return None
     rows = [row for row in history.entries(UP) if history.time_s(row) <= setup.moments_s[-1]]
     end = history.end_of(rows[-1]) if rows else None
@@ -87,28 +90,22 @@ def _limited_up_is_over(history: AckHistory, setup: CaseSetup) -> int | None:
     return None if found is None else found[1]
 
 
-@of_stay("UP ends by loss", _limited_up)
-def _check_up_loss(history: AckHistory, setup: CaseSetup, row: int, end: int) -> Iterator[DraftStatement]:
-    lossy_s = setup.moments_s[-1]
+def _check_up_loss(run: Judgement) -> None:
+    history, lossy_s = run.history, run.setup.moments_s[-1]
+    row, end = run.needs_stay("UP ends by loss", _limited_up(history, run.setup))
     at_s = history.time_s(end)
-    yield statement("UP lasts until packets are lost", at_s >= lossy_s, f"loss from {lossy_s:.6g} s", at_s)
-    yield goes_down(history, end)
+    run.states("UP lasts until packets are lost", at_s >= lossy_s, f"loss from {lossy_s:.6g} s", end)
+    run.goes_down(end)
     marked = int(history["lost_pkts"][row : end + 1].sum())
     lossy = history.first(history["time_us"] >= lossy_s * 1e6) or row
-    yield statement(
-        "the sender marked packets lost, from three rounds ago on at most",
-        marked > 0 and int(history["round_count"][end] - history["round_count"][lossy]) <= 3,
-        f"{marked} packets, {at_s - lossy_s:.3g} s after the first could be",
-        at_s,
-    )
-    yield statement(
-        "the samples are application-limited",
-        bool(history["is_app_limited"][end]),
-        f"{int(history['is_app_limited'][row : end + 1].sum())} of {end + 1 - row} ACKs of UP",
-        at_s,
-    )
-    before, after = int(history["inflight_hi_pkts"][end - 1]), int(history["inflight_hi_pkts"][end])
-    yield statement(UPDATES_HI, before != after, f"{_bound(before)} before, {_bound(after)} after", at_s)
+    text = "the sender marked packets lost, from three rounds ago on at most"
+    measured = f"{marked} packets, {at_s - lossy_s:.3g} s after the first could be"
+    run.states(text, marked > 0 and history.rounds(lossy, end) <= 3, measured, end)
+    limited_acks = int(history["is_app_limited"][row : end + 1].sum())
+    measured = f"{limited_acks} of {end + 1 - row} ACKs of UP"
+    run.states("the samples are application-limited", bool(history["is_app_limited"][end]), measured, end)
+    before, after = (history.at("inflight_hi_pkts", at) for at in (end - 1, end))
+    run.states(UPDATES_HI, before != after, f"{_bound(before)} before, {_bound(after)} after", end)
 
 
 def _bound(pkts: int) -> str:
@@ -123,32 +120,33 @@ UP_LOSS = DraftCase(
         "An application is 5 % ahead of the bottleneck, whose rate doubles when UP begins; packets are lost at random "
         "from the first application-limited sample of this UP."
     ),
-    conditions=MANY_PKTS,
+    conditions=paths(least_pkts=80),
     begin=ahead,
     stages=(
         Stage("UP begins", up_begins, outgrown),
-        Stage("the application limits UP", _up_is_limited, _lose_from_now),
+        Stage("the application limits UP", _up_is_limited, LOSES_A_TENTH),
     ),
     end=_limited_up_is_over,
     check=_check_up_loss,
-    not_for={"bbr": V1_CYCLES},
+    not_for=V1_CYCLES,
     known=(
         Known(
             UPDATES_HI,
             "The draft's HandleInflightTooHigh() leaves inflight_longterm as it is where RS.is_app_limited holds; the "
             "case's last step contradicts it.",
         ),
-        Known(INTERRUPTS, INTERRUPTED, applies=is_long),
+        *interrupted(),
     ),
 )
 
-
-def _leave(setup: CaseSetup, history: AckHistory, row: int) -> None:
-    """Change nothing."""
-
+# ---- an application that limits the sender ends neither STARTUP nor UP --------------------------------
 
 LIMITS = "nothing is lost and most samples are application-limited"
 STAYS = "the sender stays where it is"
+_INDEFINITELY = (
+    "PROBE_RTT is due five seconds after the last smaller RTT, in UP and STARTUP too: an application-limited flow that "
+    "does not fall idle has no smaller one. After PROBE_RTT STARTUP goes on, UP does not: DOWN and CRUISE follow."
+)
 
 
 def _long_after(history: AckHistory, setup: CaseSetup) -> int | None:
@@ -158,63 +156,109 @@ def _long_after(history: AckHistory, setup: CaseSetup) -> int | None:
     return history.first(left | late)
 
 
-def _check_stays(history: AckHistory, _: CaseSetup, phase: int, row: int) -> Iterator[DraftStatement]:
+def _check_never(run: Judgement) -> None:
+    history, moments_s = run.history, run.setup.moments_s
+    phase, row = STARTUP, history.first(history["is_app_limited"] == 1) or 0
+    if moments_s:
+        begun = run.needs("UP begins", history.entry(UP))
+        phase, row = UP, history.first(history["time_us"] >= moments_s[-1] * 1e6) or begun
     left = history.first(history["phase"] != phase, row)
-    to = None if left is None else int(history["phase"][left])
-    limited_share = float(history["is_app_limited"][row:left].mean())
-    yield statement(
-        LIMITS,
-        int(history["lost_pkts"][row:left].sum()) == 0 and limited_share > 0.5,
-        f"{100 * limited_share:.0f} % of the ACKs",
-        history.time_s(row),
-    )
-    at_s = end_s(history) if left is None else history.time_s(left)
-    yield statement(
-        "it leaves for PROBE_RTT at most", to in (None, PROBE_RTT), "" if to is None else f"phase {to}", at_s
-    )
-    yield statement(STAYS, left is None, f"for {at_s - history.time_s(row):.3g} s", at_s)
+    share = float(history["is_app_limited"][row:left].mean())
+    is_lossless = int(history["lost_pkts"][row:left].sum()) == 0
+    run.states(LIMITS, is_lossless and share > 0.5, f"{100 * share:.0f} % of the ACKs", row)
+    end = -1 if left is None else left
+    is_in_time = left is None or history.at("phase", left) == PROBE_RTT
+    measured = "" if left is None else f"phase {history.at('phase', left)}"
+    run.states("it leaves for PROBE_RTT at most", is_in_time, measured, end)
+    run.states(STAYS, left is None, f"for {history.time_s(end) - history.time_s(row):.3g} s", end)
 
-
-def _check_never(history: AckHistory, setup: CaseSetup) -> Iterator[DraftStatement]:
-    if not setup.moments_s:
-        begun = history.first(history["is_app_limited"] == 1) or 0
-        yield from _check_stays(history, setup, STARTUP, begun)
-        return
-    row = history.entry(UP)
-    yield moment_is_there("UP begins", row, history)
-    if row is not None:
-        limits = history.first(history["time_us"] >= setup.moments_s[-1] * 1e6) or row
-        yield from _check_stays(history, setup, UP, limits)
-
-
-_INDEFINITELY = (
-    "PROBE_RTT is due five seconds after the last smaller RTT, in UP and STARTUP too: an application-limited flow that "
-    "does not fall idle has no smaller one. After PROBE_RTT STARTUP goes on, UP does not: DOWN and CRUISE follow."
-)
 
 STARTUP_LIMITED = DraftCase(
     number=7,
     name="never-exiting-startup",
     title="Never Exiting PROBE_UP (or STARTUP) When Application-Limited With No Loss",
     how="STARTUP: an application writes 0.3 of what the bottleneck carries.",
-    conditions=tuple(one for one in PATHS if one.rate_mbps <= 1000),
+    conditions=paths(most_mbps=1000),
     begin=limited,
     end=_long_after,
     check=_check_never,
     lasts=lambda condition: 9.0 + 25 * condition.turn_s,
-    known=(Known(STAYS, _INDEFINITELY), Known(LIMITS, INTERRUPTED, applies=is_long)),
+    known=(Known(STAYS, _INDEFINITELY), *interrupted(LIMITS)),
 )
 
 UP_LIMITED = DraftCase(
     number=7,
     name="never-exiting-up",
-    title="Never Exiting PROBE_UP (or STARTUP) When Application-Limited With No Loss",
+    title=STARTUP_LIMITED.title,
     how="UP: an application is 5 % ahead of the bottleneck, whose rate doubles when UP begins.",
-    conditions=tuple(one for one in MANY_PKTS if one.rate_mbps <= 1000),
+    conditions=paths(least_pkts=80, most_mbps=1000),
     begin=ahead,
-    stages=(Stage("UP begins", up_begins, outgrown), Stage("the application limits UP", _up_is_limited, _leave)),
+    stages=(
+        Stage("UP begins", up_begins, outgrown),
+        Stage("the application limits UP", _up_is_limited, lambda *_: None),
+    ),
     end=_long_after,
     check=_check_never,
-    not_for={"bbr": V1_CYCLES},
+    not_for=V1_CYCLES,
     known=(Known(STAYS, _INDEFINITELY),),
+)
+
+# ---- loss ends an UP that has a bound -----------------------------------------------------------------
+
+
+def lose_in_startup(setup: CaseSetup) -> None:
+    """Lose packets from the beginning, so that STARTUP ends with a bound of what may be in flight."""
+    rate = min(0.2, max(0.05, 12 / setup.condition.bdp_pkts))
+    setup.link["loss"] = {"kind": "bernoulli", "rate": rate}
+
+
+#: Ends the loss of `lose_in_startup`.
+LOSES_UNTIL_STARTUP_ENDS = Stage(
+    "STARTUP ends", lambda history, _: history.first(~history.is_in(STARTUP)), loses(lambda _: 0.0)
+)
+
+
+def _bounded_up(history: AckHistory, _: CaseSetup) -> int | None:
+    """Return the row with which the first UP that has a bound begins."""
+    return next((row for row in history.entries(UP) if history["inflight_hi_pkts"][row] >= 0), None)
+
+
+def _bounded_up_is_over(history: AckHistory, setup: CaseSetup) -> int | None:
+    return history.end_of(_bounded_up(history, setup))
+
+
+def _check_bounded_loss(run: Judgement) -> None:
+    history = run.history
+    row = run.needs("UP begins with inflight_longterm set", _bounded_up(history, run.setup))
+    end = run.needs("UP ends", history.end_of(row))
+    run.uninterrupted(end)
+    marked = np.flatnonzero(history["lost_pkts"][row : end + 1])
+    run.states("packets are lost in UP", len(marked) > 0, f"{len(marked)} ACKs told of losses", end)
+    run.goes_down(end, "DOWN follows at once")
+    run.states("the plateau did not end UP", history.at("full_bw_now", end) == 0, "full_bw_now is false", end)
+    before, after = (history.at("inflight_hi_pkts", at) for at in (end - 1, end))
+    target = min(history.at("target_pkts", end - 1), history.at("cwnd_pkts", end - 1))
+    least = (1 - run.setup.sender.constant("beta")) * target
+    columns = ("tx_in_flight_pkts", "prior_in_flight_pkts")  # the first of packets that arrived only
+    most = max(int(history[name][row : end + 1].max()) for name in columns)
+    run.states(
+        "inflight_longterm is what was in flight when too much was lost, 0.7 of the target at least",
+        after < before + 1 and math.floor(least) <= after <= max(most, math.ceil(least)),
+        f"{before} before, {after} after; 0.7 of the target is {least:.1f}, in flight were up to {most}",
+        end,
+    )
+
+
+UP_BOUNDED_LOSS = DraftCase(
+    number=21,
+    name="up-loss-bounded",
+    title="Handling Loss During PROBE_UP After inflight_longterm is Set",
+    how="Random loss until STARTUP is over, which sets inflight_longterm, and again from UP's begin.",
+    conditions=paths(least_pkts=80),
+    begin=lose_in_startup,
+    stages=(LOSES_UNTIL_STARTUP_ENDS, Stage("UP begins", _bounded_up, LOSES_A_TENTH)),
+    end=_bounded_up_is_over,
+    check=_check_bounded_loss,
+    not_for=V1_CYCLES,
+    known=tuple(interrupted()),
 )

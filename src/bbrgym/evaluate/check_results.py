@@ -14,28 +14,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bbrgym.evaluate.records import RUN_COLUMNS, with_entrants
+from bbrgym.evaluate.records import RUN_COLUMNS, SUMMARY_SCHEMA, with_entrants
 from bbrgym.evaluate.statistics import Estimate, bootstrap_mean, student_mean
-from bbrgym.scenario.checks import ScenarioCheck
 from bbrgym.scenario.model import Scenario
 
 #: Columns of checks.parquet, in this order: a row per run and check. A check without a bound has null there.
 CHECKS_SCHEMA = pl.Schema(
     {
-        "scenario": pl.String,
-        "world": pl.String,
-        "variant": pl.String,
-        "agent": pl.String,
-        "seed": pl.Int64,
+        **{name: SUMMARY_SCHEMA[name] for name in RUN_COLUMNS},
         "check": pl.String,
-        "at_least": pl.Float64,
-        "at_most": pl.Float64,
-        "measured": pl.Float64,
+        **dict.fromkeys(("at_least", "at_most", "measured"), pl.Float64),
         "passed": pl.Boolean,
     }
 )
-
-_CHECK_COLUMNS = ("check", "at_least", "at_most", "measured", "passed")
 
 
 def check_runs(summary: pl.DataFrame, scenarios: Mapping[int, Scenario]) -> pl.DataFrame:
@@ -56,12 +47,9 @@ def check_runs(summary: pl.DataFrame, scenarios: Mapping[int, Scenario]) -> pl.D
 def _rows(run: pl.DataFrame, scenario: Scenario) -> Iterator[dict[str, Any]]:
     columns = {name: run[name].to_list() for name in {"flow", *(check.metric for check in scenario.checks)}}
     for check in scenario.checks:
-        yield _row(check, check.measured(columns))
-
-
-def _row(check: ScenarioCheck, measured: float) -> dict[str, Any]:
-    values = (check.subject, check.at_least, check.at_most, measured, check.holds(measured))
-    return dict(zip(_CHECK_COLUMNS, values, strict=True))
+        measured = check.measured(columns)
+        bounds = {"at_least": check.at_least, "at_most": check.at_most}
+        yield {"check": check.subject, **bounds, "measured": measured, "passed": check.holds(measured)}
 
 
 def with_checks_passed(summary: pl.DataFrame, checks: pl.DataFrame) -> pl.DataFrame:

@@ -24,13 +24,7 @@ from bbrgym.evaluate.records import FIXED, EvaluationFolder
 from bbrgym.evaluate.results import Results
 from bbrgym.evaluate.resume import refuse_another
 from bbrgym.evaluate.runner import EvaluationJob, EvaluationProgress, run_all
-from bbrgym.loggers.logger import (
-    LoggedRun,
-    NoLoggerSettings,
-    completed_loggers,
-    logged,
-    logger_of,
-)
+from bbrgym.loggers.logger import LoggedRun, NoLoggerSettings, completed_loggers, logged, logger_of
 from bbrgym.scenario.distribution import Distribution, Split, is_distribution, load_distribution, split_seeds
 from bbrgym.scenario.files import Source, load_scenario
 from bbrgym.scenario.model import Scenario
@@ -253,7 +247,7 @@ def write_tables(folder: EvaluationFolder, results: Results) -> None:
     """Write the tables of an evaluation into its run folder."""
     folder.write_table("summary.parquet", results.summary)
     folder.write_table("timeseries.parquet", results.timeseries)
-    folder.write_timing(results.timing)
+    folder.write_text("timing.csv", results.timing.write_csv())
     if not results.checks.is_empty():
         folder.write_table("checks.parquet", results.checks)
     if results.rankings:
@@ -278,14 +272,12 @@ def _load(source: Source | Distribution) -> Scenario | Distribution:
 
 def config_of(source: Scenario | Distribution, settings: Evaluation, agent: Any = FIXED) -> dict[str, Any]:
     """Return the content of config.yaml; `evaluate` with it repeats the evaluation."""
-    fields = dict(source.fields) if isinstance(source, Distribution) else _plain(source)
+    fields = (
+        dict(source.fields) if isinstance(source, Distribution) else source.model_dump(mode="json", exclude_none=True)
+    )
     config = {"scenario": fields, "agent": _names(agent), **settings.model_dump(mode="json")}
     plain: dict[str, Any] = yaml.safe_load(yaml.safe_dump(config, sort_keys=False))
     return plain
-
-
-def _plain(scenario: Scenario) -> dict[str, Any]:
-    return scenario.model_dump(mode="json", exclude_none=True)
 
 
 def _names(agent: Any) -> Any:

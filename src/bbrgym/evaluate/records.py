@@ -19,7 +19,6 @@ The folder holds:
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -27,68 +26,36 @@ import polars as pl
 from bbrgym.errors import ConfigError
 from bbrgym.runs.run_folder import RunFolder
 
+_RUN = {**dict.fromkeys(("scenario", "world", "variant", "agent"), pl.String), "seed": pl.Int64}
+#: Columns that tell runs apart.
+RUN_COLUMNS = tuple(_RUN)
+
 #: Columns of a run's summary, in this order. Rates are means over the flow's measured window, start_s to stop_s. Of
 #: scenarios with checks, summary.parquet has ``checks_passed`` behind them. The lateness of a run in real time, and how
 #: many late runs of it were refused before, are null in simulated worlds.
 SUMMARY_SCHEMA = pl.Schema(
     {
-        "scenario": pl.String,
-        "world": pl.String,
-        "variant": pl.String,
-        "agent": pl.String,
-        "seed": pl.Int64,
-        "flow": pl.String,
-        "cc": pl.String,
-        "role": pl.String,
-        "rtt_ms": pl.Float64,
-        "start_s": pl.Float64,
-        "stop_s": pl.Float64,
-        "goodput_mbps": pl.Float64,
-        "throughput_mbps": pl.Float64,
-        "share": pl.Float64,
-        "retransmit_rate": pl.Float64,
-        "loss_rate": pl.Float64,
-        "rtt_mean_ms": pl.Float64,
-        "rtt_p95_ms": pl.Float64,
-        "queue_delay_mean_ms": pl.Float64,
-        "utilisation": pl.Float64,
-        "jain": pl.Float64,
-        "score": pl.Float64,
-        "in_order_arrival_mbps": pl.Float64,
-        "out_of_order_rate": pl.Float64,
-        "busy_share": pl.Float64,
-        "rwnd_limited_share": pl.Float64,
-        "sndbuf_limited_share": pl.Float64,
-        "completed": pl.Float64,
-        "completion_s": pl.Float64,
-        "slowdown": pl.Float64,
-        "late_p50_us": pl.Float64,
-        "late_p99_us": pl.Float64,
-        "late_p999_us": pl.Float64,
-        "late_share": pl.Float64,
+        **_RUN,
+        **dict.fromkeys(("flow", "cc", "role"), pl.String),
+        **dict.fromkeys(("rtt_ms", "start_s", "stop_s", "goodput_mbps", "throughput_mbps", "share"), pl.Float64),
+        **dict.fromkeys(
+            ("retransmit_rate", "loss_rate", "rtt_mean_ms", "rtt_p95_ms", "queue_delay_mean_ms"), pl.Float64
+        ),
+        **dict.fromkeys(("utilisation", "jain", "score", "in_order_arrival_mbps", "out_of_order_rate"), pl.Float64),
+        **dict.fromkeys(("busy_share", "rwnd_limited_share", "sndbuf_limited_share"), pl.Float64),
+        **dict.fromkeys(("completed", "completion_s", "slowdown"), pl.Float64),
+        **dict.fromkeys(("late_p50_us", "late_p99_us", "late_p999_us", "late_share"), pl.Float64),
         "late_repeats": pl.Int64,
     }
 )
 
-#: Columns that tell the runs of timeseries.parquet apart. They are followed by ``time_s`` (the interval's end),
-#: ``flow``, the world's flow fields, its link fields with the prefix ``link_`` and the tunables of the interval with
-#: the prefix `TUNABLE_PREFIX`.
-RUN_COLUMNS = ("scenario", "world", "variant", "agent", "seed")
+#: Prefix of the tunables' columns in timeseries.parquet: behind `RUN_COLUMNS` it has ``time_s`` (the interval's end),
+#: ``flow``, the world's flow fields, its link fields with the prefix ``link_``, and the tunables of the interval.
 TUNABLE_PREFIX = "tunable_"
 
 #: Columns of timing.csv. ``wall_s`` is the time within the world's reset and advances, without the start of a worker
 #: process and the records.
-TIMING_SCHEMA = pl.Schema(
-    {
-        "scenario": pl.String,
-        "world": pl.String,
-        "variant": pl.String,
-        "agent": pl.String,
-        "seed": pl.Int64,
-        "simulated_s": pl.Float64,
-        "wall_s": pl.Float64,
-    }
-)
+TIMING_SCHEMA = pl.Schema({**_RUN, "simulated_s": pl.Float64, "wall_s": pl.Float64})
 
 
 @dataclass(frozen=True)
@@ -113,18 +80,6 @@ class EvaluationFolder(RunFolder):
 
     command = "evaluate"
 
-    def write_timing(self, timing: pl.DataFrame) -> None:
-        """Write timing.csv."""
-        self.write_text("timing.csv", timing.write_csv())
-
-    def read_timing(self) -> pl.DataFrame:
-        """Read timing.csv.
-
-        Raises:
-            ConfigError: it cannot be read.
-        """
-        return self.read_csv("timing.csv", TIMING_SCHEMA)
-
     def has_job(self, key: str) -> bool:
         """Return whether the records of a finished run are here."""
         return all((self.path / self._part(key, part)).exists() for part in JOB_COLUMNS)
@@ -134,22 +89,17 @@ class EvaluationFolder(RunFolder):
         for part in JOB_COLUMNS:
             self.write_table(self._part(key, part), getattr(record, part))
 
-    def load_job(self, key: str, columns: Mapping[str, Collection[str]] | None = None) -> RunRecord:
+    def load_job(self, key: str) -> RunRecord:
         """Read the records of a finished run.
-
-        Args:
-            key: of the run.
-            columns: that they must have, such as `JOB_COLUMNS`. Default: any.
 
         Raises:
             ConfigError: they cannot be read, or lack a column.
         """
         try:
-            return RunRecord(
-                **{part: self.read_table(self._part(key, part), (columns or {}).get(part, ())) for part in JOB_COLUMNS}
-            )
+            parts = {part: self.read_table(self._part(key, part), columns) for part, columns in JOB_COLUMNS.items()}
         except ConfigError as error:
             raise ConfigError(f"output_dir: cannot read run {key}, delete its files: {error}") from error
+        return RunRecord(**parts)
 
     def _part(self, key: str, part: str) -> str:
         return f"{_JOBS}/{key}.{part}.parquet"
@@ -179,28 +129,23 @@ def per_run(summary: pl.DataFrame) -> pl.DataFrame:
     packets = pl.col("throughput_mbps") * (pl.col("stop_s") - pl.col("start_s"))
     has_delay = pl.col("queue_delay_mean_ms").is_not_nan() & packets.is_not_nan()
     delay = (pl.col("queue_delay_mean_ms") * packets).filter(has_delay).sum() / packets.filter(has_delay).sum()
+
+    def means(column: str, prefix: str) -> list[pl.Expr]:
+        return [
+            pl.col(column).filter(pl.col("flow").is_in(names)).fill_nan(None).mean().alias(f"{prefix}:{group}")
+            for group, names in groups.items()
+        ]
+
     return (
         with_entrants(summary)
         .group_by(*RUN_COLUMNS, "entrant", maintain_order=True)
         .agg(
-            *(
-                pl.col("goodput_mbps")
-                .filter(pl.col("flow").is_in(names))
-                .fill_nan(None)
-                .mean()
-                .alias(f"goodput:{group}")
-                for group, names in groups.items()
-            ),
-            *(
-                pl.col("share").filter(pl.col("flow").is_in(names)).fill_nan(None).mean().alias(f"share:{group}")
-                for group, names in groups.items()
-            ),
+            *means("goodput_mbps", "goodput"),
+            *means("share", "share"),
             pl.col("goodput_mbps").fill_nan(None).sum().alias("goodput"),
             delay.alias("queue_delay_ms"),
             pl.col("retransmit_rate").fill_nan(None).mean(),
-            pl.col("utilisation").first(),
-            pl.col("jain").first(),
-            pl.col("score").first(),
+            pl.col("utilisation", "jain", "score").first(),
         )
     )
 

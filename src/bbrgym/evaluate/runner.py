@@ -9,16 +9,15 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
 
 from bbrgym.evaluate.entrants import Conditions, Entrant, Run
 from bbrgym.evaluate.records import (
-    JOB_COLUMNS,
     RUN_COLUMNS,
     SUMMARY_SCHEMA,
     TIMING_SCHEMA,
@@ -86,9 +85,6 @@ class EvaluationProgress:
     total_runs: int
 
 
-Outcome = TypeVar("Outcome")
-
-
 def run_all(
     jobs: Sequence[EvaluationJob],
     at_once: int,
@@ -108,7 +104,7 @@ def run_all(
         WorldError: a run broke; the others stop.
         OSError: records cannot be written; the others stop.
     """
-    return _side_by_side(jobs, at_once, folder, on_progress, lambda run: run())
+    return cast("list[RunRecord]", run_each(jobs, at_once, folder, on_progress, stops_at_error=True))
 
 
 def run_each(
@@ -116,43 +112,32 @@ def run_each(
     at_once: int,
     folder: EvaluationFolder | None = None,
     on_progress: Callable[[EvaluationProgress], None] | None = None,
+    *,
+    stops_at_error: bool = False,
 ) -> list[RunRecord | WorldError]:
-    """Return the records of each job, or why it broke; the other runs go on.
+    """Return the records of each job, or why it broke; the other runs go on unless they are to stop then.
 
     Args, Raises:
-        See `run_all`; no WorldError is raised.
+        See `run_all`.
     """
-
-    def outcome_of(run: Callable[[], RunRecord]) -> RunRecord | WorldError:
-        try:
-            return run()
-        except WorldError as error:
-            return error
-
-    return _side_by_side(jobs, at_once, folder, on_progress, outcome_of)
-
-
-def _side_by_side(
-    jobs: Sequence[EvaluationJob],
-    at_once: int,
-    folder: EvaluationFolder | None,
-    on_progress: Callable[[EvaluationProgress], None] | None,
-    outcome_of: Callable[[Callable[[], RunRecord]], Outcome],
-) -> list[Outcome]:
-    """Return the outcome of each job's run; what `outcome_of` raises stops the others."""
     now_s = {index: job.scenario.duration_s if _is_kept(job, folder) else 0.0 for index, job in enumerate(jobs)}
     total_s = sum(job.scenario.duration_s for job in jobs)
     stop = threading.Event()
 
-    def run(index: int) -> Outcome:
+    def run(index: int) -> RunRecord | WorldError:
         job = jobs[index]
-        outcome = outcome_of(lambda: _run_or_load(job, folder, stop, lambda at_s: now_s.__setitem__(index, at_s)))
-        now_s[index] = job.scenario.duration_s
-        return outcome
+        try:
+            return _run_or_load(job, folder, stop, lambda at_s: now_s.__setitem__(index, at_s))
+        except WorldError as error:
+            if stops_at_error:
+                raise
+            return error
+        finally:
+            now_s[index] = job.scenario.duration_s
 
     with ThreadPoolExecutor(at_once, thread_name_prefix="bbrgym-run") as pool:
         futures = [pool.submit(run, index) for index in range(len(jobs))]
-        pending: set[Future[Outcome]] = set(futures)
+        pending = set(futures)
         try:
             while pending:
                 done, pending = wait(pending, timeout=_POLL_S, return_when=FIRST_COMPLETED)
@@ -179,23 +164,19 @@ class _Stopped(Exception):
 def _run_or_load(
     job: EvaluationJob, folder: EvaluationFolder | None, stop: threading.Event, report: Callable[[float], None]
 ) -> RunRecord:
+    """Run one job that the folder does not hold; one that was late is repeated, as the log and the records say."""
     if folder is not None and folder.has_job(job.key):
-        return folder.load_job(job.key, JOB_COLUMNS)
-    record = _run_in_time(job, stop, report)
-    if folder is not None:
-        folder.store_job(job.key, record)
-    return record
-
-
-def _run_in_time(job: EvaluationJob, stop: threading.Event, report: Callable[[float], None]) -> RunRecord:
-    """Run one job; one that was late is repeated, as the log and the records say."""
+        return folder.load_job(job.key)
     refused: list[LateRunError] = []
 
     def note(error: LateRunError) -> None:
         _LOG.warning("%s is repeated: %s", job.key, error.reason)
         refused.append(error)
 
-    return repeat_late(lambda: run_job(job, stop, report, late_repeats=len(refused)), note)
+    record = repeat_late(lambda: run_job(job, stop, report, late_repeats=len(refused)), note)
+    if folder is not None:
+        folder.store_job(job.key, record)
+    return record
 
 
 def run_job(
@@ -248,10 +229,10 @@ class _Clock:
         self.elapsed_s = 0.0
 
     def __enter__(self) -> None:
-        self._began_s = time.perf_counter()
+        self.elapsed_s -= time.perf_counter()
 
     def __exit__(self, *_: object) -> None:
-        self.elapsed_s += time.perf_counter() - self._began_s
+        self.elapsed_s += time.perf_counter()
 
 
 # ---- records ------------------------------------------------------------------------------------------

@@ -81,21 +81,17 @@ class BehindRadio(Model):
     sweep: dict[str, List[Any]] = Field(default_factory=dict)
 
 
-class Quantity(Model):
-    """A measured quantity: the mean over seeds of a metric.
+class Shown(Model):
+    """A quantity of the redrawn figure: a panel.
 
     Attributes:
-        variant: name in the experiment.
         metric: name of one of `bbrgym.papers.metrics.METRICS`.
         flow: name of the flow or group of flows. Default: all flows.
-        at: point of the sweep. Default: there is none.
         over: variant that the metric is divided by, seed by seed. Default: none.
     """
 
-    variant: str
     metric: str
     flow: str | None = None
-    at: Float | None = None
     over: str | None = None
 
     @property
@@ -103,6 +99,22 @@ class Quantity(Model):
         """Name of the quantity without its variant and point."""
         flow = f" of {self.flow}" if self.flow else ""
         return f"{self.metric}{flow}" + (f" / {self.over}'s" if self.over else "")
+
+    def of(self, variant: str, at: float | None) -> Quantity:
+        """Return the quantity of a variant at a point."""
+        return Quantity(variant=variant, metric=self.metric, flow=self.flow, over=self.over, at=at)
+
+
+class SeedDistribution(Shown):
+    """A quantity of ``variant`` whose distribution over seeds is told at every point, published or not."""
+
+    variant: str
+
+
+class Quantity(SeedDistribution):
+    """A measured quantity, the mean over seeds of a metric, at a point ``at`` of the sweep. Default: there is none."""
+
+    at: Float | None = None
 
 
 class Number(Model):
@@ -141,11 +153,10 @@ def _as_list(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
 
 
-class Published(Model):
+class Published(SeedDistribution):
     """Published numbers of one quantity: a value for each point.
 
     Attributes:
-        variant, metric, flow, over: of the quantity, see `Quantity`.
         at: points of the sweep. Default: there is none.
         value: one for each point.
         unit: of the metric.
@@ -156,10 +167,6 @@ class Published(Model):
         cause: why numbers are not reached. Default: the experiment's.
     """
 
-    variant: str
-    metric: str
-    flow: str | None = None
-    over: str | None = None
     at: Annotated[List[Float], BeforeValidator(_as_list)] | None = None
     value: Annotated[List[Float], BeforeValidator(_as_list)]
     unit: str
@@ -180,15 +187,9 @@ class Published(Model):
 
     def numbers(self) -> Iterator[Number]:
         """Yield each number."""
-        for index, value in enumerate(self.value):
+        for at, value in zip(self.at or (None,), self.value, strict=True):
             yield Number(
-                quantity=Quantity(
-                    variant=self.variant,
-                    metric=self.metric,
-                    flow=self.flow,
-                    over=self.over,
-                    at=None if self.at is None else self.at[index],
-                ),
+                quantity=self.of(self.variant, at),
                 value=value,
                 unit=self.unit,
                 source=self.source,
@@ -239,38 +240,6 @@ class Claim(Model):
         """The only variant of its sides; None if they have two."""
         variants = {side.variant for side in self.quantities}
         return variants.pop() if len(variants) == 1 else None
-
-
-class SeedDistribution(Model):
-    """A quantity whose distribution over seeds is told at every point, with or without a published number.
-
-    Attributes:
-        variant, metric, flow, over: of the quantity, see `Quantity`.
-    """
-
-    variant: str
-    metric: str
-    flow: str | None = None
-    over: str | None = None
-
-    def quantities(self, points: Sequence[float | None]) -> Iterator[Quantity]:
-        """Yield the quantity at each point."""
-        for at in points:
-            yield Quantity(variant=self.variant, metric=self.metric, flow=self.flow, over=self.over, at=at)
-
-
-class Shown(Model):
-    """A quantity of the redrawn figure: a panel.
-
-    Attributes:
-        metric: name of one of `bbrgym.papers.metrics.METRICS`.
-        flow: name of the flow or group of flows. Default: all flows.
-        over: variant that the metric is divided by. Default: none.
-    """
-
-    metric: str
-    flow: str | None = None
-    over: str | None = None
 
 
 class TimeFigure(Model):
@@ -403,7 +372,7 @@ class Experiment(Model):
                 if isinstance(quantity, Quantity):
                     yield f"claims[{index}].{side}", quantity
         for index, one in enumerate(self.distributions):
-            yield from ((f"distributions[{index}]", quantity) for quantity in one.quantities(self.points))
+            yield from ((f"distributions[{index}]", one.of(one.variant, at)) for at in self.points)
 
     def _check_quantity(self, path: str, quantity: Quantity) -> None:
         if quantity.variant not in self.variants:
@@ -443,7 +412,7 @@ class Experiment(Model):
     @property
     def spread_quantities(self) -> list[Quantity]:
         """Quantities whose distribution over seeds is told."""
-        return [quantity for one in self.distributions for quantity in one.quantities(self.points)]
+        return [one.of(one.variant, at) for one in self.distributions for at in self.points]
 
     @property
     def panels(self) -> list[Shown]:
@@ -475,30 +444,27 @@ class Experiment(Model):
             fields["link"]["trace_path"] = str(recordings / self.recording)
         points = list(self.points)
         fields["name"] = f"{self.paper}-{self.id}" + (f".{points.index(at)}" if self.sweep is not None else "")
-        if self.sweep is not None:
-            index = points.index(at)
-            for path, values in self.sweep.set.items():
-                _set(fields, path, values[index], f"sweep.set.{path}")
-        for path, value in self.variants[variant].set.items():
-            _set(fields, path, value, f"variants.{variant}.set.{path}")
-        if has_radio and self.behind_radio is not None:
-            self._put_behind_radio(fields, self.behind_radio, variant, points.index(at))
+        index, own, radio = points.index(at), self.variants[variant], self.behind_radio if has_radio else None
+        changes = {"sweep.set": _at_point(self.sweep.set, index)} if self.sweep is not None else {}
+        changes[f"variants.{variant}.set"] = own.set
+        if radio is not None:
+            changes["behind_radio.set"] = radio.set
+            changes[f"variants.{variant}.behind_radio"] = own.behind_radio
+            changes["behind_radio.sweep"] = _at_point(radio.sweep, index)
+        for where, values in changes.items():
+            for path, value in values.items():
+                _set(fields, path, value, f"{where}.{path}")
         return fields
-
-    def _put_behind_radio(self, fields: dict[str, Any], radio: BehindRadio, variant: str, index: int) -> None:
-        """Give a scenario's fields the values of a world that has radios."""
-        for path, value in radio.set.items():
-            _set(fields, path, value, f"behind_radio.set.{path}")
-        for path, value in self.variants[variant].behind_radio.items():
-            _set(fields, path, value, f"variants.{variant}.behind_radio.{path}")
-        for path, values in radio.sweep.items():
-            _set(fields, path, values[index], f"behind_radio.sweep.{path}")
 
 
 def _check_unit(path: str, unit: str, metric: str, *, is_ratio: bool) -> None:
     expected = "ratio" if is_ratio else METRICS[metric].unit
     if unit != expected:
         raise FieldProblem(path, f"is {shown(unit)}, expected {shown(expected)}, the unit of {metric}")
+
+
+def _at_point(values: Mapping[str, Sequence[Any]], index: int) -> dict[str, Any]:
+    return {path: of_points[index] for path, of_points in values.items()}
 
 
 def _set(fields: dict[str, Any], path: str, value: Any, where: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from bbrgym.evaluate.statistics import Estimate
-from bbrgym.papers.experiment import Experiment, Quantity, Shown
+from bbrgym.papers.experiment import Experiment, Shown
 from bbrgym.papers.measurements import estimate, values_of
 from bbrgym.papers.metrics import METRICS
 from bbrgym.papers.results import NumberResult, ReproducedExperiment
@@ -61,11 +61,7 @@ def _by_metric(experiment: Experiment) -> list[list[Shown]]:
 
 def _title(shown: Shown) -> str:
     unit = "ratio" if shown.over else METRICS[shown.metric].unit
-    return f"{_quantity('', shown, None).title} ({unit})"
-
-
-def _quantity(variant: str, shown: Shown, at: float | None) -> Quantity:
-    return Quantity(variant=variant, metric=shown.metric, flow=shown.flow, over=shown.over, at=at)
+    return f"{shown.title} ({unit})"
 
 
 def _variants(result: ReproducedExperiment, shown: Shown) -> list[str]:
@@ -74,7 +70,7 @@ def _variants(result: ReproducedExperiment, shown: Shown) -> list[str]:
 
 
 def _published(result: ReproducedExperiment, world: str, shown: Shown, variant: str) -> list[NumberResult]:
-    wanted = {_quantity(variant, shown, at) for at in result.experiment.points}
+    wanted = {shown.of(variant, at) for at in result.experiment.points}
     return [one for one in result.numbers if one.world == world and one.number.quantity in wanted]
 
 
@@ -89,38 +85,23 @@ def _sweep_panel(result: ReproducedExperiment, group: Sequence[Shown]) -> Panel:
     values: list[float] = []
     for index, variant in enumerate(_variants(result, shown)):
         for number, world in enumerate(result.worlds):
-            means = [estimate(values_of(result.measurements, world, _quantity(variant, shown, at))) for at in sweep.at]
+            means = [estimate(values_of(result.measurements, world, shown.of(variant, at))) for at in sweep.at]
             values += [mean.value for mean in means]
             where = f", {world}" if len(result.worlds) > 1 else ""
             series.append(_curve(sweep.at, means, variant + where, index, _DASHES[number % len(_DASHES)]))
         published = _published(result, result.worlds[0], shown, variant)
         if published:
             values += [one.number.value for one in published]
-            series.append(
-                Line(
-                    [one.number.quantity.at or 0.0 for one in published],
-                    [one.number.value for one in published],
-                    f"{variant}, published",
-                    colour(index),
-                    width=0,
-                    symbol="diamond",
-                )
-            )
+            at, known = zip(*((one.number.quantity.at or 0.0, one.number.value) for one in published), strict=True)
+            series.append(Line(at, known, f"{variant}, published", colour(index), width=0, symbol="diamond"))
     return Panel(Axis(sweep.title, scale=sweep.scale), Axis(_title(shown), scale=_scale(values)), series)
 
 
 def _curve(at: Sequence[float], means: Sequence[Estimate], label: str, index: int, dash: Dash) -> Line:
     lows = [mean.value if math.isnan(mean.low) else mean.low for mean in means]
     highs = [mean.value if math.isnan(mean.high) else mean.high for mean in means]
-    return Line(
-        at,
-        [mean.value for mean in means],
-        label,
-        colour(index),
-        dash=dash,
-        symbol="circle",
-        band=(lows, highs),
-    )
+    values = [mean.value for mean in means]
+    return Line(at, values, label, colour(index), dash=dash, symbol="circle", band=(lows, highs))
 
 
 def _scale(values: Sequence[float]) -> Scale:
@@ -139,7 +120,7 @@ def _names_panel(result: ReproducedExperiment, group: Sequence[Shown]) -> Panel:
     for number, (shown, world) in enumerate(kinds):
         offset = 0.6 * ((number + 0.5) / len(kinds) - 0.5)
         label = ", ".join([*([shown.flow] if shown.flow else []), *([world] if len(result.worlds) > 1 else [])])
-        means = [estimate(values_of(result.measurements, world, _quantity(name, shown, None))) for name in names]
+        means = [estimate(values_of(result.measurements, world, shown.of(name, None))) for name in names]
         values += [mean.value for mean in means]
         places = [index + offset for index in range(len(names))]
         series.append(Points(places, means, "y", label or "measured", colour(number)))

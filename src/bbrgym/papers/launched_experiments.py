@@ -13,8 +13,7 @@ from pathlib import Path
 
 from bbrgym.config.overrides import override_of
 from bbrgym.errors import ConfigError
-from bbrgym.papers.reproduction import PreparedReproduction
-from bbrgym.papers.reproduction_folder import ReproductionFolder
+from bbrgym.papers.reproduction import PreparedReproduction, ReproductionFolder
 from bbrgym.papers.request import Reproduction
 
 #: Runs jobs of `bbrgym reproduce`, given as overrides by name, in folders of these names below a folder.

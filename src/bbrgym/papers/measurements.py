@@ -20,9 +20,7 @@ Values = npt.NDArray[np.float64]
 
 MEASUREMENTS = pl.Schema(
     {
-        "experiment": pl.String,
-        "world": pl.String,
-        "variant": pl.String,
+        **dict.fromkeys(("experiment", "world", "variant"), pl.String),
         "at": pl.Float64,
         "seed": pl.Int64,
         "metric": pl.String,
@@ -36,22 +34,21 @@ def measurements_of(prepared: PreparedExperiment, outcomes: Sequence[RunRecord |
     """Return the values of all runs: NaN for every seed where one broke, since a mean of the others misleads."""
     panels = dict.fromkeys((panel.metric, panel.flow) for panel in prepared.experiment.panels)
     runs = list(zip(prepared.cases, outcomes, strict=True))
-    broken = {_point(case) for case, outcome in runs if isinstance(outcome, str)}
-    rows = [
-        (prepared.experiment.name, case.job.world, case.variant, case.at, case.job.seed, metric, flow, value)
-        for case, outcome in runs
-        for metric, flow in panels
-        for value in [
-            math.nan
-            if isinstance(outcome, str) or _point(case) in broken
-            else measure(MeasuredRun(outcome, case.job.scenario.mss_bytes), metric, flow)
-        ]
-    ]
+
+    def point(case: Case) -> tuple[str, str, float | None]:
+        return case.job.world, case.variant, case.at
+
+    broken = {point(case) for case, outcome in runs if isinstance(outcome, str)}
+    rows = []
+    for case, outcome in runs:
+        for metric, flow in panels:
+            value = math.nan
+            if not isinstance(outcome, str) and point(case) not in broken:
+                run = MeasuredRun(outcome.summary, outcome.timeseries, case.job.scenario.mss_bytes)
+                value = measure(run, metric, flow)
+            about = (prepared.experiment.name, case.job.world, case.variant, case.at, case.job.seed)
+            rows.append((*about, metric, flow, value))
     return pl.DataFrame(rows, schema=MEASUREMENTS, orient="row")
-
-
-def _point(case: Case) -> tuple[str, str, float | None]:
-    return case.job.world, case.variant, case.at
 
 
 def series_of(prepared: PreparedExperiment, outcomes: Sequence[RunRecord | str]) -> pl.DataFrame | None:

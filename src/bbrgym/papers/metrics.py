@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 import polars as pl
 
-from bbrgym.evaluate.records import RunRecord, flow_groups, per_run
+from bbrgym.evaluate.records import flow_groups, per_run
 
 Measure: TypeAlias = Callable[["MeasuredRun", Sequence[str]], float]
 
@@ -30,22 +30,14 @@ class MeasuredRun:
     """Records of a run, and what else metrics need to know of it.
 
     Attributes:
-        record: of the run.
+        summary: rows of summary.parquet.
+        timeseries: rows of timeseries.parquet.
         mss_bytes: payload of a full packet.
     """
 
-    record: RunRecord
+    summary: pl.DataFrame
+    timeseries: pl.DataFrame
     mss_bytes: int
-
-    @property
-    def summary(self) -> pl.DataFrame:
-        """Rows of summary.parquet."""
-        return self.record.summary
-
-    @property
-    def timeseries(self) -> pl.DataFrame:
-        """Rows of timeseries.parquet."""
-        return self.record.timeseries
 
 
 @dataclass(frozen=True)

@@ -14,19 +14,40 @@ from typing import Any
 import polars as pl
 
 from bbrgym.errors import one_line
-from bbrgym.evaluate.records import RunRecord
+from bbrgym.evaluate.records import EvaluationFolder, RunRecord
 from bbrgym.evaluate.resume import refuse_differences
 from bbrgym.evaluate.runner import EvaluationProgress, run_each
 from bbrgym.papers.cases import PreparedExperiment, prepare_experiment
 from bbrgym.papers.catalogue import select_experiments
 from bbrgym.papers.measurements import MEASUREMENTS
 from bbrgym.papers.numbers_table import numbers_table
-from bbrgym.papers.reproduction_folder import ReproductionFolder
 from bbrgym.papers.request import Reproduction, parse_reproduction
 from bbrgym.papers.results import ReproducedExperiment, compare
 from bbrgym.worlds import WorldError
 
 _OnProgress = Callable[[EvaluationProgress], None]
+
+
+class ReproductionFolder(EvaluationFolder):
+    """Run folder of a reproduction.
+
+    It holds jobs/, failures.json (why runs broke, by their keys), numbers.parquet, measurements.parquet, figures/ and
+    report.html.
+    """
+
+    command = "reproduce"
+
+    def read_failures(self) -> dict[str, str]:
+        """Return why runs broke in the last attempt, by their keys.
+
+        Raises:
+            ConfigError: the file is damaged.
+        """
+        return self.read_json("failures.json")
+
+    def write_failures(self, reasons: Mapping[str, str]) -> None:
+        """Write why runs broke, by their keys."""
+        self.write_json("failures.json", reasons)
 
 
 def prepare_reproduction(asked: Reproduction) -> PreparedReproduction:

@@ -22,15 +22,7 @@ from bbrgym.schema import Float
 
 @dataclass(frozen=True)
 class NumberResult:
-    """A published number in one world.
-
-    Attributes:
-        number: published.
-        world: of the runs.
-        measured: mean over seeds with its interval.
-        values: of each seed.
-        verdict: on it.
-    """
+    """A published number in one world, beside the mean over seeds, its interval and the value of each seed."""
 
     number: Number
     world: str
@@ -51,14 +43,7 @@ class NumberResult:
 
 @dataclass(frozen=True)
 class Spread:
-    """A quantity in one world whose distribution over seeds is told, without a published number.
-
-    Attributes:
-        quantity: that was measured.
-        world: of the runs.
-        measured: mean over seeds with its interval.
-        values: of each seed.
-    """
+    """A quantity in one world whose distribution over seeds is told, without a published number."""
 
     quantity: Quantity
     world: str
@@ -79,12 +64,7 @@ class ClaimResult:
 
 @dataclass(frozen=True)
 class FailedRun:
-    """A run that broke.
-
-    Attributes:
-        case: of the experiment.
-        reason: in a sentence.
-    """
+    """A run that broke, and why, in a sentence."""
 
     case: Case
     reason: str
@@ -169,7 +149,9 @@ def compare(prepared: PreparedExperiment, outcomes: Sequence[RunRecord | str]) -
     for world in worlds:
         numbers += _number_results(prepared.numbers, measurements, world)
         claims += [_claim_result(claim, measurements, world) for claim in experiment.claims]
-        spreads += [_spread(one, measurements, world) for one in experiment.spread_quantities if one not in published]
+        told = [one for one in experiment.spread_quantities if one not in published]
+        of_told = [values_of(measurements, world, one) for one in told]
+        spreads += [Spread(one, world, estimate(own), own) for one, own in zip(told, of_told, strict=True)]
     return ReproducedExperiment(
         experiment=experiment,
         measurements=measurements,
@@ -196,11 +178,6 @@ def _number_results(numbers: Sequence[Number], measurements: pl.DataFrame, world
         NumberResult(number, world, mean, of_seeds, verdict)
         for number, mean, of_seeds, verdict in zip(numbers, means, values, verdicts, strict=True)
     ]
-
-
-def _spread(quantity: Quantity, measurements: pl.DataFrame, world: str) -> Spread:
-    values = values_of(measurements, world, quantity)
-    return Spread(quantity, world, estimate(values), values)
 
 
 def _claim_result(claim: Claim, measurements: pl.DataFrame, world: str) -> ClaimResult:

@@ -63,48 +63,41 @@ class _Quantity:
     high: str | None = None
 
 
-_PANELS: tuple[tuple[str, str, tuple[_Quantity, ...]], ...] = (
-    (
-        "goodput",
+_CAPACITY = "capacity, BDP, base RTT"
+_PANELS: dict[str, tuple[str, tuple[_Quantity, ...]]] = {
+    "goodput": (
         "Mbit/s",
-        (
-            _Quantity("goodput_mbps", "goodput", colour(0)),
-            _Quantity("fair_share_mbps", "fair share", _BLACK, "dot"),
-        ),
+        (_Quantity("goodput_mbps", "goodput", colour(0)), _Quantity("fair_share_mbps", "fair share", _BLACK, "dot")),
     ),
-    (
-        "pacing rate and bandwidth estimate",
+    "pacing rate and bandwidth estimate": (
         "Mbit/s",
         (
             _Quantity("pacing_mbps", "pacing rate", colour(1), no_value=0.0),
             _Quantity("bw_mbps", "bandwidth estimate", colour(2), no_value=0.0),
-            _Quantity("capacity_mbps", "capacity, BDP, base RTT", _BLACK, "dash"),
+            _Quantity("capacity_mbps", _CAPACITY, _BLACK, "dash"),
         ),
     ),
-    (
-        "window",
+    "window": (
         "packets",
         (
             _Quantity("cwnd_pkts", "cwnd", colour(1)),
             _Quantity("in_flight_pkts", "in flight", colour(0)),
-            _Quantity("bdp_pkts", "capacity, BDP, base RTT", _BLACK, "dash"),
+            _Quantity("bdp_pkts", _CAPACITY, _BLACK, "dash"),
         ),
     ),
-    (
-        "RTT",
+    "RTT": (
         "ms",
         (
             _Quantity("rtt_mean_ms", "RTT", colour(0), no_value=0.0, low="rtt_min_ms", high="rtt_p95_ms"),
             _Quantity("min_rtt_ms", "minRTT", colour(2), no_value=0.0),
-            _Quantity("base_rtt_ms", "capacity, BDP, base RTT", _BLACK, "dash"),
+            _Quantity("base_rtt_ms", _CAPACITY, _BLACK, "dash"),
         ),
     ),
-    (
-        "queue",
+    "queue": (
         "ms",
         (_Quantity("link_queue_delay_mean_ms", "queueing delay", colour(6), high="link_queue_delay_p95_ms"),),
     ),
-)
+}
 _LOSSES_IN = "window"
 _MEANS = ("goodput", "RTT", "queue")  # panels of means over the intervals; the others show values at their ends
 
@@ -174,7 +167,7 @@ def flow_figure(
     seeds = rows["seed"].n_unique()
     bands = list(phase_bands(first, interval_s, algorithm))
     panels = []
-    for about, unit, quantities in _PANELS:
+    for about, (unit, quantities) in _PANELS.items():
         series: list[Series] = [*bands, *(line for one in quantities for line in _lines(rows, one))]
         if about == _LOSSES_IN:
             series += [ticks for ticks in (loss_ticks(first),) if ticks.at]

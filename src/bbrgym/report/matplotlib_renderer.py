@@ -145,35 +145,18 @@ def _draw_panel(figure: Figure, axes: Axes, panel: Panel) -> None:
         axes.grid(alpha=0.25)
         axes.set_axisbelow(True)
     for series in panel.series:
-        _draw_series(figure, axes, series)
-
-
-def _draw_series(figure: Figure, axes: Axes, series: Series) -> None:
-    match series:
-        case Line():
-            _draw_line(axes, series)
-        case Points():
-            _draw_points(axes, series)
-        case Bars():
-            _draw_bars(axes, series)
-        case HeatMap():
+        if isinstance(series, HeatMap):
             _draw_heat_map(figure, axes, series)
-        case Bands():
-            _draw_bands(axes, series)
-        case Ticks():
-            _draw_ticks(axes, series)
+        else:
+            _DRAW[type(series)](axes, series)
 
 
 def _draw_bands(axes: Axes, bands: Bands) -> None:
     corners = [[(begin, 0), (begin, 1), (end, 1), (end, 0)] for begin, end in bands.spans]
-    style: dict[str, Any] = {
-        "facecolor": bands.colour,
-        "alpha": bands.opacity,
-        "linewidth": 0,
-        "zorder": 0.5,
-        "label": bands.label,
-    }
-    axes.add_collection(PolyCollection(corners, transform=axes.get_xaxis_transform(), **style), autolim=False)
+    style: dict[str, Any] = {"facecolor": bands.colour, "alpha": bands.opacity, "linewidth": 0, "zorder": 0.5}
+    axes.add_collection(
+        PolyCollection(corners, transform=axes.get_xaxis_transform(), label=bands.label, **style), autolim=False
+    )
 
 
 def _draw_ticks(axes: Axes, ticks: Ticks) -> None:
@@ -230,6 +213,15 @@ def _draw_bars(axes: Axes, bars: Bars) -> None:
         label=bars.label,
         error_kw={"elinewidth": 1, "capsize": 2},
     )
+
+
+_DRAW: dict[type[Series], Callable[[Axes, Any], None]] = {
+    Line: _draw_line,
+    Points: _draw_points,
+    Bars: _draw_bars,
+    Bands: _draw_bands,
+    Ticks: _draw_ticks,
+}
 
 
 def _errors(estimates: Sequence[Estimate]) -> list[list[float]]:

@@ -200,15 +200,11 @@ def _shape(series: Bands | Ticks, index: int) -> dict[str, Any]:
 
 def _traces(series: Line | Points | Bars | HeatMap, panel: Panel, right: float, up: Sequence[float]) -> list[Trace]:
     """Return the traces of a series; ``right`` and ``up`` are the ends of its panel's place."""
-    match series:
-        case Line():
-            return _line(series)
-        case Points():
-            return [_points(series, panel)]
-        case Bars():
-            return [_bars(series, panel)]
-        case HeatMap():
-            return [_heat_map(series, panel, right, up)]
+    if isinstance(series, Line):
+        return _line(series)
+    if isinstance(series, HeatMap):
+        return [_heat_map(series, panel, right, up)]
+    return [_points(series, panel) if isinstance(series, Points) else _bars(series, panel)]
 
 
 def _line(line: Line) -> list[Trace]:

@@ -5,9 +5,6 @@ from __future__ import annotations
 
 from bbrgym.scenario.model import Scenario
 
-_MILLISECONDS = 1000.0
-_BITS_PER_BYTE = 8
-
 
 def describe_network(scenario: Scenario) -> str:
     """Return a sentence on a network: its link, its queue, its losses, its changes and its flows."""
@@ -18,7 +15,7 @@ def describe_network(scenario: Scenario) -> str:
     rtts = sorted(flow.rtt_ms for flow in resolved.flows)
     size = link.queue.size_bytes
     if size is not None and rate is not None:
-        deep_ms = size * _BITS_PER_BYTE / (rate * 1e6) * _MILLISECONDS
+        deep_ms = size * 8 / (rate * 1e6) * 1000.0
         parts.append(f"a queue of {deep_ms:.3g} ms ({deep_ms / rtts[-1]:.2g} BDP of the longest RTT)")
     elif link.queue.size_packets is not None:
         parts.append(f"a queue of {link.queue.size_packets} packets")

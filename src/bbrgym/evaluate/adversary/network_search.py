@@ -22,13 +22,7 @@ from bbrgym.scenario.model import Scenario
 from bbrgym.schema import shown
 
 _BELOW_ONE = 1.0 - 2.0**-53
-SCHEMA = {
-    "trial": pl.Int64,
-    "numbers": pl.String,
-    "entrant": pl.Float64,
-    "reference": pl.Float64,
-    "loss": pl.Float64,
-}
+SCHEMA = {"trial": pl.Int64, "numbers": pl.String, **dict.fromkeys(("entrant", "reference", "loss"), pl.Float64)}
 
 
 @dataclass(frozen=True)
@@ -60,7 +54,7 @@ Scores = Callable[[Sequence[Scenario]], list[tuple[float, float]]]
 """Function from networks to the scores of the entrant and the reference on each."""
 
 
-def search(
+def search_networks(
     space: SearchSpace, settings: Adversary, scores: Scores, known: Sequence[tuple[float, float]] = ()
 ) -> Iterator[list[NetworkTrial]]:
     """Yield the trials of each batch.

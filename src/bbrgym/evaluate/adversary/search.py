@@ -10,20 +10,18 @@ cases.csv          their scores on seeds A, on seeds B, and on seeds B in the wo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 import yaml
 
-from bbrgym.errors import ConfigError
 from bbrgym.evaluate.adversary.adversary_settings import Adversary
 from bbrgym.evaluate.adversary.describe import describe_network
 from bbrgym.evaluate.adversary.network_scores import NetworkScores, entrant_named
-from bbrgym.evaluate.adversary.network_search import NetworkTrial, scores_in, search, table_of
+from bbrgym.evaluate.adversary.network_search import NetworkTrial, scores_in, search_networks, table_of
 from bbrgym.evaluate.adversary.search_space import SearchSpace
 from bbrgym.evaluate.resume import refuse_differences
 from bbrgym.runs.run_folder import RunFolder
@@ -105,8 +103,11 @@ def search_adversary(
         WorldError: a simulation failed; finished trials are kept.
         OSError: a file cannot be written.
     """
-    run = _AdversarySearch(distribution, settings, folder, on_progress)
-    return run()
+    search = _AdversarySearch(distribution, settings, folder, on_progress)
+    trials = search.trials()
+    cases = search.checked(trials)
+    search.write(cases)
+    return cases
 
 
 class _AdversarySearch:
@@ -128,31 +129,26 @@ class _AdversarySearch:
             refuse_differences(config, folder.read_config(), "search", folder)
         folder.write_config(config)
 
-    def __call__(self) -> list[FoundNetwork]:
-        trials = self._searched()
-        cases = self._checked(trials)
-        self._write(cases)
-        return cases
-
-    def _searched(self) -> list[NetworkTrial]:
+    def trials(self) -> list[NetworkTrial]:
+        """Search, and keep the trials in the folder."""
         is_kept = (self._folder.path / TRIALS).exists()
         known = scores_in(self._folder.read_table(TRIALS)) if is_kept else []
         seeds = range(FIRST_SEED_A, FIRST_SEED_A + self._settings.seeds)
         trials: list[NetworkTrial] = []
-        for batch in search(self._space, self._settings, lambda networks: self._scores(networks, seeds), known):
+        for batch in search_networks(
+            self._space, self._settings, lambda networks: self._scores(networks, seeds), known
+        ):
             trials += batch
             if len(trials) > len(known):
                 self._folder.write_table(TRIALS, table_of(trials))
             self._report(len(trials), max(one.loss for one in trials), "search")
         return trials
 
-    def _scores(self, networks: Sequence[Scenario], seeds: Sequence[int]) -> list[tuple[float, float]]:
-        both = [
-            self._network_scores.scores(one, networks, seeds).mean(axis=1) for one in (self._entrant, self._reference)
-        ]
-        return list(zip(*(one.tolist() for one in both), strict=True))
+    def _of_both(self, scores: NetworkScores, networks: Sequence[Scenario], seeds: Sequence[int]) -> list[Table]:
+        """Return the scores of the entrant and of the reference, [networks, seeds] each."""
+        return [scores.scores(who, networks, seeds) for who in (self._entrant, self._reference)]
 
-    def _checked(self, trials: Sequence[NetworkTrial]) -> list[FoundNetwork]:
+    def checked(self, trials: Sequence[NetworkTrial]) -> list[FoundNetwork]:
         """Return the worst networks by seeds B."""
         settings = self._settings
         worst = sorted((one for one in trials if one.loss > 0), key=lambda one: (-one.loss, one.number))
@@ -165,7 +161,7 @@ class _AdversarySearch:
         self._report(len(trials), worst[0].loss, "check")
         seeds = range(FIRST_SEED_B, FIRST_SEED_B + settings.check_seeds)
         networks = [one.network for one in chosen]
-        entrant, reference = (self._network_scores.scores(who, networks, seeds) for who in self._both())
+        entrant, reference = self._of_both(self._network_scores, networks, seeds)
         losses = np.nan_to_num(reference - entrant)
         order = [index for index in np.argsort(-losses.mean(axis=1), kind="stable") if losses[index].mean() > 0]
         kept = order[: settings.keep]
@@ -183,9 +179,6 @@ class _AdversarySearch:
             for place, index in enumerate(kept, start=1)
         ]
 
-    def _both(self) -> tuple[Any, Any]:
-        return self._entrant, self._reference
-
     def _replayed(self, networks: Sequence[Scenario]) -> Table:
         """Return the losses in the other world, [networks, seeds]."""
         settings = self._settings
@@ -193,7 +186,7 @@ class _AdversarySearch:
             return np.zeros((len(networks), 0))
         seeds = range(FIRST_SEED_B, FIRST_SEED_B + settings.replay_seeds)
         network_scores = NetworkScores(settings.replay, settings.score_delta, settings.threads)
-        entrant, reference = (network_scores.scores(who, networks, seeds) for who in self._both())
+        entrant, reference = self._of_both(network_scores, networks, seeds)
         return np.nan_to_num(reference - entrant)
 
     def _renamed(self, network: Scenario, place: int) -> Scenario:
@@ -201,13 +194,13 @@ class _AdversarySearch:
         fields = network.model_dump(mode="json", exclude_none=True)
         return load_scenario({**fields, "name": f"against-{who}-{place}"})
 
-    def _write(self, cases: Sequence[FoundNetwork]) -> None:
+    def write(self, cases: Sequence[FoundNetwork]) -> None:
+        """Write the kept networks."""
         for case in cases:
             self._folder.write_text(f"cases/{case.network.name}.yaml", self._text(case))
-        fields = [_fields(case.network) for case in cases]
         if cases:
-            found: Mapping[str, Any] = {"name": "found", MIX: fields}
-            self._folder.write_text("found.yaml", yaml.safe_dump(dict(found), sort_keys=False))
+            found = {"name": "found", MIX: [_fields(case.network) for case in cases]}
+            self._folder.write_text("found.yaml", yaml.safe_dump(found, sort_keys=False))
         self._folder.write_text(CASES, table_of_cases(cases).write_csv())
 
     def _text(self, case: FoundNetwork) -> str:
@@ -265,15 +258,3 @@ def _distance(one: NetworkTrial, other: NetworkTrial) -> float:
         for place in places
     ]
     return float(np.mean(apart))
-
-
-def read_cases(folder: Path) -> pl.DataFrame:
-    """Return the table of kept networks of a finished search.
-
-    Raises:
-        ConfigError: there is none.
-    """
-    kept = AdversaryFolder(folder)
-    if not kept.holds(CASES):
-        raise ConfigError(f"{str(folder)!r} holds no {CASES}, expected a finished bbrgym adversary")
-    return kept.read_csv(CASES)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The judgement of a run: statements on its history, one after the other, as long as their moments are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from bbrgym.conformance.ack_history import CRUISE, DOWN, PROBE_RTT, AckHistory
+from bbrgym.conformance.setup import MSS_BYTES, CaseSetup
+
+PLATEAU_ROUNDS = 3  # without growth, after which a phase takes the bandwidth for found
+BANDWIDTH_TOLERANCE = 0.02  # part of the bottleneck's rate that max_bw may be off
+GAIN_TOLERANCE = 0.01  # part of a gain that pacing may be off
+MARGIN = 0.99  # part of the bandwidth that pacing keeps to (BBRPacingMarginPercent)
+FLOOR_PKTS = 4  # least window, BBRMinPipeCwnd
+CRUISE_SHARE = 0.95  # part of the bottleneck's rate that CRUISE is to use
+
+INTERRUPTS = "PROBE_RTT does not come between"
+TRIES = 3  # stays in a phase that PROBE_RTT may end before the last one is judged
+
+Stay: TypeAlias = tuple[int, int]
+"""Rows with which a stay in a phase begins and ends."""
+
+
+@dataclass(frozen=True)
+class DraftStatement:
+    """A condition that has to hold, and what was measured.
+
+    Attributes:
+        text: that has to hold.
+        measured: in a few words.
+        failed_s: first moment at which it does not hold. Default: it holds.
+    """
+
+    text: str
+    measured: str
+    failed_s: float | None = None
+
+
+def never(text: str, history: AckHistory) -> DraftStatement:
+    """Return the statement that a moment is there, which it is not."""
+    return DraftStatement(text, f"not within {history.end_s:.3g} s", history.end_s)
+
+
+class _Incomplete(Exception):
+    """A moment is not there, so nothing more can be stated."""
+
+
+class Judgement:
+    """Statements on a run.
+
+    Attributes:
+        history: ACKs of the run.
+        setup: scenario of the run.
+        statements: so far.
+    """
+
+    def __init__(self, history: AckHistory, setup: CaseSetup) -> None:
+        self.history, self.setup = history, setup
+        self.statements: list[DraftStatement] = []
+
+    def states(self, text: str, holds: bool, measured: str, row: int = -1, *, at_s: float | None = None) -> None:
+        """State that something holds, or fails at a row or time. Default: the last row."""
+        failed_s = self.history.time_s(row) if at_s is None else at_s
+        self.statements.append(DraftStatement(text, measured, None if holds else failed_s))
+
+    def moment(self, text: str, row: int | None) -> None:
+        """State that a row was found."""
+        is_there = row is not None
+        found = DraftStatement(text, f"at {self.history.time_s(row):.6g} s") if is_there else never(text, self.history)
+        self.statements.append(found)
+
+    def needs(self, text: str, row: int | None) -> int:
+        """State that a row was found, and return it; without it the judgement ends."""
+        self.moment(text, row)
+        if row is None:
+            raise _Incomplete
+        return row
+
+    def uninterrupted(self, end: int) -> None:
+        """State that PROBE_RTT does not end a stay; where it does the judgement ends."""
+        is_whole = self.history.at("phase", end) != PROBE_RTT
+        self.states(INTERRUPTS, is_whole, "", end)
+        if not is_whole:
+            raise _Incomplete
+
+    def needs_stay(self, text: str, stay: Stay | None) -> Stay:
+        """State that a stay is there and that PROBE_RTT does not end it, and return it."""
+        end = self.needs(text, None if stay is None else stay[1])
+        self.uninterrupted(end)
+        return (0 if stay is None else stay[0]), end
+
+    def goes_to(self, text: str, phase: int, end: int) -> None:
+        """State that a phase follows."""
+        found = self.history.at("phase", end)
+        self.states(text, found == phase, f"phase {found}", end)
+
+    def goes_down(self, end: int, text: str = "DOWN follows") -> None:
+        """State that UP goes over to DOWN; the ACK that begins it may end it, if little is in flight."""
+        phase, out = self.history.at("phase", end), self.history["prior_in_flight_pkts"][end]
+        is_over = phase == CRUISE and bool(out <= self.history.wanted_pkts(end))
+        measured = f"phase {phase}" + (", DOWN ended with the same ACK" if is_over else "")
+        self.states(text, phase == DOWN or is_over, measured, end)
+
+    def goes_to_probe_bw(self, end: int) -> None:
+        """State that PROBE_BW follows."""
+        phase = self.history.at("phase", end)
+        self.states("PROBE_BW follows", phase >= 8, f"phase {phase}", end)
+
+    def used_share(self, row: int, end: int, part: float = 1.0) -> float:
+        """Return the share of a part of the bottleneck's rate that was delivered between two rows."""
+        history, of_mbps = self.history, self.setup.condition.payload_mbps * part
+        delivered = int(history["delivered_pkts"][end] - history["delivered_pkts"][row])
+        return delivered * MSS_BYTES * 8e-6 / (history.time_s(end) - history.time_s(row)) / of_mbps
+
+
+Check: TypeAlias = Callable[[Judgement], None]
+"""Check of a case: states what has to hold."""
+
+
+def judged(check: Check, history: AckHistory, setup: CaseSetup) -> list[DraftStatement]:
+    """Return the statements of a check on a run."""
+    judgement = Judgement(history, setup)
+    with suppress(_Incomplete):  # its last statement says what is missing
+        check(judgement)
+    return judgement.statements
+
+
+def whole_stay(history: AckHistory, rows: list[int]) -> Stay | None:
+    """Return begin and end of the first stay that PROBE_RTT does not end, among a few; else of the last of these."""
+    for number, row in enumerate(rows[:TRIES], 1):
+        end = history.end_of(row)
+        if end is not None and (history.at("phase", end) != PROBE_RTT or number == TRIES):
+            return row, end
+    return None
