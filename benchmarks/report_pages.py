@@ -17,11 +17,11 @@ import tempfile
 import time
 from pathlib import Path
 
+from bbrgym.report.evaluation_page import evaluation_page
 from report import measured_on
 
 from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.evaluate.results import Results
-from bbrgym.report.evaluation_page import evaluation_page
 from bbrgym.report.matplotlib_renderer import write_figures
 from bbrgym.report.output_settings import FigureSettings
 from bbrgym.report.page import write_page
