@@ -103,7 +103,7 @@ def test_a_shape_may_be_left_out_or_be_the_length(shape: list[int]) -> None:
     box = pb.BoxDataContainer.FromString(container.data.value)
     del box.shape[:]
     box.shape.extend(shape)
-    pb.pack_any(container.data, box)
+    container.data.Pack(box)
     assert unpack(BOX, container).tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
@@ -141,7 +141,7 @@ def test_values_of_another_form_are_not_sent(space: spaces.Space, value: object,
 
 def _container(kind, message):
     container = pb.DataContainer(type=kind)
-    pb.pack_any(container.data, message)
+    container.data.Pack(message)
     return container
 
 

@@ -22,7 +22,7 @@ def test_the_bytes_are_those_of_ns3_gym() -> None:
     assert box.SerializeToString() == box_bytes
     state = pb.EnvStateMsg(reward=1.0, isGameOver=True, reason=pb.Reason.GameOver, info="x")
     state.obsData.type = pb.SpaceType.Box
-    pb.pack_any(state.obsData.data, box)
+    state.obsData.data.Pack(box)
     url = b"type.googleapis.com/ns3opengym.BoxDataContainer"
     held = b"\x0a" + bytes([len(url)]) + url + b"\x12" + bytes([len(box_bytes)]) + box_bytes
     container = b"\x08\x02\x12" + bytes([len(held)]) + held
@@ -82,7 +82,7 @@ def test_errors_say_where_and_what() -> None:
     container = pb.DataContainer(type=1)
     with pytest.raises(ProtocolError, match=r"^here: is nothing, expected a ns3opengym\.BoxDataContainer$"):
         pb.parse_any(pb.BoxDataContainer, container.data, "here")
-    pb.pack_any(container.data, pb.DiscreteDataContainer())
+    container.data.Pack(pb.DiscreteDataContainer())
     with pytest.raises(ProtocolError, match=r"is 'type.googleapis.com/ns3opengym.DiscreteDataContainer', expected"):
         pb.parse_any(pb.BoxDataContainer, container.data, "here")
 

@@ -96,20 +96,20 @@ def test_nesting_has_an_end() -> None:
     with pytest.raises(ConfigError, match=f"lies deeper than {MAX_DEPTH} spaces"):
         describe(spaces.Tuple([space]))
     deeper = pb.SpaceDescription(type=pb.SpaceType.Tuple)
-    pb.pack_any(deeper.space, pb.TupleSpace(element=[describe(space)]))
+    deeper.space.Pack(pb.TupleSpace(element=[describe(space)]))
     with pytest.raises(ProtocolError, match=f"lies deeper than {MAX_DEPTH} spaces"):
         space_of(deeper)
 
 
 def _box(**fields):
     description = pb.SpaceDescription(type=pb.SpaceType.Box)
-    pb.pack_any(description.space, pb.BoxSpace(**fields))
+    description.space.Pack(pb.BoxSpace(**fields))
     return description
 
 
 def _of(kind, message):
     description = pb.SpaceDescription(type=kind)
-    pb.pack_any(description.space, message)
+    description.space.Pack(message)
     return description
 
 
