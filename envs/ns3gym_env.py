@@ -20,12 +20,13 @@ from bbrgym.ns3gym.command import Value, checked
 from bbrgym.ns3gym.data import is_within, pack, unpack
 from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.ns3gym.messages import Message, Reason
-from bbrgym.ns3gym.session import Session, Start, start_of
+from bbrgym.ns3gym.session import Session
 from bbrgym.ns3gym.spaces import Space, space_of
 from bbrgym.schema import shown
 from bbrgym.worlds import check_seed
 
 _MAX_GRACE_S = 1e6
+_SESSION = ("command", "shell", "cwd", "log", "port", "host", "timeout_s", "grace_s")  # options of its `Session`
 _SPACES = {"observation_space": "obsSpace", "action_space": "actSpace"}  # and what a SimInitMsg calls them
 
 
@@ -79,17 +80,13 @@ class Ns3GymOptions:
         if self.command is None and self.port == 0 and not has_spaces:
             raise ConfigError("port: 0, expected the port that the simulation connects to; ns3-gym's is 5555")
 
-    def start(self) -> Start | None:
-        """Return the start of a simulation; None if it is waited for."""
-        return start_of(self.command, shell=self.shell, cwd=self.cwd, log=self.log, arguments=self.arguments)
-
 
 class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
     """Drive any simulation that speaks ns3-gym's protocol.
 
     ## Description
-    An ns-3 program with ns3-gym's module, `bbrgym serve`, or any other: each reset starts it anew, or waits for the
-    next one. It runs until it reports its end, or until the next reset or `close`. All processes that it has started
+    An ns-3 program with ns3-gym's module, `bbrgym serve`, or any other: each reset starts it again, or waits for
+    the next one. It runs until it reports its end, or until the next reset or `close`. All processes that it has started
     end with it, even if this process is killed.
 
     ## Action Space
@@ -146,13 +143,13 @@ class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
         self._is_told = options.command is not None
         self._is_strict = options.strict
         self._has_warned = False
-        self._arguments = checked(options.arguments)
         self._seed: int | None = None
         self._has_been_used = False
         self._state = _State.OVER
-        self._session = Session(options.start(), options.port, options.host, options.timeout_s, options.grace_s)
+        self._session = Session(**{name: getattr(options, name) for name in _SESSION})
         weakref.finalize(self, self._session.abandon)
         try:
+            self._arguments = self._checked(options.arguments)
             self._learn_spaces(options)
         except BaseException:
             self.close()
@@ -218,12 +215,12 @@ class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
         unknown = sorted(set(options) - {"arguments"})
         if unknown:
             raise ConfigError(f"reset options: {unknown}, allowed is arguments")
-        arguments = self._arguments | checked(options.get("arguments", {}))
-        if arguments and not self._is_told:
-            raise ConfigError(f"reset options: arguments {arguments} are for a command, and there is none")
-        has_changed = arguments != self._arguments
-        self._arguments = arguments
-        return has_changed
+        before, self._arguments = self._arguments, self._arguments | self._checked(options.get("arguments", {}))
+        return self._arguments != before
+
+    def _checked(self, arguments: Mapping[str, Value]) -> dict[str, Value]:
+        self._session.check_command_for(arguments=arguments)
+        return checked(arguments)
 
     def _introduce(self, seed: int | None) -> None:
         """Start the next simulation, up to its introduction; it then waits to begin."""
