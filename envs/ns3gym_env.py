@@ -20,12 +20,13 @@ from bbrgym.ns3gym.command import Value, checked
 from bbrgym.ns3gym.data import is_within, pack, unpack
 from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.ns3gym.messages import Message, Reason
-from bbrgym.ns3gym.session import Session, Start, start_of
+from bbrgym.ns3gym.session import Session
 from bbrgym.ns3gym.spaces import Space, space_of
 from bbrgym.schema import shown
 from bbrgym.worlds import check_seed
 
 _MAX_GRACE_S = 1e6
+_SESSION = ("command", "shell", "cwd", "log", "port", "host", "timeout_s", "grace_s")  # options of its `Session`
 _SPACES = {"observation_space": "obsSpace", "action_space": "actSpace"}  # and what a SimInitMsg calls them
 
 
@@ -79,17 +80,13 @@ class Ns3GymOptions:
         if self.command is None and self.port == 0 and not has_spaces:
             raise ConfigError("port: 0, expected the port that the simulation connects to; ns3-gym's is 5555")
 
-    def start(self) -> Start | None:
-        """Return the start of a simulation; None if it is waited for."""
-        return start_of(self.command, shell=self.shell, cwd=self.cwd, log=self.log, arguments=self.arguments)
-
 
 class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
     """Drive any simulation that speaks ns3-gym's protocol.
 
     ## Description
-    An ns-3 program with ns3-gym's module, `bbrgym serve`, or any other: each reset starts it anew, or waits for the
-    next one. It runs until it reports its end, or until the next reset or `close`. All processes that it has started
+    An ns-3 program with ns3-gym's module, `bbrgym serve`, or any other: each reset starts it again, or waits for
+    the next one. It runs until it reports its end, or until the next reset or `close`. All processes that it has started
     end with it, even if this process is killed.
 
     ## Action Space
@@ -143,17 +140,22 @@ class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
 
     @arguments_of(Ns3GymOptions)
     def __init__(self, options: Ns3GymOptions) -> None:
-        self._is_told = options.command is not None
+        self._has_command = options.command is not None
         self._is_strict = options.strict
         self._has_warned = False
-        self._arguments = checked(options.arguments)
         self._seed: int | None = None
         self._has_been_used = False
         self._state = _State.OVER
-        self._session = Session(options.start(), options.port, options.host, options.timeout_s, options.grace_s)
+        self._session = Session(**{name: getattr(options, name) for name in _SESSION})
         weakref.finalize(self, self._session.abandon)
+        self._asked = {name: field_name for name, field_name in _SPACES.items() if getattr(options, name) is None}
+        self._described: dict[str, Space] = {}
         try:
-            self._learn_spaces(options)
+            self._arguments = self._checked(options.arguments)
+            if self._asked:
+                self._introduce(None)
+            spaces = {name: self._described.get(name, getattr(options, name)) for name in _SPACES}
+            self.observation_space, self.action_space = spaces["observation_space"], spaces["action_space"]
         except BaseException:
             self.close()
             raise
@@ -168,9 +170,9 @@ class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
         seed = None if seed is None else check_seed(seed)
         super().reset(seed=seed)
         has_new_arguments = self._take_options(options or {})
-        if seed is not None and not self._is_told:
+        if seed is not None and not self._has_command:
             gymnasium.logger.warn(f"seed={seed}: not passed to the simulation, which is started elsewhere")
-        is_as_asked = not self._is_told or (seed is None and not has_new_arguments)
+        is_as_asked = not self._has_command or (seed is None and not has_new_arguments)
         if self._state is not _State.INTRODUCED or not is_as_asked:
             self._introduce(seed)
         while not self._begin():  # it did not wait for this reset; another one may
@@ -203,43 +205,31 @@ class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
         """Port on which it listens; with a command and `port=0` another one for each simulation."""
         return self._session.port
 
-    def _learn_spaces(self, options: Ns3GymOptions) -> None:
-        """Take the spaces that are given, and those that a simulation describes."""
-        given = {name: getattr(options, name) for name in _SPACES}
-        self._asked = [name for name, space in given.items() if space is None]
-        self._told: dict[str, Space] = {}
-        if self._asked:
-            self._introduce(None)
-        spaces = {**given, **self._told}
-        self.observation_space, self.action_space = spaces["observation_space"], spaces["action_space"]
-
     def _take_options(self, options: Mapping[str, Any]) -> bool:
         """Take the options of a reset; return whether the simulation's arguments change."""
         unknown = sorted(set(options) - {"arguments"})
         if unknown:
             raise ConfigError(f"reset options: {unknown}, allowed is arguments")
-        arguments = self._arguments | checked(options.get("arguments", {}))
-        if arguments and not self._is_told:
-            raise ConfigError(f"reset options: arguments {arguments} are for a command, and there is none")
-        has_changed = arguments != self._arguments
-        self._arguments = arguments
-        return has_changed
+        before, self._arguments = self._arguments, self._arguments | self._checked(options.get("arguments", {}))
+        return self._arguments != before
+
+    def _checked(self, arguments: Mapping[str, Value]) -> dict[str, Value]:
+        self._session.check_command_for(arguments=arguments)
+        return checked(arguments)
 
     def _introduce(self, seed: int | None) -> None:
         """Start the next simulation, up to its introduction; it then waits to begin."""
         self._state = _State.OVER  # unless all goes well
         run_seed = draw_seed(self.np_random) if seed is None else seed
         init = self._session.introduce(run_seed, self._arguments)
-        self._seed = run_seed if self._is_told else None
+        self._seed = run_seed if self._has_command else None
         with self._session.ending_on_error():
-            for name in self._asked:
-                self._compare_space(name, space_of(getattr(init, _SPACES[name]), name))
+            for name, field_name in self._asked.items():
+                space = space_of(getattr(init, field_name), name)
+                known = self._described.setdefault(name, space)
+                if space != known:
+                    raise ProtocolError(f"the simulation's {name} is {space}, expected {known} as at first")
         self._state = _State.INTRODUCED
-
-    def _compare_space(self, name: str, space: Space) -> None:
-        known = self._told.setdefault(name, space)
-        if space != known:
-            raise ProtocolError(f"the simulation's {name} is {space}, expected {known} as at first")
 
     def _begin(self) -> bool:
         self._state = _State.OVER  # unless all goes well
@@ -251,12 +241,15 @@ class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
         with self._session.ending_on_error():
             observation = unpack(self.observation_space, message.obsData, "observation")
             self._check_bounds(observation)
-            terminated, truncated = _end_of(message)
-        if terminated or truncated:
+            if message.isGameOver and message.reason not in set(Reason):
+                raise ProtocolError(f"the simulation is over for the reason {message.reason}, allowed are 0 and 1")
+        terminated = message.isGameOver and message.reason == Reason.GameOver
+        truncated = message.isGameOver and not terminated
+        if message.isGameOver:
             self._session.dismiss()
         else:
             self._state = _State.RUNNING
-        return observation, message.reward, terminated, truncated, {"seed": self._seed, **_told(message.info)}
+        return observation, message.reward, terminated, truncated, {"seed": self._seed, **_items_of(message.info)}
 
     def _check_bounds(self, observation: Any) -> None:
         """Warn of the first observation outside its space; if strict, raise ProtocolError for any."""
@@ -266,24 +259,15 @@ class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
         if self._is_strict:
             raise ProtocolError(problem)
         self._has_warned = True
-        gymnasium.logger.warn(f"{problem}; said once (strict=True makes it an error)")
+        gymnasium.logger.warn(f"{problem}; warned of once (strict=True makes it an error)")
 
 
-def _end_of(state: Message) -> tuple[bool, bool]:
-    """Return whether a state terminates, and whether it truncates the episode."""
-    if not state.isGameOver:
-        return False, False
-    if state.reason not in (Reason.GameOver, Reason.SimulationEnd):
-        raise ProtocolError(f"the simulation is over for the reason {state.reason}, allowed are 0 and 1")
-    return state.reason == Reason.GameOver, state.reason == Reason.SimulationEnd
-
-
-def _told(info: str) -> dict[str, Any]:
+def _items_of(info: str) -> dict[str, Any]:
     """Return the items of a simulation's info."""
     if not info:
         return {}
     try:
-        told = from_json(info)
+        items = from_json(info)
     except ValueError:  # it need not be JSON
-        told = None
-    return told if isinstance(told, dict) else {"info": info}
+        items = None
+    return items if isinstance(items, dict) else {"info": info}

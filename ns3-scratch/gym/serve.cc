@@ -38,8 +38,8 @@ using wire::Writer;
 
 constexpr uint64_t BOX = 2; // SpaceType
 constexpr uint64_t DICT = 4;
-constexpr uint64_t FLOAT = 3; // Dtype
-constexpr uint64_t DOUBLE = 4;
+constexpr uint64_t DOUBLE = 4; // Dtype
+constexpr uint32_t STOP = 2;   // stopSimReq of an answer
 
 /** What a Box of doubles holds: as many numbers as the product of its shape. */
 struct Table
@@ -82,35 +82,16 @@ DataOf(const std::vector<Table>& tables)
     return Typed(DICT, "DictDataContainer", dict.Message());
 }
 
-/** Bytes of a field of a message; empty if it is not there. */
 std::string_view
 BytesIn(std::string_view message, uint32_t number)
 {
-    std::string_view bytes;
-    Reader reader(message);
-    while (const auto field = reader.Next())
-    {
-        if (field->number == number && field->type == wire::Type::BYTES)
-        {
-            bytes = field->bytes;
-        }
-    }
-    return bytes;
+    return wire::Last(message, number, wire::Type::BYTES).bytes;
 }
 
 uint64_t
 NumberIn(std::string_view message, uint32_t number)
 {
-    uint64_t value = 0;
-    Reader reader(message);
-    while (const auto field = reader.Next())
-    {
-        if (field->number == number && field->type == wire::Type::VARINT)
-        {
-            value = field->value;
-        }
-    }
-    return value;
+    return wire::Last(message, number, wire::Type::VARINT).value;
 }
 
 /** The message within a DataContainer. */
@@ -121,35 +102,18 @@ HeldIn(std::string_view container)
 }
 
 template <typename Number>
-void
-AppendNumbers(const wire::Field& field, std::vector<double>& numbers)
-{
-    for (std::size_t at = 0; at + sizeof(Number) <= field.bytes.size(); at += sizeof(Number))
-    {
-        Number number;
-        std::memcpy(&number, field.bytes.data() + at, sizeof number);
-        numbers.push_back(static_cast<double>(number));
-    }
-}
-
-/** Numbers of a BoxDataContainer; ns3-gym's own agent answers a Box of doubles with floats. */
 std::vector<double>
-NumbersIn(std::string_view box)
+NumbersIn(std::string_view box, uint32_t data)
 {
-    constexpr uint32_t FLOAT_DATA = 5;
-    constexpr uint32_t DOUBLE_DATA = 6;
-    const uint64_t dtype = NumberIn(box, 1);
     std::vector<double> numbers;
     Reader reader(box);
     while (const auto field = reader.Next())
     {
-        if (dtype == FLOAT && field->number == FLOAT_DATA)
+        for (std::size_t at = 0; field->number == data && at + sizeof(Number) <= field->bytes.size(); at += sizeof(Number))
         {
-            AppendNumbers<float>(*field, numbers);
-        }
-        else if (dtype == DOUBLE && field->number == DOUBLE_DATA)
-        {
-            AppendNumbers<double>(*field, numbers);
+            Number number;
+            std::memcpy(&number, field->bytes.data() + at, sizeof number);
+            numbers.push_back(number);
         }
     }
     return numbers;
@@ -169,7 +133,10 @@ ReadAction(std::string_view container, const std::vector<Table>& tables)
             {
                 continue;
             }
-            const std::vector<double> numbers = NumbersIn(HeldIn(element->bytes));
+            const std::string_view box = HeldIn(element->bytes);
+            // ns3-gym's own agent answers a Box of doubles with floats.
+            const std::vector<double> numbers =
+                NumberIn(box, 1) == DOUBLE ? NumbersIn<double>(box, 6) : NumbersIn<float>(box, 5);
             if (numbers.size() != table.numbers.size())
             {
                 throw std::invalid_argument("action: " + table.name + " has " + std::to_string(numbers.size()) +
@@ -207,7 +174,6 @@ class Service
     void Run();
 
   private:
-    bool Introduce();
     std::string State(double reward);
     Json Info() const;
     Json InitialTunables() const;
@@ -244,14 +210,17 @@ void
 Service::Run()
 {
     m_world.Advance(0); // the rows of an empty interval
-    if (!Introduce())
+    const Writer init = Writer()
+                            .Number(1, static_cast<uint64_t>(getpid()))
+                            .Bytes(3, SpaceOf(m_observation))
+                            .Bytes(4, SpaceOf(m_action));
+    if (NumberIn(m_socket.Introduce(init.Message()), STOP))
     {
         return;
     }
     double reward = 0;
     while (true)
     {
-        constexpr uint32_t STOP = 2;
         const std::string answer = m_socket.Ask(State(reward));
         if (m_world.Done() || NumberIn(answer, STOP))
         {
@@ -268,18 +237,6 @@ Service::Run()
         const double score = IntervalScore(m_world.GetScenario(), m_world.GetTables().flow_stats, m_world.NowS() - before_s);
         reward = std::isfinite(score) ? score : 0;
     }
-}
-
-/** Sends the SimInitMsg; whether the agent lets the simulation begin. */
-bool
-Service::Introduce()
-{
-    const Writer init = Writer()
-                            .Number(1, static_cast<uint64_t>(getpid()))
-                            .Bytes(3, SpaceOf(m_observation))
-                            .Bytes(4, SpaceOf(m_action));
-    constexpr uint32_t STOP = 2;
-    return !NumberIn(m_socket.Introduce(init.Message()), STOP);
 }
 
 /** The EnvStateMsg of now; a game over of reason 0 is SimulationEnd. */
@@ -385,15 +342,10 @@ ServeMain(int argc, char** argv, const WorldFactory& make_world)
         Serve(*world, port, timeout_s);
         return 0;
     }
-    catch (const std::invalid_argument& error)
-    {
-        std::fprintf(stderr, "%s: %s\n", arguments.GetName().c_str(), error.what());
-        return 2;
-    }
     catch (const std::exception& error)
     {
         std::fprintf(stderr, "%s: %s\n", arguments.GetName().c_str(), error.what());
-        return 1;
+        return dynamic_cast<const std::invalid_argument*>(&error) ? 2 : 1;
     }
 }
 

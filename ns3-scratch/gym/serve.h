@@ -26,7 +26,7 @@ namespace bbrgym
 /**
  * Serves one run to the agent that listens at `port` of this machine, to the run's end or until the agent stops it.
  * `timeout_s` is the longest wait for the agent and for each of its answers. Throws AgentError if the agent fails and
- * std::invalid_argument if its action is none.
+ * std::invalid_argument if its action is not valid.
  */
 void Serve(World& world, uint16_t port, double timeout_s);
 

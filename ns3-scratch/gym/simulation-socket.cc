@@ -138,7 +138,7 @@ SimulationSocket::Handshake()
     const std::string theirs = Receive(GREETING_BYTES);
     if (theirs[0] != '\xff' || theirs[9] != '\x7f' || theirs[10] < 3 || theirs.compare(12, 5, std::string("NULL\0", 5)) != 0)
     {
-        throw AgentError("what listens at port " + std::to_string(m_port) + " is no ZeroMQ socket without security");
+        throw AgentError("what listens at port " + std::to_string(m_port) + " is not a ZeroMQ socket without security");
     }
     SendFrame(COMMAND, Ready());
     uint8_t flags = 0;
@@ -149,12 +149,21 @@ SimulationSocket::Handshake()
     }
 }
 
+/** Both messages of a REQ socket begin with an empty frame. */
 std::string
 SimulationSocket::Exchange(const std::string& question)
 {
     SendFrame(MORE, "");
     SendFrame(0, question);
-    return ReceiveMessage();
+    uint8_t flags = 0;
+    const std::string delimiter = ReceiveFrame(flags);
+    const bool is_delimited = delimiter.empty() && (flags & MORE);
+    std::string answer = is_delimited ? ReceiveFrame(flags) : "";
+    if (!is_delimited || (flags & MORE))
+    {
+        throw AgentError("the agent's answer is not an empty frame and one other");
+    }
+    return answer;
 }
 
 void
@@ -162,24 +171,6 @@ SimulationSocket::SendFrame(uint8_t flags, const std::string& body)
 {
     const bool is_long = body.size() > UINT8_MAX;
     Send(BigEndian(flags | (is_long ? LONG : 0), 1) + BigEndian(body.size(), is_long ? 8 : 1) + body);
-}
-
-/** The answer behind the empty frame that a REQ socket's messages begin with. */
-std::string
-SimulationSocket::ReceiveMessage()
-{
-    uint8_t flags = 0;
-    const std::string delimiter = ReceiveFrame(flags);
-    if (!delimiter.empty() || !(flags & MORE))
-    {
-        throw AgentError("the agent's answer does not begin with an empty frame");
-    }
-    std::string answer = ReceiveFrame(flags);
-    if (flags & MORE)
-    {
-        throw AgentError("the agent's answer has more than one part");
-    }
-    return answer;
 }
 
 /** The next frame; commands after the handshake are for heartbeats, which nobody asked for. */

@@ -45,7 +45,6 @@ class SimulationSocket
     std::string Exchange(const std::string& question);
     void Handshake();
     void SendFrame(uint8_t flags, const std::string& body);
-    std::string ReceiveMessage();
     std::string ReceiveFrame(uint8_t& flags);
     void Send(const std::string& bytes);
     std::string Receive(std::size_t bytes);

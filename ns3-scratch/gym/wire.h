@@ -7,7 +7,6 @@
 
 #include <bit>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -41,7 +40,8 @@ class Writer
     Writer& Float(uint32_t field, float value)
     {
         Key(field, Type::FIXED32);
-        return Raw(value);
+        m_bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+        return *this;
     }
 
     Writer& Bytes(uint32_t field, std::string_view bytes)
@@ -82,15 +82,6 @@ class Writer
         m_bytes += static_cast<char>(value);
     }
 
-    template <typename Value>
-    Writer& Raw(Value value)
-    {
-        char bytes[sizeof value];
-        std::memcpy(bytes, &value, sizeof value);
-        m_bytes.append(bytes, sizeof value);
-        return *this;
-    }
-
     std::string m_bytes;
 };
 
@@ -103,7 +94,7 @@ struct Field
     std::string_view bytes;
 };
 
-/** Reads a message field by field; throws std::invalid_argument where it is none. */
+/** Reads a message field by field; throws std::invalid_argument where the bytes are not one. */
 class Reader
 {
   public:
@@ -170,6 +161,22 @@ class Reader
 
     std::string_view m_rest;
 };
+
+/** The last field of a message with a number and a type, which is the one that counts; zero or empty if there is none. */
+inline Field
+Last(std::string_view message, uint32_t number, Type type)
+{
+    Field last{number, type, 0, {}};
+    Reader reader(message);
+    while (const auto field = reader.Next())
+    {
+        if (field->number == number && field->type == type)
+        {
+            last = *field;
+        }
+    }
+    return last;
+}
 
 } // namespace bbrgym::wire
 

@@ -140,8 +140,8 @@ def test_seconds_may_be_float32_as_ns3_gym_s_agent_sends_them(opengym, path):
     def in_float32(state):
         container = pack(SPACE, driver(state))
         held = pb.DictDataContainer.FromString(container.data.value)
-        pb.pack_any(held.element[1].data, pb.BoxDataContainer(dtype=pb.Dtype.FLOAT, floatData=[SECONDS]))
-        pb.pack_any(container.data, held)
+        held.element[1].data.Pack(pb.BoxDataContainer(dtype=pb.Dtype.FLOAT, floatData=[SECONDS]))
+        container.data.Pack(held)
         return container
 
     states, done = drive([opengym, f"--scenario={path}"], in_float32)
@@ -179,8 +179,8 @@ def test_what_is_no_action_ends_it_with_one_line(opengym, path, change, says):
         if change == "no seconds":
             del held.element[1]
         elif change == "few":
-            pb.pack_any(held.element[0].data, pb.BoxDataContainer(dtype=pb.Dtype.DOUBLE, doubleData=[1, 2, 3]))
-        pb.pack_any(container.data, held)
+            held.element[0].data.Pack(pb.BoxDataContainer(dtype=pb.Dtype.DOUBLE, doubleData=[1, 2, 3]))
+        container.data.Pack(held)
         if change == "cut":
             container.data.value = container.data.value[:-3]
         return container

@@ -18,7 +18,8 @@ stop and does not disturb the current episode.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Self, TypeAlias
 
 from bbrgym.errors import ConfigError, MissingExtraError
@@ -62,9 +63,7 @@ class _Channel:
     def __init__(self, kind: int, peer: str, timeout_s: float) -> None:
         if not 0.0 < timeout_s <= 1e6:  # nor NaN
             raise ConfigError(f"timeout_s: {timeout_s}, allowed is a number of seconds above 0, at most 1e6")
-        self._kind = kind
-        self._peer = peer
-        self._timeout_s = timeout_s
+        self._kind, self._peer, self._timeout_s = kind, peer, timeout_s
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()  # its own, so that close() leaves no thread
         self._open()
 
@@ -78,6 +77,14 @@ class _Channel:
         self._socket.set(zmq.LINGER, _LINGER_MS if self._kind == zmq.ROUTER else 0)
         self._socket.set(zmq.RECONNECT_IVL, _RECONNECT_MS)
         self._monitor = self._socket.get_monitor_socket(_COMES | zmq.EVENT_DISCONNECTED)
+
+    @contextmanager
+    def _closing_on_error(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except zmq.ZMQError as error:
+            self.close()
+            raise ConfigError(f"{what}: {error}") from error
 
     def close(self) -> None:
         """Close the connection; a pending answer is still sent."""
@@ -107,23 +114,17 @@ class _Channel:
             ProtocolTimeout: no message arrived in time.
             Exception: returned by ``problem`` meanwhile.
         """
-        message = self._look()
-        while message is None:
+        error = None
+        while True:
+            try:  # also a message sent just before the peer closed the connection
+                return self._socket.recv_multipart()
+            except zmq.Again:
+                if error is not None:
+                    raise error from None
             self._count_connections()
             error = problem()
             if time.monotonic() >= deadline_s and (error is None or isinstance(error, PeerGone)):
                 error = ProtocolTimeout(f"no {what} from {self._peer} within {self._wait_s:g} s")
-            message = self._look()  # also a message sent just before the peer closed the connection
-            if message is None and error is not None:
-                raise error
-        return message
-
-    def _look(self) -> list[bytes] | None:
-        """Return the parts of the next message, None if none arrives within a slice."""
-        try:
-            return self._socket.recv_multipart()
-        except zmq.Again:
-            return None
 
     def _count_connections(self) -> None:
         """Update the connections from the monitor's events."""
@@ -155,18 +156,14 @@ class AgentSocket(_Channel):
     """
 
     def __init__(self, port: int = 0, *, host: str = "127.0.0.1", timeout_s: float = 60.0) -> None:
+        address = f"tcp://{host}:{_checked(port) or '*'}"
         super().__init__(zmq.ROUTER, "the simulation", timeout_s)
         self._simulation: bytes | None = None
         self._is_asked = False  # whether the simulation waits for an answer
         self._left: set[bytes] = set()  # simulations that were left while they were busy
         self._socket.set(zmq.ROUTER_MANDATORY, 1)  # an error if the recipient has gone
-        try:
-            self._socket.bind(f"tcp://{host}:{_checked(port) or '*'}")
-        except (zmq.ZMQError, ConfigError) as error:
-            self.close()
-            if isinstance(error, ConfigError):
-                raise
-            raise ConfigError(f"port: cannot listen on {host}:{port}: {error}") from error
+        with self._closing_on_error(f"port: cannot listen on {host}:{port}"):
+            self._socket.bind(address)
         #: Port on which it listens.
         self.port = int(self._socket.get_string(zmq.LAST_ENDPOINT).rpartition(":")[2])
 
@@ -180,15 +177,7 @@ class AgentSocket(_Channel):
         """
         self.stop()
         self._count_connections()  # at least once a simulation: ZeroMQ keeps only so many events
-        deadline_s = self._deadline_s()
-        while True:
-            speaker, data = self._next("SimInitMsg", watch or _all_well, deadline_s)
-            if speaker in self._left:
-                self._left.remove(speaker)
-                self._answer(speaker, _STOP)
-                continue
-            self._simulation, self._is_asked = speaker, True
-            return self._parsed(pb.SimInitMsg, data)
+        return self._next(pb.SimInitMsg, watch or (lambda: None), self._deadline_s())
 
     def acknowledge(self) -> None:
         """Let the simulation begin.
@@ -207,9 +196,7 @@ class AgentSocket(_Channel):
 
         Raises:
             PeerGone: the simulation has closed the connection.
-            ProtocolTimeout: no message arrived in time.
-            ProtocolError: another message arrived.
-            Exception: returned by `watch`.
+            Exception: as of `await_simulation`.
         """
         if self._simulation is None or self._is_asked:
             raise ProtocolError("no simulation has yet to send its state: it is over, or waits for an answer")
@@ -217,14 +204,7 @@ class AgentSocket(_Channel):
         def problem() -> Exception | None:
             return (watch and watch()) or (None if self._connections else self._gone("EnvStateMsg"))
 
-        deadline_s = self._deadline_s(timeout_s)
-        while True:
-            speaker, data = self._next("EnvStateMsg", problem, deadline_s)
-            if speaker == self._simulation:
-                self._is_asked = True
-                return self._parsed(pb.EnvStateMsg, data)
-            self._left.discard(speaker)
-            self._answer(speaker, _STOP)  # one simulation at a time
+        return self._next(pb.EnvStateMsg, problem, self._deadline_s(timeout_s))
 
     def send_action(self, action: Message) -> None:
         """Answer a state with an action's DataContainer."""
@@ -245,19 +225,23 @@ class AgentSocket(_Channel):
             self.stop()
         super().close()
 
-    def _next(self, what: str, problem: Watch, deadline_s: float) -> tuple[bytes, bytes]:
-        """Return the next message of a REQ socket, as its identity and body."""
+    def _next(self, kind: Any, problem: Watch, deadline_s: float) -> Message:
+        """Return the next message of the simulation, or of a new one if there is none; others are told to stop."""
         while True:
-            parts = self._receive(what, problem, deadline_s)
-            if len(parts) == 3 and not parts[1]:  # the form of a REQ socket's message; no other can be answered
-                return parts[0], parts[2]
-
-    def _parsed(self, kind: Any, data: bytes) -> Message:
-        try:
-            return pb.parse(kind, data, "from the simulation")
-        except ProtocolError:
-            self.stop()
-            raise
+            parts = self._receive(kind.DESCRIPTOR.name, problem, deadline_s)
+            if len(parts) != 3 or parts[1]:  # not the form of a REQ socket's message; no other can be answered
+                continue
+            speaker = parts[0]
+            if speaker in self._left or self._simulation not in (None, speaker):
+                self._left.discard(speaker)
+                self._answer(speaker, _STOP)
+                continue
+            self._simulation, self._is_asked = speaker, True
+            try:
+                return pb.parse(kind, parts[2], "from the simulation")
+            except ProtocolError:
+                self.stop()
+                raise
 
     def _reply(self, message: Message) -> None:
         if self._simulation is None or not self._is_asked:
@@ -288,29 +272,24 @@ class SimulationSocket(_Channel):
     """
 
     def __init__(self, port: int = 5555, *, host: str = "127.0.0.1", timeout_s: float = 60.0) -> None:
+        self._address = f"tcp://{host}:{_checked(port, least=1)}"
         super().__init__(zmq.REQ, f"the agent at {host}:{port}", timeout_s)
-        try:
-            self._address = f"tcp://{host}:{_checked(port, least=1)}"
+        with self._closing_on_error(f"host: cannot reach {host!r}, port {port}"):
             self._socket.connect(self._address)
-        except (zmq.ZMQError, ConfigError) as error:
-            self.close()
-            if isinstance(error, ConfigError):
-                raise
-            raise ConfigError(f"host: cannot reach {host!r}, port {port}: {error}") from error
 
-    def introduce(self, init: Message, watch: Watch | None = None) -> Message:
+    def introduce(self, init: Message) -> Message:
         """Send the SimInitMsg as soon as an agent listens, and return its SimInitAck.
 
         If the agent closes the connection before it answers, the next one is awaited: between episodes an agent of
         ns3-gym's may close its socket and bind another.
 
         Raises:
-            Exception: returned by `watch`; and the errors of `exchange`, except PeerGone.
+            ProtocolError: as of `exchange`, except PeerGone.
         """
         deadline_s = self._deadline_s()
         while True:
             try:
-                return self._ask(init, pb.SimInitAck, watch, deadline_s)
+                return self._ask(init, pb.SimInitAck, deadline_s)
             except PeerGone:
                 self._shut()
                 self._open()
@@ -324,26 +303,18 @@ class SimulationSocket(_Channel):
             ProtocolTimeout: no answer arrived in time.
             ProtocolError: another message arrived.
         """
-        return self._ask(state, pb.EnvActMsg, None, self._deadline_s())
+        return self._ask(state, pb.EnvActMsg, self._deadline_s())
 
-    def _ask(self, question: Message, kind: Any, watch: Watch | None, deadline_s: float) -> Message:
+    def _ask(self, question: Message, kind: Any, deadline_s: float) -> Message:
         name = kind.DESCRIPTOR.name
-
-        def problem() -> Exception | None:
-            return (watch and watch()) or (self._gone(name) if self._losses else None)
-
         self._socket.send(question.SerializeToString())
-        parts = self._receive(name, problem, deadline_s)
+        parts = self._receive(name, lambda: self._gone(name) if self._losses else None, deadline_s)
         if len(parts) != 1:
             raise ProtocolError(f"from {self._peer}: {len(parts)} parts, expected one {name}")
         return pb.parse(kind, parts[0], f"from {self._peer}")
 
 
-def _all_well() -> None:
-    return None
-
-
 def _checked(port: Any, least: int = 0) -> int:
-    if isinstance(port, int) and not isinstance(port, bool) and least <= port <= 65535:
+    if isinstance(port, int) and not isinstance(port, bool) and least <= port <= 65535:  # ZeroMQ takes other ones too
         return port
     raise ConfigError(f"port: {port!r}, allowed are whole numbers from {least} to 65535")

@@ -3,10 +3,9 @@
 
 ::
 
-    owner                       guardian (guardian.py)              the command
-      socket  <-- one packet --   subreaper of all below   -------->  ./ns3 -> simulation ...
-              -- shut: end it ->  watches the owner too    <-output-
-      watches the guardian's pidfd
+    owner                guardian (guardian.py)                   the command
+      a byte: end it  ->   subreaper of all below      -------->    ./ns3 -> simulation ...
+      <-- report, end --   watches the owner's pidfd   <- output -
 
 The owner may be killed at any time: the guardian, in a session of its own, notices it and ends the tree. If the
 guardian is killed, the command dies with it, but processes that the command has started may stay.
@@ -17,21 +16,20 @@ from __future__ import annotations
 import os
 import select
 import signal
-import socket
 import subprocess
 import weakref
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from bbrgym.errors import ConfigError
 from bbrgym.processes import light_command
 from bbrgym.runs.atomic_files import open_to_append
 
 _KILL_TIMEOUT_S = 10.0
-_NO_LOG = "-1"
-_REPORT_BYTES = 65536
+_NO_LOG = -1
 _LAST_LINES = 20
 
 
@@ -81,87 +79,72 @@ class Child:
 
     def __init__(self, words: Sequence[str], cwd: Path | None = None, log: Path | None = None) -> None:
         self._ending: Ending | None = None
-        with ExitStack() as held:
-            self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            held.callback(self._socket.close)
-            with theirs:
-                self._guardian = _spawn(words, theirs.fileno(), cwd, log)
-            held.callback(_end, self._guardian, self._socket, os.getpid())
-            self.ended_fd = os.pidfd_open(self._guardian.pid)
-            held.callback(os.close, self.ended_fd)
-            self._ended = select.poll()
-            self._ended.register(self.ended_fd, select.POLLIN)
-            #: Kills the tree and frees its resources; also called at garbage collection and at exit.
-            self.close = weakref.finalize(self, held.pop_all().close)
+        opened: AbstractContextManager[BinaryIO | None] = nullcontext()
+        try:
+            if log is not None:
+                opened = open_to_append(log, is_own=False)
+        except OSError as error:
+            raise ConfigError(f"log: {str(log)!r} cannot be written: {error.strerror}") from None
+        with opened as file:
+            log_fd = _NO_LOG if file is None else file.fileno()
+            self._guardian = subprocess.Popen(
+                light_command("bbrgym.ns3gym.guardian", str(os.getpid()), str(log_fd), *words, site=False),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd=cwd,
+                pass_fds=() if file is None else (log_fd,),
+                start_new_session=True,
+            )
+        self._report = select.poll()
+        if self._guardian.stdout is not None:
+            self._report.register(self._guardian.stdout)
+        #: Kills the tree and frees its resources; also called at garbage collection and at exit.
+        self.close = weakref.finalize(self, _close, self._guardian, os.getpid())
 
     def wait(self, timeout_s: float) -> Ending | None:
-        """Wait for the command's end; return None after the timeout. `ended_fd` is readable from the end on."""
-        if self._ending is None:
-            if not self.close.alive:  # closed before its end was known
-                self._ending = Ending(None, "")
-            elif self._ended.poll(timeout_s * 1000.0):
-                self._ending = self._read_report()
-                self.close()
-        return self._ending
+        """Wait for the command's end; return None after the timeout."""
+        if self._ending is None and self.close.alive:
+            if not self._report.poll(timeout_s * 1000.0):
+                return None
+            report, _ = self._guardian.communicate(timeout=_KILL_TIMEOUT_S)  # it ends as soon as that is read
+            self._ending = _ending_of(report.decode("utf-8", "replace"))
+            self.close()
+        return self._ending or Ending(None, "")  # closed before its end was known
 
     def end(self, grace_s: float = 0.0) -> Ending:
         """Wait ``grace_s`` seconds for the command to end, then kill its tree."""
         ending = self.wait(grace_s)
         if ending is None:
-            self._socket.shutdown(socket.SHUT_WR)
+            _ask_to_end(self._guardian)
             ending = self.wait(_KILL_TIMEOUT_S)
         self.close()
         return ending or Ending(None, "")
 
-    def _read_report(self) -> Ending:
-        report = self._read().decode("utf-8", "replace")
-        first, _, output = report.partition("\n")
-        try:
-            return Ending(int(first), output)
-        except ValueError:  # the guardian failed; its report is the reason, if it has one
-            return Ending(None, report)
 
-    def _read(self) -> bytes:
-        """Return everything that the guardian wrote before it ended."""
-        read = b""
-        while True:
-            try:
-                packet = self._socket.recv(_REPORT_BYTES, socket.MSG_DONTWAIT)
-            except BlockingIOError:  # a fork of the owner holds the other end too
-                return read
-            if not packet:
-                return read
-            read += packet
+def _ending_of(report: str) -> Ending:
+    first, _, output = report.partition("\n")
+    try:
+        return Ending(int(first), output)
+    except ValueError:  # the guardian failed; its report is the reason, if it has one
+        return Ending(None, report)
 
 
-def _spawn(words: Sequence[str], socket_fd: int, cwd: Path | None, log: Path | None) -> subprocess.Popen[bytes]:
-    with ExitStack() as held:
-        log_fd = _NO_LOG
-        pass_fds: tuple[int, ...] = ()
-        if log is not None:
-            try:
-                file = held.enter_context(open_to_append(log, is_own=False))
-            except OSError as error:
-                raise ConfigError(f"log: {str(log)!r} cannot be written: {error.strerror}") from None
-            log_fd, pass_fds = str(file.fileno()), (file.fileno(),)
-        return subprocess.Popen(
-            light_command("bbrgym.ns3gym.guardian", str(os.getpid()), log_fd, *words, site=False),
-            stdin=subprocess.DEVNULL,
-            stdout=socket_fd,
-            stderr=socket_fd,
-            cwd=cwd,
-            pass_fds=pass_fds,
-            start_new_session=True,
-        )
+def _ask_to_end(guardian: subprocess.Popen[bytes]) -> None:
+    """Write a byte: while a fork of the owner holds the pipe too, its end would not be seen."""
+    if guardian.stdin is not None and not guardian.stdin.closed:
+        with suppress(BrokenPipeError):
+            os.write(guardian.stdin.fileno(), b"\n")
 
 
-def _end(guardian: subprocess.Popen[bytes], to_guardian: socket.socket, owner_pid: int) -> None:
-    if os.getpid() != owner_pid:  # a fork of the owner only closes its descriptors
-        return
-    if guardian.poll() is None:
-        to_guardian.shutdown(socket.SHUT_WR)
+def _close(guardian: subprocess.Popen[bytes], owner_pid: int) -> None:
+    if os.getpid() == owner_pid and guardian.poll() is None:  # a fork of the owner ends nothing
+        _ask_to_end(guardian)
         try:
             guardian.wait(_KILL_TIMEOUT_S)
         except subprocess.TimeoutExpired:  # something below it cannot be killed
             guardian.kill()
             guardian.wait(_KILL_TIMEOUT_S)
+    for pipe in (guardian.stdin, guardian.stdout):
+        if pipe is not None:
+            pipe.close()

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from bbrgym.errors import ConfigError
 from bbrgym.ns3gym import messages as pb
 from bbrgym.ns3gym.errors import ProtocolError
-from bbrgym.ns3gym.floats import decode, encode
 from bbrgym.ns3gym.messages import Dtype, Message, SpaceType
-from bbrgym.ns3gym.spaces import ABSENT, DTYPES, LIMITS, Space, dtype_of, text
+from bbrgym.ns3gym.spaces import ABSENT, DTYPES, Space, dtype_of, inner_spaces
 from bbrgym.schema import shown
 
 _FIELDS: dict[int, str] = {
@@ -30,12 +29,8 @@ _FIELDS: dict[int, str] = {
     Dtype.FLOAT: "floatData",
     Dtype.DOUBLE: "doubleData",
 }
-_WHOLE = "biu"  # kinds of NumPy's dtypes
-# Plain numbers: looking up an enum's members is slow.
-_UINT, _FLOAT = int(Dtype.UINT), int(Dtype.FLOAT)
-_FLOATS = (_FLOAT, int(Dtype.DOUBLE))
-_NO_TYPE, _BOX = int(SpaceType.NoSpaceType), int(SpaceType.Box)
-_DISCRETE, _TUPLE, _DICT = int(SpaceType.Discrete), int(SpaceType.Tuple), int(SpaceType.Dict)
+_BOXES = (spaces.Box, spaces.MultiBinary)
+_TUPLES = (spaces.Tuple, spaces.MultiDiscrete)
 
 
 # ---- writing --------------------------------------------------------------------------------------------------------
@@ -53,109 +48,54 @@ def pack(space: Space, value: Any, where: str = "value") -> Message:
         ConfigError: the value does not have the form of the space, or the protocol cannot carry it.
     """
     container = pb.DataContainer()
-    if isinstance(space, spaces.Box | spaces.MultiBinary):
-        if space.shape != (0,) or space != ABSENT:
-            container.type = _BOX
-            pb.put(container.data, pb.BoxDataContainer, _box_bytes(space, value, where))
+    if space == ABSENT:
         return container
-    if isinstance(space, spaces.Discrete):
-        container.type = _DISCRETE
-        held = pb.DiscreteDataContainer(data=_choice(space.n, value, where))
-    elif isinstance(space, spaces.MultiDiscrete):
-        container.type = _TUPLE
-        held = _pack_choices(space, value, where)
-    elif isinstance(space, spaces.Tuple):
-        container.type = _TUPLE
-        held = _pack_tuple(space, value, where)
-    elif isinstance(space, spaces.Dict):
-        container.type = _DICT
-        held = _pack_dict(space, value, where)
-    else:
-        raise ConfigError(f"{where}: the protocol has no values of a {type(space).__name__}")
-    pb.pack_any(container.data, held)
+    try:
+        container.type, held = _held(space, value, where)
+    except ConfigError:
+        raise
+    except (TypeError, ValueError, FloatingPointError) as error:  # from NumPy and protobuf
+        raise ConfigError(f"{where}: is {shown(value)}, expected a value of {space}: {error}") from error
+    container.data.Pack(held)
     return container
 
 
-def _box_bytes(space: spaces.Box | spaces.MultiBinary, value: Any, where: str) -> bytes:
-    given = _array(value, where)
+def _held(space: Space, value: Any, where: str) -> tuple[int, Message]:
+    """Return the type of a space, and the message that holds a value of it."""
+    if isinstance(space, _BOXES):
+        return SpaceType.Box, _box(space, np.asarray(value), where)
+    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete) and not space.contains(value):
+        raise ConfigError(f"{where}: is {shown(value)}, expected a value of {space}")
+    if isinstance(space, spaces.Discrete):
+        return SpaceType.Discrete, pb.DiscreteDataContainer(data=value)
+    if isinstance(space, _TUPLES):
+        values = np.ravel(value) if isinstance(space, spaces.MultiDiscrete) else value
+        inner = inner_spaces(space)
+        if not isinstance(values, Sequence | np.ndarray) or len(values) != len(inner):
+            raise ConfigError(f"{where}: is {shown(value)}, expected {len(inner)} values")
+        elements = [pack(one, values[i], f"{where}[{i}]") for i, one in enumerate(inner)]
+        return SpaceType.Tuple, pb.TupleDataContainer(element=elements)
+    if isinstance(space, spaces.Dict):
+        if not isinstance(value, Mapping) or value.keys() != space.spaces.keys():
+            keys = ", ".join(map(str, space.spaces))
+            raise ConfigError(f"{where}: is {shown(value)}, expected a mapping with the keys {keys}")
+        elements = [pack(one, value[key], f"{where}[{key!r}]") for key, one in space.spaces.items()]
+        for key, element in zip(space.spaces, elements, strict=True):
+            element.name = key
+        return SpaceType.Dict, pb.DictDataContainer(element=elements)
+    raise ConfigError(f"{where}: the protocol has no values of a {type(space).__name__}")
+
+
+def _box(space: spaces.Box | spaces.MultiBinary, given: NDArray[Any], where: str) -> Message:
     if given.shape != space.shape:
         raise ConfigError(f"{where}: has the shape {given.shape}, expected {space.shape}")
-    if given.dtype != space.dtype and not _goes_into(given.dtype, space.dtype):
-        raise ConfigError(f"{where}: has the dtype {given.dtype}, expected {space.dtype}")
-    dtype = _UINT if isinstance(space, spaces.MultiBinary) else dtype_of(space.dtype, where)
-    if dtype in LIMITS:
-        least, most = LIMITS[dtype]
-        if given.size and not least <= int(given.min()) <= int(given.max()) <= most:
-            raise ConfigError(f"{where}: is {shown(value)}, the protocol carries whole numbers from {least} to {most}")
-        box = pb.BoxDataContainer(dtype=dtype, shape=given.shape, **{_FIELDS[dtype]: given.ravel().tolist()})
-        whole: bytes = box.SerializeToString()
-        return whole
-    if dtype == _FLOAT and given.dtype != np.float32:
-        given = _as_float32(given, where)
-    return encode(dtype, given)
-
-
-def _goes_into(given: np.dtype[Any], expected: np.dtype[Any]) -> bool:
-    """Return whether numbers may be cast; integers are checked one by one afterwards."""
-    return (given.kind in _WHOLE and expected.kind in _WHOLE) or np.can_cast(given, expected, "same_kind")
-
-
-def _array(value: Any, where: str) -> NDArray[Any]:
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise ConfigError(f"{where}: is {shown(value)}, no array: {error}") from error
-    if array.dtype.kind not in "biuf":
-        raise ConfigError(f"{where}: is {shown(value)}, expected numbers")
-    return array
-
-
-def _as_float32(given: NDArray[Any], where: str) -> NDArray[np.float32]:
-    try:
+    dtype = dtype_of(space, where)
+    if given.dtype.kind in "biu" and space.dtype.kind in "biu":
+        numbers = given.astype(np.uint8) if given.dtype.kind == "b" else given  # protobuf checks their range
+    else:
         with np.errstate(over="raise"):
-            return given.astype(np.float32)
-    except FloatingPointError as error:
-        raise ConfigError(f"{where}: is {shown(given)}, more than float32 holds") from error
-
-
-def _choice(n: Any, value: Any, where: str) -> int:
-    if isinstance(value, np.ndarray) and value.shape == ():
-        value = value[()]
-    if isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= value < n:
-        return int(value)
-    raise ConfigError(f"{where}: is {shown(value)}, expected a whole number from 0 to {n - 1}")
-
-
-def _pack_choices(space: spaces.MultiDiscrete, value: Any, where: str) -> Message:
-    given = _array(value, where)
-    if given.shape != space.nvec.shape or given.dtype.kind not in "iu":
-        raise ConfigError(f"{where}: is {shown(value)}, expected whole numbers of the shape {space.nvec.shape}")
-    tuple_of = pb.TupleDataContainer()
-    for i, (n, one) in enumerate(zip(space.nvec.ravel().tolist(), given.ravel().tolist(), strict=True)):
-        element = tuple_of.element.add(type=_DISCRETE)
-        pb.pack_any(element.data, pb.DiscreteDataContainer(data=_choice(n, one, f"{where}[{i}]")))
-    return tuple_of
-
-
-def _pack_tuple(space: spaces.Tuple[Any], value: Any, where: str) -> Message:
-    if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str) or len(value) != len(space.spaces):
-        raise ConfigError(f"{where}: is {shown(value)}, expected {len(space.spaces)} values")
-    return pb.TupleDataContainer(
-        element=[
-            pack(inner, one, f"{where}[{i}]") for i, (inner, one) in enumerate(zip(space.spaces, value, strict=True))
-        ]
-    )
-
-
-def _pack_dict(space: spaces.Dict, value: Any, where: str) -> Message:
-    if not isinstance(value, Mapping) or value.keys() != space.spaces.keys():
-        raise ConfigError(f"{where}: is {shown(value)}, expected a mapping with the keys {', '.join(space.spaces)}")
-    dict_of = pb.DictDataContainer()
-    for key, inner in space.spaces.items():
-        element = pack(inner, value[key], f"{where}[{key!r}]")
-        element.name = text(key, f"{where}: the key")
-        dict_of.element.append(element)
-    return dict_of
+            numbers = given.astype(DTYPES[dtype], casting="same_kind")
+    return pb.BoxDataContainer(dtype=dtype, shape=given.shape, **{_FIELDS[dtype]: numbers.ravel()})
 
 
 # ---- reading --------------------------------------------------------------------------------------------------------
@@ -172,57 +112,42 @@ def unpack(space: Space, container: Message, where: str = "value") -> Any:
     Raises:
         ProtocolError: it does not have the form of the space.
     """
-    pb.refuse_misfits(container, where)
-    if isinstance(space, spaces.Box | spaces.MultiBinary):
-        if container.type == _NO_TYPE and space.shape == (0,):
+    if isinstance(space, _BOXES):
+        if container.type == SpaceType.NoSpaceType and space.shape == (0,):
             return np.zeros(0, space.dtype)
-        return _unpack_box(space, container, where)
+        return _numbers(space, _read(container, SpaceType.Box, pb.BoxDataContainer, where), where)
     if isinstance(space, spaces.Discrete):
-        return _unpack_choice(container, where)
-    if isinstance(space, spaces.MultiDiscrete):
-        elements = _elements(container, space.nvec.size, where)
-        choices = [_unpack_choice(one, f"{where}[{i}]") for i, one in enumerate(elements)]
-        return np.array(choices, space.dtype).reshape(space.nvec.shape)
-    if isinstance(space, spaces.Tuple):
-        elements = _elements(container, len(space.spaces), where)
-        return tuple(
-            unpack(inner, one, f"{where}[{i}]")
-            for i, (inner, one) in enumerate(zip(space.spaces, elements, strict=True))
-        )
+        return np.int64(_read(container, SpaceType.Discrete, pb.DiscreteDataContainer, where).data)
+    if isinstance(space, _TUPLES):
+        inner = inner_spaces(space)
+        elements = _read(container, SpaceType.Tuple, pb.TupleDataContainer, where).element
+        if len(elements) != len(inner):
+            raise ProtocolError(f"{where}: has {len(elements)} elements, expected {len(inner)}")
+        values = tuple(unpack(one, elements[i], f"{where}[{i}]") for i, one in enumerate(inner))
+        if isinstance(space, spaces.MultiDiscrete):
+            return np.array(values, space.dtype).reshape(space.nvec.shape)
+        return values
     if isinstance(space, spaces.Dict):
-        return _unpack_dict(space, _held(container, _DICT, pb.DictDataContainer, where).element, where)
+        elements = _read(container, SpaceType.Dict, pb.DictDataContainer, where).element
+        by_name = {element.name: element for element in elements}
+        if len(by_name) != len(elements) or by_name.keys() != space.spaces.keys():
+            keys = [element.name for element in elements]
+            raise ProtocolError(f"{where}: has the keys {shown(keys)}, expected {', '.join(map(repr, space.spaces))}")
+        return {key: unpack(one, by_name[key], f"{where}[{key!r}]") for key, one in space.spaces.items()}
     raise ConfigError(f"{where}: the protocol has no values of a {type(space).__name__}")
 
 
-def _held(container: Message, kind: int, message: Any, where: str) -> Message:
+def _read(container: Message, kind: int, message: Any, where: str) -> Message:
     if container.type != kind:
         name = SpaceType(kind).name
-        raise ProtocolError(f"{where}: has the type {container.type}, expected {kind} ({name})")
+        raise ProtocolError(f"{where}: has the type {container.type}, expected {int(kind)} ({name})")
     return pb.parse_any(message, container.data, where)
 
 
-def _elements(container: Message, count: int, where: str) -> Any:
-    elements = _held(container, _TUPLE, pb.TupleDataContainer, where).element
-    if len(elements) != count:
-        raise ProtocolError(f"{where}: has {len(elements)} elements, expected {count}")
-    for i, element in enumerate(elements):
-        pb.refuse_misfits(element, f"{where}[{i}]")
-    return elements
-
-
-def _unpack_choice(container: Message, where: str) -> np.int64:
-    return np.int64(_held(container, _DISCRETE, pb.DiscreteDataContainer, where).data)
-
-
-def _unpack_box(space: spaces.Box | spaces.MultiBinary, container: Message, where: str) -> NDArray[Any]:
-    expected = _UINT if isinstance(space, spaces.MultiBinary) else dtype_of(space.dtype, where)
-    if expected in _FLOATS and container.type == _BOX and pb.holds(container.data, pb.BoxDataContainer):
-        floats = decode(expected, space.shape, container.data.value)
-        if floats is not None:  # the common case
-            return _cast(floats, np.dtype(space.dtype), where)
-    box = _held(container, _BOX, pb.BoxDataContainer, where)
+def _numbers(space: spaces.Box | spaces.MultiBinary, box: Message, where: str) -> NDArray[Any]:
+    expected = dtype_of(space, where)
     # ns3-gym's agent answers DOUBLE with FLOAT.
-    if box.dtype != expected and not (box.dtype in _FLOATS and expected in _FLOATS):
+    if box.dtype != expected and {box.dtype, expected} != {Dtype.FLOAT, Dtype.DOUBLE}:
         raise ProtocolError(f"{where}: has the dtype {box.dtype}, expected {expected} ({Dtype(expected).name})")
     numbers = getattr(box, _FIELDS[box.dtype])
     count = math.prod(space.shape)
@@ -232,26 +157,11 @@ def _unpack_box(space: spaces.Box | spaces.MultiBinary, container: Message, wher
     if shape not in ((), space.shape, (count,)):  # ns3-gym's ends may omit it, or send the length
         raise ProtocolError(f"{where}: has the shape {shape}, expected {space.shape}")
     carried = np.fromiter(numbers, DTYPES[box.dtype], count)
-    return _cast(carried, np.dtype(space.dtype), where).reshape(space.shape)
-
-
-def _cast(carried: NDArray[Any], dtype: np.dtype[Any], where: str) -> NDArray[Any]:
-    """Cast numbers to a dtype; integers must keep their values."""
-    if carried.dtype == dtype:
-        return carried
     with np.errstate(over="ignore"):  # floats beyond float32 become inf
-        cast = carried.astype(dtype)
-    if dtype.kind != "f" and not np.array_equal(cast, carried):
-        raise ProtocolError(f"{where}: is {shown(carried)}, expected numbers that {dtype} holds")
-    return cast
-
-
-def _unpack_dict(space: spaces.Dict, elements: Any, where: str) -> dict[str, Any]:
-    by_name = {element.name: element for element in elements}
-    if len(by_name) != len(elements) or by_name.keys() != space.spaces.keys():
-        keys = [element.name for element in elements]
-        raise ProtocolError(f"{where}: has the keys {shown(keys)}, expected {', '.join(map(repr, space.spaces))}")
-    return {key: unpack(inner, by_name[key], f"{where}[{key!r}]") for key, inner in space.spaces.items()}
+        cast = carried.astype(space.dtype)
+    if cast.dtype.kind != "f" and not np.array_equal(cast, carried):
+        raise ProtocolError(f"{where}: is {shown(carried)}, expected numbers that {space.dtype} holds")
+    return cast.reshape(space.shape)
 
 
 # ---- bounds ---------------------------------------------------------------------------------------------------------

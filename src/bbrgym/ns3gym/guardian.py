@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Run a command and end it with all its descendants; arguments: OWNER_PID LOG_FD WORD...
 
-Started by `child.Child`, in a session of its own. Its standard output is one end of a socket; the owner holds the
-other. The command runs until it ends, the owner shuts its end, or the owner has ended for any reason. Then all its
-descendants are killed, including those that left its session or lost their parents: this process is a subreaper,
-which inherits them. At last it writes one packet: the command's exit code (minus the number of the signal that killed
-it), a newline, and the last bytes of the output. It avoids modules that take long to load (pathlib, subprocess,
-json).
+Started by `child.Child`, in a session of its own. The command runs until it ends, the owner writes a byte to this
+process's standard input, the owner has ended for any reason, or SIGTERM arrives. Then all its descendants are killed, including those that left its session or lost their
+parents: this process is a subreaper, which inherits them. At last it writes to its standard output: the command's exit
+code (minus the number of the signal that killed it), a newline, and the last bytes of the output. It avoids modules
+that take long to load (pathlib, subprocess, json).
 """
 
 from __future__ import annotations
@@ -21,13 +20,14 @@ from bbrgym.processes import open_parent
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_OWNER_FD = 1
+_REQUEST_FD = 0
+_REPORT_FD = 1
 _NO_LOG = -1
-_TAIL_BYTES = 16384  # fits the socket's buffer, so that the report never waits for the owner
+_TAIL_BYTES = 16384
 _CHUNK_BYTES = 65536  # capacity of a pipe
-_REAP_EVERY_MS = 1000.0  # orphans of the command, which become this process's children
 _RESCAN_S = 0.05  # for processes that were started while others were killed
 _CANNOT_START = 127  # as in shells
+_NONE_ENDED = (0, 0)
 
 
 class Output:
@@ -65,25 +65,32 @@ def main(arguments: list[str]) -> None:
     if owner_pid_fd is None:
         return
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    _set_signals()
+    signals_fd = _take_signals()
     output = Output(int(log_fd))
     pid = _start(words, output)
     try:
-        codes = _watch(pid, output, owner_pid_fd)
+        codes = _watch(pid, output, signals_fd, owner_pid_fd)
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         killed = _kill_all()
     output.take_rest()
-    os.write(_OWNER_FD, b"%d\n%s" % ((killed | codes)[pid], output.tail))
+    os.write(_REPORT_FD, b"%d\n%s" % ((killed | codes)[pid], output.tail))
 
 
-def _set_signals() -> None:
-    """Reset inherited signal settings, and leave Ctrl-C and a lost terminal to the owner."""
+def _take_signals() -> int:
+    """Return a descriptor of the signals that arrive, and reset inherited settings.
+
+    Ctrl-C and a lost terminal are left to the owner. They have handlers and are not ignored: the command would inherit
+    that.
+    """
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("the guardian was asked to end"))
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)
+    arrivals_fd, wakeup_fd = os.pipe()
+    os.set_blocking(wakeup_fd, False)
+    signal.set_wakeup_fd(wakeup_fd)
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)
+    return arrivals_fd
 
 
 def _start(words: list[str], output: Output) -> int:
@@ -94,9 +101,9 @@ def _start(words: list[str], output: Output) -> int:
     try:
         os.setsid()
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # if this guardian is killed
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(output.command_fd, 1)
         os.dup2(output.command_fd, 2)
-        _restore_signals()
         os.execvp(words[0], words)
     except OSError as error:
         os.write(2, f"{words[0]}: {error.strerror}\n".encode())
@@ -104,23 +111,18 @@ def _start(words: list[str], output: Output) -> int:
         os._exit(_CANNOT_START)
 
 
-def _restore_signals() -> None:
-    """Let the command ignore no signal, not even those that this process ignores (SIGINT in a shell's background)."""
-    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-        signal.signal(number, signal.SIG_DFL)
-
-
-def _watch(pid: int, output: Output, owner_pid_fd: int) -> dict[int, int]:
+def _watch(pid: int, output: Output, signals_fd: int, owner_pid_fd: int) -> dict[int, int]:
     """Wait until the command has ended or must be ended; return the exit codes of the last processes that ended."""
     poll = select.poll()
-    for fd in (_OWNER_FD, owner_pid_fd, output.fd, os.pidfd_open(pid)):
+    for fd in (_REQUEST_FD, signals_fd, owner_pid_fd, output.fd):
         poll.register(fd, select.POLLIN)
     while True:
-        ready = {fd for fd, _ in poll.poll(_REAP_EVERY_MS)}  # again and again, as long as the owner lives
+        ready = {fd for fd, _ in poll.poll()}  # without a timeout: it lasts as long as the owner
         if output.fd in ready and not output.take():
             poll.unregister(output.fd)  # no writer is left
-        codes = _reap()
-        if pid in codes or ready & {_OWNER_FD, owner_pid_fd}:
+        signals = os.read(signals_fd, _CHUNK_BYTES) if signals_fd in ready else b""
+        codes = _reap() if signal.SIGCHLD in signals else {}
+        if pid in codes or signal.SIGTERM in signals or ready & {_REQUEST_FD, owner_pid_fd}:
             return codes
 
 
@@ -128,8 +130,8 @@ def _kill_all() -> dict[int, int]:
     """Kill every descendant, and return their exit codes. Orphans become this process's children at once."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     codes: dict[int, int] = {}
-    while _has_children():
-        for child in _children():
+    while children := _children():
+        for child in children:
             os.kill(child, signal.SIGKILL)
         signal.sigtimedwait({signal.SIGCHLD}, _RESCAN_S)
         codes |= _reap()
@@ -139,23 +141,16 @@ def _kill_all() -> dict[int, int]:
 def _reap() -> dict[int, int]:
     """Return the exit codes of the children that have ended."""
     codes: dict[int, int] = {}
-    while _has_children():
-        pid, status = os.waitpid(-1, os.WNOHANG)
-        if not pid:
-            break
-        codes[pid] = os.waitstatus_to_exitcode(status)
+    try:
+        while (ended := os.waitpid(-1, os.WNOHANG)) != _NONE_ENDED:
+            codes[ended[0]] = os.waitstatus_to_exitcode(ended[1])
+    except ChildProcessError:  # there are no children
+        pass
     return codes
 
 
-def _has_children() -> bool:
-    try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    return True
-
-
 def _children() -> list[int]:
+    """Return the children, those that have ended included until they are reaped."""
     me = str(os.getpid())
     return [int(name) for name in os.listdir("/proc") if name.isdecimal() and _parent(name) == me]  # noqa: PTH208
 

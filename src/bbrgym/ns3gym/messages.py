@@ -24,9 +24,6 @@ except ModuleNotFoundError as error:
 Message: TypeAlias = Any
 """An instance of one of the classes below; protobuf creates them at run time, unknown to a type checker."""
 
-_PACKAGE = "ns3opengym"
-_URL = "type.googleapis.com/"  # which protobuf's own Pack writes
-
 
 def _pool() -> descriptor_pool.DescriptorPool:
     try:
@@ -43,11 +40,11 @@ _POOL = _pool()
 
 
 def _class(name: str) -> Any:
-    return message_factory.GetMessageClass(_POOL.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
+    return message_factory.GetMessageClass(_POOL.FindMessageTypeByName(f"ns3opengym.{name}"))
 
 
 def _enum(name: str) -> Any:
-    values = _POOL.FindEnumTypeByName(f"{_PACKAGE}.{name}").values
+    values = _POOL.FindEnumTypeByName(f"ns3opengym.{name}").values
     return IntEnum(name.rsplit(".", 1)[-1], [(value.name, value.number) for value in values])
 
 
@@ -76,46 +73,20 @@ EnvActMsg = _class("EnvActMsg")
 # ---- reading --------------------------------------------------------------------------------------------------------
 
 
-def parse(kind: Any, data: bytes, where: str = "") -> Message:
+def parse(kind: Any, data: bytes, where: str = "the message") -> Message:
     """Return the message of a class in some bytes.
 
+    protobuf itself takes a field with a known number and the wrong type for an unknown one.
+
     Raises:
-        ProtocolError: the bytes are no message, or another one: protobuf itself treats a field with a known number and
-            the wrong type as unknown.
+        ProtocolError: the bytes hold another message, or none. Unknown numbers are allowed.
     """
     try:
         message = kind.FromString(data)
     except DecodeError as error:
-        raise ProtocolError(f"{_at(where)}{len(data)} bytes are no {kind.DESCRIPTOR.name}: {error}") from error
-    refuse_misfits(message, where)
+        raise ProtocolError(f"{where}: {len(data)} bytes cannot be read as {kind.DESCRIPTOR.name}: {error}") from error
+    _refuse_misfits(message, where)
     return message
-
-
-def refuse_misfits(message: Message, where: str = "") -> None:
-    """Raise ProtocolError for a message that has a field with a known number and the wrong type.
-
-    Unknown numbers are allowed. Messages within it are not checked.
-    """
-    unknown = UnknownFieldSet(message)
-    if not len(unknown):
-        return
-    known = message.DESCRIPTOR.fields_by_number
-    for field in unknown:
-        if field.field_number in known:
-            kind = message.DESCRIPTOR.name
-            name = known[field.field_number].name
-            raise ProtocolError(f"{_at(where)}this is no {kind}: its field {name} is of another type")
-
-
-def pack_any(holder: Message, message: Message) -> None:
-    """Put a message into a field of type google.protobuf.Any."""
-    put(holder, type(message), message.SerializeToString())
-
-
-def put(holder: Message, kind: Any, data: bytes) -> None:
-    """Put the bytes of a message of a class into a field of type google.protobuf.Any."""
-    holder.type_url = _URLS[kind]
-    holder.value = data
 
 
 def parse_any(kind: Any, holder: Message, where: str) -> Message:
@@ -124,26 +95,19 @@ def parse_any(kind: Any, holder: Message, where: str) -> Message:
     Raises:
         ProtocolError: it holds another message, or none.
     """
-    if not holds(holder, kind):
+    if not holder.Is(kind.DESCRIPTOR):
         held = repr(holder.type_url) if holder.type_url else "nothing"
-        raise ProtocolError(f"{_at(where)}is {held}, expected a {kind.DESCRIPTOR.full_name}")
+        raise ProtocolError(f"{where}: is {held}, expected a {kind.DESCRIPTOR.full_name}")
     return parse(kind, holder.value, where)
 
 
-def holds(holder: Message, kind: Any) -> bool:
-    """Return whether a field of type google.protobuf.Any declares a message of a class."""
-    url = holder.type_url
-    return bool(url == _URLS[kind] or url.rpartition("/")[2] == kind.DESCRIPTOR.full_name)  # any host may precede it
-
-
-def _at(where: str) -> str:
-    return f"{where}: " if where else ""
-
-
-_URLS: dict[Any, str] = {
-    kind: _URL + kind.DESCRIPTOR.full_name
-    for kind in (
-        *(DiscreteSpace, BoxSpace, TupleSpace, DictSpace),
-        *(DiscreteDataContainer, BoxDataContainer, TupleDataContainer, DictDataContainer),
-    )
-}
+def _refuse_misfits(message: Message, where: str) -> None:
+    known = message.DESCRIPTOR.fields_by_number
+    for field in UnknownFieldSet(message):
+        if field.field_number in known:
+            kind, name = message.DESCRIPTOR.name, known[field.field_number].name
+            raise ProtocolError(f"{where}: is not a valid {kind}: its field {name} is of another type")
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for inner in [value] if hasattr(value, "DESCRIPTOR") else value:
+                _refuse_misfits(inner, where)

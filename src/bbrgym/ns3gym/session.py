@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,69 +28,52 @@ from bbrgym.ns3gym.messages import Message
 _LAST_GASP_S = 2.0  # between the end of a simulation's connection and the end of its command
 
 
-@dataclass(frozen=True)
-class Start:
-    """The start of a simulation.
-
-    Attributes:
-        command: command line with placeholders.
-        cwd: directory in which it runs. Default: the current one.
-        log: file to which its output is appended. Default: none.
-    """
-
-    command: CommandLine
-    cwd: Path | None = None
-    log: Path | None = None
-
-
-def start_of(
-    command: str | Sequence[str] | None, *, shell: bool, cwd: str | Path | None, log: str | Path | None, **others: Any
-) -> Start | None:
-    """Return the start of a simulation from the options of its caller; None without a command, for one to wait for.
-
-    Args:
-        command: as of `CommandLine`; None for none.
-        shell: as of `CommandLine`.
-        cwd: as of `CommandLine`; None for the current directory.
-        log: file to which the command's output is appended; None for none.
-        others: further options that need a command.
-
-    Raises:
-        ConfigError: an option is wrong, or needs a command and there is none.
-    """
-    folder = None if cwd is None else Path(cwd)
-    if folder is not None and not folder.is_dir():
-        raise ConfigError(f"cwd: {str(cwd)!r} is no folder")
-    if command is not None:
-        return Start(CommandLine(command, folder, shell=shell), folder, None if log is None else Path(log))
-    for name, value in {"shell": shell, "cwd": cwd, "log": log, **others}.items():
-        if value:
-            raise ConfigError(f"{name}: {value!r} is for a command, and there is none")
-    return None
-
-
 class Session:
     """The agent's socket, and the process of the simulation if it was started here.
 
     Args:
-        start: start of a simulation; None waits for simulations that others start.
+        command: as of `CommandLine`; None waits for simulations that others start.
+        shell: as of `CommandLine`.
+        cwd: directory in which the command runs. Default: the current one.
+        log: file to which the command's output is appended. Default: none.
         port: on which the agent listens; 0 selects a free one.
         host: address on which it listens.
         timeout_s: longest wait for a simulation, and then for each of its messages, in seconds.
         grace_s: longest time that a simulation may take to end, once told to stop, before it is killed, in seconds.
 
     Raises:
-        ConfigError: the port is not available.
+        ConfigError: an option is wrong, or needs a command and there is none, or the port is not available.
     """
 
-    def __init__(self, start: Start | None, port: int, host: str, timeout_s: float, grace_s: float) -> None:
-        self._start = start
+    def __init__(
+        self,
+        command: str | Sequence[str] | None,
+        *,
+        shell: bool,
+        cwd: str | Path | None,
+        log: str | Path | None,
+        port: int,
+        host: str,
+        timeout_s: float,
+        grace_s: float,
+    ) -> None:
+        self._cwd, self._log = (None if path is None else Path(path) for path in (cwd, log))
+        if self._cwd is not None and not self._cwd.is_dir():
+            raise ConfigError(f"cwd: {str(cwd)!r} is not a folder")
+        self._command = None if command is None else CommandLine(command, self._cwd, shell=shell)
+        self.check_command_for(shell=shell, cwd=cwd, log=log)
         self._port, self._host, self._timeout_s, self._grace_s = port, host, timeout_s, grace_s
         self._owner_pid = os.getpid()
         self._child: Child | None = None
         self._agent = self._listen()
         self._has_listened_to_one = False
         self._is_interrupted = False
+
+    def check_command_for(self, **options: Any) -> None:
+        """Raise ConfigError for an option that is set and needs a command, where there is none."""
+        for name, value in options.items():
+            if value and self._command is None:
+                raise ConfigError(f"{name}: {value!r} is for a command, and there is none")
 
     @property
     def port(self) -> int:
@@ -110,8 +92,12 @@ class Session:
             ProtocolError: no simulation introduced itself in time, it ended, or it sent another message.
         """
         self.stop()
-        if self._start is not None:
-            self._child = self._started(self._start, seed, arguments)
+        if self._command is not None:
+            if self._has_listened_to_one:
+                self._agent.close()  # drops unread messages of earlier simulations
+                self._agent = self._listen()
+            self._has_listened_to_one = True
+            self._child = Child(self._command.words(self.port, seed, arguments), self._cwd, self._log)
         with self.ending_on_error():
             return self._agent.await_simulation(self._watch("SimInitMsg"))
 
@@ -125,7 +111,7 @@ class Session:
             try:
                 self._agent.acknowledge()
             except PeerGone:
-                if self._start is not None:
+                if self._command is not None:
                     raise
                 return False
             return True
@@ -163,13 +149,11 @@ class Session:
             yield
         except ProtocolError as error:
             child, self._child = self._child, None
-            # Whoever is there yet ends because it is told to: that is no part of the error.
-            ending = None if child is None or isinstance(error, PeerGone) else child.wait(0.0)
+            # A simulation that has not ended yet ends because it is told to: that is not part of the error.
+            ending = child and child.wait(_LAST_GASP_S if isinstance(error, PeerGone) else 0.0)
             self._agent.stop()
             if child is None:
                 raise
-            if isinstance(error, PeerGone):
-                ending = child.wait(_LAST_GASP_S)
             said = child.end().last_words if ending is None else f": it {ending}"
             raise type(error)(f"{error}{said}") from error
         except BaseException:  # the simulation's state is unknown
@@ -195,13 +179,6 @@ class Session:
 
     def _listen(self) -> AgentSocket:
         return AgentSocket(self._port, host=self._host, timeout_s=self._timeout_s)
-
-    def _started(self, start: Start, seed: int, arguments: Mapping[str, Value]) -> Child:
-        if self._has_listened_to_one:
-            self._agent.close()  # drops unread messages of earlier simulations
-            self._agent = self._listen()
-        self._has_listened_to_one = True
-        return Child(start.command.words(self.port, seed, arguments), start.cwd, start.log)
 
     def _watch(self, what: str) -> Watch:
         """Return a watch for `interrupt` and for the end of the simulation's command."""

@@ -2,7 +2,7 @@
 """The engine of ``world=ns3gym``: any program that serves a world over ns3-gym's protocol.
 
 Such a program shows raw measurements and takes raw tunables, as `ns3-scratch/gym/serve.h` describes; its own network
-may be of any kind. It is started anew for each run, or, without a command, waited for. The resolved scenario is passed
+may be of any kind. It is started again for each run, or, without a command, waited for. The resolved scenario is passed
 to it as a file, whose path stands for `{scenario}` in the command. Its flows must have the names of the scenario's, in
 their order.
 """
@@ -25,7 +25,7 @@ from bbrgym.errors import ConfigError
 from bbrgym.ns3gym.data import pack, unpack
 from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.ns3gym.messages import Message
-from bbrgym.ns3gym.session import Session, start_of
+from bbrgym.ns3gym.session import Session
 from bbrgym.ns3gym.spaces import Space, space_of
 from bbrgym.scenario.flow import check_tunables
 from bbrgym.schema import FieldProblem, shown
@@ -86,8 +86,8 @@ class Ns3GymEngine:
             raise ConfigError("command: None and port: 0, expected the program's command, or the port it connects to")
         self._timeout_s = min(timeout_s, _MAX_TIMEOUT_S)
         self._lock = threading.RLock()  # a session serves one thread
-        start = start_of(command, shell=shell, cwd=cwd, log=log)
-        self._session = Session(start, port, host, self._timeout_s, grace_s=_GRACE_S)
+        where = {"cwd": cwd, "log": log, "port": port, "host": host}
+        self._session = Session(command, shell=shell, **where, timeout_s=self._timeout_s, grace_s=_GRACE_S)
         self._folder = tempfile.TemporaryDirectory(prefix="bbrgym-")
         self._scenario_file = Path(self._folder.name) / "scenario.json"
         self._has_command = command is not None

@@ -124,7 +124,7 @@ def _fill_any(draw, holder, depth):
         holder.value = draw(st.binary(max_size=20))
         return
     inner = draw(any_messages(draw(st.sampled_from(DESCRIBED[1:] + CONTAINERS)), depth - 1))
-    pb.pack_any(holder, inner)
+    holder.Pack(inner)
 
 
 def _type_of(field):

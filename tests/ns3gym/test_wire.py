@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Messages are ns3-gym's bit for bit; spaces and values cross over whole, or are refused with what and where."""
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from samples import CONTAINERS, DESCRIBED, SAID, SHAPES, SPACES, any_messages, flat, mutations, sample
+
+from bbrgym.errors import ConfigError
+from bbrgym.ns3gym import messages as pb
+from bbrgym.ns3gym.data import is_within, pack, unpack
+from bbrgym.ns3gym.errors import ProtocolError
+from bbrgym.ns3gym.spaces import ABSENT, MAX_DEPTH, MAX_NUMBERS, describe, space_of
+
+BOX = spaces.Box(-1.0, 1.0, (2, 3), np.float32)
+DOUBLES = spaces.Box(-1.0, 1.0, (2,), np.float64)
+EVERY = (*SAID, *DESCRIBED, pb.DataContainer, *CONTAINERS)
+
+
+def described(kind, message):
+    description = pb.SpaceDescription(type=kind)
+    description.space.Pack(message)
+    return description
+
+
+def box_space(low=0.0, high=1.0, dtype=3, shape=(1,)):
+    return described(2, pb.BoxSpace(low=low, high=high, dtype=dtype, shape=shape))
+
+
+def held(kind, message):
+    container = pb.DataContainer(type=kind)
+    container.data.Pack(message)
+    return container
+
+
+def box(**fields):
+    return held(2, pb.BoxDataContainer(**fields))
+
+
+def keyed(*names):
+    return held(4, pb.DictDataContainer(element=[pb.DataContainer(type=1, name=name) for name in names]))
+
+
+# ---- messages ---------------------------------------------------------------------------------------------
+
+
+def test_the_bytes_are_those_of_ns3_gym():
+    # Written by hand from field numbers and wire types: (number << 3 | type), then the length of what follows.
+    floats = pb.BoxDataContainer(dtype=pb.Dtype.FLOAT, shape=[2], floatData=[1.0, -2.0])
+    floats_bytes = bytes.fromhex("0803 1201 02 2a08 0000803f 000000c0")
+    assert floats.SerializeToString() == floats_bytes
+    state = pb.EnvStateMsg(reward=1.0, isGameOver=True, reason=pb.Reason.GameOver, info="x", obsData=held(2, floats))
+    url = b"type.googleapis.com/ns3opengym.BoxDataContainer"
+    any_bytes = b"\x0a" + bytes([len(url)]) + url + b"\x12" + bytes([len(floats_bytes)]) + floats_bytes
+    container = b"\x08\x02\x12" + bytes([len(any_bytes)]) + any_bytes
+    expected = b"\x0a" + bytes([len(container)]) + container + bytes.fromhex("15 0000803f 1801 2001 2a01") + b"x"
+    assert state.SerializeToString() == expected
+    init = pb.SimInitMsg(simProcessId=300, wafShellProcessId=1)
+    assert init.SerializeToString() == bytes.fromhex("08ac02 1001")
+    assert pb.SimInitAck(done=True, stopSimReq=True).SerializeToString() == bytes.fromhex("0801 1001")
+    assert pb.EnvActMsg(stopSimReq=True).SerializeToString() == bytes.fromhex("1001")
+    assert pb.DiscreteDataContainer(data=-1).SerializeToString() == bytes.fromhex("08ffffffffffffffffff01")
+
+
+@pytest.mark.parametrize("before", ["", "import bbrgym.ns3gym.messages"])
+def test_ns3_gyms_own_module_may_be_imported_too(before):
+    """Its messages_pb2 puts the same names into protobuf's default pool."""
+    code = f"""
+from importlib import resources
+from google.protobuf import any_pb2, descriptor_pb2, descriptor_pool, message_factory
+described = (resources.files("bbrgym.ns3gym") / "messages.binpb").read_bytes()
+{before}
+pool = descriptor_pool.Default()
+for file in descriptor_pb2.FileDescriptorSet.FromString(described).file:
+    if file.package == "ns3opengym":
+        pool.AddSerializedFile(file.SerializeToString())
+theirs = message_factory.GetMessageClass(pool.FindMessageTypeByName("ns3opengym.SimInitMsg"))
+from bbrgym.ns3gym import messages
+assert theirs is not messages.SimInitMsg
+assert messages.SimInitMsg.FromString(theirs(simProcessId=7).SerializeToString()).simProcessId == 7
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_numbers_that_nobody_knows_yet_may_come():
+    newer = pb.SimInitMsg(simProcessId=5).SerializeToString() + b"\x9a\x06\x01x"  # field 99
+    assert pb.parse(pb.SimInitMsg, newer).simProcessId == 5
+
+
+@pytest.mark.parametrize(
+    ("sent", "due"),
+    [
+        (pb.SimInitMsg(simProcessId=1), pb.EnvStateMsg),
+        (pb.EnvStateMsg(obsData=pb.DataContainer(type=1), reward=1.0), pb.SimInitMsg),
+        (pb.SimInitAck(done=True), pb.EnvActMsg),
+        (pb.EnvActMsg(actData=pb.DataContainer(type=1)), pb.SimInitAck),
+        # One of the kind, with another within it.
+        (pb.SimInitMsg(obsSpace=pb.SpaceDescription(space={"type_url": "x"})), pb.EnvStateMsg),
+    ],
+)
+def test_another_message_is_refused(sent, due):
+    with pytest.raises(ProtocolError, match=r"^here: is not a valid \w+: its field \w+ is of another type$"):
+        pb.parse(due, sent.SerializeToString(), "here")
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_any_bytes_are_a_message_or_a_protocol_error(data):
+    kind = data.draw(st.sampled_from(EVERY))
+    message = data.draw(any_messages(kind))
+    assert pb.parse(kind, message.SerializeToString()) == message
+    said = data.draw(mutations(message.SerializeToString()) | st.binary(max_size=100))
+    try:
+        assert isinstance(pb.parse(kind, said), kind)
+    except ProtocolError:
+        return
+
+
+# ---- spaces -----------------------------------------------------------------------------------------------
+
+
+def as_crossed(space):
+    """What becomes of each kind."""
+    if isinstance(space, spaces.Tuple):
+        return spaces.Tuple([as_crossed(inner) for inner in space.spaces])
+    if isinstance(space, spaces.Dict):
+        return spaces.Dict({key: as_crossed(inner) for key, inner in space.spaces.items()}, sort_keys=False)
+    if isinstance(space, spaces.MultiDiscrete):
+        return spaces.Tuple([spaces.Discrete(int(n)) for n in space.nvec.flat])
+    if isinstance(space, spaces.MultiBinary):
+        return spaces.Box(0, 1, space.shape, np.uint64)
+    if isinstance(space, spaces.Box):
+        dtype = {"i": np.int64, "u": np.uint64, "f": space.dtype.type}[space.dtype.kind]
+        low, high = (bound.flat[0] if bound.size else 0 for bound in (space.low, space.high))
+        return spaces.Box(low, high, space.shape, dtype)
+    return space
+
+
+@settings(max_examples=300)
+@given(SPACES | st.just(ABSENT), st.integers(0, 2**31))
+def test_spaces_and_values_cross_over(space, seed):
+    description = pb.parse(pb.SpaceDescription, describe(space).SerializeToString())
+    crossed = space_of(description)
+    assert crossed == as_crossed(space)
+    assert space_of(describe(crossed)) == crossed
+    value = sample(space, seed)
+    container = pb.parse(pb.DataContainer, pack(space, value).SerializeToString())
+    back = unpack(space, container)
+    assert space.contains(back)
+    assert flat(back) == flat(value)
+    there = unpack(crossed, container)  # the other end knows the space from its description only
+    assert crossed.contains(there)
+    assert pack(crossed, there) == container
+
+
+def test_the_absent_space_is_not_described_and_has_no_values():
+    assert describe(ABSENT) == pb.SpaceDescription()
+    assert pack(ABSENT, np.zeros(0, np.float32)) == pb.DataContainer()
+
+
+def test_whole_bounds_end_where_32_bits_do():
+    widest = spaces.Box(-(2**31), 2**31 - 1, (2,), np.int64)
+    assert space_of(describe(widest)) == widest
+    assert space_of(box_space(-np.inf, 3e38, 2)) == spaces.Box(0, 2**32 - 1, (1,), np.uint64)
+
+
+def nested(depth, space=spaces.Discrete(2)):
+    return nested(depth - 1, spaces.Tuple([space])) if depth > 1 else space
+
+
+CARRIES = "the protocol carries bounds as float32, and whole numbers of 32 bits"
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        (spaces.Box(np.float32([0, 1]), np.float32([2, 2])), "low differs from number to number"),
+        (spaces.Box(0.0, 1e300, (1,), np.float64), f"high is 1e+300; {CARRIES}"),
+        (spaces.Box(0, 2**31, (1,), np.int64), f"high is 2147483648; {CARRIES}"),
+        (spaces.Box(0, 2**24 + 1, (1,), np.int64), f"high is 16777217; {CARRIES}"),
+        (spaces.Box(0, 1, (1,), np.longdouble), "dtype float128, allowed are"),
+        (spaces.Box(0, 1, (MAX_NUMBERS,), np.uint8), f"more than {MAX_NUMBERS} numbers"),
+        (spaces.Discrete(3, start=1), "starts at 1, the protocol's begin at 0"),
+        (spaces.Discrete(2**31), "cannot carry Discrete(2147483648): Value out of range"),
+        (spaces.MultiDiscrete([2, 3], start=[0, 1]), "starts at 1"),
+        (spaces.Dict({1: spaces.Discrete(2)}), "cannot carry Dict(1: Discrete(2))"),
+        (spaces.Dict({"\ud800": spaces.Discrete(2)}), "'utf-8' codec can't encode"),
+        (spaces.Text(3), "is a Text, allowed are Box, Discrete"),
+        (nested(MAX_DEPTH), f"lies deeper than {MAX_DEPTH} spaces"),
+    ],
+)
+def test_a_space_that_the_protocol_cannot_carry_is_refused(space, message):
+    with pytest.raises(ConfigError, match=re.escape(message)) as refused:
+        describe(spaces.Tuple([space]), "observation space")
+    assert str(refused.value).startswith("observation space[0]")
+
+
+def test_nesting_has_an_end():
+    deepest = nested(MAX_DEPTH)
+    assert space_of(describe(deepest)) == deepest
+    with pytest.raises(ProtocolError, match=f"lies deeper than {MAX_DEPTH} spaces"):
+        space_of(described(3, pb.TupleSpace(element=[describe(deepest)])))
+
+
+HALF = box_space(shape=[MAX_NUMBERS // 2])
+TWICE = pb.DictSpace(element=[pb.SpaceDescription(name="a"), pb.SpaceDescription(name="a")])
+
+
+@pytest.mark.parametrize(
+    ("description", "message"),
+    [
+        (box_space(1, 0), "low is 1 and high 0, expected low <= high"),
+        (box_space(np.nan, 0, 1), "low is nan"),
+        (box_space(dtype=0), "has the dtype 0, allowed are 1 (INT) to 4 (DOUBLE)"),
+        (box_space(dtype=77), "has the dtype 77"),
+        (box_space(shape=[2**16, 2**16]), f"more than {MAX_NUMBERS} numbers"),
+        (box_space(shape=[2**32 - 1] * 4 + [0]), f"more than {MAX_NUMBERS} numbers"),
+        (box_space(shape=[1] * 33), "has 33 dimensions"),
+        (described(3, pb.TupleSpace(element=[HALF, HALF])), "space[1]: with it there are more than"),
+        (described(1, pb.DiscreteSpace(n=0)), "a Discrete of 0 values"),
+        (described(1, pb.DiscreteSpace(n=-5)), "a Discrete of -5 values"),
+        (described(2, pb.DiscreteSpace(n=3)), "is 'type.googleapis.com/ns3opengym.DiscreteSpace', expected"),
+        (described(9, pb.DiscreteSpace(n=3)), "has the type 9, allowed are 1 (Discrete) to 4 (Dict)"),
+        (described(4, TWICE), "has the key 'a' twice"),
+        (pb.SpaceDescription(type=2), "is nothing, expected a ns3opengym.BoxSpace"),
+    ],
+)
+def test_a_wrong_description_is_refused(description, message):
+    with pytest.raises(ProtocolError, match=re.escape(message)):
+        space_of(description)
+
+
+@settings(max_examples=500)
+@given(st.data())
+def test_any_description_is_a_space_or_a_protocol_error(data):
+    description = data.draw(any_messages(pb.SpaceDescription))
+    try:
+        if data.draw(st.booleans()):
+            description = pb.parse(pb.SpaceDescription, data.draw(mutations(description.SerializeToString())))
+        assert isinstance(space_of(description), spaces.Space)
+    except ProtocolError:
+        return
+
+
+# ---- values -----------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=200)
+@given(st.sampled_from([np.float32, np.float64]), SHAPES, st.data())
+def test_floats_keep_their_bits_in_any_order_of_memory(dtype, shape, data):
+    space = spaces.Box(-np.inf, np.inf, shape, dtype)
+    assume(space != ABSENT)
+    count = int(np.prod(shape, dtype=int))
+    numbers = data.draw(st.lists(st.floats(width=np.finfo(dtype).bits), min_size=count, max_size=count))
+    value = np.array(numbers, dtype).reshape(shape)
+    for turned in (value, value.T, np.asfortranarray(value)):
+        space = spaces.Box(-np.inf, np.inf, turned.shape, dtype)
+        back = unpack(space, pack(space, turned))
+        np.testing.assert_array_equal(back, turned)
+        np.testing.assert_array_equal(np.signbit(back), np.signbit(turned))
+        assert (back.dtype, back.flags.writeable) == (dtype, True)
+
+
+@settings(max_examples=500)
+@given(SPACES, st.data())
+def test_any_container_is_a_value_or_a_protocol_error(space, data):
+    container = data.draw(any_messages(pb.DataContainer))
+    try:
+        if data.draw(st.booleans()):
+            container = pb.parse(
+                pb.DataContainer, data.draw(mutations(pack(space, sample(space, 0)).SerializeToString()))
+            )
+        value = unpack(space, container)
+    except ProtocolError:
+        return
+    is_choice = isinstance(space, spaces.Discrete | spaces.MultiDiscrete)
+    assert space.contains(value) or is_choice or not is_within(space, value)
+
+
+COUNTS = spaces.Box(0, 9, (2,), np.uint64)
+SINGLES = spaces.Box(-1.0, 1.0, (2,), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("sent", "value", "received", "expected"),
+    [
+        (COUNTS, np.array([3, 9], np.int8), COUNTS, [3, 9]),
+        (COUNTS, [0, 1], COUNTS, [0, 1]),
+        (spaces.MultiBinary(2), np.array([True, False]), spaces.MultiBinary(2), [1, 0]),
+        # ns3-gym's agent answers a DOUBLE with FLOAT.
+        (SINGLES, np.array([0.1, 0.2], np.float32), DOUBLES, [float(np.float32(0.1)), float(np.float32(0.2))]),
+        (DOUBLES, np.array([0.1, 1e300]), SINGLES, [float(np.float32(0.1)), np.inf]),
+    ],
+)
+def test_numbers_of_related_dtypes_are_taken_for_each_other(sent, value, received, expected):
+    back = unpack(received, pack(sent, value))
+    assert (back.dtype, back.tolist()) == (received.dtype, expected)
+
+
+@pytest.mark.parametrize("shape", [[], [6], [2, 3]])
+def test_a_shape_may_be_left_out_or_be_the_length(shape):
+    assert unpack(BOX, box(dtype=3, shape=shape, floatData=range(6))).tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+@pytest.mark.parametrize(
+    ("space", "value", "message"),
+    [
+        (BOX, np.zeros((3, 2)), "has the shape (3, 2), expected (2, 3)"),
+        (BOX, [[1, 2], [3]], "inhomogeneous shape"),
+        (spaces.Box(-1, 1, ()), None, "is None, expected a value of Box"),
+        (BOX, np.full((2, 3), "x"), "Cannot cast array data from dtype('<U1') to dtype('float32')"),
+        (BOX, np.full((2, 3), 1e300), "overflow encountered in cast"),
+        (spaces.Box(0, 9, (1,), np.int64), np.array([0.5]), "Cannot cast array data from dtype('float64')"),
+        (spaces.Box(0, 9, (1,), np.int64), np.array([2**31]), "Value out of range: 2147483648"),
+        (spaces.Box(0, 9, (1,), np.uint8), np.array([-1]), "is array([-1]), expected a value of Box"),
+        (spaces.Discrete(3), 3, "is 3, expected a value of Discrete(3)"),
+        (spaces.Discrete(3), 1.0, "is 1.0, expected a value of Discrete(3)"),
+        (spaces.Discrete(3), True, "is True, expected a value of Discrete(3)"),
+        (spaces.MultiDiscrete([2, 2]), [0, 1, 0], "is [0, 1, 0], expected a value of MultiDiscrete([2 2])"),
+        (spaces.MultiDiscrete([2, 2]), [0, 2], "is [0, 2], expected a value of MultiDiscrete([2 2])"),
+        (spaces.MultiDiscrete([2, 2]), np.array([0.0, 1.0]), "is array([0., 1.]), expected a value of MultiDiscrete"),
+        (spaces.Tuple([BOX]), (), "is (), expected 1 values"),
+        (spaces.Tuple([BOX]), 5, "is 5, expected 1 values"),
+        (spaces.Dict(a=BOX), {"b": 1}, "expected a mapping with the keys a"),
+        (spaces.Dict(a=spaces.Discrete(2)), {"a": 2}, "['a']: is 2, expected"),
+        (spaces.Text(3), "x", "the protocol has no values of a Text"),
+    ],
+)
+def test_values_of_another_form_are_not_sent(space, value, message):
+    with pytest.raises(ConfigError, match=re.escape(message)) as refused:
+        pack(space, value, "action")
+    assert str(refused.value).startswith("action")
+
+
+@pytest.mark.parametrize(
+    ("space", "container", "message"),
+    [
+        (BOX, pb.DataContainer(), "has the type 0, expected 2 (Box)"),
+        (BOX, pb.DataContainer(type=2), "is nothing, expected a ns3opengym.BoxDataContainer"),
+        (BOX, box(dtype=3, floatData=[1.0]), "has 1 numbers, expected 6"),
+        (BOX, box(dtype=3, doubleData=[1.0] * 6), "has 0 numbers, expected 6"),
+        (BOX, box(dtype=1, intData=[1] * 6), "has the dtype 1, expected 3 (FLOAT)"),
+        (BOX, box(dtype=3, shape=[3, 2], floatData=[1.0] * 6), "has the shape (3, 2)"),
+        (spaces.Box(0, 1, (1,), np.uint8), box(dtype=2, uintData=[256]), "uint8 holds"),
+        (spaces.MultiDiscrete([2]), held(3, pb.TupleDataContainer()), "has 0 elements, expected 1"),
+        (spaces.Dict(a=BOX, b=BOX), keyed("a"), "has the keys ['a'], expected 'a', 'b'"),
+        (spaces.Dict(a=BOX), keyed("a", "a"), "has the keys ['a', 'a'], expected 'a'"),
+        (spaces.Dict(a=BOX), keyed("b"), "has the keys ['b'], expected 'a'"),
+        (spaces.Dict(a=BOX), keyed("a"), "['a']: has the type 1, expected 2 (Box)"),
+    ],
+)
+def test_values_of_another_form_are_not_taken(space, container, message):
+    with pytest.raises(ProtocolError, match=re.escape(message)) as refused:
+        unpack(space, container, "obsData")
+    assert str(refused.value).startswith("obsData")
+
+
+@pytest.mark.parametrize(
+    ("space", "inside", "outside"),
+    [
+        (spaces.Discrete(3), 2, [3, -1]),
+        (spaces.Box(0, 1, (2,), np.float64), np.ones(2), [np.array([0, 1.5]), np.array([0, np.nan])]),
+        (spaces.MultiDiscrete([2, 3]), np.array([1, 2]), [np.array([1, 3])]),
+        (spaces.Tuple([spaces.Discrete(5), BOX]), (4, np.zeros(BOX.shape, BOX.dtype)), [(9, BOX.low)]),
+        (spaces.Dict(a=spaces.Discrete(5)), {"a": 0}, [{"a": 5}]),
+    ],
+    ids=str,
+)
+def test_values_outside_of_their_space_come_through(space, inside, outside):
+    assert is_within(space, unpack(space, pack(space, inside)))
+    assert [is_within(space, value) for value in outside] == [False] * len(outside)
+    assert unpack(spaces.Discrete(3), held(1, pb.DiscreteDataContainer(data=-1))) == -1
