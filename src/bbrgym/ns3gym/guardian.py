@@ -14,7 +14,6 @@ import ctypes
 import os
 import select
 import signal
-import sys
 
 from bbrgym.processes import open_parent
 
