@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,23 +24,17 @@ from bbrgym.agents.loading import load_agent
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.probe import histories
 from bbrgym.agents.portfolio.probe_features import settings_held
-from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.rollout import make_rollout, options_for
 from bbrgym.agents.training import loop
-from bbrgym.agents.training.draws import training_draws
 from bbrgym.agents.training.export_agent import export
 from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.envs.library import load_library
 from bbrgym.envs.observation import FEATURE_LISTS
-from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.errors import MissingExtraError
 from bbrgym.evaluate.evaluation import run_evaluation
-from bbrgym.scenario.distribution import load_distribution
 from bbrgym.scenario.files import load_scenario, read_scenario
-from bbrgym.worlds import WorldSettings
-from bbrgym.worlds.score import score_of_run
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
@@ -390,75 +383,6 @@ def test_only_a_portfolio_has_references(tmp_path: Path) -> None:
         bbrgym.evaluate(SCENARIO, [], agent=f"knowing:{folder}", world="twin", draws=1)
     with pytest.raises(bbrgym.ConfigError, match="there is no such run folder or model's file"):
         bbrgym.evaluate(SCENARIO, [], agent=f"knowing:{tmp_path / 'none'}", world="twin", draws=1)
-
-
-# ---- the map -------------------------------------------------------------------------------------------------
-
-
-class Watched:
-    """A tuner that keeps its actions."""
-
-    def __init__(self, tuner: Any, actions: list[Any]) -> None:
-        self.tuner, self.actions = tuner, actions
-
-    def act(self, observations: Any, begun: Any) -> Any:
-        self.actions.append(self.tuner.act(observations, begun))
-        return self.actions[-1]
-
-
-def test_its_map_shows_what_it_holds_on_each_network(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[3] / "benchmarks")
-    portfolio_map = importlib.import_module("portfolio_map")
-    agent, arguments = load_agent(whole)
-    assert isinstance(agent, PortfolioAgent)
-    library = load_library(whole / "library.yaml")
-    scenarios, seeds = [load_distribution(SCENARIO)(seed) for seed in (3, 4, 5)], [3, 4, 5]
-    chosen = portfolio_map.choices(whole, library, scenarios, seeds)
-    for scenario, seed, number in zip(scenarios, seeds, chosen.tolist(), strict=True):
-        rollout = make_rollout(Options(**{**arguments, "world": "twin", "scenario": [scenario]}), [seed])
-        held: list[Any] = []
-
-        def watched(seeds: Any, held: list[Any] = held) -> Any:
-            return Watched(agent.tuner(seeds), held)
-
-        rollout.begin(watched)
-        while not rollout.advance().all():
-            pass
-        rollout.close()
-        assert (held[-1][0] == agent.library[number]).all()
-    names, families, shares = portfolio_map.shares_of(chosen, scenarios, len(agent.library))
-    assert families[0] == "all"
-    assert np.allclose(np.sum(shares, axis=0), 1.0)
-    assert shares[0][0] == max(np.bincount(chosen)) / 3 == max(row[0] for row in shares)
-    assert names[0] == str(np.bincount(chosen).argmax() + 1)
-
-
-# ---- the gap -------------------------------------------------------------------------------------------------
-
-
-def test_its_gap_is_told_step_by_step(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[3] / "benchmarks")
-    portfolio_gap = importlib.import_module("portfolio_gap")
-    agent, arguments = load_agent(whole)
-    assert isinstance(agent, PortfolioAgent)
-    draws = list(islice(training_draws(load_distribution(SCENARIO), 5), 3))
-    conditions = TrainingConditions(Options(**{**arguments, "world": "twin"}), WorldSettings(), 0.5)
-    rows = portfolio_gap.rows_of(agent, draws, conditions)
-    held, other, after, other_after, told, chosen, fixed = rows.values()
-    assert (held >= np.maximum(other, fixed)).all()  # luck never costs
-    assert (after >= np.max([other_after, told, chosen], axis=0)).all()
-    options = Options(**{**arguments, "world": "twin", "scenario": [draw.scenario for draw in draws]})
-    rollout = make_rollout(options, [draw.run_seed(0) for draw in draws])
-    rollout.begin(agent.tuner)
-    while not rollout.advance().all():
-        pass
-    worlds = rollout.worlds
-    own = [
-        score_of_run(draw.scenario, worlds.flow_summary_fields, worlds.summary(index)[0])
-        for index, draw in enumerate(draws)
-    ]
-    rollout.close()
-    assert np.allclose(chosen, own)  # it is what the agent does
 
 
 # ---- trainings beside each other -----------------------------------------------------------------------------
