@@ -47,6 +47,12 @@ def provenance() -> dict[str, Any]:
     }
 
 
+def commit_text() -> str:
+    """Return the commit's first ten digits, with a plus where files differed from it; or ``unknown``."""
+    commit, is_dirty = _commit()
+    return f"{commit[:10]}{'+' if is_dirty else ''}"
+
+
 @functools.cache
 def _commit() -> tuple[str, bool | None]:
     checkout = _PACKAGE.parents[1]

@@ -300,6 +300,17 @@ def test_two_looks_are_exported_as_one_network(looking_again: Path, tmp_path: Pa
         assert (agent.choose(list(row), look=look) == setting).all()
 
 
+class Watched:
+    """A tuner that keeps its actions."""
+
+    def __init__(self, tuner: Any, actions: list[Any]) -> None:
+        self.tuner, self.actions = tuner, actions
+
+    def act(self, observations: Any, begun: Any) -> Any:
+        self.actions.append(self.tuner.act(observations, begun))
+        return self.actions[-1]
+
+
 @pytest.mark.parametrize("view", ["each", "host"])
 def test_one_of_each_flow_probes_from_the_start_of_its_flow(view: str, tmp_path: Path) -> None:
     folder = run(tmp_path / "run", **small(env={"name": "multi", "view": view}))
