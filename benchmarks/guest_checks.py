@@ -19,7 +19,7 @@ import numpy as np
 
 import bbrgym  # noqa: F401 - registers the environments
 
-ID = "bbrgym/Tune-v0"
+ID = "bbrgym/Tune-v1"
 #: For processes that have not imported bbrgym.
 FULL_ID = f"bbrgym:{ID}"
 #: Two flows, of which the second starts late and stops early.
