@@ -14,7 +14,7 @@ from pathlib import Path
 
 import bbrgym
 from bbrgym.atomic_files import write_text
-from bbrgym.provenance import commit_text
+from bbrgym.provenance import commit_of
 from bbrgym.worlds import registered_worlds
 from bbrgym.worlds.engine import engine_class
 
@@ -84,7 +84,7 @@ def replace_section(path: Path, name: str, section: str, inputs: str) -> None:
     """
     begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->\n"
     text = path.read_text(encoding="utf-8") if path.exists() else ""
-    block = f"{begin}<!-- figures of {inputs} at {commit_text()} -->\n\n{section}{end}"
+    block = f"{begin}<!-- figures of {inputs} at {commit_of(inputs)} -->\n\n{section}{end}"
     if begin in text and end in text:
         before, rest = text.split(begin, 1)
         text = before + block + rest.split(end, 1)[1]

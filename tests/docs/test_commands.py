@@ -45,7 +45,7 @@ SHOWN_BY = [(page, command) for page in PAGES for command in commands_of(page.re
 
 
 def test_the_pages_show_commands() -> None:
-    assert len({page for page, _ in SHOWN_BY}) >= 15
+    assert len({page for page, _ in SHOWN_BY}) >= 12
     assert len(SHOWN_BY) >= 60
 
 

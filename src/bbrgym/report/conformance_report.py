@@ -15,7 +15,7 @@ from bbrgym.atomic_files import write_text
 from bbrgym.conformance.draft_cases import DRAFT_CASES
 from bbrgym.conformance.findings import OUTCOMES, counts
 from bbrgym.conformance.setup import DRAFT_CONSTANTS, DRAFT_FACTS
-from bbrgym.provenance import commit_text
+from bbrgym.provenance import commit_of
 from bbrgym.report.markdown import markdown_table
 from bbrgym.report.tables import new_table, plain_text
 
@@ -137,7 +137,8 @@ def conformance_page(findings: pl.DataFrame, command: str, date: str) -> str:
     first = findings.filter(pl.col("world") == worlds[0])
     parts = [
         written + _INTRODUCTION.format(facts=facts, constants=constants).rstrip(),
-        f"## Verdicts\n\n<!-- figures of {_INPUTS} at {commit_text()} -->\n\n`{command}`, {date}. Runs by outcome:",
+        f"## Verdicts\n\n<!-- figures of {_INPUTS} at {commit_of(_INPUTS)} -->",
+        f"`{command}`, {date}. Runs by outcome:",
         markdown_table(_COUNTS, list(count_rows(findings))),
         f"Runs of each case in the world `{worlds[0]}`, by outcome:",
         _verdicts(first),

@@ -18,7 +18,7 @@ from bbrgym.papers.catalogue import PAPERS, notes_of, select_experiments
 from bbrgym.papers.experiment import Experiment
 from bbrgym.papers.numbers_table import numbers_table
 from bbrgym.papers.results import ReproducedExperiment
-from bbrgym.provenance import commit_text
+from bbrgym.provenance import commit_of
 from bbrgym.report.markdown import markdown_table
 from bbrgym.report.page import Item, Page, Section
 from bbrgym.report.papers_figures import experiment_figures
@@ -217,7 +217,7 @@ def write_papers_docs(
         stack=stack,
         effort=effort,
         numbers=numbers_table(results).with_columns(pl.selectors.float().round_sig_figs(6)),
-        commit=commit_text(),
+        commit=commit_of(_INPUTS),
     )
     csv = folder / _csv_name(stack)
     if csv.exists():
