@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Write the generated parts of the documentation and of README.md.
+"""Write the generated parts of the documentation, and of docstrings.
 
 usage: python docs/generate.py [--check]
 
@@ -64,7 +64,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing, fail if something differs")
     is_check = parser.parse_args(arguments).check
     blocks = {
-        "README.md": {"variants": readme_variants()},
         "docs/environments.md": environment_blocks(),
         "docs/ns3gym.md": ns3gym_blocks(),
         "docs/scenarios.md": scenario_blocks(),
@@ -227,11 +226,6 @@ def world_blocks() -> dict[str, str]:
         "flow-summary-fields": fields(FLOW_SUMMARY_FIELDS),
         "link-summary-fields": fields(LINK_SUMMARY_FIELDS),
     }
-
-
-def readme_variants() -> str:
-    ours = [variant for variant in all_variants() if not variant.name.startswith("ns3-")]
-    return variants_table(ours)
 
 
 def variants_table(variants: Iterable[Variant]) -> str:
