@@ -60,8 +60,8 @@ def test_a_run_prints_and_writes_what_it_found(here: Here, tmp_path: Path) -> No
         assert set(trace["phase"]) > {0}
         assert trace["time_us"].is_sorted()
     page = (tmp_path / "docs" / "conformance.md").read_text()
-    assert "## 3. Exiting DRAIN Based on Inflight" in page
-    assert "explained at" in page
+    assert "| 3 | `drain-inflight` | Exiting DRAIN Based on Inflight |" in page
+    assert "8 explained" in page
 
 
 class ShortProbe(Sender):

@@ -277,8 +277,7 @@ def test_other_stacks_stand_beside_the_experiments_own(here: Here, experiment_fi
     own, unpaced = (pl.read_parquet(tmp_path / name / "measurements.parquet")["value"] for name in ("own", "unpaced"))
     assert not own.equals(unpaced)
     page = (tmp_path / "docs" / "papers.md").read_text()
-    assert "## Every sender with `stack={pacing: none}`" in page
-    assert "With `stack={pacing: none}`: **" in page
+    assert "| `stack={pacing: none}` |" in page
     assert here("stack=ns4")[0] == 2
 
 
